@@ -1,0 +1,31 @@
+# make        builds everything into .venv        make run    the Poisson benchmark on 2 ranks
+# make test   every check CI makes                make clean  forgets the build
+# PYTHON=python3.12 picks the interpreter, VENV=folder the place, JOBS=4 the parallel compilations.
+PYTHON ?= python3
+VENV   ?= .venv
+JOBS   ?= $(shell nproc)
+bin    := $(abspath $(VENV))/bin
+
+.PHONY: all run test format clean
+all: $(VENV)/installed
+
+include cmake/setup.mk
+
+run: all
+	$(launch) 2 $(bin)/weft run poisson
+
+test: all $(VENV)/tools
+	$(bin)/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp')
+	$(bin)/ruff check . && $(bin)/ruff format --check .
+	$(bin)/mypy
+	cmake -S . -B build -DWEFT_BUILD_TESTS=ON > build/configure.log || { cat build/configure.log; exit 1; }
+	cmake --build build --parallel $(JOBS)
+	OMP_NUM_THREADS=1 timeout 900 ctest --test-dir build --output-on-failure --no-tests=error --parallel $(JOBS) --timeout 300
+	OMP_NUM_THREADS=1 timeout 1200 $(bin)/python -m pytest --timeout 300
+
+format: $(VENV)/tools
+	$(bin)/clang-format -i $$(git ls-files '*.cpp' '*.hpp')
+	$(bin)/ruff check --fix . && $(bin)/ruff format .
+
+clean:
+	rm -rf build $(VENV)/installed

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# On a machine with a GPU and without a network: builds weft, runs tests/gpu, then the benchmarks, all results as JSON.
+#
+#   benchmarks/device.sh [OUT]        OUT: where results go, default device-results
+#
+# Needs there: Python 3.11 or newer with the packages weft depends on, CMake, a C++ compiler, NVRTC or hipRTC. Packages
+# that are missing are taken from wheels in the folder WHEELS (default ./wheels); gather them where there is a network:
+#   pip download --only-binary=:all: --python-version 3.12 --platform manylinux_2_28_x86_64 --platform
+#     manylinux2014_x86_64 -d wheels mpich==5.0.2 mpi4py nanobind meshio pymech pymetis
+# PYTHON picks the interpreter, RANKS (default "1 2") the numbers of ranks that share the device, STEPS (default "tests
+# operator poisson") what is run, POINTS (default 10 million) the size of the problems. WEFT_GPU_TESTS_ON=host goes on
+# where there is no GPU, to try the script.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+out=$(realpath -m "${1:-device-results}")
+wheels=$(realpath -m "${WHEELS:-wheels}")
+python=${PYTHON:-python3}
+work=$PWD/build/device
+mkdir -p "$out" "$work"
+say() { echo "device.sh: $*"; }
+
+# --- an environment that sees the machine's packages, with the missing ones from wheels ---
+venv=$work/venv
+if [ ! -x "$venv/bin/python" ]; then
+  "$python" -m venv --without-pip "$venv"
+  # Also where `python` is itself in an environment, which --system-site-packages would not see.
+  "$python" -c 'import site, sysconfig; print(*{sysconfig.get_path("purelib"), *site.getsitepackages()}, sep="\n")' \
+    >"$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/machine.pth"
+fi
+export PATH=$venv/bin:$("$python" -c 'import sysconfig; print(sysconfig.get_path("scripts"))'):$PATH
+missing=()
+has() { "$venv/bin/python" -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('$1') is None)"; }
+for package in numpy scipy mpi4py click rich pydantic matplotlib meshio pymech pymetis h5py pytest nanobind; do
+  has "$package" || missing+=("${package//_/-}")
+done
+command -v mpicxx >/dev/null || missing+=(mpich)
+if [ ${#missing[@]} -gt 0 ]; then
+  say "from $wheels: ${missing[*]}"
+  "$python" -m pip --python "$venv/bin/python" install --quiet --no-index --find-links "$wheels" "${missing[@]}"
+  hash -r
+fi
+
+# --- build ---
+say "building"
+cmake -S . -B "$work/build" -DWEFT_BUILD_TESTS=OFF -DPython_EXECUTABLE="$venv/bin/python" \
+  -DMPI_CXX_COMPILER="$(command -v mpicxx)" -DMPIEXEC_EXECUTABLE="$(command -v mpiexec)" \
+  -Dnanobind_DIR="$("$venv/bin/python" -m nanobind --cmake_dir)" >"$out/configure.log"
+cmake --build "$work/build" --parallel "$(nproc)" >"$out/build.log" 2>&1 || { tail -50 "$out/build.log"; exit 1; }
+rm -rf "$work/site" && mkdir -p "$work/site"
+cp -r python/weft "$work/site/weft"
+cp --remove-destination "$work"/build/_weft*.so "$work/site/weft/"
+export PYTHONPATH=$work/site OMP_NUM_THREADS=${OMP_NUM_THREADS:-4} WEFT_CACHE=$work/kernels
+# mpi4py's wheel loads the MPI it finds: let it be the one weft was built with.
+export LD_LIBRARY_PATH=$(realpath "$(dirname "$(command -v mpicxx)")/../lib")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+weft() { "$venv/bin/python" -m weft.cli.main "$@"; }
+
+weft info | tee "$out/info.txt"
+"$venv/bin/python" - >"$out/device.json" <<'EOF'
+import json
+from weft import device
+gpu = device.open("auto")
+print(json.dumps({
+    "device": gpu.name, "backend": gpu.backend, "architecture": gpu.architecture, "memory_bytes": gpu.memory_bytes,
+    "bandwidth_bytes_per_second": device.measure_bandwidth(gpu),
+    "peak_double_flops_per_second": device.measure_peak(gpu, "double"),
+    "peak_single_flops_per_second": device.measure_peak(gpu, "single"),
+}, indent=1))
+EOF
+cat "$out/device.json"
+[ "${WEFT_GPU_TESTS_ON:-}" = host ] ||
+  "$venv/bin/python" -c "from weft import device; raise SystemExit(device.open('auto').is_host)" ||
+  { say "no GPU backend works here (see above): nothing to measure"; exit 1; }
+
+# --- tests, then benchmarks; a failure is told at the end and stops nothing ---
+failed=()
+step() {
+  local name=$1
+  shift
+  say "$name"
+  "$@" >"$out/$name.log" 2>&1 || { failed+=("$name"); tail -30 "$out/$name.log"; }
+}
+points=${POINTS:-10000000}
+for part in ${STEPS:-tests operator poisson}; do
+  case $part in
+    tests) step tests-gpu "$venv/bin/python" -m pytest -q tests/gpu --junitxml "$out/tests-gpu.xml" ;;
+    operator)
+      for precision in double single; do
+        step "operator-$precision" weft bench operator --precision $precision --dofs "$points" \
+          --output "$out/operator-$precision"
+      done
+      ;;
+    poisson)
+      for ranks in ${RANKS:-1 2}; do
+        for order in 3 7 11 15; do
+          step "poisson-$order-ranks-$ranks" mpiexec -n "$ranks" "$venv/bin/python" -m weft.cli.main run poisson \
+            --order "$order" --set mesh.points="$points" --output "$out/poisson-$order-ranks-$ranks"
+        done
+      done
+      step poisson-7-single weft run poisson --precision single --set mesh.points="$points" \
+        --output "$out/poisson-7-single"
+      ;;
+    *) say "unknown step $part" && exit 1 ;;
+  esac
+done
+
+say "results in $out"
+if [ ${#failed[@]} -gt 0 ]; then
+  say "failed: ${failed[*]}"
+  exit 1
+fi

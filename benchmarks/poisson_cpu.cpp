@@ -1,0 +1,235 @@
+// Nekbone's problem on host processors: the SIMD operator and merged CG on a box, with the limits of the same run.
+//
+//   mpiexec -n RANKS poisson_cpu ORDER stored|trilinear double|float [NX NY NZ] [ROUNDS]
+//
+// Prints one line of JSON on rank 0. Without counts the box has about 2.1 million points. Times are medians over the
+// rounds (CG: 100 iterations each), the slowest rank's; cpu_seconds is processor time, for machines that are shared.
+#include <mpi.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "weft/device/limits.hpp"
+#include "weft/exchange/exchange.hpp"
+#include "weft/mesh/mesh.hpp"
+#include "weft/mesh/points.hpp"
+#include "weft/poisson/merged_cg.hpp"
+
+using namespace weft;
+
+namespace {
+
+struct Time {
+  double wall, cpu;
+};
+
+Time now() {
+  timespec cpu;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+  return {MPI_Wtime(), static_cast<double>(cpu.tv_sec) + 1e-9 * static_cast<double>(cpu.tv_nsec)};
+}
+
+Time median(std::vector<Time> times) {
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  const auto by = [&](double Time::* key) {
+    std::nth_element(times.begin(), middle, times.end(),
+                     [key](const Time& a, const Time& b) { return a.*key < b.*key; });
+    return (*middle).*key;
+  };
+  return {by(&Time::wall), by(&Time::cpu)};
+}
+
+Time median_of(int rounds, const mpi::Comm& comm, const std::function<void()>& work) {
+  std::vector<Time> times;
+  for (int round = 0; round < rounds; ++round) {
+    comm.barrier();
+    const Time begin = now();
+    work();
+    const Time end = now();
+    times.push_back({comm.max(end.wall - begin.wall), comm.max(end.cpu - begin.cpu)});
+  }
+  return median(times);
+}
+
+struct Case {
+  int order;
+  bool trilinear;
+  std::array<std::int64_t, 3> counts;
+  int rounds;
+};
+
+std::array<std::int64_t, 3> usual_box(int order) {
+  switch (order) {
+    case 3:
+      return {32, 32, 32};
+    case 5:
+      return {24, 20, 20};
+    case 7:
+      return {16, 16, 16};
+    case 9:
+      return {16, 16, 8};
+    case 11:
+      return {12, 10, 10};
+    case 13:
+      return {12, 8, 8};
+    case 15:
+      return {8, 8, 8};
+  }
+  const auto count = std::max<std::int64_t>(2, std::lround(128.0 / (order + 1)));
+  return {count, count, count};
+}
+
+// Flops of one application of D or D^T to a line of n points by even and odd parts (contract() of simd_kernel.hpp).
+double line_flops(int n) {
+  const int h = n / 2;
+  return n % 2 == 0 ? 4 * h * h + 2 * h : 4 * h * h + 6 * h - 1;
+}
+
+template <class T>
+void run(const Case& c) {
+  const mpi::Comm comm;
+  const auto device = device::open("host");
+  mesh::BoxOptions options;
+  options.counts = c.counts;
+  // Elements of size 1: S and lambda are of one order, and residuals stay far from underflow.
+  for (int d = 0; d < 3; ++d) options.upper[d] = static_cast<double>(c.counts[d]);
+  const double setup_begin = MPI_Wtime();
+  const mesh::Mesh box = mesh::make_box(options, comm);
+  const std::size_t points = static_cast<std::size_t>(std::pow(c.order + 1, 3) + 0.5);
+  const auto shared = exchange::shared_with_others(mesh::point_ids(box, c.order), comm);
+  std::vector<std::uint8_t> halo(box.elements(), 0);
+  for (std::size_t p = 0; p < shared.size(); ++p) halo[p / points] |= shared[p];
+  using Operator = poisson::SimdOperator<T>;
+  const poisson::BlockSplit split = poisson::split_blocks(halo, Operator::lanes);
+  const mesh::Mesh mesh = box.permuted(split.order);
+  const std::vector<std::int64_t> ids = mesh::point_ids(mesh, c.order);
+  std::vector<std::int64_t> executed = Operator::execution_order(mesh.elements(), c.order);
+  for (std::int64_t& p : executed) p = p < 0 ? 0 : ids[p];
+  const exchange::Assembly assembly(executed, Operator::points_per_block(c.order), comm);
+  const Operator op(mesh, c.order, c.trilinear ? poisson::Geometry::trilinear : poisson::Geometry::stored, 0.1,
+                    assembly, split, device);
+  exchange::Exchange<T> exchange(assembly.pattern, device, comm,
+                                 {exchange::Schedule::pairwise, exchange::Path::direct});
+  device::Stream stream(device);
+  poisson::MergedCg<T> cg(op, exchange, device, comm);
+  const double setup = comm.max(MPI_Wtime() - setup_begin);
+
+  device::Array<T> b(device, assembly.local + 1), x(device, assembly.local + 1), y(device, assembly.local + 1);
+  for (std::int64_t i = 0; i < assembly.local; ++i) {
+    const auto id = static_cast<double>(assembly.dof_ids[i]);
+    b.data()[i] = x.data()[i] = static_cast<T>(std::sin(12.9898 * id) * std::cos(0.37 * id));
+  }
+  b.data()[assembly.local] = x.data()[assembly.local] = 0;
+
+  // The limits of this run, before and after the measurements, all ranks at the same time.
+  double limits[2] = {0, 0};  // bytes a second, flops a second
+  const auto measure_limits = [&] {
+    comm.barrier();
+    double measured[2] = {device::measure_bandwidth(device), device::measure_peak_flops<T>(device)};
+    comm.sum(measured, 2);
+    for (int i = 0; i < 2; ++i) limits[i] = std::max(limits[i], measured[i]);
+  };
+  measure_limits();
+
+  const auto apply = [&] {
+    exchange.start_halo(x.data(), stream);
+    op.begin(x.data(), y.data());
+    op.apply(x.data(), y.data(), 0);
+    exchange.finish_halo(x.data(), stream);
+    op.apply(x.data(), y.data(), 1);
+    exchange.start_gather(y.data(), stream);
+    op.apply(x.data(), y.data(), 2);
+    exchange.finish_gather(y.data(), exchange::Op::add, stream);
+  };
+  constexpr int applications = 20, iterations = 100;
+  apply();
+  const Time operator_time = median_of(c.rounds, comm, [&] {
+    for (int i = 0; i < applications; ++i) apply();
+  });
+
+  solver::CgOptions cg_options;
+  cg_options.max_iterations = 2;
+  cg.solve(b.data(), y.data(), true, cg_options, stream);
+  cg_options.max_iterations = iterations;
+  solver::CgResult result;
+  const Time cg_time =
+      median_of(c.rounds, comm, [&] { result = cg.solve(b.data(), y.data(), true, cg_options, stream); });
+  measure_limits();
+
+  const double n = c.order + 1, elements = static_cast<double>(mesh.global_elements);
+  const double local_points = elements * n * n * n, dofs = static_cast<double>(assembly.global);
+  const double word = sizeof(T), surface = elements * (n * n * n - std::pow(n - 2, 3));
+  // What must pass between memory and cache, each entry once. Geometry and indices first.
+  const double geometry_bytes = c.trilinear ? 24 * word * elements : 6 * word * local_points;
+  const double fixed_bytes = geometry_bytes + 4 * surface;
+  const double operator_bytes = fixed_bytes + 3 * word * dofs;  // x read; y read (for ownership) and written
+  const double cg_bytes = fixed_bytes + (6 + 1) * word * dofs;  // r, p, Ap read and written; x every second time
+  const double metric_flops = c.trilinear ? 53 * local_points + 100 * elements * n * n : 15 * local_points;
+  const double operator_flops =
+      6 * elements * n * n * line_flops(c.order + 1) + 2 * local_points + metric_flops + 2 * dofs;
+  const double cg_flops = operator_flops + 14 * dofs;
+  const double nekbone = 12 * elements * std::pow(n, 4) + 34 * local_points;         // Eq. 3
+  const double paper_flops = 12 * elements * std::pow(n, 4) + 18 * local_points;     // Eq. 4
+  const double paper_bytes = 8 * elements * std::pow(n - 1, 3) + 68 * local_points;  // Eq. 4
+  const double roofline = std::min(limits[1], paper_flops / paper_bytes * limits[0]);
+  if (comm.rank() != 0) return;
+
+  const double op_s = operator_time.wall / applications, op_cpu = operator_time.cpu / applications;
+  const double it_s = cg_time.wall / iterations, it_cpu = cg_time.cpu / iterations;
+  std::printf(
+      "{\"code\": \"weft\", \"order\": %d, \"geometry\": \"%s\", \"precision\": \"%s\", \"ranks\": %d, \"lanes\": %d, "
+      "\"elements\": %.0f, \"dofs\": %.0f, \"points\": %.0f, \"setup_seconds\": %.3f, \"bandwidth_gbs\": %.2f, "
+      "\"fma_peak_gflops\": %.1f, ",
+      c.order, c.trilinear ? "trilinear" : "stored", sizeof(T) == 8 ? "double" : "float", comm.size(), Operator::lanes,
+      elements, dofs, local_points, setup, limits[0] / 1e9, limits[1] / 1e9);
+  std::printf(
+      "\"operator\": {\"seconds\": %.6e, \"cpu_seconds\": %.6e, \"mdofs\": %.1f, \"gflops_eq4\": %.2f, "
+      "\"fraction_of_roofline_eq4\": %.3f, \"fraction_of_roofline_eq4_cpu\": %.3f, \"bytes\": %.0f, \"flops\": %.0f, "
+      "\"byte_limit_fraction\": %.3f, \"flop_limit_fraction\": %.3f}, ",
+      op_s, op_cpu, dofs / op_s / 1e6, paper_flops / op_s / 1e9, paper_flops / op_s / roofline,
+      paper_flops / op_cpu / roofline, operator_bytes, operator_flops, operator_bytes / limits[0] / op_s,
+      operator_flops / limits[1] / op_s);
+  std::printf(
+      "\"cg\": {\"iterations\": %d, \"seconds\": %.6e, \"cpu_seconds\": %.6e, \"bytes\": %.0f, \"flops\": %.0f, "
+      "\"byte_limit_fraction\": %.3f, \"flop_limit_fraction\": %.3f, \"relative_residual\": %.3e}, "
+      "\"gflops_nekbone_count\": %.2f, \"gflops_nekbone_count_cpu\": %.2f}\n",
+      iterations, it_s, it_cpu, cg_bytes, cg_flops, cg_bytes / limits[0] / it_s, cg_flops / limits[1] / it_s,
+      result.residuals.back() / result.residuals.front(), nekbone / it_s / 1e9, nekbone / it_cpu / 1e9);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  int status = 0;
+  try {
+    if (argc < 4) throw std::invalid_argument("poisson_cpu ORDER stored|trilinear double|float [NX NY NZ] [ROUNDS]");
+    Case c{std::atoi(argv[1]), std::strcmp(argv[2], "trilinear") == 0, usual_box(std::atoi(argv[1])), 3};
+    if (!c.trilinear && std::strcmp(argv[2], "stored") != 0)
+      throw std::invalid_argument("geometry: stored or trilinear");
+    if (argc >= 7) c.counts = {std::atoll(argv[4]), std::atoll(argv[5]), std::atoll(argv[6])};
+    if (argc >= 8) c.rounds = std::max(1, std::atoi(argv[7]));
+    if (std::strcmp(argv[3], "double") == 0)
+      run<double>(c);
+    else if (std::strcmp(argv[3], "float") == 0)
+      run<float>(c);
+    else
+      throw std::invalid_argument("precision: double or float");
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "poisson_cpu: %s\n", e.what());
+    status = 1;
+  }
+  if (status != 0) MPI_Abort(MPI_COMM_WORLD, status);
+  MPI_Finalize();
+  return 0;
+}

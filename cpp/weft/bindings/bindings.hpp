@@ -1,0 +1,23 @@
+// Each part of the library binds itself in one file and is called from module.cpp.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "weft/mpi/comm.hpp"
+
+namespace weft::bindings {
+
+// The communicator behind an mpi4py one; None is MPI_COMM_WORLD. The first use checks that mpi4py is on the MPI library
+// this extension was built with (ImportError). TypeError for anything else.
+mpi::Comm to_comm(nanobind::handle comm);
+// The same communicator for Python, not owned by it: keep `comm` alive.
+nanobind::object from_comm(const mpi::Comm& comm);
+
+void bind_device(nanobind::module_& m);
+void bind_mpi(nanobind::module_& m);
+void bind_poisson(nanobind::module_& m);
+void bind_trace(nanobind::module_& m);
+void bind_exchange(nanobind::module_& m);
+void bind_mesh(nanobind::module_& m);
+
+}  // namespace weft::bindings

@@ -1,0 +1,290 @@
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "weft/bindings/bindings.hpp"
+#include "weft/device/device.hpp"
+#include "weft/exchange/gather_scatter.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace weft::bindings {
+namespace {
+
+namespace ex = weft::exchange;
+
+using AnyGatherScatter = std::variant<ex::GatherScatter<double>, ex::GatherScatter<float>,
+                                      ex::GatherScatter<std::int32_t>, ex::GatherScatter<std::int64_t>>;
+enum class Type { f64, f32, i32, i64 };
+
+Type type_of(const nb::dlpack::dtype& type) {
+  if (type == nb::dtype<double>()) return Type::f64;
+  if (type == nb::dtype<float>()) return Type::f32;
+  if (type == nb::dtype<std::int32_t>()) return Type::i32;
+  if (type == nb::dtype<std::int64_t>()) return Type::i64;
+  throw nb::type_error("arrays must be of type float64, float32, int32 or int64");
+}
+
+// What a call says of an array: where it is, of what type.
+struct Values {
+  nb::ndarray<> array;
+  Type type = Type::f64;
+  std::shared_ptr<device::Device> device;
+};
+
+Values check_values(nb::handle object, const char* what, std::int64_t entries, int fields) {
+  Values values;
+  if (!nb::try_cast(object, values.array, false)) {
+    throw nb::type_error(
+        (std::string(what) + " must be a writable array of NumPy, CuPy or another library with DLPack").c_str());
+  }
+  const nb::ndarray<>& a = values.array;
+  values.type = type_of(a.dtype());
+  const std::string name = what;
+  const auto expected = static_cast<std::size_t>(entries) * static_cast<std::size_t>(fields);
+  if (a.size() != expected ||
+      (fields > 1 && a.ndim() > 1 && a.shape(a.ndim() - 1) != static_cast<std::size_t>(fields))) {
+    std::string shape;
+    for (std::size_t i = 0; i < a.ndim(); ++i) shape += (i == 0 ? "" : " x ") + std::to_string(a.shape(i));
+    throw nb::value_error((name + " has the shape " + shape + "; expected " + std::to_string(entries) + " entries" +
+                           (fields > 1 ? " of " + std::to_string(fields) + " fields (the last dimension)" : ""))
+                              .c_str());
+  }
+  std::int64_t stride = 1;
+  for (std::size_t i = a.ndim(); i-- > 0;) {
+    if (expected > 0 && a.shape(i) > 1 && a.stride(i) != stride) {
+      throw nb::value_error((name + " is not contiguous: pass a copy, such as numpy.ascontiguousarray(x)").c_str());
+    }
+    stride *= static_cast<std::int64_t>(a.shape(i));
+  }
+  switch (a.device_type()) {
+    case nb::device::cpu::value:
+      values.device = device::open("host");
+      break;
+    case nb::device::cuda::value:
+      values.device = device::open("cuda", a.device_id());
+      break;
+    case nb::device::rocm::value:
+      values.device = device::open("hip", a.device_id());
+      break;
+    default:
+      throw nb::type_error((name + " is on a device weft has no backend for").c_str());
+  }
+  return values;
+}
+
+// weft.GatherScatter: one C++ object per device and type, made when the first array of the kind comes.
+class PyGatherScatter {
+ public:
+  using IdArray = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+  PyGatherScatter(const IdArray& ids, nb::handle comm, int fields, std::string exchange, bool check)
+      : comm_(to_comm(comm)), fields_(fields), exchange_(std::move(exchange)), check_(check) {
+    const nb::gil_scoped_release release;
+    agree([&] {
+      if (fields < 1) throw std::invalid_argument("fields must be at least 1, not " + std::to_string(fields));
+    });
+    connectivity_ = std::make_shared<const ex::Connectivity>(std::span(ids.data(), ids.size()), comm_);
+    choice_ = ex::choose(exchange_, *device::open("host"), comm_);
+  }
+
+  PyGatherScatter(const PyGatherScatter&) = delete;
+  PyGatherScatter& operator=(const PyGatherScatter&) = delete;
+
+  void gather_scatter(nb::handle points, const std::string& op) {
+    start(points, op);
+    finish();
+  }
+
+  void start(nb::handle points, const std::string& op) {
+    Values values;
+    ex::Op operation{};
+    agree_on_call(0, [&] {
+      if (running_) throw nb::value_error("a gather-scatter is already started: finish it first");
+      operation = ex::parse_op(op);
+      values = check_values(points, "points", connectivity_->points, fields_);
+      return 4 * static_cast<int>(values.type) + static_cast<int>(operation);
+    });
+    const nb::gil_scoped_release release;
+    Kind& kind = kind_of(values);
+    after_default_stream(kind);
+    std::visit([&](auto& gs) { gs.start(pointer(gs, values), operation, kind.stream); }, kind.gs);
+    running_.emplace(std::move(values), &kind);
+  }
+
+  void finish() {
+    if (!running_) throw nb::value_error("no gather-scatter is started");
+    {
+      const nb::gil_scoped_release release;
+      Kind& kind = *running_->second;
+      std::visit([&](auto& gs) { gs.finish(kind.stream); }, kind.gs);
+      kind.stream.synchronize();
+    }
+    running_.reset();
+  }
+
+  void gather(nb::handle points, nb::handle dofs, const std::string& op) {
+    move(1, points, dofs, op, [](auto& gs, auto* from, auto* to, ex::Op operation, device::Stream& stream) {
+      gs.gather(from, to, operation, stream);
+    });
+  }
+  void scatter(nb::handle dofs, nb::handle points) {
+    move(2, points, dofs, "add",
+         [](auto& gs, auto* to, auto* from, ex::Op, device::Stream& stream) { gs.scatter(from, to, stream); });
+  }
+
+  const ex::Assembly& assembly() {
+    const nb::gil_scoped_release release;
+    if (!assembly_) {
+      assembly_ = std::make_shared<ex::Assembly>(connectivity_->points, connectivity_->by_id, connectivity_->sharing,
+                                                 std::max<std::int64_t>(connectivity_->points, 1), comm_);
+    }
+    return *assembly_;
+  }
+  std::int64_t points() const { return connectivity_->points; }
+  std::int64_t shared_ids() const { return static_cast<std::int64_t>(connectivity_->sharing.positions.size()); }
+  int fields() const { return fields_; }
+  const ex::Choice& choice() const { return choice_; }
+
+ private:
+  struct Kind {
+    AnyGatherScatter gs;
+    device::Stream stream;
+  };
+
+  template <class GS>
+  static GS* pointer(const ex::GatherScatter<GS>&, const Values& values) {
+    return static_cast<GS*>(values.array.data());
+  }
+
+  void agree(const std::function<void()>& work) const { comm_.size() == 1 ? work() : comm_.together(work); }
+
+  // Checks a call's arguments, and that all ranks make the same call with the same type and operation, before any rank
+  // sends anything. The check costs one reduction.
+  void agree_on_call(int call, const std::function<int()>& check) const {
+    if (comm_.size() == 1 || !check_) {
+      check();
+      return;
+    }
+    std::string failure;
+    std::int64_t code = 0;
+    try {
+      code = 64 * call + check();
+    } catch (const std::exception& error) {
+      failure = error.what();
+      if (failure.empty()) failure = "an error without text";
+    }
+    std::int64_t least[3] = {failure.empty() ? 1 : 0, code, -code};
+    {
+      const nb::gil_scoped_release release;
+      mpi::check(MPI_Allreduce(MPI_IN_PLACE, least, 3, MPI_INT64_T, MPI_MIN, comm_.get()), "MPI_Allreduce");
+    }
+    if (least[0] == 1 && least[1] == -least[2]) return;
+    comm_.together([&] {
+      if (!failure.empty()) throw std::runtime_error(failure);
+    });
+    throw mpi::CollectiveError("the ranks do not make the same call: operation and type must be the same on all");
+  }
+
+  Kind& kind_of(const Values& values) {
+    const auto key = std::pair(values.device.get(), values.type);
+    const auto found = kinds_.find(key);
+    if (found != kinds_.end()) return found->second;
+    const ex::Choice choice = values.device->is_host() ? choice_ : ex::choose(exchange_, *values.device, comm_);
+    const auto make = [&]<class T>(std::in_place_type_t<T>) {
+      return Kind{
+          AnyGatherScatter(std::in_place_type<ex::GatherScatter<T>>, connectivity_, values.device, choice, fields_),
+          device::Stream(values.device)};
+    };
+    switch (values.type) {
+      case Type::f64:
+        return kinds_.emplace(key, make(std::in_place_type<double>)).first->second;
+      case Type::f32:
+        return kinds_.emplace(key, make(std::in_place_type<float>)).first->second;
+      case Type::i32:
+        return kinds_.emplace(key, make(std::in_place_type<std::int32_t>)).first->second;
+      case Type::i64:
+        break;
+    }
+    return kinds_.emplace(key, make(std::in_place_type<std::int64_t>)).first->second;
+  }
+
+  // DLPack hands arrays over in the order of the device's default stream.
+  static void after_default_stream(Kind& kind) {
+    device::Device& device = kind.stream.device();
+    if (device.is_host()) return;
+    void* event = device.create_event();
+    device.record_event(event, nullptr);
+    device.stream_wait_event(kind.stream.handle(), event);
+    device.destroy_event(event);
+  }
+
+  template <class F>
+  void move(int call, nb::handle points, nb::handle dofs, const std::string& op, F&& work) {
+    const std::int64_t local = assembly().local;
+    Values at_points, at_dofs;
+    ex::Op operation{};
+    agree_on_call(call, [&] {
+      operation = ex::parse_op(op);
+      at_points = check_values(points, "points", connectivity_->points, fields_);
+      at_dofs = check_values(dofs, "dofs", local + 1, fields_);
+      if (at_points.type != at_dofs.type || at_points.device != at_dofs.device) {
+        throw nb::type_error("points and dofs must be of one type, on one device");
+      }
+      return 4 * static_cast<int>(at_points.type) + static_cast<int>(operation);
+    });
+    const nb::gil_scoped_release release;
+    Kind& kind = kind_of(at_points);
+    after_default_stream(kind);
+    std::visit([&](auto& gs) { work(gs, pointer(gs, at_points), pointer(gs, at_dofs), operation, kind.stream); },
+               kind.gs);
+    kind.stream.synchronize();
+  }
+
+  mpi::Comm comm_;
+  int fields_;
+  std::string exchange_;
+  bool check_;
+  std::shared_ptr<const ex::Connectivity> connectivity_;
+  ex::Choice choice_;
+  std::shared_ptr<ex::Assembly> assembly_;
+  std::map<std::pair<device::Device*, Type>, Kind> kinds_;
+  std::optional<std::pair<Values, Kind*>> running_;
+};
+
+}  // namespace
+
+void bind_exchange(nb::module_& m) {
+  nb::module_ e = m.def_submodule("exchange", "Who talks to whom, and gather-scatter");
+  nb::class_<PyGatherScatter>(e, "GatherScatter")
+      .def(nb::init<const PyGatherScatter::IdArray&, nb::handle, int, std::string, bool>(), "ids"_a.noconvert(),
+           "comm"_a.none(), "fields"_a, "exchange"_a, "check"_a)
+      .def("gather_scatter", &PyGatherScatter::gather_scatter, "points"_a, "op"_a)
+      .def("start", &PyGatherScatter::start, "points"_a, "op"_a)
+      .def("finish", &PyGatherScatter::finish)
+      .def("gather", &PyGatherScatter::gather, "points"_a, "dofs"_a, "op"_a)
+      .def("scatter", &PyGatherScatter::scatter, "dofs"_a, "points"_a)
+      .def_prop_ro("points", &PyGatherScatter::points)
+      .def_prop_ro("fields", &PyGatherScatter::fields)
+      .def_prop_ro("shared_ids", &PyGatherScatter::shared_ids)
+      .def_prop_ro("owned", [](PyGatherScatter& self) { return self.assembly().owned; })
+      .def_prop_ro("local", [](PyGatherScatter& self) { return self.assembly().local; })
+      .def_prop_ro("global_dofs", [](PyGatherScatter& self) { return self.assembly().global; })
+      .def_prop_ro(
+          "dof_ids",
+          [](PyGatherScatter& self) {
+            const auto& ids = self.assembly().dof_ids;
+            return nb::ndarray<nb::numpy, const std::int64_t>(ids.data(), {ids.size()}, nb::find(self));
+          },
+          nb::rv_policy::reference_internal)
+      .def_prop_ro("choice", [](const PyGatherScatter& self) { return ex::name(self.choice()); })
+      .def_prop_ro("reason", [](const PyGatherScatter& self) { return self.choice().reason; });
+}
+
+}  // namespace weft::bindings

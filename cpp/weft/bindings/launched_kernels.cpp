@@ -1,0 +1,53 @@
+#include "weft/bindings/launched_kernels.hpp"
+
+#include <string_view>
+
+#include "weft/device/kernel_texts.hpp"
+#include "weft/poisson/local_operator.hpp"
+
+namespace weft::bindings {
+namespace {
+
+// Every kernel of a file without orders, for each type; all are hot.
+void add_file(std::vector<LaunchedKernel>& list, std::string_view file, std::initializer_list<const char*> types) {
+  for (const device::KernelText& text : device::kernel_texts()) {
+    if (text.file != file) continue;
+    for (const std::string& name : device::kernel_names(text)) {
+      for (const char* type : types) list.push_back({{std::string(file), name, {{"WEFT_REAL", type}}}, true});
+    }
+  }
+}
+
+template <class T>
+void add_poisson(std::vector<LaunchedKernel>& list) {
+  for (int order = 1; order <= 15; ++order) {
+    for (const poisson::Threads threads : {poisson::Threads::points, poisson::Threads::columns}) {
+      if (threads == poisson::Threads::points && order > 9) continue;  // more threads than a block has
+      const int tile = poisson::elements_per_block(order, threads, sizeof(T));
+      for (const char* geometry : {"stored", "trilinear"}) {
+        list.push_back({{"poisson",
+                         std::string("poisson_") + geometry + (threads == poisson::Threads::points ? "_3d" : "_2d"),
+                         {{"WEFT_N", std::to_string(order)},
+                          {"WEFT_REAL", device::type_name<T>()},
+                          {"WEFT_TILE_ELEMENTS", std::to_string(tile)}}},
+                        true});
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<LaunchedKernel> launched_kernels() {
+  std::vector<LaunchedKernel> list;
+  add_file(list, "vector", {"double", "float"});
+  add_file(list, "cg", {"double", "float"});
+  add_file(list, "gather", {"double", "float"});
+  add_file(list, "exchange", {"double", "float", "int", "long"});
+  add_file(list, "limits", {"double", "float"});
+  add_poisson<double>(list);
+  add_poisson<float>(list);
+  return list;
+}
+
+}  // namespace weft::bindings

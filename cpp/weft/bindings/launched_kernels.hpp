@@ -1,0 +1,17 @@
+// Every kernel weft launches on GPUs, with the constants it is launched with: what the compile check compiles for each
+// architecture. An owner of kernels extends the list in launched_kernels.cpp; a kernel that is in no row fails a test.
+#pragma once
+
+#include <vector>
+
+#include "weft/device/device.hpp"
+
+namespace weft::bindings {
+
+struct LaunchedKernel {
+  device::KernelSpec spec;
+  bool hot;  // a stack frame or a spill is an error
+};
+std::vector<LaunchedKernel> launched_kernels();
+
+}  // namespace weft::bindings

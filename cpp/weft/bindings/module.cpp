@@ -1,0 +1,14 @@
+// The extension module weft._weft: one line per part. Arrays pass without copies; long calls release the GIL.
+#include <nanobind/nanobind.h>
+
+#include "weft/bindings/bindings.hpp"
+
+NB_MODULE(_weft, m) {
+  m.doc() = "weft's C++ core; use the package weft, not this module";
+  weft::bindings::bind_device(m);
+  weft::bindings::bind_mpi(m);
+  weft::bindings::bind_trace(m);
+  weft::bindings::bind_exchange(m);
+  weft::bindings::bind_poisson(m);
+  weft::bindings::bind_mesh(m);
+}

@@ -1,0 +1,70 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <array>
+
+#include "weft/bindings/bindings.hpp"
+#include "weft/mpi/gpu_aware.hpp"
+
+namespace nb = nanobind;
+
+namespace weft::bindings {
+
+mpi::Comm to_comm(nb::handle comm) {
+  nb::module_::import_("weft.mpi");  // checks that both use one MPI library
+  if (comm.is_none()) return mpi::Comm();
+  const nb::object module = nb::module_::import_("mpi4py.MPI");
+  if (!nb::isinstance(comm, module.attr("Intracomm"))) {
+    throw nb::type_error("comm must be an intracommunicator of mpi4py, or None for MPI.COMM_WORLD");
+  }
+  const auto address = nb::cast<std::uintptr_t>(module.attr("_addressof")(comm));
+  return mpi::Comm(*reinterpret_cast<const MPI_Comm*>(address));
+}
+
+nb::object from_comm(const mpi::Comm& comm) {
+  nb::module_::import_("weft.mpi");
+  return nb::module_::import_("mpi4py.MPI").attr("Comm").attr("f2py")(static_cast<int>(MPI_Comm_c2f(comm.get())));
+}
+
+void bind_mpi(nb::module_& m) {
+  nb::module_ mpi = m.def_submodule("mpi", "Communicators and the MPI library");
+  nb::exception<weft::mpi::CollectiveError>(mpi, "CollectiveError", PyExc_RuntimeError).doc() =
+      "An error all ranks have agreed on: every rank raises it with the same text.";
+  mpi.def("library_version", &weft::mpi::library_version,
+          "Name and version of the MPI library, such as 'MPICH 5.0.2'.");
+  // What the check at import compares with mpi4py's view; all three may be called before MPI_Init.
+  mpi.def("library_text", [] {
+    std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+    int length = 0;
+    MPI_Get_library_version(text.data(), &length);
+    return std::string(text.data(), static_cast<std::size_t>(length));
+  });
+  mpi.def("handle_bytes", [] { return sizeof(MPI_Comm); });
+  mpi.def("is_initialized", [] {
+    int flag = 0;
+    MPI_Initialized(&flag);
+    return flag != 0;
+  });
+  mpi.def(
+      "duplicate", [](nb::handle comm) { return from_comm(to_comm(comm)); }, nb::arg("comm").none() = nb::none(),
+      "weft's own duplicate of an mpi4py communicator (collective the first time).");
+  mpi.def(
+      "agree",
+      [](nb::handle comm, const std::optional<std::string>& failure) {
+        to_comm(comm).together([&] {
+          if (failure) throw std::runtime_error(*failure);
+        });
+      },
+      nb::arg("comm").none(), nb::arg("failure").none(),
+      "CollectiveError on every rank if any passes a failure (collective).");
+
+  nb::class_<weft::mpi::GpuAware>(mpi, "GpuAware", "Whether MPI may be given a device's memory.")
+      .def_ro("usable", &weft::mpi::GpuAware::usable)
+      .def_ro("asked", &weft::mpi::GpuAware::asked)
+      .def_ro("reason", &weft::mpi::GpuAware::reason);
+  mpi.def(
+      "gpu_aware", [](const device::Device& device) { return weft::mpi::gpu_aware(device); }, nb::arg("device"),
+      nb::call_guard<nb::gil_scoped_release>());
+}
+
+}  // namespace weft::bindings

@@ -1,0 +1,297 @@
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+
+#include "weft/bindings/bindings.hpp"
+#include "weft/exchange/choice.hpp"
+#include "weft/poisson/merged_cg.hpp"
+#include "weft/poisson/operator.hpp"
+#include "weft/solver/cg.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace weft::bindings {
+namespace {
+
+template <class E>
+E one_of(const char* key, const std::string& text, std::initializer_list<E> values) {
+  std::string allowed;
+  for (const E value : values) {
+    if (poisson::name(value) == text) return value;
+    allowed += (allowed.empty() ? "" : ", ") + poisson::name(value);
+  }
+  throw std::invalid_argument(std::string("poisson: ") + key + " = \"" + text + "\" is not one of: " + allowed);
+}
+
+int dlpack_device(const device::Device& device) {
+  if (device.backend() == device::Backend::cuda) return nb::device::cuda::value;
+  if (device.backend() == device::Backend::hip) return nb::device::rocm::value;
+  return nb::device::cpu::value;
+}
+
+template <class T>
+nb::object to_numpy(std::vector<T>&& values, std::size_t columns = 1) {
+  auto owned = std::make_unique<std::vector<T>>(std::move(values));
+  T* data = owned->data();
+  const std::size_t size = owned->size();
+  nb::capsule keeper(owned.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  if (columns == 1) return nb::cast(nb::ndarray<nb::numpy, T>(data, {size}, keeper));
+  return nb::cast(nb::ndarray<nb::numpy, T>(data, {size / columns, columns}, keeper));
+}
+
+// An operator with the vectors and the solver a user of Python needs.
+template <class T>
+class Poisson {
+ public:
+  using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig>;
+  using HostVector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+  Poisson(const mesh::Mesh& mesh, const poisson::Options& options)
+      : device_(options.device), stream_(device_), op_(mesh, options) {
+    for (device::Array<T>* vector : {&x_, &y_}) {
+      *vector = device::Array<T>(device_, op_.entries());
+      vector->zero();
+    }
+  }
+
+  poisson::Operator<T>& op() { return op_; }
+
+  nb::object apply(const Vector& x) {
+    {
+      const Source source = checked(x);
+      nb::gil_scoped_release release;
+      load(source, x_);
+      op_.apply(x_.data(), y_.data(), stream_);
+    }
+    return result(y_);
+  }
+
+  // Seconds of each of `repeats` runs of the element kernel alone, after one that does not count.
+  std::vector<double> time_kernel(int repeats) {
+    nb::gil_scoped_release release;
+    std::vector<double> seconds;
+    device::Event begin(device_), end(device_);
+    for (int i = 0; i <= repeats; ++i) {
+      stream_.synchronize();
+      begin.record(stream_);
+      op_.apply_local(x_.data(), y_.data(), stream_);
+      end.record(stream_);
+      end.synchronize();
+      if (i > 0) seconds.push_back(end.seconds_since(begin));
+    }
+    return seconds;
+  }
+
+  nb::dict cg(const Vector& b, std::optional<Vector> guess, int max_iterations, double tolerance,
+              const std::string& preconditioner, bool merged, nb::object progress) {
+    if (preconditioner != "none" && preconditioner != "jacobi")
+      throw std::invalid_argument("poisson: preconditioner = \"" + preconditioner + "\" is not one of: none, jacobi");
+    const Source right_hand_side = checked(b);
+    std::optional<Source> first;
+    if (guess) first = checked(*guess);
+    solver::CgOptions options{.max_iterations = max_iterations, .tolerance = tolerance};
+    // On a GPU the host would wait for every iteration to look at its residual: only where somebody asked.
+    if (device_->is_host() || !progress.is_none()) {
+      options.progress = [&](int iteration, double norm) {
+        nb::gil_scoped_acquire acquire;
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+        if (!progress.is_none()) progress(iteration, norm);
+      };
+    }
+    solver::CgResult result;
+    {
+      nb::gil_scoped_release release;
+      prepare(preconditioner == "jacobi", merged);
+      load(right_hand_side, y_);
+      if (first) load(*first, x_);
+      result = merged ? merged_->solve(y_.data(), x_.data(), !first, options, stream_)
+                      : cg_->solve(y_.data(), x_.data(), !first, options, stream_);
+    }
+    nb::dict d;
+    d["x"] = this->result(x_);
+    d["residuals"] = nb::cast(result.residuals);
+    d["iterations"] = result.iterations;
+    d["converged"] = result.converged;
+    d["seconds"] = result.seconds;
+    return d;
+  }
+
+  // What a solve needs beside the operator is made on first use, outside the time of the solve.
+  void prepare(bool jacobi, bool merged) {
+    if ((merged ? merged_ != nullptr : cg_ != nullptr) && jacobi == !inverse_diagonal_.empty()) return;
+    if (merged && op_.simd() == nullptr)
+      throw std::invalid_argument("poisson: algorithm = \"merged\" needs kernels = \"simd\"");
+    cg_.reset();
+    merged_.reset();
+    inverse_diagonal_ = jacobi ? op_.inverse_diagonal() : device::Array<T>();
+    if (merged) {
+      merged_ = std::make_unique<poisson::MergedCg<T>>(*op_.simd(), op_.exchange(), device_, op_.comm(),
+                                                       inverse_diagonal_.data());
+      return;
+    }
+    solver::System<T> system;
+    system.apply = [this](T* x, T* y, device::Stream& stream) { op_.apply(x, y, stream); };
+    if (op_.product_partials() > 0)
+      system.apply_product = [this](T* x, T* y, double* product, device::Stream& stream) {
+        op_.apply(x, y, product, stream);
+      };
+    system.product_partials = op_.product_partials();
+    system.entries = op_.entries();
+    system.unknowns = op_.unknowns();
+    system.weights = op_.weights();
+    system.inverse_diagonal = inverse_diagonal_.data();
+    cg_ = std::make_unique<solver::ConjugateGradients<T>>(std::move(system), device_, op_.comm());
+  }
+
+  std::map<std::string, std::int64_t> memory_bytes() const {
+    auto bytes = op_.memory_bytes();
+    bytes["x and b"] = static_cast<std::int64_t>(x_.bytes() + y_.bytes());
+    if (cg_ || merged_) bytes["CG: r, p, A p"] = cg_ ? cg_->memory_bytes() : merged_->memory_bytes();
+    if (!inverse_diagonal_.empty()) bytes["inverse diagonal"] = static_cast<std::int64_t>(inverse_diagonal_.bytes());
+    return bytes;
+  }
+
+ private:
+  struct Source {
+    const T* data;
+    device::CopyKind kind;
+  };
+  // Anything DLPack shows us that lies on the host or on the operator's device.
+  Source checked(const Vector& v) const {
+    if (static_cast<std::int64_t>(v.size()) != op_.unknowns())
+      throw std::invalid_argument("poisson: a vector has " + std::to_string(op_.unknowns()) +
+                                  " values on this rank, not " + std::to_string(v.size()));
+    if (v.device_type() == nb::device::cpu::value) return {v.data(), device::CopyKind::host_to_device};
+    if (v.device_type() == dlpack_device(*device_)) return {v.data(), device::CopyKind::device_to_device};
+    throw std::invalid_argument("poisson: the vector is on another device than the operator, which is on " +
+                                device::name(device_->backend()));
+  }
+  void load(const Source& source, device::Array<T>& to) {
+    if (op_.unknowns() > 0) device_->copy(to.data(), source.data, op_.unknowns() * sizeof(T), source.kind, stream_);
+    stream_.synchronize();
+  }
+  // A copy for the user: NumPy on the host, an array with __dlpack__ on a GPU.
+  nb::object result(const device::Array<T>& vector) {
+    const auto size = static_cast<std::size_t>(op_.unknowns());
+    if (device_->is_host()) return to_numpy(std::vector<T>(vector.data(), vector.data() + size));
+    auto copy = std::make_unique<device::Array<T>>(device_, size);
+    T* data = copy->data();
+    if (size > 0) device_->copy(data, vector.data(), size * sizeof(T), device::CopyKind::device_to_device, stream_);
+    stream_.synchronize();
+    nb::capsule keeper(copy.release(), [](void* p) noexcept { delete static_cast<device::Array<T>*>(p); });
+    return nb::cast(nb::ndarray<nb::array_api, T>(data, {size}, keeper, {}, nb::dtype<T>(), dlpack_device(*device_),
+                                                  device_->info().ordinal));
+  }
+
+  std::shared_ptr<device::Device> device_;
+  device::Stream stream_;
+  poisson::Operator<T> op_;
+  device::Array<T> x_, y_, inverse_diagonal_;
+  std::unique_ptr<solver::ConjugateGradients<T>> cg_;
+  std::unique_ptr<poisson::MergedCg<T>> merged_;
+};
+
+template <class T>
+void bind(nb::module_& m, const char* name) {
+  using P = Poisson<T>;
+  using HostVector = typename P::HostVector;
+  const auto span = [](const HostVector& v) { return std::span<const T>(v.data(), v.size()); };
+  nb::class_<P>(m, name)
+      .def(
+          "__init__",
+          [](P* self, const mesh::Mesh& mesh, int order, double lam, const std::string& storage,
+             const std::string& geometry, const std::string& kernels, const std::string& threads, bool dirichlet,
+             const std::string& exchange, std::shared_ptr<device::Device> device) {
+            using namespace poisson;
+            Options options;
+            options.order = order;
+            options.lambda = lam;
+            options.storage = one_of("storage", storage, {Storage::assembled, Storage::scattered});
+            options.geometry = one_of("geometry", geometry, {Geometry::stored, Geometry::trilinear});
+            options.kernels = one_of("kernels", kernels, {Kernels::portable, Kernels::simd});
+            options.threads = one_of("threads", threads, {Threads::automatic, Threads::points, Threads::columns});
+            options.dirichlet = dirichlet;
+            options.choice = exchange::choose(exchange, *device, mesh.comm);
+            options.device = std::move(device);
+            nb::gil_scoped_release release;
+            new (self) P(mesh, options);
+          },
+          "mesh"_a, "order"_a, "lam"_a, "storage"_a, "geometry"_a, "kernels"_a, "threads"_a, "dirichlet"_a,
+          "exchange"_a, "device"_a)
+      .def("apply", &P::apply, "x"_a.noconvert())
+      .def("cg", &P::cg, "b"_a.noconvert(), "guess"_a.noconvert().none(), "max_iterations"_a, "tolerance"_a,
+           "preconditioner"_a, "merged"_a, "progress"_a.none())
+      .def("time_kernel", &P::time_kernel, "repeats"_a)
+      .def("memory_bytes", &P::memory_bytes)
+      .def_prop_ro("dofs", [](P& self) { return self.op().dofs(); })
+      .def_prop_ro("unknowns", [](P& self) { return self.op().unknowns(); })
+      .def_prop_ro("points", [](P& self) { return self.op().points(); })
+      .def_prop_ro("elements", [](P& self) { return self.op().elements(); })
+      .def_prop_ro("halo_elements", [](P& self) { return self.op().halo_elements(); })
+      .def_prop_ro("bytes_sent", [](P& self) { return self.op().bytes_sent(); })
+      .def_prop_ro("messages", [](P& self) { return self.op().messages(); })
+      .def_prop_ro("exchange", [](P& self) { return exchange::name(self.op().options().choice); })
+      .def_prop_ro("exchange_reason", [](P& self) { return self.op().options().choice.reason; })
+      .def_prop_ro("threads",
+                   [](P& self) -> nb::object {
+                     const auto* local = self.op().local();
+                     return local == nullptr ? nb::none() : nb::cast(poisson::name(local->threads()));
+                   })
+      .def("resources",
+           [](P& self) {
+             nb::dict d;
+             const auto* local = self.op().local();
+             if (local == nullptr) return d;
+             const device::KernelResources r = local->resources();
+             d["threads_per_block"] = local->threads_per_block();
+             d["elements_per_block"] = local->elements_per_block();
+             d["registers"] = r.registers;
+             d["stack_bytes"] = r.stack_bytes;
+             d["spill_bytes"] = r.spill_bytes;
+             d["shared_bytes"] = r.shared_bytes;
+             d["max_blocks_per_multiprocessor"] = r.max_blocks_per_multiprocessor;
+             return d;
+           })
+      .def("unknown_ids", [](P& self) { return to_numpy(self.op().unknown_ids()); })
+      .def("coordinates", [](P& self) { return to_numpy(self.op().coordinates(), 3); })
+      .def("point_coordinates", [](P& self) { return to_numpy(self.op().point_coordinates(), 3); })
+      .def("masked", [](P& self) { return to_numpy(self.op().masked()); })
+      .def("mass",
+           [](P& self) {
+             std::vector<double> values;
+             {
+               nb::gil_scoped_release release;
+               values = self.op().mass();
+             }
+             return to_numpy(std::move(values));
+           })
+      .def(
+          "sum_points", [span](P& self, const HostVector& v) { return to_numpy(self.op().sum_points(span(v))); },
+          "values"_a.noconvert())
+      .def(
+          "at_points", [span](P& self, const HostVector& v) { return to_numpy(self.op().at_points(span(v))); },
+          "x"_a.noconvert())
+      .def(
+          "stiffness_of_points",
+          [span](P& self, const HostVector& v) { return to_numpy(self.op().stiffness_of_points(span(v))); },
+          "values"_a.noconvert());
+}
+
+}  // namespace
+
+void bind_poisson(nb::module_& m) {
+  nb::module_ p = m.def_submodule("poisson", "The screened Poisson operator; use weft.Poisson");
+  bind<double>(p, "PoissonDouble");
+  bind<float>(p, "PoissonSingle");
+}
+
+}  // namespace weft::bindings

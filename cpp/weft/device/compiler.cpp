@@ -1,0 +1,317 @@
+#include "weft/device/compiler.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <set>
+#include <sstream>
+
+#include "weft/device/code_object.hpp"
+#include "weft/device/dynamic_library.hpp"
+#include "weft/device/kernel_cache.hpp"
+#include "weft/device/kernel_texts.hpp"
+
+namespace weft::device {
+namespace {
+
+// NVRTC and hipRTC: the same functions under two prefixes.
+struct CompilerApi {
+  std::string problem;
+  std::string version_text;
+
+  int (*version)(int* major, int* minor);
+  int (*create)(void** program, const char* text, const char* name, int headers, const char* const* header_texts,
+                const char* const* header_names);
+  int (*compile)(void* program, int options, const char* const* option_texts);
+  int (*log_size)(void* program, std::size_t* bytes);
+  int (*log)(void* program, char* text);
+  int (*image_size)(void* program, std::size_t* bytes);
+  int (*image)(void* program, char* bytes);
+  int (*destroy)(void** program);
+  const char* (*error_text)(int code);
+};
+
+// WEFT_NVRTC or WEFT_HIPRTC may name a library, or folders (separated by colons) that hold one; the loader's own
+// search comes after. `versions` in the order of preference.
+std::vector<std::string> library_names(const char* variable, const std::vector<std::string>& versions) {
+  std::vector<std::string> folders, names;
+  if (const char* value = std::getenv(variable)) {
+    std::stringstream list(value);
+    for (std::string entry; std::getline(list, entry, ':');) {
+      if (std::filesystem::is_directory(entry))
+        folders.push_back(entry + "/");
+      else if (!entry.empty())
+        names.push_back(entry);
+    }
+  }
+  folders.emplace_back();
+  for (const std::string& version : versions) {
+    for (const std::string& folder : folders) names.push_back(folder + version);
+  }
+  return names;
+}
+
+CompilerApi open_compiler(Backend backend, int driver_version) {
+  const bool hip = backend == Backend::hip;
+  std::vector<std::string> versions;
+  if (hip) {
+    versions = {"libhiprtc.so",   "libhiprtc.so.7",   "libhiprtc.so.6",   "libhiprtc.so.5",
+                "libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
+  } else {
+    versions = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"};
+    const std::string own = "libnvrtc.so." + std::to_string(driver_version / 1000);
+    std::stable_partition(versions.begin(), versions.end(), [&](const std::string& v) { return v.starts_with(own); });
+  }
+  DynamicLibrary library(library_names(hip ? "WEFT_HIPRTC" : "WEFT_NVRTC", versions));
+  CompilerApi api{};
+  const std::string prefix = hip ? "hiprtc" : "nvrtc";
+  library.find(api.version, (prefix + "Version").c_str());
+  library.find(api.create, (prefix + "CreateProgram").c_str());
+  library.find(api.compile, (prefix + "CompileProgram").c_str());
+  library.find(api.log_size, (prefix + "GetProgramLogSize").c_str());
+  library.find(api.log, (prefix + "GetProgramLog").c_str());
+  library.find(api.image_size, hip ? "hiprtcGetCodeSize" : "nvrtcGetCUBINSize");
+  library.find(api.image, hip ? "hiprtcGetCode" : "nvrtcGetCUBIN");
+  library.find(api.destroy, (prefix + "DestroyProgram").c_str());
+  library.find(api.error_text, (prefix + "GetErrorString").c_str());
+  if (!library) {
+    api.problem = (hip ? "hipRTC cannot be opened (install ROCm's hiprtc, or set WEFT_HIPRTC to its folder): "
+                       : "NVRTC cannot be opened (pip install nvidia-cuda-nvrtc, or set WEFT_NVRTC to its folder): ") +
+                  library.problem;
+    return api;
+  }
+  int major = 0, minor = 0;
+  api.version(&major, &minor);
+  api.version_text = (hip ? "hipRTC " : "NVRTC ") + std::to_string(major) + "." + std::to_string(minor);
+  return api;
+}
+
+const CompilerApi& compiler(Backend backend, int driver_version) {
+  static std::mutex mutex;
+  static std::map<std::pair<Backend, int>, CompilerApi> opened;
+  const std::lock_guard lock(mutex);
+  const auto key = std::pair(backend, driver_version / 1000);
+  auto found = opened.find(key);
+  if (found == opened.end()) found = opened.emplace(key, open_compiler(backend, driver_version)).first;
+  return found->second;
+}
+
+const char* text_of(const std::string& file) {
+  for (const KernelText& text : kernel_texts()) {
+    if (text.file == file) return text.text;
+  }
+  throw std::runtime_error("there is no kernels/" + file + ".hpp in the library");
+}
+
+// `text` and, once each, the kernel files it includes: what a compiled kernel depends on.
+std::string with_includes(const std::string& text) {
+  const std::string include = "#include \"weft/kernels/", end = ".hpp\"";
+  std::string all;
+  std::set<std::string> seen;
+  std::vector<std::string> left{text};
+  while (!left.empty()) {
+    const std::string current = std::move(left.back());
+    left.pop_back();
+    all += current;
+    for (std::size_t at = current.find(include); at != current.npos; at = current.find(include, at + 1)) {
+      const std::size_t begin = at + include.size();
+      const std::string file = current.substr(begin, current.find(end, begin) - begin);
+      if (file == "host" || file == "fiber" || !seen.insert(file).second) continue;  // other targets of the dialect
+      left.emplace_back(text_of(file));
+    }
+  }
+  return all;
+}
+
+std::vector<std::string> options_for(Backend backend, const KernelSpec& spec, const std::string& architecture) {
+  std::vector<std::string> options;
+  if (backend == Backend::hip) {
+    options = {"--offload-arch=" + architecture, "-std=c++17", "-O3"};
+  } else {
+    options = {"--gpu-architecture=" + architecture, "--std=c++17", "--ptxas-options=-v"};
+  }
+  options.emplace_back("-DWEFT_TARGET_GPU=1");
+  for (const Define& define : spec.defines) options.push_back("-D" + define.name + "=" + define.value);
+  if (compiled_alone(spec)) {
+    options.emplace_back("-DWEFT_ONE_KERNEL=1");
+    options.push_back("-DWEFT_ONLY_" + spec.name + "=~,WEFT_ENTRY");
+  }
+  return options;
+}
+
+[[noreturn]] void fail(const KernelSpec& spec, const std::string& architecture, const std::string& what,
+                       const std::string& log) {
+  throw std::runtime_error("kernels/" + spec.file + ".hpp for " + architecture + ": " + what +
+                           (log.empty() ? "" : "\n") + log);
+}
+
+Compiled compile_now(const CompilerApi& api, Backend backend, const KernelSpec& spec, const std::string& architecture,
+                     const std::string& text, const std::vector<std::string>& options) {
+  std::vector<const char*> header_texts, header_names, option_texts;
+  std::vector<std::string> names;
+  for (const KernelText& header : kernel_texts()) names.push_back("weft/kernels/" + std::string(header.file) + ".hpp");
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    header_texts.push_back(kernel_texts()[i].text);
+    header_names.push_back(names[i].c_str());
+  }
+  for (const std::string& option : options) option_texts.push_back(option.c_str());
+
+  void* program = nullptr;
+  int code = api.create(&program, text.c_str(), (spec.file + ".hpp").c_str(), static_cast<int>(names.size()),
+                        header_texts.data(), header_names.data());
+  if (code != 0) fail(spec, architecture, std::string("the compiler does not start: ") + api.error_text(code), "");
+  code = api.compile(program, static_cast<int>(options.size()), option_texts.data());
+  const auto get = [&](auto size_of, auto read) {
+    std::size_t bytes = 0;
+    if (size_of(program, &bytes) != 0 || bytes == 0) return std::string();
+    std::string content(bytes, '\0');
+    return read(program, content.data()) == 0 ? content : std::string();
+  };
+  Compiled compiled{"", get(api.log_size, api.log), api.version_text, backend};
+  while (compiled.log.ends_with('\0')) compiled.log.pop_back();
+  if (code == 0) compiled.image = get(api.image_size, api.image);
+  api.destroy(&program);
+  if (code != 0)
+    fail(spec, architecture, std::string(api.error_text(code)) + " (" + api.version_text + ")", compiled.log);
+  if (compiled.image.empty()) fail(spec, architecture, api.version_text + " made no code", compiled.log);
+  return compiled;
+}
+
+// An entry of the cache: the log's length in decimal, a newline, the log, the image.
+std::string pack(const Compiled& compiled) {
+  return std::to_string(compiled.log.size()) + "\n" + compiled.log + compiled.image;
+}
+Compiled unpack(const std::string& entry, const CompilerApi& api, Backend backend) {
+  const std::size_t line = entry.find('\n') + 1;
+  const std::size_t log = std::stoul(entry);
+  return {entry.substr(line + log), entry.substr(line, log), api.version_text, backend};
+}
+
+KernelResources resources_of_log(const std::string& log, const std::string& kernel) {
+  // ptxas info    : Compiling entry function 'axpy' for 'sm_90'
+  // ptxas info    : Function properties for axpy
+  //     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+  // ptxas info    : Used 18 registers, used 1 barriers, 2048 bytes smem
+  KernelResources resources{};
+  const std::size_t start = log.find("Compiling entry function '" + kernel + "'");
+  if (start == log.npos)
+    throw std::runtime_error("the compiler's log does not mention a kernel " + kernel + "\n" + log);
+  const std::size_t used = log.find("Used ", start);
+  const std::string part = log.substr(start, log.find('\n', used) - start);
+  const auto number_before = [&](const char* words) {
+    const std::size_t at = part.find(words);
+    if (at == part.npos || at == 0) return 0;
+    std::size_t begin = at - 1;
+    while (begin > 0 && part[begin - 1] >= '0' && part[begin - 1] <= '9') --begin;
+    return std::atoi(part.c_str() + begin);
+  };
+  if (part.find("bytes stack frame") == part.npos || part.find(" registers") == part.npos) {
+    throw std::runtime_error("the compiler's log does not tell the resources of " + kernel + "\n" + log);
+  }
+  resources.registers = number_before(" registers");
+  resources.stack_bytes = number_before(" bytes stack frame");
+  resources.spill_bytes = number_before(" bytes spill stores") + number_before(" bytes spill loads");
+  resources.shared_bytes = number_before(" bytes smem");
+  return resources;
+}
+
+KernelResources check_now(Backend backend, const KernelSpec& spec, const std::string& architecture, const char* text) {
+  return resources_of(compile(backend, spec, architecture, 0, text), spec.name);
+}
+
+// check_now in a child process; the result or the error's text comes back through a pipe.
+KernelResources check_in_child(Backend backend, const KernelSpec& spec, const std::string& architecture,
+                               const char* text) {
+  int ends[2];
+  if (pipe(ends) != 0) throw std::runtime_error(std::string("no pipe to a child process: ") + std::strerror(errno));
+  const pid_t child = fork();
+  if (child < 0) throw std::runtime_error(std::string("no child process: ") + std::strerror(errno));
+  if (child == 0) {
+    for (const int crash : {SIGABRT, SIGSEGV, SIGBUS, SIGILL}) std::signal(crash, SIG_DFL);  // nobody's handlers
+    std::string message;
+    try {
+      const KernelResources r = check_now(backend, spec, architecture, text);
+      message.assign(reinterpret_cast<const char*>(&r), sizeof r);
+      message.insert(0, 1, '+');
+    } catch (const std::exception& error) {
+      message = std::string("-") + error.what();
+    }
+    for (std::size_t done = 0; done < message.size();) {
+      const ssize_t written = write(ends[1], message.data() + done, message.size() - done);
+      if (written <= 0) break;
+      done += static_cast<std::size_t>(written);
+    }
+    _exit(0);
+  }
+  close(ends[1]);
+  std::string message;
+  char buffer[4096];
+  for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;) message.append(buffer, static_cast<std::size_t>(n));
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (WIFSIGNALED(status)) {
+    fail(spec, architecture,
+         "the compiler ended its process by signal " + std::to_string(WTERMSIG(status)) +
+             " (hipRTC 5.2 does so on architectures it does not know)",
+         "");
+  }
+  if (message.starts_with('-')) throw std::runtime_error(message.substr(1));
+  KernelResources resources{};
+  if (message.size() != 1 + sizeof resources)
+    fail(spec, architecture, "the compiler's process ended without a result", "");
+  std::memcpy(&resources, message.data() + 1, sizeof resources);
+  return resources;
+}
+
+}  // namespace
+
+std::vector<std::string> kernel_names(const KernelText& text) {
+  const std::string_view body = text.text, start = "\nWEFT_KERNEL(";
+  std::vector<std::string> names;
+  for (std::size_t at = body.find(start); at != body.npos; at = body.find(start, at + 1)) {
+    const std::size_t begin = at + start.size();
+    names.emplace_back(body.substr(begin, body.find(',', begin) - begin));
+  }
+  return names;
+}
+
+Availability compiler_availability(Backend backend, int driver_version) {
+  const CompilerApi& api = compiler(backend, driver_version);
+  return {backend, api.problem.empty(), api.problem.empty() ? api.version_text : api.problem};
+}
+
+Compiled compile(Backend backend, const KernelSpec& spec, const std::string& architecture, int driver_version,
+                 const char* text) {
+  const std::string source = text != nullptr ? text : text_of(spec.file);
+  const CompilerApi& api = compiler(backend, driver_version);
+  if (!api.problem.empty()) throw std::runtime_error(api.problem);
+  const std::vector<std::string> options = options_for(backend, spec, architecture);
+  std::string key = api.version_text + "\n" + architecture + "\n";
+  for (const std::string& option : options) key += option + "\n";
+  key += with_includes(source);
+  if (const auto entry = read_kernel_cache(key)) return unpack(*entry, api, backend);
+  Compiled compiled = compile_now(api, backend, spec, architecture, source, options);
+  write_kernel_cache(key, pack(compiled));
+  return compiled;
+}
+
+KernelResources compile_check(const KernelSpec& spec, const std::string& architecture, const char* text) {
+  if (architecture.starts_with("sm_")) return check_now(Backend::cuda, spec, architecture, text);
+  if (architecture.starts_with("gfx")) return check_in_child(Backend::hip, spec, architecture, text);
+  throw std::invalid_argument("architecture \"" + architecture + "\" is not known; use sm_90 or gfx90a, for example");
+}
+
+KernelResources resources_of(const Compiled& compiled, const std::string& kernel) {
+  return compiled.backend == Backend::hip ? resources_of_code_object(compiled.image, kernel)
+                                          : resources_of_log(compiled.log, kernel);
+}
+
+}  // namespace weft::device

@@ -1,0 +1,274 @@
+// Memory, streams, events and kernels of one backend: host, cuda or hip.
+//
+// The CUDA and HIP libraries are opened at run time; a backend that is absent says why (`available`).
+// A Device outlives everything made from it (they hold a shared_ptr).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace weft::device {
+
+// fiber: the GPU branch of the kernels on the CPU, one fiber a GPU thread; linked into tests only.
+enum class Backend { host, cuda, hip, fiber };
+std::string name(Backend backend);
+
+struct Availability {
+  Backend backend;
+  bool available;
+  std::string reason;  // why not, in words for the user; or the device's name
+};
+// All three backends, host first.
+std::vector<Availability> available();
+
+struct Info {
+  Backend backend;
+  std::string name;          // "NVIDIA H200", or the processor's name
+  std::string architecture;  // "sm_90", "gfx90a", or the host's vector set
+  std::int64_t memory_bytes;
+  int multiprocessors;  // SMs or CUs; threads on the host
+  int warp_size;        // 1 on the host
+  int registers_per_multiprocessor;
+  int shared_bytes_per_multiprocessor;
+  int max_threads_per_multiprocessor;
+  int ordinal = 0;  // which of the machine's GPUs
+};
+
+inline constexpr int unknown_resource = -1;
+
+// What a compiled kernel takes, as the compiler reports it (zeros on the host); unknown_resource where it does not.
+struct KernelResources {
+  int registers;
+  int stack_bytes;
+  int spill_bytes;
+  int scalar_spills;  // AMD: scalar registers kept in lanes of vector registers, which costs no memory traffic
+  int shared_bytes;
+  int max_blocks_per_multiprocessor;  // at its launch bounds
+};
+
+struct Define {
+  std::string name;
+  std::string value;
+};
+// A kernel: `file` and `name` under kernels/, and its compile-time constants. WEFT_N and WEFT_REAL choose the host
+// instance; tile sizes (WEFT_TILE_*) matter to GPUs only, the host keeps the default of the source.
+struct KernelSpec {
+  std::string file;  // "vector" for kernels/vector.hpp
+  std::string name;  // "axpy"
+  std::vector<Define> defines;
+};
+
+struct Shape {
+  unsigned x = 1, y = 1, z = 1;
+};
+
+class Device;
+
+namespace detail {
+struct KernelImpl {
+  virtual ~KernelImpl() = default;
+  virtual void launch(void* stream, unsigned blocks, Shape threads, void** arguments, const std::size_t* sizes,
+                      std::size_t count) = 0;
+  virtual KernelResources resources() const = 0;
+};
+}  // namespace detail
+
+enum class CopyKind { host_to_device, device_to_host, device_to_device };
+
+class Stream {
+ public:
+  explicit Stream(std::shared_ptr<Device> device);
+  ~Stream();
+  Stream(Stream&& other) noexcept;
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  Stream& operator=(Stream&&) = delete;
+
+  void synchronize();  // recorded as category launch
+  void* handle() const { return handle_; }
+  Device& device() const { return *device_; }
+
+ private:
+  std::shared_ptr<Device> device_;
+  void* handle_;
+};
+
+class Event {
+ public:
+  explicit Event(std::shared_ptr<Device> device);
+  ~Event();
+  Event(Event&& other) noexcept;
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  Event& operator=(Event&&) = delete;
+
+  void record(Stream& stream);
+  void synchronize();
+  void wait_on(Stream& stream);                    // later work of `stream` waits for this event
+  double seconds_since(const Event& begin) const;  // both completed
+
+ private:
+  std::shared_ptr<Device> device_;
+  void* handle_;
+};
+
+class Kernel {
+ public:
+  explicit Kernel(std::shared_ptr<detail::KernelImpl> impl, const char* name) : impl_(std::move(impl)), name_(name) {}
+  Kernel() = default;
+
+  // The arguments must have exactly the kernel's parameter types (int, long long, double, float, T*): the host
+  // backend checks their number and sizes.
+  template <class... A>
+  void operator()(Stream& stream, unsigned blocks, Shape threads, A... arguments) const {
+    static_assert((std::is_trivially_copyable_v<A> && ...));
+    if (blocks == 0) return;
+    std::array<void*, sizeof...(A) + 1> pointers{const_cast<void*>(static_cast<const void*>(&arguments))..., nullptr};
+    std::array<std::size_t, sizeof...(A) + 1> sizes{sizeof(A)..., 0};
+    launch(stream, blocks, threads, pointers.data(), sizes.data(), sizeof...(A));
+  }
+  // The same with the arguments' addresses and sizes, for callers that know them at run time only.
+  void launch(Stream& stream, unsigned blocks, Shape threads, void** arguments, const std::size_t* sizes,
+              std::size_t count) const;
+  KernelResources resources() const { return impl_->resources(); }
+  const char* name() const { return name_; }
+
+ private:
+  std::shared_ptr<detail::KernelImpl> impl_;
+  const char* name_ = nullptr;
+};
+
+class Device : public std::enable_shared_from_this<Device> {
+ public:
+  virtual ~Device() = default;
+  virtual const Info& info() const = 0;
+  Backend backend() const { return info().backend; }
+  bool is_host() const { return backend() == Backend::host; }
+
+  virtual void* allocate(std::size_t bytes) = 0;  // device memory, 64-byte aligned (256 on GPUs)
+  virtual void release(void* pointer) noexcept = 0;
+  virtual void* allocate_pinned(std::size_t bytes) = 0;  // host memory that asynchronous copies can use
+  virtual void release_pinned(void* pointer) noexcept = 0;
+  virtual void copy(void* to, const void* from, std::size_t bytes, CopyKind kind, Stream& stream) = 0;  // asynchronous
+  virtual void fill_zero(void* pointer, std::size_t bytes, Stream& stream) = 0;
+
+  virtual void* create_stream() = 0;
+  virtual void destroy_stream(void* stream) noexcept = 0;
+  virtual void synchronize_stream(void* stream) = 0;
+  virtual void* create_event() = 0;
+  virtual void destroy_event(void* event) noexcept = 0;
+  virtual void record_event(void* event, void* stream) = 0;
+  virtual void synchronize_event(void* event) = 0;
+  virtual void stream_wait_event(void* stream, void* event) = 0;
+  virtual double event_seconds(void* begin, void* end) = 0;
+
+  // Behind Graph (graph.hpp). A device that has no graphs keeps these.
+  virtual bool supports_graphs() const { return false; }
+  virtual void begin_capture(void* stream);
+  virtual void* end_capture(void* stream);
+  virtual void replay_graph(void* graph, void* stream);
+  virtual void destroy_graph(void*) noexcept {}
+
+  // Compiles (or finds in the cache) and loads. Errors quote the compiler's log.
+  Kernel kernel(const KernelSpec& spec);
+
+ protected:
+  virtual std::shared_ptr<detail::KernelImpl> load(const KernelSpec& spec) = 0;
+};
+
+// `which`: "auto" (cuda, else hip, else host), "host", "cuda", "hip"; `ordinal` picks the GPU, -1 = rank within the
+// node modulo the number of GPUs (not collective: the launcher's environment tells the rank). The same device opened
+// twice is one object. A GPU asked for and absent throws std::runtime_error with the reason.
+std::shared_ptr<Device> open(const std::string& which, int ordinal = -1);
+
+// Device memory of T: owns, moves, does not copy. Zero-sized arrays are fine.
+template <class T>
+class Array {
+ public:
+  Array() = default;
+  Array(std::shared_ptr<Device> device, std::size_t size)
+      : device_(std::move(device)),
+        data_(size ? static_cast<T*>(device_->allocate(size * sizeof(T))) : nullptr),
+        size_(size) {}
+  Array(std::shared_ptr<Device> device, std::span<const T> values) : Array(std::move(device), values.size()) {
+    upload(values);
+  }
+  ~Array() { reset(); }
+  Array(Array&& o) noexcept
+      : device_(std::move(o.device_)), data_(std::exchange(o.data_, nullptr)), size_(std::exchange(o.size_, 0)) {}
+  Array& operator=(Array&& o) noexcept {
+    if (this != &o) {
+      reset();
+      device_ = std::move(o.device_);
+      data_ = std::exchange(o.data_, nullptr);
+      size_ = std::exchange(o.size_, 0);
+    }
+    return *this;
+  }
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
+
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  std::size_t bytes() const { return size_ * sizeof(T); }
+  bool empty() const { return size_ == 0; }
+
+  // Blocking, for set-up and output. They know nothing of other streams: synchronise those that use the array first.
+  void upload(std::span<const T> values) {
+    if (values.size() != size_) throw std::invalid_argument("Array::upload: sizes differ");
+    if (size_ == 0) return;
+    Stream stream(device_);
+    device_->copy(data_, values.data(), bytes(), CopyKind::host_to_device, stream);
+    stream.synchronize();
+  }
+  std::vector<T> download() const {
+    std::vector<T> values(size_);
+    if (size_ == 0) return values;
+    Stream stream(device_);
+    device_->copy(values.data(), data_, bytes(), CopyKind::device_to_host, stream);
+    stream.synchronize();
+    return values;
+  }
+  void zero() {
+    if (size_ == 0) return;
+    Stream stream(device_);
+    device_->fill_zero(data_, bytes(), stream);
+    stream.synchronize();
+  }
+
+ private:
+  void reset() {
+    if (data_ != nullptr) device_->release(data_);
+    data_ = nullptr;
+  }
+
+  std::shared_ptr<Device> device_;
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+// The C++ name of T in kernel sources.
+template <class T>
+constexpr const char* type_name() {
+  if constexpr (std::is_same_v<T, double>)
+    return "double";
+  else if constexpr (std::is_same_v<T, float>)
+    return "float";
+  else if constexpr (std::is_same_v<T, std::int32_t>)
+    return "int";
+  else {
+    static_assert(std::is_same_v<T, std::int64_t>);
+    return "long";  // 64 bits on every system weft builds on; std::int64_t is `long` there
+  }
+}
+
+}  // namespace weft::device

@@ -1,0 +1,351 @@
+// The cuda and hip backends: one implementation over the table of gpu_api.hpp.
+//
+// With the trace on, every launch, copy and fill is bracketed by a pair of device events. They become intervals of the
+// device's time line when their stream is next synchronised, so synchronise before the trace is read. A device is used
+// by one host thread at a time.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "weft/device/backends.hpp"
+#include "weft/device/compiler.hpp"
+#include "weft/device/gpu_api.hpp"
+#include "weft/device/host_registry.hpp"
+#include "weft/trace/recorder.hpp"
+
+namespace weft::device {
+namespace {
+
+constexpr unsigned ordered_stream = 0;  // with the default stream, on which CuPy and PyTorch work unless told
+constexpr unsigned portable_pinned_memory = 1;
+constexpr int capture_of_this_thread = 1;
+enum FunctionAttribute { max_threads_per_block = 0, shared_bytes = 1, local_bytes = 3, register_count = 4 };
+
+class GpuDevice final : public Device {
+ public:
+  GpuDevice(const GpuApi& api, int ordinal) : api_(api), ordinal_(ordinal) {
+    check(api_.retain_context(&context_, ordinal), "opening the device's context");
+    activate();
+    char text[256] = {};
+    std::size_t memory = 0;
+    check(api_.device_name(text, sizeof text, ordinal), "asking for the device's name");
+    check(api_.device_memory(&memory, ordinal), "asking for the device's memory");
+    const auto attribute = [&](int which) {
+      int value = 0;
+      api_.device_attribute(&value, which, ordinal);
+      return value;
+    };
+    info_ = {.backend = api_.backend,
+             .name = text,
+             .architecture = api_.architecture(ordinal),
+             .memory_bytes = static_cast<std::int64_t>(memory),
+             .multiprocessors = attribute(api_.attributes.multiprocessors),
+             .warp_size = attribute(api_.attributes.warp_size),
+             .registers_per_multiprocessor = attribute(api_.attributes.registers),
+             .shared_bytes_per_multiprocessor = attribute(api_.attributes.shared_bytes),
+             .max_threads_per_multiprocessor = attribute(api_.attributes.threads),
+             .ordinal = ordinal};
+  }
+  ~GpuDevice() override {
+    api_.activate(context_, ordinal_);
+    for (const Pending& pending : pending_) {
+      api_.destroy_event(pending.begin);
+      api_.destroy_event(pending.end);
+    }
+    for (void* event : spare_events_) api_.destroy_event(event);
+    for (const auto& [key, module] : modules_) api_.unload_module(module.handle);
+  }
+
+  const Info& info() const override { return info_; }
+
+  void* allocate(std::size_t bytes) override {
+    activate();
+    void* pointer = nullptr;
+    check(api_.allocate(&pointer, bytes), "allocating " + std::to_string(bytes) + " bytes of device memory");
+    return pointer;
+  }
+  void release(void* pointer) noexcept override {
+    if (pointer != nullptr && api_.activate(context_, ordinal_) == 0) api_.release(pointer);
+  }
+  void* allocate_pinned(std::size_t bytes) override {
+    activate();
+    void* pointer = nullptr;
+    check(api_.allocate_pinned(&pointer, bytes, portable_pinned_memory),
+          "allocating " + std::to_string(bytes) + " bytes of pinned memory");
+    return pointer;
+  }
+  void release_pinned(void* pointer) noexcept override {
+    if (pointer != nullptr && api_.activate(context_, ordinal_) == 0) api_.release_pinned(pointer);
+  }
+
+  void copy(void* to, const void* from, std::size_t bytes, CopyKind kind, Stream& stream) override {
+    if (bytes == 0) return;
+    const trace::Span span("copy", trace::Category::launch);
+    timed("copy", trace::Category::copy, static_cast<std::int64_t>(bytes), stream.handle(), [&] {
+      void* source = const_cast<void*>(from);
+      switch (kind) {
+        case CopyKind::host_to_device:
+          return api_.copy_to_device(to, from, bytes, stream.handle());
+        case CopyKind::device_to_host:
+          return api_.copy_to_host(to, source, bytes, stream.handle());
+        case CopyKind::device_to_device:
+          return api_.copy_on_device(to, source, bytes, stream.handle());
+      }
+      return 0;
+    });
+  }
+  void fill_zero(void* pointer, std::size_t bytes, Stream& stream) override {
+    if (bytes == 0) return;
+    const trace::Span span("fill_zero", trace::Category::launch);
+    timed("fill_zero", trace::Category::gpu, static_cast<std::int64_t>(bytes), stream.handle(),
+          [&] { return api_.fill(pointer, 0, bytes, stream.handle()); });
+  }
+
+  void* create_stream() override {
+    activate();
+    void* stream = nullptr;
+    check(api_.create_stream(&stream, ordered_stream), "creating a stream");
+    return stream;
+  }
+  void destroy_stream(void* stream) noexcept override {
+    if (api_.activate(context_, ordinal_) != 0) return;
+    if (has_pending(stream)) {
+      try {
+        synchronize_stream(stream);
+      } catch (const std::exception&) {  // the device is lost: there is nothing left to time
+      }
+    }
+    api_.destroy_stream(stream);
+  }
+  void synchronize_stream(void* stream) override {
+    activate();
+    check(api_.synchronize_stream(stream), "waiting for a stream (an error here is that of an earlier launch)");
+    if (has_pending(stream)) collect(stream);
+  }
+  void* create_event() override {
+    activate();
+    void* event = nullptr;
+    check(api_.create_event(&event, 0), "creating an event");
+    return event;
+  }
+  void destroy_event(void* event) noexcept override {
+    if (api_.activate(context_, ordinal_) == 0) api_.destroy_event(event);
+  }
+  void record_event(void* event, void* stream) override {
+    activate();
+    check(api_.record_event(event, stream), "recording an event");
+  }
+  void synchronize_event(void* event) override {
+    activate();
+    check(api_.synchronize_event(event), "waiting for an event (an error here is that of an earlier launch)");
+  }
+  void stream_wait_event(void* stream, void* event) override {
+    activate();
+    check(api_.stream_wait_event(stream, event, 0), "making a stream wait for an event");
+  }
+  double event_seconds(void* begin, void* end) override {
+    activate();
+    float milliseconds = 0;
+    check(api_.event_milliseconds(&milliseconds, begin, end), "reading the time between two events");
+    return 1e-3 * static_cast<double>(milliseconds);
+  }
+
+  bool supports_graphs() const override { return true; }
+  void begin_capture(void* stream) override {
+    activate();
+    check(api_.begin_capture(stream, capture_of_this_thread), "beginning to capture a stream");
+    capturing_ = true;
+  }
+  void* end_capture(void* stream) override {
+    capturing_ = false;
+    void *graph = nullptr, *executable = nullptr;
+    check(api_.end_capture(stream, &graph), "capturing a stream (something in it cannot be captured)");
+    const int code = api_.instantiate_graph(&executable, graph, 0);
+    api_.destroy_graph(graph);
+    check(code, "making a captured graph executable");
+    return executable;
+  }
+  void replay_graph(void* graph, void* stream) override {
+    activate();
+    const trace::Span span("graph", trace::Category::launch);
+    timed("graph", trace::Category::gpu, 0, stream, [&] { return api_.launch_graph(graph, stream); });
+  }
+  void destroy_graph(void* graph) noexcept override {
+    if (api_.activate(context_, ordinal_) == 0) api_.destroy_executable(graph);
+  }
+
+  // Runs `work`, which enqueues on `stream` and returns the driver's code; timed on the device if the trace is on.
+  template <class Work>
+  void timed(const char* name, trace::Category category, std::int64_t bytes, void* stream, Work&& work) {
+    activate();
+    const bool record = trace::enabled() && !capturing_;
+    Pending pending{name, category, bytes, stream, nullptr, nullptr};
+    if (record) {
+      pending.begin = spare_event();
+      pending.end = spare_event();
+      check(api_.record_event(pending.begin, stream), "recording an event");
+    }
+    const int code = work();
+    if (code != 0) check(code, "launching " + std::string(name));
+    if (record) {
+      check(api_.record_event(pending.end, stream), "recording an event");
+      pending_.push_back(pending);
+    }
+  }
+
+  void check(int code, const std::string& what) const {
+    if (code != 0) throw std::runtime_error(name(api_.backend) + ": " + what + " failed: " + api_.error_text(code));
+  }
+  const GpuApi& api() const { return api_; }
+
+ protected:
+  std::shared_ptr<detail::KernelImpl> load(const KernelSpec& spec) override;
+
+ private:
+  struct Pending {
+    const char* name;
+    trace::Category category;
+    std::int64_t bytes;
+    void *stream, *begin, *end;
+  };
+  struct Module {
+    void* handle;
+    Compiled compiled;
+  };
+
+  void activate() { check(api_.activate(context_, ordinal_), "making the device current"); }
+
+  void* spare_event() {
+    if (spare_events_.empty()) return create_event();
+    void* event = spare_events_.back();
+    spare_events_.pop_back();
+    return event;
+  }
+  bool has_pending(void* stream) const {
+    return std::any_of(pending_.begin(), pending_.end(), [=](const Pending& p) { return p.stream == stream; });
+  }
+
+  // Turns the finished work of `stream` into intervals. Device clocks are tied to the host's by an event recorded and
+  // waited for here; times are counted back from it, so the single-precision milliseconds of the drivers stay sharp.
+  void collect(void* stream) {
+    void* reference = spare_event();
+    check(api_.record_event(reference, stream), "recording an event");
+    check(api_.synchronize_event(reference), "waiting for an event");
+    const std::int64_t now = trace::now_ns();
+    const auto time = [&](void* event) {
+      return now - static_cast<std::int64_t>(1e9 * std::max(0.0, event_seconds(event, reference)));
+    };
+    std::erase_if(pending_, [&](const Pending& p) {
+      if (p.stream != stream) return false;
+      const std::int64_t begin = time(p.begin), end = time(p.end);
+      if (begin >= 0) trace::record({p.name, p.category, true, begin, end, p.bytes});
+      spare_events_.push_back(p.begin);
+      spare_events_.push_back(p.end);
+      return true;
+    });
+    spare_events_.push_back(reference);
+  }
+
+  const GpuApi& api_;
+  int ordinal_;
+  void* context_ = nullptr;
+  Info info_;
+  bool capturing_ = false;
+  std::vector<Pending> pending_;
+  std::vector<void*> spare_events_;
+  std::map<std::string, Module> modules_;  // by what was compiled together: a file or a kernel, and the defines
+};
+
+class GpuKernel final : public detail::KernelImpl {
+ public:
+  GpuKernel(std::shared_ptr<GpuDevice> device, void* function, const KernelSpec& spec, KernelResources resources)
+      : device_(std::move(device)), function_(function), name_(trace::intern(spec.name)), resources_(resources) {
+    // Where the host has an instance of this kernel, its parameters' sizes are known and checked on every launch.
+    if (const HostKernel* host = find_host_kernel(spec.file, spec.name, constants_of(spec))) expected_ = host;
+  }
+
+  void launch(void* stream, unsigned blocks, Shape threads, void** arguments, const std::size_t* sizes,
+              std::size_t count) override {
+    if (expected_ != nullptr) check_arguments(*expected_, sizes, count);
+    device_->timed(name_, trace::Category::gpu, 0, stream, [&] {
+      return device_->api().launch(function_, blocks, 1, 1, threads.x, threads.y, threads.z, 0, stream, arguments,
+                                   nullptr);
+    });
+  }
+  KernelResources resources() const override { return resources_; }
+
+ private:
+  std::shared_ptr<GpuDevice> device_;
+  void* function_;
+  const char* name_;
+  KernelResources resources_;
+  const HostKernel* expected_ = nullptr;
+};
+
+std::shared_ptr<detail::KernelImpl> GpuDevice::load(const KernelSpec& spec) {
+  activate();
+  std::string key = spec.file + (compiled_alone(spec) ? " " + spec.name : "");
+  for (const Define& define : spec.defines) key += " " + define.name + "=" + define.value;
+  auto found = modules_.find(key);
+  if (found == modules_.end()) {
+    Compiled compiled = compile(api_.backend, spec, info_.architecture, api_.driver_version);
+    void* module = nullptr;
+    check(api_.load_module(&module, compiled.image.data()),
+          "loading kernels/" + spec.file + ".hpp, compiled for " + info_.architecture + " by " + compiled.compiler +
+              " (a compiler newer than the driver makes code the driver cannot load),");
+    found = modules_.emplace(key, Module{module, std::move(compiled)}).first;
+  }
+  void* function = nullptr;
+  check(api_.module_function(&function, found->second.handle, spec.name.c_str()),
+        "finding the kernel " + spec.name + " in kernels/" + spec.file + ".hpp");
+  const auto attribute = [&](FunctionAttribute which) {
+    int value = 0;
+    check(api_.function_attribute(&value, which, function), "asking for the resources of " + spec.name);
+    return value;
+  };
+  KernelResources resources{};
+  try {
+    resources = resources_of(found->second.compiled, spec.name);  // drivers do not tell of spills
+  } catch (const std::runtime_error&) {  // a compiler whose words are not known is no reason not to run
+    resources.spill_bytes = resources.scalar_spills = unknown_resource;
+  }
+  resources.registers = attribute(register_count);
+  resources.stack_bytes = attribute(local_bytes);
+  resources.shared_bytes = attribute(shared_bytes);
+  check(api_.occupancy(&resources.max_blocks_per_multiprocessor, function, attribute(max_threads_per_block), 0),
+        "asking for the occupancy of " + spec.name);
+  return std::make_shared<GpuKernel>(std::static_pointer_cast<GpuDevice>(shared_from_this()), function, spec,
+                                     resources);
+}
+
+Availability availability(const GpuApi& api) {
+  if (!api.problem.empty()) return {api.backend, false, api.problem};
+  const Availability compiler = compiler_availability(api.backend, api.driver_version);
+  if (!compiler.available) return compiler;
+  char text[256] = {};
+  api.device_name(text, sizeof text, 0);
+  const std::string count = api.device_count > 1 ? std::to_string(api.device_count) + " x " : "";
+  return {api.backend, true, count + text + ", " + compiler.reason};
+}
+
+std::shared_ptr<Device> open_gpu(const GpuApi& api, int ordinal) {
+  const Availability state = availability(api);
+  if (!state.available) throw std::runtime_error("device " + name(api.backend) + " is not available: " + state.reason);
+  if (ordinal < 0) ordinal = rank_in_node() % api.device_count;
+  if (ordinal >= api.device_count) {
+    throw std::runtime_error("device " + name(api.backend) + " " + std::to_string(ordinal) +
+                             " is not there: " + std::to_string(api.device_count) + " found, numbered from 0");
+  }
+  return std::make_shared<GpuDevice>(api, ordinal);
+}
+
+}  // namespace
+
+Availability cuda_availability() { return availability(cuda_api()); }
+Availability hip_availability() { return availability(hip_api()); }
+std::shared_ptr<Device> open_cuda(int ordinal) { return open_gpu(cuda_api(), ordinal); }
+std::shared_ptr<Device> open_hip(int ordinal) { return open_gpu(hip_api(), ordinal); }
+
+}  // namespace weft::device

@@ -1,0 +1,155 @@
+#include "weft/device/host_device.hpp"
+
+#include <omp.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "weft/device/backends.hpp"
+#include "weft/device/host_registry.hpp"
+#include "weft/trace/recorder.hpp"
+
+namespace weft::device {
+namespace {
+
+constexpr std::size_t alignment = 64;
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+constexpr std::size_t guard_bytes = 64;
+constexpr int guard_value = 0xA5;
+
+std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "unknown processor";
+}
+
+// What the host kernels were compiled for, widest first.
+const char* vector_set() {
+#if defined(__AVX512F__)
+  return "avx512";
+#elif defined(__AVX2__)
+  return "avx2";
+#elif defined(__ARM_FEATURE_SVE)
+  return "sve";
+#elif defined(__ARM_NEON)
+  return "neon";
+#elif defined(__SSE2__)
+  return "sse2";
+#else
+  return "scalar";
+#endif
+}
+
+class HostKernelImpl final : public detail::KernelImpl {
+ public:
+  explicit HostKernelImpl(const HostKernel& kernel) : kernel_(kernel) {}
+
+  void launch(void*, unsigned blocks, Shape, void** arguments, const std::size_t* sizes, std::size_t count) override {
+    check_arguments(kernel_, sizes, count);
+    const int threads = omp_get_max_threads();
+    if (threads == 1 || blocks == 1) {
+      kernel_.run(arguments, 0, blocks);
+      return;
+    }
+    // Contiguous shares, the same for the same number of blocks: threads meet the pages they touched first.
+#pragma omp parallel num_threads(threads)
+    {
+      const auto share = [&](unsigned long i) { return static_cast<unsigned>(blocks * i / omp_get_num_threads()); };
+      const unsigned long thread = omp_get_thread_num();
+      const unsigned begin = share(thread), end = share(thread + 1);
+      if (begin < end) kernel_.run(arguments, begin, end);
+    }
+  }
+  KernelResources resources() const override { return {}; }
+
+ private:
+  const HostKernel& kernel_;
+};
+
+}  // namespace
+
+HostDevice::HostDevice(bool check) : check_(check) {
+  info_ = {.backend = Backend::host,
+           .name = processor_name(),
+           .architecture = vector_set(),
+           .memory_bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE),
+           .multiprocessors = omp_get_max_threads(),
+           .warp_size = 1,
+           .registers_per_multiprocessor = 0,
+           .shared_bytes_per_multiprocessor = 0,
+           .max_threads_per_multiprocessor = 1};
+}
+
+void* HostDevice::allocate(std::size_t bytes) {
+  const bool large = bytes >= 2 * huge_page;
+  const std::size_t unit = large ? huge_page : alignment;
+  const std::size_t total = round_up(bytes + (check_ ? guard_bytes : 0), unit);
+  void* pointer = std::aligned_alloc(unit, total);
+  if (pointer == nullptr) throw std::runtime_error("the host has no " + std::to_string(bytes) + " bytes left");
+  if (large) madvise(pointer, total, MADV_HUGEPAGE);
+  if (check_) {
+    std::memset(pointer, 0xFF, bytes);
+    std::memset(static_cast<char*>(pointer) + bytes, guard_value, guard_bytes);
+    const std::lock_guard lock(mutex_);
+    sizes_[pointer] = bytes;
+  }
+  return pointer;
+}
+
+void HostDevice::release(void* pointer) noexcept {
+  if (check_ && pointer != nullptr) check_guard(pointer);
+  std::free(pointer);
+}
+
+// Ends the program where the guard is damaged: so is somebody else's memory, and release cannot throw.
+void HostDevice::check_guard(void* pointer) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto entry = sizes_.find(pointer);
+  if (entry == sizes_.end()) {
+    std::fprintf(stderr, "weft: release of %p, which the host device did not allocate\n", pointer);
+    std::abort();
+  }
+  const auto* guard = static_cast<const unsigned char*>(pointer) + entry->second;
+  for (std::size_t i = 0; i < guard_bytes; ++i) {
+    if (guard[i] == guard_value) continue;
+    std::fprintf(stderr, "weft: something wrote past the end of an array of %zu bytes (at byte %zu)\n", entry->second,
+                 entry->second + i);
+    std::abort();
+  }
+  sizes_.erase(entry);
+}
+
+void HostDevice::copy(void* to, const void* from, std::size_t bytes, CopyKind, Stream&) {
+  const trace::Span span("copy", trace::Category::copy, static_cast<std::int64_t>(bytes));
+  std::memcpy(to, from, bytes);
+}
+
+void HostDevice::fill_zero(void* pointer, std::size_t bytes, Stream&) {
+  const trace::Span span("fill_zero", trace::Category::cpu, static_cast<std::int64_t>(bytes));
+  std::memset(pointer, 0, bytes);
+}
+
+std::shared_ptr<detail::KernelImpl> HostDevice::load(const KernelSpec& spec) {
+  const std::string constants = constants_of(spec);
+  const HostKernel* kernel = find_host_kernel(spec.file, spec.name, constants);
+  if (kernel == nullptr) {
+    throw std::runtime_error("kernels/" + spec.file + ".hpp has no host instance of " + spec.name + " with " +
+                             constants + "; add it to kernels/CMakeLists.txt");
+  }
+  return std::make_shared<HostKernelImpl>(*kernel);
+}
+
+std::shared_ptr<Device> open_host(int) {
+  const char* check = std::getenv("WEFT_CHECK");
+  return std::make_shared<HostDevice>(check != nullptr && *check != '\0' && std::strcmp(check, "0") != 0);
+}
+
+}  // namespace weft::device

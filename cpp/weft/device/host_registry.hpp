@@ -1,0 +1,30 @@
+// The kernels that were compiled into the library for the host backend, found by file, name and constants.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace weft::device {
+
+struct HostKernel {
+  std::string file;       // "vector" for kernels/vector.hpp
+  std::string name;       // "axpy"
+  std::string constants;  // "real=double" or "N=7,real=double"
+  std::vector<std::size_t> argument_sizes;
+  // Runs blocks begin, …, end - 1 one after the other.
+  void (*run)(void** arguments, unsigned begin, unsigned end);
+};
+
+void register_host_kernel(HostKernel kernel);
+// nullptr where there is none.
+const HostKernel* find_host_kernel(const std::string& file, const std::string& name, const std::string& constants);
+
+// Throws std::invalid_argument naming the kernel unless the sizes of a launch's arguments are those of its parameters.
+void check_arguments(const std::string& kernel, const std::vector<std::size_t>& expected, const std::size_t* sizes,
+                     std::size_t count);
+inline void check_arguments(const HostKernel& kernel, const std::size_t* sizes, std::size_t count) {
+  check_arguments(kernel.name, kernel.argument_sizes, sizes, count);
+}
+
+}  // namespace weft::device

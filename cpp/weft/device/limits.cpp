@@ -1,0 +1,171 @@
+#include "weft/device/limits.hpp"
+
+#include <omp.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+namespace weft::device {
+namespace {
+
+constexpr int repetitions = 10;
+
+double best_seconds(const auto& run) {
+  double best = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < repetitions; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    run();
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  return best;
+}
+
+// The widest vector the host code is compiled for, and how many fit in its registers beside the constants.
+#if defined(__AVX512F__)
+constexpr int vector_bytes = 64, chains = 24;
+#elif defined(__AVX__)
+constexpr int vector_bytes = 32, chains = 12;
+#else
+constexpr int vector_bytes = 16, chains = 12;
+#endif
+template <class T>
+struct VectorOf {
+  typedef T type __attribute__((vector_size(vector_bytes)));
+};
+using Words = VectorOf<double>::type;
+constexpr std::int64_t words = vector_bytes / sizeof(double);
+
+// A store that bypasses the caches, so that memory is not read before it is overwritten.
+inline void store_past_caches(double* to, Words value) {
+#if defined(__AVX512F__)
+  _mm512_stream_pd(to, reinterpret_cast<__m512d>(value));
+#elif defined(__AVX__)
+  _mm256_stream_pd(to, reinterpret_cast<__m256d>(value));
+#elif defined(__SSE2__)
+  _mm_stream_pd(to, reinterpret_cast<__m128d>(value));
+#else
+  *reinterpret_cast<Words*>(to) = value;
+#endif
+}
+
+double host_bandwidth(const std::shared_ptr<Device>& device, std::size_t bytes) {
+  if (bytes == 0) {
+    const long cache = std::max(0L, sysconf(_SC_LEVEL3_CACHE_SIZE));
+    bytes = std::clamp<std::size_t>(4 * static_cast<std::size_t>(cache), std::size_t{256} << 20, std::size_t{1} << 30);
+  }
+  const std::int64_t vectors = static_cast<std::int64_t>(bytes) / (9 * vector_bytes);  // written
+  if (vectors == 0) return host_bandwidth(device, 9 * vector_bytes);
+  Array<double> x(device, 8 * words * vectors), y(device, words * vectors);
+  const auto share = [&](std::int64_t thread) { return vectors * thread / omp_get_num_threads(); };
+  double* const from = x.data();
+  double* const to = y.data();
+#pragma omp parallel
+  for (std::int64_t i = share(omp_get_thread_num()); i < share(omp_get_thread_num() + 1); ++i) {  // first touch
+    std::fill_n(from + 8 * words * i, 8 * words, 1.0);
+    std::fill_n(to + words * i, words, 0.0);
+  }
+  const double seconds = best_seconds([&] {
+#pragma omp parallel
+    {
+      const std::int64_t end = share(omp_get_thread_num() + 1);
+      for (std::int64_t i = share(omp_get_thread_num()); i < end; ++i) {
+        const Words* v = reinterpret_cast<const Words*>(from + 8 * words * i);
+        store_past_caches(to + words * i, ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7])));
+      }
+#if defined(__SSE2__)
+      _mm_sfence();
+#endif
+    }
+  });
+  return 9.0 * vector_bytes * static_cast<double>(vectors) / seconds;
+}
+
+template <class T>
+double host_peak() {
+  using Vector = typename VectorOf<T>::type;
+  constexpr int steps = 1 << 21;  // about ten milliseconds
+  int threads = 1;
+  T total = 0;
+  const double seconds = best_seconds([&] {
+#pragma omp parallel reduction(+ : total)
+    {
+#pragma omp single
+      threads = omp_get_num_threads();
+      Vector sums[chains];
+      for (int k = 0; k < chains; ++k) sums[k] = Vector{} + T(k);
+      Vector a = Vector{} + T(0.999), b = Vector{} + T(0.001);
+      asm volatile("" : "+m"(a), "+m"(b));  // the compiler must not know the constants
+      for (int step = 0; step < steps; ++step) {
+#pragma GCC unroll 24
+        for (int k = 0; k < chains; ++k) sums[k] = a * sums[k] + b;
+      }
+      for (int k = 0; k < chains; ++k) total += sums[k][0];
+    }
+  });
+  asm volatile("" : : "m"(total));  // nor that nobody reads the sum
+  return 2.0 * steps * chains * (vector_bytes / sizeof(T)) * threads / seconds;
+}
+
+double best_event_seconds(const std::shared_ptr<Device>& device, const auto& launch) {
+  Stream stream(device);
+  Event begin(device), end(device);
+  double best = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < repetitions; ++i) {
+    begin.record(stream);
+    launch(stream);
+    end.record(stream);
+    stream.synchronize();
+    best = std::min(best, end.seconds_since(begin));
+  }
+  return best;
+}
+
+constexpr Shape limits_shape{256};
+
+double gpu_bandwidth(const std::shared_ptr<Device>& device, std::size_t bytes) {
+  if (bytes == 0) bytes = std::size_t{2} << 30;
+  bytes = std::min(bytes, static_cast<std::size_t>(device->info().memory_bytes) / 4);
+  const unsigned blocks =
+      static_cast<unsigned>(std::max<std::size_t>(1, bytes / (9 * sizeof(double) * limits_shape.x)));
+  const long n = static_cast<long>(blocks) * limits_shape.x;
+  Array<double> x(device, 8 * n), y(device, n);
+  x.zero();
+  const Kernel kernel = device->kernel({"limits", "stream", {{"WEFT_REAL", "double"}}});
+  const double seconds = best_event_seconds(device, [&](Stream& stream) {
+    kernel(stream, blocks, limits_shape, n, static_cast<const double*>(x.data()), y.data());
+  });
+  return 9.0 * sizeof(double) * static_cast<double>(n) / seconds;
+}
+
+template <class T>
+double gpu_peak(const std::shared_ptr<Device>& device) {
+  constexpr int steps = 8192;
+  const Kernel kernel = device->kernel({"limits", "multiply_add", {{"WEFT_REAL", type_name<T>()}}});
+  // Four full waves of blocks.
+  const unsigned blocks =
+      4u * std::max(1, device->info().multiprocessors) * std::max(1, kernel.resources().max_blocks_per_multiprocessor);
+  Array<T> y(device, static_cast<std::size_t>(blocks) * limits_shape.x);
+  const double seconds = best_event_seconds(
+      device, [&](Stream& stream) { kernel(stream, blocks, limits_shape, steps, T(0.999), T(0.001), y.data()); });
+  return 16.0 * steps * static_cast<double>(y.size()) / seconds;
+}
+
+}  // namespace
+
+double measure_bandwidth(const std::shared_ptr<Device>& device, std::size_t bytes) {
+  return device->is_host() ? host_bandwidth(device, bytes) : gpu_bandwidth(device, bytes);
+}
+
+template <class T>
+double measure_peak_flops(const std::shared_ptr<Device>& device) {
+  return device->is_host() ? host_peak<T>() : gpu_peak<T>(device);
+}
+template double measure_peak_flops<double>(const std::shared_ptr<Device>&);
+template double measure_peak_flops<float>(const std::shared_ptr<Device>&);
+
+}  // namespace weft::device

@@ -1,0 +1,23 @@
+// How the kernels of kernels/vector.hpp are launched.
+#pragma once
+
+#include <cstdint>
+
+#include "weft/device/device.hpp"
+
+namespace weft::device {
+
+// Entries one block works on; must be vector_chunk of kernels/vector.hpp.
+inline constexpr std::int64_t vector_chunk = 4096;
+inline constexpr Shape vector_shape{256};
+
+// Blocks for n entries, and the number of partial sums the kernels with sums write.
+inline unsigned vector_blocks(std::int64_t n) { return static_cast<unsigned>((n + vector_chunk - 1) / vector_chunk); }
+
+// A vector kernel for entries of T: vector_kernel<double>(*device, "axpy").
+template <class T>
+Kernel vector_kernel(Device& device, const char* name) {
+  return device.kernel({"vector", name, {{"WEFT_REAL", type_name<T>()}}});
+}
+
+}  // namespace weft::device

@@ -1,0 +1,44 @@
+// Points in assembled form (hipBone's "DOF storage"): the matrix Z of Eq. 2 as one index per local point, and the
+// pattern that keeps the copies of shared DOFs on other ranks up to date.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "weft/exchange/pattern.hpp"
+#include "weft/mpi/comm.hpp"
+
+namespace weft::exchange {
+
+// Local DOFs are numbered
+//   [0, shared)       owned, held by other ranks too, ordered by global id;
+//   [shared, owned)   owned, mine alone, ordered by (first block that touches it, last block that does, first touch),
+//                     so that what a block touches first or last is a few contiguous runs;
+//   [owned, local)    halo: owned by another rank, ordered by (owner, global id).
+// Index `local` is the slot of ids <= 0: vectors have local + 1 entries, and that entry is kept 0.
+// The owner of a shared DOF is one of the ranks that hold it, picked by a hash of its id: fair and the same everywhere.
+struct Assembly {
+  struct Run {
+    std::int64_t first_block, last_block;
+    std::int64_t begin, end;  // DOFs
+  };
+
+  Assembly() = default;
+  // ids: global id of each local point in execution order; points_per_block: how many consecutive points are processed
+  // together (the last block may be shorter). CollectiveError on all ranks if one has more DOFs than a 32-bit index can
+  // name. (collective)
+  Assembly(std::span<const std::int64_t> ids, std::int64_t points_per_block, const mpi::Comm& comm);
+  // The same from what is already known of the points; local except for the sum behind `global`. (collective)
+  Assembly(std::int64_t points, const PointsById& by_id, const Sharing& sharing, std::int64_t points_per_block,
+           const mpi::Comm& comm);
+
+  std::int64_t shared = 0, owned = 0, local = 0;
+  std::int64_t global = 0;            // sum of owned over ranks
+  std::vector<std::int32_t> index;    // [points] -> [0, local]
+  std::vector<std::int64_t> dof_ids;  // [local] global id
+  std::vector<Run> runs;              // of [shared, owned), in order
+  Pattern pattern;
+};
+
+}  // namespace weft::exchange

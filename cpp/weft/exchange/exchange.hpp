@@ -1,0 +1,50 @@
+// The transfer of shared entries between the ranks of a Pattern: halo (owner to copies) and gather (copies to owner).
+//
+// What it does not do: local sums over points; that is GatherScatter, or the caller's kernels. How messages travel is a
+// Schedule (one file each), from which memory is a Path; values are the same, bit for bit, whichever is chosen.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "weft/device/device.hpp"
+#include "weft/exchange/choice.hpp"
+#include "weft/exchange/pattern.hpp"
+#include "weft/mpi/comm.hpp"
+
+namespace weft::exchange {
+
+// Buffers and persistent requests for one Pattern on one Device. T: float, double, std::int32_t, std::int64_t.
+// A vector has `fields` values an entry, next to each other: [entry][field].
+// start_* packs and posts and returns when the vector's values are safe in a buffer: until finish_*, kernels may be
+// launched on the same stream, and they may write the vector's owned entries. finish_* waits for the messages and puts
+// what arrived on the stream. A halo and a gather of one Exchange may be in flight together, and any number of
+// Exchanges, started and finished in any order, not the same on all ranks.
+template <class T>
+class Exchange {
+ public:
+  // (collective, by the tags it takes; sends nothing)
+  Exchange(const Pattern& pattern, std::shared_ptr<device::Device> device, const mpi::Comm& comm, Choice choice,
+           int fields = 1);
+  ~Exchange();
+  Exchange(Exchange&&) noexcept;
+  Exchange& operator=(Exchange&&) noexcept;
+
+  // Owners' values to the halo of the others. std::logic_error for a start without finish, or the other way round.
+  void start_halo(const T* x, device::Stream& stream);
+  void finish_halo(T* x, device::Stream& stream);
+  // Halo values to the owners, which combine them into their own: own value first, then by rank.
+  void start_gather(const T* y, device::Stream& stream);
+  void finish_gather(T* y, Op op, device::Stream& stream);
+
+  bool trivial() const;             // no neighbours: start and finish do nothing
+  std::int64_t bytes_sent() const;  // by this rank in a halo (a gather receives as many)
+  std::int64_t messages() const;    // the same
+  Choice choice() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace weft::exchange

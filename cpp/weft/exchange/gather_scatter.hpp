@@ -1,0 +1,62 @@
+// Gather-scatter: every point gets the sum (product, minimum, maximum) over all points of all ranks with its id.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "weft/exchange/assembly.hpp"
+#include "weft/exchange/exchange.hpp"
+
+namespace weft::exchange {
+
+// What a gather-scatter knows of its points, whatever the type of the values. (collective)
+struct Connectivity {
+  Connectivity(std::span<const std::int64_t> ids, const mpi::Comm& comm);
+
+  mpi::Comm comm;
+  std::int64_t points;
+  PointsById by_id;
+  Sharing sharing;
+};
+
+// Points with ids <= 0 take no part. T: float, double, std::int32_t, std::int64_t. Arrays are device memory,
+// [point][field]; DOF vectors are [assembly().local + 1][field]. The order of combination depends on ids and ranks
+// only.
+template <class T>
+class GatherScatter {
+ public:
+  // (collective) Lengths may differ from rank to rank, 0 included.
+  GatherScatter(std::span<const std::int64_t> ids, const mpi::Comm& comm, std::shared_ptr<device::Device> device,
+                Choice choice, int fields = 1);
+  // The same for points that are known already, so that several types or devices look them up once. (collective)
+  GatherScatter(std::shared_ptr<const Connectivity> connectivity, std::shared_ptr<device::Device> device, Choice choice,
+                int fields = 1);
+  ~GatherScatter();
+  GatherScatter(GatherScatter&&) noexcept;
+  GatherScatter& operator=(GatherScatter&&) noexcept;
+
+  // Z Z^T in place. Between start and finish the caller may work on other arrays on the same stream.
+  void gather_scatter(T* points, Op op, device::Stream& stream);
+  void start(T* points, Op op, device::Stream& stream);
+  void finish(device::Stream& stream);
+
+  // dofs = Z^T points: the owned entries are complete, the halo entries hold this rank's part, the last entry is 0.
+  void gather(const T* points, T* dofs, Op op, device::Stream& stream);
+  // points = Z dofs; fills the halo entries of dofs first. Points with ids <= 0 get 0.
+  void scatter(T* dofs, T* points, device::Stream& stream);
+
+  // The numbering of DOFs; it is made by the first call of gather, scatter or this. (collective the first time)
+  const Assembly& assembly();
+  std::int64_t points() const;
+  int fields() const;
+  Choice choice() const;
+  std::int64_t bytes_sent() const;  // by this rank in one gather_scatter
+  std::int64_t messages() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace weft::exchange

@@ -1,0 +1,111 @@
+#include "weft/exchange/groups.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace weft::exchange {
+namespace {
+
+constexpr device::Shape threads{256};           // exchange_threads of kernels/exchange.hpp
+constexpr std::int64_t pack_chunk = 4096;       // exchange_chunk there
+constexpr std::size_t groups_per_chunk = 1024;  // what they touch stays in a core's L2 cache between classes
+
+template <class T>
+device::Kernel kernel(device::Device& device, const char* name) {
+  return device.kernel({"exchange", name, {{"WEFT_REAL", device::type_name<T>()}}});
+}
+
+std::span<const std::int32_t> view(const std::vector<std::int32_t>& values) { return values; }
+
+}  // namespace
+
+template <class T>
+Groups<T>::Groups(const GroupList& list, std::shared_ptr<device::Device> device, bool with_targets) {
+  const std::size_t count = list.targets_.size();
+  if (count == 0) return;
+  const auto multiplicity = [&](std::size_t g) {
+    return static_cast<std::int32_t>(list.begin_[g + 1] - list.begin_[g]);
+  };
+  std::vector<std::int32_t> chunks{0}, classes, references(list.references_.size()), targets(count);
+  std::vector<std::size_t> order;
+  std::size_t reference_at = 0, target_at = 0;
+  for (std::size_t first = 0; first < count; first += groups_per_chunk) {
+    order.resize(std::min(groups_per_chunk, count - first));
+    std::iota(order.begin(), order.end(), first);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return multiplicity(a) < multiplicity(b); });
+    for (std::size_t i = 0; i < order.size();) {
+      const std::int32_t m_end = multiplicity(order[i]);
+      std::size_t end = i;
+      while (end < order.size() && multiplicity(order[end]) == m_end) ++end;
+      const std::size_t groups = end - i;
+      for (const auto value : {static_cast<std::size_t>(m_end), groups, reference_at, target_at}) {
+        classes.push_back(static_cast<std::int32_t>(value));
+      }
+      for (; i < end; ++i) {
+        const auto g = groups - (end - i);
+        for (std::int32_t m = 0; m < m_end; ++m) {
+          references[reference_at + static_cast<std::size_t>(m) * groups + g] =
+              list.references_[static_cast<std::size_t>(list.begin_[order[i]] + m)];
+        }
+        targets[target_at + g] = list.targets_[order[i]];
+      }
+      reference_at += static_cast<std::size_t>(m_end) * groups;
+      target_at += groups;
+    }
+    chunks.push_back(static_cast<std::int32_t>(classes.size() / 4));
+  }
+  chunks_count_ = static_cast<unsigned>(chunks.size() - 1);
+  chunks_ = device::Array<std::int32_t>(device, view(chunks));
+  classes_ = device::Array<std::int32_t>(device, view(classes));
+  references_ = device::Array<std::int32_t>(device, view(references));
+  if (with_targets) {
+    targets_ = device::Array<std::int32_t>(device, view(targets));
+    gather_ = kernel<T>(*device, "gather_groups");
+    scatter_ = kernel<T>(*device, "scatter_groups");
+  }
+  combine_ = kernel<T>(*device, "combine_groups");
+}
+
+template <class T>
+void Groups<T>::gather(Op op, int fields, bool accumulate, const T* x, T* y, device::Stream& stream) const {
+  if (chunks_count_ == 0) return;
+  gather_(stream, chunks_count_, threads, static_cast<int>(op), fields, static_cast<int>(accumulate), chunks_.data(),
+          classes_.data(), references_.data(), targets_.data(), x, y);
+}
+
+template <class T>
+void Groups<T>::combine(Op op, int fields, T* x, device::Stream& stream) const {
+  if (chunks_count_ == 0) return;
+  combine_(stream, chunks_count_, threads, static_cast<int>(op), fields, chunks_.data(), classes_.data(),
+           references_.data(), x);
+}
+
+template <class T>
+void Groups<T>::scatter(int fields, const T* x, T* y, device::Stream& stream) const {
+  if (chunks_count_ == 0) return;
+  scatter_(stream, chunks_count_, threads, fields, chunks_.data(), classes_.data(), references_.data(), targets_.data(),
+           x, y);
+}
+
+template <class T>
+Packing<T>::Packing(std::span<const std::int32_t> index, std::shared_ptr<device::Device> device)
+    : index_(device, index), pack_(kernel<T>(*device, "pack")) {}
+
+template <class T>
+void Packing<T>::operator()(int fields, const T* x, T* buffer, device::Stream& stream) const {
+  const auto blocks = static_cast<unsigned>((size() + pack_chunk - 1) / pack_chunk);
+  if (blocks == 0) return;
+  pack_(stream, blocks, threads, static_cast<long>(size()), fields, index_.data(), x, buffer);
+}
+
+template class Groups<double>;
+template class Groups<float>;
+template class Groups<std::int32_t>;
+template class Groups<std::int64_t>;
+template class Packing<double>;
+template class Packing<float>;
+template class Packing<std::int32_t>;
+template class Packing<std::int64_t>;
+
+}  // namespace weft::exchange

@@ -1,0 +1,92 @@
+// The dialect kernels are written in. One source, four targets:
+//   host  (default)             a block is a function call, WEFT_THREADS are loops; instantiated by CMake
+//   gpu   (WEFT_TARGET_GPU)     NVRTC and hipRTC, at run time
+//   fiber (WEFT_TARGET_FIBER)   tests: the gpu branch on the CPU, one fiber a thread, random order between barriers
+//
+// A kernel file includes this header, states its constants (WEFT_N, WEFT_REAL and WEFT_TILE_* come as macros), and is
+// self-contained: no standard headers (NVRTC has none). Example:
+//
+//   WEFT_KERNEL(axpy, 256, (int n, real a, const real* x, real* y)) {
+//     WEFT_THREADS(t, 256) {
+//       const int i = WEFT_BLOCK * 256 + t;
+//       if (i < n) y[i] += a * x[i];
+//     }
+//   }
+//
+// WEFT_KERNEL(name, threads, (parameters)) declares a kernel of `threads` threads a block (the product of its shape).
+// WEFT_SHARED(type, name[..]) is memory of the block; values pass between threads through it, with
+//   WEFT_BARRIER() between the WEFT_THREADS loops that write and read it.
+// A register that lives across a barrier is `real r[WEFT_SLOTS(threads)][K]`, used as r[WEFT_SLOT(t)][k]: one slot a
+//   thread on the host, one in all on a GPU.
+// WEFT_THREADS / WEFT_THREADS_2D / WEFT_THREADS_3D open the body each thread runs; no barrier inside.
+// WEFT_STRIDED(i, n, threads) shares i = 0, …, n - 1 among the threads of a block in turn; no barrier inside.
+#pragma once
+
+#if defined(WEFT_TARGET_GPU) || defined(WEFT_TARGET_FIBER)
+#if defined(WEFT_TARGET_GPU)
+// How many blocks a multiprocessor is to hold at least; a file may define it, also anew from kernel to kernel. With no
+// such word ptxas aims at full occupancy, 32 registers a thread, and spills. HIP's second bound means something else.
+#if defined(__HIP__)
+#define WEFT_BOUNDS(threads) __launch_bounds__(threads, 1)
+#else
+#define WEFT_BOUNDS(threads) __launch_bounds__(threads, WEFT_MIN_BLOCKS)
+#endif
+#if !defined(WEFT_MIN_BLOCKS)
+#define WEFT_MIN_BLOCKS 1
+#endif
+#define WEFT_ENTRY(name, threads, parameters) extern "C" __global__ WEFT_BOUNDS(threads) void name parameters
+#if defined(WEFT_ONE_KERNEL)
+// One kernel of the file is wanted: the compiler is given -DWEFT_ONLY_<its name>=~,WEFT_ENTRY. Of the others it makes
+// no code: the tile sizes of this compilation are not theirs.
+#define WEFT_LEFT_OUT(name, threads, parameters) \
+  template <int>                                 \
+  __device__ void name parameters
+#define WEFT_SECOND(first, second, ...) second
+#define WEFT_CHOOSE(...) WEFT_SECOND(__VA_ARGS__)
+#define WEFT_KERNEL(name, threads, parameters) \
+  WEFT_CHOOSE(WEFT_ONLY_##name, WEFT_LEFT_OUT, ~)(name, threads, parameters)
+#else
+#define WEFT_KERNEL WEFT_ENTRY
+#endif
+#define WEFT_BLOCK (static_cast<int>(blockIdx.x))
+#define WEFT_BARRIER() __syncthreads()
+#define WEFT_FUNCTION static __device__ __forceinline__
+#define WEFT_SHARED(type, declaration) __shared__ type declaration
+#define WEFT_RESTRICT __restrict__
+#define WEFT_UNROLL _Pragma("unroll")
+#define WEFT_NO_UNROLL _Pragma("unroll 1")
+#else
+#include "weft/kernels/fiber.hpp"
+#endif
+#define WEFT_SLOTS(threads) 1
+#define WEFT_SLOT(t) 0
+#define WEFT_THREADS(i, ni) if (const int i = static_cast<int>(threadIdx.x); true)
+#define WEFT_STRIDED(i, n, threads) \
+  WEFT_NO_UNROLL                    \
+  for (int i = static_cast<int>(threadIdx.x); i < (n); i += (threads))
+#define WEFT_THREADS_2D(i, ni, j, nj) \
+  if (const int i = static_cast<int>(threadIdx.x), j = static_cast<int>(threadIdx.y); true)
+#define WEFT_THREADS_3D(i, ni, j, nj, k, nk)                                          \
+  if (const int i = static_cast<int>(threadIdx.x), j = static_cast<int>(threadIdx.y), \
+      k = static_cast<int>(threadIdx.z);                                              \
+      true)
+#else
+#include "weft/kernels/host.hpp"
+#define WEFT_BARRIER() static_cast<void>(0)
+#define WEFT_FUNCTION static inline
+#define WEFT_SHARED(type, declaration) alignas(64) type declaration
+#define WEFT_RESTRICT __restrict__
+#define WEFT_UNROLL
+#define WEFT_NO_UNROLL
+#define WEFT_SLOTS(threads) (threads)
+#define WEFT_SLOT(t) (t)
+#define WEFT_THREADS(i, ni) for (int i = 0; i < (ni); ++i)
+#define WEFT_STRIDED(i, n, threads) for (int i = 0; i < (n); ++i)
+#define WEFT_THREADS_2D(i, ni, j, nj) \
+  for (int j = 0; j < (nj); ++j)      \
+    for (int i = 0; i < (ni); ++i)
+#define WEFT_THREADS_3D(i, ni, j, nj, k, nk) \
+  for (int k = 0; k < (nk); ++k)             \
+    for (int j = 0; j < (nj); ++j)           \
+      for (int i = 0; i < (ni); ++i)
+#endif

@@ -1,0 +1,43 @@
+// The host target of the dialect: a kernel becomes a function object whose call runs one block, and registers itself.
+// Included by dialect.hpp only.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <tuple>
+#include <utility>
+
+#include "weft/device/host_registry.hpp"
+
+namespace weft::kernels {
+
+template <class K, class... A>
+struct HostInvoker {
+  static void run(void** arguments, unsigned begin, unsigned end) {
+    run(arguments, begin, end, std::index_sequence_for<A...>());
+  }
+  template <std::size_t... I>
+  static void run(void** arguments, unsigned begin, unsigned end, std::index_sequence<I...>) {
+    const std::tuple<A...> values{*static_cast<A*>(arguments[I])...};
+    for (unsigned block = begin; block < end; ++block) K{static_cast<int>(block)}(std::get<I>(values)...);
+  }
+};
+
+template <class K, class... A>
+bool register_kernel(const char* name, void (K::*)(A...)) {
+  device::register_host_kernel({WEFT_FILE, name, WEFT_CONSTANTS, {sizeof(A)...}, &HostInvoker<K, A...>::run});
+  return true;
+}
+
+}  // namespace weft::kernels
+
+#define WEFT_BLOCK weft_block
+#define WEFT_KERNEL(name, threads, parameters)                                                        \
+  namespace {                                                                                         \
+  struct name##_kernel {                                                                              \
+    int weft_block;                                                                                   \
+    void operator() parameters;                                                                       \
+  };                                                                                                  \
+  const bool name##_registered = ::weft::kernels::register_kernel(#name, &name##_kernel::operator()); \
+  }                                                                                                   \
+  inline void name##_kernel::operator() parameters

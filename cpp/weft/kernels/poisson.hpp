@@ -1,0 +1,379 @@
+// y_L = (S_L + lambda W) Z x: the screened Poisson operator on the elements [begin, begin + count), before Z^T.
+//
+// S_L^e = D^T G^e D (hipBone, "The NekBone Benchmark"), Z as an index per local point (null: x is scattered), W the
+// inverse degrees. Two thread shapes, two geometries, four kernels:
+//   poisson_stored_3d     a thread a point, N <= 9, shared arrays hold what the threads of an element exchange
+//   poisson_stored_2d     a thread a column of points, and in turn a line along r or s: n words in registers
+//   poisson_trilinear_*   G recomputed from the eight coefficients of a trilinear map
+// WEFT_TILE_ELEMENTS elements share a block.
+//
+// Arrays: index and y [element][n^3]; factors [element][7][n^3]: G_rr, G_rs, G_rt, G_ss, G_st, G_tt, W, so that the
+// threads of a block read whole lines of each; maps [element][24]: x = sum_c maps[c] r^a s^b t^c in the order 1, r, s,
+// t, rs, rt, st, rst, three components each; reference [n*n + 2n]: D row-major, GLL points, GLL weights.
+#include "weft/kernels/dialect.hpp"
+
+#ifndef WEFT_TILE_ELEMENTS
+#define WEFT_TILE_ELEMENTS 1
+#endif
+
+namespace {
+
+using real = WEFT_REAL;
+constexpr int n = WEFT_N + 1;
+constexpr int points = n * n * n;
+constexpr int tile = WEFT_TILE_ELEMENTS;
+
+// A line of points is transformed by even-odd splitting: D[n-1-i][n-1-m] = -D[i][m], so that with
+// e_m = u_m + u_{n-1-m}, o_m = u_m - u_{n-1-m} half the products are left.
+constexpr int half = n / 2;        // pairs in a line
+constexpr int rows = (n + 1) / 2;  // pairs and the middle point
+struct Splitting {
+  real even[64];  // [half][rows]: (D[i][m] + D[i][n-1-m]) / 2, D[i][m] for the middle column
+  real odd[64];   // [rows][half]: (D[i][m] - D[i][n-1-m]) / 2
+};
+
+// line <- D line, or D^T line, whose splitting is (odd^T, even^T).
+template <bool transposed>
+WEFT_FUNCTION void differentiate(const Splitting& d, const real (&line)[n], real (&out)[n]) {
+  real e[rows], o[rows];
+  WEFT_UNROLL
+  for (int m = 0; m < half; ++m) {
+    e[m] = line[m] + line[n - 1 - m];
+    o[m] = line[m] - line[n - 1 - m];
+  }
+  if (n % 2 == 1) e[rows - 1] = line[half];
+  WEFT_UNROLL
+  for (int i = 0; i < rows; ++i) {
+    real a = 0, b = 0;
+    if (i < half) {
+      WEFT_UNROLL
+      for (int m = 0; m < rows; ++m) a += (transposed ? d.odd[m * half + i] : d.even[i * rows + m]) * e[m];
+    }
+    WEFT_UNROLL
+    for (int m = 0; m < half; ++m) b += (transposed ? d.even[m * rows + i] : d.odd[i * half + m]) * o[m];
+    if (i < half) {
+      out[i] = b + a;
+      out[n - 1 - i] = b - a;
+    } else {
+      out[i] = b;
+    }
+  }
+}
+
+// G as stored factors.
+struct Stored {
+  const real* WEFT_RESTRICT factors;
+};
+struct StoredColumn {
+  const real* WEFT_RESTRICT factors;
+};
+WEFT_FUNCTION StoredColumn column_of(const Stored& geometry, int element, int i, int j) {
+  return {geometry.factors + static_cast<long>(element) * (7 * points) + j * n + i};
+}
+// (r, s, t) <- G (r, s, t) at layer k of the column; returns lambda W.
+WEFT_FUNCTION real apply_factors(const StoredColumn& c, int k, real lambda, real& r, real& s, real& t) {
+  const real* g = c.factors + k * n * n;
+  const real rr = g[0], rs = g[points], rt = g[2 * points];
+  const real ss = g[3 * points], st = g[4 * points], tt = g[5 * points];
+  const real w = g[6 * points];
+  const real gr = rr * r + rs * s + rt * t;
+  const real gs = rs * r + ss * s + st * t;
+  t = rt * r + st * s + tt * t;
+  r = gr;
+  s = gs;
+  return lambda * w;
+}
+
+// G of a trilinear map: with the columns x_r, x_s, x_t of the Jacobian matrix and its cofactors
+// a = x_s x x_t, b = x_t x x_r, c = x_r x x_s, G = (w / J) [a b c]^T [a b c]. Along a column x_t is constant and x_r,
+// x_s are linear in t.
+struct Trilinear {
+  const real* WEFT_RESTRICT maps;
+  const real* WEFT_RESTRICT nodes;           // GLL points, then weights
+  const real* WEFT_RESTRICT inverse_degree;  // [element][n^3], or null: lambda is applied in the gather
+};
+struct TrilinearColumn {
+  real xr[3], xr_t[3], xs[3], xs_t[3], xt[3];
+  real weight;
+  const real* WEFT_RESTRICT nodes;
+  const real* WEFT_RESTRICT inverse_degree;
+};
+WEFT_FUNCTION TrilinearColumn column_of(const Trilinear& geometry, int element, int i, int j) {
+  const real* m = geometry.maps + static_cast<long>(element) * 24;
+  const real r = geometry.nodes[i], s = geometry.nodes[j];
+  TrilinearColumn c;
+  WEFT_UNROLL
+  for (int d = 0; d < 3; ++d) {
+    c.xr[d] = m[3 + d] + s * m[12 + d];
+    c.xr_t[d] = m[15 + d] + s * m[21 + d];
+    c.xs[d] = m[6 + d] + r * m[12 + d];
+    c.xs_t[d] = m[18 + d] + r * m[21 + d];
+    c.xt[d] = m[9 + d] + r * m[15 + d] + s * (m[18 + d] + r * m[21 + d]);
+  }
+  c.weight = geometry.nodes[n + i] * geometry.nodes[n + j];
+  c.nodes = geometry.nodes;
+  c.inverse_degree = geometry.inverse_degree;
+  if (c.inverse_degree != nullptr) c.inverse_degree += static_cast<long>(element) * points + j * n + i;
+  return c;
+}
+WEFT_FUNCTION real apply_factors(const TrilinearColumn& c, int k, real lambda, real& r, real& s, real& t) {
+  const real z = c.nodes[k];
+  const real xr[3] = {c.xr[0] + z * c.xr_t[0], c.xr[1] + z * c.xr_t[1], c.xr[2] + z * c.xr_t[2]};
+  const real xs[3] = {c.xs[0] + z * c.xs_t[0], c.xs[1] + z * c.xs_t[1], c.xs[2] + z * c.xs_t[2]};
+  const real a[3] = {xs[1] * c.xt[2] - xs[2] * c.xt[1], xs[2] * c.xt[0] - xs[0] * c.xt[2],
+                     xs[0] * c.xt[1] - xs[1] * c.xt[0]};
+  const real b[3] = {c.xt[1] * xr[2] - c.xt[2] * xr[1], c.xt[2] * xr[0] - c.xt[0] * xr[2],
+                     c.xt[0] * xr[1] - c.xt[1] * xr[0]};
+  const real d[3] = {xr[1] * xs[2] - xr[2] * xs[1], xr[2] * xs[0] - xr[0] * xs[2], xr[0] * xs[1] - xr[1] * xs[0]};
+  const real scale = c.weight * c.nodes[n + k] / (xr[0] * a[0] + xr[1] * a[1] + xr[2] * a[2]);
+  const real v[3] = {scale * (a[0] * r + b[0] * s + d[0] * t), scale * (a[1] * r + b[1] * s + d[1] * t),
+                     scale * (a[2] * r + b[2] * s + d[2] * t)};
+  r = a[0] * v[0] + a[1] * v[1] + a[2] * v[2];
+  s = b[0] * v[0] + b[1] * v[1] + b[2] * v[2];
+  t = d[0] * v[0] + d[1] * v[1] + d[2] * v[2];
+  return c.inverse_degree == nullptr ? real(0) : lambda * c.inverse_degree[k * n * n];
+}
+
+// A thread a point.
+template <class Geometry>
+WEFT_FUNCTION void apply_points(int block, int begin, int count, const real* WEFT_RESTRICT reference,
+                                const Geometry& geometry, real lambda, const int* WEFT_RESTRICT index,
+                                const real* WEFT_RESTRICT x, real* WEFT_RESTRICT y) {
+  WEFT_SHARED(real, d[n][n]);   // d[m][i] = D[m][i]
+  WEFT_SHARED(real, dt[n][n]);  // dt[m][i] = D[i][m]
+  WEFT_SHARED(real, u[tile * n * n][n]);
+  WEFT_SHARED(real, gr[tile * n * n][n]);
+  WEFT_SHARED(real, gs[tile * n * n][n]);
+  WEFT_SHARED(real, gt[tile * n * n][n]);
+  real own[WEFT_SLOTS(tile * points)];  // lambda W u
+
+  WEFT_THREADS_2D(i, n, q, tile * n * n) {
+    if (q < n) {
+      const real value = reference[q * n + i];
+      d[q][i] = value;
+      dt[i][q] = value;
+    }
+    const int element = block * tile + q / (n * n);
+    real value = 0;
+    if (element < count) {
+      const long p = static_cast<long>(begin + element) * points + (q % (n * n)) * n + i;
+      value = x[index == nullptr ? p : static_cast<long>(index[p])];
+    }
+    u[q][i] = value;
+  }
+  WEFT_BARRIER();
+  WEFT_THREADS_2D(i, n, q, tile * n * n) {
+    const int e = q / (n * n), k = q / n % n, j = q % n;
+    const int layer = q - j, column = e * n * n + j;
+    real r = 0, s = 0, t = 0;
+    WEFT_UNROLL
+    for (int m = 0; m < n; ++m) {
+      r += dt[m][i] * u[q][m];
+      s += dt[m][j] * u[layer + m][i];
+      t += dt[m][k] * u[column + m * n][i];
+    }
+    if (block * tile + e < count)
+      own[WEFT_SLOT(q * n + i)] =
+          apply_factors(column_of(geometry, begin + block * tile + e, i, j), k, lambda, r, s, t) * u[q][i];
+    gr[q][i] = r;
+    gs[q][i] = s;
+    gt[q][i] = t;
+  }
+  WEFT_BARRIER();
+  WEFT_THREADS_2D(i, n, q, tile * n * n) {
+    const int e = q / (n * n), k = q / n % n, j = q % n;
+    const int layer = q - j, column = e * n * n + j;
+    real r = 0, s = 0, t = 0;
+    WEFT_UNROLL
+    for (int m = 0; m < n; ++m) {
+      r += d[m][i] * gr[q][m];
+      s += d[m][j] * gs[layer + m][i];
+      t += d[m][k] * gt[column + m * n][i];
+    }
+    if (block * tile + e < count)
+      y[static_cast<long>(begin + block * tile) * points + q * n + i] = own[WEFT_SLOT(q * n + i)] + (r + s + t);
+  }
+}
+
+// A thread a column (i, j) for what is pointwise and along t; the same threads take lines along r and s, in place, of
+// half the layers at a time: n * layers lines of each, held in two shared arrays. A point costs 16 shared accesses at
+// any N, where contracting straight from shared memory costs 8 n. An odd row length keeps lines along r off each
+// other's banks.
+constexpr int layers = rows;
+constexpr int pitch = n | 1;
+constexpr int lines = n * layers;
+constexpr int pencils = 2 * lines;  // threads of an element: n * n, or n * (n + 1) for odd n
+// At order 15 in double, some of du/dt wait in shared memory: two blocks fit the registers of a multiprocessor.
+constexpr int stashed = n == 16 && sizeof(real) == 8 ? 6 : 0;
+
+template <bool transposed>
+WEFT_FUNCTION void transform_line(const Splitting& d, real* base, int l) {
+  const bool along_r = l < lines;
+  const int q = along_r ? l : l - lines;
+  real* line = base + (along_r ? q * pitch : lines * pitch + q / n * (n * pitch) + q % n);
+  const int stride = along_r ? 1 : pitch;
+  real in[n], out[n];
+  WEFT_UNROLL
+  for (int m = 0; m < n; ++m) in[m] = line[m * stride];
+  differentiate<transposed>(d, in, out);
+  WEFT_UNROLL
+  for (int m = 0; m < n; ++m) line[m * stride] = out[m];
+}
+
+template <class Geometry>
+WEFT_FUNCTION void apply_pencils(int block, int begin, int count, const Splitting& d, const Geometry& geometry,
+                                 real lambda, const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT x,
+                                 real* WEFT_RESTRICT y) {
+  WEFT_SHARED(real, planes[tile][2 * lines * pitch]);                   // of each element: layers for r, layers for s
+  WEFT_SHARED(real, stash[stashed > 0 ? stashed : 1][tile * pencils]);  // of t[layers], …
+  real u[WEFT_SLOTS(tile * pencils)][n];                                // x, then y but for its part from t
+  real t[WEFT_SLOTS(tile * pencils)][n];                                // du/dt, then its flux
+
+  WEFT_THREADS(thread, tile * pencils) {
+    const int l = thread % pencils, element = block * tile + thread / pencils;
+    const bool live = l < n * n && element < count;
+    WEFT_UNROLL
+    for (int k = 0; k < n; ++k) {
+      real value = 0;
+      if (live) {
+        const long p = static_cast<long>(begin + element) * points + k * (n * n) + l;
+        value = x[index == nullptr ? p : static_cast<long>(index[p])];
+      }
+      u[WEFT_SLOT(thread)][k] = value;
+    }
+    differentiate<false>(d, u[WEFT_SLOT(thread)], t[WEFT_SLOT(thread)]);
+    WEFT_UNROLL
+    for (int k = 0; k < stashed; ++k) stash[k][thread] = t[WEFT_SLOT(thread)][layers + k];
+  }
+  WEFT_UNROLL
+  for (int chunk = 0; chunk < 2; ++chunk) {
+    WEFT_THREADS(thread, tile * pencils) {
+      const int l = thread % pencils;
+      real* r = planes[thread / pencils] + (l / n) * pitch + l % n;
+      if (l < n * n) {
+        WEFT_UNROLL
+        for (int k = 0; k < layers; ++k)
+          if (chunk * layers + k < n)
+            r[k * n * pitch] = r[(layers + k) * n * pitch] = u[WEFT_SLOT(thread)][chunk * layers + k];
+      }
+    }
+    WEFT_BARRIER();
+    WEFT_THREADS(thread, tile * pencils) { transform_line<false>(d, planes[thread / pencils], thread % pencils); }
+    WEFT_BARRIER();
+    WEFT_THREADS(thread, tile * pencils) {
+      const int l = thread % pencils, element = block * tile + thread / pencils;
+      real* r = planes[thread / pencils] + (l / n) * pitch + l % n;
+      if (l < n * n && element < count) {
+        const auto column = column_of(geometry, begin + element, l % n, l / n);
+        WEFT_UNROLL
+        for (int k = 0; k < layers; ++k) {
+          if (chunk * layers + k >= n) continue;
+          real& own = u[WEFT_SLOT(thread)][chunk * layers + k];
+          if (chunk == 1 && k < stashed) t[WEFT_SLOT(thread)][layers + k] = stash[k][thread];
+          own *= apply_factors(column, chunk * layers + k, lambda, r[k * n * pitch], r[(layers + k) * n * pitch],
+                               t[WEFT_SLOT(thread)][chunk * layers + k]);
+          if (chunk == 1 && k < stashed) stash[k][thread] = t[WEFT_SLOT(thread)][layers + k];
+        }
+      }
+    }
+    WEFT_BARRIER();
+    WEFT_THREADS(thread, tile * pencils) { transform_line<true>(d, planes[thread / pencils], thread % pencils); }
+    WEFT_BARRIER();
+    WEFT_THREADS(thread, tile * pencils) {
+      const int l = thread % pencils;
+      const real* r = planes[thread / pencils] + (l / n) * pitch + l % n;
+      if (l < n * n) {
+        WEFT_UNROLL
+        for (int k = 0; k < layers; ++k)
+          if (chunk * layers + k < n)
+            u[WEFT_SLOT(thread)][chunk * layers + k] += r[k * n * pitch] + r[(layers + k) * n * pitch];
+      }
+    }
+    // No barrier: a thread's first stores of the next chunk go where it alone has just read.
+  }
+  WEFT_THREADS(thread, tile * pencils) {
+    const int l = thread % pencils, element = block * tile + thread / pencils;
+    if (l < n * n && element < count) {
+      WEFT_UNROLL
+      for (int k = 0; k < stashed; ++k) t[WEFT_SLOT(thread)][layers + k] = stash[k][thread];
+      real flux[n];
+      differentiate<true>(d, t[WEFT_SLOT(thread)], flux);
+      WEFT_UNROLL
+      for (int k = 0; k < n; ++k)
+        y[static_cast<long>(begin + element) * points + k * (n * n) + l] = u[WEFT_SLOT(thread)][k] + flux[k];
+    }
+  }
+}
+
+}  // namespace
+
+// Blocks a multiprocessor of 65536 registers is to hold, so that `budget` registers are a thread's: what the compilers
+// need without spilling, found by trying (tests/python/test_kernel_compile.py watches).
+template <int threads, int budget>
+constexpr int wanted_blocks = 65536 / ((threads + 31) / 32 * 32 * budget);
+template <int threads, int budget>
+constexpr int blocks_for = wanted_blocks<threads, budget> < 1    ? 1
+                           : wanted_blocks<threads, budget> > 16 ? 16
+                                                                 : wanted_blocks<threads, budget>;
+constexpr bool wide = sizeof(real) == 8;
+#if defined(__CUDA_ARCH__)
+constexpr int architecture = __CUDA_ARCH__;
+#else
+constexpr int architecture = 900;
+#endif
+constexpr bool sm_90 = architecture == 900, sm_100 = architecture >= 1000;
+constexpr int columns_stored_budget = wide ? (n <= 4    ? 48
+                                              : n == 5  ? 64
+                                              : n <= 9  ? 96
+                                              : n == 10 ? (sm_90 ? 96 : 128)
+                                              : n <= 14 ? (!sm_100   ? 128
+                                                           : n == 12 ? 255
+                                                                     : 168)
+                                              : n == 15 ? (sm_90 ? 128 : 168)
+                                                        : (sm_100 ? 168 : 128))
+                                           : (n <= 4               ? 40
+                                              : n <= 8             ? 64
+                                              : n <= 13 || !sm_100 ? 96
+                                                                   : 128);
+constexpr int columns_trilinear_budget = wide ? (n == 2              ? 64
+                                                 : n <= 4 && !sm_100 ? 96
+                                                 : n <= 9            ? 128
+                                                                     : 168)
+                                              : (n <= 3   ? 64
+                                                 : n <= 9 ? 80
+                                                          : 104);
+
+#if !defined(WEFT_TARGET_GPU) || WEFT_N <= 9  // 1024 threads a block
+#undef WEFT_MIN_BLOCKS
+#define WEFT_MIN_BLOCKS (blocks_for<tile * points, 40>)
+WEFT_KERNEL(poisson_stored_3d, tile* points,
+            (int begin, int count, const real* reference, const real* factors, real lambda, const int* index,
+             const real* x, real* y)) {
+  apply_points(WEFT_BLOCK, begin, count, reference, Stored{factors}, lambda, index, x, y);
+}
+
+#undef WEFT_MIN_BLOCKS
+#define WEFT_MIN_BLOCKS (blocks_for<tile * points, 64>)
+WEFT_KERNEL(poisson_trilinear_3d, tile* points,
+            (int begin, int count, const real* reference, const real* maps, const real* inverse_degree, real lambda,
+             const int* index, const real* x, real* y)) {
+  apply_points(WEFT_BLOCK, begin, count, reference, Trilinear{maps, reference + n * n, inverse_degree}, lambda, index,
+               x, y);
+}
+#endif
+
+#undef WEFT_MIN_BLOCKS
+#define WEFT_MIN_BLOCKS (blocks_for<tile * pencils, columns_stored_budget>)
+WEFT_KERNEL(poisson_stored_2d, tile* pencils,
+            (int begin, int count, Splitting d, const real* factors, real lambda, const int* index, const real* x,
+             real* y)) {
+  apply_pencils(WEFT_BLOCK, begin, count, d, Stored{factors}, lambda, index, x, y);
+}
+
+#undef WEFT_MIN_BLOCKS
+#define WEFT_MIN_BLOCKS (blocks_for<tile * pencils, columns_trilinear_budget>)
+WEFT_KERNEL(poisson_trilinear_2d, tile* pencils,
+            (int begin, int count, Splitting d, const real* reference, const real* maps, const real* inverse_degree,
+             real lambda, const int* index, const real* x, real* y)) {
+  apply_pencils(WEFT_BLOCK, begin, count, d, Trilinear{maps, reference + n * n, inverse_degree}, lambda, index, x, y);
+}

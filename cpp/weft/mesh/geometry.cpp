@@ -1,0 +1,158 @@
+#include "weft/mesh/geometry.hpp"
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <sstream>
+#include <stdexcept>
+
+#include "weft/element/gll.hpp"
+#include "weft/mesh/tensor.hpp"
+
+namespace weft::mesh {
+namespace {
+
+// dx_c/dr_d of one element: column [3 d + c], one value a point.
+struct Derivatives {
+  explicit Derivatives(int points) : values(9 * points), points(points) {}
+  double* of(int direction, int component) { return values.data() + (3 * direction + component) * points; }
+  std::vector<double> values;
+  int points;
+};
+
+// The derivative of the trilinear map in direction d is bilinear in the two others: half the vector of the edge.
+void trilinear_derivatives(const double* corners, const std::vector<double>& x, Derivatives& out) {
+  const int n1 = static_cast<int>(x.size());
+  constexpr std::array<int, 3> bit{1, 2, 4};
+  for (int d = 0; d < 3; ++d) {
+    const int a = d == 0 ? 1 : 0, b = d == 2 ? 1 : 2;  // the two others
+    for (int c = 0; c < 3; ++c) {
+      auto edge = [&](int corner) { return 0.5 * (corners[3 * (corner + bit[d]) + c] - corners[3 * corner + c]); };
+      const double e0 = edge(0), e1 = edge(bit[a]), e2 = edge(bit[b]), e3 = edge(bit[a] + bit[b]);
+      double* to = out.of(d, c);
+      for (int k = 0; k < n1; ++k) {
+        for (int j = 0; j < n1; ++j) {
+          for (int i = 0; i < n1; ++i) {
+            const std::array<int, 3> at{i, j, k};
+            const double u = 0.5 * (1 + x[at[a]]), v = 0.5 * (1 + x[at[b]]);
+            *to++ = (1 - v) * ((1 - u) * e0 + u * e1) + v * ((1 - u) * e2 + u * e3);
+          }
+        }
+      }
+    }
+  }
+}
+
+void nodal_derivatives(const double* coordinates, const element::Gll& gll, std::vector<double>& component,
+                       Derivatives& out) {
+  const int n1 = gll.order + 1, points = n1 * n1 * n1;
+  component.resize(points);
+  for (int c = 0; c < 3; ++c) {
+    for (int p = 0; p < points; ++p) component[p] = coordinates[3 * p + c];
+    apply_along(gll.derivative.data(), n1, n1, n1 * n1, 1, component.data(), out.of(0, c));
+    apply_along(gll.derivative.data(), n1, n1, n1, n1, component.data(), out.of(1, c));
+    apply_along(gll.derivative.data(), n1, n1, 1, n1 * n1, component.data(), out.of(2, c));
+  }
+}
+
+// Fills g and mass of one element; returns its smallest Jacobian, NaN if any is.
+double metrics(Derivatives& derivatives, const double* weights, double* g, double* mass) {
+  const double *xr = derivatives.of(0, 0), *yr = derivatives.of(0, 1), *zr = derivatives.of(0, 2);
+  const double *xs = derivatives.of(1, 0), *ys = derivatives.of(1, 1), *zs = derivatives.of(1, 2);
+  const double *xt = derivatives.of(2, 0), *yt = derivatives.of(2, 1), *zt = derivatives.of(2, 2);
+  double smallest = std::numeric_limits<double>::infinity();
+  double sum = 0;  // NaN shows in a sum, not in a minimum
+#pragma omp simd reduction(min : smallest) reduction(+ : sum)
+  for (int p = 0; p < derivatives.points; ++p) {
+    // J grad r, J grad s, J grad t: the cross products of the columns of dx/dr.
+    const double rx = ys[p] * zt[p] - zs[p] * yt[p], ry = zs[p] * xt[p] - xs[p] * zt[p],
+                 rz = xs[p] * yt[p] - ys[p] * xt[p];
+    const double sx = yt[p] * zr[p] - zt[p] * yr[p], sy = zt[p] * xr[p] - xt[p] * zr[p],
+                 sz = xt[p] * yr[p] - yt[p] * xr[p];
+    const double tx = yr[p] * zs[p] - zr[p] * ys[p], ty = zr[p] * xs[p] - xr[p] * zs[p],
+                 tz = xr[p] * ys[p] - yr[p] * xs[p];
+    const double jacobian = xr[p] * rx + yr[p] * ry + zr[p] * rz;
+    const double scale = weights[p] / jacobian;
+    g[6 * p + 0] = scale * (rx * rx + ry * ry + rz * rz);
+    g[6 * p + 1] = scale * (rx * sx + ry * sy + rz * sz);
+    g[6 * p + 2] = scale * (rx * tx + ry * ty + rz * tz);
+    g[6 * p + 3] = scale * (sx * sx + sy * sy + sz * sz);
+    g[6 * p + 4] = scale * (sx * tx + sy * ty + sz * tz);
+    g[6 * p + 5] = scale * (tx * tx + ty * ty + tz * tz);
+    mass[p] = weights[p] * jacobian;
+    smallest = jacobian < smallest ? jacobian : smallest;
+    sum += jacobian;
+  }
+  return std::isnan(sum) ? sum : smallest;
+}
+
+// Metrics of every element into g [E][n1^3][6] and mass [E][n1^3]; what is null is computed and thrown away, so that a
+// check or a mass matrix does not take the memory of G.
+void compute(const Mesh& mesh, int order, double* g, double* mass) {
+  const auto& gll = element::gll(order);
+  const int n1 = order + 1, points = n1 * n1 * n1, q1 = mesh.geometry_order + 1;
+  std::vector<double> weights(points);
+  for (int p = 0; p < points; ++p) {
+    weights[p] = gll.weights[p % n1] * gll.weights[p / n1 % n1] * gll.weights[p / (n1 * n1)];
+  }
+  const auto matrix = element::interpolation(element::gll(mesh.geometry_order).points, gll.points);
+
+  double worst = std::numeric_limits<double>::infinity();
+  std::int64_t worst_element = -1;
+#pragma omp parallel
+  {
+    Derivatives derivatives(points);
+    std::vector<double> component, once(q1 * q1 * n1 * 3), twice(q1 * n1 * n1 * 3), coordinates(3 * points);
+    std::vector<double> some_g(g == nullptr ? 6 * points : 0), some_mass(mass == nullptr ? points : 0);
+#pragma omp for
+    for (std::int64_t e = 0; e < mesh.elements(); ++e) {
+      if (mesh.straight()) {
+        trilinear_derivatives(mesh.nodes.data() + 24 * e, gll.points, derivatives);
+      } else {
+        apply_along(matrix.data(), n1, q1, q1 * q1, 3, mesh.nodes.data() + e * q1 * q1 * q1 * 3, once.data());
+        apply_along(matrix.data(), n1, q1, q1, n1 * 3, once.data(), twice.data());
+        apply_along(matrix.data(), n1, q1, 1, n1 * n1 * 3, twice.data(), coordinates.data());
+        nodal_derivatives(coordinates.data(), gll, component, derivatives);
+      }
+      const double smallest = metrics(derivatives, weights.data(), g == nullptr ? some_g.data() : g + 6 * points * e,
+                                      mass == nullptr ? some_mass.data() : mass + points * e);
+      if (!(smallest > 0)) {
+#pragma omp critical
+        if (worst_element < 0 || !(smallest >= worst)) {
+          worst = smallest;
+          worst_element = e;
+        }
+      }
+    }
+  }
+  mesh.comm.together([&] {
+    if (worst_element < 0) return;
+    std::ostringstream text;
+    text << mesh.source << ": element " << mesh.element_ids[worst_element] << " (counting from 0) has the Jacobian "
+         << worst << " at polynomial order " << order << "; every Jacobian must be positive. "
+         << "The element is turned inside out, folded or flat there: repair the mesh";
+    if (!mesh.straight()) text << ", or try another order, which samples the curved element elsewhere";
+    throw std::runtime_error(text.str());
+  });
+}
+
+}  // namespace
+
+GeometricFactors geometric_factors(const Mesh& mesh, int order) {
+  const std::size_t points = mesh.element_ids.size() * (order + 1) * (order + 1) * (order + 1);
+  element::gll(order);  // checks the range before anything of that size is made
+  GeometricFactors factors{std::vector<double>(6 * points), std::vector<double>(points)};
+  compute(mesh, order, factors.g.data(), factors.mass.data());
+  return factors;
+}
+
+std::vector<double> mass_matrix(const Mesh& mesh, int order) {
+  element::gll(order);
+  std::vector<double> mass(mesh.element_ids.size() * (order + 1) * (order + 1) * (order + 1));
+  compute(mesh, order, nullptr, mass.data());
+  return mass;
+}
+
+void check_jacobians(const Mesh& mesh, int order) { compute(mesh, order, nullptr, nullptr); }
+
+}  // namespace weft::mesh

@@ -1,0 +1,43 @@
+#include "weft/mesh/mesh.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace weft::mesh {
+
+Mesh Mesh::permuted(std::span<const std::int64_t> order) const {
+  std::vector<std::uint8_t> seen(elements(), 0);
+  for (std::int64_t e : order) {
+    if (e < 0 || e >= elements() || seen[e]++) throw std::invalid_argument("Mesh::permuted: not a permutation");
+  }
+  if (std::ssize(order) != elements()) throw std::invalid_argument("Mesh::permuted: not a permutation");
+
+  auto pick = [&](const auto& from) {
+    auto to = from;
+    for (std::size_t e = 0; e < order.size(); ++e) to[e] = from[order[e]];
+    return to;
+  };
+  Mesh result{.comm = comm,
+              .global_elements = global_elements,
+              .element_ids = pick(element_ids),
+              .topology = {.global_vertices = topology.global_vertices,
+                           .global_edges = topology.global_edges,
+                           .global_faces = topology.global_faces,
+                           .vertices = pick(topology.vertices),
+                           .edges = pick(topology.edges),
+                           .edge_flips = pick(topology.edge_flips),
+                           .faces = pick(topology.faces),
+                           .face_orientations = pick(topology.face_orientations)},
+              .geometry_order = geometry_order,
+              .nodes = std::vector<double>(nodes.size()),
+              .boundaries = pick(boundaries),
+              .boundary_names = boundary_names,
+              .source = source};
+  const std::size_t per_element = nodes.size() / std::max<std::size_t>(1, element_ids.size());
+  for (std::size_t e = 0; e < order.size(); ++e) {
+    std::copy_n(nodes.begin() + order[e] * per_element, per_element, result.nodes.begin() + e * per_element);
+  }
+  return result;
+}
+
+}  // namespace weft::mesh

@@ -1,0 +1,28 @@
+// The points of a mesh at a polynomial order: global numbers from the topology alone, coordinates, boundary.
+//
+// All arrays are [element][k][j][i] with n1 = order + 1 GLL points a direction, i (r direction) fastest. Orders outside
+// 1..15 throw std::invalid_argument. Nothing communicates.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "weft/mesh/mesh.hpp"
+
+namespace weft::mesh {
+
+// [E][n1^3], from 1, equal exactly where points coincide or are periodic images: first the vertices, then the insides
+// of edges, of faces, of elements.
+std::vector<std::int64_t> point_ids(const Mesh& mesh, int order);
+
+// How many different ids there are over all ranks; they are 1..global_points.
+std::int64_t global_points(const Mesh& mesh, int order);
+
+// [E][n1^3][3]
+std::vector<double> point_coordinates(const Mesh& mesh, int order);
+
+// [E][n1^3], 1 for points on a boundary face of a local element. A point that touches the boundary only through
+// another rank's element is 0 here: combine over equal ids (gather-scatter with max).
+std::vector<std::uint8_t> points_on_boundary(const Mesh& mesh, int order);
+
+}  // namespace weft::mesh

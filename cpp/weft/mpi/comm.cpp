@@ -1,0 +1,181 @@
+#include "weft/mpi/comm.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "weft/trace/recorder.hpp"
+
+namespace weft::mpi {
+namespace {
+
+bool finalized() {
+  int flag = 0;
+  MPI_Finalized(&flag);
+  return flag != 0;
+}
+
+void initialize() {
+  int flag = 0;
+  MPI_Initialized(&flag);
+  if (flag != 0) return;
+  int provided = 0;
+  check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
+  std::atexit([] {
+    if (!finalized()) MPI_Finalize();
+  });
+}
+
+}  // namespace
+
+struct Comm::Handle {
+  explicit Handle(MPI_Comm parent) {
+    check(MPI_Comm_dup(parent, &comm), "MPI_Comm_dup");
+    check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+  }
+  ~Handle() {
+    if (!finalized()) MPI_Comm_free(&comm);
+  }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+
+  MPI_Comm comm = MPI_COMM_NULL;
+  int rank = 0, size = 1;
+  int next_tag = 0;
+};
+
+// The duplicate of a communicator hangs on it as an MPI attribute. So garbage collection, which comes at different
+// times on different ranks, never frees a communicator of weft's while the caller's lives.
+struct Duplicates {
+  static int keyval() {
+    static const int key = [] {
+      int made = MPI_KEYVAL_INVALID;
+      check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &Duplicates::forget, &made, nullptr),
+            "MPI_Comm_create_keyval");
+      return made;
+    }();
+    return key;
+  }
+  static int forget(MPI_Comm, int, void* value, void*) {
+    delete static_cast<std::shared_ptr<Comm::Handle>*>(value);
+    return MPI_SUCCESS;
+  }
+  static std::shared_ptr<Comm::Handle> of(MPI_Comm comm) {
+    initialize();
+    if (comm == MPI_COMM_NULL) throw std::invalid_argument("the communicator is MPI_COMM_NULL: was it freed?");
+    if (finalized()) throw std::runtime_error("MPI was finalised before weft was asked to use it");
+    void* value = nullptr;
+    int found = 0;
+    check(MPI_Comm_get_attr(comm, keyval(), &value, &found), "MPI_Comm_get_attr");
+    if (found != 0) return *static_cast<std::shared_ptr<Comm::Handle>*>(value);
+    auto handle = std::make_shared<Comm::Handle>(comm);
+    check(MPI_Comm_set_attr(comm, keyval(), new std::shared_ptr<Comm::Handle>(handle)), "MPI_Comm_set_attr");
+    return handle;
+  }
+};
+
+Comm::Comm() : Comm((initialize(), MPI_COMM_WORLD)) {}
+Comm::Comm(MPI_Comm comm) : handle_(Duplicates::of(comm)) {}
+Comm Comm::self() {
+  initialize();
+  return Comm(MPI_COMM_SELF);
+}
+
+int Comm::rank() const { return handle_->rank; }
+int Comm::size() const { return handle_->size; }
+MPI_Comm Comm::get() const { return handle_->comm; }
+
+void Comm::barrier() const {
+  const trace::Span span("barrier", trace::Category::mpi);
+  check(MPI_Barrier(get()), "MPI_Barrier");
+}
+
+namespace {
+template <class T>
+void allreduce(T* values, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  const trace::Span span("allreduce", trace::Category::mpi, static_cast<std::int64_t>(sizeof(T)) * count);
+  check(MPI_Allreduce(MPI_IN_PLACE, values, count, type, op, comm), "MPI_Allreduce");
+}
+}  // namespace
+
+void Comm::sum(double* values, int count) const { allreduce(values, count, MPI_DOUBLE, MPI_SUM, get()); }
+void Comm::sum(std::int64_t* values, int count) const { allreduce(values, count, MPI_INT64_T, MPI_SUM, get()); }
+double Comm::max(double value) const {
+  allreduce(&value, 1, MPI_DOUBLE, MPI_MAX, get());
+  return value;
+}
+std::int64_t Comm::max(std::int64_t value) const {
+  allreduce(&value, 1, MPI_INT64_T, MPI_MAX, get());
+  return value;
+}
+std::int64_t Comm::min(std::int64_t value) const {
+  allreduce(&value, 1, MPI_INT64_T, MPI_MIN, get());
+  return value;
+}
+
+std::int64_t Comm::exclusive_scan(std::int64_t value) const {
+  const trace::Span span("exscan", trace::Category::mpi, sizeof value);
+  std::int64_t below = 0;  // MPI leaves rank 0's result alone
+  check(MPI_Exscan(&value, &below, 1, MPI_INT64_T, MPI_SUM, get()), "MPI_Exscan");
+  return rank() == 0 ? 0 : below;
+}
+
+int Comm::fresh_tag() const {
+  handle_->next_tag = handle_->next_tag % 32767 + 1;  // the standard promises tags up to 32 767
+  return handle_->next_tag;
+}
+
+void Comm::together(const std::function<void()>& work) const {
+  std::string text;
+  bool failed = true;
+  try {
+    work();
+    failed = false;
+  } catch (const std::exception& error) {
+    text = error.what();
+  } catch (...) {
+    text = "an exception of unknown type";
+  }
+  const trace::Span span("agree", trace::Category::mpi);
+  std::array<int, 2> least{failed ? rank() : size(), failed ? 1 : 0};  // lowest rank that failed; 1 if all did
+  check(MPI_Allreduce(MPI_IN_PLACE, least.data(), 2, MPI_INT, MPI_MIN, get()), "MPI_Allreduce");
+  const int culprit = least[0];
+  if (culprit == size()) return;
+  int length = static_cast<int>(text.size());
+  check(MPI_Bcast(&length, 1, MPI_INT, culprit, get()), "MPI_Bcast");
+  text.resize(static_cast<std::size_t>(length));
+  check(MPI_Bcast(text.data(), length, MPI_CHAR, culprit, get()), "MPI_Bcast");
+  throw CollectiveError(least[1] == 1 ? text : "rank " + std::to_string(culprit) + ": " + text);
+}
+
+void check(int code, const char* call) {
+  if (code == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(code, text.data(), &length);
+  throw std::runtime_error(std::string(call) +
+                           " failed: " + std::string(text.data(), static_cast<std::size_t>(length)));
+}
+
+std::string library_version() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);
+  // "MPICH Version:      5.0.2\n..." and "Open MPI v5.0.11, package: ..."
+  std::istringstream words(std::string(text.data(), static_cast<std::size_t>(length)));
+  std::string line, word, version;
+  std::getline(words, line);
+  line = line.substr(0, line.find(','));
+  for (std::istringstream parts(line); parts >> word;) {
+    if (word == "Version:") continue;
+    if (word.size() > 1 && word[0] == 'v' && word[1] >= '0' && word[1] <= '9') word.erase(0, 1);
+    version += (version.empty() ? "" : " ") + word;
+  }
+  return version;
+}
+
+}  // namespace weft::mpi

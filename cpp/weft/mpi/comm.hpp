@@ -1,0 +1,66 @@
+// A communicator, and errors that stop every rank with one message.
+//
+// What it does not do: wrap all of MPI. The floors above call MPI on `get()` through `check`.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace weft::mpi {
+
+// An error all ranks have agreed on: every rank throws it with the same text, so that rank 0 alone may print it.
+class CollectiveError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// weft's own duplicate of the caller's communicator (its traffic never meets the caller's). There is one duplicate per
+// communicator, however many Comms are made from it; it is freed when both the caller's communicator and the last Comm
+// are gone. MPI is initialised if it was not. Failed MPI calls throw std::runtime_error with the library's text.
+class Comm {
+ public:
+  Comm();                        // of MPI_COMM_WORLD
+  explicit Comm(MPI_Comm comm);  // of `comm` (collective the first time); std::invalid_argument for MPI_COMM_NULL
+  static Comm self();
+
+  int rank() const;
+  int size() const;
+  MPI_Comm get() const;
+
+  void barrier() const;
+  // In place, all ranks get the result. Recorded as category mpi.
+  void sum(double* values, int count) const;
+  void sum(std::int64_t* values, int count) const;
+  double max(double value) const;
+  std::int64_t max(std::int64_t value) const;
+  std::int64_t min(std::int64_t value) const;
+  // Sum over the ranks below this one.
+  std::int64_t exclusive_scan(std::int64_t value) const;
+
+  // A message tag that no other exchange on this communicator uses (numbers come round after 32 767): the same on all
+  // ranks if all ask in the same order. Local.
+  int fresh_tag() const;
+
+  // Runs `work` on every rank; if it throws on any, every rank throws CollectiveError with the text of the lowest
+  // rank that failed (and that rank's number, unless all failed). Use it round every set-up step that can fail on some
+  // ranks only. `work` must not wait for another rank after a point where that rank may have failed: put a `together`
+  // of its own round each such stretch, they nest. (collective)
+  void together(const std::function<void()>& work) const;
+
+ private:
+  struct Handle;
+  friend struct Duplicates;
+  std::shared_ptr<Handle> handle_;
+};
+
+// Throws std::runtime_error naming `call` and the MPI library's text unless code is MPI_SUCCESS.
+void check(int code, const char* call);
+
+// "MPICH 5.0.2", for the run record.
+std::string library_version();
+
+}  // namespace weft::mpi

@@ -1,0 +1,180 @@
+#include "weft/poisson/local_operator.hpp"
+
+#include <array>
+#include <stdexcept>
+#include <vector>
+
+#include "weft/element/gll.hpp"
+#include "weft/mesh/geometry.hpp"
+
+namespace weft::poisson {
+namespace {
+
+constexpr int threads_of_point_block_limit = 1024;
+constexpr int shared_bytes_limit = 48 * 1024;
+
+int threads_per_element(int order, Threads threads) {
+  const int n = order + 1;
+  return threads == Threads::points ? n * n * n : 2 * n * ((n + 1) / 2);
+}
+
+int shared_bytes_per_element(int order, Threads threads, int scalar_bytes) {
+  const int n = order + 1;
+  return scalar_bytes * (threads == Threads::points ? 4 * n * n * n : 2 * n * ((n + 1) / 2) * (n | 1));
+}
+
+template <class T>
+std::vector<T> converted(std::span<const double> values) {
+  return std::vector<T>(values.begin(), values.end());
+}
+
+// [element][7][n^3]: the six factors and W, each contiguous.
+template <class T>
+std::vector<T> packed_factors(const mesh::Mesh& mesh, int order, std::span<const double> inverse_degree) {
+  const std::vector<double> g = mesh::geometric_factors(mesh, order).g;
+  const std::size_t points = static_cast<std::size_t>(order + 1) * (order + 1) * (order + 1);
+  std::vector<T> packed(g.size() / 6 * 7);
+  for (std::size_t e = 0; e < g.size() / (6 * points); ++e) {
+    T* element = packed.data() + e * 7 * points;
+    for (std::size_t p = 0; p < points; ++p) {
+      for (std::size_t c = 0; c < 6; ++c) element[c * points + p] = static_cast<T>(g[(e * points + p) * 6 + c]);
+      element[6 * points + p] = static_cast<T>(inverse_degree[e * points + p]);
+    }
+  }
+  return packed;
+}
+
+// [element][24]: coefficients of 1, r, s, t, rs, rt, st, rst in the trilinear map of the element's corners.
+template <class T>
+std::vector<T> trilinear_maps(const mesh::Mesh& mesh) {
+  constexpr std::array<int, 8> monomials{0, 1, 2, 4, 3, 5, 6, 7};  // bit d: direction d is in the product
+  std::vector<T> maps(mesh.nodes.size());
+  for (std::size_t e = 0; e < maps.size() / 24; ++e) {
+    for (int m = 0; m < 8; ++m) {
+      for (int d = 0; d < 3; ++d) {
+        double sum = 0;
+        for (int corner = 0; corner < 8; ++corner) {
+          double sign = 1;
+          for (int bit = 0; bit < 3; ++bit)
+            if (((monomials[m] >> bit) & 1) && !((corner >> bit) & 1)) sign = -sign;
+          sum += sign * mesh.nodes[e * 24 + corner * 3 + d];
+        }
+        maps[e * 24 + m * 3 + d] = static_cast<T>(sum / 8);
+      }
+    }
+  }
+  return maps;
+}
+
+}  // namespace
+
+std::string name(Storage storage) { return storage == Storage::assembled ? "assembled" : "scattered"; }
+std::string name(Geometry geometry) { return geometry == Geometry::stored ? "stored" : "trilinear"; }
+std::string name(Kernels kernels) { return kernels == Kernels::portable ? "portable" : "simd"; }
+std::string name(Threads threads) {
+  return threads == Threads::automatic ? "automatic" : threads == Threads::points ? "points" : "columns";
+}
+
+int elements_per_block(int order, Threads threads, int scalar_bytes) {
+  const int each = threads_per_element(order, threads);
+  const int shared = shared_bytes_per_element(order, threads, scalar_bytes);
+  // Small blocks where a thread needs many registers: more of them fit.
+  const int most = threads == Threads::columns && order >= 10 ? 256 : 320;
+  int best = 1;
+  double best_lanes = 0;
+  for (int tile = 1; tile * each <= most && tile * shared <= shared_bytes_limit - 4096; ++tile) {
+    const double lanes = tile * each / (32.0 * ((tile * each + 31) / 32));
+    if (tile * each < 128 || lanes > best_lanes) {
+      best = tile;
+      best_lanes = tile * each < 128 ? 0 : lanes;
+    }
+  }
+  return best;
+}
+
+template <class T>
+LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, std::span<const std::int32_t> index,
+                                std::span<const double> inverse_degree)
+    : geometry_(options.geometry), threads_(options.threads), lambda_(static_cast<T>(options.lambda)) {
+  const element::Gll& gll = element::gll(options.order);
+  const std::shared_ptr<device::Device>& device = options.device;
+  const int n = options.order + 1;
+  // The host has no threads to place: a block of points is a set of loops over whole elements, what its compiler likes.
+  if (threads_ == Threads::automatic)
+    threads_ = device->is_host() || options.order < 9 ? Threads::points : Threads::columns;
+  if (!device->is_host() && threads_ == Threads::points && n * n * n > threads_of_point_block_limit)
+    throw std::invalid_argument("poisson: blocks of a thread a point take orders up to 9, not " +
+                                std::to_string(options.order) + "; use columns");
+  if (geometry_ == Geometry::trilinear && !mesh.straight())
+    throw std::invalid_argument("poisson: geometry = \"trilinear\" needs elements with straight edges, and " +
+                                mesh.source + " has curved ones; use \"stored\"");
+  if (geometry_ == Geometry::stored && inverse_degree.empty() && mesh.elements() > 0)
+    throw std::invalid_argument("poisson: stored factors are packed with the inverse degrees, and none were given");
+
+  std::vector<double> reference(gll.derivative);
+  reference.insert(reference.end(), gll.points.begin(), gll.points.end());
+  reference.insert(reference.end(), gll.weights.begin(), gll.weights.end());
+  reference_ = device::Array<T>(device, converted<T>(reference));
+  const int half = n / 2, rows = (n + 1) / 2;
+  for (int i = 0; i < rows; ++i) {
+    for (int m = 0; m < rows; ++m) {
+      const double left = gll.derivative[i * n + m], right = gll.derivative[i * n + n - 1 - m];
+      if (i < half) splitting_.even[i * rows + m] = static_cast<T>(m < half ? (left + right) / 2 : left);
+      if (m < half) splitting_.odd[i * half + m] = static_cast<T>((left - right) / 2);
+    }
+  }
+
+  if (geometry_ == Geometry::stored) {
+    factors_ = device::Array<T>(device, packed_factors<T>(mesh, options.order, inverse_degree));
+  } else {
+    mesh::check_jacobians(mesh, options.order);
+    maps_ = device::Array<T>(device, trilinear_maps<T>(mesh));
+    inverse_degree_ = device::Array<T>(device, converted<T>(inverse_degree));
+  }
+  index_ = device::Array<std::int32_t>(device, index);
+
+  if (!device->is_host()) tile_ = poisson::elements_per_block(options.order, threads_, sizeof(T));
+  shape_ = threads_ == Threads::points
+               ? device::Shape{static_cast<unsigned>(n), static_cast<unsigned>(n * n * tile_)}
+               : device::Shape{static_cast<unsigned>(threads_per_element(options.order, threads_) * tile_)};
+  kernel_ = device->kernel({"poisson",
+                            "poisson_" + name(geometry_) + (threads_ == Threads::points ? "_3d" : "_2d"),
+                            {{"WEFT_N", std::to_string(options.order)},
+                             {"WEFT_REAL", device::type_name<T>()},
+                             {"WEFT_TILE_ELEMENTS", std::to_string(tile_)}}});
+}
+
+template <class T>
+void LocalOperator<T>::apply(const T* x, T* y, std::int64_t begin, std::int64_t end, device::Stream& stream) const {
+  const int first = static_cast<int>(begin), count = static_cast<int>(end - begin);
+  const auto blocks = static_cast<unsigned>((count + tile_ - 1) / tile_);
+  const std::int32_t* index = index_.data();
+  const T *reference = reference_.data(), *factors = factors_.data(), *maps = maps_.data(),
+          *degrees = inverse_degree_.data();
+  if (geometry_ == Geometry::stored) {
+    if (threads_ == Threads::points)
+      kernel_(stream, blocks, shape_, first, count, reference, factors, lambda_, index, x, y);
+    else
+      kernel_(stream, blocks, shape_, first, count, splitting_, factors, lambda_, index, x, y);
+  } else {
+    if (threads_ == Threads::points)
+      kernel_(stream, blocks, shape_, first, count, reference, maps, degrees, lambda_, index, x, y);
+    else
+      kernel_(stream, blocks, shape_, first, count, splitting_, reference, maps, degrees, lambda_, index, x, y);
+  }
+}
+
+template <class T>
+std::map<std::string, std::int64_t> LocalOperator<T>::memory_bytes() const {
+  std::map<std::string, std::int64_t> bytes;
+  if (!index_.empty()) bytes["index"] = static_cast<std::int64_t>(index_.bytes());
+  if (!factors_.empty()) bytes["geometric factors and inverse degrees"] = static_cast<std::int64_t>(factors_.bytes());
+  if (!maps_.empty()) bytes["trilinear maps"] = static_cast<std::int64_t>(maps_.bytes());
+  if (!inverse_degree_.empty()) bytes["inverse degrees"] = static_cast<std::int64_t>(inverse_degree_.bytes());
+  return bytes;
+}
+
+template class LocalOperator<float>;
+template class LocalOperator<double>;
+
+}  // namespace weft::poisson

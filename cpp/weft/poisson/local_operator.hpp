@@ -1,0 +1,57 @@
+// y_L = (S_L + lambda W) Z x on a range of a rank's elements, on any device: hipBone's one kernel, in its variants.
+//
+// What it does not do: Z^T and communication; that is Operator.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+
+#include "weft/device/device.hpp"
+#include "weft/mesh/mesh.hpp"
+#include "weft/poisson/options.hpp"
+
+namespace weft::poisson {
+
+// T: float or double.
+template <class T>
+class LocalOperator {
+ public:
+  // index: [points] entry of x for each local point, or empty where x itself is by points (scattered storage).
+  // inverse_degree: [points], or empty: the lambda term is left to the caller (trilinear geometry only).
+  // std::invalid_argument for an order outside 1..15, for trilinear geometry on a curved mesh and for a block of more
+  // than 1024 threads on a GPU. CollectiveError for a Jacobian that is not positive. (collective)
+  LocalOperator(const mesh::Mesh& mesh, const Options& options, std::span<const std::int32_t> index,
+                std::span<const double> inverse_degree);
+
+  // y: [points]; elements [begin, end).
+  void apply(const T* x, T* y, std::int64_t begin, std::int64_t end, device::Stream& stream) const;
+
+  Threads threads() const { return threads_; }
+  int elements_per_block() const { return tile_; }
+  int threads_per_block() const { return static_cast<int>(shape_.x * shape_.y); }
+  device::KernelResources resources() const { return kernel_.resources(); }
+  std::map<std::string, std::int64_t> memory_bytes() const;
+
+ private:
+  // By value into the kernels: matches Splitting of kernels/poisson.hpp.
+  struct Splitting {
+    T even[64], odd[64];
+  };
+
+  Geometry geometry_;
+  Threads threads_;
+  T lambda_;
+  int tile_ = 1;
+  device::Shape shape_;
+  Splitting splitting_{};
+  device::Array<T> reference_, factors_, maps_, inverse_degree_;
+  device::Array<std::int32_t> index_;
+  device::Kernel kernel_;
+};
+
+// Elements a block of a GPU takes: fills the lanes of its warps and keeps to 48 KiB of shared memory.
+int elements_per_block(int order, Threads threads, int scalar_bytes);
+
+}  // namespace weft::poisson

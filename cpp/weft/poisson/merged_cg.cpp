@@ -1,0 +1,237 @@
+#include "weft/poisson/merged_cg.hpp"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "weft/trace/recorder.hpp"
+
+namespace weft::poisson {
+namespace {
+
+// work(range) -> CgSums on every range, by threads; the sums are added in the order of the ranges.
+template <class Work>
+CgSums sum_over(const std::vector<Range>& ranges, int threads, Work&& work) {
+  const auto count = static_cast<std::int64_t>(ranges.size());
+  std::vector<CgSums> parts(ranges.size());
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+  for (std::int64_t i = 0; i < count; ++i) parts[i] = work(ranges[i]);
+  CgSums total;
+  for (const CgSums& part : parts) total += part;
+  return total;
+}
+
+std::string at(int iteration) { return " in iteration " + std::to_string(iteration); }
+
+}  // namespace
+
+template <class T>
+MergedCg<T>::MergedCg(const SimdOperator<T>& op, exchange::Exchange<T>& exchange,
+                      std::shared_ptr<device::Device> device, const mpi::Comm& comm, const T* inverse_diagonal)
+    : op_(op),
+      exchange_(exchange),
+      device_(std::move(device)),
+      comm_(comm),
+      d_(inverse_diagonal),
+      owned_(op.plan().halo.begin) {
+  const std::size_t entries = op.plan().zero + 1;
+  for (device::Array<T>* a : {&r_, &p_, &v_}) *a = device::Array<T>(device_, entries);
+  constexpr std::int64_t piece = 8192;
+  for (std::int64_t begin = 0; begin < owned_; begin += piece)
+    pieces_.push_back({begin, std::min(owned_, begin + piece)});
+}
+
+template <class T>
+void MergedCg<T>::start(const T* b, T* x, bool zero_guess, device::Stream& stream) {
+  const SimdPlan& plan = op_.plan();
+  const std::size_t entries = plan.zero + 1;
+  T* r = r_.data();
+  std::fill_n(p_.data(), entries, T{0});
+  std::fill_n(v_.data(), entries, T{0});
+  std::fill_n(r, entries, T{0});
+  std::copy_n(b, owned_, r);
+  if (zero_guess) {
+    std::fill_n(x, entries, T{0});
+    return;
+  }
+  T* v = v_.data();
+  x[plan.zero] = 0;
+  exchange_.start_halo(x, stream);
+  op_.begin(x, v);
+  op_.apply(x, v, 0);
+  exchange_.finish_halo(x, stream);
+  op_.apply(x, v, 1);
+  exchange_.start_gather(v, stream);
+  op_.apply(x, v, 2);
+  exchange_.finish_gather(v, exchange::Op::add, stream);
+  for (std::int64_t i = 0; i < owned_; ++i) r[i] -= v[i];
+  std::fill_n(v, entries, T{0});
+}
+
+template <class T>
+CgSums MergedCg<T>::update(T* x, const Scalars& scalars) {
+  return sum_over(pieces_, op_.plan().threads, [&](const Range& range) {
+    CgSweep<T> sweep({r_.data(), p_.data(), v_.data(), x, d_}, scalars);
+    sweep.before(range);
+    sweep.finish_block();
+    return sweep.sums;
+  });
+}
+
+template <class T>
+double MergedCg<T>::exact_next(T alpha) {
+  return sum_over(pieces_, op_.plan().threads,
+                  [&](const Range& range) {
+                    CgSums sums;
+                    for (std::int64_t i = range.begin; i < range.end; ++i) {
+                      const double r = r_.data()[i] - alpha * v_.data()[i];
+                      sums.rz += r * r * (d_ != nullptr ? static_cast<double>(d_[i]) : 1.0);
+                    }
+                    return sums;
+                  })
+      .rz;
+}
+
+template <class T>
+void MergedCg<T>::sweep(T* x, const Scalars& scalars, int part, CgSums& sums) {
+  static constexpr std::array<const char*, 3> names{"merged cg: first half", "merged cg: halo",
+                                                    "merged cg: second half"};
+  const trace::Span span(names.at(part), trace::Category::cpu);
+  const SimdPlan& plan = op_.plan();
+  const auto pass = simd_passes<T>(op_.order()).iterate[op_.geometry() == Geometry::trilinear ? 1 : 0];
+  for (const std::vector<Range>& chunks : plan.chunks[part]) {
+    const auto count = static_cast<std::int64_t>(chunks.size());
+    std::vector<CgSums> parts(chunks.size());
+#pragma omp parallel for num_threads(plan.threads) schedule(static, 1) if (plan.threads > 1)
+    for (std::int64_t c = 0; c < count; ++c) {
+      CgSweep<T> work({r_.data(), p_.data(), v_.data(), x, d_}, scalars);
+      pass(op_.blocks(), plan, work, chunks[c], op_.scratch(omp_get_thread_num()));
+      parts[c] = work.sums;
+    }
+    for (const CgSums& s : parts) sums += s;
+  }
+}
+
+// The split of hipBone's Fig. 2, with the updates of what other ranks see ahead of it and its sums after.
+template <class T>
+CgSums MergedCg<T>::iterate(T* x, const Scalars& scalars, device::Stream& stream) {
+  const SimdPlan& plan = op_.plan();
+  const typename CgSweep<T>::Vectors vectors{r_.data(), p_.data(), v_.data(), x, d_};
+  T* v = v_.data();
+  CgSums sums = sum_over(plan.apart, plan.threads, [&](const Range& range) {
+    CgSweep<T> work(vectors, scalars);
+    work.before(range);
+    work.finish_block();
+    return work.sums;
+  });
+  exchange_.start_halo(p_.data(), stream);
+  std::fill(v + plan.halo.begin, v + plan.halo.end, T{0});
+  sweep(x, scalars, 0, sums);
+  exchange_.finish_halo(p_.data(), stream);
+  sweep(x, scalars, 1, sums);
+  exchange_.start_gather(v, stream);
+  sweep(x, scalars, 2, sums);
+  exchange_.finish_gather(v, exchange::Op::add, stream);
+  v[plan.zero] = 0;  // where masked points added theirs
+  sums += sum_over(plan.apart, plan.threads, [&](const Range& range) {
+    CgSweep<T> work(vectors, scalars);
+    work.after(range);
+    work.finish_block();
+    return work.sums;
+  });
+  return sums;
+}
+
+template <class T>
+solver::CgResult MergedCg<T>::solve(const T* b, T* x, bool zero_guess, const solver::CgOptions& options,
+                                    device::Stream& stream) {
+  if (options.max_iterations < 0) throw std::invalid_argument("cg: the number of iterations is negative");
+  if (!(options.tolerance >= 0 && options.tolerance < 1))
+    throw std::invalid_argument("cg: the tolerance is relative to the first residual: at least 0, below 1, not " +
+                                std::to_string(options.tolerance));
+  const trace::Span span("merged cg", trace::Category::cpu);
+  // Below this part of r.z the recurrence for the next r.z has lost a quarter of its digits: sum it anew.
+  const double cancels = std::pow(static_cast<double>(std::numeric_limits<T>::epsilon()), 0.25);
+  // x waits for every second iteration, when p_{j-1} = (p_j - z_j) / beta is at hand without being stored; not for a
+  // beta that would amplify rounding.
+  constexpr double smallest_beta = 0.05;
+
+  solver::CgResult result;
+  comm_.barrier();
+  const auto begin = std::chrono::steady_clock::now();
+  start(b, x, zero_guess, stream);
+
+  const double infinity = std::numeric_limits<double>::infinity();
+  double target = 0;
+  double alpha = 0;  // step along the p at hand, found after the last sweep
+  double older = 0;  // the step before that
+  double made = 0;   // beta the p at hand was made with
+  double beta = 0;   // for the next p
+  int pending = 0;   // steps x lacks: none, alpha, or alpha and older
+  for (int j = 0;; ++j) {
+    const bool last = j == options.max_iterations;
+    Scalars s{op_.lambda(), static_cast<T>(alpha), static_cast<T>(beta), 0, 0, false};
+    if (pending == 2) {
+      s.ax = static_cast<T>(alpha + older / made);
+      s.bx = static_cast<T>(-older / made);
+    } else if (pending == 1 && (last || beta < smallest_beta)) {
+      s.ax = static_cast<T>(alpha);
+    }
+    s.update_x = s.ax != 0;
+    if (s.update_x) pending = 0;
+
+    CgSums sums = last ? update(x, s) : iterate(x, s, stream);
+    std::array<double, 5> all{sums.rr, sums.rz, sums.pv, sums.zv, sums.vdv};
+    comm_.sum(all.data(), static_cast<int>(all.size()));
+    const auto [rr, rz, pv, zv, vdv] = all;
+
+    if (!std::isfinite(rr))
+      throw mpi::CollectiveError(j == 0
+                                     ? "cg: the right-hand side (or the operator, or the first guess) holds NaN or Inf"
+                                     : "cg: NaN or Inf" + at(j) + ": the operator or the vectors hold it");
+    result.residuals.push_back(std::sqrt(rr));
+    result.iterations = j;
+    if (j == 0) target = options.tolerance * options.tolerance * rr;
+    result.converged = rr == 0 || (options.tolerance > 0 && j > 0 && rr <= target);
+    if (j > 0 && options.progress) options.progress(j, result.residuals.back());
+    if (result.converged || last) {
+      if (pending == 1) {  // p has moved on: x += alpha p_{j-1}
+        const T step = static_cast<T>(alpha / beta);
+        for (std::int64_t i = 0; i < owned_; ++i)
+          x[i] += step * (p_.data()[i] - (d_ != nullptr ? d_[i] : T{1}) * r_.data()[i]);
+      }
+      break;
+    }
+
+    if (!(std::abs(pv) < infinity))
+      throw mpi::CollectiveError("cg: NaN or Inf" + at(j + 1) + ": the operator or the vectors hold it");
+    if (pv <= 0)
+      throw mpi::CollectiveError("cg: p . A p = " + std::to_string(pv) + at(j + 1) +
+                                 ": the operator is not positive definite");
+    older = alpha;
+    made = beta;
+    alpha = rz / pv;
+    ++pending;
+    double next = rz - 2 * alpha * zv + alpha * alpha * vdv;  // r.z after the step along p
+    if (!(next > cancels * rz)) {
+      next = exact_next(static_cast<T>(alpha));
+      comm_.sum(&next, 1);
+    }
+    beta = next / rz;
+  }
+  result.seconds = comm_.max(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  if (options.tolerance == 0 && result.iterations == options.max_iterations) result.converged = true;
+  return result;
+}
+
+template class MergedCg<double>;
+template class MergedCg<float>;
+
+}  // namespace weft::poisson

@@ -1,0 +1,52 @@
+// Conjugate gradients in one pass over the elements an iteration: vector updates before, sums after each block, while
+// its entries are in cache (the idea of Kronbichler, Sashko and Munch, Int. J. High Perform. Comput. Appl. 2023).
+//
+// The recurrence is that of classic CG (solver/cg.hpp); residuals agree to rounding. What it does not do: GPUs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "weft/device/device.hpp"
+#include "weft/exchange/exchange.hpp"
+#include "weft/mpi/comm.hpp"
+#include "weft/poisson/simd_operator.hpp"
+#include "weft/poisson/simd_sweep.hpp"
+#include "weft/solver/cg.hpp"
+
+namespace weft::poisson {
+
+// T: float or double. Keeps references to the operator and to the exchange. Memory of its own: r, p and A p.
+template <class T>
+class MergedCg {
+ public:
+  // inverse_diagonal: [owned entries] Jacobi preconditioner, or null; must outlive this.
+  MergedCg(const SimdOperator<T>& op, exchange::Exchange<T>& exchange, std::shared_ptr<device::Device> device,
+           const mpi::Comm& comm, const T* inverse_diagonal = nullptr);
+
+  // As ConjugateGradients::solve: same arguments, errors and result. (collective)
+  solver::CgResult solve(const T* b, T* x, bool zero_guess, const solver::CgOptions& options, device::Stream& stream);
+
+  std::int64_t memory_bytes() const { return static_cast<std::int64_t>(r_.bytes() + p_.bytes() + v_.bytes()); }
+
+ private:
+  using Scalars = typename CgSweep<T>::Scalars;
+
+  void start(const T* b, T* x, bool zero_guess, device::Stream& stream);
+  CgSums iterate(T* x, const Scalars& scalars, device::Stream& stream);  // updates, v = A p, all sums, of this rank
+  void sweep(T* x, const Scalars& scalars, int part, CgSums& sums);
+  CgSums update(T* x, const Scalars& scalars);  // updates and r.r, r.z alone
+  double exact_next(T alpha);                   // r.z after the next update, where its recurrence cancels; of this rank
+
+  const SimdOperator<T>& op_;
+  exchange::Exchange<T>& exchange_;
+  std::shared_ptr<device::Device> device_;
+  mpi::Comm comm_;
+  const T* d_;
+  std::int64_t owned_;
+  device::Array<T> r_, p_, v_;
+  std::vector<Range> pieces_;  // of the owned entries
+};
+
+}  // namespace weft::poisson

@@ -1,0 +1,40 @@
+// What can be chosen about the screened Poisson operator.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "weft/device/device.hpp"
+#include "weft/exchange/exchange.hpp"
+
+namespace weft::poisson {
+
+// assembled: a vector holds every degree of freedom once (hipBone); scattered: once per element (NekBone).
+enum class Storage { assembled, scattered };
+// stored: six factors a point; trilinear: recomputed from the corners, for meshes with straight edges.
+enum class Geometry { stored, trilinear };
+// portable: kernels/poisson.hpp on any device; simd: the host's own version.
+enum class Kernels { portable, simd };
+// The portable kernels' thread blocks: a thread a point (hipBone's 3-D blocks) or a column of points (2-D).
+// automatic: points below order 9 on GPUs, as in the paper.
+enum class Threads { automatic, points, columns };
+
+std::string name(Storage storage);
+std::string name(Geometry geometry);
+std::string name(Kernels kernels);
+std::string name(Threads threads);
+
+struct Options {
+  int order = 7;
+  double lambda = 0.1;
+  Storage storage = Storage::assembled;
+  Geometry geometry = Geometry::stored;
+  Kernels kernels = Kernels::portable;
+  Threads threads = Threads::automatic;
+  bool dirichlet = false;  // x = 0 on the mesh's boundaries; else they are natural (Neumann)
+  exchange::Choice choice = {};
+  std::shared_ptr<device::Device> device = nullptr;
+};
+
+}  // namespace weft::poisson

@@ -1,0 +1,49 @@
+// What the block kernels read: arrays of SimdOperator, and the order in which blocks and vector entries are visited.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "weft/poisson/simd_vector.hpp"
+
+namespace weft::poisson {
+
+// Views. n = order + 1, lanes = simd_lanes<T>; arrays that begin with [blocks] are aligned to a vector.
+template <class T>
+struct SimdBlocks {
+  const T* forward;           // D by even and odd parts, see contract() in simd_kernel.hpp
+  const T* transposed;        // D^T the same way
+  const T* points;            // [n] GLL
+  const T* weights;           // [n]
+  const T* inverse_weights;   // [n]
+  const std::int32_t* index;  // [blocks][surface points][lanes]: entry of the vector
+  // [blocks]: where the block's (n - 2)^3 lanes inside points begin in the vector, if they are in a row; else
+  // -1 - position in interior_index.
+  const std::int64_t* interior;
+  const std::int32_t* interior_index;
+  const std::uint8_t* conflict;  // [blocks]: two lanes of a vector share an entry
+  const T* geometry;  // stored: [blocks][n^3][6][lanes] factors; trilinear: [blocks][8][3][lanes] coefficients
+};
+
+struct Range {
+  std::int64_t begin, end;
+};
+
+// Who visits what when. Of the entries [shared, owned), those that one chunk of blocks touches alone are updated just
+// before the first block that touches them and summed just after the last; the others ("apart": shared ones, and with
+// several threads those between chunks) before and after the sweep.
+struct SimdPlan {
+  std::vector<Range> before;        // [blocks]: entries first touched by the block, its inside points in a row left out
+  std::vector<std::int64_t> ahead;  // [blocks + 1]: entry where those first touched by the block begin, insides too
+  std::vector<Range> after;         // entries last touched by a block, insides left out ...
+  std::vector<std::int64_t> after_begin;  // ... [blocks + 1] into it
+  std::vector<Range> apart;               // in pieces of equal work for threads
+  Range halo;
+  std::int64_t zero;  // the entry of masked points
+  // [part][colour]: chunks of blocks that share no entry and may run at the same time.
+  std::array<std::vector<std::vector<Range>>, 3> chunks;
+  int threads;
+};
+
+}  // namespace weft::poisson

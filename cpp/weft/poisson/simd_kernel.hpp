@@ -1,0 +1,341 @@
+// The arithmetic of a block of elements, one a vector lane: y_L = S_L u by sum factorisation.
+//
+// A block is worked in three passes, so that only two arrays of it, U and Q, live in the second cache:
+//   columns in t: u read from the vector into U; Q = d u / dt
+//   planes k:     d/dr and d/ds, the metric, their transposes: U = (d/dr)^T f_r + (d/ds)^T f_s, Q = f_t
+//   columns in t: U + (d/dt)^T Q added to the vector
+// A sweep (simd_sweep.hpp) says what reading and adding mean.
+#pragma once
+
+#include <cstdint>
+
+#include "weft/poisson/simd_blocks.hpp"
+#include "weft/poisson/simd_vector.hpp"
+
+namespace weft::poisson {
+
+#define WEFT_ALWAYS_INLINE inline __attribute__((always_inline))
+#define WEFT_UNROLL_ALL _Pragma("GCC unroll 16")
+
+constexpr int cube(int n) { return n * n * n; }
+template <int n>
+inline constexpr int inside_points = cube(n - 2);
+template <int n>
+inline constexpr int surface_points = cube(n) - cube(n - 2);
+// Planes are padded so that a column does not fall into one set of the first cache.
+template <int n>
+inline constexpr int plane_stride = n * n + 1;
+
+// Between U and Q: one point's do not fall into one set of the first cache either.
+inline constexpr int scratch_gap = 3;
+constexpr int scratch_vectors(int order) {
+  const int n = order + 1;
+  return 2 * n * (n * n + 1) + scratch_gap;
+}
+
+// How far ahead factors are asked for, in vectors of six a point: far enough to hide memory's latency behind the
+// arithmetic of some rows, near enough to stay in the second cache (measured: 3 to 48 KiB do, 32 is best).
+inline constexpr int factors_ahead = 512;
+
+// Asks for the vector entries that the next block touches first, a few lines at a time while this one computes, so that
+// memory and arithmetic overlap.
+template <class T>
+struct Ahead {
+  std::array<const T*, 5> streams;
+  int count;             // of streams
+  std::int64_t at, end;  // entries
+  std::int64_t per_step;
+
+  static constexpr int line = 64 / static_cast<int>(sizeof(T));
+
+  void start(std::int64_t begin, std::int64_t stop, int steps) {
+    at = begin;
+    end = stop;
+    per_step = ((end - begin + steps - 1) / steps + line - 1) / line * line;
+  }
+  WEFT_ALWAYS_INLINE void step() {
+    const std::int64_t stop = at + per_step < end ? at + per_step : end;
+    for (; at < stop; at += line)
+      for (int s = 0; s < count; ++s) __builtin_prefetch(streams[s] + at, 0, 2);
+  }
+};
+
+// out = M u for a centro-antisymmetric M (M[n-1-i][n-1-m] = -M[i][m]), as D and D^T on symmetric points are: with e and
+// o the sums and differences of u[m] and u[n-1-m], half the products. c: for each row i < n/2 the coefficients of e, of
+// o, and for odd n of the middle value; then for odd n those of o in the middle row.
+template <int n, class T>
+WEFT_ALWAYS_INLINE void contract(const T* __restrict__ c, const Vec<T> (&u)[n], Vec<T> (&out)[n]) {
+  constexpr int h = n / 2, row = 2 * h + n % 2;
+  Vec<T> e[h], o[h];
+  WEFT_UNROLL_ALL for (int m = 0; m < h; ++m) {
+    e[m] = u[m] + u[n - 1 - m];
+    o[m] = u[m] - u[n - 1 - m];
+  }
+  WEFT_UNROLL_ALL for (int i = 0; i < h; ++i) {
+    const T* ci = c + i * row;
+    Vec<T> a = ci[0] * e[0], b = ci[h] * o[0];
+    WEFT_UNROLL_ALL for (int m = 1; m < h; ++m) {
+      a += ci[m] * e[m];
+      b += ci[h + m] * o[m];
+    }
+    if constexpr (n % 2 == 1) a += ci[2 * h] * u[h];
+    out[i] = b + a;
+    out[n - 1 - i] = b - a;
+  }
+  if constexpr (n % 2 == 1) {
+    const T* ci = c + h * row;
+    Vec<T> b = ci[0] * o[0];
+    WEFT_UNROLL_ALL for (int m = 1; m < h; ++m) b += ci[m] * o[m];
+    out[h] = b;
+  }
+}
+
+template <class T>
+struct Vec3 {
+  Vec<T> x, y, z;
+};
+template <class T>
+WEFT_ALWAYS_INLINE Vec3<T> operator+(const Vec3<T>& a, const Vec3<T>& b) {
+  return {a.x + b.x, a.y + b.y, a.z + b.z};
+}
+template <class T>
+WEFT_ALWAYS_INLINE Vec3<T> operator-(const Vec3<T>& a, const Vec3<T>& b) {
+  return {a.x - b.x, a.y - b.y, a.z - b.z};
+}
+template <class T>
+WEFT_ALWAYS_INLINE Vec3<T> operator*(const Vec3<T>& a, T s) {
+  return {a.x * s, a.y * s, a.z * s};
+}
+template <class T>
+WEFT_ALWAYS_INLINE Vec3<T> cross(const Vec3<T>& a, const Vec3<T>& b) {
+  return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
+}
+template <class T>
+WEFT_ALWAYS_INLINE Vec<T> dot(const Vec3<T>& a, const Vec3<T>& b) {
+  return a.x * b.x + a.y * b.y + a.z * b.z;
+}
+
+// (ur, us, ut) <- scale C^T C (ur, us, ut), C's columns the cofactors cr, cs, ct of dx/dr: with scale = w / det that is
+// G (ur, us, ut), without forming G.
+template <class T>
+WEFT_ALWAYS_INLINE void metric(const Vec3<T>& cr, const Vec3<T>& cs, const Vec3<T>& ct, Vec<T> scale, Vec<T>& ur,
+                               Vec<T>& us, Vec<T>& ut) {
+  const Vec3<T> q{(cr.x * ur + cs.x * us + ct.x * ut) * scale, (cr.y * ur + cs.y * us + ct.y * ut) * scale,
+                  (cr.z * ur + cs.z * us + ct.z * ut) * scale};
+  ur = dot<T>(cr, q);
+  us = dot<T>(cs, q);
+  ut = dot<T>(ct, q);
+}
+
+// Trilinear maps x = a0 + a1 r + a2 s + a3 t + a4 rs + a5 rt + a6 st + a7 rst. Along a row (s, t fixed) dx/dr does not
+// change, dx/ds and dx/dt are linear in r, so cofactors and determinant are polynomials in r of degree 2 at most: their
+// coefficients are made once a row (from some made once a plane), their even and odd parts serve r and -r together.
+template <int n, class T>
+class TrilinearRows {
+ public:
+  TrilinearRows(const SimdBlocks<T>& d, std::int64_t block) : d_(d), a_(d.geometry + block * 24 * simd_lanes<T>) {
+    for (int j = 0; j < n; ++j) {
+      t0_[j] = a(3) + a(6) * d.points[j];
+      t1_[j] = a(5) + a(7) * d.points[j];
+    }
+  }
+  WEFT_ALWAYS_INLINE void plane(int k) {
+    const T t = d_.points[k];
+    const Vec3<T> s0 = a(2) + a(6) * t, s1 = a(4) + a(7) * t;
+    r_ = a(1) + a(5) * t;
+    s1_ = s1;
+    // cofactor r: (s0 + s1 r) x (dx/dt), with dx/dt = (a3 + a6 s) + (a5 + a7 s) r; cofactor t: (r_ + s1 s) x (s0 + s1
+    // r).
+    cr_[0] = cross<T>(s0, a(3));
+    cr_[1] = cross<T>(s0, a(5)) + cross<T>(s1, a(3));
+    cr_[2] = cross<T>(s1, a(5));
+    cr_s_[0] = cross<T>(s0, a(6));
+    cr_s_[1] = cross<T>(s0, a(7)) + cross<T>(s1, a(6));
+    cr_s_[2] = cross<T>(s1, a(7));
+    ct0_ = cross<T>(r_, s0);
+    ct0_s_ = cross<T>(s1, s0);
+    ct1_ = cross<T>(r_, s1);
+    inverse_weight_ = d_.inverse_weights[k];
+  }
+  // ur in registers; us, ut: the row's values in memory.
+  WEFT_ALWAYS_INLINE void row(int j, Vec<T> (&ur)[n], Vec<T>* us, Vec<T>* ut) const {
+    const T sj = d_.points[j];
+    const Vec3<T> xr = r_ + s1_ * sj;
+    const Vec3<T> cr0 = cr_[0] + cr_s_[0] * sj, cr1 = cr_[1] + cr_s_[1] * sj, cr2 = cr_[2] + cr_s_[2] * sj;
+    const Vec3<T> cs0 = cross<T>(t0_[j], xr), cs1 = cross<T>(t1_[j], xr);
+    const Vec3<T> ct0 = ct0_ + ct0_s_ * sj, ct1 = ct1_;
+    const T w = inverse_weight_ * d_.inverse_weights[j];
+    const Vec<T> d0 = dot<T>(xr, cr0) * w, d1 = dot<T>(xr, cr1) * w, d2 = dot<T>(xr, cr2) * w;
+    WEFT_UNROLL_ALL for (int i = 0; i < n / 2; ++i) {
+      const int m = n - 1 - i;
+      const T r = d_.points[m], rr = r * r;
+      const Vec3<T> even = cr0 + cr2 * rr, odd = cr1 * r, s = cs1 * r, t = ct1 * r;
+      const Vec<T> det = d0 + d2 * rr, change = d1 * r;
+      metric<T>(even - odd, cs0 - s, ct0 - t, d_.weights[i] / (det - change), ur[i], us[i], ut[i]);
+      metric<T>(even + odd, cs0 + s, ct0 + t, d_.weights[i] / (det + change), ur[m], us[m], ut[m]);
+    }
+    if constexpr (n % 2 == 1) metric<T>(cr0, cs0, ct0, d_.weights[n / 2] / d0, ur[n / 2], us[n / 2], ut[n / 2]);
+  }
+
+ private:
+  WEFT_ALWAYS_INLINE Vec3<T> a(int m) const {
+    constexpr int lanes = simd_lanes<T>;
+    return {load(a_ + 3 * m * lanes), load(a_ + (3 * m + 1) * lanes), load(a_ + (3 * m + 2) * lanes)};
+  }
+
+  const SimdBlocks<T>& d_;
+  const T* a_;
+  Vec3<T> t0_[n], t1_[n];      // dx/dt = t0 + t1 r, by row
+  Vec3<T> r_, s1_;             // dx/dr = r + s1 s, of the plane
+  Vec3<T> cr_[3], cr_s_[3];    // cofactor r: powers of r, each linear in s
+  Vec3<T> ct0_, ct0_s_, ct1_;  // cofactor t: ct0 + ct0_s s + ct1 r
+  T inverse_weight_;
+};
+
+template <int n, class T>
+class StoredRows {
+ public:
+  StoredRows(const SimdBlocks<T>& d, std::int64_t block)
+      : at_(reinterpret_cast<const Vec<T>*>(d.geometry) + block * cube(n) * 6) {}
+  void plane(int) {}
+  WEFT_ALWAYS_INLINE void row(int, Vec<T> (&ur)[n], Vec<T>* us, Vec<T>* ut) {
+    WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) {
+      const Vec<T>* g = at_ + 6 * i;
+      for (int c = 0; c < 6; ++c) __builtin_prefetch(g + c + factors_ahead, 0, 2);
+      const Vec<T> r = ur[i], s = us[i], t = ut[i];
+      ur[i] = g[0] * r + g[1] * s + g[2] * t;
+      us[i] = g[1] * r + g[3] * s + g[4] * t;
+      ut[i] = g[2] * r + g[4] * s + g[5] * t;
+    }
+    at_ += 6 * n;
+  }
+
+ private:
+  const Vec<T>* at_;
+};
+
+// The middle pass. U, Q: [n] planes of plane_stride vectors.
+template <int n, class T, class Rows>
+__attribute__((noinline)) void planes(const SimdBlocks<T>& d, std::int64_t block, Ahead<T>& ahead,
+                                      Vec<T>* __restrict__ U, Vec<T>* __restrict__ Q) {
+  using V = Vec<T>;
+  V S[n * n];
+  Rows rows(d, block);
+  for (int k = 0; k < n; ++k) {
+    V* __restrict__ Uk = U + k * plane_stride<n>;
+    V* __restrict__ Qk = Q + k * plane_stride<n>;
+    rows.plane(k);
+#pragma GCC unroll 1
+    for (int i = 0; i < n; ++i) {
+      V u[n], du[n];
+      WEFT_UNROLL_ALL for (int j = 0; j < n; ++j) u[j] = Uk[j * n + i];
+      contract<n, T>(d.forward, u, du);
+      WEFT_UNROLL_ALL for (int j = 0; j < n; ++j) S[j * n + i] = du[j];
+    }
+#pragma GCC unroll 1
+    for (int j = 0; j < n; ++j) {
+      ahead.step();
+      V u[n], ur[n];
+      WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) u[i] = Uk[j * n + i];
+      contract<n, T>(d.forward, u, ur);
+      rows.row(j, ur, S + j * n, Qk + j * n);
+      contract<n, T>(d.transposed, ur, u);
+      WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) Uk[j * n + i] = u[i];
+    }
+#pragma GCC unroll 1
+    for (int i = 0; i < n; ++i) {
+      V f[n], u[n];
+      WEFT_UNROLL_ALL for (int j = 0; j < n; ++j) f[j] = S[j * n + i];
+      contract<n, T>(d.transposed, f, u);
+      WEFT_UNROLL_ALL for (int j = 0; j < n; ++j) Uk[j * n + i] += u[j];
+    }
+  }
+}
+
+// Calls on_surface(ij) for the columns on the element's sides and inside(ij, q) for the others, q being the first of
+// the column's inside points. The surface points are numbered in the order of the calls, k fastest.
+template <int n, class A, class B>
+WEFT_ALWAYS_INLINE void for_columns(A&& on_surface, B&& inside) {
+  for (int j = 0; j < n; ++j) {
+    for (int i = 0; i < n; ++i) {
+      if (i > 0 && i < n - 1 && j > 0 && j < n - 1)
+        inside(j * n + i, ((j - 1) * (n - 2) + i - 1) * (n - 2));
+      else
+        on_surface(j * n + i);
+    }
+  }
+}
+
+// One block. A sweep has
+//   source(), target()   vectors read and added to by index
+//   read(entry)          lanes entries in a row that this block alone touches: the values to compute with
+//   write(entry, v)      the result for those
+//   ahead                see Ahead
+template <int N, class T, class Rows, class Sweep>
+WEFT_ALWAYS_INLINE void apply_block(const SimdBlocks<T>& d, Sweep& sweep, std::int64_t block, Vec<T>* __restrict__ U,
+                                    Vec<T>* __restrict__ Q) {
+  using V = Vec<T>;
+  constexpr int n = N + 1, stride = plane_stride<n>, lanes = simd_lanes<T>;
+  const std::int32_t* const surface = d.index + block * surface_points<n> * lanes;
+  const bool in_a_row = d.interior[block] >= 0;
+  const std::int64_t first = d.interior[block];
+  const std::int32_t* const inside = in_a_row ? nullptr : d.interior_index + (-1 - first);
+
+  const std::int32_t* at = surface;
+  for_columns<n>(
+      [&](int ij) {
+        V u[n], q[n];
+        WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) U[k * stride + ij] = u[k] = gather(sweep.source(), at + k * lanes);
+        at += n * lanes;
+        contract<n, T>(d.forward, u, q);
+        WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) Q[k * stride + ij] = q[k];
+      },
+      [&](int ij, int point) {
+        V u[n], q[n];
+        u[0] = gather(sweep.source(), at);
+        u[n - 1] = gather(sweep.source(), at + lanes);
+        at += 2 * lanes;
+        if (in_a_row) {
+          WEFT_UNROLL_ALL for (int k = 1; k < n - 1; ++k) u[k] = sweep.read(first + (point + k - 1) * lanes);
+        } else {
+          for (int k = 1; k < n - 1; ++k) u[k] = gather(sweep.source(), inside + (point + k - 1) * lanes);
+        }
+        WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) U[k * stride + ij] = u[k];
+        contract<n, T>(d.forward, u, q);
+        WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) Q[k * stride + ij] = q[k];
+      });
+
+  planes<n, T, Rows>(d, block, sweep.ahead, U, Q);
+
+  const auto add = [&](const std::int32_t* index, V v) {
+    if (d.conflict[block])
+      scatter_add_serial<T>(sweep.target(), index, v);
+    else
+      scatter_add<T>(sweep.target(), index, v);
+  };
+  at = surface;
+  for_columns<n>(
+      [&](int ij) {
+        V u[n], q[n];
+        WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) q[k] = Q[k * stride + ij];
+        contract<n, T>(d.transposed, q, u);
+        WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) add(at + k * lanes, u[k] + U[k * stride + ij]);
+        at += n * lanes;
+      },
+      [&](int ij, int point) {
+        V u[n], q[n];
+        WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) q[k] = Q[k * stride + ij];
+        contract<n, T>(d.transposed, q, u);
+        WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) u[k] += U[k * stride + ij];
+        add(at, u[0]);
+        add(at + lanes, u[n - 1]);
+        at += 2 * lanes;
+        if (in_a_row) {
+          WEFT_UNROLL_ALL for (int k = 1; k < n - 1; ++k) sweep.write(first + (point + k - 1) * lanes, u[k]);
+        } else {
+          for (int k = 1; k < n - 1; ++k) add(inside + (point + k - 1) * lanes, u[k]);
+        }
+      });
+}
+
+}  // namespace weft::poisson

@@ -1,0 +1,174 @@
+// What a pass over the blocks of a rank does besides the elements' arithmetic: the operator alone, or all of a CG
+// iteration. Compiled once per order and scalar type (simd_order.cpp.in).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "weft/poisson/simd_blocks.hpp"
+#include "weft/poisson/simd_kernel.hpp"
+#include "weft/poisson/simd_vector.hpp"
+
+namespace weft::poisson {
+
+// y = S x + lambda x.
+template <class T>
+struct OperatorSweep {
+  const T* x;
+  T* y;
+  T lambda;
+  Ahead<T> ahead;
+
+  OperatorSweep(const T* x_, T* y_, T lambda_) : x(x_), y(y_), lambda(lambda_), ahead{{x_, y_}, 2, 0, 0, 0} {}
+
+  const T* source() const { return x; }
+  T* target() const { return y; }
+  WEFT_ALWAYS_INLINE Vec<T> read(std::int64_t i) const { return load(x + i); }
+  WEFT_ALWAYS_INLINE void write(std::int64_t i, Vec<T> v) const { store(y + i, v + lambda * load(x + i)); }
+
+  void before(Range range) const {
+    for (std::int64_t i = range.begin; i < range.end; ++i) y[i] = lambda * x[i];
+  }
+  void after(Range) const {}
+  void finish_block() {}
+};
+
+// One iteration j of preconditioned CG (preconditioner d, or none) on entries of the vectors, in one pass:
+//   before an entry is touched    x += ax p + bx z, z = d r            (every second iteration, see MergedCg)
+//                                 r -= alpha v,  p = d r + beta p,  v = lambda p
+//   elements                      v += S p
+//   after it was touched last     the inner products of CgSums
+struct CgSums {
+  double rr = 0, rz = 0, pv = 0, zv = 0, vdv = 0;  // r.r, r.d r, p.v, r.d v, v.d v
+
+  CgSums& operator+=(const CgSums& o) {
+    rr += o.rr, rz += o.rz, pv += o.pv, zv += o.zv, vdv += o.vdv;
+    return *this;
+  }
+};
+
+template <class T>
+struct CgSweep {
+  struct Vectors {
+    T *r, *p, *v, *x;
+    const T* d;  // nullptr: none
+  };
+  struct Scalars {
+    T lambda, alpha, beta, ax, bx;
+    bool update_x;
+  };
+
+  T* __restrict__ r;
+  T* __restrict__ p;
+  T* __restrict__ v;
+  T* __restrict__ x;
+  const T* __restrict__ d;
+  Scalars s;
+  Vec<T> rr{}, rz{}, pv{}, zv{}, vdv{};
+  CgSums sums;
+  Ahead<T> ahead;
+
+  CgSweep(const Vectors& a, const Scalars& scalars)
+      : r(a.r), p(a.p), v(a.v), x(a.x), d(a.d), s(scalars), ahead{{a.r, a.p, a.v}, 3, 0, 0, 0} {
+    if (s.update_x) ahead.streams[ahead.count++] = a.x;
+    if (d != nullptr) ahead.streams[ahead.count++] = a.d;
+  }
+
+  const T* source() const { return p; }
+  T* target() const { return v; }
+
+  // One vector's worth: the new p. in, out: how `count` entries are read and written.
+  template <class Load, class Store>
+  WEFT_ALWAYS_INLINE Vec<T> update(std::int64_t i, Load&& in, Store&& out) {
+    Vec<T> ri = in(r + i), pi = in(p + i);
+    const Vec<T> di = d != nullptr ? in(d + i) : Vec<T>{} + T{1};
+    if (s.update_x) out(x + i, in(x + i) + s.ax * pi + s.bx * (di * ri));
+    ri -= s.alpha * in(v + i);
+    const Vec<T> zi = di * ri;
+    pi = zi + s.beta * pi;
+    out(r + i, ri);
+    out(p + i, pi);
+    rr += ri * ri;
+    rz += ri * zi;
+    return pi;
+  }
+  template <class Load>
+  WEFT_ALWAYS_INLINE void products(std::int64_t i, Vec<T> vi, Load&& in) {
+    const Vec<T> dv = d != nullptr ? in(d + i) * vi : vi;
+    pv += in(p + i) * vi;
+    zv += in(r + i) * dv;
+    vdv += vi * dv;
+  }
+
+  WEFT_ALWAYS_INLINE Vec<T> read(std::int64_t i) {
+    return update(i, [](const T* a) { return load(a); }, [](T* a, Vec<T> b) { store(a, b); });
+  }
+  WEFT_ALWAYS_INLINE void write(std::int64_t i, Vec<T> vi) {
+    vi += s.lambda * load(p + i);
+    store(v + i, vi);
+    products(i, vi, [](const T* a) { return load(a); });
+  }
+
+  void before(Range range) {
+    constexpr int lanes = simd_lanes<T>;
+    std::int64_t i = range.begin;
+    for (; i + lanes <= range.end; i += lanes) store(v + i, s.lambda * read(i));
+    if (const int count = static_cast<int>(range.end - i); count > 0) {
+      const auto out = [&](T* a, Vec<T> b) { store_first(a, b, count); };
+      out(v + i, s.lambda * update(i, [&](const T* a) { return load_first(a, count); }, out));
+    }
+  }
+  void after(Range range) {
+    constexpr int lanes = simd_lanes<T>;
+    std::int64_t i = range.begin;
+    for (; i + lanes <= range.end; i += lanes) products(i, load(v + i), [](const T* a) { return load(a); });
+    if (const int count = static_cast<int>(range.end - i); count > 0) {
+      const auto in = [&](const T* a) { return load_first(a, count); };
+      products(i, in(v + i), in);
+    }
+  }
+  // The vector sums go to double precision block by block.
+  void finish_block() {
+    sums += {sum<T>(rr), sum<T>(rz), sum<T>(pv), sum<T>(zv), sum<T>(vdv)};
+    rr = rz = pv = zv = vdv = Vec<T>{};
+  }
+};
+
+// scratch: scratch_vectors(N) vectors, aligned.
+template <int N, class T, class Rows, class Sweep>
+void run_blocks(const SimdBlocks<T>& d, const SimdPlan& plan, Sweep& sweep, Range chunk, T* scratch) {
+  constexpr int n = N + 1;
+  Vec<T>* const U = reinterpret_cast<Vec<T>*>(scratch);
+  Vec<T>* const Q = U + n * plane_stride<n> + scratch_gap;
+  for (std::int64_t b = chunk.begin; b < chunk.end; ++b) {
+    sweep.before(plan.before[b]);
+    if (b + 1 < chunk.end)
+      sweep.ahead.start(plan.ahead[b + 1], plan.ahead[b + 2], n * n);
+    else
+      sweep.ahead.start(0, 0, 1);
+    apply_block<N, T, Rows>(d, sweep, b, U, Q);
+    for (std::int64_t a = plan.after_begin[b]; a < plan.after_begin[b + 1]; ++a) sweep.after(plan.after[a]);
+    sweep.finish_block();
+  }
+}
+
+// The passes of one order; index 0: stored factors, 1: trilinear.
+template <class T>
+struct SimdPasses {
+  template <class Sweep>
+  using Pass = void (*)(const SimdBlocks<T>&, const SimdPlan&, Sweep&, Range, T*);
+  std::array<Pass<OperatorSweep<T>>, 2> apply;
+  std::array<Pass<CgSweep<T>>, 2> iterate;
+};
+// std::invalid_argument outside orders 1..15.
+template <class T>
+const SimdPasses<T>& simd_passes(int order);
+
+// Defined by the translation unit of each order.
+template <int N, class T>
+struct SimdOrder {
+  static const SimdPasses<T> passes;
+};
+
+}  // namespace weft::poisson

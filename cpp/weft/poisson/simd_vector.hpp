@@ -1,0 +1,128 @@
+// Vectors of the widest registers the compiler may use, and the indirect reads and writes of assembled vectors.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace weft::poisson {
+
+#if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
+#define WEFT_AVX512
+inline constexpr int simd_bytes = 64;
+#elif defined(__AVX__)
+inline constexpr int simd_bytes = 32;
+#else
+inline constexpr int simd_bytes = 16;
+#endif
+
+// How many elements are computed together, one a lane.
+template <class T>
+inline constexpr int simd_lanes = simd_bytes / static_cast<int>(sizeof(T));
+
+template <class T>
+struct VecOf {
+  typedef T type __attribute__((vector_size(simd_bytes), may_alias));
+};
+template <class T>
+using Vec = typename VecOf<T>::type;
+
+template <class T>
+inline Vec<T> load(const T* from) {
+  Vec<T> v;
+  std::memcpy(&v, from, sizeof(v));
+  return v;
+}
+template <class T>
+inline void store(T* to, Vec<T> v) {
+  std::memcpy(to, &v, sizeof(v));
+}
+
+template <class T>
+inline double sum(Vec<T> v) {
+  double total = 0;
+  for (int l = 0; l < simd_lanes<T>; ++l) total += static_cast<double>(v[l]);
+  return total;
+}
+
+// A vector of which `count` lanes (1..lanes) are in memory; the others are 0 and not written.
+template <class T>
+inline Vec<T> load_first(const T* from, int count) {
+#if defined(WEFT_AVX512)
+  if constexpr (sizeof(T) == 8)
+    return reinterpret_cast<Vec<T>>(_mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << count) - 1), from));
+  else
+    return reinterpret_cast<Vec<T>>(_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), from));
+#else
+  Vec<T> v{};
+  for (int l = 0; l < count; ++l) v[l] = from[l];
+  return v;
+#endif
+}
+template <class T>
+inline void store_first(T* to, Vec<T> v, int count) {
+#if defined(WEFT_AVX512)
+  if constexpr (sizeof(T) == 8)
+    _mm512_mask_storeu_pd(to, static_cast<__mmask8>((1u << count) - 1), reinterpret_cast<__m512d>(v));
+  else
+    _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << count) - 1), reinterpret_cast<__m512>(v));
+#else
+  for (int l = 0; l < count; ++l) to[l] = v[l];
+#endif
+}
+
+#if defined(WEFT_AVX512)
+// The masked forms: g++ 12 warns of its own header in the others.
+inline Vec<double> gather(const double* from, __m256i index) {
+  return reinterpret_cast<Vec<double>>(_mm512_mask_i32gather_pd(_mm512_setzero_pd(), 0xFF, index, from, 8));
+}
+inline Vec<float> gather(const float* from, __m512i index) {
+  return reinterpret_cast<Vec<float>>(_mm512_mask_i32gather_ps(_mm512_setzero_ps(), 0xFFFF, index, from, 4));
+}
+inline void scatter(double* to, __m256i index, Vec<double> v) {
+  _mm512_i32scatter_pd(to, index, reinterpret_cast<__m512d>(v), 8);
+}
+inline void scatter(float* to, __m512i index, Vec<float> v) {
+  _mm512_i32scatter_ps(to, index, reinterpret_cast<__m512>(v), 4);
+}
+template <class T>
+inline auto load_index(const std::int32_t* index) {
+  if constexpr (sizeof(T) == 8)
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(index));
+  else
+    return _mm512_loadu_si512(index);
+}
+#endif
+
+// from[index[l]], lane by lane.
+template <class T>
+inline Vec<T> gather(const T* from, const std::int32_t* index) {
+#if defined(WEFT_AVX512)
+  return gather(from, load_index<T>(index));
+#else
+  Vec<T> v;
+  for (int l = 0; l < simd_lanes<T>; ++l) v[l] = from[index[l]];
+  return v;
+#endif
+}
+
+// to[index[l]] += v[l] lane by lane: right whatever the indices are.
+template <class T>
+__attribute__((noinline)) void scatter_add_serial(T* to, const std::int32_t* index, Vec<T> v) {
+  for (int l = 0; l < simd_lanes<T>; ++l) to[index[l]] += v[l];
+}
+// The same where no two lanes have one index (but for entries nobody reads).
+template <class T>
+inline void scatter_add(T* to, const std::int32_t* index, Vec<T> v) {
+#if defined(WEFT_AVX512)
+  const auto i = load_index<T>(index);
+  scatter(to, i, gather(to, i) + v);
+#else
+  for (int l = 0; l < simd_lanes<T>; ++l) to[index[l]] += v[l];
+#endif
+}
+
+}  // namespace weft::poisson

@@ -1,0 +1,264 @@
+#include "weft/solver/cg.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "weft/device/graph.hpp"
+#include "weft/device/vector.hpp"
+#include "weft/trace/recorder.hpp"
+
+namespace weft::solver {
+namespace {
+
+enum Scalar { alpha, beta, rho, curvature, residual, scalar_count };  // as in kernels/cg.hpp
+constexpr int batch = 16;  // iterations between two looks at the history, where nothing else needs the host
+
+std::string at(int iteration) { return " in iteration " + std::to_string(iteration) + " of conjugate gradients"; }
+
+}  // namespace
+
+template <class T>
+struct ConjugateGradients<T>::Pinned {
+  explicit Pinned(std::shared_ptr<device::Device> d)
+      : device(std::move(d)),
+        values(static_cast<double*>(device->allocate_pinned((scalar_count + 2) * sizeof(double)))) {
+    std::fill_n(values, scalar_count + 2, 0.0);
+  }
+  ~Pinned() { device->release_pinned(values); }
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+
+  double* scalars() { return values; }
+  double* sums() { return values + scalar_count; }
+
+  std::shared_ptr<device::Device> device;
+  double* values;
+};
+
+template <class T>
+ConjugateGradients<T>::ConjugateGradients(System<T> system, std::shared_ptr<device::Device> device,
+                                          const mpi::Comm& comm)
+    : system_(std::move(system)),
+      device_(std::move(device)),
+      comm_(comm),
+      blocks_(device::vector_blocks(system_.unknowns)),
+      partial_sums_(std::max(1u, blocks_)),
+      product_sums_(system_.apply_product ? std::max<std::int64_t>(1, system_.product_partials) : partial_sums_),
+      kinds_(system_.inverse_diagonal == nullptr ? 1 : 2),
+      r_(device_, system_.entries),
+      p_(device_, system_.entries),
+      ap_(device_, system_.entries),
+      partials_(device_, std::max(2 * partial_sums_, product_sums_)),
+      local_sums_(device_, 2),
+      scalars_(device_, scalar_count),
+      history_(device_, 1 + 2 * batch),
+      host_(std::make_shared<Pinned>(device_)),
+      copied_(device_),
+      copy_(device::vector_kernel<T>(*device_, "copy")),
+      axpby_(device::vector_kernel<T>(*device_, "axpby")),
+      dot_(device::vector_kernel<T>(*device_, system_.weights == nullptr ? "dot" : "weighted_dot")) {
+  const auto kernel = [this](const char* name) {
+    return device_->kernel({"cg", name, {{"WEFT_REAL", device::type_name<T>()}}});
+  };
+  residual_ = kernel("cg_residual");
+  solution_ = kernel("cg_solution");
+  direction_ = kernel("cg_direction");
+  update_ = kernel("cg_update");
+  sums_ = kernel("cg_sums");
+  alpha_ = kernel("cg_alpha");
+  beta_ = kernel("cg_beta");
+  r_.zero();
+  p_.zero();
+  ap_.zero();
+  partials_.zero();
+  scalars_.zero();
+  history_.zero();
+}
+
+// Brings the sums of the blocks to the host and adds those of all ranks up, while the device and the network do
+// `meanwhile`: on a GPU it is queued before the host waits, on the host it runs while the all-reduce is under way.
+template <class T>
+void ConjugateGradients<T>::all_sums(std::int64_t count, int kinds, const std::function<void()>& meanwhile,
+                                     device::Stream& stream) {
+  sums_(stream, 1, device::vector_shape, static_cast<long>(count), kinds, static_cast<const double*>(partials_.data()),
+        local_sums_.data());
+  device_->copy(host_->sums(), local_sums_.data(), kinds * sizeof(double), device::CopyKind::device_to_host, stream);
+  copied_.record(stream);
+  if (meanwhile && !device_->is_host()) meanwhile();
+  copied_.synchronize();
+  if (comm_.size() == 1) {
+    if (meanwhile && device_->is_host()) meanwhile();
+    return;
+  }
+  MPI_Request request;
+  {
+    trace::Span span("all-reduce", trace::Category::mpi, kinds * static_cast<std::int64_t>(sizeof(double)));
+    mpi::check(MPI_Iallreduce(MPI_IN_PLACE, host_->sums(), kinds, MPI_DOUBLE, MPI_SUM, comm_.get(), &request),
+               "MPI_Iallreduce");
+  }
+  if (meanwhile && device_->is_host()) meanwhile();
+  trace::Span span("all-reduce", trace::Category::mpi);
+  mpi::check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+}
+
+template <class T>
+void ConjugateGradients<T>::store_scalars(device::Stream& stream) {
+  device_->copy(scalars_.data(), host_->scalars(), scalar_count * sizeof(double), device::CopyKind::host_to_device,
+                stream);
+}
+
+// r = b - A x, p = d r, rho and r . r.
+template <class T>
+void ConjugateGradients<T>::start(const T* b, T* x, bool zero_guess, device::Stream& stream) {
+  const long n = system_.unknowns;
+  copy_(stream, blocks_, device::vector_shape, n, b, r_.data());
+  if (zero_guess) {
+    device_->fill_zero(x, system_.entries * sizeof(T), stream);
+  } else {
+    copy_(stream, blocks_, device::vector_shape, n, static_cast<const T*>(x), p_.data());
+    system_.apply(p_.data(), ap_.data(), stream);
+    axpby_(stream, blocks_, device::vector_shape, n, T(-1), static_cast<const T*>(ap_.data()), T(1), r_.data());
+  }
+  // With alpha = beta = 0 the kernels of an iteration leave r, set p = d r and find both sums, of finite A p and p.
+  if (zero_guess) device_->fill_zero(ap_.data(), ap_.bytes(), stream);
+  device_->fill_zero(p_.data(), p_.bytes(), stream);
+  std::fill_n(host_->scalars(), static_cast<int>(scalar_count), 0.0);
+  store_scalars(stream);
+  update_residual(stream);
+  direction_(stream, blocks_, device::vector_shape, n, static_cast<const double*>(scalars_.data()),
+             system_.inverse_diagonal, static_cast<const T*>(r_.data()), p_.data());
+  all_sums(partial_sums_, kinds_, nullptr, stream);
+  host_->scalars()[residual] = host_->sums()[0];
+  host_->scalars()[rho] = host_->sums()[kinds_ - 1];
+  store_scalars(stream);
+}
+
+template <class T>
+void ConjugateGradients<T>::direction_product(device::Stream& stream) {
+  const long n = system_.unknowns;
+  const T *p = p_.data(), *ap = ap_.data();
+  if (system_.apply_product) {
+    system_.apply_product(p_.data(), ap_.data(), partials_.data(), stream);
+    return;
+  }
+  system_.apply(p_.data(), ap_.data(), stream);
+  if (system_.weights == nullptr)
+    dot_(stream, blocks_, device::vector_shape, n, p, ap, partials_.data());
+  else
+    dot_(stream, blocks_, device::vector_shape, n, system_.weights, p, ap, partials_.data());
+}
+
+template <class T>
+void ConjugateGradients<T>::update_residual(device::Stream& stream) {
+  residual_(stream, blocks_, device::vector_shape, static_cast<long>(system_.unknowns),
+            static_cast<long>(partial_sums_), static_cast<const double*>(scalars_.data()),
+            static_cast<const T*>(ap_.data()), system_.inverse_diagonal, system_.weights, r_.data(), partials_.data());
+}
+
+template <class T>
+void ConjugateGradients<T>::iterate(T* x, device::Stream& stream) {
+  const long n = system_.unknowns;
+  double* scalar = host_->scalars();
+  const double* scalars = scalars_.data();
+  direction_product(stream);
+  all_sums(product_sums_, 1, nullptr, stream);
+  scalar[curvature] = host_->sums()[0];
+  scalar[alpha] = scalar[curvature] > 0 ? scalar[rho] / scalar[curvature] : 0;
+  store_scalars(stream);
+  update_residual(stream);
+  all_sums(
+      partial_sums_, kinds_,
+      [&] { solution_(stream, blocks_, device::vector_shape, n, scalars, static_cast<const T*>(p_.data()), x); },
+      stream);
+  const double next = host_->sums()[kinds_ - 1];
+  scalar[residual] = host_->sums()[0];
+  scalar[beta] = scalar[rho] > 0 ? next / scalar[rho] : 0;
+  scalar[rho] = next;
+  store_scalars(stream);
+  direction_(stream, blocks_, device::vector_shape, n, scalars, system_.inverse_diagonal,
+             static_cast<const T*>(r_.data()), p_.data());
+}
+
+template <class T>
+void ConjugateGradients<T>::iterate_alone(T* x, device::Stream& stream) {
+  const long n = system_.unknowns;
+  const double *partials = partials_.data(), *scalars = scalars_.data();
+  direction_product(stream);
+  alpha_(stream, 1, device::vector_shape, static_cast<long>(product_sums_), partials, scalars_.data());
+  update_residual(stream);
+  beta_(stream, 1, device::vector_shape, static_cast<long>(partial_sums_), kinds_, partials, scalars_.data(),
+        history_.data());
+  update_(stream, blocks_, device::vector_shape, n, scalars, system_.inverse_diagonal, static_cast<const T*>(r_.data()),
+          x, p_.data());
+}
+
+template <class T>
+CgResult ConjugateGradients<T>::solve(const T* b, T* x, bool zero_guess, const CgOptions& options,
+                                      device::Stream& stream) {
+  if (options.max_iterations < 0) throw std::invalid_argument("cg: the number of iterations is negative");
+  if (!(options.tolerance >= 0 && options.tolerance < 1))
+    throw std::invalid_argument("cg: the tolerance is relative to the first residual: at least 0, below 1, not " +
+                                std::to_string(options.tolerance));
+  const trace::Span span("cg", trace::Category::cpu);
+  CgResult result;
+  stream.synchronize();
+  comm_.barrier();
+  const auto begin = std::chrono::steady_clock::now();
+  start(b, x, zero_guess, stream);
+  const double first = host_->scalars()[residual];
+  if (!std::isfinite(first))
+    throw mpi::CollectiveError("cg: the right-hand side (or the operator, or the first guess) holds NaN or Inf");
+  result.residuals.push_back(std::sqrt(first));
+
+  // Sums are the same on all ranks, so all ranks leave the loop in the same iteration.
+  const double target = options.tolerance * options.tolerance * first;
+  result.converged = first == 0;
+  const auto take = [&](double norm, double product) {
+    ++result.iterations;
+    if (!std::isfinite(product) || !std::isfinite(norm))
+      throw mpi::CollectiveError("cg: NaN or Inf" + at(result.iterations) + ": the operator or the vectors hold it");
+    if (product <= 0)
+      throw mpi::CollectiveError("cg: p . A p = " + std::to_string(product) + at(result.iterations) +
+                                 ": the operator is not positive definite");
+    result.residuals.push_back(std::sqrt(norm));
+    result.converged = norm == 0 || (options.tolerance > 0 && norm <= target);
+    if (options.progress) options.progress(result.iterations, result.residuals.back());
+  };
+  if (comm_.size() > 1) {
+    while (!result.converged && result.iterations < options.max_iterations) {
+      iterate(x, stream);
+      take(host_->scalars()[residual], host_->scalars()[curvature]);
+    }
+  } else {
+    const int stride = device_->is_host() || options.tolerance > 0 ? 1 : batch;
+    std::vector<double> history(history_.size());
+    // Small problems cost launches, not work: an iteration is recorded once and then launched as one.
+    std::optional<device::Graph> graph;
+    if (device::Graph::supported(*device_)) graph.emplace(stream, [&] { iterate_alone(x, stream); });
+    while (!result.converged && result.iterations < options.max_iterations) {
+      const int count = std::min(stride, options.max_iterations - result.iterations);
+      device_->fill_zero(history_.data(), sizeof(double), stream);
+      for (int i = 0; i < count; ++i) graph ? graph->replay(stream) : iterate_alone(x, stream);
+      device_->copy(history.data(), history_.data(), history_.bytes(), device::CopyKind::device_to_host, stream);
+      stream.synchronize();
+      for (int i = 0; i < count && !result.converged; ++i) take(history[1 + 2 * i], history[2 + 2 * i]);
+    }
+  }
+  stream.synchronize();
+  result.seconds = comm_.max(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  if (options.tolerance == 0 && result.iterations == options.max_iterations) result.converged = true;
+  return result;
+}
+
+template <class T>
+std::int64_t ConjugateGradients<T>::memory_bytes() const {
+  return static_cast<std::int64_t>(r_.bytes() + p_.bytes() + ap_.bytes() + partials_.bytes());
+}
+
+template class ConjugateGradients<float>;
+template class ConjugateGradients<double>;
+
+}  // namespace weft::solver

@@ -1,0 +1,84 @@
+// Conjugate gradients: Algorithm 1 of hipBone, with its fusions and its hidden all-reduce, and Jacobi preconditioning.
+//
+// What it does not do: know the operator. Vectors are device memory; sums are kept in double and in an order that does
+// not depend on the number of host threads, so that a run repeats bit for bit on the same ranks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "weft/device/device.hpp"
+#include "weft/mpi/comm.hpp"
+
+namespace weft::solver {
+
+// What CG needs of a symmetric positive definite system.
+template <class T>
+struct System {
+  // y = A x. Both have `entries` entries; the solver leaves those from `unknowns` on to the operator (halo, zero slot).
+  std::function<void(T* x, T* y, device::Stream&)> apply;
+  // If the operator can give x . A x with A x: the same, and partial sums [product_partials] (in device memory) whose
+  // total over all ranks it is. Saves a pass over both vectors.
+  std::function<void(T* x, T* y, double* product, device::Stream&)> apply_product = nullptr;
+  std::int64_t product_partials = 0;
+  std::int64_t entries = 0;
+  std::int64_t unknowns = 0;            // the leading entries that sums and updates run over
+  const T* weights = nullptr;           // [unknowns] of inner products, null: ones
+  const T* inverse_diagonal = nullptr;  // [unknowns] Jacobi preconditioner, null: none
+};
+
+struct CgOptions {
+  int max_iterations = 100;
+  double tolerance = 0;  // of |r| / |r_0|; 0: exactly max_iterations, as the benchmark does
+  // Called with the iteration and |r| for every iteration (on a GPU for several at a time); may throw to stop, on all
+  // ranks alike.
+  std::function<void(int, double)> progress = nullptr;
+};
+
+struct CgResult {
+  std::vector<double> residuals;  // |r| before the first iteration and after each
+  int iterations = 0;
+  bool converged = false;  // tolerance reached; without one: all iterations done
+  double seconds = 0;      // of the iterations, first residual included, the slowest rank's
+};
+
+// Memory of its own: r, p and A p.
+template <class T>
+class ConjugateGradients {
+ public:
+  ConjugateGradients(System<T> system, std::shared_ptr<device::Device> device, const mpi::Comm& comm);
+
+  // Solves A x = b from the x given (zero_guess: from 0, whatever x holds). b and x: [entries]. CollectiveError, the
+  // same on every rank, if b (or A) holds NaN or Inf, or p . A p <= 0 shows that A is not positive definite. A solve
+  // that runs out of iterations returns converged = false. (collective)
+  CgResult solve(const T* b, T* x, bool zero_guess, const CgOptions& options, device::Stream& stream);
+
+  std::int64_t memory_bytes() const;
+
+ private:
+  void start(const T* b, T* x, bool zero_guess, device::Stream& stream);
+  void iterate(T* x, device::Stream& stream);        // any number of ranks, scalars by way of the host
+  void iterate_alone(T* x, device::Stream& stream);  // one rank, nothing waits for the host
+  void direction_product(device::Stream& stream);    // A p and the partial sums of p . A p
+  void update_residual(device::Stream& stream);
+  void all_sums(std::int64_t count, int kinds, const std::function<void()>& meanwhile, device::Stream& stream);
+  void store_scalars(device::Stream& stream);
+
+  System<T> system_;
+  std::shared_ptr<device::Device> device_;
+  mpi::Comm comm_;
+  unsigned blocks_;            // of vector kernels
+  std::int64_t partial_sums_;  // of their sums: blocks_, or the one zero of a rank without unknowns
+  std::int64_t product_sums_;  // of p . A p
+  int kinds_;                  // sums after the residual update: r . r, and r . d r with a preconditioner
+  device::Array<T> r_, p_, ap_;
+  device::Array<double> partials_, local_sums_, scalars_, history_;
+  struct Pinned;  // host memory that asynchronous copies may use
+  std::shared_ptr<Pinned> host_;
+  device::Event copied_;
+  device::Kernel copy_, axpby_, dot_, residual_, solution_, direction_, update_, sums_, alpha_, beta_;
+};
+
+}  // namespace weft::solver

@@ -1,0 +1,84 @@
+// The recorder of where time goes: spans of host and device work, in five categories, and counters.
+//
+// What it does not do: decide what is worth recording. Every launch, copy and MPI call of the floors above opens a
+// Span; solver phases open named Spans of category `cpu`. With the recorder off a Span costs one relaxed load.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft::trace {
+
+// cpu: host computation; gpu: kernels on a device; mpi: inside MPI calls; copy: between host and device;
+// launch: the host's time in enqueueing kernels and in waiting for the device.
+enum class Category : std::uint8_t { cpu, gpu, mpi, copy, launch };
+inline constexpr int category_count = 5;
+std::string_view name(Category category);
+
+struct Interval {
+  const char* name;  // a literal, or kept alive by `intern`
+  Category category;
+  bool device;            // on the device's time line
+  std::int64_t begin_ns;  // since the recorder was enabled
+  std::int64_t end_ns;
+  std::int64_t bytes;  // moved or sent, 0 where it has no meaning
+};
+
+namespace detail {
+extern std::atomic<bool> enabled;
+}
+inline bool enabled() { return detail::enabled.load(std::memory_order_relaxed); }
+
+// Starts (clearing what was recorded) or stops recording. Spans count on the calling thread only (one host thread a
+// rank: a time line whose spans nest); those of other threads are dropped. Not thread-safe against open Spans.
+void enable(bool on);
+
+// A name that outlives every Interval.
+const char* intern(std::string_view text);
+
+// Nanoseconds since `enable(true)`.
+std::int64_t now_ns();
+
+// Adds an interval (the device layer adds those of the device's time line, from any thread). Nothing when off.
+void record(const Interval& interval);
+std::vector<Interval> intervals();
+
+// Seconds by category (all five, 0 where nothing was recorded), *exclusive*: a span's time less that of the spans
+// opened inside it on the same time line. The host's categories add up to the time its spans cover, so do the device's;
+// the two time lines run side by side.
+std::map<std::string, double> exclusive_seconds();
+// The same by span name.
+std::map<std::string, double> exclusive_seconds_by_name();
+
+// Writes a Chrome trace (Perfetto opens it): one process a rank, one thread for the host and one for the device.
+void write_chrome_trace(const std::string& path, int rank);
+// The events of one rank as a JSON fragment (no brackets), so that ranks can be joined into one file.
+std::string chrome_trace_events(int rank);
+
+class Span {
+ public:
+  Span(const char* name, Category category, std::int64_t bytes = 0) {
+    if (enabled()) open(name, category, bytes);
+  }
+  ~Span() {
+    if (name_ != nullptr) close();
+  }
+  Span(const Span&) = delete;
+  Span& operator=(const Span&) = delete;
+
+ private:
+  void open(const char* name, Category category, std::int64_t bytes);
+  void close();
+
+  const char* name_ = nullptr;
+  Category category_{};
+  std::int64_t begin_ns_ = 0;
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace weft::trace

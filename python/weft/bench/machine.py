@@ -1,0 +1,110 @@
+"""What a run ran on: versions, processor, device, MPI, and the rates measured there."""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+import weft
+from weft.report.format import rate
+
+Record = dict[str, Any]
+
+
+def versions() -> Record:
+    """Versions of what took part."""
+    from weft import mpi
+
+    return {
+        "weft": weft.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "mpi": mpi.library_version(),
+        "mpi4py": __import__("mpi4py").__version__,
+    }
+
+
+def processor_name() -> str:
+    """The processor's name where the system tells it."""
+    try:
+        with open("/proc/cpuinfo") as lines:
+            return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def machine(device: Any, comm: MPI.Intracomm) -> Record:
+    """Where a run ran. (collective)"""
+    node = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    ranks_per_node = comm.allreduce(node.size, MPI.MAX)
+    node.Free()
+    return {
+        "processor": processor_name(),
+        "processors": len(os.sched_getaffinity(0)),
+        "system": f"{platform.system()} {platform.release()}",
+        "ranks": comm.size,
+        "ranks_per_node": ranks_per_node,
+        "threads_per_rank": weft.device.open("host").multiprocessors,
+        "device": {
+            "backend": device.backend,
+            "name": device.name,
+            "architecture": device.architecture,
+            "multiprocessors": device.multiprocessors,
+            "memory_bytes": device.memory_bytes,
+        },
+    }
+
+
+def rates(device: Any, precision: str, comm: MPI.Intracomm) -> Record:
+    """Streaming bandwidth (8 reads : 1 write) and FMA peak; all ranks measure at once, the sum counts. (collective)"""
+    comm.Barrier()
+    bandwidth = weft.device.measure_bandwidth(device)
+    comm.Barrier()
+    peak = weft.device.measure_peak(device, precision)
+    return {
+        "bandwidth_bytes_per_second": comm.allreduce(bandwidth, MPI.SUM),
+        "peak_flops_per_second": comm.allreduce(peak, MPI.SUM),
+    }
+
+
+def describe(comm: MPI.Intracomm, measure: bool) -> list[tuple[str, str]]:
+    """The lines of `weft info`. (collective)"""
+    found = weft.device.info()
+    host = found["host"]
+    rows = [("weft", ", ".join(f"{name} {value}" for name, value in versions().items()))]
+    rows.append(("host", f"{host['processor']}, {host['vector_set']}, {host['memory_bytes'] / 2**30:.0f} GiB"))
+    rows.append(("threads", f"{host['threads']} a rank (OMP_NUM_THREADS), {host['processors']} processors to run on"))
+    rows += [
+        (f"backend {name}", f"{'found' if b['available'] else 'absent'}: {b['reason']}")
+        for name, b in found["backends"].items()
+    ]
+    rows += [
+        (f"compiler {name}", f"{'found' if c['available'] else 'absent'}: {c['reason']}")
+        for name, c in found["compilers"].items()
+    ]
+    rows.append(("kernel cache", found["kernel_cache"] or "none"))
+    device = weft.device.open("auto")
+    from weft import mpi
+
+    rows.append(("MPI", f"{mpi.library_version()}, {comm.size} rank(s)"))
+    if device.is_host:
+        rows.append(("GPU-aware", "not asked: there is no GPU"))
+    else:
+        aware = mpi.gpu_aware(device)
+        rows.append(("GPU-aware", f"{'yes' if aware.usable else 'no'}: {aware.reason}"))
+    if measure:
+        for candidate in [weft.device.open("host"), *([] if device.is_host else [device])]:
+            for precision in ("double", "single"):
+                measured = rates(candidate, precision, comm)
+                if precision == "double":
+                    bandwidth = rate(measured["bandwidth_bytes_per_second"], "B/s")
+                    rows.append(
+                        (f"{candidate.backend} bandwidth", f"{bandwidth}, 8 reads : 1 write, all ranks at once")
+                    )
+                peak = rate(measured["peak_flops_per_second"], "FLOP/s")
+                rows.append((f"{candidate.backend} FMA peak", f"{peak}, {precision}, all ranks at once"))
+    return rows

@@ -1,0 +1,59 @@
+"""The case of `weft run poisson`: (S + lambda I) x = b on spectral elements, by conjugate gradients."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pydantic
+
+from weft.cases.schema import Section, option, section
+from weft.cases.shared import SharedCase
+
+
+class SolverSection(Section):
+    """Conjugate gradients: the benchmark's fixed count, or a solve to a tolerance."""
+
+    iterations: int = option(100, "iterations of the benchmark (used when solver.tolerance is 0)", ge=1)
+    tolerance: float = option(
+        0.0, "stop when |r| <= tolerance |b|, and fail if that is not reached; 0: run the benchmark", ge=0.0, lt=1.0
+    )
+    max_iterations: int = option(5000, "most iterations of a solve to a tolerance", ge=1)
+    preconditioner: Literal["none", "jacobi"] = option("none", "preconditioner of the conjugate gradients")
+    algorithm: Literal["auto", "classic", "merged"] = option(
+        "auto", "merged: vector updates and sums run inside the operator's loop (host); classic: the paper's kernels"
+    )
+    warmup: int = option(2, "iterations run before the clock starts", unit="iterations", ge=0)
+
+
+class PoissonCase(SharedCase):
+    """hipBone's benchmark (NekBone's problem) on a box or on any hexahedral mesh."""
+
+    workload: Literal["poisson"] = option("poisson", "the command this file is for")
+    lambda_: float = option(0.1, "screening parameter lambda of Eq. 1", alias="lambda", ge=0.0)
+    boundary: Literal["natural", "dirichlet"] = option("natural", "condition on every boundary face")
+    rhs: Literal["random", "unit", "manufactured"] = option(
+        "random", "right-hand side: random by global point; of f = 1; of a known smooth solution (boxes), error printed"
+    )
+    seed: int = option(1, "seed of the random right-hand side", ge=0)
+    storage: Literal["assembled", "scattered"] = option(
+        "assembled", "vectors hold each point once (hipBone), or once an element (NekBone)"
+    )
+    geometry: Literal["auto", "stored", "trilinear"] = option(
+        "auto", "geometric factors read from memory, or computed from the corners (straight elements only)"
+    )
+    kernels: Literal["auto", "portable", "simd"] = option("auto", "the one-source kernels, or the host's SIMD operator")
+    solver: SolverSection = section(SolverSection)
+
+    @pydantic.model_validator(mode="after")
+    def _consistent(self) -> PoissonCase:
+        if self.lambda_ == 0.0 and self.boundary == "natural":
+            raise ValueError(
+                "case key 'lambda': found 0.0, with boundary = \"natural\" the operator is singular; "
+                'allowed: lambda above 0, or boundary = "dirichlet"'
+            )
+        if self.rhs == "manufactured" and self.mesh.file:
+            raise ValueError(
+                f"case key 'rhs': found 'manufactured' with mesh.file = {self.mesh.file!r}; "
+                "the known solution is that of a box: allowed here: random | unit"
+            )
+        return self

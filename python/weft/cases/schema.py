@@ -1,0 +1,277 @@
+"""Case files and their errors, for every workload.
+
+A case is a tree of pydantic models. Every leaf has a default, a unit and one line of help (`option`); a key is the path
+to a leaf, joined by dots (`solver.tolerance`). A bad case raises CaseError, whose text names the key, what was found,
+what is allowed and, for a key that does not exist, the nearest that does.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import tomllib
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pydantic
+from pydantic.fields import FieldInfo
+
+
+class CaseError(ValueError):
+    """A case that cannot be run; the text says which key is wrong and what is allowed."""
+
+
+class Section(pydantic.BaseModel):
+    """A table of a case file."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", strict=True, validate_default=True, allow_inf_nan=False)
+
+
+class Case(Section):
+    """The root of a case file; `workload` is the command's name."""
+
+
+def option(default: Any, help: str, *, unit: str = "", alias: str | None = None, **limits: Any) -> Any:
+    """A leaf of a case: its default, one line of help, its unit ("" for a pure number or a word) and its limits."""
+    return pydantic.Field(default, description=help, json_schema_extra={"unit": unit}, alias=alias, **limits)
+
+
+def section(model: type[Section]) -> Any:
+    """A nested table, with its own defaults."""
+    return pydantic.Field(default_factory=model)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One leaf of a case, as `weft cases` prints it."""
+
+    key: str
+    default: Any
+    unit: str
+    allowed: str
+    help: str
+
+
+def _section_of(field: FieldInfo) -> type[Section] | None:
+    kind = field.annotation
+    return kind if isinstance(kind, type) and issubclass(kind, Section) else None
+
+
+def options(model: type[Section], prefix: str = "") -> Iterator[Option]:
+    """Every leaf of a case, in the order of its declaration."""
+    for name, field in model.model_fields.items():
+        key = prefix + (field.alias or name)
+        nested = _section_of(field)
+        if nested is not None:
+            yield from options(nested, key + ".")
+            continue
+        extra = field.json_schema_extra
+        unit = str(extra.get("unit", "")) if isinstance(extra, Mapping) else ""
+        yield Option(key, field.default, unit, allowed(field), field.description or "")
+
+
+def allowed(field: FieldInfo) -> str:
+    """What a leaf accepts, in words."""
+    words = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+    limits = [f"{word} {getattr(m, name)}" for m in field.metadata for name, word in words.items() if hasattr(m, name)]
+    return ", ".join([_kind(field.annotation), *limits])
+
+
+def _kind(kind: Any) -> str:
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Annotated:
+        return _kind(arguments[0])
+    if origin is typing.Literal:
+        return " | ".join(str(a) for a in arguments)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(_kind(a) for a in arguments if a is not type(None))
+    if origin is tuple:
+        return f"list of {len(arguments)}: {_kind(arguments[0])}"
+    names = {int: "integer", float: "number", bool: "true | false", str: "text"}
+    return names.get(kind, str(kind))
+
+
+def load(
+    model: type[Case],
+    source: str | None = None,
+    flags: Mapping[str, Any] | None = None,
+    assignments: Sequence[str] = (),
+) -> Case:
+    """A validated case. Later sources win: defaults, the case file or named case, flags, `key=value` assignments.
+
+    `source` is a path to a TOML file, or the name of a case that comes with weft. Raises CaseError.
+    """
+    values = _read(model, source) if source else {}
+    for key, value in (flags or {}).items():
+        _assign(model, values, key, value)
+    for text in assignments:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise CaseError(f"--set {text}: expected key=value, as in --set order=9")
+        _assign(model, values, key.strip(), literal(value.strip()))
+    try:
+        return model.model_validate(_integers_as_numbers(model, values))
+    except pydantic.ValidationError as error:
+        raise CaseError(_explain(model, error)) from None
+
+
+def named_cases(workload: str) -> dict[str, str]:
+    """The cases that come with weft for a workload: name -> TOML text."""
+    folder = resources.files("weft.cases") / "files" / workload
+    if not folder.is_dir():
+        return {}
+    return {
+        f.name.removesuffix(".toml"): f.read_text()
+        for f in sorted(folder.iterdir(), key=lambda f: f.name)
+        if f.name.endswith(".toml")
+    }
+
+
+def workload_name(model: type[Case]) -> str:
+    """The name a workload has on the command line and under `workload` in its case files."""
+    return str(model.model_fields["workload"].default)
+
+
+def _read(model: type[Case], source: str) -> dict[str, Any]:
+    workload = workload_name(model)
+    known = named_cases(workload)
+    if source in known:
+        text = known[source]
+    elif not source.endswith(".toml") and not Path(source).exists():
+        near = _nearest(source, known)
+        raise CaseError(f"--case {source}: no such case{near}; known: {', '.join(known)}, or the path of a .toml file")
+    else:
+        try:
+            text = Path(source).read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "not a text file"
+            raise CaseError(f"--case {source}: cannot be read: {reason}") from None
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise CaseError(f"{source}: not valid TOML: {error}") from None
+    found = values.get("workload", workload)
+    if found != workload:
+        raise CaseError(f"{source}: key 'workload': found {found!r}, but this command runs {workload!r}")
+    return values
+
+
+def literal(text: str) -> Any:
+    """A value as a case file would have it; bare words are text."""
+    try:
+        return tomllib.loads(f"v = {text}")["v"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _assign(model: type[Case], values: dict[str, Any], key: str, value: Any) -> None:
+    keys = [o.key for o in options(model)]
+    inside = [k for k in keys if k.startswith(key + ".")]
+    if inside:
+        raise CaseError(f"case key '{key}' is a table; its keys: {', '.join(inside)}")
+    if key not in keys:
+        raise CaseError(_unknown(key, keys))
+    *path, last = key.split(".")
+    for part in path:
+        values = values.setdefault(part, {})
+        if not isinstance(values, dict):
+            raise CaseError(f"case key '{part}': found {values!r}, expected a table")
+    values[last] = value
+
+
+def _integers_as_numbers(model: type[Section], values: dict[str, Any]) -> dict[str, Any]:
+    """`lambda = 1` means 1.0, and a TOML list means a tuple; strict validation would refuse both."""
+
+    def convert(kind: Any, value: Any) -> Any:
+        if kind is float and type(value) is int:
+            return float(value)
+        if typing.get_origin(kind) is tuple and isinstance(value, list):
+            kinds = typing.get_args(kind)
+            return tuple(convert(kinds[min(i, len(kinds) - 1)], v) for i, v in enumerate(value))
+        if typing.get_origin(kind) in (typing.Union, types.UnionType):
+            for part in typing.get_args(kind):
+                converted = convert(part, value)
+                if type(converted) is not type(value):
+                    return converted
+        if typing.get_origin(kind) is typing.Annotated:
+            return convert(typing.get_args(kind)[0], value)
+        return value
+
+    fields = {f.alias or n: f for n, f in model.model_fields.items()}
+    result = {}
+    for key, value in values.items():
+        field = fields.get(key)
+        nested = _section_of(field) if field else None
+        if nested is not None and isinstance(value, dict):
+            result[key] = _integers_as_numbers(nested, value)
+        else:
+            result[key] = convert(field.annotation, value) if field else value
+    return result
+
+
+def _nearest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:
+    # A key is also near when its last part is: "tolerance" for "solver.tolerance"; and so is the name of a table.
+    known = [*known, *dict.fromkeys(k.rpartition(".")[0] for k in known if "." in k)]
+    close = difflib.get_close_matches(word, list(known), 1, 0.6)
+    if not close:
+        by_leaf = {k.rsplit(".", 1)[-1]: k for k in known}
+        close = [by_leaf[k] for k in difflib.get_close_matches(word.rsplit(".", 1)[-1], list(by_leaf), 1, 0.7)]
+    return f"; nearest: '{close[0]}'" if close else ""
+
+
+def _unknown(key: str, keys: Sequence[str]) -> str:
+    near = _nearest(key, keys)
+    return f"unknown case key '{key}'{near or '; known: ' + ', '.join(keys)}"
+
+
+def _explain(model: type[Case], error: pydantic.ValidationError) -> str:
+    """The first thing that is wrong, in words."""
+    detail = error.errors(include_url=False)[0]
+    path = [str(p) for p in detail["loc"]]
+    known = {o.key: o for o in options(model)}
+    key = ".".join(path)
+    if detail["type"] == "extra_forbidden":
+        return _unknown(key, list(known))
+    # Inside a list pydantic appends the index of the bad item: the leaf is what was typed.
+    found = detail["input"]
+    item = ""
+    while path and ".".join(path) not in known:
+        index = path.pop()
+        item = "" if detail["type"] == "missing" else f"item {index} is "
+    if not path:
+        if detail["type"] == "value_error":  # from a check of several keys together
+            return str(detail["ctx"]["error"])
+        return f"case key '{key}': found {found!r}, expected a table"
+    leaf = known[".".join(path)]
+    unit = f" [{leaf.unit}]" if leaf.unit else ""
+    reason = f" ({detail['ctx']['error']})" if detail["type"] == "value_error" else ""
+    text = "not a number" if isinstance(found, float) and math.isnan(found) else repr(found)
+    wanted = f"{leaf.allowed} (default {_toml(leaf.default)})"
+    return f"case key '{leaf.key}'{unit}: found {item}{text}{reason}; allowed: {wanted}"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple | list):
+        return "[" + ", ".join(_toml(v) for v in value) + "]"
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def to_toml(model: type[Case]) -> str:
+    """A complete case file with every default, unit and line of help, as `weft cases WORKLOAD --toml` writes it."""
+    lines: list[str] = []
+    table = ""
+    for leaf in sorted(options(model), key=lambda o: "." in o.key):  # TOML: the root's keys come before any table
+        head, _, name = leaf.key.rpartition(".")
+        if head != table:
+            lines += ["", f"[{head}]"]
+            table = head
+        unit = f" [{leaf.unit}]" if leaf.unit else ""
+        lines.append(f"{name} = {_toml(leaf.default)}  #{unit} {leaf.help} ({leaf.allowed})")
+    return "\n".join(lines) + "\n"

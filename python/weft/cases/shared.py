@@ -1,0 +1,59 @@
+"""The options every workload shares."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pydantic
+
+from weft.cases.schema import Case, Section, option, section
+
+
+class MeshSection(Section):
+    """Where the elements come from: a file, or a box that weft generates."""
+
+    file: str = option("", "mesh file: Nek .re2 or .rea, Gmsh .msh; empty: generate a box")
+    partitioner: Literal["metis", "rcb"] = option("metis", "how a file's elements are shared out over the ranks")
+    points: int = option(
+        2_097_152, "size of a box without counts: about this many element-local points N_L in all", unit="points", ge=8
+    )
+    counts: tuple[int, int, int] = option((0, 0, 0), "elements of the box in x, y, z; zeros: chosen from mesh.points")
+    lower: tuple[float, float, float] = option((0.0, 0.0, 0.0), "lower corner of the box", unit="length")
+    upper: tuple[float, float, float] = option(
+        (0.0, 0.0, 0.0), "upper corner of the box; zeros: elements of side 2, as NekBone's", unit="length"
+    )
+    periodic: tuple[bool, bool, bool] = option((False, False, False), "periodic in x, y, z")
+    deformation: Literal["none", "smooth", "kershaw"] = option("none", "how the box is deformed")
+    deformation_parameter: float = option(
+        0.0, "smooth: amplitude over the box (0: 0.05); kershaw: 1 is none, towards 0 more (0: 0.3)", ge=0.0, le=1.0
+    )
+
+    @pydantic.model_validator(mode="after")
+    def _consistent(self) -> MeshSection:
+        if any(c < 1 for c in self.counts) and any(c != 0 for c in self.counts):
+            raise ValueError(f"case key 'mesh.counts': found {list(self.counts)}; allowed: three integers, at least 1")
+        if any(self.upper) and not all(lo < up for lo, up in zip(self.lower, self.upper, strict=True)):
+            raise ValueError(
+                f"case keys 'mesh.lower' and 'mesh.upper': found {list(self.lower)} and {list(self.upper)}; "
+                "allowed: every lower coordinate below the upper one"
+            )
+        return self
+
+
+class OutputSection(Section):
+    """What a run leaves behind."""
+
+    directory: str = option("weft-output", "folder that run.json and everything else is written to")
+    fields: bool = option(False, "write the solution for ParaView (VTU, one file a rank, and a .pvtu)")
+    trace: bool = option(False, "write trace.json, the time line of every rank, which Perfetto opens")
+
+
+class SharedCase(Case):
+    """Base of every workload's case."""
+
+    mesh: MeshSection = section(MeshSection)
+    order: int = option(7, "polynomial order N of the elements", ge=1, le=15)
+    device: Literal["auto", "host", "cuda", "hip"] = option("auto", "where kernels run; auto: a GPU if there is one")
+    precision: Literal["double", "single"] = option("double", "floating-point type of vectors and factors")
+    exchange: str = option("auto", "schedule[:path] of the exchange, as pairwise:staged; auto: chosen and told")
+    output: OutputSection = section(OutputSection)

@@ -1,0 +1,1 @@
+"""What a person types; thin: parse, call, show."""

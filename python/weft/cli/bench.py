@@ -1,0 +1,107 @@
+"""`weft bench`: the parts alone, and sweeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.group()
+def bench() -> None:
+    """Measure the parts, and sweep workloads."""
+
+
+def integers(text: str, what: str, lowest: int, highest: int | None = None) -> list[int]:
+    """'1-3,7' -> [1, 2, 3, 7]."""
+    values: list[int] = []
+    try:
+        for part in text.split(","):
+            first, dash, last = part.partition("-")
+            values += range(int(first), int(last) + 1) if dash else [int(first)]
+    except ValueError:
+        values = []
+    if not values or min(values) < lowest or (highest is not None and max(values) > highest):
+        limit = f"between {lowest} and {highest}" if highest is not None else f"of at least {lowest}"
+        raise click.BadParameter(f"found '{text}', allowed: integers {limit}, as 1-4,8", param_hint=f"--{what}")
+    return sorted(set(values))
+
+
+OUTPUT = click.option(
+    "--output", type=click.Path(path_type=Path), default=Path("weft-output"), show_default=True, metavar="DIR",
+    help="Where results and plots go.",
+)  # fmt: skip
+
+
+@bench.command()
+@click.option("--orders", default="1-15", show_default=True, metavar="LIST", help="Polynomial orders, as 1-4,7.")
+@click.option(
+    "--dofs",
+    type=click.IntRange(min=8),
+    metavar="N",
+    help="About this many degrees of freedom. [default: 2 million; on a GPU 40 million, as in the paper]",
+)
+@click.option(
+    "--device", default="auto", show_default=True, metavar="auto|host|cuda|hip", help="Where the kernels run."
+)
+@click.option("--precision", default="double", show_default=True, type=click.Choice(["double", "single"]))
+@click.option(
+    "--geometry", default="stored,trilinear", show_default=True, metavar="LIST", help="Geometries to compare."
+)
+@click.option("--kernels", default="auto", show_default=True, type=click.Choice(["auto", "portable", "simd"]))
+@click.option(
+    "--repeats", default=50, show_default=True, type=click.IntRange(min=1), help="Applications that are averaged."
+)
+@OUTPUT
+def operator(orders: str, geometry: str, output: Path, **options: Any) -> None:
+    """The Poisson operator alone, order by order.
+
+    Against the calibrated roofline (hipBone, Fig. 3).
+    On a GPU also registers, occupancy and elements a multiprocessor (its Table 1). Writes operator.json and
+    operator.png.
+    """
+    from mpi4py import MPI
+
+    from weft import mpi
+    from weft.bench.operator import sweep
+
+    mpi.install_excepthook()
+    geometries = [g.strip() for g in geometry.split(",")]
+    for name in geometries:
+        if name not in ("stored", "trilinear"):
+            raise click.BadParameter(f"found '{name}', allowed: stored, trilinear", param_hint="--geometry")
+    sweep(MPI.COMM_WORLD, integers(orders, "orders", 1, 15), geometries, output, **options)
+
+
+@bench.group()
+def scaling() -> None:
+    """Sweep a workload over sizes and ranks."""
+
+
+@scaling.command("poisson")
+@click.option("--ranks", default=None, metavar="LIST", help="As 1,2,4. [default: 1, 2, 4, … up to the cores]")
+@click.option("--orders", default="7,15", show_default=True, metavar="LIST", help="Polynomial orders.")
+@click.option(
+    "--sizes", default="2500-2000000", show_default=True, metavar="FROM-TO", help="Degrees of freedom per rank."
+)
+@click.option("--steps", default=7, show_default=True, type=click.IntRange(min=1), help="Sizes between those two.")
+@click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Any key of the case; repeatable.")
+@click.option(
+    "--time-limit", default=600, show_default=True, type=click.IntRange(min=1), metavar="SECONDS", help="For one run."
+)
+@OUTPUT
+def scaling_poisson(ranks: str | None, orders: str, sizes: str, output: Path, **options: Any) -> None:
+    """FOM and throughput against size and ranks.
+
+    As hipBone's Figs. 4 to 6.
+    Starts mpiexec itself, one run after the other: do not start this command with mpiexec. Writes scaling.json and a
+    plot an order.
+    """
+    from weft.bench.scaling import default_ranks, sweep
+
+    first, dash, last = sizes.partition("-")
+    if not (dash and first.isdigit() and last.isdigit() and 0 < int(first) <= int(last)):
+        raise click.BadParameter(f"found '{sizes}', allowed: two integers, as 2500-2000000", param_hint="--sizes")
+    counts = integers(ranks, "ranks", 1) if ranks else default_ranks()
+    sweep(counts, integers(orders, "orders", 1, 15), (int(first), int(last)), output, **options)

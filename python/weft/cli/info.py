@@ -1,0 +1,24 @@
+"""`weft info`: what weft found on this machine."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command()
+@click.option("--no-measure", is_flag=True, help="Skip the bandwidth and peak measurements.")
+def info(no_measure: bool) -> None:
+    """Show what weft finds here.
+
+    Backends and why one is absent, MPI and whether it is GPU-aware, threads, measured bandwidth and FMA peak, versions.
+    """
+    from mpi4py import MPI
+
+    from weft import mpi
+    from weft.bench.machine import describe
+    from weft.report.format import table
+
+    mpi.install_excepthook()
+    rows = describe(MPI.COMM_WORLD, measure=not no_measure)
+    if MPI.COMM_WORLD.rank == 0:
+        click.echo(table(rows))

@@ -1,0 +1,135 @@
+"""The command `weft`: its groups, and how every failure becomes one line and an exit code.
+
+Exit codes: 0 done, 1 failed (a run that did not converge included), 2 a command line or case that makes no sense,
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from typing import NoReturn
+
+import click
+
+import weft
+from weft.cases.schema import CaseError
+from weft.cli.bench import bench
+from weft.cli.cases import cases
+from weft.cli.info import info
+from weft.cli.report import report
+from weft.cli.run import run
+from weft.cli.trace import trace
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(weft.__version__, prog_name="weft")
+def weft_command() -> None:
+    """Run, measure and project high-order and spectral PDE simulations on clusters of GPUs and CPUs."""
+
+
+for command in (run, bench, cases, info, report, trace):
+    weft_command.add_command(command)
+
+
+def main() -> None:
+    """The entry point of the console script."""
+    exit_on_interrupt()
+    share_cores()
+    ranks = launched_with_others()
+    if ranks:
+        from weft import mpi
+
+        mpi.install_excepthook()
+    try:
+        code = weft_command.main(prog_name="weft", standalone_mode=False)
+    except (click.ClickException, CaseError, click.exceptions.Abort) as error:
+        fail(error, usage_text(error), 2, ranks)
+    except OSError as error:
+        fail(error, f"{error.filename}: {error.strerror}" if error.filename else "", 1, ranks)
+    except Exception as error:
+        fail(error, "", 1, ranks)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def usage_text(error: Exception) -> str:
+    """What is wrong with a command line, in one line, with the help to ask for."""
+    if isinstance(error, click.UsageError):
+        help_of = f" ('{error.ctx.command_path} --help' lists what there is)" if error.ctx else ""
+        return error.format_message().rstrip(".") + help_of
+    if isinstance(error, click.ClickException):
+        return error.format_message()
+    return str(error)
+
+
+def fail(error: Exception, text: str, code: int, ranks: bool) -> NoReturn:
+    """Prints one message for all ranks and exits with `code` on each."""
+    if ranks or "weft.mpi" in sys.modules:
+        from weft import mpi
+
+        mpi.fail(mpi.CollectiveError(text) if text else error)
+    else:
+        known = isinstance(error, ValueError | RuntimeError | OSError | ImportError) and str(error)
+        if os.environ.get("WEFT_TRACEBACK", "0") not in ("", "0"):
+            raise error
+        print("weft: " + (text or (str(error) if known else f"{type(error).__name__}: {error}")), file=sys.stderr)
+    sys.exit(code)
+
+
+def told(*names: str) -> int:
+    """The first of these variables that holds a number, else 1: what launchers tell a process."""
+    return next((int(os.environ[n]) for n in names if os.environ.get(n, "").isdigit()), 1)
+
+
+def launched_with_others() -> bool:
+    """Whether a launcher started this process as one of several."""
+    return told("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS", "MPI_LOCALNRANKS") > 1
+
+
+def share_cores() -> None:
+    """Unless the user chose, the ranks of a node share its cores: OpenMP alone would give all of them to each rank.
+
+    Called before the C++ core is loaded, which is when OpenMP reads its variables.
+    """
+    cores = len(os.sched_getaffinity(0))
+    if cores == os.cpu_count():  # else the launcher has bound each rank to its own
+        cores //= told("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_TASKS_PER_NODE")
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores)))
+
+
+def exit_on_interrupt() -> None:
+    """Ctrl-C and SIGTERM end the process at once with one line, also inside a long call of the C++ core.
+
+    A Python handler would wait for that call to return. The C-level handler only writes the signal's number to a pipe;
+    a thread reads it, which runs because long calls release the GIL. mpiexec passes Ctrl-C to every rank and ends those
+    that did not see it as soon as one rank is gone.
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+
+    def watch() -> None:
+        number = os.read(reader, 1)[0]
+        if first_of_ranks():
+            if sys.stdout.isatty():
+                print("\x1b[?25h", end="", flush=True)  # the cursor, which a progress bar hides
+            print(
+                "\nweft: interrupted" if number == signal.SIGINT else "\nweft: terminated", file=sys.stderr, flush=True
+            )
+        os._exit(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def first_of_ranks() -> bool:
+    """Whether this process speaks for all (asked when MPI may not be up)."""
+    ranks = (os.environ.get(n) for n in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"))
+    return next((r for r in ranks if r is not None), "0") == "0"
+
+
+if __name__ == "__main__":
+    main()

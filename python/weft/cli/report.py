@@ -1,0 +1,26 @@
+"""`weft report`: a run's record as text and as one HTML page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("record", type=click.Path(path_type=Path), metavar="RUN.json")
+@click.option("--output", type=click.Path(path_type=Path), metavar="FILE.html", help="[default: beside the record]")
+def report(record: Path, output: Path | None) -> None:
+    """Show a run's record, as text and as a page.
+
+    Prints the tables of RUN.json (or of the folder it is in), and writes them with plots to one self-contained page.
+    """
+    from weft.report import console, html
+
+    path = record / "run.json" if record.is_dir() else record
+    content = html.read_record(path)
+    click.echo(console.header(content))
+    click.echo(console.result(content))
+    page = output or path.with_suffix(".html")
+    page.write_text(html.page(content), encoding="utf-8")
+    click.echo(f"written {page}")

@@ -1,0 +1,104 @@
+"""Devices: the backends found on this machine, their memory and kernels, and their measured limits.
+
+A backend is ``host``, ``cuda`` or ``hip``. Their drivers and compilers are opened at run time; one that is absent says
+why in :func:`info`. ``WEFT_NVRTC`` and ``WEFT_HIPRTC`` may name the folder of NVRTC or hipRTC where the loader does not
+find them; NVRTC from PyPI (``pip install nvidia-cuda-nvrtc``) is found by itself. ``WEFT_CACHE`` is where compiled
+kernels are kept (``off``: nowhere).
+"""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+from weft import _weft
+
+__all__ = ["Array", "Device", "Event", "Graph", "Kernel", "Stream", "compile_check", "info", "measure_bandwidth"]
+__all__ += ["measure_peak", "open"]
+
+
+def _find_nvrtc() -> None:
+    """Tell the extension of the NVRTC in Python's own packages, unless the user chose one."""
+    if "WEFT_NVRTC" in os.environ:
+        return
+    roots = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    folders = {library.parent for root in roots for library in Path(root).glob("nvidia/*/lib/libnvrtc.so.*")}
+    if folders:
+        os.environ["WEFT_NVRTC"] = ":".join(sorted(map(str, folders)))
+
+
+_find_nvrtc()
+
+Device = _weft.device.Device
+Array = _weft.device.Array
+Stream = _weft.device.Stream
+Event = _weft.device.Event
+Kernel = _weft.device.Kernel
+Graph = _weft.device.Graph
+
+
+def open(which: str = "auto", ordinal: int = -1) -> Any:
+    """Open a device: ``auto`` (cuda, else hip, else host), ``host``, ``cuda`` or ``hip``.
+
+    ``ordinal`` picks the GPU; -1 takes the rank within the node modulo the number of GPUs. Raises ``ValueError`` for an
+    unknown name and ``RuntimeError`` with the reason where the backend is absent.
+    """
+    return _weft.device.open(which, ordinal)
+
+
+def info() -> dict[str, Any]:
+    """What was found on this machine.
+
+    ``backends``: per backend ``available`` and ``reason`` (the device's name, or why not); ``compilers``: the same for
+    NVRTC and hipRTC; ``host``: ``processor``, ``vector_set`` the code is compiled for, ``threads`` of OpenMP in this
+    process, ``processors`` it may run on, ``memory_bytes``; ``kernel_cache``: the folder, empty if there is none.
+    """
+    host = open("host")
+    return {
+        "backends": {name: {"available": there, "reason": why} for name, there, why in _weft.device.available()},
+        "compilers": {
+            name: dict(zip(("available", "reason"), _weft.device.compiler(backend), strict=True))
+            for name, backend in (("nvrtc", "cuda"), ("hiprtc", "hip"))
+        },
+        "host": {
+            "processor": host.name,
+            "vector_set": host.architecture,
+            "threads": host.multiprocessors,
+            "processors": len(os.sched_getaffinity(0)),
+            "memory_bytes": host.memory_bytes,
+        },
+        "kernel_cache": _weft.device.cache_directory(),
+    }
+
+
+def measure_bandwidth(device: Any, size: int = 0) -> float:
+    """Bytes a second of hipBone's streaming kernel: eight words of 8 bytes read, one written, both counted.
+
+    Moves ``size`` bytes a run (0: enough to defeat the caches) and returns the best of ten runs. On the host all OpenMP
+    threads of this process take part; ranks that share a memory measure at the same time and add their results.
+    Source: Chalmers et al., "HipBone", section 4.
+    """
+    return float(_weft.device.measure_bandwidth(device, size))
+
+
+def measure_peak(device: Any, precision: str = "double") -> float:
+    """Floating-point operations a second in fused multiply-adds on registers, two operations each; best of ten runs.
+
+    ``precision`` is ``double`` or ``single``.
+    """
+    return float(_weft.device.measure_peak(device, precision))
+
+
+def compile_check(
+    file: str, name: str, defines: dict[str, Any], architecture: str, text: str | None = None
+) -> dict[str, int]:
+    """Compile a kernel without a device and return what it takes.
+
+    ``architecture`` picks the compiler: ``sm_90`` and the like NVRTC, ``gfx90a`` and the like hipRTC. The result has
+    ``registers``, ``stack_bytes``, ``spill_bytes`` and ``shared_bytes``. ``text`` replaces the library's source of
+    ``kernels/{file}.hpp``. Raises ``RuntimeError`` with the compiler's log.
+    """
+    constants = {key: str(value) for key, value in defines.items()}
+    return dict(_weft.device.compile_check(file, name, constants, architecture, text or ""))

@@ -1,0 +1,161 @@
+"""Gather-scatter over the ranks, on your own arrays: the exchange layer of weft, for any code.
+
+Every point of every rank has a global id. A gather-scatter gives each point the sum (product, minimum or maximum) of
+the values of all points with its id, wherever they are::
+
+    import numpy as np
+    from mpi4py import MPI
+    import weft
+
+    ids = np.array([1, 2, 3, 3]) if MPI.COMM_WORLD.rank == 0 else np.array([3, 4])
+    gs = weft.GatherScatter(ids, MPI.COMM_WORLD)
+    x = np.ones(ids.size)
+    gs(x)                      # in place: points with id 3 are now 3.0 (two points here, one there)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+from numpy.typing import ArrayLike, NDArray
+
+from weft import _weft, mpi
+
+__all__ = ["GatherScatter"]
+
+
+class GatherScatter:
+    """Gather-scatter of points with global ids.
+
+    Parameters
+    ----------
+    ids
+        Global id of each of this rank's points, integers of any type and shape; points in C order. Ids need not be
+        contiguous, may repeat, and may be shared by any number of ranks. Points with ids <= 0 take no part. The number
+        of points may differ from rank to rank and be 0.
+    comm
+        The mpi4py communicator, by default ``MPI.COMM_WORLD``.
+    fields
+        Values a point has, next to each other in memory: arrays have the shape ``(points, fields)``.
+    exchange
+        ``auto``, ``schedule`` or ``schedule:path``, such as ``pairwise:staged``: how messages travel, and whether MPI
+        is given device memory (``direct``) or copies in host memory (``staged``). Results are the same bits.
+    check
+        Make sure before every call that the arguments are right on all ranks. An error on one rank is then a
+        ``CollectiveError`` on all, instead of the others waiting for ever. Costs a reduction of three integers a call.
+
+    Arrays may be NumPy's, or any library's with DLPack (CuPy on a GPU): writable, C-contiguous, of float64, float32,
+    int32 or int64. The order in which values are combined depends on ids and ranks only: the same bits from run to run,
+    and the same bits at all points of an id. Creating the object and every method are collective; the first call with
+    arrays of a new type or device sets up buffers for them.
+
+    Source: the operators Z and Z^T of hipBone (Chalmers et al., Eq. 2), and gs of Nek5000.
+    """
+
+    def __init__(
+        self,
+        ids: ArrayLike,
+        comm: MPI.Intracomm | None = None,
+        fields: int = 1,
+        exchange: str = "auto",
+        check: bool = True,
+    ) -> None:
+        comm = MPI.COMM_WORLD if comm is None else comm
+        if comm == MPI.COMM_NULL:
+            raise ValueError("comm is MPI.COMM_NULL: was the communicator freed?")
+        checked = mpi.together(comm, lambda: _as_ids(ids))
+        self._core = _weft.exchange.GatherScatter(checked, comm, fields, exchange, check)
+
+    def __call__(self, points: Any, op: str = "add") -> Any:
+        """Combine in place and return ``points``; ``op`` is ``add``, ``mul``, ``min`` or ``max``."""
+        self._core.gather_scatter(points, op)
+        return points
+
+    def start(self, points: Any, op: str = "add") -> None:
+        """Begin a gather-scatter: messages are on their way when it returns. Leave ``points`` alone until `finish`."""
+        self._core.start(points, op)
+
+    def finish(self) -> None:
+        """Complete what `start` began."""
+        self._core.finish()
+
+    def gather(self, points: Any, op: str = "add", out: Any = None) -> Any:
+        """Z^T: combine points into degrees of freedom, one an id.
+
+        Returns (or fills ``out``) an array of ``local_dofs + 1`` entries: the first ``owned_dofs`` are complete, the
+        next, up to ``local_dofs``, hold this rank's part of what other ranks own, the last is 0. For arrays other than
+        NumPy's, ``out`` must be given.
+        """
+        if out is None:
+            out = self._like(points, self.local_dofs + 1)
+        self._core.gather(points, out, op)
+        return out
+
+    def scatter(self, dofs: Any, out: Any = None) -> Any:
+        """Z: give every point the value of its degree of freedom, points with ids <= 0 the value 0.
+
+        ``dofs`` has ``local_dofs + 1`` entries of which the first ``owned_dofs`` count; the rest is filled with the
+        owners' values. Returns (or fills ``out``) an array of ``points`` entries.
+        """
+        if out is None:
+            out = self._like(dofs, self.points)
+        self._core.scatter(dofs, out)
+        return out
+
+    def _like(self, array: Any, entries: int) -> NDArray[Any]:
+        if not isinstance(array, np.ndarray):
+            raise TypeError("give out= for arrays that are not NumPy's")
+        return np.empty((entries, self.fields) if self.fields > 1 else entries, dtype=array.dtype)
+
+    @property
+    def points(self) -> int:
+        """Points of this rank."""
+        return int(self._core.points)
+
+    @property
+    def fields(self) -> int:
+        """Values a point."""
+        return int(self._core.fields)
+
+    @property
+    def shared_ids(self) -> int:
+        """Distinct ids of this rank that other ranks have too."""
+        return int(self._core.shared_ids)
+
+    @property
+    def owned_dofs(self) -> int:
+        """Degrees of freedom this rank owns. (collective the first time, like the other counts of DOFs)"""
+        return int(self._core.owned)
+
+    @property
+    def local_dofs(self) -> int:
+        """Distinct ids of this rank: those it owns, then those others own."""
+        return int(self._core.local)
+
+    @property
+    def global_dofs(self) -> int:
+        """Distinct ids over all ranks."""
+        return int(self._core.global_dofs)
+
+    @property
+    def dof_ids(self) -> NDArray[np.int64]:
+        """Global id of each local degree of freedom."""
+        return np.array(self._core.dof_ids)
+
+    @property
+    def choice(self) -> str:
+        """Schedule and path in use for host arrays, such as ``pairwise:direct``."""
+        return str(self._core.choice)
+
+
+def _as_ids(ids: ArrayLike) -> NDArray[np.int64]:
+    array = np.asarray(ids)
+    if array.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"ids must be integers, not {array.dtype}")
+    if array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"id {array.max()} does not fit into 64 bits with a sign")
+    return np.ascontiguousarray(array, dtype=np.int64).reshape(-1)

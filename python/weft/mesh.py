@@ -1,0 +1,219 @@
+"""Meshes of hexahedra, dealt out over the ranks of a communicator.
+
+A ``Mesh`` comes from the generator (``Mesh.box``) or from a file (``Mesh.read``). Arrays are those of the rank's own
+elements; ids are global. Points are the Gauss-Lobatto-Legendre points of a polynomial order, ``[element][k][j][i]``
+with i (the r direction) fastest.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft import _weft
+
+if TYPE_CHECKING:
+    CollectiveError = RuntimeError
+else:
+    from weft.mpi import CollectiveError
+
+__all__ = ["Mesh", "MeshError"]
+
+
+class MeshError(CollectiveError):
+    """A mesh that cannot be used, with one text on every rank that names the file, the element and the remedy."""
+
+
+class Mesh:
+    """One rank's share of a mesh. Make one with ``Mesh.box`` or ``Mesh.read``."""
+
+    def __init__(self, core: Any) -> None:
+        self._core = core
+
+    @classmethod
+    def box(
+        cls,
+        counts: int | Sequence[int],
+        *,
+        lower: float | Sequence[float] = 0.0,
+        upper: float | Sequence[float] = 1.0,
+        periodic: bool | Sequence[bool] = False,
+        deformation: str = "none",
+        deformation_parameter: float | None = None,
+        comm: Any = None,
+    ) -> Mesh:
+        """A box of ``counts`` elements in x, y and z (one number for all three), each rank making only its share.
+
+        ``deformation``: ``"none"``; ``"smooth"``: curved elements, every point moves by parameter times the box's size
+        times sin(2 pi x) sin(2 pi y) sin(2 pi z) in each direction (default 0.05); ``"kershaw"``: the trilinear mesh of
+        the CEED preconditioner tests with eps_y = eps_z = parameter in (0, 1] (default 0.3). Boundaries are named
+        ``x-``, ``x+``, ``y-``, ``y+``, ``z-``, ``z+``.
+
+        ValueError on every rank for bad options and for more ranks than elements. (collective)
+        """
+
+        def three(value: Any, name: str) -> list[Any]:
+            values = [value] * 3 if np.ndim(value) == 0 else list(value)
+            if len(values) != 3:
+                raise ValueError(f"box: {name} must be one value or three, found {len(values)}")
+            return values
+
+        whole = [int(c) for c in three(counts, "counts")]
+        if any(int(c) != c for c in three(counts, "counts")):
+            raise ValueError(f"box: counts must be whole numbers, found {counts}")
+        return cls(
+            _weft.mesh.make_box(
+                whole,
+                [float(x) for x in three(lower, "lower")],
+                [float(x) for x in three(upper, "upper")],
+                [bool(p) for p in three(periodic, "periodic")],
+                deformation,
+                deformation_parameter,
+                comm,
+            )
+        )
+
+    @classmethod
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        comm: Any = None,
+        partitioner: str = "metis",
+        geometry_order: int | None = None,
+    ) -> Mesh:
+        """Read a Nek mesh (``.re2``, ``.rea``) or a Gmsh one (``.msh``), and deal it out.
+
+        ``partitioner``: ``"metis"`` (fewest faces between ranks) or ``"rcb"`` (recursive coordinate bisection).
+        ``geometry_order``: the polynomial order of curved elements, 1 to 15; by default what loses nothing: 1 where all
+        elements are trilinear, 2 for midside nodes and second-order elements, 7 where there are circular or spherical
+        sides. Rank 0 reads; each rank keeps its share only.
+
+        MeshError, the same on every rank, for files that are absent, damaged or of another kind, for torn meshes, and
+        for more ranks than elements. (collective)
+        """
+        from mpi4py import MPI
+
+        from weft.mesh_io import read_raw
+        from weft.mesh_io.partition import partition
+
+        group = MPI.COMM_WORLD if comm is None else comm
+        whole, parts, problem = None, None, None
+        if group.rank == 0:
+            try:
+                raw = read_raw(path)
+                elements = len(raw.vertices)
+                if group.size > elements:
+                    raise ValueError(f"{group.size} ranks are more than its {elements} elements; use fewer ranks")
+                whole = _weft.mesh.WholeMesh(
+                    raw.vertices,
+                    raw.nodes,
+                    raw.boundaries,
+                    raw.boundary_names,
+                    raw.periodic,
+                    raw.curve_sides,
+                    raw.curve_values,
+                    raw.source,
+                )
+                del raw
+                parts = partition(whole, group.size, partitioner)
+            except OSError as error:
+                problem = f"{os.fspath(path)}: {error.strerror or error}"
+            except MemoryError:
+                problem = f"{os.fspath(path)}: too large for the memory of the reading rank"
+            except (ValueError, RuntimeError) as error:
+                problem = f"{os.fspath(path)}: {error}"
+            except Exception as error:  # the other ranks wait for word from this one
+                problem = f"{os.fspath(path)}: unexpected {type(error).__name__} while reading: {error}"
+        problem = group.bcast(problem, root=0)
+        if problem is not None:
+            raise MeshError(problem)
+        try:
+            return cls(_weft.mesh.distribute(whole, parts, geometry_order or 0, comm))
+        except (CollectiveError, ValueError) as error:
+            raise MeshError(str(error)) from None
+
+    @property
+    def comm(self) -> Any:
+        """The mpi4py communicator (weft's duplicate of the one given)."""
+        return self._core.comm
+
+    @property
+    def elements(self) -> int:
+        """Number of this rank's elements."""
+        return self._core.elements
+
+    @property
+    def global_elements(self) -> int:
+        """Number of elements of all ranks."""
+        return self._core.global_elements
+
+    @property
+    def element_ids(self) -> npt.NDArray[np.int64]:
+        """[E] global number of each element, from 0, in the order of the file (or lexicographic in a box)."""
+        return self._core.element_ids
+
+    @property
+    def straight(self) -> bool:
+        """Whether every element of every rank is trilinear."""
+        return self._core.straight
+
+    @property
+    def geometry_order(self) -> int:
+        """Polynomial order of the elements' shapes, 1 for trilinear ones."""
+        return self._core.geometry_order
+
+    @property
+    def boundaries(self) -> npt.NDArray[np.int32]:
+        """[E][6] 0 inside and on periodic faces, else 1 + index of ``boundary_names``; r-, r+, s-, s+, t-, t+."""
+        return self._core.boundaries
+
+    @property
+    def boundary_names(self) -> list[str]:
+        """Names of the boundaries of the whole mesh."""
+        return self._core.boundary_names
+
+    @property
+    def source(self) -> str:
+        """``box 16 x 16 x 16``, or the file's name."""
+        return self._core.source
+
+    def global_points(self, order: int) -> int:
+        """Number of different points of all ranks at ``order`` (1 to 15, else ValueError)."""
+        return self._core.global_points(order)
+
+    def point_ids(self, order: int) -> npt.NDArray[np.int64]:
+        """[E][(order+1)^3] global ids from 1, equal exactly where points coincide or are periodic images."""
+        return self._core.point_ids(order)
+
+    def point_coordinates(self, order: int) -> npt.NDArray[np.float64]:
+        """[E][(order+1)^3][3] coordinates, in the mesh's own unit."""
+        return self._core.point_coordinates(order)
+
+    def points_on_boundary(self, order: int) -> npt.NDArray[np.uint8]:
+        """[E][(order+1)^3] 1 for points on a boundary face of their element."""
+        return self._core.points_on_boundary(order)
+
+    def geometric_factors(self, order: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """G [E][(order+1)^3][6] (rr, rs, rt, ss, st, tt, with weight and Jacobian) and mass [E][(order+1)^3].
+
+        MeshError naming the element if a Jacobian is not positive. (collective)
+        """
+        try:
+            return self._core.geometric_factors(order)
+        except CollectiveError as error:
+            raise MeshError(str(error)) from None
+
+    def mass_matrix(self, order: int) -> npt.NDArray[np.float64]:
+        """[E][(order+1)^3] quadrature weight times Jacobian: sums to the volume. Errors as in ``geometric_factors``."""
+        try:
+            return self._core.mass_matrix(order)
+        except CollectiveError as error:
+            raise MeshError(str(error)) from None
+
+    def __repr__(self) -> str:
+        return f"Mesh({self.source}: {self.elements} of {self.global_elements} elements)"

@@ -1,0 +1,334 @@
+"""Meshes of Nek5000, nekRS and NekCEM: binary ``.re2`` (versions 1 to 4) and ASCII ``.rea``.
+
+pymech reads both, but cuts three-letter boundary conditions of ``.rea`` to two, builds Python objects element by
+element and keeps the sections' ends to itself, so that a damaged file is not told from a good one; NumPy reads the
+records as they are. The format is that of Nek5000's ``reader_re2.f`` and ``reader_rea.f``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from weft.mesh_io.raw import (
+    ARC,
+    FACE_CORNERS,
+    FACE_NAMES,
+    MIDPOINT,
+    SPHERE,
+    Floats,
+    FormatError,
+    Ints,
+    RawMesh,
+    check_numbers,
+    match_faces,
+    match_vertices,
+)
+
+# The preprocessor's numbers (from 1), as ours.
+_CORNERS = [0, 1, 3, 2, 4, 5, 7, 6]  # of corner c: the place in the file's order
+_FACES = np.array([2, 1, 3, 0, 4, 5])
+_EDGES = np.array([0, 5, 1, 4, 2, 7, 3, 6, 8, 9, 11, 10])
+_BACKWARDS = np.array([False, False, True, True] * 2 + [False] * 4)  # edges the file runs against ours
+
+_RECORDS = {
+    4: np.dtype([("element", "i4"), ("side", "i4"), ("values", "f4", 5), ("code", "S4")]),
+    8: np.dtype([("element", "f8"), ("side", "f8"), ("values", "f8", 5), ("code", "S8")]),
+}
+
+
+def read_re2(path: Path) -> RawMesh:
+    """Read a binary mesh: coordinates in single (#v001) or double precision, either byte order."""
+    data = path.read_bytes()
+    if len(data) < 84:
+        raise FormatError(f"the file ends inside its header: {len(data)} bytes, where a .re2 has at least 84")
+    header = data[:80].decode("latin-1")
+    version = header[:5]
+    if version not in ("#v001", "#v002", "#v003", "#v004"):
+        raise FormatError(f"this is no .re2 file: it begins with {header[:5]!r}, not with #v001 to #v004")
+    try:
+        if version == "#v004":
+            words = header.split()
+            count, dimensions = int(words[1]), int(words[2])
+        else:
+            count, dimensions = int(header[5:14]), int(header[14:17])
+    except (ValueError, IndexError):
+        raise FormatError(f"the header is damaged: {header.rstrip()!r}") from None
+    order = "<"
+    if abs(np.frombuffer(data, "<f4", 1, 80)[0] - 6.54321) > 1e-4:
+        order = ">"
+        if abs(np.frombuffer(data, ">f4", 1, 80)[0] - 6.54321) > 1e-4:
+            raise FormatError("the byte-order mark 6.54321 after the header is damaged")
+    _check_size(count, dimensions)
+    word = 4 if version == "#v001" else 8
+    file = _Words(data, 84, order, word)
+
+    corners = file.take(np.dtype((f"f{word}", 25)), count, "elements")[:, 1:].astype(np.float64)
+    curves = file.section("curved sides", count)
+    conditions = file.section("boundary conditions", count)
+    raw = _assemble(
+        corners.reshape(count, 3, 8).transpose(0, 2, 1)[:, _CORNERS],
+        curves["element"].astype(np.int64),
+        curves["side"].astype(np.int64),
+        curves["values"].astype(np.float64),
+        [bytes(code[:1]).decode("latin-1") for code in curves["code"]],
+        conditions["element"].astype(np.int64),
+        conditions["side"].astype(np.int64),
+        _partners(conditions, word, count),
+        [bytes(code[:3]).decode("latin-1").strip("\0 ") for code in conditions["code"]],
+        path.name,
+    )
+    return raw
+
+
+def _partners(conditions: np.ndarray, word: int, count: int) -> Floats:
+    """The five values; in single precision and beyond 999 999 elements a periodic partner is stored as an integer."""
+    values = conditions["values"].astype(np.float64)
+    if word == 4 and count >= 1_000_000:
+        periodic = np.char.startswith(conditions["code"], b"P  ")
+        whole = np.ascontiguousarray(conditions["values"][:, 0]).view(conditions["element"].dtype)
+        values[periodic, 0] = whole[periodic]
+    return values
+
+
+def _check_size(count: int, dimensions: int) -> None:
+    if dimensions != 3:
+        raise FormatError(f"this is a {dimensions}-D mesh; weft reads 3-D hexahedra only (extrude it, e.g. with n2to3)")
+    if count < 1:
+        raise FormatError(f"the header promises {count} elements")
+
+
+class _Words:
+    """Arrays taken from a file one after another, each checked against the file's end first."""
+
+    def __init__(self, data: bytes, offset: int, order: str, word: int) -> None:
+        self.data, self.offset, self.word = data, offset, word
+        self.order: Literal["<", ">"] = "<" if order == "<" else ">"
+
+    def take(self, dtype: np.dtype, count: int, what: str) -> np.ndarray:
+        need, have = count * dtype.itemsize, len(self.data) - self.offset
+        if need > have:
+            raise FormatError(
+                f"the file is truncated or damaged: {count} {what} take {need} bytes, and {max(have, 0)} are left"
+            )
+        base = dtype.base.newbyteorder(self.order)
+        result = np.frombuffer(self.data, np.dtype((base, dtype.shape)), count, self.offset)
+        self.offset += need
+        return result
+
+    def section(self, what: str, elements: int) -> np.ndarray:
+        """A number, and as many records. The sections after the elements may be left out altogether."""
+        if self.offset == len(self.data):
+            return np.empty(0, _RECORDS[self.word])
+        number = float(self.take(np.dtype("i4" if self.word == 4 else "f8"), 1, f"number of {what}")[0])
+        if not (0 <= number <= 12 * elements) or number != int(number):
+            raise FormatError(f"the file is damaged: it promises {number:g} {what} for {elements} elements")
+        records = self.take(_RECORDS[self.word], int(number), what)
+        for name, high in (("element", elements), ("side", 12)):
+            if not ((records[name] >= 1) & (records[name] <= high)).all():
+                raise FormatError(f"the file is damaged: {what} name a {name} outside 1..{high}")
+        return records
+
+
+def read_rea(path: Path) -> RawMesh:
+    """Read the mesh of an ASCII ``.rea`` (its parameters are not for weft)."""
+    lines = path.read_text(encoding="latin-1").splitlines()
+    at = _find(lines, 0, "MESH DATA")
+    if at is None:
+        raise FormatError("this is no .rea file: there is no line with MESH DATA")
+    try:
+        count, dimensions = (int(word) for word in lines[at + 1].split()[:2])
+    except (ValueError, IndexError):
+        raise FormatError(f"line {at + 2}: the numbers of elements and dimensions are missing") from None
+    if count < 0:
+        raise FormatError("the mesh is in the .re2 file beside this .rea: read that one")
+    _check_size(count, dimensions)
+    first = at + 2
+    if first + 7 * count > len(lines):
+        raise FormatError(
+            f"the file is truncated: {count} elements need {7 * count} lines, and {len(lines) - first} are left"
+        )
+    rows = [lines[i] for i in range(first, first + 7 * count) if (i - first) % 7 != 0]
+    try:
+        values = np.array(" ".join(rows).replace("D", "E").replace("d", "e").split(), dtype=np.float64)
+    except ValueError as error:
+        raise FormatError(
+            f"the coordinates of the elements (lines {first + 1} to {first + 7 * count}): {error}"
+        ) from None
+    if values.size != 24 * count:
+        raise FormatError(f"{count} elements need {24 * count} coordinates, and the file has {values.size}")
+    # Six lines an element: x, y, z of corners 1-4, then of corners 5-8.
+    corners = values.reshape(count, 2, 3, 4).transpose(0, 1, 3, 2).reshape(count, 8, 3)[:, _CORNERS]
+
+    at = _find(lines, first + 7 * count, "CURVED SIDE")
+    if at is None:
+        raise FormatError("the file is truncated: there is no section CURVED SIDE DATA")
+    curves, at = _rea_curves(lines, at + 1, count)
+    at = _find(lines, at, "BOUNDARY CONDITIONS")
+    if at is None:
+        raise FormatError("the file is truncated: there is no section BOUNDARY CONDITIONS")
+    conditions = _rea_conditions(lines, at + 1, count)
+    return _assemble(corners, *curves, *conditions, path.name)
+
+
+def _find(lines: list[str], start: int, text: str) -> int | None:
+    return next((i for i in range(start, len(lines)) if text in lines[i].upper()), None)
+
+
+def _number(text: str) -> float:
+    return float(text.replace("D", "E").replace("d", "e"))
+
+
+def _rea_curves(lines: list[str], at: int, count: int) -> tuple[tuple[Ints, Ints, Floats, list[str]], int]:
+    try:
+        number = int(lines[at].split()[0])
+    except (ValueError, IndexError):
+        raise FormatError(f"line {at + 1}: the number of curved sides is missing") from None
+    if not 0 <= number <= 12 * count or at + 1 + number > len(lines):
+        raise FormatError(f"line {at + 1}: {number} curved sides cannot be: the file is truncated or damaged")
+    width = 3 if count < 1000 else 2  # columns of the edge; the element's follow up to the first of the five values
+    elements, sides = np.empty(number, np.int64), np.empty(number, np.int64)
+    values, codes = np.empty((number, 5)), []
+    for k in range(number):
+        line = lines[at + 1 + k].rstrip()
+        try:
+            head, *numbers, code = line.rsplit(None, 6)
+            if len(numbers) != 5:
+                raise ValueError
+            head = line[: len(line) - len(line.lstrip())] + head.lstrip()
+            sides[k], elements[k] = int(head[:width]), int(head[width:])
+            values[k] = [_number(text) for text in numbers]
+        except ValueError:
+            raise FormatError(f"line {at + 2 + k}: this is no curved side: {line!r}") from None
+        codes.append(code)
+    if ((elements < 1) | (elements > count) | (sides < 1) | (sides > 12)).any():
+        raise FormatError("a curved side names an element or a side that does not exist")
+    return (elements, sides, values, codes), at + 1 + number
+
+
+def _rea_conditions(lines: list[str], at: int, count: int) -> tuple[Ints, Ints, Floats, list[str]]:
+    """Of the first field that has any (the heading of one without begins with NO): a line a face, in order."""
+    while (
+        at < len(lines)
+        and "BOUNDARY CONDITIONS" in lines[at].upper()
+        and lines[at].replace("*", "").split()[:1] == ["NO"]
+    ):
+        at += 1
+    if at >= len(lines) or "BOUNDARY CONDITIONS" not in lines[at].upper():
+        raise FormatError("no field of the file has boundary conditions")
+    at += 1
+    if at + 6 * count > len(lines):
+        raise FormatError(f"the file is truncated: {count} elements need {6 * count} boundary conditions")
+    elements, sides = np.divmod(np.arange(6 * count), 6)
+    values, codes = np.empty((6 * count, 5)), []
+    for k in range(6 * count):
+        line = lines[at + k].rstrip()
+        try:
+            numbers = line.rsplit(None, 5)[1:]
+            if len(numbers) != 5 or len(line) < 4:
+                raise ValueError
+            values[k] = [_number(text) for text in numbers]
+        except ValueError:
+            raise FormatError(f"line {at + k + 1}: this is no boundary condition: {line!r}") from None
+        codes.append(line[1:4].strip())
+    return elements + 1, sides + 1, values, codes
+
+
+def _assemble(
+    corners: Floats,
+    curve_elements: Ints,
+    curve_numbers: Ints,
+    curve_values: Floats,
+    curve_codes: list[str],
+    condition_elements: Ints,
+    condition_sides: Ints,
+    condition_values: Floats,
+    condition_codes: list[str],
+    source: str,
+) -> RawMesh:
+    """From the file's numbers (elements and sides from 1, in the preprocessor's order) to ours."""
+    corners = np.ascontiguousarray(corners)
+    count = len(corners)
+    check_numbers(corners)
+    if len(condition_sides) and condition_sides.max() > 6:
+        raise FormatError("a boundary condition names a side outside 1..6")
+    raw = RawMesh(match_vertices(corners), corners, np.zeros((count, 6), np.int32), [], source)
+
+    elements, faces, codes = condition_elements - 1, _FACES[condition_sides - 1], np.array(condition_codes, dtype="U3")
+    for name in np.unique(codes):
+        if name in ("", "E", "P", "p"):
+            continue
+        mine = codes == name
+        labels = np.zeros(len(codes), np.int64)
+        if name in ("EXO", "MSH"):  # converted from Exodus or Gmsh: the fifth value is the side set
+            labels[mine] = np.nan_to_num(condition_values[mine, 4], posinf=0, neginf=0).clip(-1e9, 1e9).astype(np.int64)
+        for label in np.unique(labels[mine]):
+            raw.boundary_names.append(f"{name} {label}" if name in ("EXO", "MSH") else str(name))
+            chosen = mine & (labels == label)
+            raw.boundaries[elements[chosen], faces[chosen]] = len(raw.boundary_names)
+    raw.periodic = _periodic_pairs(corners, elements, faces, condition_values, np.isin(codes, ("P", "p")))
+    raw.curve_sides, raw.curve_values = _curves(curve_elements, curve_numbers, curve_values, curve_codes)
+    return raw.check()
+
+
+def _periodic_pairs(corners: Floats, elements: Ints, faces: Ints, values: Floats, periodic: np.ndarray) -> Ints:
+    elements, faces, values = elements[periodic], faces[periodic], values[periodic]
+
+    def name(element: int, face: int) -> str:
+        return f"face {FACE_NAMES[face]} of element {element} (counting from 0)"
+
+    partner = np.nan_to_num(values[:, :2], posinf=-1, neginf=-1).clip(-1, 2**53).astype(np.int64)
+    missing = (partner[:, 0] < 1) | (partner[:, 0] > len(corners)) | (partner[:, 1] < 1) | (partner[:, 1] > 6)
+    if missing.any():
+        k = int(np.argmax(missing))
+        raise FormatError(
+            f"torn periodic boundary: {name(elements[k], faces[k])} is paired with side {values[k, 1]:g} of element "
+            f"{values[k, 0]:g} (counting from 1), which does not exist"
+        )
+    mine = 6 * elements + faces
+    other = 6 * (partner[:, 0] - 1) + _FACES[partner[:, 1] - 1]
+    back = dict(zip(mine.tolist(), other.tolist(), strict=True))
+    for a, b in back.items():
+        if back.get(b) != a:
+            raise FormatError(
+                f"torn periodic boundary: {name(a // 6, a % 6)} is paired with {name(b // 6, b % 6)}, which is not "
+                "paired with it"
+            )
+    pairs = np.array([[a // 6, a % 6, b // 6, b % 6] for a, b in back.items() if a < b], np.int64).reshape(-1, 4)
+    ours, theirs = (
+        corners[pairs[:, i], :][np.arange(len(pairs))[:, None], FACE_CORNERS[pairs[:, i + 1]]] for i in (0, 2)
+    )
+    match, meets = match_faces(ours, theirs)
+    if not meets.all():
+        e, f, e2, f2 = pairs[np.argmin(meets)]
+        raise FormatError(
+            f"torn periodic boundary: {name(e, f)} and {name(e2, f2)} are paired, but one shifted onto the other does "
+            "not fit corner by corner (weft knows periodicity by translation only)"
+        )
+    return np.hstack([pairs, match])
+
+
+def _curves(elements: Ints, numbers: Ints, values: Floats, codes: list[str]) -> tuple[Ints, Floats]:
+    values = values.copy()
+    sides = np.empty((len(codes), 3), np.int64)
+    sides[:, 0] = elements - 1
+    for k, code in enumerate(codes):
+        number = int(numbers[k]) - 1
+        where = f"side {number + 1} of element {elements[k]} (both counting from 1)"
+        if code == "C":
+            if number > 7:
+                raise FormatError(f"{where} is a circular arc, which only edges 1 to 8 can be")
+            sides[k, 1:] = ARC, _EDGES[number]
+            if _BACKWARDS[number]:  # to the right of the edge's other direction
+                values[k, 0] = -values[k, 0]
+        elif code == "m":
+            sides[k, 1:] = MIDPOINT, _EDGES[number]
+        elif code == "s":
+            if number > 5:
+                raise FormatError(f"{where} is a sphere, which only faces 1 to 6 can be")
+            sides[k, 1:] = SPHERE, _FACES[number]
+        else:
+            raise FormatError(f"{where} is curved by {code!r}; weft knows C (circle), s (sphere) and m (midside node)")
+    return sides, values

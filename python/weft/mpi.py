@@ -1,0 +1,150 @@
+"""MPI: one library for mpi4py and the extension, and errors that end every rank with one message.
+
+Importing this module checks that mpi4py and weft's extension use the same MPI library, and raises ``ImportError`` with
+both names if they do not (the first MPI call of the extension would otherwise abort the process).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, NoReturn, TypeVar
+
+from mpi4py import MPI
+
+from weft import _weft
+
+CollectiveError = _weft.mpi.CollectiveError
+library_version = _weft.mpi.library_version
+
+__all__ = ["CollectiveError", "fail", "gpu_aware", "install_excepthook", "library_version", "together"]
+
+_T = TypeVar("_T")
+
+AGREE_SECONDS = 10.0  # how long the ranks of an agreed error wait for one another
+ALONE_SECONDS = 1.0  # how long a rank with an error of its own waits to see whether all have one
+
+
+def _check_same_library() -> None:
+    ours, theirs = _weft.mpi.library_text(), MPI.Get_library_version()
+    same = (
+        _weft.mpi.handle_bytes() == MPI._sizeof(MPI.Comm)
+        and _weft.mpi.is_initialized() == MPI.Is_initialized()
+        and ours == theirs
+    )
+    if not same:
+
+        def first(text: str) -> str:
+            return " ".join(text.split("\n")[0].split(",")[0].split())
+
+        raise ImportError(
+            f"mpi4py and weft use different MPI libraries: mpi4py is on '{first(theirs)}' ({MPI.__file__}), weft was "
+            f"built with '{first(ours)}' ({_weft.__file__}). Build weft again with the mpicxx of mpi4py's MPI first on "
+            "PATH, or point mpi4py at weft's MPI (its wheel reads MPI4PY_MPIABI and MPI4PY_LIBMPI)."
+        )
+
+
+_check_same_library()
+
+_agreement: MPI.Intracomm | None = None  # for the hook alone, so that it meets no other traffic
+
+
+def together(comm: MPI.Intracomm, work: Callable[[], _T]) -> _T:
+    """Run ``work`` on every rank; if it raises on any, every rank raises ``CollectiveError`` with the same text.
+
+    For steps that can fail on some ranks only, such as reading a file: the others must not wait for a rank that is
+    gone. ``work`` must not wait for another rank itself. On one rank its own exception passes. (collective)
+    """
+    result, failure = None, None
+    try:
+        result = work()
+    except Exception as error:
+        if comm.size == 1:
+            raise
+        failure = message(error)
+    _weft.mpi.agree(comm, failure)
+    return result  # type: ignore[return-value]
+
+
+def gpu_aware(device: Any) -> Any:
+    """Whether MPI may be given the memory of ``device``: ``usable``, ``asked`` and ``reason``.
+
+    ``asked`` is what the library says of itself (``yes``, ``no``, ``does not say``). Unless it says no, a transfer in a
+    child process proves it, once a process and backend; a library that dies on device memory ends the child only.
+    """
+    return _weft.mpi.gpu_aware(device)
+
+
+def install_excepthook() -> None:
+    """Let an uncaught exception end all ranks with one readable message and an exit code other than 0. (collective)
+
+    A ``CollectiveError`` (or any exception that every rank raised) is printed once, by rank 0, and every rank exits by
+    itself with code 1. An exception on some ranks only is printed with the rank's number, and all ranks are aborted
+    (``MPI_Abort``): those waiting for the failed rank would wait for ever. ``WEFT_TRACEBACK=1`` adds the traceback.
+    """
+    global _agreement
+    if _agreement is None and MPI.COMM_WORLD.size > 1:
+        _agreement = MPI.COMM_WORLD.Dup()
+    sys.excepthook = _excepthook
+
+
+def _excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    fail(error.with_traceback(trace))
+    # Returning lets the interpreter exit with code 1, MPI_Finalize included: every rank is here.
+
+
+def message(error: BaseException) -> str:
+    """One line for the user; the whole traceback if WEFT_TRACEBACK is set."""
+    if os.environ.get("WEFT_TRACEBACK", "0") not in ("", "0"):
+        return "".join(traceback.format_exception(error)).rstrip()
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    plain = isinstance(error, (ValueError, RuntimeError, OSError)) and str(error)
+    return str(error) if plain else f"{type(error).__name__}: {error} (WEFT_TRACEBACK=1 shows where)"
+
+
+def fail(error: BaseException) -> None:
+    """Print ``error`` once for all ranks; return if every rank failed, else abort them all.
+
+    For callers that catch exceptions themselves; they must exit with a code other than 0 when this returns.
+    """
+    if _agreement is None or MPI.Is_finalized():
+        _print(f"weft: {message(error)}")
+        return
+    agreed = isinstance(error, CollectiveError)
+    if _all_ranks_fail(AGREE_SECONDS if agreed else ALONE_SECONDS):
+        if _agreement.rank == 0:
+            _print(f"weft: {message(error)}")
+        return
+    time.sleep(min(0.02 * _agreement.rank, 1.0))  # where several ranks failed, the lowest speaks for all
+    _abort(f"weft: rank {_agreement.rank} of {_agreement.size}: {message(error)}")
+
+
+def _all_ranks_fail(seconds: float) -> bool:
+    assert _agreement is not None
+    request = _agreement.Ibarrier()
+    limit = time.monotonic() + seconds
+    while not request.Test():
+        if time.monotonic() > limit:
+            return False
+        time.sleep(0.002)
+    return True
+
+
+def _abort(text: str) -> NoReturn:
+    _print(text)
+    # The library's own words about the abort say nothing that our line does not.
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, 1)
+    os.dup2(quiet, 2)
+    MPI.COMM_WORLD.Abort(1)
+    raise SystemExit(1)
+
+
+def _print(text: str) -> None:
+    sys.stdout.flush()
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,425 @@
+"""The screened Poisson problem (S + lambda I) x = b on the spectral elements of a mesh.
+
+A short solve, -Laplacian u = f with u given on the boundary::
+
+    mesh = weft.Mesh.box((8, 8, 8))
+    op = weft.Poisson(mesh, order=7, lam=0.0, dirichlet=True)
+    result = op.cg(op.project(f) + op.lift(u), tolerance=1e-10, preconditioner="jacobi")
+    values = op.at_points(result.x, boundary=u)  # [E][k][j][i]
+
+Source: Chalmers et al., "HipBone: a performance-portable GPU-accelerated C++ version of the NekBone benchmark".
+docs/poisson.md has the equations, the variants and what each moves.
+"""
+
+from __future__ import annotations
+
+import operator as _operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft import _weft, trace
+from weft import device as _device
+
+__all__ = ["CgResult", "Poisson"]
+
+# A function of coordinates, f(x, y, z) -> values, on arrays of any one shape.
+Function = Callable[[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]], Any]
+
+_CORES = {"double": _weft.poisson.PoissonDouble, "single": _weft.poisson.PoissonSingle}
+_TYPES = {"double": np.float64, "single": np.float32}
+
+
+@dataclass(frozen=True)
+class CgResult:
+    """What a solve did."""
+
+    x: Any  #: the solution, a vector as ``Poisson.vector`` makes them
+    residuals: list[float]  #: |r| before the first iteration and after each, in the operator's inner product
+    iterations: int
+    converged: bool  #: the tolerance was reached; of a fixed number of iterations: all were done
+    algorithm: str  #: ``classic`` or ``merged``
+    seconds: float  #: of the iterations, the slowest rank's
+    breakdown: dict[str, float] = field(default_factory=dict)  #: this rank's exclusive seconds by category
+
+
+def _choice(key: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise ValueError(f"poisson: {key} = {value!r} is not one of: {', '.join(allowed)}")
+    return value
+
+
+class Poisson:
+    """A = S + lambda I on the ranks of ``mesh`` (hipBone, Eq. 1 and 2), and conjugate gradients for it.
+
+    ``order``: polynomial degree N, 1 to 15. ``lam``: the screening parameter; it multiplies the identity, not a mass
+    matrix. ``device``: ``auto``, ``host``, ``cuda``, ``hip`` or a ``weft.device.Device``. ``precision``: ``double`` or
+    ``single``. ``storage``: ``assembled`` (a vector holds every degree of freedom once, as in hipBone) or ``scattered``
+    (once per element, as in NekBone). ``geometry``: ``stored`` factors, ``trilinear`` (recomputed from the corners;
+    straight elements only), or ``auto``. ``kernels``: ``portable`` (the one source for all devices), ``simd`` (the
+    host's own), or ``auto``. ``threads``: the portable kernels' thread blocks, ``points`` or ``columns``, or
+    ``automatic``. ``dirichlet``: take the points of the boundaries out (their value is 0, or see ``lift``); else
+    boundaries are natural. ``exchange``: ``auto`` or ``schedule:path``.
+
+    Vectors have ``unknowns`` values on each rank: NumPy arrays on the host, on a GPU CuPy arrays if CuPy is there, else
+    any array with ``__dlpack__``. Values at points are arrays ``[E][n][n][n]`` (element, t, s, r; n = order + 1) in
+    the mesh's order of elements. Making one, and every method that says so, is collective: all ranks call it.
+
+    ValueError for options that do not exist or do not go together; ``weft.mpi.CollectiveError``, the same on all
+    ranks, for what only some ranks can see, such as a negative Jacobian.
+    """
+
+    def __init__(
+        self,
+        mesh: Any,
+        order: int = 7,
+        lam: float = 0.1,
+        *,
+        device: Any = "auto",
+        precision: str = "double",
+        storage: str = "assembled",
+        geometry: str = "auto",
+        kernels: str = "auto",
+        threads: str = "automatic",
+        dirichlet: bool = False,
+        exchange: str = "auto",
+    ) -> None:
+        order = _operator.index(order)
+        if not 1 <= order <= 15:
+            raise ValueError(f"poisson: order = {order} is outside 1..15")
+        if not lam >= 0:
+            raise ValueError(f"poisson: lam = {lam} is negative; the operator must be positive definite")
+        _choice("precision", precision, ("double", "single"))
+        _choice("storage", storage, ("assembled", "scattered"))
+        _choice("geometry", geometry, ("auto", "stored", "trilinear"))
+        _choice("kernels", kernels, ("auto", "portable", "simd"))
+        _choice("threads", threads, ("automatic", "points", "columns"))
+        self.mesh = mesh
+        self.order = order
+        self.lam = float(lam)
+        self.precision = precision
+        self.storage = storage
+        self.dirichlet = bool(dirichlet)
+        self.device = _device.open(device) if isinstance(device, str) else device
+        why: dict[str, str] = {}
+        self.geometry, why["geometry"] = self._choose_geometry(geometry)
+        self.kernels, why["kernels"] = self._choose_kernels(kernels)
+        self._core = _CORES[precision](
+            mesh._core,
+            order,
+            float(lam),
+            storage,
+            self.geometry,
+            self.kernels,
+            threads,
+            self.dirichlet,
+            exchange,
+            self.device,
+        )
+        why["storage"] = (
+            "every degree of freedom once" if storage == "assembled" else "every point of every element, as NekBone"
+        )
+        if self._core.threads is not None:
+            why["threads"] = "asked for" if threads != "automatic" else "what suits this device and order"
+        why["exchange"] = self._core.exchange_reason
+        found = {
+            "geometry": self.geometry,
+            "kernels": self.kernels,
+            "storage": storage,
+            "threads": self._core.threads,
+            "exchange": self._core.exchange,
+        }
+        #: what was chosen and why, by option: "choice: reason"
+        self.choices: dict[str, str] = {key: f"{found[key]}: {reason}" for key, reason in why.items()}
+
+    def _choose_geometry(self, geometry: str) -> tuple[str, str]:
+        if geometry != "auto":
+            if geometry == "trilinear" and not self.mesh.straight:
+                raise ValueError(
+                    f"poisson: geometry = 'trilinear' needs elements with straight edges, and {self.mesh.source} has "
+                    "curved ones; use 'stored'"
+                )
+            return geometry, "asked for"
+        if self.mesh.straight:
+            return "trilinear", "all elements have straight edges"
+        return "stored", "the mesh has curved elements"
+
+    def _choose_kernels(self, kernels: str) -> tuple[str, str]:
+        possible = self.device.is_host and self.storage == "assembled"
+        if kernels == "simd" and not possible:
+            raise ValueError("poisson: kernels = 'simd' are for the host and assembled storage; use 'portable'")
+        if kernels != "auto":
+            return kernels, "asked for"
+        if possible:
+            return "simd", "made for the host's processors"
+        return "portable", "scattered storage" if self.device.is_host else "the kernels of GPUs"
+
+    # --- sizes -------------------------------------------------------------------------------------------------------
+
+    @property
+    def comm(self) -> Any:
+        """The mpi4py communicator of the mesh."""
+        return self.mesh.comm
+
+    @property
+    def ranks(self) -> int:
+        return int(self.comm.size)
+
+    @property
+    def elements(self) -> int:
+        """E, of all ranks."""
+        return int(self.mesh.global_elements)
+
+    @property
+    def dofs(self) -> int:
+        """N_G: degrees of freedom of all ranks, points on Dirichlet boundaries left out."""
+        return int(self._core.dofs)
+
+    @property
+    def points(self) -> int:
+        """N_L = E (N + 1)^3, of all ranks."""
+        return self.elements * (self.order + 1) ** 3
+
+    @property
+    def unknowns(self) -> int:
+        """Values of a vector on this rank; over all ranks N_G (assembled) or N_L (scattered)."""
+        return int(self._core.unknowns)
+
+    @property
+    def halo_elements(self) -> int:
+        """This rank's elements with points that other ranks hold too: those of the second launch."""
+        return int(self._core.halo_elements)
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes this rank sends in one application of A."""
+        return int(self._core.bytes_sent)
+
+    @property
+    def messages(self) -> int:
+        """Messages this rank sends in one application of A."""
+        return int(self._core.messages)
+
+    @property
+    def memory_bytes(self) -> dict[str, int]:
+        """Bytes of this rank by array, with those of CG once it has run."""
+        return dict(self._core.memory_bytes())
+
+    @property
+    def resources(self) -> dict[str, int]:
+        """Of the portable kernel: threads and elements a block, registers, shared bytes, blocks a multiprocessor."""
+        return dict(self._core.resources())
+
+    # --- vectors -----------------------------------------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(_TYPES[self.precision])
+
+    def vector(self, values: Any = 0.0) -> Any:
+        """A vector of this rank on the operator's device, filled with ``values`` (a number or [unknowns])."""
+        return self._to_device(np.broadcast_to(np.asarray(values, self.dtype), (self.unknowns,)).copy())
+
+    def coordinates(self) -> npt.NDArray[np.float64]:
+        """[unknowns][3] where each value of a vector is (of periodic images, one), on the host."""
+        return self._core.coordinates()
+
+    def random_rhs(self, seed: int = 0) -> Any:
+        """Pseudo-random values in [-1, 1), a hash of ``seed`` and the point's global id: the same on any ranks.
+
+        A sum over the elements' copies, as NekBone's right-hand side is, would depend on the storage; this does not.
+        """
+        ids = self._core.unknown_ids().astype(np.uint64)
+        mixed = _mix(ids + _mix(np.array([seed], np.int64).view(np.uint64)))
+        values = (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1.0
+        return self._to_device(np.where(ids > 0, values, 0.0).astype(self.dtype))
+
+    def interpolate(self, function: Function) -> Any:
+        """``function`` at the points of a vector, 0 at masked ones."""
+        x, y, z = self.coordinates().T
+        values = np.broadcast_to(np.asarray(function(x, y, z), np.float64), x.shape)
+        return self._to_device(np.where(self._core.unknown_ids() > 0, values, 0.0).astype(self.dtype))
+
+    def project(self, function: Function) -> Any:
+        """The right-hand side Z^T (w J f) of a function f(x, y, z): its integrals against the basis. (collective)"""
+        return self._to_device(self._core.sum_points(self._per_point(function, self._core.mass())))
+
+    def lift(self, function: Function) -> Any:
+        """What values prescribed on the Dirichlet boundaries add to the right-hand side. (collective)
+
+        With u_b = function there and 0 elsewhere, -Z^T S_L u_b. The solution at all points is then
+        ``at_points(x, boundary=function)``.
+        """
+        return self._to_device(-self._core.stiffness_of_points(self._per_point(function, self._core.masked())))
+
+    def at_points(self, x: Any, boundary: Function | None = None) -> npt.NDArray[Any]:
+        """[E][n][n][n] values of a vector at this rank's points, ``boundary`` (else 0) where masked. (collective)"""
+        values = self._core.at_points(_to_host(x, self.dtype))
+        if boundary is not None:
+            values = np.where(self._core.masked() != 0, self._per_point(boundary), values)
+        n = self.order + 1
+        return values.reshape(-1, n, n, n)
+
+    def error(self, x: Any, exact: Function) -> float:
+        """The L2 norm of x - exact over the mesh, with exact's own values on Dirichlet boundaries. (collective)
+
+        Both are compared as functions, by quadrature of an order three higher: at the operator's own points the error
+        is smaller than it is between them.
+        """
+        from mpi4py import MPI
+
+        order = min(self.order + 3, 15)
+        points, fine = (_weft.mesh.gll(n)[0] for n in (self.order, order))
+        to = _weft.mesh.interpolation(points, fine)
+        values = np.asarray(self.at_points(x, boundary=exact), np.float64)
+        for axis in (1, 2, 3):
+            values = np.moveaxis(np.tensordot(values, to, axes=(axis, 1)), -1, axis)
+        place = np.moveaxis(np.asarray(self.mesh.point_coordinates(order)).reshape(-1, 3), 1, 0)
+        difference = values.ravel() - np.asarray(exact(*place), np.float64)
+        mass = np.asarray(self.mesh.geometric_factors(order)[1]).ravel()
+        return float(np.sqrt(self.comm.allreduce(float(mass @ difference**2), op=MPI.SUM)))
+
+    def write_fields(self, path: Any, fields: Mapping[str, Any]) -> Any:
+        """Write vectors for ParaView (VTK's high-order hexahedra); returns the file to open. (collective)
+
+        ``fields``: name -> vector, as ``{"u": result.x}``; 0 where a Dirichlet boundary masks points, or values at
+        points as ``at_points`` gives them.
+        """
+        from weft.mesh_io.fields import write_fields
+
+        n = self.order + 1
+        at_points = {
+            name: value if np.ndim(value) == 4 and np.shape(value)[1:] == (n, n, n) else self.at_points(value)
+            for name, value in fields.items()
+        }
+        return write_fields(path, self.mesh, self.order, at_points)
+
+    def _per_point(self, function: Function, factor: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
+        x, y, z = self._core.point_coordinates().T
+        values = np.broadcast_to(np.asarray(function(x, y, z), np.float64), x.shape)
+        return np.ascontiguousarray(values if factor is None else factor * values, self.dtype)
+
+    def _to_device(self, values: npt.NDArray[Any]) -> Any:
+        values = np.ascontiguousarray(values, self.dtype)
+        return values if self.device.is_host else _wrap(self.device.array(values).view())
+
+    # --- work --------------------------------------------------------------------------------------------------------
+
+    def apply(self, x: Any) -> Any:
+        """A x. (collective)"""
+        return _wrap(self._core.apply(_vector(x, self.dtype)))
+
+    def cg(
+        self,
+        b: Any,
+        *,
+        iterations: int | None = None,
+        tolerance: float | None = None,
+        max_iterations: int | None = None,
+        guess: Any = None,
+        preconditioner: str = "none",
+        algorithm: str = "auto",
+        progress: Callable[[int, float], Any] | None = None,
+    ) -> CgResult:
+        """Solve A x = b by conjugate gradients (hipBone, Algorithm 1). (collective)
+
+        Give either ``iterations`` (exactly so many: the benchmark, default 100) or ``tolerance`` (stop when |r| is
+        below it times the first |r|; at most ``max_iterations``, default 10000; ``result.converged`` says whether it
+        was reached). ``guess``: where to start, default 0. ``preconditioner``: ``none`` or ``jacobi``. ``algorithm``:
+        ``classic`` (the paper's), ``merged`` (the same recurrence in one pass an iteration, with the SIMD kernels), or
+        ``auto``. ``progress``: called as progress(iteration, residual norm) on every rank.
+
+        ``CollectiveError`` on all ranks if NaN or Inf turns up, or if A proves not to be positive definite.
+        """
+        if iterations is not None and tolerance is not None:
+            raise ValueError("poisson: give iterations (a fixed number) or tolerance (a solve), not both")
+        if max_iterations is not None and tolerance is None:
+            raise ValueError("poisson: max_iterations goes with tolerance; for a fixed number use iterations")
+        _choice("preconditioner", preconditioner, ("none", "jacobi"))
+        _choice("algorithm", algorithm, ("auto", "classic", "merged"))
+        if algorithm == "merged" and self.kernels != "simd":
+            raise ValueError(f"poisson: algorithm = 'merged' needs kernels = 'simd', not {self.kernels!r}")
+        merged = self.kernels == "simd" if algorithm == "auto" else algorithm == "merged"
+        if tolerance is None:
+            count, relative = 100 if iterations is None else _operator.index(iterations), 0.0
+        else:
+            count, relative = 10000 if max_iterations is None else _operator.index(max_iterations), float(tolerance)
+            if not 0 < relative < 1:
+                raise ValueError(f"poisson: tolerance = {relative} is relative to the first residual: between 0 and 1")
+        if count < 1:
+            raise ValueError(f"poisson: {count} iterations; at least 1")
+        before = trace.categories() if trace.enabled() else None
+        if before is None:
+            trace.start()
+        try:
+            with trace.span("conjugate gradients"):
+                result = self._core.cg(
+                    _vector(b, self.dtype),
+                    None if guess is None else _vector(guess, self.dtype),
+                    count,
+                    relative,
+                    preconditioner,
+                    merged,
+                    progress,
+                )
+        finally:
+            if before is None:
+                trace.stop()
+        after = trace.categories()
+        breakdown = {name: seconds - (before or {}).get(name, 0.0) for name, seconds in after.items()}
+        return CgResult(
+            _wrap(result["x"]),
+            result["residuals"],
+            result["iterations"],
+            result["converged"],
+            "merged" if merged else "classic",
+            result["seconds"],
+            breakdown,
+        )
+
+    def time_kernel(self, repeats: int = 50) -> list[float]:
+        """Seconds of each of ``repeats`` runs of the element kernel alone, (S_L + lambda W) Z, on this rank."""
+        return list(self._core.time_kernel(repeats))
+
+    def __repr__(self) -> str:
+        return (
+            f"Poisson({self.mesh.source}: order {self.order}, {self.dofs} degrees of freedom, {self.storage}, "
+            f"{self.geometry} geometry, {self.kernels} kernels, {self.precision}, {self.device.backend})"
+        )
+
+
+def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a counter into well-spread 64 bits."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def _vector(x: Any, dtype: np.dtype[Any]) -> Any:
+    """An array the extension takes: host arrays as contiguous ones of the right type, device arrays as they are."""
+    if hasattr(x, "__dlpack_device__") and x.__dlpack_device__()[0] != 1:
+        return x
+    return np.ascontiguousarray(x, dtype).ravel()
+
+
+def _to_host(x: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    if hasattr(x, "get"):  # CuPy
+        x = x.get()
+    elif not isinstance(x, np.ndarray) and hasattr(x, "__dlpack__"):
+        x = np.from_dlpack(x, device="cpu")
+    return np.ascontiguousarray(x, dtype).ravel()
+
+
+def _wrap(x: Any) -> Any:
+    """Host arrays as they are; arrays on a GPU as CuPy's, if it is there."""
+    if isinstance(x, np.ndarray):
+        return x
+    try:
+        import cupy
+    except ImportError:
+        return x
+    return cupy.from_dlpack(x)

@@ -1,0 +1,1 @@
+"""Showing what was measured: text for a terminal, plots, and one self-contained HTML page."""

@@ -1,0 +1,82 @@
+"""One self-contained HTML page a run: tables and plots, no other file, no script."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from weft.report import plots
+from weft.report.console import breakdown_rows, header_rows, result_rows
+
+Record = dict[str, Any]
+KEYS = ("case", "versions", "machine", "choices", "timings", "figures", "residuals")
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>
+body {{ font: 16px/1.45 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222; }}
+h1 {{ font-size: 1.5rem; }} h2 {{ font-size: 1.15rem; margin-top: 2rem; }}
+table {{ border-collapse: collapse; width: 100%; }}
+td, th {{ text-align: left; padding: .25rem .8rem .25rem 0; vertical-align: top; border-bottom: 1px solid #e4e4e4; }}
+td:first-child {{ white-space: nowrap; font-weight: 600; }}
+img {{ max-width: 100%; height: auto; }}
+pre {{ background: #f6f6f6; padding: .8rem; overflow-x: auto; font-size: .85rem; }}
+.figures {{ display: flex; flex-wrap: wrap; gap: 1rem; }}
+.figure {{ border: 1px solid #e4e4e4; border-radius: .4rem; padding: .6rem 1rem; }}
+.figure b {{ display: block; font-size: 1.4rem; }}
+</style></head><body>
+{body}
+</body></html>
+"""
+
+
+def read_record(path: str | Path) -> Record:
+    """A run.json. Raises OSError where it cannot be read, ValueError where it is not one."""
+    try:
+        record = json.loads(Path(path).read_text())
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: not a run record: {error}") from None
+    missing = [k for k in KEYS if not isinstance(record, dict) or k not in record]
+    if missing:
+        raise ValueError(f"{path}: not a complete run record: {', '.join(missing)} missing (did the run end?)")
+    return dict(record)
+
+
+def page(record: Record) -> str:
+    """The page of a run."""
+    figures, timings = record["figures"], record["timings"]
+    title = f"weft {record['case']['workload']}: {figures['mesh']}, N = {figures['order']}"
+    tiles = [
+        (f"{figures['fom_gflops']:.2f} GFLOP/s", "figure of merit, NekBone's count (Eq. 3)"),
+        (f"{figures['throughput_dofs_per_second_per_rank'] / 1e6:.1f} MDOF/s", "throughput a rank (Eq. 6)"),
+        (f"{100 * figures['roofline_fraction']:.0f} %", "of the roofline with weft's own bytes"),
+        (f"{timings['solve_seconds']:.3g} s", f"{figures['iterations']} iterations"),
+    ]
+    boxes = "".join(f'<div class="figure"><b>{_text(a)}</b>{_text(b)}</div>' for a, b in tiles)
+    means = {k: v["mean_seconds"] for k, v in timings["breakdown"].items()}
+    parts = [
+        f"<h1>{_text(title)}</h1>",
+        f'<div class="figures">{boxes}</div>',
+        "<h2>The run</h2>" + _table(header_rows(record)),
+        "<h2>Result</h2>" + _table(result_rows(record)),
+        "<h2>Where the time went</h2>"
+        + plots.as_html(plots.breakdown(means, timings["solve_seconds"]), "time by category"),
+        _table(breakdown_rows(record)),
+    ]
+    if len(record["residuals"]) > 1:
+        parts.append("<h2>Residual</h2>" + plots.as_html(plots.residuals(record["residuals"]), "residual history"))
+    parts.append("<h2>Case</h2><pre>" + _text(json.dumps(record["case"], indent=1)) + "</pre>")
+    return PAGE.format(title=_text(title), body="\n".join(parts))
+
+
+def _text(value: Any) -> str:
+    return html.escape(str(value))
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    lines = ("<tr>" + "".join(f"<td>{_text(c.strip())}</td>" for c in row) + "</tr>" for row in rows)
+    return "<table>" + "\n".join(lines) + "</table>"

@@ -1,0 +1,140 @@
+"""Plots: labelled axes with units, legible in print, told apart by colour (Okabe and Ito's, safe for the colour-blind)
+and by marker."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")  # no display needed; before pyplot
+
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
+MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
+CATEGORY_COLOURS = {"cpu": "#0072B2", "gpu": "#009E73", "mpi": "#D55E00", "copy": "#E69F00", "launch": "#CC79A7"}
+OTHER = "#BBBBBB"
+
+STYLE: Any = {
+    "font.size": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.8,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "lines.linewidth": 1.8,
+    "lines.markersize": 6,
+    "figure.dpi": 150,
+    "axes.formatter.useoffset": False,
+}
+
+
+def style(index: int) -> dict[str, Any]:
+    """Colour and marker of the index-th line of a plot."""
+    return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
+
+
+def save(figure: Figure, path: str | Path) -> None:
+    """Writes a figure (the ending of the name is the format) and forgets it."""
+    figure.savefig(path, bbox_inches="tight")
+    plt.close(figure)
+
+
+def as_html(figure: Figure, alt: str) -> str:
+    """The figure inside an <img>, so that a page needs no other file."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="svg", bbox_inches="tight")
+    plt.close(figure)
+    data = base64.b64encode(buffer.getvalue()).decode()
+    return f'<img alt="{alt}" src="data:image/svg+xml;base64,{data}">'
+
+
+def residuals(values: Sequence[float]) -> Figure:
+    """The history of the residual norm."""
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(figsize=(6.4, 3.8))
+        axes.semilogy(range(len(values)), values, color=COLOURS[0])
+        axes.set_xlabel("iteration")
+        axes.set_ylabel("residual norm |r|")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.margins(x=0.01)
+    return figure
+
+
+def breakdown(categories: dict[str, float], total: float) -> Figure:
+    """One bar: where the time went, in milliseconds by category."""
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(figsize=(6.4, 1.9))
+        shown = {k: v for k, v in categories.items() if v > 0}
+        rest = total - sum(v for k, v in shown.items() if k != "gpu")
+        if rest > 0.005 * total:
+            shown["other"] = rest
+        left: dict[int, float] = {0: 0.0, 1: 0.0}
+        for name, value in shown.items():
+            line = 1 if name == "gpu" else 0  # kernels run beside what the host does
+            axes.barh(line, 1e3 * value, left=1e3 * left[line], color=CATEGORY_COLOURS.get(name, OTHER), label=name)
+            left[line] += value
+        axes.set_yticks([0, 1] if "gpu" in shown else [0], ["host", "device"] if "gpu" in shown else ["host"])
+        axes.set_xlabel("time in the solve, mean over ranks (ms)")
+        axes.grid(axis="y", visible=False)
+        axes.legend(ncols=len(shown), loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0.2, handlelength=1)
+    return figure
+
+
+def operator(rows: Sequence[dict[str, Any]], machine: str, bandwidth: float) -> Figure:
+    """hipBone's Fig. 3: GFLOP/s of the operator against the order, with the calibrated roofline of Eq. 4."""
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(figsize=(7.2, 4.4))
+        for index, (geometry, kernels) in enumerate(dict.fromkeys((r["geometry"], r["kernels"]) for r in rows)):
+            mine = [r for r in rows if (r["geometry"], r["kernels"]) == (geometry, kernels)]
+            orders = [r["order"] for r in mine]
+            axes.plot(orders, [r["gflops"] for r in mine], label=f"{geometry} geometry, {kernels}", **style(index))
+        roof = {r["order"]: r["roofline_gflops"] for r in rows}
+        label = f"roofline of Eq. 4 (stored factors), B = {bandwidth / 1e9:.3g} GB/s measured"
+        axes.plot(list(roof), list(roof.values()), color="black", linestyle="--", linewidth=1.4, label=label)
+        axes.set_xlabel("polynomial order N")
+        axes.set_ylabel("operator (GFLOP/s, count of Eq. 4)")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=15))
+        axes.set_ylim(0, 1.25 * max(r["gflops"] for r in rows))  # room for the legend
+        axes.set_title(machine, fontsize=10, loc="left")
+        axes.legend(loc="upper left", fontsize=9)
+    return figure
+
+
+def scaling(rows: Sequence[dict[str, Any]], order: int, machine: str) -> Figure:
+    """hipBone's Figs. 4 to 6 for one order: FOM against DOFs, and throughput a rank against DOFs a rank."""
+    with plt.rc_context(STYLE):
+        figure, (left, right) = plt.subplots(1, 2, figsize=(10.4, 4.2))
+        for index, ranks in enumerate(sorted({r["ranks"] for r in rows})):
+            mine = sorted((r for r in rows if r["ranks"] == ranks and r["order"] == order), key=lambda r: r["dofs"])
+            label = f"{ranks} rank{'s' if ranks > 1 else ''}"
+            left.plot([r["dofs"] for r in mine], [r["fom_gflops"] for r in mine], label=label, **style(index))
+            right.plot(
+                [r["dofs"] / ranks for r in mine],
+                [r["throughput_dofs_per_second_per_rank"] / 1e6 for r in mine],
+                label=label,
+                **style(index),
+            )
+        for axes, x, y in (
+            (left, "degrees of freedom $N_G$", "FOM (GFLOP/s, NekBone's count, Eq. 3)"),
+            (right, "degrees of freedom per rank, $N_G / P$", "throughput per rank (MDOF/s, Eq. 6)"),
+        ):
+            axes.set_xscale("log")
+            axes.set_xlabel(x)
+            axes.set_ylabel(y)
+            axes.set_ylim(bottom=0)
+            axes.legend(loc="best", fontsize=9)
+        figure.suptitle(
+            f"N = {order}, 1 to {max(r['ranks'] for r in rows)} ranks; {machine}", fontsize=10, x=0.01, ha="left"
+        )
+        figure.tight_layout()
+    return figure

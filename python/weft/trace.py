@@ -1,0 +1,92 @@
+"""Where time goes: spans of host and device work in five categories, exclusive times, and a trace for Perfetto.
+
+The categories are ``cpu`` (host computation), ``gpu`` (kernels), ``mpi`` (inside MPI calls), ``copy`` (between host and
+device) and ``launch`` (the host's time in enqueueing work and in waiting for the device).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from weft import _weft
+
+__all__ = ["categories", "enabled", "names", "span", "start", "stop", "write"]
+
+_TAG = 4711
+
+enabled = _weft.trace.enabled
+
+
+def start(comm: Any = None) -> None:
+    """Clear what was recorded and start recording.
+
+    With an mpi4py communicator the ranks start together (a barrier), so that their time lines can be laid side by side:
+    zero is the same instant on all of them up to the skew of the barrier, microseconds.
+    """
+    if comm is not None:
+        comm.Barrier()
+    _weft.trace.enable(True)
+
+
+def stop() -> None:
+    """Stop recording; what was recorded stays."""
+    _weft.trace.enable(False)
+
+
+@contextmanager
+def span(name: str, category: str = "cpu") -> Iterator[None]:
+    """Record the time of a ``with`` block on the host's time line."""
+    if not enabled():
+        yield
+        return
+    begin = _weft.trace.now_ns()
+    try:
+        yield
+    finally:
+        _weft.trace.record(name, category, begin, _weft.trace.now_ns())
+
+
+def categories() -> dict[str, float]:
+    """Exclusive seconds of this rank by category: a span's time less that of the spans opened inside it.
+
+    ``gpu`` and the copies on the device run beside the host's categories; within each time line the values add up to
+    the time its spans cover.
+    """
+    return dict(_weft.trace.exclusive_seconds())
+
+
+def names() -> dict[str, float]:
+    """Exclusive seconds of this rank by the name of the span."""
+    return dict(_weft.trace.exclusive_seconds_by_name())
+
+
+def write(path: str | Path, comm: Any = None) -> None:
+    """Write what was recorded as a Chrome trace, which Perfetto (https://ui.perfetto.dev) opens.
+
+    One process a rank (``pid``), thread 0 for the host and 1 for the device. With an mpi4py communicator (collective)
+    rank 0 writes the events of all ranks into the one file, taking one rank at a time. A file that cannot be opened is
+    a ``CollectiveError`` on all ranks.
+    """
+    rank, size = (0, 1) if comm is None else (comm.rank, comm.size)
+    events = _weft.trace.chrome_trace_events(rank)
+    file, failure = None, None
+    if rank == 0:
+        try:
+            file = open(path, "w", encoding="utf-8")  # noqa: SIM115
+        except OSError as error:
+            failure = f"cannot write the trace: {error}"
+    if comm is not None:
+        failure = comm.bcast(failure, root=0)
+    if failure is not None:
+        raise _weft.mpi.CollectiveError(failure)
+    if file is None:
+        comm.send(events, dest=0, tag=_TAG)
+        return
+    with file:
+        file.write('{"displayTimeUnit":"ns","traceEvents":[\n' + events)
+        for source in range(1, size):
+            file.write(",\n" + comm.recv(source=source, tag=_TAG))
+        file.write("\n]}\n")

@@ -1,0 +1,43 @@
+// What the tests of the exchange share: random ids, and the ids or values of all ranks on every rank.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "weft/mpi/comm.hpp"
+
+using Ids = std::vector<std::int64_t>;
+
+// The values of all ranks, on every rank (a reference may be wasteful).
+template <class T>
+std::vector<std::vector<T>> of_all_ranks(const std::vector<T>& mine, const weft::mpi::Comm& comm) {
+  std::vector<std::vector<T>> all;
+  for (int r = 0; r < comm.size(); ++r) {
+    int count = static_cast<int>(mine.size());
+    MPI_Bcast(&count, 1, MPI_INT, r, comm.get());
+    auto& values = all.emplace_back(static_cast<std::size_t>(count));
+    if (r == comm.rank()) values = mine;
+    MPI_Bcast(values.data(), count * static_cast<int>(sizeof(T)), MPI_BYTE, r, comm.get());
+  }
+  return all;
+}
+
+// Random multisets with ids <= 0 among them. Of every five seeds one has ids of 62 bits, one empty ranks, one a rank
+// that has everything.
+inline Ids random_ids(unsigned seed, const weft::mpi::Comm& comm) {
+  std::mt19937_64 random(seed * 1000 + static_cast<unsigned>(comm.rank()));
+  const unsigned kind = seed % 5;
+  std::size_t count = random() % 300;
+  if (kind == 3 && comm.rank() % 2 == 1) count = 0;
+  if (kind == 4 && comm.rank() != 0) count = 0;
+  Ids ids(count);
+  for (auto& id : ids) {
+    id = static_cast<std::int64_t>(random() % 200) - 10;
+    if (kind == 2 && id > 0) id = (id << 54) + id;
+  }
+  return ids;
+}

@@ -1,0 +1,160 @@
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+#include "vector_checks.hpp"
+#include "weft/device/backends.hpp"
+#include "weft/device/device.hpp"
+#include "weft/trace/recorder.hpp"
+
+using namespace weft;
+using namespace weft::device;
+
+namespace {
+
+// Partial sums of a kernel that writes vector_blocks(n) of them.
+std::vector<double> dot_partials(const std::shared_ptr<Device>& device, const std::vector<double>& x, int threads) {
+  const std::int64_t n = static_cast<std::int64_t>(x.size());
+  Array<double> values(device, x), partials(device, vector_blocks(n));
+  Stream stream(device);
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(threads);
+  vector_kernel<double>(*device, "dot")(stream, vector_blocks(n), vector_shape, long{n},
+                                        static_cast<const double*>(values.data()),
+                                        static_cast<const double*>(values.data()), partials.data());
+  omp_set_num_threads(before);
+  stream.synchronize();
+  return partials.download();
+}
+
+}  // namespace
+
+TEST(HostDevice, VectorKernelsFollowTheirFormulas) {
+  for (long n : {1L, 255L, 4096L, 4097L, 50000L}) {
+    check_vector_kernels<double>(open("host"), n);
+    check_vector_kernels<float>(open("host"), n);
+  }
+}
+
+TEST(HostDevice, DotIsTheSameBitsOnAnyNumberOfThreads) {
+  const auto x = random_values<double>(100001, 4);
+  const auto one = dot_partials(open("host"), x, 1);
+  for (int threads : {2, 3, 7}) EXPECT_EQ(dot_partials(open("host"), x, threads), one) << threads << " threads";
+}
+
+TEST(HostDevice, EveryBlockRunsOnceOnMoreThreadsThanBlocks) {
+  const auto device = open("host");
+  Array<double> x(device, std::vector<double>(3 * vector_chunk, 1.0));
+  Stream stream(device);
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(8);
+  vector_kernel<double>(*device, "scale")(stream, 3, vector_shape, long(x.size()), 2.0, x.data());
+  omp_set_num_threads(before);
+  for (double value : x.download()) ASSERT_EQ(value, 2.0);
+}
+
+TEST(HostDevice, ALaunchWithWrongArgumentsIsAnError) {
+  const auto device = open("host");
+  Stream stream(device);
+  const Kernel scale = vector_kernel<double>(*device, "scale");
+  double* x = nullptr;
+  EXPECT_THROW(scale(stream, 1, vector_shape, 4L, 1.0), std::invalid_argument);
+  EXPECT_THROW(scale(stream, 1, vector_shape, 4L, 1.0f, x), std::invalid_argument);
+  EXPECT_THROW(scale(stream, 1, vector_shape, 4, 1.0, x), std::invalid_argument);
+  EXPECT_NO_THROW(scale(stream, 0, vector_shape, 4, 1.0, x));  // no blocks: no launch
+}
+
+TEST(HostDevice, AKernelThatWasNotInstantiatedIsNamedInTheError) {
+  try {
+    open("host")->kernel({"vector", "axpy", {{"WEFT_REAL", "short"}}});
+    FAIL() << "found";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("axpy with real=short"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(open("host")->kernel({"vector", "axpy", {{"WEFT_REAL", "double"}, {"OTHER", "1"}}}),
+               std::invalid_argument);
+  EXPECT_NO_THROW(open("host")->kernel({"vector", "axpy", {{"WEFT_TILE_X", "8"}, {"WEFT_REAL", "double"}}}));
+}
+
+TEST(HostDevice, MemoryIsAlignedAndCopies) {
+  const auto device = open("host");
+  for (std::size_t bytes : {1, 64, 1000, 9 << 20}) {
+    void* pointer = device->allocate(bytes);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(pointer) % 64, 0u);
+    device->release(pointer);
+  }
+  const std::vector<int> values{1, 2, 3};
+  Array<std::int32_t> array(device, values);
+  EXPECT_EQ(array.download(), values);
+  Array<std::int32_t> moved = std::move(array);
+  EXPECT_EQ(moved.download(), values);
+  moved.zero();
+  EXPECT_EQ(moved.download(), (std::vector<int>{0, 0, 0}));
+  EXPECT_THROW(moved.upload(std::vector<int>{1}), std::invalid_argument);
+  EXPECT_TRUE(Array<double>(device, 0).download().empty());
+}
+
+TEST(HostDevice, EventsTellTheTimeBetweenThem) {
+  const auto device = open("host");
+  Stream stream(device);
+  Event begin(device), end(device);
+  begin.record(stream);
+  const double start = omp_get_wtime();
+  while (omp_get_wtime() - start < 2e-3) {
+  }
+  end.record(stream);
+  end.synchronize();
+  EXPECT_GE(end.seconds_since(begin), 2e-3);
+  EXPECT_LT(end.seconds_since(begin), 2.0);
+}
+
+TEST(HostDevice, LaunchesAndCopiesAreTraced) {
+  const auto device = open("host");
+  trace::enable(true);
+  {
+    Array<double> x(device, std::vector<double>(10, 1.0));
+    Stream stream(device);
+    vector_kernel<double>(*device, "scale")(stream, 1, vector_shape, 10L, 2.0, x.data());
+  }
+  trace::enable(false);
+  bool kernel = false, copy = false;
+  for (const trace::Interval& interval : trace::intervals()) {
+    kernel |= std::strcmp(interval.name, "scale") == 0 && interval.category == trace::Category::cpu;
+    copy |= interval.category == trace::Category::copy && interval.bytes == 80;
+  }
+  EXPECT_TRUE(kernel);
+  EXPECT_TRUE(copy);
+}
+
+TEST(CheckingMode, FreshMemoryIsNaNAndAnOverrunEndsTheProgram) {
+  setenv("WEFT_CHECK", "1", 1);
+  const auto device = open_host(0);
+  unsetenv("WEFT_CHECK");
+  Array<double> x(device, 5);
+  for (double value : x.download()) EXPECT_TRUE(std::isnan(value));
+  EXPECT_DEATH(
+      {
+        Array<double> y(device, 3);
+        y.data()[3] = 1.0;
+      },
+      "past the end of an array of 24 bytes");
+}
+
+TEST(Open, AnUnknownOrAbsentDeviceIsNamed) {
+  EXPECT_THROW(open("abacus"), std::invalid_argument);
+  EXPECT_EQ(open("host"), open("host"));
+  for (const Availability& backend : available()) {
+    EXPECT_FALSE(backend.reason.empty());
+    if (backend.available) continue;
+    try {
+      open(name(backend.backend));
+      ADD_FAILURE() << name(backend.backend) << " opened though unavailable";
+    } catch (const std::runtime_error& error) {
+      EXPECT_NE(std::string(error.what()).find(backend.reason), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_NO_THROW(open("auto"));
+}

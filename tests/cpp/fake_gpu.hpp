@@ -1,0 +1,26 @@
+// A GPU driver and its compiler made for tests, under the names of CUDA's and HIP's: libcuda.so.1, libnvrtc.so.13,
+// libamdhip64.so. What it is for: the whole path of the cuda and hip backends without a GPU, stricter than a driver.
+//
+// Streams do nothing until somebody waits for them, so a missing synchronisation shows. Every call is checked: handles
+// must live, copies stay within allocations of the right kind, a context be current, timed events be finished. Kernels
+// run as fibers, or as their host instances.
+#pragma once
+
+#include <functional>
+#include <string>
+
+struct FakeLaunch {
+  std::string file, name, options;  // options separated by spaces
+  unsigned blocks, threads[3];
+  void** arguments;
+};
+struct FakeGpu {
+  int devices = 2;
+  int driver_version = 13000;
+  // Copies the arguments and returns what the launch does later.
+  std::function<std::function<void()>(const FakeLaunch&)> prepare;
+  std::string fail;  // the next call of this function (CUDA's name) fails
+  int compilations = 0;
+  int live = 0;  // streams, events, allocations, modules, graphs not released yet
+};
+// In the library: extern "C" FakeGpu* fake_gpu().

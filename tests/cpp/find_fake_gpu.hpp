@@ -1,0 +1,61 @@
+// The driver made for tests, set up to run kernels here: as fibers where there is an instance for their constants, else
+// as host instances.
+#pragma once
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "fake_gpu.hpp"
+#include "fiber_device.hpp"
+#include "weft/device/backends.hpp"
+#include "weft/device/host_registry.hpp"
+
+namespace weft::device {
+
+// Copies a launch's arguments and returns the launch, to be done later.
+inline std::function<void()> prepare_launch(const FakeLaunch& launch) {
+  KernelSpec spec{launch.file, launch.name, {}};
+  std::stringstream options(launch.options);
+  for (std::string option; options >> option;) {
+    const std::size_t equals = option.find('=');
+    for (const char* name : {"WEFT_N", "WEFT_REAL", "WEFT_TILE_"}) {
+      if (option.starts_with(std::string("-D") + name))
+        spec.defines.push_back({option.substr(2, equals - 2), option.substr(equals + 1)});
+    }
+  }
+  std::vector<std::size_t> sizes = fiber::argument_sizes(spec);
+  const bool on_fibers = !sizes.empty();
+  const auto device = open(on_fibers ? "fiber" : "host");
+  if (!on_fibers) sizes = find_host_kernel(spec.file, spec.name, constants_of(spec))->argument_sizes;
+  std::vector<std::vector<char>> values;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const char* from = static_cast<const char*>(launch.arguments[i]);
+    values.emplace_back(from, from + sizes[i]);
+  }
+  const auto [x, y, z] = launch.threads;
+  return [=, kernel = device->kernel(spec), blocks = launch.blocks]() mutable {
+    std::vector<void*> pointers;
+    for (auto& value : values) pointers.push_back(value.data());
+    Stream stream(device);
+    kernel.launch(stream, blocks, {x, y, z}, pointers.data(), sizes.data(), sizes.size());
+  };
+}
+
+// nullptr where the program was not started by ctest, which puts the driver where the loader finds it.
+inline FakeGpu* find_fake_gpu(const std::string& backend) {
+  void* library = dlopen(backend == "hip" ? "libamdhip64.so" : "libcuda.so.1", RTLD_NOW);
+  auto* find = library == nullptr ? nullptr : reinterpret_cast<FakeGpu* (*)()>(dlsym(library, "fake_gpu"));
+  if (find == nullptr) {
+    EXPECT_EQ(std::getenv("WEFT_FAKE_GPU"), nullptr) << "the driver made for tests was not found";
+    return nullptr;
+  }
+  find()->prepare = prepare_launch;
+  return find();
+}
+
+}  // namespace weft::device

@@ -1,0 +1,65 @@
+// Whether MPI takes device memory is asked in a child process, whatever happens to that process.
+#include "weft/mpi/gpu_aware.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+
+#include "weft/device/device.hpp"
+#include "weft/mpi/comm.hpp"
+#include "weft/mpi/probe.hpp"
+
+using namespace weft::mpi;
+
+TEST(Probe, TheTransferWorksInAChildOfEveryRankWhichIsAJobOfItsOwn) {
+  // Under mpiexec the child would wait for the launcher, or join the job, if it inherited the rank's variables.
+  const ProbeResult result = run_probe({WEFT_MPI_PROBE_FILE, "host"}, 60.0);
+  EXPECT_TRUE(result.succeeded) << result.reason;
+}
+
+TEST(Probe, AChildThatCrashesIsAnAnswer) {
+  const ProbeResult result = run_probe({"/bin/sh", "-c", "kill -SEGV $$"}, 10.0);
+  EXPECT_FALSE(result.succeeded);
+  EXPECT_NE(result.reason.find("signal 11"), std::string::npos) << result.reason;
+}
+
+TEST(Probe, AChildThatHangsIsEndedWithAllItStarted) {
+  const auto begin = std::chrono::steady_clock::now();
+  const ProbeResult result = run_probe({"/bin/sh", "-c", "sleep 100 & sleep 100"}, 0.3);
+  EXPECT_FALSE(result.succeeded);
+  EXPECT_NE(result.reason.find("longer than"), std::string::npos) << result.reason;
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
+TEST(Probe, AFailureQuotesTheChildsLastWords) {
+  const ProbeResult result = run_probe({"/bin/sh", "-c", "echo noise; echo wrong bytes >&2; exit 3"}, 10.0);
+  EXPECT_FALSE(result.succeeded);
+  EXPECT_NE(result.reason.find("exit code 3: wrong bytes"), std::string::npos) << result.reason;
+}
+
+TEST(Probe, AProgramThatIsNotThereIsAnAnswer) {
+  const ProbeResult result = run_probe({"/nowhere/weft_mpi_probe"}, 10.0);
+  EXPECT_FALSE(result.succeeded);
+  EXPECT_NE(result.reason.find("/nowhere/weft_mpi_probe"), std::string::npos) << result.reason;
+}
+
+TEST(Probe, TheLaunchersVariablesDoNotReachTheChildAndTheUsersDo) {
+  setenv("PMI_WEFT_TEST", "1", 1);
+  setenv("OMPI_MCA_weft_test", "1", 1);
+  EXPECT_FALSE(run_probe({"/bin/sh", "-c", "test -n \"$PMI_WEFT_TEST\""}, 10.0).succeeded);
+  EXPECT_TRUE(run_probe({"/bin/sh", "-c", "test -n \"$OMPI_MCA_weft_test\""}, 10.0).succeeded);
+  unsetenv("PMI_WEFT_TEST");
+  unsetenv("OMPI_MCA_weft_test");
+}
+
+TEST(GpuAware, TheHostNeedsNone) {
+  const auto host = weft::device::open("host");
+  EXPECT_TRUE(gpu_aware(*host).usable);
+  EXPECT_EQ(gpu_aware(*host).reason, "no GPU: not needed");
+}
+
+TEST(GpuAware, TheLibraryIsAsked) {
+  const std::string answer = gpu_support_asked(weft::device::Backend::cuda);
+  EXPECT_TRUE(answer == "yes" || answer == "no" || answer == "does not say") << answer;
+}

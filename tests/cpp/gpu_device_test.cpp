@@ -1,0 +1,212 @@
+// The cuda and hip backends on a driver made for tests (fake_gpu.hpp), which ctest puts where the loader finds it.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "find_fake_gpu.hpp"
+#include "vector_checks.hpp"
+#include "weft/device/backends.hpp"
+#include "weft/device/graph.hpp"
+#include "weft/trace/recorder.hpp"
+
+using namespace weft;
+using namespace weft::device;
+
+namespace {
+
+class GpuBackend : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    fake = find_fake_gpu(GetParam());
+    if (fake == nullptr) GTEST_SKIP() << "needs the driver made for tests: run it by ctest";
+    fake->fail.clear();
+  }
+  FakeGpu* fake = nullptr;
+};
+INSTANTIATE_TEST_SUITE_P(Both, GpuBackend, testing::Values("cuda", "hip"),
+                         [](const auto& parameter) { return std::string(parameter.param); });
+
+Kernel scale_kernel(Device& device) { return vector_kernel<double>(device, "scale"); }
+
+}  // namespace
+
+TEST_P(GpuBackend, VectorKernelsFollowTheirFormulas) {
+  check_vector_kernels<double>(device::open(GetParam()), 5000);
+  check_vector_kernels<float>(device::open(GetParam()), 5000);
+}
+
+TEST_P(GpuBackend, EverythingIsReleased) {
+  const int before = fake->live;
+  {
+    const auto device = device::open(GetParam());
+    Array<double> x(device, std::vector<double>(100, 1.0));
+    void* pinned = device->allocate_pinned(64);
+    Stream stream(device);
+    trace::enable(true);
+    scale_kernel (*device)(stream, 1, vector_shape, 100L, 2.0, x.data());
+    Graph graph(stream, [&] { scale_kernel (*device)(stream, 1, vector_shape, 100L, 2.0, x.data()); });
+    stream.synchronize();
+    trace::enable(false);
+    device->release_pinned(pinned);
+    EXPECT_GT(fake->live, before);
+  }
+  EXPECT_EQ(fake->live, before);
+}
+
+TEST_P(GpuBackend, TheDeviceTellsWhatTheDriverSays) {
+  const auto device = device::open(GetParam(), 1);
+  EXPECT_EQ(device->info().name, "Fake GPU 1");
+  EXPECT_FALSE(device->is_host());
+  const bool hip = std::string(GetParam()) == "hip";
+  EXPECT_EQ(device->info().architecture, hip ? "gfx90a:sramecc+:xnack-" : "sm_90");
+  EXPECT_EQ(device->info().multiprocessors, hip ? 110 : 132);
+  EXPECT_EQ(device->info().warp_size, hip ? 64 : 32);
+  EXPECT_EQ(device->info().memory_bytes, std::int64_t{1} << 34);
+}
+
+TEST_P(GpuBackend, ADeviceIsOneObjectHoweverItIsNamed) {
+  const auto device = device::open(GetParam());
+  EXPECT_EQ(device->info().ordinal, 0);
+  EXPECT_EQ(device::open(GetParam(), 0), device);
+  EXPECT_NE(device::open(GetParam(), 1), device);
+}
+
+TEST_P(GpuBackend, RanksOfANodeTakeDifferentDevices) {
+  setenv("MPI_LOCALRANKID", "3", 1);
+  EXPECT_EQ(device::open(GetParam())->info().name, "Fake GPU 1");  // 3 modulo 2
+  unsetenv("MPI_LOCALRANKID");
+  try {
+    device::open(GetParam(), 2);
+    ADD_FAILURE() << "opened a device that is not there";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("2 found"), std::string::npos) << error.what();
+  }
+}
+
+TEST_P(GpuBackend, AGraphRunsWhenReplayedAndNotWhenCaptured) {
+  const auto device = device::open(GetParam());
+  Array<double> x(device, std::vector<double>(10, 1.0));
+  const Kernel scale = scale_kernel(*device);
+  Stream stream(device);
+  ASSERT_TRUE(Graph::supported(*device));
+  const Graph graph(stream, [&] {
+    scale(stream, 1, vector_shape, 10L, 2.0, x.data());
+    scale(stream, 1, vector_shape, 10L, 3.0, x.data());
+  });
+  stream.synchronize();
+  EXPECT_EQ(x.download()[9], 1.0);
+  for (int i = 0; i < 3; ++i) graph.replay(stream);
+  stream.synchronize();
+  EXPECT_EQ(x.download()[9], 216.0);
+}
+
+TEST_P(GpuBackend, WhatCannotBeCapturedIsAnErrorAndTheStreamWorksOn) {
+  const auto device = device::open(GetParam());
+  Array<double> x(device, std::vector<double>(10, 1.0));
+  Stream stream(device);
+  EXPECT_THROW(Graph(stream, [&] { stream.synchronize(); }), std::runtime_error);
+  scale_kernel (*device)(stream, 1, vector_shape, 10L, 2.0, x.data());
+  stream.synchronize();
+  EXPECT_EQ(x.download()[0], 2.0);
+}
+
+TEST_P(GpuBackend, LaunchesAndCopiesAppearOnBothTimeLines) {
+  const auto device = device::open(GetParam());
+  const Kernel scale = scale_kernel(*device);
+  trace::enable(true);
+  Array<double> x(device, std::vector<double>(10, 1.0));
+  Stream stream(device);
+  for (int i = 0; i < 3; ++i) scale(stream, 1, vector_shape, 10L, 2.0, x.data());
+  int gpu = 0, launch = 0, copies = 0;
+  for (const trace::Interval& i : trace::intervals()) {  // before the fibers leave launches of their own
+    launch += !i.device && std::strcmp(i.name, "scale") == 0 && i.category == trace::Category::launch;
+  }
+  stream.synchronize();
+  trace::enable(false);
+  std::int64_t last = 0;
+  for (const trace::Interval& i : trace::intervals()) {
+    const bool is_scale = std::strcmp(i.name, "scale") == 0;
+    if (i.device) {
+      EXPECT_GE(i.begin_ns, 0);
+      EXPECT_LE(i.begin_ns, i.end_ns);
+      if (is_scale) {
+        EXPECT_GE(i.begin_ns, last - 1000);  // in order, within the drivers' single precision
+        last = i.end_ns;
+      }
+    }
+    gpu += i.device && is_scale && i.category == trace::Category::gpu;
+    copies += i.device && i.category == trace::Category::copy && i.bytes == 80;
+  }
+  EXPECT_EQ(gpu, 3);
+  EXPECT_EQ(launch, 3);
+  EXPECT_EQ(copies, 1);
+}
+
+TEST_P(GpuBackend, EventsOrderStreamsAndTellTime) {
+  const auto device = device::open(GetParam());
+  Array<double> x(device, std::vector<double>(10, 1.0));
+  const Kernel scale = scale_kernel(*device);
+  Stream first(device), second(device);
+  Event begin(device), end(device);
+  begin.record(first);
+  scale(first, 1, vector_shape, 10L, 2.0, x.data());
+  end.record(first);
+  end.wait_on(second);
+  device->fill_zero(x.data(), 40, second);
+  EXPECT_THROW(end.seconds_since(begin), std::runtime_error);  // nobody has waited yet
+  second.synchronize();
+  EXPECT_GE(end.seconds_since(begin), 0.0);
+  EXPECT_EQ(x.download(), (std::vector<double>{0, 0, 0, 0, 0, 2, 2, 2, 2, 2}));
+}
+
+TEST_P(GpuBackend, KernelsOfAFileAreCompiledOncePerTypeAndDevice) {
+  const auto device = device::open(GetParam());
+  const int before = fake->compilations;
+  for (const char* name : {"axpy", "dot", "scale"}) vector_kernel<double>(*device, name);
+  EXPECT_EQ(fake->compilations, before + 1);
+  vector_kernel<float>(*device, "axpy");
+  EXPECT_EQ(fake->compilations, before + 2);
+  // Files with an instance per order: kernel by kernel.
+  const std::vector<Define> order{{"WEFT_N", "3"}, {"WEFT_REAL", "double"}};
+  device->kernel({"poisson", "poisson_stored_3d", order});
+  device->kernel({"poisson", "poisson_stored_2d", order});
+  EXPECT_EQ(fake->compilations, before + 4);
+}
+
+TEST_P(GpuBackend, AFailedCallIsAnErrorWithItsPurposeAndTheDriversWords) {
+  const auto device = device::open(GetParam());
+  fake->fail = "cuMemAlloc_v2";
+  try {
+    Array<double> x(device, 1000);
+    ADD_FAILURE() << "allocated";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(
+        error.what(),
+        (std::string(GetParam()) + ": allocating 8000 bytes of device memory failed: out of memory (2)").c_str());
+  }
+  Stream stream(device);
+  double* null = nullptr;
+  EXPECT_THROW(scale_kernel(*device)(stream, 1, vector_shape, 10, 2.0, null), std::invalid_argument);
+  EXPECT_THROW(device->kernel({"vector", "absent", {{"WEFT_REAL", "double"}}}), std::runtime_error);
+  EXPECT_THROW(device->kernel({"vector", "axpy", {{"WEFT_REAL", "broken"}}}), std::runtime_error);
+}
+
+TEST(Cuda, ResourcesComeFromTheDriverAndSpillsFromTheLog) {
+  if (std::getenv("WEFT_FAKE_GPU") == nullptr) GTEST_SKIP() << "needs the driver made for tests: run it by ctest";
+  const auto device = device::open("cuda");
+  const KernelResources resources = vector_kernel<double>(*device, "axpy").resources();
+  EXPECT_EQ(resources.registers, 44);
+  EXPECT_EQ(resources.stack_bytes, 43);
+  EXPECT_EQ(resources.shared_bytes, 41);
+  EXPECT_EQ(resources.spill_bytes, 20);
+  EXPECT_EQ(resources.max_blocks_per_multiprocessor, 8);
+}
+
+TEST(Hip, AnImageWithoutMetadataRunsAndItsSpillsAreUnknown) {
+  if (std::getenv("WEFT_FAKE_GPU") == nullptr) GTEST_SKIP() << "needs the driver made for tests: run it by ctest";
+  const auto device = device::open("hip");
+  const KernelResources resources = vector_kernel<double>(*device, "axpy").resources();
+  EXPECT_EQ(resources.registers, 44);
+  EXPECT_EQ(resources.spill_bytes, unknown_resource);
+}

@@ -1,0 +1,134 @@
+// Exchange and gather-scatter on the GPU backends, over the driver made for tests: its streams do nothing until
+// somebody waits for them, so a message sent before it is packed, or a buffer reused before it is read, shows.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "all_ids.hpp"
+#include "find_fake_gpu.hpp"
+#include "weft/exchange/gather_scatter.hpp"
+#include "weft/mpi/gpu_aware.hpp"
+#include "weft/mpi/probe.hpp"
+
+using namespace weft;
+using namespace weft::exchange;
+
+namespace {
+
+class OnGpu : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (device::find_fake_gpu(GetParam()) == nullptr)
+      GTEST_SKIP() << "needs the driver made for tests: run it by ctest";
+  }
+};
+
+// Several rounds without waiting in between: gather-scatter, then gather and scatter, of values that change.
+std::vector<double> rounds(const std::shared_ptr<device::Device>& where, const Ids& ids, const mpi::Comm& comm,
+                           Path path, int fields) {
+  GatherScatter<double> gs(ids, comm, where, {Schedule::pairwise, path}, fields);
+  const auto width = static_cast<std::size_t>(fields);
+  std::vector<double> values(ids.size() * width);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>((i * 7 + 3) % 11) - 5.0;
+  device::Array<double> points(where, std::span<const double>(values));
+  device::Array<double> dofs(where, static_cast<std::size_t>(gs.assembly().local + 1) * width);
+  device::Stream stream(where);
+  for (int round = 0; round < 3; ++round) {
+    gs.gather_scatter(points.data(), Op::add, stream);
+    gs.gather(points.data(), dofs.data(), Op::max, stream);
+    gs.scatter(dofs.data(), points.data(), stream);
+    gs.start(points.data(), Op::add, stream);
+    gs.finish(stream);
+  }
+  stream.synchronize();
+  std::vector<double> result = points.download(), at_dofs = dofs.download();
+  result.insert(result.end(), at_dofs.begin(), at_dofs.end());
+  return result;
+}
+
+}  // namespace
+
+TEST_P(OnGpu, GatherScatterGatherAndScatterGiveTheHostsBitsOnBothPaths) {
+  const mpi::Comm comm;
+  for (unsigned seed = 0; seed < 5; ++seed) {
+    const Ids ids = random_ids(seed, comm);
+    const int fields = seed % 2 == 0 ? 1 : 3;
+    const auto expected = rounds(device::open("host"), ids, comm, Path::direct, fields);
+    for (const Path path : {Path::direct, Path::staged}) {
+      EXPECT_EQ(rounds(device::open(GetParam()), ids, comm, path, fields), expected) << name(path) << " seed " << seed;
+    }
+  }
+}
+
+TEST_P(OnGpu, KernelsLaunchedBetweenStartAndFinishDoNotChangeWhatIsSent) {
+  const mpi::Comm comm;
+  const auto gpu = device::open(GetParam());
+  const Ids ids{1, 2, 3, 4, 5, 6};
+  const Assembly a(ids, 6, comm);
+  for (const Path path : {Path::direct, Path::staged}) {
+    Exchange<double> exchange(a.pattern, gpu, comm, {Schedule::pairwise, path});
+    std::vector<double> values(static_cast<std::size_t>(a.local + 1), -1.0);
+    for (std::int64_t d = 0; d < a.owned; ++d) {
+      values[static_cast<std::size_t>(d)] = static_cast<double>(a.dof_ids[static_cast<std::size_t>(d)]);
+    }
+    device::Array<double> x(gpu, std::span<const double>(values));
+    device::Stream stream(gpu);
+    exchange.start_halo(x.data(), stream);
+    gpu->fill_zero(x.data(), sizeof(double) * static_cast<std::size_t>(a.owned), stream);
+    exchange.finish_halo(x.data(), stream);
+    stream.synchronize();
+    const auto after = x.download();
+    for (std::int64_t d = a.owned; d < a.local; ++d) {
+      EXPECT_EQ(after[static_cast<std::size_t>(d)], a.dof_ids[static_cast<std::size_t>(d)]);
+    }
+  }
+}
+
+TEST_P(OnGpu, AMessageOfTheNextRoundDoesNotOverwriteOneThatIsNotReadYet) {
+  const mpi::Comm comm;
+  const auto gpu = device::open(GetParam());
+  const Ids ids{1, 2, 3, 4, 5, 6};
+  const Assembly a(ids, 6, comm);
+  for (const Path path : {Path::direct, Path::staged}) {
+    Exchange<double> exchange(a.pattern, gpu, comm, {Schedule::pairwise, path});
+    const auto size = static_cast<std::size_t>(a.local + 1);
+    std::vector<device::Array<double>> x;
+    device::Stream stream(gpu);
+    for (const double round : {1.0, 2.0}) {
+      std::vector<double> values(size, round);
+      std::fill(values.begin() + a.owned, values.begin() + a.local, -1.0);
+      x.emplace_back(gpu, std::span<const double>(values));
+      // The others' messages are there before rank 0 starts; what it got in the round before is only queued to be read.
+      if (comm.rank() == 0) comm.barrier();
+      exchange.start_halo(x.back().data(), stream);
+      if (comm.rank() != 0) comm.barrier();
+      exchange.finish_halo(x.back().data(), stream);
+    }
+    stream.synchronize();
+    EXPECT_EQ(x[0].download(), std::vector<double>(size, 1.0));
+    EXPECT_EQ(x[1].download(), std::vector<double>(size, 2.0));
+  }
+}
+
+TEST_P(OnGpu, MpiIsGivenDeviceMemoryOnlyWhereATransferProvedIt) {
+  const mpi::Comm comm;
+  const auto gpu = device::open(GetParam());
+  const mpi::ProbeResult transfer = mpi::run_probe({WEFT_MPI_PROBE_FILE, GetParam()}, 60.0);
+  EXPECT_TRUE(transfer.succeeded) << transfer.reason;  // this driver's memory is the host's
+
+  setenv("WEFT_MPI_PROBE", "/nowhere/weft_mpi_probe", 1);
+  const mpi::GpuAware& aware = mpi::gpu_aware(*gpu);
+  EXPECT_FALSE(aware.usable) << aware.reason;
+  EXPECT_FALSE(aware.reason.empty());
+  const Choice choice = choose("auto", *gpu, comm);
+  EXPECT_EQ(choice.path, Path::staged);
+  EXPECT_EQ(choice.reason, aware.reason);
+  try {
+    choose("pairwise:direct", *gpu, comm);
+    FAIL() << "direct must be refused";
+  } catch (const mpi::CollectiveError& error) {
+    EXPECT_NE(std::string(error.what()).find("use 'pairwise:staged'"), std::string::npos) << error.what();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, OnGpu, testing::Values("cuda", "hip"));

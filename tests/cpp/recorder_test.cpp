@@ -1,0 +1,104 @@
+#include "weft/trace/recorder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+using namespace weft::trace;
+
+namespace {
+Interval host(const char* name, Category category, std::int64_t begin, std::int64_t end) {
+  return {name, category, false, begin, end, 0};
+}
+struct Recording {
+  Recording() { enable(true); }
+  ~Recording() { enable(false); }
+};
+}  // namespace
+
+TEST(Recorder, ASpanWithTheRecorderOffLeavesNoInterval) {
+  enable(true);  // clears
+  enable(false);
+  {
+    const Span span("unseen", Category::cpu);
+    record(host("unseen", Category::cpu, 0, 1));
+  }
+  EXPECT_TRUE(intervals().empty());
+}
+
+TEST(Recorder, ASpanOpenedBeforeRecordingStartsIsNotClosedIntoIt) {
+  enable(false);
+  {
+    const Span span("early", Category::cpu);
+    enable(true);
+  }
+  EXPECT_TRUE(intervals().empty());
+  enable(false);
+}
+
+TEST(Recorder, ExclusiveTimesOfNestedSpansAddUpToTheOutermost) {
+  const Recording recording;
+  // outer [0, 100] holds mpi [10, 40], which holds copy [20, 25], and launch [40, 60]; recorded in order of closing.
+  record(host("copy", Category::copy, 20, 25));
+  record(host("mpi", Category::mpi, 10, 40));
+  record(host("launch", Category::launch, 40, 60));
+  record(host("outer", Category::cpu, 0, 100));
+  const auto seconds = exclusive_seconds();
+  EXPECT_NEAR(seconds.at("cpu"), 50e-9, 1e-15);
+  EXPECT_NEAR(seconds.at("mpi"), 25e-9, 1e-15);
+  EXPECT_NEAR(seconds.at("copy"), 5e-9, 1e-15);
+  EXPECT_NEAR(seconds.at("launch"), 20e-9, 1e-15);
+  EXPECT_EQ(seconds.at("gpu"), 0.0);
+  EXPECT_NEAR(exclusive_seconds_by_name().at("outer"), 50e-9, 1e-15);
+}
+
+TEST(Recorder, SpansOfZeroLengthAndEqualBoundsKeepTheSum) {
+  const Recording recording;
+  record(host("inner", Category::mpi, 0, 10));
+  record(host("outer", Category::cpu, 0, 10));
+  record(host("empty", Category::copy, 5, 5));
+  const auto seconds = exclusive_seconds();
+  EXPECT_NEAR(seconds.at("cpu") + seconds.at("mpi") + seconds.at("copy"), 10e-9, 1e-15);
+}
+
+TEST(Recorder, TheDevicesTimeLineIsApartAndOverlapsCountOnce) {
+  const Recording recording;
+  record(host("wait", Category::launch, 0, 100));
+  record({"kernel", Category::gpu, true, 10, 60, 0});
+  record({"copy", Category::copy, true, 40, 80, 0});  // another stream: overlaps without nesting
+  const auto seconds = exclusive_seconds();
+  EXPECT_NEAR(seconds.at("launch"), 100e-9, 1e-15);
+  EXPECT_NEAR(seconds.at("gpu") + seconds.at("copy"), 70e-9, 1e-15);
+  EXPECT_NEAR(seconds.at("copy"), 40e-9, 1e-15);
+}
+
+TEST(Recorder, SpansOfThisThreadNestAndThoseOfOthersAreDropped) {
+  const Recording recording;
+  {
+    const Span outer("outer", Category::cpu);
+    const Span inner("inner", Category::mpi, 24);
+    std::thread([] { const Span foreign("foreign", Category::cpu); }).join();
+  }
+  const auto all = intervals();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_STREQ(all[0].name, "inner");
+  EXPECT_EQ(all[0].bytes, 24);
+  EXPECT_LE(all[1].begin_ns, all[0].begin_ns);
+  EXPECT_LE(all[0].end_ns, all[1].end_ns);
+}
+
+TEST(Recorder, InternedNamesAreOnePointerPerText) {
+  std::string text = "phase";
+  const char* first = intern(text);
+  text[0] = 'x';
+  EXPECT_EQ(first, intern("phase"));
+  EXPECT_STREQ(first, "phase");
+}
+
+TEST(Recorder, ATraceThatCannotBeWrittenIsAnError) {
+  const Recording recording;
+  EXPECT_THROW(write_chrome_trace("/nowhere/trace.json", 0), std::runtime_error);
+}

@@ -1,0 +1,116 @@
+// A plain reference for the SIMD operator and CG: dense vectors by global id on every rank, loops as in the paper.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "weft/device/device.hpp"
+#include "weft/element/gll.hpp"
+#include "weft/exchange/assembly.hpp"
+#include "weft/exchange/pattern.hpp"
+#include "weft/mesh/geometry.hpp"
+#include "weft/mesh/mesh.hpp"
+#include "weft/mesh/points.hpp"
+#include "weft/poisson/simd_operator.hpp"
+
+namespace weft::poisson {
+
+// Values in [-1, 1] that look random and depend on the id alone.
+inline double value_of(std::int64_t id) {
+  auto h = static_cast<std::uint64_t>(id) * 0x9E3779B97F4A7C15ull;
+  h = (h ^ (h >> 29)) * 0xBF58476D1CE4E5B9ull;
+  return static_cast<double>((h ^ (h >> 32)) >> 11) * 0x1p-52 - 1;
+}
+
+inline std::vector<double> summed(std::vector<double> values, const mpi::Comm& comm) {
+  comm.sum(values.data(), static_cast<int>(values.size()));
+  return values;
+}
+
+// Ids of the points; with dirichlet, 0 on the boundary.
+inline std::vector<std::int64_t> ids_of(const mesh::Mesh& mesh, int order, bool dirichlet) {
+  std::vector<std::int64_t> ids = mesh::point_ids(mesh, order);
+  if (!dirichlet) return ids;
+  std::vector<double> boundary(mesh::global_points(mesh, order) + 1, 0);
+  const auto on_boundary = mesh::points_on_boundary(mesh, order);
+  for (std::size_t p = 0; p < ids.size(); ++p)
+    if (on_boundary[p]) boundary[ids[p]] = 1;
+  boundary = summed(boundary, mesh.comm);
+  for (std::int64_t& id : ids)
+    if (boundary[id] > 0) id = 0;
+  return ids;
+}
+
+template <class T>
+struct SimdProblem {
+  int order;
+  mesh::Mesh mesh;
+  std::vector<std::int64_t> ids;  // [E][n^3]
+  BlockSplit split;
+  exchange::Assembly assembly;
+  std::shared_ptr<device::Device> device = device::open("host");
+
+  SimdProblem(const mesh::Mesh& original, int order_, bool dirichlet) : order(order_) {
+    std::vector<std::int64_t> first = ids_of(original, order, dirichlet);
+    const auto shared = exchange::shared_with_others(first, original.comm);
+    const std::size_t points = first.size() / std::max<std::size_t>(original.elements(), 1);
+    std::vector<std::uint8_t> halo(original.elements(), 0);
+    for (std::size_t p = 0; p < first.size(); ++p) halo[p / points] |= shared[p];
+    split = split_blocks(halo, SimdOperator<T>::lanes);
+    mesh = original.permuted(split.order);
+    number(ids_of(mesh, order, dirichlet));
+  }
+  void number(const std::vector<std::int64_t>& new_ids) {
+    ids = new_ids;
+    std::vector<std::int64_t> executed;
+    for (const std::int64_t p : SimdOperator<T>::execution_order(mesh.elements(), order))
+      executed.push_back(p < 0 ? 0 : ids[p]);
+    assembly = exchange::Assembly(executed, SimdOperator<T>::points_per_block(order), mesh.comm);
+  }
+  std::size_t ids_end() const { return static_cast<std::size_t>(mesh::global_points(mesh, order)) + 1; }
+
+  // y = S x + lambda x by global id; x[0] = y[0] = 0.
+  std::vector<double> reference(const std::vector<double>& x, double lambda) const {
+    const int n = order + 1, points = n * n * n;
+    const std::vector<double>& D = element::gll(order).derivative;
+    const std::vector<double> g = mesh::geometric_factors(mesh, order).g;
+    const auto at = [n](int i, int j, int k) { return (k * n + j) * n + i; };
+    std::vector<double> y(x.size(), 0), u(points), fr(points), fs(points), ft(points);
+    for (std::int64_t e = 0; e < mesh.elements(); ++e) {
+      const std::int64_t* id = ids.data() + e * points;
+      for (int p = 0; p < points; ++p) u[p] = x[id[p]];
+      for (int k = 0; k < n; ++k)
+        for (int j = 0; j < n; ++j)
+          for (int i = 0; i < n; ++i) {
+            double r = 0, s = 0, t = 0;
+            for (int m = 0; m < n; ++m) {
+              r += D[i * n + m] * u[at(m, j, k)];
+              s += D[j * n + m] * u[at(i, m, k)];
+              t += D[k * n + m] * u[at(i, j, m)];
+            }
+            const double* G = g.data() + (e * points + at(i, j, k)) * 6;
+            fr[at(i, j, k)] = G[0] * r + G[1] * s + G[2] * t;
+            fs[at(i, j, k)] = G[1] * r + G[3] * s + G[4] * t;
+            ft[at(i, j, k)] = G[2] * r + G[4] * s + G[5] * t;
+          }
+      for (int k = 0; k < n; ++k)
+        for (int j = 0; j < n; ++j)
+          for (int i = 0; i < n; ++i) {
+            double sum = 0;
+            for (int m = 0; m < n; ++m)
+              sum += D[m * n + i] * fr[at(m, j, k)] + D[m * n + j] * fs[at(i, m, k)] + D[m * n + k] * ft[at(i, j, m)];
+            y[id[at(i, j, k)]] += sum;
+          }
+    }
+    y = summed(y, mesh.comm);
+    for (std::size_t i = 1; i < y.size(); ++i) y[i] += lambda * x[i];
+    y[0] = 0;
+    return y;
+  }
+};
+
+}  // namespace weft::poisson

@@ -1,0 +1,167 @@
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <vector>
+
+#include "simd_checks.hpp"
+#include "weft/poisson/simd_operator.hpp"
+
+using namespace weft;
+using namespace weft::poisson;
+
+namespace {
+
+constexpr double lambda = 0.1;
+
+template <class T>
+std::vector<T> apply(const SimdOperator<T>& op, const SimdProblem<T>& problem, const std::vector<double>& x) {
+  const exchange::Assembly& a = problem.assembly;
+  std::vector<T> in(a.local + 1, 0), out(a.local + 1, T(1e30));  // begin() must overwrite all
+  for (std::int64_t i = 0; i < a.local; ++i) in[i] = static_cast<T>(x[a.dof_ids[i]]);
+  op.begin(in.data(), out.data());
+  for (int part = 0; part < 3; ++part) op.apply(in.data(), out.data(), part);
+  return out;
+}
+
+// Largest difference to the reference over all ids, relative to the largest value.
+template <class T>
+double error(const SimdProblem<T>& problem, Geometry geometry, int threads) {
+  omp_set_num_threads(threads);
+  const SimdOperator<T> op(problem.mesh, problem.order, geometry, lambda, problem.assembly, problem.split,
+                           problem.device);
+  omp_set_num_threads(1);
+  std::vector<double> x(problem.ids_end());
+  for (std::size_t id = 1; id < x.size(); ++id) x[id] = value_of(static_cast<std::int64_t>(id));
+  x[0] = 0;
+  const std::vector<T> y = apply(op, problem, x);
+  EXPECT_EQ(y.back(), T(0)) << "the entry of masked points";
+  std::vector<double> sum(x.size(), 0), numbered(x.size(), 0);
+  for (std::int64_t i = 0; i < problem.assembly.local; ++i) sum[problem.assembly.dof_ids[i]] += y[i];
+  for (const std::int64_t id : problem.assembly.dof_ids) numbered[id] = 1;
+  sum = summed(sum, problem.mesh.comm);
+  numbered = summed(numbered, problem.mesh.comm);
+  const std::vector<double> expected = problem.reference(x, lambda);
+  double difference = 0, largest = 0;
+  for (std::size_t id = 1; id < x.size(); ++id) {
+    if (numbered[id] == 0) continue;  // masked
+    if (std::isnan(sum[id])) return INFINITY;
+    difference = std::max(difference, std::abs(sum[id] - expected[id]));
+    largest = std::max(largest, std::abs(expected[id]));
+  }
+  return difference / largest;
+}
+
+mesh::Mesh box(std::array<std::int64_t, 3> counts, std::array<bool, 3> periodic, const char* deformation) {
+  mesh::BoxOptions options;
+  options.counts = counts;
+  options.periodic = periodic;
+  options.deformation = deformation;
+  return mesh::make_box(options, mpi::Comm());
+}
+
+template <class T>
+constexpr double tolerance = sizeof(T) == 8 ? 1e-13 : 3e-5;
+
+template <class T>
+void all_orders(const mesh::Mesh& mesh, bool dirichlet, Geometry geometry, int threads) {
+  for (int order = 1; order <= 15; ++order)
+    EXPECT_LT(error(SimdProblem<T>(mesh, order, dirichlet), geometry, threads), tolerance<T>) << "order " << order;
+}
+
+}  // namespace
+
+TEST(SimdOperator, StoredDoubleEqualsThePlainLoopsAtAllOrders) {
+  all_orders<double>(box({3, 3, 3}, {}, "smooth"), false, Geometry::stored, 1);
+}
+TEST(SimdOperator, StoredFloatEqualsThePlainLoopsAtAllOrders) {
+  all_orders<float>(box({3, 3, 3}, {}, "smooth"), true, Geometry::stored, 1);
+}
+TEST(SimdOperator, TrilinearDoubleEqualsThePlainLoopsAtAllOrders) {
+  all_orders<double>(box({3, 3, 3}, {}, "kershaw"), true, Geometry::trilinear, 1);
+}
+TEST(SimdOperator, TrilinearFloatEqualsThePlainLoopsAtAllOrders) {
+  all_orders<float>(box({3, 3, 3}, {}, "kershaw"), false, Geometry::trilinear, 1);
+}
+
+TEST(SimdOperator, PeriodicImagesAreOnePoint) {
+  for (const int order : {1, 2, 3, 6}) {
+    const SimdProblem<double> problem(box({4, 2, 1}, {true, true, true}, "none"), order, false);
+    EXPECT_LT(error(problem, Geometry::trilinear, 1), 1e-13) << "order " << order;
+  }
+}
+
+TEST(SimdOperator, FullAndRaggedBlocksMix) {
+  for (const int count : {4, 7, 8, 9, 17, 40}) {
+    const SimdProblem<double> problem(box({count, 1, 1}, {}, "none"), 4, false);
+    EXPECT_LT(error(problem, Geometry::stored, 1), 1e-13) << count << " elements";
+  }
+}
+
+TEST(SimdOperator, ThreadsAddEveryContributionOnce) {
+  for (const bool dirichlet : {false, true})
+    for (const int threads : {2, 3}) {
+      const SimdProblem<double> problem(box({6, 6, 5}, {true, false, false}, "none"), 3, dirichlet);
+      EXPECT_LT(error(problem, Geometry::trilinear, threads), 1e-13) << threads << " threads";
+      const SimdProblem<float> single(box({6, 6, 5}, {}, "none"), 2, dirichlet);
+      EXPECT_LT(error(single, Geometry::stored, threads), tolerance<float>) << threads << " threads";
+    }
+}
+
+TEST(SimdOperator, LanesThatShareAPointAreBothAdded) {
+  const mpi::Comm self = mpi::Comm::self();
+  mesh::BoxOptions options;
+  options.counts = {5, 2, 2};
+  SimdProblem<double> problem(mesh::make_box(options, self), 3, false);
+  std::vector<std::int64_t> ids = problem.ids;
+  for (std::size_t p = 0; p < 64; ++p) ids[64 + p] = ids[p];  // element 1 lies on element 0, point for point
+  problem.number(ids);
+  EXPECT_LT(error(problem, Geometry::stored, 1), 1e-13);
+}
+
+TEST(SimdOperator, RerunsAreBitEqual) {
+  const SimdProblem<double> problem(box({4, 4, 3}, {}, "kershaw"), 5, false);
+  for (const int threads : {1, 2}) {
+    omp_set_num_threads(threads);
+    const SimdOperator<double> op(problem.mesh, 5, Geometry::trilinear, lambda, problem.assembly, problem.split,
+                                  problem.device);
+    omp_set_num_threads(1);
+    std::vector<double> x(problem.ids_end());
+    for (std::size_t id = 1; id < x.size(); ++id) x[id] = value_of(static_cast<std::int64_t>(id));
+    const std::vector<double> once = apply(op, problem, x);
+    for (int again = 0; again < 5; ++again) EXPECT_EQ(once, apply(op, problem, x)) << threads << " threads";
+  }
+}
+
+TEST(SimdOperator, TheSplitTakesEveryElementOnceAndKeepsHaloElementsTogether) {
+  for (const int elements : {0, 1, 7, 8, 16, 61}) {
+    for (const int halo_every : {1, 2, 3, 100}) {
+      std::vector<std::uint8_t> halo(elements);
+      for (int e = 0; e < elements; ++e) halo[e] = e % halo_every == halo_every - 1;
+      const BlockSplit split = split_blocks(halo, 8);
+      EXPECT_EQ(split.blocks, (elements + 7) / 8);
+      EXPECT_EQ(std::set<std::int64_t>(split.order.begin(), split.order.end()).size(), halo.size());
+      EXPECT_EQ(split.order.size(), halo.size());
+      EXPECT_LE(split.half, split.halo_end);
+      EXPECT_LE(split.halo_end, split.blocks);
+      for (std::size_t i = 0; i < split.order.size(); ++i) {
+        const auto block = static_cast<std::int64_t>(i) / 8;
+        EXPECT_TRUE(!halo[split.order[i]] || (block >= split.half && block < split.halo_end));
+      }
+    }
+  }
+}
+
+TEST(SimdOperator, AFoldedElementIsNamed) {
+  mesh::Mesh mesh = box({4, 2, 2}, {}, "none");
+  if (mesh.elements() > 0) std::swap(mesh.nodes[0], mesh.nodes[3]);  // x of corners 0 and 1 of the first element
+  const SimdProblem<double> problem(mesh, 2, false);
+  try {
+    SimdOperator<double>(problem.mesh, 2, Geometry::trilinear, lambda, problem.assembly, problem.split, problem.device);
+    FAIL() << "accepted a Jacobian that is not positive";
+  } catch (const mpi::CollectiveError& e) {
+    EXPECT_NE(std::string(e.what()).find("element"), std::string::npos) << e.what();
+  }
+}

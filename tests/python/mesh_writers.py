@@ -1,0 +1,93 @@
+"""Writes small Nek meshes for the tests, straight from the description of the formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+# Nek's corners and sides (from 0) of ours.
+CORNERS = [0, 1, 3, 2, 4, 5, 7, 6]
+SIDES = [3, 1, 0, 2, 4, 5]  # of r-, r+, s-, s+, t-, t+
+
+
+def box(counts, periodic=(False, False, False), upper=(1.0, 1.0, 1.0)):
+    """Corners [E][8][3] (ours), and Nek's boundary conditions {(element, side): (code, values)} of a box."""
+    n = np.array(counts)
+    at = np.stack(np.meshgrid(*(np.arange(c) for c in n[::-1]), indexing="ij")[::-1], axis=-1).reshape(-1, 3)
+    offsets = np.array([[c & 1, c >> 1 & 1, c >> 2] for c in range(8)])
+    corners = (at[:, None] + offsets) / n * np.array(upper)
+    conditions = {}
+    for e, place in enumerate(at):
+        for face in range(6):
+            d, side = divmod(face, 2)
+            if place[d] != (n[d] - 1 if side else 0):
+                continue
+            if periodic[d]:
+                other = place.copy()
+                other[d] = 0 if side else n[d] - 1
+                number = other[0] + n[0] * (other[1] + n[1] * other[2])
+                conditions[e, SIDES[face]] = ("P", [number + 1.0, SIDES[face ^ 1] + 1.0, 0, 0, 0])
+            else:
+                conditions[e, SIDES[face]] = (["W", "v", "O", "SYM", "W", "W"][face], [0.0] * 5)
+    return corners, conditions
+
+
+def re2(corners, conditions, curves=(), version=2, order="<"):
+    """The bytes of a .re2. ``curves``: (element, side from 0, values, code)."""
+    word = 4 if version == 1 else 8
+    if version == 4:
+        header = f"#v004{len(corners):16d}{3:3d}{len(corners):16d}{1:4d}"
+    else:
+        header = f"#v{version:03d}{len(corners):9d}{3:3d}{len(corners):9d} test"
+    out = [header.ljust(80).encode(), np.array(6.54321, order + "f4").tobytes()]
+    for element in corners:
+        nek = np.concatenate([[0.0], element[CORNERS].T.ravel()])
+        out.append(nek.astype(f"{order}f{word}").tobytes())
+    integer = f"{order}i4" if word == 4 else f"{order}f8"
+
+    def records(rows):
+        out.append(np.array(len(rows), integer).tobytes())
+        for element, side, values, code in rows:
+            out.append(np.array([element + 1, side + 1], integer).tobytes())
+            out.append(np.array(list(values) + [0.0] * (5 - len(values)), f"{order}f{word}").tobytes())
+            out.append(code.encode().ljust(3).ljust(word)[:word])
+
+    records(list(curves))
+    records([(e, s, values, code) for (e, s), (code, values) in sorted(conditions.items())])
+    return b"".join(out)
+
+
+def rea(corners, conditions, curves=()):
+    """The text of a .rea."""
+    count = len(corners)
+    lines = [" ****** PARAMETERS *****", " 2.6 NEKTON VERSION", " 3 DIMENSIONAL RUN", " 0 PARAMETERS FOLLOW"]
+    lines += [
+        "  **MESH DATA** 6 lines are X,Y,Z;X,Y,Z. Columns corners 1-4;5-8",
+        f"  {count:10d} 3 {count:10d} NEL,NDIM,NELV",
+    ]
+    for e, element in enumerate(corners):
+        lines.append(f"            ELEMENT {e + 1:5d} [    1 ]    GROUP     0")
+        nek = element[CORNERS]
+        for half in (nek[:4], nek[4:]):
+            lines += ["".join(f" {v: .12E}" for v in half[:, d]) for d in range(3)]
+    lines += ["  ***** CURVED SIDE DATA *****", f"  {len(curves)} Curved sides follow IEDGE,IEL,CURVE(I),I=1,5, CCURVE"]
+    width = (3, 3) if count < 1000 else (2, 6)
+    for element, side, values, code in curves:
+        numbers = "".join(f"{v:14.6G}" for v in [*values, *[0.0] * (5 - len(values))])
+        lines.append(f"{side + 1:{width[0]}d}{element + 1:{width[1]}d}{numbers} {code}")
+    lines += ["  ***** BOUNDARY CONDITIONS *****", "  ***** NO FLUID   BOUNDARY CONDITIONS *****"]
+    lines += ["  ***** THERMAL BOUNDARY CONDITIONS *****"]
+    for e in range(count):
+        for side in range(6):
+            code, values = conditions.get((e, side), ("E", [0.0] * 5))
+            numbers = "".join(f"{v:14.6G}" for v in values)
+            head = f" {code:<3}{e + 1:3d}{side + 1:3d}" if count < 1000 else f" {code:<3}{e + 1:5d}{side + 1:1d}"
+            lines.append(head + numbers)
+    lines += ["   0 PRESOLVE/RESTART OPTIONS  *****"]
+    return "\n".join(lines) + "\n"
+
+
+def write(path: Path, content: bytes | str) -> Path:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path

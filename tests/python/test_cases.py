@@ -1,0 +1,121 @@
+"""Case files: defaults, precedence of sources, and errors that name the key, what was found and what is allowed."""
+
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.cases import PoissonCase
+from weft.cases.schema import CaseError, load, named_cases, options, to_toml
+
+
+def error_of(*assignments: str) -> str:
+    with pytest.raises(CaseError) as caught:
+        load(PoissonCase, None, {}, assignments)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+def test_every_option_has_help_and_a_default_that_is_itself_valid() -> None:
+    leaves = list(options(PoissonCase))
+    assert len({leaf.key for leaf in leaves}) == len(leaves) > 20
+    for leaf in leaves:
+        assert leaf.help, leaf.key
+        assert leaf.allowed, leaf.key
+        assert "\n" not in leaf.help
+    load(PoissonCase)
+
+
+def test_a_written_case_file_reads_back_to_the_defaults(tmp_path) -> None:
+    path = tmp_path / "all.toml"
+    path.write_text(to_toml(PoissonCase))
+    assert load(PoissonCase, str(path)) == load(PoissonCase)
+
+
+def test_later_sources_win_over_earlier_ones(tmp_path) -> None:
+    path = tmp_path / "case.toml"
+    path.write_text("order = 3\nlambda = 2\nsolver.iterations = 5\n")
+    case = load(PoissonCase, str(path), {"order": 5, "device": "host"}, ["order=9", "mesh.counts=[2, 3, 4]"])
+    assert (case.order, case.lambda_, case.device) == (9, 2.0, "host")
+    assert (case.solver.iterations, case.mesh.counts) == (5, (2, 3, 4))
+
+
+@pytest.mark.parametrize("name", sorted(named_cases("poisson")))
+def test_every_case_that_comes_with_weft_is_valid(name: str) -> None:
+    assert load(PoissonCase, name).workload == "poisson"
+
+
+@pytest.mark.parametrize(
+    ("assignment", "parts"),
+    [
+        ("oder=3", ["'oder'", "nearest: 'order'"]),
+        ("tolerance=1e-8", ["'tolerance'", "nearest: 'solver.tolerance'"]),
+        ("solver.tolrance=1", ["nearest: 'solver.tolerance'"]),
+        ("order=16", ["'order'", "found 16", "at least 1, at most 15", "default 7"]),
+        ("order=0", ["'order'", "found 0", "at least 1"]),
+        ("order=seven", ["'order'", "found 'seven'", "integer"]),
+        ("order=7.5", ["'order'", "found 7.5"]),
+        ("lambda=nan", ["'lambda'", "not a number"]),
+        ("lambda=-1", ["'lambda'", "found -1.0", "at least 0"]),
+        ("lambda=0", ["'lambda'", "singular", "dirichlet"]),
+        ("solver.tolerance=1", ["'solver.tolerance'", "below 1"]),
+        ("device=gpu", ["'device'", "'gpu'", "auto | host | cuda | hip"]),
+        ("mesh.counts=[1, 2]", ["'mesh.counts'", "(1, 2)", "list of 3"]),
+        ("mesh.counts=[2, 0, 2]", ["'mesh.counts'", "[2, 0, 2]", "at least 1"]),
+        ("mesh.periodic=[1, 0, 0]", ["'mesh.periodic'", "item 0", "true | false"]),
+        ("mesh.upper=[1, 1, -1]", ["mesh.lower", "mesh.upper"]),
+        ("output.fields=yes", ["'output.fields'", "'yes'", "true | false"]),
+        ("workload=flow", ["'workload'", "'flow'", "poisson"]),
+        ("solver=3", ["'solver' is a table", "solver.iterations"]),
+        ("order", ["--set order", "key=value"]),
+    ],
+)
+def test_a_bad_value_is_one_line_that_names_key_found_and_allowed(assignment: str, parts: list[str]) -> None:
+    text = error_of(assignment)
+    for part in parts:
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        ("order = = 3", ["not valid TOML"]),
+        ("[solvr]\ntolerance = 1e-8", ["unknown case key 'solvr'", "nearest: 'solver'"]),
+        ("[solver]\niteration = 3", ["unknown case key 'solver.iteration'", "nearest: 'solver.iterations'"]),
+        ('workload = "maxwell"', ["'workload'", "'maxwell'", "'poisson'"]),
+        ("solver = 3", ["'solver'", "found 3", "table"]),
+    ],
+)
+def test_a_bad_file_is_one_line_that_says_where(tmp_path, content: str, parts: list[str]) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(content)
+    with pytest.raises(CaseError) as caught:
+        load(PoissonCase, str(path))
+    for part in parts:
+        assert part in str(caught.value)
+
+
+def test_a_case_that_does_not_exist_names_those_that_do(tmp_path) -> None:
+    with pytest.raises(CaseError, match=r"nearest: 'solve'.*benchmark"):
+        load(PoissonCase, "sovle")
+    with pytest.raises(CaseError, match="cannot be read: No such file"):
+        load(PoissonCase, str(tmp_path / "absent.toml"))
+    binary = tmp_path / "binary.toml"
+    binary.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(CaseError, match="not a text file"):
+        load(PoissonCase, str(binary))
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+def test_any_text_as_an_assignment_is_one_readable_error(key: str, value: str) -> None:
+    # Nothing else may be raised, and a random key is never one of ours.
+    with pytest.raises(CaseError, match=r"key"):
+        load(PoissonCase, None, {}, [f"{key}={value}"])
+
+
+def test_the_template_lists_units() -> None:
+    text = to_toml(PoissonCase)
+    assert "[points]" in text
+    assert tomllib.loads(text)["order"] == 7

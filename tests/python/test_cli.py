@@ -1,0 +1,454 @@
+"""The commands, run as a user runs them: real runs, real ranks, real files."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from mpi_run import mpiexec
+
+import weft
+from weft.bench import models
+
+SHARED_MESHES = Path(__file__).resolve().parents[3] / "shared" / "data" / "meshes"
+SMALL = ["--set", "mesh.counts=[3, 2, 2]", "--order", "4"]
+KEYS = ["case", "versions", "machine", "choices", "timings", "figures", "residuals"]
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "weft.cli.main", *map(str, arguments)]
+
+
+def start(words: list[str], variables: dict[str, str] | None = None) -> subprocess.Popen[str]:
+    environment = {**os.environ, **({"OMP_NUM_THREADS": "1"} if variables is None else variables)}
+    return subprocess.Popen(
+        words, env=environment, text=True, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def finish(process: subprocess.Popen[str], timeout: float = 120.0) -> subprocess.CompletedProcess[str]:
+    """Waits; a hang fails the test and leaves no process behind."""
+    try:
+        out, err = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def run(*arguments: object, timeout: float = 120.0) -> subprocess.CompletedProcess[str]:
+    return finish(start(command(*arguments)), timeout)
+
+
+def run_on(ranks: int, *arguments: object, timeout: float = 120.0) -> subprocess.CompletedProcess[str]:
+    return finish(start([mpiexec(), "-n", str(ranks), *command(*arguments)]), timeout)
+
+
+def poisson(tmp_path: Path, *arguments: object, ranks: int = 1) -> dict:
+    """The record of a small run that must succeed."""
+    words = ["run", "poisson", *SMALL, "--output", tmp_path, *arguments]
+    done = run(*words) if ranks == 1 else run_on(ranks, *words)
+    assert done.returncode == 0, done.stderr
+    return json.loads((tmp_path / "run.json").read_text())
+
+
+# --- run poisson ---------------------------------------------------------------------------------------------------
+
+
+def test_a_run_leaves_a_record_whose_figures_follow_from_its_sizes_and_times(tmp_path) -> None:
+    record = poisson(tmp_path)
+    assert list(record) == KEYS
+    figures, timings = record["figures"], record["timings"]
+    assert (figures["elements"], figures["points"], figures["dofs"]) == (12, 12 * 125, 13 * 9 * 9)
+    assert figures["iterations"] == 100
+    assert figures["converged"] is None
+    assert len(record["residuals"]) == 101
+    flops = 12 * 12 * 5**4 + 34 * 12 * 5**3  # Eq. 3
+    assert figures["fom_gflops"] == pytest.approx(flops * 100 / timings["solve_seconds"] / 1e9)
+    throughput = 13 * 9 * 9 * 100 / timings["solve_seconds"]  # Eq. 6
+    assert figures["throughput_dofs_per_second_per_rank"] == pytest.approx(throughput)
+    size = models.Size(12, 4, 13 * 9 * 9)
+    assert figures["iteration_bytes_paper"] == models.iteration_bytes(size).value
+    assert figures["iteration_flops"] == models.iteration_flops(size).value
+    assert figures["bandwidth_bytes_per_second"] > 1e8
+    assert figures["peak_flops_per_second"] > 1e8
+    assert record["machine"]["ranks"] == 1
+    categories = timings["breakdown"]
+    assert set(categories) == {"cpu", "gpu", "mpi", "copy", "launch"}
+    assert 0 < sum(c["max_seconds"] for c in categories.values()) <= 1.2 * timings["solve_seconds"] + 0.05
+
+
+def test_the_output_says_what_ran_and_where_each_figure_comes_from(tmp_path) -> None:
+    done = run("run", "poisson", *SMALL, "--output", tmp_path)
+    for text in ("box 3 x 2 x 2", "N = 4", "N_G = 1,053", "N_L = 1,500", "FOM", "GFLOP/s", "hipBone Eq. 3", "Eq. 6",
+                 "8 reads : 1 write", "roofline", "geometry", "kernels", "exchange", "run.json"):  # fmt: skip
+        assert text in done.stdout, text
+    assert said(done) == 0
+    assert "\x1b" not in done.stdout, "control codes where there is no terminal"
+
+
+def test_quiet_prints_nothing(tmp_path) -> None:
+    done = run("run", "poisson", *SMALL, "--output", tmp_path, "--quiet")
+    assert (done.returncode, done.stdout, said(done)) == (0, "", 0)
+
+
+def test_two_ranks_print_once_and_repeat_the_residuals_of_one(tmp_path) -> None:
+    one = poisson(tmp_path / "one", "--set", "solver.iterations=20")
+    words = ["run", "poisson", *SMALL, "--set", "solver.iterations=20", "--output", tmp_path / "two"]
+    done = run_on(2, *words)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("hipBone Eq. 3") == 1
+    two = json.loads((tmp_path / "two" / "run.json").read_text())
+    assert two["machine"]["ranks"] == two["figures"]["ranks"] == 2
+    assert two["figures"]["dofs"] == one["figures"]["dofs"]
+    assert two["residuals"] == pytest.approx(one["residuals"], rel=1e-9)
+
+
+def test_ranks_share_the_cores_of_a_node_unless_the_user_says_how(tmp_path, monkeypatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    words = command("run", "poisson", *SMALL, "--set", "solver.iterations=2", "--output", tmp_path)
+    cores = os.cpu_count() if os.cpu_count() == len(os.sched_getaffinity(0)) else 2 * len(os.sched_getaffinity(0))
+    for variables, threads in (({}, max(1, cores // 2)), ({"OMP_NUM_THREADS": "3"}, 3)):
+        done = finish(start([mpiexec(), "-n", "2", *words], variables))
+        assert done.returncode == 0, done.stderr
+        record = json.loads((tmp_path / "run.json").read_text())
+        assert record["machine"]["threads_per_rank"] == threads
+
+
+@pytest.mark.parametrize("case", ["benchmark", "hipbone", "nekbone"])
+def test_the_cases_that_come_with_weft_give_one_residual_history(case: str, tmp_path) -> None:
+    record = poisson(tmp_path / case, "--case", case, "--set", "solver.iterations=15")
+    plain = poisson(tmp_path / "plain", "--set", "solver.iterations=15")
+    assert record["residuals"] == pytest.approx(plain["residuals"], rel=1e-8)
+
+
+def test_a_solve_reaches_its_tolerance_and_the_known_solution(tmp_path) -> None:
+    done = run(
+        "run", "poisson", "--case", "solve", "--set", "mesh.counts=[2, 2, 2]", "--order", "9", "--output", tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert record["figures"]["converged"] is True
+    assert record["residuals"][-1] <= 1e-10 * record["residuals"][0]
+    assert record["figures"]["l2_error"] < 1e-8
+    assert "converged" in done.stdout
+
+
+def test_the_screened_solution_on_a_periodic_box_is_the_known_one(tmp_path) -> None:
+    record = poisson(
+        tmp_path, "--tolerance", "1e-12", "--order", "9", "--set", "rhs=manufactured",
+        "--set", "mesh.periodic=[true, false, false]", "--set", "lambda=2.5",
+    )  # fmt: skip
+    assert record["figures"]["converged"] is True
+    assert record["figures"]["l2_error"] < 1e-7
+
+
+def test_a_solve_that_misses_its_tolerance_exits_with_1_on_every_rank(tmp_path) -> None:
+    words = ["run", "poisson", *SMALL, "--tolerance", "1e-12", "--set", "solver.max_iterations=3"]
+    done = each_rank(2, *words, "--output", tmp_path)
+    assert done.stdout.count("exit code 1.") == 2
+    assert said(done) == 1
+    assert "not converged" in done.stderr
+    assert "3 iterations" in done.stderr
+    assert json.loads((tmp_path / "run.json").read_text())["figures"]["converged"] is False
+
+
+@pytest.mark.parametrize("geometry", ["stored", "trilinear"])
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_options_reach_the_operator(geometry: str, precision: str, tmp_path) -> None:
+    record = poisson(tmp_path, "--set", f"geometry={geometry}", "--precision", precision)
+    assert record["choices"]["geometry"].startswith(f"{geometry}: asked for")
+    assert record["case"]["precision"] == precision
+    terms = "N_L" if geometry == "stored" else " E"
+    assert terms in record["figures"]["formulas"]["iteration_bytes"]
+
+
+def test_a_mesh_file_of_another_project_runs_on_two_ranks(tmp_path) -> None:
+    mesh = SHARED_MESHES / "kershaw.re2"
+    if not mesh.is_file():
+        pytest.skip("../shared/data/meshes is not beside this checkout")
+    words = ["run", "poisson", "--mesh", mesh, "--order", "2", "--set", "solver.iterations=5", "--output", tmp_path]
+    done = run_on(2, *words, timeout=200)
+    assert done.returncode == 0, done.stderr
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert record["figures"]["elements"] == 8000
+    assert record["figures"]["dofs"] == 41**3
+    assert record["figures"]["mesh"] == "kershaw.re2"
+
+
+# --- bad input -----------------------------------------------------------------------------------------------------
+
+
+def each_rank(ranks: int, *arguments: object, timeout: float = 120.0) -> subprocess.CompletedProcess[str]:
+    """Runs on several ranks, each of which prints its own exit code."""
+    script = '"$@"; echo "exit code $?."'
+    return finish(start([mpiexec(), "-n", str(ranks), "sh", "-c", script, "sh", *command(*arguments)]), timeout)
+
+
+def said(done: subprocess.CompletedProcess[str]) -> int:
+    """How many messages of weft's own a command gave beside its output; a traceback is always too many."""
+    assert "Traceback" not in done.stderr, done.stderr
+    return len([line for line in done.stderr.splitlines() if line.startswith("weft")])
+
+
+@pytest.fixture(scope="module")
+def bad_meshes(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("meshes")
+    head = "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n"
+    corners = [(x, y, z) for z in (0, 1) for x, y in ((0, 0), (1, 0), (1, 1), (0, 1))]
+
+    def gmsh(points: list[tuple[float, ...]]) -> str:
+        nodes = "".join(f"{i + 1} {x} {y} {z}\n" for i, (x, y, z) in enumerate(points))
+        return f"{head}$Nodes\n8\n{nodes}$EndNodes\n$Elements\n1\n1 5 2 0 1 1 2 3 4 5 6 7 8\n$EndElements\n"
+
+    (folder / "good.msh").write_text(gmsh(corners))
+    (folder / "folded.msh").write_text(gmsh([*corners[:6], (0.1, 0.1, 0.1), corners[7]]))
+    (folder / "truncated.msh").write_text(gmsh(corners)[:150])
+    (folder / "truncated.re2").write_bytes(b"#v003        8  3        8 this is the header".ljust(80) + b"\x00" * 40)
+    (folder / "mesh.vtk").write_text("# vtk DataFile Version 3.0\n")
+    return folder
+
+
+BAD = [
+    (["--ordr", "3"], 2, "No such option '--ordr'"),
+    (["--order", "0"], 2, "'order': found 0"),
+    (["--order", "16"], 2, "'order': found 16"),
+    (["--set", "solver.tolrance=1e-8"], 2, "nearest: 'solver.tolerance'"),
+    (["--set", "mesh.counts=[1, 1, 1]"], 1, "rank"),  # more ranks than elements
+    (["--mesh", "absent.re2"], 1, "absent.re2"),
+    (["--mesh", "mesh.vtk"], 1, "mesh.vtk"),
+    (["--mesh", "truncated.re2"], 1, "truncated.re2"),
+    (["--mesh", "truncated.msh"], 1, "truncated.msh"),
+    (["--mesh", "folded.msh"], 1, "Jacobian"),
+    (["--exchange", "pigeon"], 1, "pigeon"),
+    (["--case", "absent.toml"], 2, "absent.toml"),
+    (["--output", "mesh.vtk/inside"], 1, "mesh.vtk/inside"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "text"), BAD, ids=[" ".join(b[0]) for b in BAD])
+def test_bad_input_ends_every_rank_with_one_message_and_its_exit_code(
+    arguments, code, text, bad_meshes, tmp_path
+) -> None:
+    words = [str(bad_meshes / a) if (bad_meshes / a).exists() or "inside" in a else a for a in arguments]
+    ranks = 1 if "folded" in words[1] else 2  # that mesh has one element
+    output = [] if "--output" in words else ["--output", tmp_path]
+    done = each_rank(ranks, "run", "poisson", "--set", "mesh.counts=[3, 2, 2]", *words, *output)
+    assert done.stdout.count(f"exit code {code}.") == ranks, done.stdout + done.stderr
+    assert said(done) == 1, done.stderr
+    assert text in done.stderr
+
+
+@pytest.mark.parametrize("backend", ["cuda", "hip"])
+def test_a_gpu_asked_for_and_absent_is_one_message(backend: str, tmp_path) -> None:
+    found = weft.device.info()["backends"][backend]
+    if found["available"]:
+        pytest.skip(f"there is a {backend} device here")
+    done = each_rank(2, "run", "poisson", *SMALL, "--device", backend, "--output", tmp_path)
+    assert done.stdout.count("exit code 1.") == 2
+    assert said(done) == 1
+    assert backend in done.stderr
+
+
+def wait_for(process: subprocess.Popen[str], text: str) -> None:
+    for line in process.stdout:
+        if text in line:
+            return
+    raise AssertionError(f"ended without printing {text!r}: {process.stderr.read()}")
+
+
+def processes_of(session: int) -> list[int]:
+    alive = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[3]) == session and fields[0] != "Z":
+                alive.append(int(entry.name))
+    return alive
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_ctrl_c_ends_a_run_in_one_line_with_130_and_leaves_nothing(ranks: int, tmp_path) -> None:
+    words = command("run", "poisson", "--order", "7", "--set", "solver.iterations=1000000", "--output", tmp_path)
+    words += ["--set", "mesh.counts=[6, 6, 6]"]
+    process = start(words if ranks == 1 else [mpiexec(), "-n", str(ranks), *words])
+    wait_for(process, "solving")
+    time.sleep(1.0)  # into the C++ loop
+    os.kill(process.pid, signal.SIGINT)
+    done = finish(process, 30)
+    from weft import mpi
+
+    # Open MPI's launcher answers Ctrl-C with SIGTERM to its ranks and an exit code of its own.
+    launcher_code = ranks > 1 and mpi.library_version().startswith("Open MPI")
+    assert done.returncode == (1 if launcher_code else 130)
+    assert done.stderr.count("weft: terminated" if launcher_code else "weft: interrupted") == 1
+    assert "Traceback" not in done.stderr
+    limit = time.monotonic() + 10
+    while processes_of(process.pid) and time.monotonic() < limit:
+        time.sleep(0.1)
+    assert processes_of(process.pid) == []
+
+
+# --- other commands ------------------------------------------------------------------------------------------------
+
+
+def test_a_trace_of_two_ranks_has_both_and_is_summarised(tmp_path) -> None:
+    poisson(tmp_path, "--trace", "--set", "solver.iterations=5", ranks=2)
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    spans = [e for e in events if e["ph"] == "X"]
+    assert {e["pid"] for e in spans} == {0, 1}
+    assert {"cpu", "mpi"} <= {e["cat"] for e in spans}
+    done = run("trace", "summary", tmp_path / "trace.json")
+    assert done.returncode == 0
+    assert f"{len(spans)} spans of 2 rank(s)" in done.stdout
+    assert "mpi" in done.stdout
+
+
+def test_a_report_is_one_page_that_needs_nothing_else(tmp_path) -> None:
+    record = poisson(tmp_path)
+    done = run("report", tmp_path / "run.json")
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "run.html").read_text()
+    fom = f"{record['figures']['fom_gflops']:.2f} GFLOP/s"
+    assert fom in page
+    assert fom in done.stdout
+    assert page.count("data:image/svg+xml;base64,") == 2
+    assert "<script" not in page
+    assert 'src="http' not in page
+
+
+def test_a_report_of_something_else_says_so(tmp_path) -> None:
+    (tmp_path / "run.json").write_text('{"case": {}}')
+    done = run("report", tmp_path / "run.json")
+    assert done.returncode == 1
+    assert said(done) == 1
+    assert "missing" in done.stderr
+
+
+def test_info_names_every_backend_and_why_one_is_absent() -> None:
+    done = run("info")
+    assert done.returncode == 0, done.stderr
+    lines = {line[:17].strip(): line for line in done.stdout.splitlines()}
+    for name, found in weft.device.info()["backends"].items():
+        assert ("found" if found["available"] else f"absent: {found['reason']}") in lines[f"backend {name}"]
+    for name in ("weft", "threads", "MPI", "GPU-aware", "host bandwidth"):
+        assert name in lines
+
+
+def test_bench_operator_measures_each_order_and_geometry(tmp_path) -> None:
+    done = run("bench", "operator", "--orders", "1,3", "--dofs", 5000, "--repeats", 3, "--output", tmp_path)
+    assert done.returncode == 0, done.stderr
+    record = json.loads((tmp_path / "operator.json").read_text())
+    assert [(r["order"], r["geometry"]) for r in record["rows"]] == [
+        (n, g) for n in (1, 3) for g in ("stored", "trilinear")
+    ]
+    for row in record["rows"]:
+        n = row["order"] + 1
+        assert row["flops"] == row["elements"] * (12 * n**4 + 18 * n**3)
+        assert row["dofs"] == math.prod(c * row["order"] + 1 for c in row["box"])
+        assert row["gflops"] == pytest.approx(row["flops"] / row["seconds"] / 1e9)
+        roofline = row["flops"] / row["bytes_paper"] * record["rates"]["bandwidth_bytes_per_second"] / 1e9
+        assert row["roofline_gflops"] == pytest.approx(min(roofline, record["rates"]["peak_flops_per_second"] / 1e9))
+        assert row["bytes_formula"] in ("16 N_G + 4 E ((N+1)^3 - (N-1)^3) + 48 N_L",
+                                        "16 N_G + 4 E ((N+1)^3 - (N-1)^3) + 192 E")  # fmt: skip
+    assert (tmp_path / "operator.png").stat().st_size > 10000
+
+
+def test_bench_scaling_sweeps_sizes_and_ranks(tmp_path) -> None:
+    done = run("bench", "scaling", "poisson", "--ranks", "1,2", "--orders", "3", "--sizes", "500-2000", "--steps", 2,
+               "--set", "solver.iterations=5", "--output", tmp_path)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "scaling.json").read_text())["rows"]
+    assert sorted({r["ranks"] for r in rows}) == [1, 2]
+    assert len(rows) == 4
+    for row in rows:
+        assert 300 < row["dofs"] / row["ranks"] < 3500
+        assert row["fom_gflops"] > 0
+    assert (tmp_path / "scaling-N3.png").stat().st_size > 10000
+
+
+def test_bench_scaling_stops_at_a_run_that_fails_and_says_what_it_said(tmp_path) -> None:
+    done = run("bench", "scaling", "poisson", "--ranks", "2", "--orders", "3", "--sizes", "500-500", "--steps", 1,
+               "--set", "exchange=pigeon", "--output", tmp_path)  # fmt: skip
+    assert done.returncode == 1
+    assert said(done) == 1
+    assert "pigeon" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["bench", "operator", "--orders", "0-3"], "between 1 and 15"),
+        (["bench", "operator", "--orders", "x"], "found 'x'"),
+        (["bench", "operator", "--geometry", "round"], "stored, trilinear"),
+        (["bench", "scaling", "poisson", "--sizes", "5"], "two integers"),
+        (["run", "poison"], "Did you mean 'poisson'"),
+        (["trace", "summary", "absent.json"], "absent.json: No such file"),
+    ],
+)
+def test_other_commands_refuse_nonsense_in_one_line(words: list[str], text: str) -> None:
+    done = run(*words)
+    assert done.returncode in (1, 2)
+    assert said(done) == 1
+    assert text in done.stderr
+
+
+def test_help_of_run_lists_the_shared_options() -> None:
+    done = run("run", "poisson", "--help")
+    for flag in ("--case", "--mesh", "--order", "--device", "--precision", "--exchange", "--set", "--output", "--trace",
+                 "--quiet", "--preconditioner", "--tolerance"):  # fmt: skip
+        assert flag in done.stdout
+
+
+def test_cases_lists_every_key_with_unit_and_help_and_writes_a_file_that_runs(tmp_path) -> None:
+    done = run("cases", "poisson")
+    assert "solver.tolerance" in done.stdout
+    assert "hipbone" in done.stdout
+    path = tmp_path / "mine.toml"
+    path.write_text(run("cases", "poisson", "--toml").stdout)
+    assert poisson(tmp_path, "--case", path)["figures"]["order"] == 4
+
+
+# --- README --------------------------------------------------------------------------------------------------------
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+
+
+def test_the_python_of_the_readme_runs_on_one_and_two_ranks_and_solves_its_problem(tmp_path) -> None:
+    [code] = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    (tmp_path / "script.py").write_text(code)
+    for ranks in (1, 2):
+        done = finish(start([mpiexec(), "-n", str(ranks), sys.executable, str(tmp_path / "script.py")]))
+        assert done.returncode == 0, done.stderr
+        assert len(re.findall("19683 unknowns", done.stdout)) == ranks
+        assert float(re.search(r"error (\S+)", done.stdout)[1]) < 1e-8
+
+
+def test_the_output_in_the_readme_has_the_lines_a_run_prints(tmp_path) -> None:
+    text = README.read_text()
+    [shown] = re.findall(r"<!-- first run.*?```\n(.*?)```", text, re.DOTALL)
+    done = run("run", "poisson", *SMALL, "--output", tmp_path)
+
+    def labels(output: str) -> set[str]:
+        return {line[:12].strip() for line in output.splitlines() if not line.startswith("weft")}
+
+    assert labels(shown) == labels(done.stdout)
+
+
+def test_every_link_of_readme_and_docs_leads_somewhere() -> None:
+    root = README.parent
+    for page in [README, root / "CONTRIBUTING.md", *(root / "docs").glob("*.md"), *(root / "benchmarks").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} -> {target}"

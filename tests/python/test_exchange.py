@@ -1,0 +1,202 @@
+"""weft.GatherScatter against a serial NumPy reference, and what it says of bad input."""
+
+from __future__ import annotations
+
+import json
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpi_run import mpi_run, mpiexec
+
+SECONDS = 60.0
+
+
+class Ranks:
+    """The worker program on a number of ranks; `ask` fails if the answer takes longer than SECONDS."""
+
+    def __init__(self, ranks: int):
+        self.process = subprocess.Popen(
+            [mpiexec(), "-n", str(ranks), sys.executable, str(Path(__file__).with_name("exchange_worker.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, case: dict) -> list[dict]:
+        self.process.stdin.write(json.dumps(case) + "\n")
+        self.process.stdin.flush()
+        ready, _, _ = select.select([self.process.stdout], [], [], SECONDS)
+        assert ready, f"no answer in {SECONDS} s"
+        return json.loads(self.process.stdout.readline())
+
+    def close(self) -> None:
+        self.process.stdin.close()
+        try:
+            self.process.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+
+
+@pytest.fixture(scope="module", params=[1, 2, 3, 4])
+def ranks(request):
+    workers = Ranks(request.param)
+    workers.number = request.param
+    yield workers
+    workers.close()
+
+
+OPS = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
+rank_ids = st.one_of(
+    st.just([]),
+    st.lists(st.integers(-2, 12), max_size=30),
+    st.lists(st.sampled_from([-5, 0, 1, 7, 2**31, 2**31 + 1, 2**62, 2**63 - 1]), max_size=20),
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_random_ids_agree_with_the_serial_reference_bit_for_bit(ranks, data):
+    ids = [data.draw(rank_ids, label=f"ids of rank {r}") for r in range(ranks.number)]
+    op = data.draw(st.sampled_from(sorted(OPS)), label="op")
+    fields = data.draw(st.integers(1, 3), label="fields")
+    kind = data.draw(st.sampled_from(["int64", "int32", "float64", "float32"]), label="type")
+    element = st.sampled_from([-1, 1]) if op == "mul" else st.integers(-50, 50)  # exact in every type
+    values = [
+        np.array(
+            data.draw(st.lists(element, min_size=len(i) * fields, max_size=len(i) * fields), label="values"), dtype=kind
+        ).reshape(len(i), fields)
+        for i in ids
+    ]
+    reference: dict[int, np.ndarray] = {}
+    for rank in range(ranks.number):
+        for i, value in zip(ids[rank], values[rank], strict=True):
+            if i > 0:
+                reference[i] = OPS[op](reference[i], value) if i in reference else value
+
+    case = {"ids": ids, "fields": fields, "type": kind, "op": op, "values": [v.ravel().tolist() for v in values]}
+    answers = ranks.ask(case)
+    for rank, answer in enumerate(answers):
+        assert answer["dofs"] == len(reference)
+        for path in ("direct", "staged"):
+            result = np.array(answer[path]).reshape(-1, fields)
+            halo = np.array(answer[path + " halo after gather"]).reshape(-1, fields)
+            for p, i in enumerate(ids[rank]):
+                assert np.array_equal(result[p], reference[i] if i > 0 else values[rank][p])
+                assert np.array_equal(halo[p], reference[i] if i > 0 else 0 * values[rank][p])
+
+
+SETUP = """
+import numpy as np
+from mpi4py import MPI
+import weft, weft.mpi
+comm = MPI.COMM_WORLD
+last = comm.rank == comm.size - 1
+def wrong(call):
+    said = "NO ERROR"
+    try:
+        call()
+    except (TypeError, ValueError, weft.mpi.CollectiveError) as error:
+        said = str(error)
+    texts = comm.gather(said)  # lines that ranks print themselves may mix
+    if comm.rank == 0:
+        print(*texts, sep="\\n")
+gs = weft.GatherScatter([1, 2, 3], comm, fields=2)
+good = np.ones((3, 2))
+"""
+
+
+@pytest.mark.parametrize("ranks_number", [1, 3])
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("gs(np.ones((2, 2)) if last else good)", "expected 3 entries of 2 fields"),
+        ("gs(np.ones((2, 3)) if last else good)", "the last dimension"),
+        ("gs(np.ones((3, 2), dtype=np.float16) if last else good)", "float64, float32, int32 or int64"),
+        ("gs(np.ones((3, 4))[:, ::2] if last else good)", "not contiguous"),
+        ("gs(np.asfortranarray(good) if last else good)", "not contiguous"),
+        ("gs([1.0] * 6 if last else good)", "must be a writable array"),
+        ("gs(np.frombuffer(bytes(48)).reshape(3, 2) if last else good)", "must be a writable array"),
+        ("gs(good, 'sum' if last else 'add')", "no operation 'sum'"),
+        ("gs.gather(good, out=np.ones((3, 2), dtype=np.float32) if last else np.ones((gs.local_dofs + 1, 2)))", "dofs"),
+        ("weft.GatherScatter([1.5] if last else [1], comm)", "ids must be integers"),
+        ("weft.GatherScatter(np.array([2**63], dtype=np.uint64) if last else [1], comm)", "does not fit"),
+        ("weft.GatherScatter([1], comm, fields=0 if last else 1)", "fields must be at least 1"),
+        ("weft.GatherScatter([1], comm, exchange='carrier-pigeon' if last else 'auto')", "known: auto, pairwise"),
+    ],
+)
+def test_bad_input_on_one_rank_is_a_clear_error_on_all(ranks_number, call, said):
+    # After the error the object still works: no rank is left behind in some call.
+    code = SETUP + f"wrong(lambda: {call})\nassert gs(good.copy())[0, 0] == comm.size\n"
+    result = mpi_run(ranks_number, code)
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert len(lines) == ranks_number
+    for line in lines:
+        assert said in line
+
+
+def test_ranks_that_make_different_calls_are_told_so():
+    code = SETUP + (
+        "wrong(lambda: gs(good, 'min' if last else 'max'))\n"
+        "wrong(lambda: gs(good.astype('f4') if last else good))\n"
+        "assert gs(good.copy())[0, 0] == comm.size\n"
+    )
+    result = mpi_run(2, code)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("do not make the same call") == 4
+
+
+def test_a_communicator_that_is_gone_is_a_clear_error():
+    result = mpi_run(1, SETUP + "c = comm.Dup(); c.Free()\nwrong(lambda: weft.GatherScatter([1], c))\n")
+    assert "was the communicator freed" in result.stdout
+
+
+def test_start_and_finish_hide_other_work_and_guard_against_misuse():
+    code = SETUP + (
+        "x, y = np.ones((3, 2)), np.ones(1)\n"
+        "other = weft.GatherScatter([7], comm)\n"
+        "gs.start(x)\n"
+        "wrong(lambda: gs.start(x))\n"
+        "other.start(y)\n"
+        "del y\n"  # the object keeps what it works on
+        "other.finish()\n"
+        "gs.finish()\n"
+        "wrong(gs.finish)\n"
+        "assert (x == comm.size).all()\n"
+    )
+    result = mpi_run(2, code)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("already started") == 2
+    assert result.stdout.count("no gather-scatter is started") == 2
+
+
+def test_sums_of_rough_numbers_are_the_same_bits_on_every_path_rerun_and_rank():
+    code = """
+    import hashlib
+    import numpy as np
+    from mpi4py import MPI
+    import weft
+    comm = MPI.COMM_WORLD
+    random = np.random.default_rng(comm.rank)
+    ids = random.integers(1, 400, 1000)
+    x = random.standard_normal(1000) * 10.0 ** random.integers(-12, 12, 1000)
+    results = [weft.GatherScatter(ids, comm, exchange=e)(x.copy()) for e in ("pairwise:direct", "pairwise:staged") * 2]
+    assert all(r.tobytes() == results[0].tobytes() for r in results)
+    value = dict(zip(ids.tolist(), results[0].tolist()))
+    for other in comm.allgather(value):
+        assert all(value.get(i, v) == v for i, v in other.items())
+    assert not np.array_equal(results[0], x)
+    digest = comm.allgather(hashlib.sha256(results[0].tobytes()).hexdigest())
+    if comm.rank == 0: print(digest)
+    """
+    first, second = mpi_run(3, code), mpi_run(3, code)
+    assert first.returncode == 0, first.stderr
+    assert first.stdout == second.stdout
+    assert first.stdout

@@ -1,0 +1,118 @@
+"""Every kernel weft launches compiles for the GPUs weft is for, and no hot one has a stack frame or a spill.
+
+No GPU is needed. What is compiled is listed in cpp/weft/bindings/launched_kernels.cpp: every kernel, type, order and
+tile size that is launched, for every architecture.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import pytest
+
+from weft import _weft, device
+
+LAUNCHED = _weft.device.launched_kernels()
+ARCHITECTURES = ["sm_80", "sm_90", "sm_100", "gfx90a"]
+COMPILERS = {"sm": "nvrtc", "gfx": "hiprtc"}
+
+SPILLS = """
+#include "weft/kernels/dialect.hpp"
+WEFT_KERNEL(tidy, 64, (const double* x, double* y)) {
+  WEFT_THREADS(t, 64) { y[t] = 2 * x[t]; }
+}
+WEFT_KERNEL(has_a_stack, 64, (const int* index, const double* x, double* y)) {
+  WEFT_THREADS(t, 64) {
+    double own[32];
+    for (int k = 0; k < 32; ++k) own[k] = x[32 * t + k];
+    y[t] = own[index[t]];
+  }
+}
+WEFT_KERNEL(spills, 1024, (const double* x, double* y)) {
+  WEFT_THREADS(t, 1024) {
+    double own[96];
+    WEFT_UNROLL
+    for (int k = 0; k < 96; ++k) own[k] = x[1024 * k + t];
+    WEFT_BARRIER();
+    double sum = 0;
+    WEFT_UNROLL
+    for (int k = 0; k < 96; ++k) sum = own[95 - k] * sum + own[k];
+    WEFT_UNROLL
+    for (int k = 0; k < 96; ++k) y[1024 * k + t] = own[k] * sum;
+  }
+}
+"""
+
+
+def need(architecture: str) -> None:
+    compiler = device.info()["compilers"][COMPILERS[architecture.rstrip("0123456789abcdef_")]]
+    if not compiler["available"]:
+        pytest.skip(compiler["reason"])
+
+
+def compiled(arguments):
+    """One row of the list, compiled: its label, and what is wrong with it or None."""
+    file, name, defines, hot, architecture = arguments
+    label = f"{architecture} {file}.{name} " + " ".join(f"{key}={value}" for key, value in sorted(defines.items()))
+    try:
+        resources = device.compile_check(file, name, defines, architecture)
+    except RuntimeError as error:
+        return label, str(error)
+    if hot and (resources["stack_bytes"] or resources["spill_bytes"]):
+        return label, f"a stack of {resources['stack_bytes']} bytes, spills of {resources['spill_bytes']} bytes"
+    if resources["registers"] <= 0:
+        return label, "no registers reported"
+    return label, None
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_no_hot_kernel_spills(architecture):
+    need(architecture)
+    rows = [(*row, architecture) for row in LAUNCHED]
+    workers = max(1, len(os.sched_getaffinity(0)))
+    # New processes: the MPI and OpenMP of this one do not survive a fork.
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        results = list(pool.map(compiled, rows, chunksize=4))
+    bad = [f"{label}: {problem}" for label, problem in results if problem]
+    assert not bad, f"{len(bad)} of {len(rows)} kernels:\n" + "\n".join(bad)
+
+
+def test_every_kernel_of_the_library_is_in_the_list():
+    listed = {(file, name) for file, name, _, _ in LAUNCHED}
+    assert set(_weft.device.kernel_names()) == listed
+
+
+@pytest.mark.parametrize("architecture", ["sm_90", "gfx90a"])
+def test_a_stack_frame_and_spills_are_seen(architecture):
+    need(architecture)
+
+    def check(name):
+        return device.compile_check("probe", name, {}, architecture, text=SPILLS)
+
+    tidy, stack, spills = check("tidy"), check("has_a_stack"), check("spills")
+    assert tidy["stack_bytes"] == tidy["spill_bytes"] == 0
+    assert stack["stack_bytes"] >= 32 * 8
+    assert spills["spill_bytes"] > 0
+    with pytest.raises(RuntimeError, match="absent"):
+        check("absent")
+
+
+def test_a_compilation_error_quotes_the_compiler():
+    need("sm_90")
+    with pytest.raises(RuntimeError, match=r"broken\.hpp.*sm_90") as caught:
+        device.compile_check("broken", "k", {}, "sm_90", text="__global__ void k() { nonsense; }")
+    assert 'identifier "nonsense" is undefined' in str(caught.value)
+
+
+def test_a_compiler_that_aborts_is_an_error_and_not_the_end():
+    need("gfx90a")
+    # hipRTC 5.2 aborts its process on an architecture it does not know; newer ones report it.
+    with pytest.raises(RuntimeError, match="gfx000"):
+        device.compile_check("vector", "axpy", {"WEFT_REAL": "double"}, "gfx000")
+
+
+def test_an_unknown_kind_of_architecture_names_the_known_ones():
+    with pytest.raises(ValueError, match=r"x87.*sm_90 or gfx90a"):
+        device.compile_check("vector", "axpy", {"WEFT_REAL": "double"}, "x87")
