@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from typing import NoReturn
 
 import click
@@ -104,7 +105,7 @@ def exit_on_interrupt() -> None:
 
     A Python handler would wait for that call to return. The C-level handler only writes the signal's number to a pipe;
     a thread reads it, which runs because long calls release the GIL. mpiexec passes Ctrl-C to every rank and ends those
-    that did not see it as soon as one rank is gone.
+    that are left as soon as one rank is gone.
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -114,9 +115,10 @@ def exit_on_interrupt() -> None:
         if first_of_ranks():
             if sys.stdout.isatty():
                 print("\x1b[?25h", end="", flush=True)  # the cursor, which a progress bar hides
-            print(
-                "\nweft: interrupted" if number == signal.SIGINT else "\nweft: terminated", file=sys.stderr, flush=True
-            )
+            line = "interrupted" if number == signal.SIGINT else "terminated"
+            os.write(sys.stderr.fileno(), f"\nweft: {line}\n".encode())  # whole: the launcher may end all at any time
+        else:
+            time.sleep(2)  # a rank that is gone has the launcher end the first one, perhaps before it has spoken
         os._exit(128 + number)
 
     for number in (signal.SIGINT, signal.SIGTERM):
