@@ -19,11 +19,12 @@ namespace weft::exchange {
 // start_* packs and posts and returns when the vector's values are safe in a buffer: until finish_*, kernels may be
 // launched on the same stream, and they may write the vector's owned entries. finish_* waits for the messages and puts
 // what arrived on the stream. A halo and a gather of one Exchange may be in flight together, and any number of
-// Exchanges, started and finished in any order, not the same on all ranks.
+// Exchanges. All ranks start them in one order and finish them in one order, as MPI asks of non-blocking collectives
+// (where the schedule is not collective, any order will do, not the same on all ranks).
 template <class T>
 class Exchange {
  public:
-  // (collective, by the tags it takes; sends nothing)
+  // CollectiveError on all ranks if it fails on one. (collective)
   Exchange(const Pattern& pattern, std::shared_ptr<device::Device> device, const mpi::Comm& comm, Choice choice,
            int fields = 1);
   ~Exchange();
@@ -37,7 +38,7 @@ class Exchange {
   void start_gather(const T* y, device::Stream& stream);
   void finish_gather(T* y, Op op, device::Stream& stream);
 
-  bool trivial() const;             // no neighbours: start and finish do nothing
+  bool trivial() const;  // start and finish do nothing: no neighbours, on any rank where the schedule is collective
   std::int64_t bytes_sent() const;  // by this rank in a halo (a gather receives as many)
   std::int64_t messages() const;    // the same
   Choice choice() const;

@@ -118,7 +118,7 @@ struct GatherScatter<T>::State {
       shared_points = Groups<T>(to_parts, device);
       own_points = Groups<T>(own, device, false);
     });
-    comm.together([&] { exchange.emplace(parts.pattern, device, comm, choice, fields); });
+    exchange.emplace(parts.pattern, device, comm, choice, fields);
   }
 
   std::shared_ptr<const Connectivity> connectivity;
@@ -153,7 +153,7 @@ struct GatherScatter<T>::State {
         }
         to_dofs = Groups<T>(list, s.device);
       });
-      comm.together([&] { exchange.emplace(assembly.pattern, s.device, comm, s.choice, s.fields); });
+      exchange.emplace(assembly.pattern, s.device, comm, s.choice, s.fields);
     }
     Assembly assembly;
     Packing<T> to_points;

@@ -5,7 +5,6 @@
 
 namespace weft::exchange {
 
-std::unique_ptr<Transfer> make_pairwise(const mpi::Comm& comm, int tag, std::vector<Part> parts, const std::byte* send,
-                                        std::byte* receive);
+std::unique_ptr<Transfer> make_pairwise(Route route);
 
 }  // namespace weft::exchange

@@ -11,20 +11,24 @@ namespace {
 struct Entry {
   Schedule schedule;
   const char* name;
-  std::unique_ptr<Transfer> (*make)(const mpi::Comm&, int, std::vector<Part>, const std::byte*, std::byte*);
+  bool collective;
+  std::unique_ptr<Transfer> (*make)(Route);
 };
 constexpr Entry entries[] = {
-    {Schedule::pairwise, "pairwise", make_pairwise},
+    {Schedule::pairwise, "pairwise", false, make_pairwise},
 };
 
-}  // namespace
-
-std::string name(Schedule schedule) {
+const Entry& entry_of(Schedule schedule) {
   for (const Entry& entry : entries) {
-    if (entry.schedule == schedule) return entry.name;
+    if (entry.schedule == schedule) return entry;
   }
   throw std::invalid_argument("a schedule without an entry in schedule.cpp");
 }
+
+}  // namespace
+
+std::string name(Schedule schedule) { return entry_of(schedule).name; }
+bool collective(Schedule schedule) { return entry_of(schedule).collective; }
 
 std::vector<Schedule> schedules() {
   std::vector<Schedule> all;
@@ -32,12 +36,8 @@ std::vector<Schedule> schedules() {
   return all;
 }
 
-std::unique_ptr<Transfer> make_transfer(Schedule schedule, const mpi::Comm& comm, int tag, std::vector<Part> parts,
-                                        const std::byte* send, std::byte* receive) {
-  for (const Entry& entry : entries) {
-    if (entry.schedule == schedule) return entry.make(comm, tag, std::move(parts), send, receive);
-  }
-  throw std::invalid_argument("a schedule without an entry in schedule.cpp");
+std::unique_ptr<Transfer> make_transfer(Schedule schedule, Route route) {
+  return entry_of(schedule).make(std::move(route));
 }
 
 }  // namespace weft::exchange

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/device/device.hpp"
 #include "weft/mpi/comm.hpp"
 
 namespace weft::exchange {
@@ -13,15 +14,30 @@ namespace weft::exchange {
 enum class Schedule { pairwise };
 std::string name(Schedule schedule);
 std::vector<Schedule> schedules();
+// Whether every rank of the communicator must start and finish it, those without neighbours too.
+bool collective(Schedule schedule);
 
-// One neighbour's part of the two buffers of a transfer, in bytes; parts follow one another in the order of the ranks.
+// One neighbour's part of the two buffers of a transfer: where it is and how long, in bytes. Either length may be 0;
+// parts that are received do not overlap.
 struct Part {
   int rank;
-  std::size_t send_bytes, receive_bytes;  // either may be 0
+  std::size_t send_offset, send_bytes;
+  std::size_t receive_offset, receive_bytes;
 };
 
-// Moves the parts of `send` to the neighbours and theirs into `receive`, over and over. The buffers must outlive it and
-// be of a memory MPI may be given.
+// What a transfer moves, and between whom.
+struct Route {
+  mpi::Comm comm;
+  int tag;                          // of this transfer alone (Comm::fresh_tag)
+  std::vector<Part> parts;          // ascending by rank, each rank once; what one rank sends the other must expect
+  const std::byte* send = nullptr;  // the buffers, of a memory MPI may be given; they outlive the transfer
+  std::byte* receive = nullptr;
+  std::shared_ptr<device::Device> memory;  // the device whose kernels and copies can touch the buffers
+};
+
+// Moves the parts of `send` to the neighbours and theirs into `receive`, over and over. On one communicator several may
+// be in flight. Those of collective schedules are started in the same order on all ranks, and finished in the same
+// order, as MPI asks of non-blocking collectives; ranks without neighbours take part.
 class Transfer {
  public:
   virtual ~Transfer() = default;
@@ -30,8 +46,7 @@ class Transfer {
   virtual void finish() = 0;  // all of `receive` is there, all of `send` may be written again
 };
 
-// `tag`: of this transfer alone (Comm::fresh_tag).
-std::unique_ptr<Transfer> make_transfer(Schedule schedule, const mpi::Comm& comm, int tag, std::vector<Part> parts,
-                                        const std::byte* send, std::byte* receive);
+// CollectiveError on all ranks if it fails on one. (collective)
+std::unique_ptr<Transfer> make_transfer(Schedule schedule, Route route);
 
 }  // namespace weft::exchange

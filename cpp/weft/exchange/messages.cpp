@@ -1,0 +1,57 @@
+#include "weft/exchange/messages.hpp"
+
+#include <algorithm>
+
+namespace weft::exchange {
+namespace {
+
+constexpr std::size_t most_bytes = std::size_t{1} << 30;
+
+}  // namespace
+
+Messages::~Messages() {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  if (finalized != 0) return;
+  for (MPI_Request& request : requests_) {
+    if (started_ && receives_) MPI_Cancel(&request);  // an exception came between start and wait
+    MPI_Request_free(&request);
+  }
+}
+
+void Messages::add_send(const std::byte* from, std::size_t bytes, int rank) {
+  for (std::size_t done = 0; done < bytes; done += most_bytes) {
+    const int count = static_cast<int>(std::min(most_bytes, bytes - done));
+    MPI_Request request = MPI_REQUEST_NULL;
+    mpi::check(MPI_Send_init(from + done, count, MPI_BYTE, rank, tag_, comm_.get(), &request), "MPI_Send_init");
+    requests_.push_back(request);
+  }
+  bytes_ += static_cast<std::int64_t>(bytes);
+}
+
+void Messages::add_receive(std::byte* to, std::size_t bytes, int rank) {
+  for (std::size_t done = 0; done < bytes; done += most_bytes) {
+    const int count = static_cast<int>(std::min(most_bytes, bytes - done));
+    MPI_Request request = MPI_REQUEST_NULL;
+    mpi::check(MPI_Recv_init(to + done, count, MPI_BYTE, rank, tag_, comm_.get(), &request), "MPI_Recv_init");
+    requests_.push_back(request);
+  }
+  bytes_ += static_cast<std::int64_t>(bytes);
+  receives_ = true;
+}
+
+void Messages::start() {
+  if (!requests_.empty()) {
+    mpi::check(MPI_Startall(static_cast<int>(requests_.size()), requests_.data()), "MPI_Startall");
+  }
+  started_ = true;
+}
+
+void Messages::wait() {
+  if (!requests_.empty()) {
+    mpi::check(MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+  }
+  started_ = false;
+}
+
+}  // namespace weft::exchange

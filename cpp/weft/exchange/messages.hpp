@@ -1,0 +1,36 @@
+// Persistent point-to-point messages of any length.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "weft/mpi/comm.hpp"
+
+namespace weft::exchange {
+
+// Messages between fixed buffers and ranks, sent or received over and over. Those of more than 1 GiB travel in pieces,
+// since MPI counts with an int.
+class Messages {
+ public:
+  Messages(const mpi::Comm& comm, int tag) : comm_(comm), tag_(tag) {}
+  ~Messages();
+  Messages(const Messages&) = delete;
+  Messages& operator=(const Messages&) = delete;
+
+  void add_send(const std::byte* from, std::size_t bytes, int rank);
+  void add_receive(std::byte* to, std::size_t bytes, int rank);
+  void start();
+  void wait();
+  bool empty() const { return requests_.empty(); }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  mpi::Comm comm_;  // the requests live on it
+  int tag_;
+  std::vector<MPI_Request> requests_;
+  std::int64_t bytes_ = 0;
+  bool receives_ = false, started_ = false;
+};
+
+}  // namespace weft::exchange
