@@ -46,8 +46,8 @@ struct Sharing {
   std::vector<std::int64_t> begin;      // [positions + 1] into holders
   std::vector<std::int32_t> holders;    // ranks, ascending, mine among them
 };
-// `ids`: distinct and > 0. Each id is looked up at a home rank (a hash of it): memory and messages are of the order of
-// the ids and of what is shared, and no rank sees all ids. (collective)
+// `ids`: distinct, ascending and > 0. Each id is looked up at a home rank (directory.hpp): memory and messages are of
+// the order of the ids and of what is shared, and no rank sees all ids. (collective)
 Sharing find_sharing(std::span<const std::int64_t> ids, const mpi::Comm& comm);
 
 // Which of my points have an id that another rank holds too (ids <= 0: no): 1 or 0 per point. (collective)

@@ -9,7 +9,7 @@
 namespace weft::mpi {
 
 Parcels sparse_exchange(const Comm& comm, const Parcels& send) {
-  const trace::Span span("sparse exchange", trace::Category::mpi, 8 * static_cast<std::int64_t>(send.words.size()));
+  const trace::Span span("sparse exchange", trace::Category::mpi);
   // A fresh tag a call: a rank that is done may start the next exchange while another is still in this one.
   const int tag = comm.fresh_tag();
   struct Arrived {
@@ -28,6 +28,7 @@ Parcels sparse_exchange(const Comm& comm, const Parcels& send) {
     constexpr std::size_t most = std::numeric_limits<int>::max();
     for (std::size_t from = 0; from == 0 || from < part.size(); from += most) {
       const auto piece = part.subspan(from, std::min(most, part.size() - from));
+      const trace::Span message_span("parcel", trace::Category::mpi, static_cast<std::int64_t>(piece.size_bytes()));
       check(MPI_Issend(piece.data(), static_cast<int>(piece.size()), MPI_INT64_T, send.ranks[i], tag, comm.get(),
                        &requests.emplace_back()),
             "MPI_Issend");
