@@ -312,7 +312,7 @@ def test_a_trace_of_two_ranks_has_both_and_is_summarised(tmp_path) -> None:
     assert {"cpu", "mpi"} <= {e["cat"] for e in spans}
     done = run("trace", "summary", tmp_path / "trace.json")
     assert done.returncode == 0
-    assert f"{len(spans)} spans of 2 rank(s)" in done.stdout
+    assert f"weft: {len(spans)} events of 2 processes" in done.stdout
     assert "mpi" in done.stdout
 
 

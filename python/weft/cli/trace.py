@@ -13,8 +13,20 @@ def trace() -> None:
 @trace.command()
 @click.argument("file", type=click.Path())
 @click.option("--top", default=15, show_default=True, metavar="N", help="How many names to list.")
-def summary(file: str, top: int) -> None:
-    """Exclusive time by category and by name, and bytes moved, of a trace that weft wrote."""
-    from weft.report.trace import read, summarise
+@click.option("--format", "format_", metavar="NAME", help="The file's format; found by looking into it unless named.")
+@click.option("--json", "as_json", is_flag=True, help="Print figures as JSON instead of tables.")
+def summary(file: str, top: int, format_: str | None, as_json: bool) -> None:
+    """Where the time of a run went: terms of Eq. 3, exclusive time by category and by name, bytes moved.
 
-    click.echo(summarise(read(file), top))
+    FILE is a trace that weft or another tool wrote; see docs/traces.md for the formats.
+    """
+    from weft.report.trace import figures, summarise
+    from weft.traces import load
+
+    loaded = load(file, format_)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(figures(loaded, top), indent=2))
+    else:
+        click.echo(summarise(loaded, top))

@@ -1,98 +1,110 @@
-"""Summaries of the traces weft writes (Chrome's trace events, complete events "X")."""
+"""What a trace says, in tables: time by category, by term of Eq. 3 and by name, and the bytes moved."""
 
 from __future__ import annotations
 
-import json
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from weft.report.format import rate, seconds, table
+from weft.traces import Category, Trace, attribute, exclusive
+from weft.traces.table import describe
+
+TERMS = {
+    "t_cpu": "t_CPU",
+    "t_gpu": "t_GPU",
+    "t_mpi": "t_MPI",
+    "t_cg_data": "t_CGdata",
+    "t_cg_control": "t_CGcontrol",
+    "t_total": "t_total",
+}
 
 
-@dataclass(frozen=True)
-class Event:
-    """One span: times in seconds, `line` a time line of a rank (0 host, 1 device)."""
-
-    name: str
-    category: str
-    rank: int
-    line: int
-    begin: float
-    end: float
-    bytes: int
-
-
-def read(path: str | Path) -> list[Event]:
-    """The spans of a trace file. Raises ValueError where it is not one, OSError where it cannot be read."""
-    try:
-        content = json.loads(Path(path).read_text())
-        events = content["traceEvents"] if isinstance(content, dict) else content
-        return [_event(e) for e in events if e.get("ph") == "X"]
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path}: not a trace that weft wrote ({type(error).__name__}: {error})") from None
-
-
-def _event(e: dict[str, Any]) -> Event:
-    begin, length = float(e["ts"]) / 1e6, float(e["dur"]) / 1e6
-    moved = int(e.get("args", {}).get("bytes", 0))
-    return Event(e["name"], e.get("cat", ""), int(e["pid"]), int(e["tid"]), begin, begin + length, moved)
-
-
-def exclusive(events: Iterable[Event]) -> Iterator[tuple[Event, float]]:
-    """Each span with the seconds that are its own: less those of the spans that began inside it on its time line."""
-    lines: dict[tuple[int, int], list[Event]] = defaultdict(list)
-    for event in events:
-        lines[event.rank, event.line].append(event)
-    for line in lines.values():
-        line.sort(key=lambda e: (e.begin, -e.end))
-        own = [0.0] * len(line)
-        open_: list[int] = []
-        now = 0.0
-
-        def advance(until: float, open_: list[int] = open_, line: list[Event] = line, own: list[float] = own) -> None:
-            nonlocal now
-            while open_ and line[open_[-1]].end <= until:
-                last = open_.pop()
-                own[last] += max(0.0, line[last].end - now)
-                now = max(now, line[last].end)
-            if open_ and until > now:
-                own[open_[-1]] += until - now
-            now = max(now, until)
-
-        for index, event in enumerate(line):
-            advance(event.begin)
-            open_.append(index)
-        advance(max(e.end for e in line))
-        yield from zip(line, own, strict=True)
+def figures(trace: Trace, top: int = 15) -> dict[str, Any]:
+    """Everything a summary shows, units in the names: times are means over the processes, counts and bytes sums."""
+    own = exclusive(trace)
+    processes = len(trace.processes)
+    scale = 1e-9 / processes
+    known = np.where(trace.bytes > 0, trace.bytes, 0)
+    categories = {}
+    for category in Category:
+        mine = trace.category == category
+        if mine.any():
+            categories[category.name] = {
+                "events": int(mine.sum()),
+                "exclusive_seconds": float(own[mine].sum() * scale),
+                "bytes": int(known[mine].sum()),
+            }
+    used = np.unique(trace.line)
+    kinds = [trace.lines[i].kind for i in used]
+    pair = trace.name.astype(np.int64) * len(Category) + trace.category
+    pairs, which = np.unique(pair, return_inverse=True)
+    time, moved = np.zeros((2, len(pairs)), dtype=np.int64)
+    np.add.at(time, which, own)
+    np.add.at(moved, which, known)
+    calls = np.bincount(which)
+    names = [
+        {
+            "name": trace.names[pairs[i] // len(Category)],
+            "category": Category(int(pairs[i] % len(Category))).name,
+            "exclusive_seconds": float(time[i] * scale),
+            "calls": int(calls[i]),
+            "bytes": int(moved[i]),
+        }
+        for i in np.argsort(-time, kind="stable")[:top]
+    ]
+    problems = list(trace.notes)
+    late = trace.overlaps()
+    if len(late):
+        problems.append(
+            f"{len(late)} events start on a stream before an earlier one there has ended, "
+            f"the first {describe(trace, int(late[0]))}"
+        )
+    return {
+        "path": trace.path,
+        "format": trace.format,
+        "events": len(trace),
+        "processes": processes,
+        "host_lines": kinds.count("host"),
+        "streams": kinds.count("stream"),
+        "span_seconds": trace.span * 1e-9,
+        "attribution_seconds": asdict(attribute(trace).mean()),
+        "categories": dict(sorted(categories.items(), key=lambda c: -c[1]["exclusive_seconds"])),
+        "names": names,
+        "notes": problems,
+    }
 
 
-def summarise(events: list[Event], top: int = 15) -> str:
-    """Two tables: time by category and by name, means over the ranks, and the bytes the spans name."""
-    if not events:
-        return "no spans"
-    ranks = {e.rank for e in events}
-    length = max(e.end for e in events) - min(e.begin for e in events)
-    by_category: dict[str, float] = defaultdict(float)
-    by_name: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-    for event, own in exclusive(events):
-        by_category[event.category] += own
-        entry = by_name[event.name, event.category]
-        entry[0] += own
-        entry[1] += 1
-        entry[2] += event.bytes
-    count = len(ranks)
+def summarise(trace: Trace, top: int = 15) -> str:
+    """The same for people."""
+    f = figures(trace, top)
+    length = f["span_seconds"]
 
-    def share(value: float) -> str:
-        return f"{100 * value / count / length:.1f} %" if length > 0 else "-"
+    def share(value: float, whole: float = length) -> str:
+        return f"{100 * value / whole:.1f} %" if whole > 0 else "-"
 
-    rows = [("CATEGORY", "EXCLUSIVE, MEAN OVER RANKS", "SHARE OF THE SPAN OF TIME")]
-    rows += [(c, seconds(v / count), share(v)) for c, v in sorted(by_category.items(), key=lambda i: -i[1])]
-    names = [("NAME", "CATEGORY", "EXCLUSIVE, MEAN OVER RANKS", "SHARE", "CALLS", "BYTES A CALL")]
-    for (name, category), (own, calls, moved) in sorted(by_name.items(), key=lambda i: -i[1][0])[:top]:
-        per_call = rate(moved / calls, "B") if moved else "-"
-        names.append((name, category, seconds(own / count), share(own), f"{calls:.0f}", per_call))
-    head = f"{len(events)} spans of {count} rank(s) in {seconds(length)}"
-    return "\n\n".join([head, table(rows), table(names)])
+    def count(number: int, one: str, many: str | None = None) -> str:
+        return f"{number} {one if number == 1 else many or one + 's'}"
+
+    head = (
+        f"{f['format']}: {count(f['events'], 'event')} of {count(f['processes'], 'process', 'processes')}, "
+        f"{count(f['host_lines'], 'host thread')}, {count(f['streams'], 'stream')}, in {seconds(length)}"
+    )
+    whole = f["attribution_seconds"]["t_total"]
+    terms = [("TERM OF EQ. 3", "MEAN OVER PROCESSES", "SHARE")]
+    terms += [(TERMS[k], seconds(v), share(v, whole)) for k, v in f["attribution_seconds"].items()]
+    rows = [("CATEGORY", "EVENTS", "EXCLUSIVE, MEAN OVER PROCESSES", "SHARE OF THE SPAN OF TIME", "BYTES")]
+    for name, c in f["categories"].items():
+        own, moved = c["exclusive_seconds"], rate(c["bytes"], "B") if c["bytes"] else "-"
+        rows.append((name, str(c["events"]), seconds(own), share(own), moved))
+    names = [("NAME", "CATEGORY", "EXCLUSIVE, MEAN OVER PROCESSES", "SHARE", "CALLS", "BYTES A CALL")]
+    for n in f["names"]:
+        own, moved = n["exclusive_seconds"], rate(n["bytes"] / n["calls"], "B") if n["bytes"] else "-"
+        names.append((clip(n["name"]), n["category"], seconds(own), share(own), str(n["calls"]), moved))
+    return "\n\n".join([head, table(terms), table(rows), table(names), *(f"note: {n}" for n in f["notes"])])
+
+
+def clip(name: str, length: int = 60) -> str:
+    """A name that fits a line."""
+    return name if len(name) <= length else name[: length - 1] + "…"

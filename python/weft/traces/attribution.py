@@ -1,0 +1,169 @@
+"""Where the time of a trace went: the five terms of Eq. 3 of the GPU integration report, and exclusive times.
+
+The report adds up profiles, so that what overlaps counts twice and the CPU's time, the remainder, may come out
+negative. Here each instant of a process counts once, for the first of these that holds:
+
+    t_GPU         a kernel, a memset or a copy within devices runs
+    t_MPI         a thread is inside MPI, or a stream in a collective between devices
+    t_CGdata      a copy between host and device runs, or a thread is inside a copying call that blocks
+    t_CGcontrol   a thread is inside the device's runtime: launching, allocating, waiting for a device that does nothing
+    t_CPU         none of these
+
+So every term is >= 0 and t_GPU + t_MPI + t_CGdata + t_CGcontrol + t_CPU = t_total to the nanosecond.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.traces.table import Category, Trace
+
+# From the term that takes an instant first to the one that takes it last; what no row claims is t_CPU.
+PRECEDENCE: tuple[tuple[str, tuple[Category, ...]], ...] = (
+    ("t_gpu", (Category.gpu,)),
+    ("t_mpi", (Category.mpi,)),
+    ("t_cg_data", (Category.copy,)),
+    ("t_cg_control", (Category.launch, Category.sync)),
+)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The terms of Eq. 3, seconds."""
+
+    t_cpu: float
+    t_gpu: float
+    t_mpi: float
+    t_cg_data: float
+    t_cg_control: float
+    t_total: float
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """The terms of Eq. 3 of each process: arrays of seconds, in the order of `processes`. `nanoseconds` holds the same
+    exactly, (processes, 5), the columns t_cpu, t_gpu, t_mpi, t_cg_data, t_cg_control."""
+
+    processes: tuple[int, ...]
+    nanoseconds: NDArray[np.int64]
+
+    @property
+    def t_cpu(self) -> NDArray[np.floating]:
+        return self.nanoseconds[:, 0] * 1e-9
+
+    @property
+    def t_gpu(self) -> NDArray[np.floating]:
+        return self.nanoseconds[:, 1] * 1e-9
+
+    @property
+    def t_mpi(self) -> NDArray[np.floating]:
+        return self.nanoseconds[:, 2] * 1e-9
+
+    @property
+    def t_cg_data(self) -> NDArray[np.floating]:
+        return self.nanoseconds[:, 3] * 1e-9
+
+    @property
+    def t_cg_control(self) -> NDArray[np.floating]:
+        return self.nanoseconds[:, 4] * 1e-9
+
+    @property
+    def t_total(self) -> NDArray[np.floating]:
+        return self.nanoseconds.sum(axis=1) * 1e-9
+
+    def mean(self) -> Terms:
+        """The mean over the processes."""
+        return Terms(*(float(getattr(self, f.name).mean()) for f in fields(Terms)))
+
+    def total(self) -> Terms:
+        """The sum over the processes (process-seconds)."""
+        return Terms(*(float(getattr(self, f.name).sum()) for f in fields(Terms)))
+
+
+def attribute(trace: Trace) -> Attribution:
+    """The terms of Eq. 3 for every process, from its first event's start to its last event's end.
+
+    One sweep: all starts and ends of a process in order cut its time into segments; running sums of +1 and -1 tell for
+    each segment which kinds of event are open. O(n log n) time, O(n) memory.
+    """
+    processes, process = np.unique(trace.process, return_inverse=True)
+    kind = np.full(len(Category), len(PRECEDENCE), dtype=np.int8)
+    for row, (_, categories) in enumerate(PRECEDENCE):
+        kind[list(categories)] = row
+    # Only what claims time cuts segments, besides each process's first start and last end.
+    claims = np.flatnonzero((kind[trace.category] < len(PRECEDENCE)) & (trace.end > trace.start))
+    count = len(processes)
+    first = np.full(count, np.iinfo(np.int64).max)
+    np.minimum.at(first, process, trace.start)
+    last = np.zeros(count, dtype=np.int64)
+    np.maximum.at(last, process, trace.end)
+
+    who = np.concatenate([process[claims], process[claims], np.arange(count), np.arange(count)])
+    time = np.concatenate([trace.start[claims], trace.end[claims], first, last])
+    order = np.lexsort((time, who))
+    who, time = who[order], time[order]
+    length = np.diff(time)
+    inside = who[1:] == who[:-1]
+    owner = np.full(len(length), len(PRECEDENCE), dtype=np.int8)
+    claimed = kind[trace.category[claims]]
+    for row in reversed(range(len(PRECEDENCE))):
+        step = np.zeros(len(time), dtype=np.int8)
+        mine = claimed == row
+        step[: len(claims)][mine] = 1
+        step[len(claims) : 2 * len(claims)][mine] = -1
+        owner[np.cumsum(step[order], dtype=np.int32)[:-1] > 0] = row
+
+    result = np.zeros((count, len(PRECEDENCE) + 1), dtype=np.int64)
+    np.add.at(result, (who[:-1][inside], owner[inside]), length[inside])
+    return Attribution(tuple(int(p) for p in processes), np.roll(result, 1, axis=1))
+
+
+def exclusive(trace: Trace) -> NDArray[np.int64]:
+    """Each event's own nanoseconds: on its time line an instant belongs to the event that began last of those open.
+
+    Where events nest, that is an event's length less that of the events inside it; where they overlap without nesting,
+    each instant still counts once, so the values of a line add up to the time its events cover.
+    """
+    n = len(trace)
+    result = np.zeros(n, dtype=np.int64)
+    if n == 0:
+        return result
+    # Lines are laid one after another on one axis of the ranks of the times, which cannot overflow.
+    times, at = np.unique(np.concatenate([trace.start, trace.end]), return_inverse=True)
+    order = np.lexsort((-trace.end, trace.start, trace.line))
+    line = trace.line[order].astype(np.int64)
+    start = at[:n][order] + line * len(times)
+    end = at[n:][order] + line * len(times)
+    outer = previous_longer(end, line)
+
+    # From each start or end up to the next one on the axis, the event that began last of those still open.
+    cuts = np.unique(np.concatenate([start, end]))
+    owner = np.searchsorted(start, cuts, side="right") - 1
+    active = np.flatnonzero(end[owner] <= cuts)
+    while len(active):
+        owner[active] = outer[owner[active]]
+        active = active[owner[active] >= 0]
+        active = active[end[owner[active]] <= cuts[active]]
+    owned = np.flatnonzero(owner[:-1] >= 0)
+    length = times[cuts[owned + 1] % len(times)] - times[cuts[owned] % len(times)]
+    np.add.at(result, order[owner[owned]], length)
+    return result
+
+
+def previous_longer(end: NDArray[np.int64], line: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each event the last earlier one on its line that ends after it, -1 where none, by pointer jumping: what lies
+    between an event and its candidate is known to end before it, so a candidate that does too hands on its own."""
+    candidate = np.arange(-1, len(end) - 1)
+    active = np.arange(len(end))
+    while True:
+        active = active[candidate[active] >= 0]
+        mine = candidate[active]
+        same = line[mine] == line[active]
+        candidate[active[~same]] = -1
+        active = active[same & (end[mine] <= end[active])]
+        if len(active) == 0:
+            return candidate
+        candidate[active] = candidate[candidate[active]]

@@ -1,0 +1,141 @@
+"""Chrome's trace events (the JSON that Perfetto opens), read as a stream: weft, Kineto and rocprof write dialects.
+
+The file is never in memory as a whole, and the objects of one event live only until the next.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+_WINDOW = 1 << 22  # characters
+_GAP = re.compile(r"[\s,]*")
+_SPACE = re.compile(r"\s*")
+
+
+class Events:
+    """Iterates over the objects in the array `traceEvents` (or in the file's outermost array); what stands beside
+    that array is in `header`, complete once the iteration has ended. Numbers with a fraction arrive as their text, so
+    that no nanosecond is lost. Raises ValueError where the file is no such JSON or ends early."""
+
+    def __init__(self, path: Path, key: str = "traceEvents") -> None:
+        self.path, self.key = path, key
+        self.header: dict[str, Any] = {}
+        self.count = 0
+        self._decode = json.JSONDecoder(parse_float=str).raw_decode
+        self._text, self._at, self._done = "", 0, False
+        with path.open("rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+        stream = gzip.open(path) if packed else path.open("rb")  # noqa: SIM115
+        self._file = io.TextIOWrapper(stream, encoding="utf-8-sig")  # type: ignore[arg-type]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        with self._file:
+            self._skip(_SPACE)
+            found = False
+            if self._peek() == "[":
+                found = True
+                yield from self._array()
+            elif self._peek() == "{":
+                self._at += 1
+                while self._skip(_GAP) and self._peek() != "}":
+                    name = self._value()
+                    self._skip(_SPACE)
+                    if not isinstance(name, str) or self._peek() != ":":
+                        raise self._error("no JSON object")
+                    self._at += 1
+                    self._skip(_SPACE)
+                    if name == self.key and self._peek() == "[":
+                        found = True
+                        yield from self._array()
+                    else:
+                        self.header[name] = self._value()
+                if self._peek() != "}":
+                    raise self._error(f"the JSON ends early, after {self.count} events; was the file cut short?")
+            if not found:
+                names = ", ".join(f"'{n}'" for n in list(self.header)[:12]) or "nothing"
+                raise self._error(f"JSON without an array '{self.key}'; it holds {names}")
+
+    def _array(self) -> Iterator[dict[str, Any]]:
+        self._at += 1
+        while True:
+            self._skip(_GAP)
+            if self._peek() == "]":
+                self._at += 1
+                return
+            event = self._value()
+            if not isinstance(event, dict):
+                raise self._error(f"event {self.count} is {json.dumps(event)[:40]}, not an object")
+            self.count += 1
+            yield event
+
+    def _value(self) -> Any:
+        while True:
+            try:
+                value, end = self._decode(self._text, self._at)
+                if end < len(self._text) or not self._more():
+                    self._at = end
+                    return value
+            except json.JSONDecodeError as error:
+                if not self._more():
+                    reason = f"the JSON ends early or is damaged after {self.count} events ({error.msg})"
+                    raise self._error(reason) from None
+            except RecursionError:
+                raise self._error(f"the JSON nests too deeply after {self.count} events") from None
+            except ValueError as error:  # a number of thousands of digits
+                raise self._error(f"a value that cannot be read after {self.count} events ({error})") from None
+
+    def _skip(self, pattern: re.Pattern[str]) -> bool:
+        while True:
+            match = pattern.match(self._text, self._at)
+            self._at = match.end() if match else self._at
+            if self._at < len(self._text) or not self._more():
+                return self._at < len(self._text)
+
+    def _peek(self) -> str:
+        return self._text[self._at : self._at + 1]
+
+    def _more(self) -> bool:
+        """Reads on; drops what has been used. A value longer than the window doubles it, so that none costs squares."""
+        chunk = self._file.read(max(_WINDOW, len(self._text) - self._at)) if not self._done else ""
+        self._done = not chunk
+        self._text, self._at = self._text[self._at :] + chunk, 0
+        return bool(chunk)
+
+    def _error(self, reason: str) -> ValueError:
+        return ValueError(f"{self.path}: {reason}")
+
+
+def nanoseconds(microseconds: Any) -> int:
+    """A time in microseconds, an int or the text of a number, in whole nanoseconds (the rest cut off)."""
+    if type(microseconds) is int:
+        return microseconds * 1000
+    if type(microseconds) is str:
+        whole, _, fraction = microseconds.partition(".")
+        if whole.isascii() and whole.isdigit() and fraction.isascii() and fraction.isdigit() and len(whole) < 19:
+            return int(whole) * 1000 + int((fraction + "00")[:3])
+        try:
+            value = Decimal(microseconds)
+        except InvalidOperation:
+            value = Decimal("nan")
+        if value.is_finite() and value.adjusted() < 19:
+            return int(value.scaleb(3))
+    raise ValueError(f"{microseconds!r} is no time in microseconds")
+
+
+def integer(value: Any, default: int = -1) -> int:
+    """An int, or the text of one; else the default."""
+    if type(value) is int:
+        return value
+    if type(value) is str and len(value) < 19:
+        try:
+            return int(value, 0) if value[:2] == "0x" else int(value)
+        except ValueError:
+            return default
+    return default

@@ -1,0 +1,60 @@
+"""The beginning of a file, from which its format is told."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+_LENGTH = 1 << 16
+
+
+@dataclass(frozen=True)
+class Head:
+    """The first 64 KiB of a file, decompressed where it is gzipped."""
+
+    path: Path
+    data: bytes
+    compressed: bool
+
+    @property
+    def text(self) -> str:
+        return self.data.decode("utf-8", errors="replace").removeprefix("\ufeff")
+
+    def is_json(self) -> bool:
+        """Whether the file begins as a JSON object or array."""
+        return self.text.lstrip()[:1] in ("{", "[")
+
+    def describe(self) -> str:
+        """What the file begins with, for messages."""
+        if not self.data:
+            return "the file is empty"
+        line = self.text.lstrip().split("\n", 1)[0][:60]
+        packed = "gzipped, " if self.compressed else ""
+        if line.isprintable() and "\ufffd" not in line:
+            return f"the file is {packed}text that begins with {line!r}"
+        return f"the file is {packed}binary and begins with {self.data[:16].hex(' ')}"
+
+
+def look(path: str | Path) -> Head:
+    """The head of a file. Raises OSError where it cannot be opened, ValueError where it is a folder."""
+    path = Path(path)
+    if path.is_dir():
+        inside = ", ".join(sorted(p.name for p in path.iterdir())[:8]) or "nothing"
+        raise ValueError(f"{path}: a folder, not a trace file; it holds {inside}")
+    with path.open("rb") as file:
+        data = file.read(_LENGTH)
+    if data[:2] != b"\x1f\x8b":
+        return Head(path, data, False)
+    try:
+        with gzip.open(path) as packed:
+            return Head(path, packed.read(_LENGTH), True)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        pass
+    unpacked = b""
+    try:  # damaged further on: what comes before still tells the format
+        unpacked = zlib.decompressobj(31).decompress(data, _LENGTH)
+    except zlib.error as error:
+        raise ValueError(f"{path}: a gzip file that is damaged at its beginning ({error})") from None
+    return Head(path, unpacked, True)
