@@ -20,6 +20,7 @@ from weft.cases.schema import CaseError
 from weft.cli.bench import bench
 from weft.cli.cases import cases
 from weft.cli.info import info
+from weft.cli.model import model
 from weft.cli.report import report
 from weft.cli.run import run
 from weft.cli.trace import trace
@@ -31,7 +32,7 @@ def weft_command() -> None:
     """Run, measure and project high-order and spectral PDE simulations on clusters of GPUs and CPUs."""
 
 
-for command in (run, bench, cases, info, report, trace):
+for command in (run, bench, cases, info, model, report, trace):
     weft_command.add_command(command)
 
 

@@ -1,0 +1,20 @@
+"""`weft model METHOD`: one module a method, and one line of registration each."""
+
+from __future__ import annotations
+
+import click
+
+from weft.cli.model import integration
+
+
+@click.group()
+def model() -> None:
+    """Say what a run would cost on another machine.
+
+    Every method takes run records, traces, or the numbers themselves; prints each figure with its unit, its equation
+    and how sure it is; and writes the same as JSON with --json.
+    """
+
+
+for command in (integration.integration, integration.gpu_gpu):
+    model.add_command(command)

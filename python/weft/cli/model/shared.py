@@ -1,0 +1,76 @@
+"""What the commands of `weft model` share."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from weft.model.result import Table
+
+JSON = click.option(
+    "--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Also write the results to FILE."
+)
+RUNS = click.argument("runs", nargs=-1, type=click.Path(path_type=Path), metavar="[RUN]...")
+
+
+def output(table: Table, json_file: Path | None) -> None:
+    """Prints a table of results, and writes it as JSON if asked."""
+    click.echo(table.console())
+    if json_file is not None:
+        json_file.write_text(json.dumps(table.json(), indent=1) + "\n")
+        click.echo(f"written {json_file}")
+
+
+class Factor(click.ParamType[float]):
+    """A number above zero."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            number = float(value)
+        except ValueError:
+            number = float("nan")
+        if not 0 < number < float("inf"):
+            self.fail(f"found '{value}', allowed: a number above zero", param, ctx)
+        return number
+
+
+class Share(click.ParamType[float]):
+    """'53%' or '0.53' -> 0.53."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        text = str(value).strip()
+        try:
+            number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            number = float("nan")
+        if not 0 <= number <= 1:
+            self.fail(f"found '{value}', allowed: a share, as 53% or 0.53", param, ctx)
+        return number
+
+
+class Printed(click.ParamType[str]):
+    """A number kept as it was typed: its digits say how sure it is."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value).strip()
+        try:
+            good = 0 <= float(text) < float("inf")
+        except ValueError:
+            good = False
+        if not good:
+            self.fail(f"found '{value}', allowed: a number of at least zero", param, ctx)
+        return text
+
+
+FACTOR = Factor()
+PRINTED = Printed()
+SHARE = Share()

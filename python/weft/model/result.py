@@ -1,0 +1,249 @@
+"""What every method returns: values with a unit, the inputs they follow from, how sure they are, and their equation."""
+
+from __future__ import annotations
+
+import html
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from weft.report.format import table
+
+Sample = TypeVar("Sample")
+MOST_CORNERS = 12  # 4096 evaluations
+
+
+class ModelError(ValueError):
+    """Inputs that a method cannot use; the message says what is wrong and what to give instead."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One modelled quantity: `value` within `low` to `high`, in `unit`, from `inputs`, by `equation`.
+
+    `range_is` says what the range is of: "input rounding", "95 % bootstrap over 5 runs", a fit's covariance. A method
+    that knows nothing of its inputs' errors leaves low = high = value and `range_is` empty.
+    """
+
+    method: str
+    quantity: str
+    value: float
+    unit: str
+    low: float
+    high: float
+    inputs: dict[str, Any]
+    equation: str
+    range_is: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.equation:
+            raise ValueError(f"{self.method}: {self.quantity}: a result names its equation")
+        if not self.low <= self.value <= self.high:
+            raise ValueError(f"{self.method}: {self.quantity}: {self.value} is outside {self.low} to {self.high}")
+
+    @property
+    def text(self) -> str:
+        """The value with its unit, and its range where one is known."""
+        shown = with_unit(self.value, self.unit)
+        if not self.range_is:
+            return shown
+        return f"{shown} ({number(self.low)} to {number(self.high)}, {self.range_is})"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Results under a title, with notes on what they leave out."""
+
+    title: str
+    results: list[Result]
+    notes: list[str] = field(default_factory=list)
+
+    def console(self) -> str:
+        """Aligned lines for a terminal."""
+        rows = [("QUANTITY", "VALUE", "EQUATION")]
+        rows += [(r.quantity, r.text, r.equation) for r in self.results]
+        inputs = self._inputs()
+        lines = [self.title, table(rows)]
+        if inputs:
+            lines.append("from " + ", ".join(f"{k} = {show(v)}" for k, v in inputs.items()))
+        return "\n".join([*lines, *(f"note: {n}" for n in self.notes)])
+
+    def json(self) -> dict[str, Any]:
+        """For a file: no NaN or infinity, which JSON does not have; they become null."""
+        results = [{k: finite_or_none(v) for k, v in asdict(r).items()} for r in self.results]
+        return {"title": self.title, "results": results, "notes": self.notes}
+
+    def html(self) -> str:
+        """A section of a page: heading, table, notes."""
+        rows = [("quantity", "value", "equation"), *((r.quantity, r.text, r.equation) for r in self.results)]
+        parts = [f"<h2>{html.escape(self.title)}</h2>", html_table(rows, header=True)]
+        inputs = self._inputs()
+        if inputs:
+            parts.append("<p>From " + html.escape(", ".join(f"{k} = {show(v)}" for k, v in inputs.items())) + ".</p>")
+        return "\n".join([*parts, *(f"<p>{html.escape(n)}</p>" for n in self.notes)])
+
+    def _inputs(self) -> dict[str, Any]:
+        """The inputs, without those that differ from result to result: their quantities name them."""
+        merged: dict[str, Any] = {}
+        differ = set()
+        for result in self.results:
+            for name, value in result.inputs.items():
+                if merged.setdefault(name, value) != value:
+                    differ.add(name)
+        return {name: value for name, value in merged.items() if name not in differ}
+
+
+def html_table(rows: Sequence[Sequence[str]], header: bool = False) -> str:
+    """Rows as an HTML table, escaped; the first row as a header if asked."""
+    lines = []
+    for index, row in enumerate(rows):
+        tag = "th" if header and index == 0 else "td"
+        lines.append("<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row) + "</tr>")
+    return "<table>" + "\n".join(lines) + "</table>"
+
+
+def exact(method: str, quantity: str, value: float, unit: str, inputs: Mapping[str, Any], equation: str) -> Result:
+    """A result of inputs whose errors are not known."""
+    return Result(method, quantity, value, unit, value, value, dict(inputs), equation)
+
+
+def number(value: float) -> str:
+    """Four significant digits, no exponent where a person would not write one."""
+    if not math.isfinite(value):
+        return str(value)
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
+
+
+def with_unit(value: float, unit: str) -> str:
+    """1.913x, 97.1 %, 3.21 s."""
+    return number(value) + (unit if unit == "x" else f" {unit}" if unit else "")
+
+
+def show(value: Any) -> str:
+    """An input as text."""
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(show(v) for v in value) + "]"
+    return str(value)
+
+
+def finite_or_none(value: Any) -> Any:
+    """`value` with what JSON cannot hold, also inside lists and dictionaries, as None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(k): finite_or_none(v) for k, v in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [finite_or_none(v) for v in (value.tolist() if isinstance(value, np.ndarray) else value)]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def require_finite(**values: float) -> None:
+    """Raises ModelError naming the first value that is NaN or infinite."""
+    for name, value in values.items():
+        if not math.isfinite(value):
+            raise ModelError(f"{name} is {value}: a finite number is needed")
+
+
+def require_positive(**values: float) -> None:
+    """Raises ModelError naming the first value that is not a finite number above zero."""
+    require_finite(**values)
+    for name, value in values.items():
+        if value <= 0:
+            raise ModelError(f"{name} is {value:g}: a number above zero is needed")
+
+
+def half_unit(printed: str) -> float:
+    """Half a unit of the last digit that a number was printed with: '5.79' -> 0.005, '53' -> 0.5, '1.6e9' -> 5e7."""
+    text = printed.strip().lower().lstrip("+-")
+    mantissa, _, exponent = text.partition("e")
+    try:
+        float(text)
+        power = int(exponent) if exponent else 0
+    except ValueError:
+        raise ModelError(f"'{printed}' is not a number") from None
+    return 0.5 * 10.0 ** (power - len(mantissa.partition(".")[2]))
+
+
+def rounding(inputs: Mapping[str, str | float], function: Callable[..., float]) -> tuple[float, float]:
+    """The range of `function(**inputs)` when each text lies anywhere within half a unit of its last printed digit.
+
+    An input given as text was printed, one given as a number is exact.
+    Evaluates every corner, which is exact where the function is monotone in each input over so short an interval, as
+    all of the report's are.
+    """
+    halves = [half_unit(v) if isinstance(v, str) else 0.0 for v in inputs.values()]
+    if np.count_nonzero(halves) > MOST_CORNERS:
+        raise ModelError(f"rounding of {np.count_nonzero(halves)} inputs: at most {MOST_CORNERS} can vary together")
+    ends = [(float(v) - h, float(v) + h) if h else (float(v),) for v, h in zip(inputs.values(), halves, strict=True)]
+    values = [function(**dict(zip(inputs, corner, strict=True))) for corner in itertools.product(*ends)]
+    values.append(function(**{k: float(v) for k, v in inputs.items()}))
+    return min(values), max(values)
+
+
+def rounded_result(
+    method: str,
+    quantity: str,
+    unit: str,
+    inputs: Mapping[str, str | float],
+    function: Callable[..., float],
+    equation: str,
+) -> Result:
+    """The result of a function of printed numbers, with the range their rounding leaves."""
+    low, high = rounding(inputs, function)
+    value = function(**{k: float(v) for k, v in inputs.items()})
+    range_is = "input rounding" if any(isinstance(v, str) for v in inputs.values()) else ""
+    return Result(method, quantity, value, unit, low, high, dict(inputs), equation, range_is)
+
+
+def bootstrap(
+    samples: Sequence[Sample],
+    function: Callable[[list[Sample]], float],
+    *,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """The percentile range of `function(samples)` over resamples with replacement (Efron 1979), always the same one.
+
+    The samples are independent runs of one thing. Raises ModelError for fewer than two. Resamples on which the
+    function raises ModelError (a fit that they under-determine) do not count; at least half must.
+    """
+    if len(samples) < 2:
+        raise ModelError(f"an uncertainty over runs needs at least 2 runs, found {len(samples)}")
+    generator = np.random.default_rng(seed)
+    values = []
+    for _ in range(resamples):
+        chosen = generator.integers(len(samples), size=len(samples))
+        try:
+            values.append(function([samples[i] for i in chosen]))
+        except ModelError:
+            continue
+    if len(values) < resamples / 2:
+        raise ModelError(f"too few samples ({len(samples)}) for an uncertainty: most resamples under-determine it")
+    tail = 50 * (1 - confidence)
+    low, high = np.percentile(values, [tail, 100 - tail])
+    return float(low), float(high)
+
+
+def over_runs(
+    method: str,
+    quantity: str,
+    unit: str,
+    samples: Sequence[Sample],
+    function: Callable[[list[Sample]], float],
+    inputs: Mapping[str, Any],
+    equation: str,
+) -> Result:
+    """The result of a function of several runs, with its bootstrap range; of one run, without."""
+    value = function(list(samples))
+    if len(samples) < 2:
+        return exact(method, quantity, value, unit, inputs, equation)
+    low, high = bootstrap(samples, function)
+    what = f"95 % bootstrap over {len(samples)} runs"
+    return Result(method, quantity, value, unit, min(low, value), max(high, value), dict(inputs), equation, what)
