@@ -14,6 +14,7 @@ import numpy as np
 from weft.report.format import table
 
 Sample = TypeVar("Sample")
+Outcome = TypeVar("Outcome")
 MOST_CORNERS = 12  # 4096 evaluations
 
 
@@ -201,15 +202,10 @@ def rounded_result(
     return Result(method, quantity, value, unit, low, high, dict(inputs), equation, range_is)
 
 
-def bootstrap(
-    samples: Sequence[Sample],
-    function: Callable[[list[Sample]], float],
-    *,
-    confidence: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
-) -> tuple[float, float]:
-    """The percentile range of `function(samples)` over resamples with replacement (Efron 1979), always the same one.
+def resample(
+    samples: Sequence[Sample], function: Callable[[list[Sample]], Outcome], *, resamples: int = 2000, seed: int = 0
+) -> list[Outcome]:
+    """`function` of resamples with replacement (Efron 1979), always the same ones.
 
     The samples are independent runs of one thing. Raises ModelError for fewer than two. Resamples on which the
     function raises ModelError (a fit that they under-determine) do not count; at least half must.
@@ -226,9 +222,19 @@ def bootstrap(
             continue
     if len(values) < resamples / 2:
         raise ModelError(f"too few samples ({len(samples)}) for an uncertainty: most resamples under-determine it")
+    return values
+
+
+def percentiles(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
+    """The middle `confidence` of the values."""
     tail = 50 * (1 - confidence)
     low, high = np.percentile(values, [tail, 100 - tail])
     return float(low), float(high)
+
+
+def bootstrap(samples: Sequence[Sample], function: Callable[[list[Sample]], float]) -> tuple[float, float]:
+    """The 95 % percentile range of `function(samples)` over resamples."""
+    return percentiles(resample(samples, function))
 
 
 def over_runs(

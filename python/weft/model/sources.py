@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.model.integration import Terms
+from weft.model.ratio import Run
 from weft.model.result import ModelError
 
 Record = dict[str, Any]
@@ -91,3 +92,33 @@ def of_trace(path: Path) -> Source:
     mean = attribute(traces.load(path)).mean()
     terms = Terms(mean.t_cpu, mean.t_gpu, mean.t_mpi, mean.t_cg_data, mean.t_cg_control)
     return Source(path, path.name, terms, None)
+
+
+def ratio_runs(path: str | Path) -> list[Run]:
+    """The jobs of a ratio.json that `weft bench ratio` wrote, or of a run's record, for Eq. 5."""
+    path = Path(path)
+    path = path / "run.json" if path.is_dir() else path
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ModelError(f"{path}: not a record: {error}") from None
+    rows = content.get("rows") if isinstance(content, dict) else None
+    try:
+        if rows is None:
+            return [_ratio_run(content)]
+        if not rows:
+            raise ModelError(f"{path}: holds no run")
+        return [Run(int(r["processes"]), int(r["threads"]), float(r["t_total"]), float(r["t_mpi"])) for r in rows]
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, ModelError):
+            raise ModelError(f"{path}: {error}") from None
+        raise ModelError(
+            f"{path}: neither a ratio.json of 'weft bench ratio' nor a run record ({type(error).__name__}: {error})"
+        ) from None
+
+
+def _ratio_run(record: Record) -> Run:
+    """A run record as a job of Eq. 5: its ranks share one GPU, or stand for one where there is none."""
+    machine, timings = record["machine"], record["timings"]
+    t_mpi = float(timings["breakdown"].get("mpi", {}).get("mean_seconds", 0.0))
+    return Run(int(machine["ranks"]), int(machine["threads_per_rank"]), float(timings["solve_seconds"]), t_mpi)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from weft.cli.model import integration
+from weft.cli.model import integration, ratio
 
 
 @click.group()
@@ -16,5 +16,5 @@ def model() -> None:
     """
 
 
-for command in (integration.integration, integration.gpu_gpu):
+for command in (integration.integration, integration.gpu_gpu, ratio.ratio):
     model.add_command(command)

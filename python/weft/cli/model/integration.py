@@ -37,8 +37,8 @@ def integration(
     """Benefit of a tighter CPU-GPU coupling, penalty of a looser one (Eqs. 3, 4).
 
     Reads runs of one application (run directories, run.json, traces), or takes the terms as options, in seconds or as
-    shares of the run time with --shares; the digits they are given with say how sure they are. Without --bandwidth and --latency:
-    ten times better, and ten times worse.
+    shares of the run time with --shares; the digits they are given with say how sure they are. Without --bandwidth and
+    --latency: ten times better, and ten times worse.
     """
     printed = {f"t_{name}": text for name in TERMS if (text := given[name]) is not None}
     if runs and (printed or total or shares):

@@ -1,0 +1,56 @@
+"""`weft model ratio`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from weft.cli.model.shared import JSON, RUNS, SHARE, output
+from weft.model import ratio as method
+from weft.model.result import Table
+
+
+@click.command()
+@RUNS
+@click.option(
+    "--point", "points", multiple=True, metavar="P,T,SECONDS[,MPI]", help="A job: processes, threads; repeatable."
+)
+@click.option("--cores", "decay", multiple=True, metavar="C,SECONDS", help="A job on C cores per GPU; repeatable.")
+@click.option("--efficiency", type=SHARE, default="90%", show_default=True, help="Of the asymptotic performance.")
+@click.option("--terms", metavar="LIST", help="Terms of Eq. 5 to fit, as c_seq,c_OMP. [default: all that were varied]")
+@click.option("--least-threads", type=click.FloatRange(min=1), default=1.0, show_default=True, help="Bound of n_OMP.")
+@click.option("--exponential", is_flag=True, help="Fit alpha + beta exp(-lambda c) to the runs, not Eq. 5.")
+@JSON
+def ratio(
+    runs: tuple[Path, ...],
+    points: tuple[str, ...],
+    decay: tuple[str, ...],
+    efficiency: float,
+    terms: str | None,
+    least_threads: float,
+    exponential: bool,
+    json_file: Path | None,
+) -> None:
+    """CPU cores a GPU needs, from runs on a constant number of GPUs (Eqs. 5, 6; section 4.3.2).
+
+    RUN is a run directory, a run.json, or the ratio.json that 'weft bench ratio' wrote. Fits Eq. 5 by least squares,
+    and finds the fewest cores that reach the efficiency by Eq. 6; with --cores or --exponential the decaying
+    exponential instead. Data that leave the fit under-determined are refused.
+    """
+    from weft.model.sources import ratio_runs
+
+    jobs = [run for path in runs for run in ratio_runs(path)]
+    jobs += [method.parse_run(text) for text in points]
+    if decay or exponential:
+        if jobs and decay:
+            raise click.UsageError("give --cores, or runs, not both")
+        pairs = [method.parse_cores(t) for t in decay] or [(float(r.processes * r.threads), r.t_total) for r in jobs]
+        output(
+            Table("CPU cores per GPU, T = alpha + beta exp(-lambda c)", method.decay_results(pairs, efficiency)),
+            json_file,
+        )
+        return
+    chosen = [t.strip() for t in terms.split(",")] if terms else None
+    results = method.scaling_results(jobs, efficiency, chosen, least_threads)
+    output(Table("CPU cores per GPU, Eqs. 5 and 6", results, method.notes(jobs)), json_file)
