@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from weft.cli.model import integration, ratio
+from weft.cli.model import integration, project, ratio
 
 
 @click.group()
@@ -17,4 +17,6 @@ def model() -> None:
 
 
 for command in (integration.integration, integration.gpu_gpu, ratio.ratio):
+    model.add_command(command)
+for command in (project.project, project.machines_command, project.published):
     model.add_command(command)
