@@ -5,8 +5,10 @@
 
 #include <cstring>
 #include <map>
+#include <numeric>
 
 #include "all_ids.hpp"
+#include "choices.hpp"
 
 using namespace weft::exchange;
 using weft::mpi::Comm;
@@ -60,18 +62,19 @@ class GatherScatterOf : public testing::Test {};
 using Types = testing::Types<double, float, std::int32_t, std::int64_t>;
 TYPED_TEST_SUITE(GatherScatterOf, Types);
 
-TYPED_TEST(GatherScatterOf, RandomIdsEveryOperationAndPathAgreeWithTheSerialReference) {
+TYPED_TEST(GatherScatterOf, RandomIdsEveryOperationAndChoiceAgreeWithTheSerialReference) {
   using T = TypeParam;
   const Comm comm;
   const auto host = device::open("host");
-  for (unsigned seed = 0; seed < 10; ++seed) {
+  for (unsigned seed = 0; seed < 5; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const Ids ids = random_ids(seed, comm);
     const auto all = of_all_ranks(ids, comm);
     const int fields = seed % 3 == 1 ? 6 : 1;
     const auto width = static_cast<std::size_t>(fields);
-    GatherScatter<T> direct(ids, comm, host, {Schedule::pairwise, Path::direct}, fields);
-    GatherScatter<T> staged(ids, comm, host, {Schedule::pairwise, Path::staged}, fields);
+    const auto connectivity = std::make_shared<const Connectivity>(ids, comm);
+    std::vector<GatherScatter<T>> all_ways;
+    for (const Choice& choice : all_choices()) all_ways.emplace_back(connectivity, host, choice, fields);
     for (const Op op : ops) {
       const auto values = random_values<T>(ids.size() * width, op, seed, comm);
       const auto all_values = of_all_ranks(values, comm);
@@ -85,14 +88,14 @@ TYPED_TEST(GatherScatterOf, RandomIdsEveryOperationAndPathAgreeWithTheSerialRefe
           }
         }
       }
-      const auto result = run_gather_scatter(direct, host, op, values);
+      const auto result = run_gather_scatter(all_ways.front(), host, op, values);
       for (std::size_t p = 0; p < ids.size(); ++p) {
         for (std::size_t f = 0; f < width; ++f) {
           const std::size_t i = p * width + f;
           EXPECT_EQ(result[i], ids[p] > 0 ? (expected[{ids[p], f}]) : values[i]) << "point " << p << " field " << f;
         }
       }
-      EXPECT_EQ(result, run_gather_scatter(staged, host, op, values));
+      for (auto& gs : all_ways) EXPECT_EQ(result, run_gather_scatter(gs, host, op, values)) << name(gs.choice());
     }
   }
 }
@@ -102,11 +105,13 @@ TYPED_TEST(GatherScatterOf, GatherThenScatterEqualsGatherScatterAndOwnersAreComp
   const Comm comm;
   const auto host = device::open("host");
   device::Stream stream(host);
-  for (unsigned seed = 0; seed < 10; ++seed) {
+  for (unsigned seed = 0; seed < 5; ++seed) {
     const Ids ids = random_ids(seed, comm);
-    for (const Path path : {Path::direct, Path::staged}) {
+    const auto connectivity = std::make_shared<const Connectivity>(ids, comm);
+    for (const Choice& choice : all_choices()) {
+      SCOPED_TRACE(name(choice));
       const int fields = seed % 2 == 0 ? 1 : 3;
-      GatherScatter<T> gs(ids, comm, host, {Schedule::pairwise, path}, fields);
+      GatherScatter<T> gs(connectivity, host, choice, fields);
       const auto width = static_cast<std::size_t>(fields);
       const auto& a = gs.assembly();
       for (const Op op : ops) {
@@ -141,16 +146,17 @@ std::vector<double> rough_values(std::size_t count, unsigned seed, const Comm& c
 
 }  // namespace
 
-TEST(GatherScatter, RerunsPathsAndAllRanksGiveTheSameBits) {
+TEST(GatherScatter, RerunsAllChoicesAndAllRanksGiveTheSameBits) {
   const Comm comm;
   const auto host = device::open("host");
-  for (unsigned seed = 0; seed < 10; ++seed) {
+  for (unsigned seed = 0; seed < 5; ++seed) {
     const Ids ids = random_ids(seed, comm);
     const auto values = rough_values(ids.size(), seed, comm);
     std::vector<double> first;
-    for (const Path path : {Path::direct, Path::staged}) {
-      for (int rerun = 0; rerun < 3; ++rerun) {
-        GatherScatter<double> gs(ids, comm, host, {Schedule::pairwise, path});
+    const auto connectivity = std::make_shared<const Connectivity>(ids, comm);
+    for (const Choice& choice : all_choices()) {
+      for (int rerun = 0; rerun < 2; ++rerun) {
+        GatherScatter<double> gs(connectivity, host, choice);
         auto result = run_gather_scatter(gs, host, Op::add, values);
         if (first.empty()) first = result;
         ASSERT_EQ(std::memcmp(result.data(), first.data(), result.size() * sizeof(double)), 0);
@@ -170,11 +176,12 @@ TEST(GatherScatter, RerunsPathsAndAllRanksGiveTheSameBits) {
 
 TEST(GatherScatter, GatherIsTheTransposeOfScatter) {
   const Comm comm;
+  const auto choices = all_choices();
   const auto host = device::open("host");
   device::Stream stream(host);
-  for (unsigned seed = 0; seed < 10; ++seed) {
+  for (unsigned seed = 0; seed < 5; ++seed) {
     const Ids ids = random_ids(seed, comm);
-    GatherScatter<double> gs(ids, comm, host, {Schedule::pairwise, seed % 2 == 0 ? Path::direct : Path::staged});
+    GatherScatter<double> gs(ids, comm, host, choices[seed % choices.size()]);
     const auto& a = gs.assembly();
     const auto size = static_cast<std::size_t>(a.local + 1);
     auto x = random_values<double>(size, Op::add, seed, comm);  // DOFs; what is in the halo must not matter
@@ -196,12 +203,14 @@ TEST(Exchange, HaloAndGatherMoveTheOwnersAndTheCopiesValues) {
   const Comm comm;
   const auto host = device::open("host");
   device::Stream stream(host);
-  for (unsigned seed = 0; seed < 10; ++seed) {
+  for (unsigned seed = 0; seed < 5; ++seed) {
     const Ids ids = random_ids(seed, comm);
     const Assembly a(ids, 16, comm);
-    for (const Path path : {Path::direct, Path::staged}) {
-      Exchange<double> exchange(a.pattern, host, comm, {Schedule::pairwise, path}, 2);
-      EXPECT_EQ(exchange.trivial(), a.pattern.neighbors.empty());
+    const bool somebody_talks = comm.max(std::int64_t{!a.pattern.neighbors.empty()}) != 0;
+    for (const Choice& choice : all_choices()) {
+      SCOPED_TRACE(name(choice));
+      Exchange<double> exchange(a.pattern, host, comm, choice, 2);
+      EXPECT_EQ(exchange.trivial(), collective(choice.schedule) ? !somebody_talks : a.pattern.neighbors.empty());
       EXPECT_EQ(exchange.bytes_sent(), static_cast<std::int64_t>(16 * a.pattern.owned_index.size()));
       std::vector<double> x(static_cast<std::size_t>(2 * (a.local + 1)), -1.0);
       const auto id = [&](std::int64_t d) { return static_cast<double>(a.dof_ids[static_cast<std::size_t>(d)]); };
@@ -251,13 +260,21 @@ TEST(Exchange, AnOwnerAddsItsOwnValueFirstThenTheOthersByRank) {
       if (theirs.contains(a.dof_ids[d])) expected[d] += theirs[a.dof_ids[d]];
     }
   }
-  Exchange<double> exchange(a.pattern, host, comm, {});
-  exchange.start_gather(y.data(), stream);
-  exchange.finish_gather(y.data(), Op::add, stream);
-  EXPECT_EQ(std::memcmp(y.data(), expected.data(), expected.size() * sizeof(double)), 0);
+  const auto mine = y;
+  for (const Choice& choice : all_choices()) {
+    Exchange<double> exchange(a.pattern, host, comm, choice);
+    y = mine;
+    exchange.start_gather(y.data(), stream);
+    exchange.finish_gather(y.data(), Op::add, stream);
+    EXPECT_EQ(std::memcmp(y.data(), expected.data(), expected.size() * sizeof(double)), 0) << name(choice);
+  }
 }
 
-TEST(Exchange, SeveralInFlightAtOnceKeepTheirMessagesApart) {
+namespace {
+
+// Exchanges of these choices in flight together, started and finished in the orders given.
+void several_in_flight(const std::vector<Choice>& choices, const std::vector<std::size_t>& starts,
+                       const std::vector<std::size_t>& finishes) {
   const Comm comm;
   const auto host = device::open("host");
   device::Stream stream(host);
@@ -267,20 +284,19 @@ TEST(Exchange, SeveralInFlightAtOnceKeepTheirMessagesApart) {
   std::vector<Exchange<double>> exchanges;
   std::vector<std::vector<double>> halo, gather;
   const auto size = static_cast<std::size_t>(a.local + 1);
-  for (int e = 0; e < 3; ++e) {
-    exchanges.emplace_back(a.pattern, host, comm, Choice{Schedule::pairwise, e == 1 ? Path::staged : Path::direct});
-    halo.emplace_back(size, 100.0 * e + 1.0);
-    gather.emplace_back(size, 1000.0 * e + 1.0);
+  for (std::size_t e = 0; e < choices.size(); ++e) {
+    exchanges.emplace_back(a.pattern, host, comm, choices[e]);
+    halo.emplace_back(size, 100.0 * static_cast<double>(e) + 1.0);
+    gather.emplace_back(size);
   }
   for (int round = 0; round < 3; ++round) {
-    for (std::size_t i = 0; i < 3; ++i) {
-      const std::size_t e = comm.rank() % 2 == 0 ? i : 2 - i;  // nor need the ranks start in one order
+    for (const std::size_t e : starts) {
       std::fill(gather[e].begin(), gather[e].end(), 1000.0 * static_cast<double>(e) + 1.0);
       std::fill(halo[e].begin() + a.owned, halo[e].end(), -1.0);
       exchanges[e].start_halo(halo[e].data(), stream);
       exchanges[e].start_gather(gather[e].data(), stream);
     }
-    for (const std::size_t e : {2, 0, 1}) {  // not in the order of the starts
+    for (const std::size_t e : finishes) {
       exchanges[e].finish_gather(gather[e].data(), Op::add, stream);
       exchanges[e].finish_halo(halo[e].data(), stream);
       const auto value = static_cast<double>(e);
@@ -291,6 +307,25 @@ TEST(Exchange, SeveralInFlightAtOnceKeepTheirMessagesApart) {
       }
     }
   }
+}
+
+}  // namespace
+
+TEST(Exchange, SeveralInFlightAtOnceKeepTheirMessagesApart) {
+  std::vector<Choice> choices = all_choices();
+  choices.push_back(choices.front());
+  std::vector<std::size_t> starts(choices.size());
+  std::iota(starts.begin(), starts.end(), 0U);
+  auto finishes = starts;
+  std::rotate(finishes.begin(), finishes.begin() + 2, finishes.end());  // not in the order of the starts
+  several_in_flight(choices, starts, finishes);
+}
+
+TEST(Exchange, PairwiseOnesMayStartInAnotherOrderOnEveryRank) {
+  const bool even = Comm().rank() % 2 == 0;
+  several_in_flight(
+      {{Schedule::pairwise, Path::direct}, {Schedule::pairwise, Path::staged}, {Schedule::pairwise, Path::direct}},
+      even ? std::vector<std::size_t>{0, 1, 2} : std::vector<std::size_t>{2, 1, 0}, {2, 0, 1});
 }
 
 TYPED_TEST(GatherScatterOf, TheGpuBranchOfTheKernelsGivesTheSameBitsAsTheHosts) {
@@ -304,9 +339,10 @@ TYPED_TEST(GatherScatterOf, TheGpuBranchOfTheKernelsGivesTheSameBitsAsTheHosts) 
     for (auto& id : ids) id = random() % 8 == 0 ? 1 : static_cast<std::int64_t>(random() % 2500);
     const int fields = seed % 2 == 0 ? 1 : 3;
     const auto width = static_cast<std::size_t>(fields);
-    const Path path = seed < 1 ? Path::direct : Path::staged;
-    GatherScatter<T> on_host(ids, comm, host, {Schedule::pairwise, path}, fields);
-    GatherScatter<T> on_fibers(ids, comm, fibers, {Schedule::pairwise, path}, fields);
+    const Choice choice =
+        seed == 0 ? Choice{Schedule::crystal, Path::direct} : Choice{Schedule::pairwise, Path::staged};
+    GatherScatter<T> on_host(ids, comm, host, {}, fields);
+    GatherScatter<T> on_fibers(ids, comm, fibers, choice, fields);
     for (const Op op : ops) {
       const auto values = random_values<T>(ids.size() * width, op, seed, comm);
       EXPECT_EQ(run_gather_scatter(on_host, host, op, values), run_gather_scatter(on_fibers, fibers, op, values));

@@ -9,8 +9,8 @@
 
 namespace weft::exchange {
 
-// Messages between fixed buffers and ranks, sent or received over and over. Those of more than 1 GiB travel in pieces,
-// since MPI counts with an int.
+// Messages between fixed buffers and ranks, all sent or all received, over and over. Those of more than 1 GiB travel in
+// pieces, since MPI counts with an int.
 class Messages {
  public:
   Messages(const mpi::Comm& comm, int tag) : comm_(comm), tag_(tag) {}

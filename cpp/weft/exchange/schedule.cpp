@@ -3,6 +3,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "weft/exchange/alltoallv.hpp"
+#include "weft/exchange/crystal.hpp"
+#include "weft/exchange/neighbor.hpp"
 #include "weft/exchange/pairwise.hpp"
 
 namespace weft::exchange {
@@ -16,6 +19,9 @@ struct Entry {
 };
 constexpr Entry entries[] = {
     {Schedule::pairwise, "pairwise", false, make_pairwise},
+    {Schedule::alltoallv, "alltoallv", true, make_alltoallv},
+    {Schedule::neighbor, "neighbor", true, make_neighbor},
+    {Schedule::crystal, "crystal", true, make_crystal},
 };
 
 const Entry& entry_of(Schedule schedule) {

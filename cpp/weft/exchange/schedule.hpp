@@ -11,7 +11,7 @@
 
 namespace weft::exchange {
 
-enum class Schedule { pairwise };
+enum class Schedule { pairwise, alltoallv, neighbor, crystal };
 std::string name(Schedule schedule);
 std::vector<Schedule> schedules();
 // Whether every rank of the communicator must start and finish it, those without neighbours too.

@@ -1,0 +1,66 @@
+#include "weft/exchange/collective.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "weft/trace/recorder.hpp"
+
+namespace weft::exchange {
+
+Unit::Unit(const Route& route) {
+  std::uint64_t all = std::uint64_t{1} << 16;
+  for (const Part& p : route.parts) all |= p.send_offset | p.send_bytes | p.receive_offset | p.receive_bytes;
+  bytes_ = std::size_t{1} << route.comm.min(std::int64_t{std::countr_zero(all)});
+  mpi::check(MPI_Type_contiguous(static_cast<int>(bytes_), MPI_BYTE, &type_), "MPI_Type_contiguous");
+  mpi::check(MPI_Type_commit(&type_), "MPI_Type_commit");
+}
+
+Unit::~Unit() {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  if (finalized == 0) MPI_Type_free(&type_);
+}
+
+int Unit::count(std::size_t bytes) const {
+  const std::size_t units = bytes / bytes_;
+  if (units > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+    throw std::length_error("a rank exchanges " + std::to_string(bytes) +
+                            " bytes, more than an MPI collective can count: use more ranks, or exchange 'pairwise'");
+  }
+  return static_cast<int>(units);
+}
+
+void Arguments::set(std::size_t entry, const Part& part, const Unit& unit) {
+  send_counts[entry] = unit.count(part.send_bytes);
+  send_places[entry] = unit.count(part.send_offset);
+  receive_counts[entry] = unit.count(part.receive_bytes);
+  receive_places[entry] = unit.count(part.receive_offset);
+}
+
+CollectiveTransfer::CollectiveTransfer(const Route& route) {
+  for (const Part& part : route.parts) bytes_ += static_cast<std::int64_t>(part.send_bytes);
+}
+
+CollectiveTransfer::~CollectiveTransfer() {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  // One that is still under way, after an exception, cannot be freed or called back.
+  if (finalized == 0 && !started_ && request_ != MPI_REQUEST_NULL) MPI_Request_free(&request_);
+}
+
+void CollectiveTransfer::start() {
+  const trace::Span span("start collective", trace::Category::mpi, bytes_);
+  begin();
+  started_ = true;
+}
+
+void CollectiveTransfer::finish() {
+  const trace::Span span("wait", trace::Category::mpi);
+  mpi::check(MPI_Wait(&request_, MPI_STATUS_IGNORE), "MPI_Wait");
+  started_ = false;
+}
+
+}  // namespace weft::exchange

@@ -1,0 +1,287 @@
+#include "weft/exchange/crystal.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "weft/exchange/messages.hpp"
+#include "weft/mpi/sparse.hpp"
+#include "weft/trace/recorder.hpp"
+
+namespace weft::exchange {
+namespace {
+
+enum class Buffer { send, arena, receive };  // the arena: what is packed to be sent on, and what arrived to be so
+struct Place {
+  Buffer buffer;
+  std::size_t at;
+};
+
+// What one rank has for another, under way.
+struct Parcel {
+  int source, destination;
+  std::size_t bytes;
+  Place place;
+};
+
+struct Piece {
+  Place from;
+  std::size_t to, bytes;
+};
+
+// Parcels one after the other at `to`: the copies that takes, those in one piece joined.
+void append(std::vector<Piece>& pieces, const Parcel& parcel, std::size_t to) {
+  if (!pieces.empty()) {
+    Piece& last = pieces.back();
+    if (last.from.buffer == parcel.place.buffer && last.from.at + last.bytes == parcel.place.at &&
+        last.to + last.bytes == to) {
+      last.bytes += parcel.bytes;
+      return;
+    }
+  }
+  pieces.push_back({parcel.place, to, parcel.bytes});
+}
+
+struct Message {
+  int rank;
+  std::size_t bytes;
+  Place place;
+};
+
+struct Step {
+  std::vector<Piece> pack;               // into the arena, before sending
+  std::vector<Message> sends, receives;  // at most one and two
+};
+
+// What this rank sends, receives and copies in every step: known once all have passed on, step by step, what their
+// messages will hold.
+struct Plan {
+  std::vector<Step> steps;
+  std::vector<Piece> unpack;  // into the receive buffer, after the last step
+  std::size_t arena_bytes = 0;
+
+  explicit Plan(const Route& route);  // (collective)
+
+ private:
+  std::size_t in_arena(std::size_t bytes) {
+    const std::size_t at = arena_bytes;
+    arena_bytes += (bytes + 255) / 256 * 256;
+    return at;
+  }
+};
+
+const Part& part_from(const Route& route, const Parcel& parcel) {
+  const auto part = std::lower_bound(route.parts.begin(), route.parts.end(), parcel.source,
+                                     [](const Part& p, int rank) { return p.rank < rank; });
+  if (part == route.parts.end() || part->rank != parcel.source || part->receive_bytes != parcel.bytes) {
+    throw std::logic_error("rank " + std::to_string(parcel.source) + " sends " + std::to_string(parcel.bytes) +
+                           " bytes to rank " + std::to_string(parcel.destination) + ", which expects another number");
+  }
+  return *part;
+}
+
+Plan::Plan(const Route& route) {
+  const int rank = route.comm.rank();
+  std::vector<Parcel> held;
+  route.comm.together([&] {
+    for (const Part& part : route.parts) {
+      for (const std::size_t number : {part.send_offset, part.send_bytes, part.receive_offset, part.receive_bytes}) {
+        if (number % 4 != 0) throw std::invalid_argument("the crystal router moves values of 4 or 8 bytes");
+      }
+      if (part.send_bytes > 0) held.push_back({rank, part.rank, part.send_bytes, {Buffer::send, part.send_offset}});
+    }
+  });
+  // The group [first, first + ranks) of this rank: its lower half is the larger one. A rank of one half and the one at
+  // the same place in the other are partners; the lower half's last, where that has none, sends to the upper's last.
+  // Groups differ by one rank at most, and those of one rank wait for the others.
+  int first = 0, ranks = route.comm.size();
+  for (int largest = ranks; largest > 1; largest = (largest + 1) / 2) {
+    mpi::Parcels headers;
+    Step step;
+    route.comm.together([&] {
+      if (ranks == 1) return;
+      const int lower = (ranks + 1) / 2, middle = first + lower;
+      const bool low = rank < middle;
+      const int partner = low ? std::min(rank + lower, first + ranks - 1) : rank - lower;
+      const auto stays = std::stable_partition(held.begin(), held.end(),
+                                               [&](const Parcel& p) { return (p.destination < middle) == low; });
+      std::vector<Parcel> leaving(stays, held.end());
+      held.erase(stays, held.end());
+      if (!low) first = middle;
+      ranks = low ? lower : ranks - lower;
+      if (leaving.empty()) return;
+
+      std::sort(leaving.begin(), leaving.end(), [](const Parcel& a, const Parcel& b) {
+        return std::pair(a.source, a.destination) < std::pair(b.source, b.destination);
+      });
+      std::vector<std::int64_t> header;
+      std::size_t bytes = 0;
+      for (const Parcel& parcel : leaving) {
+        for (const auto word : {static_cast<std::int64_t>(parcel.source), static_cast<std::int64_t>(parcel.destination),
+                                static_cast<std::int64_t>(parcel.bytes)}) {
+          header.push_back(word);
+        }
+        append(step.pack, parcel, bytes);
+        bytes += parcel.bytes;
+      }
+      headers.add(partner, header);
+      Place place = step.pack.front().from;
+      if (step.pack.size() == 1) {
+        step.pack.clear();  // it lies there in one piece
+      } else {
+        place = {Buffer::arena, in_arena(bytes)};
+        for (Piece& piece : step.pack) piece.to += place.at;
+      }
+      step.sends.push_back({partner, bytes, place});
+    });
+    const mpi::Parcels arrived = mpi::sparse_exchange(route.comm, headers);
+    route.comm.together([&] {
+      for (std::size_t a = 0; a < arrived.count(); ++a) {
+        const auto header = arrived.part(a);
+        std::vector<Parcel> parcels;
+        std::vector<Piece> into;  // the receive buffer, if all is for this rank
+        std::size_t bytes = 0;
+        bool mine = true;
+        for (std::size_t w = 0; w < header.size(); w += 3) {
+          parcels.push_back({static_cast<int>(header[w]),
+                             static_cast<int>(header[w + 1]),
+                             static_cast<std::size_t>(header[w + 2]),
+                             {Buffer::arena, bytes}});
+          mine = mine && parcels.back().destination == rank;
+          if (mine) append(into, parcels.back(), part_from(route, parcels.back()).receive_offset);
+          bytes += parcels.back().bytes;
+        }
+        if (mine && into.size() == 1) {
+          step.receives.push_back({arrived.ranks[a], bytes, {Buffer::receive, into.front().to}});
+          continue;
+        }
+        const std::size_t at = in_arena(bytes);
+        step.receives.push_back({arrived.ranks[a], bytes, {Buffer::arena, at}});
+        for (Parcel& parcel : parcels) parcel.place.at += at;
+        held.insert(held.end(), parcels.begin(), parcels.end());
+      }
+      steps.push_back(std::move(step));
+    });
+  }
+  route.comm.together([&] {
+    std::sort(held.begin(), held.end(), [](const Parcel& a, const Parcel& b) { return a.source < b.source; });
+    for (const Parcel& parcel : held) append(unpack, parcel, part_from(route, parcel).receive_offset);
+  });
+}
+
+// Copies of pieces, by one launch of a kernel.
+class Copies {
+ public:
+  Copies(const std::vector<Piece>& pieces, const std::shared_ptr<device::Device>& memory) {
+    if (pieces.empty()) return;
+    std::size_t numbers = 0;
+    for (const Piece& piece : pieces) numbers |= piece.from.at | piece.to | piece.bytes;
+    const std::size_t word = numbers % 8 == 0 ? 8 : 4;
+    std::vector<std::int64_t> words;
+    for (const Piece& piece : pieces) {
+      for (std::size_t done = 0; done < piece.bytes; done += most_bytes) {
+        for (const std::size_t number :
+             {std::size_t{piece.from.buffer == Buffer::send ? 0U : 1U}, (piece.from.at + done) / word,
+              (piece.to + done) / word, std::min(most_bytes, piece.bytes - done) / word}) {
+          words.push_back(static_cast<std::int64_t>(number));
+        }
+      }
+    }
+    blocks_ = static_cast<unsigned>(words.size() / 4);
+    pieces_ = device::Array<std::int64_t>(memory, words);
+    kernel_ = memory->kernel({"pieces", "copy_pieces", {{"WEFT_REAL", word == 8 ? "long" : "int"}}});
+    wide_ = word == 8;
+  }
+  bool empty() const { return blocks_ == 0; }
+  void operator()(const std::byte* send, const std::byte* arena, std::byte* to, device::Stream& stream) const {
+    wide_ ? launch<std::int64_t>(send, arena, to, stream) : launch<std::int32_t>(send, arena, to, stream);
+    stream.synchronize();
+  }
+
+ private:
+  static constexpr std::size_t most_bytes = 16384;  // a block
+
+  template <class Word>
+  void launch(const std::byte* send, const std::byte* arena, std::byte* to, device::Stream& stream) const {
+    kernel_(stream, blocks_, device::Shape{256}, pieces_.data(), reinterpret_cast<const Word*>(send),
+            reinterpret_cast<const Word*>(arena), reinterpret_cast<Word*>(to));
+  }
+
+  unsigned blocks_ = 0;
+  bool wide_ = false;
+  device::Array<std::int64_t> pieces_;
+  device::Kernel kernel_;
+};
+
+class Crystal final : public Transfer {
+ public:
+  Crystal(const Route& route, const Plan& plan)
+      : send_(route.send),
+        receive_(route.receive),
+        arena_(route.memory, plan.arena_bytes),
+        stream_(route.memory),
+        unpack_(plan.unpack, route.memory) {
+    for (const Step& step : plan.steps) {
+      Round& round = rounds_.emplace_back(route);
+      round.pack = Copies(step.pack, route.memory);
+      for (const Message& m : step.sends) round.sends.add_send(at(m.place), m.bytes, m.rank);
+      for (const Message& m : step.receives) round.receives.add_receive(writable(m.place), m.bytes, m.rank);
+    }
+  }
+
+  void post() override {
+    const trace::Span span("post receives", trace::Category::mpi);
+    for (Round& round : rounds_) round.receives.start();
+  }
+  void start() override {
+    if (!rounds_.empty()) send(rounds_.front());
+  }
+  void finish() override {
+    for (std::size_t r = 0; r < rounds_.size(); ++r) {
+      if (r > 0) send(rounds_[r]);
+      const trace::Span span("wait", trace::Category::mpi);
+      rounds_[r].receives.wait();
+    }
+    if (!unpack_.empty()) unpack_(send_, arena(), receive_, stream_);
+    const trace::Span span("wait", trace::Category::mpi);
+    for (Round& round : rounds_) round.sends.wait();
+  }
+
+ private:
+  struct Round {
+    explicit Round(const Route& route) : sends(route.comm, route.tag), receives(route.comm, route.tag) {}
+    Copies pack{{}, nullptr};
+    Messages sends, receives;
+  };
+
+  std::byte* arena() { return reinterpret_cast<std::byte*>(arena_.data()); }
+  std::byte* writable(const Place& place) { return (place.buffer == Buffer::arena ? arena() : receive_) + place.at; }
+  const std::byte* at(const Place& place) { return place.buffer == Buffer::send ? send_ + place.at : writable(place); }
+  void send(Round& round) {
+    if (!round.pack.empty()) round.pack(send_, arena(), arena(), stream_);
+    if (round.sends.empty()) return;
+    const trace::Span span("send", trace::Category::mpi, round.sends.bytes());
+    round.sends.start();
+  }
+
+  const std::byte* send_;
+  std::byte* receive_;
+  device::Array<char> arena_;
+  device::Stream stream_;
+  std::deque<Round> rounds_;
+  Copies unpack_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transfer> make_crystal(Route route) {
+  const Plan plan(route);
+  std::unique_ptr<Transfer> transfer;
+  route.comm.together([&] { transfer = std::make_unique<Crystal>(route, plan); });
+  return transfer;
+}
+
+}  // namespace weft::exchange
