@@ -43,12 +43,13 @@ def look(path: str | Path) -> Head:
     if path.is_dir():
         inside = ", ".join(sorted(p.name for p in path.iterdir())[:8]) or "nothing"
         raise ValueError(f"{path}: a folder, not a trace file; it holds {inside}")
-    with path.open("rb") as file:
+    outer = path.parent if path.parent.is_file() else path  # the name of a run inside an archive
+    with outer.open("rb") as file:
         data = file.read(_LENGTH)
     if data[:2] != b"\x1f\x8b":
         return Head(path, data, False)
     try:
-        with gzip.open(path) as packed:
+        with gzip.open(outer) as packed:
             return Head(path, packed.read(_LENGTH), True)
     except (EOFError, zlib.error, gzip.BadGzipFile):
         pass

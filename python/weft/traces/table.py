@@ -66,7 +66,8 @@ class Trace:
     names: tuple[str, ...]
     lines: tuple[Line, ...]
     origin: int = 0  # nanoseconds on the file's clock at which this trace's clock is zero
-    requires: NDArray[np.int64] | None = None  # (m, 2): event, and an event that ends before it starts; by the file
+    requires: NDArray[np.int64] | None = None  # (m, 2): what the file tells of an event and one it waits for: work
+    # and messages do not start, and calls that wait do not end, before the other has ended
     notes: tuple[str, ...] = ()  # what a reader had to leave out or assume, in sentences
 
     def __len__(self) -> int:

@@ -1,0 +1,59 @@
+"""Which call launched which work, and what was launched on a stream before or after an instant."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.traces.table import Trace
+
+
+class Launches:
+    """The launch order of the work on every stream, by the start of the call of the same process and correlation.
+
+    call     int64 (n): for an event on a stream the index of the call that launched it, else -1
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        stream = trace.on_stream()
+        self.call = np.full(len(trace), -1, dtype=np.int64)
+        work = np.flatnonzero(stream & (trace.correlation >= 0))
+        calls = np.flatnonzero(~stream & (trace.correlation >= 0))
+        if len(work) and len(calls):
+            # One number for each pair of process and correlation, so that one search finds the pairs that match.
+            _, key = np.unique(
+                np.stack([np.concatenate([trace.process[calls], trace.process[work]]).astype(np.int64),
+                          np.concatenate([trace.correlation[calls], trace.correlation[work]])]),
+                axis=1, return_inverse=True)  # fmt: skip
+            have, first = np.unique(key[: len(calls)], return_index=True)  # of calls in calls, the outermost
+            wanted = key[len(calls) :]
+            place = np.minimum(np.searchsorted(have, wanted), len(have) - 1)
+            found = have[place] == wanted
+            self.call[work[found]] = calls[first[place[found]]]
+        self._lines: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+        work = work[self.call[work] >= 0]
+        order = work[np.lexsort((trace.start[work], trace.start[self.call[work]], trace.line[work]))]
+        lines, begins = np.unique(trace.line[order], return_index=True)
+        for line, mine in zip(lines.tolist(), np.split(order, begins[1:]), strict=bool(len(lines))):
+            self._lines[line] = mine, trace.start[self.call[mine]]
+
+    def streams(self, process: int) -> list[int]:
+        """The lines of a process on which launched work ran."""
+        return [line for line in self._lines if self.trace.lines[line].process == process]
+
+    def last_before(self, line: int, time: int) -> int:
+        """The event launched last on a line before `time`, -1 where none."""
+        if line not in self._lines:
+            return -1
+        events, times = self._lines[line]
+        place = int(np.searchsorted(times, time)) - 1
+        return int(events[place]) if place >= 0 else -1
+
+    def first_after(self, line: int, time: int) -> int:
+        """The event launched first on a line at or after `time`, -1 where none."""
+        if line not in self._lines:
+            return -1
+        events, times = self._lines[line]
+        place = int(np.searchsorted(times, time))
+        return int(events[place]) if place < len(events) else -1

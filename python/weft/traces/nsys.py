@@ -1,0 +1,291 @@
+"""Nsight Systems reports exported as SQLite (`nsys export --type sqlite`).
+
+Which tables and columns there are depends on the version and on what was recorded, so each is asked for. Schemas 2.9
+and 3.13 are tested on real reports; what later versions renamed or added is found by the same questions.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+from weft.traces import apis
+from weft.traces.head import Head
+from weft.traces.table import Builder, Category, Trace
+
+DESCRIPTION = "an Nsight Systems report exported as SQLite"
+
+_CHUNK = 1 << 16
+# CUpti_ActivityMemcpyKind: what crosses between host and device, and how nsys names it.
+_COPIES = {
+    0: "unknown", 1: "HtoD", 2: "DtoH", 3: "HtoA", 4: "AtoH", 5: "AtoA", 6: "AtoD", 7: "DtoA", 8: "DtoD", 9: "HtoH",
+    10: "PtoP", 11: "UVM HtoD", 12: "UVM DtoH", 13: "UVM DtoD",
+}  # fmt: skip
+_WITHIN_DEVICES = (5, 6, 7, 8, 10, 13)
+_SYNC = {1: "event synchronize", 2: "stream wait event", 3: "stream synchronize", 4: "context synchronize"}
+_PUSH_POP, _START_END, _DOMAIN = (59, 70), (60, 71), (75, 76)  # NVTX event types, those of registered strings second
+_MPI = ("MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS")
+
+
+def probe(head: Head) -> bool:
+    return head.data.startswith(b"SQLite format 3\x00")
+
+
+def read(path: Path) -> Trace:
+    """All work on devices, calls of the runtime and driver, MPI, NVTX ranges and calls of the system's libraries.
+
+    A record of a wait stands on the line of the call that waited. Calls of the system's libraries stand on lines of
+    their own, so that they do not take the time of the runtime's calls they serve.
+    """
+    connection = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1", uri=True)
+    try:
+        return _Report(path, connection).read()
+    except (sqlite3.Error, OverflowError) as error:
+        raise ValueError(f"{path}: a damaged or truncated SQLite file ({error})") from None
+    finally:
+        connection.close()
+
+
+class _Report:
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path, self.connection = path, connection
+        connection.text_factory = lambda data: data.decode("utf-8", errors="replace")
+        self.builder = Builder("nsys", path)
+        names = [r[0] for r in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")]
+        self.tables = {n: [c[1] for c in connection.execute(f"PRAGMA table_info({_quoted(n)})")] for n in names}
+        self.strings: dict[int, str] = {}
+        if "StringIds" in self.tables:
+            self.strings = dict(connection.execute("SELECT id, value FROM StringIds"))
+        self.ranks = self._ranks()
+        self.unended = 0
+        self.call_lines: dict[tuple[int, int], int] = {}  # (process, correlation) -> line
+        self._name_numbers: dict[tuple[str, Any], int] = {}
+
+    def read(self) -> Trace:
+        self._calls()
+        self._kernels()
+        self._copies()
+        self._memsets()
+        self._waits()
+        self._mpi()
+        self._ranges()
+        self._system()
+        if len(self.builder) == 0:
+            raise ValueError(f"{self.path}: an SQLite file without events of Nsight Systems; {self._contents()}")
+        if self.unended:
+            self.builder.notes.append(f"{self.unended} events had not ended when recording did and were left out")
+        trace = self.builder.build()
+        if not trace.on_stream().any():
+            trace = _noted(trace, f"the report holds no work on devices; {self._contents()}")
+        return trace
+
+    def _contents(self) -> str:
+        filled = []
+        for name in self.tables:
+            if not name.startswith("ENUM_"):
+                (count,) = self.connection.execute(f"SELECT count(*) FROM {_quoted(name)}").fetchone()
+                filled += [f"{name} ({count})"] if count else []
+        more = f" and {len(filled) - 12} more" if len(filled) > 12 else ""
+        return f"tables with rows: {', '.join(filled[:12]) or 'none'}{more}"
+
+    def _ranks(self) -> dict[int, int]:
+        """Process number -> rank; used only where every process with a rank has its own."""
+        if not {"globalTid", "rank"} <= set(self.tables.get("MPI_RANKS", ())):
+            return {}
+        rows = self.connection.execute("SELECT globalTid, rank FROM MPI_RANKS")
+        ranks = {(int(t) >> 24) & 0xFFFFFF: int(r) for t, r in rows}
+        return ranks if len(set(ranks.values())) == len(ranks) else {}
+
+    def _process(self, global_id: int) -> int:
+        pid = (global_id >> 24) & 0xFFFFFF
+        return self.ranks.get(pid, pid)
+
+    def _thread(self, global_tid: int, suffix: str = "") -> int:
+        return self.builder.line(self._process(global_tid), f"thread {global_tid & 0xFFFFFF}{suffix}", "host")
+
+    def _rows(self, table: str, *columns: str) -> Iterator[dict[str, np.ndarray]]:
+        """Chunks of a table's `start`, `end` and `columns`, -1 where NULL or not in this version; nothing where the
+        table is not there. Newer versions of a table may carry a number: the highest is taken."""
+        versions = [n for n in self.tables if re.fullmatch(rf"{table}(_V\d+)?", n, re.IGNORECASE)]
+        if not versions:
+            return
+        table = max(versions, key=len)
+        have = self.tables[table]
+        if not {"start", "end"} <= set(have):
+            columns_ = ", ".join(have)
+            raise ValueError(f"{self.path}: table {table} has no columns 'start' and 'end', but {columns_}")
+        wanted = ["start", "end", *columns]
+        select = ", ".join(f"coalesce({_quoted(c)}, -1)" if c in have else "-1" for c in wanted)
+        cursor = self.connection.execute(f"SELECT {select} FROM {_quoted(table)} WHERE end IS NOT NULL")
+        while rows := cursor.fetchmany(_CHUNK):
+            try:
+                yield {c: np.array(v, dtype=np.int64) for c, v in zip(wanted, zip(*rows, strict=True), strict=True)}
+            except (ValueError, TypeError, OverflowError):
+                raise ValueError(f"{self.path}: table {table} holds text where numbers belong") from None
+        (open_,) = self.connection.execute(f"SELECT count(*) FROM {_quoted(table)} WHERE end IS NULL").fetchone()
+        self.unended += 0 if table == "NVTX_EVENTS" else open_  # there, marks without a length
+
+    def _map(self, keys: np.ndarray, function: Callable[[int], int]) -> np.ndarray:
+        """function of each key, called once for each that differs."""
+        values, which = np.unique(keys, return_inverse=True)
+        return np.array([function(int(v)) for v in values], dtype=np.int64)[which]
+
+    def _names(self, ids: np.ndarray, shown: Callable[[str], str] = str) -> np.ndarray:
+        return self._map(ids, lambda i: self.builder.name(shown(self.strings.get(i, f"name {i}"))))
+
+    def _streams(self, rows: dict[str, np.ndarray]) -> np.ndarray:
+        key = np.stack([rows[c] for c in ("globalPid", "deviceId", "contextId", "streamId")])
+        places, which = np.unique(key, axis=1, return_inverse=True)
+        lines = []
+        for process, device, context, stream in places.T.tolist():
+            label = f"device {device} context {context} stream {stream}"
+            lines.append(self.builder.line(self._process(process), label, "stream"))
+        return np.array(lines, dtype=np.int64)[which]
+
+    def _calls(self) -> None:
+        for table in ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER"):
+            for r in self._rows(table, "globalTid", "correlationId", "nameId"):
+                line = self._map(r["globalTid"], self._thread)
+                process = self._map(r["globalTid"], self._process)
+                self.call_lines.update(
+                    zip(zip(process.tolist(), r["correlationId"].tolist(), strict=True), line.tolist(), strict=True)
+                )
+                self.builder.add(
+                    line=line,
+                    start=r["start"],
+                    end=r["end"],
+                    category=self._map(r["nameId"], lambda i: int(apis.call(self.strings.get(i, "")))),
+                    name=self._names(r["nameId"], apis.plain),
+                    correlation=r["correlationId"],
+                )
+
+    _PLACE = ("globalPid", "deviceId", "contextId", "streamId", "correlationId")
+
+    def _kernels(self) -> None:
+        for r in self._rows("CUPTI_ACTIVITY_KIND_KERNEL", *self._PLACE, "shortName", "demangledName"):
+            name = np.where(r["shortName"] >= 0, r["shortName"], r["demangledName"])
+            category = self._map(name, lambda i: int(apis.kernel(self.strings.get(i, ""))))
+            self._work(r, category, self._names(name))
+        for r in self._rows("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", *self._PLACE):
+            self._work(r, int(Category.gpu), self.builder.name("CUDA graph"))
+
+    def _copies(self) -> None:
+        for r in self._rows("CUPTI_ACTIVITY_KIND_MEMCPY", *self._PLACE, "bytes", "copyKind"):
+            across = ~np.isin(r["copyKind"], _WITHIN_DEVICES)
+            category = np.where(across, int(apis.copy(True)), int(apis.copy(False)))
+            name = self._map(r["copyKind"], lambda k: self.builder.name(f"[CUDA memcpy {_COPIES.get(k, k)}]"))
+            self._work(r, category, name)
+
+    def _memsets(self) -> None:
+        for r in self._rows("CUPTI_ACTIVITY_KIND_MEMSET", *self._PLACE, "bytes"):
+            self._work(r, int(Category.gpu), self.builder.name("[CUDA memset]"))
+
+    def _work(self, r: dict[str, np.ndarray], category: Any, name: Any) -> None:
+        self.builder.add(
+            line=self._streams(r),
+            start=r["start"],
+            end=r["end"],
+            category=category,
+            name=name,
+            bytes=r.get("bytes", -1),
+            correlation=r["correlationId"],
+        )
+
+    def _waits(self) -> None:
+        for r in self._rows("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "globalPid", "correlationId", "syncType"):
+            process = self._map(r["globalPid"], self._process).tolist()
+            line = [
+                self.call_lines[p, c] if (p, c) in self.call_lines else self.builder.line(p, "waits", "host")
+                for p, c in zip(process, r["correlationId"].tolist(), strict=True)
+            ]
+            name = self._map(r["syncType"], lambda k: self.builder.name(f"[{_SYNC.get(k, 'wait')}]"))
+            self.builder.add(
+                line=line,
+                start=r["start"],
+                end=r["end"],
+                category=int(Category.sync),
+                name=name,
+                correlation=r["correlationId"],
+            )
+
+    def _mpi(self) -> None:
+        for table in _MPI:
+            for r in self._rows(table, "globalTid", "textId", "size", "remoteRank", "rootRank"):
+                self.builder.add(
+                    line=self._map(r["globalTid"], self._thread),
+                    start=r["start"],
+                    end=r["end"],
+                    category=int(Category.mpi),
+                    name=self._names(r["textId"]),
+                    bytes=r["size"],
+                    peer=np.where(r["remoteRank"] >= 0, r["remoteRank"], r["rootRank"]),
+                )
+
+    def _ranges(self) -> None:
+        """NVTX ranges. Old versions record MPI as ranges of a domain 'MPI'. Ranges that need not nest (start-end) have
+        lines of their own."""
+        have = self.tables.get("NVTX_EVENTS", [])
+        texts: dict[str, int] = {}
+        domains: set[tuple[int, int]] = set()
+        if "text" in have:
+            texts = {t: -2 - i for i, (t,) in enumerate(self.connection.execute(
+                "SELECT DISTINCT text FROM NVTX_EVENTS WHERE text IS NOT NULL"))}  # fmt: skip
+            if {"domainId", "eventType", "globalTid"} <= set(have):
+                made = self.connection.execute(
+                    "SELECT globalTid, domainId FROM NVTX_EVENTS WHERE text = 'MPI' AND eventType IN (75, 76)"
+                )
+                domains = {(int(t) >> 24, int(d)) for t, d in made}
+        own = {number: text for text, number in texts.items()}
+        if "NVTX_EVENTS" not in self.tables:
+            return
+        wanted = ["start", "end", "globalTid", "eventType", "textId", "domainId"]
+        if not {"start", "end", "globalTid"} <= set(have):
+            raise ValueError(f"{self.path}: table NVTX_EVENTS has no start, end and globalTid, but {', '.join(have)}")
+        select = ", ".join(f"coalesce({c}, -1)" if c in have else "-1" for c in wanted)
+        text = "text" if "text" in have else "NULL"
+        marks = self.connection.execute(f"SELECT {select}, {text} FROM NVTX_EVENTS WHERE end IS NOT NULL")
+        while rows := marks.fetchmany(_CHUNK):
+            *numbers, words = zip(*rows, strict=True)
+            try:
+                r = {c: np.array(v, dtype=np.int64) for c, v in zip(wanted, numbers, strict=True)}
+            except (ValueError, TypeError, OverflowError):
+                raise ValueError(f"{self.path}: table NVTX_EVENTS holds text where numbers belong") from None
+            ids = np.where([w is None for w in words], r["textId"], [texts.get(w, -1) for w in words])
+            name = self._map(ids, lambda i: self.builder.name(own.get(i) or self.strings.get(i) or "range"))
+            mpi = np.array([(t >> 24, d) in domains for t, d in zip(r["globalTid"].tolist(), r["domainId"].tolist(),
+                                                                    strict=True)])  # fmt: skip
+            loose = np.isin(r["eventType"], _START_END)
+            for mask, suffix in ((~loose, ""), (loose, ", ranges")):
+                self.builder.add(
+                    line=self._map(r["globalTid"][mask], lambda t, s=suffix: self._thread(t, s)),  # type: ignore[misc]
+                    start=r["start"][mask],
+                    end=r["end"][mask],
+                    category=np.where(mpi, int(Category.mpi), int(Category.cpu))[mask],
+                    name=name[mask],
+                )
+
+    def _system(self) -> None:
+        for r in self._rows("OSRT_API", "globalTid", "nameId"):
+            self.builder.add(
+                line=self._map(r["globalTid"], lambda t: self._thread(t, ", system")),
+                start=r["start"],
+                end=r["end"],
+                category=int(Category.other),
+                name=self._names(r["nameId"]),
+            )
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _noted(trace: Trace, note: str) -> Trace:
+    from dataclasses import replace
+
+    return replace(trace, notes=(*trace.notes, note))

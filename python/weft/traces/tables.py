@@ -1,0 +1,200 @@
+"""Tables of events in CSV: `nvprof --print-gpu-trace|--print-api-trace --csv`, `nsys stats --report ..._trace --format
+csv`, and Pipit's exports of entered and left events. Columns are told by their names, units by the names or by nvprof's
+row of units."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from weft.traces import apis
+from weft.traces.head import Head
+from weft.traces.table import Builder, Category, Trace
+
+DESCRIPTION = "a table of events in CSV (nvprof, nsys stats, Pipit)"
+
+# What a column is, by its name in lower case and without its unit.
+_COLUMNS = {
+    "start": "start", "timestamp": "start", "end": "end", "duration": "duration", "name": "name",
+    "process": "process", "pid": "process", "thread": "thread", "tid": "thread",
+    "stream": "stream", "strm": "stream", "streamid": "stream", "device": "device", "context": "context",
+    "ctx": "context", "correlation_id": "correlation", "corrid": "correlation", "correlation id": "correlation",
+    "bytes": "bytes", "size": "bytes", "event type": "event", "type": "type", "rank": "process",
+}  # fmt: skip
+_SECONDS = {"ns": 0, "us": 3, "µs": 3, "ms": 6, "s": 9}  # decimal digits to nanoseconds
+_BYTES = {"b": 1, "bytes": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+_CHUNK = 1 << 16
+_UNIT = re.compile(r"(.*?)\s*(?:\((\w+)\)|:\w*?_?(ns|us|ms|s))?$")
+
+
+def probe(head: Head) -> bool:
+    return _header(head.text.splitlines()) is not None
+
+
+def _header(lines: list[str]) -> int | None:
+    """The number of the line that names the columns: those before it are nvprof's ('==1234== ...') or comments."""
+    for number, line in enumerate(lines[:200]):
+        if line.startswith(("==", "#")) or not line.strip():
+            continue
+        cells = line.replace('"', "").lower()
+        return number if "name" in cells and ("start" in cells or "timestamp" in cells) and "," in cells else None
+    return None
+
+
+def read(path: Path) -> Trace:
+    """The events; work on streams where a table has streams, calls and ranges of threads otherwise."""
+    csv.field_size_limit(1 << 24)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        top: list[str] = []
+        while (number := _header(top)) is None and len(top) < 200 and (line := file.readline()):
+            top.append(line)
+        if number is None:
+            raise ValueError(f"{path}: no line names columns 'Name' and 'Start'")
+        try:
+            return _Table(path, next(csv.reader(io.StringIO(top[number])))).read(csv.reader(file, strict=True))
+        except csv.Error as error:
+            raise ValueError(f"{path}: not a table in CSV ({error})") from None
+
+
+class _Table:
+    def __init__(self, path: Path, header: list[str]) -> None:
+        self.path, self.header = path, header
+        self.builder = Builder("tables", path)
+        self.place: dict[str, int] = {}
+        self.unit: dict[str, str] = {}
+        for place, cell in enumerate(header):
+            match = _UNIT.match(cell.strip())
+            name, unit = (match[1], match[2] or match[3]) if match else (cell, None)
+            kind = _COLUMNS.get(name.strip().lower())
+            if kind and kind not in self.place:
+                self.place[kind] = place
+                self.unit[kind] = (unit or "").lower()
+        times = {"start", "event"} if "event" in self.place else {"start"}
+        length = {"event", "end", "duration"} & set(self.place)
+        if not times <= set(self.place) or not length or "name" not in self.place:
+            raise ValueError(f"{path}: columns for the name, the start and the end or duration of events are missing; "
+                             f"there are {', '.join(header)[:300]}")  # fmt: skip
+        self.lines: dict[tuple[str, ...], int] = {}
+
+    def read(self, rows: Iterator[list[str]]) -> Trace:
+        chunk: list[tuple[int, ...]] = []
+        open_: dict[int, list[tuple[int, str]]] = {}
+        for number, row in enumerate(rows):
+            if not row or (number == 0 and self._units(row)):
+                continue
+            if len(row) < len(self.header):
+                raise ValueError(f"{self.path}: row {number + 1} has {len(row)} of {len(self.header)} columns; "
+                                 "was the file cut short?")  # fmt: skip
+            try:
+                event = self._entered_left(row, open_) if "event" in self.place else self._event(row)
+            except (ValueError, InvalidOperation) as error:
+                raise ValueError(f"{self.path}: row {number + 1}: {error or 'a cell that is no number'}") from None
+            if event:
+                chunk.append(event)
+            if len(chunk) == _CHUNK:
+                self._flush(chunk)
+        self._flush(chunk)
+        waiting = sum(len(stack) for stack in open_.values())
+        if waiting:
+            self.builder.notes.append(f"{waiting} events that were entered but not left were left out")
+        return self.builder.build()
+
+    def _units(self, row: list[str]) -> bool:
+        """Whether this is nvprof's row of units, which it takes note of."""
+        cells = {k: row[p].strip().lower() for k, p in self.place.items() if p < len(row)}
+        if cells.get("start") not in _SECONDS:
+            return False
+        self.unit.update({k: c for k, c in cells.items() if c})
+        return True
+
+    def _cell(self, row: list[str], column: str) -> str:
+        place = self.place.get(column)
+        return row[place].strip() if place is not None else ""
+
+    def _time(self, row: list[str], column: str) -> int:
+        text, digits = self._cell(row, column), _SECONDS.get(self.unit[column], 9)
+        if digits == 0 and text.isascii() and text.isdigit() and len(text) < 20:
+            return int(text)
+        value = Decimal(text)
+        if not value.is_finite() or value.adjusted() + digits > 18:
+            raise ValueError(f"{text!r} is no time")
+        return int(value.scaleb(digits))
+
+    def _event(self, row: list[str]) -> tuple[int, ...]:
+        start = self._time(row, "start")
+        end = self._time(row, "end") if "end" in self.place else start + self._time(row, "duration")
+        return self._row(row, start, end)
+
+    def _entered_left(self, row: list[str], open_: dict[int, list[tuple[int, str]]]) -> tuple[int, ...] | None:
+        """Pipit's rows: an event ends where its line leaves the one entered last."""
+        line, time, name = self._line(row), self._time(row, "start"), self._cell(row, "name")
+        kind = self._cell(row, "event").lower()
+        stack = open_.setdefault(line, [])
+        if kind == "enter":
+            stack.append((time, name))
+            return None
+        if kind != "leave":
+            return None
+        if not stack or stack[-1][1] != name:
+            # Work of a stream may be left in the order in which it was entered.
+            place = next((i for i, e in enumerate(stack) if e[1] == name), None)
+            if place is None:
+                raise ValueError(f"{name!r} is left but was not entered")
+            begun = stack.pop(place)[0]
+        else:
+            begun = stack.pop()[0]
+        return self._row(row, begun, time)
+
+    def _on_stream(self, row: list[str]) -> bool:
+        return self._cell(row, "stream") not in ("", "-")
+
+    def _line(self, row: list[str]) -> int:
+        on_stream = self._on_stream(row)
+        columns = ("process", "device", "context", "stream") if on_stream else ("process", "thread")
+        key = tuple(self._cell(row, c) for c in columns)
+        line = self.lines.get(key)
+        if line is None:
+            number = re.fullmatch(r"\d{1,9}", key[0])
+            words = " ".join(f"{c} {v}" for c, v in zip(columns[1:], key[1:], strict=True) if v)
+            process = int(number[0]) if number else 0
+            line = self.builder.line(process, words or "thread", "stream" if on_stream else "host")
+            self.lines[key] = line
+        return line
+
+    def _row(self, row: list[str], start: int, end: int) -> tuple[int, ...]:
+        name = self._cell(row, "name")
+        category = self._category(name, self._cell(row, "type"), self._on_stream(row))
+        text = self._cell(row, "bytes").replace(",", "")
+        correlation = self._cell(row, "correlation")
+        moved = -1
+        if text and text != "-":
+            scale = _BYTES.get(self.unit["bytes"], 1)
+            value = Decimal(text)
+            if not value.is_finite() or value.adjusted() > 15:
+                raise ValueError(f"{text!r} is no number of bytes")
+            moved = int(value * scale)
+        link = int(correlation) if re.fullmatch(r"\d{1,18}", correlation) else -1
+        shown = name if self._on_stream(row) else apis.plain(name)
+        return self._line(row), start, end, int(category), self.builder.name(shown), moved, link
+
+    @staticmethod
+    def _category(name: str, type_: str, on_stream: bool) -> Category:
+        if on_stream:
+            text = f"{name} {type_}".lower()
+            if "memcpy" in text:
+                return apis.copy(not re.search(r"dtod|ptop|atoa|device-to-device|peer-to-peer", text))
+            return apis.kernel(name)
+        if re.match(r"(cuda|cu|hip)[A-Z]", name):
+            return apis.call(name)
+        return Category.mpi if re.match(r"P?MPI_", name) else Category.cpu
+
+    def _flush(self, chunk: list[tuple[int, ...]]) -> None:
+        if chunk:
+            line, start, end, category, name, moved, link = zip(*chunk, strict=True)
+            self.builder.add(line=line, start=start, end=end, category=category, name=name, bytes=moved,
+                             correlation=link)  # fmt: skip
+            chunk.clear()
