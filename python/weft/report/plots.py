@@ -138,3 +138,15 @@ def scaling(rows: Sequence[dict[str, Any]], order: int, machine: str) -> Figure:
         )
         figure.tight_layout()
     return figure
+
+
+def surface(latencies: Any, bandwidths: Any, speedup: Any) -> Figure:
+    """Speed-up (latencies x bandwidths) over the traced run, against latency (us) and bandwidth (GB/s)."""
+    with plt.rc_context({**STYLE, "axes.grid": False}):
+        figure, axes = plt.subplots(figsize=(6.4, 4.8))
+        filled = axes.contourf(bandwidths, latencies, speedup, levels=20, cmap="cividis")
+        lines = axes.contour(bandwidths, latencies, speedup, levels=8, colors="black", linewidths=0.6)
+        axes.clabel(lines, fmt="%.2f", fontsize=9)
+        axes.set(xscale="log", yscale="log", xlabel="bandwidth (GB/s)", ylabel="latency (µs)")
+        figure.colorbar(filled, label="speed-up over the traced run")
+    return figure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from weft.cli.model import integration, project, ratio
+from weft.cli.model import dag, integration, project, ratio, replay
 
 
 @click.group()
@@ -18,5 +18,5 @@ def model() -> None:
 
 for command in (integration.integration, integration.gpu_gpu, ratio.ratio):
     model.add_command(command)
-for command in (project.project, project.machines_command, project.published):
+for command in (project.project, project.machines_command, project.published, replay.replay, dag.dag):
     model.add_command(command)

@@ -1,0 +1,702 @@
+"""Discrete-event replay of a trace on another coupling of host and device: the report's SSI and AgoChart in one.
+
+Sections and figures are of "Hardware Evaluation Analytical Modeling and Node Simulation: Benefits of Tighter GPU
+Integration" (ECP-HIHE01-35, 2021), here "the report": 4.4 and 5.6 (SSI), 4.7, 5.5 and 8.5 (AgoChart).
+
+A trace becomes a `Program`: calls in order on each thread of the host with the time between them, and work in order on
+each stream of a device, tied by who launched what and who waited for what. Replaying keeps those ties and everything
+the scenario does not change, so that the scenario "as traced" gives the trace's own times back. Every line carries its
+own clock and runs ahead until it needs another line; only what lines compete for (links, execution units) is served by
+SimPy in the order of the simulated time.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from weft.model.result import ModelError, Result, bootstrap, exact, require_positive
+from weft.traces.table import Category, Trace
+
+METHOD = "replay"
+NONE, UP, DOWN = 0, 1, 2  # which way of the link a piece of device work takes
+LITTLE = 500_000  # replayed events that are not worth starting processes for
+MOST_COPIES = 300  # that a link's rate is fitted to, taken evenly over the trace
+MOST_STREAMS_WAITED = 64  # of one process; beyond it only streams that were seen to be waited for count
+Steps = Generator[simpy.Event, Any, None]
+
+
+class Call(NamedTuple):
+    """A call of the host: `gap` seconds after the one before it on its thread."""
+
+    gap: float
+    seconds: float  # its duration; of one that waits, what it takes when there is nothing to wait for
+    launches: tuple[int, ...] = ()  # device work, by number
+    offsets: tuple[float, ...] = ()  # when, after the call's start, that work is handed over
+    waits: tuple[int, ...] = ()  # device work that is done before the call returns
+    tail: float = 0.0  # from the last of it to the return
+    bytes: float = -1.0  # of a copy the host does itself
+    way: int = NONE
+
+
+class Work(NamedTuple):
+    """A piece of device work, a kernel or a copy, at its place in a stream."""
+
+    stream: int
+    seconds: float
+    launched: bool  # by a call of the trace
+    bound_by_launch: bool  # whether it started late because it was launched late, not because the stream was busy
+    delay: float  # after the launch (bound_by_launch) or after the work before it
+    floor: float  # the part of the time since its launch that is latency
+    bytes: float = -1.0
+    way: int = NONE
+    kernel: bool = True
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a trace did, ready to be replayed."""
+
+    threads: tuple[tuple[Call, ...], ...]
+    thread_process: tuple[int, ...]
+    work: tuple[Work, ...]
+    streams: tuple[tuple[int, ...], ...]  # numbers of work, in order
+    stream_process: tuple[int, ...]
+    traced_seconds: float
+    latency: float  # from a launch to its start on an idle stream, as traced
+    bandwidth: float  # of the link, as traced; infinite where nothing was copied over it
+    traced_events: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def copies(self) -> list[tuple[float, float]]:
+        """(bytes, seconds) of what went over a link."""
+        found = [(w.bytes, w.seconds) for w in self.work if w.way != NONE and w.bytes > 0]
+        return found + [(c.bytes, c.seconds) for t in self.threads for c in t if c.way != NONE and c.bytes > 0]
+
+    @property
+    def calls(self) -> int:
+        """Of all threads."""
+        return sum(len(t) for t in self.threads)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A machine to replay on. What is None stays as traced."""
+
+    latency: float | None = None  # s, from a launch to its start on an idle stream
+    bandwidth: float | None = None  # byte/s of the link, each way
+    lanes: int | None = None  # copies that one way of a process's link carries at once; None: no copy waits
+    gpus: int = 1  # loosely coupled: each takes its share of all device work, all are fed over one link
+    gpu_speed: float = 1.0
+    cpu_speed: float = 1.0
+    queue: int | None = None  # pieces of work a stream holds; a launch into a full one waits
+    kernels_at_once: int | None = None  # of one process
+    commands_on_link: bool = False  # a launch holds the link for its latency, as AgoChart's shared resource
+
+    def __post_init__(self) -> None:
+        if self.latency is not None and not 0 <= self.latency < np.inf:
+            raise ModelError(f"latency is {self.latency}: a number of at least zero is needed")
+        positive = {
+            n: getattr(self, n) for n in ("bandwidth", "gpu_speed", "cpu_speed") if getattr(self, n) is not None
+        }
+        for name, value in positive.items():
+            if not value > 0:  # an infinite bandwidth is a fine question
+                raise ModelError(f"{name} is {value}: a number above zero is needed")
+        for name in ("lanes", "gpus", "queue", "kernels_at_once"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ModelError(f"{name} is {value}: at least 1 is needed")
+
+
+AS_TRACED = Scenario()
+
+
+@dataclass
+class Outcome:
+    """A replay: its duration, and what it did in it."""
+
+    seconds: float = 0.0
+    calls: int = 0
+    work: int = 0
+    bytes: float = 0.0  # over links
+    kernel_seconds: float = 0.0  # of all GPUs together
+    link_seconds: float = 0.0  # held, both ways together
+    link_wait_seconds: float = 0.0  # for a way that was held
+    waits: int = field(default=0)  # requests that found the link held
+
+
+# --- from a trace --------------------------------------------------------------------------------------------------
+
+
+def direction(name: str) -> int:
+    """The way over the link that a copy of this name takes."""
+    text = name.lower().replace(" ", "").replace("_", "").replace("-", "").replace(">", "")
+    if any(t in text for t in ("dtoh", "d2h", "devicetohost", "fromdevice")):
+        return DOWN
+    if any(t in text for t in ("htod", "h2d", "hosttodevice", "todevice")) and "devicetodevice" not in text:
+        return UP
+    if any(t in text for t in ("dtod", "d2d", "devicetodevice", "ptop", "p2p", "peer", "memset", "htoh", "hosttohost")):
+        return NONE
+    return UP
+
+
+def program(trace: Trace) -> Program:
+    """A trace as a program. Raises ValueError (ModelError) where events overlap on a stream, clocks disagree, or
+    nothing can be replayed."""
+    trace.validate()
+    notes: list[str] = []
+    on_stream = trace.on_stream()
+    acting = ~on_stream & trace.of(Category.launch, Category.sync, Category.copy, Category.mpi)
+    ways = np.array([direction(n) for n in trace.names], dtype=np.int8)
+    device = np.flatnonzero(on_stream)
+    if not len(device) and not acting.any():
+        held = ", ".join(sorted({Category(int(c)).name for c in np.unique(trace.category)}))
+        raise ModelError(f"{trace.path}: nothing to replay: no device work and no call that launches, waits, copies or "
+                         f"sends; it has only {held}")  # fmt: skip
+    start, end = trace.start * 1e-9, trace.end * 1e-9
+
+    # Calls: on each thread those that are not inside another; inner ones hand work over in the name of the outer.
+    owner = np.full(len(trace), -1, dtype=np.int64)
+    threads: list[NDArray[np.int64]] = []
+    for line in np.unique(trace.line[acting]):
+        index = np.flatnonzero(acting & (trace.line == line))
+        reach = np.maximum.accumulate(trace.end[index])
+        outer = np.ones(len(index), dtype=bool)
+        outer[1:] = trace.start[index[1:]] >= reach[:-1]
+        owner[index] = index[outer][np.cumsum(outer) - 1]
+        threads.append(index[outer])
+
+    launcher = _launchers(trace, device, acting)
+    early = (launcher >= 0) & (trace.start[device] < trace.start[launcher])
+    if early.any():
+        if early.sum() > 0.01 * len(device):
+            raise ModelError(
+                f"{trace.path}: {int(early.sum())} of {len(device)} pieces of device work start before the call that "
+                "launched them: the clocks of host and device disagree"
+            )
+        notes.append(f"{int(early.sum())} pieces of device work start before their launch; taken as not launched")
+        launcher[early] = -1
+
+    work, streams, stream_process, latency = _work(trace, device, launcher, ways, start, end)
+    ends = end[device].tolist()
+    handed: dict[int, list[tuple[int, float]]] = {}
+    linked = np.flatnonzero(launcher >= 0)
+    call = launcher[linked]
+    offsets = start[call] - start[owner[call]]
+    for k, outer, offset in zip(linked.tolist(), owner[call].tolist(), offsets.tolist(), strict=True):
+        handed.setdefault(outer, []).append((k, offset))
+    waited = _waits(trace, device, launcher, threads, streams, stream_process)
+    calls = []
+    for thread in threads:
+        begin, finish = start[thread], end[thread]
+        gaps = np.maximum(0.0, begin - np.concatenate([[0.0], finish[:-1]]))
+        copies = (trace.category[thread] == Category.copy) & (trace.bytes[thread] > 0)
+        way = np.where(copies, ways[trace.name[thread]], NONE)
+        columns = (thread, gaps, begin, finish, trace.bytes[thread], way)
+        rows = zip(*(c.tolist() for c in columns), strict=True)
+        calls.append(
+            tuple(_call(handed.get(e, ()), waited.get(e, ()), ends, g, b, f, n, w) for e, g, b, f, n, w in rows)
+        )
+    relevant = np.concatenate([device, *threads]) if threads else device
+    outside = len(trace) - len(relevant)
+    if outside:
+        notes.append(f"{outside} of {len(trace)} events are ranges or inner calls; their time is in the gaps")
+    found = Program(
+        tuple(calls), tuple(int(trace.process[t[0]]) for t in threads), tuple(work), tuple(map(tuple, streams)),
+        tuple(stream_process), float(end[relevant].max()), latency, np.inf, len(trace), tuple(notes),
+    )  # fmt: skip
+    return replace(found, bandwidth=link_bandwidth(found.copies))
+
+
+def _launchers(trace: Trace, device: NDArray[np.int64], acting: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The call that launched each piece of device work, -1 where the trace does not tell."""
+    hosts = np.flatnonzero(acting & (trace.correlation >= 0))
+    found = np.full(len(device), -1, dtype=np.int64)
+    if not len(hosts):
+        return found
+    wanted = trace.correlation[device]
+
+    def look(keys: NDArray[np.int64], of: NDArray[np.int64]) -> NDArray[np.int64]:
+        order = np.argsort(keys, kind="stable")
+        place = np.clip(np.searchsorted(keys[order], of), 0, len(keys) - 1)
+        return np.where(keys[order][place] == of, hosts[order][place], -1)
+
+    # A correlation is one process's; files that number processes otherwise on devices are matched without it.
+    spread = int(trace.correlation.max()) + 1
+    process = np.unique(trace.process, return_inverse=True)[1].astype(np.int64)
+    found = look(process[hosts] * spread + trace.correlation[hosts], process[device] * spread + wanted)
+    if len(np.unique(trace.correlation[hosts])) == len(hosts):
+        found = np.where(found < 0, look(trace.correlation[hosts], wanted), found)
+    found[wanted < 0] = -1
+    return found
+
+
+def _work(
+    trace: Trace,
+    device: NDArray[np.int64],
+    launcher: NDArray[np.int64],
+    ways: NDArray[np.int8],
+    start: NDArray[np.floating],
+    end: NDArray[np.floating],
+) -> tuple[list[Work], list[list[int]], list[int], float]:
+    begin, finish = start[device], end[device]
+    handed = np.where(launcher >= 0, start[launcher], 0.0)
+    lines, stream = np.unique(trace.line[device], return_inverse=True)
+    order = np.lexsort((np.arange(len(device)), stream))
+    before = np.zeros(len(device))  # end of the work before it in the stream
+    inside = stream[order][1:] == stream[order][:-1]
+    before[order[1:]] = np.where(inside, finish[order[:-1]], 0.0)
+    since_launch, since_work = begin - handed, np.maximum(0.0, begin - before)
+    linked = launcher >= 0
+    idle = linked & (before <= handed)
+    latency = float(np.quantile(since_launch[idle], 0.05)) if idle.any() else 0.0
+    bound = linked & (before <= handed + latency)
+    copy = trace.category[device] == Category.copy
+    way = np.where(copy, ways[trace.name[device]], NONE)
+    streams: list[list[int]] = [[] for _ in lines]
+    for k, s in zip(order.tolist(), stream[order].tolist(), strict=True):
+        streams[s].append(k)
+    delay = np.where(bound, since_launch, since_work)
+    floor = np.where(linked, np.minimum(since_launch, latency), 0.0)
+    columns = (stream, finish - begin, linked, bound, delay, floor, trace.bytes[device].astype(float), way, ~copy)
+    work = [Work(*row) for row in zip(*(c.tolist() for c in columns), strict=True)]
+    return work, streams, [trace.lines[i].process for i in lines], latency
+
+
+def _waits(
+    trace: Trace,
+    device: NDArray[np.int64],
+    launcher: NDArray[np.int64],
+    threads: Sequence[NDArray[np.int64]],
+    streams: Sequence[Sequence[int]],
+    stream_process: Sequence[int],
+) -> dict[int, list[int]]:
+    """What each waiting call waits for: the last work of each stream launched before it and done when it returns.
+
+    Of a call that waits for the whole device, or in a process of one stream, every stream's; else of the streams whose
+    work ended while it waited. A copy that the host blocks in waits for its own.
+    """
+    waited: dict[int, list[int]] = {}
+    calls = np.concatenate(threads) if threads else np.zeros(0, dtype=np.int64)
+    syncs = calls[trace.category[calls] == Category.sync]
+    whole = np.array([any(t in n.lower() for t in ("devicesync", "ctxsync", "contextsync")) for n in trace.names])
+    handed = np.where(launcher >= 0, trace.start[launcher], trace.start[device])
+    for process in sorted(set(stream_process)):
+        mine = [s for s, p in enumerate(stream_process) if p == process]
+        here = syncs[trace.process[syncs] == process] if len(set(trace.process[calls])) > 1 else syncs
+        for s in mine:
+            index = np.array(streams[s], dtype=np.int64)
+            launched = np.maximum.accumulate(handed[index])
+            last = (
+                np.minimum(
+                    np.searchsorted(trace.end[device[index]], trace.end[here], side="right"),
+                    np.searchsorted(launched, trace.start[here], side="right"),
+                )
+                - 1
+            )
+            seen = last >= 0
+            ended_inside = trace.end[device[index[np.maximum(last, 0)]]] > trace.start[here]
+            everything = (whole[trace.name[here]] | (len(mine) == 1)) & (len(mine) <= MOST_STREAMS_WAITED)
+            for call, k in zip(here[seen & (ended_inside | everything)], last[seen & (ended_inside | everything)],
+                               strict=True):  # fmt: skip
+                waited.setdefault(int(call), []).append(int(index[k]))
+    blocking = set(calls[trace.category[calls] == Category.copy].tolist())
+    for k in np.flatnonzero(launcher >= 0):
+        call = int(launcher[k])
+        if call in blocking and trace.end[device[k]] <= trace.end[call]:
+            waited.setdefault(call, []).append(int(k))
+    return waited
+
+
+def _call(
+    handed: Sequence[tuple[int, float]],
+    waited: Sequence[int],
+    ends: Sequence[float],
+    gap: float,
+    begin: float,
+    finish: float,
+    data: int,
+    way: int,
+) -> Call:
+    seconds, tail = finish - begin, 0.0
+    if waited:
+        last = max(ends[k] for k in waited)
+        if last > begin:
+            tail = max(0.0, finish - last)
+            seconds = min(seconds, tail)
+    if handed:
+        numbers, offsets = zip(*handed, strict=True)
+        return Call(gap, seconds, numbers, offsets, tuple(waited), tail)
+    return Call(gap, seconds, (), (), tuple(waited), tail, float(data) if way else -1.0, way)
+
+
+def link_bandwidth(copies: Sequence[tuple[float, float]]) -> float:
+    """Rate of a link (byte/s) from (bytes, seconds) of copies; infinite without copies.
+
+    The slope of seconds over bytes by least squares relative to the time, where sizes differ; else total over total.
+    """
+    sample = [c for c in copies if c[1] > 0]
+    if not sample:
+        return np.inf
+    data, seconds = np.array(sample).T
+    overall = float(data.sum() / seconds.sum())
+    if data.max() < 4 * data.min():
+        return overall
+    weight = 1 / seconds
+    rows = np.column_stack([weight, data * weight])
+    offset, slope = np.linalg.lstsq(rows, np.ones(len(data)), rcond=None)[0]
+    return float(1 / slope) if slope > 0 and offset >= 0 else overall
+
+
+def link_bandwidth_range(copies: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The 95 % bootstrap range of `link_bandwidth`, from at most MOST_COPIES copies taken evenly."""
+    sample = [c for c in copies if c[1] > 0]
+    if len(sample) < 2:
+        return (link_bandwidth(sample),) * 2
+    chosen = np.linspace(0, len(sample) - 1, min(len(sample), MOST_COPIES)).astype(int)
+    return bootstrap([sample[i] for i in chosen], link_bandwidth)
+
+
+# --- replaying -----------------------------------------------------------------------------------------------------
+
+
+class _Replay:
+    """One simulation; its threads, streams and dispatchers are SimPy processes with clocks of their own."""
+
+    def __init__(self, source: Program, scenario: Scenario) -> None:
+        self.source, self.scenario = source, scenario
+        self.env = simpy.Environment()
+        count = len(source.work)
+        self.handed: list[float | None] = [None if w.launched else 0.0 for w in source.work]
+        self.done: list[float | None] = [None] * count
+        self.arrived: list[list[float] | None] = [None] * count  # at each GPU, where commands hold the link
+        self.waiting: dict[tuple[str, int], list[simpy.Event]] = {}
+        self.outcome = Outcome()
+        shared = scenario.lanes is not None or scenario.commands_on_link
+        self.links: dict[tuple[int, int], simpy.Resource] = {}
+        self.units: dict[int, simpy.Resource] = {}
+        for p in set(source.stream_process) | set(source.thread_process):
+            if shared:
+                for way in (UP, DOWN):
+                    self.links[p, way] = simpy.Resource(self.env, scenario.lanes or 1)
+            if scenario.kernels_at_once is not None:
+                self.units[p] = simpy.Resource(self.env, scenario.kernels_at_once)
+        self.place = [0] * count
+        for stream in source.streams:
+            for k, w in enumerate(stream):
+                self.place[w] = k
+        self.latency = source.latency if scenario.latency is None else scenario.latency
+        self.slower = 0.0  # seconds a byte
+        if scenario.bandwidth is not None and np.isfinite(source.bandwidth):
+            self.slower = 1 / scenario.bandwidth - 1 / source.bandwidth
+
+    def run(self) -> Outcome:
+        for thread, process in zip(self.source.threads, self.source.thread_process, strict=True):
+            self.env.process(self._thread(thread, process))
+        for stream, process in zip(self.source.streams, self.source.stream_process, strict=True):
+            if self.scenario.commands_on_link:
+                self.env.process(self._dispatch(stream, process))
+            self.env.process(self._stream(stream, process))
+        self.env.run()
+        left = sum(d is None for d in self.done)
+        if left:
+            raise ModelError(
+                f"{left} of {len(self.done)} pieces of device work never ran: the trace's waits are circular"
+            )
+        return self.outcome
+
+    # A thread, stream or dispatcher that needs what another has not reached yet waits for its (kind, number).
+    def _wait(self, kind: str, number: int) -> simpy.Event:
+        event = self.env.event()
+        self.waiting.setdefault((kind, number), []).append(event)
+        return event
+
+    def _wake(self, kind: str, number: int) -> None:
+        for event in self.waiting.pop((kind, number), ()):
+            event.succeed()
+
+    def _ended(self, when: float) -> None:
+        if when > self.outcome.seconds:
+            self.outcome.seconds = when
+
+    def _copy_seconds(self, seconds: float, data: float) -> float:
+        return max(0.0, seconds + data * self.slower) if data > 0 else seconds
+
+    def _hold(self, resource: simpy.Resource, ready: float, seconds: float) -> Generator[simpy.Event, Any, float]:
+        """Waits until `ready`, takes the resource in its turn, holds it; returns when it is free again."""
+        if ready > self.env.now:
+            yield self.env.timeout(ready - self.env.now)
+        asked = self.env.now
+        with resource.request() as turn:
+            yield turn
+            if self.env.now > asked:
+                self.outcome.link_wait_seconds += self.env.now - asked
+                self.outcome.waits += 1
+            yield self.env.timeout(seconds)
+        self.outcome.link_seconds += seconds
+        return float(self.env.now)
+
+    def _thread(self, calls: Sequence[Call], process: int) -> Steps:
+        handed, done, work, queue = self.handed, self.done, self.source.work, self.scenario.queue
+        cpu = self.scenario.cpu_speed
+        now = 0.0
+        for call in calls:
+            now += call.gap / cpu
+            for number, offset in zip(call.launches, call.offsets, strict=True):
+                if queue is not None and self.place[number] >= queue:
+                    full = self.source.streams[work[number].stream][self.place[number] - queue]
+                    if done[full] is None:
+                        yield self._wait("done", full)
+                    now = max(now, done[full] or 0.0)
+                handed[number] = now + offset
+                if self.waiting:
+                    self._wake("handed", number)
+            if call.waits:
+                last = 0.0
+                for number in call.waits:
+                    if done[number] is None:
+                        yield self._wait("done", number)
+                    last = max(last, done[number] or 0.0)
+                now = max(now + call.seconds, last + call.tail)
+            elif call.way != NONE:
+                seconds = self._copy_seconds(call.seconds, call.bytes)
+                if self.links:
+                    now = yield from self._hold(self.links[process, call.way], now, seconds)
+                else:
+                    now += seconds
+                self.outcome.bytes += call.bytes
+            else:
+                now += call.seconds
+            self.outcome.calls += 1
+        self._ended(now)
+
+    def _dispatch(self, stream: Sequence[int], process: int) -> Steps:
+        """Commands of a stream to each GPU, one after another over the link, each holding it for the latency."""
+        work = self.source.work
+        for number in stream:
+            one = work[number]
+            if self.handed[number] is None:
+                yield self._wait("handed", number)
+            extra = max(0.0, one.delay - one.floor) if one.bound_by_launch else 0.0
+            arrived = []
+            for _ in range(self.scenario.gpus):
+                ready = (self.handed[number] or 0.0) + extra
+                arrived.append((yield from self._hold(self.links[process, UP], ready, self.latency)))
+            self.arrived[number] = arrived
+            self._wake("arrived", number)
+
+    def _stream(self, stream: Sequence[int], process: int) -> Steps:
+        work, handed, done, scenario, outcome = self.source.work, self.handed, self.done, self.scenario, self.outcome
+        gpus, speed, change = scenario.gpus, scenario.gpu_speed, self.latency - self.source.latency
+        unit = self.units.get(process)
+        free = [0.0] * gpus  # each GPU's end of the work before
+        for number in stream:
+            one = work[number]
+            if scenario.commands_on_link:
+                if self.arrived[number] is None:
+                    yield self._wait("arrived", number)
+                lag = 0.0 if one.bound_by_launch else one.delay
+                ready = [max(a, f + lag) for a, f in zip(self.arrived[number] or (), free, strict=True)]
+            else:
+                if handed[number] is None:
+                    yield self._wait("handed", number)
+                launch = handed[number] or 0.0
+                if not one.launched:
+                    ready = [f + one.delay for f in free]
+                elif one.bound_by_launch:
+                    ready = [max(f, launch + max(0.0, one.delay + change)) for f in free]
+                else:
+                    ready = [max(f + one.delay, launch + max(0.0, one.floor + change)) for f in free]
+            data = one.bytes / gpus
+            if one.kernel:
+                seconds = one.seconds / (gpus * speed)
+                outcome.kernel_seconds += seconds * gpus
+            elif one.way == NONE:
+                seconds = one.seconds / (gpus * speed)
+            else:
+                seconds = self._copy_seconds(one.seconds, one.bytes) / gpus
+                outcome.bytes += max(0.0, one.bytes) if data > 0 else 0.0
+            resource = unit if one.kernel else (self.links[process, one.way] if one.way and self.links else None)
+            if resource is None:
+                free = [r + seconds for r in ready]
+            elif gpus == 1:
+                free = [(yield from self._hold(resource, ready[0], seconds))]
+            else:
+                parts = [self.env.process(self._part(resource, r, seconds)) for r in ready]
+                yield self.env.all_of(parts)
+                free = [float(p.value or 0.0) for p in parts]
+            last = max(free)
+            done[number] = last
+            outcome.work += 1
+            if self.waiting:
+                self._wake("done", number)
+        self._ended(max(free))
+
+    def _part(self, resource: simpy.Resource, ready: float, seconds: float) -> Generator[simpy.Event, Any, float]:
+        return (yield from self._hold(resource, ready, seconds))
+
+
+def replay(source: Program, scenario: Scenario = AS_TRACED) -> Outcome:
+    """A program on another machine."""
+    return _Replay(source, scenario).run()
+
+
+# --- what the report asks ------------------------------------------------------------------------------------------
+
+
+def _inputs(source: Program, scenario: Scenario) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "traced (s)": source.traced_seconds, "calls": source.calls, "pieces of device work": len(source.work),
+        "traced latency (s)": source.latency, "traced bandwidth (B/s)": source.bandwidth,
+    }  # fmt: skip
+    for name, value in vars(scenario).items():
+        if value != getattr(AS_TRACED, name):
+            found[name] = value
+    return found
+
+
+def duration(source: Program, scenario: Scenario) -> Result:
+    """The replayed duration; its range from that of the traced link's rate."""
+    value = replay(source, scenario).seconds
+    equation = "discrete-event replay, report sections 4.4, 4.7"
+    inputs = _inputs(source, scenario)
+    if scenario.bandwidth is None or len(source.copies) < 2:
+        return exact(METHOD, "duration", value, "s", inputs, equation)
+    rates = link_bandwidth_range(source.copies)
+    ends = [replay(replace(source, bandwidth=b), scenario).seconds for b in rates]
+    low, high = min(value, *ends), max(value, *ends)
+    return Result(
+        METHOD, "duration", value, "s", low, high, inputs, equation, "95 % bootstrap of the traced link's rate"
+    )
+
+
+def benefits(source: Program, longest: float = 50 / 3, scenario: Scenario = AS_TRACED) -> list[Result]:
+    """Section 5.6: alpha at no latency, delta at the traced one, omega at `longest` times it; benefit and penalty."""
+    require_positive(longest=longest)
+    base = source.latency if scenario.latency is None else scenario.latency
+    alpha, delta, omega = (
+        replay(source, replace(scenario, latency=base * factor)).seconds for factor in (0.0, 1.0, longest)
+    )
+    require_positive(alpha=alpha)
+    inputs = {**_inputs(source, scenario), "alpha (s)": alpha, "delta (s)": delta, "omega (s)": omega}
+    return [
+        exact(METHOD, "integration benefit, delta / alpha", delta / alpha, "x", inputs, "report section 5.6"),
+        exact(METHOD, f"integration penalty, omega / delta (latency x{longest:.3g})", omega / delta, "x", inputs,
+              "report section 5.6"),
+    ]  # fmt: skip
+
+
+def loose_and_tight(
+    source: Program, gpus: Sequence[int], latencies: Sequence[float]
+) -> list[tuple[int, float, float, float]]:
+    """Section 8.5, Figs. 50 to 52: (GPUs, latency, seconds loosely coupled, seconds tightly coupled).
+
+    Loosely coupled GPUs share one link: each gets its own commands and its share of the work. Tightly coupled ones are
+    one GPU as many times as fast.
+    """
+    rows = []
+    for count in gpus:
+        for latency in latencies:
+            base = Scenario(latency=latency, commands_on_link=True, lanes=1)
+            loose = replay(source, replace(base, gpus=count)).seconds
+            rows.append((count, latency, loose, replay(source, replace(base, gpu_speed=float(count))).seconds))
+    return rows
+
+
+_POOL_PROGRAM: Program | None = None
+
+
+def _pool_start(source: Program) -> None:
+    global _POOL_PROGRAM
+    _POOL_PROGRAM = source
+
+
+def _pool_run(scenario: Scenario) -> float:
+    assert _POOL_PROGRAM is not None
+    return replay(_POOL_PROGRAM, scenario).seconds
+
+
+def many(
+    source: Program,
+    scenarios: Sequence[Scenario],
+    processes: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[float]:
+    """Durations (s) under many scenarios, on `processes` processes (all cores there are); `progress(done, all)`."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    workers = min(processes or cores, len(scenarios))
+    seconds: list[float] = []
+
+    def take(results: Iterator[float]) -> list[float]:
+        for value in results:
+            seconds.append(value)
+            if progress is not None:
+                progress(len(seconds), len(scenarios))
+        return seconds
+
+    # Starting processes costs about a second: not worth it for little programs, unless asked for.
+    if processes is None and len(scenarios) * (source.calls + len(source.work)) < LITTLE:
+        workers = 1
+    if workers <= 1:
+        return take(replay(source, s).seconds for s in scenarios)
+    # spawn: a fork would copy an MPI library that is up.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, _pool_start, (source,)) as pool:
+        return take(pool.map(_pool_run, scenarios))
+
+
+def surface(
+    source: Program,
+    latencies: Sequence[float] | NDArray[np.float64],
+    bandwidths: Sequence[float] | NDArray[np.float64],
+    scenario: Scenario = AS_TRACED,
+    processes: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> NDArray[np.float64]:
+    """Durations (s) over latency x bandwidth, shape (latencies, bandwidths): Figs. 19 to 22 of the report."""
+    if not len(latencies) or not len(bandwidths):
+        raise ModelError("a surface needs at least one latency and one bandwidth")
+    scenarios = [replace(scenario, latency=float(a), bandwidth=float(b)) for a in latencies for b in bandwidths]
+    found = many(source, scenarios, processes, progress)
+    return np.array(found).reshape(len(latencies), len(bandwidths))
+
+
+def closed_loop(calls: int, kernel_seconds: float, copy_bytes: float, bandwidth: float, latency: float) -> Program:
+    """SSI's workload (section 5.6): `calls` times a copy to the device and a kernel on what it brought, one by one.
+
+    `latency` is the traced one that a scenario replaces.
+    """
+    require_positive(calls=calls, bandwidth=bandwidth)
+    copy_seconds = copy_bytes / bandwidth
+    work, thread = [], []
+    for k in range(calls):
+        work.append(Work(0, copy_seconds, True, True, latency, latency, copy_bytes, UP, kernel=False))
+        work.append(Work(0, kernel_seconds, True, False, 0.0, 0.0))
+        thread.append(Call(0.0, 0.0, (2 * k, 2 * k + 1), (0.0, 0.0), (2 * k + 1,)))
+    total = calls * (latency + copy_seconds + kernel_seconds)
+    return Program(
+        (tuple(thread),), (0,), tuple(work), (tuple(range(2 * calls)),), (0,), total, latency, bandwidth,
+        3 * calls,
+    )  # fmt: skip
+
+
+def propagation_penalty(benefit: float, current: float = 3.0, longest: float = 50.0) -> float:
+    """The penalty that follows from a published benefit (sections 5.6, 7.6), by replaying SSI's closed loop.
+
+    `benefit` is the duration at propagation setting `current` over that at 0; the penalty is that at `longest` over
+    that at `current`. Only the settings are printed (0, 3, 50), so calls cost what the benefit says.
+    """
+    require_positive(benefit=benefit, current=current, longest=longest)
+    if benefit < 1:
+        raise ModelError(f"benefit is {benefit}: a shorter link cannot be slower; at least 1 is needed")
+    source = closed_loop(100, 1.0, 0.0, 1.0, benefit - 1.0)
+    return benefits(source, longest / current)[1].value
