@@ -52,7 +52,8 @@ class Result:
         shown = with_unit(self.value, self.unit)
         if not self.range_is:
             return shown
-        return f"{shown} ({number(self.low)} to {number(self.high)}, {self.range_is})"
+        factor, _ = scale(self.value, self.unit)
+        return f"{shown} ({number(self.low / factor)} to {number(self.high / factor)}, {self.range_is})"
 
 
 @dataclass(frozen=True)
@@ -119,9 +120,23 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
 
 
+def scale(value: float, unit: str) -> tuple[float, str]:
+    """The factor and the unit a person reads `value` in: 7.4e-7 s in ns, 1.3e10 B/s in GB/s."""
+    if unit == "s":
+        for factor, name in ((1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")):
+            if 0 < abs(value) < 0.1 * 1e3 * factor and abs(value) >= 0.1 * factor:
+                return factor, name
+    if unit in ("B/s", "FLOP/s"):
+        for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+            if abs(value) >= factor:
+                return factor, prefix + unit
+    return 1.0, unit
+
+
 def with_unit(value: float, unit: str) -> str:
-    """1.913x, 97.1 %, 3.21 s."""
-    return number(value) + (unit if unit == "x" else f" {unit}" if unit else "")
+    """1.913x, 97.1 %, 3.21 s, 740.7 ns."""
+    factor, unit = scale(value, unit)
+    return number(value / factor) + (unit if unit == "x" else f" {unit}" if unit else "")
 
 
 def show(value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from weft.cli.model import dag, integration, project, ratio, replay
+from weft.cli.model import dag, integration, link, project, ratio, replay
 
 
 @click.group()
@@ -16,7 +16,10 @@ def model() -> None:
     """
 
 
-for command in (integration.integration, integration.gpu_gpu, ratio.ratio):
+for command in (integration.integration, integration.gpu_gpu):
+    model.add_command(command)
+model.add_command(ratio.ratio)
+for command in (link.link, link.pipeline, link.divergence):
     model.add_command(command)
 for command in (project.project, project.machines_command, project.published, replay.replay, dag.dag):
     model.add_command(command)
