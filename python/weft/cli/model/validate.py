@@ -1,0 +1,67 @@
+"""`weft model validate`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from weft.report.format import table
+
+DEFAULT = Path("../shared/ledger")
+
+
+@click.command()
+@click.option(
+    "--ledger", type=click.Path(path_type=Path), metavar="FOLDER|FILE", help=f"Ledgers. [default: {DEFAULT} if there]"
+)
+@click.option("--method", metavar="NAME", help="Only the entries that this method covers.")
+@click.option("--failing", is_flag=True, help="Only the entries whose verdict is not the ledger's.")
+@click.option("--uncovered", is_flag=True, help="Only the entries that no method covers, with why.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Also write all to FILE.")
+def validate(ledger: Path | None, method: str | None, failing: bool, uncovered: bool, json_file: Path | None) -> int:
+    """Recompute what the papers published: every entry of the ledgers that a method covers.
+
+    Prints published, computed, relative error and verdict; an entry that the ledger marks as a mismatch must come out
+    as that mismatch. Exits with 1 where a verdict is not the ledger's.
+    """
+    from weft.model import validate as method_checks
+
+    if ledger is None and not DEFAULT.is_dir():
+        raise click.UsageError(f"no ledger at {DEFAULT}: name its folder with --ledger")
+    rows = method_checks.validate(method_checks.ledgers(ledger or DEFAULT), method)
+    wrong = [r for r in rows if r.agrees is False]
+    shown = wrong if failing else [r for r in rows if (r.verdict is None) == uncovered]
+    if shown:
+        head = ("ENTRY", "METHOD", "PUBLISHED", "COMPUTED", "ERROR", "VERDICT", "EQUATION")
+        lines = [head, *((r.entry.key, *columns(r)) for r in shown)]
+        click.echo(table(lines) + "\n")
+    if not failing and not uncovered and method is None:
+        missing = [r for r in rows if r.verdict is None]
+        click.echo(f"not covered by any method: {len(missing)}")
+        click.echo(table([("  " + r.entry.key, r.computed) for r in missing]) + "\n" if missing else "")
+    click.echo(table(method_checks.summary(rows)))
+    if json_file is not None:
+        json_file.write_text(json.dumps([r.json() for r in rows], indent=1) + "\n")
+        click.echo(f"written {json_file}")
+    for row in wrong:
+        click.echo(f"weft: {row.entry.key}: {row.verdict}, the ledger says {row.entry.verdict}", err=True)
+    return 1 if wrong else 0
+
+
+def columns(row: object) -> tuple[str, ...]:
+    """The columns of one row after its id."""
+    from weft.model.validate import Row
+
+    assert isinstance(row, Row)
+    if row.verdict is None:
+        return ("-", short(row.entry.claimed), "-", "-", "not covered", row.computed)
+    error = "-" if row.error is None else f"{100 * row.error:.2g} %"
+    verdict = row.verdict if row.agrees else f"{row.verdict} (ledger: {row.entry.verdict})"
+    return (row.method, short(row.entry.claimed), short(row.computed, 70), error, verdict, row.equation)
+
+
+def short(text: str, width: int = 40) -> str:
+    """The text, cut where it is long."""
+    return text if len(text) <= width else text[: width - 1] + "…"
