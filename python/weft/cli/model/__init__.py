@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from weft.cli.model import dag, integration, link, project, ratio, replay, validate
+from weft.cli.model import dag, integration, link, order, project, ratio, replay, validate
 
 
 @click.group()
@@ -24,3 +24,4 @@ for command in (link.link, link.pipeline, link.divergence):
 for command in (project.project, project.machines_command, project.published, replay.replay, dag.dag):
     model.add_command(command)
 model.add_command(validate.validate)
+model.add_command(order.order)

@@ -1,0 +1,86 @@
+"""`weft model order`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+import numpy as np
+
+from weft.cli.model.shared import JSON, RUNS, output
+from weft.model.result import Table, exact
+
+_SHOWN = 5
+
+
+@click.command()
+@RUNS
+@click.option("--kernels", "pattern", metavar="REGEX", help="Only the kernels whose names match.")
+@click.option("--graph", type=click.Path(path_type=Path), metavar="FILE", help="Write the graph: .json, or .dot.")
+@JSON
+def order(runs: tuple[Path, ...], pattern: str | None, graph: Path | None, json_file: Path | None) -> None:
+    """Dependencies between kernels, from several perturbed runs (section 4.5).
+
+    RUN is a trace, or a run's directory. Give runs that launch the same kernels, each with another one delayed:
+    WEFT_TRACE_DELAY='NAME#K@S=MS' delays the K-th kernel NAME of stream S by MS milliseconds in a weft run with
+    --trace.
+    """
+    from weft.model import order as method
+    from weft.traces import load
+
+    if not runs:
+        raise click.UsageError("nothing to order: name the traces of several runs")
+    found = method.order([load(r / "trace.json" if r.is_dir() else r) for r in runs], pattern)
+    n, levels = len(found.kernels), found.levels()
+    path, longest = found.critical_path()
+    across = int(found.across().sum())
+    inputs = {"runs": len(runs), "kernels": n}
+    total = float(found.durations.sum())
+    figures: list[tuple[str, float, str, str]] = [
+        ("streams", int(found.lines().max()) + 1, "", "count"),
+        ("dependencies", len(found.edges), "", "transitive reduction of the runs' common order"),
+        ("of them between streams", across, "", "the same"),
+        ("of those not tested by any delay", int((~found.tested).sum()), "", "no run shows the second waiting"),
+        ("width", found.width(), "", "Dilworth: n - maximum matching"),
+        ("levels", int(levels.max()) + 1, "", "longest chain"),
+        ("kernels a level", n / (int(levels.max()) + 1), "", "n / levels"),
+        ("kernels running at once", float(found.running() @ np.arange(len(found.running()))), "", "mean over time"),
+        ("sum of kernels", total * 1e-9, "s", "sum of median durations"),
+        ("critical path", longest * 1e-9, "s", "longest chain of median durations"),
+        ("kernels on it", len(path), "", "count"),
+        ("speed-up left in the graph", total / longest if longest else 1.0, "", "sum / critical path"),
+    ]
+    notes = []
+    if len(runs) == 1:
+        notes.append("one run: its order is timing as much as dependency; give runs with delays")
+    untested = found.delays()
+    if untested:
+        notes.append(f"delays that would test more: {', '.join(map(str, untested[:_SHOWN]))}")
+    results = [exact("order", quantity, value, unit, inputs, rule) for quantity, value, unit, rule in figures]
+    output(Table("Order of kernels", results, notes), json_file)
+    if graph is not None:
+        graph.write_text(_dot(found) if graph.suffix == ".dot" else _json(found, levels, path))
+        click.echo(f"written {graph}")
+
+
+def _json(found, levels: np.ndarray, path: list[int]) -> str:  # type: ignore[no-untyped-def]
+    on_path = set(path)
+    nodes = [
+        {"process": k.process, "stream": k.stream, "name": k.name, "number": k.number, "level": int(level),
+         "median_seconds": float(d) * 1e-9, "critical": i in on_path}
+        for i, (k, level, d) in enumerate(zip(found.kernels, levels, found.durations, strict=True))
+    ]  # fmt: skip
+    edges = [{"before": int(a), "after": int(b), "tested": bool(t)}
+             for (a, b), t in zip(found.edges, found.tested, strict=True)]  # fmt: skip
+    return json.dumps({"kernels": nodes, "edges": edges}, indent=1) + "\n"
+
+
+def _dot(found) -> str:  # type: ignore[no-untyped-def]
+    lines = ["digraph order {"]
+    for i, k in enumerate(found.kernels):
+        label = f"{k.name}#{k.number}\\n{k.stream}".replace('"', "'")
+        lines.append(f'  k{i} [label="{label}"];')
+    for (a, b), tested in zip(found.edges, found.tested, strict=True):
+        lines.append(f"  k{a} -> k{b}{'' if tested else ' [style=dashed]'};")
+    return "\n".join([*lines, "}"]) + "\n"
