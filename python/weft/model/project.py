@@ -187,6 +187,11 @@ MAXWELL_STAGES = 5
 MAXWELL_KERNELS = 215  # a step: calls in NekCEM Table 3 over 1000 steps
 
 
+def maxwell_step_flops(order: int, points: int) -> float:
+    """NekCEM Eq. 16: operations of a time step for `points` = E (N + 1)^3."""
+    return (180 * (order + 1) + 420) * points
+
+
 def maxwell(
     machine: Machine, ranks: int, *, order: int = 7, elements_per_rank: int = 512, path: Path = "direct"
 ) -> Projection:
@@ -198,7 +203,7 @@ def maxwell(
     _at_least_one(order=order, elements_per_rank=elements_per_rank)
     box = box_of(elements_per_rank)
     points = math.prod(box) * (order + 1) ** 3
-    work = (180 * (order + 1) + 420) * points
+    work = maxwell_step_flops(order, points)
     start = MAXWELL_KERNELS * machine.device.kernel_seconds.value
     phases = {
         "stream": streamed(machine, MAXWELL_STAGES * MAXWELL_WORDS * 8 * points, work, 0),

@@ -300,7 +300,7 @@ def run(entry: Entry) -> Row:
             outcome = [outcome]
         if not isinstance(outcome, Outcome):
             outcome = compare(claims(entry.claimed), outcome)
-    except ModelError as error:
+    except (ValueError, KeyError, TypeError) as error:  # an entry without the inputs that its check takes
         outcome = Outcome(f"ERROR: {error}", "-")
     return Row(entry, found.method, found.equation, outcome.computed, outcome.error, outcome.verdict)
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from weft.model.checks import integration, link, ratio, summary
+from weft.model.checks import integration, link, ratio, scaling, summary
 
-__all__ = ["integration", "link", "ratio", "summary"]
+__all__ = ["integration", "link", "ratio", "scaling", "summary"]

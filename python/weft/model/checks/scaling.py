@@ -1,0 +1,470 @@
+"""The scaling ledger: hipBone's counts, roofline, occupancy and Table 2; GESTS's memory, efficiencies and messages;
+NekCEM's rates. Tables as printed are those of `weft.model.published`."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from weft.bench import models
+from weft.model import efficiency, project, published
+from weft.model.result import Result, exact, rounded_result
+from weft.model.validate import (
+    Claim,
+    Entry,
+    Outcome,
+    check,
+    claims,
+    compare,
+    consistent,
+    holds,
+    numbers,
+    own,
+    uncovered,
+)
+
+LEDGER = "scaling"
+GIB, MIB = 2**30, 2**20
+
+
+def whole(method: str, value: float, unit: str, equation: str) -> Result:
+    """A value of exact inputs."""
+    return exact(method, "", value, unit, {}, equation)
+
+
+# --- hipBone -------------------------------------------------------------------------------------------------------
+
+ORDER = published.HIPBONE_ORDER
+SIZE = models.large_mesh(ORDER)
+SYSTEMS = {"V100": "summit", "MI100": "spock", "MI250X": "crusher", "MI250X-GCD": "crusher"}
+
+
+@check(LEDGER, "H-21.3", method="models", equation="(N+1)^3 / N^3 - 1")
+def storage(entry: Entry) -> Result:
+    return whole("models", 100 * models.storage_overhead(int(entry.value("N"))), "%", "(N+1)^3 / N^3 - 1")
+
+
+def coefficients(text: str) -> list[float]:
+    """The leading factors of the terms of a printed formula: '108N_G+80N_L' -> [108, 80]."""
+    return [float(n) for n in re.findall(r"(?:^|[+(\s])(\d+)\s*[NE]", text)]
+
+
+@check(LEDGER, "H-BYTES", method="models", equation="hipBone Eq. 4")
+def operator_bytes(entry: Entry) -> Outcome:
+    dofs, points = coefficients(entry.claimed)
+    formula = models.operator_bytes(SIZE)
+    return holds(formula.value == dofs * SIZE.dofs + points * SIZE.points, formula.text)
+
+
+@check(LEDGER, "H-ITER-BYTES", method="models", equation="hipBone, before Eq. 5")
+def iteration_bytes(entry: Entry) -> Outcome:
+    dofs, points = coefficients(entry.claimed)
+    formula = models.iteration_bytes(SIZE)
+    return holds(formula.value == dofs * SIZE.dofs + points * SIZE.points, formula.text)
+
+
+@check(LEDGER, "H-EQ5", method="models", equation="hipBone Eq. 5")
+def iteration_flops(entry: Entry) -> Outcome:
+    fourth, third, dofs = coefficients(entry.claimed)
+    formula = models.iteration_flops(SIZE)
+    return holds(formula.value == fourth * SIZE.n**4 + third * SIZE.n**3 + dofs * ORDER**3, formula.text)
+
+
+@check(LEDGER, "H-EQ3", method="models", equation="hipBone Eqs. 3, 4")
+def nekbone_flops(entry: Entry) -> Outcome:
+    """Of Eq. 3's 34 n^3 the paper itemises 15 for G: the operator's 18 less 3 for lambda W."""
+    fourth = 12 * SIZE.n**4
+    itemised = (models.operator_flops(SIZE).value - fourth) / SIZE.n**3 - 3
+    return own("PARTIAL", entry, [itemised, (models.fom_flops(SIZE).value - fourth) / SIZE.n**3 - itemised])
+
+
+@check(LEDGER, "H-EQ4-TEXT", method="models", equation="hipBone Eq. 4")
+def two_bandwidths(entry: Entry) -> Outcome:
+    def three(text: str) -> list[Claim]:
+        return [Claim(n, float(n), float(n)) for n in re.findall(r"\d{3,}", text)]
+
+    return consistent(*zip(three(entry.claimed), three(entry.computed), strict=True))
+
+
+@check(LEDGER, "H-ROOF-*", method="roofline", equation="hipBone Eq. 4")
+def operator_roofline(entry: Entry) -> Outcome:
+    measured = float(numbers(entry.claimed)[0])
+    flops, moved = models.operator_flops(SIZE).value, models.operator_bytes(SIZE).value
+    values: list[float] = []
+    for bandwidth in entry.inputs["B"]:
+        roof = models.roofline(flops, moved, math.inf, 1e9 * bandwidth) / 1e9
+        values += [roof, 100 * measured / roof]
+    return own("METHOD-CHECK", entry, values)
+
+
+@check(LEDGER, "H-FOM-*", method="roofline", equation="hipBone Eqs. 3, 4")
+def iteration_roofline(entry: Entry) -> Outcome:
+    size = models.large_mesh(7 if entry.key == "H-FOM-N7" else ORDER)
+    flops, moved = models.fom_flops(size).value, models.iteration_bytes(size).value
+    roof = models.roofline(flops, moved, math.inf, 1e9 * entry.value("B")) / 1e9
+    return own("METHOD-CHECK", entry, [roof, 100 * float(numbers(entry.claimed)[0]) / roof])
+
+
+MULTIPROCESSORS = {"V100": models.V100, "MI100": models.MI100, "MI250X": models.MI250X}
+
+
+def held(entry: Entry, device: str) -> models.Occupancy:
+    """What a multiprocessor holds of the entry's kernel."""
+    return models.occupancy(MULTIPROCESSORS[device], int(entry.value("block")), int(entry.value("regs")))
+
+
+@check(LEDGER, "H-T1-*", method="models", equation="occupancy (hipBone Table 1)")
+def occupancy(entry: Entry) -> list[Result]:
+    found = held(entry, entry.key.split("-")[2])
+    values = ((found.warps_per_block, "warps/block"), (found.warps, "warps"), (found.blocks, "elements"))
+    return [whole("models", v, unit, "occupancy") for v, unit in values]
+
+
+@check(LEDGER, "H-MASK", method="models", equation="occupancy (hipBone Table 1)")
+def masked(entry: Entry) -> Result:
+    """N = 11 takes blocks of (N + 1)^2 threads on a wavefront of 64."""
+    found = models.occupancy(models.MI100, (int(entry.value("N")) + 1) ** 2, 1)
+    return whole("models", found.masked_lanes, "lanes", "occupancy")
+
+
+def kept(system: str, ranks: int, reference: int) -> float:
+    """Percent of the reference's FOM per rank that more ranks keep (Table 2)."""
+    table = published.HIPBONE_TABLE_2[system]
+    return 100 * models.weak_efficiency(table[ranks] / ranks, table[reference] / reference)
+
+
+@check(LEDGER, "H-WS-*", method="models", equation="FOM per rank over the first row's")
+def weak_scaling(entry: Entry) -> Result:
+    system = SYSTEMS[entry.key.split("-")[2]]
+    return whole("models", kept(system, max(published.HIPBONE_TABLE_2[system]), 1), "%", "FOM per rank")
+
+
+@check(LEDGER, "H-WS28-V100", "H-WS28-AMD", method="models", equation="FOM per rank, 2 to 8 nodes")
+def weak_scaling_of_nodes(entry: Entry) -> Outcome:
+    """The last row is 8 nodes, so 2 nodes are a quarter of its ranks."""
+    systems = ["summit"] if entry.key.endswith("V100") else ["spock", "crusher"]
+    results = []
+    for system in systems:
+        most = max(published.HIPBONE_TABLE_2[system])
+        results.append(whole("models", kept(system, most, most // 4), "%", "FOM per rank"))
+    return compare(claims(entry.claimed) * len(results), results)
+
+
+K20X_GFLOPS = 78.2  # Gong et al. (2016) at N = 15, as hipBone's text cites it
+K20X_GBPS = 250.0  # NVIDIA's data sheet; the V100's is 900
+
+
+@check(LEDGER, "H-13x", method="models", equation="FOM over FOM")
+def over_k20x(entry: Entry) -> Result:
+    return whole("models", published.HIPBONE_TABLE_2["summit"][1] / K20X_GFLOPS, "x", "FOM over FOM")
+
+
+@check(LEDGER, "H-3.6x", method="models", equation="peak bandwidths")
+def over_k20x_bandwidth(entry: Entry) -> Result:
+    return whole("models", 900.0 / K20X_GBPS, "x", "peak bandwidths")
+
+
+# --- GESTS ---------------------------------------------------------------------------------------------------------
+
+GCD_GIB = 64  # memory of a GCD of an MI250X, AMD's data sheet
+RANKS_PER_NODE = 8
+
+
+def memory(entry: Entry) -> float:
+    """Eq. 9, GiB a rank."""
+    batch = int(entry.inputs.get("Q", 1))
+    return project.turbulence_memory_gib(int(entry.value("N")), int(entry.value("P")), batch)
+
+
+@check(LEDGER, "G-EQ9", "G-EQ9-32768", method="project", equation="GESTS Eq. 9")
+def memory_of_a_rank(entry: Entry) -> Result:
+    return whole("project", memory(entry), "GiB", "GESTS Eq. 9")
+
+
+@check(LEDGER, "G-EQ9-2048N", method="project", equation="GESTS Eq. 9")
+def least_nodes(entry: Entry) -> Outcome:
+    """Half the published nodes do not hold it, and those do."""
+    half = memory(entry)
+    return holds(half / 2 <= GCD_GIB < half, f"{half:g} GiB a rank on half of them, of {GCD_GIB}")
+
+
+@check(LEDGER, "G-2304", method="project", equation="GESTS Eq. 9")
+def beyond_one_node(entry: Entry) -> Outcome:
+    return own("NOT-REPRODUCIBLE", entry, [memory(entry)], picked=slice(-1, None))
+
+
+@check(LEDGER, "G-Q", method="project", equation="GESTS Eq. 9, section 4.4")
+def memory_of_batches(entry: Entry) -> Outcome:
+    grid, ranks = 32768, 65536
+    extra = [
+        project.turbulence_memory_gib(grid, ranks, q) - project.turbulence_memory_gib(grid, ranks, 1) for q in (2, 4)
+    ]
+    said = [8 * (q - 1) * (grid**3 / ranks) / 1024**3 for q in (2, 4)]
+    return holds(all(math.isclose(a, b) for a, b in zip(extra, said, strict=True)), f"{extra} GiB for Q = 2, 4")
+
+
+@check(LEDGER, "G-CKPT", method="project", equation="2 components x 4 B x N^3")
+def checkpoint(entry: Entry) -> Result:
+    return whole("project", 2 * project.WORD * int(entry.value("N")) ** 3 / 2**40, "TiB", "2 x 4 B x N^3")
+
+
+@check(LEDGER, "G-POISSON", method="project", equation="4 B x N^3 / P")
+def one_variable(entry: Entry) -> Result:
+    value = project.WORD * int(entry.value("N")) ** 3 / int(entry.value("P")) / GIB
+    return whole("project", value, "GiB", "4 B x N^3 / P")
+
+
+FRONTIER_GRID, SUMMIT_GRID = 32768, 18432
+
+
+@check(LEDGER, "G-POINTS", method="project", equation="N^3")
+def points(entry: Entry) -> Result:
+    return whole("project", FRONTIER_GRID**3 / 1e12, "trillion", "N^3")
+
+
+@check(LEDGER, "G-5.6", method="project", equation="N^3")
+def more_points(entry: Entry) -> Result:
+    return whole("project", (FRONTIER_GRID / SUMMIT_GRID) ** 3, "x", "N^3")
+
+
+@check(LEDGER, "G-8x", method="project", equation="N^3")
+def twice_the_grid(entry: Entry) -> Result:
+    return whole("project", (FRONTIER_GRID / (FRONTIER_GRID // 2)) ** 3, "x", "N^3")
+
+
+@check(LEDGER, "G-CHI", "G-CHI-S", method="efficiency", equation="chi = N^3 / T")
+def figure_of_merit(entry: Entry) -> Result:
+    grid = SUMMIT_GRID if entry.key.endswith("S") else FRONTIER_GRID
+
+    def chi(seconds: float) -> float:
+        return efficiency.grid_points_rate(grid, seconds)
+
+    return rounded_result("efficiency", "chi", "points/s", {"seconds": entry.text("T")}, chi, "chi = N^3 / T")
+
+
+@check(LEDGER, "G-6.6", method="efficiency", equation="chi = N^3 / T")
+def better_than_summit(entry: Entry) -> Result:
+    frontier = efficiency.grid_points_rate(FRONTIER_GRID, entry.other("G-CHI").value("T"))
+    summit = efficiency.grid_points_rate(SUMMIT_GRID, entry.other("G-CHI-S").value("T"))
+    return whole("efficiency", frontier / summit, "x", "chi = N^3 / T")
+
+
+@check(LEDGER, "G-MSG-CASE*", method="efficiency", equation="4 N^3 / (P Pc)")
+def message(entry: Entry) -> Result:
+    size = efficiency.peer_message(*(int(entry.value(k)) for k in ("N", "P", "Pc")))
+    return whole("efficiency", size / MIB, "MiB", "4 N^3 / (P Pc)")
+
+
+@check(LEDGER, "G-CALLS", method="project", equation="section 4.3")
+def column_calls(entry: Entry) -> Result:
+    calls = entry.value("rk") * (entry.value("inverse") + entry.value("forward"))
+    return whole("project", calls, "calls", "section 4.3")
+
+
+@check(LEDGER, "G-CALLS-ROW", method="project", equation="section 5.2")
+def row_calls(entry: Entry) -> Outcome:
+    return own("INFERRED", entry, [entry.value("rk") * (entry.value("inverse") + entry.value("forward"))])
+
+
+@check(LEDGER, "G-IDENT-*", method="project", equation="calls x seconds of a call")
+def calls_make_the_time(entry: Entry) -> Result:
+    return whole("project", entry.value("kernel_x_calls"), "s", "calls x seconds of a call")
+
+
+def column_sums(entry: Entry, rows: list[published.Gests]) -> Outcome:
+    """Whether a row's parts sum to its total within the rounding of them all."""
+    parts = [(r.fft, r.pack, r.row_mpi, r.column_mpi, r.other) for r in rows]
+    off = max(abs(math.fsum(p) - r.total) for p, r in zip(parts, rows, strict=True))
+    slack = 0.005 * (len(parts[0]) + 1)
+    return holds(off <= slack + 1e-9, f"largest difference {off:.3f} s, {slack:.3f} s by rounding")
+
+
+@check(LEDGER, "G-T2-SUM", method="published", equation="sum of the columns")
+def sums_of_table_2(entry: Entry) -> Outcome:
+    return column_sums(entry, published.GESTS_TABLE_2)
+
+
+@check(LEDGER, "G-T3-SUM", method="published", equation="sum of the columns")
+def sums_of_table_3(entry: Entry) -> Outcome:
+    return column_sums(entry, published.GESTS_TABLE_3)
+
+
+def work(grid: int) -> float:
+    """The weak-scaling work of a grid on its least nodes: both tables put 2048^3 on one."""
+    return efficiency.fft_work(grid, RANKS_PER_NODE * (grid / 2048) ** 3)
+
+
+def weak_percent(entry: Entry, grid: int) -> Result:
+    """WS1 against 4096^3, WS2 against the next smaller grid."""
+    reference = 4096 if entry.key.endswith("WS1") else grid // 2
+
+    def percent(seconds: float, reference_seconds: float) -> float:
+        return 100 * efficiency.weak(seconds, work(grid), reference_seconds, work(reference))
+
+    inputs = {"seconds": fixed(entry.value("T")), "reference_seconds": fixed(entry.value("ref"))}
+    return rounded_result("efficiency", "weak scaling", "%", inputs, percent, "T_ref / T x work / work_ref")
+
+
+def fixed(seconds: float) -> str:
+    """Seconds with the two decimals the tables print: the ledger's 13.1 is 13.10."""
+    return f"{seconds:.2f}"
+
+
+@check(LEDGER, "G-T2-*-WS*", method="efficiency", equation="section 4.2, work N^3 log2 N / P")
+def weak_of_table_2(entry: Entry) -> Result:
+    return weak_percent(entry, int(entry.value("N")))
+
+
+@check(LEDGER, "G-T3-*-WS*", method="efficiency", equation="section 4.2, work N^3 log2 N / P")
+def weak_of_table_3(entry: Entry) -> Result:
+    (row,) = [r for r in published.GESTS_TABLE_3 if r.case == entry.key.split("-")[2]]
+    return weak_percent(entry, row.grid)
+
+
+def strong_percent(seconds: float, ranks: float, reference: float, reference_ranks: float) -> Result:
+    """Strong scaling from printed times."""
+    inputs = {"seconds": fixed(seconds), "reference_seconds": fixed(reference)}
+
+    def percent(seconds: float, reference_seconds: float) -> float:
+        return 100 * efficiency.strong(seconds, ranks, reference_seconds, reference_ranks)
+
+    return rounded_result("efficiency", "strong scaling", "%", inputs, percent, "T_ref P_ref / (T P)")
+
+
+@check(LEDGER, "G-T5-*", "G-T6-*", method="efficiency", equation="T_ref P_ref / (T P)")
+def strong_of_tables_5_and_6(entry: Entry) -> Result:
+    nodes = int(entry.key.split("-")[3])
+    reference_nodes, reference, *_ = entry.inputs["ref"]
+    return strong_percent(entry.value("T"), nodes, reference, reference_nodes)
+
+
+@check(LEDGER, "G-T7-*", method="efficiency", equation="T_ref P_ref / (T P)")
+def strong_of_table_7(entry: Entry) -> Result:
+    (row,) = [r for r in published.GESTS_TABLE_7 if r.case == entry.key.split("-")[2]]
+    fewest = min(r.nodes for r in published.GESTS_TABLE_7)
+    return strong_percent(entry.value("T"), row.nodes, entry.value("ref"), fewest)
+
+
+@check(LEDGER, "G-SLAB-*", method="efficiency", equation="T_ref P_ref / (T P)")
+def strong_of_slabs(entry: Entry) -> Result:
+    """Section 4.4: a fourfold increase of nodes."""
+    reference, seconds = entry.inputs["t"]
+    return strong_percent(seconds, 4, reference, 1)
+
+
+def fastest(rows: list[published.Gests], grid: int) -> published.Gests:
+    """The row with the least time for a grid."""
+    return min((r for r in rows if r.grid == grid), key=lambda r: r.total)
+
+
+@check(LEDGER, "G-SPEED-*", method="published", equation="Tables 3 and 4")
+def gpu_speedup(entry: Entry) -> Result:
+    grid = int(entry.key.split("-")[2])
+    value = fastest(published.GESTS_TABLE_4, grid).total / fastest(published.GESTS_TABLE_3, grid).total
+    return whole("published", value, "x", "Tables 3 and 4")
+
+
+@check(LEDGER, "G-T4-*", method="published", equation="Tables 3 and 4, 8192^3")
+def gpu_speedup_by_part(entry: Entry) -> Result:
+    part = {"FFT": "fft", "PU": "pack", "MPI": "column_mpi", "OTHER": "other"}[entry.key.split("-")[2]]
+    cpu, gpu = (fastest(t, 8192) for t in (published.GESTS_TABLE_4, published.GESTS_TABLE_3))
+    return whole("published", getattr(cpu, part) / getattr(gpu, part), "x", "Tables 3 and 4")
+
+
+@check(LEDGER, "G-27", "G-51", method="published", equation="Table 3, R-MPI")
+def row_savings(entry: Entry) -> Result:
+    """How much less time the row all-to-all takes with half as many rows, from 8 and from 4, at 32768^3."""
+    seconds = {r.rows: r.row_mpi for r in published.GESTS_TABLE_3 if r.grid == 32768}
+    rows = 8 if entry.key == "G-27" else 4
+    return whole("published", 100 * (1 - seconds[rows // 2] / seconds[rows]), "%", "Table 3")
+
+
+# Table 10, a single variable between all ranks: by nodes, seconds on the CPU in all and on the GPU, GPU GB/s.
+TABLE_10 = {1: (1.706, 0.131, 32.90), 512: (2.152, 0.590, 7.28), 4096: (2.006, 0.771, 5.58)}
+ON_NODE_GBPS = 50.0  # Table 9, 8 GCDs
+
+
+@check(LEDGER, "G-CPU-*", method="published", equation="Table 10")
+def staged_over_direct(entry: Entry) -> Result:
+    nodes = {"2.4": 4096, "3.65": 512, "13": 1}[entry.key.split("-")[2]]
+    cpu, gpu, _ = TABLE_10[nodes]
+    return whole("published", cpu / gpu, "x", "Table 10")
+
+
+@check(LEDGER, "G-65.8", method="published", equation="Tables 9, 10")
+def of_the_peak(entry: Entry) -> Result:
+    return whole("published", 100 * TABLE_10[1][2] / ON_NODE_GBPS, "%", "Tables 9, 10")
+
+
+TABLE_12_ON_NODE = 46.93  # GB/s
+
+
+@check(LEDGER, "G-93.9", method="published", equation="Tables 9, 12")
+def columns_of_the_peak(entry: Entry) -> Result:
+    return whole("published", 100 * TABLE_12_ON_NODE / ON_NODE_GBPS, "%", "Tables 9, 12")
+
+
+@check(LEDGER, "G-23.25", method="published", equation="section 5.2")
+def between_two_gcds(entry: Entry) -> Result:
+    """Nearly 93 GB/s (Table 11), of which half crosses the links of 200 GB/s."""
+    return whole("published", 100 * (93.0 / 2) / 200.0, "%", "section 5.2")
+
+
+WHERE = "weft keeps GESTS Tables 2 to 7; "
+uncovered(LEDGER, "G-MSG-T1*", why=WHERE + "the messages of Tables 10 to 14 are checked for cases 16 and 18 alone")
+uncovered(LEDGER, "G-BW", why=WHERE + "not the bandwidths of Tables 10 to 14")
+uncovered(LEDGER, "H-T2-PERRANK", why="weft keeps Table 2's totals, from which its column per rank follows")
+
+
+# --- NekCEM --------------------------------------------------------------------------------------------------------
+
+STEPS = 1000  # text on Fig. 7 and Table 3
+POINTS_PER_GPU = 125 * 15**3  # text on Fig. 8
+
+
+@check(LEDGER, "N-T1-*", method="project", equation="NekCEM Table 1: flop / time")
+def table_1(entry: Entry) -> Result:
+    return whole("project", entry.value("flop") / entry.value("t") / 1e9, "GFlops", "flop / time")
+
+
+@check(LEDGER, "N-EQ16-*", method="project", equation="NekCEM Eq. 16")
+def flops_of_a_point(entry: Entry) -> Result:
+    return whole("project", project.maxwell_step_flops(int(entry.value("N")), 1), "n", "NekCEM Eq. 16")
+
+
+@check(LEDGER, "N-28", "N-48", method="project", equation="NekCEM Eq. 16")
+def rate_of_one_gpu(entry: Entry) -> Result:
+    """The order is 14 or 7, the one whose (N + 1)^3 points an element make up n."""
+    n = int(entry.value("n"))
+    order = next(o for o in (14, 7) if n % (o + 1) ** 3 == 0)
+    flops = project.maxwell_step_flops(order, n) * STEPS
+
+    def rate(seconds: float) -> float:
+        return flops / seconds / 1e9
+
+    return whole("project", rate(entry.value("t")), "GFlops", "NekCEM Eq. 16")
+
+
+@check(LEDGER, "N-8", method="project", equation="points of an element")
+def points_of_orders(entry: Entry) -> Result:
+    return whole("project", (15 / 8) ** 3, "x", "points of an element")
+
+
+@check(LEDGER, "N-6.9", "N-216M", method="project", equation="GPUs x points")
+def points_of_all_gpus(entry: Entry) -> Result:
+    gpus, unit = (16384, 1e9) if entry.key == "N-6.9" else (512, 1e6)
+    return whole("project", gpus * POINTS_PER_GPU / unit, "", "GPUs x points")
+
+
+@check(LEDGER, "N-39", method="project", equation="energy = power x time")
+def energy(entry: Entry) -> Outcome:
+    speedup = entry.value("speedup")
+    return own("CONSISTENCY-ONLY", entry, [1, speedup, 100 / speedup])
+
+
+@check(LEDGER, "N-T3-TYPO", method="project", equation="points of a GPU")
+def exponent(entry: Entry) -> Outcome:
+    factor, base, power = (int(n) for n in re.findall(r"(\d+)\*(\d+)\^(\d+)", entry.claimed)[0])
+    text = factor * base**power
+    computed = Claim(f"125 x 15^3 = {POINTS_PER_GPU}", POINTS_PER_GPU, POINTS_PER_GPU)
+    return consistent([Claim(f"{factor} x {base}^{power} = {text}", text, text), computed])
