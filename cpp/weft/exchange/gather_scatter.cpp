@@ -78,6 +78,41 @@ std::vector<std::int32_t> by_first_point(const PointsById& by_id, std::int64_t p
 
 }  // namespace
 
+// What the kernels of a gather-scatter read, whatever the type of the values.
+struct LocalIndex {
+  Pattern pattern;                                  // of the parts
+  std::shared_ptr<const GroupIndex> own_points;     // points of one id that this rank alone holds, two or more
+  std::shared_ptr<const GroupIndex> shared_points;  // points of a shared id -> its place in the values of the parts
+  std::shared_ptr<const GroupIndex> parts_all;      // all ranks' parts of a shared id
+
+  LocalIndex(const PointsById& by_id, const Sharing& sharing, std::int64_t points, int rank,
+             const std::shared_ptr<device::Device>& device) {
+    Parts parts = parts_of(sharing, rank);
+    pattern = std::move(parts.pattern);
+    parts_all = std::make_shared<const GroupIndex>(parts.all, device);
+    std::vector<std::int32_t> shared_as(by_id.ids.size(), -1);
+    for (std::size_t s = 0; s < sharing.positions.size(); ++s) {
+      shared_as[static_cast<std::size_t>(sharing.positions[s])] = static_cast<std::int32_t>(s);
+    }
+    GroupList to_parts, own;
+    for (const std::int32_t group : by_first_point(by_id, points)) {
+      const auto g = static_cast<std::size_t>(group);
+      const auto members = points_of(by_id, g);
+      if (shared_as[g] >= 0) {
+        to_parts.add(shared_as[g], members);
+      } else if (members.size() > 1) {
+        own.add(0, members);
+      }
+    }
+    shared_points = std::make_shared<const GroupIndex>(to_parts, device);
+    own_points = std::make_shared<const GroupIndex>(own, device, false);
+  }
+  std::size_t bytes() const {
+    return own_points->bytes() + shared_points->bytes() + parts_all->bytes() +
+           pattern.owned_index.size() * sizeof(std::int32_t) + pattern.neighbors.size() * sizeof(Pattern::Neighbor);
+  }
+};
+
 template <class T>
 struct GatherScatter<T>::State {
   State(std::shared_ptr<const Connectivity> known, std::shared_ptr<device::Device> device_in, Choice chosen,
@@ -93,32 +128,15 @@ struct GatherScatter<T>::State {
     comm.together([&] {
       if (fields < 1) throw std::invalid_argument("fields must be at least 1, not " + std::to_string(fields));
     });
-    Parts parts;
+    local = connectivity->local(device);
     comm.together([&] {
-      parts = parts_of(sharing, comm.rank());
-      const auto width = static_cast<std::size_t>(fields);
-      values =
-          device::Array<T>(device, static_cast<std::size_t>(parts.pattern.halo_first + parts.pattern.halo()) * width);
-      parts_all = Groups<T>(parts.all, device);
-
-      std::vector<std::int32_t> shared_as(by_id.ids.size(), -1);
-      for (std::size_t s = 0; s < sharing.positions.size(); ++s) {
-        shared_as[static_cast<std::size_t>(sharing.positions[s])] = static_cast<std::int32_t>(s);
-      }
-      GroupList to_parts, own;
-      for (const std::int32_t group : by_first_point(by_id, points)) {
-        const auto g = static_cast<std::size_t>(group);
-        const auto members = points_of(by_id, g);
-        if (shared_as[g] >= 0) {
-          to_parts.add(shared_as[g], members);
-        } else if (members.size() > 1) {
-          own.add(0, members);
-        }
-      }
-      shared_points = Groups<T>(to_parts, device);
-      own_points = Groups<T>(own, device, false);
+      const auto entries = static_cast<std::size_t>(local->pattern.halo_first + local->pattern.halo());
+      values = device::Array<T>(device, entries * static_cast<std::size_t>(fields));
+      own_points = Groups<T>(local->own_points);
+      shared_points = Groups<T>(local->shared_points);
+      parts_all = Groups<T>(local->parts_all);
     });
-    exchange.emplace(parts.pattern, device, comm, choice, fields);
+    exchange.emplace(local->pattern, device, comm, choice, fields);
   }
 
   std::shared_ptr<const Connectivity> connectivity;
@@ -130,14 +148,27 @@ struct GatherScatter<T>::State {
   Choice choice;
   int fields;
 
-  Groups<T> own_points;                 // points of one id that this rank alone holds, two or more
-  Groups<T> shared_points;              // points of a shared id -> its place in `values`
-  Groups<T> parts_all;                  // all ranks' parts of a shared id
+  std::shared_ptr<const LocalIndex> local;
+  Groups<T> own_points, shared_points, parts_all;
   device::Array<T> values;              // this rank's parts, then the others'
   std::optional<Exchange<T>> exchange;  // of the parts
   bool active = false;                  // between start and finish, of these points
-  T* pending = nullptr;
+  std::vector<T*> pending;              // one array of all fields, or one a field
   Op pending_op = Op::add;
+
+  // Calls each(number of fields, points, their places in `values`) for every array under way.
+  template <class F>
+  void for_each_array(F&& each) {
+    if (pending.size() == 1) {
+      each(fields, next_to_each_other(pending.front(), fields), next_to_each_other(values.data(), fields));
+      return;
+    }
+    for (std::size_t f = 0; f < pending.size(); ++f) {
+      each(1, View<T>{pending[f]}, View<T>{values.data() + f, fields});
+    }
+  }
+
+  void start(std::span<T* const> arrays, Op op, device::Stream& stream);
 
   // For gather and scatter, made by the first of them.
   struct Assembled {
@@ -162,6 +193,7 @@ struct GatherScatter<T>::State {
   };
   std::optional<Assembled> assembled;
   Assembled& with_dofs() {
+    connectivity->check_points();
     if (!assembled) assembled.emplace(*this, comm);
     return *assembled;
   }
@@ -171,6 +203,35 @@ Connectivity::Connectivity(std::span<const std::int64_t> ids, const mpi::Comm& c
     : comm(comm_in), points(static_cast<std::int64_t>(ids.size())) {
   comm.together([&] { by_id = points_by_id(ids); });
   sharing = find_sharing(by_id.ids, comm);
+}
+
+std::shared_ptr<const LocalIndex> Connectivity::local(const std::shared_ptr<device::Device>& device) const {
+  for (const auto& [where, index] : local_) {
+    if (where == device) return index;
+  }
+  check_points();
+  comm.together([&] {
+    local_.emplace_back(device, std::make_shared<const LocalIndex>(by_id, sharing, points, comm.rank(), device));
+  });
+  return local_.back().second;
+}
+
+void Connectivity::check_points() const {
+  if (forgotten_) throw std::logic_error("the points of this gather-scatter were given back (forget_points)");
+}
+
+void Connectivity::forget_points() {
+  by_id = {};
+  sharing = {};
+  forgotten_ = true;
+}
+
+std::size_t Connectivity::index_bytes() const {
+  const auto of = [](const auto& values) { return values.capacity() * sizeof(values[0]); };
+  std::size_t bytes = of(by_id.ids) + of(by_id.begin) + of(by_id.points) + of(sharing.positions) + of(sharing.begin) +
+                      of(sharing.holders);
+  for (const auto& [device, index] : local_) bytes += index->bytes();
+  return bytes;
 }
 
 template <class T>
@@ -197,24 +258,42 @@ void GatherScatter<T>::gather_scatter(T* points, Op op, device::Stream& stream) 
 
 template <class T>
 void GatherScatter<T>::start(T* points, Op op, device::Stream& stream) {
-  State& s = *state_;
-  if (s.active) throw std::logic_error("the gather-scatter is already started: finish it first");
-  s.shared_points.gather(op, s.fields, false, points, s.values.data(), stream);
-  s.exchange->start_halo(s.values.data(), stream);
-  s.own_points.combine(op, s.fields, points, stream);  // while the messages travel
-  s.active = true;
-  s.pending = points;
-  s.pending_op = op;
+  state_->start({&points, 1}, op, stream);
+}
+
+template <class T>
+void GatherScatter<T>::start(std::span<T* const> arrays, Op op, device::Stream& stream) {
+  if (arrays.size() != static_cast<std::size_t>(state_->fields)) {
+    throw std::invalid_argument(std::to_string(arrays.size()) + " arrays for a gather-scatter of " +
+                                std::to_string(state_->fields) + " fields");
+  }
+  state_->start(arrays, op, stream);
+}
+
+template <class T>
+void GatherScatter<T>::State::start(std::span<T* const> arrays, Op op, device::Stream& stream) {
+  if (active) throw std::logic_error("the gather-scatter is already started: finish it first");
+  pending.assign(arrays.begin(), arrays.end());
+  pending_op = op;
+  for_each_array([&](int count, View<T> points, View<T> parts) {
+    shared_points.gather(op, count, false, points.read_only(), parts, stream);
+  });
+  exchange->start_halo(values.data(), stream);
+  for_each_array([&](int count, View<T> points, View<T>) {
+    own_points.combine(op, count, points, stream);  // while the messages travel
+  });
+  active = true;
 }
 
 template <class T>
 void GatherScatter<T>::finish(device::Stream& stream) {
   State& s = *state_;
   if (!s.active) throw std::logic_error("the gather-scatter was not started");
-  T* values = s.values.data();
-  s.exchange->finish_halo(values, stream);
-  s.parts_all.gather(s.pending_op, s.fields, false, values, values, stream);
-  s.shared_points.scatter(s.fields, values, s.pending, stream);
+  s.exchange->finish_halo(s.values.data(), stream);
+  s.parts_all.gather(s.pending_op, s.fields, false, s.values.data(), s.values.data(), stream);
+  s.for_each_array([&](int count, View<T> points, View<T> parts) {
+    s.shared_points.scatter(count, parts.read_only(), points, stream);
+  });
   s.active = false;
 }
 
@@ -261,6 +340,10 @@ std::int64_t GatherScatter<T>::bytes_sent() const {
 template <class T>
 std::int64_t GatherScatter<T>::messages() const {
   return state_->exchange->messages();
+}
+template <class T>
+std::size_t GatherScatter<T>::index_bytes() const {
+  return state_->local->pattern.owned_index.size() * sizeof(std::int32_t);  // the exchange's, on the device
 }
 
 template class GatherScatter<double>;

@@ -4,20 +4,36 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "weft/exchange/assembly.hpp"
 #include "weft/exchange/exchange.hpp"
 
 namespace weft::exchange {
 
+struct LocalIndex;
+
 // What a gather-scatter knows of its points, whatever the type of the values. (collective)
 struct Connectivity {
   Connectivity(std::span<const std::int64_t> ids, const mpi::Comm& comm);
+
+  // The indices that gather_scatter works with on a device; made by the first that asks. (collective the first time)
+  std::shared_ptr<const LocalIndex> local(const std::shared_ptr<device::Device>& device) const;
+  // Gives back what only gather, scatter and indices for other devices need: 4 bytes a point and more. They throw
+  // std::logic_error from then on.
+  void forget_points();
+  void check_points() const;
+  std::size_t index_bytes() const;  // all that is held on this rank
 
   mpi::Comm comm;
   std::int64_t points;
   PointsById by_id;
   Sharing sharing;
+
+ private:
+  bool forgotten_ = false;
+  mutable std::vector<std::pair<std::shared_ptr<device::Device>, std::shared_ptr<const LocalIndex>>> local_;
 };
 
 // Points with ids <= 0 take no part. T: float, double, std::int32_t, std::int64_t. Arrays are device memory,
@@ -39,6 +55,8 @@ class GatherScatter {
   // Z Z^T in place. Between start and finish the caller may work on other arrays on the same stream.
   void gather_scatter(T* points, Op op, device::Stream& stream);
   void start(T* points, Op op, device::Stream& stream);
+  // The same for `fields` arrays of one value a point each.
+  void start(std::span<T* const> arrays, Op op, device::Stream& stream);
   void finish(device::Stream& stream);
 
   // dofs = Z^T points: the owned entries are complete, the halo entries hold this rank's part, the last entry is 0.
@@ -53,6 +71,7 @@ class GatherScatter {
   Choice choice() const;
   std::int64_t bytes_sent() const;  // by this rank in one gather_scatter
   std::int64_t messages() const;
+  std::size_t index_bytes() const;  // on this rank, beside those of the Connectivity
 
  private:
   struct State;

@@ -19,8 +19,8 @@ std::span<const std::int32_t> view(const std::vector<std::int32_t>& values) { re
 
 }  // namespace
 
-template <class T>
-Groups<T>::Groups(const GroupList& list, std::shared_ptr<device::Device> device, bool with_targets) {
+GroupIndex::GroupIndex(const GroupList& list, std::shared_ptr<device::Device> device, bool with_targets)
+    : device_(std::move(device)) {
   const std::size_t count = list.targets_.size();
   if (count == 0) return;
   const auto multiplicity = [&](std::size_t g) {
@@ -56,36 +56,46 @@ Groups<T>::Groups(const GroupList& list, std::shared_ptr<device::Device> device,
     chunks.push_back(static_cast<std::int32_t>(classes.size() / 4));
   }
   chunks_count_ = static_cast<unsigned>(chunks.size() - 1);
-  chunks_ = device::Array<std::int32_t>(device, view(chunks));
-  classes_ = device::Array<std::int32_t>(device, view(classes));
-  references_ = device::Array<std::int32_t>(device, view(references));
-  if (with_targets) {
-    targets_ = device::Array<std::int32_t>(device, view(targets));
-    gather_ = kernel<T>(*device, "gather_groups");
-    scatter_ = kernel<T>(*device, "scatter_groups");
+  chunks_ = device::Array<std::int32_t>(device_, view(chunks));
+  classes_ = device::Array<std::int32_t>(device_, view(classes));
+  references_ = device::Array<std::int32_t>(device_, view(references));
+  if (with_targets) targets_ = device::Array<std::int32_t>(device_, view(targets));
+}
+
+template <class T>
+Groups<T>::Groups(std::shared_ptr<const GroupIndex> index) : index_(std::move(index)) {
+  if (index_->chunks_count_ == 0) return;
+  device::Device& device = *index_->device_;
+  if (!index_->targets_.empty()) {
+    gather_ = kernel<T>(device, "gather_groups");
+    scatter_ = kernel<T>(device, "scatter_groups");
   }
-  combine_ = kernel<T>(*device, "combine_groups");
+  combine_ = kernel<T>(device, "combine_groups");
 }
 
 template <class T>
-void Groups<T>::gather(Op op, int fields, bool accumulate, const T* x, T* y, device::Stream& stream) const {
-  if (chunks_count_ == 0) return;
-  gather_(stream, chunks_count_, threads, static_cast<int>(op), fields, static_cast<int>(accumulate), chunks_.data(),
-          classes_.data(), references_.data(), targets_.data(), x, y);
+void Groups<T>::gather(Op op, int fields, bool accumulate, View<const T> x, View<T> y, device::Stream& stream) const {
+  if (!index_ || index_->chunks_count_ == 0) return;
+  const GroupIndex& i = *index_;
+  gather_(stream, i.chunks_count_, threads, static_cast<int>(op), fields, static_cast<int>(accumulate),
+          i.chunks_.data(), i.classes_.data(), i.references_.data(), i.targets_.data(), x.data, x.entry, x.field,
+          y.data, y.entry, y.field);
 }
 
 template <class T>
-void Groups<T>::combine(Op op, int fields, T* x, device::Stream& stream) const {
-  if (chunks_count_ == 0) return;
-  combine_(stream, chunks_count_, threads, static_cast<int>(op), fields, chunks_.data(), classes_.data(),
-           references_.data(), x);
+void Groups<T>::combine(Op op, int fields, View<T> x, device::Stream& stream) const {
+  if (!index_ || index_->chunks_count_ == 0) return;
+  const GroupIndex& i = *index_;
+  combine_(stream, i.chunks_count_, threads, static_cast<int>(op), fields, i.chunks_.data(), i.classes_.data(),
+           i.references_.data(), x.data, x.entry, x.field);
 }
 
 template <class T>
-void Groups<T>::scatter(int fields, const T* x, T* y, device::Stream& stream) const {
-  if (chunks_count_ == 0) return;
-  scatter_(stream, chunks_count_, threads, fields, chunks_.data(), classes_.data(), references_.data(), targets_.data(),
-           x, y);
+void Groups<T>::scatter(int fields, View<const T> x, View<T> y, device::Stream& stream) const {
+  if (!index_ || index_->chunks_count_ == 0) return;
+  const GroupIndex& i = *index_;
+  scatter_(stream, i.chunks_count_, threads, fields, i.chunks_.data(), i.classes_.data(), i.references_.data(),
+           i.targets_.data(), x.data, x.entry, x.field, y.data, y.entry, y.field);
 }
 
 template <class T>
@@ -93,10 +103,11 @@ Packing<T>::Packing(std::span<const std::int32_t> index, std::shared_ptr<device:
     : index_(device, index), pack_(kernel<T>(*device, "pack")) {}
 
 template <class T>
-void Packing<T>::operator()(int fields, const T* x, T* buffer, device::Stream& stream) const {
+void Packing<T>::operator()(int fields, View<const T> x, View<T> buffer, device::Stream& stream) const {
   const auto blocks = static_cast<unsigned>((size() + pack_chunk - 1) / pack_chunk);
   if (blocks == 0) return;
-  pack_(stream, blocks, threads, static_cast<long>(size()), fields, index_.data(), x, buffer);
+  pack_(stream, blocks, threads, static_cast<long>(size()), fields, index_.data(), x.data, x.entry, x.field,
+        buffer.data, buffer.entry, buffer.field);
 }
 
 template class Groups<double>;

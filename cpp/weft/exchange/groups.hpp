@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "weft/device/device.hpp"
@@ -26,30 +27,69 @@ class GroupList {
   }
 
  private:
-  template <class T>
-  friend class Groups;
+  friend class GroupIndex;
   std::vector<std::int32_t> targets_, references_;
   std::vector<std::int64_t> begin_{0};
 };
 
-// 4 bytes a reference, 4 a target, and about 20 a chunk and multiplicity.
+// The indices of groups on a device, whatever the type of the values: 4 bytes a reference, 4 a target, and about 20 a
+// chunk and multiplicity.
+class GroupIndex {
+ public:
+  // with_targets: false for groups that only `combine` will visit.
+  GroupIndex(const GroupList& list, std::shared_ptr<device::Device> device, bool with_targets = true);
+  std::size_t bytes() const { return chunks_.bytes() + classes_.bytes() + references_.bytes() + targets_.bytes(); }
+
+ private:
+  template <class T>
+  friend class Groups;
+  std::shared_ptr<device::Device> device_;
+  unsigned chunks_count_ = 0;
+  device::Array<std::int32_t> chunks_, classes_, references_, targets_;
+};
+
+// Where the values of entries are: value f of entry e is data[e * entry + f * field].
+template <class T>
+struct View {
+  T* data;
+  long entry = 1, field = 1;
+
+  View<const T> read_only() const { return {data, entry, field}; }
+};
+template <class T>
+View<T> next_to_each_other(T* data, int fields) {
+  return {data, fields, 1};
+}
+
+// What is done with groups, for values of one type.
 template <class T>
 class Groups {
  public:
   Groups() = default;
-  // with_targets: false for groups that only `combine` will visit.
-  Groups(const GroupList& list, std::shared_ptr<device::Device> device, bool with_targets = true);
+  explicit Groups(std::shared_ptr<const GroupIndex> index);
+  Groups(const GroupList& list, std::shared_ptr<device::Device> device, bool with_targets = true)
+      : Groups(std::make_shared<const GroupIndex>(list, std::move(device), with_targets)) {}
 
   // y[target] = combination of x[references]; accumulate: starting with y[target].
-  void gather(Op op, int fields, bool accumulate, const T* x, T* y, device::Stream& stream) const;
+  void gather(Op op, int fields, bool accumulate, View<const T> x, View<T> y, device::Stream& stream) const;
   // x[references] = combination of x[references], in place.
-  void combine(Op op, int fields, T* x, device::Stream& stream) const;
+  void combine(Op op, int fields, View<T> x, device::Stream& stream) const;
   // y[references] = x[target]
-  void scatter(int fields, const T* x, T* y, device::Stream& stream) const;
+  void scatter(int fields, View<const T> x, View<T> y, device::Stream& stream) const;
+
+  // The same for values next to each other.
+  void gather(Op op, int fields, bool accumulate, const T* x, T* y, device::Stream& stream) const {
+    gather(op, fields, accumulate, next_to_each_other(x, fields), next_to_each_other(y, fields), stream);
+  }
+  void combine(Op op, int fields, T* x, device::Stream& stream) const {
+    combine(op, fields, next_to_each_other(x, fields), stream);
+  }
+  void scatter(int fields, const T* x, T* y, device::Stream& stream) const {
+    scatter(fields, next_to_each_other(x, fields), next_to_each_other(y, fields), stream);
+  }
 
  private:
-  unsigned chunks_count_ = 0;
-  device::Array<std::int32_t> chunks_, classes_, references_, targets_;
+  std::shared_ptr<const GroupIndex> index_;
   device::Kernel gather_, combine_, scatter_;
 };
 
@@ -59,8 +99,12 @@ class Packing {
  public:
   Packing() = default;
   Packing(std::span<const std::int32_t> index, std::shared_ptr<device::Device> device);
-  void operator()(int fields, const T* x, T* buffer, device::Stream& stream) const;
+  void operator()(int fields, View<const T> x, View<T> buffer, device::Stream& stream) const;
+  void operator()(int fields, const T* x, T* buffer, device::Stream& stream) const {
+    (*this)(fields, next_to_each_other(x, fields), next_to_each_other(buffer, fields), stream);
+  }
   std::int64_t size() const { return static_cast<std::int64_t>(index_.size()); }
+  std::size_t bytes() const { return index_.bytes(); }
 
  private:
   device::Array<std::int32_t> index_;

@@ -1,0 +1,186 @@
+/* weft against gslib in one process, on the same ids and arrays: setup and gather-scatter, in alternating rounds.
+   Started by compare_gslib.py, which builds it against the gslib the user points to:
+
+       compare_gslib IDS K LAYOUT ROUNDS SECONDS
+
+   IDS.<rank> holds this rank's ids (64-bit); K doubles a point, LAYOUT "vec" (next to each other) or "many" (an array
+   each). A round is as many calls as take about SECONDS, for one contestant after the other, the order turning from
+   round to round. Rank 0 prints one JSON object: per contestant the setup's seconds (the median of three) and each
+   round's seconds a call, both of the slowest rank. */
+#include <gslib.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <weft/gs/gs.h>
+
+enum { CONTESTANTS = 5, SETUPS = 3, MAX_FIELDS = 16 };
+static const char *const names[CONTESTANTS] = {"weft", "gslib auto", "gslib pairwise", "gslib crystal",
+                                               "gslib allreduce"};
+
+struct problem {
+  struct comm comm;
+  slong *ids;
+  size_t n;
+  int k, many;
+  double *u[MAX_FIELDS]; /* u[0] holds all of them */
+};
+
+static void quit(const char *text, const char *what) {
+  fprintf(stderr, "compare_gslib: %s %s\n", text, what);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static void *memory(size_t bytes) {
+  void *p = NULL;
+  if (posix_memalign(&p, 64, bytes > 0 ? bytes : 64) != 0) quit("no memory", "");
+  return p;
+}
+
+static void read_ids(struct problem *p, const char *prefix, int rank) {
+  char path[4096];
+  long bytes;
+  FILE *file;
+  snprintf(path, sizeof path, "%s.%d", prefix, rank);
+  file = fopen(path, "rb");
+  if (file == NULL || fseek(file, 0, SEEK_END) != 0 || (bytes = ftell(file)) < 0) quit("cannot read", path);
+  rewind(file);
+  p->n = (size_t)bytes / sizeof(slong);
+  p->ids = memory((size_t)bytes);
+  if (fread(p->ids, sizeof(slong), p->n, file) != p->n) quit("cannot read", path);
+  fclose(file);
+}
+
+static void *set_up(const struct problem *p, int who) {
+  static const gs_method methods[CONTESTANTS] = {gs_auto, gs_auto, gs_pairwise, gs_crystal_router, gs_all_reduce};
+  if (who == 0) return weft_gs_setup(p->ids, p->n, MPI_COMM_WORLD, 0, NULL);
+  return gs_setup(p->ids, (uint)p->n, &p->comm, 0, methods[who], 0);
+}
+
+static void release(void *handle, int who) {
+  if (who == 0) {
+    weft_gs_free(handle);
+  } else {
+    gs_free(handle);
+  }
+}
+
+static void run(const struct problem *p, void *handle, int who, buffer *scratch) {
+  if (who == 0) {
+    if (p->many) {
+      weft_gs_op_many(handle, (void *const *)p->u, p->k, WEFT_GS_DOUBLE, WEFT_GS_ADD, 0);
+    } else {
+      weft_gs_op_vec(handle, p->u[0], p->k, WEFT_GS_DOUBLE, WEFT_GS_ADD, 0);
+    }
+  } else if (p->k == 1) {
+    gs(p->u[0], gs_double, gs_add, 0, handle, scratch);
+  } else if (p->many) {
+    gs_many((void *const *)p->u, (unsigned)p->k, gs_double, gs_add, 0, handle, scratch);
+  } else {
+    gs_vec(p->u[0], (unsigned)p->k, gs_double, gs_add, 0, handle, scratch);
+  }
+}
+
+static void fill(const struct problem *p, int rank) {
+  size_t i;
+  for (i = 0; i < p->n * (size_t)p->k; ++i) p->u[0][i] = 1.0 + (double)((i * 7 + (size_t)rank) % 16) / 16;
+}
+
+static double slowest(double seconds) {
+  MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  return seconds;
+}
+
+static int by_size(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+int main(int argc, char **argv) {
+  struct problem p = {0};
+  void *handles[CONTESTANTS];
+  double setup[CONTESTANTS][SETUPS], *rounds[CONTESTANTS], *expected, seconds, difference = 0;
+  int who, turn, rank, count, calls, i, c;
+  buffer scratch = null_buffer;
+  size_t value, values;
+
+  MPI_Init(&argc, &argv);
+  if (argc != 6) quit("arguments:", "IDS K LAYOUT ROUNDS SECONDS");
+  comm_init(&p.comm, MPI_COMM_WORLD);
+  rank = (int)p.comm.id;
+  read_ids(&p, argv[1], rank);
+  p.k = atoi(argv[2]);
+  p.many = strcmp(argv[3], "many") == 0;
+  count = atoi(argv[4]);
+  seconds = atof(argv[5]);
+  if (p.k < 1 || p.k > MAX_FIELDS || count < 1) quit("bad arguments", "");
+  values = p.n * (size_t)p.k;
+  p.u[0] = memory(values * sizeof(double));
+  for (i = 1; i < p.k; ++i) p.u[i] = p.u[0] + (size_t)i * p.n;
+  expected = memory(values * sizeof(double));
+
+  for (i = 0; i < SETUPS; ++i) {
+    for (turn = 0; turn < CONTESTANTS; ++turn) {
+      double begin;
+      who = (turn + i) % CONTESTANTS;
+      MPI_Barrier(MPI_COMM_WORLD);
+      begin = MPI_Wtime();
+      handles[who] = set_up(&p, who);
+      setup[who][i] = slowest(MPI_Wtime() - begin);
+      if (i + 1 < SETUPS) release(handles[who], who);
+    }
+  }
+
+  /* Every method must give the same sums before it is timed. */
+  for (who = CONTESTANTS - 1; who >= 0; --who) {
+    fill(&p, rank);
+    run(&p, handles[who], who, &scratch);
+    if (who == CONTESTANTS - 1) memcpy(expected, p.u[0], values * sizeof(double));
+    for (value = 0; value < values; ++value) {
+      const double d = fabs(p.u[0][value] - expected[value]) / expected[value];
+      if (d > difference) difference = d;
+    }
+  }
+  difference = slowest(difference);
+  if (!(difference < 1e-13)) quit("weft and gslib differ in", argv[1]);
+
+  /* Zeros stay zeros: nothing grows, however many calls are made. */
+  memset(p.u[0], 0, values * sizeof(double));
+  for (i = 0; i < 2; ++i) {
+    double begin = MPI_Wtime();
+    run(&p, handles[1], 1, &scratch);
+    begin = slowest(MPI_Wtime() - begin);
+    calls = begin > 0 ? (int)(seconds / begin) : 1;
+  }
+  calls = calls < 1 ? 1 : calls;
+  for (who = 0; who < CONTESTANTS; ++who) rounds[who] = memory((size_t)count * sizeof(double));
+  for (i = -1; i < count; ++i) { /* the first is to warm up */
+    for (turn = 0; turn < CONTESTANTS; ++turn) {
+      double begin;
+      who = (turn + i + 1) % CONTESTANTS;
+      run(&p, handles[who], who, &scratch);
+      MPI_Barrier(MPI_COMM_WORLD);
+      begin = MPI_Wtime();
+      for (c = 0; c < calls; ++c) run(&p, handles[who], who, &scratch);
+      begin = slowest(MPI_Wtime() - begin) / calls;
+      if (i >= 0) rounds[who][i] = begin;
+    }
+  }
+
+  value = weft_gs_index_bytes(handles[0]);
+  if (rank == 0) {
+    printf("{\"calls_a_round\": %d, \"index_bytes_of_rank_0\": %lu, \"points_of_rank_0\": %lu, \"contestants\": {", calls,
+           (unsigned long)value, (unsigned long)p.n);
+    for (who = 0; who < CONTESTANTS; ++who) {
+      qsort(setup[who], SETUPS, sizeof(double), by_size);
+      printf("%s\"%s\": {\"setup_seconds\": %.6g, \"rounds\": [", who > 0 ? ", " : "", names[who],
+             setup[who][SETUPS / 2]);
+      for (i = 0; i < count; ++i) printf("%s%.6g", i > 0 ? ", " : "", rounds[who][i]);
+      printf("]}");
+    }
+    printf("}}\n");
+  }
+  for (who = 0; who < CONTESTANTS; ++who) release(handles[who], who);
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,47 @@
+# What other codes link: weft::weft (C++, libweft) and weft::gs (C and Fortran, libweft_gs, gslib's entry points).
+# From an install prefix by find_package(weft), from a build tree by weft_DIR=<build>/weft-package.
+if(NOT WEFT_BUILD_LIBRARIES)
+  return()
+endif()
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+file(GLOB gs_sources CONFIGURE_DEPENDS cpp/weft/gs/*.cpp)
+
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/weft_shared.cpp CONTENT "// The library is all of the static one.\n")
+add_library(weft_shared SHARED ${CMAKE_BINARY_DIR}/weft_shared.cpp)
+target_link_libraries(weft_shared PRIVATE -Wl,--whole-archive weft -Wl,--no-whole-archive)
+target_link_libraries(weft_shared PUBLIC MPI::MPI_CXX)
+set_target_properties(weft_shared PROPERTIES OUTPUT_NAME weft EXPORT_NAME weft LINKER_LANGUAGE CXX)
+
+# Self-contained, and with no name visible but its own and gslib's: it must not meet names of the code it is put into.
+add_library(weft_gs SHARED ${gs_sources})
+target_link_libraries(weft_gs PRIVATE -Wl,--whole-archive weft -Wl,--no-whole-archive
+                      -Wl,--version-script=${CMAKE_SOURCE_DIR}/cpp/weft/gs/exported.map)
+target_link_libraries(weft_gs PUBLIC MPI::MPI_CXX)
+set_target_properties(weft_gs PROPERTIES EXPORT_NAME gs LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cpp/weft/gs/exported.map)
+
+foreach(target weft_shared weft_gs)
+  target_compile_features(${target} INTERFACE $<IF:$<STREQUAL:${target},weft_shared>,cxx_std_20,c_std_99>)
+  target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/cpp>
+                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  set_target_properties(${target} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+                        INSTALL_RPATH_USE_LINK_PATH ON)
+endforeach()
+
+install(TARGETS weft_shared weft_gs EXPORT weft-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        COMPONENT libraries NAMELINK_COMPONENT libraries)
+foreach(folder exchange mpi device)
+  install(DIRECTORY cpp/weft/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft COMPONENT libraries
+          FILES_MATCHING PATTERN "*.hpp" PATTERN "probe_program" EXCLUDE)
+endforeach()
+install(FILES cpp/weft/gs/gs.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft/gs COMPONENT libraries)
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
+install(EXPORT weft-targets NAMESPACE weft:: DESTINATION ${package} COMPONENT libraries)
+export(EXPORT weft-targets NAMESPACE weft:: FILE ${CMAKE_BINARY_DIR}/weft-package/weft-targets.cmake)
+configure_file(cmake/weft-config.cmake ${CMAKE_BINARY_DIR}/weft-package/weft-config.cmake COPYONLY)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/weft-package/weft-config-version.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/weft-package/weft-config.cmake
+              ${CMAKE_BINARY_DIR}/weft-package/weft-config-version.cmake DESTINATION ${package} COMPONENT libraries)

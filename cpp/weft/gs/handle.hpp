@@ -1,0 +1,85 @@
+// What a weft_gs is: the points of one setup, and the gather-scatters made of them, one a type and a number of values.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "weft/device/device.hpp"
+#include "weft/exchange/gather_scatter.hpp"
+
+namespace weft::gs {
+
+enum class Type { f64, f32, i32, i64 };
+
+// The arrays of one call: `k` values a point, next to each other in one array (interleaved) or in an array each.
+struct Arrays {
+  bool interleaved = true;
+  std::vector<void*> each;  // one, or k
+  int k = 1;
+};
+
+struct Call {
+  Arrays arrays;
+  Type type = Type::f64;
+  exchange::Op op = exchange::Op::add;
+  bool transpose = false;
+};
+
+// |id| names the group, 0 takes no part, a negative id is flagged (see gs.h).
+class Handle {
+ public:
+  // (collective)
+  Handle(std::span<const long long> ids, MPI_Comm comm, bool unique, const std::string& exchange);
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+
+  // A start while another call is under way finishes that one first. Returns the number by which finish() knows it.
+  std::int64_t start(Call call);
+  void finish(std::int64_t number);  // nothing to do if it is finished
+  void finish() { finish(started_); }
+
+  std::size_t index_bytes() const;
+  const std::vector<std::int64_t>& shared() const { return shared_; }  // ids shared with each neighbour, by rank
+  const mpi::Comm& comm() const { return comm_; }
+
+ private:
+  template <class T>
+  using ByCount = std::map<int, exchange::GatherScatter<T>>;  // by k
+
+  template <class T>
+  exchange::GatherScatter<T>& of(int k);
+  template <class T>
+  void start_as(const Call& call);
+  template <class T>
+  void finish_as(const Call& call);
+
+  mpi::Comm comm_;
+  std::shared_ptr<device::Device> device_;
+  std::shared_ptr<exchange::Connectivity> connectivity_;
+  exchange::Choice choice_;
+  std::vector<std::int64_t> shared_;
+  std::vector<std::int32_t> flagged_;  // positions
+  device::Stream stream_;
+  ByCount<double> f64_;
+  ByCount<float> f32_;
+  ByCount<std::int32_t> i32_;
+  ByCount<std::int64_t> i64_;
+  std::vector<std::byte> kept_;  // of the flagged points, while a transposed call is under way
+  std::optional<Call> active_;
+  std::int64_t started_ = 0;
+};
+
+// Negates the ids of all points of a group but one. (collective)
+void leave_one(std::span<long long> ids, const mpi::Comm& comm);
+
+}  // namespace weft::gs
