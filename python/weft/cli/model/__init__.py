@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from weft.cli.model import dag, integration, link, order, project, ratio, replay, validate
+from weft.cli.model import dag, integration, link, network, order, project, ratio, replay, validate
 
 
 @click.group()
@@ -21,7 +21,7 @@ for command in (integration.integration, integration.gpu_gpu):
 model.add_command(ratio.ratio)
 for command in (link.link, link.pipeline, link.divergence):
     model.add_command(command)
-for command in (project.project, project.machines_command, project.published, replay.replay, dag.dag):
+for command in (project.project, project.machines_command, project.published, replay.replay, dag.dag, network.network):
     model.add_command(command)
 model.add_command(validate.validate)
 model.add_command(order.order)

@@ -1,0 +1,78 @@
+"""`weft model network`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from weft.cli.model.shared import FACTOR, JSON, output
+from weft.model.result import Table
+
+PATTERNS = ("ping-pong", "ring", "gather-scatter", "transpose")
+
+
+@click.command()
+@click.argument("trace", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--pattern", metavar="NAME", help="Instead of a trace: ping-pong, ring, gather-scatter, transpose, or a collective."
+)
+@click.option("--ranks", type=click.IntRange(min=1), default=16, show_default=True, help="Of a pattern.")
+@click.option("--bytes", "size", type=FACTOR, default=1e6, show_default=True, help="A message, of a pattern.")
+@click.option("--grid", type=click.IntRange(min=2), default=256, show_default=True, help="Points a side (transpose).")
+@click.option("--rows", type=click.IntRange(min=1), default=1, show_default=True, help="Rows of ranks (transpose).")
+@click.option("--order", type=click.IntRange(1, 32), default=7, show_default=True, help="Order (gather-scatter).")
+@click.option("--elements", type=click.IntRange(min=1), default=8, help="Elements a side and rank (gather-scatter).")
+@click.option("--machine", metavar="NAME|FILE", help="As `weft model machines`; instead of the options below.")
+@click.option("--topology", "kind", default="full", show_default=True, help="full, torus, fat-tree or dragonfly.")
+@click.option("--sizes", metavar="NxN..", help="full: nodes; torus: routers; fat-tree: nodes a leaf x leaves x taper; "
+              "dragonfly: groups x nodes a group x links. [default: as many nodes as it takes]")  # fmt: skip
+@click.option("--bandwidth", type=FACTOR, default=25.0, show_default=True, metavar="GB/s", help="Of a link.")
+@click.option(
+    "--latency", type=click.FloatRange(min=0), default=2.0, show_default=True, metavar="US", help="A message."
+)
+@click.option("--hop", type=click.FloatRange(min=0), default=0.0, show_default=True, metavar="US", help="More a link.")
+@click.option("--ranks-per-node", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--no-compute", is_flag=True, help="Leave out the time between a trace's MPI calls.")
+@JSON
+def network(
+    trace: Path | None, pattern: str | None, ranks: int, size: float, grid: int, rows: int, order: int, elements: int,
+    machine: str | None, kind: str, sizes: str | None, bandwidth: float, latency: float, hop: float,
+    ranks_per_node: int, no_compute: bool, json_file: Path | None,
+) -> None:  # fmt: skip
+    """Replay messages on a network: of a trace's MPI calls, or of a pattern.
+
+    Static routes; messages that share a link share its rate max-min fairly.
+    """
+    from weft import traces
+    from weft.model import machine as machines
+    from weft.model import network as method
+
+    if (trace is None) == (pattern is None):
+        raise click.UsageError("give a trace or --pattern, one of them")
+    if trace is not None:
+        name, graph = trace.name, method.of_trace(traces.load(trace), compute=not no_compute)
+    elif pattern == "ping-pong":
+        name, graph = f"{pattern} of {ranks}", method.ping_pong(ranks, size)
+    elif pattern == "ring":
+        name, graph = f"{pattern} of {ranks}", method.ring(ranks, size)
+    elif pattern == "gather-scatter":
+        name, graph = f"{pattern} of {ranks}", method.gather_scatter(ranks, (elements,) * 3, order)
+    elif pattern == "transpose":
+        name, graph = f"{pattern} of {grid}^3", method.transpose(ranks, grid, rows)
+    elif pattern in method.COLLECTIVES:
+        name, graph = f"{pattern} of {ranks}", method.collective(pattern, ranks, size)
+    else:
+        allowed = ", ".join((*PATTERNS, *method.COLLECTIVES))
+        raise click.BadParameter(f"found '{pattern}', allowed: {allowed}", param_hint="--pattern")
+    if machine is not None:
+        on = method.Network.of(machines.load(machine))
+    else:
+        try:
+            given = tuple(int(s) for s in sizes.split("x")) if sizes else None
+        except ValueError:
+            raise click.BadParameter(f"found '{sizes}', allowed: as 4x4x4", param_hint="--sizes") from None
+        chosen = given or method.default_sizes(kind, -(-graph.ranks // ranks_per_node))
+        made = method.topology(kind, chosen)
+        on = method.Network(made, bandwidth * 1e9, latency * 1e-6, hop * 1e-6, ranks_per_node)
+    output(Table(f"network replay on {on.topology.kind}", method.results(graph, on, name)), json_file)

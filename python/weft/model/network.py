@@ -1,0 +1,756 @@
+"""Replay of communication graphs on network topologies: static routes, links shared max-min fairly between flows.
+
+A graph has delays (computation) and messages, each after others. A message waits its latency, then flows at the rate
+that progressive filling gives it among all flows of the moment (Bertsekas and Gallager, Data Networks, section 6.5.2).
+Replays of graphs of MPI traces follow the report's FENATE (ECP-HIHE01-35, section 4.5.1).
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.model.machine import Machine
+from weft.model.project import near_cube
+from weft.model.result import ModelError, Result, exact, require_positive
+from weft.traces.table import Category, Trace
+
+METHOD = "network"
+MOST_MESSAGES = 300_000
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+# --- topologies ----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Topology:
+    """Nodes and directed links of one rate; `route` gives the links from a node to another, in order."""
+
+    kind: str
+    sizes: tuple[int, ...]
+    nodes: int
+    route: Callable[[int, int], tuple[int, ...]]
+    capacity: Floats  # of each link, in links of rate 1
+
+
+def full(nodes: int) -> Topology:
+    """A link of its own from every node to every other."""
+    return Topology("full", (nodes,), nodes, lambda a, b: (a * nodes + b,), np.ones(nodes * nodes))
+
+
+def torus(*sizes: int) -> Topology:
+    """Nodes on a grid with periodic ends; dimension by dimension, the shorter way round (ties: upwards)."""
+    nodes = math.prod(sizes)
+    strides = [math.prod(sizes[k + 1 :]) for k in range(len(sizes))]
+
+    def route(a: int, b: int) -> tuple[int, ...]:
+        links, here = [], a
+        for k, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
+            x, y = here // stride % size, b // stride % size
+            up = (y - x) % size
+            steps, way = (up, 0) if up <= size - up else (size - up, 1)
+            for _ in range(steps):
+                links.append((here * len(sizes) + k) * 2 + way)
+                at = here // stride % size
+                here += ((at + (1 if way == 0 else -1)) % size - at) * stride
+        return tuple(links)
+
+    return Topology("torus", sizes, nodes, route, np.ones(nodes * len(sizes) * 2))
+
+
+def fat_tree(per_leaf: int, leaves: int, taper: int = 1) -> Topology:
+    """Two levels: `per_leaf` nodes a leaf switch, each leaf with per_leaf / taper links to spines.
+
+    The spine is chosen by the destination (D-mod-k, Zahavi 2010), so that a shift of all nodes has no conflicts.
+    """
+    spines = max(1, per_leaf // taper)
+    nodes = per_leaf * leaves
+    up = 2 * nodes
+
+    def route(a: int, b: int) -> tuple[int, ...]:
+        first, last = a // per_leaf, b // per_leaf
+        if first == last:
+            return (a, nodes + b)
+        spine = b % spines
+        return (a, up + first * spines + spine, up + (leaves + last) * spines + spine, nodes + b)
+
+    return Topology("fat-tree", (per_leaf, leaves, taper), nodes, route, np.ones(up + 2 * leaves * spines))
+
+
+def dragonfly(groups: int, per_group: int, links: int = 1) -> Topology:
+    """Groups whose nodes reach each other without sharing; `links` from each group to each other one, shared.
+
+    Minimal routes: to the group's link, over it, to the node (Kim, Dally, Scott, Abts 2008).
+    """
+    nodes = groups * per_group
+
+    def route(a: int, b: int) -> tuple[int, ...]:
+        first, last = a // per_group, b // per_group
+        across = () if first == last else (2 * nodes + first * groups + last,)
+        return (a, *across, nodes + b)
+
+    capacity = np.concatenate([np.ones(2 * nodes), np.full(groups * groups, float(links))])
+    return Topology("dragonfly", (groups, per_group, links), nodes, route, capacity)
+
+
+KINDS: dict[str, tuple[Callable[..., Topology], tuple[int, int], str]] = {
+    "full": (full, (1, 1), "nodes"),
+    "torus": (torus, (1, 5), "routers a direction"),
+    "fat-tree": (fat_tree, (2, 3), "nodes a leaf, leaves, taper"),
+    "dragonfly": (dragonfly, (2, 3), "groups, nodes a group, links between two"),
+}
+
+
+def topology(kind: str, sizes: Sequence[int]) -> Topology:
+    """A topology by name. Raises ModelError with those known, and with what their sizes mean."""
+    if kind not in KINDS:
+        raise ModelError(f"unknown topology '{kind}': known are {', '.join(KINDS)}")
+    make, (fewest, most), meaning = KINDS[kind]
+    if not fewest <= len(sizes) <= most or any(s < 1 for s in sizes):
+        raise ModelError(f"topology {kind} of {list(sizes)}: needs {meaning}, whole numbers above zero")
+    if math.prod(sizes[:2] if kind in ("fat-tree", "dragonfly") else sizes) > 10_000_000:
+        raise ModelError(f"topology {kind} of {list(sizes)}: more than 10 million nodes")
+    if kind == "full" and sizes[0] > 4096:
+        raise ModelError(f"topology full of {sizes[0]} nodes: at most 4096, a link for each pair")
+    return make(*sizes)
+
+
+def default_sizes(kind: str, nodes: int) -> tuple[int, ...]:
+    """Sizes that hold `nodes` nodes: a near-cubic torus, leaves of 16, groups of 16."""
+    if kind == "torus":
+        return near_cube(nodes)
+    if kind in ("fat-tree", "dragonfly"):
+        inside = min(16, nodes)
+        outside = -(-nodes // inside)
+        return (inside, outside, 1) if kind == "fat-tree" else (outside, inside, 1)
+    return (nodes,)
+
+
+@dataclass
+class Network:
+    """A topology with rates and latencies; `ranks_per_node` consecutive ranks on a node."""
+
+    topology: Topology
+    rate: float  # byte/s of a link
+    latency: float = 0.0  # s of a message
+    hop: float = 0.0  # s more a link
+    ranks_per_node: int = 1
+    node_rate: float = math.inf  # byte/s of a rank's messages inside its node
+    node_latency: float = 0.0
+    _routes: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        require_positive(rate=self.rate, ranks_per_node=self.ranks_per_node)
+        if min(self.latency, self.hop, self.node_latency) < 0 or not self.node_rate > 0:
+            raise ModelError("latencies of a network must be at least zero, rates above")
+
+    @property
+    def ranks(self) -> int:
+        """How many it holds."""
+        return self.topology.nodes * self.ranks_per_node
+
+    def capacities(self) -> Floats:
+        """Of all links, byte/s: the topology's, then each rank's way out inside its node."""
+        inside = np.full(self.ranks, min(self.node_rate, 1e300))
+        return np.concatenate([self.topology.capacity * self.rate, inside])
+
+    def path(self, a: int, b: int) -> tuple[int, ...]:
+        """Links from rank a to rank b; none from a rank to itself."""
+        if a == b:
+            return ()
+        first, last = a // self.ranks_per_node, b // self.ranks_per_node
+        if first == last:
+            return (len(self.topology.capacity) + a,)
+        key = (first, last)
+        if key not in self._routes:
+            self._routes[key] = self.topology.route(first, last)
+        return self._routes[key]
+
+    def wait(self, a: int, b: int) -> float:
+        """Latency (s) of a message from rank a to rank b."""
+        if a == b:
+            return 0.0
+        if a // self.ranks_per_node == b // self.ranks_per_node:
+            return self.node_latency
+        return self.latency + self.hop * len(self.path(a, b))
+
+    @classmethod
+    def of(cls, machine: Machine) -> Network:
+        """A described machine's network. Raises ModelError where it describes no topology."""
+        if machine.topology is None:
+            raise ModelError(f"{machine.title}: no topology is described; give --topology and --sizes")
+        made = topology(machine.topology.kind, machine.topology.sizes)
+        network, node = machine.links.network, machine.link("node")
+        rate = (network.node_bytes_per_second or network.bytes_per_second).value
+        if network.node_bytes_per_second is None:
+            rate *= machine.ranks_per_node
+        return cls(
+            made, rate, network.latency_seconds.value, 0.0, machine.ranks_per_node, node.bytes_per_second.value,
+            node.latency_seconds.value,
+        )  # fmt: skip
+
+
+# --- graphs --------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Graph:
+    """Delays and messages, each after others. Build with `delay` and `message`."""
+
+    ranks: int
+    seconds: list[float] = field(default_factory=list)  # of a delay; of a message 0
+    source: list[int] = field(default_factory=list)  # rank; of a delay -1
+    target: list[int] = field(default_factory=list)
+    bytes: list[float] = field(default_factory=list)
+    after: list[tuple[int, ...]] = field(default_factory=list)
+    messages: int = 0
+
+    def _add(self, seconds: float, source: int, target: int, size: float, after: Sequence[int]) -> int:
+        self.seconds.append(seconds)
+        self.source.append(source)
+        self.target.append(target)
+        self.bytes.append(size)
+        self.after.append(tuple(after))
+        return len(self.seconds) - 1
+
+    def delay(self, seconds: float, after: Sequence[int] = ()) -> int:
+        """Computation, or with 0 s a point where others meet; its number."""
+        if not 0 <= seconds < math.inf:
+            raise ModelError(f"a delay of {seconds} s: a number of at least zero is needed")
+        return self._add(seconds, -1, -1, 0.0, after)
+
+    def message(self, source: int, target: int, size: float, after: Sequence[int] = ()) -> int:
+        """`size` bytes from a rank to another; its number."""
+        if not (0 <= source < self.ranks and 0 <= target < self.ranks):
+            raise ModelError(f"a message from rank {source} to {target}: ranks are 0 to {self.ranks - 1}")
+        if not 0 <= size < math.inf:
+            raise ModelError(f"a message of {size} bytes: a number of at least zero is needed")
+        if self.messages >= MOST_MESSAGES:
+            raise ModelError(f"more than {MOST_MESSAGES} messages: replay fewer ranks, or use the bound")
+        self.messages += 1
+        return self._add(0.0, source, target, size, after)
+
+
+Ends = dict[int, tuple[int, ...]]  # what each rank must have done before it goes on
+
+
+def _exchange(graph: Graph, pairs: Sequence[tuple[int, int, float]], ends: Ends) -> Ends:
+    """Messages at once, each after what its two ranks did last; both go on when theirs are done."""
+    made: dict[int, list[int]] = defaultdict(list)
+    for a, b, size in pairs:
+        number = graph.message(a, b, size, (*ends.get(a, ()), *(ends.get(b, ()) if a != b else ())))
+        made[a].append(number)
+        if b != a:
+            made[b].append(number)
+    return {**ends, **{rank: tuple(numbers) for rank, numbers in made.items()}}
+
+
+def bcast(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root: int = 0) -> Ends:
+    """Binomial tree from `ranks[root]`."""
+    n, step = len(ranks), 1
+    while step < n:
+        pairs = [(ranks[(k + root) % n], ranks[(k + step + root) % n], size) for k in range(min(step, n - step))]
+        ends = _exchange(graph, pairs, ends)
+        step *= 2
+    return ends
+
+
+def reduce(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root: int = 0) -> Ends:
+    """Binomial tree to `ranks[root]`: the broadcast's messages turned round, in the opposite order."""
+    n = len(ranks)
+    step = 1 << max(0, math.ceil(math.log2(n)) - 1) if n > 1 else 0
+    while step:
+        pairs = [(ranks[(k + step + root) % n], ranks[(k + root) % n], size) for k in range(min(step, n - step))]
+        ends = _exchange(graph, [p for p in pairs if p[0] != p[1]], ends)
+        step //= 2
+    return ends
+
+
+def gather(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root: int = 0) -> Ends:
+    """Binomial tree; each message carries all that its sender holds by then."""
+    n = len(ranks)
+    held = [1] * n
+    step = 1
+    while step < n:
+        pairs = []
+        for k in range(step, n, 2 * step):
+            pairs.append((ranks[(k + root) % n], ranks[(k - step + root) % n], size * held[k]))
+            held[k - step] += held[k]
+        ends = _exchange(graph, pairs, ends)
+        step *= 2
+    return ends
+
+
+def allreduce(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root: int = 0) -> Ends:
+    """Recursive doubling; ranks beyond a power of two hand over first and are told last."""
+    del root
+    n = len(ranks)
+    whole = 1 << int(math.log2(n))
+    extra = n - whole
+    if extra:
+        ends = _exchange(graph, [(ranks[whole + k], ranks[k], size) for k in range(extra)], ends)
+    step = 1
+    while step < whole:
+        ends = _exchange(graph, [(ranks[k], ranks[k ^ step], size) for k in range(whole)], ends)
+        step *= 2
+    if extra:
+        ends = _exchange(graph, [(ranks[k], ranks[whole + k], size) for k in range(extra)], ends)
+    return ends
+
+
+def allgather(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root: int = 0) -> Ends:
+    """Ring: P - 1 steps, each rank sends on what it got last."""
+    del root
+    n = len(ranks)
+    for _ in range(n - 1):
+        ends = _exchange(graph, [(ranks[k], ranks[(k + 1) % n], size) for k in range(n)], ends)
+    return ends
+
+
+def alltoall(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root: int = 0) -> Ends:
+    """Pairwise: in step k to the k-th next, from the k-th before. `size`: to each other rank."""
+    del root
+    n = len(ranks)
+    for step in range(1, n):
+        ends = _exchange(graph, [(ranks[k], ranks[(k + step) % n], size) for k in range(n)], ends)
+    return ends
+
+
+def barrier(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root: int = 0) -> Ends:
+    """Dissemination: log2 P rounds of empty messages."""
+    del root, size
+    n, step = len(ranks), 1
+    while step < n:
+        ends = _exchange(graph, [(ranks[k], ranks[(k + step) % n], 0.0) for k in range(n)], ends)
+        step *= 2
+    return ends
+
+
+Collective = Callable[[Graph, Sequence[int], float, Ends, int], Ends]
+COLLECTIVES: dict[str, Collective] = {
+    "allreduce": allreduce, "allgather": allgather, "alltoall": alltoall, "barrier": barrier, "bcast": bcast,
+    "gather": gather, "reduce": reduce,
+}  # fmt: skip
+
+
+def collective(name: str, ranks: int, size: float) -> Graph:
+    """One collective over all ranks; `size` bytes as its function says."""
+    if name not in COLLECTIVES:
+        raise ModelError(f"unknown collective '{name}': known are {', '.join(COLLECTIVES)}")
+    graph = Graph(_ranks(ranks))
+    COLLECTIVES[name](graph, range(ranks), size, {}, 0)
+    return graph
+
+
+def ping_pong(ranks: int, size: float, rounds: int = 1, a: int = 0, b: int | None = None) -> Graph:
+    """`rounds` times a message from rank a to b (default: the last) and back."""
+    graph = Graph(_ranks(ranks))
+    other, last = ranks - 1 if b is None else b, ()
+    for _ in range(rounds):
+        there = graph.message(a, other, size, last)
+        last = (graph.message(other, a, size, (there,)),)  # type: ignore[assignment]
+    return graph
+
+
+def ring(ranks: int, size: float, rounds: int = 1) -> Graph:
+    """`rounds` times a message from every rank to the next, all at once."""
+    graph, ends = Graph(_ranks(ranks)), Ends()
+    for _ in range(rounds if ranks > 1 else 0):
+        ends = _exchange(graph, [(k, (k + 1) % ranks, size) for k in range(ranks)], ends)
+    return graph
+
+
+def gather_scatter(ranks: int, points: tuple[int, int, int], order: int, fields: int = 1) -> Graph:
+    """One exchange of a spectral-element mesh: a near-cubic grid of boxes of `points` elements, all 26 neighbours."""
+    graph, grid = Graph(_ranks(ranks)), near_cube(ranks)
+    side = [p * order + 1 for p in points]
+    pairs = []
+    for place in itertools.product(*map(range, grid)):
+        here = int(np.ravel_multi_index(place, grid))
+        for way in itertools.product((-1, 0, 1), repeat=3):
+            there = tuple(p + w for p, w in zip(place, way, strict=True))
+            if any(way) and all(0 <= t < g for t, g in zip(there, grid, strict=True)):
+                shared = math.prod(s for s, w in zip(side, way, strict=True) if w == 0)
+                pairs.append((here, int(np.ravel_multi_index(there, grid)), 8.0 * fields * shared))
+    _exchange(graph, pairs, {})
+    return graph
+
+
+def transpose(ranks: int, grid: int, rows: int = 1, word: int = 4) -> Graph:
+    """The transposes of one field of a 3-D FFT: rows of `rows` ranks, then columns of ranks / rows; 1: slabs."""
+    if rows < 1 or ranks % rows:
+        raise ModelError(f"{rows} rows of ranks: {ranks} ranks are no multiple of it")
+    graph, ends, columns = Graph(_ranks(ranks)), Ends(), ranks // rows
+    volume = word * grid**3 / ranks
+    for first in range(0, ranks, rows):
+        ends = alltoall(graph, range(first, first + rows), volume / rows, ends)
+    for first in range(rows):
+        ends = alltoall(graph, range(first, ranks, rows), volume / columns, ends)
+    return graph
+
+
+def _ranks(count: int) -> int:
+    if count < 1:
+        raise ModelError(f"{count} ranks: at least 1 is needed")
+    return count
+
+
+# --- graphs of traces ----------------------------------------------------------------------------------------------
+
+
+def of_trace(trace: Trace, compute: bool = True) -> Graph:
+    """The messages of a trace's MPI events, with the time between them as delays (`compute`).
+
+    A schedule (GOAL) brings its own order. Else each process does its events in order: a blocking send or receive ends
+    with its message, a non-blocking one at once, a wait with all messages before it; collectives become the messages of
+    `COLLECTIVES`, the k-th of a name of all processes one.
+    """
+    mpi = trace.of(Category.mpi)
+    if trace.requires is not None:
+        return _of_schedule(trace, compute)
+    if not mpi.any():
+        held = ", ".join(sorted({Category(int(c)).name for c in np.unique(trace.category)}))
+        raise ModelError(f"{trace.path}: no MPI events to replay on a network; it has only {held}")
+    processes = np.unique(trace.process[mpi])
+    rank = {int(p): k for k, p in enumerate(processes)}
+    kinds = [_kind(n) for n in trace.names]
+    rows: list[list[int]] = []
+    for p in processes:
+        index = np.flatnonzero(mpi & (trace.process == p))
+        reach = np.maximum.accumulate(trace.end[index])
+        outer = np.ones(len(index), dtype=bool)
+        outer[1:] = trace.start[index[1:]] >= reach[:-1]
+        rows.append(index[outer].tolist())
+    graph = Graph(len(rows))
+    partner = _partners(trace, rows, kinds, rank)
+    _check_collectives(trace, rows, kinds)
+    ends: list[tuple[int, ...]] = [() for _ in rows]
+    open_: list[list[int]] = [[] for _ in rows]
+    made: dict[int, int] = {}  # a message's number by its send
+    arrived: dict[int, tuple[int, ...]] = {}  # point-to-point: what its process had done, by event
+    entered: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
+    seen: list[dict[str, int]] = [defaultdict(int) for _ in rows]
+    place = [0] * len(rows)
+    clock = [0] * len(rows)
+    active = list(range(len(rows)))
+    while active:
+        moved, still = False, []
+        for r in active:
+            while place[r] < len(rows[r]):
+                event = rows[r][place[r]]
+                kind = kinds[trace.name[event]]
+                if event not in arrived:
+                    gap = max(0, int(trace.start[event]) - clock[r]) * 1e-9
+                    if compute and gap > 0:
+                        ends[r] = (graph.delay(gap, ends[r]),)
+                    arrived[event] = ends[r]
+                    if kind in COLLECTIVES:
+                        entered[kind, seen[r][kind]][r] = event
+                        seen[r][kind] += 1
+                if kind in COLLECTIVES:
+                    which = (kind, seen[r][kind] - 1)
+                    members = entered[which]
+                    if len(members) == len(rows):
+                        _join(graph, trace, kind, members, ends, rank)
+                        for other, e in members.items():
+                            clock[other] = int(trace.end[e])
+                            place[other] += 1
+                        entered[which] = {}
+                        moved = True
+                        continue
+                    break
+                if kind in ("send", "isend", "recv", "irecv"):
+                    half = partner.get(event)
+                    if half is None:
+                        raise ModelError(f"{trace.path}: '{trace.names[trace.name[event]]}' of process "
+                                         f"{int(processes[r])} has no counterpart in the trace")  # fmt: skip
+                    sender, receiver = (event, half) if kind in ("send", "isend") else (half, event)
+                    if sender not in made:
+                        if half in arrived:
+                            a, b = rank[int(trace.process[sender])], rank[int(trace.process[receiver])]
+                            size = float(max(trace.bytes[sender], trace.bytes[receiver], 0))
+                            made[sender] = graph.message(a, b, size, (*arrived[sender], *arrived[receiver]))
+                        elif kind in ("send", "recv"):
+                            break  # a non-blocking half may pass: the message is made when the other half comes
+                    if kind in ("send", "recv"):
+                        ends[r] = (made[sender],)
+                    else:
+                        open_[r].append(event)
+                elif kind == "wait":
+                    wanted = [(e if e in made or kinds[trace.name[e]] == "isend" else partner[e]) for e in open_[r]]
+                    if any(w not in made for w in wanted):
+                        break
+                    ends[r] = (*ends[r], *(made[w] for w in wanted))
+                    open_[r] = []
+                clock[r] = int(trace.end[event])
+                place[r] += 1
+                moved = True
+            if place[r] < len(rows[r]):
+                still.append(r)
+        if still and not moved:
+            event = rows[still[0]][place[still[0]]]
+            raise ModelError(
+                f"{trace.path}: the replay cannot go on: process {int(trace.process[event])} waits in "
+                f"'{trace.names[trace.name[event]]}' for what no other does"
+            )
+        active = still
+    return graph
+
+
+def _kind(name: str) -> str:
+    """What an MPI function does, '' for what neither sends nor waits."""
+    text = name.lower().removeprefix("mpi").lstrip("_").split("(")[0].split("_")[0].strip()
+    if text in ("send", "ssend", "rsend", "bsend"):
+        return "send"
+    if text in ("isend", "issend", "irsend", "ibsend"):
+        return "isend"
+    if text in ("recv", "irecv"):
+        return text
+    if text.startswith("wait"):
+        return "wait"
+    if text.endswith(("v", "w")) and text[:-1] in COLLECTIVES:
+        return text[:-1]
+    return text if text in COLLECTIVES else ""
+
+
+def _partners(trace: Trace, rows: list[list[int]], kinds: list[str], rank: dict[int, int]) -> dict[int, int]:
+    """Sends and receives matched in order for every pair of processes."""
+    halves: dict[tuple[int, int], tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    for r, row in enumerate(rows):
+        for event in row:
+            kind = kinds[trace.name[event]]
+            if kind in ("send", "isend", "recv", "irecv"):
+                peer = rank.get(int(trace.peer[event]), -1)
+                if kind in ("send", "isend"):
+                    halves[r, peer][0].append(event)
+                else:
+                    halves[peer, r][1].append(event)
+    found: dict[int, int] = {}
+    for (a, b), (sends, receives) in halves.items():
+        if len(sends) != len(receives):
+            raise ModelError(f"{trace.path}: {len(sends)} sends and {len(receives)} receives between ranks {a} and {b}"
+                             " (-1: not in the trace); the trace is cut, or holds one side only")  # fmt: skip
+        for s, d in zip(sends, receives, strict=True):
+            found[s], found[d] = d, s
+    return found
+
+
+def _check_collectives(trace: Trace, rows: list[list[int]], kinds: list[str]) -> None:
+    counts: list[dict[str, int]] = [defaultdict(int) for _ in rows]
+    for r, row in enumerate(rows):
+        for event in row:
+            if kinds[trace.name[event]] in COLLECTIVES:
+                counts[r][kinds[trace.name[event]]] += 1
+    for name in sorted(set().union(*counts)):
+        found = sorted({c[name] for c in counts})
+        if len(found) > 1:
+            raise ModelError(f"{trace.path}: processes call {name} {found[0]} to {found[-1]} times: communicators of a "
+                             "part of the processes, or several runs in one file, cannot be replayed")  # fmt: skip
+
+
+def _join(
+    graph: Graph, trace: Trace, kind: str, members: dict[int, int], ends: list[tuple[int, ...]], rank: dict[int, int]
+) -> None:
+    size = float(max(0, max(int(trace.bytes[e]) for e in members.values())))
+    root = next((rank[int(trace.peer[e])] for e in members.values() if int(trace.peer[e]) in rank), 0)
+    if kind == "alltoall":
+        size /= len(members)  # a trace gives what a rank sends to all
+    after = COLLECTIVES[kind](graph, range(len(members)), size, dict(enumerate(ends)), root)
+    for r in members:
+        ends[r] = after[r]
+
+
+def _of_schedule(trace: Trace, compute: bool) -> Graph:
+    processes = np.unique(trace.process)
+    peers = trace.peer[trace.peer >= 0]
+    graph = Graph(int(max(processes.max(), peers.max(initial=0))) + 1)
+    needs: list[list[int]] = [[] for _ in range(len(trace))]
+    assert trace.requires is not None
+    for event, needed in trace.requires.tolist():
+        needs[event].append(needed)
+    number: dict[int, int] = {}
+    waiting = [len(n) for n in needs]
+    after: list[list[int]] = [[] for _ in needs]
+    for event, n in enumerate(needs):
+        for needed in n:
+            after[needed].append(event)
+    ready = [e for e, w in enumerate(waiting) if w == 0]
+    while ready:
+        event = ready.pop()
+        before = [number[n] for n in needs[event]]
+        if trace.category[event] == Category.mpi and trace.names[trace.name[event]] == "send":
+            number[event] = graph.message(
+                int(trace.process[event]), int(trace.peer[event]), float(trace.bytes[event]), before
+            )
+        else:
+            calc = trace.category[event] != Category.mpi and compute
+            number[event] = graph.delay(float(trace.end[event] - trace.start[event]) * 1e-9 if calc else 0.0, before)
+        for other in after[event]:
+            waiting[other] -= 1
+            if waiting[other] == 0:
+                ready.append(other)
+    if len(number) < len(trace):
+        raise ModelError(f"{trace.path}: the schedule waits for itself")
+    return graph
+
+
+# --- replaying -----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Outcome:
+    """A replay: when the last thing was done, and what flowed."""
+
+    seconds: float = 0.0
+    messages: int = 0
+    bytes: float = 0.0  # that arrived
+    link_bytes: Floats = field(default_factory=lambda: np.zeros(0))  # over each link
+    finish: Floats = field(default_factory=lambda: np.zeros(0))  # of each delay and message
+
+
+def max_min(paths: Sequence[tuple[int, ...]], capacity: Floats) -> Floats:
+    """Rates of flows over their links by progressive filling: all rise together until a link is full."""
+    rates = np.full(len(paths), np.inf)
+    flow = np.repeat(np.arange(len(paths)), [len(p) for p in paths])
+    if not len(flow):
+        return rates
+    used, link = np.unique(np.fromiter(itertools.chain.from_iterable(paths), np.int64, len(flow)), return_inverse=True)
+    left = capacity[used].astype(np.float64)
+    alive = np.ones(len(flow), dtype=bool)
+    while alive.any():
+        count = np.bincount(link[alive], minlength=len(used))
+        share = np.where(count > 0, left / np.maximum(count, 1), np.inf)
+        lowest = share.min()
+        tight = share <= lowest * (1 + 1e-12)
+        stopped = np.unique(flow[alive & tight[link]])
+        rates[stopped] = lowest
+        ending = alive & np.isin(flow, stopped)
+        left = np.maximum(0.0, left - lowest * np.bincount(link[ending], minlength=len(used)))
+        alive &= ~ending
+    return rates
+
+
+def replay(graph: Graph, network: Network) -> Outcome:
+    """A graph on a network. Raises ModelError where the graph has more ranks or waits for itself."""
+    if graph.ranks > network.ranks:
+        kind, sizes = network.topology.kind, "x".join(map(str, network.topology.sizes))
+        raise ModelError(f"{graph.ranks} ranks on {kind} {sizes}: it holds {network.ranks}")
+    count = len(graph.seconds)
+    waiting = [len(a) for a in graph.after]
+    then: list[list[int]] = [[] for _ in range(count)]
+    for number, before in enumerate(graph.after):
+        for b in before:
+            then[b].append(number)
+    capacity = network.capacities()
+    found = Outcome(finish=np.full(count, np.nan), link_bytes=np.zeros(len(capacity)))
+    # Heap of (time, order, number, what): 0 a delay or an empty message is done, 1 a message begins to flow.
+    heap: list[tuple[float, int, int, int]] = []
+    order = itertools.count()
+    now, done = 0.0, 0
+
+    def begin(number: int) -> None:
+        a, b = graph.source[number], graph.target[number]
+        if a < 0:
+            heapq.heappush(heap, (now + graph.seconds[number], next(order), number, 0))
+        else:
+            what = 1 if graph.bytes[number] > 0 and a != b else 0
+            heapq.heappush(heap, (now + network.wait(a, b), next(order), number, what))
+
+    def finish(number: int) -> None:
+        nonlocal done
+        done += 1
+        found.finish[number] = now
+        if graph.source[number] >= 0:
+            found.messages += 1
+            found.bytes += graph.bytes[number]
+        for other in then[number]:
+            waiting[other] -= 1
+            if waiting[other] == 0:
+                begin(other)
+
+    for number in range(count):
+        if waiting[number] == 0:
+            begin(number)
+    flows: list[int] = []
+    paths: list[tuple[int, ...]] = []
+    left, rates = np.zeros(0), np.zeros(0)
+    while heap or flows:
+        ends = left / rates if flows else np.zeros(0)
+        soonest = now + float(ends.min()) if flows else math.inf
+        if heap and heap[0][0] <= soonest:
+            step, now = heap[0][0] - now, heap[0][0]
+            soonest = math.inf
+        else:
+            step, now = soonest - now, soonest
+        if flows:
+            over = left <= rates * step * (1 + 1e-9) if soonest < math.inf else np.zeros(len(flows), dtype=bool)
+            left = left - rates * step
+            over |= left <= 1e-9
+        changed = False
+        if flows and over.any():
+            ended = [f for f, o in zip(flows, over, strict=True) if o]
+            keep = ~over
+            flows = [f for f, k in zip(flows, keep, strict=True) if k]
+            paths = [p for p, k in zip(paths, keep, strict=True) if k]
+            left, changed = left[keep], True
+            for number in ended:
+                for link in network.path(graph.source[number], graph.target[number]):
+                    found.link_bytes[link] += graph.bytes[number]
+                finish(number)
+        new: list[int] = []
+        while heap and heap[0][0] <= now:
+            _, _, number, what = heapq.heappop(heap)
+            if what:
+                new.append(number)
+            else:
+                finish(number)
+        if new:
+            flows += new
+            paths += [network.path(graph.source[n], graph.target[n]) for n in new]
+            left = np.concatenate([left, [graph.bytes[n] for n in new]])
+            changed = True
+        if changed:
+            rates = max_min(paths, capacity)
+    if done < count:
+        raise ModelError(f"the communication graph waits for itself: {count - done} of {count} entries never start")
+    found.seconds = float(np.nanmax(found.finish)) if count else 0.0
+    return found
+
+
+def bound(graph: Graph, network: Network) -> float:
+    """The time (s) that the busiest link needs for all that crosses it: no replay is faster."""
+    capacity = network.capacities()
+    load = np.zeros(len(capacity))
+    for a, b, size in zip(graph.source, graph.target, graph.bytes, strict=True):
+        if a >= 0:
+            for link in network.path(a, b):
+                load[link] += size
+    return float((load / capacity).max(initial=0.0))
+
+
+def results(graph: Graph, network: Network, name: str) -> list[Result]:
+    """Time of a graph, the busiest link's bound, and what flowed."""
+    found = replay(graph, network)
+    sizes = "x".join(map(str, network.topology.sizes))
+    inputs = {
+        "topology": f"{network.topology.kind} {sizes}", "ranks": graph.ranks, "ranks a node": network.ranks_per_node,
+        "link (B/s)": network.rate, "latency (s)": network.latency, "messages": found.messages, "bytes": found.bytes,
+    }  # fmt: skip
+    equation = "max-min fair flows, static routes"
+    least = min(bound(graph, network), found.seconds)
+    return [
+        exact(METHOD, f"time, {name}", found.seconds, "s", inputs, equation),
+        exact(METHOD, "busiest link alone", least, "s", inputs, "bytes over a link / its rate"),
+        exact(
+            METHOD, "busiest link's share", least / found.seconds if found.seconds else 0.0, "", inputs, "their ratio"
+        ),
+    ]
