@@ -1,11 +1,22 @@
 #include "fake_gpu.hpp"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -24,18 +35,86 @@ enum Code {
 
 FakeGpu gpu;
 thread_local bool context_is_current = false;
+// Held in every call. Work that waits for another process gives it up meanwhile.
+std::mutex mutex;
+using Lock = std::lock_guard<std::mutex>;
+
+void let_others_run() {
+  mutex.unlock();
+  std::this_thread::sleep_for(std::chrono::microseconds(20));
+  mutex.lock();
+}
 
 using Work = std::function<void()>;
 struct Stream {
   std::deque<Work> queue;
+  bool busy = false;  // somebody is doing the work at the front
   bool capturing = false, spoiled = false;
   std::vector<Work> captured;
 };
+
+// What is known of an event in all processes that use it: how often it was recorded, how many of these records the
+// device has come to, and how many another process waits for.
+struct Marks {
+  std::atomic<std::uint64_t> recorded{0}, done{0}, wanted{0};
+};
 struct Event {
-  Stream* stream = nullptr;
-  bool done = false;
+  std::shared_ptr<Marks> marks;
+  bool timed = true, own = true;
+  std::map<std::uint64_t, Stream*> records;  // that are not done
   std::chrono::steady_clock::time_point time;
 };
+
+// The memory of the device: one file of this process, so that others can map parts of it. It begins with what the
+// processes tell each other.
+constexpr std::size_t device_bytes = std::size_t{1} << 34, slots = 4096, header_bytes = std::size_t{1} << 20;
+constexpr std::size_t shareable_unit = std::size_t{2} << 20;
+struct Header {
+  std::atomic<int> opened[slots];  // how many processes have an allocation open
+  Marks events[slots];
+};
+static_assert(sizeof(Header) <= header_bytes);
+struct Arena {
+  int file = -1;
+  char* base = nullptr;
+  Header& header() const { return *reinterpret_cast<Header*>(base); }
+};
+const Arena& arena() {
+  static const Arena made = [] {
+    Arena a;
+    a.file = memfd_create("fake_gpu", MFD_CLOEXEC);
+    if (a.file < 0 || ftruncate(a.file, device_bytes) != 0) std::abort();
+    void* base = mmap(nullptr, device_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, a.file, 0);
+    if (base == MAP_FAILED) std::abort();
+    a.base = static_cast<char*>(base);
+    return a;
+  }();
+  return made;
+}
+struct Handle {  // of memory or of an event
+  char kind[8];
+  std::int64_t process, file;
+  std::uint64_t slot, offset, bytes;
+  char rest[16];
+};
+static_assert(sizeof(Handle) == 64);
+char* map_of(const Handle& handle, std::size_t offset, std::size_t bytes) {
+  const std::string name = "/proc/" + std::to_string(handle.process) + "/fd/" + std::to_string(handle.file);
+  const int file = open(name.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return nullptr;
+  void* base =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, static_cast<off_t>(offset));
+  close(file);
+  return base == MAP_FAILED ? nullptr : static_cast<char*>(base);
+}
+// The header of another process's memory, mapped once.
+Header* header_of(const Handle& handle) {
+  static std::map<std::pair<std::int64_t, std::int64_t>, char*> known;
+  char*& base = known[{handle.process, handle.file}];
+  if (base == nullptr) base = map_of(handle, 0, header_bytes);
+  return reinterpret_cast<Header*>(base);
+}
+
 struct Module {
   std::string file, text, options;
 };
@@ -51,7 +130,10 @@ struct Program {
 };
 
 std::set<void*> handles;  // of every kind
-std::map<char*, std::size_t> device_memory, pinned_memory;
+std::map<char*, std::size_t> device_memory, pinned_memory, opened_memory;
+std::map<char*, std::size_t> exported;  // allocation -> slot
+std::map<char*, Handle> imported;       // opened memory -> what it was opened by
+std::set<std::size_t> event_slots;      // taken
 
 template <class T>
 T* make(T value = {}) {
@@ -76,11 +158,60 @@ bool within(const std::map<char*, std::size_t>& memory, const void* pointer, std
   return p + bytes <= next->first + next->second;
 }
 
-void drain(Stream& stream) {
-  while (!stream.queue.empty()) {
+bool on_device(const void* pointer, std::size_t bytes) {
+  return within(device_memory, pointer, bytes) || within(opened_memory, pointer, bytes);
+}
+
+// Does the stream's work in order until there is none left, or `enough`.
+template <class Enough>
+void drain(Stream& stream, Enough&& enough) {
+  while (!enough() && (stream.busy || !stream.queue.empty())) {
+    if (stream.busy) {
+      let_others_run();
+      continue;
+    }
+    stream.busy = true;
     const Work work = std::move(stream.queue.front());
     stream.queue.pop_front();
     work();
+    stream.busy = false;
+  }
+}
+void drain(Stream& stream) {
+  drain(stream, [] { return false; });
+}
+
+// Until the device has come to this record of the event.
+void reach(Event& event, std::uint64_t record) {
+  Marks& marks = *event.marks;
+  while (marks.done < record) {
+    const auto at = event.records.lower_bound(record);
+    if (at != event.records.end()) {
+      drain(*at->second, [&] { return marks.done >= record; });
+      continue;
+    }
+    for (std::uint64_t known = marks.wanted; known < record && !marks.wanted.compare_exchange_weak(known, record);) {
+    }
+    let_others_run();  // another process's
+  }
+}
+
+// Comes to what other processes wait for, as a device does while the host is busy elsewhere.
+std::set<Event*> shared_events;
+std::optional<std::jthread> helper;
+void help(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    {
+      const Lock lock(mutex);
+      for (Event* event : shared_events) {
+        const std::uint64_t record = event->marks->wanted;
+        if (event->marks->done < record) {
+          reach(*event, record);
+          break;  // the set may have changed
+        }
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }
 
@@ -120,7 +251,7 @@ int cuDeviceGetName(char* name, int length, int ordinal) {
   std::strncpy(name, text.c_str(), static_cast<std::size_t>(length));
   return ok;
 }
-int cuDeviceTotalMem_v2(std::size_t* bytes, int) { return *bytes = std::size_t{1} << 34, ok; }
+int cuDeviceTotalMem_v2(std::size_t* bytes, int) { return *bytes = device_bytes, ok; }
 int cuDeviceGetAttribute(int* value, int attribute, int) {
   const std::map<int, int> values{{16, 132}, {63, 110}, {10, 32}, {87, 64}, {75, 9}, {76, 0}};
   const auto found = values.find(attribute);
@@ -145,22 +276,46 @@ int hipGetDevicePropertiesR0600(void* properties, int) {
 }
 
 int cuMemAlloc_v2(void** pointer, std::size_t bytes) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   if (bytes == 0) return invalid_value;
-  *pointer = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  std::memset(*pointer, 0xFF, bytes);
-  device_memory[static_cast<char*>(*pointer)] = bytes;
+  const std::size_t unit = bytes < 4096 ? 256 : 4096;
+  const auto aligned = [&](char* at) {
+    const auto from_base = static_cast<std::size_t>(at - arena().base);
+    return arena().base + (from_base + unit - 1) / unit * unit;
+  };
+  char* at = aligned(arena().base + header_bytes);
+  for (const auto& [begin, size] : device_memory) {  // the first gap that is large enough
+    if (at + bytes <= begin) break;
+    at = aligned(begin + size);
+  }
+  if (at + bytes > arena().base + device_bytes) return out_of_memory;
+  std::memset(at, 0xFF, bytes);
+  device_memory[at] = bytes;
+  *pointer = at;
   ++gpu.live;
   return ok;
 }
 int cuMemFree_v2(void* pointer) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
-  if (device_memory.erase(static_cast<char*>(pointer)) == 0) return invalid_value;
+  auto* at = static_cast<char*>(pointer);
+  const auto found = device_memory.find(at);
+  if (found == device_memory.end()) return invalid_value;
+  if (const auto slot = exported.find(at); slot != exported.end()) {
+    if (arena().header().opened[slot->second] != 0) {
+      std::fprintf(stderr, "fake GPU: memory is freed that another process has open\n");
+      std::abort();
+    }
+    exported.erase(slot);
+  }
+  std::memset(at, 0xFF, found->second);
+  device_memory.erase(found);
   --gpu.live;
-  std::free(pointer);
   return ok;
 }
 int cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   *pointer = std::malloc(bytes);
   pinned_memory[static_cast<char*>(*pointer)] = bytes;
@@ -168,6 +323,7 @@ int cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned) {
   return ok;
 }
 int cuMemFreeHost(void* pointer) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   if (pinned_memory.erase(static_cast<char*>(pointer)) == 0) return invalid_value;
   --gpu.live;
@@ -176,37 +332,44 @@ int cuMemFreeHost(void* pointer) {
 }
 
 int cuMemcpyHtoDAsync_v2(void* to, const void* from, std::size_t bytes, void* stream) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
-  if (!within(device_memory, to, bytes) || within(device_memory, from, 1)) return invalid_value;
+  if (!on_device(to, bytes) || on_device(from, 1)) return invalid_value;
   return enqueue(stream, [=] { std::memcpy(to, from, bytes); });
 }
 int cuMemcpyDtoHAsync_v2(void* to, void* from, std::size_t bytes, void* stream) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
-  if (!within(device_memory, from, bytes) || within(device_memory, to, 1)) return invalid_value;
+  if (!on_device(from, bytes) || on_device(to, 1)) return invalid_value;
   return enqueue(stream, [=] { std::memcpy(to, from, bytes); });
 }
 int cuMemcpyDtoDAsync_v2(void* to, void* from, std::size_t bytes, void* stream) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
-  if (!within(device_memory, from, bytes) || !within(device_memory, to, bytes)) return invalid_value;
+  if (!on_device(from, bytes) || !on_device(to, bytes)) return invalid_value;
   return enqueue(stream, [=] { std::memcpy(to, from, bytes); });
 }
 int cuMemsetD8Async(void* to, unsigned char value, std::size_t bytes, void* stream) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
-  if (!within(device_memory, to, bytes)) return invalid_value;
+  if (!on_device(to, bytes)) return invalid_value;
   return enqueue(stream, [=] { std::memset(to, value, bytes); });
 }
 
 int cuStreamCreate(void** stream, unsigned) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   return *stream = make<Stream>(), ok;
 }
 int cuStreamDestroy_v2(void* stream) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   if (handles.count(stream) == 0) return invalid_handle;
   drain(*static_cast<Stream*>(stream));
   return destroy<Stream>(stream);
 }
 int cuStreamSynchronize(void* stream) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   if (handles.count(stream) == 0) return invalid_handle;
   auto& s = *static_cast<Stream*>(stream);
@@ -215,48 +378,148 @@ int cuStreamSynchronize(void* stream) {
   return ok;
 }
 int cuStreamWaitEvent(void* stream, void* event, unsigned) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   if (handles.count(event) == 0) return invalid_handle;
-  return enqueue(stream, [e = static_cast<Event*>(event)] {
-    if (e->stream != nullptr && !e->done) drain(*e->stream);
+  // What was recorded last by now; the event may be gone when the stream comes to it, if that was reached.
+  auto* e = static_cast<Event*>(event);
+  return enqueue(stream, [e, marks = e->marks, record = e->marks->recorded.load()] {
+    if (marks->done < record) reach(*e, record);
   });
 }
-int cuEventCreate(void** event, unsigned) {
+int cuEventCreate(void** event, unsigned flags) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
-  return *event = make<Event>(), ok;
+  const bool shared = (flags & 4) != 0, timed = (flags & 2) == 0;
+  if (shared && timed) return invalid_value;
+  Event e;
+  e.timed = timed;
+  if (shared) {
+    std::size_t slot = 0;
+    while (event_slots.count(slot) != 0) ++slot;
+    if (slot == slots) return out_of_memory;
+    event_slots.insert(slot);
+    Marks& marks = arena().header().events[slot];
+    marks.recorded = marks.done = marks.wanted = 0;
+    e.marks = std::shared_ptr<Marks>(&marks, [slot](Marks*) { event_slots.erase(slot); });
+  } else {
+    e.marks = std::make_shared<Marks>();
+  }
+  auto* made = make<Event>(std::move(e));
+  if (shared) {
+    shared_events.insert(made);
+    if (!helper) helper.emplace(help);
+  }
+  return *event = made, ok;
 }
 int cuEventDestroy_v2(void* event) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
+  shared_events.erase(static_cast<Event*>(event));
   return destroy<Event>(event);
 }
 int cuEventRecord(void* event, void* stream) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
-  if (handles.count(event) == 0) return invalid_handle;
+  if (handles.count(event) == 0 || handles.count(stream) == 0) return invalid_handle;
   auto* e = static_cast<Event*>(event);
-  e->stream = static_cast<Stream*>(stream);
-  e->done = false;
-  return enqueue(stream, [=] {
-    e->done = true;
-    e->time = std::chrono::steady_clock::now();
+  if (!e->own) return invalid_handle;
+  const std::uint64_t record = ++e->marks->recorded;
+  e->records[record] = static_cast<Stream*>(stream);
+  return enqueue(stream, [=, marks = e->marks] {
+    if (handles.count(e) != 0) {
+      e->records.erase(record);
+      e->time = std::chrono::steady_clock::now();
+    }
+    if (marks->done < record) marks->done = record;
   });
 }
 int cuEventSynchronize(void* event) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   if (handles.count(event) == 0) return invalid_handle;
   auto& e = *static_cast<Event*>(event);
-  if (e.stream != nullptr && !e.done) drain(*e.stream);
+  reach(e, e.marks->recorded);
   return ok;
 }
 int cuEventElapsedTime(float* milliseconds, void* begin, void* end) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   if (handles.count(begin) == 0 || handles.count(end) == 0) return invalid_handle;
   auto &b = *static_cast<Event*>(begin), &e = *static_cast<Event*>(end);
-  if (!b.done || !e.done) return not_ready;
+  if (!b.timed || !e.timed) return invalid_handle;
+  if (b.marks->recorded == 0 || e.marks->recorded == 0) return invalid_handle;
+  if (b.marks->done < b.marks->recorded || e.marks->done < e.marks->recorded) return not_ready;
   *milliseconds = std::chrono::duration<float, std::milli>(e.time - b.time).count();
   return ok;
 }
 
+int cuIpcGetMemHandle(Handle* handle, void* pointer) {
+  const Lock lock(mutex);
+  if (const int code = entry(__func__)) return code;
+  auto* at = static_cast<char*>(pointer);
+  const auto found = device_memory.find(at);
+  // A driver gives away the whole block such a piece lies in.
+  if (found == device_memory.end() || found->second % shareable_unit != 0) return invalid_value;
+  std::set<std::size_t> taken;
+  for (const auto& [allocation, slot] : exported) taken.insert(slot);
+  std::size_t slot = 0;
+  while (taken.count(slot) != 0) ++slot;
+  if (slot == slots) return out_of_memory;
+  slot = exported.try_emplace(at, slot).first->second;
+  *handle = {"memory", getpid(), arena().file, slot, static_cast<std::uint64_t>(at - arena().base), found->second, {}};
+  return ok;
+}
+int cuIpcOpenMemHandle_v2(void** pointer, Handle handle, unsigned flags) {
+  const Lock lock(mutex);
+  if (const int code = entry(__func__)) return code;
+  if (std::strcmp(handle.kind, "memory") != 0 || flags != 1) return invalid_value;
+  if (handle.process == getpid()) return no_context;
+  Header* header = header_of(handle);
+  char* base = header == nullptr ? nullptr : map_of(handle, handle.offset, handle.bytes);
+  if (base == nullptr) return invalid_value;
+  ++header->opened[handle.slot];
+  opened_memory[base] = handle.bytes;
+  imported[base] = handle;
+  ++gpu.live;
+  return *pointer = base, ok;
+}
+int cuIpcCloseMemHandle(void* pointer) {
+  const Lock lock(mutex);
+  if (const int code = entry(__func__)) return code;
+  const auto found = imported.find(static_cast<char*>(pointer));
+  if (found == imported.end()) return invalid_value;
+  munmap(pointer, found->second.bytes);
+  --header_of(found->second)->opened[found->second.slot];
+  opened_memory.erase(found->first);
+  imported.erase(found);
+  --gpu.live;
+  return ok;
+}
+int cuIpcGetEventHandle(Handle* handle, void* event) {
+  const Lock lock(mutex);
+  if (const int code = entry(__func__)) return code;
+  auto* e = static_cast<Event*>(event);
+  if (handles.count(event) == 0 || shared_events.count(e) == 0) return invalid_handle;
+  const auto slot = static_cast<std::uint64_t>(e->marks.get() - arena().header().events);
+  *handle = {"event", getpid(), arena().file, slot, 0, 0, {}};
+  return ok;
+}
+int cuIpcOpenEventHandle(void** event, Handle handle) {
+  const Lock lock(mutex);
+  if (const int code = entry(__func__)) return code;
+  if (std::strcmp(handle.kind, "event") != 0) return invalid_value;
+  if (handle.process == getpid()) return no_context;
+  Header* header = header_of(handle);
+  if (header == nullptr) return invalid_value;
+  Event e;
+  e.timed = e.own = false;
+  e.marks = std::shared_ptr<Marks>(&header->events[handle.slot], [](Marks*) {});
+  return *event = make<Event>(std::move(e)), ok;
+}
+
 int cuModuleLoadData(void** module, const void* image) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   // "fake image\n", then file, options and text, each ended by a newline and a zero.
   const char* at = static_cast<const char*>(image);
@@ -271,10 +534,12 @@ int cuModuleLoadData(void** module, const void* image) {
   return ok;
 }
 int cuModuleUnload(void* module) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   return destroy<Module>(module);
 }
 int cuModuleGetFunction(void** function, void* module, const char* name) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   if (handles.count(module) == 0) return invalid_handle;
   auto* m = static_cast<Module*>(module);
@@ -284,16 +549,19 @@ int cuModuleGetFunction(void** function, void* module, const char* name) {
   return ok;
 }
 int cuFuncGetAttribute(int* value, int attribute, void*) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   *value = attribute == 0 ? 256 : 40 + attribute;
   return ok;
 }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int threads, std::size_t) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   return *blocks = 2048 / threads, ok;
 }
 int cuLaunchKernel(void* function, unsigned blocks, unsigned by, unsigned bz, unsigned tx, unsigned ty, unsigned tz,
                    unsigned, void* stream, void** arguments, void**) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   if (blocks * by * bz == 0 || tx * ty * tz == 0 || tx * ty * tz > 1024) return invalid_value;
   auto& f = *static_cast<Function*>(function);
@@ -302,12 +570,14 @@ int cuLaunchKernel(void* function, unsigned blocks, unsigned by, unsigned bz, un
 }
 
 int cuStreamBeginCapture_v2(void* stream, int) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   if (handles.count(stream) == 0) return invalid_handle;
   static_cast<Stream*>(stream)->capturing = true;
   return ok;
 }
 int cuStreamEndCapture(void* stream, void** graph) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   auto& s = *static_cast<Stream*>(stream);
   s.capturing = false;
@@ -316,12 +586,14 @@ int cuStreamEndCapture(void* stream, void** graph) {
   return ok;
 }
 int cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned long long) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   if (handles.count(graph) == 0) return invalid_handle;
   *executable = make<Graph>(*static_cast<Graph*>(graph));
   return ok;
 }
 int cuGraphLaunch(void* executable, void* stream) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   if (handles.count(executable) == 0) return invalid_handle;
   for (const Work& work : static_cast<Graph*>(executable)->work) {
@@ -330,10 +602,12 @@ int cuGraphLaunch(void* executable, void* stream) {
   return ok;
 }
 int cuGraphDestroy(void* graph) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   return destroy<Graph>(graph);
 }
 int cuGraphExecDestroy(void* executable) {
+  const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   return destroy<Graph>(executable);
 }
@@ -429,6 +703,16 @@ asm(R"(
 .set hipEventSynchronize, cuEventSynchronize
 .globl hipEventElapsedTime
 .set hipEventElapsedTime, cuEventElapsedTime
+.globl hipIpcGetMemHandle
+.set hipIpcGetMemHandle, cuIpcGetMemHandle
+.globl hipIpcOpenMemHandle
+.set hipIpcOpenMemHandle, cuIpcOpenMemHandle_v2
+.globl hipIpcCloseMemHandle
+.set hipIpcCloseMemHandle, cuIpcCloseMemHandle
+.globl hipIpcGetEventHandle
+.set hipIpcGetEventHandle, cuIpcGetEventHandle
+.globl hipIpcOpenEventHandle
+.set hipIpcOpenEventHandle, cuIpcOpenEventHandle
 .globl hipModuleLoadData
 .set hipModuleLoadData, cuModuleLoadData
 .globl hipModuleUnload

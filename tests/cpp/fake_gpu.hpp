@@ -4,6 +4,11 @@
 // Streams do nothing until somebody waits for them, so a missing synchronisation shows. Every call is checked: handles
 // must live, copies stay within allocations of the right kind, a context be current, timed events be finished. Kernels
 // run as fibers, or as their host instances.
+//
+// Inter-process memory and events work between real processes. A stream's work is done when a process waits for it,
+// also another process through an opened event; a wait takes an event as it was recorded at the time of the call, so a
+// wait that comes before its record waits for nothing. Memory that is freed while another process has it open ends the
+// program.
 #pragma once
 
 #include <functional>
@@ -21,6 +26,6 @@ struct FakeGpu {
   std::function<std::function<void()>(const FakeLaunch&)> prepare;
   std::string fail;  // the next call of this function (CUDA's name) fails
   int compilations = 0;
-  int live = 0;  // streams, events, allocations, modules, graphs not released yet
+  int live = 0;  // streams, events, allocations, opened memory, modules, graphs not released yet
 };
 // In the library: extern "C" FakeGpu* fake_gpu().

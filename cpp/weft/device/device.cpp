@@ -40,6 +40,14 @@ void Stream::synchronize() {
 }
 
 Event::Event(std::shared_ptr<Device> device) : device_(std::move(device)), handle_(device_->create_event()) {}
+Event Event::shared(std::shared_ptr<Device> device, SharedHandle& handle) {
+  void* event = device->create_shared_event(handle);
+  return {std::move(device), event};
+}
+Event Event::opened(std::shared_ptr<Device> device, const SharedHandle& handle) {
+  void* event = device->open_shared_event(handle);
+  return {std::move(device), event};
+}
 Event::Event(Event&& other) noexcept
     : device_(std::move(other.device_)), handle_(std::exchange(other.handle_, nullptr)) {}
 Event::~Event() {
@@ -52,6 +60,11 @@ void Event::synchronize() {
 }
 void Event::wait_on(Stream& stream) { device_->stream_wait_event(stream.handle(), handle_); }
 double Event::seconds_since(const Event& begin) const { return device_->event_seconds(begin.handle_, handle_); }
+
+void* Device::allocate_shared(std::size_t, SharedHandle&) { throw std::runtime_error(sharing_problem()); }
+void* Device::open_shared(const SharedHandle&) { throw std::runtime_error(sharing_problem()); }
+void* Device::create_shared_event(SharedHandle&) { throw std::runtime_error(sharing_problem()); }
+void* Device::open_shared_event(const SharedHandle&) { throw std::runtime_error(sharing_problem()); }
 
 void Device::begin_capture(void*) { throw std::logic_error("the " + info().name + " has no graphs; launch as usual"); }
 void* Device::end_capture(void*) { return nullptr; }

@@ -81,6 +81,12 @@ struct KernelImpl {
 };
 }  // namespace detail
 
+// What another process of the node needs to open shared memory or a shared event: plain bytes, sent in any way. The
+// size is that of CUDA's and HIP's own handles.
+struct SharedHandle {
+  alignas(8) std::array<std::byte, 64> bytes{};
+};
+
 enum class CopyKind { host_to_device, device_to_host, device_to_device };
 
 class Stream {
@@ -104,6 +110,9 @@ class Stream {
 class Event {
  public:
   explicit Event(std::shared_ptr<Device> device);
+  // One that other processes can wait for, and one of another process. They keep no time.
+  static Event shared(std::shared_ptr<Device> device, SharedHandle& handle);
+  static Event opened(std::shared_ptr<Device> device, const SharedHandle& handle);
   ~Event();
   Event(Event&& other) noexcept;
   Event(const Event&) = delete;
@@ -116,6 +125,8 @@ class Event {
   double seconds_since(const Event& begin) const;  // both completed
 
  private:
+  Event(std::shared_ptr<Device> device, void* handle) : device_(std::move(device)), handle_(handle) {}
+
   std::shared_ptr<Device> device_;
   void* handle_;
 };
@@ -169,6 +180,18 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual void synchronize_event(void* event) = 0;
   virtual void stream_wait_event(void* stream, void* event) = 0;
   virtual double event_seconds(void* begin, void* end) = 0;
+
+  // Behind SharedMemory and Event (shared.hpp): memory and events that other processes of the node can use. A device
+  // that cannot share keeps these, and says why. A handle is not for the process that made it, and good until
+  // stop_sharing; an opened event is destroyed as any other.
+  virtual std::string sharing_problem() const { return "the " + info().name + " cannot share memory"; }
+  virtual void* allocate_shared(std::size_t bytes, SharedHandle& handle);
+  virtual void stop_sharing(void*) noexcept {}    // all processes that will open it have
+  virtual void release_shared(void*) noexcept {}  // on GPUs: after all have closed it
+  virtual void* open_shared(const SharedHandle& handle);
+  virtual void close_shared(void*) noexcept {}
+  virtual void* create_shared_event(SharedHandle& handle);
+  virtual void* open_shared_event(const SharedHandle& handle);
 
   // Behind Graph (graph.hpp). A device that has no graphs keeps these.
   virtual bool supports_graphs() const { return false; }

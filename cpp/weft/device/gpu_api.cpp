@@ -47,6 +47,14 @@ void find_functions(GpuApi& api, DynamicLibrary& library) {
   find(api.launch_graph, "cuGraphLaunch", "hipGraphLaunch");
   find(api.destroy_graph, "cuGraphDestroy", "hipGraphDestroy");
   find(api.destroy_executable, "cuGraphExecDestroy", "hipGraphExecDestroy");
+  const auto find_optional = [&]<class F>(F*& function, const char* cuda_name, const char* hip_name) {
+    function = library.find_optional<F>(hip ? hip_name : cuda_name);
+  };
+  find_optional(api.memory_handle, "cuIpcGetMemHandle", "hipIpcGetMemHandle");
+  find_optional(api.open_memory, "cuIpcOpenMemHandle_v2", "hipIpcOpenMemHandle");
+  find_optional(api.close_memory, "cuIpcCloseMemHandle", "hipIpcCloseMemHandle");
+  find_optional(api.event_handle, "cuIpcGetEventHandle", "hipIpcGetEventHandle");
+  find_optional(api.open_event, "cuIpcOpenEventHandle", "hipIpcOpenEventHandle");
 }
 
 // Starts the driver and counts its devices; what stands in the way becomes api.problem.

@@ -54,6 +54,13 @@ struct GpuApi {
   int (*destroy_graph)(void* graph);
   int (*destroy_executable)(void* executable);
 
+  // Null where the driver has no inter-process handles.
+  int (*memory_handle)(SharedHandle* handle, void* pointer);
+  int (*open_memory)(void** pointer, SharedHandle handle, unsigned flags);
+  int (*close_memory)(void* pointer);
+  int (*event_handle)(SharedHandle* handle, void* event);
+  int (*open_event)(void** event, SharedHandle handle);
+
   std::function<std::string(int code)> error_text;
   std::function<std::string(int ordinal)> architecture;  // "sm_90", "gfx90a:sramecc+:xnack-"
   std::function<int(void** context, int ordinal)>

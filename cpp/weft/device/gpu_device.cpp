@@ -21,6 +21,11 @@ namespace {
 constexpr unsigned ordered_stream = 0;  // with the default stream, on which CuPy and PyTorch work unless told
 constexpr unsigned portable_pinned_memory = 1;
 constexpr int capture_of_this_thread = 1;
+constexpr unsigned untimed_event_between_processes = 2 | 4;
+constexpr unsigned with_peer_access = 1;
+// The drivers share whole blocks of memory, in which small allocations lie beside others (CUDA Programming Guide,
+// "Interprocess Communication"): an allocation of this unit has its block to itself.
+constexpr std::size_t shared_unit = std::size_t{2} << 20;
 enum FunctionAttribute { max_threads_per_block = 0, shared_bytes = 1, local_bytes = 3, register_count = 4 };
 
 class GpuDevice final : public Device {
@@ -150,6 +155,48 @@ class GpuDevice final : public Device {
     float milliseconds = 0;
     check(api_.event_milliseconds(&milliseconds, begin, end), "reading the time between two events");
     return 1e-3 * static_cast<double>(milliseconds);
+  }
+
+  std::string sharing_problem() const override {
+    const bool complete = api_.memory_handle != nullptr && api_.open_memory != nullptr &&
+                          api_.close_memory != nullptr && api_.event_handle != nullptr && api_.open_event != nullptr;
+    return complete ? "" : "the driver has no inter-process handles";
+  }
+  void* allocate_shared(std::size_t bytes, SharedHandle& handle) override {
+    void* pointer = allocate((bytes + shared_unit - 1) / shared_unit * shared_unit);
+    const int code = api_.memory_handle(&handle, pointer);
+    if (code != 0) {
+      release(pointer);
+      check(code, "making device memory known to other processes");
+    }
+    return pointer;
+  }
+  void release_shared(void* pointer) noexcept override { release(pointer); }
+  void* open_shared(const SharedHandle& handle) override {
+    activate();
+    void* pointer = nullptr;
+    check(api_.open_memory(&pointer, handle, with_peer_access), "opening another process's device memory");
+    return pointer;
+  }
+  void close_shared(void* pointer) noexcept override {
+    if (pointer != nullptr && api_.activate(context_, ordinal_) == 0) api_.close_memory(pointer);
+  }
+  void* create_shared_event(SharedHandle& handle) override {
+    activate();
+    void* event = nullptr;
+    check(api_.create_event(&event, untimed_event_between_processes), "creating an event for other processes");
+    const int code = api_.event_handle(&handle, event);
+    if (code != 0) {
+      destroy_event(event);
+      check(code, "making an event known to other processes");
+    }
+    return event;
+  }
+  void* open_shared_event(const SharedHandle& handle) override {
+    activate();
+    void* event = nullptr;
+    check(api_.open_event(&event, handle), "opening another process's event");
+    return event;
   }
 
   bool supports_graphs() const override { return true; }

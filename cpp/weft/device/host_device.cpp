@@ -1,13 +1,16 @@
 #include "weft/device/host_device.hpp"
 
+#include <fcntl.h>
 #include <omp.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <utility>
 
 #include "weft/device/backends.hpp"
 #include "weft/device/host_registry.hpp"
@@ -135,6 +138,91 @@ void HostDevice::copy(void* to, const void* from, std::size_t bytes, CopyKind, S
 void HostDevice::fill_zero(void* pointer, std::size_t bytes, Stream&) {
   const trace::Span span("fill_zero", trace::Category::cpu, static_cast<std::int64_t>(bytes));
   std::memset(pointer, 0, bytes);
+}
+
+namespace {
+
+struct HostHandle {
+  std::int64_t process;
+  std::int64_t file;
+  std::uint64_t bytes;
+};
+
+[[noreturn]] void fail(const std::string& what, int code) {
+  throw std::runtime_error(what + " failed: " + std::strerror(code));
+}
+
+void* map(int file, std::size_t bytes) {
+  void* pointer = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
+  if (pointer == MAP_FAILED) fail("mapping " + std::to_string(bytes) + " bytes of shared memory", errno);
+  return pointer;
+}
+
+}  // namespace
+
+void* HostDevice::allocate_shared(std::size_t bytes, SharedHandle& handle) {
+  const std::size_t total = bytes + (check_ ? guard_bytes : 0);
+  const int file = memfd_create("weft", MFD_CLOEXEC);
+  if (file < 0) fail("memfd_create", errno);
+  void* pointer = nullptr;
+  try {
+    // Now, and not by a signal at the first touch.
+    if (const int code = posix_fallocate(file, 0, static_cast<off_t>(total)); code != 0)
+      fail("reserving " + std::to_string(total) + " bytes of shared memory", code);
+    pointer = map(file, total);
+  } catch (...) {
+    close(file);
+    throw;
+  }
+  if (check_) {
+    std::memset(pointer, 0xFF, bytes);
+    std::memset(static_cast<char*>(pointer) + bytes, guard_value, guard_bytes);
+  }
+  const HostHandle known{getpid(), file, total};
+  std::memcpy(handle.bytes.data(), &known, sizeof known);
+  const std::lock_guard lock(mutex_);
+  if (check_) sizes_[pointer] = bytes;
+  mappings_[pointer] = {total, file};
+  return pointer;
+}
+
+void HostDevice::stop_sharing(void* pointer) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = mappings_.find(pointer);
+  if (found != mappings_.end() && found->second.file >= 0) close(std::exchange(found->second.file, -1));
+}
+
+void HostDevice::release_shared(void* pointer) noexcept {
+  if (check_ && pointer != nullptr) check_guard(pointer);
+  stop_sharing(pointer);
+  close_shared(pointer);
+}
+
+void* HostDevice::open_shared(const SharedHandle& handle) {
+  HostHandle known{};
+  std::memcpy(&known, handle.bytes.data(), sizeof known);
+  const std::string name = "/proc/" + std::to_string(known.process) + "/fd/" + std::to_string(known.file);
+  const int file = ::open(name.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) fail("opening another process's shared memory (" + name + ")", errno);
+  void* pointer = nullptr;
+  try {
+    pointer = map(file, known.bytes);
+  } catch (...) {
+    close(file);
+    throw;
+  }
+  close(file);
+  const std::lock_guard lock(mutex_);
+  mappings_[pointer] = {known.bytes, -1};
+  return pointer;
+}
+
+void HostDevice::close_shared(void* pointer) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = mappings_.find(pointer);
+  if (found == mappings_.end()) return;
+  munmap(pointer, found->second.bytes);
+  mappings_.erase(found);
 }
 
 std::shared_ptr<detail::KernelImpl> HostDevice::load(const KernelSpec& spec) {

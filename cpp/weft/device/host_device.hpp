@@ -38,6 +38,17 @@ class HostDevice : public Device {
     return std::chrono::duration<double>(*static_cast<Time*>(end) - *static_cast<Time*>(begin)).count();
   }
 
+  // Anonymous shared memory (memfd), which other processes open through /proc: it has no name that a crash could leave
+  // behind, and does not count against the size of /dev/shm. Streams are never late, so shared events say nothing.
+  std::string sharing_problem() const override { return ""; }
+  void* allocate_shared(std::size_t bytes, SharedHandle& handle) override;
+  void stop_sharing(void* pointer) noexcept override;
+  void release_shared(void* pointer) noexcept override;
+  void* open_shared(const SharedHandle& handle) override;
+  void close_shared(void* pointer) noexcept override;
+  void* create_shared_event(SharedHandle&) override { return create_event(); }
+  void* open_shared_event(const SharedHandle&) override { return create_event(); }
+
  protected:
   std::shared_ptr<detail::KernelImpl> load(const KernelSpec& spec) override;
   Info info_;
@@ -48,6 +59,11 @@ class HostDevice : public Device {
   bool check_;
   std::mutex mutex_;
   std::map<void*, std::size_t> sizes_;
+  struct Mapping {
+    std::size_t bytes;
+    int file;  // -1: closed
+  };
+  std::map<void*, Mapping> mappings_;
 };
 
 }  // namespace weft::device

@@ -1,9 +1,13 @@
 #include "weft/exchange/channel.hpp"
 
 #include <algorithm>
+#include <list>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
+
+#include "weft/exchange/ipc.hpp"
 
 namespace weft::exchange {
 namespace {
@@ -37,73 +41,201 @@ std::size_t extent(const std::vector<Part>& parts, std::size_t Part::* offset, s
   return end;
 }
 
+// The parts that go through MPI, by a schedule, direct or staged.
+class ByMpi {
+ public:
+  // in_place: its buffers are laid out as the channel's, and kernels may work in them; else they hold its parts only,
+  // copied to and fro.
+  struct Lengths {
+    std::size_t send, receive;
+  };
+  ByMpi(std::shared_ptr<device::Device> device, Path path, std::vector<Part> parts, std::optional<Lengths> in_place)
+      : path_(path),
+        sends_(runs(parts, &Part::send_offset, &Part::send_bytes, in_place.has_value())),
+        receives_(runs(parts, &Part::receive_offset, &Part::receive_bytes, in_place.has_value())),
+        parts_(std::move(parts)),
+        send_(device, path, in_place ? in_place->send : extent(parts_, &Part::send_offset, &Part::send_bytes)),
+        receive_(device, path,
+                 in_place ? in_place->receive : extent(parts_, &Part::receive_offset, &Part::receive_bytes)),
+        device_(std::move(device)) {}
+
+  // (collective)
+  void connect(const mpi::Comm& comm, Schedule schedule, int tag) {
+    transfer_ = make_transfer(schedule, {.comm = comm,
+                                         .tag = tag,
+                                         .parts = parts_,
+                                         .send = send_.data(),
+                                         .receive = receive_.data(),
+                                         .memory = path_ == Path::direct ? device_ : device::open("host")});
+  }
+
+  std::byte* send() const { return send_.data(); }
+  const std::byte* receive() const { return receive_.data(); }
+
+  // From and to device memory laid out as the channel.
+  void take(const std::byte* from, device::Stream& stream) const {
+    for (const Run& run : sends_)
+      copy(send() + run.here, from + run.there, run, device::CopyKind::device_to_host, stream);
+  }
+  void give(std::byte* to, device::Stream& stream) const {
+    for (const Run& run : receives_)
+      copy(to + run.there, receive() + run.here, run, device::CopyKind::host_to_device, stream);
+  }
+  Transfer& transfer() const { return *transfer_; }
+
+ private:
+  struct Run {
+    std::size_t here, there, bytes;  // in its buffers, in the channel's
+  };
+  // Gives the parts their places in the buffers, and joins what stays together.
+  static std::vector<Run> runs(std::vector<Part>& parts, std::size_t Part::* offset, std::size_t Part::* bytes,
+                               bool in_place) {
+    std::vector<Run> all;
+    std::size_t next = 0;
+    for (Part& part : parts) {
+      if (part.*bytes == 0) continue;
+      const std::size_t there = part.*offset;
+      if (!in_place) part.*offset = std::exchange(next, next + part.*bytes);
+      const Run run{part.*offset, there, part.*bytes};
+      if (!all.empty() && all.back().there + all.back().bytes == run.there &&
+          all.back().here + all.back().bytes == run.here) {
+        all.back().bytes += run.bytes;
+      } else {
+        all.push_back(run);
+      }
+    }
+    return all;
+  }
+  void copy(void* to, const void* from, const Run& run, device::CopyKind staged, device::Stream& stream) const {
+    device_->copy(to, from, run.bytes, path_ == Path::direct ? device::CopyKind::device_to_device : staged, stream);
+  }
+
+  Path path_;
+  std::vector<Run> sends_, receives_;
+  std::vector<Part> parts_;
+  MessageBuffer send_, receive_;
+  std::shared_ptr<device::Device> device_;
+  std::unique_ptr<Transfer> transfer_;
+};
+
+// Which way each message goes: that of the choice's path, or the other one. Both ends decide alike, since both know how
+// long a message is and whether they share a node.
+struct Split {
+  std::vector<Part> main, other;
+};
+Split split(const std::vector<Part>& parts, const Choice& choice, const mpi::Comm& comm) {
+  const auto on_main = [&](int rank, std::size_t bytes) {
+    if (choice.small_bytes > 0 && bytes <= choice.small_bytes) return false;
+    if (choice.path != Path::ipc) return true;
+    return rank != comm.rank() && std::binary_search(comm.node().begin(), comm.node().end(), rank);
+  };
+  Split result;
+  for (const Part& part : parts) {
+    const bool sent = on_main(part.rank, part.send_bytes), received = on_main(part.rank, part.receive_bytes);
+    Part main = part, other = part;
+    (sent ? other : main).send_bytes = 0;
+    (received ? other : main).receive_bytes = 0;
+    if (main.send_bytes + main.receive_bytes > 0) result.main.push_back(main);
+    if (other.send_bytes + other.receive_bytes > 0) result.other.push_back(other);
+  }
+  return result;
+}
+
 }  // namespace
 
 struct Channel::State {
-  State(const std::shared_ptr<device::Device>& device, Path path_in, const std::vector<Part>& parts,
-        const char* what_in)
+  State(std::shared_ptr<device::Device> device_in, const std::vector<Part>& parts, const char* what_in)
       : what(what_in),
-        path(path_in),
+        device(std::move(device_in)),
         send_bytes(extent(parts, &Part::send_offset, &Part::send_bytes)),
         receive_bytes(extent(parts, &Part::receive_offset, &Part::receive_bytes)),
-        send(device, path, send_bytes),
-        receive(device, path, receive_bytes),
-        drained(device) {
-    if (path == Path::staged) {
-      packed = device::Array<char>(device, send_bytes);
-      arrived = device::Array<char>(device, receive_bytes);
-    }
-  }
+        drained(device) {}
 
-  void copy(void* to, const void* from, std::size_t bytes, device::CopyKind staged_kind, device::Stream& stream) const {
-    if (bytes == 0) return;
-    stream.device().copy(to, from, bytes, path == Path::direct ? device::CopyKind::device_to_device : staged_kind,
-                         stream);
-  }
-  // The send buffer will be complete when what is on the stream is done.
   void begin(device::Stream& stream) {
+    if (ipc) ipc->start(stream);
+    if (by_mpi.empty()) {
+      active = true;
+      return;
+    }
     if (used) drained.synchronize();  // what arrived last time has been read
-    transfer->post();
-    if (!stream.device().is_host()) stream.synchronize();
-    transfer->start();
+    for (const ByMpi& way : by_mpi) way.transfer().post();
+    if (!device->is_host()) stream.synchronize();
+    for (const ByMpi& way : by_mpi) way.transfer().start();
     active = true;
   }
-  void end() {
+  // Everything that does not arrive in place, to `to`.
+  void end(std::byte* to, device::Stream& stream) {
     if (!active) throw std::logic_error(std::string(what) + " was not started");
-    transfer->finish();
+    if (ipc) {
+      if (used && !device->is_host()) drained.wait_on(stream);
+      ipc->finish(to, stream);
+    }
+    for (const ByMpi& way : by_mpi) {
+      way.transfer().finish();
+      if (&way != in_place || to != arrived()) way.give(to, stream);
+    }
     active = false;
+  }
+  static std::byte* data(device::Array<std::byte>& array, std::size_t bytes, std::shared_ptr<device::Device>& device) {
+    if (array.size() < bytes) array = device::Array<std::byte>(device, bytes);
+    return array.data();
+  }
+  std::byte* packed() { return data(packed_array, send_bytes, device); }
+  std::byte* arrived() {
+    if (in_place != nullptr) return const_cast<std::byte*>(in_place->receive());
+    return data(arrived_array, receive_bytes, device);
   }
 
   const char* what;
-  Path path;
+  std::shared_ptr<device::Device> device;
   std::size_t send_bytes, receive_bytes;
-  MessageBuffer send, receive;
-  device::Array<char> packed, arrived;  // staged: the kernels' side of the two
+  std::optional<Ipc> ipc;
+  std::list<ByMpi> by_mpi;                               // their addresses stay
+  const ByMpi* in_place = nullptr;                       // the way in whose buffers kernels work
+  device::Array<std::byte> packed_array, arrived_array;  // where there is none
   device::Event drained;
-  std::unique_ptr<Transfer> transfer;
   bool active = false, used = false;
 };
 
 Channel::Channel(std::shared_ptr<device::Device> device, const mpi::Comm& comm, const Choice& choice, int tag,
                  std::vector<Part> parts, const char* what) {
-  comm.together([&] { state_ = std::make_unique<State>(device, choice.path, parts, what); });
-  state_->transfer = make_transfer(choice.schedule,
-                                   {.comm = comm,
-                                    .tag = tag,
-                                    .parts = std::move(parts),
-                                    .send = state_->send.data(),
-                                    .receive = state_->receive.data(),
-                                    .memory = choice.path == Path::direct ? std::move(device) : device::open("host")});
+  const bool two_ways = choice.path == Path::ipc || choice.small_bytes > 0;
+  const int other_tag = two_ways ? comm.fresh_tag() : tag;
+  if (choice.path == Path::ipc) comm.node();
+  const Split ways = split(parts, choice, comm);
+  // A way that one rank needs is made by all, since it may be a collective one.
+  const bool other = two_ways && comm.max(std::int64_t{!ways.other.empty()}) == 1;
+  const Path other_path = choice.path == Path::direct || !other ? Path::staged : mpi_path(*device, comm).path;
+  comm.together([&] {
+    if (choice.path == Path::staged && choice.small_bytes > 0)
+      throw std::invalid_argument("the path staged has no other way for small messages");
+    state_ = std::make_unique<State>(device, parts, what);
+    State& s = *state_;
+    if (choice.path != Path::ipc) {
+      std::optional<ByMpi::Lengths> in_place;
+      if (choice.path == Path::direct) in_place = {s.send_bytes, s.receive_bytes};
+      s.by_mpi.emplace_back(device, choice.path, ways.main, in_place);
+    }
+    if (other) s.by_mpi.emplace_back(device, other_path, ways.other, std::nullopt);
+  });
+  State& s = *state_;
+  if (choice.path == Path::ipc) {
+    s.ipc.emplace(device, comm, tag, ways.main, s.send_bytes);
+    if (ways.main.empty()) s.ipc.reset();  // made with the others; there is no more to it
+  } else {
+    s.by_mpi.front().connect(comm, choice.schedule, tag);
+    if (choice.path == Path::direct) s.in_place = &s.by_mpi.front();
+  }
+  if (other) s.by_mpi.back().connect(comm, choice.schedule, other_tag);
 }
 Channel::~Channel() = default;
 
-std::byte* Channel::send() {
-  return state_->path == Path::direct ? state_->send.data() : reinterpret_cast<std::byte*>(state_->packed.data());
+std::byte* Channel::send(device::Stream& stream) {
+  State& s = *state_;
+  if (s.ipc) return s.ipc->send(stream);
+  return s.in_place != nullptr ? s.in_place->send() : s.packed();
 }
-const std::byte* Channel::receive() const {
-  return state_->path == Path::direct ? state_->receive.data()
-                                      : reinterpret_cast<const std::byte*>(state_->arrived.data());
-}
+const std::byte* Channel::receive() const { return state_->arrived(); }
 std::size_t Channel::send_bytes() const { return state_->send_bytes; }
 std::size_t Channel::receive_bytes() const { return state_->receive_bytes; }
 
@@ -113,28 +245,24 @@ void Channel::check_idle() const {
 
 void Channel::start(device::Stream& stream) {
   State& s = *state_;
-  if (s.path == Path::staged)
-    s.copy(s.send.data(), s.packed.data(), s.send_bytes, device::CopyKind::device_to_host, stream);
+  const std::byte* from = send(stream);
+  for (const ByMpi& way : s.by_mpi) {
+    if (&way != s.in_place) way.take(from, stream);
+  }
   s.begin(stream);
 }
 
 void Channel::start(const void* from, device::Stream& stream) {
   State& s = *state_;
-  s.copy(s.send.data(), from, s.send_bytes, device::CopyKind::device_to_host, stream);
+  if (s.ipc) s.ipc->take(static_cast<const std::byte*>(from), stream);
+  for (const ByMpi& way : s.by_mpi) way.take(static_cast<const std::byte*>(from), stream);
   s.begin(stream);
 }
 
-void Channel::finish(device::Stream& stream) {
-  State& s = *state_;
-  s.end();
-  if (s.path == Path::staged)
-    s.copy(s.arrived.data(), s.receive.data(), s.receive_bytes, device::CopyKind::host_to_device, stream);
-}
+void Channel::finish(device::Stream& stream) { state_->end(state_->arrived(), stream); }
 
 void Channel::finish(void* to, device::Stream& stream) {
-  State& s = *state_;
-  s.end();
-  s.copy(to, s.receive.data(), s.receive_bytes, device::CopyKind::host_to_device, stream);
+  state_->end(static_cast<std::byte*>(to), stream);
   drained(stream);
 }
 

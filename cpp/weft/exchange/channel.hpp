@@ -26,7 +26,7 @@ class Channel {
   Channel& operator=(const Channel&) = delete;
 
   // Device memory, as long as the parts of the channel reach.
-  std::byte* send();
+  std::byte* send(device::Stream& stream);  // for kernels on this stream, until the next start
   const std::byte* receive() const;
   std::size_t send_bytes() const;
   std::size_t receive_bytes() const;

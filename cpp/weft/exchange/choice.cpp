@@ -1,46 +1,62 @@
 #include "weft/exchange/choice.hpp"
 
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <optional>
 #include <stdexcept>
 
+#include "weft/exchange/ipc.hpp"
 #include "weft/mpi/gpu_aware.hpp"
 
 namespace weft::exchange {
 namespace {
 
+constexpr Path all_paths[] = {Path::direct, Path::staged, Path::ipc};
+
+// Up to where the staged way is tried for the small messages of the direct path on GPUs: libraries are worst there with
+// device memory (the pingpong of papers/neko-gather-scatter-slides: 1 to 64 KB on a node).
+constexpr std::size_t small_direct = 65536;
+
 struct Asked {
-  bool schedule_open = true, path_open = true;
-  Choice choice;
+  std::optional<Schedule> schedule;
+  std::optional<Path> path;
+  std::optional<std::size_t> small_bytes;
 };
 
 Asked parse(const std::string& text) {
+  const auto wrong = [&](const std::string& what) { return std::invalid_argument("exchange '" + text + "': " + what); };
+  std::vector<std::string> words{""};
+  for (const char c : text) c == ':' ? (void)words.emplace_back() : words.back().push_back(c);
+  if (words.size() > 3) throw wrong("it has " + std::to_string(words.size()) + " parts, not schedule:path:small_bytes");
   Asked asked;
-  if (text == "auto") return asked;
-  const auto colon = text.find(':');
-  const std::string schedule = text.substr(0, colon);
-  std::string known;
+  std::string known = "auto";
   for (const Schedule s : schedules()) {
-    known += (known.empty() ? "" : ", ") + name(s);
-    if (name(s) == schedule) {
-      asked.choice.schedule = s;
-      asked.schedule_open = false;
-    }
+    known += ", " + name(s);
+    if (name(s) == words[0]) asked.schedule = s;
   }
-  if (asked.schedule_open && schedule != "auto") {
-    throw std::invalid_argument("exchange '" + text + "': there is no schedule '" + schedule + "'; known: auto, " +
-                                known);
+  if (!asked.schedule && words[0] != "auto") throw wrong("there is no schedule '" + words[0] + "'; known: " + known);
+  if (words.size() == 1) return asked;
+  known = "auto";
+  for (const Path p : all_paths) {
+    known += ", " + name(p);
+    if (name(p) == words[1]) asked.path = p;
   }
-  if (colon == std::string::npos) return asked;
-  const std::string path = text.substr(colon + 1);
-  asked.path_open = path == "auto";
-  if (path == "direct") {
-    asked.choice.path = Path::direct;
-  } else if (path == "staged") {
-    asked.choice.path = Path::staged;
-  } else if (!asked.path_open) {
-    throw std::invalid_argument("exchange '" + text + "': there is no path '" + path +
-                                "'; known: auto, direct, staged");
-  }
+  if (!asked.path && words[1] != "auto") throw wrong("there is no path '" + words[1] + "'; known: " + known);
+  if (words.size() == 2) return asked;
+  std::size_t bytes = 0;
+  const char *begin = words[2].data(), *end = begin + words[2].size();
+  const auto [stop, error] = std::from_chars(begin, end, bytes);
+  if (error != std::errc() || stop != end) throw wrong("'" + words[2] + "' is no number of bytes");
+  if (!asked.path || *asked.path == Path::staged)
+    throw wrong("only the paths direct and ipc have another way for small messages");
+  asked.small_bytes = bytes;
   return asked;
+}
+
+void refuse(const std::string& text, const PathState& state, const std::string& instead) {
+  throw mpi::CollectiveError("exchange '" + text + "': the path " + name(state.path) + " does not work here (" +
+                             state.reason + "); use '" + instead + "'");
 }
 
 }  // namespace
@@ -53,33 +69,98 @@ Op parse_op(const std::string& text) {
   throw std::invalid_argument("there is no operation '" + text + "'; known: add, mul, min, max");
 }
 
-std::string name(Path path) { return path == Path::direct ? "direct" : "staged"; }
-std::string name(const Choice& choice) { return name(choice.schedule) + ":" + name(choice.path); }
+std::string name(Path path) {
+  switch (path) {
+    case Path::direct:
+      return "direct";
+    case Path::staged:
+      return "staged";
+    case Path::ipc:
+      return "ipc";
+  }
+  return "unknown";
+}
+std::string name(const Choice& choice) {
+  std::string text = name(choice.schedule) + ":" + name(choice.path);
+  if (choice.small_bytes > 0) text.append(":").append(std::to_string(choice.small_bytes));
+  return text;
+}
 
-Choice choose(const std::string& text, const device::Device& device, const mpi::Comm& comm) {
+PathState mpi_path(const device::Device& device, const mpi::Comm& comm) {
+  // Every rank asks: a node may differ, and each GPU is proved by the rank that uses it.
+  const mpi::GpuAware& aware = mpi::gpu_aware(device);
+  const bool all = comm.min(std::int64_t{aware.usable}) == 1;
+  if (all) return {Path::direct, true, aware.reason};
+  return {Path::staged, true, aware.usable ? "MPI does not take device memory on another rank" : aware.reason};
+}
+
+std::vector<PathState> path_states(device::Device& device, const mpi::Comm& comm) {
+  const PathState through_mpi = mpi_path(device, comm);
+  return {{Path::direct, through_mpi.path == Path::direct, through_mpi.reason},
+          {Path::staged, true, device.is_host() ? "direct with two more copies" : "always works"},
+          ipc_state(device, comm)};
+}
+
+Choice choose(const std::string& text, device::Device& device, const mpi::Comm& comm) {
   Asked asked;
   comm.together([&] { asked = parse(text); });
-  Choice choice = asked.choice;
-  const bool wants_direct = !asked.path_open && choice.path == Path::direct;
-  if (!asked.path_open && !wants_direct) {
-    choice.reason = "asked for";
+  Choice choice{.schedule = asked.schedule.value_or(Schedule::pairwise),
+                .path = asked.path.value_or(Path::direct),
+                .small_bytes = asked.small_bytes.value_or(0),
+                .reason = "asked for"};
+  if (choice.path == Path::staged) return choice;
+  if (choice.path == Path::ipc) {
+    if (const PathState state = ipc_state(device, comm); !state.usable) refuse(text, state, name(choice.schedule));
     return choice;
   }
-  comm.together([&] {
-    // Every rank asks: a node may differ, and each GPU is proved by the rank that uses it.
-    const mpi::GpuAware& aware = mpi::gpu_aware(device);
-    choice.path = aware.usable ? Path::direct : Path::staged;
-    choice.reason = wants_direct ? "asked for" : aware.reason;
-    if (wants_direct && !aware.usable) {
-      throw std::runtime_error("exchange '" + text + "': MPI cannot be given this device's memory (" + aware.reason +
-                               "); use '" + name(choice.schedule) + ":staged'");
-    }
-  });
-  if (comm.min(std::int64_t{choice.path == Path::direct}) == 0 && choice.path == Path::direct) {
-    choice.path = Path::staged;
-    choice.reason = "MPI does not take device memory on another rank";
+  const PathState state = mpi_path(device, comm);
+  if (asked.path && state.path != Path::direct)
+    refuse(text, {Path::direct, false, state.reason}, name(choice.schedule) + ":staged");
+  if (!asked.path) {
+    choice.path = state.path;
+    choice.reason = state.reason;
   }
   return choice;
+}
+
+std::vector<Choice> candidates(const std::string& text, device::Device& device, const mpi::Comm& comm,
+                               std::span<const std::int64_t> message_bytes) {
+  Asked asked;
+  comm.together([&] { asked = parse(text); });
+  if (asked.schedule && asked.path && *asked.path != Path::ipc && asked.small_bytes)
+    return {choose(text, device, comm)};
+
+  // What all ranks' messages have in common.
+  std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = 0;
+  for (const std::int64_t bytes : message_bytes) {
+    if (bytes > 0) least = std::min(least, bytes);
+    most = std::max(most, bytes);
+  }
+  least = comm.min(least);
+  most = comm.max(most);
+  const bool one_node = comm.min(static_cast<std::int64_t>(comm.node().size())) == comm.size();
+
+  std::vector<Choice> all;
+  for (const PathState& state : path_states(device, comm)) {
+    if (asked.path ? *asked.path != state.path : state.path == Path::staged && device.is_host()) continue;
+    if (!state.usable) {
+      if (asked.path) refuse(text, state, asked.schedule ? name(*asked.schedule) : "auto");
+      continue;
+    }
+    for (const Schedule schedule : schedules()) {
+      if (asked.schedule && *asked.schedule != schedule) continue;
+      Choice choice{schedule, state.path, asked.small_bytes.value_or(0), state.reason};
+      all.push_back(choice);
+      if (state.path == Path::direct && !asked.small_bytes && !device.is_host() &&
+          least <= static_cast<std::int64_t>(small_direct) && most > static_cast<std::int64_t>(small_direct)) {
+        choice.small_bytes = small_direct;
+        all.push_back(choice);
+      }
+      // On one node nothing is left for the schedule.
+      if (state.path == Path::ipc && one_node && choice.small_bytes == 0) break;
+    }
+  }
+  return all;
 }
 
 }  // namespace weft::exchange

@@ -1,7 +1,11 @@
 // What can be chosen about an exchange: the operation, the schedule and the path; and the choosing.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "weft/device/device.hpp"
 #include "weft/exchange/schedule.hpp"
@@ -12,20 +16,43 @@ namespace weft::exchange {
 enum class Op { add, mul, min, max };
 Op parse_op(const std::string& text);  // std::invalid_argument naming the four
 
-// direct: MPI is given device memory. staged: values are copied to pinned host memory first.
-enum class Path { direct, staged };
+// From which memory values travel. direct: MPI is given device memory. staged: they are copied to pinned host memory
+// first. ipc: ranks of one node read each other's device memory (ipc.hpp), without MPI; values for other nodes go
+// through MPI, direct where it takes the device's memory, else staged.
+enum class Path { direct, staged, ipc };
 std::string name(Path path);
 
 struct Choice {
-  Schedule schedule = Schedule::pairwise;
+  Schedule schedule = Schedule::pairwise;  // of what goes through MPI
   Path path = Path::direct;
+  // Messages of up to so many bytes take another way: those of `ipc` the way of the messages for other nodes, those of
+  // `direct` are staged; with `staged` there is no other.
+  std::size_t small_bytes = 0;
   std::string reason = {};  // why, in words for the user
 };
-std::string name(const Choice& choice);  // "pairwise:staged"
+std::string name(const Choice& choice);  // "pairwise:staged", "pairwise:ipc:1024"
 
-// The choice for "auto", "schedule" or "schedule:path"; what the text leaves open is chosen: direct where MPI takes the
-// device's memory (on a GPU: proved by a transfer, mpi/gpu_aware.hpp), else staged. All ranks get the same.
-// CollectiveError for an unknown name, and for direct where MPI would not survive it. (collective)
-Choice choose(const std::string& text, const device::Device& device, const mpi::Comm& comm);
+// Whether a path works on all ranks, and why (not), in words for the user.
+struct PathState {
+  Path path;
+  bool usable;
+  std::string reason;
+};
+// All three, proved by transfers (mpi/gpu_aware.hpp, ipc.hpp); the same on all ranks. (collective)
+std::vector<PathState> path_states(device::Device& device, const mpi::Comm& comm);
+
+// How values get to other nodes: direct where MPI takes the memory of all ranks' devices, else staged. (collective)
+PathState mpi_path(const device::Device& device, const mpi::Comm& comm);
+
+// The choice for "auto", "schedule", "schedule:path" or "schedule:path:small_bytes"; what the text leaves open is
+// chosen: direct where MPI takes the device's memory, else staged. All ranks get the same. CollectiveError for an
+// unknown name, and for a path that does not work here. (collective)
+Choice choose(const std::string& text, device::Device& device, const mpi::Comm& comm);
+
+// Every choice the text allows that works on all ranks and is not known to lose to another: what a tuner may time.
+// `message_bytes`: the sizes of this rank's messages, which decide whether small ones can go another way than large
+// ones. All ranks get the same, in the same order. Errors as of choose. (collective)
+std::vector<Choice> candidates(const std::string& text, device::Device& device, const mpi::Comm& comm,
+                               std::span<const std::int64_t> message_bytes = {});
 
 }  // namespace weft::exchange

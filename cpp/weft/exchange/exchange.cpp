@@ -96,7 +96,7 @@ void Exchange<T>::start_halo(const T* x, device::Stream& stream) {
   State& s = *state_;
   if (s.trivial) return;
   s.halo->check_idle();
-  s.pack(s.fields, x, reinterpret_cast<T*>(s.halo->send()), stream);
+  s.pack(s.fields, x, reinterpret_cast<T*>(s.halo->send(stream)), stream);
   s.halo->start(stream);
 }
 

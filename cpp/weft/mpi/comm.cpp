@@ -1,7 +1,10 @@
 #include "weft/mpi/comm.hpp"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -46,6 +49,7 @@ struct Comm::Handle {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0, size = 1;
   int next_tag = 0;
+  std::vector<int> node;
 };
 
 // The duplicate of a communicator hangs on it as an MPI attribute. So garbage collection, which comes at different
@@ -88,6 +92,46 @@ Comm Comm::self() {
 int Comm::rank() const { return handle_->rank; }
 int Comm::size() const { return handle_->size; }
 MPI_Comm Comm::get() const { return handle_->comm; }
+
+namespace {
+
+// 0 where it is not asked for.
+int pretended_ranks_per_node() {
+  const char* text = std::getenv("WEFT_RANKS_PER_NODE");
+  if (text == nullptr || *text == '\0') return 0;
+  const char* end = text + std::strlen(text);
+  int value = 0;
+  const auto [stop, error] = std::from_chars(text, end, value);
+  if (error != std::errc() || stop != end || value < 1) {
+    throw std::invalid_argument("WEFT_RANKS_PER_NODE is '" + std::string(text) +
+                                "', but must be a number of ranks, at least 1");
+  }
+  return value;
+}
+
+}  // namespace
+
+const std::vector<int>& Comm::node() const {
+  std::vector<int>& ranks = handle_->node;
+  if (!ranks.empty()) return ranks;
+  int pretended = 0;
+  together([&] { pretended = pretended_ranks_per_node(); });
+  MPI_Comm node = MPI_COMM_NULL;
+  check(MPI_Comm_split_type(get(), MPI_COMM_TYPE_SHARED, rank(), MPI_INFO_NULL, &node), "MPI_Comm_split_type");
+  int count = 0, place = 0;
+  MPI_Comm_size(node, &count);
+  MPI_Comm_rank(node, &place);
+  std::vector<int> all(static_cast<std::size_t>(count));
+  const int mine = rank();
+  check(MPI_Allgather(&mine, 1, MPI_INT, all.data(), 1, MPI_INT, node), "MPI_Allgather");
+  MPI_Comm_free(&node);
+  if (pretended > 0) {
+    const int first = place / pretended * pretended;
+    all.erase(all.begin() + std::min(first + pretended, count), all.end());
+    all.erase(all.begin(), all.begin() + first);
+  }
+  return ranks = std::move(all);
+}
 
 void Comm::barrier() const {
   const trace::Span span("barrier", trace::Category::mpi);

@@ -10,6 +10,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace weft::mpi {
 
@@ -30,6 +31,10 @@ class Comm {
   int rank() const;
   int size() const;
   MPI_Comm get() const;
+
+  // The ranks that share this rank's node and so memory, ascending, this one among them. WEFT_RANKS_PER_NODE=k, for
+  // tests, splits every node into pretended ones of k ranks. (collective the first time)
+  const std::vector<int>& node() const;
 
   void barrier() const;
   // In place, all ranks get the result. Recorded as category mpi.

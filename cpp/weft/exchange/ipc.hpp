@@ -1,0 +1,52 @@
+// The path of ranks that share a node: each reads its neighbours' values where they packed them.
+//
+// Every rank packs into memory the others have opened (two slots in turn), and says so in a block of host memory they
+// share: "round n is ready". Its neighbours copy their parts out of it to where they want them, and say "round n is
+// read", after which the slot may be written again: two rounds later. On GPUs the flags say that an event has been
+// recorded, for which the other's stream then waits; no host waits for a stream. So a value is copied once between two
+// ranks, by whom it is for.
+//
+// What it does not do: reach other nodes; and choose what goes this way (channel.cpp).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "weft/device/device.hpp"
+#include "weft/exchange/choice.hpp"
+#include "weft/exchange/schedule.hpp"
+#include "weft/mpi/comm.hpp"
+
+namespace weft::exchange {
+
+// A cycle: kernels write send(stream), or take() copies there; start(stream); finish(to, stream). Starting does not
+// wait. Waiting for another rank ends with a std::runtime_error if that rank gave up the transfer (its Ipc is gone), or
+// its process ended.
+class Ipc {
+ public:
+  // `parts`: of ranks of comm.node() other than this one. send_bytes: how long send() is, at least what the parts need.
+  // `tag` as of a Route. CollectiveError on all ranks if it fails on one. (collective)
+  Ipc(std::shared_ptr<device::Device> device, const mpi::Comm& comm, int tag, std::vector<Part> parts,
+      std::size_t send_bytes);
+  ~Ipc();
+  Ipc(const Ipc&) = delete;
+  Ipc& operator=(const Ipc&) = delete;
+
+  // The memory the next start sends from, which what follows on the stream may write.
+  std::byte* send(device::Stream& stream);
+  // Copies the parts there from a buffer laid out in the same way.
+  void take(const std::byte* from, device::Stream& stream);
+  // The parts of send() are complete when what is on the stream is done.
+  void start(device::Stream& stream);
+  // What follows on the stream sees the neighbours' parts in `to`.
+  void finish(std::byte* to, device::Stream& stream);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Whether the ranks of every node can use each other's memory of this device: proved by a transfer. (collective)
+PathState ipc_state(device::Device& device, const mpi::Comm& comm);
+
+}  // namespace weft::exchange
