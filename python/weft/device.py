@@ -16,7 +16,7 @@ from typing import Any
 from weft import _weft
 
 __all__ = ["Array", "Device", "Event", "Graph", "Kernel", "Stream", "compile_check", "info", "measure_bandwidth"]
-__all__ += ["measure_peak", "open"]
+__all__ += ["measure_copies", "measure_irregular_read", "measure_peak", "open"]
 
 
 def _find_nvrtc() -> None:
@@ -81,6 +81,21 @@ def measure_bandwidth(device: Any, size: int = 0) -> float:
     Source: Chalmers et al., "HipBone", section 4.
     """
     return float(_weft.device.measure_bandwidth(device, size))
+
+
+def measure_irregular_read(device: Any, size: int = 0) -> float:
+    """Seconds of a random read of a 128-byte line when the whole device makes them, by chasing pointers.
+
+    Through ``size`` bytes (0: enough to defeat the caches); the time of a run over the reads of all threads, best of
+    ten runs. The ``t_irreg`` of Eq. 8 of the GPU integration report.
+    """
+    return float(_weft.device.measure_irregular_read(device, size))
+
+
+def measure_copies(device: Any, size: int = 0) -> tuple[float, float]:
+    """Bytes a second of a copy of ``size`` bytes (0: 64 MiB) from the host to the device and back; best of ten runs."""
+    there, back = _weft.device.measure_copies(device, size)
+    return float(there), float(back)
 
 
 def measure_peak(device: Any, precision: str = "double") -> float:

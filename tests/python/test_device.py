@@ -168,3 +168,9 @@ def test_the_cache_can_be_turned_off(cache, monkeypatch):
     assert check()["registers"] > 0
     assert not cache.exists()
     assert device.info()["kernel_cache"] == ""
+
+
+def test_chased_pointers_and_copies_give_rates_that_are_numbers() -> None:
+    host = device.open("host")
+    assert 0 < device.measure_irregular_read(host, 2**20) < 1e-3
+    assert all(1e6 < r < 1e13 for r in device.measure_copies(host, 2**20))

@@ -239,6 +239,15 @@ void bind_device(nb::module_& m) {
   d.def("cache_directory", &device::kernel_cache_directory);
   d.def("measure_bandwidth", &device::measure_bandwidth, "device"_a, "bytes"_a = 0,
         nb::call_guard<nb::gil_scoped_release>());
+  d.def("measure_irregular_read", &device::measure_irregular_read, "device"_a, "bytes"_a = 0,
+        nb::call_guard<nb::gil_scoped_release>());
+  d.def(
+      "measure_copies",
+      [](const std::shared_ptr<Device>& device, std::size_t bytes) {
+        const device::CopyRates rates = device::measure_copies(device, bytes);
+        return std::pair(rates.host_to_device, rates.device_to_host);
+      },
+      "device"_a, "bytes"_a = 0, nb::call_guard<nb::gil_scoped_release>());
   d.def(
       "measure_peak",
       [](const std::shared_ptr<Device>& device, const std::string& precision) {

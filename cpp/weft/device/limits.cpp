@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <limits>
+#include <vector>
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
@@ -155,7 +157,79 @@ double gpu_peak(const std::shared_ptr<Device>& device) {
   return 16.0 * steps * static_cast<double>(y.size()) / seconds;
 }
 
+// A pseudo-random order of `lines` (a power of two) as one cycle: a linear congruential generator of full period
+// (Knuth, The Art of Computer Programming, volume 2, section 3.2.1.2), which no prefetcher follows.
+std::vector<int> one_cycle(int lines, int stride) {
+  std::vector<int> next(static_cast<std::size_t>(lines) * stride, 0);
+  for (std::int64_t i = 0; i < lines; ++i) {
+    next[static_cast<std::size_t>(i) * stride] = static_cast<int>((i * 1664525 + 1013904223) & (lines - 1));
+  }
+  return next;
+}
+
+constexpr int chase_stride = irregular_bytes / sizeof(int);
+
+double host_irregular_read(const std::vector<int>& next, int lines) {
+  constexpr int together = 8, steps = 1 << 15;
+  int threads = 1;
+  long total = 0;
+  const double seconds = best_seconds([&] {
+#pragma omp parallel reduction(+ : total)
+    {
+#pragma omp single
+      threads = omp_get_num_threads();
+      int at[together];
+      for (int k = 0; k < together; ++k) {
+        at[k] = static_cast<int>(((omp_get_thread_num() * together + k) * 2654435761L) & (lines - 1));
+      }
+      for (int step = 0; step < steps; ++step) {
+#pragma GCC unroll 8
+        for (int k = 0; k < together; ++k) at[k] = next[static_cast<std::size_t>(at[k]) * chase_stride];
+      }
+      for (int k = 0; k < together; ++k) total += at[k];
+    }
+  });
+  asm volatile("" : : "m"(total));  // the compiler must not know that nobody reads the sum
+  return seconds / (static_cast<double>(steps) * together * threads);
+}
+
+double gpu_irregular_read(const std::shared_ptr<Device>& device, const std::vector<int>& next, int lines) {
+  constexpr int steps = 64;
+  const Kernel kernel = device->kernel({"limits", "chase", {{"WEFT_REAL", "double"}}});
+  const unsigned blocks = static_cast<unsigned>(std::max(1, device->info().multiprocessors) *
+                                                std::max(1, kernel.resources().max_blocks_per_multiprocessor));
+  Array<int> memory(device, next), last(device, static_cast<std::size_t>(blocks) * limits_shape.x);
+  const double seconds = best_event_seconds(device, [&](Stream& stream) {
+    kernel(stream, blocks, limits_shape, lines, chase_stride, steps, static_cast<const int*>(memory.data()),
+           last.data());
+  });
+  return seconds / (static_cast<double>(steps) * static_cast<double>(last.size()));
+}
+
 }  // namespace
+
+double measure_irregular_read(const std::shared_ptr<Device>& device, std::size_t bytes) {
+  if (bytes == 0) bytes = std::size_t{256} << 20;
+  const int lines = static_cast<int>(std::bit_floor(std::clamp<std::size_t>(bytes / irregular_bytes, 1, 1 << 30)));
+  const std::vector<int> next = one_cycle(lines, chase_stride);
+  return device->is_host() ? host_irregular_read(next, lines) : gpu_irregular_read(device, next, lines);
+}
+
+CopyRates measure_copies(const std::shared_ptr<Device>& device, std::size_t bytes) {
+  if (bytes == 0) bytes = std::size_t{64} << 20;
+  std::vector<char> host(bytes, 1);
+  Array<char> array(device, bytes);
+  Stream stream(device);
+  const auto rate = [&](void* to, const void* from, CopyKind kind) {
+    const double seconds = best_seconds([&] {
+      device->copy(to, from, bytes, kind, stream);
+      stream.synchronize();
+    });
+    return static_cast<double>(bytes) / seconds;
+  };
+  const double there = rate(array.data(), host.data(), CopyKind::host_to_device);
+  return {there, rate(host.data(), array.data(), CopyKind::device_to_host)};
+}
 
 double measure_bandwidth(const std::shared_ptr<Device>& device, std::size_t bytes) {
   return device->is_host() ? host_bandwidth(device, bytes) : gpu_bandwidth(device, bytes);

@@ -22,4 +22,19 @@ double measure_bandwidth(const std::shared_ptr<Device>& device, std::size_t byte
 template <class T>
 double measure_peak_flops(const std::shared_ptr<Device>& device);
 
+// Seconds of an irregular read when the whole device makes them: time over reads of chains of pointers, each a random
+// line of `irregular_bytes` (section 4.6 of the report on GPU integration calls strides beyond that irregular), through
+// `bytes` of memory (0: enough to defeat every cache). The host follows eight chains a thread at once, as many as keep
+// its memory busy; a GPU one a thread with every multiprocessor full. Best of several runs.
+inline constexpr int irregular_bytes = 128;
+double measure_irregular_read(const std::shared_ptr<Device>& device, std::size_t bytes = 0);
+
+// Bytes a second of a copy between the host's pageable memory and the device's, there and back; on the host device of
+// a copy in memory. `bytes` are copied in a run (0: 64 MiB). Best of several runs.
+struct CopyRates {
+  double host_to_device;
+  double device_to_host;
+};
+CopyRates measure_copies(const std::shared_ptr<Device>& device, std::size_t bytes = 0);
+
 }  // namespace weft::device

@@ -17,6 +17,19 @@ WEFT_KERNEL(stream, limits_threads, (long n, const real* WEFT_RESTRICT x, real* 
   }
 }
 
+// Each thread follows `next` through memory for `steps`, from a place of its own: every step waits for the one before
+// it and touches a line of its own, `stride` entries from any other's.   [steps irregular reads a thread]
+WEFT_KERNEL(chase, limits_threads,
+            (int lines, int stride, int steps, const int* WEFT_RESTRICT next, int* WEFT_RESTRICT last)) {
+  WEFT_THREADS(t, limits_threads) {
+    const long thread = static_cast<long>(WEFT_BLOCK) * limits_threads + t;
+    // Multiplied by a large odd number, neighbouring threads start far apart; lines is a power of two.
+    int at = static_cast<int>((thread * 2654435761L) & (lines - 1));
+    for (int step = 0; step < steps; ++step) at = next[static_cast<long>(at) * stride];
+    last[thread] = at;
+  }
+}
+
 // Eight independent chains of `steps` multiply-adds a thread: c = a c + b, from c = chain + thread/threads. The sums
 // of the chains go to y, so that no compiler can leave the work out.   [16 steps flops a thread]
 WEFT_KERNEL(multiply_add, limits_threads, (int steps, real a, real b, real* WEFT_RESTRICT y)) {

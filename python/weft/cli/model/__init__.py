@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import click
 
-from weft.cli.model import dag, integration, link, network, order, project, ratio, replay, validate
+from weft.cli.model import (
+    dag,
+    integration,
+    link,
+    network,
+    order,
+    project,
+    ratio,
+    replay,
+    roofline,
+    validate,
+)
 
 
 @click.group()
@@ -23,5 +34,6 @@ for command in (link.link, link.pipeline, link.divergence):
     model.add_command(command)
 for command in (project.project, project.machines_command, project.published, replay.replay, dag.dag, network.network):
     model.add_command(command)
+model.add_command(roofline.roofline)
 model.add_command(validate.validate)
 model.add_command(order.order)

@@ -1,0 +1,221 @@
+"""Rooflines: hipBone's Eq. 4, and the extended one of Eq. 8 with regular, irregular and transfer terms (section 4.6).
+
+"The report" is ECP-HIHE01-35 (2021). Constants are measured by weft on the machine, given, or read from a file;
+patterns are counts of weft's own kernels (weft.bench.models) or anybody's.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from weft.bench import models
+from weft.model.result import ModelError, Result, exact, require_finite
+
+METHOD = "roofline"
+LINE = 128  # bytes; strides beyond are irregular (section 4.6.1)
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The t of Eq. 8, seconds: of an operation, a byte streamed, an irregular read of a line, a byte copied."""
+
+    flop: float
+    regular: float
+    irregular: float = 0.0
+    h2d: float = 0.0
+    d2h: float = 0.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            require_finite(**{f"t_{field.name}": value})
+            if value < 0 or (value == 0 and field.name in ("flop", "regular")):
+                raise ModelError(f"t_{field.name} is {value:g}: seconds above zero are needed")
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """The n of Eq. 8: operations, bytes streamed, irregular reads of a line each, bytes copied there and back."""
+
+    flops: float
+    regular_bytes: float
+    irregular_reads: float = 0.0
+    h2d_bytes: float = 0.0
+    d2h_bytes: float = 0.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            require_finite(**{field.name: value})
+            if value < 0:
+                raise ModelError(f"{field.name} is {value:g}, below zero: a count is needed")
+        if not any(getattr(self, field.name) for field in fields(self)):
+            raise ModelError("nothing to do: all counts are zero")
+
+
+def terms(pattern: Pattern, constants: Constants) -> dict[str, float]:
+    """The five products of Eq. 8, seconds."""
+    return {
+        "flop": constants.flop * pattern.flops,
+        "regular": constants.regular * pattern.regular_bytes,
+        "irregular": constants.irregular * pattern.irregular_reads,
+        "h2d": constants.h2d * pattern.h2d_bytes,
+        "d2h": constants.d2h * pattern.d2h_bytes,
+    }
+
+
+def gpu_time(pattern: Pattern, constants: Constants) -> float:
+    """Eq. 8: T_GPU, seconds: the longer of computing and of all that moves."""
+    found = terms(pattern, constants)
+    return max(found["flop"], found["regular"] + found["irregular"] + found["h2d"] + found["d2h"])
+
+
+def relative_performance(pattern: Pattern, constants: Constants, reference: Constants) -> float:
+    """How fast the pattern runs on one memory of another's speed (section 9.1: DDR-only of HBM-only)."""
+    return gpu_time(pattern, reference) / gpu_time(pattern, constants)
+
+
+# --- constants -----------------------------------------------------------------------------------------------------
+
+
+def of_rates(
+    peak_flops: float, bandwidth: float, irregular: float = 0.0, h2d: float = 0.0, d2h: float = 0.0
+) -> Constants:
+    """From rates as people give them: FLOP/s, byte/s, seconds an irregular read, byte/s of copies (0: not used)."""
+    for name, value in (("peak", peak_flops), ("bandwidth", bandwidth)):
+        if not 0 < value < float("inf"):
+            raise ModelError(f"{name} is {value:g}: a rate above zero is needed")
+    return Constants(1 / peak_flops, 1 / bandwidth, irregular, 1 / h2d if h2d else 0.0, 1 / d2h if d2h else 0.0)
+
+
+def measure(device: Any, precision: str = "double") -> Constants:
+    """The constants of a device now: FMA peak, hipBone's stream, chased pointers, copies (`weft.device`)."""
+    from weft import device as devices
+
+    h2d, d2h = devices.measure_copies(device)
+    return of_rates(
+        devices.measure_peak(device, precision), devices.measure_bandwidth(device),
+        devices.measure_irregular_read(device), h2d, d2h,
+    )  # fmt: skip
+
+
+def write(path: str | Path, constants: Constants, source: str) -> None:
+    """Keeps constants with where they are from."""
+    Path(path).write_text(json.dumps({"source": source, "seconds": asdict(constants)}, indent=1) + "\n")
+
+
+def read(path: str | Path) -> Constants:
+    """Constants that `write` wrote. Raises ModelError naming what is wrong."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        given = {k: float(v) for k, v in content["seconds"].items()}
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelError(f"{path}: not constants of a machine ({type(error).__name__}: {error})") from None
+    known = [f.name for f in fields(Constants)]
+    unknown = sorted(set(given) - set(known))
+    if unknown or "flop" not in given or "regular" not in given:
+        what = f"unknown constant {unknown[0]}" if unknown else "flop or regular is missing"
+        raise ModelError(f"{path}: {what}; known: {', '.join(known)}")
+    return Constants(**given)
+
+
+# --- patterns of weft's own kernels ----------------------------------------------------------------------------------
+
+
+def surface_dofs(size: models.Size) -> int:
+    """Degrees of freedom on the surfaces of elements, the only ones that elements share and read through indices."""
+    return size.dofs - size.elements * (size.order - 1) ** 3
+
+
+def poisson_iteration(size: models.Size, method: models.Method, *, lines: bool) -> Pattern:
+    """A CG iteration of weft's Poisson solver.
+
+    What a kernel reads in order is regular; values on element surfaces are read through indices. With `lines` those
+    that follow one another share a line of 128 bytes, without each takes a line of its own: the truth is between.
+    """
+    surface = surface_dofs(size)
+    moved = models.weft_iteration_bytes(size, method).value
+    reads = surface * size.word / LINE if lines else float(surface)
+    return Pattern(models.iteration_flops(size).value, moved - surface * size.word, reads)
+
+
+def run_pattern(record: dict[str, Any]) -> tuple[models.Size, models.Method]:
+    """The size and the ways of a Poisson run from its record."""
+    try:
+        case, choices, figures, machine = (record[k] for k in ("case", "choices", "figures", "machine"))
+        if case["workload"] != "poisson":
+            raise ModelError(f"no counts for workload '{case['workload']}'; give --flops, --regular and so on")
+
+        def chosen(name: str) -> str:
+            return str(choices[name]).partition(":")[0]  # what follows says why
+
+        word = 4 if case["precision"] == "single" else 8
+        size = models.Size(int(figures["elements"]), int(figures["order"]), int(figures["dofs"]), word)
+        return size, models.Method(
+            storage=case["storage"], geometry=chosen("geometry"), kernels=chosen("kernels"),
+            algorithm=chosen("algorithm"), preconditioner=case["solver"]["preconditioner"],
+            ranks=int(machine["ranks"]), masked=case["boundary"] == "dirichlet",
+        )  # fmt: skip
+    except (KeyError, TypeError) as error:
+        raise ModelError(f"the record lacks {error}: not a finished run of weft") from None
+
+
+# --- results -------------------------------------------------------------------------------------------------------
+
+
+def eq4(order: int, peak_flops: float, bandwidth: float) -> Result:
+    """hipBone's Eq. 4: the operator's rate on a large mesh, FLOP/s."""
+    size = models.large_mesh(order)
+    flops, moved = models.operator_flops(size), models.operator_bytes(size)
+    value = models.roofline(flops.value, moved.value, peak_flops, bandwidth)
+    inputs = {"N": order, "C (FLOP/s)": peak_flops, "B (B/s)": bandwidth, "flops": flops.text, "bytes": moved.text}
+    return exact(METHOD, f"roofline of the operator, N = {order}", value, "FLOP/s", inputs, "hipBone Eq. 4")
+
+
+def pattern_results(pattern: Pattern, constants: Constants, upper: Pattern | None = None) -> list[Result]:
+    """T_GPU and its terms; with `upper`, a pattern that moves more, the range up to it."""
+    inputs = {f"n_{k}": v for k, v in asdict(pattern).items()}
+    inputs |= {f"t_{k} (s)": v for k, v in asdict(constants).items()}
+    value = gpu_time(pattern, constants)
+    high = gpu_time(upper, constants) if upper is not None else value
+    why = "indexed values share lines, or none does" if upper is not None else ""
+    results = [Result(METHOD, "T_GPU", value, "s", min(value, high), max(value, high), inputs, "Eq. 8", why)]
+    most = terms(upper or pattern, constants)
+    for name, least in terms(pattern, constants).items():
+        low, high = sorted((least, most[name]))
+        results.append(Result(METHOD, f"  {name}", least, "s", low, high, inputs, "term of Eq. 8", why))
+    return results
+
+
+def run_results(record: dict[str, Any], constants: Constants | None = None) -> list[Result]:
+    """A Poisson run against its rooflines. Without constants, those of its record, which has no irregular term."""
+    size, method = run_pattern(record)
+    figures = record["figures"]
+    peak, bandwidth = figures["peak_flops_per_second"], figures["bandwidth_bytes_per_second"]
+    constants = constants or of_rates(peak, bandwidth)
+    least = poisson_iteration(size, method, lines=True)
+    most = poisson_iteration(size, method, lines=False)
+    measured = float(record["timings"]["seconds_per_iteration"])
+    results = [eq4(size.order, peak, bandwidth), *pattern_results(least, constants, most)]
+    inputs = {"seconds an iteration": measured}
+    results.append(exact(METHOD, "measured, an iteration", measured, "s", inputs, "the run's record"))
+    low, high = (100 * gpu_time(p, constants) / measured for p in (least, most))
+    name, why = "of the extended roofline reached", "indexed values share lines, or none does"
+    results.append(Result(METHOD, name, low, "%", min(low, high), max(low, high), inputs, "Eq. 8 / measured", why))
+    return results
+
+
+def constant_results(constants: Constants) -> list[Result]:
+    """The constants as rates."""
+    rows = [
+        ("C, fused multiply-adds", 1 / constants.flop, "FLOP/s", "1 / t_flop of Eq. 8"),
+        ("B, 8 reads : 1 write", 1 / constants.regular, "B/s", "1 / t_reg of Eq. 8"),
+        (f"random reads of {LINE} B", constants.irregular, "s", "t_irreg of Eq. 8"),
+    ]
+    for name in ("h2d", "d2h"):
+        if getattr(constants, name):
+            rows.append((f"copies, {name}", 1 / getattr(constants, name), "B/s", f"1 / t_{name} of Eq. 8"))
+    return [exact(METHOD, what, value, unit, {}, equation) for what, value, unit, equation in rows]
