@@ -23,7 +23,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from weft import _weft, mpi
 
-__all__ = ["GatherScatter"]
+__all__ = ["GatherScatter", "paths"]
+
+
+def paths(device: Any, comm: MPI.Intracomm | None = None) -> list[tuple[str, bool, str]]:
+    """Rows (path, usable, reason): from where in ``device``'s memory the ranks of ``comm`` can exchange values.
+
+    Each path is proved by a transfer; all ranks get the same (collective).
+    """
+    return [(path, usable, reason) for path, usable, reason in _weft.exchange.paths(device, comm)]
 
 
 class GatherScatter:
@@ -41,7 +49,9 @@ class GatherScatter:
         Values a point has, next to each other in memory: arrays have the shape ``(points, fields)``.
     exchange
         ``auto``, ``schedule`` or ``schedule:path``, such as ``pairwise:staged``: how messages travel, and whether MPI
-        is given device memory (``direct``) or copies in host memory (``staged``). Results are the same bits.
+        is given device memory (``direct``) or copies in host memory (``staged``), or ranks of one node read each
+        other's memory (``ipc``). ``schedule:path:bytes`` sends messages of up to so many bytes another way. Results are
+        the same bits.
     check
         Make sure before every call that the arguments are right on all ranks. An error on one rank is then a
         ``CollectiveError`` on all, instead of the others waiting for ever. Costs a reduction of three integers a call.

@@ -1,11 +1,17 @@
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "weft/bindings/bindings.hpp"
 #include "weft/device/device.hpp"
@@ -262,6 +268,17 @@ class PyGatherScatter {
 
 void bind_exchange(nb::module_& m) {
   nb::module_ e = m.def_submodule("exchange", "Who talks to whom, and gather-scatter");
+  e.def(
+      "paths",
+      [](const std::shared_ptr<device::Device>& device, nb::handle comm) {
+        const mpi::Comm own = to_comm(comm);
+        const nb::gil_scoped_release release;
+        std::vector<std::tuple<std::string, bool, std::string>> rows;
+        for (const ex::PathState& state : ex::path_states(*device, own))
+          rows.emplace_back(ex::name(state.path), state.usable, state.reason);
+        return rows;
+      },
+      "device"_a, "comm"_a.none(), "Rows (path, usable, reason): what works on all ranks (collective).");
   nb::class_<PyGatherScatter>(e, "GatherScatter")
       .def(nb::init<const PyGatherScatter::IdArray&, nb::handle, int, std::string, bool>(), "ids"_a.noconvert(),
            "comm"_a.none(), "fields"_a, "exchange"_a, "check"_a)

@@ -96,6 +96,11 @@ def describe(comm: MPI.Intracomm, measure: bool) -> list[tuple[str, str]]:
     else:
         aware = mpi.gpu_aware(device)
         rows.append(("GPU-aware", f"{'yes' if aware.usable else 'no'}: {aware.reason}"))
+    for where in [weft.device.open("host"), *([] if device.is_host else [device])]:
+        rows += [
+            (f"{where.backend} exchange {path}", f"{'works' if usable else 'does not work'}: {reason}")
+            for path, usable, reason in weft.exchange.paths(where, comm)
+        ]
     if measure:
         for candidate in [weft.device.open("host"), *([] if device.is_host else [device])]:
             for precision in ("double", "single"):

@@ -1,0 +1,128 @@
+"""The paths of an exchange against each other, over message sizes.
+
+    mpiexec -n 2 python benchmarks/exchange_paths.py --output paths.json
+    mpiexec -n 4 python benchmarks/exchange_paths.py --device cuda
+
+Two shapes: `pair`, each rank shares ids with the next one only (a ring), and `all`, with every other rank. A message is
+`bytes` long; the time is that of one gather-scatter and of one exchange of halo values (`scatter`), without other work.
+Choices take turns in many short rounds, so that what else the machine does falls on all alike; the figure is the median
+over rounds of the slowest rank's time. Times of a machine that does other work are no measure of it: ratios, at most.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from mpi4py import MPI
+
+import weft
+import weft.mpi
+
+COMM = MPI.COMM_WORLD
+VALUE = 8  # bytes
+
+
+def ids_of(shape: str, shared: int) -> np.ndarray:
+    """Ids of which this rank shares `shared` with each of its neighbours, and nobody else has those."""
+    others = {(COMM.rank + 1) % COMM.size, (COMM.rank - 1) % COMM.size} if shape == "pair" else set(range(COMM.size))
+    first = []
+    for other in sorted(others - {COMM.rank}):
+        low, high = sorted((COMM.rank, other))
+        first.append((low * COMM.size + high) * 10_000_000 + 1)
+    return np.concatenate([f + np.arange(shared) for f in first]) if first else np.arange(0)
+
+
+def seconds(call: Callable[[], object], repetitions: int) -> float:
+    """Of one call, on the slowest rank."""
+    COMM.Barrier()
+    begin = time.perf_counter()
+    for _ in range(repetitions):
+        call()
+    return COMM.allreduce((time.perf_counter() - begin) / repetitions, MPI.MAX)
+
+
+def measure(shape: str, size: int, choices: list[str], rounds: int, array: Callable) -> dict[str, object]:
+    """Medians of one message size for all choices."""
+    ids = ids_of(shape, max(1, size // VALUE))
+    calls: dict[tuple[str, str], Callable[[], object]] = {}
+    messages = COMM.size - 1 if shape == "all" else 1
+    for choice in choices:
+        gs = weft.GatherScatter(ids, COMM, exchange=choice, check=False)
+        x, dofs = array(ids.size), array(gs.local_dofs + 1)
+        calls[choice, "gather_scatter"] = lambda gs=gs, x=x: gs(x, "max")
+        calls[choice, "scatter"] = lambda gs=gs, x=x, dofs=dofs: gs.scatter(dofs, out=x)
+    repetitions = max(2, min(300, int(4e6 / (2e4 + size * messages))))
+    found: dict[tuple[str, str], list[float]] = {key: [] for key in calls}
+    for call in calls.values():
+        call()
+    for _ in range(rounds):
+        for key, call in calls.items():
+            found[key].append(seconds(call, repetitions))
+    row: dict[str, object] = {"shape": shape, "bytes": size}
+    for (choice, what), values in found.items():
+        row[f"{choice} {what} seconds"] = statistics.median(values)
+        row[f"{choice} {what} least_seconds"] = min(values)
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--choices", nargs="+", default=[], help="schedule:path[:bytes]; by default all paths here")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[8, 64, 512, 4096, 16384, 65536, 262144, 1048576])
+    parser.add_argument("--shapes", nargs="+", default=["pair", "all"], choices=["pair", "all"])
+    parser.add_argument("--device", default="host", choices=["host", "cuda", "hip"], help="cuda and hip need CuPy")
+    parser.add_argument("--rounds", type=int, default=41)
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    if COMM.size == 1:
+        raise SystemExit("one rank has nobody to exchange with: start it with mpiexec -n 2 or more")
+
+    device = weft.device.open(arguments.device)
+    states = weft.exchange.paths(device, COMM)
+    choices = arguments.choices or [f"pairwise:{path}" for path, usable, _ in states if usable]
+    if arguments.device == "host":
+        array: Callable = np.ones
+    else:
+        import cupy
+
+        array = cupy.ones
+
+    result: dict[str, object] = {
+        "mpi": weft.mpi.library_version(),
+        "ranks": COMM.size,
+        "device": device.name,
+        "processor": weft.device.open("host").name,
+        "paths": {path: reason for path, _, reason in states},
+        "rounds": arguments.rounds,
+    }
+    if COMM.rank == 0:
+        print(f"{result['mpi']}, {COMM.size} ranks, {device.name}; medians of {arguments.rounds} rounds (least), us")
+        for path, usable, reason in states:
+            print(f"  {path}: {'works' if usable else 'does not work'}: {reason}")
+    rows = []
+    for shape in arguments.shapes if COMM.size > 2 else arguments.shapes[:1]:
+        for size in arguments.sizes:
+            row = measure(shape, size, choices, arguments.rounds, array)
+            rows.append(row)
+            if COMM.rank != 0:
+                continue
+            for what in ("gather_scatter", "scatter"):
+                times = "  ".join(
+                    f"{choice} {1e6 * float(row[f'{choice} {what} seconds']):9.2f} "
+                    f"({1e6 * float(row[f'{choice} {what} least_seconds']):9.2f})"
+                    for choice in choices
+                )
+                print(f"{shape:5s}{size:9d} B  {what:14s}  {times}", flush=True)
+    result["rows"] = rows
+    if COMM.rank == 0 and arguments.output:
+        arguments.output.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
