@@ -196,6 +196,15 @@ def test_the_reports_penalties_follow_from_its_benefits(benefit: float, penalty:
     assert r.propagation_penalty(benefit) == pytest.approx(law, rel=1e-12)
 
 
+def test_ten_times_the_latency_costs_what_a_tenth_of_it_saves() -> None:
+    # T = A + n L: LAMMPS' 1.21 for 100 -> 10 us means 2.74 for 100 -> 1000 us; the report prints 2.39.
+    assert r.latency_penalty(1.21, 100e-6, 10e-6, 1000e-6) == pytest.approx(2.735, abs=1e-3)
+    assert r.latency_penalty(1.0, 100e-6, 10e-6, 1000e-6) == 1.0
+    assert r.propagation_setting(1.4, r.propagation_penalty(1.4)) == pytest.approx(3.0)
+    with pytest.raises(ModelError, match="no share"):
+        r.latency_penalty(20.0, 100e-6, 10e-6, 1000e-6)
+
+
 def test_the_rate_of_a_link_is_found_from_its_copies() -> None:
     draw = np.random.default_rng(0)
     sizes = 10 ** draw.uniform(3, 8, 200)

@@ -700,3 +700,27 @@ def propagation_penalty(benefit: float, current: float = 3.0, longest: float = 5
         raise ModelError(f"benefit is {benefit}: a shorter link cannot be slower; at least 1 is needed")
     source = closed_loop(100, 1.0, 0.0, 1.0, benefit - 1.0)
     return benefits(source, longest / current)[1].value
+
+
+def propagation_setting(benefit: float, penalty: float, longest: float = 50.0) -> float:
+    """The current setting at which a published benefit and penalty agree: `propagation_penalty` solved for it."""
+    require_positive(benefit=benefit, penalty=penalty, longest=longest)
+    if penalty * benefit <= 1:
+        raise ModelError(f"benefit {benefit:g} and penalty {penalty:g}: a longer link made something faster")
+    return longest * (benefit - 1) / (penalty * benefit - 1)
+
+
+def latency_penalty(benefit: float, base: float, target: float, apart: float) -> float:
+    """The penalty of latency `apart` over `base` (s), from the benefit of `target` over `base` (sections 5.5, 7.5).
+
+    A closed loop whose calls cost what the benefit says is replayed at the three latencies.
+    """
+    require_positive(benefit=benefit, base=base, target=target, apart=apart)
+    share = (1 - 1 / benefit) / (1 - target / base)  # of latency in the time at `base`
+    if not 0 <= share < 1:
+        raise ModelError(f"benefit {benefit:g}: no share of latency in the time gives it")
+    if share == 0:
+        return 1.0
+    source = closed_loop(100, base * (1 / share - 1), 0.0, 1.0, base)
+    at = {latency: replay(source, Scenario(latency=latency)).seconds for latency in (base, apart)}
+    return at[apart] / at[base]

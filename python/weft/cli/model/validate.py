@@ -42,6 +42,11 @@ def validate(ledger: Path | None, method: str | None, failing: bool, uncovered: 
         click.echo(f"not covered by any method: {len(missing)}")
         click.echo(table([("  " + r.entry.key, r.computed) for r in missing]) + "\n" if missing else "")
     click.echo(table(method_checks.summary(rows)))
+    if not failing and not uncovered and method is None:
+        from weft.model import calibration
+
+        click.echo("\nThe papers' scaling tables, projected; * rows give the machine's constants:")
+        click.echo(calibration.show(calibration.published_rows()))
     if json_file is not None:
         json_file.write_text(json.dumps([r.json() for r in rows], indent=1) + "\n")
         click.echo(f"written {json_file}")

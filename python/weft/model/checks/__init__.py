@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from weft.model.checks import integration, link, ratio, scaling, summary
+from weft.model.checks import dag, integration, link, ratio, replay, scaling, summary
 
-__all__ = ["integration", "link", "ratio", "scaling", "summary"]
+__all__ = ["dag", "integration", "link", "ratio", "replay", "scaling", "summary"]
