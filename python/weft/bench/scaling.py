@@ -48,9 +48,14 @@ def boxes(sizes: tuple[int, int], steps: int, ranks: int, order: int) -> list[tu
     return [b for b in dict.fromkeys(counts) if math.prod(b) >= ranks]
 
 
-def launch(ranks: int, arguments: Sequence[str], time_limit: int) -> Record:
-    """One `weft run poisson` on `ranks` ranks: its record. Raises RuntimeError with what it said if it failed."""
+def launch(ranks: int, arguments: Sequence[str], time_limit: int, threads: int | None = None) -> Record:
+    """One `weft run poisson` on `ranks` ranks: its record. Raises RuntimeError with what it said if it failed.
+
+    `threads` a rank; without it as OMP_NUM_THREADS says, else one.
+    """
     environment = {"OMP_NUM_THREADS": "1", **os.environ}
+    if threads is not None:
+        environment["OMP_NUM_THREADS"] = str(threads)
     # Open MPI refuses root and more ranks than cores unless told; others do not read these.
     environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     environment |= {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}

@@ -74,6 +74,28 @@ def operator(orders: str, geometry: str, output: Path, **options: Any) -> None:
     sweep(MPI.COMM_WORLD, integers(orders, "orders", 1, 15), geometries, output, **options)
 
 
+@bench.command()
+@click.option("--processes", default="1,2", show_default=True, metavar="LIST", help="Ranks, n_MPI.")
+@click.option("--threads", default="1,2", show_default=True, metavar="LIST", help="OpenMP threads a rank, n_OMP.")
+@click.option("--repeats", default=3, show_default=True, type=click.IntRange(min=1), help="Runs of each combination.")
+@click.option("--oversubscribe", is_flag=True, help="Also combinations with more threads in all than cores.")
+@click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Any key of the case; repeatable.")
+@click.option(
+    "--time-limit", default=600, show_default=True, type=click.IntRange(min=1), metavar="SECONDS", help="For one run."
+)
+@OUTPUT
+def ratio(processes: str, threads: str, output: Path, **options: Any) -> None:
+    """Run one problem on ranks x threads, for 'weft model ratio'.
+
+    The Poisson case is the same for every combination (strong scaling), on as many GPUs as there are. Starts mpiexec
+    itself: do not start this command with mpiexec. Writes ratio.json after every run, and prints the fit of Eqs. 5
+    and 6 of the GPU integration report where the runs determine it.
+    """
+    from weft.bench.ratio import sweep
+
+    sweep(integers(processes, "processes", 1), integers(threads, "threads", 1), output, **options)
+
+
 @bench.group()
 def scaling() -> None:
     """Sweep a workload over sizes and ranks."""

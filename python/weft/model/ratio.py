@@ -205,7 +205,7 @@ def scaling_results(
         moved = [replace(r, t_total=f + r.t_mpi + e) for r, f, e in zip(runs, fitted, some, strict=True)]
         return fit(moved, chosen)
 
-    spare = len({(r.processes, r.threads) for r in runs}) > len(chosen)
+    spare = len(runs) > len(chosen)
     return fit_results(quantities, scaling, residuals if spare else [], len(chosen), refit, inputs)
 
 
@@ -337,7 +337,7 @@ def decay_results(points: Sequence[tuple[float, float]], efficiency: float = 0.9
     def refit(some: Sequence[float]) -> Decay:
         return fit_decay([(c, f + e) for (c, _), f, e in zip(points, fitted, some, strict=True)])
 
-    spare = len({c for c, _ in points}) > 3
+    spare = len(points) > 3
     return fit_results(quantities, decay, residuals if spare else [], 3, refit, inputs)
 
 
@@ -388,6 +388,10 @@ def notes(runs: Sequence[Run]) -> list[str]:
     if len(fitted) < len(TERMS):
         what = "processes" if "c_OMP" in fitted else "threads"
         found.append(f"{what} per GPU were not varied, so the terms that scale with them count as c_seq or the other")
+    scaling = fit(runs)
+    share = rms_error(scaling, runs) / (math.fsum(r.t_total - r.t_mpi for r in runs) / len(runs))
+    if share > 0.1:
+        found.append(f"the runs are {100 * share:.0f} % (RMS) off Eq. 5: it does not describe how they scale")
     if not any(r.t_mpi for r in runs):
         found.append("no run says how long it was in MPI; that time counts as c_seq or scales with the rest")
     return found

@@ -29,7 +29,7 @@ class Source:
 def read(path: str | Path) -> Source:
     """The terms of a run directory, a run.json, or a trace. Raises ModelError saying what is missing."""
     path = Path(path)
-    if path.is_dir():
+    if (path / "run.json").exists():
         path = path / "run.json"
     if not path.exists():
         raise ModelError(f"{path}: no such file")
@@ -115,6 +115,20 @@ def ratio_runs(path: str | Path) -> list[Run]:
         raise ModelError(
             f"{path}: neither a ratio.json of 'weft bench ratio' nor a run record ({type(error).__name__}: {error})"
         ) from None
+
+
+def ratio_file(path: str | Path) -> tuple[str, list[Run]] | None:
+    """The workload and the jobs of a ratio.json, None where the file is something else."""
+    path = Path(path)
+    if path.suffix != ".json" or not path.exists():
+        return None
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        return None
+    if not isinstance(content, dict) or "rows" not in content or not isinstance(content.get("case"), dict):
+        return None
+    return str(content["case"].get("workload", "")), ratio_runs(path)
 
 
 def _ratio_run(record: Record) -> Run:

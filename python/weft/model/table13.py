@@ -1,9 +1,215 @@
-"""The report's Table 13 for anybody's applications: one row each, by the methods of this folder."""
+"""The report's Table 13 for anybody's applications: one row each, by the methods of this folder.
+
+"The report" is ECP-HIHE01-35 (2021). A cell without the data that its method needs is N/E, with why.
+"""
 
 from __future__ import annotations
 
 import statistics
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from weft.model import integration, ratio, roofline
+from weft.model.ratio import Run
+from weft.model.result import ModelError, Result, finite_or_none
+from weft.model.sources import Source, ratio_file, read
+
+COLUMNS = (
+    "CPU-GPU integration", "CPU:GPU ratio", "disaggregation penalty", "GPU-GPU integration", "unified memory",
+    "FPGA-GPU integration",
+)  # fmt: skip
+TIGHTER, LOOSER = 10.0, 0.1  # sections 5 and 7
+NOT_EVALUATED = "N/E"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value, or why there is none."""
+
+    result: Result | None
+    why: str = ""
+
+    @property
+    def text(self) -> str:
+        """As in the report: 1.9x, 3.5:1, N/E."""
+        if self.result is None:
+            return NOT_EVALUATED
+        value = self.result.value
+        return f"{value:.3g}:1" if self.result.unit == "cores" else f"{value:.3g}x"
+
+
+@dataclass(frozen=True)
+class Row:
+    """An application: its cells by column, its terms of Eq. 3 (means over runs, seconds), and how many runs."""
+
+    application: str
+    cells: dict[str, Cell]
+    terms: integration.Terms
+    runs: int
+    notes: tuple[str, ...]
+
+    def json(self) -> dict[str, Any]:
+        """For a file."""
+        cells = {
+            name: {
+                "value": finite_or_none(c.result.value), "low": finite_or_none(c.result.low),
+                "high": finite_or_none(c.result.high), "unit": c.result.unit, "equation": c.result.equation,
+                "range_is": c.result.range_is, "inputs": finite_or_none(c.result.inputs),
+            }
+            if c.result is not None
+            else {"value": None, "why": c.why}
+            for name, c in self.cells.items()
+        }  # fmt: skip
+        return {"application": self.application, "runs": self.runs, "cells": cells, "notes": list(self.notes)}
+
+
+def evaluate(function: Any, *arguments: Any) -> Cell:
+    """A method's result, or what it says it lacks."""
+    try:
+        return Cell(function(*arguments))
+    except ModelError as error:
+        return Cell(None, str(error))
+
+
+def coupling(sources: Sequence[Source], factor: float) -> Result:
+    """Eqs. 3 and 4 for runs in which a device took part."""
+    terms = [s.terms for s in sources]
+    if not any(t.t_gpu + t.t_cg_data + t.t_cg_control > 0 for t in terms):
+        raise ModelError("no device took part in the run")
+    if all(s.record is not None and s.record["machine"]["device"]["backend"] == "host" for s in sources):
+        raise ModelError("the run computed on the host alone")
+    return integration.coupling(terms, factor, factor)
+
+
+def cores(runs: Sequence[Run]) -> Result:
+    """The cores per GPU for 90 %, by Eq. 6."""
+    if not runs:
+        raise ModelError("no sweep over processes and threads: give the ratio.json of 'weft bench ratio'")
+    return ratio.scaling_results(runs)[-1]
+
+
+def merged_nodes(sources: Sequence[Source], ranks_per_node: int | None, acceleration: float) -> Result:
+    """Section 8.1: twice the GPUs on a node, so that messages between two nodes stay on one."""
+    shares = [communication(s, ranks_per_node) for s in sources]
+    point_to_point, off_node = (statistics.fmean(s[k] for s in shares) for k in (1, 2))
+    return integration.gpu_gpu_point_to_point([s[0] for s in shares], point_to_point, off_node, acceleration)
+
+
+def communication(source: Source, ranks_per_node: int | None) -> tuple[float, float, float]:
+    """Shares: of the time in MPI, of its bytes point-to-point, of those between nodes (Table 12)."""
+    share = source.terms.t_mpi / source.terms.t_total
+    if source.record is not None:
+        machine = source.record["machine"]
+        if machine["ranks"] > machine["ranks_per_node"]:
+            raise ModelError("a record does not say which messages went between nodes: give a trace (--trace)")
+        return share, 1.0, 0.0  # all ranks on one node
+    from weft.traces import load
+    from weft.traces.table import Category
+
+    trace = load(source.path)
+    mpi = (trace.category == Category.mpi) & (trace.bytes > 0)
+    if not mpi.any():
+        raise ModelError("the trace has no MPI message whose bytes it tells")
+    if ranks_per_node is None:
+        raise ModelError("a trace does not say which ranks share a node: give --ranks-per-node")
+    addressed = mpi & (trace.peer >= 0)
+    off_node = addressed & (trace.process // ranks_per_node != trace.peer // ranks_per_node)
+    whole, direct, far = (float(np.sum(trace.bytes[m], dtype=np.int64)) for m in (mpi, addressed, off_node))
+    return share, direct / whole, far / direct if direct else 0.0
+
+
+def unified_memory(
+    sources: Sequence[Source], here: roofline.Constants | None, there: roofline.Constants | None
+) -> Result:
+    """Section 9.1: the performance from the host's memory over that from the device's, by Eq. 8."""
+    if here is None or there is None:
+        raise ModelError("the constants of two memories are missing: --memory HERE --unified THERE")
+    record = sources[0].record
+    if record is None:
+        raise ModelError("a trace does not count memory operations: give a run record")
+    size, method = roofline.run_pattern(record)
+    values = []
+    for lines in (True, False):
+        pattern = roofline.poisson_iteration(size, method, lines=lines)
+        values.append(roofline.relative_performance(pattern, there, here))
+    why = "indexed values share lines, or none does"
+    inputs = {"elements": size.elements, "N": size.order}
+    return Result("table13", "unified memory", values[0], "x", min(values), max(values), inputs, "Eq. 8", why)
+
+
+def label(source: Source) -> str:
+    """What tells applications apart: for a record workload, mesh, order, ranks and device; for a trace its name."""
+    if source.record is None:
+        return source.application
+    figures, machine = source.record.get("figures", {}), source.record["machine"]
+    parts = [str(figures["mesh"])] if "mesh" in figures else []
+    parts += [f"N = {figures['order']}"] if "order" in figures else []
+    parts += [f"{machine['ranks']} ranks", str(machine["device"]["backend"])]
+    return f"{source.application} ({', '.join(parts)})"
+
+
+def rows(
+    paths: Sequence[str | Path],
+    *,
+    ranks_per_node: int | None = None,
+    acceleration: float,
+    here: roofline.Constants | None = None,
+    there: roofline.Constants | None = None,
+) -> list[Row]:
+    """A row for each application among run records and traces; several runs of one give ranges.
+
+    The ratio.json of a sweep belongs to the records of its workload. Raises ModelError where no run is named.
+    """
+    sweeps: dict[str, list[Run]] = defaultdict(list)
+    applications: dict[str, list[Source]] = defaultdict(list)
+    for path in paths:
+        sweep = ratio_file(path)
+        if sweep is not None:
+            sweeps[sweep[0]] += sweep[1]
+            continue
+        source = read(path)
+        applications[label(source)].append(source)
+    if not applications:
+        raise ModelError("no run given: name run directories, run.json files or traces (a ratio.json adds to them)")
+    found = []
+    for name, sources in applications.items():
+        values = (
+            evaluate(coupling, sources, TIGHTER),
+            evaluate(cores, sweeps.get(sources[0].application, [])),
+            evaluate(coupling, sources, LOOSER),
+            evaluate(merged_nodes, sources, ranks_per_node, acceleration),
+            evaluate(unified_memory, sources, here, there),
+            Cell(None, "no FPGA in the run; 'weft model pipeline' takes stage times"),
+        )
+        notes = tuple(dict.fromkeys(n for s in sources for n in s.notes))
+        cells = dict(zip(COLUMNS, values, strict=True))
+        found.append(Row(name, cells, integration.mean([s.terms for s in sources]), len(sources), notes))
+    return found
+
+
+def console(table: Sequence[Row]) -> list[tuple[str, ...]]:
+    """The lines of the table."""
+    lines: list[tuple[str, ...]] = [("APPLICATION", *(c.upper() for c in COLUMNS))]
+    return lines + [(r.application, *(r.cells[c].text for c in COLUMNS)) for r in table]
+
+
+def details(table: Sequence[Row]) -> list[tuple[str, ...]]:
+    """A line a cell: its value with its range and equation, or why it was not evaluated."""
+    lines: list[tuple[str, ...]] = []
+    for row in table:
+        for name, cell in row.cells.items():
+            told = f"{cell.result.text}   {cell.result.equation}" if cell.result is not None else f"N/E: {cell.why}"
+            lines.append((row.application, name, told))
+        lines += [(row.application, "note", n) for n in row.notes]
+    return lines
+
+
+# --- what the report's section 11 says of such a table -------------------------------------------------------------
 
 
 def median(column: Sequence[float]) -> float:

@@ -80,3 +80,16 @@ def _text(value: Any) -> str:
 def _table(rows: Sequence[Sequence[str]]) -> str:
     lines = ("<tr>" + "".join(f"<td>{_text(c.strip())}</td>" for c in row) + "</tr>" for row in rows)
     return "<table>" + "\n".join(lines) + "</table>"
+
+
+def table13_page(
+    head: Sequence[Sequence[str]], lines: Sequence[Sequence[str]], terms: dict[str, Any], factors: dict[str, Any]
+) -> str:
+    """The page of `weft model table13`: the table, the plots, and a line a cell with its range and equation."""
+    title = "weft: benefits and penalties of GPU integration"
+    parts = [f"<h1>{_text(title)}</h1>", _table(head)]
+    if factors:
+        parts.append("<h2>Benefits and penalties</h2>" + plots.as_html(plots.factors(factors), "factors"))
+    parts.append("<h2>Where the time went</h2>" + plots.as_html(plots.terms(terms), "terms of Eq. 3"))
+    parts.append("<h2>How sure, by which equation, and what is missing</h2>" + _table(lines))
+    return PAGE.format(title=_text(title), body="\n".join(parts))

@@ -150,3 +150,43 @@ def surface(latencies: Any, bandwidths: Any, speedup: Any) -> Figure:
         axes.set(xscale="log", yscale="log", xlabel="bandwidth (GB/s)", ylabel="latency (µs)")
         figure.colorbar(filled, label="speed-up over the traced run")
     return figure
+
+
+TERMS = ("t_cpu", "t_gpu", "t_mpi", "t_cg_data", "t_cg_control")
+
+
+def terms(applications: dict[str, dict[str, float]]) -> Figure:
+    """One bar an application: the terms of Eq. 3 of the GPU integration report, as shares of the run time."""
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(figsize=(7.2, 1.2 + 0.5 * len(applications)))
+        left = [0.0] * len(applications)
+        for name, colour in zip(TERMS, COLOURS, strict=False):
+            shares = [100 * a[name] / sum(a.values()) for a in applications.values()]
+            axes.barh(list(applications), shares, left=left, color=colour, label=name)
+            left = [x + s for x, s in zip(left, shares, strict=True)]
+        axes.invert_yaxis()
+        axes.set_xlabel("share of the run time (%), Eq. 3")
+        axes.grid(axis="y", visible=False)
+        axes.legend(ncols=5, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0.2, handlelength=1, fontsize=9)
+    return figure
+
+
+def factors(applications: dict[str, dict[str, tuple[float, float, float]]]) -> Figure:
+    """Benefits and penalties by application: value, low and high of each, as bars with their ranges."""
+    with plt.rc_context(STYLE):
+        names = list(dict.fromkeys(n for a in applications.values() for n in a))
+        figure, axes = plt.subplots(figsize=(7.2, 1.4 + 0.8 * len(applications)))
+        height = 0.8 / max(1, len(names))
+        for index, name in enumerate(names):
+            found = [(row, a[name]) for row, a in enumerate(applications.values()) if name in a]
+            at = [row + (index - (len(names) - 1) / 2) * height for row, _ in found]
+            values = [v for _, (v, _, _) in found]
+            ranges = [[v - low for _, (v, low, _) in found], [high - v for _, (v, _, high) in found]]
+            axes.barh(at, values, height=height, xerr=ranges, color=COLOURS[index], label=name, ecolor="#444444")
+        axes.axvline(1.0, color="black", linewidth=1.0)
+        axes.set_yticks(range(len(applications)), list(applications))
+        axes.invert_yaxis()
+        axes.set_xlabel("factor (x): benefit, or slowdown of disaggregation")
+        axes.grid(axis="y", visible=False)
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2, fontsize=9)
+    return figure

@@ -14,6 +14,7 @@ from weft.cli.model import (
     ratio,
     replay,
     roofline,
+    table13,
     validate,
 )
 
@@ -35,5 +36,6 @@ for command in (link.link, link.pipeline, link.divergence):
 for command in (project.project, project.machines_command, project.published, replay.replay, dag.dag, network.network):
     model.add_command(command)
 model.add_command(roofline.roofline)
+model.add_command(table13.table13)
 model.add_command(validate.validate)
 model.add_command(order.order)

@@ -115,9 +115,9 @@ def pipeline(
     json_file: Path | None,
     **options: Any,
 ) -> None:
-    """Pipelined accelerators (Eq. 12), the penalty of data between them (Eq. 13), and chunk sizes (Fig. 58).
+    """Pipelines of accelerators: time, penalty of data between them, chunk sizes.
 
-    Stages may take different times: once filled, the slowest sets the pace.
+    By Eqs. 12 and 13 and Fig. 58. Stages may take different times: once filled, the slowest sets the pace.
     """
     results: list[Result] = []
     notes: list[str] = []

@@ -48,10 +48,11 @@ def roofline(
     d2h_bytes: float,
     json_file: Path | None,
 ) -> None:
-    """Limits of a kernel: hipBone's Eq. 4, and Eq. 8 with irregular reads and transfers.
+    """Limits of a kernel, with irregular reads and transfers.
 
-    RUN is a Poisson run: its counts against its measured rates. Else counts as options. Constants are measured
-    (--measure), read (--constants), or given (--peak, --bandwidth and so on).
+    By hipBone's Eq. 4, and Eq. 8 of the GPU integration report. RUN is a Poisson run: its counts against its measured
+    rates; else counts as options. Constants are measured (--measure), read (--constants), or given (--peak,
+    --bandwidth and so on).
     """
     machine: method.Constants | None = None
     if measure is not None:

@@ -1,0 +1,76 @@
+"""`weft bench ratio`: one problem on ranks x threads, the data that `weft model ratio` fits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from weft.bench.scaling import cores, launch
+from weft.model.ratio import Run, notes, scaling_results
+from weft.model.result import ModelError, Table
+from weft.report.format import seconds
+
+Record = dict[str, Any]
+
+
+def combinations(processes: Sequence[int], threads: Sequence[int], most: int) -> list[tuple[int, int]]:
+    """The pairs of processes and threads with at most `most` threads in all."""
+    return [(p, t) for p in processes for t in threads if p * t <= most]
+
+
+def row(record: Record, processes: int, threads: int) -> Record:
+    """What `weft model ratio` needs of a run's record."""
+    timings = record["timings"]
+    return {
+        "processes": processes,
+        "threads": threads,
+        "t_total": timings["solve_seconds"],
+        "t_mpi": timings["breakdown"].get("mpi", {}).get("mean_seconds", 0.0),
+        "iterations": record["figures"]["iterations"],
+        "dofs": record["figures"]["dofs"],
+    }
+
+
+def sweep(
+    processes: Sequence[int],
+    threads: Sequence[int],
+    output: Path,
+    *,
+    repeats: int,
+    oversubscribe: bool,
+    assignments: Sequence[str],
+    time_limit: int,
+) -> list[Record]:
+    """Runs every combination `repeats` times, in turn so that drift meets all alike, and writes ratio.json.
+
+    Raises RuntimeError where a run fails or no combination fits the cores.
+    """
+    output.mkdir(parents=True, exist_ok=True)
+    everything = combinations(processes, threads, max(processes) * max(threads))
+    chosen = everything if oversubscribe else combinations(processes, threads, cores())
+    if not chosen:
+        raise RuntimeError(f"every combination has more threads than the {cores()} cores here: ask for fewer")
+    left_out = [pair for pair in everything if pair not in chosen]
+    if left_out:
+        told = ", ".join(f"{p} x {t}" for p, t in left_out)
+        print(f"weft: left out, more threads than {cores()} cores: {told} (--oversubscribe runs them)", flush=True)
+    rows: list[Record] = []
+    path = output / "ratio.json"
+    print("processes  threads  time of the solve  in MPI, mean", flush=True)
+    for _ in range(repeats):
+        for count, each in chosen:
+            record = launch(count, [a for text in assignments for a in ("--set", text)], time_limit, threads=each)
+            rows.append(row(record, count, each))
+            last = rows[-1]
+            print(f"{count:9}  {each:7}  {seconds(last['t_total']):>17}  {seconds(last['t_mpi']):>12}", flush=True)
+            content = {"machine": record["machine"], "case": record["case"], "rows": rows}
+            path.write_text(json.dumps(content, indent=1) + "\n")
+    jobs = [Run(r["processes"], r["threads"], r["t_total"], r["t_mpi"]) for r in rows]
+    try:
+        print("\n" + Table("CPU cores per GPU, Eqs. 5 and 6", scaling_results(jobs), notes(jobs)).console())
+    except ModelError as error:
+        print(f"\nno fit: {error}")
+    print(f"written {path}")
+    return rows

@@ -1,0 +1,67 @@
+"""`weft model table13`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from weft.cli.model.shared import FACTOR, JSON, RUNS
+from weft.report.format import table
+
+
+@click.command()
+@RUNS
+@click.option("--ranks-per-node", type=click.IntRange(min=1), metavar="N", help="Of the traces.")
+@click.option("--link", type=FACTOR, default=25.0, show_default=True, metavar="GB/s", help="One GPU's links.")
+@click.option("--gpus", type=click.IntRange(min=1), default=8, show_default=True, help="GPUs of a node.")
+@click.option("--network", type=FACTOR, default=24.0, show_default=True, metavar="GB/s", help="Between two nodes.")
+@click.option("--memory", type=click.Path(path_type=Path), metavar="FILE", help="Constants of the device's memory.")
+@click.option("--unified", type=click.Path(path_type=Path), metavar="FILE", help="Constants of the host's from there.")
+@click.option("--html", "html_file", type=click.Path(path_type=Path), metavar="FILE", help="Also a page with plots.")
+@JSON
+def table13(
+    runs: tuple[Path, ...],
+    ranks_per_node: int | None,
+    link: float,
+    gpus: int,
+    network: float,
+    memory: Path | None,
+    unified: Path | None,
+    html_file: Path | None,
+    json_file: Path | None,
+) -> None:
+    """Print the report's Table 13 for your own applications.
+
+    One row an application, from run directories, run.json files and traces; several runs of one give ranges; a
+    ratio.json of 'weft bench ratio' adds the CPU:GPU ratio. N/E where data are missing, and why.
+    """
+    from weft.model import roofline
+    from weft.model import table13 as method
+    from weft.model.integration import off_node_acceleration
+    from weft.report.html import table13_page
+
+    here, there = (roofline.read(f) if f is not None else None for f in (memory, unified))
+    acceleration = off_node_acceleration(link, gpus, network)
+    found = method.rows(runs, ranks_per_node=ranks_per_node, acceleration=acceleration, here=here, there=there)
+    head, lines = method.console(found), method.details(found)
+    click.echo(table(head) + "\n\n" + table(lines))
+    if json_file is not None:
+        json_file.write_text(json.dumps([row.json() for row in found], indent=1) + "\n")
+        click.echo(f"written {json_file}")
+    if html_file is not None:
+        factors = {
+            row.application: {
+                name: (c.result.value, c.result.low, c.result.high)
+                for name, c in row.cells.items()
+                if c.result is not None and c.result.unit == "x"
+            }
+            for row in found
+        }
+        terms = {row.application: asdict(row.terms) for row in found}
+        html_file.write_text(
+            table13_page(head, lines, terms, {k: v for k, v in factors.items() if v}), encoding="utf-8"
+        )
+        click.echo(f"written {html_file}")
