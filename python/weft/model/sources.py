@@ -91,7 +91,7 @@ def of_trace(path: Path) -> Source:
 
     mean = attribute(traces.load(path)).mean()
     terms = Terms(mean.t_cpu, mean.t_gpu, mean.t_mpi, mean.t_cg_data, mean.t_cg_control)
-    return Source(path, path.name, terms, None)
+    return Source(path, f"{path.parent.name}/{path.name}".lstrip("/"), terms, None)
 
 
 def ratio_runs(path: str | Path) -> list[Run]:
