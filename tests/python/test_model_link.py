@@ -22,7 +22,7 @@ LINKS = st.builds(ConstantLink, st.floats(1e6, 1e12)) | st.builds(
 
 
 def test_a_slots_wire_carries_what_its_standard_says() -> None:
-    # By hand: 8 GT/s x 16 lanes x 128/130 / 8 bits; a 256-byte write takes 24 bytes of header, a request of 512 24 more.
+    # By hand: 8 GT/s x 16 lanes x 128/130 / 8 bits; a 256-byte write takes 24 of header, a request of 512 24 more.
     slot = PcieLink(3, 16, 256, 512)
     assert slot.physical == pytest.approx(8e9 * 16 * 128 / 130 / 8)
     assert slot.bandwidth(512) == pytest.approx(slot.packets * 512 / (512 + 2 * 24 + 24))

@@ -179,10 +179,12 @@ def half_unit(printed: str) -> float:
     text = printed.strip().lower().lstrip("+-")
     mantissa, _, exponent = text.partition("e")
     try:
-        float(text)
-        power = int(exponent) if exponent else 0
+        number = float(text)
+        power = int(exponent) if exponent and math.isfinite(number) else 0
     except ValueError:
-        raise ModelError(f"'{printed}' is not a number") from None
+        number, power = math.nan, 0
+    if not math.isfinite(number):
+        raise ModelError(f"'{printed}' is not a number")
     return 0.5 * 10.0 ** (power - len(mantissa.partition(".")[2]))
 
 
