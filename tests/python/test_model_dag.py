@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 from pathlib import Path
 
 import numpy as np
@@ -229,5 +230,14 @@ def test_the_command_prints_times_speed_ups_and_the_three_questions(tmp_path: Pa
         assert said in done.output
     done = CliRunner().invoke(weft_command, ["model", "dag", "--stencil", "4x4x4", "--machine", "titan"])
     assert done.exit_code == 0, done.output
+    assert dag.SIZES in done.output
+    (tmp_path / "curve.json").write_text("[[8, 1e-3], [1048576, 1e-2]]")
+    slow = [*command, "--json", str(tmp_path / "slow.json"), "--curve", str(tmp_path / "curve.json")]
+    CliRunner().invoke(weft_command, slow, catch_exceptions=False)
+    times = {r["quantity"]: r["value"] for r in json.loads((tmp_path / "slow.json").read_text())["results"]}
+    assert times["time, 12 GPUs on 2 nodes"] > 1e-3 > times["time, 6 GPUs on 1 node"]
+    (tmp_path / "curve.json").write_text('{"bytes": 3}')
+    done = CliRunner().invoke(weft_command, slow)
+    assert "not a message curve" in str(done.exception)
     done = CliRunner().invoke(weft_command, ["model", "dag", "--machine", "titan"])
     assert "matrix or --stencil" in done.output + str(done.exception)

@@ -6,6 +6,7 @@ import contextlib
 import statistics
 import tomllib
 from importlib.resources import files
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -121,21 +122,26 @@ def test_an_uncalibrated_machine_says_so_and_gives_a_range() -> None:
 
 
 def test_one_run_gives_the_machine_its_time_back() -> None:
-    record = {
-        "figures": {
-            "ranks": 1, "iteration_bytes": 8e9, "bandwidth_bytes_per_second": 1e10, "peak_flops_per_second": 1e11,
-        },
-        "machine": {"ranks_per_node": 1, "device": {"memory_bytes": 1e10, "name": "a CPU"}},
-        "timings": {"seconds_per_iteration": 1.0},
-    }  # fmt: skip
-    local = calibration.machine_of_runs([record])
-    assert local.constants["stream_efficiency"].value == pytest.approx(0.8)
-    second = {**record, "figures": {**record["figures"], "iteration_bytes": 1.6e10}}
-    second["timings"] = {"seconds_per_iteration": 1.9}
-    local = calibration.machine_of_runs([record, second])
-    assert local.device.kernel_seconds.value * 4 == pytest.approx(0.1)
+    def record(elements: int, seconds: float, ranks: int = 1) -> dict[str, Any]:
+        return {
+            "figures": {
+                "ranks": ranks, "order": 7, "elements": elements, "bandwidth_bytes_per_second": 1e10,
+                "peak_flops_per_second": 1e11,
+            },
+            "machine": {"ranks_per_node": ranks, "device": {"memory_bytes": 1e10, "name": "a CPU"}},
+            "timings": {"seconds_per_iteration": seconds},
+        }  # fmt: skip
+
+    local = calibration.machine_of_runs([record(216, 0.01)])
+    assert project.poisson(local, 1, order=7, elements_per_rank=216).seconds == pytest.approx(0.01)
+    local = calibration.machine_of_runs([record(216, 0.01), record(1000, 0.04)])
+    for elements, seconds in ((216, 0.01), (1000, 0.04)):
+        assert project.poisson(local, 1, order=7, elements_per_rank=elements).seconds == pytest.approx(seconds)
+    assert local.device.kernel_seconds.value > 0
+    local = calibration.machine_of_runs([record(216, 0.01), record(432, 0.011, ranks=2)])
+    assert project.poisson(local, 2, order=7, elements_per_rank=216).seconds == pytest.approx(0.011, rel=1e-3)
     with pytest.raises(ModelError, match="no run on 1 rank"):
-        calibration.machine_of_runs([{**record, "figures": {**record["figures"], "ranks": 2}}])
+        calibration.machine_of_runs([record(432, 0.011, ranks=2)])
     with pytest.raises(ModelError, match="not the record"):
         calibration.machine_of_runs([{"figures": {}}])
 

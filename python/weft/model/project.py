@@ -369,7 +369,8 @@ def results(machine: Machine, project: Callable[[Machine], Projection]) -> list[
     else:
         seconds = [project(m).seconds for m in _corners(machine, used)] + [central.seconds]
         factors = (min(seconds) / central.seconds, max(seconds) / central.seconds)
-        range_is = "range of the constants"
+        # Where all constants are calibrated and nothing was left to compare with, no range is known.
+        range_is = "range of the constants" if factors[0] < factors[1] else ""
 
     def one(quantity: str, value: float, unit: str, inverse: bool = False) -> Result:
         low, high = (1 / factors[1], 1 / factors[0]) if inverse else factors
