@@ -32,7 +32,8 @@ from weft.model.result import ModelError, Table
 @JSON
 def dag(
     matrix: Path | None, stencil: str | None, wide: bool, machine: str, gpus: str, gpus_per_node: int | None,
-    latency: float | None, bandwidth: float | None, curve: Path | None, widest: int, right_sides: int, json_file: Path | None,
+    latency: float | None, bandwidth: float | None, curve: Path | None, widest: int, right_sides: int,
+    json_file: Path | None,
 ) -> None:  # fmt: skip
     """Critical path of a sparse triangular solve over several GPUs.
 
