@@ -46,7 +46,10 @@ class GatherScatter:
     comm
         The mpi4py communicator, by default ``MPI.COMM_WORLD``.
     fields
-        Values a point has, next to each other in memory: arrays have the shape ``(points, fields)``.
+        Values a point has: arrays have the shape ``(points, fields)``. All go in one message.
+    layout
+        ``points``: the values of a point are next to each other in memory. ``fields``: one field comes after the other,
+        and arrays have the shape ``(fields, points)``. Results are the same bits.
     exchange
         ``auto``, ``schedule`` or ``schedule:path``, such as ``pairwise:staged``: how messages travel, and whether MPI
         is given device memory (``direct``) or copies in host memory (``staged``), or ranks of one node read each
@@ -69,6 +72,7 @@ class GatherScatter:
         ids: ArrayLike,
         comm: MPI.Intracomm | None = None,
         fields: int = 1,
+        layout: str = "points",
         exchange: str = "auto",
         check: bool = True,
     ) -> None:
@@ -76,7 +80,8 @@ class GatherScatter:
         if comm == MPI.COMM_NULL:
             raise ValueError("comm is MPI.COMM_NULL: was the communicator freed?")
         checked = mpi.together(comm, lambda: _as_ids(ids))
-        self._core = _weft.exchange.GatherScatter(checked, comm, fields, exchange, check)
+        self._core = _weft.exchange.GatherScatter(checked, comm, fields, layout, exchange, check)
+        self._layout = layout
 
     def __call__(self, points: Any, op: str = "add") -> Any:
         """Combine in place and return ``points``; ``op`` is ``add``, ``mul``, ``min`` or ``max``."""
@@ -117,7 +122,8 @@ class GatherScatter:
     def _like(self, array: Any, entries: int) -> NDArray[Any]:
         if not isinstance(array, np.ndarray):
             raise TypeError("give out= for arrays that are not NumPy's")
-        return np.empty((entries, self.fields) if self.fields > 1 else entries, dtype=array.dtype)
+        shape = (entries, self.fields) if self._layout == "points" else (self.fields, entries)
+        return np.empty(shape if self.fields > 1 else entries, dtype=array.dtype)
 
     @property
     def points(self) -> int:

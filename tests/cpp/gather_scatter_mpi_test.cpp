@@ -43,6 +43,16 @@ std::vector<T> random_values(std::size_t count, Op op, unsigned seed, const Comm
   return values;
 }
 
+// [entry][field] as [field][entry].
+template <class T>
+std::vector<T> transposed(const std::vector<T>& values, std::size_t fields) {
+  std::vector<T> result;
+  for (std::size_t f = 0; f < fields; ++f) {
+    for (std::size_t i = f; i < values.size(); i += fields) result.push_back(values[i]);
+  }
+  return result;
+}
+
 constexpr Op ops[] = {Op::add, Op::mul, Op::min, Op::max};
 
 template <class T>
@@ -66,15 +76,19 @@ TYPED_TEST(GatherScatterOf, RandomIdsEveryOperationAndChoiceAgreeWithTheSerialRe
   using T = TypeParam;
   const Comm comm;
   const auto host = device::open("host");
-  for (unsigned seed = 0; seed < 5; ++seed) {
+  for (const unsigned seed : seeds(comm)) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const Ids ids = random_ids(seed, comm);
     const auto all = of_all_ranks(ids, comm);
     const int fields = seed % 3 == 1 ? 6 : 1;
     const auto width = static_cast<std::size_t>(fields);
     const auto connectivity = std::make_shared<const Connectivity>(ids, comm);
-    std::vector<GatherScatter<T>> all_ways;
-    for (const Choice& choice : all_choices()) all_ways.emplace_back(connectivity, host, choice, fields);
+    std::vector<GatherScatter<T>> all_ways, fields_major;
+    for (const Choice& choice : all_choices()) {
+      all_ways.emplace_back(connectivity, host, choice, fields);
+      if (fields > 1) fields_major.emplace_back(connectivity, host, choice, fields, Layout::fields_major);
+    }
+    GatherScatter<T> single(connectivity, host, {});
     for (const Op op : ops) {
       const auto values = random_values<T>(ids.size() * width, op, seed, comm);
       const auto all_values = of_all_ranks(values, comm);
@@ -96,6 +110,21 @@ TYPED_TEST(GatherScatterOf, RandomIdsEveryOperationAndChoiceAgreeWithTheSerialRe
         }
       }
       for (auto& gs : all_ways) EXPECT_EQ(result, run_gather_scatter(gs, host, op, values)) << name(gs.choice());
+      if (fields == 1) continue;
+      // Fields one after the other, and one by one.
+      for (auto& gs : fields_major) {
+        EXPECT_EQ(transposed(result, width), run_gather_scatter(gs, host, op, transposed(values, width)))
+            << name(gs.choice());
+      }
+      const auto apart = transposed(values, width);
+      std::vector<T> one_by_one;
+      for (std::size_t f = 0; f < width; ++f) {
+        const auto begin = apart.begin() + static_cast<std::ptrdiff_t>(f * ids.size());
+        const auto field =
+            run_gather_scatter(single, host, op, {begin, begin + static_cast<std::ptrdiff_t>(ids.size())});
+        one_by_one.insert(one_by_one.end(), field.begin(), field.end());
+      }
+      EXPECT_EQ(transposed(result, width), one_by_one);
     }
   }
 }
@@ -105,13 +134,14 @@ TYPED_TEST(GatherScatterOf, GatherThenScatterEqualsGatherScatterAndOwnersAreComp
   const Comm comm;
   const auto host = device::open("host");
   device::Stream stream(host);
-  for (unsigned seed = 0; seed < 5; ++seed) {
+  for (const unsigned seed : seeds(comm)) {
     const Ids ids = random_ids(seed, comm);
     const auto connectivity = std::make_shared<const Connectivity>(ids, comm);
     for (const Choice& choice : all_choices()) {
       SCOPED_TRACE(name(choice));
       const int fields = seed % 2 == 0 ? 1 : 3;
-      GatherScatter<T> gs(connectivity, host, choice, fields);
+      GatherScatter<T> gs(connectivity, host, choice, fields),
+          apart(connectivity, host, choice, fields, Layout::fields_major);
       const auto width = static_cast<std::size_t>(fields);
       const auto& a = gs.assembly();
       for (const Op op : ops) {
@@ -122,6 +152,13 @@ TYPED_TEST(GatherScatterOf, GatherThenScatterEqualsGatherScatterAndOwnersAreComp
         EXPECT_EQ(dofs.data()[a.local * fields], T{0});
         gs.scatter(dofs.data(), points.data(), stream);
         stream.synchronize();
+        const auto values_apart = transposed(values, width);
+        device::Array<T> points_apart(host, std::span<const T>(values_apart)), dofs_apart(host, dofs.size());
+        apart.gather(points_apart.data(), dofs_apart.data(), op, stream);
+        apart.scatter(dofs_apart.data(), points_apart.data(), stream);
+        stream.synchronize();
+        EXPECT_EQ(transposed(dofs.download(), width), dofs_apart.download());
+        EXPECT_EQ(transposed(points.download(), width), points_apart.download());
         const auto whole = run_gather_scatter(gs, host, op, values);
         for (std::size_t p = 0; p < ids.size(); ++p) {
           for (std::size_t f = 0; f < width; ++f) {
@@ -149,7 +186,7 @@ std::vector<double> rough_values(std::size_t count, unsigned seed, const Comm& c
 TEST(GatherScatter, RerunsAllChoicesAndAllRanksGiveTheSameBits) {
   const Comm comm;
   const auto host = device::open("host");
-  for (unsigned seed = 0; seed < 5; ++seed) {
+  for (const unsigned seed : seeds(comm)) {
     const Ids ids = random_ids(seed, comm);
     const auto values = rough_values(ids.size(), seed, comm);
     std::vector<double> first;
@@ -179,7 +216,7 @@ TEST(GatherScatter, GatherIsTheTransposeOfScatter) {
   const auto choices = all_choices();
   const auto host = device::open("host");
   device::Stream stream(host);
-  for (unsigned seed = 0; seed < 5; ++seed) {
+  for (const unsigned seed : seeds(comm)) {
     const Ids ids = random_ids(seed, comm);
     GatherScatter<double> gs(ids, comm, host, choices[seed % choices.size()]);
     const auto& a = gs.assembly();
@@ -203,7 +240,7 @@ TEST(Exchange, HaloAndGatherMoveTheOwnersAndTheCopiesValues) {
   const Comm comm;
   const auto host = device::open("host");
   device::Stream stream(host);
-  for (unsigned seed = 0; seed < 5; ++seed) {
+  for (const unsigned seed : seeds(comm)) {
     const Ids ids = random_ids(seed, comm);
     const Assembly a(ids, 16, comm);
     const bool somebody_talks = comm.max(std::int64_t{!a.pattern.neighbors.empty()}) != 0;
@@ -238,6 +275,31 @@ TEST(Exchange, HaloAndGatherMoveTheOwnersAndTheCopiesValues) {
       for (std::int64_t d = 0; d < a.owned; ++d) {
         EXPECT_EQ(x[static_cast<std::size_t>(2 * d)], holders[a.dof_ids[static_cast<std::size_t>(d)]]);
       }
+    }
+  }
+}
+
+TEST(Exchange, FieldsOneAfterTheOtherGetTheBitsOfFieldsNextToEachOther) {
+  const Comm comm;
+  const auto host = device::open("host");
+  device::Stream stream(host);
+  for (const unsigned seed : seeds(comm)) {
+    const Ids ids = random_ids(seed, comm);
+    const Assembly a(ids, 16, comm);
+    auto together = rough_values(static_cast<std::size_t>(3 * (a.local + 1)), seed, comm);
+    auto apart = transposed(together, 3);
+    for (const Choice& choice : all_choices()) {
+      Exchange<double> points(a.pattern, host, comm, choice, 3),
+          fields(a.pattern, host, comm, choice, 3, Layout::fields_major);
+      points.start_gather(together.data(), stream);
+      points.finish_gather(together.data(), Op::add, stream);
+      points.start_halo(together.data(), stream);
+      points.finish_halo(together.data(), stream);
+      fields.start_gather(apart.data(), stream);
+      fields.finish_gather(apart.data(), Op::add, stream);
+      fields.start_halo(apart.data(), stream);
+      fields.finish_halo(apart.data(), stream);
+      EXPECT_EQ(transposed(together, 3), apart) << name(choice) << " seed " << seed;
     }
   }
 }
@@ -343,9 +405,12 @@ TYPED_TEST(GatherScatterOf, TheGpuBranchOfTheKernelsGivesTheSameBitsAsTheHosts) 
         seed == 0 ? Choice{Schedule::crystal, Path::direct} : Choice{Schedule::pairwise, Path::staged};
     GatherScatter<T> on_host(ids, comm, host, {}, fields);
     GatherScatter<T> on_fibers(ids, comm, fibers, choice, fields);
+    GatherScatter<T> apart(ids, comm, fibers, choice, fields, Layout::fields_major);
     for (const Op op : ops) {
       const auto values = random_values<T>(ids.size() * width, op, seed, comm);
-      EXPECT_EQ(run_gather_scatter(on_host, host, op, values), run_gather_scatter(on_fibers, fibers, op, values));
+      const auto expected = run_gather_scatter(on_host, host, op, values);
+      EXPECT_EQ(expected, run_gather_scatter(on_fibers, fibers, op, values));
+      EXPECT_EQ(transposed(expected, width), run_gather_scatter(apart, fibers, op, transposed(values, width)));
     }
     const auto size = static_cast<std::size_t>(on_host.assembly().local + 1) * width;
     std::vector<std::vector<T>> gathered, scattered;

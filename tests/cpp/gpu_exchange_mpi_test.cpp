@@ -26,8 +26,8 @@ class OnGpu : public testing::TestWithParam<const char*> {
 
 // Several rounds without waiting in between: gather-scatter, then gather and scatter, of values that change.
 std::vector<double> rounds(const std::shared_ptr<device::Device>& where, const Ids& ids, const mpi::Comm& comm,
-                           const Choice& choice, int fields) {
-  GatherScatter<double> gs(ids, comm, where, choice, fields);
+                           const Choice& choice, int fields, Layout layout = Layout::points_major) {
+  GatherScatter<double> gs(ids, comm, where, choice, fields, layout);
   const auto width = static_cast<std::size_t>(fields);
   std::vector<double> values(ids.size() * width);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>((i * 7 + 3) % 11) - 5.0;
@@ -51,13 +51,18 @@ std::vector<double> rounds(const std::shared_ptr<device::Device>& where, const I
 
 TEST_P(OnGpu, GatherScatterGatherAndScatterGiveTheHostsBitsForEveryChoice) {
   const mpi::Comm comm;
-  for (unsigned seed = 0; seed < 5; ++seed) {
+  for (const unsigned seed : seeds(comm)) {
     const Ids ids = random_ids(seed, comm);
     const int fields = seed % 2 == 0 ? 1 : 3;
     const auto expected = rounds(device::open("host"), ids, comm, {}, fields);
     for (const Choice& choice : all_choices()) {
       EXPECT_EQ(rounds(device::open(GetParam()), ids, comm, choice, fields), expected)
           << name(choice) << " seed " << seed;
+    }
+    const auto apart = rounds(device::open("host"), ids, comm, {}, fields, Layout::fields_major);
+    for (const Choice& choice : {Choice{Schedule::pairwise, Path::staged}, Choice{Schedule::crystal, Path::direct}}) {
+      EXPECT_EQ(rounds(device::open(GetParam()), ids, comm, choice, fields, Layout::fields_major), apart)
+          << name(choice) << " seed " << seed << ", fields one after the other";
     }
   }
 }

@@ -44,7 +44,11 @@ class Ranks:
             raise
 
 
-@pytest.fixture(scope="module", params=[1, 2, 3, 4])
+# One launch a number of ranks. Where many ranks share few cores a case takes long, so there are fewer.
+EXAMPLES = {1: 12, 2: 24, 3: 6, 4: 6, 5: 2, 6: 2, 7: 2, 8: 2, 13: 2, 16: 2}
+
+
+@pytest.fixture(scope="module", params=EXAMPLES)
 def ranks(request):
     workers = Ranks(request.param)
     workers.number = request.param
@@ -53,43 +57,82 @@ def ranks(request):
 
 
 OPS = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
+TYPES = ("int64", "int32", "float64", "float32")
+SCHEDULES = ("pairwise", "alltoallv", "neighbor", "crystal")
 rank_ids = st.one_of(
     st.just([]),
     st.lists(st.integers(-2, 12), max_size=30),
     st.lists(st.sampled_from([-5, 0, 1, 7, 2**31, 2**31 + 1, 2**62, 2**63 - 1]), max_size=20),
+    st.just(list(range(1, 13))),  # everything the small ones have
 )
 
 
-@settings(max_examples=40, deadline=None)
-@given(data=st.data())
-def test_random_ids_agree_with_the_serial_reference_bit_for_bit(ranks, data):
-    ids = [data.draw(rank_ids, label=f"ids of rank {r}") for r in range(ranks.number)]
+def draw_case(data, number: int, rough: bool) -> dict:
+    """Random ids of every rank; all schedules and paths run each case, in both layouts if that differs."""
+    if number <= 4:
+        ids = [data.draw(rank_ids, label=f"ids of rank {r}") for r in range(number)]
+    else:  # of so few examples none should be a trivial one
+        random = np.random.default_rng(data.draw(st.integers(0, 2**32), label="seed of the ids"))
+        ids = [random.integers(-2, 40, random.choice([0, 5, 30])).tolist() for _ in range(number)]
     op = data.draw(st.sampled_from(sorted(OPS)), label="op")
-    fields = data.draw(st.integers(1, 3), label="fields")
-    kind = data.draw(st.sampled_from(["int64", "int32", "float64", "float32"]), label="type")
-    element = st.sampled_from([-1, 1]) if op == "mul" else st.integers(-50, 50)  # exact in every type
-    values = [
-        np.array(
-            data.draw(st.lists(element, min_size=len(i) * fields, max_size=len(i) * fields), label="values"), dtype=kind
-        ).reshape(len(i), fields)
-        for i in ids
-    ]
+    fields = data.draw(st.sampled_from([1, 2, 6]), label="fields")
+    kind = data.draw(st.sampled_from(TYPES[2:] if rough else TYPES), label="type")
+    case = {"ids": ids, "fields": fields, "type": kind, "op": op}
+    case["layouts"] = ["points", "fields"] if fields > 1 else ["points"]
+    case["exchange"] = data.draw(st.sampled_from(SCHEDULES), label="schedule of single fields")
+    if rough:
+        case["seed"] = data.draw(st.integers(0, 2**32), label="seed")
+        return case
+    # Exact in every type; drawn from one seed, since Hypothesis would spend its time on so many numbers.
+    random = np.random.default_rng(data.draw(st.integers(0, 2**32), label="seed of the values"))
+    choices = [-1, 1] if op == "mul" else range(-50, 51)
+    case["values"] = [random.choice(choices, len(i) * fields).tolist() for i in ids]
+    return case
+
+
+def many(examples_per_ranks):
+    """Runs a property on the ranks of the fixture with as many examples as these can afford."""
+
+    def decorate(check):
+        def test(ranks):
+            @settings(max_examples=examples_per_ranks[ranks.number], deadline=None)
+            @given(data=st.data())
+            def run(data):
+                check(ranks, data)
+
+            run()
+
+        test.__name__ = check.__name__
+        return test
+
+    return decorate
+
+
+@many(EXAMPLES)
+def test_random_ids_agree_with_the_serial_reference_bit_for_bit(ranks, data):
+    case = draw_case(data, ranks.number, rough=False)
+    ids, fields, op = case["ids"], case["fields"], case["op"]
+    values = [np.array(v, dtype=case["type"]).reshape(-1, fields) for v in case["values"]]
     reference: dict[int, np.ndarray] = {}
     for rank in range(ranks.number):
         for i, value in zip(ids[rank], values[rank], strict=True):
             if i > 0:
                 reference[i] = OPS[op](reference[i], value) if i in reference else value
-
-    case = {"ids": ids, "fields": fields, "type": kind, "op": op, "values": [v.ravel().tolist() for v in values]}
     answers = ranks.ask(case)
     for rank, answer in enumerate(answers):
+        assert answer["wrong"] == []
         assert answer["dofs"] == len(reference)
-        for path in ("direct", "staged"):
-            result = np.array(answer[path]).reshape(-1, fields)
-            halo = np.array(answer[path + " halo after gather"]).reshape(-1, fields)
-            for p, i in enumerate(ids[rank]):
-                assert np.array_equal(result[p], reference[i] if i > 0 else values[rank][p])
-                assert np.array_equal(halo[p], reference[i] if i > 0 else 0 * values[rank][p])
+        found = np.array(answer["gather-scatter"]).reshape(-1, fields)
+        scattered = np.array(answer["scatter"]).reshape(-1, fields)
+        for p, i in enumerate(ids[rank]):
+            assert np.array_equal(found[p], reference[i] if i > 0 else values[rank][p])
+            assert np.array_equal(scattered[p], reference[i] if i > 0 else 0 * values[rank][p])
+
+
+@many({number: max(1, count // 2) for number, count in EXAMPLES.items()})
+def test_rough_numbers_are_the_same_bits_for_every_schedule_path_layout_and_field_by_field(ranks, data):
+    for answer in ranks.ask(draw_case(data, ranks.number, rough=True)):
+        assert answer["wrong"] == []
 
 
 SETUP = """
@@ -108,6 +151,7 @@ def wrong(call):
     if comm.rank == 0:
         print(*texts, sep="\\n")
 gs = weft.GatherScatter([1, 2, 3], comm, fields=2)
+major = weft.GatherScatter([1, 2, 3], comm, fields=2, layout="fields", exchange="crystal")
 good = np.ones((3, 2))
 """
 
@@ -128,6 +172,8 @@ good = np.ones((3, 2))
         ("weft.GatherScatter([1.5] if last else [1], comm)", "ids must be integers"),
         ("weft.GatherScatter(np.array([2**63], dtype=np.uint64) if last else [1], comm)", "does not fit"),
         ("weft.GatherScatter([1], comm, fields=0 if last else 1)", "fields must be at least 1"),
+        ("weft.GatherScatter([1], comm, layout='rows' if last else 'points')", "known: points, fields"),
+        ("major(np.ones((3, 2)) if last else np.ones((2, 3)))", "the first dimension"),
         ("weft.GatherScatter([1], comm, exchange='carrier-pigeon' if last else 'auto')", "known: auto, pairwise"),
     ],
 )
@@ -156,6 +202,21 @@ def test_ranks_that_make_different_calls_are_told_so():
 def test_a_communicator_that_is_gone_is_a_clear_error():
     result = mpi_run(1, SETUP + "c = comm.Dup(); c.Free()\nwrong(lambda: weft.GatherScatter([1], c))\n")
     assert "was the communicator freed" in result.stdout
+
+
+def test_a_rank_that_raises_in_setup_leaves_no_schedule_waiting():
+    # On one rank the ids cannot be read; the others are in the middle of their set-up, and all go on afterwards.
+    code = SETUP + (
+        "class Broken:\n"
+        "    def __array__(self, *args, **kwargs): raise MemoryError('no memory left')\n"
+        "for s in ('pairwise', 'alltoallv', 'neighbor', 'crystal'):\n"
+        "    wrong(lambda: weft.GatherScatter(Broken() if last else [1, 2], comm, exchange=s))\n"
+        "    x = np.ones(2)\n"
+        "    assert (weft.GatherScatter([1, 2], comm, exchange=s)(x) == comm.size).all()\n"
+    )
+    result = mpi_run(3, code)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("rank 2: MemoryError: no memory left") == 12
 
 
 def test_start_and_finish_hide_other_work_and_guard_against_misuse():
@@ -187,7 +248,8 @@ def test_sums_of_rough_numbers_are_the_same_bits_on_every_path_rerun_and_rank():
     random = np.random.default_rng(comm.rank)
     ids = random.integers(1, 400, 1000)
     x = random.standard_normal(1000) * 10.0 ** random.integers(-12, 12, 1000)
-    results = [weft.GatherScatter(ids, comm, exchange=e)(x.copy()) for e in ("pairwise:direct", "pairwise:staged") * 2]
+    choices = [f"{s}:{p}" for s in ("pairwise", "alltoallv", "neighbor", "crystal") for p in ("direct", "staged")]
+    results = [weft.GatherScatter(ids, comm, exchange=e)(x.copy()) for e in choices * 2]
     assert all(r.tobytes() == results[0].tobytes() for r in results)
     value = dict(zip(ids.tolist(), results[0].tolist()))
     for other in comm.allgather(value):

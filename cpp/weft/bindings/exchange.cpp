@@ -44,7 +44,7 @@ struct Values {
   std::shared_ptr<device::Device> device;
 };
 
-Values check_values(nb::handle object, const char* what, std::int64_t entries, int fields) {
+Values check_values(nb::handle object, const char* what, std::int64_t entries, int fields, ex::Layout layout) {
   Values values;
   if (!nb::try_cast(object, values.array, false)) {
     throw nb::type_error(
@@ -54,13 +54,16 @@ Values check_values(nb::handle object, const char* what, std::int64_t entries, i
   values.type = type_of(a.dtype());
   const std::string name = what;
   const auto expected = static_cast<std::size_t>(entries) * static_cast<std::size_t>(fields);
+  const bool last = layout == ex::Layout::points_major;
   if (a.size() != expected ||
-      (fields > 1 && a.ndim() > 1 && a.shape(a.ndim() - 1) != static_cast<std::size_t>(fields))) {
+      (fields > 1 && a.ndim() > 1 && a.shape(last ? a.ndim() - 1 : 0) != static_cast<std::size_t>(fields))) {
     std::string shape;
     for (std::size_t i = 0; i < a.ndim(); ++i) shape += (i == 0 ? "" : " x ") + std::to_string(a.shape(i));
-    throw nb::value_error((name + " has the shape " + shape + "; expected " + std::to_string(entries) + " entries" +
-                           (fields > 1 ? " of " + std::to_string(fields) + " fields (the last dimension)" : ""))
-                              .c_str());
+    throw nb::value_error(
+        (name + " has the shape " + shape + "; expected " + std::to_string(entries) + " entries" +
+         (fields > 1 ? " of " + std::to_string(fields) + " fields (the " + (last ? "last" : "first") + " dimension)"
+                     : ""))
+            .c_str());
   }
   std::int64_t stride = 1;
   for (std::size_t i = a.ndim(); i-- > 0;) {
@@ -90,11 +93,13 @@ class PyGatherScatter {
  public:
   using IdArray = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-  PyGatherScatter(const IdArray& ids, nb::handle comm, int fields, std::string exchange, bool check)
+  PyGatherScatter(const IdArray& ids, nb::handle comm, int fields, const std::string& layout, std::string exchange,
+                  bool check)
       : comm_(to_comm(comm)), fields_(fields), exchange_(std::move(exchange)), check_(check) {
     const nb::gil_scoped_release release;
     agree([&] {
       if (fields < 1) throw std::invalid_argument("fields must be at least 1, not " + std::to_string(fields));
+      layout_ = ex::parse_layout(layout);
     });
     connectivity_ = std::make_shared<const ex::Connectivity>(std::span(ids.data(), ids.size()), comm_);
     choice_ = ex::choose(exchange_, *device::open("host"), comm_);
@@ -114,7 +119,7 @@ class PyGatherScatter {
     agree_on_call(0, [&] {
       if (running_) throw nb::value_error("a gather-scatter is already started: finish it first");
       operation = ex::parse_op(op);
-      values = check_values(points, "points", connectivity_->points, fields_);
+      values = check_values(points, "points", connectivity_->points, fields_, layout_);
       return 4 * static_cast<int>(values.type) + static_cast<int>(operation);
     });
     const nb::gil_scoped_release release;
@@ -204,9 +209,9 @@ class PyGatherScatter {
     if (found != kinds_.end()) return found->second;
     const ex::Choice choice = values.device->is_host() ? choice_ : ex::choose(exchange_, *values.device, comm_);
     const auto make = [&]<class T>(std::in_place_type_t<T>) {
-      return Kind{
-          AnyGatherScatter(std::in_place_type<ex::GatherScatter<T>>, connectivity_, values.device, choice, fields_),
-          device::Stream(values.device)};
+      return Kind{AnyGatherScatter(std::in_place_type<ex::GatherScatter<T>>, connectivity_, values.device, choice,
+                                   fields_, layout_),
+                  device::Stream(values.device)};
     };
     switch (values.type) {
       case Type::f64:
@@ -238,8 +243,8 @@ class PyGatherScatter {
     ex::Op operation{};
     agree_on_call(call, [&] {
       operation = ex::parse_op(op);
-      at_points = check_values(points, "points", connectivity_->points, fields_);
-      at_dofs = check_values(dofs, "dofs", local + 1, fields_);
+      at_points = check_values(points, "points", connectivity_->points, fields_, layout_);
+      at_dofs = check_values(dofs, "dofs", local + 1, fields_, layout_);
       if (at_points.type != at_dofs.type || at_points.device != at_dofs.device) {
         throw nb::type_error("points and dofs must be of one type, on one device");
       }
@@ -255,6 +260,7 @@ class PyGatherScatter {
 
   mpi::Comm comm_;
   int fields_;
+  ex::Layout layout_ = ex::Layout::points_major;
   std::string exchange_;
   bool check_;
   std::shared_ptr<const ex::Connectivity> connectivity_;
@@ -280,8 +286,8 @@ void bind_exchange(nb::module_& m) {
       },
       "device"_a, "comm"_a.none(), "Rows (path, usable, reason): what works on all ranks (collective).");
   nb::class_<PyGatherScatter>(e, "GatherScatter")
-      .def(nb::init<const PyGatherScatter::IdArray&, nb::handle, int, std::string, bool>(), "ids"_a.noconvert(),
-           "comm"_a.none(), "fields"_a, "exchange"_a, "check"_a)
+      .def(nb::init<const PyGatherScatter::IdArray&, nb::handle, int, const std::string&, std::string, bool>(),
+           "ids"_a.noconvert(), "comm"_a.none(), "fields"_a, "layout"_a, "exchange"_a, "check"_a)
       .def("gather_scatter", &PyGatherScatter::gather_scatter, "points"_a, "op"_a)
       .def("start", &PyGatherScatter::start, "points"_a, "op"_a)
       .def("finish", &PyGatherScatter::finish)

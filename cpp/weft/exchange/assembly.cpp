@@ -102,6 +102,7 @@ void number(Assembly& assembly, std::int64_t points, const PointsById& by_id, co
 
   Pattern& pattern = assembly.pattern;
   pattern.halo_first = assembly.owned;
+  pattern.entries = assembly.local + 1;
   for (const auto& [neighbor, count] : from) copies.try_emplace(neighbor);
   for (const auto& [neighbor, entries] : copies) {
     const auto halo_count = from.find(neighbor);

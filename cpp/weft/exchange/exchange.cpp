@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -49,33 +50,53 @@ GroupList copies_by_entry(const Pattern& pattern) {
 
 template <class T>
 struct Exchange<T>::State {
-  State(const Pattern& pattern, const std::shared_ptr<device::Device>& device, Choice chosen, int fields_count)
+  State(const Pattern& pattern, const std::shared_ptr<device::Device>& device, Choice chosen, int fields_count,
+        Layout layout_in)
       : choice(std::move(chosen)),
         fields(fields_count),
+        layout(fields_count == 1 ? Layout::points_major : layout_in),
         halo_first(pattern.halo_first),
+        entries(pattern.entries),
         pack(pattern.owned_index, device),
         combine(copies_by_entry(pattern), device) {
     for (const Pattern::Neighbor& n : pattern.neighbors) messages += n.owned > 0 ? 1 : 0;
+    if (layout == Layout::fields_major) {
+      std::vector<std::int32_t> every(static_cast<std::size_t>(pattern.halo()));
+      std::iota(every.begin(), every.end(), 0);
+      halo_entries = Packing<T>(every, device);
+    }
+  }
+  View<T> of(T* x) const { return view(layout, x, fields, entries); }
+  View<const T> of(const T* x) const { return view(layout, x, fields, entries); }
+  template <class V>
+  V halo_of(V x) const {
+    return {x.data + halo_first * x.entry, x.entry, x.field};
+  }
+  View<T> message(std::byte* buffer) const { return next_to_each_other(reinterpret_cast<T*>(buffer), fields); }
+  View<const T> message(const std::byte* buffer) const {
+    return next_to_each_other(reinterpret_cast<const T*>(buffer), fields);
   }
 
   Choice choice;
   int fields;
-  std::int64_t halo_first;
+  Layout layout;
+  std::int64_t halo_first, entries;
   std::int64_t messages = 0;
   bool trivial = false;
-  Packing<T> pack;    // owned entries that have copies, by neighbour
-  Groups<T> combine;  // copies' values into the owned entries
+  Packing<T> pack;          // owned entries that have copies, by neighbour
+  Groups<T> combine;        // copies' values into the owned entries
+  Packing<T> halo_entries;  // fields_major: where the halo of a vector is not one piece, between it and a message
   std::optional<Channel> halo, gather;
 };
 
 template <class T>
 Exchange<T>::Exchange(const Pattern& pattern, std::shared_ptr<device::Device> device, const mpi::Comm& comm,
-                      Choice choice, int fields) {
+                      Choice choice, int fields, Layout layout) {
   // First of all, so that a rank that fails below has taken as many as the others.
   const std::array<int, 2> tags{comm.fresh_tag(), comm.fresh_tag()};
   comm.together([&] {
     if (fields < 1) throw std::invalid_argument("fields must be at least 1, not " + std::to_string(fields));
-    state_ = std::make_unique<State>(pattern, device, std::move(choice), fields);
+    state_ = std::make_unique<State>(pattern, device, std::move(choice), fields, layout);
   });
   State& s = *state_;
   const std::int64_t alone = pattern.neighbors.empty() ? 1 : 0;
@@ -96,7 +117,7 @@ void Exchange<T>::start_halo(const T* x, device::Stream& stream) {
   State& s = *state_;
   if (s.trivial) return;
   s.halo->check_idle();
-  s.pack(s.fields, x, reinterpret_cast<T*>(s.halo->send(stream)), stream);
+  s.pack(s.fields, s.of(x), s.message(s.halo->send(stream)), stream);
   s.halo->start(stream);
 }
 
@@ -104,7 +125,13 @@ template <class T>
 void Exchange<T>::finish_halo(T* x, device::Stream& stream) {
   State& s = *state_;
   if (s.trivial) return;
-  s.halo->finish(x + s.halo_first * s.fields, stream);
+  if (s.layout == Layout::points_major) {
+    s.halo->finish(s.halo_of(s.of(x)).data, stream);
+    return;
+  }
+  s.halo->finish(stream);
+  s.halo_entries(s.fields, s.message(s.halo->receive()), s.halo_of(s.of(x)), stream);
+  s.halo->drained(stream);
 }
 
 template <class T>
@@ -112,7 +139,12 @@ void Exchange<T>::start_gather(const T* y, device::Stream& stream) {
   State& s = *state_;
   if (s.trivial) return;
   s.gather->check_idle();
-  s.gather->start(y + s.halo_first * s.fields, stream);
+  if (s.layout == Layout::points_major) {
+    s.gather->start(s.halo_of(s.of(y)).data, stream);
+    return;
+  }
+  s.halo_entries(s.fields, s.halo_of(s.of(y)), s.message(s.gather->send(stream)), stream);
+  s.gather->start(stream);
 }
 
 template <class T>
@@ -120,7 +152,7 @@ void Exchange<T>::finish_gather(T* y, Op op, device::Stream& stream) {
   State& s = *state_;
   if (s.trivial) return;
   s.gather->finish(stream);
-  s.combine.gather(op, s.fields, true, reinterpret_cast<const T*>(s.gather->receive()), y, stream);
+  s.combine.gather(op, s.fields, true, s.message(std::as_const(*s.gather).receive()), s.of(y), stream);
   s.gather->drained(stream);
 }
 

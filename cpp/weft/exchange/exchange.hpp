@@ -9,13 +9,14 @@
 
 #include "weft/device/device.hpp"
 #include "weft/exchange/choice.hpp"
+#include "weft/exchange/layout.hpp"
 #include "weft/exchange/pattern.hpp"
 #include "weft/mpi/comm.hpp"
 
 namespace weft::exchange {
 
 // Buffers and persistent requests for one Pattern on one Device. T: float, double, std::int32_t, std::int64_t.
-// A vector has `fields` values an entry, next to each other: [entry][field].
+// A vector has `fields` values an entry, [entry][field] or [field][entry] (Layout), of Pattern::entries entries.
 // start_* packs and posts and returns when the vector's values are safe in a buffer: until finish_*, kernels may be
 // launched on the same stream, and they may write the vector's owned entries. finish_* waits for the messages and puts
 // what arrived on the stream. A halo and a gather of one Exchange may be in flight together, and any number of
@@ -26,7 +27,7 @@ class Exchange {
  public:
   // CollectiveError on all ranks if it fails on one. (collective)
   Exchange(const Pattern& pattern, std::shared_ptr<device::Device> device, const mpi::Comm& comm, Choice choice,
-           int fields = 1);
+           int fields = 1, Layout layout = Layout::points_major);
   ~Exchange();
   Exchange(Exchange&&) noexcept;
   Exchange& operator=(Exchange&&) noexcept;

@@ -56,6 +56,7 @@ Parts parts_of(const Sharing& sharing, int rank) {
     throw std::length_error("a rank shares " + std::to_string(place) +
                             " values, more than a 32-bit index can name: use more ranks");
   }
+  parts.pattern.entries = place;
   std::vector<std::int32_t> places;
   for (std::int32_t s = 0; s < shared; ++s) {
     places.clear();
@@ -116,7 +117,7 @@ struct LocalIndex {
 template <class T>
 struct GatherScatter<T>::State {
   State(std::shared_ptr<const Connectivity> known, std::shared_ptr<device::Device> device_in, Choice chosen,
-        int fields_count)
+        int fields_count, Layout layout_in)
       : connectivity(std::move(known)),
         comm(connectivity->comm),
         points(connectivity->points),
@@ -124,7 +125,8 @@ struct GatherScatter<T>::State {
         sharing(connectivity->sharing),
         device(std::move(device_in)),
         choice(std::move(chosen)),
-        fields(fields_count) {
+        fields(fields_count),
+        layout(layout_in) {
     comm.together([&] {
       if (fields < 1) throw std::invalid_argument("fields must be at least 1, not " + std::to_string(fields));
     });
@@ -147,6 +149,7 @@ struct GatherScatter<T>::State {
   std::shared_ptr<device::Device> device;
   Choice choice;
   int fields;
+  Layout layout;
 
   std::shared_ptr<const LocalIndex> local;
   Groups<T> own_points, shared_points, parts_all;
@@ -160,7 +163,7 @@ struct GatherScatter<T>::State {
   template <class F>
   void for_each_array(F&& each) {
     if (pending.size() == 1) {
-      each(fields, next_to_each_other(pending.front(), fields), next_to_each_other(values.data(), fields));
+      each(fields, of_points(pending.front()), next_to_each_other(values.data(), fields));
       return;
     }
     for (std::size_t f = 0; f < pending.size(); ++f) {
@@ -169,6 +172,11 @@ struct GatherScatter<T>::State {
   }
 
   void start(std::span<T* const> arrays, Op op, device::Stream& stream);
+
+  template <class U>
+  View<U> of_points(U* x) const {
+    return view(layout, x, fields, points);
+  }
 
   // For gather and scatter, made by the first of them.
   struct Assembled {
@@ -184,7 +192,17 @@ struct GatherScatter<T>::State {
         }
         to_dofs = Groups<T>(list, s.device);
       });
-      exchange.emplace(assembly.pattern, s.device, comm, s.choice, s.fields);
+      exchange.emplace(assembly.pattern, s.device, comm, s.choice, s.fields, s.layout);
+    }
+    View<T> of_dofs(const State& s, T* x) const { return view(s.layout, x, s.fields, assembly.local + 1); }
+    // The slot of ids <= 0.
+    void clear_last(const State& s, T* dofs, device::Stream& stream) const {
+      const View<T> x = of_dofs(s, dofs);
+      const int pieces = s.layout == Layout::points_major ? 1 : s.fields;
+      for (int f = 0; f < pieces; ++f) {
+        s.device->fill_zero(x.data + assembly.local * x.entry + f * x.field,
+                            sizeof(T) * static_cast<std::size_t>(s.fields / pieces), stream);
+      }
     }
     Assembly assembly;
     Packing<T> to_points;
@@ -236,12 +254,13 @@ std::size_t Connectivity::index_bytes() const {
 
 template <class T>
 GatherScatter<T>::GatherScatter(std::span<const std::int64_t> ids, const mpi::Comm& comm,
-                                std::shared_ptr<device::Device> device, Choice choice, int fields)
-    : GatherScatter(std::make_shared<const Connectivity>(ids, comm), std::move(device), std::move(choice), fields) {}
+                                std::shared_ptr<device::Device> device, Choice choice, int fields, Layout layout)
+    : GatherScatter(std::make_shared<const Connectivity>(ids, comm), std::move(device), std::move(choice), fields,
+                    layout) {}
 template <class T>
 GatherScatter<T>::GatherScatter(std::shared_ptr<const Connectivity> connectivity,
-                                std::shared_ptr<device::Device> device, Choice choice, int fields)
-    : state_(std::make_unique<State>(std::move(connectivity), std::move(device), std::move(choice), fields)) {}
+                                std::shared_ptr<device::Device> device, Choice choice, int fields, Layout layout)
+    : state_(std::make_unique<State>(std::move(connectivity), std::move(device), std::move(choice), fields, layout)) {}
 template <class T>
 GatherScatter<T>::~GatherScatter() = default;
 template <class T>
@@ -301,8 +320,8 @@ template <class T>
 void GatherScatter<T>::gather(const T* points, T* dofs, Op op, device::Stream& stream) {
   State& s = *state_;
   auto& a = s.with_dofs();
-  a.to_dofs.gather(op, s.fields, false, points, dofs, stream);
-  s.device->fill_zero(dofs + a.assembly.local * s.fields, sizeof(T) * static_cast<std::size_t>(s.fields), stream);
+  a.to_dofs.gather(op, s.fields, false, s.of_points(points), a.of_dofs(s, dofs), stream);
+  a.clear_last(s, dofs, stream);
   a.exchange->start_gather(dofs, stream);
   a.exchange->finish_gather(dofs, op, stream);
 }
@@ -312,9 +331,9 @@ void GatherScatter<T>::scatter(T* dofs, T* points, device::Stream& stream) {
   State& s = *state_;
   auto& a = s.with_dofs();
   a.exchange->start_halo(dofs, stream);
-  s.device->fill_zero(dofs + a.assembly.local * s.fields, sizeof(T) * static_cast<std::size_t>(s.fields), stream);
+  a.clear_last(s, dofs, stream);
   a.exchange->finish_halo(dofs, stream);
-  a.to_points(s.fields, dofs, points, stream);
+  a.to_points(s.fields, a.of_dofs(s, dofs).read_only(), s.of_points(points), stream);
 }
 
 template <class T>
@@ -328,6 +347,10 @@ std::int64_t GatherScatter<T>::points() const {
 template <class T>
 int GatherScatter<T>::fields() const {
   return state_->fields;
+}
+template <class T>
+Layout GatherScatter<T>::layout() const {
+  return state_->layout;
 }
 template <class T>
 Choice GatherScatter<T>::choice() const {

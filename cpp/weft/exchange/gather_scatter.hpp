@@ -37,17 +37,17 @@ struct Connectivity {
 };
 
 // Points with ids <= 0 take no part. T: float, double, std::int32_t, std::int64_t. Arrays are device memory,
-// [point][field]; DOF vectors are [assembly().local + 1][field]. The order of combination depends on ids and ranks
-// only.
+// [point][field] and DOF vectors [assembly().local + 1][field], or with Layout::fields_major the other way round. The
+// order of combination depends on ids and ranks only.
 template <class T>
 class GatherScatter {
  public:
   // (collective) Lengths may differ from rank to rank, 0 included.
   GatherScatter(std::span<const std::int64_t> ids, const mpi::Comm& comm, std::shared_ptr<device::Device> device,
-                Choice choice, int fields = 1);
+                Choice choice, int fields = 1, Layout layout = Layout::points_major);
   // The same for points that are known already, so that several types or devices look them up once. (collective)
   GatherScatter(std::shared_ptr<const Connectivity> connectivity, std::shared_ptr<device::Device> device, Choice choice,
-                int fields = 1);
+                int fields = 1, Layout layout = Layout::points_major);
   ~GatherScatter();
   GatherScatter(GatherScatter&&) noexcept;
   GatherScatter& operator=(GatherScatter&&) noexcept;
@@ -68,6 +68,7 @@ class GatherScatter {
   const Assembly& assembly();
   std::int64_t points() const;
   int fields() const;
+  Layout layout() const;
   Choice choice() const;
   std::int64_t bytes_sent() const;  // by this rank in one gather_scatter
   std::int64_t messages() const;

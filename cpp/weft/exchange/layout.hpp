@@ -1,0 +1,22 @@
+// How the values of several fields lie in an array.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "weft/exchange/groups.hpp"
+
+namespace weft::exchange {
+
+// points_major: [entry][field], the values of an entry next to each other. fields_major: [field][entry], one field
+// after the other. Messages hold the values of an entry next to each other either way.
+enum class Layout { points_major, fields_major };
+Layout parse_layout(const std::string& text);  // "points" or "fields", else std::invalid_argument
+
+template <class T>
+View<T> view(Layout layout, T* data, int fields, std::int64_t entries) {
+  if (layout == Layout::points_major) return next_to_each_other(data, fields);
+  return {data, 1, static_cast<long>(entries)};
+}
+
+}  // namespace weft::exchange
