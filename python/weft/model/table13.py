@@ -146,10 +146,14 @@ def label(source: Source) -> str:
     """What tells applications apart: for a record workload, mesh, order, ranks and device; for a trace its name."""
     if source.record is None:
         return source.application
-    figures, machine = source.record.get("figures", {}), source.record["machine"]
-    parts = [str(figures["mesh"])] if "mesh" in figures else []
-    parts += [f"N = {figures['order']}"] if "order" in figures else []
-    parts += [f"{machine['ranks']} ranks", str(machine["device"]["backend"])]
+    figures = source.record.get("figures", {})
+    try:
+        machine = source.record["machine"]
+        parts = [str(figures["mesh"])] if "mesh" in figures else []
+        parts += [f"N = {figures['order']}"] if "order" in figures else []
+        parts += [f"{machine['ranks']} ranks", str(machine["device"]["backend"])]
+    except (KeyError, TypeError) as error:
+        raise ModelError(f"{source.path}: the record does not say what it ran on: {error} missing") from None
     return f"{source.application} ({', '.join(parts)})"
 
 

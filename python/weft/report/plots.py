@@ -185,7 +185,7 @@ def factors(applications: dict[str, dict[str, tuple[float, float, float]]]) -> F
             axes.barh(at, values, height=height, xerr=ranges, color=COLOURS[index], label=name, ecolor="#444444")
         axes.axvline(1.0, color="black", linewidth=1.0)
         axes.set_yticks(range(len(applications)), list(applications))
-        axes.invert_yaxis()
+        axes.set_ylim(len(applications) - 0.5, -0.5)
         axes.set_xlabel("factor (x): benefit, or slowdown of disaggregation")
         axes.grid(axis="y", visible=False)
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2, fontsize=9)
