@@ -59,10 +59,14 @@ struct Marks {
   std::atomic<std::uint64_t> recorded{0}, done{0}, wanted{0};
 };
 struct Event {
-  std::shared_ptr<Marks> marks;
+  // Work on streams keeps these when the event is destroyed.
+  struct State {
+    std::shared_ptr<Marks> marks;
+    std::map<std::uint64_t, Stream*> records;  // that are not done
+    std::chrono::steady_clock::time_point time;
+  };
+  std::shared_ptr<State> state = std::make_shared<State>();
   bool timed = true, own = true;
-  std::map<std::uint64_t, Stream*> records;  // that are not done
-  std::chrono::steady_clock::time_point time;
 };
 
 // The memory of the device: one file of this process, so that others can map parts of it. It begins with what the
@@ -182,7 +186,7 @@ void drain(Stream& stream) {
 }
 
 // Until the device has come to this record of the event.
-void reach(Event& event, std::uint64_t record) {
+void reach(Event::State& event, std::uint64_t record) {
   Marks& marks = *event.marks;
   while (marks.done < record) {
     const auto at = event.records.lower_bound(record);
@@ -197,17 +201,18 @@ void reach(Event& event, std::uint64_t record) {
 }
 
 // Comes to what other processes wait for, as a device does while the host is busy elsewhere.
-std::set<Event*> shared_events;
+std::map<void*, std::shared_ptr<Event::State>> shared_events;
 std::optional<std::jthread> helper;
 void help(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     {
       const Lock lock(mutex);
-      for (Event* event : shared_events) {
+      for (const auto& [handle, known] : shared_events) {
+        const std::shared_ptr<Event::State> event = known;
         const std::uint64_t record = event->marks->wanted;
         if (event->marks->done < record) {
           reach(*event, record);
-          break;  // the set may have changed
+          break;  // the map may have changed
         }
       }
     }
@@ -381,11 +386,9 @@ int cuStreamWaitEvent(void* stream, void* event, unsigned) {
   const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   if (handles.count(event) == 0) return invalid_handle;
-  // What was recorded last by now; the event may be gone when the stream comes to it, if that was reached.
-  auto* e = static_cast<Event*>(event);
-  return enqueue(stream, [e, marks = e->marks, record = e->marks->recorded.load()] {
-    if (marks->done < record) reach(*e, record);
-  });
+  // What was recorded last by now.
+  const std::shared_ptr<Event::State> e = static_cast<Event*>(event)->state;
+  return enqueue(stream, [e, record = e->marks->recorded.load()] { reach(*e, record); });
 }
 int cuEventCreate(void** event, unsigned flags) {
   const Lock lock(mutex);
@@ -401,13 +404,13 @@ int cuEventCreate(void** event, unsigned flags) {
     event_slots.insert(slot);
     Marks& marks = arena().header().events[slot];
     marks.recorded = marks.done = marks.wanted = 0;
-    e.marks = std::shared_ptr<Marks>(&marks, [slot](Marks*) { event_slots.erase(slot); });
+    e.state->marks = std::shared_ptr<Marks>(&marks, [slot](Marks*) { event_slots.erase(slot); });
   } else {
-    e.marks = std::make_shared<Marks>();
+    e.state->marks = std::make_shared<Marks>();
   }
   auto* made = make<Event>(std::move(e));
   if (shared) {
-    shared_events.insert(made);
+    shared_events[made] = made->state;
     if (!helper) helper.emplace(help);
   }
   return *event = made, ok;
@@ -415,30 +418,28 @@ int cuEventCreate(void** event, unsigned flags) {
 int cuEventDestroy_v2(void* event) {
   const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
-  shared_events.erase(static_cast<Event*>(event));
+  shared_events.erase(event);
   return destroy<Event>(event);
 }
 int cuEventRecord(void* event, void* stream) {
   const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   if (handles.count(event) == 0 || handles.count(stream) == 0) return invalid_handle;
-  auto* e = static_cast<Event*>(event);
-  if (!e->own) return invalid_handle;
+  if (!static_cast<Event*>(event)->own) return invalid_handle;
+  const std::shared_ptr<Event::State> e = static_cast<Event*>(event)->state;
   const std::uint64_t record = ++e->marks->recorded;
   e->records[record] = static_cast<Stream*>(stream);
-  return enqueue(stream, [=, marks = e->marks] {
-    if (handles.count(e) != 0) {
-      e->records.erase(record);
-      e->time = std::chrono::steady_clock::now();
-    }
-    if (marks->done < record) marks->done = record;
+  return enqueue(stream, [=] {
+    e->records.erase(record);
+    e->time = std::chrono::steady_clock::now();
+    if (e->marks->done < record) e->marks->done = record;
   });
 }
 int cuEventSynchronize(void* event) {
   const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   if (handles.count(event) == 0) return invalid_handle;
-  auto& e = *static_cast<Event*>(event);
+  Event::State& e = *static_cast<Event*>(event)->state;
   reach(e, e.marks->recorded);
   return ok;
 }
@@ -448,9 +449,10 @@ int cuEventElapsedTime(float* milliseconds, void* begin, void* end) {
   if (handles.count(begin) == 0 || handles.count(end) == 0) return invalid_handle;
   auto &b = *static_cast<Event*>(begin), &e = *static_cast<Event*>(end);
   if (!b.timed || !e.timed) return invalid_handle;
-  if (b.marks->recorded == 0 || e.marks->recorded == 0) return invalid_handle;
-  if (b.marks->done < b.marks->recorded || e.marks->done < e.marks->recorded) return not_ready;
-  *milliseconds = std::chrono::duration<float, std::milli>(e.time - b.time).count();
+  const Marks &first = *b.state->marks, &last = *e.state->marks;
+  if (first.recorded == 0 || last.recorded == 0) return invalid_handle;
+  if (first.done < first.recorded || last.done < last.recorded) return not_ready;
+  *milliseconds = std::chrono::duration<float, std::milli>(e.state->time - b.state->time).count();
   return ok;
 }
 
@@ -500,8 +502,8 @@ int cuIpcGetEventHandle(Handle* handle, void* event) {
   const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   auto* e = static_cast<Event*>(event);
-  if (handles.count(event) == 0 || shared_events.count(e) == 0) return invalid_handle;
-  const auto slot = static_cast<std::uint64_t>(e->marks.get() - arena().header().events);
+  if (handles.count(event) == 0 || shared_events.count(event) == 0) return invalid_handle;
+  const auto slot = static_cast<std::uint64_t>(e->state->marks.get() - arena().header().events);
   *handle = {"event", getpid(), arena().file, slot, 0, 0, {}};
   return ok;
 }
@@ -514,7 +516,7 @@ int cuIpcOpenEventHandle(void** event, Handle handle) {
   if (header == nullptr) return invalid_value;
   Event e;
   e.timed = e.own = false;
-  e.marks = std::shared_ptr<Marks>(&header->events[handle.slot], [](Marks*) {});
+  e.state->marks = std::shared_ptr<Marks>(&header->events[handle.slot], [](Marks*) {});
   return *event = make<Event>(std::move(e)), ok;
 }
 

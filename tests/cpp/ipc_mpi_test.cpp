@@ -49,36 +49,36 @@ class Checked {
       : device_(std::move(device)),
         comm_(comm),
         parts_(parts_of(comm, size)),
-        channel_(device_, comm, choice, comm.fresh_tag(), parts_, "the test") {}
+        channel_(std::make_unique<Channel>(device_, comm, choice, comm.fresh_tag(), parts_, "the test")) {}
 
   void start(device::Stream& stream) {
     ++round_;
-    std::vector<std::byte>& values = sent_.emplace_back(channel_.send_bytes());
+    std::vector<std::byte>& values = sent_.emplace_back(channel_->send_bytes());
     for (const Part& part : parts_) {
       for (std::size_t i = 0; i < part.send_bytes; ++i)
         values[part.send_offset + i] = value(round_, comm_.rank(), part.rank, i);
     }
-    channel_.check_idle();
+    channel_->check_idle();
     if (round_ % 2 == 0 || values.empty()) {  // as kernels do
-      if (!values.empty()) device_->copy(channel_.send(stream), values.data(), values.size(), to_kind(), stream);
-      channel_.start(stream);
+      if (!values.empty()) device_->copy(channel_->send(stream), values.data(), values.size(), to_kind(), stream);
+      channel_->start(stream);
     } else {
       device::Array<std::byte>& from = arrays_.emplace_back(device_, values.size());
       device_->copy(from.data(), values.data(), values.size(), to_kind(), stream);
-      channel_.start(from.data(), stream);
+      channel_->start(from.data(), stream);
     }
   }
   // What arrived is on its way to `arrived()` until the stream has been waited for.
   void finish(device::Stream& stream) {
-    std::vector<std::byte>& values = arrived_.emplace_back(channel_.receive_bytes(), std::byte{0xEE});
+    std::vector<std::byte>& values = arrived_.emplace_back(channel_->receive_bytes(), std::byte{0xEE});
     const auto kind = device_->is_host() ? device::CopyKind::device_to_device : device::CopyKind::device_to_host;
     if (round_ % 3 == 0) {
-      channel_.finish(stream);
-      if (!values.empty()) device_->copy(values.data(), channel_.receive(), values.size(), kind, stream);
-      channel_.drained(stream);
+      channel_->finish(stream);
+      if (!values.empty()) device_->copy(values.data(), channel_->receive(), values.size(), kind, stream);
+      channel_->drained(stream);
     } else {
       device::Array<std::byte>& to = arrays_.emplace_back(device_, values.size());
-      channel_.finish(to.data(), stream);
+      channel_->finish(to.data(), stream);
       if (!values.empty()) device_->copy(values.data(), to.data(), values.size(), kind, stream);
     }
   }
@@ -99,6 +99,7 @@ class Checked {
     sent_.clear();
     arrays_.clear();
   }
+  void end() { channel_.reset(); }
 
  private:
   device::CopyKind to_kind() const {
@@ -108,7 +109,7 @@ class Checked {
   std::shared_ptr<device::Device> device_;
   mpi::Comm comm_;
   std::vector<Part> parts_;
-  Channel channel_;
+  std::unique_ptr<Channel> channel_;
   std::uint64_t round_ = 0;
   // Sources and targets of copies that may be done later.
   std::vector<std::vector<std::byte>> sent_, arrived_;
@@ -211,6 +212,20 @@ TEST_P(Paths, ARoundOnAnotherStreamWaitsForTheOneBefore) {
     }
     two.synchronize();  // not in the order of the work
     one.synchronize();
+    channel.check();
+  }
+}
+
+TEST_P(Paths, ValuesOnTheirWayArriveAlsoWhenTheChannelIsGone) {
+  device::Stream stream(device_);
+  for (const Size size : {any_size, one_way}) {
+    Checked channel(device_, comm_, choices_[0], size);
+    for (int round = 0; round < 2; ++round) {
+      channel.start(stream);
+      channel.finish(stream);
+    }
+    channel.end();
+    stream.synchronize();
     channel.check();
   }
 }

@@ -122,10 +122,10 @@ struct Ipc::State {
   ~State() {
     if (mine == nullptr) return;
     mine->gone.store(1, std::memory_order_release);
-    if (!device->is_host() && round > 0) {
+    if (free_slot && round > 0) {
       try {
-        for (device::Event& event : read_events) event.synchronize();  // the neighbours' memory is read no more
-      } catch (const std::exception&) {                                // the device is lost
+        free_slot->synchronize();        // the neighbours' memory and events are used no more
+      } catch (const std::exception&) {  // the device is lost
       }
     }
     for (Neighbor& neighbor : neighbors) {
