@@ -1,4 +1,4 @@
-"""Runs a few lines of Python on several ranks, with a time limit."""
+"""Starts programs, on several ranks too, and waits for them with a time limit."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 
@@ -19,17 +20,20 @@ def mpiexec() -> str:
     return launcher
 
 
-def mpi_run(ranks: int, code: str, *arguments: str, timeout: float = 60.0, **environment: str):
-    """Run ``code`` under mpiexec; the result has returncode, stdout, stderr. A hang is a TimeoutExpired, and leaves
-    no process behind."""
-    process = subprocess.Popen(
-        [mpiexec(), "-n", str(ranks), sys.executable, "-c", textwrap.dedent(code), *arguments],
-        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+def start(words: Sequence[str], variables: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+    """A process of its own session; unless ``variables`` says otherwise, with one thread."""
+    return subprocess.Popen(
+        list(words),
+        env={**os.environ, **({"OMP_NUM_THREADS": "1"} if variables is None else variables)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
+
+
+def finish(process: subprocess.Popen[str], timeout: float = 120.0) -> subprocess.CompletedProcess[str]:
+    """Waits; a hang is a TimeoutExpired, which fails the test, and leaves no process behind."""
     try:
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -37,3 +41,20 @@ def mpi_run(ranks: int, code: str, *arguments: str, timeout: float = 60.0, **env
         process.communicate()
         raise
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def mpi_run(ranks: int, code: str, *arguments: str, timeout: float = 60.0, **environment: str):
+    """Run ``code`` under mpiexec; the result has returncode, stdout, stderr."""
+    words = [mpiexec(), "-n", str(ranks), sys.executable, "-c", textwrap.dedent(code), *arguments]
+    return finish(start(words, {"OMP_NUM_THREADS": "1", **environment}), timeout)
+
+
+def weft_command(*arguments: object) -> list[str]:
+    """The command line of ``weft``, from this tree."""
+    return [sys.executable, "-m", "weft.cli.main", *map(str, arguments)]
+
+
+def run_weft(ranks: int, *arguments: object, timeout: float = 120.0, **environment: str):
+    """``weft`` on 1 rank by itself, on more under mpiexec."""
+    launcher = [mpiexec(), "-n", str(ranks)] if ranks > 1 else []
+    return finish(start([*launcher, *weft_command(*arguments)], {"OMP_NUM_THREADS": "1", **environment}), timeout)

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from mpi_run import mpiexec
+from mpi_run import finish, mpiexec, run_weft, start, weft_command
 
 import weft
 from weft.bench import models
@@ -23,40 +23,14 @@ SMALL = ["--set", "mesh.counts=[3, 2, 2]", "--order", "4"]
 KEYS = ["case", "versions", "machine", "choices", "timings", "figures", "residuals"]
 
 
-def command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "weft.cli.main", *map(str, arguments)]
-
-
-def start(words: list[str], variables: dict[str, str] | None = None) -> subprocess.Popen[str]:
-    environment = {**os.environ, **({"OMP_NUM_THREADS": "1"} if variables is None else variables)}
-    return subprocess.Popen(
-        words, env=environment, text=True, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-
-
-def finish(process: subprocess.Popen[str], timeout: float = 120.0) -> subprocess.CompletedProcess[str]:
-    """Waits; a hang fails the test and leaves no process behind."""
-    try:
-        out, err = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        raise
-    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
-
-
 def run(*arguments: object, timeout: float = 120.0) -> subprocess.CompletedProcess[str]:
-    return finish(start(command(*arguments)), timeout)
-
-
-def run_on(ranks: int, *arguments: object, timeout: float = 120.0) -> subprocess.CompletedProcess[str]:
-    return finish(start([mpiexec(), "-n", str(ranks), *command(*arguments)]), timeout)
+    return run_weft(1, *arguments, timeout=timeout)
 
 
 def poisson(tmp_path: Path, *arguments: object, ranks: int = 1) -> dict:
     """The record of a small run that must succeed."""
     words = ["run", "poisson", *SMALL, "--output", tmp_path, *arguments]
-    done = run(*words) if ranks == 1 else run_on(ranks, *words)
+    done = run_weft(ranks, *words)
     assert done.returncode == 0, done.stderr
     return json.loads((tmp_path / "run.json").read_text())
 
@@ -104,7 +78,7 @@ def test_quiet_prints_nothing(tmp_path) -> None:
 def test_two_ranks_print_once_and_repeat_the_residuals_of_one(tmp_path) -> None:
     one = poisson(tmp_path / "one", "--set", "solver.iterations=20")
     words = ["run", "poisson", *SMALL, "--set", "solver.iterations=20", "--output", tmp_path / "two"]
-    done = run_on(2, *words)
+    done = run_weft(2, *words)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("hipBone Eq. 3") == 1
     two = json.loads((tmp_path / "two" / "run.json").read_text())
@@ -115,7 +89,7 @@ def test_two_ranks_print_once_and_repeat_the_residuals_of_one(tmp_path) -> None:
 
 def test_ranks_share_the_cores_of_a_node_unless_the_user_says_how(tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    words = command("run", "poisson", *SMALL, "--set", "solver.iterations=2", "--output", tmp_path)
+    words = weft_command("run", "poisson", *SMALL, "--set", "solver.iterations=2", "--output", tmp_path)
     cores = os.cpu_count() if os.cpu_count() == len(os.sched_getaffinity(0)) else 2 * len(os.sched_getaffinity(0))
     for variables, threads in (({}, max(1, cores // 2)), ({"OMP_NUM_THREADS": "3"}, 3)):
         done = finish(start([mpiexec(), "-n", "2", *words], variables))
@@ -177,7 +151,7 @@ def test_a_mesh_file_of_another_project_runs_on_two_ranks(tmp_path) -> None:
     if not mesh.is_file():
         pytest.skip("../shared/data/meshes is not beside this checkout")
     words = ["run", "poisson", "--mesh", mesh, "--order", "2", "--set", "solver.iterations=5", "--output", tmp_path]
-    done = run_on(2, *words, timeout=200)
+    done = run_weft(2, *words, timeout=200)
     assert done.returncode == 0, done.stderr
     record = json.loads((tmp_path / "run.json").read_text())
     assert record["figures"]["elements"] == 8000
@@ -191,7 +165,7 @@ def test_a_mesh_file_of_another_project_runs_on_two_ranks(tmp_path) -> None:
 def each_rank(ranks: int, *arguments: object, timeout: float = 120.0) -> subprocess.CompletedProcess[str]:
     """Runs on several ranks, each of which prints its own exit code."""
     script = '"$@"; echo "exit code $?."'
-    return finish(start([mpiexec(), "-n", str(ranks), "sh", "-c", script, "sh", *command(*arguments)]), timeout)
+    return finish(start([mpiexec(), "-n", str(ranks), "sh", "-c", script, "sh", *weft_command(*arguments)]), timeout)
 
 
 def said(done: subprocess.CompletedProcess[str]) -> int:
@@ -281,7 +255,7 @@ def processes_of(session: int) -> list[int]:
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_ctrl_c_ends_a_run_in_one_line_with_130_and_leaves_nothing(ranks: int, tmp_path) -> None:
-    words = command("run", "poisson", "--order", "7", "--set", "solver.iterations=1000000", "--output", tmp_path)
+    words = weft_command("run", "poisson", "--order", "7", "--set", "solver.iterations=1000000", "--output", tmp_path)
     words += ["--set", "mesh.counts=[6, 6, 6]"]
     process = start(words if ranks == 1 else [mpiexec(), "-n", str(ranks), *words])
     wait_for(process, "solving")

@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include "weft/device/device.hpp"
 #include "weft/mpi/comm.hpp"
 
 namespace weft::bindings {
@@ -13,11 +14,15 @@ mpi::Comm to_comm(nanobind::handle comm);
 // The same communicator for Python, not owned by it: keep `comm` alive.
 nanobind::object from_comm(const mpi::Comm& comm);
 
+// What a kernel takes, by the names of KernelResources' members.
+nanobind::dict to_dict(const device::KernelResources& resources);
+
 void bind_device(nanobind::module_& m);
 void bind_mpi(nanobind::module_& m);
 void bind_poisson(nanobind::module_& m);
 void bind_trace(nanobind::module_& m);
 void bind_exchange(nanobind::module_& m);
 void bind_mesh(nanobind::module_& m);
+void bind_bench(nanobind::module_& m);
 
 }  // namespace weft::bindings

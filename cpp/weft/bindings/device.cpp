@@ -72,17 +72,6 @@ device::KernelSpec spec(const std::string& file, const std::string& name, const 
   return result;
 }
 
-nb::dict to_dict(const device::KernelResources& r) {
-  nb::dict d;
-  d["registers"] = r.registers;
-  d["stack_bytes"] = r.stack_bytes;
-  d["spill_bytes"] = r.spill_bytes;
-  d["scalar_spills"] = r.scalar_spills;
-  d["shared_bytes"] = r.shared_bytes;
-  d["max_blocks_per_multiprocessor"] = r.max_blocks_per_multiprocessor;
-  return d;
-}
-
 // Arguments: DeviceArray gives its address; anything with NumPy's tobytes() (np.int64(5), np.float32(0.5)) its bytes.
 void launch(const device::Kernel& kernel, device::Stream& stream, unsigned blocks,
             std::tuple<unsigned, unsigned, unsigned> threads, const nb::args& arguments) {
@@ -111,6 +100,17 @@ void launch(const device::Kernel& kernel, device::Stream& stream, unsigned block
 }
 
 }  // namespace
+
+nb::dict to_dict(const device::KernelResources& r) {
+  nb::dict d;
+  d["registers"] = r.registers;
+  d["stack_bytes"] = r.stack_bytes;
+  d["spill_bytes"] = r.spill_bytes;
+  d["scalar_spills"] = r.scalar_spills;
+  d["shared_bytes"] = r.shared_bytes;
+  d["max_blocks_per_multiprocessor"] = r.max_blocks_per_multiprocessor;
+  return d;
+}
 
 void bind_device(nb::module_& m) {
   nb::module_ d = m.def_submodule("device", "Backends: memory, streams, events, kernels");

@@ -248,17 +248,11 @@ void bind(nb::module_& m, const char* name) {
                    })
       .def("resources",
            [](P& self) {
-             nb::dict d;
              const auto* local = self.op().local();
-             if (local == nullptr) return d;
-             const device::KernelResources r = local->resources();
+             if (local == nullptr) return nb::dict();
+             nb::dict d = to_dict(local->resources());
              d["threads_per_block"] = local->threads_per_block();
              d["elements_per_block"] = local->elements_per_block();
-             d["registers"] = r.registers;
-             d["stack_bytes"] = r.stack_bytes;
-             d["spill_bytes"] = r.spill_bytes;
-             d["shared_bytes"] = r.shared_bytes;
-             d["max_blocks_per_multiprocessor"] = r.max_blocks_per_multiprocessor;
              return d;
            })
       .def("unknown_ids", [](P& self) { return to_numpy(self.op().unknown_ids()); })
