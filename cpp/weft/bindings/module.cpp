@@ -11,4 +11,5 @@ NB_MODULE(_weft, m) {
   weft::bindings::bind_exchange(m);
   weft::bindings::bind_poisson(m);
   weft::bindings::bind_mesh(m);
+  weft::bindings::bind_bench(m);
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,46 @@ def machine(device: Any, comm: MPI.Intracomm) -> Record:
             "memory_bytes": device.memory_bytes,
         },
     }
+
+
+def spans(numbers: Iterable[int]) -> str:
+    """{0, 1, 2, 5} -> '0-2,5'."""
+    runs: list[list[int]] = []
+    for n in sorted(set(numbers)):
+        if runs and n == runs[-1][1] + 1:
+            runs[-1][1] = n
+        else:
+            runs.append([n, n])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def nodes(comm: MPI.Intracomm) -> list[int]:
+    """For each rank the number of its node, from 0 in the order of the lowest ranks. (collective)"""
+    node = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    first = comm.allgather(node.bcast(comm.rank))
+    node.Free()
+    order = sorted(set(first))
+    return [order.index(f) for f in first]
+
+
+def placement(device: Any, comm: MPI.Intracomm) -> list[Record]:
+    """Where each rank is: node, the cores it may run on, its device. (collective)"""
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    name = "host" if device.is_host else f"{device.backend}:{device.ordinal} {device.name}"
+    mine = {"host": MPI.Get_processor_name(), "cores": spans(cores), "device": name}
+    return [
+        {"rank": rank, "node": node, **where}
+        for rank, (node, where) in enumerate(zip(nodes(comm), comm.allgather(mine), strict=True))
+    ]
+
+
+def placement_rows(records: Sequence[Record]) -> list[tuple[str, str]]:
+    """Ranks that are placed alike in one line."""
+    alike: dict[str, list[int]] = {}
+    for r in records:
+        words = f"node {r['node']} ({r['host']}), cores {r['cores']}, device {r['device']}"
+        alike.setdefault(words, []).append(r["rank"])
+    return [(f"rank {spans(ranks)}" if len(ranks) == 1 else f"ranks {spans(ranks)}", t) for t, ranks in alike.items()]
 
 
 def rates(device: Any, precision: str, comm: MPI.Intracomm) -> Record:

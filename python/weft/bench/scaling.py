@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from weft.bench.launch import cores, launch
 from weft.bench.poisson import box_counts
 from weft.report import plots
 from weft.report.format import rate, table
@@ -20,23 +17,9 @@ from weft.report.format import rate, table
 Record = dict[str, Any]
 
 
-def cores() -> int:
-    """Processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def default_ranks() -> list[int]:
     """1, 2, 4, … up to the cores."""
     return [2**k for k in range(int(math.log2(cores())) + 1)]
-
-
-def mpiexec() -> str:
-    """The launcher: of this Python's environment, else the first on PATH."""
-    beside = Path(sys.executable).parent / "mpiexec"
-    found = str(beside) if beside.exists() else shutil.which("mpiexec")
-    if found is None:
-        raise RuntimeError("no mpiexec found: put that of the MPI weft was built with on PATH")
-    return found
 
 
 def boxes(sizes: tuple[int, int], steps: int, ranks: int, order: int) -> list[tuple[int, int, int]]:
@@ -48,29 +31,10 @@ def boxes(sizes: tuple[int, int], steps: int, ranks: int, order: int) -> list[tu
     return [b for b in dict.fromkeys(counts) if math.prod(b) >= ranks]
 
 
-def launch(ranks: int, arguments: Sequence[str], time_limit: int, threads: int | None = None) -> Record:
-    """One `weft run poisson` on `ranks` ranks: its record. Raises RuntimeError with what it said if it failed.
-
-    `threads` a rank; without it as OMP_NUM_THREADS says, else one.
-    """
-    environment = {"OMP_NUM_THREADS": "1", **os.environ}
-    if threads is not None:
-        environment["OMP_NUM_THREADS"] = str(threads)
-    # Open MPI refuses root and more ranks than cores unless told; others do not read these.
-    environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    environment |= {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+def run_poisson(ranks: int, arguments: Sequence[str], time_limit: int, threads: int | None = None) -> Record:
+    """The record of one `weft run poisson` on `ranks` ranks. Errors and `threads` as of `launch.launch`."""
     with tempfile.TemporaryDirectory(prefix="weft-scaling-") as folder:
-        program = [sys.executable, "-m", "weft.cli.main", "run", "poisson", "--quiet", "--output", folder]
-        command = [mpiexec(), "-n", str(ranks), *program, *arguments]
-        try:
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=time_limit)
-        except subprocess.TimeoutExpired:
-            raise RuntimeError(f"a run passed its time limit of {time_limit} s: {' '.join(command)}") from None
-        if done.returncode != 0:
-            lines = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()
-            # Launchers and MPI libraries say things of their own; weft's line begins with its name.
-            said = next((line for line in lines if line.startswith("weft")), lines[0])
-            raise RuntimeError(f"a run failed (exit code {done.returncode}), it said: {said}")
+        launch(ranks, ["run", "poisson", "--quiet", "--output", folder, *arguments], time_limit, threads)
         return dict(json.loads((Path(folder) / "run.json").read_text()))
 
 
@@ -93,7 +57,7 @@ def sweep(
         for count in ranks:
             for box in boxes(sizes, steps, count, order):
                 case = [f"order={order}", f"mesh.counts={list(box)}", *assignments]
-                record = launch(count, [a for text in case for a in ("--set", text)], time_limit)
+                record = run_poisson(count, [a for text in case for a in ("--set", text)], time_limit)
                 figures = record["figures"]
                 keys = ("dofs", "points", "elements", "fom_gflops", "throughput_dofs_per_second_per_rank", "ranks")
                 row = {"order": order, "box": list(box), **{k: figures[k] for k in keys}}

@@ -7,31 +7,17 @@ from typing import Any
 
 import click
 
+from weft.cli.communication import alltoall, exchange, pingpong
+from weft.cli.options import OUTPUT, integers
+
 
 @click.group()
 def bench() -> None:
     """Measure the parts, and sweep workloads."""
 
 
-def integers(text: str, what: str, lowest: int, highest: int | None = None) -> list[int]:
-    """'1-3,7' -> [1, 2, 3, 7]."""
-    values: list[int] = []
-    try:
-        for part in text.split(","):
-            first, dash, last = part.partition("-")
-            values += range(int(first), int(last) + 1) if dash else [int(first)]
-    except ValueError:
-        values = []
-    if not values or min(values) < lowest or (highest is not None and max(values) > highest):
-        limit = f"between {lowest} and {highest}" if highest is not None else f"of at least {lowest}"
-        raise click.BadParameter(f"found '{text}', allowed: integers {limit}, as 1-4,8", param_hint=f"--{what}")
-    return sorted(set(values))
-
-
-OUTPUT = click.option(
-    "--output", type=click.Path(path_type=Path), default=Path("weft-output"), show_default=True, metavar="DIR",
-    help="Where results and plots go.",
-)  # fmt: skip
+for command in (pingpong, exchange, alltoall):
+    bench.add_command(command)
 
 
 @bench.command()

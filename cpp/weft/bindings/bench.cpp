@@ -1,0 +1,135 @@
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "weft/bench/all_to_all.hpp"
+#include "weft/bench/exchange_timing.hpp"
+#include "weft/bench/ping_pong.hpp"
+#include "weft/bindings/bindings.hpp"
+#include "weft/exchange/choice.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace weft::bindings {
+namespace {
+
+using DevicePointer = std::shared_ptr<device::Device>;
+
+bench::Operation operation_named(const std::string& text) {
+  if (text == "halo") return bench::Operation::halo;
+  if (text == "gather") return bench::Operation::gather;
+  if (text == "gather-scatter") return bench::Operation::gather_scatter;
+  throw std::invalid_argument("there is no operation '" + text + "'; known: halo, gather, gather-scatter");
+}
+
+}  // namespace
+
+void bind_bench(nb::module_& m) {
+  nb::module_ b = m.def_submodule("bench", "Timing loops; use `weft bench`");
+
+  nb::class_<bench::Timed>(b, "Timed", "A piece of communication that is timed by itself; all calls are collective.")
+      .def("check", &bench::Timed::check, nb::call_guard<nb::gil_scoped_release>(),
+           "CollectiveError unless known values arrive.")
+      .def("run", &bench::Timed::run, "repetitions"_a, nb::call_guard<nb::gil_scoped_release>(),
+           "Seconds one of `repetitions` takes on this rank; 0 if it takes no part.");
+
+  b.def(
+      "candidates",
+      [](nb::handle comm_in, const DevicePointer& device, const std::string& text,
+         const std::vector<std::int64_t>& message_bytes) {
+        const mpi::Comm comm = to_comm(comm_in);
+        const nb::gil_scoped_release release;
+        std::vector<std::string> names;
+        for (const exchange::Choice& choice : exchange::candidates(text, *device, comm, message_bytes)) {
+          names.push_back(exchange::name(choice));
+        }
+        return names;
+      },
+      "comm"_a.none(), "device"_a, "text"_a = "auto", "message_bytes"_a = std::vector<std::int64_t>(),
+      "The choices a text allows that work on all ranks, for messages of such sizes. (collective)");
+
+  b.def(
+      "ping_pong",
+      [](nb::handle comm_in, const DevicePointer& device, int partner, bool leads, std::size_t bytes,
+         const std::optional<std::string>& choice) {
+        const mpi::Comm comm = to_comm(comm_in);
+        const nb::gil_scoped_release release;
+        std::optional<exchange::Choice> chosen;
+        if (choice) chosen = exchange::choose(*choice, *device, comm);
+        return bench::ping_pong(comm, device, {partner, leads}, bytes, chosen);
+      },
+      "comm"_a.none(), "device"_a, "partner"_a, "leads"_a, "bytes"_a, "choice"_a.none(),
+      "There and back through the exchange layer, or by plain MPI where choice is None.");
+
+  b.def(
+      "mpi_all_to_all",
+      [](nb::handle comm_in, const DevicePointer& device, const std::string& memory, std::size_t bytes,
+         const std::string& method) {
+        const mpi::Comm comm = to_comm(comm_in);
+        const nb::gil_scoped_release release;
+        return bench::mpi_all_to_all(comm, device, memory == "host" ? bench::Memory::host : bench::Memory::device,
+                                     bytes, method);
+      },
+      "comm"_a.none(), "device"_a, "memory"_a, "bytes"_a, "method"_a);
+  b.def(
+      "channel_all_to_all",
+      [](nb::handle comm_in, const DevicePointer& device, std::size_t bytes, const std::string& choice) {
+        const mpi::Comm comm = to_comm(comm_in);
+        const nb::gil_scoped_release release;
+        return bench::channel_all_to_all(comm, device, bytes, exchange::choose(choice, *device, comm));
+      },
+      "comm"_a.none(), "device"_a, "bytes"_a, "choice"_a);
+  b.def(
+      "copies",
+      [](nb::handle comm_in, const DevicePointer& device, std::size_t bytes) {
+        const mpi::Comm comm = to_comm(comm_in);
+        const nb::gil_scoped_release release;
+        return bench::copies(comm, device, bytes);
+      },
+      "comm"_a.none(), "device"_a, "bytes"_a);
+
+  using IdArray = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+  nb::class_<bench::ExchangeTiming>(b, "ExchangeTiming", "The exchanges of one set of points.")
+      .def(
+          "__init__",
+          [](bench::ExchangeTiming* self, nb::handle comm_in, const DevicePointer& device, const IdArray& ids,
+             int fields) {
+            const mpi::Comm comm = to_comm(comm_in);
+            const nb::gil_scoped_release release;
+            new (self) bench::ExchangeTiming(std::span(ids.data(), ids.size()), comm, device, fields);
+          },
+          "comm"_a.none(), "device"_a, "ids"_a.noconvert(), "fields"_a)
+      .def(
+          "messages",
+          [](const bench::ExchangeTiming& self, const std::string& operation) {
+            std::vector<std::pair<int, std::int64_t>> rows;
+            for (const auto& message : self.messages(operation_named(operation))) {
+              rows.emplace_back(message.rank, message.bytes);
+            }
+            return rows;
+          },
+          "operation"_a, "(rank, bytes) of what this rank sends.")
+      .def(
+          "timed",
+          [](bench::ExchangeTiming& self, nb::handle comm_in, const DevicePointer& device, const std::string& operation,
+             const std::string& choice) {
+            const mpi::Comm comm = to_comm(comm_in);
+            const bench::Operation which = operation_named(operation);
+            const nb::gil_scoped_release release;
+            return self.timed(which, exchange::choose(choice, *device, comm));
+          },
+          "comm"_a.none(), "device"_a, "operation"_a, "choice"_a);
+}
+
+}  // namespace weft::bindings

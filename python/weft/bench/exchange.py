@@ -1,0 +1,235 @@
+"""`weft bench exchange`: every schedule by every path on the patterns of a real mesh, beside a lower bound."""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from mpi4py import MPI
+
+import weft
+from weft import _weft
+from weft.bench.launch import launch
+from weft.bench.link import lower_bound
+from weft.bench.machine import machine, nodes, placement, placement_rows, versions
+from weft.bench.pingpong import measure_link
+from weft.bench.timing import Effort, Record, RefusedError, alternate, budget, choices, require
+from weft.report import communication_plots, plots
+from weft.report.console import Console, Silent
+from weft.report.format import gigabytes, rate, seconds, short, size_text, table
+
+OPERATIONS = ("halo", "gather", "gather-scatter")
+LINK_SIZES = (8, 64, 1024, 16384, 262144, 4194304)
+BOUND = (
+    "max over ranks and kinds of link of alpha + bytes / beta; alpha is the shortest time of a message of one pair and "
+    "beta its highest bytes / time, by ping-pong over all paths in this run; local work counts nothing"
+)
+
+
+def traffic(comm: MPI.Intracomm, messages: Sequence[tuple[int, int]], node_of: Sequence[int], links: Record) -> Record:
+    """What one operation sends, over all ranks, and the least time it can take. (collective)"""
+    kinds = {"within": 0, "between": 0}
+    for rank, size in messages:
+        kinds["within" if node_of[rank] == node_of[comm.rank] else "between"] += size
+    pairs = {kind: (link["alpha_seconds"], link["beta_bytes_per_second"]) for kind, link in links.items()}
+    # A kind of link of which no pair was measured (one rank a node has no neighbour within it) is as good as the best.
+    best = (min(a for a, _ in pairs.values()), max(b for _, b in pairs.values()))
+    bound = lower_bound(kinds, {kind: pairs.get(kind, best) for kind in kinds})
+    sizes = sorted(size for one in comm.allgather([size for _, size in messages]) for size in one)
+    return {
+        "messages": comm.allreduce(len(messages), MPI.MAX),
+        "bytes": comm.allreduce(sum(size for _, size in messages), MPI.MAX),
+        "total_messages": len(sizes),
+        "total_bytes": sum(sizes),
+        "smallest_message_bytes": sizes[0] if sizes else 0,
+        "median_message_bytes": int(median(sizes)) if sizes else 0,
+        "largest_message_bytes": sizes[-1] if sizes else 0,
+        "bound_seconds": comm.allreduce(bound, MPI.MAX),
+    }
+
+
+def measure(
+    comm: MPI.Intracomm,
+    mesh: Any,
+    device: Any,
+    texts: Sequence[str],
+    order: int,
+    fields: int,
+    links: Record,
+    effort: Effort,
+) -> list[Record]:
+    """A row for each operation and choice at one order with so many fields. (collective)"""
+    ids = mesh.point_ids(order).reshape(-1)
+    timing = _weft.bench.ExchangeTiming(comm, device, ids, fields)
+    node_of = nodes(comm)
+    rows = []
+    for operation in OPERATIONS:
+        messages = timing.messages(operation)
+        sent = traffic(comm, messages, node_of, links)
+        mine = choices(comm, device, texts, [size for _, size in messages])
+        cases = {choice: timing.timed(comm, device, operation, choice) for choice in mine}
+        measured = alternate(cases, comm, effort)
+        for choice, samples in measured.items():
+            figures = samples.record()
+            schedule, path = choice.split(":")[:2]
+            rows.append(
+                {
+                    "ranks": comm.size,
+                    "order": order,
+                    "fields": fields,
+                    "operation": operation,
+                    "choice": choice,
+                    "schedule": schedule,
+                    "path": path,
+                    **figures,
+                    **sent,
+                    "bandwidth_bytes_per_second": sent["bytes"] / figures["seconds"],
+                    "times_bound": figures["seconds"] / sent["bound_seconds"] if sent["bound_seconds"] > 0 else None,
+                }
+            )
+    return rows
+
+
+def run(
+    comm: MPI.Intracomm,
+    orders: Sequence[int],
+    fields: Sequence[int],
+    output: Path,
+    *,
+    mesh: str | None,
+    box: Sequence[int],
+    device: str,
+    asked: Sequence[str],
+    effort: Effort,
+) -> Record:
+    """Measures on the ranks this was started with, prints a block for each order and number of fields, and writes
+    exchange.json (after every block) and exchange-ranks-P.png. (collective)
+
+    RefusedError on all ranks for fewer than 2 ranks, choices that do not work here, and sizes that do not fit.
+    """
+    if comm.size < 2:
+        raise RefusedError("an exchange needs at least 2 ranks: start with mpiexec -n 2, or give --ranks")
+    opened = weft.device.open(device)
+    console = Console() if comm.rank == 0 else Silent()
+    texts = asked or ["auto"]
+    works = choices(comm, opened, texts)
+    dealt = None
+    if mesh:
+        dealt = weft.Mesh.read(mesh, comm=comm)
+    elements = comm.allreduce(dealt.elements, MPI.MAX) if dealt else math.ceil(math.prod(box) / comm.size)
+    # A value and an index for each point and choice, the vectors of the points and of the degrees of freedom, the ids
+    # with what is looked up of them; the elements themselves with what numbers their faces and edges.
+    points = elements * (max(orders) + 1) ** 3
+    vectors = points * (8 * max(fields) * 4 + 16 * len(works))
+    require(
+        f"order {max(orders)} with {max(fields)} fields on {mesh or ' x '.join(map(str, box))} elements",
+        (2048 * elements + 64 * points + vectors, 0 if opened.is_host else vectors),
+        budget(opened, comm),
+        "use a smaller mesh, lower orders or fewer fields",
+    )
+    if dealt is None:
+        dealt = weft.Mesh.box(list(box), comm=comm)
+    record: Record = {
+        "versions": versions(),
+        "machine": machine(opened, comm),
+        "placement": placement(opened, comm),
+        "mesh": {"source": dealt.source, "elements": dealt.global_elements},
+        "bound": BOUND,
+        "links": measure_link(comm, opened, LINK_SIZES, effort),
+        "rows": [],
+    }
+    console.write(table(header(record)))
+    for order in orders:
+        for count in fields:
+            if console.terminal:
+                console.phase(f"order {order}, {count} fields")
+            rows = measure(comm, dealt, opened, texts, order, count, record["links"], effort)
+            record["rows"] += rows
+            console.write("\n" + block(rows))
+            if comm.rank == 0:  # after every block, so that an interrupted run leaves what it has
+                save(output, [record])
+    if comm.rank == 0:
+        for path in draw(output, record):
+            console.write(f"written {path}")
+        console.write(f"written {output / 'exchange.json'}")
+    return record
+
+
+def sweep(ranks: Sequence[int], arguments: Sequence[str], output: Path, time_limit: int) -> list[Record]:
+    """`run` on each number of ranks, by starting mpiexec: prints what they print, writes one exchange.json of all."""
+    records: list[Record] = []
+    for count in ranks:
+        with tempfile.TemporaryDirectory(prefix="weft-exchange-") as folder:
+            said = launch(count, ["bench", "exchange", *arguments, "--output", folder], time_limit)
+            print("\n".join(text for text in said.splitlines() if not text.startswith("written")), flush=True)
+            records += json.loads((Path(folder) / "exchange.json").read_text())["runs"]
+        save(output, records)
+        for path in draw(output, records[-1]):
+            print(f"written {path}")
+    print(f"written {output / 'exchange.json'}")
+    return records
+
+
+def save(output: Path, records: Sequence[Record]) -> None:
+    """exchange.json."""
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "exchange.json").write_text(json.dumps({"runs": records}, indent=1) + "\n")
+
+
+def draw(output: Path, record: Record) -> list[Path]:
+    """The plot of a run."""
+    path = output / f"exchange-ranks-{record['machine']['ranks']}.png"
+    title = f"{record['mesh']['source']}, {record['machine']['ranks']} ranks, {record['machine']['device']['name']}"
+    plots.save(communication_plots.exchange(record["rows"], f"{title}, {record['versions']['mpi']}"), path)
+    return [path]
+
+
+def header(record: Record) -> list[tuple[str, str]]:
+    """What is measured, where, and the bound."""
+    rows = [
+        ("mesh", f"{record['mesh']['source']}: {record['mesh']['elements']:,} elements"),
+        ("MPI", f"{record['versions']['mpi']}, {record['machine']['ranks']} ranks"),
+        *placement_rows(record["placement"]),
+    ]
+    for kind, link in record["links"].items():
+        where = "within a node" if kind == "within" else "between nodes"
+        rows.append(
+            (where, f"alpha {seconds(link['alpha_seconds'])}, beta {rate(link['beta_bytes_per_second'], 'B/s')}")
+        )
+    return rows
+
+
+def block(rows: Sequence[Record]) -> str:
+    """The rows of one order and number of fields, a line for each choice."""
+    first = rows[0]
+    of = {op: {r["choice"]: r for r in rows if r["operation"] == op} for op in OPERATIONS}
+    lines = [
+        f"order {first['order']}, {first['fields']} field{'s' if first['fields'] > 1 else ''}, {first['ranks']} ranks"
+    ]
+    for operation, mine in of.items():
+        r = next(iter(mine.values()))
+        low, high = (size_text(r[f"{k}_message_bytes"]) for k in ("smallest", "largest"))
+        lines.append(
+            f"  {operation:15} {r['messages']} x {low}{f' - {high}' if high != low else ''}, {size_text(r['bytes'])} a "
+            f"rank, bound {seconds(r['bound_seconds'])}"
+        )
+    lines.append(f"{'':20}" + "".join(f"{operation:>20}" for operation in OPERATIONS))
+    lines.append(f"{'choice':20}" + f"{'us':>8} {'GB/s':>6} {'/bnd':>4}" * len(OPERATIONS))
+    for choice in dict.fromkeys(r["choice"] for r in rows):
+        cells = []
+        for operation in OPERATIONS:
+            if choice not in of[operation]:  # the small messages' way, where there are no small ones
+                cells.append(f"{'-':>7}{'':13}")
+                continue
+            r = of[operation][choice]
+            star = "*" if r["seconds"] == min(x["seconds"] for x in of[operation].values()) else " "
+            over = "-" if r["times_bound"] is None else short(r["times_bound"]) if r["times_bound"] < 1000 else ">999"
+            speed = gigabytes(r["bandwidth_bytes_per_second"], 2)
+            cells.append(f"{short(1e6 * r['seconds']):>7}{star} {speed:>6} {over:>4}")
+        lines.append(f"{choice:20}" + "".join(cells))
+    return "\n".join(lines)

@@ -1,0 +1,48 @@
+"""Starting `weft` on several ranks from a program that is not itself one of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def cores() -> int:
+    """Processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def mpiexec() -> str:
+    """The launcher: of this Python's environment, else the first on PATH."""
+    beside = Path(sys.executable).parent / "mpiexec"
+    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if found is None:
+        raise RuntimeError("no mpiexec found: put that of the MPI weft was built with on PATH")
+    return found
+
+
+def launch(ranks: int, arguments: Sequence[str], time_limit: int, threads: int | None = None) -> str:
+    """Runs `weft ARGUMENTS` on `ranks` ranks: what it printed. Raises RuntimeError with what it said if it failed.
+
+    `threads` a rank; without it as OMP_NUM_THREADS says, else one.
+    """
+    environment = {"OMP_NUM_THREADS": "1", **os.environ}
+    if threads is not None:
+        environment["OMP_NUM_THREADS"] = str(threads)
+    # Open MPI refuses root and more ranks than cores unless told; others do not read these.
+    environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    environment |= {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+    command = [mpiexec(), "-n", str(ranks), sys.executable, "-m", "weft.cli.main", *arguments]
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=time_limit)
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"a run passed its time limit of {time_limit} s: {' '.join(command)}") from None
+    if done.returncode != 0:
+        lines = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()
+        # Launchers and MPI libraries say things of their own; weft's line begins with its name.
+        said = next((line for line in lines if line.startswith("weft")), lines[0])
+        raise RuntimeError(f"a run failed (exit code {done.returncode}), it said: {said}")
+    return done.stdout

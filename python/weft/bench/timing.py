@@ -1,0 +1,137 @@
+"""How communication is timed: warm-up, repetitions that suit the length, rounds in turns, medians and quartiles.
+
+The loops themselves are in C++ (``weft._weft.bench``); here is only what comes between two of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from mpi4py import MPI
+
+Record = dict[str, Any]
+K = TypeVar("K")
+
+
+class RefusedError(ValueError):
+    """A measurement that is asked for and cannot be made here; nothing was allocated or sent for it."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """``seconds[rank, round]`` of one repetition (0 on ranks that took no part), each round of ``repetitions``."""
+
+    seconds: npt.NDArray[np.float64]
+    repetitions: int
+
+    def fastest(self) -> float:
+        """The median over the rounds of the rank whose median is smallest, of those that took part."""
+        medians = np.median(self.seconds, axis=1)
+        return float(medians[medians > 0].min())
+
+    def record(self, scale: float = 1.0) -> Record:
+        """Median and quartiles over the rounds of the rank whose median is largest, times ``scale``."""
+        low, median, high = np.percentile(scale * self.seconds, (25, 50, 75), axis=1)
+        slowest = int(np.argmax(median))
+        return {
+            "seconds": float(median[slowest]),
+            "seconds_low": float(low[slowest]),
+            "seconds_high": float(high[slowest]),
+            "rounds": self.seconds.shape[1],
+            "repetitions": self.repetitions,
+        }
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long to measure: ``rounds`` rounds of about ``seconds`` each, of at most ``most`` repetitions."""
+
+    rounds: int = 15
+    seconds: float = 0.002
+    most: int = 10000
+
+
+def repetitions(timed: Any, comm: MPI.Intracomm, effort: Effort) -> int:
+    """How often to repeat so that a round takes ``effort.seconds``; finding out is the warm-up. (collective)"""
+    timed.run(1)
+    count = 1
+    while True:
+        taken = comm.allreduce(count * timed.run(count), MPI.MAX)
+        wanted = int(count * effort.seconds / taken) if taken > 0 else effort.most
+        if taken >= 0.3 * effort.seconds or count >= effort.most:
+            return min(max(1, wanted), effort.most)
+        count = min(max(2 * count, wanted // 2), effort.most)
+
+
+def alternate(cases: Mapping[K, Any], comm: MPI.Intracomm, effort: Effort) -> dict[K, Samples]:
+    """Times every case in turns, forwards in one round and backwards in the next; checks each first that data arrives.
+
+    Disturbances by other work on the machine then meet all cases alike. All ranks get the same. (collective)
+    """
+    for timed in cases.values():
+        timed.check()
+    counts = {key: repetitions(timed, comm, effort) for key, timed in cases.items()}
+    samples: dict[K, list[float]] = {key: [] for key in cases}
+    for turn in range(effort.rounds):
+        for key in list(cases)[:: 1 if turn % 2 == 0 else -1]:
+            comm.Barrier()
+            samples[key].append(cases[key].run(counts[key]))
+    return {key: Samples(np.array(comm.allgather(values)), counts[key]) for key, values in samples.items()}
+
+
+def available_memory() -> int:
+    """Bytes that processes of this node may still take: what the kernel says, or the control group's limit."""
+    pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        pages = next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        pass
+    try:
+        group = Path("/sys/fs/cgroup")
+        limit, used = (group / "memory.max").read_text().strip(), int((group / "memory.current").read_text())
+        if limit != "max":
+            pages = min(pages, max(0, int(limit) - used))
+    except (OSError, ValueError):
+        pass
+    return pages
+
+
+def budget(device: Any, comm: MPI.Intracomm, share: float = 0.8) -> tuple[int, int]:
+    """Bytes each rank may take of host memory and of the device's: a share of what its node and card have, divided by
+    the ranks that use them; the least of all ranks. A host device has no memory of its own: 0. (collective)"""
+    node = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    users = node.allgather((device.backend, device.ordinal)).count((device.backend, device.ordinal))
+    host = int(share * available_memory() / node.size)
+    own = 0 if device.is_host else int(share * device.memory_bytes / users)
+    node.Free()
+    return comm.allreduce(host, MPI.MIN), comm.allreduce(own, MPI.MIN)
+
+
+def choices(comm: MPI.Intracomm, device: Any, texts: Sequence[str], sizes: Sequence[int] = ()) -> list[str]:
+    """The exchange layer's choices that any of ``texts`` allows ("auto", "schedule" or "schedule:path"), for messages
+    of such sizes. RefusedError for a name that is not known and a path that does not work here. (collective)"""
+    from weft import _weft
+    from weft.mpi import CollectiveError
+
+    try:
+        found = [c for text in texts for c in _weft.bench.candidates(comm, device, text, list(sizes))]
+    except CollectiveError as error:
+        raise RefusedError(str(error)) from None
+    return list(dict.fromkeys(found))
+
+
+def require(what: str, needs: tuple[int, int], has: tuple[int, int], advice: str) -> None:
+    """RefusedError unless (host, device) bytes a rank are there. The same on all ranks if the numbers are."""
+    for need, limit, memory in zip(needs, has, ("host", "device"), strict=True):
+        if need > limit > 0 or (need > 0 and limit == 0 and memory == "host"):
+            raise RefusedError(
+                f"{what} takes {need / 2**20:.0f} MiB of {memory} memory a rank, {limit / 2**20:.0f} MiB are there: "
+                f"{advice}"
+            )

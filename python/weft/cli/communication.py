@@ -1,0 +1,210 @@
+"""`weft bench pingpong`, `exchange` and `alltoall`: what messages cost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from weft.cli.options import OUTPUT, integers
+
+
+def call(measure: Callable[[], Any]) -> None:
+    """Runs on all ranks; what cannot be measured here is a bad command line, said once."""
+    from weft import mpi
+    from weft.bench.timing import RefusedError
+
+    mpi.install_excepthook()
+    try:
+        measure()
+    except RefusedError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def bytes_of(text: str) -> int:
+    """'64k' -> 65536."""
+    found = re.fullmatch(r"(\d+)\s*([kKmMgG]?)(?:i?B)?", text.strip())
+    if not found:
+        raise ValueError(text)
+    return int(found[1]) * 1024 ** " kmg".index(found[2].lower() or " ")
+
+
+def message_sizes(text: str) -> list[int]:
+    """'1-64M' -> all powers of two between; '8,1k,3000' -> those; also both mixed. BadParameter for anything else."""
+    sizes: set[int] = set()
+    try:
+        for part in text.split(","):
+            first, dash, last = part.partition("-")
+            low, high = bytes_of(first), bytes_of(last or first)
+            if not 1 <= low <= high:
+                raise ValueError(text)
+            sizes |= {2**k for k in range(31) if low <= 2**k <= high} if dash else {low}
+    except ValueError:
+        sizes = set()
+    if not sizes or min(sizes) < 1 or max(sizes) > 2**30:
+        raise click.BadParameter(
+            f"found '{text}', allowed: sizes of 1 to 1G, as 1-64M (powers of two) or 8,1k,64k", param_hint="--sizes"
+        )
+    return sorted(sizes)
+
+
+def words(text: str) -> list[str]:
+    """'a, b' -> ['a', 'b']."""
+    return [w.strip() for w in text.split(",") if w.strip()]
+
+
+def effort(rounds: int, seconds: float) -> Any:
+    from weft.bench.timing import Effort
+
+    return Effort(rounds=rounds, seconds=seconds)
+
+
+DEVICE = click.option(
+    "--device", default="auto", show_default=True, metavar="auto|host|cuda|hip", help="Whose memory, beside the host's."
+)
+ROUNDS = click.option(
+    "--rounds", default=15, show_default=True, type=click.IntRange(min=1), help="Rounds whose median counts."
+)
+SECONDS = click.option(
+    "--seconds", default=0.002, show_default=True, type=click.FloatRange(min=0, min_open=True), metavar="S",
+    help="About how long a round of one case takes.",
+)  # fmt: skip
+
+
+@click.command()
+@click.option("--sizes", default="1-64M", show_default=True, metavar="LIST", help="Bytes, as 1-64M or 8,1k,64k.")
+@click.option("--paths", default="", metavar="LIST", help="Of mpi, direct, staged, ipc. [default: all that work here]")
+@DEVICE
+@ROUNDS
+@SECONDS
+@OUTPUT
+def pingpong(sizes: str, paths: str, output: Path, device: str, rounds: int, seconds: float) -> None:
+    """Latency and bandwidth of messages.
+
+    From host and device memory by every path, within a node and between nodes, one pair of ranks and all at once
+    (Wahlgren's figures for Alvis). Prints the fit of alpha + n / beta, n1/2, and which path is fastest from which size
+    on. Writes pingpong.json and a plot for each set of pairs. Start it with mpiexec on 2 or more ranks.
+    """
+    asked = message_sizes(sizes)
+
+    def measure() -> None:
+        from mpi4py import MPI
+
+        from weft.bench.pingpong import run
+
+        run(MPI.COMM_WORLD, asked, output, device=device, paths=words(paths), effort=effort(rounds, seconds))
+
+    call(measure)
+
+
+@click.command()
+@click.option("--orders", default="1,3,7,9", show_default=True, metavar="LIST", help="Polynomial orders.")
+@click.option("--fields", default="1,3,6", show_default=True, metavar="LIST", help="Values a point.")
+@click.option("--mesh", type=click.Path(), metavar="FILE", help="A Nek or Gmsh mesh, instead of the box.")
+@click.option("--box", default="8,8,8", show_default=True, metavar="X,Y,Z", help="Elements of the box.")
+@click.option("--choices", default="", metavar="LIST", help="As pairwise,crystal:staged. [default: all that work here]")
+@click.option(
+    "--ranks", metavar="LIST", help="Start mpiexec on each of these, as 2,4. [default: the ranks it was given]"
+)
+@click.option(
+    "--time-limit", default=600, show_default=True, type=click.IntRange(min=1), metavar="SECONDS",
+    help="For one run of --ranks.",
+)  # fmt: skip
+@DEVICE
+@ROUNDS
+@SECONDS
+@OUTPUT
+def exchange(
+    orders: str,
+    fields: str,
+    mesh: str | None,
+    box: str,
+    choices: str,
+    ranks: str | None,
+    time_limit: int,
+    output: Path,
+    device: str,
+    rounds: int,
+    seconds: float,
+) -> None:
+    """Halo, gather and gather-scatter of a mesh.
+
+    By every schedule and path, over orders and numbers of fields: the slowest rank's median, beside a lower bound from
+    a ping-pong in the same run. Writes exchange.json and a plot for each number of ranks. Start it with mpiexec, or
+    give --ranks and it does so itself.
+    """
+    asked_orders, asked_fields = integers(orders, "orders", 1, 15), integers(fields, "fields", 1, 64)
+    counts = [int(c) for c in box.split(",")] if re.fullmatch(r"\d+,\d+,\d+", box) else []
+    if not counts or min(counts) < 1:
+        raise click.BadParameter(f"found '{box}', allowed: three integers, as 8,8,8", param_hint="--box")
+    if ranks is not None:
+        from weft.bench.exchange import sweep
+
+        arguments = ["--orders", orders, "--fields", fields, "--box", box, "--choices", choices, "--device", device]
+        arguments += ["--rounds", str(rounds), "--seconds", str(seconds), *(["--mesh", mesh] if mesh else [])]
+        sweep(integers(ranks, "ranks", 2), arguments, output, time_limit)
+        return
+
+    def measure() -> None:
+        from mpi4py import MPI
+
+        from weft.bench.exchange import run
+
+        run(
+            MPI.COMM_WORLD, asked_orders, asked_fields, output, mesh=mesh, box=counts, device=device,
+            asked=words(choices), effort=effort(rounds, seconds),
+        )  # fmt: skip
+
+    call(measure)
+
+
+@click.command()
+@click.option("--grids", default="", metavar="LIST", help="N of N^3, as 256,512. [default: what fits well]")
+@click.option(
+    "--processes", type=click.IntRange(min=2), metavar="P",
+    help="Messages as long as in a run on so many, as 32768 of the paper. [default: the ranks it was given]",
+)  # fmt: skip
+@click.option("--row-ranks", default="", metavar="LIST", help="Pr; 1 means slabs. [default: of 1,2,4,8 what divides]")
+@click.option("--variables", default="1", show_default=True, metavar="LIST", help="Q, variables in one call.")
+@click.option(
+    "--methods", default="alltoall,alltoallv,ialltoall,pairwise", show_default=True, metavar="LIST",
+    help="MPI's alltoall, alltoallv, ialltoall; weft's schedules or schedule:path.",
+)  # fmt: skip
+@DEVICE
+@ROUNDS
+@SECONDS
+@OUTPUT
+def alltoall(
+    grids: str,
+    processes: int | None,
+    row_ranks: str,
+    variables: str,
+    methods: str,
+    output: Path,
+    device: str,
+    rounds: int,
+    seconds: float,
+) -> None:
+    """The transposes of a distributed FFT.
+
+    GESTS's Tables 10 to 14 for this machine: message sizes 4 Q N^3 / (P R), effective bandwidth by its Eq. 13, host
+    against device pointers, copies timed apart. Writes alltoall.json and alltoall.png. Start it with mpiexec.
+    """
+    asked: dict[str, Any] = {
+        "grids": integers(grids, "grids", 1) if grids else [],
+        "row_ranks": integers(row_ranks, "row-ranks", 1) if row_ranks else [],
+        "variables": integers(variables, "variables", 1),
+        "methods": words(methods),
+    }
+
+    def measure() -> None:
+        from mpi4py import MPI
+
+        from weft.bench.alltoall import run
+
+        run(MPI.COMM_WORLD, output, processes=processes, device=device, effort=effort(rounds, seconds), **asked)
+
+    call(measure)
