@@ -180,3 +180,10 @@ def test_the_limits_are_those_of_a_gpu(gpu):
     double, single = device.measure_peak(gpu, "double"), device.measure_peak(gpu, "single")
     assert low < double < 2e14
     assert single > 0.9 * double
+
+
+def test_irregular_reads_and_copies_have_the_rates_of_hardware(gpu):
+    line = 128
+    assert line / device.measure_irregular_read(gpu, 2**26) < 2e13
+    assert 1e-13 < device.measure_irregular_read(gpu, 2**26) < 1e-3
+    assert all(1e8 < rate < 1e13 for rate in device.measure_copies(gpu, 2**26))

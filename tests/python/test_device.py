@@ -170,6 +170,23 @@ def test_the_cache_can_be_turned_off(cache, monkeypatch):
     assert device.info()["kernel_cache"] == ""
 
 
+def test_the_chase_kernel_follows_every_pointer():
+    host = device.open("host")
+    lines, stride, steps, threads = 64, 32, 5, 256
+    rng = np.random.default_rng(2)
+    following = rng.permutation(lines).astype("i4")
+    memory = np.zeros(lines * stride, "i4")
+    memory[::stride] = following
+    expected = ((np.arange(threads) * 2654435761) & (lines - 1)).astype("i4")
+    for _ in range(steps):
+        expected = following[expected]
+    last = host.array(np.zeros(threads, "i4"))
+    chase = host.kernel("limits", "chase", {"WEFT_REAL": "double"})
+    counts = (np.int32(lines), np.int32(stride), np.int32(steps))
+    chase(device.Stream(host), 1, (threads, 1, 1), *counts, host.array(memory), last)
+    np.testing.assert_array_equal(last.numpy(), expected)
+
+
 def test_chased_pointers_and_copies_give_rates_that_are_numbers() -> None:
     host = device.open("host")
     assert 0 < device.measure_irregular_read(host, 2**20) < 1e-3

@@ -46,6 +46,8 @@ def read_all(paths: Sequence[str | Path]) -> list[Source]:
 
 def run_record(path: Path) -> Record | None:
     """A run.json as a dictionary, None where the file is JSON of another kind."""
+    if looks_like_trace(path):
+        return None
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
@@ -53,6 +55,13 @@ def run_record(path: Path) -> Record | None:
     except json.JSONDecodeError as error:
         raise ModelError(f"{path}: not valid JSON: {error}") from None
     return content if isinstance(content, dict) and "timings" in content and "case" in content else None
+
+
+def looks_like_trace(path: Path) -> bool:
+    """Whether a JSON file begins as a trace does; a record is small, a trace may not be, and is parsed by its reader."""
+    with path.open("rb") as file:
+        head = file.read(2**16).lstrip()
+    return head.startswith(b"[") or b'"traceEvents"' in head
 
 
 def of_record(path: Path, record: Record) -> Source:
@@ -120,7 +129,7 @@ def ratio_runs(path: str | Path) -> list[Run]:
 def ratio_file(path: str | Path) -> tuple[str, list[Run]] | None:
     """The workload and the jobs of a ratio.json, None where the file is something else."""
     path = Path(path)
-    if path.suffix != ".json" or not path.exists():
+    if path.suffix != ".json" or not path.exists() or looks_like_trace(path):
         return None
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
