@@ -58,7 +58,7 @@ def run_record(path: Path) -> Record | None:
 
 
 def looks_like_trace(path: Path) -> bool:
-    """Whether a JSON file begins as a trace does; a record is small, a trace may not be, and is parsed by its reader."""
+    """Whether a JSON file begins as a trace does. A trace may be large and is parsed by its reader alone."""
     with path.open("rb") as file:
         head = file.read(2**16).lstrip()
     return head.startswith(b"[") or b'"traceEvents"' in head
