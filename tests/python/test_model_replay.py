@@ -276,3 +276,29 @@ def test_many_replays_on_several_processes_agree_with_one_process() -> None:
     found = r.many(source, scenarios, 2, lambda done, _: seen.append(done))
     assert found == [r.replay(source, s).seconds for s in scenarios]
     assert seen == list(range(1, 10))
+
+
+EVENT = st.tuples(
+    st.integers(0, 3), st.integers(0, 200), st.integers(0, 60), st.sampled_from([int(c) for c in Category]),
+    st.sampled_from(["cudaDeviceSynchronize", "cudaMemcpy HtoD", "memcpy DtoD", "kernel", "MPI_Send"]),
+    st.integers(-1, 5), st.integers(-1, 10_000), st.integers(0, 1),
+)  # fmt: skip
+
+
+@given(st.lists(EVENT, min_size=1, max_size=25), st.sampled_from([Scenario(), Scenario(lanes=1, latency=1e-7),
+       Scenario(gpus=2, commands_on_link=True, kernels_at_once=1), Scenario(queue=1, bandwidth=1e9)]))  # fmt: skip
+@settings(max_examples=300, deadline=None)
+def test_any_table_of_events_is_replayed_or_refused_in_words(rows: list[tuple[int, ...]], scenario: Scenario) -> None:
+    b = Builder("synthetic", "noise")
+    for line, start, length, category, name, correlation, size, process in rows:
+        kind = "host" if line < 2 else "stream"
+        b.add(line=b.line(process, f"{kind} {line}", kind), start=start, end=start + length, category=category,
+              name=b.name(str(name)), correlation=correlation, bytes=size)  # fmt: skip
+    try:
+        source = r.program(b.build())
+        unchanged, found = r.replay(source), r.replay(source, scenario)
+    except ValueError:  # ModelError is one; anything else is a failure
+        return
+    assert unchanged.seconds <= source.traced_seconds * (1 + 1e-9)
+    assert found.work == len(source.work)
+    assert found.calls == source.calls

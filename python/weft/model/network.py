@@ -235,7 +235,7 @@ class Graph:
         if not 0 <= size < math.inf:
             raise ModelError(f"a message of {size} bytes: a number of at least zero is needed")
         if self.messages >= MOST_MESSAGES:
-            raise ModelError(f"more than {MOST_MESSAGES} messages: replay fewer ranks, or use the bound")
+            raise ModelError(f"more than {MOST_MESSAGES} messages: replay fewer ranks or a shorter run")
         self.messages += 1
         return self._add(0.0, source, target, size, after)
 
@@ -683,6 +683,7 @@ def replay(graph: Graph, network: Network) -> Outcome:
     flows: list[int] = []
     paths: list[tuple[int, ...]] = []
     left, rates = np.zeros(0), np.zeros(0)
+    users = [0] * len(capacity)  # flows on each link
     while heap or flows:
         ends = left / rates if flows else np.zeros(0)
         soonest = now + float(ends.min()) if flows else math.inf
@@ -701,10 +702,12 @@ def replay(graph: Graph, network: Network) -> Outcome:
             keep = ~over
             flows = [f for f, k in zip(flows, keep, strict=True) if k]
             paths = [p for p, k in zip(paths, keep, strict=True) if k]
-            left, changed = left[keep], True
+            left, rates = left[keep], rates[keep]
             for number in ended:
                 for link in network.path(graph.source[number], graph.target[number]):
                     found.link_bytes[link] += graph.bytes[number]
+                    users[link] -= 1
+                    changed = changed or users[link] > 0
                 finish(number)
         new: list[int] = []
         while heap and heap[0][0] <= now:
@@ -715,10 +718,17 @@ def replay(graph: Graph, network: Network) -> Outcome:
                 finish(number)
         if new:
             flows += new
-            paths += [network.path(graph.source[n], graph.target[n]) for n in new]
+            alone = []
+            for number in new:
+                path = network.path(graph.source[number], graph.target[number])
+                paths.append(path)
+                alone.append(min(capacity[link] for link in path))
+                for link in path:
+                    changed = changed or users[link] > 0
+                    users[link] += 1
             left = np.concatenate([left, [graph.bytes[n] for n in new]])
-            changed = True
-        if changed:
+            rates = np.concatenate([rates, alone])
+        if changed:  # else the flows that came or went shared no link with another
             rates = max_min(paths, capacity)
     if done < count:
         raise ModelError(f"the communication graph waits for itself: {count - done} of {count} entries never start")
