@@ -95,6 +95,11 @@ def test_a_run_that_cannot_be_is_refused(bad) -> None:
         Run(*bad)
 
 
+def test_noise_that_makes_some_resamples_scale_perfectly_does_not_end_the_fit() -> None:
+    results = method.scaling_results(runs_of(Scaling(0, 0.05, 8, 30, 60), noise=0.02, seed=1))
+    assert "cores per GPU" in results[-1].quantity
+
+
 def test_perfect_scaling_has_no_90_percent() -> None:
     with pytest.raises(ModelError, match="no limit"):
         method.cores_needed(Scaling(0, 0, 1, 1, 1))

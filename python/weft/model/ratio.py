@@ -236,11 +236,23 @@ def fit_results(
     results = []
     for quantity, unit, function, equation in quantities:
         value = function(fitted)
-        low, high = percentiles([function(f) for f in fits])
+        values = [v for v in (defined(function, f) for f in fits) if v is not None]
+        if len(values) < len(fits) / 2:  # mostly without a limit: no range to speak of
+            results.append(exact(METHOD, quantity, value, unit, inputs, equation))
+            continue
+        low, high = percentiles(values)
         results.append(
             Result(METHOD, quantity, value, unit, min(low, value), max(high, value), inputs, equation, range_is)
         )
     return results
+
+
+def defined(function: Callable[[Fit], float], fit: Fit) -> float | None:
+    """The function of a fit, None where this fit has none: perfect scaling has no 90 %."""
+    try:
+        return function(fit)
+    except ModelError:
+        return None
 
 
 # --- the decaying exponential ---------------------------------------------------------------------------------------
