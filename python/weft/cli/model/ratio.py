@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from weft.cli.model.shared import JSON, RUNS, SHARE, output
-from weft.model import ratio as method
 from weft.model.result import Table
 
 
@@ -38,6 +37,7 @@ def ratio(
     and finds the fewest cores that reach the efficiency by Eq. 6; with --cores or --exponential the decaying
     exponential instead. Data that leave the fit under-determined are refused.
     """
+    from weft.model import ratio as method  # here: it loads SciPy, which other commands need not wait for
     from weft.model.sources import ratio_runs
 
     jobs = [run for path in runs for run in ratio_runs(path)]
