@@ -91,6 +91,15 @@ def test_a_ring_where_no_two_messages_meet_takes_one_message_a_round(topology: n
     assert n.replay(n.ring(12, 1e6, rounds=3), on(topology)).seconds == pytest.approx(3 * (L + 1e6 / B))
 
 
+def test_flows_shorter_than_the_clocks_last_digit_end_too() -> None:
+    graph = n.Graph(3)
+    late = graph.delay(1e6)
+    for target in (1, 2):
+        graph.message(0, target, 1.0, (late,))
+        graph.message(0, target, 1.7, (late,))
+    assert n.replay(graph, n.Network(n.torus(3), 1e12)).messages == 4
+
+
 def test_two_flows_on_a_link_halve_and_the_longer_one_gets_all_when_the_shorter_is_done() -> None:
     tapered = on(n.fat_tree(2, 2, 2))  # two nodes a leaf, one link up
     graph = n.Graph(4)

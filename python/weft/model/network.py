@@ -693,7 +693,8 @@ def replay(graph: Graph, network: Network) -> Outcome:
         else:
             step, now = soonest - now, soonest
         if flows:
-            over = left <= rates * step * (1 + 1e-9) if soonest < math.inf else np.zeros(len(flows), dtype=bool)
+            # By their ends, not by what is left: a step too short to move the clock must end its flow too.
+            over = ends <= ends.min() * (1 + 1e-9) if soonest < math.inf else np.zeros(len(flows), dtype=bool)
             left = left - rates * step
             over |= left <= 1e-9
         changed = False
