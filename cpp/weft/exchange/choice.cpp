@@ -127,8 +127,6 @@ std::vector<Choice> candidates(const std::string& text, device::Device& device, 
                                std::span<const std::int64_t> message_bytes) {
   Asked asked;
   comm.together([&] { asked = parse(text); });
-  if (asked.schedule && asked.path && *asked.path != Path::ipc && asked.small_bytes)
-    return {choose(text, device, comm)};
 
   // What all ranks' messages have in common.
   std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = 0;

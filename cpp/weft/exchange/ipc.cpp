@@ -97,7 +97,7 @@ struct Ipc::State {
         host(device::open("host")),
         comm(comm_in),
         slot_bytes((send_bytes + slot_unit - 1) / slot_unit * slot_unit),
-        oversubscribed(comm.node().size() > static_cast<std::size_t>(processors())) {
+        oversubscribed(static_cast<long>(comm.node().size()) > sysconf(_SC_NPROCESSORS_ONLN)) {
     for (const Part& part : parts) {
       Neighbor& neighbor = neighbors.emplace_back();
       neighbor.part = part;
@@ -139,11 +139,6 @@ struct Ipc::State {
     const auto users = introduced ? static_cast<std::uint32_t>(neighbors.size()) : 0;
     // What the host shares lives until the last process that opened it lets it go.
     if (!device->is_host()) bury(Remains{std::move(flags_memory), std::move(memory), std::move(events), users});
-  }
-
-  static int processors() {
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
   }
 
   void introduce(int tag) {
