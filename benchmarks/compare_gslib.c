@@ -1,11 +1,11 @@
 /* weft against gslib in one process, on the same ids and arrays: setup and gather-scatter, in alternating rounds.
    Started by compare_gslib.py, which builds it against the gslib the user points to:
 
-       compare_gslib IDS K LAYOUT ROUNDS SECONDS
+       compare_gslib IDS K LAYOUT ROUNDS SECONDS SETUPS
 
    IDS.<rank> holds this rank's ids (64-bit); K doubles a point, LAYOUT "vec" (next to each other) or "many" (an array
    each). A round is as many calls as take about SECONDS, for one contestant after the other, the order turning from
-   round to round. Rank 0 prints one JSON object: per contestant the setup's seconds (the median of three) and each
+   round to round. Rank 0 prints one JSON object: per contestant the median of SETUPS setups' seconds and each
    round's seconds a call, both of the slowest rank. */
 #include <gslib.h>
 #include <math.h>
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <weft/gs/gs.h>
 
-enum { CONTESTANTS = 5, SETUPS = 3, MAX_FIELDS = 16 };
+enum { CONTESTANTS = 5, MAX_SETUPS = 9, MAX_FIELDS = 16 };
 static const char *const names[CONTESTANTS] = {"weft", "gslib auto", "gslib pairwise", "gslib crystal",
                                                "gslib allreduce"};
 
@@ -99,13 +99,13 @@ static int by_size(const void *a, const void *b) {
 int main(int argc, char **argv) {
   struct problem p = {0};
   void *handles[CONTESTANTS];
-  double setup[CONTESTANTS][SETUPS], *rounds[CONTESTANTS], *expected, seconds, difference = 0;
-  int who, turn, rank, count, calls, i, c;
+  double setup[CONTESTANTS][MAX_SETUPS], *rounds[CONTESTANTS], *expected, seconds, difference = 0;
+  int who, turn, rank, count, setups, calls, i, c;
   buffer scratch = null_buffer;
   size_t value, values;
 
   MPI_Init(&argc, &argv);
-  if (argc != 6) quit("arguments:", "IDS K LAYOUT ROUNDS SECONDS");
+  if (argc != 7) quit("arguments:", "IDS K LAYOUT ROUNDS SECONDS SETUPS");
   comm_init(&p.comm, MPI_COMM_WORLD);
   rank = (int)p.comm.id;
   read_ids(&p, argv[1], rank);
@@ -113,13 +113,14 @@ int main(int argc, char **argv) {
   p.many = strcmp(argv[3], "many") == 0;
   count = atoi(argv[4]);
   seconds = atof(argv[5]);
-  if (p.k < 1 || p.k > MAX_FIELDS || count < 1) quit("bad arguments", "");
+  setups = atoi(argv[6]);
+  if (p.k < 1 || p.k > MAX_FIELDS || count < 1 || setups < 1 || setups > MAX_SETUPS) quit("bad arguments", "");
   values = p.n * (size_t)p.k;
   p.u[0] = memory(values * sizeof(double));
   for (i = 1; i < p.k; ++i) p.u[i] = p.u[0] + (size_t)i * p.n;
   expected = memory(values * sizeof(double));
 
-  for (i = 0; i < SETUPS; ++i) {
+  for (i = 0; i < setups; ++i) {
     for (turn = 0; turn < CONTESTANTS; ++turn) {
       double begin;
       who = (turn + i) % CONTESTANTS;
@@ -127,7 +128,7 @@ int main(int argc, char **argv) {
       begin = MPI_Wtime();
       handles[who] = set_up(&p, who);
       setup[who][i] = slowest(MPI_Wtime() - begin);
-      if (i + 1 < SETUPS) release(handles[who], who);
+      if (i + 1 < setups) release(handles[who], who);
     }
   }
 
@@ -172,9 +173,9 @@ int main(int argc, char **argv) {
     printf("{\"calls_a_round\": %d, \"index_bytes_of_rank_0\": %lu, \"points_of_rank_0\": %lu, \"contestants\": {", calls,
            (unsigned long)value, (unsigned long)p.n);
     for (who = 0; who < CONTESTANTS; ++who) {
-      qsort(setup[who], SETUPS, sizeof(double), by_size);
+      qsort(setup[who], (size_t)setups, sizeof(double), by_size);
       printf("%s\"%s\": {\"setup_seconds\": %.6g, \"rounds\": [", who > 0 ? ", " : "", names[who],
-             setup[who][SETUPS / 2]);
+             setup[who][setups / 2]);
       for (i = 0; i < count; ++i) printf("%s%.6g", i > 0 ? ", " : "", rounds[who][i]);
       printf("]}");
     }
