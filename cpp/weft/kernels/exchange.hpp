@@ -171,9 +171,23 @@ WEFT_KERNEL(gather_groups, exchange_threads,
 template <class Op, int fixed, int width>
 WEFT_FUNCTION void combine_class(int multiplicity, int groups, int fields, const int* WEFT_RESTRICT references, real* x,
                                  long x_entry) {
-  const int values = width > 0 ? width : fields;
   WEFT_STRIDED(g, groups, exchange_threads) {
-    if constexpr (fixed > 0) {
+    if constexpr (width > 1) {
+      // All values are read before any is written: the compiler may take them as vectors.
+      const int count = fixed > 0 ? fixed : multiplicity;
+      real value[width];
+      const real* first = x + references[g] * x_entry;
+      for (int f = 0; f < width; ++f) value[f] = first[f];
+      for (int m = 1; m < count; ++m) {
+        const real* from = x + references[m * groups + g] * x_entry;
+        for (int f = 0; f < width; ++f) value[f] = combine<Op>(value[f], from[f]);
+      }
+      for (int m = 0; m < count; ++m) {
+        real* to = x + references[m * groups + g] * x_entry;
+        for (int f = 0; f < width; ++f) to[f] = value[f];
+      }
+    } else if constexpr (fixed > 0) {
+      const int values = width > 0 ? width : fields;
       real* at[fixed];
       WEFT_UNROLL
       for (int m = 0; m < fixed; ++m) at[m] = x + references[m * groups + g] * x_entry;
@@ -186,6 +200,7 @@ WEFT_FUNCTION void combine_class(int multiplicity, int groups, int fields, const
         for (int m = 0; m < fixed; ++m) at[m][f] = value;
       }
     } else {
+      const int values = width > 0 ? width : fields;
       WEFT_NO_UNROLL
       for (int f = 0; f < values; ++f) {
         real value = x[references[g] * x_entry + f];
