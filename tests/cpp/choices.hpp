@@ -20,3 +20,12 @@ inline std::vector<weft::exchange::Choice> all_choices() {
   all.push_back({Schedule::neighbor, Path::direct, 40});
   return all;
 }
+
+// All of them on one and two ranks; where ranks share cores and every message waits for a turn, a third, by turns.
+inline std::vector<weft::exchange::Choice> choices_in_turn(const weft::mpi::Comm& comm, std::size_t turn) {
+  const auto all = all_choices();
+  if (comm.size() <= 2) return all;
+  std::vector<weft::exchange::Choice> some;
+  for (std::size_t i = turn % 3; i < all.size(); i += 3) some.push_back(all[i]);
+  return some;
+}

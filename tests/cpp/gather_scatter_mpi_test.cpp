@@ -84,7 +84,7 @@ TYPED_TEST(GatherScatterOf, RandomIdsEveryOperationAndChoiceAgreeWithTheSerialRe
     const auto width = static_cast<std::size_t>(fields);
     const auto connectivity = std::make_shared<const Connectivity>(ids, comm);
     std::vector<GatherScatter<T>> all_ways, fields_major;
-    for (const Choice& choice : all_choices()) {
+    for (const Choice& choice : choices_in_turn(comm, seed + sizeof(T) + std::is_integral_v<T>)) {
       all_ways.emplace_back(connectivity, host, choice, fields);
       if (fields > 1) fields_major.emplace_back(connectivity, host, choice, fields, Layout::fields_major);
     }
@@ -137,7 +137,7 @@ TYPED_TEST(GatherScatterOf, GatherThenScatterEqualsGatherScatterAndOwnersAreComp
   for (const unsigned seed : seeds(comm)) {
     const Ids ids = random_ids(seed, comm);
     const auto connectivity = std::make_shared<const Connectivity>(ids, comm);
-    for (const Choice& choice : all_choices()) {
+    for (const Choice& choice : choices_in_turn(comm, seed + sizeof(T) + std::is_integral_v<T>)) {
       SCOPED_TRACE(name(choice));
       const int fields = seed % 2 == 0 ? 1 : 3;
       GatherScatter<T> gs(connectivity, host, choice, fields),
@@ -191,7 +191,7 @@ TEST(GatherScatter, RerunsAllChoicesAndAllRanksGiveTheSameBits) {
     const auto values = rough_values(ids.size(), seed, comm);
     std::vector<double> first;
     const auto connectivity = std::make_shared<const Connectivity>(ids, comm);
-    for (const Choice& choice : all_choices()) {
+    for (const Choice& choice : choices_in_turn(comm, seed)) {
       for (int rerun = 0; rerun < 2; ++rerun) {
         GatherScatter<double> gs(connectivity, host, choice);
         auto result = run_gather_scatter(gs, host, Op::add, values);
@@ -244,7 +244,7 @@ TEST(Exchange, HaloAndGatherMoveTheOwnersAndTheCopiesValues) {
     const Ids ids = random_ids(seed, comm);
     const Assembly a(ids, 16, comm);
     const bool somebody_talks = comm.max(std::int64_t{!a.pattern.neighbors.empty()}) != 0;
-    for (const Choice& choice : all_choices()) {
+    for (const Choice& choice : choices_in_turn(comm, seed)) {
       SCOPED_TRACE(name(choice));
       Exchange<double> exchange(a.pattern, host, comm, choice, 2);
       EXPECT_EQ(exchange.trivial(), collective(choice.schedule) ? !somebody_talks : a.pattern.neighbors.empty());
@@ -288,7 +288,7 @@ TEST(Exchange, FieldsOneAfterTheOtherGetTheBitsOfFieldsNextToEachOther) {
     const Assembly a(ids, 16, comm);
     auto together = rough_values(static_cast<std::size_t>(3 * (a.local + 1)), seed, comm);
     auto apart = transposed(together, 3);
-    for (const Choice& choice : all_choices()) {
+    for (const Choice& choice : choices_in_turn(comm, seed)) {
       Exchange<double> points(a.pattern, host, comm, choice, 3),
           fields(a.pattern, host, comm, choice, 3, Layout::fields_major);
       points.start_gather(together.data(), stream);
