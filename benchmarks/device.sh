@@ -8,7 +8,7 @@
 #   pip download --only-binary=:all: --python-version 3.12 --platform manylinux_2_28_x86_64 --platform
 #     manylinux2014_x86_64 -d wheels mpich==5.0.2 mpi4py nanobind meshio pymech pymetis
 # PYTHON picks the interpreter, RANKS (default "1 2") the numbers of ranks that share the device, STEPS (default "tests
-# operator poisson") what is run, POINTS (default 10 million) the size of the problems. WEFT_GPU_TESTS_ON=host goes on
+# operator communication poisson") what is run, POINTS (default 10 million) the size of the problems. WEFT_GPU_TESTS_ON=host goes on
 # where there is no GPU, to try the script.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -80,13 +80,22 @@ step() {
   "$@" >"$out/$name.log" 2>&1 || { failed+=("$name"); tail -30 "$out/$name.log"; }
 }
 points=${POINTS:-10000000}
-for part in ${STEPS:-tests operator poisson}; do
+for part in ${STEPS:-tests operator communication poisson}; do
   case $part in
     tests) step tests-gpu "$venv/bin/python" -m pytest -q tests/gpu --junitxml "$out/tests-gpu.xml" ;;
     operator)
       for precision in double single; do
         step "operator-$precision" weft bench operator --precision $precision --dofs "$points" \
           --output "$out/operator-$precision"
+      done
+      ;;
+    communication)
+      for ranks in ${RANKS:-1 2}; do
+        [ "$ranks" -ge 2 ] || continue
+        for what in pingpong exchange alltoall; do
+          step "$what-ranks-$ranks" mpiexec -n "$ranks" "$venv/bin/python" -m weft.cli.main bench $what \
+            --output "$out/$what-ranks-$ranks"
+        done
       done
       ;;
     poisson)

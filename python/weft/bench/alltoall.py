@@ -8,7 +8,6 @@ Pr x Pc grid (pencils), Q variables in one call.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from mpi4py import MPI
 import weft
 from weft import _weft, mpi
 from weft.bench.machine import machine, placement, placement_rows, versions
-from weft.bench.timing import Effort, Record, RefusedError, Samples, alternate, budget, choices, require
+from weft.bench.timing import Effort, Record, RefusedError, Samples, alternate, budget, choices, require, save
 from weft.report import communication_plots, plots
 from weft.report.console import Console, Silent
 from weft.report.format import gigabytes, short, size_text, table
@@ -227,8 +226,7 @@ def run(
         console.write(("\n" + title(transpose) + "\n" if group != previous else "") + block(measured))
         previous = group
         if comm.rank == 0:
-            output.mkdir(parents=True, exist_ok=True)
-            (output / "alltoall.json").write_text(json.dumps(record, indent=1) + "\n")
+            save(output / "alltoall.json", record)
     console.write("P2P = 4 Q N^3 / (P R); GB/s = P2P R / t a rank (GESTS Eq. 13), copies apart")
     if comm.rank == 0:
         name = f"{comm.size} ranks, {record['machine']['device']['name']}, {record['versions']['mpi']}"

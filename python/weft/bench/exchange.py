@@ -18,7 +18,7 @@ from weft.bench.launch import launch
 from weft.bench.link import lower_bound
 from weft.bench.machine import machine, nodes, placement, placement_rows, versions
 from weft.bench.pingpong import measure_link
-from weft.bench.timing import Effort, Record, RefusedError, alternate, budget, choices, require
+from weft.bench.timing import Effort, Record, RefusedError, alternate, budget, choices, require, save
 from weft.report import communication_plots, plots
 from weft.report.console import Console, Silent
 from weft.report.format import gigabytes, rate, seconds, short, size_text, table
@@ -152,7 +152,7 @@ def run(
             record["rows"] += rows
             console.write("\n" + block(rows))
             if comm.rank == 0:  # after every block, so that an interrupted run leaves what it has
-                save(output, [record])
+                save(output / "exchange.json", {"runs": [record]})
     if comm.rank == 0:
         for path in draw(output, record):
             console.write(f"written {path}")
@@ -168,17 +168,11 @@ def sweep(ranks: Sequence[int], arguments: Sequence[str], output: Path, time_lim
             said = launch(count, ["bench", "exchange", *arguments, "--output", folder], time_limit)
             print("\n".join(text for text in said.splitlines() if not text.startswith("written")), flush=True)
             records += json.loads((Path(folder) / "exchange.json").read_text())["runs"]
-        save(output, records)
+        save(output / "exchange.json", {"runs": records})
         for path in draw(output, records[-1]):
             print(f"written {path}")
     print(f"written {output / 'exchange.json'}")
     return records
-
-
-def save(output: Path, records: Sequence[Record]) -> None:
-    """exchange.json."""
-    output.mkdir(parents=True, exist_ok=True)
-    (output / "exchange.json").write_text(json.dumps({"runs": records}, indent=1) + "\n")
 
 
 def draw(output: Path, record: Record) -> list[Path]:
@@ -202,6 +196,13 @@ def header(record: Record) -> list[tuple[str, str]]:
             (where, f"alpha {seconds(link['alpha_seconds'])}, beta {rate(link['beta_bytes_per_second'], 'B/s')}")
         )
     return rows
+
+
+def times(ratio: float | None) -> str:
+    """A multiple of the bound in four places."""
+    if ratio is None:
+        return "-"
+    return f"{ratio:.2f}" if ratio < 9.995 else short(ratio) if ratio < 999.5 else ">999"
 
 
 def block(rows: Sequence[Record]) -> str:
@@ -228,7 +229,7 @@ def block(rows: Sequence[Record]) -> str:
                 continue
             r = of[operation][choice]
             star = "*" if r["seconds"] == min(x["seconds"] for x in of[operation].values()) else " "
-            over = "-" if r["times_bound"] is None else short(r["times_bound"]) if r["times_bound"] < 1000 else ">999"
+            over = times(r["times_bound"])
             speed = gigabytes(r["bandwidth_bytes_per_second"], 2)
             cells.append(f"{short(1e6 * r['seconds']):>7}{star} {speed:>6} {over:>4}")
         lines.append(f"{choice:20}" + "".join(cells))

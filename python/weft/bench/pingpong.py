@@ -6,7 +6,6 @@ simulations": host and device memory, one pair; here also all pairs at once, and
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
@@ -20,7 +19,7 @@ import weft
 from weft import _weft, mpi
 from weft.bench.link import Link, Point, crossovers, fit
 from weft.bench.machine import machine, nodes, placement, placement_rows, versions
-from weft.bench.timing import Effort, Record, RefusedError, alternate, budget, choices, require
+from weft.bench.timing import Effort, Record, RefusedError, alternate, budget, choices, require, save
 from weft.report import communication_plots, plots
 from weft.report.console import Console, Silent
 from weft.report.format import gigabytes, rate, seconds, short, size_text, table
@@ -166,8 +165,6 @@ def run(
         "crossovers": [],
     }
     console.write(table([("MPI", record["versions"]["mpi"]), *placement_rows(record["placement"])]))
-    if comm.rank == 0:
-        output.mkdir(parents=True, exist_ok=True)
     for scope in scopes(nodes(comm)):
         console.write(f"\n{scope.title}: us one way, median of the slowest pair\n{heads(shown)}")
         mine: list[Record] = []
@@ -179,11 +176,11 @@ def run(
             record["rows"] += rows
             console.write(line(size, [short(1e6 * r["seconds"]) for r in rows]))
             if comm.rank == 0:  # after every size, so that an interrupted run leaves what it has
-                (output / "pingpong.json").write_text(json.dumps(record, indent=1) + "\n")
+                save(output / "pingpong.json", record)
         title = f"{record['machine']['device']['name']}, {record['versions']['mpi']}"
         finish(record, scope, mine, shown, console)
         if comm.rank == 0:
-            (output / "pingpong.json").write_text(json.dumps(record, indent=1) + "\n")
+            save(output / "pingpong.json", record)
             name = f"pingpong-{scope.where}-{'one' if len(scope.pairs) == 1 else 'all'}.png"
             plots.save(communication_plots.ping_pong(mine, scope.title, title), output / name)
             console.write(f"written {output / name}")
