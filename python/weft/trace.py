@@ -13,7 +13,7 @@ from typing import Any
 
 from weft import _weft
 
-__all__ = ["categories", "enabled", "names", "span", "start", "stop", "write"]
+__all__ = ["categories", "enabled", "names", "span", "start", "stop", "unmet_delays", "write"]
 
 _TAG = 4711
 
@@ -34,6 +34,14 @@ def start(comm: Any = None) -> None:
 def stop() -> None:
     """Stop recording; what was recorded stays."""
     _weft.trace.enable(False)
+
+
+def unmet_delays() -> list[str]:
+    """What the variable WEFT_TRACE_DELAY asked for and no launch of this rank since `start` has met.
+
+    Delays are for launches on streams of a GPU, outside captured graphs; see docs/model-order.md.
+    """
+    return list(_weft.trace.unmet_delays())
 
 
 @contextmanager
@@ -66,9 +74,9 @@ def names() -> dict[str, float]:
 def write(path: str | Path, comm: Any = None) -> None:
     """Write what was recorded as a Chrome trace, which Perfetto (https://ui.perfetto.dev) opens.
 
-    One process a rank (``pid``), thread 0 for the host and 1 for the device. With an mpi4py communicator (collective)
-    rank 0 writes the events of all ranks into the one file, taking one rank at a time. A file that cannot be opened is
-    a ``CollectiveError`` on all ranks.
+    One process a rank (``pid``), thread 0 for the host and 1, 2 … for the device's streams. With an mpi4py
+    communicator (collective) rank 0 writes the events of all ranks into the one file, taking one rank at a time. A file
+    that cannot be opened is a ``CollectiveError`` on all ranks.
     """
     rank, size = (0, 1) if comm is None else (comm.rank, comm.size)
     events = _weft.trace.chrome_trace_events(rank)

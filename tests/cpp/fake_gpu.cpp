@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -46,9 +47,12 @@ void let_others_run() {
 }
 
 using Work = std::function<void()>;
+using Time = std::chrono::steady_clock::time_point;
 struct Stream {
-  std::deque<Work> queue;
-  bool busy = false;  // somebody is doing the work at the front
+  std::deque<std::pair<Time, Work>> queue;  // with the time of enqueueing
+  Time now;                                 // on the stream's own clock
+  bool set_now = false;                     // by the work that runs, which is then not timed
+  bool busy = false;                        // somebody is doing the work at the front
   bool capturing = false, spoiled = false;
   std::vector<Work> captured;
 };
@@ -63,7 +67,7 @@ struct Event {
   struct State {
     std::shared_ptr<Marks> marks;
     std::map<std::uint64_t, Stream*> records;  // that are not done
-    std::chrono::steady_clock::time_point time;
+    Time time;                                 // of the record done last, on its stream's clock
   };
   std::shared_ptr<State> state = std::make_shared<State>();
   bool timed = true, own = true;
@@ -175,9 +179,12 @@ void drain(Stream& stream, Enough&& enough) {
       continue;
     }
     stream.busy = true;
-    const Work work = std::move(stream.queue.front());
+    const auto [enqueued, work] = std::move(stream.queue.front());
     stream.queue.pop_front();
+    stream.now = std::max(stream.now, enqueued);
+    const Time begin = std::chrono::steady_clock::now();
     work();
+    if (!std::exchange(stream.set_now, false)) stream.now += std::chrono::steady_clock::now() - begin;
     stream.busy = false;
   }
 }
@@ -226,7 +233,7 @@ int enqueue(void* handle, Work work) {
   if (stream.capturing)
     stream.captured.push_back(std::move(work));
   else
-    stream.queue.push_back(std::move(work));
+    stream.queue.emplace_back(std::chrono::steady_clock::now(), std::move(work));
   return ok;
 }
 
@@ -387,8 +394,15 @@ int cuStreamWaitEvent(void* stream, void* event, unsigned) {
   if (const int code = entry(__func__)) return code;
   if (handles.count(event) == 0) return invalid_handle;
   // What was recorded last by now.
-  const std::shared_ptr<Event::State> e = static_cast<Event*>(event)->state;
-  return enqueue(stream, [e, record = e->marks->recorded.load()] { reach(*e, record); });
+  auto* opened = static_cast<Event*>(event);
+  const std::shared_ptr<Event::State> e = opened->state;
+  auto* s = static_cast<Stream*>(stream);
+  return enqueue(stream, [e, s, own = opened->own, record = e->marks->recorded.load()] {
+    reach(*e, record);
+    if (record == 0) return;
+    s->now = std::max(s->now, own ? e->time : std::chrono::steady_clock::now());
+    s->set_now = true;
+  });
 }
 int cuEventCreate(void** event, unsigned flags) {
   const Lock lock(mutex);
@@ -431,7 +445,7 @@ int cuEventRecord(void* event, void* stream) {
   e->records[record] = static_cast<Stream*>(stream);
   return enqueue(stream, [=] {
     e->records.erase(record);
-    e->time = std::chrono::steady_clock::now();
+    e->time = static_cast<Stream*>(stream)->now;
     if (e->marks->done < record) e->marks->done = record;
   });
 }
@@ -442,6 +456,12 @@ int cuEventSynchronize(void* event) {
   Event::State& e = *static_cast<Event*>(event)->state;
   reach(e, e.marks->recorded);
   return ok;
+}
+int cuStreamAddCallback(void* stream, void (*function)(void*, int, void*), void* data, unsigned flags) {
+  const Lock lock(mutex);
+  if (const int code = entry(__func__)) return code;
+  if (flags != 0) return invalid_value;
+  return enqueue(stream, [=] { function(stream, ok, data); });
 }
 int cuEventElapsedTime(float* milliseconds, void* begin, void* end) {
   const Lock lock(mutex);
@@ -703,6 +723,8 @@ asm(R"(
 .set hipEventRecord, cuEventRecord
 .globl hipEventSynchronize
 .set hipEventSynchronize, cuEventSynchronize
+.globl hipStreamAddCallback
+.set hipStreamAddCallback, cuStreamAddCallback
 .globl hipEventElapsedTime
 .set hipEventElapsedTime, cuEventElapsedTime
 .globl hipIpcGetMemHandle

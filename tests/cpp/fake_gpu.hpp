@@ -3,7 +3,8 @@
 //
 // Streams do nothing until somebody waits for them, so a missing synchronisation shows. Every call is checked: handles
 // must live, copies stay within allocations of the right kind, a context be current, timed events be finished. Kernels
-// run as fibers, or as their host instances.
+// run as fibers, or as their host instances. One stream's work runs at a time, but each stream has a clock of its own,
+// on which work begins when it was enqueued or the stream was free: events tell times as if streams ran side by side.
 //
 // Inter-process memory and events work between real processes. A stream's work is done when a process waits for it,
 // also another process through an opened event; a wait takes an event as it was recorded at the time of the call, so a

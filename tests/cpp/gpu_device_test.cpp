@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <string>
 
 #include "find_fake_gpu.hpp"
 #include "vector_checks.hpp"
@@ -190,6 +192,61 @@ TEST_P(GpuBackend, AFailedCallIsAnErrorWithItsPurposeAndTheDriversWords) {
   EXPECT_THROW(scale_kernel(*device)(stream, 1, vector_shape, 10, 2.0, null), std::invalid_argument);
   EXPECT_THROW(device->kernel({"vector", "absent", {{"WEFT_REAL", "double"}}}), std::runtime_error);
   EXPECT_THROW(device->kernel({"vector", "axpy", {{"WEFT_REAL", "broken"}}}), std::runtime_error);
+}
+
+// Two streams with two kernels each; with `wait` the second stream's second waits for the first stream's first.
+static std::map<std::string, trace::Interval> two_streams(device::Device& device, bool wait) {
+  const Kernel scale = scale_kernel(device), set = vector_kernel<double>(device, "set");
+  const auto shared = device.shared_from_this();
+  Array<double> x(shared, std::vector<double>(10, 1.0)), y(shared, std::vector<double>(10, 1.0));
+  Stream one(shared), two(shared);
+  Event first(shared);
+  trace::enable(true);
+  scale(one, 1, vector_shape, 10L, 2.0, x.data());
+  first.record(one);
+  set(one, 1, vector_shape, 10L, 3.0, x.data());
+  scale(two, 1, vector_shape, 10L, 2.0, y.data());
+  if (wait) first.wait_on(two);
+  set(two, 1, vector_shape, 10L, 3.0, y.data());
+  two.synchronize();
+  one.synchronize();
+  trace::enable(false);
+  std::map<std::string, trace::Interval> found;
+  for (const trace::Interval& i : trace::intervals()) {
+    if (i.device) found.emplace(i.name + std::string(" ") + std::to_string(i.stream), i);
+  }
+  if (const char* folder = std::getenv("WEFT_TEST_TRACES")) {
+    const char* delay = std::getenv("WEFT_TRACE_DELAY");
+    trace::write_chrome_trace(std::string(folder) + "/" + (wait ? "wait" : "free") + (delay ? delay : "") + ".json", 0);
+  }
+  return found;
+}
+
+TEST_P(GpuBackend, AStreamsDelayHoldsUpWhatDependsOnItAndNothingElse) {
+  const auto device = device::open(GetParam());
+  for (const bool wait : {false, true}) {
+    setenv("WEFT_TRACE_DELAY", "scale#0@0=50", 1);
+    const auto found = two_streams(*device, wait);
+    unsetenv("WEFT_TRACE_DELAY");
+    EXPECT_TRUE(trace::unmet_delays().empty());
+    ASSERT_EQ(found.size(), 4u);
+    EXPECT_LE(found.at("scale 0").end_ns, found.at("set 0").begin_ns + 1000);
+    EXPECT_LT(found.at("scale 1").end_ns, found.at("scale 0").begin_ns);
+    EXPECT_EQ(found.at("set 1").begin_ns + 1000 >= found.at("scale 0").end_ns, wait);
+  }
+}
+
+TEST_P(GpuBackend, TracesForEveryDelayOfTwoStreams) {  // read by hand: WEFT_TEST_TRACES names a folder
+  if (std::getenv("WEFT_TEST_TRACES") == nullptr) GTEST_SKIP() << "writes traces where WEFT_TEST_TRACES says";
+  const auto device = device::open(GetParam());
+  for (const bool wait : {false, true}) {
+    two_streams(*device, wait);
+    for (const char* delay : {"scale@0=50", "set@0=50", "scale@1=50", "set@1=50"}) {
+      setenv("WEFT_TRACE_DELAY", delay, 1);
+      two_streams(*device, wait);
+      unsetenv("WEFT_TRACE_DELAY");
+    }
+  }
 }
 
 TEST(Cuda, ResourcesComeFromTheDriverAndSpillsFromTheLog) {

@@ -102,3 +102,35 @@ TEST(Recorder, ATraceThatCannotBeWrittenIsAnError) {
   const Recording recording;
   EXPECT_THROW(write_chrome_trace("/nowhere/trace.json", 0), std::runtime_error);
 }
+
+TEST(Recorder, ADelayIsForTheLaunchAndStreamItNames) {
+  setenv("WEFT_TRACE_DELAY", "pack#1@2=0.5,apply=2,never=1", 1);
+  enable(true);
+  unsetenv("WEFT_TRACE_DELAY");
+  EXPECT_EQ(delay_ns("pack", 2), 0);
+  EXPECT_EQ(delay_ns("pack", 1), 0);
+  EXPECT_EQ(delay_ns("pack", 2), 500000);
+  EXPECT_EQ(delay_ns("pack", 2), 0);
+  EXPECT_EQ(delay_ns("pack", 1), 0);
+  EXPECT_EQ(delay_ns("apply", 0), 2000000);
+  EXPECT_EQ(delay_ns("other", 0), 0);
+  EXPECT_EQ(unmet_delays(), std::vector<std::string>{"never=1"});
+  enable(true);
+  enable(false);
+  EXPECT_TRUE(unmet_delays().empty());
+}
+
+TEST(Recorder, ADelayThatCannotBeReadIsAnErrorThatShowsIt) {
+  for (const char* wrong :
+       {"pack", "pack=", "=5", "pack#=5", "pack#x=5", "pack=-1", "pack=1e9", "pack=5ms", "pack@=1"}) {
+    setenv("WEFT_TRACE_DELAY", wrong, 1);
+    try {
+      enable(true);
+      ADD_FAILURE() << wrong << " was taken";
+    } catch (const std::invalid_argument& error) {
+      EXPECT_NE(std::string(error.what()).find(wrong), std::string::npos) << error.what();
+    }
+  }
+  unsetenv("WEFT_TRACE_DELAY");
+  enable(false);
+}

@@ -1,6 +1,10 @@
 """Dependencies from perturbed runs: synthetic programs run by a simulator of streams with delays."""
 
+import os
+import shutil
+import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +14,7 @@ from hypothesis import strategies as st
 
 from weft.model.order import common_order, order, reduction
 from weft.model.result import ModelError
-from weft.traces import Builder, Category, Trace
+from weft.traces import Builder, Category, Trace, load
 
 LAUNCH = 5  # ns between launches
 LONG = 10**7
@@ -223,3 +227,26 @@ def test_the_command_prints_the_figures_and_writes_the_graph(tmp_path) -> None:
     assert [k["critical"] for k in graph["kernels"]] == [True, True, True]
     CliRunner().invoke(command, [str(tmp_path), "--graph", str(tmp_path / "g.dot")], catch_exceptions=False)
     assert "k0 -> k1 [style=dashed]" in (tmp_path / "g.dot").read_text()
+
+
+BUILD = Path(__file__).parents[2] / "build"
+
+
+@pytest.mark.skipif(
+    not (BUILD / "tests" / "cpp" / "gpu_device_test").exists() or shutil.which("ctest") is None,
+    reason="needs the C++ tests, built in build/, for the driver that stands in for a GPU's",
+)
+def test_delays_of_wefts_own_kernels_tell_a_stream_that_waits_from_one_that_does_not(tmp_path) -> None:
+    """Two streams with 'scale' and 'set' each, run by the cuda and hip backends on the stand-in, in which the second
+    stream's 'set' waits for the first stream's 'scale', or does not."""
+    environment = {**os.environ, "WEFT_TEST_TRACES": str(tmp_path)}
+    command = ["ctest", "--test-dir", str(BUILD), "-R", "^gpu_device_test$", "--timeout", "100"]
+    assert subprocess.run(command, env=environment, capture_output=True, timeout=120).returncode == 0
+    within = {("scale on stream 0", "set on stream 0"), ("scale on stream 1", "set on stream 1")}
+    across = {("scale on stream 0", "set on stream 1")}
+    for kind, expected in (("free", within), ("wait", within | across)):
+        delayed = [tmp_path / f"{kind}{name}@{stream}=50.json" for name in ("scale", "set") for stream in (0, 1)]
+        result = order([load(tmp_path / f"{kind}.json"), *map(load, delayed)])
+        names = [f"{k.name} on {k.stream}" for k in result.kernels]
+        assert {(names[a], names[b]) for a, b in result.edges} == expected
+        assert result.tested.all()

@@ -92,7 +92,7 @@ def test_nsight_systems_report_with_mpi_in_nvtx_ranges() -> None:
     assert len(trace) == 95 + 5 + 15 + 22
     mpi = names(trace, Category.mpi)
     assert mpi == {"MPI_Init": 1, "MPI_Send": 10, "MPI_Recv": 5, "MPI_Finalize": 1}
-    assert names(trace, Category.cpu) == {"saxpy": 5}
+    assert names(trace, Category.other) == {"saxpy": 5}
     assert names(trace, Category.gpu) == {"saxpy": 5}
     assert moved(trace, "[CUDA memcpy DtoH]") == 1310720000
 

@@ -41,6 +41,7 @@ void bind_trace(nb::module_& m) {
   });
   t.def("exclusive_seconds", &trace::exclusive_seconds);
   t.def("exclusive_seconds_by_name", &trace::exclusive_seconds_by_name);
+  t.def("unmet_delays", &trace::unmet_delays);
   t.def("chrome_trace_events", &trace::chrome_trace_events, nb::arg("rank"));
 }
 

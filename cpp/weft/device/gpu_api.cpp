@@ -33,6 +33,7 @@ void find_functions(GpuApi& api, DynamicLibrary& library) {
   find(api.destroy_event, "cuEventDestroy_v2", "hipEventDestroy");
   find(api.record_event, "cuEventRecord", "hipEventRecord");
   find(api.synchronize_event, "cuEventSynchronize", "hipEventSynchronize");
+  find(api.add_callback, "cuStreamAddCallback", "hipStreamAddCallback");
   find(api.event_milliseconds, "cuEventElapsedTime", "hipEventElapsedTime");
   find(api.load_module, "cuModuleLoadData", "hipModuleLoadData");
   find(api.unload_module, "cuModuleUnload", "hipModuleUnload");

@@ -38,6 +38,7 @@ struct GpuApi {
   int (*destroy_event)(void* event);
   int (*record_event)(void* event, void* stream);
   int (*synchronize_event)(void* event);
+  int (*add_callback)(void* stream, void (*function)(void* stream, int code, void* data), void* data, unsigned flags);
   int (*event_milliseconds)(float* milliseconds, void* begin, void* end);
   int (*load_module)(void** module, const void* image);
   int (*unload_module)(void* module);

@@ -4,9 +4,12 @@
 // device's time line when their stream is next synchronised, so synchronise before the trace is read. A device is used
 // by one host thread at a time.
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "weft/device/backends.hpp"
@@ -112,6 +115,8 @@ class GpuDevice final : public Device {
     activate();
     void* stream = nullptr;
     check(api_.create_stream(&stream, ordered_stream), "creating a stream");
+    const auto free = std::find(streams_.begin(), streams_.end(), nullptr);
+    (free != streams_.end() ? *free : streams_.emplace_back()) = stream;
     return stream;
   }
   void destroy_stream(void* stream) noexcept override {
@@ -123,6 +128,7 @@ class GpuDevice final : public Device {
       }
     }
     api_.destroy_stream(stream);
+    std::replace(streams_.begin(), streams_.end(), stream, static_cast<void*>(nullptr));
   }
   void synchronize_stream(void* stream) override {
     activate();
@@ -230,6 +236,7 @@ class GpuDevice final : public Device {
     const bool record = trace::enabled() && !capturing_;
     Pending pending{name, category, bytes, stream, nullptr, nullptr};
     if (record) {
+      if (const std::int64_t ns = trace::delay_ns(name, number_of(stream)); ns > 0) delay(stream, ns);
       pending.begin = spare_event();
       pending.end = spare_event();
       check(api_.record_event(pending.begin, stream), "recording an event");
@@ -274,6 +281,19 @@ class GpuDevice final : public Device {
     return std::any_of(pending_.begin(), pending_.end(), [=](const Pending& p) { return p.stream == stream; });
   }
 
+  // Streams are numbered for the trace; a number is used again once its stream is gone.
+  int number_of(void* stream) const {
+    return static_cast<int>(std::find(streams_.begin(), streams_.end(), stream) - streams_.begin());
+  }
+  // Makes what follows on the stream wait, and nothing else.
+  void delay(void* stream, std::int64_t ns) {
+    const auto sleep = [](void*, int, void* data) {
+      std::this_thread::sleep_for(std::chrono::nanoseconds(reinterpret_cast<std::intptr_t>(data)));
+    };
+    check(api_.add_callback(stream, sleep, reinterpret_cast<void*>(static_cast<std::intptr_t>(ns)), 0),
+          "delaying a launch, as WEFT_TRACE_DELAY asks");
+  }
+
   // Turns the finished work of `stream` into intervals. Device clocks are tied to the host's by an event recorded and
   // waited for here; times are counted back from it, so the single-precision milliseconds of the drivers stay sharp.
   void collect(void* stream) {
@@ -287,7 +307,7 @@ class GpuDevice final : public Device {
     std::erase_if(pending_, [&](const Pending& p) {
       if (p.stream != stream) return false;
       const std::int64_t begin = time(p.begin), end = time(p.end);
-      if (begin >= 0) trace::record({p.name, p.category, true, begin, end, p.bytes});
+      if (begin >= 0) trace::record({p.name, p.category, true, begin, end, p.bytes, number_of(stream)});
       spare_events_.push_back(p.begin);
       spare_events_.push_back(p.end);
       return true;
@@ -302,6 +322,7 @@ class GpuDevice final : public Device {
   bool capturing_ = false;
   std::vector<Pending> pending_;
   std::vector<void*> spare_events_;
+  std::vector<void*> streams_;             // by number, nullptr where free
   std::map<std::string, Module> modules_;  // by what was compiled together: a file or a kernel, and the defines
 };
 

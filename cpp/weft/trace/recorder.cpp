@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <mutex>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
@@ -17,12 +19,23 @@ std::atomic<bool> enabled{false};
 namespace {
 using Clock = std::chrono::steady_clock;
 
+// One delay of WEFT_TRACE_DELAY; -1 for any number or stream.
+struct Delay {
+  std::string text, name;
+  int number, stream;
+  std::int64_t ns;
+  bool met = false;
+};
+
 struct Recorder {
   std::mutex mutex;  // device intervals may be added by a thread of the driver
   std::vector<Interval> intervals;
   std::set<std::string, std::less<>> names;
   Clock::time_point zero = Clock::now();
   std::thread::id thread;  // whose Spans count: one host thread a rank
+  std::vector<Delay> delays;
+  std::map<std::pair<std::string, int>, int>
+      launches;  // since enabled, of what has a delay: (name, stream) -> how many
 };
 
 Recorder& recorder() {
@@ -66,6 +79,45 @@ void exclusive(std::vector<Interval> all, F&& add) {
   }
 }
 
+// The whole of `text` as a number, or an error that shows the delay it belongs to.
+double number_of(const std::string& text, const std::string& delay, double most) {
+  std::size_t used = 0;
+  double value = -1;
+  try {
+    value = std::stod(text, &used);
+  } catch (const std::exception&) {
+  }
+  if (used != text.size() || !(value >= 0 && value <= most)) {
+    throw std::invalid_argument("WEFT_TRACE_DELAY: found '" + delay +
+                                "', allowed: NAME=MS, NAME#K=MS, NAME@S=MS, "
+                                "NAME#K@S=MS (launch K, stream S, both from 0; MS milliseconds, at most 100000)");
+  }
+  return value;
+}
+
+std::vector<Delay> read_delays() {
+  std::vector<Delay> delays;
+  const char* asked = std::getenv("WEFT_TRACE_DELAY");
+  std::stringstream list(asked != nullptr ? asked : "");
+  for (std::string text; std::getline(list, text, ',');) {
+    constexpr double most_index = 1e9, most_ms = 1e5;
+    Delay delay{text, text, -1, -1, 0};
+    const auto cut = [&](char mark) {  // what follows the mark, or "" where there is none
+      const std::size_t at = delay.name.rfind(mark);
+      if (at == std::string::npos) return std::string();
+      const std::string rest = delay.name.substr(at + 1);
+      delay.name.resize(at);
+      return rest.empty() ? "?" : rest;
+    };
+    delay.ns = static_cast<std::int64_t>(1e6 * number_of(cut('='), text, most_ms));
+    if (const std::string s = cut('@'); !s.empty()) delay.stream = static_cast<int>(number_of(s, text, most_index));
+    if (const std::string k = cut('#'); !k.empty()) delay.number = static_cast<int>(number_of(k, text, most_index));
+    if (delay.name.empty()) number_of("", text, 0);
+    delays.push_back(delay);
+  }
+  return delays;
+}
+
 std::string escaped(std::string_view text) {
   std::string result;
   for (const char c : text) {
@@ -94,6 +146,8 @@ void enable(bool on) {
   Recorder& r = recorder();
   const std::lock_guard lock(r.mutex);
   if (on) {
+    r.delays = read_delays();
+    r.launches.clear();
     r.intervals.clear();
     r.zero = Clock::now();
     r.thread = std::this_thread::get_id();
@@ -110,6 +164,32 @@ const char* intern(std::string_view text) {
 
 std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - recorder().zero).count();
+}
+
+std::int64_t delay_ns(const char* name, int stream) {
+  Recorder& r = recorder();
+  const std::lock_guard lock(r.mutex);
+  std::int64_t ns = 0;
+  int number = -1;
+  for (Delay& delay : r.delays) {
+    if (delay.name != name) continue;
+    if (number < 0) number = r.launches[{delay.name, stream}]++;
+    if ((delay.number < 0 || delay.number == number) && (delay.stream < 0 || delay.stream == stream)) {
+      delay.met = true;
+      ns = std::max(ns, delay.ns);
+    }
+  }
+  return ns;
+}
+
+std::vector<std::string> unmet_delays() {
+  Recorder& r = recorder();
+  const std::lock_guard lock(r.mutex);
+  std::vector<std::string> unmet;
+  for (const Delay& delay : r.delays) {
+    if (!delay.met) unmet.push_back(delay.text);
+  }
+  return unmet;
 }
 
 void record(const Interval& interval) {
@@ -141,18 +221,21 @@ std::map<std::string, double> exclusive_seconds_by_name() {
 std::string chrome_trace_events(int rank) {
   const std::string pid = std::to_string(rank);
   std::string text = R"({"ph":"M","name":"process_name","pid":)" + pid + R"(,"args":{"name":"rank )" + pid + "\"}}";
-  for (const auto& [thread, label] : {std::pair(0, "host"), std::pair(1, "device")}) {
+  const std::vector<Interval> all = intervals();
+  int streams = 1;
+  for (const Interval& i : all) streams = std::max(streams, i.stream + 1);
+  for (int thread = 0; thread <= streams; ++thread) {
     text += ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":" + pid + ",\"tid\":" + std::to_string(thread) +
-            ",\"args\":{\"name\":\"" + label + "\"}}";
+            ",\"args\":{\"name\":\"" + (thread == 0 ? "host" : "stream " + std::to_string(thread - 1)) + "\"}}";
   }
   std::array<char, 128> numbers{};
-  for (const Interval& i : intervals()) {
+  for (const Interval& i : all) {
     // Chrome's unit is the microsecond; three decimals keep every nanosecond.
     std::snprintf(numbers.data(), numbers.size(), "\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"bytes\":%lld}}",
                   1e-3 * static_cast<double>(i.begin_ns), 1e-3 * static_cast<double>(i.end_ns - i.begin_ns),
                   static_cast<long long>(i.bytes));
     text += ",\n{\"ph\":\"X\",\"name\":\"" + escaped(i.name) + "\",\"cat\":\"" + std::string(name(i.category)) +
-            "\",\"pid\":" + pid + ",\"tid\":" + (i.device ? "1," : "0,") + numbers.data();
+            "\",\"pid\":" + pid + ",\"tid\":" + std::to_string(i.device ? 1 + i.stream : 0) + "," + numbers.data();
   }
   return text;
 }

@@ -27,6 +27,7 @@ struct Interval {
   std::int64_t begin_ns;  // since the recorder was enabled
   std::int64_t end_ns;
   std::int64_t bytes;  // moved or sent, 0 where it has no meaning
+  int stream = 0;      // of the device
 };
 
 namespace detail {
@@ -36,6 +37,7 @@ inline bool enabled() { return detail::enabled.load(std::memory_order_relaxed); 
 
 // Starts (clearing what was recorded) or stops recording. Spans count on the calling thread only (one host thread a
 // rank: a time line whose spans nest); those of other threads are dropped. Not thread-safe against open Spans.
+// Throws std::invalid_argument where WEFT_TRACE_DELAY (below) cannot be read.
 void enable(bool on);
 
 // A name that outlives every Interval.
@@ -43,6 +45,14 @@ const char* intern(std::string_view text);
 
 // Nanoseconds since `enable(true)`.
 std::int64_t now_ns();
+
+// How long this launch of a kernel on a stream of a device is to wait, in nanoseconds, 0 for most: a long delay of one
+// kernel tells what depends on it from what merely came after (docs/model-order.md). Asked once a launch while
+// recording, by the device layer. WEFT_TRACE_DELAY=NAME[#K][@S]=MS[,...] delays the launches of NAME by MS
+// milliseconds: the K-th on its stream, from 0, or all; on stream S, or all.
+std::int64_t delay_ns(const char* name, int stream);
+// What WEFT_TRACE_DELAY asked for and no launch since `enable(true)` has met.
+std::vector<std::string> unmet_delays();
 
 // Adds an interval (the device layer adds those of the device's time line, from any thread). Nothing when off.
 void record(const Interval& interval);
@@ -55,7 +65,7 @@ std::map<std::string, double> exclusive_seconds();
 // The same by span name.
 std::map<std::string, double> exclusive_seconds_by_name();
 
-// Writes a Chrome trace (Perfetto opens it): one process a rank, one thread for the host and one for the device.
+// Writes a Chrome trace (Perfetto opens it): one process a rank, one thread for the host and one for each stream.
 void write_chrome_trace(const std::string& path, int rank);
 // The events of one rank as a JSON fragment (no brackets), so that ranks can be joined into one file.
 std::string chrome_trace_events(int rank);

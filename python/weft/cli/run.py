@@ -97,6 +97,9 @@ def poisson(case: Any, quiet: bool) -> int:
     if case.output.trace:
         trace.stop()
         trace.write(directory / "trace.json", comm)
+        if comm.rank == 0 and (unmet := trace.unmet_delays()):
+            reason = "delays are for kernels on a GPU's streams, outside captured graphs"
+            print(f"weft: WEFT_TRACE_DELAY: no launch met {', '.join(unmet)}; {reason}", file=sys.stderr)
     if case.output.fields:
         write_fields(directory / "solution", operator.mesh, case.order, {"u": operator.at_points(result.x)})
     if comm.rank == 0:

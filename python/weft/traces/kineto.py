@@ -31,7 +31,8 @@ def read(path: Path) -> Trace:
     """Operators, calls of the runtime and work on streams. The process is the rank where the file tells it.
 
     A wait ('cuda_sync') stands on the thread that waited; it tells what the waiting call, or the next work of the
-    waiting stream, requires. Annotations of streams stand on lines of their own.
+    waiting stream, requires. Annotations name what runs and are of category `other`; those of streams stand on lines of
+    their own.
     """
     return _File(path).read()
 
@@ -93,7 +94,7 @@ class _File:
             kind, host, suffix = Category.sync, True, ", waits"
         elif category == "gpu_user_annotation":
             kind, host, suffix = Category.other, True, ", annotations"
-        elif category in ("cpu_op", "user_annotation", "python_function", "cpu_instant_event"):
+        elif category in ("cpu_op", "python_function"):
             kind, host, suffix = Category.cpu, True, ""
         else:
             kind, host, suffix = Category.other, True, ""

@@ -228,8 +228,8 @@ class _Report:
                 )
 
     def _ranges(self) -> None:
-        """NVTX ranges. Old versions record MPI as ranges of a domain 'MPI'. Ranges that need not nest (start-end) have
-        lines of their own."""
+        """NVTX ranges: they name what runs, so they are of category `other`. Old versions record MPI as ranges of a
+        domain 'MPI'. Ranges that need not nest (start-end) have lines of their own."""
         have = self.tables.get("NVTX_EVENTS", [])
         texts: dict[str, int] = {}
         domains: set[tuple[int, int]] = set()
@@ -266,7 +266,7 @@ class _Report:
                     line=self._map(r["globalTid"][mask], lambda t, s=suffix: self._thread(t, s)),  # type: ignore[misc]
                     start=r["start"][mask],
                     end=r["end"][mask],
-                    category=np.where(mpi, int(Category.mpi), int(Category.cpu))[mask],
+                    category=np.where(mpi, int(Category.mpi), int(Category.other))[mask],
                     name=name[mask],
                 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from weft.cli.model import (
+    critical_path,
     dag,
     integration,
     link,
@@ -38,4 +39,5 @@ for command in (project.project, project.machines_command, project.published, re
 model.add_command(roofline.roofline)
 model.add_command(table13.table13)
 model.add_command(validate.validate)
-model.add_command(order.order)
+for command in (order.order, critical_path.critical_path):
+    model.add_command(command)
