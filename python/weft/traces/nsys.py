@@ -48,6 +48,8 @@ def read(path: Path) -> Trace:
         return _Report(path, connection).read()
     except (sqlite3.Error, OverflowError) as error:
         raise ValueError(f"{path}: a damaged or truncated SQLite file ({error})") from None
+    except (TypeError, AttributeError) as error:  # SQLite keeps values of any type in any column
+        raise ValueError(f"{path}: a table holds values that are not of its columns' types ({error})") from None
     finally:
         connection.close()
 
@@ -99,7 +101,7 @@ class _Report:
         if not {"globalTid", "rank"} <= set(self.tables.get("MPI_RANKS", ())):
             return {}
         rows = self.connection.execute("SELECT globalTid, rank FROM MPI_RANKS")
-        ranks = {(int(t) >> 24) & 0xFFFFFF: int(r) for t, r in rows}
+        ranks = {(int(t) >> 24) & 0xFFFFFF: int(r) for t, r in rows if t is not None and r is not None}
         return ranks if len(set(ranks.values())) == len(ranks) else {}
 
     def _process(self, global_id: int) -> int:

@@ -1,0 +1,157 @@
+"""How fast traces are read and attributed, and kernels ordered; writes JSON.
+
+    python benchmarks/trace_reading.py --events 1000000 --output benchmarks/results/trace_reading.json
+
+Generates a trace of that many events as Kineto JSON, weft's trace.json and an Nsight Systems database, reads each in a
+process of its own, and gives seconds (processor time of that process) and the most memory it held. Then orders 2,000
+kernels of 20 runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import resource
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+FORMATS = ("weft", "kineto", "nsys")
+
+
+def rounds(events: int) -> Iterator[tuple[int, int, int, int]]:
+    """(correlation, ns of the launch, start and end of the kernel): a launch and a kernel are two events."""
+    random = np.random.default_rng(0)
+    lengths = random.integers(500, 20_000, events // 2).tolist()
+    free = 0
+    for i, length in enumerate(lengths):
+        launch = 6_000 * i
+        start = max(launch + 4_000, free)
+        free = start + length // 2
+        yield i, launch, start, free
+
+
+def write_chrome(path: Path, events: int, kineto: bool) -> None:
+    beginning = '{"schemaVersion":1,"traceEvents":[' if kineto else '{"displayTimeUnit":"ns","traceEvents":[\n'
+    with path.open("w") as file:
+        file.write(beginning)
+        for i, launch, start, end in rounds(events):
+            link = f'"External id":{i},"correlation":{i}' if kineto else '"bytes":0'
+            for name, kind, pid, tid, ts, length in (
+                ("cudaLaunchKernel", "cuda_runtime" if kineto else "launch", 50 if kineto else 0, 0, launch, 3_000),
+                (f"kernel {i % 97}", "kernel" if kineto else "gpu", 0, 7 if kineto else 1, start, end - start),
+            ):
+                comma = "" if i == 0 and name == "cudaLaunchKernel" else ",\n"
+                file.write(
+                    f'{comma}{{"ph":"X","cat":"{kind}","name":"{name}","pid":{pid},"tid":{tid},"ts":{ts / 1000:.3f},'
+                    f'"dur":{length / 1000:.3f},"args":{{{link}}}}}'
+                )
+        file.write("\n]}\n")
+
+
+def write_nsys(path: Path, events: int) -> None:
+    thread = (50 << 24) + 51
+    with sqlite3.connect(path) as base:
+        base.execute("create table StringIds (id integer primary key, value text)")
+        names = [(1, "cudaLaunchKernel_v7000"), *((i + 2, f"kernel {i}") for i in range(97))]
+        base.executemany("insert into StringIds values (?, ?)", names)
+        base.execute("create table CUPTI_ACTIVITY_KIND_RUNTIME (start integer, end integer, globalTid integer, "
+                     "correlationId integer, nameId integer)")  # fmt: skip
+        base.execute(
+            "create table CUPTI_ACTIVITY_KIND_KERNEL (start integer, end integer, deviceId integer, contextId integer, "
+            "streamId integer, correlationId integer, globalPid integer, shortName integer)"
+        )
+        base.executemany("insert into CUPTI_ACTIVITY_KIND_RUNTIME values (?, ?, ?, ?, 1)",
+                         ((launch, launch + 3000, thread, i) for i, launch, _, _ in rounds(events)))  # fmt: skip
+        base.executemany("insert into CUPTI_ACTIVITY_KIND_KERNEL values (?, ?, 0, 1, 7, ?, ?, ?)",
+                         ((s, e, i, 50 << 24, i % 97 + 2) for i, _, s, e in rounds(events)))  # fmt: skip
+    base.close()
+
+
+def measure(path: str) -> None:
+    """In a process of its own: read, attribute, and print what it took."""
+    from weft.traces import attribute, exclusive, load
+
+    began = time.process_time()
+    trace = load(path)
+    loaded = time.process_time()
+    attribute(trace)
+    exclusive(trace)
+    ended = time.process_time()
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps({"events": len(trace), "load_seconds": loaded - began, "attribute_seconds": ended - loaded,
+                      "peak_bytes": memory}))  # fmt: skip
+
+
+def ordering() -> dict[str, float]:
+    """20 runs of 2,000 kernels on 8 streams, each with one kernel delayed."""
+    from weft.model.order import order
+    from weft.traces import Builder, Category
+
+    random = np.random.default_rng(1)
+    length = random.integers(1_000, 50_000, 2000)
+    runs = []
+    for run in range(20):
+        builder = Builder("generated", f"run {run}")
+        lines = [builder.line(0, f"stream {s}", "stream") for s in range(8)]
+        free, starts, ends = [0] * 8, [], []
+        delayed = int(random.integers(0, 2000))
+        for k in range(2000):
+            wait = max(free) if k % 50 == 49 else 0  # a barrier now and then
+            start = max(5_000 * k, free[k % 8], wait) + (10**8 if k == delayed else 0)
+            starts.append(start)
+            ends.append(start + int(length[k]) + int(random.integers(0, 2_000)))
+            free[k % 8] = ends[-1]
+        name = [builder.name(f"k{k}") for k in range(2000)]
+        builder.add(
+            line=[lines[k % 8] for k in range(2000)], start=starts, end=ends, category=int(Category.gpu), name=name
+        )
+        runs.append(builder.build())
+    began = time.process_time()
+    found = order(runs)
+    ordered = time.process_time()
+    width = found.width()
+    return {"kernels": 2000, "runs": 20, "order_seconds": ordered - began,
+            "width_seconds": time.process_time() - ordered, "width": width, "edges": len(found.edges)}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        measure(options.measure)
+        return
+    results: dict[str, object] = {
+        "machine": platform.processor() or platform.machine(),
+        "python": sys.version.split()[0],
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        for name in FORMATS:
+            path = Path(folder) / f"{name}.trace"
+            if name == "nsys":
+                write_nsys(path, options.events)
+            else:
+                write_chrome(path, options.events, name == "kineto")
+            done = subprocess.run([sys.executable, __file__, "--measure", str(path)], capture_output=True, text=True,
+                                  check=True)  # fmt: skip
+            results[name] = {"file_bytes": path.stat().st_size, **json.loads(done.stdout)}
+            print(name, results[name], flush=True)
+            path.unlink()
+    results["order"] = ordering()
+    print("order", results["order"])
+    if options.output:
+        options.output.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
