@@ -199,6 +199,7 @@ class _Graph:
         line = self.trace.line[later // 2]  # from the end of one to the start of the next: the parent's time
         candidates = np.flatnonzero(
             (self.trace.line == line)
+            & ~self.skipped
             & (self.trace.start <= self._time(earlier))
             & (self.trace.end >= self._time(later))
         )

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
 
 from weft.cli.model.shared import JSON, RUNS, output
 from weft.model.result import Table, exact
+
+if TYPE_CHECKING:
+    from weft.model.order import Kernel, Order
 
 _SHOWN = 5
 
@@ -56,7 +61,7 @@ def order(runs: tuple[Path, ...], pattern: str | None, graph: Path | None, json_
         notes.append("one run: its order is timing as much as dependency; give runs with delays")
     untested = found.delays()
     if untested:
-        notes.append(f"delays that would test more: {', '.join(map(str, untested[:_SHOWN]))}")
+        notes.append(f"delays that would test more: {', '.join(map(_short, untested[:_SHOWN]))}")
     results = [exact("order", quantity, value, unit, inputs, rule) for quantity, value, unit, rule in figures]
     output(Table("Order of kernels", results, notes), json_file)
     if graph is not None:
@@ -64,7 +69,13 @@ def order(runs: tuple[Path, ...], pattern: str | None, graph: Path | None, json_
         click.echo(f"written {graph}")
 
 
-def _json(found, levels: np.ndarray, path: list[int]) -> str:  # type: ignore[no-untyped-def]
+def _short(kernel: Kernel) -> str:
+    from weft.report.trace import clip
+
+    return str(replace(kernel, name=clip(kernel.name)))
+
+
+def _json(found: Order, levels: np.ndarray, path: list[int]) -> str:
     on_path = set(path)
     nodes = [
         {"process": k.process, "stream": k.stream, "name": k.name, "number": k.number, "level": int(level),
@@ -76,7 +87,7 @@ def _json(found, levels: np.ndarray, path: list[int]) -> str:  # type: ignore[no
     return json.dumps({"kernels": nodes, "edges": edges}, indent=1) + "\n"
 
 
-def _dot(found) -> str:  # type: ignore[no-untyped-def]
+def _dot(found: Order) -> str:
     lines = ["digraph order {"]
     for i, k in enumerate(found.kernels):
         label = f"{k.name}#{k.number}\\n{k.stream}".replace('"', "'")
