@@ -53,8 +53,12 @@ class GatherScatter:
     exchange
         ``auto``, ``schedule`` or ``schedule:path``, such as ``pairwise:staged``: how messages travel, and whether MPI
         is given device memory (``direct``) or copies in host memory (``staged``), or ranks of one node read each
-        other's memory (``ipc``). ``schedule:path:bytes`` sends messages of up to so many bytes another way. Results are
-        the same bits.
+        other's memory (``ipc``). ``schedule:path:bytes`` sends messages of up to so many bytes another way. What is
+        left open is found by timing all that works here on the messages of these ids (``tuning`` tells the times).
+        Results are the same bits.
+    cache
+        Keep what was timed on disk (``WEFT_CACHE``, by default ``~/.cache/weft``) and take it from there when the same
+        ids meet the same ranks, machine, MPI and version of weft.
     check
         Make sure before every call that the arguments are right on all ranks. An error on one rank is then a
         ``CollectiveError`` on all, instead of the others waiting for ever. Costs a reduction of three integers a call.
@@ -75,12 +79,13 @@ class GatherScatter:
         layout: str = "points",
         exchange: str = "auto",
         check: bool = True,
+        cache: bool = False,
     ) -> None:
         comm = MPI.COMM_WORLD if comm is None else comm
         if comm == MPI.COMM_NULL:
             raise ValueError("comm is MPI.COMM_NULL: was the communicator freed?")
         checked = mpi.together(comm, lambda: _as_ids(ids))
-        self._core = _weft.exchange.GatherScatter(checked, comm, fields, layout, exchange, check)
+        self._core = _weft.exchange.GatherScatter(checked, comm, fields, layout, exchange, cache, check)
         self._layout = layout
 
     def __call__(self, points: Any, op: str = "add") -> Any:
@@ -162,8 +167,21 @@ class GatherScatter:
 
     @property
     def choice(self) -> str:
-        """Schedule and path in use for host arrays, such as ``pairwise:direct``."""
-        return str(self._core.choice)
+        """Schedule and path of the gather-scatter (see `tuning`), such as ``pairwise:direct``."""
+        return str(self.tuning["gather_scatter"]["chosen"])
+
+    @property
+    def tuning(self) -> dict[str, Any]:
+        """How schedule and path were chosen, for arrays of the type and device used last.
+
+        By what was tuned: ``gather_scatter``, and once `gather` or `scatter` was called ``halo`` (of `scatter`) and
+        ``gather``. Each has ``chosen``, ``reason``, ``cached``, ``tuning_seconds`` (what the choosing took) and
+        ``timings``: of every candidate ``exchange`` (its name), ``median_seconds`` (of one transfer, the slowest
+        rank's), ``repetitions``, ``stopped_early`` and ``failure`` (why it could not be used, else empty). There are no
+        timings where one was asked for or no rank has neighbours. Before the first call it is tuned for float64 on the
+        host. (collective then)
+        """
+        return dict(self._core.tuning)
 
 
 def _as_ids(ids: ArrayLike) -> NDArray[np.int64]:

@@ -62,7 +62,8 @@ class Poisson:
     straight elements only), or ``auto``. ``kernels``: ``portable`` (the one source for all devices), ``simd`` (the
     host's own), or ``auto``. ``threads``: the portable kernels' thread blocks, ``points`` or ``columns``, or
     ``automatic``. ``dirichlet``: take the points of the boundaries out (their value is 0, or see ``lift``); else
-    boundaries are natural. ``exchange``: ``auto`` or ``schedule:path``.
+    boundaries are natural. ``exchange``: ``auto`` (timed, halo and gather apart), ``schedule`` or ``schedule:path``;
+    ``exchange_cache``: keep what was timed on disk for the next run on the same mesh, ranks and machine.
 
     Vectors have ``unknowns`` values on each rank: NumPy arrays on the host, on a GPU CuPy arrays if CuPy is there, else
     any array with ``__dlpack__``. Values at points are arrays ``[E][n][n][n]`` (element, t, s, r; n = order + 1) in
@@ -86,6 +87,7 @@ class Poisson:
         threads: str = "automatic",
         dirichlet: bool = False,
         exchange: str = "auto",
+        exchange_cache: bool = False,
     ) -> None:
         order = _operator.index(order)
         if not 1 <= order <= 15:
@@ -117,6 +119,7 @@ class Poisson:
             threads,
             self.dirichlet,
             exchange,
+            exchange_cache,
             self.device,
         )
         why["storage"] = (
@@ -124,16 +127,23 @@ class Poisson:
         )
         if self._core.threads is not None:
             why["threads"] = "asked for" if threads != "automatic" else "what suits this device and order"
-        why["exchange"] = self._core.exchange_reason
         found = {
             "geometry": self.geometry,
             "kernels": self.kernels,
             "storage": storage,
             "threads": self._core.threads,
-            "exchange": self._core.exchange,
         }
-        #: what was chosen and why, by option: "choice: reason"
-        self.choices: dict[str, str] = {key: f"{found[key]}: {reason}" for key, reason in why.items()}
+        #: what was chosen and why, by option: "choice: reason"; of the exchange, see ``tuning``
+        self.choices: dict[str, Any] = {key: f"{found[key]}: {reason}" for key, reason in why.items()}
+        self.choices["exchange"] = self.tuning
+
+    @property
+    def tuning(self) -> dict[str, Any]:
+        """How the exchange was chosen, for ``halo`` and ``gather`` (scattered storage: ``gather_scatter``).
+
+        What each has is told at ``weft.GatherScatter.tuning``.
+        """
+        return dict(self._core.exchange)
 
     def _choose_geometry(self, geometry: str) -> tuple[str, str]:
         if geometry != "auto":

@@ -109,12 +109,12 @@ TYPED_TEST(GatherScatterOf, RandomIdsEveryOperationAndChoiceAgreeWithTheSerialRe
           EXPECT_EQ(result[i], ids[p] > 0 ? (expected[{ids[p], f}]) : values[i]) << "point " << p << " field " << f;
         }
       }
-      for (auto& gs : all_ways) EXPECT_EQ(result, run_gather_scatter(gs, host, op, values)) << name(gs.choice());
+      for (auto& gs : all_ways) EXPECT_EQ(result, run_gather_scatter(gs, host, op, values)) << name(gs.tuning().chosen);
       if (fields == 1) continue;
       // Fields one after the other, and one by one.
       for (auto& gs : fields_major) {
         EXPECT_EQ(transposed(result, width), run_gather_scatter(gs, host, op, transposed(values, width)))
-            << name(gs.choice());
+            << name(gs.tuning().chosen);
       }
       const auto apart = transposed(values, width);
       std::vector<T> one_by_one;

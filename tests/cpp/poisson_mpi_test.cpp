@@ -37,7 +37,7 @@ poisson::Options options_for(int order, Storage storage = Storage::assembled, Ge
   options.geometry = geometry;
   options.threads = threads;
   options.dirichlet = dirichlet;
-  options.choice.path = path;
+  options.exchange = {exchange::Schedule::pairwise, path};
   options.device = device::open("host");
   return options;
 }
@@ -240,7 +240,7 @@ TEST(PoissonCg, TheGpuBranchOfEveryKernelGivesTheSameHistory) {
     const auto expected = history<double>(mesh, options, jacobi, nullptr, 18);
     options = jacobi ? options_for(3, Storage::assembled, Geometry::stored, Threads::points, false)
                      : options_for(3, Storage::assembled, Geometry::trilinear, Threads::columns, false);
-    options.choice.path = exchange::Path::staged;
+    options.exchange = "pairwise:staged";
     options.device = device::open("fiber");
     expect_same(history<double>(mesh, options, jacobi, nullptr, 18, true), expected, 1e-10);
   }

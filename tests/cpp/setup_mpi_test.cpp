@@ -102,7 +102,7 @@ void check(const Ids& ids, const mpi::Comm& comm) {
   // The gather of ones counts points; the gather-scatter gives every point the count of its id.
   const auto host = device::open("host");
   device::Stream stream(host);
-  GatherScatter<std::int64_t> gs(ids, comm, host, {});
+  GatherScatter<std::int64_t> gs(ids, comm, host, Choice{});
   std::vector<std::int64_t> ones(ids.size(), 1), dofs(static_cast<std::size_t>(gs.assembly().local) + 1);
   gs.gather(ones.data(), dofs.data(), Op::add, stream);
   for (std::int64_t d = 0; d < gs.assembly().owned; ++d) {

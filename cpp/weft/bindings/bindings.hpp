@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include "weft/device/device.hpp"
+#include "weft/exchange/tuner.hpp"
 #include "weft/mpi/comm.hpp"
 
 namespace weft::bindings {
@@ -16,6 +17,8 @@ nanobind::object from_comm(const mpi::Comm& comm);
 
 // What a kernel takes, by the names of KernelResources' members.
 nanobind::dict to_dict(const device::KernelResources& resources);
+// As run.json has it under choices.exchange, by what is tuned: chosen, reason, cached, tuning_seconds, timings.
+nanobind::dict to_dict(const exchange::Tuning& tuning);
 
 void bind_device(nanobind::module_& m);
 void bind_mpi(nanobind::module_& m);

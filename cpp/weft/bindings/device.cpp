@@ -11,8 +11,8 @@
 #include "weft/bindings/launched_kernels.hpp"
 #include "weft/device/compiler.hpp"
 #include "weft/device/device.hpp"
+#include "weft/device/disk_cache.hpp"
 #include "weft/device/graph.hpp"
-#include "weft/device/kernel_cache.hpp"
 #include "weft/device/kernel_texts.hpp"
 #include "weft/device/limits.hpp"
 
@@ -236,7 +236,7 @@ void bind_device(nb::module_& m) {
         return rows;
       },
       "Pairs (file, name) of every kernel under kernels/.");
-  d.def("cache_directory", &device::kernel_cache_directory);
+  d.def("cache_directory", &device::cache_directory);
   d.def("measure_bandwidth", &device::measure_bandwidth, "device"_a, "bytes"_a = 0,
         nb::call_guard<nb::gil_scoped_release>());
   d.def("measure_irregular_read", &device::measure_irregular_read, "device"_a, "bytes"_a = 0,

@@ -94,15 +94,15 @@ class PyGatherScatter {
   using IdArray = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
   PyGatherScatter(const IdArray& ids, nb::handle comm, int fields, const std::string& layout, std::string exchange,
-                  bool check)
-      : comm_(to_comm(comm)), fields_(fields), exchange_(std::move(exchange)), check_(check) {
+                  bool cache, bool check)
+      : comm_(to_comm(comm)), fields_(fields), exchange_(std::move(exchange), cache), check_(check) {
     const nb::gil_scoped_release release;
     agree([&] {
       if (fields < 1) throw std::invalid_argument("fields must be at least 1, not " + std::to_string(fields));
       layout_ = ex::parse_layout(layout);
     });
     connectivity_ = std::make_shared<const ex::Connectivity>(std::span(ids.data(), ids.size()), comm_);
-    choice_ = ex::choose(exchange_, *device::open("host"), comm_);
+    ex::choose(exchange_.text, *device::open("host"), comm_);  // refuses what is not known
   }
 
   PyGatherScatter(const PyGatherScatter&) = delete;
@@ -161,7 +161,22 @@ class PyGatherScatter {
   std::int64_t points() const { return connectivity_->points; }
   std::int64_t shared_ids() const { return static_cast<std::int64_t>(connectivity_->sharing.positions.size()); }
   int fields() const { return fields_; }
-  const ex::Choice& choice() const { return choice_; }
+  // Of the type and device last used; float64 on the host if none was yet. (collective then)
+  nb::dict tuning() {
+    if (last_ == nullptr) {
+      const nb::gil_scoped_release release;
+      kind_of({.array = {}, .type = Type::f64, .device = device::open("host")});
+    }
+    nb::dict tunings;
+    std::visit(
+        [&](const auto& gs) {
+          tunings["gather_scatter"] = to_dict(gs.tuning());
+          if (const ex::Tuning* halo = gs.halo_tuning()) tunings["halo"] = to_dict(*halo);
+          if (const ex::Tuning* gather = gs.gather_tuning()) tunings["gather"] = to_dict(*gather);
+        },
+        last_->gs);
+    return tunings;
+  }
 
  private:
   struct Kind {
@@ -205,25 +220,28 @@ class PyGatherScatter {
 
   Kind& kind_of(const Values& values) {
     const auto key = std::pair(values.device.get(), values.type);
-    const auto found = kinds_.find(key);
-    if (found != kinds_.end()) return found->second;
-    const ex::Choice choice = values.device->is_host() ? choice_ : ex::choose(exchange_, *values.device, comm_);
+    auto found = kinds_.find(key);
+    if (found == kinds_.end()) found = kinds_.emplace(key, make_kind(values)).first;
+    last_ = &found->second;
+    return found->second;
+  }
+  Kind make_kind(const Values& values) {
     const auto make = [&]<class T>(std::in_place_type_t<T>) {
-      return Kind{AnyGatherScatter(std::in_place_type<ex::GatherScatter<T>>, connectivity_, values.device, choice,
+      return Kind{AnyGatherScatter(std::in_place_type<ex::GatherScatter<T>>, connectivity_, values.device, exchange_,
                                    fields_, layout_),
                   device::Stream(values.device)};
     };
     switch (values.type) {
       case Type::f64:
-        return kinds_.emplace(key, make(std::in_place_type<double>)).first->second;
+        return make(std::in_place_type<double>);
       case Type::f32:
-        return kinds_.emplace(key, make(std::in_place_type<float>)).first->second;
+        return make(std::in_place_type<float>);
       case Type::i32:
-        return kinds_.emplace(key, make(std::in_place_type<std::int32_t>)).first->second;
+        return make(std::in_place_type<std::int32_t>);
       case Type::i64:
         break;
     }
-    return kinds_.emplace(key, make(std::in_place_type<std::int64_t>)).first->second;
+    return make(std::in_place_type<std::int64_t>);
   }
 
   // DLPack hands arrays over in the order of the device's default stream.
@@ -261,16 +279,36 @@ class PyGatherScatter {
   mpi::Comm comm_;
   int fields_;
   ex::Layout layout_ = ex::Layout::points_major;
-  std::string exchange_;
+  ex::Asked exchange_;
   bool check_;
   std::shared_ptr<const ex::Connectivity> connectivity_;
-  ex::Choice choice_;
   std::shared_ptr<ex::Assembly> assembly_;
   std::map<std::pair<device::Device*, Type>, Kind> kinds_;
+  const Kind* last_ = nullptr;  // used last
   std::optional<std::pair<Values, Kind*>> running_;
 };
 
 }  // namespace
+
+nb::dict to_dict(const ex::Tuning& tuning) {
+  nb::list timings;
+  for (const ex::Timing& timing : tuning.timings) {
+    nb::dict row;
+    row["exchange"] = ex::name(timing.choice);
+    row["median_seconds"] = timing.median_seconds;
+    row["repetitions"] = timing.repetitions;
+    row["stopped_early"] = timing.stopped_early;
+    row["failure"] = timing.failure;
+    timings.append(row);
+  }
+  nb::dict d;
+  d["chosen"] = ex::name(tuning.chosen);
+  d["reason"] = tuning.chosen.reason;
+  d["cached"] = tuning.cached;
+  d["tuning_seconds"] = tuning.seconds;
+  d["timings"] = timings;
+  return d;
+}
 
 void bind_exchange(nb::module_& m) {
   nb::module_ e = m.def_submodule("exchange", "Who talks to whom, and gather-scatter");
@@ -286,8 +324,8 @@ void bind_exchange(nb::module_& m) {
       },
       "device"_a, "comm"_a.none(), "Rows (path, usable, reason): what works on all ranks (collective).");
   nb::class_<PyGatherScatter>(e, "GatherScatter")
-      .def(nb::init<const PyGatherScatter::IdArray&, nb::handle, int, const std::string&, std::string, bool>(),
-           "ids"_a.noconvert(), "comm"_a.none(), "fields"_a, "layout"_a, "exchange"_a, "check"_a)
+      .def(nb::init<const PyGatherScatter::IdArray&, nb::handle, int, const std::string&, std::string, bool, bool>(),
+           "ids"_a.noconvert(), "comm"_a.none(), "fields"_a, "layout"_a, "exchange"_a, "cache"_a, "check"_a)
       .def("gather_scatter", &PyGatherScatter::gather_scatter, "points"_a, "op"_a)
       .def("start", &PyGatherScatter::start, "points"_a, "op"_a)
       .def("finish", &PyGatherScatter::finish)
@@ -306,8 +344,7 @@ void bind_exchange(nb::module_& m) {
             return nb::ndarray<nb::numpy, const std::int64_t>(ids.data(), {ids.size()}, nb::find(self));
           },
           nb::rv_policy::reference_internal)
-      .def_prop_ro("choice", [](const PyGatherScatter& self) { return ex::name(self.choice()); })
-      .def_prop_ro("reason", [](const PyGatherScatter& self) { return self.choice().reason; });
+      .def_prop_ro("tuning", &PyGatherScatter::tuning);
 }
 
 }  // namespace weft::bindings

@@ -210,7 +210,7 @@ void bind(nb::module_& m, const char* name) {
           "__init__",
           [](P* self, const mesh::Mesh& mesh, int order, double lam, const std::string& storage,
              const std::string& geometry, const std::string& kernels, const std::string& threads, bool dirichlet,
-             const std::string& exchange, std::shared_ptr<device::Device> device) {
+             const std::string& exchange, bool exchange_cache, std::shared_ptr<device::Device> device) {
             using namespace poisson;
             Options options;
             options.order = order;
@@ -220,13 +220,13 @@ void bind(nb::module_& m, const char* name) {
             options.kernels = one_of("kernels", kernels, {Kernels::portable, Kernels::simd});
             options.threads = one_of("threads", threads, {Threads::automatic, Threads::points, Threads::columns});
             options.dirichlet = dirichlet;
-            options.choice = exchange::choose(exchange, *device, mesh.comm);
+            options.exchange = exchange::Asked(exchange, exchange_cache);
             options.device = std::move(device);
             nb::gil_scoped_release release;
             new (self) P(mesh, options);
           },
           "mesh"_a, "order"_a, "lam"_a, "storage"_a, "geometry"_a, "kernels"_a, "threads"_a, "dirichlet"_a,
-          "exchange"_a, "device"_a)
+          "exchange"_a, "exchange_cache"_a, "device"_a)
       .def("apply", &P::apply, "x"_a.noconvert())
       .def("cg", &P::cg, "b"_a.noconvert(), "guess"_a.noconvert().none(), "max_iterations"_a, "tolerance"_a,
            "preconditioner"_a, "merged"_a, "progress"_a.none())
@@ -239,8 +239,12 @@ void bind(nb::module_& m, const char* name) {
       .def_prop_ro("halo_elements", [](P& self) { return self.op().halo_elements(); })
       .def_prop_ro("bytes_sent", [](P& self) { return self.op().bytes_sent(); })
       .def_prop_ro("messages", [](P& self) { return self.op().messages(); })
-      .def_prop_ro("exchange", [](P& self) { return exchange::name(self.op().options().choice); })
-      .def_prop_ro("exchange_reason", [](P& self) { return self.op().options().choice.reason; })
+      .def_prop_ro("exchange",
+                   [](P& self) {
+                     nb::dict tunings;
+                     for (const auto& [use, tuning] : self.op().tunings()) tunings[use.c_str()] = to_dict(tuning);
+                     return tunings;
+                   })
       .def_prop_ro("threads",
                    [](P& self) -> nb::object {
                      const auto* local = self.op().local();

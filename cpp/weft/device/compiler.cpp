@@ -14,8 +14,8 @@
 #include <sstream>
 
 #include "weft/device/code_object.hpp"
+#include "weft/device/disk_cache.hpp"
 #include "weft/device/dynamic_library.hpp"
-#include "weft/device/kernel_cache.hpp"
 #include "weft/device/kernel_texts.hpp"
 
 namespace weft::device {
@@ -297,9 +297,10 @@ Compiled compile(Backend backend, const KernelSpec& spec, const std::string& arc
   std::string key = api.version_text + "\n" + architecture + "\n";
   for (const std::string& option : options) key += option + "\n";
   key += with_includes(source);
-  if (const auto entry = read_kernel_cache(key)) return unpack(*entry, api, backend);
+  const DiskCache cache("kernels", 1);
+  if (const auto entry = cache.read(key).value) return unpack(*entry, api, backend);
   Compiled compiled = compile_now(api, backend, spec, architecture, source, options);
-  write_kernel_cache(key, pack(compiled));
+  cache.write(key, pack(compiled));
   return compiled;
 }
 

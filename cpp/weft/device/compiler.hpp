@@ -22,7 +22,7 @@ inline bool compiled_alone(const KernelSpec& spec) {
 }
 
 // The kernels of spec.file, or spec.name alone, for `architecture` ("sm_90", "gfx90a"), from the cache
-// (kernel_cache.hpp) where it has them. driver_version (1000 major + 10 minor, 0 unknown) picks among several installed
+// (disk_cache.hpp) where it has them. driver_version (1000 major + 10 minor, 0 unknown) picks among several installed
 // NVRTCs the one of its major version. Throws std::runtime_error with the compiler's log. `text` replaces the library's
 // own source of that file.
 Compiled compile(Backend backend, const KernelSpec& spec, const std::string& architecture, int driver_version = 0,

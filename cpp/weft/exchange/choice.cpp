@@ -18,18 +18,18 @@ constexpr Path all_paths[] = {Path::direct, Path::staged, Path::ipc};
 // device memory (the pingpong of papers/neko-gather-scatter-slides: 1 to 64 KB on a node).
 constexpr std::size_t small_direct = 65536;
 
-struct Asked {
+struct Parsed {
   std::optional<Schedule> schedule;
   std::optional<Path> path;
   std::optional<std::size_t> small_bytes;
 };
 
-Asked parse(const std::string& text) {
+Parsed parse(const std::string& text) {
   const auto wrong = [&](const std::string& what) { return std::invalid_argument("exchange '" + text + "': " + what); };
   std::vector<std::string> words{""};
   for (const char c : text) c == ':' ? (void)words.emplace_back() : words.back().push_back(c);
   if (words.size() > 3) throw wrong("it has " + std::to_string(words.size()) + " parts, not schedule:path:small_bytes");
-  Asked asked;
+  Parsed asked;
   std::string known = "auto";
   for (const Schedule s : schedules()) {
     known += ", " + name(s);
@@ -102,7 +102,7 @@ std::vector<PathState> path_states(device::Device& device, const mpi::Comm& comm
 }
 
 Choice choose(const std::string& text, device::Device& device, const mpi::Comm& comm) {
-  Asked asked;
+  Parsed asked;
   comm.together([&] { asked = parse(text); });
   Choice choice{.schedule = asked.schedule.value_or(Schedule::pairwise),
                 .path = asked.path.value_or(Path::direct),
@@ -125,8 +125,9 @@ Choice choose(const std::string& text, device::Device& device, const mpi::Comm& 
 
 std::vector<Choice> candidates(const std::string& text, device::Device& device, const mpi::Comm& comm,
                                std::span<const std::int64_t> message_bytes) {
-  Asked asked;
+  Parsed asked;
   comm.together([&] { asked = parse(text); });
+  if (asked.schedule && asked.path) return {choose(text, device, comm)};
 
   // What all ranks' messages have in common.
   std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = 0;

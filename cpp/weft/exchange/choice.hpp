@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/device/device.hpp"
@@ -32,6 +34,20 @@ struct Choice {
 };
 std::string name(const Choice& choice);  // "pairwise:staged", "pairwise:ipc:1024"
 
+// How an exchange is asked for: by a text, "auto", "schedule", "schedule:path" or "schedule:path:small_bytes", which is
+// checked and where an open schedule or path is found by timing; or by a Choice, which is taken as it is.
+struct Asked {
+  Asked() = default;
+  Asked(std::string asked, bool keep = false) : text(std::move(asked)), cache(keep) {}
+  Asked(const char* asked) : text(asked) {}
+  Asked(Choice given) : text(name(given)), choice(std::move(given)) {}
+  Asked(Schedule schedule, Path path) : Asked(Choice{.schedule = schedule, .path = path}) {}
+
+  std::string text = "auto";
+  bool cache = false;  // keep what was timed on disk, and take it from there
+  std::optional<Choice> choice;
+};
+
 // Whether a path works on all ranks, and why (not), in words for the user.
 struct PathState {
   Path path;
@@ -49,9 +65,10 @@ PathState mpi_path(const device::Device& device, const mpi::Comm& comm);
 // unknown name, and for a path that does not work here. (collective)
 Choice choose(const std::string& text, device::Device& device, const mpi::Comm& comm);
 
-// Every choice the text allows that works on all ranks and is not known to lose to another: what a tuner may time.
-// `message_bytes`: the sizes of this rank's messages, which decide whether small ones can go another way than large
-// ones. All ranks get the same, in the same order. Errors as of choose. (collective)
+// Every choice the text leaves open (one that names schedule and path leaves one) that works on all ranks and is not
+// known to lose to another: what a tuner may time. `message_bytes`: the sizes of this rank's messages, which decide
+// whether small ones can go another way than large ones. All ranks get the same, in the same order. Errors as of
+// choose. (collective)
 std::vector<Choice> candidates(const std::string& text, device::Device& device, const mpi::Comm& comm,
                                std::span<const std::int64_t> message_bytes = {});
 

@@ -85,12 +85,15 @@ Answers answers(const mpi::Parcels& questions) {
   return result;
 }
 
+std::size_t first_follower(std::span<const std::int64_t> holders, std::int32_t rank) {
+  const auto mine = static_cast<std::size_t>(std::lower_bound(holders.begin(), holders.end(), rank) - holders.begin());
+  return (mine + 1) * most_copies;
+}
+
 mpi::Parcels relayed(const mpi::Parcels& answers, std::int32_t rank) {
   std::map<int, std::vector<std::int64_t>> to;
   each_entry(answers, [&](std::int64_t id, std::span<const std::int64_t> holders) {
-    const auto mine =
-        static_cast<std::size_t>(std::lower_bound(holders.begin(), holders.end(), rank) - holders.begin());
-    const std::size_t from = (mine + 1) * most_copies, end = std::min(holders.size(), from + most_copies);
+    const std::size_t from = first_follower(holders, rank), end = std::min(holders.size(), from + most_copies);
     for (std::size_t h = from; h < end; ++h) {
       auto& words = to[static_cast<int>(holders[h])];
       words.push_back(id);

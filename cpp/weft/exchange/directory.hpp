@@ -34,8 +34,10 @@ struct Answers {
 };
 Answers answers(const mpi::Parcels& questions);
 
-// What the holders that got these answers pass on: holder i of an id to holders (i + 1) most_copies + 0, 1, ...,
-// most_copies - 1. Empty where no id has so many holders.
+// The place among an id's holders of the first that `rank` passes the list on to: holder i does so to holders
+// (i + 1) most_copies + 0, 1, ..., most_copies - 1, as far as there are.
+std::size_t first_follower(std::span<const std::int64_t> holders, std::int32_t rank);
+// What the holders that got these answers pass on. Empty where no id has so many holders.
 mpi::Parcels relayed(const mpi::Parcels& answers, std::int32_t rank);
 // How many rounds of relaying reach all of so many holders.
 int relay_rounds(std::int64_t holders);

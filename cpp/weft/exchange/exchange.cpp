@@ -1,16 +1,14 @@
 #include "weft/exchange/exchange.hpp"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "weft/exchange/channel.hpp"
 #include "weft/exchange/groups.hpp"
+#include "weft/exchange/tuned_channel.hpp"
 
 namespace weft::exchange {
 namespace {
@@ -50,10 +48,8 @@ GroupList copies_by_entry(const Pattern& pattern) {
 
 template <class T>
 struct Exchange<T>::State {
-  State(const Pattern& pattern, const std::shared_ptr<device::Device>& device, Choice chosen, int fields_count,
-        Layout layout_in)
-      : choice(std::move(chosen)),
-        fields(fields_count),
+  State(const Pattern& pattern, const std::shared_ptr<device::Device>& device, int fields_count, Layout layout_in)
+      : fields(fields_count),
         layout(fields_count == 1 ? Layout::points_major : layout_in),
         halo_first(pattern.halo_first),
         entries(pattern.entries),
@@ -77,33 +73,30 @@ struct Exchange<T>::State {
     return next_to_each_other(reinterpret_cast<const T*>(buffer), fields);
   }
 
-  Choice choice;
   int fields;
   Layout layout;
   std::int64_t halo_first, entries;
   std::int64_t messages = 0;
-  bool trivial = false;
   Packing<T> pack;          // owned entries that have copies, by neighbour
   Groups<T> combine;        // copies' values into the owned entries
   Packing<T> halo_entries;  // fields_major: where the halo of a vector is not one piece, between it and a message
-  std::optional<Channel> halo, gather;
+  TunedChannel halo{}, gather{.channel = nullptr, .tuning = {}, .trivial = true};
 };
 
 template <class T>
 Exchange<T>::Exchange(const Pattern& pattern, std::shared_ptr<device::Device> device, const mpi::Comm& comm,
-                      Choice choice, int fields, Layout layout) {
-  // First of all, so that a rank that fails below has taken as many as the others.
-  const std::array<int, 2> tags{comm.fresh_tag(), comm.fresh_tag()};
+                      const Asked& asked, int fields, Layout layout, Directions directions) {
   comm.together([&] {
     if (fields < 1) throw std::invalid_argument("fields must be at least 1, not " + std::to_string(fields));
-    state_ = std::make_unique<State>(pattern, device, std::move(choice), fields, layout);
+    state_ = std::make_unique<State>(pattern, device, fields, layout);
   });
-  State& s = *state_;
-  const std::int64_t alone = pattern.neighbors.empty() ? 1 : 0;
-  s.trivial = (collective(s.choice.schedule) ? comm.min(alone) : alone) == 1;
   const std::size_t entry_bytes = sizeof(T) * static_cast<std::size_t>(fields);
-  s.halo.emplace(device, comm, s.choice, tags[0], halo_parts(pattern, entry_bytes, false), "the halo exchange");
-  s.gather.emplace(device, comm, s.choice, tags[1], halo_parts(pattern, entry_bytes, true), "the gather");
+  Carried carried{.use = Use::halo, .type = device::type_name<T>(), .fields = fields, .what = "the halo exchange"};
+  state_->halo = tuned_channel(asked, device, comm, halo_parts(pattern, entry_bytes, false), carried);
+  if (directions == Directions::halo) return;
+  carried.use = Use::gather;
+  carried.what = "the gather";
+  state_->gather = tuned_channel(asked, device, comm, halo_parts(pattern, entry_bytes, true), carried);
 }
 template <class T>
 Exchange<T>::~Exchange() = default;
@@ -115,62 +108,66 @@ Exchange<T>& Exchange<T>::operator=(Exchange&&) noexcept = default;
 template <class T>
 void Exchange<T>::start_halo(const T* x, device::Stream& stream) {
   State& s = *state_;
-  if (s.trivial) return;
-  s.halo->check_idle();
-  s.pack(s.fields, s.of(x), s.message(s.halo->send(stream)), stream);
-  s.halo->start(stream);
+  if (s.halo.trivial) return;
+  s.halo.channel->check_idle();
+  s.pack(s.fields, s.of(x), s.message(s.halo.channel->send(stream)), stream);
+  s.halo.channel->start(stream);
 }
 
 template <class T>
 void Exchange<T>::finish_halo(T* x, device::Stream& stream) {
   State& s = *state_;
-  if (s.trivial) return;
+  if (s.halo.trivial) return;
   if (s.layout == Layout::points_major) {
-    s.halo->finish(s.halo_of(s.of(x)).data, stream);
+    s.halo.channel->finish(s.halo_of(s.of(x)).data, stream);
     return;
   }
-  s.halo->finish(stream);
-  s.halo_entries(s.fields, s.message(s.halo->receive()), s.halo_of(s.of(x)), stream);
-  s.halo->drained(stream);
+  s.halo.channel->finish(stream);
+  s.halo_entries(s.fields, s.message(s.halo.channel->receive()), s.halo_of(s.of(x)), stream);
+  s.halo.channel->drained(stream);
 }
 
 template <class T>
 void Exchange<T>::start_gather(const T* y, device::Stream& stream) {
   State& s = *state_;
-  if (s.trivial) return;
-  s.gather->check_idle();
+  if (s.gather.trivial) return;
+  s.gather.channel->check_idle();
   if (s.layout == Layout::points_major) {
-    s.gather->start(s.halo_of(s.of(y)).data, stream);
+    s.gather.channel->start(s.halo_of(s.of(y)).data, stream);
     return;
   }
-  s.halo_entries(s.fields, s.halo_of(s.of(y)), s.message(s.gather->send(stream)), stream);
-  s.gather->start(stream);
+  s.halo_entries(s.fields, s.halo_of(s.of(y)), s.message(s.gather.channel->send(stream)), stream);
+  s.gather.channel->start(stream);
 }
 
 template <class T>
 void Exchange<T>::finish_gather(T* y, Op op, device::Stream& stream) {
   State& s = *state_;
-  if (s.trivial) return;
-  s.gather->finish(stream);
-  s.combine.gather(op, s.fields, true, s.message(std::as_const(*s.gather).receive()), s.of(y), stream);
-  s.gather->drained(stream);
+  if (s.gather.trivial) return;
+  s.gather.channel->finish(stream);
+  s.combine.gather(op, s.fields, true, s.message(std::as_const(*s.gather.channel).receive()), s.of(y), stream);
+  s.gather.channel->drained(stream);
 }
 
 template <class T>
 bool Exchange<T>::trivial() const {
-  return state_->trivial;
+  return state_->halo.trivial && state_->gather.trivial;
 }
 template <class T>
 std::int64_t Exchange<T>::bytes_sent() const {
-  return static_cast<std::int64_t>(state_->halo->send_bytes());
+  return static_cast<std::int64_t>(state_->halo.channel->send_bytes());
 }
 template <class T>
 std::int64_t Exchange<T>::messages() const {
   return state_->messages;
 }
 template <class T>
-Choice Exchange<T>::choice() const {
-  return state_->choice;
+const Tuning& Exchange<T>::halo_tuning() const {
+  return state_->halo.tuning;
+}
+template <class T>
+const Tuning& Exchange<T>::gather_tuning() const {
+  return state_->gather.tuning;
 }
 
 template class Exchange<double>;

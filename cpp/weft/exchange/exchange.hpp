@@ -11,9 +11,13 @@
 #include "weft/exchange/choice.hpp"
 #include "weft/exchange/layout.hpp"
 #include "weft/exchange/pattern.hpp"
+#include "weft/exchange/tuner.hpp"
 #include "weft/mpi/comm.hpp"
 
 namespace weft::exchange {
+
+// halo: an exchange whose gather is never called, so that nothing is set up for it.
+enum class Directions { halo, both };
 
 // Buffers and persistent requests for one Pattern on one Device. T: float, double, std::int32_t, std::int64_t.
 // A vector has `fields` values an entry, [entry][field] or [field][entry] (Layout), of Pattern::entries entries.
@@ -25,9 +29,10 @@ namespace weft::exchange {
 template <class T>
 class Exchange {
  public:
-  // CollectiveError on all ranks if it fails on one. (collective)
-  Exchange(const Pattern& pattern, std::shared_ptr<device::Device> device, const mpi::Comm& comm, Choice choice,
-           int fields = 1, Layout layout = Layout::points_major);
+  // Halo and gather are tuned apart (tuned_channel.hpp). CollectiveError on all ranks if it fails on one. (collective)
+  Exchange(const Pattern& pattern, std::shared_ptr<device::Device> device, const mpi::Comm& comm,
+           const Asked& asked = {}, int fields = 1, Layout layout = Layout::points_major,
+           Directions directions = Directions::both);
   ~Exchange();
   Exchange(Exchange&&) noexcept;
   Exchange& operator=(Exchange&&) noexcept;
@@ -42,7 +47,8 @@ class Exchange {
   bool trivial() const;  // start and finish do nothing: no neighbours, on any rank where the schedule is collective
   std::int64_t bytes_sent() const;  // by this rank in a halo (a gather receives as many)
   std::int64_t messages() const;    // the same
-  Choice choice() const;
+  const Tuning& halo_tuning() const;
+  const Tuning& gather_tuning() const;
 
  private:
   struct State;

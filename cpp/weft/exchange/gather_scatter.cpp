@@ -116,7 +116,7 @@ struct LocalIndex {
 
 template <class T>
 struct GatherScatter<T>::State {
-  State(std::shared_ptr<const Connectivity> known, std::shared_ptr<device::Device> device_in, Choice chosen,
+  State(std::shared_ptr<const Connectivity> known, std::shared_ptr<device::Device> device_in, Asked asked_in,
         int fields_count, Layout layout_in)
       : connectivity(std::move(known)),
         comm(connectivity->comm),
@@ -124,7 +124,7 @@ struct GatherScatter<T>::State {
         by_id(connectivity->by_id),
         sharing(connectivity->sharing),
         device(std::move(device_in)),
-        choice(std::move(chosen)),
+        asked(std::move(asked_in)),
         fields(fields_count),
         layout(layout_in) {
     comm.together([&] {
@@ -138,7 +138,7 @@ struct GatherScatter<T>::State {
       shared_points = Groups<T>(local->shared_points);
       parts_all = Groups<T>(local->parts_all);
     });
-    exchange.emplace(local->pattern, device, comm, choice, fields);
+    exchange.emplace(local->pattern, device, comm, asked, fields, Layout::points_major, Directions::halo);
   }
 
   std::shared_ptr<const Connectivity> connectivity;
@@ -147,7 +147,7 @@ struct GatherScatter<T>::State {
   const PointsById& by_id;
   const Sharing& sharing;
   std::shared_ptr<device::Device> device;
-  Choice choice;
+  Asked asked;
   int fields;
   Layout layout;
 
@@ -192,7 +192,7 @@ struct GatherScatter<T>::State {
         }
         to_dofs = Groups<T>(list, s.device);
       });
-      exchange.emplace(assembly.pattern, s.device, comm, s.choice, s.fields, s.layout);
+      exchange.emplace(assembly.pattern, s.device, comm, s.asked, s.fields, s.layout);
     }
     View<T> of_dofs(const State& s, T* x) const { return view(s.layout, x, s.fields, assembly.local + 1); }
     // The slot of ids <= 0.
@@ -254,13 +254,12 @@ std::size_t Connectivity::index_bytes() const {
 
 template <class T>
 GatherScatter<T>::GatherScatter(std::span<const std::int64_t> ids, const mpi::Comm& comm,
-                                std::shared_ptr<device::Device> device, Choice choice, int fields, Layout layout)
-    : GatherScatter(std::make_shared<const Connectivity>(ids, comm), std::move(device), std::move(choice), fields,
-                    layout) {}
+                                std::shared_ptr<device::Device> device, const Asked& asked, int fields, Layout layout)
+    : GatherScatter(std::make_shared<const Connectivity>(ids, comm), std::move(device), asked, fields, layout) {}
 template <class T>
 GatherScatter<T>::GatherScatter(std::shared_ptr<const Connectivity> connectivity,
-                                std::shared_ptr<device::Device> device, Choice choice, int fields, Layout layout)
-    : state_(std::make_unique<State>(std::move(connectivity), std::move(device), std::move(choice), fields, layout)) {}
+                                std::shared_ptr<device::Device> device, const Asked& asked, int fields, Layout layout)
+    : state_(std::make_unique<State>(std::move(connectivity), std::move(device), asked, fields, layout)) {}
 template <class T>
 GatherScatter<T>::~GatherScatter() = default;
 template <class T>
@@ -353,8 +352,16 @@ Layout GatherScatter<T>::layout() const {
   return state_->layout;
 }
 template <class T>
-Choice GatherScatter<T>::choice() const {
-  return state_->choice;
+const Tuning& GatherScatter<T>::tuning() const {
+  return state_->exchange->halo_tuning();
+}
+template <class T>
+const Tuning* GatherScatter<T>::halo_tuning() const {
+  return state_->assembled ? &state_->assembled->exchange->halo_tuning() : nullptr;
+}
+template <class T>
+const Tuning* GatherScatter<T>::gather_tuning() const {
+  return state_->assembled ? &state_->assembled->exchange->gather_tuning() : nullptr;
 }
 template <class T>
 std::int64_t GatherScatter<T>::bytes_sent() const {

@@ -44,10 +44,10 @@ class GatherScatter {
  public:
   // (collective) Lengths may differ from rank to rank, 0 included.
   GatherScatter(std::span<const std::int64_t> ids, const mpi::Comm& comm, std::shared_ptr<device::Device> device,
-                Choice choice, int fields = 1, Layout layout = Layout::points_major);
+                const Asked& asked = {}, int fields = 1, Layout layout = Layout::points_major);
   // The same for points that are known already, so that several types or devices look them up once. (collective)
-  GatherScatter(std::shared_ptr<const Connectivity> connectivity, std::shared_ptr<device::Device> device, Choice choice,
-                int fields = 1, Layout layout = Layout::points_major);
+  GatherScatter(std::shared_ptr<const Connectivity> connectivity, std::shared_ptr<device::Device> device,
+                const Asked& asked = {}, int fields = 1, Layout layout = Layout::points_major);
   ~GatherScatter();
   GatherScatter(GatherScatter&&) noexcept;
   GatherScatter& operator=(GatherScatter&&) noexcept;
@@ -69,7 +69,9 @@ class GatherScatter {
   std::int64_t points() const;
   int fields() const;
   Layout layout() const;
-  Choice choice() const;
+  const Tuning& tuning() const;       // of gather_scatter
+  const Tuning* halo_tuning() const;  // of scatter and gather, made with the DOFs; nullptr before
+  const Tuning* gather_tuning() const;
   std::int64_t bytes_sent() const;  // by this rank in one gather_scatter
   std::int64_t messages() const;
   std::size_t index_bytes() const;  // on this rank, beside those of the Connectivity

@@ -66,7 +66,7 @@ class Handle {
   mpi::Comm comm_;
   std::shared_ptr<device::Device> device_;
   std::shared_ptr<exchange::Connectivity> connectivity_;
-  exchange::Choice choice_;
+  exchange::Asked exchange_;
   std::vector<std::int64_t> shared_;
   std::vector<std::int32_t> flagged_;  // positions
   device::Stream stream_;

@@ -25,7 +25,7 @@ std::vector<std::int64_t> masked_ids(const mesh::Mesh& mesh, const Options& opti
   const std::vector<std::uint8_t> boundary = mesh::points_on_boundary(mesh, options.order);
   std::vector<std::int32_t> flags(boundary.begin(), boundary.end());
   const auto host = device::open("host");
-  exchange::GatherScatter<std::int32_t> combine(ids, mesh.comm, host, {.path = exchange::Path::direct});
+  exchange::GatherScatter<std::int32_t> combine(ids, mesh.comm, host, exchange::Choice{});
   device::Stream stream(host);
   combine.gather_scatter(flags.data(), exchange::Op::max, stream);
   stream.synchronize();
@@ -50,7 +50,12 @@ Operator<T>::Operator(const mesh::Mesh& mesh, const Options& options) : options_
     throw std::invalid_argument("poisson: the SIMD kernels are for the host and assembled storage; use portable");
   const std::vector<std::int64_t> ids = number(mesh);
   const auto& device = options_.device;
-  exchange_ = std::make_unique<exchange::Exchange<T>>(assembly_.pattern, device, mesh_.comm, options_.choice);
+  exchange::Asked asked = options_.exchange;
+  if (options_.storage == Storage::scattered) {
+    gather_scatter_ = std::make_unique<exchange::GatherScatter<T>>(ids, mesh_.comm, device, asked);
+    asked = gather_scatter_->tuning().chosen;  // the other one is for set-up and output only: not worth timing
+  }
+  exchange_ = std::make_unique<exchange::Exchange<T>>(assembly_.pattern, device, mesh_.comm, asked);
   if (options_.kernels == Kernels::simd) {
     simd_ = std::make_unique<SimdOperator<T>>(mesh_, options_.order, options_.geometry, options_.lambda, assembly_,
                                               split_, device);
@@ -68,7 +73,6 @@ Operator<T>::Operator(const mesh::Mesh& mesh, const Options& options) : options_
     if (assembled) set_up_gather();
   });
   if (assembled) return;
-  gather_scatter_ = std::make_unique<exchange::GatherScatter<T>>(ids, mesh_.comm, device, options_.choice);
   mesh_.comm.together([&] {
     weights_ = device::Array<T>(device, std::vector<T>(degrees.begin(), degrees.end()));
     if (std::ranges::none_of(ids, [](std::int64_t id) { return id <= 0; })) return;
@@ -265,6 +269,12 @@ void Operator<T>::apply_local(T* x, T* y, device::Stream& stream) {
   }
   simd_->begin(x, y);
   for (const int part : {0, 1, 2}) simd_->apply(x, y, part);
+}
+
+template <class T>
+std::vector<std::pair<std::string, exchange::Tuning>> Operator<T>::tunings() const {
+  if (gather_scatter_) return {{"gather_scatter", gather_scatter_->tuning()}};
+  return {{"halo", exchange_->halo_tuning()}, {"gather", exchange_->gather_tuning()}};
 }
 
 template <class T>

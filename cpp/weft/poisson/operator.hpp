@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/device/device.hpp"
@@ -56,6 +57,8 @@ class Operator {
   const SimdOperator<T>* simd() const { return simd_.get(); }     // kernels = simd, else null
   exchange::Exchange<T>& exchange() { return *exchange_; }
   const exchange::Assembly& assembly() const { return assembly_; }
+  // How the exchanges of apply() were chosen: "halo" and "gather", or "gather_scatter" (scattered storage).
+  std::vector<std::pair<std::string, exchange::Tuning>> tunings() const;
   std::int64_t bytes_sent() const;  // by this rank in one apply()
   std::int64_t messages() const;
   std::map<std::string, std::int64_t> memory_bytes() const;  // of this rank, by array

@@ -33,7 +33,7 @@ struct Options {
   Kernels kernels = Kernels::portable;
   Threads threads = Threads::automatic;
   bool dirichlet = false;  // x = 0 on the mesh's boundaries; else they are natural (Neumann)
-  exchange::Choice choice = {};
+  exchange::Asked exchange = {};
   std::shared_ptr<device::Device> device = nullptr;
 };
 

@@ -154,6 +154,7 @@ def run(case: PoissonCase, comm: MPI.Intracomm, display: Display) -> tuple[Recor
             kernels=case.kernels,
             dirichlet=case.boundary == "dirichlet",
             exchange=case.exchange,
+            exchange_cache=case.exchange_cache,
         )
     with clock("right_hand_side_seconds"):
         b = right_hand_side(case, operator)

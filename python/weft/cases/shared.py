@@ -55,5 +55,8 @@ class SharedCase(Case):
     order: int = option(7, "polynomial order N of the elements", ge=1, le=15)
     device: Literal["auto", "host", "cuda", "hip"] = option("auto", "where kernels run; auto: a GPU if there is one")
     precision: Literal["double", "single"] = option("double", "floating-point type of vectors and factors")
-    exchange: str = option("auto", "schedule[:path] of the exchange, as pairwise:staged; auto: chosen and told")
+    exchange: str = option("auto", "schedule[:path] of the exchange, as pairwise:staged; auto: timed, chosen and told")
+    exchange_cache: bool = option(
+        False, "keep the exchange's timings on disk (WEFT_CACHE), and use those of an earlier run of the same case"
+    )
     output: OutputSection = section(OutputSection)

@@ -19,7 +19,7 @@ SHARED = [
     ("--order", "order", "N", "Polynomial order of the elements, 1 to 15. [default: 7]"),
     ("--device", "device", "auto|host|cuda|hip", "Where the kernels run. [default: auto]"),
     ("--precision", "precision", "double|single", "Floating-point type. [default: double]"),
-    ("--exchange", "exchange", "SCHEDULE[:PATH]", "How neighbours exchange. [default: auto]"),
+    ("--exchange", "exchange", "SCHEDULE[:PATH]", "How neighbours exchange. [default: auto, the fastest]"),
     ("--output", "output.directory", "DIR", "Where run.json and the rest go. [default: weft-output]"),
 ]
 POISSON = [
@@ -39,20 +39,27 @@ def run() -> None:
 
 
 def workload_options(workload: str, own: list[tuple[str, str, str, str]]) -> Callable[[Any], Any]:
-    """Decorates a command with the shared options and its own; it is called with (case, quiet)."""
+    """Decorates a command with the shared options and its own; it is called with (case, quiet, verbose)."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         flags = {flag.lstrip("-"): key for flag, key, _, _ in SHARED + own}
 
-        def command(case: str | None, assignments: tuple[str, ...], trace: bool, quiet: bool, **values: Any) -> Any:
+        def command(
+            case: str | None, assignments: tuple[str, ...], trace: bool, quiet: bool, verbose: bool, **values: Any
+        ) -> Any:
+            if quiet and verbose:
+                raise click.UsageError("--quiet and --verbose do not go together")
             chosen = {flags[name]: _value(flags[name], text) for name, text in values.items() if text is not None}
             if trace:
                 chosen["output.trace"] = True
-            return function(load(WORKLOADS[workload], case, chosen, assignments), quiet)
+            return function(load(WORKLOADS[workload], case, chosen, assignments), quiet, verbose)
 
         command.__doc__ = function.__doc__
         wrapped: Callable[..., Any] = command
         wrapped = click.option("--quiet", is_flag=True, help="Print nothing but errors.")(wrapped)
+        wrapped = click.option(
+            "--verbose", is_flag=True, help="Print more: the timings of every way to exchange that was tried."
+        )(wrapped)
         wrapped = click.option("--trace", is_flag=True, help="Write trace.json, which Perfetto opens.")(wrapped)
         for flag, _, metavar, text in reversed(SHARED + own):
             wrapped = click.option(flag, metavar=metavar, help=text)(wrapped)
@@ -74,7 +81,7 @@ def _value(key: str, text: str) -> Any:
 
 @run.command("poisson")
 @workload_options("poisson", POISSON)
-def poisson(case: Any, quiet: bool) -> int:
+def poisson(case: Any, quiet: bool, verbose: bool) -> int:
     """Screened Poisson by conjugate gradients on spectral elements: hipBone's benchmark, or a solve.
 
     Runs 100 iterations and reports NekBone's figure of merit; with --tolerance it solves, and exits with 1 if it does
@@ -89,7 +96,7 @@ def poisson(case: Any, quiet: bool) -> int:
 
     mpi.install_excepthook()
     comm = MPI.COMM_WORLD
-    display = Console(quiet) if comm.rank == 0 else Silent()
+    display = Console(quiet, verbose) if comm.rank == 0 else Silent()
     directory = output_directory(case.output.directory, comm)
     if case.output.trace:
         trace.start(comm)

@@ -15,10 +15,14 @@ Record = dict[str, Any]
 
 
 class Console:
-    """Prints a run as it goes: a bar on a terminal, plain lines elsewhere, nothing where `quiet`."""
+    """Prints a run as it goes: a bar on a terminal, plain lines elsewhere, nothing where `quiet`.
 
-    def __init__(self, quiet: bool = False) -> None:
+    `verbose`: the header has the timings of every way to exchange that was tried.
+    """
+
+    def __init__(self, quiet: bool = False, verbose: bool = False) -> None:
         self.quiet = quiet
+        self.verbose = verbose
         self.terminal = sys.stdout.isatty() and not quiet
         self._bar: Progress | None = None
         self._task = TaskID(0)
@@ -49,7 +53,7 @@ class Console:
 
     def header(self, record: Record) -> None:
         """What is about to run."""
-        self.write(header(record))
+        self.write(header(record, self.verbose))
 
     def progress(self, total: int) -> Callable[[int, float], None]:
         """A callback for iteration and residual norm: at most five times a second on a terminal, else every 5 s."""
@@ -83,15 +87,15 @@ class Silent(Console):
 Rows = list[tuple[str, str]]
 
 
-def header(record: Record) -> str:
+def header(record: Record, verbose: bool = False) -> str:
     """Mesh, sizes, machine and choices, for a terminal."""
     case = record["case"]
     title = (f"weft {record['versions']['weft']}", f"{case['workload']}, lambda = {case['lambda']:g}")
-    return table([title, *header_rows(record)])
+    return table([title, *header_rows(record, verbose)])
 
 
-def header_rows(record: Record) -> Rows:
-    """Mesh, sizes, machine and choices."""
+def header_rows(record: Record, verbose: bool = False) -> Rows:
+    """Mesh, sizes, machine and choices; `verbose`: with the timings of the exchanges that were tried."""
     case, figures, machine = record["case"], record["figures"], record["machine"]
     device = machine["device"]
     rows = [
@@ -109,8 +113,39 @@ def header_rows(record: Record) -> Rows:
         ("MPI", record["versions"]["mpi"]),
     ]
     # The algorithm is known only once it has run: result_rows tells it.
-    rows += [(f"  {name}", choice) for name, choice in record["choices"].items() if name != "algorithm"]
+    for name, choice in record["choices"].items():
+        if name == "exchange":
+            rows += exchange_rows(choice, verbose)
+        elif name != "algorithm":
+            rows.append((f"  {name}", choice))
     return rows
+
+
+def exchange_rows(tunings: Record, timings: bool) -> Rows:
+    """What was chosen for every exchange and why; `timings`: and what was tried."""
+    rows = []
+    for use, tuning in tunings.items():
+        took = "from the cache" if tuning["cached"] else f"timed in {seconds(tuning['tuning_seconds'])}"
+        rows.append(
+            (
+                "  exchange",
+                f"{use.replace('_', '-')} {tuning['chosen']}: {tuning['reason']}"
+                + (f" ({took})" if tuning["timings"] else ""),
+            )
+        )
+        if timings:
+            rows += [(f"    {row['exchange']}", timing_in_words(row)) for row in tuning["timings"]]
+    return rows
+
+
+def timing_in_words(row: Record) -> str:
+    """One line of the table of timings."""
+    if row["failure"]:
+        return f"not usable: {row['failure']}"
+    if row["repetitions"] == 0:
+        return "not timed: the others cannot be used"
+    stopped = ", stopped early" if row["stopped_early"] else ""
+    return f"{seconds(row['median_seconds'])}, median of {row['repetitions']}{stopped}"
 
 
 def result(record: Record) -> str:

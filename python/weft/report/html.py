@@ -61,7 +61,7 @@ def page(record: Record) -> str:
     parts = [
         f"<h1>{_text(title)}</h1>",
         f'<div class="figures">{boxes}</div>',
-        "<h2>The run</h2>" + _table(header_rows(record)),
+        "<h2>The run</h2>" + _table(header_rows(record, verbose=True)),
         "<h2>Result</h2>" + _table(result_rows(record)),
         "<h2>Where the time went</h2>"
         + plots.as_html(plots.breakdown(means, timings["solve_seconds"]), "time by category"),

@@ -1,0 +1,187 @@
+#include "weft/exchange/tuned_channel.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "weft/exchange/tuning_cache.hpp"
+#include "weft/trace/recorder.hpp"
+
+namespace weft::exchange {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+// What one rank sends another in a trial: bytes that are finite numbers whatever their type, others at every place.
+char content(int from, int to, std::size_t at) {
+  return static_cast<char>((static_cast<std::size_t>(31 * from + 17 * to) + 7 * at + at / 251) & 0x3f);
+}
+
+// Transfers of a candidate's channel between vectors of the trial's own.
+class Trials {
+ public:
+  Trials(const std::shared_ptr<device::Device>& device, const mpi::Comm& comm, const std::vector<Part>& parts, Use use)
+      : comm_(comm), stream_(device), use_(use) {
+    std::size_t send = 0, receive = 0;
+    for (const Part& part : parts) {
+      send = std::max(send, part.send_offset + part.send_bytes);
+      receive = std::max(receive, part.receive_offset + part.receive_bytes);
+    }
+    std::vector<char> sent(send);
+    expected_.resize(receive);
+    for (const Part& part : parts) {
+      for (std::size_t i = 0; i < part.send_bytes; ++i) {
+        sent[part.send_offset + i] = content(comm.rank(), part.rank, i);
+      }
+      for (std::size_t i = 0; i < part.receive_bytes; ++i) {
+        expected_[part.receive_offset + i] = content(part.rank, comm.rank(), i);
+      }
+    }
+    comm.together([&] {
+      from_ = device::Array<char>(device, sent);
+      to_ = device::Array<char>(device, receive);
+    });
+  }
+
+  // The first transfer of a channel: whether what arrived is what was sent.
+  bool delivers(Channel& channel) {
+    to_.zero();
+    if (use_ == Use::halo) copy(channel.send(stream_), from_.data(), from_.bytes());
+    transfer(channel);
+    if (use_ == Use::gather) copy(to_.data(), channel.receive(), to_.bytes());
+    stream_.synchronize();
+    return to_.download() == expected_;
+  }
+
+  Repetition repetition(Channel& channel, int transfers) {
+    const auto begin = Clock::now();
+    comm_.barrier();
+    const auto together = Clock::now();
+    for (int t = 0; t < transfers; ++t) transfer(channel);
+    stream_.synchronize();
+    return {.seconds = seconds_since(together), .wall_seconds = seconds_since(begin)};
+  }
+
+ private:
+  void copy(void* to, const void* from, std::size_t bytes) {
+    if (bytes == 0) return;
+    stream_.device().copy(to, from, bytes, device::CopyKind::device_to_device, stream_);
+  }
+  // As Exchange does it.
+  void transfer(Channel& channel) {
+    if (use_ == Use::halo) {
+      channel.send(stream_);
+      channel.start(stream_);
+      channel.finish(to_.data(), stream_);
+    } else {
+      channel.start(from_.data(), stream_);
+      channel.finish(stream_);
+      channel.drained(stream_);
+    }
+  }
+
+  const mpi::Comm& comm_;
+  device::Stream stream_;
+  Use use_;
+  device::Array<char> from_, to_;
+  std::vector<char> expected_;
+};
+
+class Tuner {
+ public:
+  Tuner(const std::shared_ptr<device::Device>& device, const mpi::Comm& comm, const std::vector<Part>& parts,
+        const Carried& carried)
+      : device_(device), comm_(comm), parts_(parts), carried_(carried) {}
+
+  std::unique_ptr<Channel> make(const Choice& choice) const {
+    return std::make_unique<Channel>(device_, comm_, choice, comm_.fresh_tag(), parts_, carried_.what);
+  }
+
+  TunedChannel best_of(const std::vector<Choice>& candidates) const {
+    const trace::Span span("tune exchange", trace::Category::cpu);
+    const auto begin = Clock::now();
+    Trials trials(device_, comm_, parts_, carried_.use);
+    std::vector<std::unique_ptr<Channel>> channels(candidates.size());
+    std::vector<std::string> failures(candidates.size());
+    std::vector<std::size_t> usable;
+    for (std::size_t c = 0; c < candidates.size(); ++c) {
+      try {
+        channels[c] = make(candidates[c]);
+        comm_.together([&] {
+          if (!trials.delivers(*channels[c])) throw std::runtime_error("other values arrived than were sent");
+        });
+        usable.push_back(c);
+      } catch (const mpi::CollectiveError& error) {
+        failures[c] = error.what();
+      }
+    }
+    if (usable.empty()) throw mpi::CollectiveError(std::string(carried_.what) + ": " + failures.front());
+    std::vector<Choice> running;
+    for (const std::size_t c : usable) running.push_back(candidates[c]);
+    Tuning tuning = tune(
+        running, [&](std::size_t c, int transfers) { return trials.repetition(*channels[usable[c]], transfers); },
+        [&](std::span<double> seconds) { slowest(seconds); });
+    for (std::size_t c = 0; c < candidates.size(); ++c) {
+      if (tuning.timings.size() <= c || name(tuning.timings[c].choice) != name(candidates[c])) {
+        tuning.timings.insert(tuning.timings.begin() + static_cast<std::ptrdiff_t>(c),
+                              {.choice = candidates[c], .failure = failures[c]});
+      }
+    }
+    tuning.seconds = comm_.max(seconds_since(begin));
+    const auto winner = std::ranges::find(candidates, name(tuning.chosen), [](const Choice& c) { return name(c); });
+    auto channel = std::move(channels[static_cast<std::size_t>(winner - candidates.begin())]);
+    return {.channel = std::move(channel), .tuning = std::move(tuning)};
+  }
+
+ private:
+  void slowest(std::span<double> seconds) const {
+    mpi::check(
+        MPI_Allreduce(MPI_IN_PLACE, seconds.data(), static_cast<int>(seconds.size()), MPI_DOUBLE, MPI_MAX, comm_.get()),
+        "MPI_Allreduce");
+  }
+
+  const std::shared_ptr<device::Device>& device_;
+  const mpi::Comm& comm_;
+  const std::vector<Part>& parts_;
+  const Carried& carried_;
+};
+
+}  // namespace
+
+TunedChannel tuned_channel(const Asked& asked, const std::shared_ptr<device::Device>& device, const mpi::Comm& comm,
+                           const std::vector<Part>& parts, const Carried& carried) {
+  std::vector<std::int64_t> message_bytes;
+  for (const Part& part : parts) message_bytes.push_back(static_cast<std::int64_t>(part.send_bytes));
+  const std::vector<Choice> candidates =
+      asked.choice ? std::vector{*asked.choice} : exchange::candidates(asked.text, *device, comm, message_bytes);
+  const Tuner tuner(device, comm, parts, carried);
+  const std::int64_t alone = parts.empty() ? 1 : 0;
+  const bool all_alone = comm.min(alone) == 1;
+  TunedChannel tuned;
+  if (candidates.size() == 1 || all_alone) {
+    tuned.tuning.chosen = candidates.front();
+    if (candidates.size() > 1) tuned.tuning.chosen.reason = "no rank has neighbours";
+    tuned.channel = tuner.make(candidates.front());
+  } else {
+    std::optional<TuningKey> key;
+    std::optional<Tuning> known;
+    if (asked.cache) {
+      key = tuning_key(comm, *device, parts, candidates, carried.use == Use::halo ? "halo" : "gather", carried.type,
+                       carried.fields);
+      known = read_tuning(*key, candidates, comm);
+    }
+    if (known) {
+      tuned.channel = tuner.make(known->chosen);
+      tuned.tuning = std::move(*known);
+    } else {
+      tuned = tuner.best_of(candidates);
+      if (key) write_tuning(*key, tuned.tuning, comm);
+    }
+  }
+  tuned.trivial = collective(tuned.tuning.chosen.schedule) ? all_alone : alone == 1;
+  return tuned;
+}
+
+}  // namespace weft::exchange

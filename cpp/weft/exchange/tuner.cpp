@@ -1,0 +1,179 @@
+#include "weft/exchange/tuner.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+
+namespace weft::exchange {
+namespace {
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+// "3.42 us"
+std::string in_words(double seconds) {
+  char text[32];
+  if (seconds < 1e-3) {
+    std::snprintf(text, sizeof text, "%.3g us", seconds * 1e6);
+  } else {
+    std::snprintf(text, sizeof text, "%.3g ms", seconds * 1e3);
+  }
+  return text;
+}
+
+// A candidate on trial. All times are the slowest rank's, so that all ranks hold the same.
+struct Trial {
+  std::vector<double> times;                               // of a transfer, by repetition
+  double least = std::numeric_limits<double>::infinity();  // the warm-up's too
+  double spent = 0;                                        // with waiting
+  bool active = true, hopeless = false;
+
+  int transfers(const TuningLimits& limits) const {
+    if (!(least > 0)) return limits.most_transfers;
+    return static_cast<int>(std::clamp(std::ceil(limits.repetition_seconds / least), 1.0, 1.0 * limits.most_transfers));
+  }
+  bool may_go_on(const TuningLimits& limits, double share) const {
+    if (times.empty()) return true;
+    return static_cast<double>(times.size()) < limits.repetitions * share &&
+           spent * (1 + 1.0 / static_cast<double>(times.size())) <= limits.seconds * share;  // one more as the mean
+  }
+};
+
+class Race {
+ public:
+  Race(std::size_t candidates, const RunCandidate& run, const Slowest& slowest, const TuningLimits& limits)
+      : run_(run), slowest_(slowest), limits_(limits), trials_(candidates) {
+    // A first transfer, which may find cold caches and connections not made, only tells how long one takes; where it
+    // takes the time of all repetitions, it is the one that counts.
+    std::vector<std::size_t> all(candidates);
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    const std::vector<Repetition> first = repetitions(all);
+    for (std::size_t i = 0; i < candidates; ++i) {
+      trials_[i].least = first[i].seconds;
+      if (first[i].seconds >= limits_.seconds * limits_.first_part) add(trials_[i], first[i]);
+    }
+  }
+
+  // Rounds of one repetition each, until every candidate has reached its share of the limits or is hopeless.
+  void rounds(double share) {
+    for (std::size_t round = 0;; ++round) {
+      std::vector<std::size_t> running;
+      for (std::size_t i = 0; i < trials_.size(); ++i) {
+        if (trials_[i].active && trials_[i].may_go_on(limits_, share)) running.push_back(i);
+      }
+      if (running.empty()) return;
+      // Each round begins with another one: what follows a slow candidate is not always the same.
+      std::rotate(running.begin(), running.begin() + static_cast<std::ptrdiff_t>(round % running.size()),
+                  running.end());
+      const std::vector<Repetition> round_of = repetitions(running);
+      for (std::size_t r = 0; r < running.size(); ++r) add(trials_[running[r]], round_of[r]);
+      drop_hopeless();
+    }
+  }
+
+  void keep_finalists() {
+    const double best = best_median();
+    for (Trial& trial : trials_) trial.active = trial.active && median(trial.times) <= best * limits_.finalists;
+  }
+  std::size_t finalists() const {
+    return static_cast<std::size_t>(std::ranges::count_if(trials_, [](const Trial& t) { return t.active; }));
+  }
+  // Of the finalists; of equal ones the first.
+  std::size_t winner() const {
+    std::size_t best = trials_.size();
+    for (std::size_t i = 0; i < trials_.size(); ++i) {
+      if (trials_[i].active && (best == trials_.size() || median(trials_[i].times) < median(trials_[best].times))) {
+        best = i;
+      }
+    }
+    return best;
+  }
+  const Trial& trial(std::size_t i) const { return trials_[i]; }
+
+ private:
+  // One of each, the slowest rank's; `seconds` of one transfer.
+  std::vector<Repetition> repetitions(const std::vector<std::size_t>& candidates) const {
+    std::vector<double> seconds;
+    for (const std::size_t c : candidates) {
+      const int transfers = trials_[c].transfers(limits_);
+      const Repetition mine = run_(c, transfers);
+      seconds.insert(seconds.end(), {mine.seconds / transfers, mine.wall_seconds});
+    }
+    slowest_(seconds);
+    std::vector<Repetition> all;
+    for (std::size_t c = 0; c < candidates.size(); ++c) all.push_back({seconds[2 * c], seconds[2 * c + 1]});
+    return all;
+  }
+  static void add(Trial& trial, const Repetition& repetition) {
+    trial.times.push_back(repetition.seconds);
+    trial.least = std::min(trial.least, repetition.seconds);
+    trial.spent += repetition.wall_seconds;
+  }
+  double best_median() const {
+    double best = std::numeric_limits<double>::infinity();
+    for (const Trial& trial : trials_) {
+      if (trial.active && !trial.times.empty()) best = std::min(best, median(trial.times));
+    }
+    return best;
+  }
+  void drop_hopeless() {
+    const double best = best_median();
+    for (Trial& trial : trials_) {
+      if (!trial.active || static_cast<int>(trial.times.size()) < limits_.few) continue;
+      if (trial.least > best * limits_.hopeless) {
+        trial.active = false;
+        trial.hopeless = true;
+      }
+    }
+  }
+
+  const RunCandidate& run_;
+  const Slowest& slowest_;
+  const TuningLimits& limits_;
+  std::vector<Trial> trials_;
+};
+
+// Why the chosen one: how it compares with the next best.
+std::string reason(const std::vector<Timing>& timings, std::size_t chosen) {
+  const Timing* next = nullptr;
+  std::size_t timed = 0;
+  for (std::size_t i = 0; i < timings.size(); ++i) {
+    if (timings[i].repetitions == 0) continue;
+    ++timed;
+    if (i != chosen && (next == nullptr || timings[i].median_seconds < next->median_seconds)) next = &timings[i];
+  }
+  std::string text = "fastest of " + std::to_string(timed) + ": " + in_words(timings[chosen].median_seconds);
+  if (next != nullptr) text += ", next " + name(next->choice) + " " + in_words(next->median_seconds);
+  return text;
+}
+
+}  // namespace
+
+Tuning tune(const std::vector<Choice>& candidates, const RunCandidate& run, const Slowest& slowest,
+            const TuningLimits& limits) {
+  if (candidates.empty()) throw std::invalid_argument("there is no way to exchange to choose from");
+  if (candidates.size() == 1) return {.chosen = candidates.front()};
+  Race race(candidates.size(), run, slowest, limits);
+  race.rounds(limits.first_part);
+  race.keep_finalists();
+  if (race.finalists() > 1) race.rounds(1.0);
+  const std::size_t winner = race.winner();
+  Tuning tuning;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const Trial& trial = race.trial(i);
+    tuning.timings.push_back(
+        {candidates[i], median(trial.times), static_cast<int>(trial.times.size()), trial.hopeless});
+  }
+  tuning.chosen = candidates[winner];
+  tuning.chosen.reason = reason(tuning.timings, winner);
+  return tuning;
+}
+
+}  // namespace weft::exchange

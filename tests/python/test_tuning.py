@@ -1,0 +1,156 @@
+"""The choice of schedule and path: timed, told, forced, and kept on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from mpi_run import mpi_run, mpiexec
+
+SECONDS = 240.0  # on a loaded machine ranks wait for one another
+
+SHARED_LINE = """
+    import json
+    import numpy as np
+    from mpi4py import MPI
+    import weft
+    comm = MPI.COMM_WORLD
+    ids = 1 + np.arange(400) + 300 * comm.rank      # a hundred ids shared with the next rank
+"""
+
+
+def lines(done) -> list:
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_the_choice_is_timed_the_same_on_all_ranks_and_leaves_the_arrays_alone(ranks):
+    code = SHARED_LINE + """
+    gs = weft.GatherScatter(ids, comm, fields=2)
+    x = np.random.default_rng(comm.rank).random((400, 2))
+    before = x.copy()
+    tuning = gs.tuning
+    assert (x == before).all()
+    forced = weft.GatherScatter(ids, comm, fields=2, exchange="pairwise:direct")
+    assert forced.tuning["gather_scatter"]["timings"] == []
+    assert forced.tuning["gather_scatter"]["reason"] == "asked for" or comm.size == 1
+    assert (gs(x) == forced(before)).all()
+    dofs = gs.gather(x)
+    gs.scatter(dofs)
+    everyone = comm.gather(gs.tuning)
+    if comm.rank == 0:
+        print(json.dumps([tuning, everyone]))
+    """
+    [(first, everyone)] = lines(mpi_run(ranks, code, timeout=SECONDS))
+    assert list(first) == ["gather_scatter"]
+    assert all(tuning == everyone[0] for tuning in everyone)
+    assert set(everyone[0]) == {"gather_scatter", "halo", "gather"}
+    for tuning in everyone[0].values():
+        assert not tuning["cached"]
+        if ranks == 1:
+            assert tuning["timings"] == [] and tuning["tuning_seconds"] == 0
+            continue
+        assert tuning["tuning_seconds"] > 0
+        names = [row["exchange"] for row in tuning["timings"]]
+        assert len(set(names)) == len(names) and {"pairwise:direct", "crystal:direct"} <= set(names)
+        for row in tuning["timings"]:
+            assert row["failure"] == ""
+            assert row["median_seconds"] > 0 and 1 <= row["repetitions"] <= 50
+        chosen = next(row for row in tuning["timings"] if row["exchange"] == tuning["chosen"])
+        assert not chosen["stopped_early"]
+        assert all(
+            chosen["median_seconds"] <= row["median_seconds"]
+            for row in tuning["timings"]
+            if row["repetitions"] == chosen["repetitions"] and not row["stopped_early"]
+        )
+
+
+@pytest.mark.parametrize("text", ["teleport", "pairwise:teleport", "pairwise:", ""])
+def test_an_exchange_that_does_not_exist_is_one_error_on_all_ranks(text):
+    code = SHARED_LINE + f"""
+    try:
+        weft.GatherScatter(ids, comm, exchange={text!r})
+    except weft.mpi.CollectiveError as error:
+        texts = comm.gather(str(error))
+        if comm.rank == 0:
+            print(json.dumps(texts))
+    """
+    [texts] = lines(mpi_run(2, code, timeout=SECONDS))
+    assert len(set(texts)) == 1
+    assert "known: auto" in texts[0]
+
+
+CACHED = SHARED_LINE + """
+    gs = weft.GatherScatter(ids, comm, cache=True)
+    tuning = gs.tuning["gather_scatter"]
+    if comm.rank == 0:
+        print(json.dumps(tuning))
+"""
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return tmp_path / "cache"
+
+
+def tuned(cache) -> dict:
+    [tuning] = lines(mpi_run(2, CACHED, timeout=SECONDS, WEFT_CACHE=str(cache)))
+    return tuning
+
+
+def test_a_second_run_takes_what_the_first_found_and_another_pattern_does_not(cache):
+    first = tuned(cache)
+    assert not first["cached"]
+    [entry] = cache.iterdir()
+    assert entry.suffix == ".tuning"
+    second = tuned(cache)
+    assert second["cached"]
+    assert {**second, "cached": False} == first
+    [other] = lines(mpi_run(2, CACHED.replace("300 *", "299 *"), timeout=SECONDS, WEFT_CACHE=str(cache)))
+    assert not other["cached"]
+    [fields] = lines(mpi_run(2, CACHED.replace("cache=", "fields=2, cache="), timeout=SECONDS, WEFT_CACHE=str(cache)))
+    assert not fields["cached"]
+    assert len(list(cache.iterdir())) == 3
+
+
+@pytest.mark.parametrize("damage", ["cut", "altered", "empty", "another version's"])
+def test_a_damaged_entry_is_told_of_and_written_again(cache, damage):
+    tuned(cache)
+    [entry] = cache.iterdir()
+    content = entry.read_bytes()
+    entry.write_bytes(
+        {
+            "cut": content[:-10],
+            "altered": content[:-10] + b"9" + content[-9:],
+            "empty": b"",
+            "another version's": content.replace(b"weft tuning 1", b"weft tuning 0", 1),
+        }[damage]
+    )
+    done = mpi_run(2, CACHED, timeout=SECONDS, WEFT_CACHE=str(cache))
+    assert not lines(done)[0]["cached"]
+    assert done.stderr.count("damaged; timing again") == 1
+    assert tuned(cache)["cached"]
+
+
+def test_jobs_of_twelve_processes_at_once_leave_one_whole_entry(cache):
+    code = "\n".join(line[4:] if line.startswith("    ") else line for line in CACHED.splitlines())
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "WEFT_CACHE": str(cache)}
+    command = [mpiexec(), "-n", "2", sys.executable, "-c", code]
+    jobs = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(6)]
+    outputs = [job.communicate(timeout=SECONDS)[0] for job in jobs]
+    assert all(job.returncode == 0 for job in jobs)
+    [entry] = cache.iterdir()
+    assert entry.suffix == ".tuning"
+    last = tuned(cache)
+    assert last["cached"]
+    written = [json.loads(output) for output in outputs]
+    assert {**last, "cached": False} in [{**tuning, "cached": False} for tuning in written]
+
+
+def test_without_being_asked_nothing_is_kept(cache):
+    lines(mpi_run(2, CACHED.replace("cache=True", "cache=False"), timeout=SECONDS, WEFT_CACHE=str(cache)))
+    assert not cache.exists()
