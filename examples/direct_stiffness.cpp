@@ -48,7 +48,7 @@ int main() {
   const auto host = weft::device::open("host");
   weft::device::Stream stream(host);
   // two fields a point: the stiffness matrix applied to u, and the mass matrix
-  ex::GatherScatter<double> gs(ids, comm, host, ex::choose("auto", *host, comm), 2);
+  ex::GatherScatter<double> gs(ids, comm, host, "auto", 2);
   std::vector<double> fields(2 * ids.size(), 0.0);
   for (std::size_t e = 0; e < ids.size() / side; ++e) {
     for (int q = 0; q < side; ++q) {
@@ -72,7 +72,7 @@ int main() {
   const bool right = worst < 2e-3;  // what order 4 gives on 12 elements
   if (comm.rank() == 0) {
     std::printf("%d elements on %d rank(s), %s: -u'' of sin is off by %.2g, %s\n", elements, comm.size(),
-                ex::name(gs.choice()).c_str(), worst, right ? "right" : "WRONG");
+                ex::name(gs.tuning().chosen).c_str(), worst, right ? "right" : "WRONG");
   }
   return right ? 0 : 1;
 }

@@ -29,7 +29,9 @@ def lines(done) -> list:
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 def test_the_choice_is_timed_the_same_on_all_ranks_and_leaves_the_arrays_alone(ranks):
-    code = SHARED_LINE + """
+    code = (
+        SHARED_LINE
+        + """
     gs = weft.GatherScatter(ids, comm, fields=2)
     x = np.random.default_rng(comm.rank).random((400, 2))
     before = x.copy()
@@ -45,6 +47,7 @@ def test_the_choice_is_timed_the_same_on_all_ranks_and_leaves_the_arrays_alone(r
     if comm.rank == 0:
         print(json.dumps([tuning, everyone]))
     """
+    )
     [(first, everyone)] = lines(mpi_run(ranks, code, timeout=SECONDS))
     assert list(first) == ["gather_scatter"]
     assert all(tuning == everyone[0] for tuning in everyone)
@@ -52,14 +55,17 @@ def test_the_choice_is_timed_the_same_on_all_ranks_and_leaves_the_arrays_alone(r
     for tuning in everyone[0].values():
         assert not tuning["cached"]
         if ranks == 1:
-            assert tuning["timings"] == [] and tuning["tuning_seconds"] == 0
+            assert tuning["timings"] == []
+            assert tuning["tuning_seconds"] == 0
             continue
         assert tuning["tuning_seconds"] > 0
         names = [row["exchange"] for row in tuning["timings"]]
-        assert len(set(names)) == len(names) and {"pairwise:direct", "crystal:direct"} <= set(names)
+        assert len(set(names)) == len(names)
+        assert {"pairwise:direct", "crystal:direct"} <= set(names)
         for row in tuning["timings"]:
             assert row["failure"] == ""
-            assert row["median_seconds"] > 0 and 1 <= row["repetitions"] <= 50
+            assert row["median_seconds"] > 0
+            assert 1 <= row["repetitions"] <= 50
         chosen = next(row for row in tuning["timings"] if row["exchange"] == tuning["chosen"])
         assert not chosen["stopped_early"]
         assert all(
@@ -71,7 +77,9 @@ def test_the_choice_is_timed_the_same_on_all_ranks_and_leaves_the_arrays_alone(r
 
 @pytest.mark.parametrize("text", ["teleport", "pairwise:teleport", "pairwise:", ""])
 def test_an_exchange_that_does_not_exist_is_one_error_on_all_ranks(text):
-    code = SHARED_LINE + f"""
+    code = (
+        SHARED_LINE
+        + f"""
     try:
         weft.GatherScatter(ids, comm, exchange={text!r})
     except weft.mpi.CollectiveError as error:
@@ -79,17 +87,21 @@ def test_an_exchange_that_does_not_exist_is_one_error_on_all_ranks(text):
         if comm.rank == 0:
             print(json.dumps(texts))
     """
+    )
     [texts] = lines(mpi_run(2, code, timeout=SECONDS))
     assert len(set(texts)) == 1
     assert "known: auto" in texts[0]
 
 
-CACHED = SHARED_LINE + """
+CACHED = (
+    SHARED_LINE
+    + """
     gs = weft.GatherScatter(ids, comm, cache=True)
     tuning = gs.tuning["gather_scatter"]
     if comm.rank == 0:
         print(json.dumps(tuning))
 """
+)
 
 
 @pytest.fixture
