@@ -336,6 +336,10 @@ def check_exchange(run: dict, ranks: int, orders: list[int], fields: list[int]) 
         [(alpha, beta)] = links
         assert row["bound_seconds"] == pytest.approx(alpha + row["bytes"] / beta)
         assert row["times_bound"] == pytest.approx(row["seconds"] / row["bound_seconds"])
+    for key in {(r["order"], r["fields"], r["operation"]) for r in rows}:
+        taken = [r["choice"] for r in rows if r["tuned"] and (r["order"], r["fields"], r["operation"]) == key]
+        # One of those that were measured, unless --choices left it out.
+        assert len(taken) == 1 or (len(taken) == 0 and {r["schedule"] for r in rows} == {"pairwise"}), key
     by = {(r["order"], r["fields"], r["operation"]): r for r in rows}
     for n in orders:
         for f in fields:

@@ -203,6 +203,15 @@ std::vector<ExchangeTiming::Message> ExchangeTiming::messages(Operation operatio
   return all;
 }
 
+exchange::Choice ExchangeTiming::tuned(Operation operation) {
+  State& s = *state_;
+  if (operation == Operation::gather_scatter) {
+    return exchange::GatherScatter<double>(s.connectivity, s.device, "auto", s.fields).tuning().chosen;
+  }
+  const exchange::Exchange<double> both(s.assembly.pattern, s.device, s.comm, "auto", s.fields);
+  return (operation == Operation::halo ? both.halo_tuning() : both.gather_tuning()).chosen;
+}
+
 std::unique_ptr<Timed> ExchangeTiming::timed(Operation operation, const exchange::Choice& choice) {
   switch (operation) {
     case Operation::halo:

@@ -34,6 +34,9 @@ class ExchangeTiming {
   // A repetition is start and finish. What it returns keeps this one's memory alive. (collective)
   std::unique_ptr<Timed> timed(Operation operation, const exchange::Choice& choice);
 
+  // What the tuner takes of all that works here, for one operation. (collective)
+  exchange::Choice tuned(Operation operation);
+
   struct State;
 
  private:

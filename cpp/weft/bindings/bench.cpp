@@ -121,6 +121,14 @@ void bind_bench(nb::module_& m) {
           },
           "operation"_a, "(rank, bytes) of what this rank sends.")
       .def(
+          "tuned",
+          [](bench::ExchangeTiming& self, const std::string& operation) {
+            const bench::Operation which = operation_named(operation);
+            const nb::gil_scoped_release release;
+            return exchange::name(self.tuned(which));
+          },
+          "operation"_a, "What the tuner takes. (collective)")
+      .def(
           "timed",
           [](bench::ExchangeTiming& self, nb::handle comm_in, const DevicePointer& device, const std::string& operation,
              const std::string& choice) {

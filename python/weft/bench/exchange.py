@@ -74,6 +74,7 @@ def measure(
         mine = choices(comm, device, texts, [size for _, size in messages])
         cases = {choice: timing.timed(comm, device, operation, choice) for choice in mine}
         measured = alternate(cases, comm, effort)
+        tuned = timing.tuned(operation)
         for choice, samples in measured.items():
             figures = samples.record()
             schedule, path = choice.split(":")[:2]
@@ -86,6 +87,7 @@ def measure(
                     "choice": choice,
                     "schedule": schedule,
                     "path": path,
+                    "tuned": choice == tuned,  # by weft's own tuner, which times for itself
                     **figures,
                     **sent,
                     "bandwidth_bytes_per_second": sent["bytes"] / figures["seconds"],
@@ -153,6 +155,7 @@ def run(
             console.write("\n" + block(rows))
             if comm.rank == 0:  # after every block, so that an interrupted run leaves what it has
                 save(output / "exchange.json", {"runs": [record]})
+    console.write("\n* fastest, + what the tuner takes, # both")
     if comm.rank == 0:
         for path in draw(output, record):
             console.write(f"written {path}")
@@ -228,7 +231,8 @@ def block(rows: Sequence[Record]) -> str:
                 cells.append(f"{'-':>7}{'':13}")
                 continue
             r = of[operation][choice]
-            star = "*" if r["seconds"] == min(x["seconds"] for x in of[operation].values()) else " "
+            best = r["seconds"] == min(x["seconds"] for x in of[operation].values())
+            star = {(True, True): "#", (True, False): "*", (False, True): "+"}.get((best, r["tuned"]), " ")
             over = times(r["times_bound"])
             speed = gigabytes(r["bandwidth_bytes_per_second"], 2)
             cells.append(f"{short(1e6 * r['seconds']):>7}{star} {speed:>6} {over:>4}")
