@@ -166,3 +166,34 @@ def test_jobs_of_twelve_processes_at_once_leave_one_whole_entry(cache):
 def test_without_being_asked_nothing_is_kept(cache):
     lines(mpi_run(2, CACHED.replace("cache=True", "cache=False"), timeout=SECONDS, WEFT_CACHE=str(cache)))
     assert not cache.exists()
+
+
+def weft_run(ranks: int, *arguments: object) -> subprocess.CompletedProcess[str]:
+    words = [mpiexec(), "-n", str(ranks), sys.executable, "-m", "weft.cli.main", "run", "poisson", "--order", "3"]
+    words += ["--set", "mesh.counts=[3, 2, 2]", "--set", "solver.iterations=2", *map(str, arguments)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
+
+
+@pytest.mark.parametrize(("storage", "uses"), [("assembled", ["halo", "gather"]), ("scattered", ["gather_scatter"])])
+def test_a_run_tells_its_choice_and_keeps_the_table_in_its_record(tmp_path, storage, uses):
+    done = weft_run(2, "--verbose", "--set", f"storage={storage}", "--output", tmp_path)
+    assert done.returncode == 0, done.stderr
+    tunings = json.loads((tmp_path / "run.json").read_text())["choices"]["exchange"]
+    assert list(tunings) == uses
+    for use, tuning in tunings.items():
+        assert tuning["tuning_seconds"] > 0
+        assert f"{use.replace('_', '-')} {tuning['chosen']}: fastest of" in done.stdout
+        for row in tuning["timings"]:
+            assert row["median_seconds"] > 0
+            assert row["exchange"] in done.stdout
+    short = weft_run(2, "--set", f"storage={storage}", "--exchange", "pairwise:staged", "--output", tmp_path)
+    assert short.returncode == 0, short.stderr
+    assert "pairwise:staged: asked for" in short.stdout
+    assert "median of" not in short.stdout
+
+
+def test_quiet_and_verbose_do_not_go_together(tmp_path):
+    done = weft_run(1, "--quiet", "--verbose", "--output", tmp_path)
+    assert done.returncode != 0
+    assert "--quiet and --verbose do not go together" in done.stderr
