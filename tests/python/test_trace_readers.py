@@ -327,6 +327,12 @@ def test_waits_for_cuda_events_become_requirements_between_streams(tmp_path) -> 
     assert trace.lines[trace.line[wait]].label == "thread 50"
 
 
+def test_a_rank_that_is_no_number_of_a_process_is_not_taken(tmp_path) -> None:
+    events = [event("cpu_op", "a", 50, 50, 0, 1)]
+    for rank in (10**30, -3, "x", 2**31):
+        assert load(kineto(tmp_path / "t.json.gz", events, distributedInfo={"rank": rank})).processes == [50]
+
+
 def test_times_beyond_the_precision_of_doubles_keep_their_nanoseconds(tmp_path) -> None:
     path = tmp_path / "t.json"
     path.write_text('{"schemaVersion": 1, "traceEvents": [{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,'

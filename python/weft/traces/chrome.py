@@ -130,9 +130,9 @@ def nanoseconds(microseconds: Any) -> int:
 
 
 def integer(value: Any, default: int = -1) -> int:
-    """An int, or the text of one; else the default."""
+    """An int of 64 bits, or the text of one; else the default."""
     if type(value) is int:
-        return value
+        return value if -(2**63) <= value < 2**63 else default
     if type(value) is str and len(value) < 19:
         try:
             return int(value, 0) if value[:2] == "0x" else int(value)

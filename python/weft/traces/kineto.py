@@ -128,7 +128,7 @@ class _File:
         rank = integer(info.get("rank")) if isinstance(info, dict) else -1
         owner: dict[int, int] = {}
         if len(hosts) == 1:
-            number = rank if rank >= 0 else hosts[0]
+            number = rank if 0 <= rank < 2**31 else hosts[0]
             owner = dict.fromkeys((line.process for line in trace.lines), number)
         else:
             mine = (trace.process >= 0) & (trace.correlation >= 0)
