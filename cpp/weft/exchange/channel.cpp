@@ -150,6 +150,13 @@ struct Channel::State {
         send_bytes(extent(parts, &Part::send_offset, &Part::send_bytes)),
         receive_bytes(extent(parts, &Part::receive_offset, &Part::receive_bytes)),
         drained(device) {}
+  ~State() {
+    if (!used || device->is_host()) return;
+    try {
+      drained.synchronize();           // what is still on its way out of the buffers
+    } catch (const std::exception&) {  // the device is lost
+    }
+  }
 
   void begin(device::Stream& stream) {
     if (ipc) ipc->start(stream);
