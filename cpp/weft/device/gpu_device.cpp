@@ -63,6 +63,7 @@ class GpuDevice final : public Device {
       api_.destroy_event(pending.end);
     }
     for (void* event : spare_events_) api_.destroy_event(event);
+    if (reference_ != nullptr) api_.destroy_event(reference_);
     for (const auto& [key, module] : modules_) api_.unload_module(module.handle);
   }
 
@@ -296,11 +297,21 @@ class GpuDevice final : public Device {
 
   // Turns the finished work of `stream` into intervals. Device clocks are tied to the host's by an event recorded and
   // waited for here; times are counted back from it, so the single-precision milliseconds of the drivers stay sharp.
+  // The host sees only between which two instants the event came. Within them the device's own clock decides, counted
+  // on from the last such event: else streams would be shifted against one another by what kept the host.
   void collect(void* stream) {
     void* reference = spare_event();
+    const std::int64_t earliest = trace::now_ns();
     check(api_.record_event(reference, stream), "recording an event");
     check(api_.synchronize_event(reference), "waiting for an event");
-    const std::int64_t now = trace::now_ns();
+    std::int64_t now = trace::now_ns();
+    if (reference_ != nullptr) {
+      const auto since = static_cast<std::int64_t>(1e9 * event_seconds(reference_, reference));
+      now = std::clamp(reference_ns_ + since, earliest, now);
+      spare_events_.push_back(reference_);
+    }
+    reference_ = reference;
+    reference_ns_ = now;
     const auto time = [&](void* event) {
       return now - static_cast<std::int64_t>(1e9 * std::max(0.0, event_seconds(event, reference)));
     };
@@ -312,7 +323,6 @@ class GpuDevice final : public Device {
       spare_events_.push_back(p.end);
       return true;
     });
-    spare_events_.push_back(reference);
   }
 
   const GpuApi& api_;
@@ -322,6 +332,8 @@ class GpuDevice final : public Device {
   bool capturing_ = false;
   std::vector<Pending> pending_;
   std::vector<void*> spare_events_;
+  void* reference_ = nullptr;  // the event that device times were last counted from, and when it was
+  std::int64_t reference_ns_ = 0;
   std::vector<void*> streams_;             // by number, nullptr where free
   std::map<std::string, Module> modules_;  // by what was compiled together: a file or a kernel, and the defines
 };

@@ -129,8 +129,11 @@ class Order:
         return [self.kernels[k] for k in kernels[np.argsort(-counts, kind="stable")]]
 
 
-def order(runs: Sequence[Trace], pattern: str | None = None) -> Order:
+def order(runs: Sequence[Trace], pattern: str | None = None, resolution: int = 1000) -> Order:
     """The order that the kernels and copies on streams of all `runs` have in common.
+
+    `resolution`, in ns: how far the clocks of two streams may be apart (CUDA's events resolve half a microsecond). Work
+    that overlaps by no more counts as one after the other.
 
     A kernel is the same in two runs where process, stream, name and its number among those of its name on that stream
     agree. `pattern` is a regular expression that picks kernels by name. Raises ModelError where a run has no work on
@@ -151,10 +154,11 @@ def order(runs: Sequence[Trace], pattern: str | None = None) -> Order:
             columns.append(np.empty_like(values))
             columns[-1][to] = values
     all_starts, all_ends = np.stack(starts), np.stack(ends)
-    before = common_order(all_starts, all_ends)
+    surely = np.maximum(all_starts, all_ends - resolution)
+    before = common_order(all_starts, surely)
     edges = reduction(before)
     result = Order(kernels, before, edges, np.ones(len(edges), dtype=bool), all_starts, all_ends)
-    tested = ~result.across() | (all_ends.max(axis=0)[edges[:, 0]] > all_starts.min(axis=0)[edges[:, 1]])
+    tested = ~result.across() | (surely.max(axis=0)[edges[:, 0]] > all_starts.min(axis=0)[edges[:, 1]])
     return Order(kernels, before, edges, tested, all_starts, all_ends)
 
 
