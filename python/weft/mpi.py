@@ -120,7 +120,7 @@ def fail(error: BaseException) -> None:
         if _agreement.rank == 0:
             _print(f"weft: {message(error)}")
         return
-    time.sleep(min(0.02 * _agreement.rank, 1.0))  # where several ranks failed, the lowest speaks for all
+    time.sleep(min(0.3 * _agreement.rank, 3.0))  # where several ranks failed, the lowest speaks for all
     _abort(f"weft: rank {_agreement.rank} of {_agreement.size}: {message(error)}")
 
 
@@ -137,6 +137,7 @@ def _all_ranks_fail(seconds: float) -> bool:
 
 def _abort(text: str) -> NoReturn:
     _print(text)
+    time.sleep(0.2)  # MPI_Abort ends launchers that have not yet passed the line on
     # The library's own words about the abort say nothing that our line does not.
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)

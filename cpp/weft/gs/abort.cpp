@@ -12,22 +12,25 @@
 namespace weft::gs {
 namespace {
 
-constexpr unsigned wait_for_first = 1'000'000;  // microseconds
+constexpr unsigned to_be_read = 200'000, to_speak = 300'000, longest = 3'000'000;  // microseconds
 
 [[noreturn]] void end(const char* call, const char* text, int rank, bool agreed) noexcept {
   // Rank 0 speaks for all where all have met the same error; the others speak if it has not ended the job by then.
-  if (rank != 0) usleep(std::min(wait_for_first, wait_for_first / 2 + 1000U * static_cast<unsigned>(rank)));
+  usleep(std::min(longest, to_speak * static_cast<unsigned>(rank)));
   if (agreed || rank == 0) {
     std::fprintf(stderr, "weft: %s: %s\n", call, text);
   } else {
     std::fprintf(stderr, "weft: %s: rank %d: %s\n", call, rank, text);
   }
   std::fflush(stderr);
+  let_it_be_read();
   MPI_Abort(MPI_COMM_WORLD, 1);
   _exit(1);
 }
 
 }  // namespace
+
+void let_it_be_read() noexcept { usleep(to_be_read); }
 
 void abort_job(const char* call) noexcept {
   int started = 0, finished = 0, rank = 0;

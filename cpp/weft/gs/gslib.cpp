@@ -240,6 +240,7 @@ void gslib_fail(int status, const char* file, unsigned line, const char* format,
   std::fputc('\n', stderr);
   va_end(arguments);
   std::fflush(stderr);
+  weft::gs::let_it_be_read();
   MPI_Abort(MPI_COMM_WORLD, status);
   std::abort();
 }
