@@ -8,7 +8,7 @@ with i (the r direction) fastest.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,8 +31,14 @@ class MeshError(CollectiveError):
 class Mesh:
     """One rank's share of a mesh. Make one with ``Mesh.box`` or ``Mesh.read``."""
 
-    def __init__(self, core: Any) -> None:
+    def __init__(
+        self, core: Any, tags: npt.NDArray[np.int64] | None = None, names: dict[str, int] | None = None
+    ) -> None:
         self._core = core
+        #: [E] the region of each element: the physical volume of a Gmsh file, the group of a Nek file, else 0
+        self.element_tags = np.zeros(self.elements, np.int64) if tags is None else tags
+        #: the tag of each region that the file gives a name
+        self.tag_names: dict[str, int] = names or {}
 
     @classmethod
     def box(
@@ -96,16 +102,52 @@ class Mesh:
         MeshError, the same on every rank, for files that are absent, damaged or of another kind, for torn meshes, and
         for more ranks than elements. (collective)
         """
+        from weft.mesh_io import read_raw
+
+        return cls._deal(lambda: read_raw(path), os.fspath(path), comm, partitioner, geometry_order)
+
+    @classmethod
+    def sphere(
+        cls,
+        radii: Sequence[float],
+        *,
+        side: int = 2,
+        layers: Sequence[int] | int = 1,
+        half_width: float = 0.0,
+        box_layers: Sequence[float] = (),
+        comm: Any = None,
+        geometry_order: int | None = None,
+    ) -> Mesh:
+        """Concentric spheres round the origin, and a cube round them if ``half_width`` > 0; curved elements.
+
+        A cube in the middle of ``side``^3 elements, and 6 ``side``^2 elements a layer round it: ``layers[k]`` of them
+        from radius ``radii[k-1]`` to ``radii[k]`` (the first from the cube). ``half_width``: one more layer that ends
+        on the cube [-half_width, half_width]^3, and round that cuboids with a layer for each thickness of
+        ``box_layers`` (for a perfectly matched layer). Element tags: k + 1 inside ``radii[k]``, one more up to the
+        cube, one more outside it. The boundary is ``outer``. ValueError for what is no such mesh. (collective)
+        """
+        from weft.mesh_io.sphere import cubed_sphere
+
+        def make() -> Any:
+            return cubed_sphere(radii, side, layers, half_width, box_layers)
+
+        return cls._deal(make, "sphere", comm, "rcb", geometry_order)
+
+    @classmethod
+    def _deal(
+        cls, make: Callable[[], Any], source: str, comm: Any, partitioner: str, geometry_order: int | None
+    ) -> Mesh:
+        """Shares out the whole mesh that ``make`` gives on rank 0. (collective)"""
         from mpi4py import MPI
 
-        from weft.mesh_io import read_raw
         from weft.mesh_io.partition import partition
 
         group = MPI.COMM_WORLD if comm is None else comm
         whole, parts, problem = None, None, None
+        tags, names = None, None
         if group.rank == 0:
             try:
-                raw = read_raw(path)
+                raw = make()
                 elements = len(raw.vertices)
                 if group.size > elements:
                     raise ValueError(f"{group.size} ranks are more than its {elements} elements; use fewer ranks")
@@ -119,23 +161,25 @@ class Mesh:
                     raw.curve_values,
                     raw.source,
                 )
+                tags, names = (raw.tags if len(raw.tags) else None), raw.tag_names
                 del raw
                 parts = partition(whole, group.size, partitioner)
             except OSError as error:
-                problem = f"{os.fspath(path)}: {error.strerror or error}"
+                problem = f"{source}: {error.strerror or error}"
             except MemoryError:
-                problem = f"{os.fspath(path)}: too large for the memory of the reading rank"
+                problem = f"{source}: too large for the memory of the reading rank"
             except (ValueError, RuntimeError) as error:
-                problem = f"{os.fspath(path)}: {error}"
+                problem = f"{source}: {error}"
             except Exception as error:  # the other ranks wait for word from this one
-                problem = f"{os.fspath(path)}: unexpected {type(error).__name__} while reading: {error}"
-        problem = group.bcast(problem, root=0)
+                problem = f"{source}: unexpected {type(error).__name__} while reading: {error}"
+        problem, tags, names = group.bcast((problem, tags, names), root=0)
         if problem is not None:
             raise MeshError(problem)
         try:
-            return cls(_weft.mesh.distribute(whole, parts, geometry_order or 0, comm))
+            core = _weft.mesh.distribute(whole, parts, geometry_order or 0, comm)
         except (CollectiveError, ValueError) as error:
             raise MeshError(str(error)) from None
+        return cls(core, None if tags is None else tags[core.element_ids], names)
 
     @property
     def comm(self) -> Any:

@@ -445,6 +445,8 @@ def _assemble(file: _File, source: str) -> RawMesh:
     if bare.any():
         boundaries[bare] = names.setdefault("unnamed", len(names) + 1)
     raw.boundary_names = list(names)
+    raw.tags = np.concatenate([b[1] for b in file.elements[kinds[0]]]).astype(np.int64)
+    raw.tag_names = {name: tag for (dimension, tag), name in file.names.items() if dimension == 3}
     return raw
 
 

@@ -7,6 +7,7 @@ records as they are. The format is that of Nek5000's ``reader_re2.f`` and ``read
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Literal
 
@@ -65,7 +66,8 @@ def read_re2(path: Path) -> RawMesh:
     word = 4 if version == "#v001" else 8
     file = _Words(data, 84, order, word)
 
-    corners = file.take(np.dtype((f"f{word}", 25)), count, "elements")[:, 1:].astype(np.float64)
+    elements = file.take(np.dtype((f"f{word}", 25)), count, "elements").astype(np.float64)
+    corners = elements[:, 1:]
     curves = file.section("curved sides", count)
     conditions = file.section("boundary conditions", count)
     raw = _assemble(
@@ -80,6 +82,7 @@ def read_re2(path: Path) -> RawMesh:
         [bytes(code[:3]).decode("latin-1").strip("\0 ") for code in conditions["code"]],
         path.name,
     )
+    raw.tags = np.nan_to_num(elements[:, 0], posinf=0, neginf=0).clip(-1e9, 1e9).astype(np.int64)
     return raw
 
 
@@ -170,7 +173,15 @@ def read_rea(path: Path) -> RawMesh:
     if at is None:
         raise FormatError("the file is truncated: there is no section BOUNDARY CONDITIONS")
     conditions = _rea_conditions(lines, at + 1, count)
-    return _assemble(corners, *curves, *conditions, path.name)
+    raw = _assemble(corners, *curves, *conditions, path.name)
+    raw.tags = np.array([_group(lines[i]) for i in range(first, first + 7 * count, 7)], np.int64)
+    return raw
+
+
+def _group(heading: str) -> int:
+    """The number after GROUP in the line that heads an element; 0 where there is none."""
+    found = re.search(r"GROUP\s+(-?\d{1,9})\b", heading.upper())
+    return int(found[1]) if found else 0
 
 
 def _find(lines: list[str], start: int, text: str) -> int | None:

@@ -46,6 +46,8 @@ class RawMesh:
     periodic: Ints = field(default_factory=lambda: np.empty((0, 8), np.int64))  # element, face, element, face, corners
     curve_sides: Ints = field(default_factory=lambda: np.empty((0, 3), np.int64))  # element, kind, edge or face
     curve_values: Floats = field(default_factory=lambda: np.empty((0, 5)))
+    tags: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # [E] region of each element; empty: all 0
+    tag_names: dict[str, int] = field(default_factory=dict)
 
     def check(self) -> RawMesh:
         """Refuse coordinates that are not numbers and elements that are left-handed; returns the mesh itself."""

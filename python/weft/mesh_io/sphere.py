@@ -1,0 +1,141 @@
+"""A mesh of concentric spheres ("cubed sphere"), for scattering: a cube, layers of curved elements, cuboids outside."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from weft.mesh_io.raw import FACE_CORNERS, SPHERE, Floats, FormatError, Ints, RawMesh, match_vertices, unique_rows
+
+CORE = 0.5  # corners of the cube in the middle, in radii of the innermost sphere
+
+
+def cubed_sphere(
+    radii: Sequence[float],
+    side: int,
+    layers: Sequence[int] | int,
+    half_width: float = 0.0,
+    box_layers: Sequence[float] = (),
+) -> RawMesh:
+    """The mesh that ``weft.Mesh.sphere`` describes; FormatError where the numbers make no mesh."""
+    counts = [layers] * len(radii) if isinstance(layers, int) else list(layers)
+    if side < 1 or not radii or len(counts) != len(radii) or min(counts) < 1:
+        raise FormatError(
+            f"a sphere needs radii, at least 1 layer for each and a side of at least 1: {radii}, {counts}"
+        )
+    if not all(a < b for a, b in itertools.pairwise([0.0, *radii])):
+        raise FormatError(f"radii of spheres must grow from above 0, found {list(radii)}")
+    if half_width and not half_width > radii[-1]:
+        raise FormatError(f"a cube of half width {half_width} does not hold a sphere of radius {radii[-1]}")
+    if box_layers and (not half_width or min(box_layers) <= 0):
+        raise FormatError("layers round the cube need a cube (half_width) and thicknesses above 0")
+
+    # Equal angles along a cube's face: the elements on the sphere differ little in size.
+    grid = np.tan(0.25 * np.pi * np.linspace(-1, 1, side + 1))
+    core = CORE * radii[0] / np.sqrt(3.0)
+    corners, tags, spheres = [_cuboids([core * grid] * 3)], [np.ones(side**3, np.int64)], [np.zeros((side**3, 2))]
+
+    shells: list[tuple[Floats, Floats, int, float, float]] = []  # blends of two surfaces, tag, radii (0: no sphere)
+    for tag, (radius, count) in enumerate(zip(radii, counts, strict=True), 1):
+        # From the cube in the middle the first layers go over to the sphere little by little.
+        inner = radii[tag - 2] if tag > 1 else 0.0
+        for k in range(count):
+            low, high = k / count, (k + 1) / count
+            if tag == 1:
+                a, b = (_between(core, radius, s, grid) for s in (low, high))
+                shells.append((a, b, tag, 0.0, radius if k + 1 == count else 0.0))
+            else:
+                r0, r1 = inner + low * (radius - inner), inner + high * (radius - inner)
+                shells.append((_ball(r0, grid), _ball(r1, grid), tag, r0, r1))
+    if half_width:
+        shells.append((_ball(radii[-1], grid), _cube(half_width, grid), len(radii) + 1, radii[-1], 0.0))
+    for a, b, tag, r0, r1 in shells:
+        block = _shell(a, b)
+        corners.append(block)
+        tags.append(np.full(len(block), tag))
+        spheres.append(np.tile([r0, r1], (len(block), 1)))
+    if box_layers:
+        out = half_width + np.cumsum(box_layers)
+        lines = np.concatenate([-out[::-1], half_width * grid, out])
+        inside = (np.arange(len(lines) - 1) >= len(out)) & (np.arange(len(lines) - 1) < len(out) + side)
+        keep = ~(inside[:, None, None] & inside[:, None] & inside).ravel()
+        block = _cuboids([lines] * 3)[keep]
+        corners.append(block)
+        tags.append(np.full(len(block), len(radii) + 2))
+        spheres.append(np.zeros((len(block), 2)))
+
+    nodes = np.concatenate(corners)
+    vertices = match_vertices(nodes)
+    curved = np.concatenate(spheres)
+    sides, values = [], []
+    for face in (4, 5):  # t points outwards in every shell
+        at = np.flatnonzero(curved[:, face - 4])
+        sides.append(np.stack([at, np.full(len(at), SPHERE), np.full(len(at), face)], axis=1))
+        values.append(np.pad(curved[at, face - 4 : face - 3], ((0, 0), (3, 1))))
+    raw = RawMesh(vertices, nodes, _outer(vertices), ["outer"], "sphere")
+    raw.curve_sides, raw.curve_values = np.concatenate(sides).astype(np.int64), np.concatenate(values)
+    raw.tags = np.concatenate(tags)
+    return raw.check()
+
+
+def _cuboids(lines: Sequence[Floats]) -> Floats:
+    """[E][8][3] the cuboids between lines of x, y and z."""
+    nx, ny, nz = (len(line) - 1 for line in lines)
+    k, j, i = (index.ravel() for index in np.meshgrid(range(nz), range(ny), range(nx), indexing="ij"))
+    corner = [
+        np.stack([lines[0][i + a], lines[1][j + b], lines[2][k + c]], axis=1)
+        for c, b, a in itertools.product((0, 1), repeat=3)
+    ]
+    return np.stack(corner, axis=1)
+
+
+def _faces(grid: Floats) -> Floats:
+    """[6][n][n][3] the six faces of the cube [-1, 1]^3, each so that (first index, second index, outwards) is
+    right-handed with the second index running fastest along the first tangent."""
+    b, a = np.meshgrid(grid, grid, indexing="ij")  # a runs along the last index
+    one = np.ones_like(a)
+    faces = []
+    for axis in range(3):
+        u, v = (axis + 1) % 3, (axis + 2) % 3
+        for sign in (-1.0, 1.0):
+            face = np.empty((*a.shape, 3))
+            face[..., axis] = sign * one
+            # e_u x e_v = e_axis: outwards on the positive side; on the negative side the tangents change places.
+            face[..., u], face[..., v] = (a, b) if sign > 0 else (b, a)
+            faces.append(face)
+    return np.stack(faces)
+
+
+def _cube(half_width: float, grid: Floats) -> Floats:
+    return half_width * _faces(grid)
+
+
+def _ball(radius: float, grid: Floats) -> Floats:
+    faces = _faces(grid)
+    return radius * faces / np.linalg.norm(faces, axis=-1, keepdims=True)
+
+
+def _between(core: float, radius: float, share: float, grid: Floats) -> Floats:
+    """A surface a share of the way from the cube in the middle to the innermost sphere."""
+    if share == 1.0:
+        return _ball(radius, grid)
+    return (1 - share) * _cube(core, grid) + share * _ball(radius, grid)
+
+
+def _shell(inner: Floats, outer: Floats) -> Floats:
+    """[E][8][3] elements between two surfaces [6][n][n][3], t outwards."""
+    corner = [
+        surface[:, j : j + surface.shape[1] - 1, i : i + surface.shape[2] - 1].reshape(-1, 3)
+        for surface in (inner, outer)
+        for j, i in itertools.product((0, 1), repeat=2)
+    ]
+    return np.stack(corner, axis=1)
+
+
+def _outer(vertices: Ints) -> np.ndarray:
+    """[E][6] 1 where a face has no neighbour."""
+    faces = np.sort(vertices[:, FACE_CORNERS], axis=2).reshape(-1, 4)
+    _, group = unique_rows(np.ascontiguousarray(faces))
+    return (np.bincount(group)[group] == 1).astype(np.int32).reshape(-1, 6)
