@@ -86,21 +86,32 @@ def test_a_circle_of_requirements_is_an_error() -> None:
         critical_path(build(*events, requires=[[0, 1], [1, 0]]))
 
 
+OVERLAID = DATA / "end_to_end" / "simple_add"
+
+
+def overlay(trace: Trace) -> Counter:
+    """Name, start and duration of what Holistic Trace Analysis marked as critical."""
+    with gzip.open(OVERLAID / "output" / "overlaid_critical_path_trace.json.gz") as file:
+        events = [e for e in json.load(file)["traceEvents"] if e["ph"] == "X"]
+    return Counter((e["name"], e["ts"] * 1000 - trace.origin, e["dur"] * 1000) for e in events
+                   if e["args"].get("critical") == 1)  # fmt: skip
+
+
+def marked(trace: Trace) -> Counter:
+    return Counter((trace.names[trace.name[i]], int(trace.start[i]), int(trace.end[i] - trace.start[i]))
+                   for i in np.flatnonzero(critical_path(trace).events))  # fmt: skip
+
+
 @sample
 def test_the_path_agrees_with_the_expected_overlay_of_holistic_trace_analysis() -> None:
-    """Of the 624 events marked there 622 are on weft's path. The two differ for 0.1 ms before a synchronise at 40.8667
-    s, where the overlay goes through 87 us of the thread's time although the kernels that the synchronise waits for
-    come to 136 us after the same call; weft takes the longer. Beside that weft marks the last synchronise and a record
-    of a wait, and calls that last 0 us, which may be on the path or not."""
-    trace = load(DATA / "end_to_end" / "simple_add" / "input" / "trace.json.gz")
-    found = critical_path(trace)
-    mine = Counter((trace.names[trace.name[i]], int(trace.start[i]), int(trace.end[i] - trace.start[i]))
-                   for i in np.flatnonzero(found.events))  # fmt: skip
-    overlay = DATA / "end_to_end" / "simple_add" / "output" / "overlaid_critical_path_trace.json.gz"
-    with gzip.open(overlay) as file:
-        events = [e for e in json.load(file)["traceEvents"] if e["ph"] == "X"]
-    expected = Counter((e["name"], e["ts"] * 1000 - trace.origin, e["dur"] * 1000) for e in events
-                       if e["args"].get("critical") == 1)  # fmt: skip
+    """All but two of the 624 events marked there are on weft's path. The two are launches beside three kernels whose
+    chain is longer (136 us against 87 us of the thread, from one call to one synchronise). Holistic Trace Analysis does
+    not tie that chain to its launch: it does so only where no other launch has begun before the kernel starts
+    (`queue_length == 0` in critical_path_analysis.py), here one has 2 us before; it warns "No edge was added" and the
+    kernels hang in the air. weft keeps the tie. Beside that weft marks the last synchronise and a record of a wait, and
+    calls that last 0 us, which may be on the path or not."""
+    trace = load(OVERLAID / "input" / "trace.json.gz")
+    expected, mine = overlay(trace), marked(trace)
     assert expected.total() == 624
     assert [(n, s) for n, s, d in sorted(expected - mine, key=lambda e: e[1])] == [
         ("cudaLaunchKernel", 40866538000), ("cudaLaunchKernel", 40866555000)]  # fmt: skip
@@ -108,6 +119,16 @@ def test_the_path_agrees_with_the_expected_overlay_of_holistic_trace_analysis() 
     kernels = [(40866540000, 2000), (40866554000, 97000), (40866653000, 4000)]
     waits = [(41143504000, 1000), (41602306000, 18000)]
     assert extra == kernels + waits
+
+
+@sample
+def test_without_the_kernels_that_holistic_trace_analysis_leaves_untied_all_its_624_events_are_on_the_path() -> None:
+    trace = load(OVERLAID / "input" / "trace.json.gz")
+    untied = trace.on_stream() & (trace.start >= 40866540000) & (trace.start <= 40866653000)
+    assert untied.sum() == 3
+    expected, mine = overlay(trace), marked(trace.select(~untied))
+    assert not expected - mine
+    assert sorted((s, d) for _, s, d in mine - expected if d > 0) == [(41143504000, 1000), (41602306000, 18000)]
 
 
 @sample
