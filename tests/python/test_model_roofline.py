@@ -193,15 +193,15 @@ def test_a_sweep_writes_what_the_model_reads(tmp_path, monkeypatch, capsys) -> N
 
     asked = []
 
-    def run(ranks: int, arguments: list[str], time_limit: int, threads: int) -> dict:
+    def run(workload: str, ranks: int, arguments: list[str], time_limit: int, threads: int) -> dict:
         asked.append((ranks, threads, arguments))
         content = record()
         content["timings"]["solve_seconds"] = 20 + 8 / ranks + 4 / threads
         return content
 
-    monkeypatch.setattr(ratio, "run_poisson", run)
+    monkeypatch.setattr(ratio, "run", run)
     ratio.sweep([1, 2], [1, 2], tmp_path, repeats=2, oversubscribe=True, assignments=["order=3"], time_limit=60)
     assert [a[:2] for a in asked] == [(1, 1), (1, 2), (2, 1), (2, 2)] * 2
-    assert asked[0][2] == ["--set", "order=3"]
+    assert asked[0][2] == ["order=3"]
     assert len(ratio_runs(tmp_path / "ratio.json")) == 8
     assert "cores per GPU" in capsys.readouterr().out

@@ -7,11 +7,9 @@ The record it returns is what run.json holds: `case`, `versions`, `machine`, `ch
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -19,18 +17,8 @@ from mpi4py import MPI
 import weft
 from weft.bench import models
 from weft.bench.machine import machine, rates, versions
+from weft.bench.record import Display, Record, Stopwatch, breakdown, memory_bytes
 from weft.cases import PoissonCase
-
-Record = dict[str, Any]
-
-
-class Display(Protocol):
-    """Where a run shows what it does; rank 0's shows, the others' do nothing."""
-
-    def phase(self, text: str) -> None: ...
-    def header(self, record: Record) -> None: ...
-    def progress(self, total: int) -> Callable[[int, float], None]: ...
-    def result(self, record: Record) -> None: ...
 
 
 def box_counts(points: int, order: int) -> tuple[int, int, int]:
@@ -127,6 +115,11 @@ def solve(case: PoissonCase, operator: Any, b: Any, progress: Callable[[int, flo
     return operator.cg(b, progress=progress if long else None, **goal, **options)
 
 
+def progress_line(iteration: int, total: int, residual: float) -> str:
+    """Where a solve is."""
+    return f"iteration {iteration} of at most {total}, |r| = {residual:.3e}"
+
+
 def iterations_at_most(case: PoissonCase) -> int:
     """How many iterations a case may take."""
     return case.solver.max_iterations if case.solver.tolerance > 0.0 else case.solver.iterations
@@ -172,26 +165,12 @@ def run(case: PoissonCase, comm: MPI.Intracomm, display: Display) -> tuple[Recor
     with clock("machine_seconds"):
         record["figures"].update(rates(operator.device, case.precision, comm))
     display.phase("solving")
-    result = solve(case, operator, b, display.progress(iterations_at_most(case)), comm)
+    result = solve(case, operator, b, display.progress(iterations_at_most(case), progress_line), comm)
     finish(record, case, operator, result, comm)
     if case.rhs == "manufactured":
         record["figures"]["l2_error"] = operator.error(result.x, manufactured(case)[0])
     display.result(record)
     return record, operator, result
-
-
-class Stopwatch:
-    """Seconds of named set-up steps, each the slowest rank's."""
-
-    def __init__(self, comm: MPI.Intracomm) -> None:
-        self.comm = comm
-        self.seconds: Record = {}
-
-    @contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
-        start = time.perf_counter()
-        yield
-        self.seconds[name] = self.comm.allreduce(time.perf_counter() - start, MPI.MAX)
 
 
 def sizes(mesh: Any, operator: Any, case: PoissonCase) -> Record:
@@ -207,26 +186,14 @@ def sizes(mesh: Any, operator: Any, case: PoissonCase) -> Record:
     }
 
 
-def memory_bytes(operator: Any, comm: MPI.Intracomm) -> dict[str, int]:
-    """Bytes of all ranks by array, solver included. (collective)"""
-    mine = operator.memory_bytes
-    names = sorted(set().union(*comm.allgather(list(mine))))
-    return {name: comm.allreduce(int(mine.get(name, 0)), MPI.SUM) for name in names}
-
-
 def finish(record: Record, case: PoissonCase, operator: Any, result: Any, comm: MPI.Intracomm) -> None:
     """Adds what the solve took and what follows from it."""
     seconds = comm.allreduce(float(result.seconds), MPI.MAX)
     iterations = int(result.iterations)
-    breakdown = {
-        category: {
-            "mean_seconds": comm.allreduce(float(value), MPI.SUM) / comm.size,
-            "max_seconds": comm.allreduce(float(value), MPI.MAX),
-        }
-        for category, value in sorted(result.breakdown.items())
-    }
     record["timings"].update(
-        solve_seconds=seconds, seconds_per_iteration=seconds / max(1, iterations), breakdown=breakdown
+        solve_seconds=seconds,
+        seconds_per_iteration=seconds / max(1, iterations),
+        breakdown=breakdown(result.breakdown, comm),
     )
     record["residuals"] = [float(r) for r in result.residuals]
     figures = record["figures"]
@@ -243,7 +210,7 @@ def finish(record: Record, case: PoissonCase, operator: Any, result: Any, comm: 
         masked=operator.dirichlet,
     )
     record["choices"]["algorithm"] = result.algorithm
-    figures["memory_bytes"] = memory_bytes(operator, comm)
+    figures["memory_bytes"] = memory_bytes(operator.memory_bytes, comm)
     figures["memory_bytes_per_point"] = sum(figures["memory_bytes"].values()) / figures["points"]
     figures.update(performance(size, method, figures, iterations, seconds))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.bench.launch import cores
-from weft.bench.scaling import run_poisson
+from weft.bench.scaling import run
 from weft.model.ratio import Run, notes, scaling_results
 from weft.model.result import ModelError, Table
 from weft.report.format import seconds
@@ -62,7 +62,7 @@ def sweep(
     print("processes  threads  time of the solve  in MPI, mean", flush=True)
     for _ in range(repeats):
         for count, each in chosen:
-            record = run_poisson(count, [a for text in assignments for a in ("--set", text)], time_limit, threads=each)
+            record = run("poisson", count, assignments, time_limit, threads=each)
             rows.append(row(record, count, each))
             last = rows[-1]
             print(f"{count:9}  {each:7}  {seconds(last['t_total']):>17}  {seconds(last['t_mpi']):>12}", flush=True)

@@ -7,7 +7,7 @@ from typing import Literal
 import pydantic
 
 from weft.cases.schema import Section, option, section
-from weft.cases.shared import SharedCase
+from weft.cases.shared import ElementCase
 
 
 class SolverSection(Section):
@@ -25,7 +25,7 @@ class SolverSection(Section):
     warmup: int = option(2, "iterations run before the clock starts", unit="iterations", ge=0)
 
 
-class PoissonCase(SharedCase):
+class PoissonCase(ElementCase):
     """hipBone's benchmark (NekBone's problem) on a box or on any hexahedral mesh."""
 
     workload: Literal["poisson"] = option("poisson", "the command this file is for")

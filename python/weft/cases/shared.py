@@ -51,12 +51,17 @@ class OutputSection(Section):
 class SharedCase(Case):
     """Base of every workload's case."""
 
-    mesh: MeshSection = section(MeshSection)
-    order: int = option(7, "polynomial order N of the elements", ge=1, le=15)
     device: Literal["auto", "host", "cuda", "hip"] = option("auto", "where kernels run; auto: a GPU if there is one")
-    precision: Literal["double", "single"] = option("double", "floating-point type of vectors and factors")
+    precision: Literal["double", "single"] = option("double", "floating-point type of the fields")
     exchange: str = option("auto", "schedule[:path] of the exchange, as pairwise:staged; auto: timed, chosen and told")
     exchange_cache: bool = option(
         False, "keep the exchange's timings on disk (WEFT_CACHE), and use those of an earlier run of the same case"
     )
     output: OutputSection = section(OutputSection)
+
+
+class ElementCase(SharedCase):
+    """Base of the workloads on spectral elements."""
+
+    mesh: MeshSection = section(MeshSection)
+    order: int = option(7, "polynomial order N of the elements", ge=1, le=15)

@@ -9,6 +9,7 @@ import click
 
 from weft.cli.communication import alltoall, exchange, pingpong
 from weft.cli.options import OUTPUT, integers
+from weft.cli.scaling import scaling
 
 
 @click.group()
@@ -16,7 +17,7 @@ def bench() -> None:
     """Measure the parts, and sweep workloads."""
 
 
-for command in (pingpong, exchange, alltoall):
+for command in (pingpong, exchange, alltoall, scaling):
     bench.add_command(command)
 
 
@@ -80,36 +81,3 @@ def ratio(processes: str, threads: str, output: Path, **options: Any) -> None:
     from weft.bench.ratio import sweep
 
     sweep(integers(processes, "processes", 1), integers(threads, "threads", 1), output, **options)
-
-
-@bench.group()
-def scaling() -> None:
-    """Sweep a workload over sizes and ranks."""
-
-
-@scaling.command("poisson")
-@click.option("--ranks", default=None, metavar="LIST", help="As 1,2,4. [default: 1, 2, 4, … up to the cores]")
-@click.option("--orders", default="7,15", show_default=True, metavar="LIST", help="Polynomial orders.")
-@click.option(
-    "--sizes", default="2500-2000000", show_default=True, metavar="FROM-TO", help="Degrees of freedom per rank."
-)
-@click.option("--steps", default=7, show_default=True, type=click.IntRange(min=1), help="Sizes between those two.")
-@click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Any key of the case; repeatable.")
-@click.option(
-    "--time-limit", default=600, show_default=True, type=click.IntRange(min=1), metavar="SECONDS", help="For one run."
-)
-@OUTPUT
-def scaling_poisson(ranks: str | None, orders: str, sizes: str, output: Path, **options: Any) -> None:
-    """FOM and throughput against size and ranks.
-
-    As hipBone's Figs. 4 to 6.
-    Starts mpiexec itself, one run after the other: do not start this command with mpiexec. Writes scaling.json and a
-    plot an order.
-    """
-    from weft.bench.scaling import default_ranks, sweep
-
-    first, dash, last = sizes.partition("-")
-    if not (dash and first.isdigit() and last.isdigit() and 0 < int(first) <= int(last)):
-        raise click.BadParameter(f"found '{sizes}', allowed: two integers, as 2500-2000000", param_hint="--sizes")
-    counts = integers(ranks, "ranks", 1) if ranks else default_ranks()
-    sweep(counts, integers(orders, "orders", 1, 15), (int(first), int(last)), output, **options)

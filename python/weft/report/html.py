@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from weft.report import plots
-from weft.report.console import breakdown_rows, header_rows, result_rows
+from weft.report.rows import Record, breakdown_rows
+from weft.report.workloads import report_of
 
-Record = dict[str, Any]
-KEYS = ("case", "versions", "machine", "choices", "timings", "figures", "residuals")
+KEYS = ("case", "versions", "machine", "choices", "timings", "figures")
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
@@ -41,6 +41,8 @@ def read_record(path: str | Path) -> Record:
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: not a run record: {error}") from None
     missing = [k for k in KEYS if not isinstance(record, dict) or k not in record]
+    if not missing and report_of(record).HISTORY not in record:
+        missing = [report_of(record).HISTORY]
     if missing:
         raise ValueError(f"{path}: not a complete run record: {', '.join(missing)} missing (did the run end?)")
     return dict(record)
@@ -48,27 +50,20 @@ def read_record(path: str | Path) -> Record:
 
 def page(record: Record) -> str:
     """The page of a run."""
-    figures, timings = record["figures"], record["timings"]
-    title = f"weft {record['case']['workload']}: {figures['mesh']}, N = {figures['order']}"
-    tiles = [
-        (f"{figures['fom_gflops']:.2f} GFLOP/s", "figure of merit, NekBone's count (Eq. 3)"),
-        (f"{figures['throughput_dofs_per_second_per_rank'] / 1e6:.1f} MDOF/s", "throughput a rank (Eq. 6)"),
-        (f"{100 * figures['roofline_fraction']:.0f} %", "of the roofline with weft's own bytes"),
-        (f"{timings['solve_seconds']:.3g} s", f"{figures['iterations']} iterations"),
-    ]
-    boxes = "".join(f'<div class="figure"><b>{_text(a)}</b>{_text(b)}</div>' for a, b in tiles)
+    report, timings = report_of(record), record["timings"]
+    title = f"weft {report.heading(record)}"
+    boxes = "".join(f'<div class="figure"><b>{_text(a)}</b>{_text(b)}</div>' for a, b in report.tiles(record))
     means = {k: v["mean_seconds"] for k, v in timings["breakdown"].items()}
     parts = [
         f"<h1>{_text(title)}</h1>",
         f'<div class="figures">{boxes}</div>',
-        "<h2>The run</h2>" + _table(header_rows(record, verbose=True)),
-        "<h2>Result</h2>" + _table(result_rows(record)),
+        "<h2>The run</h2>" + _table(report.header_rows(record, verbose=True)),
+        "<h2>Result</h2>" + _table(report.result_rows(record)),
         "<h2>Where the time went</h2>"
-        + plots.as_html(plots.breakdown(means, timings["solve_seconds"]), "time by category"),
-        _table(breakdown_rows(record)),
+        + plots.as_html(plots.breakdown(means, timings[report.WHOLE]), "time by category"),
+        _table(breakdown_rows(record, report.WHOLE)),
     ]
-    if len(record["residuals"]) > 1:
-        parts.append("<h2>Residual</h2>" + plots.as_html(plots.residuals(record["residuals"]), "residual history"))
+    parts += [f"<h2>{_text(heading)}</h2>{picture}" for heading, picture in report.pictures(record)]
     parts.append("<h2>Case</h2><pre>" + _text(json.dumps(record["case"], indent=1)) + "</pre>")
     return PAGE.format(title=_text(title), body="\n".join(parts))
 

@@ -1,0 +1,52 @@
+"""What the runs of all workloads share: where they show what they do, clocks, sums over the ranks for the record."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from mpi4py import MPI
+
+Record = dict[str, Any]
+
+
+class Display(Protocol):
+    """Where a run shows what it does; rank 0's shows, the others' do nothing."""
+
+    def phase(self, text: str) -> None: ...
+    def header(self, record: Record) -> None: ...
+    def progress(self, total: int, line: Callable[..., str]) -> Callable[..., None]: ...
+    def result(self, record: Record) -> None: ...
+
+
+class Stopwatch:
+    """Seconds of named set-up steps, each the slowest rank's."""
+
+    def __init__(self, comm: MPI.Intracomm) -> None:
+        self.comm = comm
+        self.seconds: Record = {}
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.seconds[name] = self.comm.allreduce(time.perf_counter() - start, MPI.MAX)
+
+
+def breakdown(mine: Mapping[str, float], comm: MPI.Intracomm) -> Record:
+    """Mean over ranks and slowest rank of seconds by category; every rank has the same categories. (collective)"""
+    return {
+        category: {
+            "mean_seconds": comm.allreduce(float(value), MPI.SUM) / comm.size,
+            "max_seconds": comm.allreduce(float(value), MPI.MAX),
+        }
+        for category, value in sorted(mine.items())
+    }
+
+
+def memory_bytes(mine: Mapping[str, int], comm: MPI.Intracomm) -> dict[str, int]:
+    """Bytes of all ranks by array. (collective)"""
+    names = sorted(set().union(*comm.allgather(list(mine))))
+    return {name: comm.allreduce(int(mine.get(name, 0)), MPI.SUM) for name in names}

@@ -1,0 +1,60 @@
+"""`weft bench scaling WORKLOAD`: sweeps over sizes and ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from weft.cli.options import OUTPUT, integers
+
+
+@click.group()
+def scaling() -> None:
+    """Sweep a workload over sizes and ranks."""
+
+
+def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of every sweep: `ranks` (text or None), `assignments`, `time_limit` and `output`."""
+    decorated = OUTPUT(command)
+    decorated = click.option(
+        "--time-limit", default=600, show_default=True, type=click.IntRange(min=1), metavar="SECONDS",
+        help="For one run.",
+    )(decorated)  # fmt: skip
+    decorated = click.option(
+        "--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Any key of the case; repeatable."
+    )(decorated)
+    return click.option(
+        "--ranks", default=None, metavar="LIST", help="As 1,2,4. [default: 1, 2, 4, … up to the cores]"
+    )(decorated)
+
+
+def rank_counts(ranks: str | None) -> list[int]:
+    """What --ranks says."""
+    from weft.bench.scaling import default_ranks
+
+    return integers(ranks, "ranks", 1) if ranks else default_ranks()
+
+
+@scaling.command()
+@sweep_options
+@click.option("--orders", default="7,15", show_default=True, metavar="LIST", help="Polynomial orders.")
+@click.option(
+    "--sizes", default="2500-2000000", show_default=True, metavar="FROM-TO", help="Degrees of freedom per rank."
+)
+@click.option("--steps", default=7, show_default=True, type=click.IntRange(min=1), help="Sizes between those two.")
+def poisson(ranks: str | None, orders: str, sizes: str, output: Path, **options: Any) -> None:
+    """FOM and throughput against size and ranks.
+
+    As hipBone's Figs. 4 to 6.
+    Starts mpiexec itself, one run after the other: do not start this command with mpiexec. Writes scaling.json and a
+    plot an order.
+    """
+    from weft.bench.scaling_poisson import sweep
+
+    first, dash, last = sizes.partition("-")
+    if not (dash and first.isdigit() and last.isdigit() and 0 < int(first) <= int(last)):
+        raise click.BadParameter(f"found '{sizes}', allowed: two integers, as 2500-2000000", param_hint="--sizes")
+    sweep(rank_counts(ranks), integers(orders, "orders", 1, 15), (int(first), int(last)), output, **options)

@@ -1,0 +1,92 @@
+"""The tables and the page of a `weft run poisson`."""
+
+from __future__ import annotations
+
+from weft.report.format import rate, seconds
+from weft.report.rows import Record, Rows, exchange_rows, machine_rows
+
+HISTORY = "residuals"  # the record's key for what went on from step to step
+WHOLE = "solve_seconds"  # the timing whose breakdown is shown
+
+
+def title(record: Record) -> str:
+    """What was run."""
+    return f"{record['case']['workload']}, lambda = {record['case']['lambda']:g}"
+
+
+def heading(record: Record) -> str:
+    """What was run, for a page."""
+    return f"{record['case']['workload']}: {record['figures']['mesh']}, N = {record['figures']['order']}"
+
+
+def header_rows(record: Record, verbose: bool = False) -> Rows:
+    """Mesh, sizes, machine and choices; `verbose`: with the timings of the exchanges that were tried."""
+    case, figures = record["case"], record["figures"]
+    rows = [
+        (
+            "mesh",
+            f"{figures['mesh']}: {figures['elements']:,} elements, {'straight' if figures['straight'] else 'curved'}",
+        ),
+        ("order", f"N = {figures['order']}, {case['precision']} precision"),
+        ("unknowns", f"N_G = {figures['dofs']:,} degrees of freedom, N_L = {figures['points']:,} element-local points"),
+        *machine_rows(record),
+    ]
+    # The algorithm is known only once it has run: result_rows tells it.
+    for name, choice in record["choices"].items():
+        if name == "exchange":
+            rows += exchange_rows(choice, verbose)
+        elif name != "algorithm":
+            rows.append((f"  {name}", choice))
+    return rows
+
+
+def result_rows(record: Record) -> Rows:
+    """Time, figures of merit with what they count, and the roofline."""
+    figures, timings, case = record["figures"], record["timings"], record["case"]
+    formulas = figures["formulas"]
+    residuals = record["residuals"]
+    drop = residuals[-1] / residuals[0] if residuals and residuals[0] > 0 else 0.0
+    n = figures["iterations"]
+    algorithm = record["choices"]["algorithm"]
+    setup = sum(v for k, v in timings.items() if k in ("mesh_seconds", "operator_seconds", "right_hand_side_seconds"))
+    rows = [
+        ("set-up", f"{seconds(setup)}; {figures['memory_bytes_per_point']:.0f} bytes a point"),
+        ("solve", f"{algorithm} conjugate gradients, {n} iterations in {seconds(timings['solve_seconds'])}, "
+                  f"{seconds(timings['seconds_per_iteration'])} each; |r| / |r0| = {drop:.3e}"),
+        ("FOM", f"{figures['fom_gflops']:.2f} GFLOP/s   {formulas['fom_gflops']}"),
+        ("throughput", f"{rate(figures['throughput_dofs_per_second_per_rank'], 'DOF/s')} a rank   "
+                       f"{formulas['throughput_dofs_per_second_per_rank']}"),
+        ("bandwidth", f"{rate(figures['bandwidth_bytes_per_second'], 'B/s')} in all   8 reads : 1 write, in this run"),
+        ("FMA peak", f"{rate(figures['peak_flops_per_second'], 'FLOP/s')} in all   in this run"),
+        ("bytes", f"{rate(figures['iteration_bytes'], 'B')} an iteration   {formulas['iteration_bytes']}"),
+        ("  paper's", f"{rate(figures['iteration_bytes_paper'], 'B')}   {formulas['iteration_bytes_paper']}"),
+        ("flops", f"{rate(figures['iteration_flops'], 'FLOP')} an iteration   {formulas['iteration_flops']}"),
+        ("roofline", f"{100 * figures['roofline_fraction']:.0f} % of it reached with weft's own bytes, "
+                     f"{100 * figures['roofline_fraction_paper']:.0f} % with the paper's"),
+    ]  # fmt: skip
+    if "l2_error" in figures:
+        rows.append(("error", f"{figures['l2_error']:.3e}, L2 norm of the difference from the known solution"))
+    if figures["converged"] is not None:
+        reached = "converged" if figures["converged"] else "NOT CONVERGED"
+        rows.append(("solver", f"{reached}: tolerance {case['solver']['tolerance']:g} |b|"))
+    return rows
+
+
+def tiles(record: Record) -> Rows:
+    """The figures at the top of the page, each with what it is."""
+    figures, timings = record["figures"], record["timings"]
+    return [
+        (f"{figures['fom_gflops']:.2f} GFLOP/s", "figure of merit, NekBone's count (Eq. 3)"),
+        (f"{figures['throughput_dofs_per_second_per_rank'] / 1e6:.1f} MDOF/s", "throughput a rank (Eq. 6)"),
+        (f"{100 * figures['roofline_fraction']:.0f} %", "of the roofline with weft's own bytes"),
+        (f"{timings['solve_seconds']:.3g} s", f"{figures['iterations']} iterations"),
+    ]
+
+
+def pictures(record: Record) -> list[tuple[str, str]]:
+    """Headings and HTML of the page's plots."""
+    from weft.report import plots
+
+    if len(record["residuals"]) < 2:
+        return []
+    return [("Residual", plots.as_html(plots.residuals(record["residuals"]), "residual history"))]

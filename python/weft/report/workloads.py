@@ -1,0 +1,19 @@
+"""Which tables and plots each workload's record is shown with."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from weft.report import poisson
+from weft.report.rows import Record
+
+# A module has HISTORY, WHOLE, title, heading, header_rows, result_rows, tiles and pictures, as report/poisson.py.
+REPORTS: dict[str, ModuleType] = {"poisson": poisson}
+
+
+def report_of(record: Record) -> ModuleType:
+    """The report of the workload a record is of. ValueError where weft has none."""
+    workload = record["case"].get("workload")
+    if workload not in REPORTS:
+        raise ValueError(f"a record of the workload {workload!r}; known: {', '.join(REPORTS)}")
+    return REPORTS[workload]
