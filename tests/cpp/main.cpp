@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <cstdlib>
+
 int main(int argc, char** argv) {
+  setenv("WEFT_FFT_PATH", WEFT_TEST_FFT_PATH, 0);  // the Python environment's libraries, as the package finds them
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   testing::InitGoogleTest(&argc, argv);

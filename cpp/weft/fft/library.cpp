@@ -1,0 +1,266 @@
+#include "weft/fft/library.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <sstream>
+#include <stdexcept>
+
+#include "weft/device/dynamic_library.hpp"
+
+namespace weft::fft {
+namespace {
+
+// FFTW3's interface (fftw3.h), as both libraries export it: the guru interface has 64-bit steps.
+struct Dimension {  // fftw_iodim64
+  std::ptrdiff_t n, stride_in, stride_out;
+};
+constexpr int sign_forward = -1, sign_backward = 1;
+constexpr unsigned unaligned = 1U << 1, preserve_input = 1U << 4, estimate = 1U << 6;
+constexpr unsigned flags = unaligned | estimate;
+
+struct Functions {
+  void* (*plan_dft)(int rank, const Dimension*, int batch_rank, const Dimension*, void* in, void* out, int sign,
+                    unsigned flags);
+  void* (*plan_r2c)(int rank, const Dimension*, int batch_rank, const Dimension*, void* in, void* out, unsigned flags);
+  void* (*plan_c2r)(int rank, const Dimension*, int batch_rank, const Dimension*, void* in, void* out, unsigned flags);
+  void (*execute_dft)(void* plan, void* in, void* out);
+  void (*execute_r2c)(void* plan, void* in, void* out);
+  void (*execute_c2r)(void* plan, void* in, void* out);
+};
+
+struct Opened : HostLibrary {
+  Functions functions[2] = {};  // of double, of float
+};
+
+const char* const install =
+    "install one of: pip install mkl (x86-64), pip install pyfftw, apt install libfftw3-double3 libfftw3-single3";
+
+void find(Functions& functions, device::DynamicLibrary& library, const std::string& prefix) {
+  library.find(functions.plan_dft, (prefix + "_plan_guru64_dft").c_str());
+  library.find(functions.plan_r2c, (prefix + "_plan_guru64_dft_r2c").c_str());
+  library.find(functions.plan_c2r, (prefix + "_plan_guru64_dft_c2r").c_str());
+  library.find(functions.execute_dft, (prefix + "_execute_dft").c_str());
+  library.find(functions.execute_r2c, (prefix + "_execute_dft_r2c").c_str());
+  library.find(functions.execute_c2r, (prefix + "_execute_dft_c2r").c_str());
+}
+
+// The file a symbol comes from.
+template <class F>
+std::string file_of(F* function) {
+  Dl_info info{};
+  return dladdr(reinterpret_cast<const void*>(function), &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
+}
+
+// MKL behind `name`; where it opens but cannot be used, `problem` says why.
+Opened open_mkl(const std::vector<std::string>& names) {
+  Opened opened;
+  device::DynamicLibrary library(names);
+  int (*set_interface)(int) = nullptr;
+  int (*set_threading)(int) = nullptr;
+  void (*version)(char*, int) = nullptr;
+  library.find(set_interface, "MKL_Set_Interface_Layer");
+  library.find(set_threading, "MKL_Set_Threading_Layer");
+  library.find(version, "MKL_Get_Version_String");
+  find(opened.functions[0], library, "fftw");
+  find(opened.functions[1], library, "fftwf");
+  if (!library) {
+    opened.problem = library.problem;
+    return opened;
+  }
+  // Without OpenMP's threads; before any other call of MKL. Where another part of the process was first, its layers
+  // stay, and plans are still made for one thread (below).
+  constexpr int interface_lp64 = 0, threading_sequential = 1;
+  set_interface(interface_lp64);
+  set_threading(threading_sequential);
+  for (const char* function : {"fftw_plan_with_nthreads", "fftwf_plan_with_nthreads"}) {
+    if (auto* with_threads = library.find_optional<void(int)>(function)) with_threads(1);
+  }
+  char text[256] = {};
+  version(text, sizeof text - 1);
+  opened.name = "mkl";
+  opened.version = text;
+  opened.version.erase(opened.version.find_last_not_of(' ') + 1);
+  opened.path = file_of(opened.functions[0].plan_dft);
+  return opened;
+}
+
+// FFTW keeps its two precisions in two libraries.
+Opened open_fftw(const std::vector<std::string>& doubles, const std::vector<std::string>& floats) {
+  Opened opened;
+  device::DynamicLibrary of_double(doubles), of_float(floats);
+  find(opened.functions[0], of_double, "fftw");
+  find(opened.functions[1], of_float, "fftwf");
+  if (!of_double || !of_float) {
+    opened.problem = !of_double ? of_double.problem : of_float.problem;
+    return opened;
+  }
+  opened.name = "fftw";
+  if (const auto* version = of_double.find_optional<const char>("fftw_version")) opened.version = version;
+  opened.path = file_of(opened.functions[0].plan_dft);
+  return opened;
+}
+
+std::vector<std::string> folders() {
+  std::vector<std::string> all;
+  if (const char* value = std::getenv("WEFT_FFT_PATH")) {
+    std::stringstream list(value);
+    for (std::string folder; std::getline(list, folder, ':');) {
+      if (!folder.empty()) all.push_back(folder);
+    }
+  }
+  return all;
+}
+
+std::vector<std::string> mkl_names() {
+  std::vector<std::string> names;
+  for (const std::string& folder : folders()) {
+    for (const char* version : {"3", "2", "1"}) names.push_back(folder + "/libmkl_rt.so." + version);
+  }
+  for (const char* version : {".3", ".2", ".1", ""}) names.push_back(std::string("libmkl_rt.so") + version);
+  return names;
+}
+
+// Wheels put a hash into the name: libfftw3-6b983104.so.3.5.5.
+std::vector<std::string> fftw_names(const std::string& stem) {
+  std::vector<std::string> names;
+  for (const std::string& folder : folders()) {
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+      const std::string file = entry.path().filename();
+      if (file.starts_with(stem + ".so.3") || (file.starts_with(stem + "-") && file.find(".so.3") != file.npos))
+        names.push_back(entry.path());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  names.push_back(stem + ".so.3");
+  return names;
+}
+
+Opened open_fftw() { return open_fftw(fftw_names("libfftw3"), fftw_names("libfftw3f")); }
+
+// A file the user named: MKL, or FFTW of doubles beside that of floats.
+Opened open_file(const std::string& file) {
+  if (Opened mkl = open_mkl({file}); mkl.problem.empty()) return mkl;
+  std::string floats = file;
+  const std::size_t at = floats.rfind("libfftw3");
+  if (at != floats.npos) floats.insert(at + std::string("libfftw3").size(), "f");
+  Opened fftw = open_fftw({file}, {floats});
+  if (!fftw.problem.empty())
+    fftw.problem = "WEFT_FFT=" + file + " is neither MKL's libmkl_rt.so nor FFTW's libfftw3.so beside libfftw3f.so (" +
+                   fftw.problem + "); it takes auto, mkl, fftw or such a file";
+  return fftw;
+}
+
+Opened open_library() {
+  const char* variable = std::getenv("WEFT_FFT");
+  const std::string asked = variable == nullptr || *variable == '\0' ? "auto" : variable;
+  if (asked != "auto" && asked != "mkl" && asked != "fftw") return open_file(asked);
+  std::string problems;
+  if (asked != "fftw") {
+    Opened mkl = open_mkl(mkl_names());
+    if (mkl.problem.empty()) return mkl;
+    problems = "MKL: " + mkl.problem;
+  }
+  if (asked != "mkl") {
+    Opened fftw = open_fftw();
+    if (fftw.problem.empty()) return fftw;
+    problems += (problems.empty() ? "FFTW: " : "; FFTW: ") + fftw.problem;
+  }
+  Opened none;
+  none.problem = "no library for Fourier transforms on the host (" + problems + "); " +
+                 (asked == "mkl" ? "pip install mkl, or set WEFT_FFT=auto" : install) +
+                 ", or name its folder in WEFT_FFT_PATH";
+  return none;
+}
+
+const Opened& opened() {
+  static const Opened library = open_library();
+  return library;
+}
+
+std::string describe(const LinesShape& shape) {
+  std::ostringstream text;
+  const char* const kinds[] = {"r2c", "c2r", "forward", "backward"};
+  text << shape.count << " lines " << kinds[static_cast<int>(shape.kind)] << " of " << shape.n << " points, strides "
+       << shape.stride_in << " and " << shape.stride_out << ", distances " << shape.distance_in << " and "
+       << shape.distance_out;
+  return text.str();
+}
+
+std::int64_t extent(std::int64_t elements, std::int64_t stride, std::int64_t count, std::int64_t distance) {
+  return 1 + (elements - 1) * stride + (count - 1) * distance;
+}
+
+}  // namespace
+
+LinesShape LinesShape::contiguous(Kind kind, int n, std::int64_t count, bool in_place) {
+  LinesShape shape{.kind = kind, .n = n, .count = count, .in_place = in_place};
+  shape.distance_in = shape.elements_in();
+  shape.distance_out = shape.elements_out();
+  return shape;
+}
+
+LinesShape LinesShape::columns(Kind kind, int n, std::int64_t count, std::int64_t stride_in, std::int64_t stride_out,
+                               bool in_place) {
+  return {kind, n, count, stride_in, 1, stride_out, 1, in_place};
+}
+
+std::int64_t LinesShape::extent_in() const { return extent(elements_in(), stride_in, count, distance_in); }
+std::int64_t LinesShape::extent_out() const { return extent(elements_out(), stride_out, count, distance_out); }
+
+void LinesShape::check() const {
+  if (n < 1 || count < 1 || stride_in < 1 || stride_out < 1 || distance_in < 0 || distance_out < 0)
+    throw std::invalid_argument("Fourier transforms need sizes, counts and strides of at least 1: " + describe(*this));
+  if (in_place && (kind == Kind::r2c || kind == Kind::c2r || stride_in != stride_out || distance_in != distance_out))
+    throw std::invalid_argument("only complex transforms with the same steps on both sides can be in place: " +
+                                describe(*this));
+}
+
+const HostLibrary& host_library() { return opened(); }
+
+namespace detail {
+
+static HostPlan make_plan(const LinesShape& shape, bool single) {
+  const Opened& library = opened();
+  if (!library.problem.empty()) throw std::runtime_error(library.problem);
+  const Functions& functions = library.functions[single ? 1 : 0];
+  const Dimension line{shape.n, shape.stride_in, shape.stride_out};
+  const Dimension batch{shape.count, shape.distance_in, shape.distance_out};
+  // Planning by estimate reads and writes nothing; the addresses say whether both sides are the same.
+  alignas(64) char in[64], out[64];
+  char* to = shape.in_place ? in : out;
+  HostPlan made{};
+  switch (shape.kind) {
+    case Kind::r2c:
+      made = {functions.plan_r2c(1, &line, 1, &batch, in, to, flags), functions.execute_r2c};
+      break;
+    case Kind::c2r:
+      made = {functions.plan_c2r(1, &line, 1, &batch, in, to, flags | preserve_input), functions.execute_c2r};
+      break;
+    default: {
+      const int sign = shape.kind == Kind::forward ? sign_forward : sign_backward;
+      made = {functions.plan_dft(1, &line, 1, &batch, in, to, sign, flags), functions.execute_dft};
+    }
+  }
+  if (made.plan == nullptr)
+    throw std::runtime_error(library.name + " " + library.version + " does not plan " + describe(shape));
+  return made;
+}
+
+const HostPlan& host_plan(const LinesShape& shape, bool single) {
+  shape.check();
+  // Never destroyed: the library's own clean-up at exit might come first.
+  static auto& plans = *new std::map<std::pair<LinesShape, bool>, HostPlan>;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  const std::pair key(shape, single);
+  auto found = plans.find(key);
+  if (found == plans.end()) found = plans.emplace(key, make_plan(shape, single)).first;
+  return found->second;
+}
+
+}  // namespace detail
+}  // namespace weft::fft

@@ -1,0 +1,185 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <complex>
+#include <numbers>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "weft/fft/library.hpp"
+
+using namespace weft::fft;
+
+namespace {
+
+template <class T>
+using Complex = std::complex<T>;
+
+// The transform by its definition, in long double.
+template <class T>
+std::vector<Complex<T>> definition(const std::vector<Complex<T>>& x, int sign) {
+  const std::size_t n = x.size();
+  std::vector<Complex<T>> result(n);
+  for (std::size_t k = 0; k < n; ++k) {
+    Complex<long double> sum = 0;
+    for (std::size_t j = 0; j < n; ++j) {
+      const long double angle = sign * 2 * std::numbers::pi_v<long double> * static_cast<long double>(j * k % n) / n;
+      sum += Complex<long double>(x[j]) * std::polar(1.0L, angle);
+    }
+    result[k] = Complex<T>(sum);
+  }
+  return result;
+}
+
+template <class T>
+class FftLibrary : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_EQ(host_library().problem, ""); }
+
+  T tolerance(int n) const { return 8 * std::numeric_limits<T>::epsilon() * std::sqrt(static_cast<T>(n)) * 4; }
+
+  // All elements random, also those between the lines.
+  template <class V>
+  std::vector<V> random(std::int64_t size) {
+    std::vector<V> values(size);
+    std::uniform_real_distribution<T> value(-1, 1);
+    for (V& v : values) {
+      if constexpr (std::is_same_v<V, T>)
+        v = value(engine);
+      else
+        v = {value(engine), value(engine)};
+    }
+    return values;
+  }
+
+  // Transforms random lines and compares every element of the output, also those no line owns, with what must be there.
+  void check(const LinesShape& shape) {
+    const int n = shape.n, half = n / 2 + 1;
+    const auto at_in = [&](std::int64_t line, int j) { return line * shape.distance_in + j * shape.stride_in; };
+    const auto at_out = [&](std::int64_t line, int j) { return line * shape.distance_out + j * shape.stride_out; };
+    const HostLines<T> lines(shape);
+    std::vector<Complex<T>> line(n);
+    if (shape.kind == Kind::r2c) {
+      const auto in = random<T>(shape.extent_in());
+      auto out = random<Complex<T>>(shape.extent_out()), expected = out;
+      for (std::int64_t i = 0; i < shape.count; ++i) {
+        for (int j = 0; j < n; ++j) line[j] = in[at_in(i, j)];
+        const auto result = definition(line, -1);
+        for (int j = 0; j < half; ++j) expected[at_out(i, j)] = result[j];
+      }
+      lines(in.data(), out.data());
+      compare(out, expected, n);
+    } else if (shape.kind == Kind::c2r) {
+      auto in = random<Complex<T>>(shape.extent_in());
+      auto out = random<T>(shape.extent_out()), expected = out;
+      for (std::int64_t i = 0; i < shape.count; ++i) {
+        in[at_in(i, 0)].imag(0);  // of the mean and of Nyquist's mode
+        if (n % 2 == 0) in[at_in(i, n / 2)].imag(0);
+        for (int j = 0; j < n; ++j) line[j] = j < half ? in[at_in(i, j)] : std::conj(in[at_in(i, n - j)]);
+        const auto result = definition(line, 1);
+        for (int j = 0; j < n; ++j) expected[at_out(i, j)] = result[j].real();
+      }
+      const auto kept = in;
+      lines(in.data(), out.data());
+      compare(out, expected, n);
+      EXPECT_EQ(in, kept) << "the input of c2r was changed";
+    } else {
+      auto in = random<Complex<T>>(shape.extent_in());
+      auto out = shape.in_place ? in : random<Complex<T>>(shape.extent_out()), expected = out;
+      for (std::int64_t i = 0; i < shape.count; ++i) {
+        for (int j = 0; j < n; ++j) line[j] = in[at_in(i, j)];
+        const auto result = definition(line, shape.kind == Kind::forward ? -1 : 1);
+        for (int j = 0; j < n; ++j) expected[at_out(i, j)] = result[j];
+      }
+      lines(shape.in_place ? out.data() : in.data(), out.data());
+      compare(out, expected, n);
+    }
+  }
+
+  template <class V>
+  void compare(const std::vector<V>& found, const std::vector<V>& expected, int n) {
+    T worst = 0;
+    for (std::size_t i = 0; i < found.size(); ++i) worst = std::max(worst, std::abs(found[i] - expected[i]));
+    EXPECT_LE(worst, tolerance(n)) << n << " points";
+  }
+
+  std::mt19937 engine{1};
+};
+using Types = testing::Types<double, float>;
+TYPED_TEST_SUITE(FftLibrary, Types);
+
+}  // namespace
+
+TYPED_TEST(FftLibrary, LinesThatFollowEachOtherAreTransformedAsDefined) {
+  for (int n : {1, 2, 3, 4, 5, 8, 12, 15, 30, 64, 96, 100, 7, 11}) {
+    for (Kind kind : {Kind::r2c, Kind::c2r, Kind::forward, Kind::backward}) {
+      for (std::int64_t count : {1, 2, 5}) this->check(LinesShape::contiguous(kind, n, count));
+    }
+    this->check(LinesShape::contiguous(Kind::forward, n, 3, true));
+    this->check(LinesShape::contiguous(Kind::backward, n, 3, true));
+  }
+}
+
+TYPED_TEST(FftLibrary, ColumnsAndLinesWithGapsAreTransformedAndNothingElseIsTouched) {
+  for (int n : {1, 4, 9, 16, 20}) {
+    for (Kind kind : {Kind::r2c, Kind::c2r, Kind::forward, Kind::backward}) {
+      this->check(LinesShape::columns(kind, n, 4, 7, 5));
+      this->check(
+          {.kind = kind, .n = n, .count = 3, .stride_in = 2, .distance_in = 60, .stride_out = 3, .distance_out = 70});
+      this->check(
+          {.kind = kind, .n = n, .count = 5, .stride_in = 1, .distance_in = 23, .stride_out = 6, .distance_out = 1});
+    }
+    this->check(LinesShape::columns(Kind::forward, n, 4, 7, 7, true));
+    this->check(LinesShape::columns(Kind::backward, n, 4, 7, 7, true));
+  }
+}
+
+TYPED_TEST(FftLibrary, MemoryOfAnyAlignmentIsTransformed) {
+  using T = TypeParam;
+  const int n = 32, half = n / 2 + 1;
+  const HostLines<T> forward(LinesShape::contiguous(Kind::r2c, n, 2)),
+      backward(LinesShape::contiguous(Kind::c2r, n, 2));
+  const auto values = this->template random<T>(2 * n + 8);
+  for (int shift_in = 0; shift_in < 4; ++shift_in) {
+    for (int shift_out = 0; shift_out < 4; ++shift_out) {
+      std::vector<Complex<T>> spectrum(2 * half + 4);
+      std::vector<T> back(2 * n + 8);
+      forward(values.data() + shift_in, spectrum.data() + shift_out);
+      backward(spectrum.data() + shift_out, back.data() + shift_in);
+      for (int j = 0; j < 2 * n; ++j)
+        EXPECT_NEAR(back[j + shift_in] / n, values[j + shift_in], this->tolerance(n)) << shift_in << " " << shift_out;
+    }
+  }
+}
+
+TYPED_TEST(FftLibrary, ThreadsPlanAndTransformAtATime) {
+  using T = TypeParam;
+  std::vector<std::thread> threads;
+  std::vector<T> errors(4, 1);
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      T worst = 0;
+      for (int n = 32; n < 64; ++n) {
+        const HostLines<T> forward(LinesShape::contiguous(Kind::r2c, n, 3));
+        const HostLines<T> backward(LinesShape::contiguous(Kind::c2r, n, 3));
+        std::vector<T> values(3 * n), back(3 * n);
+        for (int j = 0; j < 3 * n; ++j) values[j] = std::sin(T(j + t));
+        std::vector<Complex<T>> spectrum(3 * (n / 2 + 1));
+        forward(values.data(), spectrum.data());
+        backward(spectrum.data(), back.data());
+        for (int j = 0; j < 3 * n; ++j) worst = std::max(worst, std::abs(back[j] / n - values[j]));
+      }
+      errors[t] = worst;
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  for (T error : errors) EXPECT_LE(error, this->tolerance(64));
+}
+
+TEST(FftLibraryShape, ShapesThatCannotBeAreRefused) {
+  EXPECT_THROW(HostLines<double>(LinesShape::contiguous(Kind::forward, 0, 1)), std::invalid_argument);
+  EXPECT_THROW(HostLines<double>(LinesShape::contiguous(Kind::forward, 8, 0)), std::invalid_argument);
+  EXPECT_THROW(HostLines<double>(LinesShape::contiguous(Kind::r2c, 8, 1, true)), std::invalid_argument);
+  EXPECT_THROW(HostLines<double>(LinesShape::columns(Kind::forward, 8, 2, 2, 3, true)), std::invalid_argument);
+}
