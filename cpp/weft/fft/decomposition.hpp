@@ -1,0 +1,51 @@
+// Which box of points or modes each rank has, in each of the three pencils.
+//
+// Along x in physical space (real, [z over Pr][y over Pc][Nx]), along z in between ([Nz][y over Pc][kx over Pr]), along
+// y in Fourier space ([kz over Pc][Ny][kx over Pr]); C-ordered, x fastest. Pr = 1: slabs.
+#pragma once
+
+#include <cstdint>
+
+#include "weft/fft/block.hpp"
+#include "weft/fft/grid.hpp"
+
+namespace weft::fft {
+
+struct Sizes {
+  std::int64_t x = 0, y = 0, z = 0;
+  std::int64_t points() const { return x * y * z; }
+  auto operator<=>(const Sizes&) const = default;
+};
+
+class Decomposition {
+ public:
+  // modes_x: kx = 0, …, modes_x - 1 are kept; 0 means all, x / 2 + 1. std::invalid_argument for sizes below 1, sizes a
+  // library's int cannot count, and modes_x that the size does not have.
+  Decomposition(const Sizes& sizes, std::int64_t modes_x, const Grid& grid, int rank);
+
+  const Sizes& sizes() const { return sizes_; }
+  std::int64_t modes_x() const { return modes_x_; }
+  const Grid& grid() const { return grid_; }
+  int rank() const { return rank_; }
+
+  // Of this rank, or of any.
+  Box physical() const { return physical(rank_); }
+  Box middle() const { return middle(rank_); }
+  Box spectral() const { return spectral(rank_); }
+  Box physical(int rank) const;  // x: points
+  Box x_pencil(int rank) const;  // the same rows after the transform in x: [z over Pr][y over Pc][modes_x]
+  Box x_pencil() const { return x_pencil(rank_); }
+  Box middle(int rank) const;
+  Box spectral(int rank) const;
+
+  // Complex values a field between stages takes at most, in any of its pencils.
+  std::int64_t field_values() const;
+
+ private:
+  Sizes sizes_;
+  std::int64_t modes_x_;
+  Grid grid_;
+  int rank_;
+};
+
+}  // namespace weft::fft
