@@ -1,0 +1,59 @@
+// What can be chosen about a simulation of turbulence.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/device/device.hpp"
+#include "weft/exchange/choice.hpp"
+#include "weft/fft/grid.hpp"
+#include "weft/turbulence/wavenumbers.hpp"
+
+namespace weft::turbulence {
+
+// Runge-Kutta with an exact integrating factor for viscosity: of second order (predictor and corrector, Rogallo 1981),
+// or the classical one of fourth order.
+enum class Scheme { rk2, rk4 };
+std::string name(Scheme scheme);
+
+// none; stochastic: Eswaran & Pope 1988; band: the energy of each low shell held (Donzis & Yeung 2010).
+enum class ForcingKind { none, stochastic, band };
+std::string name(ForcingKind kind);
+
+struct ForcingOptions {
+  ForcingKind kind = ForcingKind::none;
+  double radius = 0;     // modes with 0 < |k| <= radius are forced
+  double amplitude = 0;  // stochastic: sigma^2 T, the paper's epsilon*, as an acceleration squared times time
+  double time = 0;       // stochastic: T, the correlation time
+  // band: energy of the shells round(|k| / unit) = 1, 2, …, unit the smallest wavenumber; empty: as they are at the
+  // first step
+  std::vector<double> energies;
+};
+
+// d phi/dt + u . grad phi = -u . gradient + (nu / schmidt) laplacian phi: phi is what is above the mean gradient.
+struct ScalarOptions {
+  double schmidt = 1;
+  std::array<double, 3> gradient{};
+};
+
+struct Options {
+  Box box;
+  double viscosity = 0.01;
+  Scheme scheme = Scheme::rk2;
+  Dealiasing dealiasing = Dealiasing::phase_shift;
+  double dt = 0;             // fixed, if not 0; else from
+  double courant = 0;        // the Courant number of Eq. 8
+  double courant_limit = 1;  // a step beyond it stops the run
+  ForcingOptions forcing;
+  std::vector<ScalarOptions> scalars;
+  std::uint64_t seed = 0;  // of phase shifts and forcing
+  fft::Grid grid;          // Pr x Pc ranks
+  int batch = 1;           // Q: variables a message holds
+  exchange::Asked row, column;
+  std::shared_ptr<device::Device> device;
+};
+
+}  // namespace weft::turbulence
