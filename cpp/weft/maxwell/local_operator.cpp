@@ -1,0 +1,110 @@
+#include "weft/maxwell/local_operator.hpp"
+
+#include <stdexcept>
+
+#include "weft/element/gll.hpp"
+
+namespace weft::maxwell {
+namespace {
+
+constexpr int shared_bytes_limit = 48 * 1024;
+constexpr device::Shape line_shape{256};
+constexpr std::int64_t line_chunk = 1024;  // as in kernels/maxwell.hpp
+unsigned line_blocks(std::int64_t items) { return static_cast<unsigned>((items + line_chunk - 1) / line_chunk); }
+
+template <class T>
+device::Array<T> converted(const std::shared_ptr<device::Device>& device, std::span<const double> values) {
+  return device::Array<T>(device, std::vector<T>(values.begin(), values.end()));
+}
+
+}  // namespace
+
+int elements_per_block(int order, int scalar_bytes) {
+  const int n = order + 1, each = n * n * n;
+  int best = 1;
+  double best_lanes = 0;
+  for (int tile = 1; tile * each <= 512 && 6 * tile * each * scalar_bytes <= shared_bytes_limit - 4096; ++tile) {
+    const double lanes = tile * each / (32.0 * ((tile * each + 31) / 32));
+    if (tile * each < 128 || lanes > best_lanes) {
+      best = tile;
+      best_lanes = tile * each < 128 ? 0 : lanes;
+    }
+  }
+  return best;
+}
+
+template <class T>
+LocalOperator<T>::LocalOperator(const Geometry& geometry, const Coefficients& coefficients, int order,
+                                std::shared_ptr<device::Device> device)
+    : elements_(static_cast<std::int64_t>(geometry.spacing.size())), device_(std::move(device)) {
+  const element::Gll& gll = element::gll(order);
+  const std::int64_t n = order + 1;
+  face_ = n * n;
+  points_ = face_ * n;
+  derivative_ = converted<T>(device_, gll.derivative);
+  weights_ = converted<T>(device_, gll.weights);
+  jacobian_ = converted<T>(device_, geometry.jacobian);
+  faces_ = converted<T>(device_, geometry.faces);
+  media_ = converted<T>(device_, coefficients.media);
+  fluxes_ = converted<T>(device_, coefficients.fluxes);
+  partials_ = device::Array<double>(device_, 2 * line_blocks(elements_ * points_));
+  if (!device_->is_host()) tile_ = maxwell::elements_per_block(order, sizeof(T));
+  shape_ = {static_cast<unsigned>(n), static_cast<unsigned>(face_ * tile_)};
+  const auto kernel = [&](const char* name) {
+    return device_->kernel({"maxwell",
+                            name,
+                            {{"WEFT_N", std::to_string(order)},
+                             {"WEFT_REAL", device::type_name<T>()},
+                             {"WEFT_TILE_ELEMENTS", std::to_string(tile_)}}});
+  };
+  traces_ = kernel("maxwell_traces");
+  curl_ = kernel("maxwell_curl_points");
+  update_ = kernel("maxwell_update");
+  energy_ = kernel("maxwell_energy");
+}
+
+template <class T>
+void LocalOperator<T>::traces(const T* fields, T* traces, device::Stream& stream) const {
+  const long count = elements_ * 6 * face_;
+  traces_(stream, line_blocks(count), line_shape, count, faces_.data(), fields, traces);
+}
+
+template <class T>
+void LocalOperator<T>::curl(T a, T dt, const T* fields, T* residual, device::Stream& stream) const {
+  const int count = static_cast<int>(elements_);
+  curl_(stream, static_cast<unsigned>((count + tile_ - 1) / tile_), shape_, count, derivative_.data(), jacobian_.data(),
+        media_.data(), a, dt, fields, residual);
+}
+
+template <class T>
+void LocalOperator<T>::update(T dt, T b, const T* traces, T* fields, T* residual, device::Stream& stream) const {
+  const long count = elements_ * points_;
+  update_(stream, line_blocks(count), line_shape, count, faces_.data(), fluxes_.data(), traces, dt, b, fields,
+          residual);
+}
+
+template <class T>
+std::pair<double, double> LocalOperator<T>::energy(const T* fields, device::Stream& stream) const {
+  const long count = elements_ * points_;
+  energy_(stream, line_blocks(count), line_shape, count, weights_.data(), jacobian_.data(), media_.data(), fields,
+          partials_.data());
+  stream.synchronize();
+  const std::vector<double> partials = partials_.download();
+  double electric = 0, magnetic = 0;
+  for (std::size_t b = 0; b < partials.size(); b += 2) {
+    electric += partials[b];
+    magnetic += partials[b + 1];
+  }
+  return {electric / 2, magnetic / 2};
+}
+
+template <class T>
+std::map<std::string, std::int64_t> LocalOperator<T>::memory_bytes() const {
+  return {{"geometry", static_cast<std::int64_t>(jacobian_.bytes())},
+          {"face geometry and fluxes", static_cast<std::int64_t>(faces_.bytes() + fluxes_.bytes() + media_.bytes())}};
+}
+
+template class LocalOperator<float>;
+template class LocalOperator<double>;
+
+}  // namespace weft::maxwell

@@ -1,0 +1,57 @@
+// The portable kernels of Maxwell's equations on a rank's elements, on any device (kernels/maxwell.hpp).
+//
+// What it does not do: the exchange across faces; that is Operator.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+
+#include "weft/device/device.hpp"
+#include "weft/maxwell/geometry.hpp"
+#include "weft/maxwell/options.hpp"
+
+namespace weft::maxwell {
+
+// What the fluxes and the volume terms of an element need of its material and its neighbours' (kernels/maxwell.hpp).
+struct Coefficients {
+  std::vector<double> media;   // [E][4]: 1 / eps, 1 / mu, sigma / eps, 0
+  std::vector<double> fluxes;  // [E][6][4]
+};
+
+// T: float or double. Fields and residuals: [element][6][k][j][i], Ex Ey Ez Hx Hy Hz; traces [element][6][b][a][6].
+template <class T>
+class LocalOperator {
+ public:
+  LocalOperator(const Geometry& geometry, const Coefficients& coefficients, int order,
+                std::shared_ptr<device::Device> device);
+
+  // -n x H, -n x E.
+  void traces(const T* fields, T* traces, device::Stream& stream) const;
+  // residual <- a residual + dt (volume terms).
+  void curl(T a, T dt, const T* fields, T* residual, device::Stream& stream) const;
+  // residual += dt (lift of summed traces), and fields += b residual unless fields are null.
+  void update(T dt, T b, const T* traces, T* fields, T* residual, device::Stream& stream) const;
+  // Of this rank: the integrals of eps E . E / 2 and mu H . H / 2 by quadrature.
+  std::pair<double, double> energy(const T* fields, device::Stream& stream) const;
+
+  device::KernelResources resources() const { return curl_.resources(); }
+  std::map<std::string, std::int64_t> memory_bytes() const;
+
+ private:
+  std::int64_t elements_;
+  std::int64_t points_;  // of an element
+  std::int64_t face_;    // of a face
+  int tile_ = 1;
+  device::Shape shape_;
+  std::shared_ptr<device::Device> device_;
+  device::Array<T> derivative_, weights_, jacobian_, faces_, media_, fluxes_;
+  mutable device::Array<double> partials_;
+  device::Kernel traces_, curl_, update_, energy_;
+};
+
+// Elements a block of maxwell_curl_points takes on a GPU.
+int elements_per_block(int order, int scalar_bytes);
+
+}  // namespace weft::maxwell

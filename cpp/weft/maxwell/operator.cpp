@@ -1,0 +1,285 @@
+#include "weft/maxwell/operator.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+
+#include "weft/element/gll.hpp"
+#include "weft/mesh/reference.hpp"
+#include "weft/mesh/tensor.hpp"
+#include "weft/trace/recorder.hpp"
+
+namespace weft::maxwell {
+namespace {
+
+constexpr double normals_tolerance = 1e-6;  // relative; geometry from files in single precision passes
+
+void check_materials(const Options& options, std::int64_t elements) {
+  for (const Material& m : options.materials) {
+    const auto refuse = [&](const char* what, double value, const char* rule) {
+      std::ostringstream text;
+      text << "maxwell: region \"" << m.name << "\" has " << what << " = " << value << "; it must be " << rule;
+      throw std::invalid_argument(text.str());
+    };
+    if (!(m.eps > 0 && std::isfinite(m.eps))) refuse("eps", m.eps, "positive");
+    if (!(m.mu > 0 && std::isfinite(m.mu))) refuse("mu", m.mu, "positive");
+    if (!(m.sigma >= 0 && std::isfinite(m.sigma))) refuse("sigma", m.sigma, "at least 0");
+  }
+  if (options.materials.empty()) throw std::invalid_argument("maxwell: no material is given");
+  if (!options.regions.empty() && std::ssize(options.regions) != elements)
+    throw std::invalid_argument("maxwell: regions are given for " + std::to_string(options.regions.size()) + " of " +
+                                std::to_string(elements) + " elements of this rank");
+  for (std::size_t e = 0; e < options.regions.size(); ++e) {
+    const std::int32_t region = options.regions[e];
+    if (region < 0 || region >= std::ssize(options.materials))
+      throw std::invalid_argument("maxwell: region " + std::to_string(region) +
+                                  " has no material: values are given for regions 0 to " +
+                                  std::to_string(options.materials.size() - 1) + "; give it eps, mu and sigma");
+  }
+}
+
+// The boundaries that some face of some rank is on need a condition each. (collective)
+void check_boundaries(const mesh::Mesh& mesh, const Options& options) {
+  std::vector<std::int64_t> used(mesh.boundary_names.size());
+  for (const auto& sides : mesh.boundaries)
+    for (const std::int32_t tag : sides)
+      if (tag > 0) used.at(tag - 1) = 1;
+  if (!used.empty()) mesh.comm.sum(used.data(), static_cast<int>(used.size()));
+  mesh.comm.together([&] {
+    std::string known, missing;
+    for (std::size_t b = 0; b < used.size(); ++b) {
+      known += (known.empty() ? "" : ", ") + mesh.boundary_names[b];
+      if (used[b] > 0 && !options.boundaries.contains(mesh.boundary_names[b]))
+        missing += (missing.empty() ? "\"" : ", \"") + mesh.boundary_names[b] + "\"";
+    }
+    if (!missing.empty())
+      throw std::invalid_argument("maxwell: no condition is given for the boundary " + missing + " of " + mesh.source +
+                                  "; give each one of: pec, pmc, absorbing");
+    for (const auto& [name, condition] : options.boundaries)
+      if (std::ranges::find(mesh.boundary_names, name) == mesh.boundary_names.end())
+        throw std::invalid_argument("maxwell: a condition is given for the boundary \"" + name + "\", which " +
+                                    mesh.source + " has not; it has: " + (known.empty() ? "none" : known));
+  });
+}
+
+const Material& material_of(const Options& options, std::size_t element) {
+  return options.materials[options.regions.empty() ? 0 : options.regions[element]];
+}
+
+}  // namespace
+
+std::string name(Flux flux) { return flux == Flux::upwind ? "upwind" : "central"; }
+std::string name(Kernels kernels) { return kernels == Kernels::portable ? "portable" : "simd"; }
+std::string name(Condition condition) {
+  return condition == Condition::pec ? "pec" : condition == Condition::pmc ? "pmc" : "absorbing";
+}
+Condition parse_condition(const std::string& text) {
+  for (const Condition condition : {Condition::pec, Condition::pmc, Condition::absorbing})
+    if (name(condition) == text) return condition;
+  throw std::invalid_argument("maxwell: the boundary condition \"" + text + "\" is not one of: pec, pmc, absorbing");
+}
+
+template <class T>
+Operator<T>::Operator(const mesh::Mesh& mesh, const Options& options) : options_(options), mesh_(mesh) {
+  const std::int64_t n = options_.order + 1;
+  points_ = n * n * n;
+  mesh_.comm.together([&] {
+    element::gll(options_.order);  // refuses orders outside 1..15
+    check_materials(options_, mesh_.elements());
+    if (options_.kernels == Kernels::simd)
+      throw std::invalid_argument("maxwell: kernels = \"simd\" are not there yet; use \"portable\"");
+  });
+  check_boundaries(mesh_, options_);
+  const Geometry shape = geometry(mesh_, options_.order);
+  const std::vector<std::int64_t> ids = face_point_ids(mesh_, options_.order);
+  const auto connectivity = std::make_shared<exchange::Connectivity>(ids, mesh_.comm);
+  const Coefficients factors = coefficients(shape, connectivity);
+
+  double fastest = 0;  // 1 / dt
+  for (std::size_t e = 0; e < shape.spacing.size(); ++e) {
+    const Material& m = material_of(options_, e);
+    fastest = std::max(fastest, 1 / (shape.spacing[e] * std::sqrt(m.eps * m.mu)));
+  }
+  dt_limit_ = courant / mesh_.comm.max(fastest);
+
+  exchange_ = std::make_unique<exchange::GatherScatter<T>>(connectivity, options_.device, options_.exchange, 6);
+  connectivity->forget_points();
+  mesh_.comm.together([&] {
+    local_ = std::make_unique<LocalOperator<T>>(shape, factors, options_.order, options_.device);
+    traces_ = device::Array<T>(options_.device, ids.size() * 6);
+  });
+}
+
+// Media, and the factors of kernels/maxwell.hpp's `lift` from the impedances on both sides of each face. The same
+// exchange shows whether the two sides of each face fit: their normals add up to zero.
+template <class T>
+Coefficients Operator<T>::coefficients(const Geometry& shape,
+                                       const std::shared_ptr<exchange::Connectivity>& connectivity) {
+  const std::size_t face = shape.areas.size() / (6 * std::max<std::size_t>(shape.spacing.size(), 1));
+  const std::size_t elements = shape.spacing.size();
+  const auto host = device::open("host");
+  std::vector<double> sums(shape.areas.size() * 4);
+  for (std::size_t e = 0; e < elements; ++e) {
+    const Material& m = material_of(options_, e);
+    for (std::size_t q = 0; q < 6 * face; ++q) {
+      double* to = sums.data() + (e * 6 * face + q) * 4;
+      const double* normal = shape.faces.data() + (e * 6 + q / face) * 4 * face + q % face;
+      for (int c = 0; c < 3; ++c) to[c] = shape.areas[e * 6 * face + q] * normal[c * face];
+      to[3] = std::sqrt(m.mu / m.eps);
+    }
+  }
+  {
+    exchange::GatherScatter<double> both(connectivity, host, exchange::Choice{}, 4);
+    device::Stream stream(host);
+    both.gather_scatter(sums.data(), exchange::Op::add, stream);
+    stream.synchronize();
+  }
+  Coefficients result{std::vector<double>(elements * 4), std::vector<double>(elements * 24)};
+  mesh_.comm.together([&] {
+    for (std::size_t e = 0; e < elements; ++e) {
+      const Material& m = material_of(options_, e);
+      const double own = std::sqrt(m.mu / m.eps);
+      double* media = result.media.data() + 4 * e;
+      media[0] = 1 / m.eps;
+      media[1] = 1 / m.mu;
+      media[2] = m.sigma / m.eps;
+      for (std::size_t side = 0; side < 6; ++side) {
+        const std::int32_t tag = mesh_.boundaries[e][side];
+        double other = own, alpha = options_.flux == Flux::upwind ? 1 : 0, keep_h = 1, keep_e = 1;
+        if (tag == 0) {
+          const double* first = sums.data() + (e * 6 + side) * face * 4;
+          other = first[3] - own;
+          for (std::size_t q = 0; q < face; ++q) {
+            const double* sum = first + 4 * q;
+            if (std::hypot(sum[0], sum[1], sum[2]) <= normals_tolerance * shape.areas[(e * 6 + side) * face + q])
+              continue;
+            std::ostringstream text;
+            text << "maxwell: face " << mesh::face_names[side] << " of element " << mesh_.element_ids[e]
+                 << " (counting from 0) of " << mesh_.source
+                 << " and the face it meets are not parallel: fields cannot pass between periodic faces that are "
+                    "turned against each other or differ in shape; make the pair a translation of one another";
+            throw std::invalid_argument(text.str());
+          }
+        } else {
+          const Condition condition = options_.boundaries.at(mesh_.boundary_names.at(tag - 1));
+          if (condition == Condition::pec) keep_h = 0, keep_e = 2;
+          if (condition == Condition::pmc) keep_h = 2, keep_e = 0;
+          if (condition == Condition::absorbing) alpha = 1;
+        }
+        double* f = result.fluxes.data() + (e * 6 + side) * 4;
+        f[0] = keep_h * media[0] * other / (own + other);
+        f[1] = keep_e * media[0] * alpha / (own + other);
+        f[2] = keep_e * media[1] * own / (own + other);
+        f[3] = keep_h * media[1] * alpha * own * other / (own + other);
+      }
+    }
+  });
+  return result;
+}
+
+template <class T>
+void Operator<T>::apply(double time, const T* fields, T* rates, device::Stream& stream) {
+  rates_and_update(time, 0, 0, 1, const_cast<T*>(fields), rates, false, stream);
+}
+
+template <class T>
+void Operator<T>::stage(double time, double a, double b, double dt, T* fields, T* residual, device::Stream& stream) {
+  rates_and_update(time, a, b, dt, fields, residual, true, stream);
+}
+
+template <class T>
+void Operator<T>::rates_and_update(double /*time*/, double a, double b, double dt, T* fields, T* residual,
+                                   bool update_fields, device::Stream& stream) {
+  const auto step = static_cast<T>(dt);
+  local_->traces(fields, traces_.data(), stream);
+  exchange_->start(traces_.data(), exchange::Op::add, stream);
+  local_->curl(static_cast<T>(a), step, fields, residual, stream);
+  exchange_->finish(stream);
+  local_->update(step, static_cast<T>(b), traces_.data(), update_fields ? fields : nullptr, residual, stream);
+}
+
+template <class T>
+std::pair<double, double> Operator<T>::energy(const T* fields, device::Stream& stream) {
+  const auto [electric, magnetic] = local_->energy(fields, stream);
+  std::array<double, 2> sums{electric, magnetic};
+  mesh_.comm.sum(sums.data(), 2);
+  return {sums[0], sums[1]};
+}
+
+template <class T>
+std::pair<double, double> Operator<T>::divergence(std::span<const T> fields) const {
+  const element::Gll& gll = element::gll(options_.order);
+  const int n = options_.order + 1;
+  const Geometry shape = geometry(mesh_, options_.order);
+  const auto each = static_cast<std::size_t>(points_);
+  std::array<double, 2> squares{0, 0};
+  std::vector<double> flux(each), derivative(each), sum(each), jacobian(each);
+  for (std::size_t e = 0; e < shape.spacing.size(); ++e) {
+    const Material& m = material_of(options_, e);
+    const double* g = shape.jacobian.data() + e * 9 * each;
+    for (int which = 0; which < 2; ++which) {
+      std::ranges::fill(sum, 0);
+      for (int d = 0; d < 3; ++d) {
+        const double *u = g + (d + 1) % 3 * 3 * each, *v = g + (d + 2) % 3 * 3 * each, *w = g + d * 3 * each;
+        for (std::size_t p = 0; p < each; ++p) {
+          const std::array<double, 3> normal{u[each + p] * v[2 * each + p] - u[2 * each + p] * v[each + p],
+                                             u[2 * each + p] * v[p] - u[p] * v[2 * each + p],
+                                             u[p] * v[each + p] - u[each + p] * v[p]};
+          jacobian[p] = normal[0] * w[p] + normal[1] * w[each + p] + normal[2] * w[2 * each + p];
+          const T* field = fields.data() + e * 6 * each + which * 3 * each + p;
+          flux[p] = normal[0] * field[0] + normal[1] * field[each] + normal[2] * field[2 * each];
+        }
+        const int inner = d == 0 ? 1 : d == 1 ? n : n * n;
+        mesh::apply_along(gll.derivative.data(), n, n, n * n / inner, inner, flux.data(), derivative.data());
+        for (std::size_t p = 0; p < each; ++p) sum[p] += derivative[p];
+      }
+      const double factor = which == 0 ? m.eps : m.mu;
+      for (std::size_t p = 0; p < each; ++p) {
+        const double weight = gll.weights[p % n] * gll.weights[p / n % n] * gll.weights[p / (n * n)];
+        squares[which] += weight * factor * factor * sum[p] * sum[p] / jacobian[p];
+      }
+    }
+  }
+  mesh_.comm.sum(squares.data(), 2);
+  return {std::sqrt(squares[0]), std::sqrt(squares[1])};
+}
+
+template <class T>
+std::map<std::string, std::int64_t> Operator<T>::memory_bytes() const {
+  auto bytes = local_->memory_bytes();
+  bytes["traces"] = static_cast<std::int64_t>(traces_.bytes());
+  bytes["exchange"] = static_cast<std::int64_t>(exchange_->index_bytes());
+  return bytes;
+}
+
+template <class T>
+double Operator<T>::paper_flops() const {
+  return static_cast<double>(points()) * (36.0 * (options_.order + 1) + 84);
+}
+
+template <class T>
+double Operator<T>::flops() const {
+  const double n = options_.order + 1;
+  // A point: 12 derivatives; 6 covariant components of 5; J 14; 6 differences, 6 rates of 5 + 1 and their 3 operations
+  // of the residual; fields 2 x 6. A face point: traces 6 x 3, lift 6 x 6 + 4, 6 x 2 of the residual.
+  return static_cast<double>(points()) * (24 * n + 30 + 14 + 6 + 54 + 12) +
+         static_cast<double>(elements()) * 6 * n * n * (18 + 40 + 12);
+}
+
+template <class T>
+double Operator<T>::bytes() const {
+  const double n = options_.order + 1;
+  // A point: curl reads 9 + 6, reads and writes 6; update reads and writes 6 + 6 (the residual is written on faces
+  // only). A face point: normals 3 and fields 6 read, traces 6 written; sums 6 read and written; update reads 4 + 6 and
+  // writes the residual 6.
+  return sizeof(T) * (static_cast<double>(points()) * (9 + 6 + 12 + 18) +
+                      static_cast<double>(elements()) * 6 * n * n * (3 + 6 + 6 + 12 + 10 + 6));
+}
+
+template class Operator<float>;
+template class Operator<double>;
+
+}  // namespace weft::maxwell

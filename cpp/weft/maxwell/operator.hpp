@@ -1,0 +1,84 @@
+// The spatial operator of Maxwell's equations, and a Runge-Kutta stage of it, on the ranks of a mesh (NekCEM, Eq. 9):
+//   eps dE/dt = curl H - sigma E,  mu dH/dt = -curl E.
+//
+// Fields, rates and residuals are device memory, [element][Ex Ey Ez Hx Hy Hz][k][j][i] on GLL points, in the mesh's
+// order of elements, whatever the kernels. Across faces only -n x H and -n x E travel, six values a point, added by
+// exchange::GatherScatter (Eqs. 6 and 7) while the volume curl is computed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weft/device/device.hpp"
+#include "weft/exchange/gather_scatter.hpp"
+#include "weft/maxwell/local_operator.hpp"
+#include "weft/maxwell/options.hpp"
+#include "weft/mesh/mesh.hpp"
+
+namespace weft::maxwell {
+
+// T: float or double.
+template <class T>
+class Operator {
+ public:
+  // One error on all ranks for: an order outside 1..15; a boundary of the mesh without a condition, or a condition for
+  // a boundary it has not; a region without a material; eps or mu that are not positive, sigma that is negative;
+  // periodic faces whose normals are not opposite (the mesh's rotation would have to turn the fields). (collective)
+  Operator(const mesh::Mesh& mesh, const Options& options);
+
+  // rates = d(fields)/dt at `time`. (collective)
+  void apply(double time, const T* fields, T* rates, device::Stream& stream);
+  // A stage of a low-storage Runge-Kutta method (solver/low_storage.hpp) at `time`:
+  // residual <- a residual + dt rates(time, fields), fields <- fields + b residual. (collective)
+  void stage(double time, double a, double b, double dt, T* fields, T* residual, device::Stream& stream);
+
+  std::int64_t elements() const { return mesh_.elements(); }  // of this rank
+  std::int64_t points() const { return elements() * points_; }
+  std::int64_t entries() const { return 6 * points(); }  // values of fields
+  const mpi::Comm& comm() const { return mesh_.comm; }
+  const mesh::Mesh& mesh() const { return mesh_; }
+  const Options& options() const { return options_; }
+  // The largest time step the five-stage Runge-Kutta method should take: the smallest over all elements of the smallest
+  // distance between GLL points, over the speed of light there, times `courant`.
+  double dt_limit() const { return dt_limit_; }
+
+  // The integrals of eps E . E / 2 and mu H . H / 2 over the whole mesh, by quadrature. (collective)
+  std::pair<double, double> energy(const T* fields, device::Stream& stream);
+  // The L2 norms of div(eps E) and div(mu H) in the elements, jumps between elements not counted. Host arrays.
+  // (collective)
+  std::pair<double, double> divergence(std::span<const T> fields) const;
+
+  const exchange::Tuning& tuning() const { return exchange_->tuning(); }
+  std::int64_t bytes_sent() const { return exchange_->bytes_sent(); }  // by this rank in one stage
+  std::int64_t messages() const { return exchange_->messages(); }
+  std::map<std::string, std::int64_t> memory_bytes() const;  // of this rank, by array; the caller's vectors not counted
+  // Of one stage on this rank: by Eq. 16 of the paper, 36 (N+1) + 84 a point, and what the kernels here do.
+  double paper_flops() const;
+  double flops() const;
+  // Bytes a stage moves at least if nothing stays in cache between its kernels: kernels/maxwell.hpp counts.
+  double bytes() const;
+
+ private:
+  Coefficients coefficients(const Geometry& shape, const std::shared_ptr<exchange::Connectivity>& connectivity);
+  void rates_and_update(double time, double a, double b, double dt, T* fields, T* residual, bool update_fields,
+                        device::Stream& stream);
+
+  Options options_;
+  mesh::Mesh mesh_;
+  std::int64_t points_;  // of an element
+  double dt_limit_ = 0;
+  std::unique_ptr<LocalOperator<T>> local_;
+  std::unique_ptr<exchange::GatherScatter<T>> exchange_;
+  device::Array<T> traces_;
+};
+
+// What dt_limit multiplies by: the method of Carpenter and Kennedy is stable on boxes of cubes up to 0.635 (N = 15, the
+// smallest) to 0.8 (N = 1) with upwind flux and 0.78 with central, by the operator's largest eigenvalues.
+inline constexpr double courant = 0.6;
+
+}  // namespace weft::maxwell

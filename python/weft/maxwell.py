@@ -1,0 +1,236 @@
+"""Maxwell's equations in time on the spectral elements of a mesh, by a discontinuous Galerkin method.
+
+A plane wave in a periodic box::
+
+    mesh = weft.Mesh.box((8, 8, 8), periodic=True)
+    solver = weft.maxwell.Solver(mesh, order=7)
+    solver.set_fields(lambda x, y, z: (0, np.sin(2 * np.pi * x), 0, 0, 0, np.sin(2 * np.pi * x)))
+    solver.step(100)
+    print(solver.time, solver.energy())
+
+Source: Otten et al., "An MPI/OpenACC implementation of a high-order electromagnetics solver with GPUDirect
+communication" (NekCEM). docs/maxwell.md has the equations.
+"""
+
+from __future__ import annotations
+
+import operator as _operator
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from weft import _weft
+from weft import device as _device
+
+__all__ = ["Material", "Solver"]
+
+# f(x, y, z) -> Ex, Ey, Ez, Hx, Hy, Hz on arrays of any one shape.
+Fields = Callable[[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]], Sequence[Any]]
+
+_CORES = {"double": _weft.maxwell.MaxwellDouble, "single": _weft.maxwell.MaxwellSingle}
+_TYPES = {"double": np.float64, "single": np.float32}
+
+
+class Material(NamedTuple):
+    """Of a region, relative to vacuum."""
+
+    eps: float = 1.0
+    mu: float = 1.0
+    sigma: float = 0.0  #: conductivity, in units of 1 / (free-space impedance x length)
+
+
+def _choice(key: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise ValueError(f"maxwell: {key} = {value!r} is not one of: {', '.join(allowed)}")
+    return value
+
+
+class Solver:
+    """eps dE/dt = curl H - sigma E, mu dH/dt = -curl E on the ranks of ``mesh`` (NekCEM, Eqs. 1 to 9).
+
+    Lengths are the mesh's; times are in lengths over the speed of light in vacuum; H is in units of E over the
+    impedance of free space. ``order``: polynomial degree N, 1 to 15. ``flux``: ``upwind`` or ``central``.
+    ``materials``: values by the region's name, ``{"vacuum": Material()}`` by default. ``regions``: for each element of
+    this rank the region's place in ``materials``; all 0 by default. ``boundaries``: ``pec``, ``pmc`` or ``absorbing``
+    by the mesh's names of boundaries, each that has faces. ``kernels``: ``portable``, ``simd`` or ``auto``.
+    ``device``, ``precision``, ``exchange``, ``exchange_cache``: as of ``weft.Poisson``.
+
+    Fields are ``[E][6][n][n][n]``: element, component (Ex Ey Ez Hx Hy Hz), t, s, r; n = order + 1.
+    Making one, and every method that says so, is collective: all ranks call it.
+
+    ValueError for options that do not exist; ``weft.mpi.CollectiveError``, the same on all ranks, for a boundary
+    without a condition, a region without a material, eps or mu that are not positive, periodic faces that do not fit.
+    """
+
+    def __init__(
+        self,
+        mesh: Any,
+        order: int = 7,
+        *,
+        flux: str = "upwind",
+        materials: Mapping[str, Sequence[float]] | None = None,
+        regions: npt.ArrayLike | None = None,
+        boundaries: Mapping[str, str] | None = None,
+        device: Any = "auto",
+        precision: str = "double",
+        kernels: str = "auto",
+        exchange: str = "auto",
+        exchange_cache: bool = False,
+    ) -> None:
+        order = _operator.index(order)
+        if not 1 <= order <= 15:
+            raise ValueError(f"maxwell: order = {order} is outside 1..15")
+        _choice("flux", flux, ("upwind", "central"))
+        _choice("precision", precision, ("double", "single"))
+        _choice("kernels", kernels, ("auto", "portable", "simd"))
+        for boundary, condition in (boundaries or {}).items():
+            _choice(f"boundaries[{boundary!r}]", condition, ("pec", "pmc", "absorbing"))
+        self.mesh = mesh
+        self.order = order
+        self.flux = flux
+        self.precision = precision
+        self.device = _device.open(device) if isinstance(device, str) else device
+        self.kernels = "portable" if kernels == "auto" else kernels
+        table = {"vacuum": Material()} if materials is None else {k: Material(*v) for k, v in materials.items()}
+        self.materials = table
+        self._core = _CORES[precision](
+            mesh._core,
+            order,
+            flux,
+            self.kernels,
+            [(name, float(m.eps), float(m.mu), float(m.sigma)) for name, m in table.items()],
+            [] if regions is None else [int(r) for r in np.asarray(regions).ravel()],
+            dict(boundaries or {}),
+            exchange,
+            exchange_cache,
+            self.device,
+        )
+        #: the time step that ``step`` takes where it is given none
+        self.dt = self.dt_limit
+        self._warned = False
+
+    # --- sizes and figures -------------------------------------------------------------------------------------------
+
+    @property
+    def comm(self) -> Any:
+        """The mpi4py communicator of the mesh."""
+        return self.mesh.comm
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(_TYPES[self.precision])
+
+    @property
+    def elements(self) -> int:
+        """E, of all ranks."""
+        return int(self.mesh.global_elements)
+
+    @property
+    def points(self) -> int:
+        """n = E (N + 1)^3, of all ranks."""
+        return self.elements * (self.order + 1) ** 3
+
+    @property
+    def dt_limit(self) -> float:
+        """The largest stable time step by the estimate of docs/maxwell.md (``Operator::dt_limit``)."""
+        return float(self._core.dt_limit)
+
+    @property
+    def time(self) -> float:
+        return float(self._core.time)
+
+    @time.setter
+    def time(self, value: float) -> None:
+        self._core.time = float(value)
+
+    @property
+    def steps(self) -> int:
+        """Steps done."""
+        return int(self._core.steps)
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Of one time step on all ranks together (five stages): what it computes, moves and sends.
+
+        ``paper_flops`` by Eq. 16, 180 (N + 1) + 420 a point; ``flops`` what the kernels do (12 derivatives a point
+        where the paper counts 18); ``bytes`` of memory if nothing stays in cache between kernels. (collective)
+        """
+        from mpi4py import MPI
+
+        mine = np.array(
+            [self._core.paper_flops, self._core.flops, self._core.bytes, self._core.bytes_sent, self._core.messages]
+        )
+        total = 5 * self.comm.allreduce(mine, op=MPI.SUM)
+        names = ("paper_flops", "flops", "bytes", "bytes_sent", "messages")
+        return {name: float(value) for name, value in zip(names, total, strict=True)}
+
+    @property
+    def tuning(self) -> dict[str, Any]:
+        """How the exchange was chosen, by use: ``faces``; see ``weft.GatherScatter.tuning``."""
+        return {"faces": dict(self._core.exchange)}
+
+    @property
+    def memory_bytes(self) -> dict[str, int]:
+        """Bytes of this rank by array."""
+        return dict(self._core.memory_bytes())
+
+    # --- fields ------------------------------------------------------------------------------------------------------
+
+    @property
+    def fields(self) -> Any:
+        """``[E][6][n][n][n]``: the fields themselves, not a copy (on a GPU an array with ``__dlpack__``)."""
+        return self._core.fields()
+
+    def coordinates(self) -> npt.NDArray[np.float64]:
+        """``[3][E][n][n][n]`` of the points."""
+        n = self.order + 1
+        return np.moveaxis(np.asarray(self.mesh.point_coordinates(self.order)).reshape(-1, n, n, n, 3), -1, 0)
+
+    def interpolate(self, function: Fields) -> npt.NDArray[Any]:
+        """``function`` at the points, as fields."""
+        x, y, z = self.coordinates()
+        values = [np.broadcast_to(np.asarray(v, np.float64), x.shape) for v in function(x, y, z)]
+        if len(values) != 6:
+            raise ValueError(f"maxwell: a function of fields gives 6 components, not {len(values)}")
+        return np.ascontiguousarray(np.stack(values, axis=1), self.dtype)
+
+    def set_fields(self, values: npt.ArrayLike | Fields) -> None:
+        """Set the fields to an array, or to a function of the coordinates."""
+        array = self.interpolate(values) if callable(values) else np.asarray(values)
+        self._core.set_fields(np.ascontiguousarray(array, self.dtype))
+
+    def rates(self, values: npt.ArrayLike, time: float = 0.0) -> npt.NDArray[Any]:
+        """d(fields)/dt of any fields at ``time``. (collective)"""
+        return self._core.rates(float(time), np.ascontiguousarray(values, self.dtype))
+
+    def energy(self) -> float:
+        """The integral of (eps E . E + mu H . H) / 2 over the mesh. (collective)"""
+        return float(sum(self._core.energy()))
+
+    def energies(self) -> tuple[float, float]:
+        """The electric and the magnetic part of ``energy``. (collective)"""
+        electric, magnetic = self._core.energy()
+        return float(electric), float(magnetic)
+
+    def divergence(self) -> tuple[float, float]:
+        """L2 norms of div(eps E) and div(mu H) inside the elements. (collective)"""
+        electric, magnetic = self._core.divergence()
+        return float(electric), float(magnetic)
+
+    # --- time --------------------------------------------------------------------------------------------------------
+
+    def step(self, count: int = 1, dt: float | None = None) -> None:
+        """``count`` time steps of ``dt`` (default: ``self.dt``); one above ``dt_limit`` is warned of. (collective)"""
+        size = self.dt if dt is None else float(dt)
+        if size > self.dt_limit * (1 + 1e-9) and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"maxwell: dt = {size:.6g} is above the limit {self.dt_limit:.6g} of this mesh, order and materials; "
+                "the fields may grow without bound",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        self._core.step(_operator.index(count), size)
