@@ -7,11 +7,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <map>
 #include <mutex>
 #include <set>
-#include <sstream>
 
 #include "weft/device/code_object.hpp"
 #include "weft/device/disk_cache.hpp"
@@ -37,26 +35,6 @@ struct CompilerApi {
   int (*destroy)(void** program);
   const char* (*error_text)(int code);
 };
-
-// WEFT_NVRTC or WEFT_HIPRTC may name a library, or folders (separated by colons) that hold one; the loader's own
-// search comes after. `versions` in the order of preference.
-std::vector<std::string> library_names(const char* variable, const std::vector<std::string>& versions) {
-  std::vector<std::string> folders, names;
-  if (const char* value = std::getenv(variable)) {
-    std::stringstream list(value);
-    for (std::string entry; std::getline(list, entry, ':');) {
-      if (std::filesystem::is_directory(entry))
-        folders.push_back(entry + "/");
-      else if (!entry.empty())
-        names.push_back(entry);
-    }
-  }
-  folders.emplace_back();
-  for (const std::string& version : versions) {
-    for (const std::string& folder : folders) names.push_back(folder + version);
-  }
-  return names;
-}
 
 CompilerApi open_compiler(Backend backend, int driver_version) {
   const bool hip = backend == Backend::hip;

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -174,6 +175,10 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual void* create_stream() = 0;
   virtual void destroy_stream(void* stream) noexcept = 0;
   virtual void synchronize_stream(void* stream) = 0;
+  // Runs `work`, which lets another library enqueue on `stream`, with the device current for it; on a GPU an interval
+  // of the device's time line.
+  virtual void enqueue(const char* name, Stream& stream, const std::function<void()>& work);
+
   virtual void* create_event() = 0;
   virtual void destroy_event(void* event) noexcept = 0;
   virtual void record_event(void* event, void* stream) = 0;

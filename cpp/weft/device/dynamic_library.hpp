@@ -3,10 +3,33 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
 namespace weft::device {
+
+// What to try to open: the variable may name a library, or folders (separated by colons) that hold one; the loader's
+// own search comes after. `versions` in the order of preference.
+inline std::vector<std::string> library_names(const char* variable, const std::vector<std::string>& versions) {
+  std::vector<std::string> folders, names;
+  if (const char* value = std::getenv(variable)) {
+    std::stringstream list(value);
+    for (std::string entry; std::getline(list, entry, ':');) {
+      if (std::filesystem::is_directory(entry))
+        folders.push_back(entry + "/");
+      else if (!entry.empty())
+        names.push_back(entry);
+    }
+  }
+  folders.emplace_back();
+  for (const std::string& version : versions) {
+    for (const std::string& folder : folders) names.push_back(folder + version);
+  }
+  return names;
+}
 
 class DynamicLibrary {
  public:

@@ -136,6 +136,14 @@ class GpuDevice final : public Device {
     check(api_.synchronize_stream(stream), "waiting for a stream (an error here is that of an earlier launch)");
     if (has_pending(stream)) collect(stream);
   }
+  void enqueue(const char* name, Stream& stream, const std::function<void()>& work) override {
+    const trace::Span span(name, trace::Category::launch);
+    timed(name, trace::Category::gpu, 0, stream.handle(), [&] {
+      work();
+      return 0;
+    });
+  }
+
   void* create_event() override {
     activate();
     void* event = nullptr;
