@@ -35,6 +35,7 @@ std::string name(Dealiasing dealiasing);
 class Truncation {
  public:
   Truncation(const Box& box, Dealiasing dealiasing);
+  Dealiasing dealiasing() const { return dealiasing_; }
   bool keeps(std::int64_t nx, std::int64_t ny, std::int64_t nz) const;
   // Of the modes nx = 0, 1, … of a line: all below this are kept, none from it on.
   std::int64_t kept(std::int64_t ny, std::int64_t nz) const;

@@ -1,0 +1,64 @@
+// The bytes of a checkpoint's files. docs/turbulence-files.md describes them.
+//
+// Each file has a header (what the run was, and which blocks of modes the file holds; with a checksum), for each block
+// a table of its planes of kz (bytes and checksum of each), and the planes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weft/turbulence/wavenumbers.hpp"
+
+namespace weft::turbulence {
+
+inline constexpr std::uint32_t checkpoint_version = 1;
+
+// What a checkpoint says of the run that wrote it.
+struct CheckpointHeader {
+  Box box;
+  Dealiasing dealiasing = Dealiasing::phase_shift;
+  int value_bytes = 8;  // 4: single precision, 8: double
+  int scalars = 0;
+  std::int64_t step = 0;
+  double time = 0;
+  std::vector<double> mean;   // of the velocity and of the scalars
+  std::vector<double> state;  // of the forcing and of anything else that the solver needs to go on as if not stopped
+  std::string text;           // the case and the versions, for people and for the report
+};
+
+// The modes one rank wrote, and where they lie in the file.
+struct CheckpointBlock {
+  SpectralPart::Range x, z;
+  std::int64_t table = 0;  // of PlaneEntry, one a plane
+  std::int64_t data = 0;
+  std::int64_t bytes = 0;  // of all planes
+};
+
+struct PlaneEntry {
+  std::int64_t bytes;
+  std::uint64_t checksum;
+};
+
+// One file: of `files` the `index`th.
+struct CheckpointFile {
+  CheckpointHeader header;
+  int index = 0, files = 1;
+  std::vector<CheckpointBlock> blocks;
+
+  // Where tables and planes go, from the blocks' bytes. `header_bytes` as to_bytes gives.
+  void place();
+  std::int64_t size() const;  // of the whole file
+};
+
+std::vector<std::byte> to_bytes(const CheckpointFile& file);
+// The bytes from_bytes needs to see first, and how long the whole header is, told by those.
+inline constexpr std::int64_t prefix_bytes = 32;
+// std::runtime_error that begins with `name` for what is no checkpoint of this version and byte order, or is damaged.
+std::int64_t header_bytes(std::span<const std::byte> prefix, const std::string& name);
+CheckpointFile from_bytes(std::span<const std::byte> bytes, const std::string& name);
+
+}  // namespace weft::turbulence
