@@ -1,0 +1,186 @@
+#include "weft/fft/host_stages.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "weft/fft/rows.hpp"
+#include "weft/trace/recorder.hpp"
+
+namespace weft::fft {
+namespace {
+
+constexpr std::int64_t line_bytes = 64;
+// What a panel of all variables may take, so that it stays in a core's second-level cache with what is copied.
+constexpr std::int64_t panel_bytes = 512 << 10;
+// Rows of points of all variables, in the first-level cache.
+constexpr std::int64_t rows_bytes = 32 << 10;
+
+// A row of n values in a panel: whole cache lines, and an odd number of them, so that a column does not fall into a few
+// of the cache's sets.
+template <class V>
+std::int64_t padded(std::int64_t n) {
+  const auto bytes = n * static_cast<std::int64_t>(sizeof(V));
+  return ((bytes + line_bytes - 1) / line_bytes | 1) * line_bytes / static_cast<std::int64_t>(sizeof(V));
+}
+
+template <class V>
+void call(const Pointwise<V>* function, const Block<V>& block, device::Stream& stream) {
+  if (function != nullptr && *function) (*function)(block, stream);
+}
+
+}  // namespace
+
+template <class T>
+HostStages<T>::HostStages(const Decomposition& decomposition)
+    : decomposition_(decomposition), host_(device::open("host")) {}
+
+template <class T>
+const HostLines<T>& HostStages<T>::plan(const LinesShape& shape) {
+  HostLines<T>& lines = plans_[shape];
+  if (!lines) lines = HostLines<T>(shape);
+  return lines;
+}
+
+template <class T>
+template <class V>
+V* HostStages<T>::at_least(device::Array<V>& memory, std::int64_t values) {
+  if (static_cast<std::int64_t>(memory.size()) < values)
+    memory = device::Array<V>(host_, static_cast<std::size_t>(values));
+  return memory.data();
+}
+
+template <class T>
+std::int64_t HostStages<T>::memory_bytes() const {
+  return static_cast<std::int64_t>(modes_.bytes() + points_.bytes());
+}
+
+template <class T>
+void HostStages<T>::lines(const LinesPass<T>& pass, device::Stream& stream) {
+  if (pass.box.empty()) return;
+  const std::size_t along = pass.direction, across = 3 - along;
+  const std::int64_t n = pass.box.count[along], width = pass.box.count[0];
+  const int variables =
+      std::max({static_cast<int>(pass.from.size()), pass.transforms, static_cast<int>(pass.to.size())});
+  // As many neighbours as the cache takes, in whole cache lines, all panels of nearly the same width.
+  const auto unit = line_bytes / static_cast<std::int64_t>(sizeof(Complex));
+  const std::int64_t most = std::max<std::int64_t>(1, panel_bytes / (variables * n * line_bytes)) * unit;
+  const std::int64_t panels = (width + most - 1) / most;
+  const std::int64_t widest = std::min(width, ((width + panels - 1) / panels + unit - 1) / unit * unit);
+
+  Block<Complex> block;
+  block.variables = variables;
+  block.first_variable = pass.first_variable;
+  const std::int64_t pitch = padded<Complex>(widest);
+  block.variable_stride = n * pitch;
+  block.data = at_least(modes_, variables * block.variable_stride);
+  (along == 1 ? block.y_stride : block.z_stride) = pitch;
+  for (std::int64_t a = 0; a < pass.box.count[across]; ++a) {
+    for (std::int64_t x = 0; x < width; x += widest) {
+      block.box = pass.box;
+      block.box.first[across] += a;
+      block.box.count[across] = 1;
+      block.box.first[0] += x;
+      block.box.count[0] = std::min(widest, width - x);
+      for (std::size_t v = 0; v < pass.from.size(); ++v)
+        load(block, static_cast<int>(v), pass.from[v], pass.scale_from);
+      call(pass.before, block, stream);
+      const HostLines<T>& transform =
+          plan(LinesShape::columns(pass.kind, static_cast<int>(n), block.box.count[0], pitch, pitch, true));
+      for (int v = 0; v < pass.transforms; ++v) transform(block.row(v, 0, 0), block.row(v, 0, 0));
+      call(pass.after, block, stream);
+      for (std::size_t v = 0; v < pass.to.size(); ++v) store(block, static_cast<int>(v), pass.to[v], pass.scale_to);
+    }
+  }
+}
+
+template <class T>
+void HostStages<T>::rows(const PhysicalPass<T>& pass, const Block<Complex>& modes, const Box& points,
+                         device::Stream& stream) {
+  const auto nx = static_cast<int>(decomposition_.sizes().x);
+  const std::size_t over = points.count[1] == 1 ? 2 : 1;  // the direction of the rows
+  const std::int64_t count = points.count[over], pitch = over == 2 ? modes.z_stride : modes.y_stride;
+  const auto backward = static_cast<int>(pass.from.size());
+  Block<T> block;
+  block.variables = std::max({backward + static_cast<int>(pass.physical_from.size()), pass.forward,
+                              static_cast<int>(pass.physical_to.size())});
+  const std::int64_t length = padded<T>(nx);
+  const std::int64_t together = std::clamp<std::int64_t>(
+      rows_bytes / (block.variables * length * static_cast<std::int64_t>(sizeof(T))), 1, count);
+  block.y_stride = block.z_stride = length;
+  block.variable_stride = together * length;
+  block.data = at_least(points_, block.variables * block.variable_stride);
+  const Box all = decomposition_.physical();
+  for (std::int64_t first = 0; first < count; first += together) {
+    const std::int64_t some = std::min(together, count - first);
+    block.box = points;
+    block.box.first[over] += first;
+    block.box.count[over] = some;
+    const auto modes_at = [&](int v) { return over == 2 ? modes.row(v, 0, first) : modes.row(v, first, 0); };
+    for (int v = 0; v < backward; ++v) {
+      for (std::int64_t r = 0; r < some; ++r) {
+        Complex* const row = modes_at(v) + r * pitch;
+        std::fill(row + decomposition_.modes_x(), row + nx / 2 + 1, Complex(0));
+      }
+      plan({Kind::c2r, nx, some, 1, pitch, 1, length})(modes_at(v), block.row(v, 0, 0));
+    }
+    int v = backward;
+    for (const T* field : pass.physical_from) load(block, v++, {whole(const_cast<T*>(field), all)}, T(1));
+    call(pass.physical, block, stream);
+    v = 0;
+    for (T* field : pass.physical_to) store(block, v++, {whole(field, all)}, T(1));
+    for (v = 0; v < pass.forward; ++v)
+      plan({Kind::r2c, nx, some, 1, length, 1, pitch})(block.row(v, 0, 0), modes_at(v));
+  }
+}
+
+template <class T>
+void HostStages<T>::physical(const PhysicalPass<T>& pass, device::Stream& stream) {
+  if (pass.box.empty()) return;
+  const std::int64_t nx = decomposition_.sizes().x, nz = pass.box.count[2];
+  const auto from = static_cast<int>(pass.from.size()), to = static_cast<int>(pass.to.size());
+  Block<Complex> modes;
+  modes.variables = std::max({from, pass.forward, to});
+  const std::int64_t pitch = padded<Complex>(nx / 2 + 1);
+  // Planes of z, or some rows along y.
+  const std::size_t across = pass.with_z ? 1 : 2, along = 3 - across;
+  const std::int64_t length = pass.box.count[along];
+  const std::int64_t most = std::max<std::int64_t>(
+      1, panel_bytes / (std::max(1, modes.variables) * pitch * static_cast<std::int64_t>(sizeof(Complex))));
+  const std::int64_t together = pass.with_z ? nz : std::min(length, most);
+  (along == 1 ? modes.y_stride : modes.z_stride) = pitch;
+  modes.variable_stride = together * pitch;
+  modes.data = at_least(modes_, modes.variables * modes.variable_stride);
+  for (std::int64_t a = 0; a < pass.box.count[across]; ++a) {
+    for (std::int64_t first = 0; first < length; first += together) {
+      Box points = pass.box;
+      points.first[across] += a;
+      points.count[across] = 1;
+      points.first[along] += first;
+      points.count[along] = std::min(together, length - first);
+      modes.box = points;
+      modes.box.count[0] = decomposition_.modes_x();
+      for (int v = 0; v < from; ++v) {
+        load(modes, v, pass.from[static_cast<std::size_t>(v)], pass.scale_from);
+        if (pass.with_z) columns(Kind::backward, modes, v);
+      }
+      rows(pass, modes, points, stream);
+      if (pass.with_z) {
+        for (int v = 0; v < pass.forward; ++v) columns(Kind::forward, modes, v);
+        call(pass.after_z, modes, stream);
+      }
+      for (int v = 0; v < to; ++v) store(modes, v, pass.to[static_cast<std::size_t>(v)], pass.scale_to);
+    }
+  }
+}
+
+template <class T>
+void HostStages<T>::columns(Kind kind, Block<Complex> modes, int variable) {
+  const LinesShape shape = LinesShape::columns(kind, static_cast<int>(modes.box.count[2]), modes.box.count[0],
+                                               modes.z_stride, modes.z_stride, true);
+  plan(shape)(modes.row(variable, 0, 0), modes.row(variable, 0, 0));
+}
+
+template class HostStages<float>;
+template class HostStages<double>;
+
+}  // namespace weft::fft

@@ -1,0 +1,412 @@
+#include "weft/fft/plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include "weft/fft/host_stages.hpp"
+#include "weft/fft/rows.hpp"
+#include "weft/fft/transpose.hpp"
+#include "weft/trace/recorder.hpp"
+
+namespace weft::fft {
+namespace {
+
+mpi::Comm split(const mpi::Comm& comm, int color, int key) {
+  MPI_Comm part = MPI_COMM_NULL;
+  mpi::check(MPI_Comm_split(comm.get(), color, key, &part), "MPI_Comm_split");
+  mpi::Comm own(part);
+  mpi::check(MPI_Comm_free(&part), "MPI_Comm_free");
+  return own;
+}
+
+}  // namespace
+
+template <class T>
+struct Plan<T>::State {
+  using Fields = std::vector<Pieces<Complex>>;
+
+  State(const Options& options_in, std::shared_ptr<device::Device> device_in, const mpi::Comm& comm_in)
+      : options(options_in),
+        device(std::move(device_in)),
+        comm(comm_in),
+        decomposition(options.sizes, options.modes_x, options.grid, comm.rank()) {
+    options.modes_x = decomposition.modes_x();
+    const auto points = static_cast<double>(options.sizes.points());
+    if (options.norm == Norm::forward) scale_forward = static_cast<T>(1 / points);
+    if (options.norm == Norm::backward) scale_backward = static_cast<T>(1 / points);
+    if (options.norm == Norm::ortho) scale_forward = scale_backward = static_cast<T>(1 / std::sqrt(points));
+  }
+
+  Options options;
+  std::shared_ptr<device::Device> device;
+  mpi::Comm comm, row, column;
+  Decomposition decomposition;
+  std::unique_ptr<Transpose<T>> row_exchange, column_exchange;
+  std::unique_ptr<HostStages<T>> stages;
+  T scale_forward = 1, scale_backward = 1;
+  bool busy = false;
+};
+
+namespace {
+
+// One run of a plan. Variables go from stage to stage in pieces: straight through the exchange where a message holds
+// all of them, else by way of the work fields, `batch` at a time.
+template <class T>
+class Run {
+ public:
+  using Complex = std::complex<T>;
+  using Fields = std::vector<Pieces<Complex>>;
+
+  struct Parts {
+    const Decomposition& decomposition;
+    int batch;
+    Transpose<T>&row, &column;
+    HostStages<T>& stages;
+    T scale_forward, scale_backward;
+  };
+
+  Run(const Parts& parts, const RoundTrip<T>& trip, device::Stream& stream)
+      : p_(parts), trip_(trip), stream_(stream), spectral_(trip.spectral == 0 ? trip.forward : trip.spectral) {}
+
+  void operator()() {
+    if (trip_.backward == 0) {
+      physical({});
+      return;
+    }
+    const bool together = trip_.before_y && !trip_.before_y_each;
+    through(
+        p_.column, Toward::middle, trip_.backward, together, false,
+        [&](int first, int count, Fields to) { backward_y(first, count, std::move(to)); },
+        [&](int first, int count, Fields from) {
+          if (p_.row.trivial()) {
+            arrived_backward(first, count, from, p_.decomposition.middle());
+            return;
+          }
+          through(
+              p_.row, Toward::end, count, false, false,
+              [&](int f, int n, Fields to) {
+                lines(2, Kind::backward, first + f, slice(from, f, n), nullptr, n, nullptr, std::move(to),
+                      p_.scale_backward, 1);
+              },
+              [&](int f, int n, Fields bricks) {
+                arrived_backward(first + f, n, bricks, p_.decomposition.x_pencil());
+              });
+        });
+  }
+
+ private:
+  static Fields slice(const Fields& fields, int first, int count) {
+    return {fields.begin() + first, fields.begin() + first + count};
+  }
+  Fields work(int first, int count, const Box& box) const {
+    Fields fields;
+    for (int v = first; v < first + count; ++v) fields.push_back({whole(trip_.work[static_cast<std::size_t>(v)], box)});
+    return fields;
+  }
+  static Fields fields_of(const std::vector<Complex*>& data, const Box& box) {
+    Fields fields;
+    for (Complex* field : data) fields.push_back({whole(field, box)});
+    return fields;
+  }
+
+  // Variables from one stage through an exchange to the next. A stage that works on variables together (`produce_all`,
+  // `consume_all`) sees them at once, else `batch` at a time.
+  template <class Produce, class Consume>
+  void through(Transpose<T>& exchange, Toward toward, int variables, bool produce_all, bool consume_all,
+               const Produce& produce, const Consume& consume) {
+    const Box from = exchange.box(toward == Toward::middle ? Toward::end : Toward::middle), to = exchange.box(toward);
+    if (variables <= p_.batch) {
+      produce(0, variables, exchange.outgoing(toward, variables, stream_));
+      exchange.carry(toward, variables, stream_);
+      consume(0, variables, exchange.incoming(toward, variables));
+      exchange.drained(toward, variables, stream_);
+      return;
+    }
+    if (exchange.trivial()) {
+      produce(0, variables, work(0, variables, from));
+      consume(0, variables, work(0, variables, to));
+      return;
+    }
+    if (produce_all) produce(0, variables, work(0, variables, from));
+    for (int first = 0; first < variables; first += p_.batch) {
+      const int count = std::min(p_.batch, variables - first);
+      if (produce_all) {
+        copy("pack", work(first, count, from), exchange.outgoing(toward, count, stream_));
+      } else {
+        produce(first, count, exchange.outgoing(toward, count, stream_));
+      }
+      exchange.carry(toward, count, stream_);
+      if (consume_all) {
+        copy("unpack", exchange.incoming(toward, count), work(first, count, to));
+      } else {
+        consume(first, count, exchange.incoming(toward, count));
+      }
+      exchange.drained(toward, count, stream_);
+    }
+    if (consume_all) consume(0, variables, work(0, variables, to));
+  }
+
+  void copy(const char* what, const Fields& from, const Fields& to) {
+    const trace::Span span(what, trace::Category::cpu);
+    for (std::size_t v = 0; v < from.size(); ++v) copy_pieces(from[v], to[v]);
+  }
+
+  void lines(std::size_t direction, Kind kind, int first, Fields from, const Pointwise<Complex>* before, int transforms,
+             const Pointwise<Complex>* after, Fields to, T scale_from, T scale_to) {
+    const trace::Span span(direction == 1 ? "fft y" : "fft z", trace::Category::cpu);
+    LinesPass<T> pass{.direction = direction,
+                      .kind = kind,
+                      .box = direction == 1 ? p_.decomposition.spectral() : p_.decomposition.middle(),
+                      .first_variable = first,
+                      .from = std::move(from),
+                      .before = before,
+                      .transforms = transforms,
+                      .after = after,
+                      .to = std::move(to),
+                      .scale_from = scale_from,
+                      .scale_to = scale_to};
+    p_.stages.lines(pass, stream_);
+  }
+
+  void backward_y(int first, int count, Fields to) {
+    Fields from;
+    const bool all = trip_.before_y && !trip_.before_y_each;
+    const int inputs = all ? static_cast<int>(trip_.from.size()) : count;
+    for (int v = 0; v < inputs; ++v) {
+      auto* const field = const_cast<Complex*>(trip_.from[static_cast<std::size_t>(first + v)]);
+      from.push_back({whole(field, p_.decomposition.spectral())});
+    }
+    lines(1, Kind::backward, first, std::move(from), &trip_.before_y, count, nullptr, std::move(to), 1, 1);
+  }
+
+  // Some variables have come to this rank's rows; the pass in physical space begins when all have.
+  void arrived_backward(int first, int count, const Fields& bricks, const Box& box) {
+    if (count == trip_.backward) {
+      physical(bricks);
+      return;
+    }
+    copy("unpack", bricks, work(first, count, box));
+    if (first + count == trip_.backward) physical(work(0, trip_.backward, box));
+  }
+
+  void physical(const Fields& from) {
+    const bool slabs = p_.row.trivial();
+    const auto pass = [&](Fields to) {
+      const trace::Span span(slabs ? "fft z x z" : "fft x", trace::Category::cpu);
+      PhysicalPass<T> physical{.box = p_.decomposition.physical(),
+                               .from = from,
+                               .physical_from = trip_.physical_from,
+                               .physical = &trip_.physical,
+                               .physical_to = trip_.physical_to,
+                               .forward = trip_.forward,
+                               .to = std::move(to),
+                               .with_z = slabs};
+      if (slabs) {
+        physical.after_z = &trip_.after_z;
+        physical.scale_from = p_.scale_backward;
+        physical.scale_to = p_.scale_forward;
+      }
+      p_.stages.physical(physical, stream_);
+    };
+    if (trip_.forward == 0) {
+      pass({});
+      return;
+    }
+    if (slabs) {
+      forward_column(spectral_, 0, [&](int, int, Fields to) { pass(std::move(to)); }, true);
+      return;
+    }
+    const bool together = static_cast<bool>(trip_.after_z);
+    through(
+        p_.row, Toward::middle, trip_.forward, true, together, [&](int, int, Fields to) { pass(std::move(to)); },
+        [&](int first, int count, Fields bricks) {
+          forward_column(
+              together ? spectral_ : count, first,
+              [&](int f, int n, Fields to) {
+                const int transforms = together ? trip_.forward : n;
+                lines(2, Kind::forward, first + f, together ? bricks : slice(bricks, f, n), nullptr, transforms,
+                      &trip_.after_z, std::move(to), 1, p_.scale_forward);
+              },
+              together);
+        });
+  }
+
+  // `count` variables, from the first-th of all, through the column exchange to their spectral fields.
+  template <class Produce>
+  void forward_column(int count, int first, const Produce& produce, bool produce_all) {
+    const bool together = static_cast<bool>(trip_.after_y);
+    through(p_.column, Toward::end, count, produce_all, together && count == spectral_, produce,
+            [&](int f, int n, const Fields& bricks) { arrived_forward(first + f, n, bricks, together); });
+  }
+
+  void arrived_forward(int first, int count, const Fields& bricks, bool together) {
+    const Box box = p_.decomposition.spectral();
+    if (!together || count == spectral_) {
+      Fields to = fields_of(trip_.to, box);
+      if (!together) to = slice(to, first, count);
+      lines(1, Kind::forward, first, bricks, nullptr, count, &trip_.after_y, std::move(to), 1, 1);
+      return;
+    }
+    copy("unpack", bricks, work(first, count, box));
+    if (first + count == spectral_) arrived_forward(0, spectral_, work(0, spectral_, box), together);
+  }
+
+  const Parts& p_;
+  const RoundTrip<T>& trip_;
+  device::Stream& stream_;
+  int spectral_;
+};
+
+}  // namespace
+
+template <class T>
+Plan<T>::Plan(const Options& options, std::shared_ptr<device::Device> device, const mpi::Comm& comm) {
+  comm.together([&] {
+    check_grid(options.grid, comm.size());
+    if (options.batch < 1) throw std::invalid_argument("a message holds at least one variable");
+    if (device->is_host() && !host_library().problem.empty()) throw std::runtime_error(host_library().problem);
+    if (!device->is_host()) throw std::runtime_error("Fourier transforms on GPUs are not there yet");
+    state_ = std::make_unique<State>(options, std::move(device), comm);
+  });
+  State& s = *state_;
+  const Grid& grid = s.options.grid;
+  s.row = split(comm, grid.column_rank(comm.rank()), grid.row_rank(comm.rank()));
+  s.column = split(comm, grid.row_rank(comm.rank()), grid.column_rank(comm.rank()));
+  comm.together([&] {
+    s.row_exchange = std::make_unique<Transpose<T>>(s.decomposition, Direction::row, s.options.batch, s.options.row,
+                                                    s.device, s.row);
+    s.column_exchange = std::make_unique<Transpose<T>>(s.decomposition, Direction::column, s.options.batch,
+                                                       s.options.column, s.device, s.column);
+    s.stages = std::make_unique<HostStages<T>>(s.decomposition);
+  });
+}
+template <class T>
+Plan<T>::~Plan() = default;
+
+template <class T>
+int Plan<T>::work_fields(const RoundTrip<T>& trip) const {
+  const int most = std::max({trip.backward, trip.forward, trip.spectral});
+  return most > state_->options.batch ? most : 0;
+}
+
+template <class T>
+void Plan<T>::run(const RoundTrip<T>& trip, device::Stream& stream) {
+  State& s = *state_;
+  if (s.busy) throw std::logic_error("the plan is in use: a pointwise function cannot run the plan that calls it");
+  const int spectral = trip.spectral == 0 ? trip.forward : trip.spectral;
+  const auto size = [](const auto& list) { return static_cast<int>(list.size()); };
+  const auto need = [](bool condition, const std::string& text) {
+    if (!condition) throw std::invalid_argument("Fourier transforms: " + text);
+  };
+  need(trip.backward > 0 || trip.from.empty(), "spectral fields are given, but none is transformed backward");
+  need(trip.before_y || size(trip.from) == trip.backward, "backward transforms need as many spectral fields");
+  need(!trip.before_y_each || size(trip.from) == trip.backward,
+       "variables that before_y treats each alone must be as many as are transformed");
+  need(trip.physical || std::max(trip.forward, size(trip.physical_to)) <= trip.backward + size(trip.physical_from),
+       "there are fewer variables in physical space than are stored or transformed forward");
+  need(trip.after_z || spectral == trip.forward, "the transform in z gives as many variables as it is given");
+  need(trip.after_y ? size(trip.to) <= spectral : size(trip.to) == spectral,
+       "forward transforms need as many spectral fields to go to");
+  need(size(trip.work) >= work_fields(trip),
+       std::to_string(work_fields(trip)) + " work fields are needed, " + std::to_string(trip.work.size()) + " given");
+  s.busy = true;
+  try {
+    const typename Run<T>::Parts parts{s.decomposition, s.options.batch, *s.row_exchange, *s.column_exchange,
+                                       *s.stages,       s.scale_forward, s.scale_backward};
+    Run<T>(parts, trip, stream)();
+  } catch (...) {
+    s.busy = false;
+    throw;
+  }
+  s.busy = false;
+}
+
+template <class T>
+void Plan<T>::forward(const std::vector<const T*>& physical, const std::vector<Complex*>& spectral,
+                      device::Stream& stream) {
+  if (physical.size() != spectral.size())
+    throw std::invalid_argument("forward transforms need as many spectral fields as physical ones");
+  const auto batch = static_cast<std::size_t>(state_->options.batch);
+  for (std::size_t first = 0; first < physical.size(); first += batch) {
+    const std::size_t end = std::min(first + batch, physical.size());
+    RoundTrip<T> trip;
+    trip.physical_from.assign(physical.begin() + first, physical.begin() + end);
+    trip.to.assign(spectral.begin() + first, spectral.begin() + end);
+    trip.forward = static_cast<int>(end - first);
+    run(trip, stream);
+  }
+}
+
+template <class T>
+void Plan<T>::backward(const std::vector<const Complex*>& spectral, const std::vector<T*>& physical,
+                       device::Stream& stream) {
+  if (physical.size() != spectral.size())
+    throw std::invalid_argument("backward transforms need as many physical fields as spectral ones");
+  const auto batch = static_cast<std::size_t>(state_->options.batch);
+  for (std::size_t first = 0; first < physical.size(); first += batch) {
+    const std::size_t end = std::min(first + batch, physical.size());
+    RoundTrip<T> trip;
+    trip.from.assign(spectral.begin() + first, spectral.begin() + end);
+    trip.physical_to.assign(physical.begin() + first, physical.begin() + end);
+    trip.backward = static_cast<int>(end - first);
+    run(trip, stream);
+  }
+}
+
+template <class T>
+std::int64_t Plan<T>::field_values() const {
+  return state_->decomposition.field_values();
+}
+template <class T>
+const Options& Plan<T>::options() const {
+  return state_->options;
+}
+template <class T>
+const Decomposition& Plan<T>::decomposition() const {
+  return state_->decomposition;
+}
+template <class T>
+const std::shared_ptr<device::Device>& Plan<T>::device() const {
+  return state_->device;
+}
+template <class T>
+const mpi::Comm& Plan<T>::comm() const {
+  return state_->comm;
+}
+template <class T>
+const mpi::Comm& Plan<T>::row() const {
+  return state_->row;
+}
+template <class T>
+const mpi::Comm& Plan<T>::column() const {
+  return state_->column;
+}
+template <class T>
+const exchange::Choice& Plan<T>::row_choice() const {
+  return state_->row_exchange->choice();
+}
+template <class T>
+const exchange::Choice& Plan<T>::column_choice() const {
+  return state_->column_exchange->choice();
+}
+template <class T>
+std::int64_t Plan<T>::row_message_bytes(int variables) const {
+  return state_->row_exchange->largest_message(variables);
+}
+template <class T>
+std::int64_t Plan<T>::column_message_bytes(int variables) const {
+  return state_->column_exchange->largest_message(variables);
+}
+template <class T>
+std::map<std::string, std::int64_t> Plan<T>::memory_bytes() const {
+  const State& s = *state_;
+  return {{"exchange buffers", s.row_exchange->buffer_bytes() + s.column_exchange->buffer_bytes()},
+          {"panels", s.stages->memory_bytes()}};
+}
+
+template class Plan<float>;
+template class Plan<double>;
+
+}  // namespace weft::fft

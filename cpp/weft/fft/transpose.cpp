@@ -1,0 +1,194 @@
+#include "weft/fft/transpose.hpp"
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "weft/exchange/channel.hpp"
+#include "weft/trace/recorder.hpp"
+
+namespace weft::fft {
+namespace {
+
+// The bricks of one direction of one exchange, by rank of its communicator. In a buffer the own brick comes first, then
+// the others by rank; all variables of a brick follow one another.
+struct Bricks {
+  std::vector<Box> boxes;
+  std::size_t own = 0;
+
+  std::int64_t offset(std::size_t peer, int variables) const {  // in values
+    if (peer == own) return 0;
+    std::int64_t sum = boxes[own].size();
+    for (std::size_t p = 0; p < peer; ++p) sum += p == own ? 0 : boxes[p].size();
+    return sum * variables;
+  }
+  std::int64_t values(int variables) const {
+    std::int64_t sum = 0;
+    for (const Box& box : boxes) sum += box.size();
+    return sum * variables;
+  }
+  std::int64_t largest() const {
+    std::int64_t most = 0;
+    for (std::size_t p = 0; p < boxes.size(); ++p) most = std::max(most, p == own ? 0 : boxes[p].size());
+    return most;
+  }
+};
+
+}  // namespace
+
+template <class T>
+struct Transpose<T>::State {
+  // One direction for one number of variables.
+  struct Way {
+    std::unique_ptr<exchange::Channel> channel;
+    Complex* own = nullptr;  // where the own brick was written
+  };
+
+  State(const Decomposition& decomposition, Direction direction_in, int batch_in,
+        std::shared_ptr<device::Device> device_in, const mpi::Comm& comm_in)
+      : direction(direction_in), batch(batch_in), device(std::move(device_in)), comm(comm_in) {
+    const Grid& grid = decomposition.grid();
+    const int me = decomposition.rank();
+    const auto world_rank = [&](int peer) {
+      return direction == Direction::row ? grid.column_rank(me) * grid.rows + peer
+                                         : peer * grid.rows + grid.row_rank(me);
+    };
+    const auto end = [&](int rank) {
+      return direction == Direction::row ? decomposition.x_pencil(rank) : decomposition.spectral(rank);
+    };
+    middle_box = decomposition.middle(me);
+    end_box = end(me);
+    at_middle.own = at_end.own = static_cast<std::size_t>(comm.rank());
+    for (int peer = 0; peer < comm.size(); ++peer) {
+      const int rank = world_rank(peer);
+      at_middle.boxes.push_back(intersection(middle_box, end(rank)));
+      at_end.boxes.push_back(intersection(end_box, decomposition.middle(rank)));
+    }
+  }
+
+  // The bricks on the side that a direction starts from, and where it arrives.
+  const Bricks& sent(Toward toward) const { return toward == Toward::middle ? at_end : at_middle; }
+  const Bricks& received(Toward toward) const { return toward == Toward::middle ? at_middle : at_end; }
+
+  Way& way(Toward toward, int variables) {
+    Way& w = ways[{toward, variables}];
+    if (w.channel) return w;
+    std::vector<exchange::Part> parts;
+    const Bricks &from = sent(toward), &to = received(toward);
+    for (std::size_t p = 0; p < from.boxes.size(); ++p) {
+      const auto bytes = [&](std::int64_t values) { return static_cast<std::size_t>(values) * sizeof(Complex); };
+      const bool own = p == from.own;
+      parts.push_back({static_cast<int>(p), bytes(from.offset(p, variables)),
+                       own ? 0 : bytes(from.boxes[p].size() * variables), bytes(to.offset(p, variables)),
+                       own ? 0 : bytes(to.boxes[p].size() * variables)});
+      if (own) {  // the buffer has room for it, at its front
+        parts.back().send_offset = bytes(from.boxes[p].size() * variables);
+      }
+    }
+    w.channel = std::make_unique<exchange::Channel>(device, comm, choice, comm.fresh_tag(), parts, name());
+    return w;
+  }
+  const char* name() const { return direction == Direction::row ? "the row exchange" : "the column exchange"; }
+
+  // Every variable's pieces in a buffer of bricks; the own one may be in another.
+  static std::vector<Pieces<Complex>> pieces(const Bricks& bricks, int variables, Complex* others, Complex* own) {
+    std::vector<Pieces<Complex>> all(static_cast<std::size_t>(variables));
+    for (std::size_t p = 0; p < bricks.boxes.size(); ++p) {
+      const Box& box = bricks.boxes[p];
+      if (box.empty()) continue;
+      Complex* const data = (p == bricks.own ? own : others) + bricks.offset(p, variables);
+      for (int v = 0; v < variables; ++v) all[static_cast<std::size_t>(v)].push_back(whole(data + v * box.size(), box));
+    }
+    return all;
+  }
+
+  std::vector<Pieces<Complex>> passed_pieces(int variables) {
+    if (passed.empty()) passed = device::Array<Complex>(device, static_cast<std::size_t>(middle_box.size() * batch));
+    return pieces(at_middle, variables, passed.data(), passed.data());
+  }
+
+  Direction direction;
+  int batch;
+  std::shared_ptr<device::Device> device;
+  mpi::Comm comm;
+  exchange::Choice choice;
+  Box middle_box, end_box;
+  Bricks at_middle, at_end;
+  std::map<std::pair<Toward, int>, Way> ways;
+  device::Array<Complex> passed;  // where there is no exchange
+};
+
+template <class T>
+Transpose<T>::Transpose(const Decomposition& decomposition, Direction direction, int batch,
+                        const exchange::Asked& asked, std::shared_ptr<device::Device> device, const mpi::Comm& comm)
+    : state_(std::make_unique<State>(decomposition, direction, batch, device, comm)) {
+  state_->choice = asked.choice ? *asked.choice : exchange::choose(asked.text, *device, comm);
+}
+template <class T>
+Transpose<T>::~Transpose() = default;
+
+template <class T>
+bool Transpose<T>::trivial() const {
+  return state_->comm.size() == 1;
+}
+template <class T>
+const exchange::Choice& Transpose<T>::choice() const {
+  return state_->choice;
+}
+template <class T>
+std::int64_t Transpose<T>::largest_message(int variables) const {
+  const std::int64_t values = std::max(state_->at_middle.largest(), state_->at_end.largest());
+  return values * variables * static_cast<std::int64_t>(sizeof(Complex));
+}
+template <class T>
+std::int64_t Transpose<T>::buffer_bytes() const {
+  auto sum = static_cast<std::int64_t>(state_->passed.bytes());
+  for (const auto& [key, way] : state_->ways)
+    sum += static_cast<std::int64_t>(way.channel->send_bytes() + way.channel->receive_bytes());
+  return sum;
+}
+template <class T>
+Box Transpose<T>::box(Toward side) const {
+  return side == Toward::middle ? state_->middle_box : state_->end_box;
+}
+
+template <class T>
+std::vector<Pieces<std::complex<T>>> Transpose<T>::outgoing(Toward toward, int variables, device::Stream& stream) {
+  State& s = *state_;
+  if (trivial()) return s.passed_pieces(variables);
+  typename State::Way& way = s.way(toward, variables);
+  way.channel->check_idle();
+  way.own = reinterpret_cast<Complex*>(way.channel->send(stream));
+  return State::pieces(s.sent(toward), variables, way.own, way.own);
+}
+
+template <class T>
+void Transpose<T>::carry(Toward toward, int variables, device::Stream& stream) {
+  State& s = *state_;
+  if (trivial()) return;
+  const char* const text = s.direction == Direction::row ? "row exchange" : "column exchange";
+  exchange::Channel& channel = *s.way(toward, variables).channel;
+  const trace::Span span(text, trace::Category::mpi, static_cast<std::int64_t>(channel.send_bytes()));
+  channel.start(stream);
+  channel.finish(stream);
+}
+
+template <class T>
+std::vector<Pieces<std::complex<T>>> Transpose<T>::incoming(Toward toward, int variables) {
+  State& s = *state_;
+  if (trivial()) return s.passed_pieces(variables);
+  const typename State::Way& way = s.way(toward, variables);
+  auto* const buffer = reinterpret_cast<Complex*>(const_cast<std::byte*>(way.channel->receive()));
+  return State::pieces(s.received(toward), variables, buffer, way.own);
+}
+
+template <class T>
+void Transpose<T>::drained(Toward toward, int variables, device::Stream& stream) {
+  if (!trivial()) state_->way(toward, variables).channel->drained(stream);
+}
+
+template class Transpose<float>;
+template class Transpose<double>;
+
+}  // namespace weft::fft

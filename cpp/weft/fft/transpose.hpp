@@ -1,0 +1,55 @@
+// One of the two exchanges between pencils: which bricks go to whom, where they lie, and their way there.
+//
+// A rank's brick for another is what its pencil has of the other's: [variable][z][y][x]. The brick for itself is not
+// sent: the stage that reads finds it where the stage that wrote put it.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "weft/device/device.hpp"
+#include "weft/exchange/choice.hpp"
+#include "weft/fft/block.hpp"
+#include "weft/fft/decomposition.hpp"
+#include "weft/mpi/comm.hpp"
+
+namespace weft::fft {
+
+// row: pencils along x (the end) and along z (the middle); column: along y (the end) and along z.
+enum class Direction { row, column };
+enum class Toward { middle, end };
+
+template <class T>
+class Transpose {
+ public:
+  using Complex = std::complex<T>;
+
+  // `comm`: this rank's row or column. `batch`: most variables of an exchange. CollectiveError on all ranks of `comm`.
+  // (collective)
+  Transpose(const Decomposition& decomposition, Direction direction, int batch, const exchange::Asked& asked,
+            std::shared_ptr<device::Device> device, const mpi::Comm& comm);
+  ~Transpose();
+
+  bool trivial() const;  // one rank: both pencils are one, and what is written is what is read
+  const exchange::Choice& choice() const;
+  std::int64_t largest_message(int variables) const;  // bytes, of this rank
+  std::int64_t buffer_bytes() const;
+
+  // The pencils' boxes on the two sides.
+  Box box(Toward side) const;
+
+  // A cycle: the stage before writes outgoing(), variable by variable; carry(); the stage after reads incoming();
+  // drained(). One of each direction may be under way.
+  std::vector<Pieces<Complex>> outgoing(Toward toward, int variables, device::Stream& stream);
+  void carry(Toward toward, int variables, device::Stream& stream);
+  std::vector<Pieces<Complex>> incoming(Toward toward, int variables);
+  void drained(Toward toward, int variables, device::Stream& stream);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace weft::fft
