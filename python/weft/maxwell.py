@@ -25,7 +25,7 @@ import numpy.typing as npt
 from weft import _weft
 from weft import device as _device
 
-__all__ = ["Material", "Solver"]
+__all__ = ["Dipole", "Material", "PlaneWave", "Pulse", "Solver", "matched_layer"]
 
 # f(x, y, z) -> Ex, Ey, Ez, Hx, Hy, Hz on arrays of any one shape.
 Fields = Callable[[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]], Sequence[Any]]
@@ -42,10 +42,82 @@ class Material(NamedTuple):
     sigma: float = 0.0  #: conductivity, in units of 1 / (free-space impedance x length)
 
 
+class Pulse(NamedTuple):
+    """f(t) = sin(2 pi frequency s + phase) with s = t - delay.
+
+    Times exp(-(s / width)^2) if width > 0; switched on by sin^2 between s = 0 and s = ramp if ramp > 0.
+    """
+
+    frequency: float = 1.0
+    phase: float = 0.0
+    delay: float = 0.0
+    width: float = 0.0
+    ramp: float = 0.0
+
+
+class PlaneWave(NamedTuple):
+    """E = field f(t - direction . (x - origin) / c), in the medium eps, mu that it comes from."""
+
+    direction: Sequence[float]
+    field: Sequence[float]  #: normal to direction
+    origin: Sequence[float] = (0.0, 0.0, 0.0)
+    eps: float = 1.0
+    mu: float = 1.0
+    pulse: Pulse = Pulse()
+
+
+class Dipole(NamedTuple):
+    """The current density moment f(t) delta(x - position)."""
+
+    position: Sequence[float]
+    moment: Sequence[float]
+    pulse: Pulse = Pulse()
+
+
+def matched_layer(
+    mesh: Any,
+    order: int,
+    thickness: float,
+    *,
+    lower: Sequence[float],
+    upper: Sequence[float],
+    sides: Sequence[str] = ("x-", "x+", "y-", "y+", "z-", "z+"),
+    reflection: float = 1e-6,
+    power: float = 3.0,
+    speed: float = 1.0,
+) -> npt.NDArray[np.float64]:
+    """``[E][3][n][n][n]``: the damping of a perfectly matched layer inside the box ``lower`` to ``upper``.
+
+    sigma_x = sigma_max (depth / thickness)^power on the sides named, with the sigma_max that lets ``reflection`` of a
+    wave at normal incidence return: -(power + 1) ln(reflection) speed / (2 thickness) (Taflove and Hagness 2000, 7.7).
+    Choose ``thickness`` as that of whole elements.
+    """
+    if not thickness > 0 or not 0 < reflection < 1:
+        raise ValueError(f"maxwell: a layer has thickness > 0 and 0 < reflection < 1, not {thickness}, {reflection}")
+    n = order + 1
+    x = np.asarray(mesh.point_coordinates(order)).reshape(-1, n, n, n, 3)
+    damping = np.zeros((len(x), 3, n, n, n))
+    strongest = -(power + 1) * np.log(reflection) * speed / (2 * thickness)
+    for side in sides:
+        if side not in ("x-", "x+", "y-", "y+", "z-", "z+"):
+            raise ValueError(f"maxwell: a layer's side {side!r} is not one of: x-, x+, y-, y+, z-, z+")
+        axis = "xyz".index(side[0])
+        place = x[..., axis]
+        depth = lower[axis] + thickness - place if side[1] == "-" else place - (upper[axis] - thickness)
+        depth = np.where(depth > 1e-12 * thickness, depth, 0.0)  # not the rounding of points on the layer's face
+        damping[:, axis] += strongest * (np.clip(depth, 0.0, None) / thickness) ** power
+    return damping
+
+
 def _choice(key: str, value: str, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
         raise ValueError(f"maxwell: {key} = {value!r} is not one of: {', '.join(allowed)}")
     return value
+
+
+def _three(values: Sequence[float]) -> tuple[float, float, float]:
+    x, y, z = (float(v) for v in values)
+    return x, y, z
 
 
 class Solver:
@@ -55,8 +127,10 @@ class Solver:
     impedance of free space. ``order``: polynomial degree N, 1 to 15. ``flux``: ``upwind`` or ``central``.
     ``materials``: values by the region's name, ``{"vacuum": Material()}`` by default. ``regions``: for each element of
     this rank the region's place in ``materials``; all 0 by default. ``boundaries``: ``pec``, ``pmc`` or ``absorbing``
-    by the mesh's names of boundaries, each that has faces. ``kernels``: ``portable``, ``simd`` or ``auto``.
-    ``device``, ``precision``, ``exchange``, ``exchange_cache``: as of ``weft.Poisson``.
+    by the mesh's names of boundaries, each that has faces. ``waves`` enter where elements of the ``total_field`` (a
+    flag for each of this rank's elements) meet others or an absorbing boundary; elsewhere fields are scattered fields.
+    ``dipoles``: currents. ``damping``: of a perfectly matched layer, see ``matched_layer``. ``kernels``: ``portable``,
+    ``simd`` or ``auto``. ``device``, ``precision``, ``exchange``, ``exchange_cache``: as of ``weft.Poisson``.
 
     Fields are ``[E][6][n][n][n]``: element, component (Ex Ey Ez Hx Hy Hz), t, s, r; n = order + 1.
     Making one, and every method that says so, is collective: all ranks call it.
@@ -74,6 +148,10 @@ class Solver:
         materials: Mapping[str, Sequence[float]] | None = None,
         regions: npt.ArrayLike | None = None,
         boundaries: Mapping[str, str] | None = None,
+        waves: Sequence[PlaneWave] = (),
+        total_field: npt.ArrayLike | None = None,
+        dipoles: Sequence[Dipole] = (),
+        damping: npt.ArrayLike | None = None,
         device: Any = "auto",
         precision: str = "double",
         kernels: str = "auto",
@@ -104,6 +182,10 @@ class Solver:
             [(name, float(m.eps), float(m.mu), float(m.sigma)) for name, m in table.items()],
             [] if regions is None else [int(r) for r in np.asarray(regions).ravel()],
             dict(boundaries or {}),
+            [(_three(w.direction), _three(w.field), _three(w.origin), w.eps, w.mu, tuple(w.pulse)) for w in waves],
+            [] if total_field is None else [int(bool(flag)) for flag in np.asarray(total_field).ravel()],
+            [(_three(d.position), _three(d.moment), tuple(d.pulse)) for d in dipoles],
+            np.zeros(0) if damping is None else np.ascontiguousarray(damping, np.float64).ravel(),
             exchange,
             exchange_cache,
             self.device,
@@ -181,7 +263,10 @@ class Solver:
 
     @property
     def fields(self) -> Any:
-        """``[E][6][n][n][n]``: the fields themselves, not a copy (on a GPU an array with ``__dlpack__``)."""
+        """``[E][6][n][n][n]``: the fields themselves, not a copy (on a GPU an array with ``__dlpack__``).
+
+        Whoever writes to them calls ``fields_changed``, so that their energy is not taken for an instability.
+        """
         return self._core.fields()
 
     def coordinates(self) -> npt.NDArray[np.float64]:
@@ -201,6 +286,10 @@ class Solver:
         """Set the fields to an array, or to a function of the coordinates."""
         array = self.interpolate(values) if callable(values) else np.asarray(values)
         self._core.set_fields(np.ascontiguousarray(array, self.dtype))
+
+    def fields_changed(self) -> None:
+        """Tell that ``fields`` were written to."""
+        self._core.fields_changed()
 
     def rates(self, values: npt.ArrayLike, time: float = 0.0) -> npt.NDArray[Any]:
         """d(fields)/dt of any fields at ``time``. (collective)"""
@@ -223,7 +312,11 @@ class Solver:
     # --- time --------------------------------------------------------------------------------------------------------
 
     def step(self, count: int = 1, dt: float | None = None) -> None:
-        """``count`` time steps of ``dt`` (default: ``self.dt``); one above ``dt_limit`` is warned of. (collective)"""
+        """``count`` time steps of ``dt`` (default: ``self.dt``); one above ``dt_limit`` is warned of. (collective)
+
+        CollectiveError, the same on all ranks, where the energy is beyond the scheme's bound: what the fields had when
+        they were set, and what the sources can have brought since.
+        """
         size = self.dt if dt is None else float(dt)
         if size > self.dt_limit * (1 + 1e-9) and not self._warned:
             self._warned = True

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.maxwell import Solver
+from weft.maxwell import Dipole, PlaneWave, Pulse, Solver, matched_layer
 
 PAIRWISE = "pairwise:direct"
 
@@ -75,3 +75,114 @@ def test_a_region_without_a_material_is_named():
 def test_materials_that_cannot_be_are_named(values, text):
     with pytest.raises(weft.mpi.CollectiveError, match=f'region "glass" has {text}'):
         Solver(weft.Mesh.box(1, periodic=True), 2, materials={"glass": values})
+
+
+SIDES = ("x-", "x+", "y-", "y+", "z-", "z+")
+RAMPED = Pulse(frequency=3.0, ramp=0.5)
+
+
+def column_of_elements():
+    """Eight elements along z, periodic across; and the z of their middles."""
+    mesh = weft.Mesh.box((1, 1, 8), upper=(0.125, 0.125, 1.0), periodic=(True, True, False))
+    return mesh, np.asarray(mesh.point_coordinates(1)).reshape(mesh.elements, -1, 3).mean(axis=1)[:, 2]
+
+
+def ramped_sine(t):
+    rise = np.where(t < RAMPED.ramp, np.sin(np.pi / 2 * np.clip(t, 0, None) / RAMPED.ramp) ** 2, 1.0)
+    return rise * np.sin(2 * np.pi * RAMPED.frequency * t)
+
+
+def test_a_plane_wave_is_inside_the_total_field_and_nowhere_else():
+    mesh, middle = column_of_elements()
+    total = (middle > 0.25) & (middle < 0.75)
+    wave = PlaneWave((0, 0, 2), (0.5, 0, 0), (0, 0, 0.25), eps=4.0, mu=1.0, pulse=RAMPED)
+    solver = Solver(
+        mesh,
+        7,
+        materials={"glass": (4.0, 1.0)},
+        boundaries={"z-": "absorbing", "z+": "absorbing"},
+        waves=[wave],
+        total_field=total,
+        exchange=PAIRWISE,
+    )
+    solver.step(int(3.0 / solver.dt))
+    z = solver.coordinates()[2]
+    expected = 0.5 * ramped_sine(solver.time - 2 * (z - 0.25)) * total[:, None, None, None]
+    fields = np.asarray(solver.fields)
+    assert np.abs(fields[:, 0] - expected).max() < 2e-3
+    assert np.abs(fields[:, 4] - 2 * expected).max() < 4e-3  # H = E over the impedance
+    assert np.abs(fields[:, [1, 2, 3, 5]]).max() < 1e-12
+
+
+def test_a_plane_wave_comes_in_through_an_absorbing_boundary_and_goes_out():
+    mesh, _ = column_of_elements()
+    solver = Solver(
+        mesh,
+        6,
+        boundaries={"z-": "absorbing", "z+": "absorbing"},
+        waves=[PlaneWave((0, 0, 1), (0, 1, 0), pulse=RAMPED)],
+        total_field=np.ones(mesh.elements),
+        exchange=PAIRWISE,
+    )
+    solver.step(int(2.0 / solver.dt))
+    expected = ramped_sine(solver.time - solver.coordinates()[2])
+    assert np.abs(np.asarray(solver.fields)[:, 1] - expected).max() < 1e-3
+
+
+def test_a_matched_layer_takes_up_what_a_dipole_sends_out():
+    mesh = weft.Mesh.box(5, lower=-1, upper=1)
+    damping = matched_layer(mesh, 3, 0.4, lower=(-1, -1, -1), upper=(1, 1, 1))
+    pulse = Pulse(frequency=1.5, delay=0.8, width=0.25)
+    solver = Solver(
+        mesh,
+        3,
+        boundaries=dict.fromkeys(SIDES, "pec"),
+        damping=damping,
+        dipoles=[Dipole((0.01, 0.02, 0.0), (0, 0, 1), pulse)],
+        exchange=PAIRWISE,
+    )
+    solver.step(int(1.2 / solver.dt))
+    largest = solver.energy()
+    solver.step(int(2.8 / solver.dt))
+    assert solver.energy() < 1e-3 * largest
+    assert solver.memory_bytes["matched layer"] < 15 * solver.dtype.itemsize * 4**3 * len(damping) + 1000
+
+
+def test_a_dipole_has_the_dipole_moment_it_was_given():
+    """The integral of E at a moment just after a short pulse is minus that of the current (no flux has left)."""
+    mesh = weft.Mesh.box(3, lower=-1, upper=1, deformation="smooth", deformation_parameter=0.02)
+    pulse = Pulse(frequency=0.0, phase=np.pi / 2, delay=0.0)
+    solver = Solver(
+        mesh,
+        5,
+        boundaries=dict.fromkeys(SIDES, "pec"),
+        dipoles=[Dipole((0.1, -0.2, 0.05), (1.0, 2.0, 3.0), pulse)],
+        exchange=PAIRWISE,
+    )
+    rates = solver.rates(np.zeros_like(solver.fields))
+    mass = np.asarray(mesh.mass_matrix(5)).reshape(rates[:, 0].shape)
+    total = [(rates[:, c] * mass).sum() for c in range(3)]
+    np.testing.assert_allclose(total, [-1, -2, -3], rtol=1e-10)
+    first = [(rates[:, 2] * mass * x).sum() for x in solver.coordinates()]
+    np.testing.assert_allclose(first, -3 * np.array([0.1, -0.2, 0.05]), rtol=1e-8, atol=1e-10)
+
+
+def test_a_dipole_outside_the_mesh_is_named():
+    with pytest.raises(weft.mpi.CollectiveError, match=r"dipole at \(2, 0, 0\) is in no element"):
+        Solver(weft.Mesh.box(1, periodic=True), 2, dipoles=[Dipole((2, 0, 0), (1, 0, 0))])
+
+
+def test_a_wave_that_is_not_transverse_is_refused():
+    with pytest.raises(weft.mpi.CollectiveError, match="field normal to it"):
+        Solver(weft.Mesh.box(1, periodic=True), 2, waves=[PlaneWave((0, 0, 1), (1, 0, 1))], total_field=[True])
+
+
+def test_energy_beyond_the_bound_stops_the_run_and_says_why():
+    solver = Solver(weft.Mesh.box(2, periodic=True), 4, exchange=PAIRWISE)
+    solver.set_fields(plane_wave((1, 0, 0), 0.0, 0.0))
+    solver.dt = 1.4 * solver.dt_limit
+    with (
+        pytest.warns(RuntimeWarning, match="above the limit"),
+        pytest.raises(weft.mpi.CollectiveError, match=r"beyond the bound of the scheme.*take a smaller time step"),
+    ):
+        solver.step(400)

@@ -6,6 +6,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <memory>
 #include <stdexcept>
 #include <tuple>
@@ -26,6 +27,16 @@ int dlpack_device(const device::Device& device) {
   return nb::device::cpu::value;
 }
 
+using Three = std::tuple<double, double, double>;
+std::array<double, 3> array_of(const Three& v) { return {std::get<0>(v), std::get<1>(v), std::get<2>(v)}; }
+using PulseTuple = std::tuple<double, double, double, double, double>;
+maxwell::Pulse pulse_of(const PulseTuple& p) {
+  const auto& [frequency, phase, delay, width, ramp] = p;
+  return {frequency, phase, delay, width, ramp};
+}
+using WaveTuple = std::tuple<Three, Three, Three, double, double, PulseTuple>;
+using DipoleTuple = std::tuple<Three, Three, PulseTuple>;
+
 // An operator with its stepper.
 template <class T>
 class Maxwell {
@@ -42,6 +53,7 @@ class Maxwell {
     check(values);
     stepper_.stream().synchronize();
     stepper_.fields().upload(std::span<const T>(values.data(), values.size()));
+    stepper_.fields_changed();
   }
 
   std::pair<double, double> energy() {
@@ -114,13 +126,16 @@ class Maxwell {
 template <class T>
 void bind(nb::module_& m, const char* name) {
   using M = Maxwell<T>;
+  using HostValues = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
   nb::class_<M>(m, name)
       .def(
           "__init__",
           [](M* self, const mesh::Mesh& mesh, int order, const std::string& flux, const std::string& kernels,
              const std::vector<std::tuple<std::string, double, double, double>>& materials,
              std::vector<std::int32_t> regions, const std::map<std::string, std::string>& boundaries,
-             const std::string& exchange, bool exchange_cache, std::shared_ptr<device::Device> device) {
+             const std::vector<WaveTuple>& waves, std::vector<std::uint8_t> total_field,
+             const std::vector<DipoleTuple>& dipoles, const HostValues& damping, const std::string& exchange,
+             bool exchange_cache, std::shared_ptr<device::Device> device) {
             using namespace maxwell;
             Options options;
             options.order = order;
@@ -132,17 +147,30 @@ void bind(nb::module_& m, const char* name) {
             options.regions = std::move(regions);
             for (const auto& [boundary, condition] : boundaries)
               options.boundaries[boundary] = parse_condition(condition);
+            for (const auto& [direction, field, origin, eps, mu, pulse] : waves)
+              options.waves.push_back(
+                  {array_of(direction), array_of(field), array_of(origin), eps, mu, pulse_of(pulse)});
+            options.total_field = std::move(total_field);
+            for (const auto& [position, moment, pulse] : dipoles)
+              options.dipoles.push_back({array_of(position), array_of(moment), pulse_of(pulse)});
+            options.damping.assign(damping.data(), damping.data() + damping.size());
             options.exchange = exchange::Asked(exchange, exchange_cache);
             options.device = std::move(device);
             nb::gil_scoped_release release;
             new (self) M(mesh, options);
           },
-          "mesh"_a, "order"_a, "flux"_a, "kernels"_a, "materials"_a, "regions"_a, "boundaries"_a, "exchange"_a,
-          "exchange_cache"_a, "device"_a)
+          "mesh"_a, "order"_a, "flux"_a, "kernels"_a, "materials"_a, "regions"_a, "boundaries"_a, "waves"_a,
+          "total_field"_a, "dipoles"_a, "damping"_a.noconvert(), "exchange"_a, "exchange_cache"_a, "device"_a)
       .def("set_fields", &M::set_fields, "values"_a.noconvert())
       .def("fields", [](nb::object self) { return nb::cast<M&>(self).view(self); })
       .def("rates", &M::rates, "time"_a, "values"_a.noconvert())
       .def("step", &M::step, "count"_a, "dt"_a)
+      .def("check",
+           [](M& self) {
+             nb::gil_scoped_release release;
+             self.stepper().check();
+           })
+      .def("fields_changed", [](M& self) { self.stepper().fields_changed(); })
       .def("energy", &M::energy)
       .def("divergence", &M::divergence)
       .def("memory_bytes", &M::memory_bytes)

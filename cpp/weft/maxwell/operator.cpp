@@ -98,19 +98,36 @@ Operator<T>::Operator(const mesh::Mesh& mesh, const Options& options) : options_
   const auto connectivity = std::make_shared<exchange::Connectivity>(ids, mesh_.comm);
   const Coefficients factors = coefficients(shape, connectivity);
 
-  double fastest = 0;  // 1 / dt
-  for (std::size_t e = 0; e < shape.spacing.size(); ++e) {
-    const Material& m = material_of(options_, e);
-    fastest = std::max(fastest, 1 / (shape.spacing[e] * std::sqrt(m.eps * m.mu)));
-  }
-  dt_limit_ = courant / mesh_.comm.max(fastest);
-
+  terms_ = std::make_unique<Terms<T>>(mesh_, options_, shape, connectivity);
   exchange_ = std::make_unique<exchange::GatherScatter<T>>(connectivity, options_.device, options_.exchange, 6);
   connectivity->forget_points();
   mesh_.comm.together([&] {
     local_ = std::make_unique<LocalOperator<T>>(shape, factors, options_.order, options_.device);
     traces_ = device::Array<T>(options_.device, ids.size() * 6);
   });
+  dt_limit_ = 1 / mesh_.comm.max(fastest_rate(shape));
+  options_.damping = {};
+}
+
+// The largest 1 / dt of the rank's elements: what waves, conductivity and a layer's damping ask for, added up.
+template <class T>
+double Operator<T>::fastest_rate(const Geometry& shape) const {
+  double fastest = 0;
+  const auto each = static_cast<std::size_t>(points_);
+  for (std::size_t e = 0; e < shape.spacing.size(); ++e) {
+    const Material& m = material_of(options_, e);
+    double decay = m.sigma / m.eps;
+    if (!options_.damping.empty()) {
+      double largest = 0;
+      for (std::size_t p = 0; p < each; ++p) {
+        const double* sigma = options_.damping.data() + e * 3 * each + p;
+        largest = std::max(largest, sigma[0] + sigma[each] + sigma[2 * each]);
+      }
+      decay += largest;
+    }
+    fastest = std::max(fastest, 1 / (courant * shape.spacing[e] * std::sqrt(m.eps * m.mu)) + decay / decay_limit);
+  }
+  return fastest;
 }
 
 // Media, and the factors of kernels/maxwell.hpp's `lift` from the impedances on both sides of each face. The same
@@ -182,23 +199,38 @@ Coefficients Operator<T>::coefficients(const Geometry& shape,
 
 template <class T>
 void Operator<T>::apply(double time, const T* fields, T* rates, device::Stream& stream) {
-  rates_and_update(time, 0, 0, 1, const_cast<T*>(fields), rates, false, stream);
+  set_clock(time, stream);
+  rates_and_update(0, 0, 0, 1, const_cast<T*>(fields), rates, false, stream);
 }
 
 template <class T>
-void Operator<T>::stage(double time, double a, double b, double dt, T* fields, T* residual, device::Stream& stream) {
-  rates_and_update(time, a, b, dt, fields, residual, true, stream);
+void Operator<T>::stage(double offset, double a, double b, double dt, T* fields, T* residual, device::Stream& stream) {
+  rates_and_update(offset, a, b, dt, fields, residual, true, stream);
 }
 
 template <class T>
-void Operator<T>::rates_and_update(double /*time*/, double a, double b, double dt, T* fields, T* residual,
+void Operator<T>::rates_and_update(double offset, double a, double b, double dt, T* fields, T* residual,
                                    bool update_fields, device::Stream& stream) {
   const auto step = static_cast<T>(dt);
   local_->traces(fields, traces_.data(), stream);
   exchange_->start(traces_.data(), exchange::Op::add, stream);
   local_->curl(static_cast<T>(a), step, fields, residual, stream);
+  terms_->add_currents(offset, false, dt, residual, stream);
+  terms_->add_layer(a, b, dt, update_fields, fields, residual, stream);
   exchange_->finish(stream);
+  terms_->add_incident(offset, false, traces_.data(), stream);
   local_->update(step, static_cast<T>(b), traces_.data(), update_fields ? fields : nullptr, residual, stream);
+}
+
+template <class T>
+void Operator<T>::source_rates(T* rates, device::Stream& stream) {
+  const auto& device = options_.device;
+  if (entries() == 0) return;
+  device->fill_zero(traces_.data(), traces_.bytes(), stream);
+  device->fill_zero(rates, static_cast<std::size_t>(entries()) * sizeof(T), stream);
+  terms_->add_currents(0, true, 1, rates, stream);
+  terms_->add_incident(0, true, traces_.data(), stream);
+  local_->update(T(1), T(0), traces_.data(), nullptr, rates, stream);
 }
 
 template <class T>
@@ -250,6 +282,7 @@ std::pair<double, double> Operator<T>::divergence(std::span<const T> fields) con
 template <class T>
 std::map<std::string, std::int64_t> Operator<T>::memory_bytes() const {
   auto bytes = local_->memory_bytes();
+  bytes.merge(terms_->memory_bytes());
   bytes["traces"] = static_cast<std::int64_t>(traces_.bytes());
   bytes["exchange"] = static_cast<std::int64_t>(exchange_->index_bytes());
   return bytes;

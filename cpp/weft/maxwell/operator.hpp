@@ -18,6 +18,7 @@
 #include "weft/exchange/gather_scatter.hpp"
 #include "weft/maxwell/local_operator.hpp"
 #include "weft/maxwell/options.hpp"
+#include "weft/maxwell/terms.hpp"
 #include "weft/mesh/mesh.hpp"
 
 namespace weft::maxwell {
@@ -28,14 +29,22 @@ class Operator {
  public:
   // One error on all ranks for: an order outside 1..15; a boundary of the mesh without a condition, or a condition for
   // a boundary it has not; a region without a material; eps or mu that are not positive, sigma that is negative;
-  // periodic faces whose normals are not opposite (the mesh's rotation would have to turn the fields). (collective)
+  // periodic faces whose normals are not opposite (the mesh's rotation would have to turn the fields); sources and
+  // layers that Terms refuses. (collective)
   Operator(const mesh::Mesh& mesh, const Options& options);
 
-  // rates = d(fields)/dt at `time`. (collective)
+  // rates = d(fields)/dt at `time`; the auxiliary variables of a matched layer stay as they are. (collective)
   void apply(double time, const T* fields, T* rates, device::Stream& stream);
-  // A stage of a low-storage Runge-Kutta method (solver/low_storage.hpp) at `time`:
-  // residual <- a residual + dt rates(time, fields), fields <- fields + b residual. (collective)
-  void stage(double time, double a, double b, double dt, T* fields, T* residual, device::Stream& stream);
+  // A stage of a low-storage Runge-Kutta method (solver/low_storage.hpp) at the clock's time + offset:
+  // residual <- a residual + dt rates(fields), fields <- fields + b residual. (collective)
+  void stage(double offset, double a, double b, double dt, T* fields, T* residual, device::Stream& stream);
+  // The clock is the time of sources, on the device.
+  void set_clock(double time, device::Stream& stream) { terms_->set_clock(time, stream); }
+  void advance_clock(double dt, device::Stream& stream) { terms_->advance_clock(dt, stream); }
+  // The rates of zero fields with every source at its largest, f = 1.
+  void source_rates(T* rates, device::Stream& stream);
+  bool driven() const { return terms_->driven(); }    // by waves or dipoles
+  bool layered() const { return terms_->layered(); }  // there is a matched layer
 
   std::int64_t elements() const { return mesh_.elements(); }  // of this rank
   std::int64_t points() const { return elements() * points_; }
@@ -44,7 +53,8 @@ class Operator {
   const mesh::Mesh& mesh() const { return mesh_; }
   const Options& options() const { return options_; }
   // The largest time step the five-stage Runge-Kutta method should take: the smallest over all elements of the smallest
-  // distance between GLL points, over the speed of light there, times `courant`.
+  // distance between GLL points, over the speed of light there, times `courant`; with 1 / dt larger by what decays
+  // (conductivity, a layer's damping) over `decay_limit`.
   double dt_limit() const { return dt_limit_; }
 
   // The integrals of eps E . E / 2 and mu H . H / 2 over the whole mesh, by quadrature. (collective)
@@ -65,7 +75,8 @@ class Operator {
 
  private:
   Coefficients coefficients(const Geometry& shape, const std::shared_ptr<exchange::Connectivity>& connectivity);
-  void rates_and_update(double time, double a, double b, double dt, T* fields, T* residual, bool update_fields,
+  double fastest_rate(const Geometry& shape) const;
+  void rates_and_update(double offset, double a, double b, double dt, T* fields, T* residual, bool update_fields,
                         device::Stream& stream);
 
   Options options_;
@@ -74,11 +85,14 @@ class Operator {
   double dt_limit_ = 0;
   std::unique_ptr<LocalOperator<T>> local_;
   std::unique_ptr<exchange::GatherScatter<T>> exchange_;
+  std::unique_ptr<Terms<T>> terms_;
   device::Array<T> traces_;
 };
 
 // What dt_limit multiplies by: the method of Carpenter and Kennedy is stable on boxes of cubes up to 0.635 (N = 15, the
 // smallest) to 0.8 (N = 1) with upwind flux and 0.78 with central, by the operator's largest eigenvalues.
 inline constexpr double courant = 0.6;
+// The method's interval of stability along the negative real axis is a little longer.
+inline constexpr double decay_limit = 4.5;
 
 }  // namespace weft::maxwell

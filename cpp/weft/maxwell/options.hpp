@@ -1,6 +1,7 @@
 // What can be chosen about Maxwell's equations on a mesh.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -33,6 +34,28 @@ struct Material {
   double sigma = 0;
 };
 
+// f(t) = sin(2 pi frequency s + phase) with s = t - delay; times exp(-(s / width)^2) if width > 0; times 0 for s <= 0,
+// 1 for s >= ramp and sin^2(pi s / (2 ramp)) between if ramp > 0. As in kernels/maxwell_terms.hpp.
+struct Pulse {
+  double frequency = 1, phase = 0, delay = 0, width = 0, ramp = 0;
+};
+
+// E = field f(t - direction . (x - origin) / c) with c and the impedance of the medium it comes from.
+struct PlaneWave {
+  std::array<double, 3> direction{0, 0, 1};  // of any length
+  std::array<double, 3> field{1, 0, 0};      // normal to direction
+  std::array<double, 3> origin{0, 0, 0};
+  double eps = 1, mu = 1;
+  Pulse pulse = {};
+};
+
+// The current density moment f(t) delta(x - position).
+struct Dipole {
+  std::array<double, 3> position{0, 0, 0};
+  std::array<double, 3> moment{0, 0, 1};
+  Pulse pulse = {};
+};
+
 struct Options {
   int order = 7;
   Flux flux = Flux::upwind;
@@ -40,6 +63,14 @@ struct Options {
   std::vector<Material> materials = {Material{}};
   std::vector<std::int32_t> regions = {};            // [elements] place in `materials` of each local element; empty: 0
   std::map<std::string, Condition> boundaries = {};  // by the mesh's names of boundaries
+  // Waves enter where elements of the total field meet others or an absorbing boundary; elsewhere fields are scattered
+  // fields.
+  std::vector<PlaneWave> waves = {};
+  std::vector<std::uint8_t> total_field = {};  // [elements] 1 in the total field; empty: none
+  std::vector<Dipole> dipoles = {};
+  // [elements][3][n^3] sigma_x, sigma_y, sigma_z of a perfectly matched layer, in 1 / time; empty: none. An element is
+  // of the layer where one of them is not 0.
+  std::vector<double> damping = {};
   exchange::Asked exchange = {};
   std::shared_ptr<device::Device> device = nullptr;
 };

@@ -1,11 +1,22 @@
 #include "weft/maxwell/stepper.hpp"
 
 #include <cmath>
+#include <numbers>
+#include <sstream>
 #include <stdexcept>
 
 #include "weft/solver/low_storage.hpp"
+#include "weft/trace/recorder.hpp"
 
 namespace weft::maxwell {
+namespace {
+
+constexpr std::int64_t steps_between_checks = 100;
+constexpr std::int64_t steps_worth_a_check = 10;
+constexpr double allowance = 1.01;  // of rounding and of the time step
+constexpr double layer_allowance = 100;
+
+}  // namespace
 
 template <class T>
 Stepper<T>::Stepper(Operator<T>& op)
@@ -21,13 +32,65 @@ template <class T>
 void Stepper<T>::step(std::int64_t count, double dt) {
   if (!(dt > 0 && std::isfinite(dt)))
     throw std::invalid_argument("maxwell: the time step must be positive, not " + std::to_string(dt));
+  const trace::Span span("step", trace::Category::cpu);
+  if (!reference_) {
+    double norm = 0;
+    if (op_.driven()) {
+      op_.source_rates(residual_.data(), stream_);
+      const auto [electric, magnetic] = op_.energy(residual_.data(), stream_);
+      // Where faces meet, each has a pulse of its own: three vectors of fixed length add up to sqrt(3) more at most.
+      norm = std::numbers::sqrt3 * std::sqrt(electric + magnetic);
+    }
+    const auto [electric, magnetic] = op_.energy(fields_.data(), stream_);
+    reference_ = {electric + magnetic, time_, norm};
+    checked_ = steps_;
+  }
+  op_.set_clock(time_, stream_);
+  if (dt != dt_) graph_.reset();
+  dt_ = dt;
   for (std::int64_t s = 0; s < count; ++s) {
-    for (const solver::LowStorageStage& stage : solver::carpenter_kennedy)
-      op_.stage(time_ + stage.c * dt, stage.a, stage.b, dt, fields_.data(), residual_.data(), stream_);
+    if (graph_) {
+      graph_->replay(stream_);
+    } else if (s > 0 && op_.comm().size() == 1 && device::Graph::supported(*op_.options().device)) {
+      graph_.emplace(stream_, [&] { enqueue(dt); });  // the first step made all that allocates
+      graph_->replay(stream_);
+    } else {
+      enqueue(dt);
+    }
     time_ += dt;
     ++steps_;
+    if (steps_ - checked_ >= steps_between_checks) check();
   }
   stream_.synchronize();
+  if (steps_ - checked_ >= steps_worth_a_check) check();
+}
+
+template <class T>
+void Stepper<T>::enqueue(double dt) {
+  for (const solver::LowStorageStage& stage : solver::carpenter_kennedy)
+    op_.stage(stage.c * dt, stage.a, stage.b, dt, fields_.data(), residual_.data(), stream_);
+  op_.advance_clock(dt, stream_);
+}
+
+template <class T>
+void Stepper<T>::check() {
+  checked_ = steps_;
+  if (!reference_) return;
+  const trace::Span span("energy", trace::Category::cpu);
+  const auto [electric, magnetic] = op_.energy(fields_.data(), stream_);
+  const double energy = electric + magnetic;
+  const double root = std::sqrt(reference_->energy) + reference_->source_norm * (time_ - reference_->time);
+  const double bound = (op_.layered() ? layer_allowance : allowance) * root * root;
+  if (energy <= bound) return;
+  op_.comm().together([&] {
+    std::ostringstream text;
+    text << "maxwell: at time " << time_ << " (step " << steps_ << ") the energy is " << energy
+         << ", beyond the bound of the scheme, " << bound << ": the fields are unstable. The time step is " << dt_
+         << ", the limit of this mesh, order and materials " << op_.dt_limit();
+    text << (dt_ > op_.dt_limit() ? ": take a smaller time step"
+                                  : ": the limit is an estimate, try half the time step");
+    throw std::runtime_error(text.str());
+  });
 }
 
 template <class T>

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "weft/device/device.hpp"
+#include "weft/device/graph.hpp"
 #include "weft/maxwell/operator.hpp"
 
 namespace weft::maxwell {
@@ -18,22 +20,39 @@ class Stepper {
   explicit Stepper(Operator<T>& op);
 
   // `count` steps of dt from where the fields and the time are. dt is the caller's to choose; see Operator::dt_limit.
-  // std::invalid_argument unless dt is positive and finite. (collective)
+  // Now and then, and at the end, the energy is looked at (check). std::invalid_argument unless dt is positive and
+  // finite. On a GPU that one rank has alone, a step is recorded once and replayed (collective)
   void step(std::int64_t count, double dt);
 
+  // CollectiveError if the energy W is beyond what the scheme allows: both fluxes and all boundaries let sqrt(W) grow
+  // by sources only, by no more than the energy norm of their rates in each unit of time. A matched layer has no such
+  // bound: there a hundred times the energy is allowed. (collective)
+  void check();
+
   device::Array<T>& fields() { return fields_; }  // [Operator::entries()]; synchronise the stream before use
+  // To be told whoever sets the fields: the energy is measured from here.
+  void fields_changed() { reference_.reset(); }
   double time() const { return time_; }
   void set_time(double time) { time_ = time; }
   std::int64_t steps() const { return steps_; }
   device::Stream& stream() { return stream_; }
+  bool recorded() const { return graph_.has_value(); }       // steps are replayed
   std::map<std::string, std::int64_t> memory_bytes() const;  // fields and residual
 
  private:
+  struct Reference {
+    double energy, time;  // where the fields were set
+    double source_norm;   // of source_rates, in sqrt(energy) a unit of time
+  };
+  void enqueue(double dt);
+
   Operator<T>& op_;
   device::Stream stream_;
   device::Array<T> fields_, residual_;
-  double time_ = 0;
-  std::int64_t steps_ = 0;
+  double time_ = 0, dt_ = 0;
+  std::int64_t steps_ = 0, checked_ = 0;
+  std::optional<Reference> reference_;
+  std::optional<device::Graph> graph_;  // of a step of dt_
 };
 
 }  // namespace weft::maxwell

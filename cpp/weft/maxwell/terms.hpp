@@ -1,0 +1,71 @@
+// What drives and damps the fields at some points only (kernels/maxwell_terms.hpp): plane waves entering through faces,
+// dipole currents, perfectly matched layers.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weft/device/device.hpp"
+#include "weft/exchange/gather_scatter.hpp"
+#include "weft/maxwell/geometry.hpp"
+#include "weft/maxwell/options.hpp"
+#include "weft/mesh/mesh.hpp"
+
+namespace weft::maxwell {
+
+// T: float or double.
+template <class T>
+class Terms {
+ public:
+  // One error on all ranks for: a wave whose direction is zero or along its field, a dipole outside the mesh, arrays of
+  // another length than the mesh's, damping that is negative, waves without total-field elements. (collective)
+  Terms(const mesh::Mesh& mesh, const Options& options, const Geometry& geometry,
+        const std::shared_ptr<exchange::Connectivity>& connectivity);
+
+  bool driven() const { return driven_; }    // on any rank: by waves or dipoles
+  bool layered() const { return layered_; }  // on any rank: elements of a layer
+
+  void set_clock(double time, device::Stream& stream);
+  void advance_clock(double dt, device::Stream& stream);
+  // To the summed traces: the incident field's part of the jumps, at the clock's time + offset. `steady`: with f = 1.
+  void add_incident(double offset, bool steady, T* traces, device::Stream& stream) const;
+  // residual += dt (what currents add to the rates).
+  void add_currents(double offset, bool steady, double dt, T* residual, device::Stream& stream) const;
+  // residual += dt (what the layer adds to the rates); with `step` its auxiliary variables take their stage.
+  void add_layer(double a, double b, double dt, bool step, const T* fields, T* residual, device::Stream& stream);
+
+  std::map<std::string, std::int64_t> memory_bytes() const;
+
+ private:
+  struct Wave {
+    Pulse pulse;
+    device::Array<std::int32_t> points;
+    device::Array<double> delays;
+    device::Array<T> amplitudes;
+  };
+  struct Current {
+    Pulse pulse;
+    device::Array<std::int64_t> places;
+    device::Array<T> amplitudes;
+  };
+  void add_waves(const mesh::Mesh& mesh, const Options& options, const Geometry& geometry,
+                 std::span<const std::int32_t> flags);
+  void add_dipoles(const mesh::Mesh& mesh, const Options& options, const Geometry& geometry);
+  void set_up_layer(const mesh::Mesh& mesh, const Options& options);
+
+  std::shared_ptr<device::Device> device_;
+  int points_;  // of an element
+  bool driven_ = false, layered_ = false;
+  std::vector<Wave> waves_;
+  std::vector<Current> currents_;
+  std::int64_t layer_elements_ = 0;
+  device::Array<std::int32_t> elements_;
+  device::Array<T> damping_, auxiliary_, auxiliary_residual_;
+  device::Array<double> clock_;
+  device::Kernel set_clock_, advance_clock_, incident_, current_, layer_;
+};
+
+}  // namespace weft::maxwell
