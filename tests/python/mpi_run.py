@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -58,3 +60,35 @@ def run_weft(ranks: int, *arguments: object, timeout: float = 120.0, **environme
     """``weft`` on 1 rank by itself, on more under mpiexec."""
     launcher = [mpiexec(), "-n", str(ranks)] if ranks > 1 else []
     return finish(start([*launcher, *weft_command(*arguments)], {"OMP_NUM_THREADS": "1", **environment}), timeout)
+
+
+class Workers:
+    """A program on a number of ranks that answers one line of JSON with another: one launch for many cases."""
+
+    def __init__(self, ranks: int, program: str, seconds: float = 60.0):
+        self.number, self.seconds = ranks, seconds
+        self.process = subprocess.Popen(
+            [mpiexec(), "-n", str(ranks), sys.executable, str(Path(__file__).with_name(program))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, case: object) -> list[dict]:
+        """The answer; fails if it takes longer than ``seconds``."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(case) + "\n")
+        self.process.stdin.flush()
+        ready, _, _ = select.select([self.process.stdout], [], [], self.seconds)
+        assert ready, f"no answer in {self.seconds} s"
+        return json.loads(self.process.stdout.readline())
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            self.process.wait(self.seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise

@@ -2,47 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import select
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mpi_run import mpi_run, mpiexec
-
-SECONDS = 60.0
-
-
-class Ranks:
-    """The worker program on a number of ranks; `ask` fails if the answer takes longer than SECONDS."""
-
-    def __init__(self, ranks: int):
-        self.process = subprocess.Popen(
-            [mpiexec(), "-n", str(ranks), sys.executable, str(Path(__file__).with_name("exchange_worker.py"))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def ask(self, case: dict) -> list[dict]:
-        self.process.stdin.write(json.dumps(case) + "\n")
-        self.process.stdin.flush()
-        ready, _, _ = select.select([self.process.stdout], [], [], SECONDS)
-        assert ready, f"no answer in {SECONDS} s"
-        return json.loads(self.process.stdout.readline())
-
-    def close(self) -> None:
-        self.process.stdin.close()
-        try:
-            self.process.wait(SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise
-
+from mpi_run import Workers, mpi_run
 
 # One launch a number of ranks. Where many ranks share few cores a case takes long, so there are fewer.
 EXAMPLES = {1: 12, 2: 24, 3: 6, 4: 6, 5: 2, 6: 2, 7: 2, 8: 2, 13: 2, 16: 2}
@@ -50,8 +14,7 @@ EXAMPLES = {1: 12, 2: 24, 3: 6, 4: 6, 5: 2, 6: 2, 7: 2, 8: 2, 13: 2, 16: 2}
 
 @pytest.fixture(scope="module", params=EXAMPLES)
 def ranks(request):
-    workers = Ranks(request.param)
-    workers.number = request.param
+    workers = Workers(request.param, "exchange_worker.py")
     yield workers
     workers.close()
 

@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "weft/bindings/arrays.hpp"
 #include "weft/bindings/bindings.hpp"
 #include "weft/device/device.hpp"
 #include "weft/exchange/gather_scatter.hpp"
@@ -57,34 +58,14 @@ Values check_values(nb::handle object, const char* what, std::int64_t entries, i
   const bool last = layout == ex::Layout::points_major;
   if (a.size() != expected ||
       (fields > 1 && a.ndim() > 1 && a.shape(last ? a.ndim() - 1 : 0) != static_cast<std::size_t>(fields))) {
-    std::string shape;
-    for (std::size_t i = 0; i < a.ndim(); ++i) shape += (i == 0 ? "" : " x ") + std::to_string(a.shape(i));
     throw nb::value_error(
-        (name + " has the shape " + shape + "; expected " + std::to_string(entries) + " entries" +
+        (name + " has the shape " + shape_text(a) + "; expected " + std::to_string(entries) + " entries" +
          (fields > 1 ? " of " + std::to_string(fields) + " fields (the " + (last ? "last" : "first") + " dimension)"
                      : ""))
             .c_str());
   }
-  std::int64_t stride = 1;
-  for (std::size_t i = a.ndim(); i-- > 0;) {
-    if (expected > 0 && a.shape(i) > 1 && a.stride(i) != stride) {
-      throw nb::value_error((name + " is not contiguous: pass a copy, such as numpy.ascontiguousarray(x)").c_str());
-    }
-    stride *= static_cast<std::int64_t>(a.shape(i));
-  }
-  switch (a.device_type()) {
-    case nb::device::cpu::value:
-      values.device = device::open("host");
-      break;
-    case nb::device::cuda::value:
-      values.device = device::open("cuda", a.device_id());
-      break;
-    case nb::device::rocm::value:
-      values.device = device::open("hip", a.device_id());
-      break;
-    default:
-      throw nb::type_error((name + " is on a device weft has no backend for").c_str());
-  }
+  require_contiguous(a, name);
+  values.device = device_of(a.device_type(), a.device_id(), name);
   return values;
 }
 
@@ -124,7 +105,7 @@ class PyGatherScatter {
     });
     const nb::gil_scoped_release release;
     Kind& kind = kind_of(values);
-    after_default_stream(kind);
+    after_default_stream(kind.stream);
     std::visit([&](auto& gs) { gs.start(pointer(gs, values), operation, kind.stream); }, kind.gs);
     running_.emplace(std::move(values), &kind);
   }
@@ -194,28 +175,13 @@ class PyGatherScatter {
   // Checks a call's arguments, and that all ranks make the same call with the same type and operation, before any rank
   // sends anything. The check costs one reduction.
   void agree_on_call(int call, const std::function<int()>& check) const {
-    if (comm_.size() == 1 || !check_) {
+    if (!check_) {
       check();
       return;
     }
-    std::string failure;
-    std::int64_t code = 0;
-    try {
-      code = 64 * call + check();
-    } catch (const std::exception& error) {
-      failure = error.what();
-      if (failure.empty()) failure = "an error without text";
-    }
-    std::int64_t least[3] = {failure.empty() ? 1 : 0, code, -code};
-    {
-      const nb::gil_scoped_release release;
-      mpi::check(MPI_Allreduce(MPI_IN_PLACE, least, 3, MPI_INT64_T, MPI_MIN, comm_.get()), "MPI_Allreduce");
-    }
-    if (least[0] == 1 && least[1] == -least[2]) return;
-    comm_.together([&] {
-      if (!failure.empty()) throw std::runtime_error(failure);
-    });
-    throw mpi::CollectiveError("the ranks do not make the same call: operation and type must be the same on all");
+    bindings::agree_on_call(
+        comm_, [&] { return 64 * call + check(); },
+        "the ranks do not make the same call: operation and type must be the same on all");
   }
 
   Kind& kind_of(const Values& values) {
@@ -244,16 +210,6 @@ class PyGatherScatter {
     return make(std::in_place_type<std::int64_t>);
   }
 
-  // DLPack hands arrays over in the order of the device's default stream.
-  static void after_default_stream(Kind& kind) {
-    device::Device& device = kind.stream.device();
-    if (device.is_host()) return;
-    void* event = device.create_event();
-    device.record_event(event, nullptr);
-    device.stream_wait_event(kind.stream.handle(), event);
-    device.destroy_event(event);
-  }
-
   template <class F>
   void move(int call, nb::handle points, nb::handle dofs, const std::string& op, F&& work) {
     const std::int64_t local = assembly().local;
@@ -270,7 +226,7 @@ class PyGatherScatter {
     });
     const nb::gil_scoped_release release;
     Kind& kind = kind_of(at_points);
-    after_default_stream(kind);
+    after_default_stream(kind.stream);
     std::visit([&](auto& gs) { work(gs, pointer(gs, at_points), pointer(gs, at_dofs), operation, kind.stream); },
                kind.gs);
     kind.stream.synchronize();

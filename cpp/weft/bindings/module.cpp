@@ -9,6 +9,7 @@ NB_MODULE(_weft, m) {
   weft::bindings::bind_mpi(m);
   weft::bindings::bind_trace(m);
   weft::bindings::bind_exchange(m);
+  weft::bindings::bind_fft(m);
   weft::bindings::bind_poisson(m);
   weft::bindings::bind_maxwell(m);
   weft::bindings::bind_mesh(m);

@@ -140,39 +140,45 @@ class Race {
   std::vector<Trial> trials_;
 };
 
-// Why the chosen one: how it compares with the next best.
-std::string reason(const std::vector<Timing>& timings, std::size_t chosen) {
-  const Timing* next = nullptr;
-  std::size_t timed = 0;
-  for (std::size_t i = 0; i < timings.size(); ++i) {
-    if (timings[i].repetitions == 0) continue;
-    ++timed;
-    if (i != chosen && (next == nullptr || timings[i].median_seconds < next->median_seconds)) next = &timings[i];
+}  // namespace
+
+std::string Ranking::reason(const std::vector<std::string>& names) const {
+  std::size_t next = entries.size();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (i != winner && (next == entries.size() || entries[i].median_seconds < entries[next].median_seconds)) next = i;
   }
-  std::string text = "fastest of " + std::to_string(timed) + ": " + in_words(timings[chosen].median_seconds);
-  if (next != nullptr) text += ", next " + name(next->choice) + " " + in_words(next->median_seconds);
+  std::string text = "fastest of " + std::to_string(entries.size()) + ": " + in_words(entries[winner].median_seconds);
+  if (next != entries.size()) text += ", next " + names[next] + " " + in_words(entries[next].median_seconds);
   return text;
 }
 
-}  // namespace
+Ranking race(std::size_t candidates, const RunCandidate& run, const Slowest& slowest, const TuningLimits& limits) {
+  if (candidates == 0) throw std::invalid_argument("there is nothing to choose from");
+  Race trials(candidates, run, slowest, limits);
+  trials.rounds(limits.first_part);
+  trials.keep_finalists();
+  if (trials.finalists() > 1) trials.rounds(1.0);
+  Ranking ranking{.winner = trials.winner()};
+  for (std::size_t i = 0; i < candidates; ++i) {
+    const Trial& trial = trials.trial(i);
+    ranking.entries.push_back({median(trial.times), static_cast<int>(trial.times.size()), trial.hopeless});
+  }
+  return ranking;
+}
 
 Tuning tune(const std::vector<Choice>& candidates, const RunCandidate& run, const Slowest& slowest,
             const TuningLimits& limits) {
   if (candidates.empty()) throw std::invalid_argument("there is no way to exchange to choose from");
   if (candidates.size() == 1) return {.chosen = candidates.front()};
-  Race race(candidates.size(), run, slowest, limits);
-  race.rounds(limits.first_part);
-  race.keep_finalists();
-  if (race.finalists() > 1) race.rounds(1.0);
-  const std::size_t winner = race.winner();
-  Tuning tuning;
+  const Ranking ranking = race(candidates.size(), run, slowest, limits);
+  Tuning tuning{.chosen = candidates[ranking.winner]};
+  std::vector<std::string> names;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const Trial& trial = race.trial(i);
-    tuning.timings.push_back(
-        {candidates[i], median(trial.times), static_cast<int>(trial.times.size()), trial.hopeless});
+    const Ranking::Entry& entry = ranking.entries[i];
+    tuning.timings.push_back({candidates[i], entry.median_seconds, entry.repetitions, entry.stopped_early});
+    names.push_back(name(candidates[i]));
   }
-  tuning.chosen = candidates[winner];
-  tuning.chosen.reason = reason(tuning.timings, winner);
+  tuning.chosen.reason = ranking.reason(names);
   return tuning;
 }
 

@@ -1,7 +1,7 @@
 // Which of several ways to exchange is fastest, by trying them.
 //
-// What it does not do: know what a candidate is; tuned_channel.hpp makes and runs them. All ranks decide from the same
-// numbers, the slowest rank's, so all decide alike.
+// What it does not do: know what a candidate is; tuned_channel.hpp makes and runs them, and so does the tuner of
+// Fourier transforms (fft/tuner.hpp). All ranks decide from the same numbers, the slowest rank's, so all decide alike.
 #pragma once
 
 #include <cstddef>
@@ -51,9 +51,25 @@ using RunCandidate = std::function<Repetition(std::size_t candidate, int transfe
 // Replaces every value by the largest of all ranks.
 using Slowest = std::function<void(std::span<double>)>;
 
+// How the candidates did, in their order.
+struct Ranking {
+  struct Entry {
+    double median_seconds;
+    int repetitions;
+    bool stopped_early;
+  };
+  std::size_t winner = 0;
+  std::vector<Entry> entries = {};
+  // Why the winner: how it compares with the next best. `names` of all candidates.
+  std::string reason(const std::vector<std::string>& names) const;
+};
+
 // Times the candidates in turns, repetition by repetition, so that what disturbs the machine disturbs all, and takes
-// the smallest median; of equal ones the first. One candidate is chosen without a run. (collective: `run` and `slowest`
-// are called in the same order on all ranks)
+// the smallest median; of equal ones the first. (collective: `run` and `slowest` are called in the same order on all
+// ranks)
+Ranking race(std::size_t candidates, const RunCandidate& run, const Slowest& slowest, const TuningLimits& limits = {});
+
+// The same for choices. One candidate is chosen without a run.
 Tuning tune(const std::vector<Choice>& candidates, const RunCandidate& run, const Slowest& slowest,
             const TuningLimits& limits = {});
 

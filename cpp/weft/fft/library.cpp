@@ -81,8 +81,11 @@ Opened open_mkl(const std::vector<std::string>& names) {
   char text[256] = {};
   version(text, sizeof text - 1);
   opened.name = "mkl";
-  opened.version = text;
-  opened.version.erase(opened.version.find_last_not_of(' ') + 1);
+  opened.version = text;  // "… Library Version 2026.2-Product Build …"
+  if (const std::size_t at = opened.version.find("Version "); at != opened.version.npos) {
+    opened.version.erase(0, at + std::string("Version ").size());
+    opened.version.erase(std::min(opened.version.find_first_of("- "), opened.version.size()));
+  }
   opened.path = file_of(opened.functions[0].plan_dft);
   return opened;
 }

@@ -46,7 +46,7 @@ struct LinesShape {
 // What is open, or why nothing is.
 struct HostLibrary {
   std::string name;     // "mkl" or "fftw"
-  std::string version;  // in the library's own words
+  std::string version;  // "2026.2", "fftw-3.3.10-sse2-avx"
   std::string path;     // of the file
   std::string problem;  // why there is none, with what to install; empty if there is one
 };

@@ -16,16 +16,23 @@ from weft.report.format import rate
 Record = dict[str, Any]
 
 
-def versions() -> Record:
-    """Versions of what took part."""
+def versions(transforms_on: Any = None) -> Record:
+    """Versions of what took part; ``transforms_on``: the device of Fourier transforms, if there were any."""
     from weft import mpi
 
+    of_transforms = {}
+    if transforms_on is not None:
+        from weft import fft
+
+        library = fft.library(transforms_on.backend)
+        of_transforms = {"fft": f"{library['name']} {library['version']}"}
     return {
         "weft": weft.__version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
         "mpi": mpi.library_version(),
         "mpi4py": __import__("mpi4py").__version__,
+        **of_transforms,
     }
 
 
@@ -129,6 +136,10 @@ def describe(comm: MPI.Intracomm, measure: bool) -> list[tuple[str, str]]:
     ]
     rows.append(("kernel cache", found["kernel_cache"] or "none"))
     device = weft.device.open("auto")
+    for backend in ["host", *([] if device.is_host else [device.backend])]:
+        library = weft.fft.library(backend)
+        there = f"found: {library['name']} {library['version']}  {library['path']}".rstrip()
+        rows.append((f"{backend} transforms", f"absent: {library['problem']}" if library["problem"] else there))
     from weft import mpi
 
     rows.append(("MPI", f"{mpi.library_version()}, {comm.size} rank(s)"))

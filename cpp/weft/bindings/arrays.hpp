@@ -1,0 +1,48 @@
+// Arrays of NumPy, CuPy and other libraries with DLPack, and calls whose arguments all ranks check before any sends.
+#pragma once
+
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "weft/device/device.hpp"
+#include "weft/mpi/comm.hpp"
+
+namespace weft::bindings {
+
+// "3 x 4 x 5"
+template <class... A>
+std::string shape_text(const nanobind::ndarray<A...>& array) {
+  std::string text;
+  for (std::size_t i = 0; i < array.ndim(); ++i) text += (i == 0 ? "" : " x ") + std::to_string(array.shape(i));
+  return text;
+}
+
+// ValueError, naming the remedy, unless the values lie one after the other in C order.
+template <class... A>
+void require_contiguous(const nanobind::ndarray<A...>& array, const std::string& name) {
+  std::int64_t stride = 1;
+  for (std::size_t i = array.ndim(); i-- > 0;) {
+    if (array.size() > 0 && array.shape(i) > 1 && array.stride(i) != stride) {
+      throw nanobind::value_error(
+          (name + " is not contiguous: pass a copy, such as numpy.ascontiguousarray(x)").c_str());
+    }
+    stride *= static_cast<std::int64_t>(array.shape(i));
+  }
+}
+
+// Where an array with DLPack's device type and number is. TypeError for a device weft has no backend for.
+std::shared_ptr<device::Device> device_of(int type, int number, const std::string& name);
+
+// Makes the stream wait for the device's default stream: DLPack hands arrays over in its order.
+void after_default_stream(device::Stream& stream);
+
+// Runs `check`, which gives a number that says what is to be done, on all ranks. If it throws on any, all throw
+// CollectiveError with that text; if the numbers differ, with `difference`. It costs one reduction; on one rank its own
+// exception passes. (collective)
+void agree_on_call(const mpi::Comm& comm, const std::function<std::int64_t()>& check, const char* difference);
+
+}  // namespace weft::bindings

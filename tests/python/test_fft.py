@@ -1,0 +1,213 @@
+"""weft.fft.Plan against numpy.fft on 1 to 4 ranks, its choices, and what it says of bad input."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpi_run import Workers, mpi_run
+
+import weft
+from weft import fft
+
+EXAMPLES = {1: 12, 2: 12, 3: 8, 4: 8}
+
+
+@pytest.fixture(scope="module", params=EXAMPLES)
+def ranks(request):
+    workers = Workers(request.param, "fft_worker.py")
+    yield workers
+    workers.close()
+
+
+def grids(ranks: int) -> list[str]:
+    return [f"{rows}x{ranks // rows}" for rows in range(1, ranks + 1) if ranks % rows == 0]
+
+
+def check(answers: list[dict]) -> None:
+    for answer in answers:
+        assert answer["wrong"] == ""
+        assert answer["forward"] < 1
+        assert answer["backward"] < 1
+        assert answer["round_trip"] < 1
+
+
+# Also more ranks than planes, and odd and prime sizes.
+SIZE = st.sampled_from([1, 2, 3, 4, 5, 6, 7, 8, 12, 15, 16, 20])
+
+
+def test_plans_give_numpys_coefficients_for_any_size_grid_batch_and_precision(ranks):
+    @settings(max_examples=EXAMPLES[ranks.number], deadline=None, derandomize=True)
+    @given(
+        shape=st.tuples(SIZE, SIZE, SIZE),
+        grid=st.sampled_from(grids(ranks.number)),
+        variables=st.integers(1, 3),
+        batch=st.integers(1, 4),
+        dtype=st.sampled_from(["float64", "float32"]),
+        norm=st.sampled_from(["backward", "forward", "ortho"]),
+        exchange=st.sampled_from(["pairwise:direct", "alltoallv:direct", "pairwise:staged"]),
+        kept=st.floats(0, 1),
+        seed=st.integers(0, 1000),
+    )
+    def run(shape, grid, variables, batch, dtype, norm, exchange, kept, seed):
+        modes = shape[2] // 2 + 1
+        case = {
+            "shape": shape, "grid": grid, "variables": variables, "batch": batch, "dtype": dtype, "norm": norm,
+            "exchange": exchange, "modes_x": None if kept > 0.6 else max(1, int(kept * modes)), "seed": seed,
+        }  # fmt: skip
+        answers = ranks.ask(case)
+        check(answers)
+        assert sum(a["points"] for a in answers) == np.prod(shape)
+        assert sum(a["modes"] for a in answers) == shape[0] * shape[1] * (case["modes_x"] or modes)
+
+    run()
+
+
+def test_the_tuner_tries_every_grid_and_batch_and_all_ranks_take_the_same(ranks):
+    case = {
+        "shape": (16, 12, 20), "grid": "auto", "variables": 3, "batch": "auto", "dtype": "float64", "norm": "backward",
+        "exchange": "pairwise:direct", "modes_x": None, "seed": 1,
+    }  # fmt: skip
+    answers = ranks.ask(case)
+    check(answers)
+    tunings = [answer["tuning"] for answer in answers]
+    assert all(tuning == tunings[0] for tuning in tunings)
+    tuning = tunings[0]
+    tried = {(row["process_grid"], row["batch"]) for row in tuning["timings"]}
+    assert tried == {(grid, batch) for grid in grids(ranks.number) for batch in (1, 2, 3)}
+    best = min(tuning["timings"], key=lambda row: row["median_seconds"])
+    assert all(row["median_seconds"] > 0 and row["repetitions"] > 0 for row in tuning["timings"])
+    chosen = (tuning["process_grid"], tuning["batch"])
+    # Among those within a tenth of the best at half time the best at the end is taken.
+    medians = {(row["process_grid"], row["batch"]): row["median_seconds"] for row in tuning["timings"]}
+    assert chosen in medians
+    assert medians[chosen] <= 1.3 * best["median_seconds"]
+    assert tuning["reason"].startswith(f"fastest of {len(tried)}: ")
+    assert answers[0]["grid"] == tuning["process_grid"]
+
+
+def test_one_rank_needs_no_mpi_of_its_own_and_arrays_may_be_given():
+    plan = fft.Plan((6, 4, 10), exchange="pairwise:direct")
+    field = np.random.default_rng(1).standard_normal((6, 4, 10))
+    field.flags.writeable = False  # inputs are only read
+    out = np.empty(plan.spectral_shape, complex)
+    assert plan.forward(field, out) is out
+    np.testing.assert_allclose(out, np.fft.rfftn(field), atol=1e-12)
+    assert plan.process_grid == "1x1"
+    assert plan.physical_slices == (slice(0, 6), slice(0, 4), slice(0, 10))
+    assert plan.shape == (6, 4, 10)
+    assert sum(plan.memory_bytes.values()) >= 0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"process_grid": "2x2"}, r"2x2.*1x1"),
+        ({"process_grid": "two"}, "two"),
+        ({"shape": (0, 4, 4)}, "at least 1"),
+        ({"shape": (4, 4)}, r"\(nz, ny, nx\)"),
+        ({"batch": 0}, "batch"),
+        ({"variables": 0}, "variables"),
+        ({"norm": "none"}, "backward, forward, ortho"),
+        ({"modes_x": 6}, "modes_x|modes"),
+        ({"modes_x": 0}, "modes_x"),
+        ({"exchange": "pigeon"}, "pigeon"),
+        ({"dtype": "int32"}, "float64 or float32"),
+        ({"device": "abacus"}, "abacus"),
+    ],
+)
+def test_a_plan_that_cannot_be_is_an_error_that_names_what_is_wrong(change, words):
+    arguments = {"shape": (4, 4, 8), **change}
+    with pytest.raises((ValueError, TypeError, RuntimeError), match=words):
+        fft.Plan(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: np.zeros((4, 4, 9)), ValueError, "4 x 4 x 9; expected 4 x 4 x 8"),
+        (lambda: np.zeros((4, 8)), ValueError, "expected 4 x 4 x 8"),
+        (lambda: np.zeros((1, 2, 4, 4, 8)), ValueError, "expected 4 x 4 x 8"),
+        (lambda: np.zeros((4, 4, 8), "f4"), TypeError, "float64"),
+        (lambda: np.zeros((4, 4, 8), complex), TypeError, "float64"),
+        (lambda: np.zeros((4, 4, 16))[..., ::2], ValueError, "not contiguous"),
+        (lambda: np.zeros((8, 4, 4)).T, ValueError, "not contiguous"),
+        (lambda: [1.0], TypeError, "array of NumPy"),
+    ],
+)
+def test_an_array_that_does_not_fit_is_refused_by_name(make, error, words):
+    plan = fft.Plan((4, 4, 8))
+    with pytest.raises(error, match=f"physical.*{words}"):
+        plan.forward(make())
+
+
+def test_outputs_that_do_not_fit_are_refused():
+    plan = fft.Plan((4, 4, 8))
+    field = np.zeros((4, 4, 8))
+    with pytest.raises(ValueError, match="2 and 3"):
+        plan.forward(np.zeros((2, 4, 4, 8)), np.zeros((3, 4, 4, 5), complex))
+    read_only = np.zeros((4, 4, 5), complex)
+    read_only.flags.writeable = False
+    with pytest.raises(TypeError, match="spectral must be a writable array"):
+        plan.forward(field, read_only)
+
+
+def test_a_wrong_array_on_one_rank_is_one_error_on_all_and_no_rank_waits():
+    code = """
+        import numpy as np
+        from mpi4py import MPI
+        import weft.fft
+        from weft.mpi import CollectiveError
+        comm = MPI.COMM_WORLD
+        plan = weft.fft.Plan((8, 8, 8), comm, process_grid="3x1", exchange="pairwise:direct")
+        good = np.ones(plan.physical_shape)
+        bad = np.ones((1, 2, 3)) if comm.rank == 1 else good
+        texts = []
+        for call in (lambda: plan.forward(bad),
+                     lambda: plan.forward(good) if comm.rank else plan.backward(np.ones(plan.spectral_shape, complex)),
+                     lambda: plan.forward(np.ones((2 if comm.rank else 1, *plan.physical_shape)))):
+            try:
+                call()
+            except CollectiveError as error:
+                texts.append(str(error))
+        assert len(texts) == 3 and len(set(comm.allgather(tuple(texts)))) == 1, texts
+        assert "1 x 2 x 3" in texts[0] and "rank 1" in texts[0], texts
+        assert "the same call" in texts[1] and "number of variables" in texts[2], texts
+        plan.forward(good)
+    """
+    done = mpi_run(3, code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_library_is_told_and_the_choice_of_the_user_is_kept():
+    assert fft.library()["name"] in ("mkl", "fftw")
+    assert fft.library()["problem"] == ""
+    for backend in ("cuda", "hip"):
+        found = fft.library(backend)
+        assert (found["problem"] == "") == bool(found["version"])
+    with pytest.raises(ValueError, match="abacus"):
+        fft.library("abacus")
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"WEFT_FFT": "/nowhere/libfftw3.so.3"}, "WEFT_FFT=/nowhere/libfftw3.so.3 is neither"),
+        ({"WEFT_FFT": "libm.so.6"}, "it lacks "),
+    ],
+)
+def test_a_library_that_cannot_be_used_is_an_error_that_says_why(variables, words):
+    code = "import weft.fft; weft.fft.Plan((4, 4, 4), exchange='pairwise:direct')"
+    done = mpi_run(1, code, **variables)
+    assert done.returncode != 0
+    assert words in done.stderr
+
+
+def test_the_folders_of_the_environments_libraries_can_be_printed():
+    done = subprocess.run([sys.executable, "-P", fft.fft_library.__file__], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().split(":") == fft.fft_library.folders()
+    assert weft.fft is fft
