@@ -129,8 +129,8 @@ class Solver:
     this rank the region's place in ``materials``; all 0 by default. ``boundaries``: ``pec``, ``pmc`` or ``absorbing``
     by the mesh's names of boundaries, each that has faces. ``waves`` enter where elements of the ``total_field`` (a
     flag for each of this rank's elements) meet others or an absorbing boundary; elsewhere fields are scattered fields.
-    ``dipoles``: currents. ``damping``: of a perfectly matched layer, see ``matched_layer``. ``kernels``: ``portable``,
-    ``simd`` or ``auto``. ``device``, ``precision``, ``exchange``, ``exchange_cache``: as of ``weft.Poisson``.
+    ``dipoles``: currents. ``damping``: of a perfectly matched layer, see ``matched_layer``. ``kernels``: ``portable``
+    (any device), ``simd`` (hosts, without waves, dipoles and layers) or ``auto``. ``device``, ``precision``, ``exchange``, ``exchange_cache``: as of ``weft.Poisson``.
 
     Fields are ``[E][6][n][n][n]``: element, component (Ex Ey Ez Hx Hy Hz), t, s, r; n = order + 1.
     Making one, and every method that says so, is collective: all ranks call it.
@@ -171,7 +171,10 @@ class Solver:
         self.flux = flux
         self.precision = precision
         self.device = _device.open(device) if isinstance(device, str) else device
-        self.kernels = "portable" if kernels == "auto" else kernels
+        plain = not (waves or dipoles or damping is not None)
+        if kernels == "auto":
+            kernels = "simd" if self.device.is_host and plain else "portable"
+        self.kernels = kernels
         table = {"vacuum": Material()} if materials is None else {k: Material(*v) for k, v in materials.items()}
         self.materials = table
         self._core = _CORES[precision](

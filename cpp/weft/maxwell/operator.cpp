@@ -89,8 +89,6 @@ Operator<T>::Operator(const mesh::Mesh& mesh, const Options& options) : options_
   mesh_.comm.together([&] {
     element::gll(options_.order);  // refuses orders outside 1..15
     check_materials(options_, mesh_.elements());
-    if (options_.kernels == Kernels::simd)
-      throw std::invalid_argument("maxwell: kernels = \"simd\" are not there yet; use \"portable\"");
   });
   check_boundaries(mesh_, options_);
   const Geometry shape = geometry(mesh_, options_.order);
@@ -98,15 +96,23 @@ Operator<T>::Operator(const mesh::Mesh& mesh, const Options& options) : options_
   const auto connectivity = std::make_shared<exchange::Connectivity>(ids, mesh_.comm);
   const Coefficients factors = coefficients(shape, connectivity);
 
+  dt_limit_ = 1 / mesh_.comm.max(fastest_rate(shape));
   terms_ = std::make_unique<Terms<T>>(mesh_, options_, shape, connectivity);
+  options_.damping = {};
+  if (options_.kernels == Kernels::simd) {
+    if (terms_->driven() || terms_->layered())
+      throw std::invalid_argument(
+          "maxwell: kernels = \"simd\" know no waves, dipoles or matched layers; use \"portable\"");
+    simd_ =
+        std::make_unique<SimdOperator<T>>(mesh_, options_.order, shape, factors, options_.exchange, options_.device);
+    return;
+  }
   exchange_ = std::make_unique<exchange::GatherScatter<T>>(connectivity, options_.device, options_.exchange, 6);
   connectivity->forget_points();
   mesh_.comm.together([&] {
     local_ = std::make_unique<LocalOperator<T>>(shape, factors, options_.order, options_.device);
     traces_ = device::Array<T>(options_.device, ids.size() * 6);
   });
-  dt_limit_ = 1 / mesh_.comm.max(fastest_rate(shape));
-  options_.damping = {};
 }
 
 // The largest 1 / dt of the rank's elements: what waves, conductivity and a layer's damping ask for, added up.
@@ -199,13 +205,26 @@ Coefficients Operator<T>::coefficients(const Geometry& shape,
 
 template <class T>
 void Operator<T>::apply(double time, const T* fields, T* rates, device::Stream& stream) {
+  if (simd_) {
+    simd_->rates(fields, rates, stream);
+    return;
+  }
   set_clock(time, stream);
   rates_and_update(0, 0, 0, 1, const_cast<T*>(fields), rates, false, stream);
 }
 
 template <class T>
-void Operator<T>::stage(double offset, double a, double b, double dt, T* fields, T* residual, device::Stream& stream) {
-  rates_and_update(offset, a, b, dt, fields, residual, true, stream);
+void Operator<T>::begin(const T* fields, device::Stream& stream) {
+  if (simd_) simd_->begin(fields, stream);
+}
+
+template <class T>
+void Operator<T>::stage(double offset, double a, double b, double dt, T* fields, T* residual, bool more,
+                        device::Stream& stream) {
+  if (simd_)
+    simd_->stage(a, b, dt, fields, residual, more, stream);
+  else
+    rates_and_update(offset, a, b, dt, fields, residual, true, stream);
 }
 
 template <class T>
@@ -235,7 +254,7 @@ void Operator<T>::source_rates(T* rates, device::Stream& stream) {
 
 template <class T>
 std::pair<double, double> Operator<T>::energy(const T* fields, device::Stream& stream) {
-  const auto [electric, magnetic] = local_->energy(fields, stream);
+  const auto [electric, magnetic] = simd_ ? simd_->energy(fields) : local_->energy(fields, stream);
   std::array<double, 2> sums{electric, magnetic};
   mesh_.comm.sum(sums.data(), 2);
   return {sums[0], sums[1]};
@@ -281,6 +300,7 @@ std::pair<double, double> Operator<T>::divergence(std::span<const T> fields) con
 
 template <class T>
 std::map<std::string, std::int64_t> Operator<T>::memory_bytes() const {
+  if (simd_) return simd_->memory_bytes();
   auto bytes = local_->memory_bytes();
   bytes.merge(terms_->memory_bytes());
   bytes["traces"] = static_cast<std::int64_t>(traces_.bytes());
@@ -295,6 +315,7 @@ double Operator<T>::paper_flops() const {
 
 template <class T>
 double Operator<T>::flops() const {
+  if (simd_) return simd_->flops();
   const double n = options_.order + 1;
   // A point: 12 derivatives; 6 covariant components of 5; J 14; 6 differences, 6 rates of 5 + 1 and their 3 operations
   // of the residual; fields 2 x 6. A face point: traces 6 x 3, lift 6 x 6 + 4, 6 x 2 of the residual.
@@ -304,6 +325,7 @@ double Operator<T>::flops() const {
 
 template <class T>
 double Operator<T>::bytes() const {
+  if (simd_) return simd_->bytes();
   const double n = options_.order + 1;
   // A point: curl reads 9 + 6, reads and writes 6; update reads and writes 6 + 6 (the residual is written on faces
   // only). A face point: normals 3 and fields 6 read, traces 6 written; sums 6 read and written; update reads 4 + 6 and

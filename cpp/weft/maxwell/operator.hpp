@@ -18,6 +18,7 @@
 #include "weft/exchange/gather_scatter.hpp"
 #include "weft/maxwell/local_operator.hpp"
 #include "weft/maxwell/options.hpp"
+#include "weft/maxwell/simd_operator.hpp"
 #include "weft/maxwell/terms.hpp"
 #include "weft/mesh/mesh.hpp"
 
@@ -36,8 +37,10 @@ class Operator {
   // rates = d(fields)/dt at `time`; the auxiliary variables of a matched layer stay as they are. (collective)
   void apply(double time, const T* fields, T* rates, device::Stream& stream);
   // A stage of a low-storage Runge-Kutta method (solver/low_storage.hpp) at the clock's time + offset:
-  // residual <- a residual + dt rates(fields), fields <- fields + b residual. (collective)
-  void stage(double offset, double a, double b, double dt, T* fields, T* residual, device::Stream& stream);
+  // residual <- a residual + dt rates(fields), fields <- fields + b residual. begin comes before the first stage; more:
+  // another stage follows, and nobody touches the fields in between. (collective)
+  void begin(const T* fields, device::Stream& stream);
+  void stage(double offset, double a, double b, double dt, T* fields, T* residual, bool more, device::Stream& stream);
   // The clock is the time of sources, on the device.
   void set_clock(double time, device::Stream& stream) { terms_->set_clock(time, stream); }
   void advance_clock(double dt, device::Stream& stream) { terms_->advance_clock(dt, stream); }
@@ -63,9 +66,10 @@ class Operator {
   // (collective)
   std::pair<double, double> divergence(std::span<const T> fields) const;
 
-  const exchange::Tuning& tuning() const { return exchange_->tuning(); }
-  std::int64_t bytes_sent() const { return exchange_->bytes_sent(); }  // by this rank in one stage
-  std::int64_t messages() const { return exchange_->messages(); }
+  const exchange::Tuning& tuning() const { return simd_ ? simd_->tuning() : exchange_->tuning(); }
+  // By this rank in one stage.
+  std::int64_t bytes_sent() const { return simd_ ? simd_->bytes_sent() : exchange_->bytes_sent(); }
+  std::int64_t messages() const { return simd_ ? simd_->messages() : exchange_->messages(); }
   std::map<std::string, std::int64_t> memory_bytes() const;  // of this rank, by array; the caller's vectors not counted
   // Of one stage on this rank: by Eq. 16 of the paper, 36 (N+1) + 84 a point, and what the kernels here do.
   double paper_flops() const;
@@ -83,6 +87,7 @@ class Operator {
   mesh::Mesh mesh_;
   std::int64_t points_;  // of an element
   double dt_limit_ = 0;
+  std::unique_ptr<SimdOperator<T>> simd_;  // or the three below
   std::unique_ptr<LocalOperator<T>> local_;
   std::unique_ptr<exchange::GatherScatter<T>> exchange_;
   std::unique_ptr<Terms<T>> terms_;

@@ -46,16 +46,17 @@ void Stepper<T>::step(std::int64_t count, double dt) {
     checked_ = steps_;
   }
   op_.set_clock(time_, stream_);
+  if (count > 0) op_.begin(fields_.data(), stream_);
   if (dt != dt_) graph_.reset();
   dt_ = dt;
   for (std::int64_t s = 0; s < count; ++s) {
     if (graph_) {
       graph_->replay(stream_);
     } else if (s > 0 && op_.comm().size() == 1 && device::Graph::supported(*op_.options().device)) {
-      graph_.emplace(stream_, [&] { enqueue(dt); });  // the first step made all that allocates
+      graph_.emplace(stream_, [&] { enqueue(dt, true); });  // the first step made all that allocates
       graph_->replay(stream_);
     } else {
-      enqueue(dt);
+      enqueue(dt, s + 1 < count);
     }
     time_ += dt;
     ++steps_;
@@ -66,9 +67,10 @@ void Stepper<T>::step(std::int64_t count, double dt) {
 }
 
 template <class T>
-void Stepper<T>::enqueue(double dt) {
+void Stepper<T>::enqueue(double dt, bool more) {
   for (const solver::LowStorageStage& stage : solver::carpenter_kennedy)
-    op_.stage(stage.c * dt, stage.a, stage.b, dt, fields_.data(), residual_.data(), stream_);
+    op_.stage(stage.c * dt, stage.a, stage.b, dt, fields_.data(), residual_.data(),
+              more || &stage != &solver::carpenter_kennedy.back(), stream_);
   op_.advance_clock(dt, stream_);
 }
 

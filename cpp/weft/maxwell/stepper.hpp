@@ -44,7 +44,7 @@ class Stepper {
     double energy, time;  // where the fields were set
     double source_norm;   // of source_rates, in sqrt(energy) a unit of time
   };
-  void enqueue(double dt);
+  void enqueue(double dt, bool more);  // more: another step follows
 
   Operator<T>& op_;
   device::Stream stream_;

@@ -1,0 +1,89 @@
+// What the SIMD kernels of Maxwell's equations read of elements and faces; SimdOperator makes it.
+#pragma once
+
+#include <cstdint>
+
+namespace weft::maxwell {
+
+// box: edges along x, y, z; affine: a parallelepiped, one frame for all points; curved: a frame a point, read from
+// memory.
+enum class Shape : std::uint8_t { box, affine, curved };
+
+// How a face's points and tangents map to those of the face it meets: value q of mine is value index[q] of theirs, its
+// component along my a is sign_a times theirs along a (along b if swapped), and so for b.
+template <class T>
+struct FaceMatch {
+  const std::int32_t* index;  // [face_stride]
+  int swap;
+  T sign_a, sign_b;
+};
+
+// Values an element has whatever its shape, all multiplied by what the residual is of: rates.
+// box: the factors of derivatives and traces make rates at once. affine, curved: J times contravariant curls.
+inline constexpr int frame_values = 9;
+template <class T>
+struct ElementValues {
+  T frame[frame_values];  // x_r, x_s, x_t (box: their only components in 0, 1, 2); curved: unused
+  T inverse_jacobian;
+  T inverse_eps, minus_inverse_mu, loss;
+  T d_t[4], d_s[4], d_r[4];  // factors of D_t (h_s, h_r, e_s, e_r), D_s (h_t, h_r, e_t, e_r), D_r (h_t, h_s, e_t, e_s)
+  // [side]: what a face adds, see Kernel::lift
+  struct Face {
+    T hb_ea, ea_ea, ha_eb, eb_eb;  // on E: factors of the jump of H along b and of E along a in the a-component, ...
+    T eb_ha, ha_ha, ea_hb, hb_hb;  // on H
+    T g_aa, g_ab, g_bb;            // surface metric over area, not in box; curved: per point instead
+  } faces[6];
+};
+
+// Views. n = order + 1; a trace is [4][face_stride]: E along a, E along b, H along a, H along b, covariant.
+template <class T>
+struct SimdElements {
+  const T* even_odd;               // D by even and odd parts
+  const T* rows;                   // [n + 2][row vectors]: D^T by rows, then the unit vectors of a row's two ends
+  const std::int32_t* row_starts;  // [face_stride]: q n, the r-face's points
+  const Shape* shapes;             // [E]
+  const ElementValues<T>* values;  // [E]
+  const std::int64_t* metric;      // [E]: place among the curved
+  const T* jacobians;              // [curved][9][n^3]
+  const T* face_metrics;           // [curved][6][3][face_stride]: g_aa, g_ab, g_bb over area
+  const std::int64_t* neighbors;   // [E][6]: where the trace is that the face meets
+  const std::int16_t* matches;     // [E][6]: place in `match`, -1 for the same orientation
+  const FaceMatch<T>* match;
+};
+
+// One Runge-Kutta stage.
+template <class T>
+struct StageArguments {
+  T a, b, dt;
+  T* fields;
+  T* residual;
+  const T* traces;  // of the fields as they are
+  T* next_traces;   // of those after the stage; nullptr: not wanted
+  bool update;      // fields += b residual
+};
+
+// Elements order[begin, end).
+template <class T>
+using StageFunction = void (*)(const SimdElements<T>&, const StageArguments<T>&, const std::int64_t* order,
+                               std::int64_t begin, std::int64_t end, T* scratch);
+// next_traces of the fields.
+template <class T>
+struct SimdFunctions {
+  StageFunction<T> stage, traces;
+  std::int64_t row_stride, scratch_values;  // of SimdElements::rows; of each thread
+};
+
+// Compiled once per order and scalar type (simd_order.cpp.in).
+template <int N, class T>
+struct SimdOrder {
+  static const SimdFunctions<T> functions;
+};
+
+// Values of a trace's component: whole cache lines.
+template <class T>
+constexpr std::int64_t face_stride(int order) {
+  constexpr std::int64_t line = 64 / sizeof(T);
+  return (std::int64_t{order + 1} * (order + 1) + line - 1) / line * line;
+}
+
+}  // namespace weft::maxwell

@@ -1,0 +1,212 @@
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "weft/maxwell/operator.hpp"
+#include "weft/maxwell/stepper.hpp"
+#include "weft/mesh/points.hpp"
+#include "weft/mesh/whole.hpp"
+
+using namespace weft;
+using namespace weft::maxwell;
+
+namespace {
+
+mesh::Mesh box(std::array<std::int64_t, 3> counts, std::array<bool, 3> periodic, const char* deformation = "none") {
+  mesh::BoxOptions options;
+  options.counts = counts;
+  options.upper = {1, 1.5, 0.75};
+  options.periodic = periodic;
+  options.deformation = deformation;
+  options.smooth_geometry_order = 3;
+  return mesh::make_box(options, mpi::Comm());
+}
+
+Options options_for(const mesh::Mesh& mesh, int order, Kernels kernels) {
+  Options options;
+  options.order = order;
+  options.kernels = kernels;
+  options.device = device::open("host");
+  options.exchange = exchange::Choice{};
+  constexpr std::array<Condition, 3> conditions{Condition::pec, Condition::pmc, Condition::absorbing};
+  for (std::size_t b = 0; b < mesh.boundary_names.size(); ++b)
+    options.boundaries[mesh.boundary_names[b]] = conditions[b % conditions.size()];
+  options.materials = {{"vacuum", 1, 1, 0}, {"glass", 2.25, 1, 0}, {"mud", 5, 1.5, 0.7}};
+  for (std::int64_t e = 0; e < mesh.elements(); ++e)
+    options.regions.push_back(static_cast<std::int32_t>(mesh.element_ids[e] % 3));
+  return options;
+}
+
+// Values in [-1, 1] that look random, of a global element's entry.
+double value_of(std::int64_t element, std::int64_t entry) {
+  auto h = static_cast<std::uint64_t>(element * 100003 + entry + 1) * 0x9E3779B97F4A7C15ull;
+  h = (h ^ (h >> 29)) * 0xBF58476D1CE4E5B9ull;
+  return static_cast<double>((h ^ (h >> 32)) >> 11) * 0x1p-52 - 1;
+}
+
+template <class T>
+std::vector<T> some_fields(const mesh::Mesh& mesh, std::int64_t each) {
+  std::vector<T> fields;
+  for (std::int64_t e = 0; e < mesh.elements(); ++e)
+    for (std::int64_t i = 0; i < each; ++i) fields.push_back(static_cast<T>(value_of(mesh.element_ids[e], i)));
+  return fields;
+}
+
+template <class T>
+double difference(const mpi::Comm& comm, const std::vector<T>& a, const std::vector<T>& b) {
+  double largest = 0, size = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double d = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    largest = std::max(largest, std::isnan(d) ? INFINITY : d);
+    size = std::max(size, std::abs(static_cast<double>(b[i])));
+  }
+  return comm.max(largest) / comm.max(size);
+}
+
+// Rates, and three steps of the Runge-Kutta method in two calls, of the two kinds of kernels on the same fields.
+template <class T>
+void compare(const mesh::Mesh& mesh, int order, Flux flux, int threads = 1) {
+  SCOPED_TRACE("order " + std::to_string(order) + " on " + mesh.source);
+  constexpr double tolerance = sizeof(T) == 8 ? 1e-12 : 3e-4;
+  const auto device = device::open("host");
+  device::Stream stream(device);
+  std::vector<T> rates[2], fields[2];
+  std::pair<double, double> energies[2];
+  for (const Kernels kernels : {Kernels::portable, Kernels::simd}) {
+    const int which = kernels == Kernels::simd ? 1 : 0;
+    Options options = options_for(mesh, order, kernels);
+    options.flux = flux;
+    omp_set_num_threads(threads);
+    Operator<T> op(mesh, options);
+    omp_set_num_threads(1);
+    const std::vector<T> start = some_fields<T>(mesh, op.entries() / std::max<std::int64_t>(1, mesh.elements()));
+    rates[which].assign(op.entries(), T(NAN));  // all of it must be written
+    op.apply(0, start.data(), rates[which].data(), stream);
+    stream.synchronize();
+    Stepper<T> stepper(op);
+    std::copy(start.begin(), start.end(), stepper.fields().data());
+    const double dt = op.dt_limit() / 4;
+    stepper.step(2, dt);
+    stepper.step(1, dt);
+    fields[which].assign(stepper.fields().data(), stepper.fields().data() + op.entries());
+    energies[which] = op.energy(fields[which].data(), stream);
+  }
+  EXPECT_LT(difference(mesh.comm, rates[1], rates[0]), tolerance) << "rates";
+  EXPECT_LT(difference(mesh.comm, fields[1], fields[0]), tolerance) << "three steps";
+  const double rounding = sizeof(T) == 8 ? 1e-12 : 1e-5;
+  EXPECT_NEAR(energies[1].first / energies[0].first, 1, rounding);
+  EXPECT_NEAR(energies[1].second / energies[0].second, 1, rounding);
+}
+
+template <class T>
+void all_orders(const mesh::Mesh& mesh, Flux flux = Flux::upwind) {
+  for (int order = 1; order <= 15; ++order) compare<T>(mesh, order, flux);
+}
+
+// 3 x 2 x 2 elements of a sheared box, each with axes of its own, right-handed: every orientation of faces.
+mesh::Mesh shuffled(bool curved) {
+  constexpr std::array<std::int64_t, 3> counts{3, 2, 2};
+  const mpi::Comm comm;
+  mesh::WholeMesh whole;
+  whole.source = curved ? "shuffled curved box" : "shuffled sheared box";
+  whole.node_order = curved ? 2 : 1;
+  whole.boundary_names = {"wall"};
+  const int q = whole.node_order;
+  std::int64_t element = 0;
+  for (std::int64_t z = 0; z < counts[2]; ++z)
+    for (std::int64_t y = 0; y < counts[1]; ++y)
+      for (std::int64_t x = 0; x < counts[0]; ++x, ++element) {
+        const std::array<std::int64_t, 3> cell{x, y, z};
+        constexpr std::array<std::array<int, 3>, 6> permutations{
+            {{0, 1, 2}, {1, 2, 0}, {2, 0, 1}, {0, 2, 1}, {2, 1, 0}, {1, 0, 2}}};
+        const auto turn = static_cast<int>(element * 7 % 24);
+        const std::array<int, 3>& axes = permutations[turn % 6];  // local direction d runs along axes[d]
+        // Two flips of four; an odd permutation needs an odd number of them.
+        std::array<bool, 3> flip{(turn / 6) % 2 == 1, (turn / 12) % 2 == 1, false};
+        flip[2] = (flip[0] != flip[1]) != (turn % 6 >= 3);
+        // The lattice place, in cells / q, of a local node.
+        const auto place = [&](std::array<int, 3> local) {
+          std::array<std::int64_t, 3> at{};
+          for (int d = 0; d < 3; ++d) at[axes[d]] = cell[axes[d]] * q + (flip[d] ? q - local[d] : local[d]);
+          return at;
+        };
+        auto& corners = whole.vertices.emplace_back();
+        for (int c = 0; c < 8; ++c) {
+          const auto at = place({c % 2 * q, c / 2 % 2 * q, c / 4 * q});
+          corners[c] = at[0] / q + (counts[0] + 1) * (at[1] / q + (counts[1] + 1) * (at[2] / q));
+        }
+        for (int k = 0; k <= q; ++k)
+          for (int j = 0; j <= q; ++j)
+            for (int i = 0; i <= q; ++i) {
+              const auto at = place({i, j, k});
+              std::array<double, 3> u{};
+              for (int d = 0; d < 3; ++d) u[d] = static_cast<double>(at[d]) / q;
+              const double bump = curved ? 0.05 * std::sin(2.1 * u[0] + 1.3 * u[1] - 0.7 * u[2]) : 0;
+              whole.nodes.insert(whole.nodes.end(), {u[0] + 0.3 * u[1] + bump, 1.1 * u[1] - 0.2 * u[2] - bump,
+                                                     0.9 * u[2] + 0.1 * u[0] + 2 * bump});
+            }
+        auto& tags = whole.boundaries.emplace_back();
+        for (int d = 0; d < 3; ++d)
+          for (int end = 0; end < 2; ++end) {
+            const bool upper = (end == 1) != flip[d];
+            if (cell[axes[d]] == (upper ? counts[axes[d]] - 1 : 0)) tags[2 * d + end] = 1;
+          }
+      }
+  mesh::WholeTopology topology;
+  std::vector<std::int32_t> parts;
+  if (comm.rank() == 0) {
+    topology = mesh::build_topology(whole);
+    parts = mesh::recursive_bisection(whole, comm.size());
+  }
+  return mesh::distribute(comm.rank() == 0 ? whole : mesh::WholeMesh{}, topology, parts, 0, comm);
+}
+
+}  // namespace
+
+TEST(MaxwellSimd, BoxesEqualThePortableKernelsAtAllOrders) { all_orders<double>(box({3, 2, 2}, {true, false, false})); }
+TEST(MaxwellSimd, CurvedElementsEqualThePortableKernelsAtAllOrders) {
+  all_orders<double>(box({2, 2, 2}, {false, true, false}, "smooth"));
+}
+TEST(MaxwellSimd, SinglePrecisionEqualsThePortableKernelsAtAllOrders) {
+  all_orders<float>(box({2, 2, 1}, {true, true, true}));
+  all_orders<float>(box({2, 1, 2}, {false, false, true}, "smooth"));
+}
+TEST(MaxwellSimd, TrilinearElementsEqualThePortableKernels) {
+  for (const int order : {2, 7, 8})
+    compare<double>(box({2, 3, 2}, {false, false, false}, "kershaw"), order, Flux::upwind);
+}
+TEST(MaxwellSimd, CentralFluxEqualsThePortableKernels) {
+  for (const int order : {3, 7, 14}) compare<double>(box({2, 2, 2}, {true, true, false}), order, Flux::central);
+}
+TEST(MaxwellSimd, ThreadsEqualThePortableKernels) {
+  for (const int threads : {2, 3})
+    compare<double>(box({3, 3, 3}, {true, true, true}, "smooth"), 5, Flux::upwind, threads);
+}
+// Parallelepipeds whose axes are turned against each other: every orientation of faces.
+TEST(MaxwellSimd, FacesOfAnyOrientationEqualThePortableKernels) {
+  for (const bool curved : {false, true})
+    for (const int order : {1, 4, 7}) {
+      compare<double>(shuffled(curved), order, Flux::upwind);
+      compare<float>(shuffled(curved), order, Flux::upwind);
+    }
+}
+TEST(MaxwellSimd, MemoryIsTracesAndForCurvedElementsFrames) {
+  const mesh::Mesh straight = box({4, 4, 4}, {true, true, true});
+  const mesh::Mesh curved = box({4, 4, 4}, {true, true, true}, "smooth");
+  constexpr int order = 7;
+  for (const mesh::Mesh* mesh : {&straight, &curved}) {
+    const Operator<double> op(*mesh, options_for(*mesh, order, Kernels::simd));
+    double bytes = 0;
+    for (const auto& [name, count] : op.memory_bytes())
+      if (name != "scratch") bytes += static_cast<double>(count);
+    // docs/cpu-kernels.md: traces 2 x 24 n^2 words an element and of halo faces, frames 9 n^3 + 18 n^2.
+    const double n = order + 1, elements = static_cast<double>(mesh->elements());
+    const double frames = mesh == &curved ? 9 * n * n * n + 18 * n * n : 0;
+    const double halo = static_cast<double>(op.bytes_sent()) / 8;
+    EXPECT_LT(bytes, 8 * elements * (48 * n * n + frames + 250) + 8 * 2 * (halo + 8 * n * n)) << mesh->source;
+  }
+}
