@@ -126,12 +126,38 @@ class Mesh:
         ``box_layers`` (for a perfectly matched layer). Element tags: k + 1 inside ``radii[k]``, one more up to the
         cube, one more outside it. The boundary is ``outer``. ValueError for what is no such mesh. (collective)
         """
-        from weft.mesh_io.sphere import cubed_sphere
+        from weft.mesh_io.round import cubed_sphere
 
         def make() -> Any:
             return cubed_sphere(radii, side, layers, half_width, box_layers)
 
         return cls._deal(make, "sphere", comm, "rcb", geometry_order)
+
+    @classmethod
+    def cylinder(
+        cls,
+        radius: float,
+        length: float,
+        *,
+        side: int = 2,
+        layers: int = 1,
+        slices: int = 4,
+        periodic: bool = False,
+        comm: Any = None,
+        geometry_order: int | None = None,
+    ) -> Mesh:
+        """A cylinder round the z axis from z = 0; curved elements.
+
+        A square in the middle of ``side``^2 elements, ``layers`` of 4 ``side`` round it, times ``slices`` along z. The
+        boundaries are ``wall``, ``z-`` and ``z+``, the last two joined if ``periodic``. ValueError for what is no such
+        mesh. (collective)
+        """
+        from weft.mesh_io.round import cylinder
+
+        def make() -> Any:
+            return cylinder(radius, length, side, layers, slices, periodic)
+
+        return cls._deal(make, "cylinder", comm, "rcb", geometry_order)
 
     @classmethod
     def _deal(

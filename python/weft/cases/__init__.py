@@ -1,8 +1,9 @@
 """Case files: what a run is asked to do, with a default, a unit and one line of help for every option."""
 
+from weft.cases.maxwell import MaxwellCase
 from weft.cases.poisson import PoissonCase
 from weft.cases.schema import Case, CaseError, load, options
 
-WORKLOADS: dict[str, type[Case]] = {"poisson": PoissonCase}
+WORKLOADS: dict[str, type[Case]] = {"poisson": PoissonCase, "maxwell": MaxwellCase}
 
-__all__ = ["WORKLOADS", "Case", "CaseError", "PoissonCase", "load", "options"]
+__all__ = ["WORKLOADS", "Case", "CaseError", "MaxwellCase", "PoissonCase", "load", "options"]

@@ -1,8 +1,10 @@
 """Case files and their errors, for every workload.
 
 A case is a tree of pydantic models. Every leaf has a default, a unit and one line of help (`option`); a key is the path
-to a leaf, joined by dots (`solver.tolerance`). A bad case raises CaseError, whose text names the key, what was found,
-what is allowed and, for a key that does not exist, the nearest that does.
+to a leaf, joined by dots (`solver.tolerance`). A field made with `named` holds as many tables or values as the case
+names (`materials.glass.epsilon`); its keys are listed with `<name>` in the name's place. A bad case
+raises CaseError, whose text names the key, what was found, what is allowed and, for a key that does not exist, the
+nearest that does.
 """
 
 from __future__ import annotations
@@ -46,6 +48,14 @@ def section(model: type[Section]) -> Any:
     return pydantic.Field(default_factory=model)
 
 
+def named(help: str = "", *, unit: str = "") -> Any:
+    """A field `dict[str, kind]`: tables (a Section) or values under names that the case chooses; none by default."""
+    return pydantic.Field(default_factory=dict, description=help, json_schema_extra={"unit": unit})
+
+
+NAME = "<name>"  # stands in listed keys for a name that the case chooses
+
+
 @dataclass(frozen=True)
 class Option:
     """One leaf of a case, as `weft cases` prints it."""
@@ -57,9 +67,17 @@ class Option:
     help: str
 
 
-def _section_of(field: FieldInfo) -> type[Section] | None:
-    kind = field.annotation
+def _section(kind: Any) -> type[Section] | None:
     return kind if isinstance(kind, type) and issubclass(kind, Section) else None
+
+
+def _section_of(field: FieldInfo) -> type[Section] | None:
+    return _section(field.annotation)
+
+
+def _named_kind(field: FieldInfo) -> Any:
+    """What a field made with `named` holds under each name; None for other fields."""
+    return typing.get_args(field.annotation)[1] if typing.get_origin(field.annotation) is dict else None
 
 
 def options(model: type[Section], prefix: str = "") -> Iterator[Option]:
@@ -70,9 +88,17 @@ def options(model: type[Section], prefix: str = "") -> Iterator[Option]:
         if nested is not None:
             yield from options(nested, key + ".")
             continue
+        inside = _section(_named_kind(field))
+        if inside is not None:
+            yield from options(inside, f"{key}.{NAME}.")
+            continue
         extra = field.json_schema_extra
         unit = str(extra.get("unit", "")) if isinstance(extra, Mapping) else ""
-        yield Option(key, field.default, unit, allowed(field), field.description or "")
+        if _named_kind(field) is not None:
+            words = _kind(_named_kind(field))
+            yield Option(f"{key}.{NAME}", None, unit, words, field.description or "")
+        else:
+            yield Option(key, field.default, unit, allowed(field), field.description or "")
 
 
 def allowed(field: FieldInfo) -> str:
@@ -90,6 +116,8 @@ def _kind(kind: Any) -> str:
         return " | ".join(str(a) for a in arguments)
     if origin in (typing.Union, types.UnionType):
         return " or ".join(_kind(a) for a in arguments if a is not type(None))
+    if origin is tuple and arguments[-1] is ...:
+        return f"list: {_kind(arguments[0])}"
     if origin is tuple:
         return f"list of {len(arguments)}: {_kind(arguments[0])}"
     names = {int: "integer", float: "number", bool: "true | false", str: "text"}
@@ -171,10 +199,10 @@ def literal(text: str) -> Any:
 
 def _assign(model: type[Case], values: dict[str, Any], key: str, value: Any) -> None:
     keys = [o.key for o in options(model)]
-    inside = [k for k in keys if k.startswith(key + ".")]
+    inside = [k for k in keys if _like(key, k.split(".")[: key.count(".") + 1]) and not _like(key, k.split("."))]
     if inside:
         raise CaseError(f"case key '{key}' is a table; its keys: {', '.join(inside)}")
-    if key not in keys:
+    if not any(_like(key, k.split(".")) for k in keys):
         raise CaseError(_unknown(key, keys))
     *path, last = key.split(".")
     for part in path:
@@ -184,6 +212,12 @@ def _assign(model: type[Case], values: dict[str, Any], key: str, value: Any) -> 
     values[last] = value
 
 
+def _like(key: str, pattern: Sequence[str]) -> bool:
+    """Whether a key is what a listed key, split at the dots, stands for."""
+    parts = key.split(".")
+    return len(parts) == len(pattern) and all(p == q or (q == NAME and p) for p, q in zip(parts, pattern, strict=True))
+
+
 def _integers_as_numbers(model: type[Section], values: dict[str, Any]) -> dict[str, Any]:
     """`lambda = 1` means 1.0, and a TOML list means a tuple; strict validation would refuse both."""
 
@@ -191,7 +225,7 @@ def _integers_as_numbers(model: type[Section], values: dict[str, Any]) -> dict[s
         if kind is float and type(value) is int:
             return float(value)
         if typing.get_origin(kind) is tuple and isinstance(value, list):
-            kinds = typing.get_args(kind)
+            kinds = [k for k in typing.get_args(kind) if k is not ...]
             return tuple(convert(kinds[min(i, len(kinds) - 1)], v) for i, v in enumerate(value))
         if typing.get_origin(kind) in (typing.Union, types.UnionType):
             for part in typing.get_args(kind):
@@ -207,8 +241,15 @@ def _integers_as_numbers(model: type[Section], values: dict[str, Any]) -> dict[s
     for key, value in values.items():
         field = fields.get(key)
         nested = _section_of(field) if field else None
+        kind = _named_kind(field) if field else None
         if nested is not None and isinstance(value, dict):
             result[key] = _integers_as_numbers(nested, value)
+        elif kind is not None and isinstance(value, dict):
+            inside = _section(kind)
+            result[key] = {
+                name: _integers_as_numbers(inside, item) if inside and isinstance(item, dict) else convert(kind, item)
+                for name, item in value.items()
+            }
         else:
             result[key] = convert(field.annotation, value) if field else value
     return result
@@ -225,6 +266,12 @@ def _nearest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:
 
 
 def _unknown(key: str, keys: Sequence[str]) -> str:
+    # Under a name that the case chose, what is near is meant under that name: materials.glass.eps.
+    parts = key.split(".")
+    for pattern in [k.split(".") for k in keys if NAME in k]:
+        at = pattern.index(NAME)
+        if len(parts) > at + 1 and parts[:at] == pattern[:at]:
+            keys = [*keys, ".".join([*parts[: at + 1], *pattern[at + 1 :]])]
     near = _nearest(key, keys)
     return f"unknown case key '{key}'{near or '; known: ' + ', '.join(keys)}"
 
@@ -233,26 +280,36 @@ def _explain(model: type[Case], error: pydantic.ValidationError) -> str:
     """The first thing that is wrong, in words."""
     detail = error.errors(include_url=False)[0]
     path = [str(p) for p in detail["loc"]]
-    known = {o.key: o for o in options(model)}
+    leaves = list(options(model))
     key = ".".join(path)
     if detail["type"] == "extra_forbidden":
-        return _unknown(key, list(known))
+        return _unknown(key, [o.key for o in leaves])
     # Inside a list pydantic appends the index of the bad item: the leaf is what was typed.
     found = detail["input"]
     item = ""
-    while path and ".".join(path) not in known:
+    while path and (leaf := _leaf(path, leaves)) is None:
         index = path.pop()
         item = "" if detail["type"] == "missing" else f"item {index} is "
     if not path:
         if detail["type"] == "value_error":  # from a check of several keys together
-            return str(detail["ctx"]["error"])
+            text = str(detail["ctx"]["error"])
+            return text if text.startswith("case key") else f"case key '{key}': {text}"
         return f"case key '{key}': found {found!r}, expected a table"
-    leaf = known[".".join(path)]
+    assert leaf is not None
     unit = f" [{leaf.unit}]" if leaf.unit else ""
     reason = f" ({detail['ctx']['error']})" if detail["type"] == "value_error" else ""
     text = "not a number" if isinstance(found, float) and math.isnan(found) else repr(found)
-    wanted = f"{leaf.allowed} (default {_toml(leaf.default)})"
-    return f"case key '{leaf.key}'{unit}: found {item}{text}{reason}; allowed: {wanted}"
+    wanted = leaf.allowed + ("" if leaf.default is None else f" (default {_toml(leaf.default)})")
+    return f"case key '{'.'.join(path)}'{unit}: found {item}{text}{reason}; allowed: {wanted}"
+
+
+def _leaf(path: Sequence[str], leaves: Sequence[Option]) -> Option | None:
+    """The listed option a path belongs to; names may hold dots, but are one part of the path."""
+    for leaf in leaves:
+        pattern = leaf.key.split(".")
+        if len(pattern) == len(path) and all(p in (q, NAME) for p, q in zip(pattern, path, strict=True)):
+            return leaf
+    return None
 
 
 def _toml(value: Any) -> str:
@@ -269,9 +326,12 @@ def to_toml(model: type[Case]) -> str:
     table = ""
     for leaf in sorted(options(model), key=lambda o: "." in o.key):  # TOML: the root's keys come before any table
         head, _, name = leaf.key.rpartition(".")
+        # What the case has to name itself is shown, not set.
+        mark = "# " if NAME in leaf.key else ""
         if head != table:
-            lines += ["", f"[{head}]"]
+            lines += ["", f"{mark}[{head}]"]
             table = head
         unit = f" [{leaf.unit}]" if leaf.unit else ""
-        lines.append(f"{name} = {_toml(leaf.default)}  #{unit} {leaf.help} ({leaf.allowed})")
+        value = "..." if leaf.default is None else _toml(leaf.default)
+        lines.append(f"{mark}{name} = {value}  #{unit} {leaf.help} ({leaf.allowed})")
     return "\n".join(lines) + "\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from weft.cli.run_maxwell import maxwell
 from weft.cli.run_poisson import poisson
 
 
@@ -13,3 +14,4 @@ def run() -> None:
 
 
 run.add_command(poisson)
+run.add_command(maxwell)

@@ -27,13 +27,16 @@ class Harmonic:
 
     omega: complex
 
-    def phasor(self, x: Values, y: Values, z: Values) -> Values:
-        """[6][...] complex amplitudes at places of any one shape."""
+    def phasor(self, x: Values, y: Values, z: Values, within: Sequence[Values] | None = None) -> Values:
+        """[6][...] complex amplitudes at places of any one shape.
+
+        ``within``: for each place one near it, off any interface, that says which material's value is meant.
+        """
         raise NotImplementedError
 
-    def fields(self, t: float, x: Values, y: Values, z: Values) -> Values:
+    def fields(self, t: float, x: Values, y: Values, z: Values, within: Sequence[Values] | None = None) -> Values:
         """[6][...] Ex, Ey, Ez, Hx, Hy, Hz at time ``t``."""
-        return np.real(self.phasor(x, y, z) * np.exp(-1j * self.omega * t))
+        return np.real(self.phasor(x, y, z, within) * np.exp(-1j * self.omega * t))
 
     @property
     def period(self) -> float:
@@ -68,7 +71,7 @@ class PlaneWave(Harmonic):
         damping = 0.5 * self.sigma / self.epsilon
         self.omega = -1j * damping + np.sqrt(complex(k @ k / (self.epsilon * self.mu) - damping**2))
 
-    def phasor(self, x: Values, y: Values, z: Values) -> Values:
+    def phasor(self, x: Values, y: Values, z: Values, within: Sequence[Values] | None = None) -> Values:
         k, p = np.asarray(self.wavevector, float), np.asarray(self.polarization, complex)
         wave = np.exp(1j * (k[0] * x + k[1] * y + k[2] * z))
         h = np.cross(k, p) / (self.omega * self.mu)
@@ -102,7 +105,7 @@ class BoxMode(Harmonic):
         amplitude = np.array([-ky, kx, 0.0]) if self.kind == "te" else np.array([kx * kz, ky * kz, -kx * kx - ky * ky])
         self.amplitude = amplitude / np.linalg.norm(amplitude)
 
-    def phasor(self, x: Values, y: Values, z: Values) -> Values:
+    def phasor(self, x: Values, y: Values, z: Values, within: Sequence[Values] | None = None) -> Values:
         (kx, ky, kz), (a, b, c) = self.k, self.amplitude
         places = [k * (place - low) for k, place, low in zip(self.k, (x, y, z), self.lower, strict=True)]
         (sx, sy, sz), (cx, cy, cz) = ([f(p) for p in places] for f in (np.sin, np.cos))
@@ -135,7 +138,7 @@ class CylinderMode(Harmonic):
         self.cutoff = float(zeros(self.m, self.n)[-1]) / self.radius
         self.omega = complex(math.hypot(self.cutoff, self.wavenumber) / math.sqrt(self.epsilon * self.mu))
 
-    def phasor(self, x: Values, y: Values, z: Values) -> Values:
+    def phasor(self, x: Values, y: Values, z: Values, within: Sequence[Values] | None = None) -> Values:
         kc, kz, m = self.cutoff, self.wavenumber, self.m
         rho, turn = np.hypot(x, y), np.exp(1j * np.arctan2(y, x))
         along = np.exp(1j * kz * z)
@@ -207,11 +210,12 @@ class LayeredMode(Harmonic):
             state = self._transfer(layer, omega, layer[0]) @ state
         return float(state[0] if self.polarization == "s" else state[1])
 
-    def phasor(self, x: Values, y: Values, z: Values) -> Values:
+    def phasor(self, x: Values, y: Values, z: Values, within: Sequence[Values] | None = None) -> Values:
         x, y, z = np.broadcast_arrays(x, y, z)
         omega, state = self.omega.real, self._start()
         f, slope, epsilon, mu = (np.zeros(x.shape) for _ in range(4))
-        which = np.clip(np.searchsorted(self.starts, x, side="right") - 1, 0, len(self.layers) - 1)
+        inside = x if within is None else np.broadcast_to(within[0], x.shape)
+        which = np.clip(np.searchsorted(self.starts, inside, side="right") - 1, 0, len(self.layers) - 1)
         for number, layer in enumerate(self.layers):
             here = which == number
             value = np.tensordot(self._transfer(layer, omega, x[here] - self.starts[number]), state, axes=(1, 0))
@@ -226,7 +230,3 @@ class LayeredMode(Harmonic):
             return _vector([zero, zero, f * wave], h)
         e = [across / (-1j * omega * epsilon), -slope * wave / (-1j * omega), zero]
         return _vector(e, [zero, zero, f * wave])
-
-    def at_interface(self, x: Values, centre: Values) -> Values:
-        """Of places x, those that belong to the material round ``centre``: moves points on an interface inside."""
-        return x + 1e-9 * (self.starts[-1] - self.starts[0]) * np.sign(centre - x)

@@ -71,16 +71,24 @@ class Sphere(Harmonic):
         scattering = np.sum(weight * (np.abs(self.a) ** 2 + np.abs(self.b) ** 2))
         return float(2 / x**2 * scattering), float(2 / x**2 * np.sum(weight * (self.a + self.b).real))
 
-    def phasor(self, x: Values, y: Values, z: Values) -> Values:
+    def phasor(self, x: Values, y: Values, z: Values, within: Sequence[Values] | None = None) -> Values:
         """The total field: inside the sphere what is transmitted, outside incident and scattered."""
-        return self.part("total", x, y, z)
+        return self.part("total", x, y, z, within)
 
-    def part(self, what: Literal["total", "scattered"], x: Values, y: Values, z: Values) -> Values:
+    def part(
+        self,
+        what: Literal["total", "scattered"],
+        x: Values,
+        y: Values,
+        z: Values,
+        within: Sequence[Values] | None = None,
+    ) -> Values:
         """[6][...] the total field, or outside the sphere the scattered one (inside it is the total one less the
         incident)."""
         x, y, z = np.broadcast_arrays(x, y, z)
         place = self.axes @ np.stack([x.ravel(), y.ravel(), z.ravel()])
-        inside = np.linalg.norm(place, axis=0) < self.radius
+        meant = place if within is None else np.stack([np.broadcast_to(w, x.shape).ravel() for w in within])
+        inside = np.linalg.norm(meant, axis=0) < self.radius
         result = np.empty((6, x.size), complex)
         for chosen, interior in ((inside, True), (~inside, False)):
             if chosen.any():

@@ -1,4 +1,4 @@
-"""A mesh of concentric spheres ("cubed sphere"), for scattering: a cube, layers of curved elements, cuboids outside."""
+"""Meshes of concentric spheres ("cubed spheres") and of cylinders: a cube or square, and curved layers round it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from weft.mesh_io.raw import FACE_CORNERS, SPHERE, Floats, FormatError, Ints, RawMesh, match_vertices, unique_rows
+from weft.mesh_io.raw import ARC, FACE_CORNERS, SPHERE, Floats, FormatError, Ints, RawMesh, match_vertices, unique_rows
 
 CORE = 0.5  # corners of the cube in the middle, in radii of the innermost sphere
 
@@ -139,3 +139,47 @@ def _outer(vertices: Ints) -> np.ndarray:
     faces = np.sort(vertices[:, FACE_CORNERS], axis=2).reshape(-1, 4)
     _, group = unique_rows(np.ascontiguousarray(faces))
     return (np.bincount(group)[group] == 1).astype(np.int32).reshape(-1, 6)
+
+
+def cylinder(radius: float, length: float, side: int, layers: int, slices: int, periodic: bool) -> RawMesh:
+    """The mesh that ``weft.Mesh.cylinder`` describes; FormatError where the numbers make no mesh."""
+    if not (radius > 0 and length > 0) or min(side, layers, slices) < 1:
+        raise FormatError(
+            "a cylinder needs radius and length above 0 and at least 1 element along the square's side, in layers and "
+            f"in slices: found {radius}, {length}, {side}, {layers}, {slices}"
+        )
+    grid = np.tan(0.25 * np.pi * np.linspace(-1, 1, side + 1))
+    core = CORE * radius / np.sqrt(2.0)
+    edge = np.stack([np.ones(side + 1), grid], axis=1)  # of the square, counterclockwise
+    quarter = np.array([[0.0, 1.0], [-1.0, 0.0]])  # turns rows by 90 degrees
+    quads = [_cuboids([core * grid, core * grid, np.array([0.0, 1.0])])[:, :4, :2]]
+    for turn in range(4):
+        ray = edge @ np.linalg.matrix_power(quarter, turn)
+        circle = ray / np.linalg.norm(ray, axis=1, keepdims=True)
+        for layer in range(layers):
+            a, b = ((1 - s) * core * ray + s * radius * circle for s in (layer / layers, (layer + 1) / layers))
+            quads.append(np.stack([a[:-1], b[:-1], a[1:], b[1:]], axis=1))  # i outwards, j counterclockwise
+    outermost = np.concatenate([np.full(len(q), k > 0 and (k - 1) % layers == layers - 1) for k, q in enumerate(quads)])
+    flat = np.concatenate(quads)
+    count = len(flat)
+    z = length * np.linspace(0, 1, slices + 1)
+    corners = np.empty((slices, count, 2, 4, 3))
+    corners[..., :2] = flat[None, :, None]
+    corners[:, :, 0, :, 2], corners[:, :, 1, :, 2] = z[:-1, None, None], z[1:, None, None]
+    nodes = corners.reshape(-1, 8, 3)
+    boundaries = np.zeros((slices, count, 6), np.int32)
+    boundaries[:, outermost, 1] = 1
+    names = ["wall"]
+    pairs = np.empty((0, 8), np.int64)
+    if periodic:
+        low, high = np.arange(count), (slices - 1) * count + np.arange(count)
+        columns = [low, np.full(count, 4), high, np.full(count, 5), *(np.full(count, c) for c in range(4))]
+        pairs = np.stack(columns, axis=1)
+    else:
+        boundaries[0, :, 4], boundaries[-1, :, 5] = 2, 3
+        names += ["z-", "z+"]
+    raw = RawMesh(match_vertices(nodes), nodes, boundaries.reshape(-1, 6), names, "cylinder", pairs)
+    bent = np.flatnonzero(np.tile(outermost, slices))
+    raw.curve_sides = np.array([[e, ARC, side_of] for e in bent for side_of in (5, 7)], np.int64)
+    raw.curve_values = np.tile([radius, 0.0, 0.0, 0.0, 0.0], (len(raw.curve_sides), 1))  # bulging to the right
+    return raw.check()

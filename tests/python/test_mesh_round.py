@@ -1,4 +1,4 @@
-"""The mesh of concentric spheres, and the regions of elements that mesh files name."""
+"""The meshes of concentric spheres and of cylinders, and the regions of elements that mesh files name."""
 
 from __future__ import annotations
 
@@ -49,6 +49,22 @@ def test_the_outer_boundary_of_a_sphere_is_its_surface_and_nothing_else() -> Non
 def test_numbers_that_make_no_sphere_are_one_error(options, text) -> None:
     with pytest.raises(MeshError, match=text):
         Mesh.sphere(**options)
+
+
+@pytest.mark.parametrize(("layers", "periodic"), [(1, True), (3, False)])
+def test_a_cylinder_has_its_volume_its_wall_and_its_ends(layers, periodic) -> None:
+    mesh = Mesh.cylinder(1.5, 2.0, side=2, layers=layers, slices=2, periodic=periodic)
+    assert mesh.mass_matrix(8).sum() == pytest.approx(np.pi * 1.5**2 * 2.0, abs=1e-7)
+    assert mesh.boundary_names == (["wall"] if periodic else ["wall", "z-", "z+"])
+    assert [(mesh.boundaries == b).sum() for b in (1, 2, 3)] == [16, *(2 * [0 if periodic else 4 + 8 * layers])]
+    wall = Mesh.cylinder(1.5, 2.0, layers=layers, periodic=True)
+    at = wall.points_on_boundary(7).astype(bool)
+    assert np.hypot(*wall.point_coordinates(7)[at][:, :2].T) == pytest.approx(1.5, abs=1e-7)
+
+
+def test_numbers_that_make_no_cylinder_are_one_error() -> None:
+    with pytest.raises(MeshError, match="a cylinder needs"):
+        Mesh.cylinder(1.0, 1.0, slices=0)
 
 
 def test_tags_go_with_their_elements_on_every_rank() -> None:

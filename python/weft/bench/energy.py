@@ -1,0 +1,128 @@
+"""Energy that a run takes, where the machine tells it: processors by RAPL, NVIDIA GPUs by NVML.
+
+RAPL counters are files of Linux's powercap; they count whole packages, with all that runs on them, and wrap round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mpi4py import MPI
+
+Record = dict[str, Any]
+POWERCAP = Path("/sys/class/powercap")
+
+
+@dataclass
+class _Counter:
+    """A counter in joules that starts again at ``range`` (0: never)."""
+
+    name: str
+    read: Any
+    range: float
+    last: float = 0.0
+    total: float = 0.0
+
+    def sample(self, first: bool = False) -> None:
+        now = self.read()
+        if not first:
+            passed = now - self.last
+            self.total += passed if passed >= 0 else passed + self.range
+        self.last = now
+
+
+def rapl_counters(root: Path = POWERCAP) -> tuple[list[_Counter], str]:
+    """The packages' counters of this node, and where there are none the reason."""
+    zones = sorted(z for z in root.glob("*-rapl:*") if z.name.count(":") == 1)
+    counters = []
+    for zone in zones:
+        try:
+            name = (zone / "name").read_text().strip()
+            if name.startswith("psys"):  # the platform, packages included
+                continue
+            limit = int((zone / "max_energy_range_uj").read_text()) * 1e-6
+            counter = _Counter(name, lambda path=zone / "energy_uj": int(path.read_text()) * 1e-6, limit)
+            counter.read()
+            counters.append(counter)
+        except PermissionError:
+            return [], f"{zone}/energy_uj may only be read by the administrator (chmod a+r it)"
+        except (OSError, ValueError) as error:
+            return [], f"{zone} cannot be read: {error}"
+    return counters, "" if counters else f"the processor tells no energy here: {root} has no RAPL counters"
+
+
+def nvml_counter(device: Any) -> tuple[list[_Counter], str]:
+    """The counter of an opened CUDA device, or the reason why there is none."""
+    if device.is_host:
+        return [], ""
+    if device.backend != "cuda":
+        return [], f"weft reads no energy counters of {device.backend} devices"
+    try:
+        import pynvml
+    except ImportError:
+        return [], "the package nvidia-ml-py is not installed"
+    try:
+        pynvml.nvmlInit()
+        visible = _visible(device.ordinal)
+        handle = pynvml.nvmlDeviceGetHandleByIndex(visible) if isinstance(visible, int) else _by_uuid(pynvml, visible)
+        pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)
+    except pynvml.NVMLError as error:
+        return [], f"NVML: {error}"
+    return [_Counter("GPU", lambda: pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) * 1e-3, 0.0)], ""
+
+
+def _visible(ordinal: int) -> int | str:
+    """NVML counts all GPUs; CUDA those of CUDA_VISIBLE_DEVICES, by number or UUID."""
+    import os
+
+    names = [n.strip() for n in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if n.strip()]
+    if ordinal < len(names):
+        return int(names[ordinal]) if names[ordinal].isdigit() else names[ordinal]
+    return ordinal
+
+
+def _by_uuid(pynvml: Any, uuid: str) -> Any:
+    return pynvml.nvmlDeviceGetHandleByUUID(uuid)
+
+
+@dataclass
+class Meter:
+    """Adds up the energy of the nodes' processors and of the devices used, from ``start`` on. All calls collective."""
+
+    device: Any
+    comm: MPI.Intracomm
+    counters: list[_Counter] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+
+    def start(self) -> None:
+        """Begins; each node's packages are read by one of its ranks, each GPU by one of those that use it."""
+        node = self.comm.Split_type(MPI.COMM_TYPE_SHARED)
+        users = node.allgather((self.device.backend, self.device.ordinal))
+        first_of_node, first_of_device = node.rank == 0, users.index(users[node.rank]) == node.rank
+        node.Free()
+        found = [rapl_counters()] if first_of_node else []
+        found += [nvml_counter(self.device)] if first_of_device else []
+        self.counters = [c for counters, _ in found for c in counters]
+        self.reasons = [reason for _, reason in found if reason]
+        self.sample(first=True)
+
+    def sample(self, first: bool = False) -> None:
+        """To be called now and then: counters of processors wrap round after some minutes."""
+        for counter in self.counters:
+            counter.sample(first)
+
+    def stop(self) -> Record:
+        """Joules since ``start`` of all ranks' parts together, and what could not be read, with the reason."""
+        self.sample()
+        mine: dict[str, float] = {}
+        for counter in self.counters:
+            kind = "gpus" if counter.name == "GPU" else "processors"
+            mine[kind] = mine.get(kind, 0.0) + counter.total
+        parts: dict[str, float] = {}
+        for rank in self.comm.allgather(mine):
+            for name, joules in rank.items():
+                parts[name] = parts.get(name, 0.0) + joules
+        reasons = list(dict.fromkeys(r for rank in self.comm.allgather(self.reasons) for r in rank))
+        return {"joules": sum(parts.values()) if parts else None, "parts_joules": parts, "missing": reasons}

@@ -1,0 +1,359 @@
+"""`weft run maxwell`: sets a case up, measures the machine, steps, watches the energy, and counts.
+
+The record it returns is what run.json holds: `case`, `versions`, `machine`, `choices`, `timings`, `figures`,
+`statistics`, with units in the names.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+import weft
+from weft import trace
+from weft.bench import maxwell_models as models
+from weft.bench import maxwell_problem as problem
+from weft.bench.energy import Meter
+from weft.bench.machine import machine, rates, versions
+from weft.bench.record import Display, Record, Stopwatch, breakdown, memory_bytes
+from weft.cases import MaxwellCase
+from weft.exact.maxwell import COMPONENTS
+from weft.mesh_io.probes import Probes
+
+PROFILED = 10  # steps whose spans are recorded for the breakdown by routine
+COMPARED = 20  # steps timed with each path
+CHECKS = 20  # times that a run looks at its energy, unless told
+
+
+class Run:
+    """A case on its mesh, ready to step. Making one is collective."""
+
+    def __init__(self, case: MaxwellCase, comm: MPI.Intracomm, display: Display) -> None:
+        self.case, self.comm = case, comm
+        clock = Stopwatch(comm)
+        with clock("mesh_seconds"):
+            display.phase("mesh: reading and sharing out" if case.mesh.file else "mesh: generating")
+            self.mesh = problem.make_mesh(case, comm)
+        with clock("operator_seconds"):
+            display.phase("operator: numbering, exchange pattern, geometric factors")
+            self.geometry = problem.Geometry(self.mesh, case.order)
+            self.materials, self.regions = problem.materials(case, self.geometry)
+            self.conditions = problem.boundaries(case, self.mesh)
+            self.solver = self.make_solver(case.exchange)
+        with clock("initial_seconds"):
+            self.solution = problem.exact(case, self.geometry, self.materials, self.regions)
+            self.start = problem.initial_fields(case, self.geometry, self.solution)
+            self.probes = Probes(self.mesh, case.order, case.probes, COMPONENTS)
+        self.timings = clock.seconds
+        self.dt, self.steps = time_step(case, self.solver.dt_limit)
+
+    def make_solver(self, exchange: str) -> Any:
+        """A solver of the case with some exchange. (collective)"""
+        case = self.case
+        return weft.maxwell.Solver(
+            self.mesh,
+            case.order,
+            flux=case.flux,
+            materials=self.materials,
+            regions=self.regions,
+            boundaries=self.conditions,
+            device=case.device,
+            precision=case.precision,
+            kernels=case.kernels,
+            exchange=exchange,
+            exchange_cache=case.exchange_cache,
+        )
+
+    def reset(self, solver: Any) -> None:
+        """The fields and the time that the case starts from."""
+        solver.set_fields(self.start.astype(solver.dtype))
+        solver.time = 0.0
+
+    def advance(self, count: int) -> float:
+        """Steps, and the seconds of them on this rank; with probes one by one."""
+        seconds = 0.0
+        for part in [1] * count if self.probes.any else [count]:
+            begin = time.perf_counter()
+            take(self.solver, part, self.dt)
+            seconds += time.perf_counter() - begin
+            if self.probes.any:
+                self.probes.take(self.solver.time, self.host_fields() if self.probes.holds else None)
+        return seconds
+
+    def host_fields(self) -> Any:
+        """[E][6][n][n][n] the fields as NumPy has them: themselves on the host, a copy of a GPU's."""
+        return problem.on_host(self.solver.fields)
+
+    def error_norms(self) -> tuple[float, float]:
+        """Energy norms of the difference from the exact solution, and of the solution, at the solver's time.
+
+        sqrt of the integral of eps |E|^2 + mu |H|^2, by quadrature of an order three higher: at the points themselves
+        the error is smaller than between them. (collective)
+        """
+        assert self.solution is not None
+        order = min(self.case.order + 3, 15)
+        fine = problem.interpolated(self.host_fields(), self.case.order, order)
+        mass = np.asarray(self.mesh.mass_matrix(order)).reshape(len(fine), -1)
+        values = np.array(list(self.materials.values()))[self.regions]
+        points = problem.places(self.mesh, order)
+        squares = np.zeros(2)
+        for e in range(len(fine)):  # one element at a time: exact solutions take much memory a point
+            at = points[:, e : e + 1]
+            near = problem.within(at, self.geometry.centres[:, e : e + 1])
+            exact = (
+                self.case.initial.amplitude * self.solution.fields(self.solver.time, at[0], at[1], at[2], near)[:, 0]
+            )
+            weight = np.repeat(values[e, :2], 3) @ np.stack([(fine[e] - exact) ** 2, exact**2], axis=1).reshape(6, -1)
+            squares += weight.reshape(2, -1) @ mass[e]
+        total = self.comm.allreduce(squares, MPI.SUM)
+        return float(np.sqrt(total[0])), float(np.sqrt(total[1]))
+
+
+def take(solver: Any, count: int, dt: float) -> None:
+    """Steps of a length that the run has already warned of if there is reason to. (collective)"""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        solver.step(count, dt)
+
+
+def time_step(case: MaxwellCase, limit: float) -> tuple[float, int]:
+    """The time step and how many: to `time.end` in equal steps no longer than asked for, or `time.steps`."""
+    asked = case.time.dt if case.time.dt > 0 else case.time.courant * limit
+    if case.time.end == 0.0:
+        return asked, case.time.steps
+    steps = max(1, math.ceil(case.time.end / asked * (1 - 1e-12)))
+    return case.time.end / steps, steps
+
+
+STATISTICS = ("step", "time", "electric_energy", "magnetic_energy")
+
+
+def run(case: MaxwellCase, comm: MPI.Intracomm, display: Display) -> tuple[Record, Run]:
+    """Runs a case on all ranks of `comm` (collective): its record, the same on every rank, and the run.
+
+    The record's `figures["stable"]` is False where the energy grew beyond its bound; the run ends there.
+    """
+    this = Run(case, comm, display)
+    solver = this.solver
+    record: Record = {
+        "case": case.model_dump(by_alias=True),
+        "versions": versions(),
+        "machine": machine(solver.device, comm),
+        "choices": choices(this),
+        "timings": this.timings,
+        "figures": sizes(this),
+        "statistics": {name: [] for name in STATISTICS},
+    }
+    display.header(record)
+    display.phase("machine: measuring bandwidth and peak")
+    begin = time.perf_counter()
+    record["figures"].update(rates(solver.device, case.precision, comm))
+    record["timings"]["machine_seconds"] = comm.allreduce(time.perf_counter() - begin, MPI.MAX)
+    display.phase("warming up")
+    profile(this, record)
+    display.phase("stepping")
+    march(this, record, display)
+    compare(this, record)
+    if case.output.compare_paths and record["figures"]["stable"]:
+        display.phase("exchange: timing every path")
+        paths(this, record)
+    display.result(record)
+    return record, this
+
+
+def choices(this: Run) -> Record:
+    """What was chosen and why."""
+    solver = this.solver
+    asked = this.case.kernels != "auto"
+    return {
+        "flux": this.case.flux,
+        "kernels": f"{solver.kernels}: {'asked for' if asked else 'what suits this device'}",
+        "exchange": solver.tuning,
+    }
+
+
+def sizes(this: Run) -> Record:
+    """What the problem counts, and the time step."""
+    solver, mesh, case, comm = this.solver, this.mesh, this.case, this.comm
+    count = np.bincount(this.regions, minlength=len(this.materials)).astype(np.int64)
+    count = np.asarray(comm.allreduce(count, MPI.SUM))
+    return {
+        "mesh": mesh.source,
+        "straight": bool(mesh.straight),
+        "elements": solver.elements,
+        "order": case.order,
+        "points": solver.points,
+        "ranks": comm.size,
+        "elements_by_material": {n: int(c) for n, c in zip(this.materials, count, strict=True) if c},
+        "boundaries": this.conditions,
+        "time_step": this.dt,
+        "time_step_limit": solver.dt_limit,
+        "courant": this.dt / solver.dt_limit,
+        "steps": this.steps,
+    }
+
+
+def profile(this: Run, record: Record) -> None:
+    """Warm-up steps, and then some with the recorder on: where the time goes, by category and by routine. (collective)
+
+    The paper's Table 3. Recording takes time itself, so these steps are not those that are timed.
+    """
+    case, comm, solver = this.case, this.comm, this.solver
+    this.reset(solver)
+    if case.time.warmup:
+        take(solver, case.time.warmup, this.dt)
+    recording = trace.enabled()
+    if not recording:
+        trace.start(comm)
+    before = trace.categories(), trace.names()
+    comm.Barrier()
+    begin = time.perf_counter()
+    take(solver, PROFILED, this.dt)
+    seconds = comm.allreduce(time.perf_counter() - begin, MPI.MAX)
+    categories, names = trace.categories(), trace.names()
+    if not recording:
+        trace.stop()
+    spent = {k: v - before[0].get(k, 0.0) for k, v in categories.items()}
+    by_name = {k: v - before[1].get(k, 0.0) for k, v in names.items()}
+    everywhere = sorted({k for rank in comm.allgather([k for k, v in by_name.items() if v > 0]) for k in rank})
+    record["timings"].update(
+        profiled_seconds=seconds,
+        breakdown=breakdown(spent, comm),
+        routines=breakdown({k: by_name.get(k, 0.0) for k in everywhere}, comm),
+    )
+    record["figures"]["profiled_steps"] = PROFILED
+    record["figures"]["communication_share"] = communication_share(record["timings"])
+
+
+def communication_share(timings: Record) -> float:
+    """The part of the profiled steps spent in MPI and in copies between host and device, mean over ranks."""
+    spent = timings["breakdown"]
+    return float((spent["mpi"]["mean_seconds"] + spent["copy"]["mean_seconds"]) / timings["profiled_seconds"])
+
+
+def march(this: Run, record: Record, display: Display) -> None:
+    """The run itself: all steps, the energy every so often, and the energy that the machine takes. (collective)"""
+    case, comm, solver = this.case, this.comm, this.solver
+    this.reset(solver)
+    this.probes.take(0.0, this.host_fields() if this.probes.holds else None)
+    statistics, figures = record["statistics"], record["figures"]
+    bound = energy_bound(this, watch(this, statistics, 0))
+    show = display.progress(this.steps, lambda step, total, energy: f"step {step} of {total}, energy {energy:.6e}")
+    every = case.output.every or max(1, math.ceil(this.steps / CHECKS))
+    meter = Meter(solver.device, comm)
+    meter.start()
+    seconds, done, energy = 0.0, 0, statistics["electric_energy"][0] + statistics["magnetic_energy"][0]
+    stable = True
+    while done < this.steps and stable:
+        count = min(every, this.steps - done)
+        comm.Barrier()
+        seconds += this.advance(count)
+        done += count
+        meter.sample()
+        energy = watch(this, statistics, done)
+        stable = bool(energy <= bound)
+        show(done, energy)
+    slowest = comm.allreduce(seconds, MPI.MAX)
+    figures["energy_to_solution"] = meter.stop()
+    figures.update(steps_done=done, stable=stable, energy_bound=bound if math.isfinite(bound) else None)
+    record["timings"].update(steps_seconds=slowest, seconds_per_step=slowest / done)
+    finish(this, record)
+
+
+def watch(this: Run, statistics: Record, step: int) -> float:
+    """Adds the fields' energy at a step; its sum. (collective)"""
+    electric, magnetic = this.solver.energies()
+    for name, value in zip(STATISTICS, (step, this.solver.time, electric, magnetic), strict=True):
+        statistics[name].append(value)
+    return float(electric + magnetic)
+
+
+def energy_bound(this: Run, start: float) -> float:
+    """The energy above which a run has blown up.
+
+    Both fluxes and the Runge-Kutta method let it decay only; rounding is all that may add to it. Fields that start from
+    0 have no bound but that of numbers.
+    """
+    rounding = 1e-3 if this.case.precision == "single" else 1e-6
+    return start * (1 + rounding) if start > 0 else float(np.finfo(np.float64).max)
+
+
+def finish(this: Run, record: Record) -> None:
+    """What follows from the times. (collective)"""
+    figures, case, solver = record["figures"], this.case, this.solver
+    per_step = record["timings"]["seconds_per_step"]
+    work = models.step_flops(case.order, solver.points)
+    counted = solver.figures
+    figures["memory_bytes"] = memory_bytes(solver.memory_bytes, this.comm)
+    bound = max(
+        counted["bytes"] / figures["bandwidth_bytes_per_second"], counted["flops"] / figures["peak_flops_per_second"]
+    )
+    energy = figures["energy_to_solution"]["joules"]
+    figures.update(
+        memory_bytes_per_point=sum(figures["memory_bytes"].values()) / solver.points,
+        step_flops=work.value,
+        gflops=work.value / per_step / 1e9,
+        seconds_per_step_and_point=per_step / solver.points,
+        points_per_second_per_rank=solver.points / per_step / this.comm.size,
+        step_flops_done=counted["flops"],
+        step_bytes=counted["bytes"],
+        step_bytes_sent=counted["bytes_sent"],
+        step_messages=counted["messages"],
+        achieved_bytes_per_second=counted["bytes"] / per_step,
+        roofline_fraction=bound / per_step,
+        joules_per_step=None if energy is None else energy / figures["steps_done"],
+        formulas={
+            "gflops": f"{work.text} / time of a step; {work.source}",
+            "seconds_per_step_and_point": "time of a step / n, n = E (N+1)^3 points of all ranks",
+            "roofline_fraction": "max(bytes / bandwidth, flops / peak) / time of a step; docs/maxwell.md",
+        },
+    )
+
+
+def compare(this: Run, record: Record) -> None:
+    """The energy norm of the difference from the exact solution, over that of the solution. (collective)"""
+    figures = record["figures"]
+    if this.solution is None or not figures["stable"]:
+        return
+    difference, whole = this.error_norms()
+    figures["energy_norm_error"] = difference
+    figures["relative_error"] = difference / whole if whole > 0 else math.inf
+
+
+def paths(this: Run, record: Record) -> None:
+    """Time of a step and share of communication with every path that works here (the paper's Fig. 9). (collective)"""
+    comm, case = this.comm, this.case
+    figures = record["figures"]
+    if comm.size == 1:
+        figures["paths"] = {}
+        figures["paths_note"] = "one rank exchanges nothing with others"
+        return
+    schedule = this.solver.tuning["faces"]["chosen"].partition(":")[0]
+    usable = [path for path, works, _ in weft.exchange.paths(this.solver.device, comm) if works]
+    rows: Record = {}
+    chosen = this.solver
+    for path in usable:
+        # The chosen solver stays as it is: its fields are what is written.
+        solver = this.make_solver(f"{schedule}:{path}")
+        this.reset(solver)
+        take(solver, max(1, case.time.warmup), this.dt)
+        comm.Barrier()
+        begin = time.perf_counter()
+        take(solver, COMPARED, this.dt)
+        per_step = comm.allreduce(time.perf_counter() - begin, MPI.MAX) / COMPARED
+        this.solver = solver
+        shares: Record = {"timings": {}, "figures": {}}
+        profile(this, shares)
+        this.solver = chosen
+        rows[path] = {
+            "seconds_per_step": per_step,
+            "communication_share": shares["figures"]["communication_share"],
+        }
+    figures["paths"] = rows
+    if this.solver.device.is_host:
+        figures["paths_note"] = "host memory: staged copies once more where direct does not"

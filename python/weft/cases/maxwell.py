@@ -1,0 +1,178 @@
+"""The case of `weft run maxwell`: electromagnetic waves in time, discontinuous Galerkin on spectral elements."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import pydantic
+
+from weft.cases.expressions import Expression, ExpressionError
+from weft.cases.schema import Section, named, option, section
+from weft.cases.shared import ElementCase, MeshSection, OutputSection
+
+Point = tuple[float, float, float]
+CONDITIONS = ("pec", "pmc", "absorbing")
+WHERE = "expression in x, y, z that is true in the elements meant, as x**2 + y**2 < 1"
+
+
+class RegionSection(Section):
+    """Which elements are meant: a region of the mesh file, a box, or where an expression is true."""
+
+    tag: int | str = option("", "region of the mesh file: its number, or a Gmsh volume's name")
+    lower: Point = option((0.0, 0.0, 0.0), "lower corner of a box", unit="length")
+    upper: Point = option((0.0, 0.0, 0.0), "upper corner of a box; both zeros: no box", unit="length")
+    where: str = option("", WHERE)
+
+    @property
+    def ways(self) -> list[str]:
+        """The keys that say which elements, of those set."""
+        found = {"tag": self.tag != "", "lower, upper": self.lower != self.upper, "where": self.where != ""}
+        return [key for key, given in found.items() if given]
+
+    @pydantic.model_validator(mode="after")
+    def _one_way(self) -> RegionSection:
+        if len(self.ways) > 1:
+            raise ValueError(f"elements chosen by {' and by '.join(self.ways)}; allowed: one of them")
+        if self.lower != self.upper and not all(a < b for a, b in zip(self.lower, self.upper, strict=True)):
+            raise ValueError(
+                f"a box from {list(self.lower)} to {list(self.upper)}; allowed: every lower below its upper"
+            )
+        if self.where:
+            try:
+                Expression(self.where)
+            except ExpressionError as error:
+                raise ValueError(f"where = {self.where!r}: {error}") from None
+        return self
+
+
+class MaterialSection(RegionSection):
+    """A material and its elements; a material that says no elements fills what the others leave."""
+
+    epsilon: float = option(1.0, "permittivity relative to vacuum", gt=0.0)
+    mu: float = option(1.0, "permeability relative to vacuum", gt=0.0)
+    sigma: float = option(0.0, "conductivity", unit="1/(impedance of vacuum x length)", ge=0.0)
+
+
+class MaxwellMesh(MeshSection):
+    """The mesh file, or a box, a cylinder or concentric spheres that weft generates."""
+
+    shape: Literal["box", "cylinder", "sphere"] = option("box", "what is generated where mesh.file is empty")
+    points: int = option(
+        262_144, "size of a box without counts: about this many element-local points in all", unit="points", ge=8
+    )
+    upper: Point = option((1.0, 1.0, 1.0), "upper corner of the box", unit="length")
+    periodic: tuple[bool, bool, bool] = option((True, True, True), "periodic in x, y, z (a cylinder: in z)")
+    radii: tuple[float, ...] = option((1.0,), "cylinder: its radius; sphere: of the spheres, growing", unit="length")
+    length: float = option(1.0, "of the cylinder, from z = 0", unit="length", gt=0.0)
+    side: int = option(2, "cylinder, sphere: elements along an edge of the square or cube in the middle", ge=1)
+    layers: int = option(1, "cylinder, sphere: layers of elements out to each radius", ge=1)
+    slices: int = option(4, "cylinder: elements along z", ge=1)
+    half_width: float = option(0.0, "sphere: a cube round it of this half edge; 0: none", unit="length", ge=0.0)
+    box_layers: tuple[float, ...] = option((), "sphere: thicknesses of the layers round the cube", unit="length")
+
+
+class InitialSection(Section):
+    """The fields at time 0, and the exact solution that the run is compared with."""
+
+    field: Literal[
+        "zero", "random", "expressions", "plane-wave", "box-mode", "cylinder-mode", "layered-mode", "sphere"
+    ] = option(
+        "plane-wave",
+        "plane-wave in a periodic box; box-mode, cylinder-mode, layered-mode between conducting walls; "
+        "sphere: the Mie series",
+    )
+    waves: tuple[int, int, int] = option((1, 0, 0), "plane-wave: periods along the box in x, y, z")
+    polarization: Point = option((0.0, 0.0, 1.0), "plane-wave: of E; its part along the wave is taken off")
+    kind: Literal["te", "tm"] = option("te", "modes: te or tm to z; layers: E (te) or H (tm) along z")
+    mode: tuple[int, int, int] = option(
+        (1, 1, 1), "box: half waves in x, y, z; cylinder: m, n, periods along z; layers: number, periods along y, 0"
+    )
+    amplitude: float = option(1.0, "the fields are multiplied by it")
+    ex: str = option("", 'expression in x, y, z for Ex (field = "expressions"); empty: 0')
+    ey: str = option("", "for Ey")
+    ez: str = option("", "for Ez")
+    hx: str = option("", "for Hx")
+    hy: str = option("", "for Hy")
+    hz: str = option("", "for Hz")
+    seed: int = option(1, "seed of the random fields", ge=0)
+
+    @property
+    def expressions(self) -> dict[str, str]:
+        """The component's expressions by key."""
+        return {key: getattr(self, key) for key in ("ex", "ey", "ez", "hx", "hy", "hz")}
+
+    @pydantic.model_validator(mode="after")
+    def _consistent(self) -> InitialSection:
+        for key, text in self.expressions.items():
+            if text and self.field != "expressions":
+                raise ValueError(
+                    f"case key 'initial.{key}': found {text!r} with initial.field = {self.field!r}; "
+                    'allowed: initial.field = "expressions"'
+                )
+            if text:
+                try:
+                    Expression(text)
+                except ExpressionError as error:
+                    raise ValueError(f"case key 'initial.{key}': found {text!r}: {error}") from None
+        if self.field == "plane-wave" and not any(self.waves):
+            raise ValueError("case key 'initial.waves': found [0, 0, 0]; allowed: at least one period in one direction")
+        return self
+
+
+class TimeSection(Section):
+    """How far, and how."""
+
+    integrator: Literal["runge-kutta", "exponential"] = option(
+        "runge-kutta", "low-storage Runge-Kutta, order 4 in 5 stages, or the Krylov exponential integrator"
+    )
+    steps: int = option(100, "time steps (where time.end is 0)", ge=1)
+    end: float = option(0.0, "run to this time; 0: time.steps steps", unit="length / speed of light", ge=0.0)
+    courant: float = option(0.9, "time step over the largest stable one, which weft estimates", gt=0.0)
+    dt: float = option(0.0, "time step; 0: from time.courant", unit="length / speed of light", ge=0.0)
+    warmup: int = option(2, "steps before the clock starts", unit="steps", ge=0)
+
+
+class MaxwellOutput(OutputSection):
+    """What a run leaves behind."""
+
+    every: int = option(
+        0, "energy, blow-up check and progress every so many steps; 0: about 20 times", unit="steps", ge=0
+    )
+    slice: Literal["none", "ex", "ey", "ez", "hx", "hy", "hz", "e", "h"] = option(
+        "none", "picture of this component (e, h: of the magnitude) on a plane at the end"
+    )
+    slice_axis: Literal["x", "y", "z"] = option("z", "axis normal to the plane")
+    slice_at: float = option(0.5, "the plane's place, as a share of the mesh's extent", ge=0.0, le=1.0)
+    compare_paths: bool = option(
+        False, "time some steps with every path of the exchange too (direct, staged), as the paper's Fig. 9"
+    )
+
+
+class MaxwellCase(ElementCase):
+    """NekCEM's time-dependent Maxwell equations on a box, cylinder, sphere or any hexahedral mesh."""
+
+    workload: Literal["maxwell"] = option("maxwell", "the command this file is for")
+    mesh: MaxwellMesh = section(MaxwellMesh)
+    flux: Literal["upwind", "central"] = option("upwind", "between elements: upwind dissipates jumps, central does not")
+    kernels: Literal["auto", "portable", "simd"] = option("auto", "the one-source kernels, or the host's SIMD ones")
+    materials: dict[str, MaterialSection] = named("by name; elements of none are vacuum")
+    boundaries: dict[str, Literal["pec", "pmc", "absorbing"]] = named("condition on that boundary; '*': on the rest")
+    initial: InitialSection = section(InitialSection)
+    time: TimeSection = section(TimeSection)
+    probes: dict[str, Point] = named("place whose six field values are written every step", unit="length")
+    output: MaxwellOutput = section(MaxwellOutput)
+
+    @pydantic.model_validator(mode="after")
+    def _consistent(self) -> MaxwellCase:
+        rest = [name for name, material in self.materials.items() if not material.ways]
+        if len(rest) > 1:
+            raise ValueError(
+                f"case keys 'materials.{rest[0]}' and 'materials.{rest[1]}': both say no elements; "
+                "allowed: one material that fills what the others leave (give tag, lower and upper, or where)"
+            )
+        if self.mesh.file == "" and self.mesh.shape == "cylinder" and len(self.mesh.radii) != 1:
+            raise ValueError(f"case key 'mesh.radii': found {list(self.mesh.radii)}; a cylinder has one radius")
+        if not all(math.isfinite(r) and r > 0 for r in self.mesh.radii):
+            raise ValueError(f"case key 'mesh.radii': found {list(self.mesh.radii)}; allowed: numbers above 0")
+        return self

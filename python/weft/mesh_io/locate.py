@@ -1,0 +1,73 @@
+"""Where places lie in a mesh: the element and the reference coordinates, and values interpolated there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft import _weft
+from weft.mesh import Mesh
+
+Floats = npt.NDArray[np.float64]
+
+SLACK = (
+    1e-6  # reference coordinates beyond the element that still count as inside: faces of curved elements are inexact
+)
+
+
+def lagrange(order: int, at: Floats) -> tuple[Floats, Floats]:
+    """[points][order + 1] the Lagrange polynomials on the GLL points, and their derivatives, at places in [-1, 1]."""
+    nodes, _, derivative = _weft.mesh.gll(order)
+    values = np.asarray(_weft.mesh.interpolation(np.asarray(nodes), np.ascontiguousarray(at)))
+    return values, values @ np.asarray(derivative)
+
+
+class Locator:
+    """Finds places in this rank's elements, by Newton's method on their shapes at an order."""
+
+    def __init__(self, mesh: Mesh, order: int) -> None:
+        n = order + 1
+        self.order = order
+        self.nodes = np.asarray(mesh.point_coordinates(order)).reshape(-1, n, n, n, 3)
+        flat = self.nodes.reshape(len(self.nodes), -1, 3)
+        # Between its nodes a curved element can reach a little beyond them.
+        self.low, self.high = flat.min(axis=1), flat.max(axis=1)
+        margin = 0.05 * (self.high - self.low).max(axis=1, keepdims=True)
+        self.low, self.high = self.low - margin, self.high + margin
+
+    def find(self, places: Floats) -> Iterator[tuple[int, npt.NDArray[np.int64], Floats]]:
+        """For each element with places [P][3] in it: its number, their indices, their reference coordinates [K][3]."""
+        left = np.ones(len(places), bool)
+        for element in range(len(self.nodes)):
+            near = left & ((places >= self.low[element]) & (places <= self.high[element])).all(axis=1)
+            index = np.flatnonzero(near)
+            if len(index) == 0:
+                continue
+            at, inside = self._invert(element, places[index])
+            if inside.any():
+                left[index[inside]] = False
+                yield element, index[inside], at[inside]
+
+    def _invert(self, element: int, places: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        nodes = self.nodes[element]
+        size = (self.high[element] - self.low[element]).max()
+        at = np.zeros_like(places)
+        for _ in range(20):
+            (r, dr), (s, ds), (t, dt) = (lagrange(self.order, np.clip(c, -1.5, 1.5)) for c in at.T)
+            x = tensor(nodes, r, s, t)
+            jacobian = np.stack([tensor(nodes, dr, s, t), tensor(nodes, r, ds, t), tensor(nodes, r, s, dt)], axis=-1)
+            miss = places - x
+            with np.errstate(all="ignore"):
+                step = np.linalg.solve(jacobian + 1e-300 * np.eye(3), miss[..., None])[..., 0]
+            at = np.clip(at + np.nan_to_num(step), -1.5, 1.5)
+            if np.abs(step).max() < 1e-12:
+                break
+        return np.clip(at, -1, 1), (np.abs(at) <= 1 + SLACK).all(axis=1) & (np.abs(miss).max(axis=1) < 1e-6 * size)
+
+
+def tensor(values: npt.NDArray[Any], r: Floats, s: Floats, t: Floats) -> npt.NDArray[Any]:
+    """[points][...] of values [k][j][i][...] with the polynomials r, s, t [points][n] of each point."""
+    return np.einsum("pk,pj,pi,kji...->p...", t, s, r, values, optimize=["einsum_path", (0, 3), (0, 2), (0, 1)])

@@ -1,0 +1,109 @@
+"""Values of fields at places: time series at points, and pictures of a plane."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from mpi4py import MPI
+
+from weft.mesh import Mesh, MeshError
+from weft.mesh_io.locate import Locator, lagrange, tensor
+
+Values = npt.NDArray[Any]
+
+
+class Probes:
+    """Time series of fields [E][components][n][n][n] at places by name. Making one is collective.
+
+    MeshError naming a place that lies outside the mesh.
+    """
+
+    def __init__(
+        self, mesh: Mesh, order: int, places: Mapping[str, Sequence[float]], components: Sequence[str]
+    ) -> None:
+        self.comm = mesh.comm
+        self.names, self.components = list(places), list(components)
+        #: whether any rank has a probe: all of them then step one by one
+        self.any = bool(places)
+        self.times: list[float] = []
+        self._mine: list[tuple[str, int, list[Values], list[Values]]] = []  # name, element, polynomials, series
+        if not places:
+            return
+        where = np.array(list(places.values()), float).reshape(-1, 3)
+        found: dict[int, tuple[int, list[Values]]] = {}
+        for element, indices, reference in Locator(mesh, order).find(where):
+            for k, index in enumerate(indices):
+                found[int(index)] = element, [lagrange(order, reference[k : k + 1, d])[0] for d in range(3)]
+        # A place on a face that ranks share is the lowest one's.
+        owner = np.array([self.comm.rank if k in found else self.comm.size for k in range(len(where))])
+        self.comm.Allreduce(MPI.IN_PLACE, owner, MPI.MIN)
+        for k, name in enumerate(self.names):
+            if owner[k] == self.comm.size:
+                raise MeshError(f"probe {name!r} at {where[k].tolist()} lies outside {mesh.source}")
+            if owner[k] == self.comm.rank:
+                self._mine.append((name, *found[k], []))
+
+    def take(self, time: float, fields: Values | None) -> None:
+        """Adds the values at a time; ``fields`` may be None on ranks that ``holds`` no probe."""
+        self.times.append(time)
+        for _, element, (r, s, t), series in self._mine:
+            assert fields is not None
+            series.append(tensor(np.moveaxis(fields[element], 0, -1), r, s, t)[0])
+
+    @property
+    def holds(self) -> bool:
+        """Whether this rank has a probe in its elements."""
+        return bool(self._mine)
+
+    def series(self) -> dict[str, Values]:
+        """[times][components] by name, on rank 0; empty elsewhere. (collective)"""
+        gathered = self.comm.gather([(name, np.array(values)) for name, *_, values in self._mine])
+        return dict(item for rank in gathered or [] for item in rank)
+
+    def write(self, path: Path) -> None:
+        """One row a time, six columns a probe: ``time, NAME.Ex, …``. (collective)"""
+        series = self.series()
+        if self.comm.rank == 0:
+            with path.open("w", newline="") as file:
+                writer = csv.writer(file)
+                writer.writerow(["time", *(f"{name}.{c}" for name in self.names for c in self.components)])
+                for k, time in enumerate(self.times):
+                    writer.writerow([repr(time), *(repr(float(v)) for n in self.names for v in series[n][k])])
+
+
+def on_plane(
+    mesh: Mesh, order: int, values: Values, axis: int, share: float, pixels: int = 400
+) -> tuple[Values, list[float], float]:
+    """``values`` [E][n][n][n] on a plane normal to an axis: a picture, its edges, and where it lies. (collective)
+
+    On rank 0 the picture [rows][columns] of the next two axes in turn (NaN outside the mesh), the extent
+    [left, right, bottom, top] and the plane's coordinate, at a ``share`` of the mesh's extent; on other ranks a picture
+    without content. The longer side has ``pixels`` pixels.
+    """
+    comm = mesh.comm
+    locator = Locator(mesh, order)
+    low, high = (np.empty(3) for _ in range(2))
+    comm.Allreduce(locator.nodes.reshape(-1, 3).min(axis=0, initial=np.inf), low, MPI.MIN)
+    comm.Allreduce(locator.nodes.reshape(-1, 3).max(axis=0, initial=-np.inf), high, MPI.MAX)
+    u, v = (d for d in range(3) if d != axis)
+    size = high - low
+    columns, rows = (max(2, round(pixels * size[d] / max(size[u], size[v]))) for d in (u, v))
+    across, up = (low[d] + size[d] * (np.arange(n) + 0.5) / n for d, n in ((u, columns), (v, rows)))
+    places = np.empty((rows, columns, 3))
+    places[..., u], places[..., v] = across[None, :], up[:, None]
+    at = low[axis] + share * size[axis]
+    places[..., axis] = np.clip(at, low[axis] + 1e-9 * size[axis], high[axis] - 1e-9 * size[axis])
+    indices, found = [np.empty(0, np.int64)], [np.empty(0)]
+    for element, index, reference in locator.find(places.reshape(-1, 3)):
+        r, s, t = (lagrange(order, c)[0] for c in reference.T)
+        indices.append(index)
+        found.append(tensor(values[element], r, s, t))
+    picture = np.full(rows * columns, np.nan)
+    for index, part in comm.gather((np.concatenate(indices), np.concatenate(found))) or []:
+        picture[index] = part
+    return picture.reshape(rows, columns), [low[u], high[u], low[v], high[v]], float(at)

@@ -1,0 +1,136 @@
+"""The tables and the page of a `weft run maxwell`."""
+
+from __future__ import annotations
+
+from weft.report.format import rate, seconds
+from weft.report.rows import Record, Rows, exchange_rows, machine_rows
+
+HISTORY = "statistics"  # the record's key for what went on from step to step
+WHOLE = "profiled_seconds"  # the timing whose breakdown is shown
+
+
+def title(record: Record) -> str:
+    """What was run."""
+    return f"maxwell, {record['case']['initial']['field']}, {record['case']['flux']} flux"
+
+
+def heading(record: Record) -> str:
+    """What was run, for a page."""
+    return f"maxwell: {record['figures']['mesh']}, N = {record['figures']['order']}"
+
+
+def header_rows(record: Record, verbose: bool = False) -> Rows:
+    """Mesh, materials, boundaries, time step, machine and choices; `verbose`: with the timings of exchanges."""
+    case, figures = record["case"], record["figures"]
+    table = {"vacuum": {"epsilon": 1.0, "mu": 1.0, "sigma": 0.0}} | case["materials"]
+    used = [
+        f"{name} (epsilon {table[name]['epsilon']:g}, mu {table[name]['mu']:g}"
+        + (f", sigma {table[name]['sigma']:g}" if table[name]["sigma"] else "")
+        + f"; {count:,} elements)"
+        for name, count in figures["elements_by_material"].items()
+    ]
+    walls = [f"{name} {condition}" for name, condition in figures["boundaries"].items()]
+    rows = [
+        (
+            "mesh",
+            f"{figures['mesh']}: {figures['elements']:,} elements, {'straight' if figures['straight'] else 'curved'}",
+        ),
+        ("order", f"N = {figures['order']}, {case['precision']} precision; n = {figures['points']:,} points, 6 fields"),
+        ("materials", ", ".join(used)),
+        ("boundaries", ", ".join(walls) or "none: periodic"),
+        (
+            "time step",
+            f"{figures['time_step']:.6g}, {100 * figures['courant']:.0f} % of the limit; {figures['steps']:,} steps",
+        ),
+        *machine_rows(record),
+    ]
+    for name, choice in record["choices"].items():
+        if name == "exchange":
+            rows += exchange_rows(choice, verbose)
+        else:
+            rows.append((f"  {name}", choice))
+    return rows
+
+
+def result_rows(record: Record) -> Rows:
+    """Time, rates with what they count, energies, the error, and the time by routine."""
+    figures, timings = record["figures"], record["timings"]
+    formulas, statistics = figures["formulas"], record["statistics"]
+    setup = sum(v for k, v in timings.items() if k in ("mesh_seconds", "operator_seconds", "initial_seconds"))
+    energy = [a + b for a, b in zip(statistics["electric_energy"], statistics["magnetic_energy"], strict=True)]
+    rows = [
+        ("set-up", f"{seconds(setup)}; {figures['memory_bytes_per_point']:.0f} bytes a point"),
+        ("steps", f"{figures['steps_done']:,} to time {statistics['time'][-1]:.6g} in "
+                  f"{seconds(timings['steps_seconds'])}, {seconds(timings['seconds_per_step'])} each"),
+        ("a point", f"{seconds(figures['seconds_per_step_and_point'])} a step   "
+                    f"{formulas['seconds_per_step_and_point']}"),
+        ("rate", f"{figures['gflops']:.2f} GFLOP/s   {formulas['gflops']}"),
+        ("bandwidth", f"{rate(figures['bandwidth_bytes_per_second'], 'B/s')} in all   8 reads : 1 write, in this run"),
+        ("FMA peak", f"{rate(figures['peak_flops_per_second'], 'FLOP/s')} in all   in this run"),
+        ("roofline", f"{100 * figures['roofline_fraction']:.0f} % of it reached: a step moves at least "
+                     f"{rate(figures['step_bytes'], 'B')} and computes {rate(figures['step_flops_done'], 'FLOP')}"),
+        ("sent", f"{rate(figures['step_bytes_sent'], 'B')} in {figures['step_messages']:.0f} messages a step, "
+                 "all ranks"),
+        ("field energy", f"{energy[0]:.6e} at first, {energy[-1]:.6e} at last: "
+                         + ("x " + format(energy[-1] / energy[0], ".9f") if energy[0] > 0 else "from nothing")),
+    ]  # fmt: skip
+    if not figures["stable"]:
+        rows.append(("BLOWN UP", f"the energy passed its bound after step {statistics['step'][-1]}"))
+    if "relative_error" in figures:
+        error = f"{figures['relative_error']:.3e} of the exact solution's energy norm   the norm of the difference"
+        rows.append(("error", error))
+    rows.append(("energy used", energy_used(record)))
+    share = f"{100 * figures['communication_share']:.1f} % of a step in MPI and copies, mean over ranks"
+    rows.append(("communication", share))
+    for path, row in figures.get("paths", {}).items():
+        told = f"{seconds(row['seconds_per_step'])} a step, {100 * row['communication_share']:.1f} % communication"
+        rows.append((f"  path {path}", told))
+    if "paths_note" in figures:
+        rows.append(("  paths", figures["paths_note"]))
+    return [*rows, *routine_rows(record)]
+
+
+def energy_used(record: Record) -> str:
+    """Energy to solution, or why it is not known."""
+    used = record["figures"]["energy_to_solution"]
+    why = "; ".join(used["missing"])
+    if used["joules"] is None:
+        return f"not known: {why}"
+    parts = ", ".join(f"{name} {rate(joules, 'J')}" for name, joules in used["parts_joules"].items())
+    each = rate(record["figures"]["joules_per_step"], "J")
+    rest = f"; not counted: {why}" if why else ""
+    return f"{rate(used['joules'], 'J')} to solution, {each} a step ({parts}){rest}"
+
+
+def routine_rows(record: Record) -> Rows:
+    """Time of the profiled steps by routine, as NekCEM's Table 3: the largest first."""
+    timings, figures = record["timings"], record["figures"]
+    total = timings["profiled_seconds"]
+    head = f"{figures['profiled_steps']} steps with the recorder on: mean over ranks, slowest rank"
+    rows = [("routine", head)]
+    for name, value in sorted(timings["routines"].items(), key=lambda item: -item[1]["mean_seconds"]):
+        share = 100 * value["mean_seconds"] / total if total > 0 else 0.0
+        rows.append((f"  {name}", f"{seconds(value['mean_seconds'])} ({share:.1f} %), {seconds(value['max_seconds'])}"))
+    return rows
+
+
+def tiles(record: Record) -> Rows:
+    """The figures at the top of the page, each with what it is."""
+    figures, timings = record["figures"], record["timings"]
+    tiles = [
+        (f"{figures['gflops']:.2f} GFLOP/s", "by NekCEM's count (Eq. 16)"),
+        (seconds(timings["seconds_per_step"]), "a time step"),
+        (f"{100 * figures['roofline_fraction']:.0f} %", "of the roofline"),
+    ]
+    if "relative_error" in figures:
+        tiles.append((f"{figures['relative_error']:.2e}", "relative error, energy norm"))
+    return tiles
+
+
+def pictures(record: Record) -> list[tuple[str, str]]:
+    """Headings and HTML of the page's plots."""
+    from weft.report import maxwell_plots, plots
+
+    if len(record["statistics"]["time"]) < 2:
+        return []
+    return [("Energy of the fields", plots.as_html(maxwell_plots.energy(record["statistics"]), "energy against time"))]
