@@ -11,12 +11,13 @@ import numpy.typing as npt
 from mpi4py import MPI
 
 import weft
-from weft import _weft
+from weft import _weft, maxwell
 from weft.bench.poisson import box_counts
 from weft.cases import MaxwellCase
 from weft.cases.expressions import Expression
 from weft.cases.maxwell import CONDITIONS, RegionSection
 from weft.exact.maxwell import BoxMode, CylinderMode, Harmonic, LayeredMode, PlaneWave
+from weft.exact.mie import Sphere
 from weft.mpi import CollectiveError
 
 Values = npt.NDArray[Any]
@@ -234,7 +235,7 @@ def exact(
         if field == "layered-mode":
             return layered(case, geometry, table, regions)
         if field == "sphere":
-            raise CollectiveError("case key 'initial.field': the sphere's series needs a source")
+            return sphere(case, geometry, table, regions)
         epsilon, mu, sigma = uniform(table, regions, mesh, f"{field!r}")
         if field == "plane-wave":
             k = 2 * math.pi * np.array(initial.waves) / size
@@ -250,6 +251,89 @@ def exact(
         return CylinderMode(radius, m, n, initial.kind, 2 * math.pi * waves / size[2], epsilon, mu)
     except ValueError as error:
         raise CollectiveError(f"case key 'initial.field': found {field!r}: {error}") from None
+
+
+def sphere(
+    case: MaxwellCase, geometry: Geometry, table: dict[str, tuple[float, float, float]], regions: Values
+) -> Sphere:
+    """The Mie series of the case's plane wave and one material. ValueError if that is no sphere. (collective)"""
+    comm = geometry.mesh.comm
+    filled = [k for k, values in enumerate(table.values()) if values != VACUUM]
+    used = [k for k in filled if comm.allreduce(bool((regions == k).any()), MPI.LOR)]
+    if len(used) != 1:
+        raise ValueError(f"{len(used)} materials other than vacuum; the series is that of one")
+    epsilon, mu, sigma = list(table.values())[used[0]]
+    if sigma:
+        raise ValueError("its material conducts (sigma > 0)")
+    mine = regions == used[0]
+    radii = np.linalg.norm(geometry.points, axis=0)
+    radius = comm.allreduce(float(radii[mine].max(initial=0.0)), MPI.MAX)
+    nearest = comm.allreduce(float(radii[~mine].min(initial=math.inf)), MPI.MIN)
+    if abs(radius - nearest) > 1e-3 * radius:
+        raise ValueError(f"material {list(table)[used[0]]!r} is no sphere round the origin")
+    source = next(iter(case.sources.values()))
+    if source.width or source.frequency == 0.0:
+        raise ValueError("the series is that of one frequency: the source has width = 0 and frequency above 0")
+    direction = np.array(source.direction) / np.linalg.norm(source.direction)
+    k = 2 * math.pi * source.frequency * direction
+    # sin(omega s + phase) with s = t - delay - direction . (x - at), as the real part of exp(-i omega t).
+    late = 2 * math.pi * source.frequency * source.delay - k @ np.array(source.at)
+    phase = late - source.phase + 0.5 * math.pi
+    return Sphere(radius, k.tolist(), list(source.field), epsilon, mu, phase=phase)
+
+
+def exact_values(solution: Harmonic, time: float, points: Values, centres: Values, total: Values | None) -> Values:
+    """[6][E][points] an exact solution in elements with these centres [3][E]; ``total``: those of the total field."""
+    near = within(points, centres)
+    if total is None or not isinstance(solution, Sphere):
+        return solution.fields(time, points[0], points[1], points[2], near)
+    turn = np.exp(-1j * solution.omega * time)
+    values = np.empty((6, *points.shape[1:]))
+    for what, mine in (("total", total), ("scattered", ~total)):
+        if mine.any():
+            x, y, z = points[:, mine]
+            values[:, mine] = np.real(turn * solution.part(what, x, y, z, [n[mine] for n in near]))  # type: ignore[arg-type]
+    return values
+
+
+def sources(case: MaxwellCase) -> tuple[list[Any], list[Any]]:
+    """The plane waves and the dipoles of a case, as weft.maxwell.Solver takes them."""
+    waves, dipoles = [], []
+    for source in case.sources.values():
+        pulse = maxwell.Pulse(source.frequency, source.phase, source.delay, source.width, source.ramp)
+        if source.kind == "plane-wave":
+            waves.append(maxwell.PlaneWave(source.direction, source.field, source.at, pulse=pulse))
+        else:
+            dipoles.append(maxwell.Dipole(source.at, source.moment, pulse))
+    return waves, dipoles
+
+
+def total_field(case: MaxwellCase, geometry: Geometry) -> Values | None:
+    """[E] which of this rank's elements hold the total field; None where the case says none. (collective)"""
+    return chosen(case.total_field, "total_field", geometry) if case.total_field.ways else None
+
+
+def damping(case: MaxwellCase, geometry: Geometry) -> Values | None:
+    """The damping of the case's perfectly matched layer; None without one. (collective)"""
+    layer = case.layer
+    if not layer.thickness:
+        return None
+    size = (geometry.upper - geometry.lower)[["xyz".index(side[0]) for side in layer.sides]]
+    if layer.thickness >= 0.5 * size.min(initial=math.inf):
+        half = 0.5 * size.min()
+        raise CollectiveError(
+            f"case key 'layer.thickness': found {layer.thickness:g}; allowed: less than half of the mesh, {half:g}"
+        )
+    return maxwell.matched_layer(
+        geometry.mesh,
+        geometry.order,
+        layer.thickness,
+        lower=geometry.lower.tolist(),
+        upper=geometry.upper.tolist(),
+        sides=layer.sides,
+        reflection=layer.reflection,
+        power=layer.power,
+    )
 
 
 def layered(
@@ -279,12 +363,14 @@ def layered(
     return LayeredMode(stack, wavenumber, "s" if case.initial.kind == "te" else "p", index, layers[0][0])
 
 
-def initial_fields(case: MaxwellCase, geometry: Geometry, solution: Harmonic | None) -> Values:
+def initial_fields(case: MaxwellCase, geometry: Geometry, solution: Harmonic | None, total: Values | None) -> Values:
     """[E][6][n][n][n] the fields at time 0 on this rank."""
     initial, n = case.initial, case.order + 1
     points = geometry.points
-    if solution is not None:
-        values = solution.fields(0.0, points[0], points[1], points[2], within(points, geometry.centres))
+    if initial.zero:
+        values = np.zeros((6, *points[0].shape))
+    elif solution is not None:
+        values = exact_values(solution, 0.0, points, geometry.centres, total)
     elif initial.field == "random":
         values = _random(geometry, initial.seed)
     else:

@@ -54,6 +54,51 @@ class MaterialSection(RegionSection):
     sigma: float = option(0.0, "conductivity", unit="1/(impedance of vacuum x length)", ge=0.0)
 
 
+class TotalFieldSection(RegionSection):
+    """The elements of the total field; plane waves enter on its surface, and outside it fields are scattered ones."""
+
+
+class SourceSection(Section):
+    """A plane wave, which enters on the surface of the total field and on absorbing boundaries of it, or a dipole.
+
+    In time both go as sin(2 pi frequency s + phase) with s = t - delay, under a bell and a ramp if asked for.
+    """
+
+    kind: Literal["plane-wave", "dipole"] = option("plane-wave", "what it is")
+    direction: Point = option((0.0, 0.0, 1.0), "plane-wave: where it goes; of any length")
+    field: Point = option((1.0, 0.0, 0.0), "plane-wave: amplitude of E, normal to the direction")
+    at: Point = option((0.0, 0.0, 0.0), "dipole: its place; plane-wave: where s = t - delay", unit="length")
+    moment: Point = option((0.0, 0.0, 1.0), "dipole: amplitude of the current times length")
+    frequency: float = option(1.0, "periods a unit of time", unit="speed of light / length", ge=0.0)
+    phase: float = option(0.0, "of the oscillation", unit="radian")
+    delay: float = option(0.0, "it starts so much later", unit="length / speed of light")
+    width: float = option(0.0, "half width of the bell exp(-(s / width)^2); 0: none", unit="length / c", ge=0.0)
+    ramp: float = option(0.0, "switched on by sin^2 in this time; 0: it has always been on", unit="length / c", ge=0.0)
+
+    @pydantic.model_validator(mode="after")
+    def _consistent(self) -> SourceSection:
+        if self.kind == "plane-wave":
+            along = sum(a * b for a, b in zip(self.direction, self.field, strict=True))
+            sizes = math.hypot(*self.direction), math.hypot(*self.field)
+            if not min(sizes) or abs(along) > 1e-9 * sizes[0] * sizes[1]:
+                raise ValueError(
+                    f"direction = {list(self.direction)} and field = {list(self.field)}; "
+                    "allowed: two vectors that are not 0 and normal to each other"
+                )
+        return self
+
+
+class LayerSection(Section):
+    """A perfectly matched layer inside the sides of the mesh, which is a box there."""
+
+    thickness: float = option(0.0, "of the layer, that of whole elements; 0: none", unit="length", ge=0.0)
+    sides: tuple[Literal["x-", "x+", "y-", "y+", "z-", "z+"], ...] = option(
+        ("x-", "x+", "y-", "y+", "z-", "z+"), "sides that have it"
+    )
+    reflection: float = option(1e-6, "part of a wave at normal incidence that comes back", gt=0.0, lt=1.0)
+    power: float = option(3.0, "the damping grows as this power of the depth", ge=0.0)
+
+
 class MaxwellMesh(MeshSection):
     """The mesh file, or a box, a cylinder or concentric spheres that weft generates."""
 
@@ -80,7 +125,7 @@ class InitialSection(Section):
     ] = option(
         "plane-wave",
         "plane-wave in a periodic box; box-mode, cylinder-mode, layered-mode between conducting walls; "
-        "sphere: the Mie series",
+        "sphere: the Mie series of the case's plane wave, which makes it the total and the scattered field",
     )
     waves: tuple[int, int, int] = option((1, 0, 0), "plane-wave: periods along the box in x, y, z")
     polarization: Point = option((0.0, 0.0, 1.0), "plane-wave: of E; its part along the wave is taken off")
@@ -88,6 +133,7 @@ class InitialSection(Section):
     mode: tuple[int, int, int] = option(
         (1, 1, 1), "box: half waves in x, y, z; cylinder: m, n, periods along z; layers: number, periods along y, 0"
     )
+    zero: bool = option(False, "start from fields of 0 all the same, and compare at the end (sphere)")
     amplitude: float = option(1.0, "the fields are multiplied by it")
     ex: str = option("", 'expression in x, y, z for Ex (field = "expressions"); empty: 0')
     ey: str = option("", "for Ey")
@@ -123,9 +169,6 @@ class InitialSection(Section):
 class TimeSection(Section):
     """How far, and how."""
 
-    integrator: Literal["runge-kutta", "exponential"] = option(
-        "runge-kutta", "low-storage Runge-Kutta, order 4 in 5 stages, or the Krylov exponential integrator"
-    )
     steps: int = option(100, "time steps (where time.end is 0)", ge=1)
     end: float = option(0.0, "run to this time; 0: time.steps steps", unit="length / speed of light", ge=0.0)
     courant: float = option(0.9, "time step over the largest stable one, which weft estimates", gt=0.0)
@@ -160,6 +203,9 @@ class MaxwellCase(ElementCase):
     boundaries: dict[str, Literal["pec", "pmc", "absorbing"]] = named("condition on that boundary; '*': on the rest")
     initial: InitialSection = section(InitialSection)
     time: TimeSection = section(TimeSection)
+    sources: dict[str, SourceSection] = named("by name: plane waves and dipoles")
+    total_field: TotalFieldSection = section(TotalFieldSection)
+    layer: LayerSection = section(LayerSection)
     probes: dict[str, Point] = named("place whose six field values are written every step", unit="length")
     output: MaxwellOutput = section(MaxwellOutput)
 
@@ -170,6 +216,16 @@ class MaxwellCase(ElementCase):
             raise ValueError(
                 f"case keys 'materials.{rest[0]}' and 'materials.{rest[1]}': both say no elements; "
                 "allowed: one material that fills what the others leave (give tag, lower and upper, or where)"
+            )
+        waves = [name for name, source in self.sources.items() if source.kind == "plane-wave"]
+        if waves and not self.total_field.ways and "absorbing" not in self.boundaries.values():
+            raise ValueError(
+                f"case key 'sources.{waves[0]}': a plane wave enters on the surface of the total field, and there is "
+                "none; set total_field.where (or tag, or lower and upper)"
+            )
+        if self.initial.field == "sphere" and (len(self.sources) != 1 or len(waves) != 1):
+            raise ValueError(
+                f"case key 'initial.field': found 'sphere' with {len(self.sources)} sources; allowed: one plane wave"
             )
         if self.mesh.file == "" and self.mesh.shape == "cylinder" and len(self.mesh.radii) != 1:
             raise ValueError(f"case key 'mesh.radii': found {list(self.mesh.radii)}; a cylinder has one radius")

@@ -21,7 +21,7 @@ Values = npt.NDArray[Any]
 
 @dataclass
 class Sphere(Harmonic):
-    """A sphere round the origin, met by E = p exp(i k . x) with p real; ``conducting`` makes it a perfect conductor.
+    """A sphere round the origin, met by E = p exp(i k . x + i phase); ``conducting`` makes it a perfect conductor.
 
     ``terms`` of the series; by default Wiscombe's x + 4 x^(1/3) + 2 for size parameter x, and 8 more for near fields.
     """
@@ -32,10 +32,12 @@ class Sphere(Harmonic):
     epsilon: float = 1.0
     mu: float = 1.0
     conducting: bool = False
+    phase: float = 0.0
     terms: int = 0
 
     def __post_init__(self) -> None:
-        self.incident = PlaneWave(self.wavevector, self.polarization)
+        turned = np.asarray(self.polarization, float) * np.exp(1j * self.phase)
+        self.incident = PlaneWave(self.wavevector, turned.tolist())
         self.k = float(np.linalg.norm(self.wavevector))
         self.omega = complex(self.k)
         x = self.k * self.radius
@@ -94,7 +96,7 @@ class Sphere(Harmonic):
             if chosen.any():
                 result[:, chosen] = self._series(place[:, chosen], interior)
         result[:3], result[3:] = self.axes.T @ result[:3], self.axes.T @ result[3:]
-        result = self.amplitude * result.reshape(6, *x.shape)
+        result = self.amplitude * np.exp(1j * self.phase) * result.reshape(6, *x.shape)
         outside = (~inside).reshape(x.shape)
         incident = self.incident.phasor(x, y, z)
         return result + outside * incident if what == "total" else result - ~outside * incident
