@@ -46,6 +46,7 @@ std::vector<LaunchedKernel> launched_kernels() {
   add_file(list, "exchange", {"double", "float", "int", "long"});
   add_file(list, "pieces", {"int", "long"});
   add_file(list, "limits", {"double", "float"});
+  add_file(list, "turbulence", {"double", "float"});
   add_poisson<double>(list);
   add_poisson<float>(list);
   return list;

@@ -14,4 +14,5 @@ NB_MODULE(_weft, m) {
   weft::bindings::bind_maxwell(m);
   weft::bindings::bind_mesh(m);
   weft::bindings::bind_bench(m);
+  weft::bindings::bind_turbulence(m);
 }

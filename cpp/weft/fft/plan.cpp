@@ -209,6 +209,7 @@ class Run {
         physical.scale_to = p_.scale_forward;
       }
       p_.stages.physical(physical, stream_);
+      if (trip_.after_physical) trip_.after_physical(stream_);
     };
     if (trip_.forward == 0) {
       pass({});

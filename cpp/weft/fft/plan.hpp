@@ -58,8 +58,8 @@ struct RoundTrip {
   // -> `forward` variables at each point, in front. None: as they are.
   Pointwise<T> physical;
   std::vector<T*> physical_to;  // where the first variables after `physical` are stored
-  // Called once on every rank when `physical` has seen all its points, before anything of the way forward: for what the
-  // rest of the trip needs of all ranks, as a time step that follows from the largest velocity. May throw on all ranks.
+  // Called once on every rank when `physical` has seen all its points, before any exchange of the way forward: for what
+  // after_y needs of all ranks, as a time step that follows from the largest velocity. May throw on all ranks.
   std::function<void(device::Stream&)> after_physical;
 
   int forward = 0;  // variables transformed forward in x and z
@@ -70,9 +70,9 @@ struct RoundTrip {
   Pointwise<Complex> after_y;
   std::vector<Complex*> to;
 
-  // Memory between the stages: work_fields() of field_values() each. Field i of `work` may be variable i of `from`, which
-  // is then not kept; else none of them is among `from`. `to` may hold fields of `from` and of `work`, physical_to those
-  // of physical_from.
+  // Memory between the stages: work_fields() of field_values() each. Field i of `work` may be variable i of `from`,
+  // which is then not kept; else none of them is among `from`. `to` may hold fields of `from` and of `work`,
+  // physical_to those of physical_from.
   std::vector<Complex*> work;
 };
 

@@ -24,8 +24,8 @@ struct HostInvoker {
 };
 
 template <class K, class... A>
-bool register_kernel(const char* name, void (K::*)(A...)) {
-  device::register_host_kernel({WEFT_FILE, name, WEFT_CONSTANTS, {sizeof(A)...}, &HostInvoker<K, A...>::run});
+bool register_kernel(const char* file, const char* constants, const char* name, void (K::*)(A...)) {
+  device::register_host_kernel({file, name, constants, {sizeof(A)...}, &HostInvoker<K, A...>::run});
   return true;
 }
 
@@ -38,6 +38,7 @@ bool register_kernel(const char* name, void (K::*)(A...)) {
     int weft_block;                                                                                   \
     void operator() parameters;                                                                       \
   };                                                                                                  \
-  const bool name##_registered = ::weft::kernels::register_kernel(#name, &name##_kernel::operator()); \
+  const bool name##_registered =                                                                      \
+      ::weft::kernels::register_kernel(WEFT_FILE, WEFT_CONSTANTS, #name, &name##_kernel::operator()); \
   }                                                                                                   \
   inline void name##_kernel::operator() parameters

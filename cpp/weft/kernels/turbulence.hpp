@@ -3,7 +3,6 @@
 
 using real = WEFT_REAL;
 using complex = complex_value<real>;
-constexpr int rows_per_block = 8;
 constexpr int mode_threads = 256;
 
 WEFT_KERNEL(velocity_products, row_threads, (products_arguments<real> a, double* WEFT_RESTRICT partials)) {
@@ -47,6 +46,10 @@ WEFT_KERNEL(advance_scalar, row_threads, (scalar_arguments<real> a)) {
 
 WEFT_KERNEL(mean_gradient, row_threads, (gradient_arguments<real> a)) {
   gradient_row(a, WEFT_BLOCK % a.block.count_y, WEFT_BLOCK / a.block.count_y);
+}
+
+WEFT_KERNEL(clean_modes, row_threads, (clean_arguments<real> a)) {
+  clean_row(a, WEFT_BLOCK % a.block.count_y, WEFT_BLOCK / a.block.count_y);
 }
 
 // values[f n + i] = mode place[i] of field f, and back.

@@ -9,6 +9,7 @@
 #include "weft/kernels/dialect.hpp"
 
 constexpr int row_threads = 128;
+constexpr int rows_per_block = 8;  // of the kernel in physical space, which keeps one number a block
 
 // The threads of a block, or one host thread with vectors, share i = 0, …, n - 1.
 #if defined(WEFT_TARGET_GPU) || defined(WEFT_TARGET_FIBER)
@@ -267,10 +268,8 @@ WEFT_FUNCTION void advance_row(const advance_arguments<R>& a, int y, int z) {
 }
 
 // The same of scalar `number`, from A and v phi in variables 4 + 2 number and the next; the stage goes to variable
-// 3 + number. A mean gradient g adds -(g . u) to the right-hand side. Where it is not 0 and a stage follows, `source`
-// keeps that part for the next substep, which no longer has its velocity; the first substep has `first` set and takes
-// it from the velocity itself. Before advance_row, of scalars in their order: the stage's velocity is not there yet, so
-// that it is done by gradient_row afterwards.
+// 3 + number, after advance_row. A mean gradient g adds -(g . u) to the right-hand side. Where it is not 0, `source`
+// holds that part, which gradient_row makes of the velocity of the substep; the velocity in the block is the next one.
 template <class R>
 struct scalar_arguments {
   block_view<complex_value<R>> block;
@@ -334,5 +333,37 @@ WEFT_FUNCTION void gradient_row(const gradient_arguments<R>& a, int y, int z) {
   const complex_value<R>*v = u + a.block.variable, *w = v + a.block.variable;
   WEFT_ROW(i, a.block.count_x) {
     source[i] = {-(a.x * u[i].re + a.y * v[i].re + a.z * w[i].re), -(a.x * u[i].im + a.y * v[i].im + a.z * w[i].im)};
+  }
+}
+
+// After fields came from elsewhere: modes that are not kept are 0, and of three variables what is along k.
+template <class R>
+struct clean_arguments {
+  block_view<complex_value<R>> block;
+  spectral_part part;
+  mode_factors<R> k;
+  int variables;  // 3: a velocity, 1: a scalar
+};
+
+template <class R>
+WEFT_FUNCTION void clean_row(const clean_arguments<R>& a, int y, int z) {
+  const int gy = a.block.first_y + y, gz = a.block.first_z + z;
+  const int count = kept_of_block(a.part, part_row(a.part, gy, gz), a.block.first_x, a.block.count_x);
+  complex_value<R>* u = row_of(a.block, y, z);
+  const long variable = a.block.variable;
+  if (a.variables == 3) {
+    const R *k_x = a.k.x + a.block.first_x, ky = a.k.y[gy], kz = a.k.z[gz];
+    WEFT_ROW(i, count) {
+      const R kx = k_x[i], square = kx * kx + ky * ky + kz * kz, scale = square > 0 ? R(1) / square : R(0);
+      complex_value<R>&p = u[i], &q = u[i + variable], &r = u[i + 2 * variable];
+      const R re = (kx * p.re + ky * q.re + kz * r.re) * scale, im = (kx * p.im + ky * q.im + kz * r.im) * scale;
+      p = {p.re - kx * re, p.im - kx * im};
+      q = {q.re - ky * re, q.im - ky * im};
+      r = {r.re - kz * re, r.im - kz * im};
+    }
+  }
+  for (int v = 0; v < a.variables; ++v) {
+    complex_value<R>* rest = u + v * variable + count;
+    WEFT_ROW(i, a.block.count_x - count) { rest[i] = {0, 0}; }
   }
 }

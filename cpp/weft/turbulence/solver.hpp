@@ -70,6 +70,8 @@ class Solver {
   const Options& options() const;
   const Truncation& truncation() const;
   std::map<std::string, std::int64_t> memory_bytes() const;  // of this rank, by what it holds
+  // So far, on the host, of this rank: the pointwise functions' part of what the recorder has as transforms.
+  double pointwise_seconds() const;
 
  private:
   struct Impl;

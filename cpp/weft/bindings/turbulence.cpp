@@ -1,0 +1,247 @@
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/complex.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <stdexcept>
+
+#include "weft/bindings/bindings.hpp"
+#include "weft/turbulence/solver.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace weft::bindings {
+namespace {
+
+template <class E>
+E one_of(const char* key, const std::string& text, std::initializer_list<E> values) {
+  std::string allowed;
+  for (const E value : values) {
+    if (turbulence::name(value) == text) return value;
+    allowed += (allowed.empty() ? "" : ", ") + turbulence::name(value);
+  }
+  throw std::invalid_argument(std::string("turbulence: ") + key + " = \"" + text + "\" is not one of: " + allowed);
+}
+
+int dlpack_device(const device::Device& device) {
+  if (device.backend() == device::Backend::cuda) return nb::device::cuda::value;
+  if (device.backend() == device::Backend::hip) return nb::device::rocm::value;
+  return nb::device::cpu::value;
+}
+
+// The modes of one field, or of all of the velocity: a view that keeps the solver alive.
+template <class T>
+nb::object modes_view(turbulence::Solver<T>& solver, std::complex<T>* data, bool velocity) {
+  const turbulence::SpectralPart& part = solver.state().part;
+  const auto size = [](std::int64_t n) { return static_cast<std::size_t>(n); };
+  std::vector<std::size_t> shape{size(part.z.count), size(part.box.sizes[1]), size(part.x.count)};
+  if (velocity) shape.insert(shape.begin(), 3);
+  const auto& device = *solver.plan().device();
+  const nb::object owner = nb::find(solver);
+  if (device.is_host())
+    return nb::cast(nb::ndarray<nb::numpy, std::complex<T>>(data, shape.size(), shape.data(), owner));
+  return nb::cast(nb::ndarray<nb::array_api, std::complex<T>>(data, shape.size(), shape.data(), owner, nullptr,
+                                                              nb::dtype<std::complex<T>>(), dlpack_device(device),
+                                                              device.info().ordinal));
+}
+
+// A spectrum given as a Python function of an array of wavenumbers.
+turbulence::Spectrum spectrum_of(const nb::callable& function) {
+  return [function](std::span<const double> k, std::span<double> energy) {
+    const nb::object values =
+        function(nb::cast(nb::ndarray<nb::numpy, const double>(k.data(), {k.size()}), nb::rv_policy::copy));
+    const auto found = nb::cast<nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(
+        nb::module_::import_("numpy").attr("ascontiguousarray")(values, "float64"));
+    if (found.size() != k.size())
+      throw std::invalid_argument("turbulence: the spectrum gives " + std::to_string(found.size()) + " values for " +
+                                  std::to_string(k.size()) + " wavenumbers");
+    std::copy_n(found.data(), k.size(), energy.begin());
+  };
+}
+
+template <class T>
+void bind(nb::module_& m, const char* name) {
+  using S = turbulence::Solver<T>;
+  using Values = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
+  const auto box = [](S& self) -> const turbulence::Box& { return self.options().box; };
+  // Values at points: to the device, from it.
+  const auto upload = [](S& self, const Values& values, std::int64_t fields) {
+    const std::int64_t expected = fields * self.plan().decomposition().physical().size();
+    if (static_cast<std::int64_t>(values.size()) != expected)
+      throw std::invalid_argument("turbulence: " + std::to_string(expected) + " values are needed on this rank, not " +
+                                  std::to_string(values.size()));
+    return device::Array<T>(self.plan().device(), std::span<const T>(values.data(), values.size()));
+  };
+  const auto download = [](S& self, int fields, const auto& fill) {
+    const fft::Box points = self.plan().decomposition().physical();
+    auto values = std::make_unique<std::vector<T>>();
+    {
+      nb::gil_scoped_release release;
+      device::Array<T> on_device(self.plan().device(), static_cast<std::size_t>(fields * points.size()));
+      fill(on_device.data());
+      *values = on_device.download();
+    }
+    T* data = values->data();
+    nb::capsule keeper(values.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    std::vector<std::size_t> shape;
+    if (fields > 1) shape.push_back(static_cast<std::size_t>(fields));
+    for (const int axis : {2, 1, 0}) shape.push_back(static_cast<std::size_t>(points.count[axis]));
+    return nb::cast(nb::ndarray<nb::numpy, T>(data, shape.size(), shape.data(), keeper));
+  };
+
+  nb::class_<S>(m, name)
+      .def(
+          "__init__",
+          [](S* self, std::array<std::int64_t, 3> sizes, std::array<double, 3> lengths, double viscosity,
+             const std::string& scheme, const std::string& dealiasing, double dt, double courant, double courant_limit,
+             const std::string& forcing, double radius, double amplitude, double time, std::vector<double> energies,
+             const std::vector<std::tuple<double, std::array<double, 3>>>& scalars, std::uint64_t seed,
+             std::array<int, 2> grid, int batch, const std::string& row, const std::string& column, bool cache,
+             std::shared_ptr<device::Device> device, nb::handle comm) {
+            using namespace turbulence;
+            Options options;
+            options.box = {sizes, lengths};
+            options.viscosity = viscosity;
+            options.scheme = one_of("scheme", scheme, {Scheme::rk2, Scheme::rk4});
+            options.dealiasing = one_of("dealiasing", dealiasing, {Dealiasing::phase_shift, Dealiasing::two_thirds});
+            options.dt = dt;
+            options.courant = courant;
+            options.courant_limit = courant_limit;
+            options.forcing = {
+                one_of("forcing", forcing, {ForcingKind::none, ForcingKind::stochastic, ForcingKind::band}), radius,
+                amplitude, time, std::move(energies)};
+            for (const auto& [schmidt, gradient] : scalars) options.scalars.push_back({schmidt, gradient});
+            options.seed = seed;
+            options.grid = {grid[0], grid[1]};
+            options.batch = batch;
+            options.row = exchange::Asked(row, cache);
+            options.column = exchange::Asked(column, cache);
+            options.device = std::move(device);
+            const mpi::Comm ranks = to_comm(comm);
+            nb::gil_scoped_release release;
+            new (self) S(options, ranks);
+          },
+          "sizes"_a, "lengths"_a, "viscosity"_a, "scheme"_a, "dealiasing"_a, "dt"_a, "courant"_a, "courant_limit"_a,
+          "forcing"_a, "radius"_a, "amplitude"_a, "time"_a, "energies"_a, "scalars"_a, "seed"_a, "grid"_a, "batch"_a,
+          "row"_a, "column"_a, "cache"_a, "device"_a, "comm"_a.none())
+      .def(
+          "step",
+          [](S& self, std::int64_t steps) {
+            for (std::int64_t i = 0; i < steps; ++i) {
+              {
+                nb::gil_scoped_release release;
+                self.step(1);
+              }
+              if (PyErr_CheckSignals() != 0) throw nb::python_error();
+            }
+          },
+          "steps"_a)
+      .def("set_taylor_green",
+           [box](S& self, double velocity, bool two) {
+             self.set_velocity(two ? turbulence::taylor_green_2d(box(self), velocity)
+                                   : turbulence::taylor_green(box(self), velocity));
+           })
+      .def("set_abc", [box](S& self, std::array<double, 3> amplitudes,
+                            int index) { self.set_velocity(turbulence::abc(box(self), amplitudes, index)); })
+      .def("set_random_velocity",
+           [](S& self, const nb::callable& spectrum, std::uint64_t seed) {
+             self.set_velocity(turbulence::random_velocity(self.truncation(), spectrum_of(spectrum), seed));
+           })
+      .def("set_random_scalar",
+           [](S& self, int number, const nb::callable& spectrum, std::uint64_t seed) {
+             self.set_scalar(number, turbulence::random_scalar(self.truncation(), spectrum_of(spectrum), seed, number));
+           })
+      .def(
+          "set_velocity",
+          [upload](S& self, const Values& values) {
+            const device::Array<T> on_device = upload(self, values, 3);
+            nb::gil_scoped_release release;
+            self.set_velocity(on_device.data());
+          },
+          "values"_a.noconvert())
+      .def(
+          "set_scalar",
+          [upload](S& self, int number, const Values& values) {
+            const device::Array<T> on_device = upload(self, values, 1);
+            nb::gil_scoped_release release;
+            self.set_scalar(number, on_device.data());
+          },
+          "number"_a, "values"_a.noconvert())
+      .def("velocity", [download](S& self) { return download(self, 3, [&](T* to) { self.velocity(to); }); })
+      .def("scalar",
+           [download](S& self, int number) { return download(self, 1, [&](T* to) { self.scalar(number, to); }); })
+      .def("velocity_modes", [](S& self) { return modes_view(self, self.state().velocity[0], true); })
+      .def("scalar_modes",
+           [](S& self, int number) {
+             return modes_view(self, self.state().scalars.at(static_cast<std::size_t>(number)), false);
+           })
+      .def("clean", &S::clean, nb::call_guard<nb::gil_scoped_release>())
+      .def("kept", [](S& self) { return turbulence::kept_modes(self.state().part, self.truncation()); })
+      .def_prop_ro("largest_wavenumber", [](S& self) { return self.truncation().largest_wavenumber(); })
+      .def_prop_rw(
+          "time", [](S& self) { return self.state().time; }, [](S& self, double time) { self.state().time = time; })
+      .def_prop_rw(
+          "steps", [](S& self) { return self.state().step; },
+          [](S& self, std::int64_t step) { self.state().step = step; })
+      .def_prop_ro("dt", [](S& self) { return self.state().dt; })
+      .def_prop_ro("courant", [](S& self) { return self.state().courant; })
+      .def_prop_ro("energy_input", [](S& self) { return self.state().energy_input; })
+      .def_prop_rw(
+          "forcing_memory", [](S& self) { return self.forcing().memory(); },
+          [](S& self, const std::vector<double>& values) { self.forcing().set_memory(values); })
+      .def_prop_ro("pointwise_seconds", &S::pointwise_seconds)
+      .def_prop_ro("memory_bytes", &S::memory_bytes)
+      .def_prop_ro("row_choice", [](S& self) { return exchange::name(self.plan().row_choice()); })
+      .def_prop_ro("column_choice", [](S& self) { return exchange::name(self.plan().column_choice()); })
+      .def("message_bytes",
+           [](S& self, int variables) {
+             return std::array<std::int64_t, 2>{self.plan().row_message_bytes(variables),
+                                                self.plan().column_message_bytes(variables)};
+           })
+      .def_prop_ro(
+          "points",
+          [](S& self) {
+            const fft::Box b = self.plan().decomposition().physical();
+            return nb::make_tuple(b.first, b.count);
+          },
+          "This rank's points: first and count along x, y, z.")
+      .def_prop_ro(
+          "modes",
+          [](S& self) {
+            const fft::Box b = self.plan().decomposition().spectral();
+            return nb::make_tuple(b.first, b.count);
+          },
+          "This rank's modes: first and count along kx, ky, kz, in the order of the transform.");
+}
+
+}  // namespace
+
+void bind_turbulence(nb::module_& m) {
+  nb::module_ t = m.def_submodule("turbulence", "Pseudo-spectral turbulence; use weft.turbulence");
+  bind<double>(t, "SolverDouble");
+  bind<float>(t, "SolverSingle");
+  t.attr("BlownUp") = nb::steal(PyErr_NewExceptionWithDoc(
+      "weft._weft.turbulence.BlownUp", "A run whose Courant number went beyond the limit; step and courant tell where.",
+      m.attr("mpi").attr("CollectiveError").ptr(), nullptr));
+  nb::register_exception_translator(
+      [](const std::exception_ptr& pointer, void* type) {
+        try {
+          std::rethrow_exception(pointer);
+        } catch (const turbulence::BlownUp& error) {
+          const nb::handle kind(static_cast<PyObject*>(type));
+          const nb::object value = kind(error.what());
+          value.attr("step") = error.step;
+          value.attr("courant") = error.courant;
+          PyErr_SetObject(kind.ptr(), value.ptr());
+        }
+      },
+      t.attr("BlownUp").ptr());
+}
+
+}  // namespace weft::bindings

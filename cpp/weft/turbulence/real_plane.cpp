@@ -1,0 +1,118 @@
+#include "weft/turbulence/real_plane.hpp"
+
+#include <algorithm>
+
+#include "weft/trace/recorder.hpp"
+
+namespace weft::turbulence {
+namespace {
+
+constexpr int mode_threads = 256;  // as in kernels/turbulence.hpp
+unsigned mode_blocks(std::int64_t n) { return static_cast<unsigned>((n + mode_threads - 1) / mode_threads); }
+
+std::vector<std::int64_t> plane_places(const SpectralPart& part) {
+  std::vector<std::int64_t> places;
+  if (part.x.begin == 0 && part.x.count > 0)
+    for (std::int64_t row = 0; row < part.rows(); ++row) places.push_back(row * part.x.count);
+  return places;
+}
+
+}  // namespace
+
+template <class T>
+ModeList<T>::ModeList(std::shared_ptr<device::Device> device, const std::vector<std::int64_t>& places)
+    : device_(std::move(device)),
+      places_(device_, std::span<const std::int64_t>(places)),
+      gather_(device_->kernel({"turbulence", "gather_modes", {{"WEFT_REAL", device::type_name<T>()}}})),
+      scatter_(device_->kernel({"turbulence", "scatter_modes", {{"WEFT_REAL", device::type_name<T>()}}})) {}
+
+template <class T>
+std::vector<std::complex<T>> ModeList<T>::gather(const Complex* fields, int count, std::int64_t stride,
+                                                 device::Stream& stream) {
+  const std::size_t values = places_.size() * count;
+  if (values == 0) return {};
+  if (values_.size() != values) values_ = device::Array<Complex>(device_, values);
+  gather_(stream, mode_blocks(size()), device::Shape{mode_threads}, static_cast<long>(size()), count,
+          static_cast<const std::int64_t*>(places_.data()), fields, static_cast<long>(stride), values_.data());
+  stream.synchronize();
+  return values_.download();
+}
+
+template <class T>
+void ModeList<T>::scatter(const std::vector<Complex>& values, Complex* fields, int count, std::int64_t stride,
+                          device::Stream& stream) {
+  if (values.empty()) return;
+  stream.synchronize();
+  values_.upload(values);
+  scatter_(stream, mode_blocks(size()), device::Shape{mode_threads}, static_cast<long>(size()), count,
+           static_cast<const std::int64_t*>(places_.data()), static_cast<const Complex*>(values_.data()), fields,
+           static_cast<long>(stride));
+}
+
+template <class T>
+RealPlane<T>::RealPlane(const SpectralPart& part, const fft::Decomposition& decomposition, const mpi::Comm& column,
+                        const std::shared_ptr<device::Device>& device)
+    : part_(part), column_(column), modes_(device, plane_places(part)) {
+  const int ranks = decomposition.grid().columns;
+  const std::int64_t nz = part.box.sizes[2];
+  const auto mirror = [nz](std::int64_t z) { return (nz - z) % nz; };
+  arrival_.resize(part.z.count);
+  counts_.assign(ranks, 0);
+  displacements_.assign(ranks, 0);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const fft::Share theirs = fft::share(nz, ranks, rank);
+    displacements_[rank] = static_cast<int>(send_order_.size());
+    // In the order of the receiver's planes, which are the mirror images of mine.
+    for (std::int64_t z = theirs.first; z < theirs.end(); ++z) {
+      const std::int64_t mine = mirror(z) - part.z.begin;
+      if (mine >= 0 && mine < part.z.count) send_order_.push_back(mine);
+    }
+    counts_[rank] = static_cast<int>(send_order_.size()) - displacements_[rank];
+    // As many come back: mine whose mirror image is theirs, in my order.
+    std::int64_t place = displacements_[rank];
+    for (std::int64_t z = 0; z < part.z.count; ++z) {
+      const std::int64_t other = mirror(part.z.begin + z);
+      if (other >= theirs.first && other < theirs.end()) arrival_[z] = place++;
+    }
+  }
+}
+
+template <class T>
+void RealPlane<T>::clean(Complex* fields, int count, device::Stream& stream) {
+  if (modes_.size() == 0 && part_.x.begin > 0) return;
+  if (part_.x.count == 0) return;
+  const std::int64_t ny = part_.box.sizes[1], stride = part_.modes();
+  for (int f = 0; f < count; ++f) {
+    std::vector<Complex> own = modes_.gather(fields + f * stride, 1, stride, stream);
+    std::vector<Complex> sent(own.size()), arrived(own.size());
+    for (std::size_t i = 0; i < send_order_.size(); ++i)
+      std::copy_n(own.begin() + send_order_[i] * ny, ny, sent.begin() + static_cast<std::int64_t>(i) * ny);
+    if (column_.size() == 1) {
+      arrived.swap(sent);
+    } else {
+      const trace::Span span("plane kx = 0", trace::Category::mpi);
+      MPI_Datatype line;  // of one kz
+      mpi::check(MPI_Type_contiguous(static_cast<int>(ny * sizeof(Complex)), MPI_BYTE, &line), "MPI_Type_contiguous");
+      mpi::check(MPI_Type_commit(&line), "MPI_Type_commit");
+      mpi::check(MPI_Alltoallv(sent.data(), counts_.data(), displacements_.data(), line, arrived.data(), counts_.data(),
+                               displacements_.data(), line, column_.get()),
+                 "MPI_Alltoallv");
+      mpi::check(MPI_Type_free(&line), "MPI_Type_free");
+    }
+    for (std::int64_t z = 0; z < part_.z.count; ++z) {
+      const Complex* mirrored = arrived.data() + arrival_[z] * ny;
+      for (std::int64_t y = 0; y < ny; ++y) {
+        Complex& value = own[z * ny + y];
+        value = (value + std::conj(mirrored[(ny - y) % ny])) * T(0.5);
+      }
+    }
+    modes_.scatter(own, fields + f * stride, 1, stride, stream);
+  }
+}
+
+template class ModeList<double>;
+template class ModeList<float>;
+template class RealPlane<double>;
+template class RealPlane<float>;
+
+}  // namespace weft::turbulence

@@ -1,0 +1,57 @@
+// Some modes of fields, brought to the host and back; and the plane kx = 0, whose modes k and -k are one number and its
+// conjugate where fields are real.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "weft/device/device.hpp"
+#include "weft/fft/decomposition.hpp"
+#include "weft/mpi/comm.hpp"
+#include "weft/turbulence/wavenumbers.hpp"
+
+namespace weft::turbulence {
+
+// Modes at given places of fields `stride` apart. Values are [field][mode].
+template <class T>
+class ModeList {
+ public:
+  using Complex = std::complex<T>;
+  ModeList() = default;
+  ModeList(std::shared_ptr<device::Device> device, const std::vector<std::int64_t>& places);
+
+  std::int64_t size() const { return static_cast<std::int64_t>(places_.size()); }
+  std::vector<Complex> gather(const Complex* fields, int count, std::int64_t stride, device::Stream& stream);
+  void scatter(const std::vector<Complex>& values, Complex* fields, int count, std::int64_t stride,
+               device::Stream& stream);
+
+ private:
+  std::shared_ptr<device::Device> device_;
+  device::Array<std::int64_t> places_;
+  device::Array<Complex> values_;
+  device::Kernel gather_, scatter_;
+};
+
+template <class T>
+class RealPlane {
+ public:
+  using Complex = std::complex<T>;
+  // `column`: the ranks that share each kx.
+  RealPlane(const SpectralPart& part, const fft::Decomposition& decomposition, const mpi::Comm& column,
+            const std::shared_ptr<device::Device>& device);
+
+  // Every mode of the plane becomes the mean of itself and the conjugate of that at -k. (collective)
+  void clean(Complex* fields, int count, device::Stream& stream);
+
+ private:
+  SpectralPart part_;
+  mpi::Comm column_;
+  std::vector<int> counts_, displacements_;  // numbers to send to each rank of the column, and as many from it
+  std::vector<std::int64_t> send_order_;     // planes of kz as they are sent
+  std::vector<std::int64_t> arrival_;        // by plane: which of the planes that arrive is its mirror image
+  ModeList<T> modes_;
+};
+
+}  // namespace weft::turbulence

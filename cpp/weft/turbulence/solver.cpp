@@ -1,0 +1,636 @@
+#include "weft/turbulence/solver.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <stdexcept>
+
+#include "weft/turbulence/random.hpp"
+#include "weft/turbulence/real_plane.hpp"
+#include "weft/turbulence/rows.hpp"
+
+namespace weft::turbulence {
+namespace {
+
+// Every so many steps the plane kx = 0 is made that of real fields again: rounding makes it drift from that, and
+// nothing else would bring it back.
+constexpr std::int64_t clean_every = 32;
+
+template <class R>
+std::vector<substep<R>> substeps(Scheme scheme, double dt) {
+  const auto of = [dt](double part) { return static_cast<R>(part * dt); };
+  if (scheme == Scheme::rk2) return {{2, 2, 2, 2, of(0.5), of(1)}, {0, 0, 0, 0, of(0.5), 0}};
+  return {{2, 2, 1, 1, of(1.0 / 6), of(0.5)},
+          {0, 1, 1, 0, of(1.0 / 3), of(0.5)},
+          {0, 1, 2, 1, of(1.0 / 3), of(1)},
+          {0, 0, 0, 0, of(1.0 / 6), 0}};
+}
+
+// Numbers of three directions, one after the other, on the device.
+template <class V>
+class Tables {
+ public:
+  Tables() = default;
+  Tables(const std::shared_ptr<device::Device>& device, const Box& box)
+      : sizes_(box.sizes), values_(device, static_cast<std::size_t>(sizes_[0] + sizes_[1] + sizes_[2])) {}
+
+  // value(axis, n) of the index n of entry i of a transform
+  template <class F>
+  void set(const F& value) {
+    std::vector<V> all;
+    for (int axis = 0; axis < 3; ++axis)
+      for (std::int64_t i = 0; i < sizes_[axis]; ++i) all.push_back(value(axis, signed_index(i, sizes_[axis])));
+    values_.upload(all);
+  }
+  mode_factors<V> factors() const {
+    const V* x = values_.data();
+    return {x, x + sizes_[0], x + sizes_[0] + sizes_[1]};
+  }
+  std::int64_t bytes() const { return static_cast<std::int64_t>(values_.bytes()); }
+
+ private:
+  std::array<std::int64_t, 3> sizes_{};
+  device::Array<V> values_;
+};
+
+bool smooth(std::int64_t n) {
+  for (const int prime : {2, 3, 5})
+    while (n % prime == 0) n /= prime;
+  return n == 1;
+}
+
+void check(const Options& options) {
+  const auto complain = [](const std::string& text) { throw std::invalid_argument("turbulence: " + text); };
+  for (int axis = 0; axis < 3; ++axis) {
+    const std::int64_t n = options.box.sizes[axis];
+    if (n < 4 || !smooth(n))
+      complain("a grid of " + std::to_string(n) + " points in " + "xyz"[axis] +
+               "; sizes are products of 2, 3 and 5, of at least 4");
+    if (!(options.box.lengths[axis] > 0) || !std::isfinite(options.box.lengths[axis]))
+      complain("the length of the box in " + std::string(1, "xyz"[axis]) + " must be above 0");
+  }
+  if (!(options.viscosity >= 0) || !std::isfinite(options.viscosity)) complain("the viscosity must be at least 0");
+  if ((options.dt > 0) == (options.courant > 0) || !(options.dt >= 0) || !(options.courant >= 0))
+    complain("give either a time step dt or a Courant number, above 0");
+  if (!(options.courant_limit > 0)) complain("the limit of the Courant number must be above 0");
+  if (options.courant > 0 && !(options.courant < std::min(1.0, options.courant_limit)))
+    complain("a Courant number of " + std::to_string(options.courant) +
+             " is not stable: it must be below 1 (GESTS, Eq. 8) and the limit");
+  for (const ScalarOptions& scalar : options.scalars)
+    if (!(scalar.schmidt > 0)) complain("a Schmidt number must be above 0");
+  if (options.batch < 1) complain("batch must be at least 1");
+}
+
+}  // namespace
+
+std::int64_t predicted_bytes(const Options& options, int ranks, int bytes_of_real) {
+  const auto scalars = static_cast<std::int64_t>(options.scalars.size());
+  const Truncation truncation(options.box, options.dealiasing);
+  const std::int64_t modes = truncation.modes_x() * options.box.sizes[1] * options.box.sizes[2] / ranks;
+  std::int64_t fields = 3 + scalars + 5 + 3 * scalars;
+  if (options.scheme == Scheme::rk4) fields += 3 + scalars;
+  for (const ScalarOptions& scalar : options.scalars)
+    if (scalar.gradient != std::array<double, 3>{}) ++fields;
+  if (ranks > 1) fields += 2 * options.batch;
+  return fields * modes * 2 * bytes_of_real;
+}
+
+template <class T>
+struct Solver<T>::Impl {
+  using Value = complex_value<T>;
+
+  Impl(const Options& given, const mpi::Comm& communicator)
+      : options(given), comm(communicator), truncation(options.box, options.dealiasing) {
+    comm.together([&] {
+      check(options);
+      check_memory();
+    });
+    const auto& n = options.box.sizes;
+    fft::Options plan_options;
+    plan_options.sizes = {n[0], n[1], n[2]};
+    plan_options.modes_x = truncation.modes_x();
+    plan_options.grid = options.grid;
+    plan_options.batch = options.batch;
+    plan_options.row = options.row;
+    plan_options.column = options.column;
+    plan = std::make_unique<fft::Plan<T>>(plan_options, options.device, comm);
+    const fft::Box own = plan->decomposition().spectral();
+    part.box = options.box;
+    part.x = {own.first[0], own.count[0]};
+    part.z = {own.first[2], own.count[2]};
+    comm.together([&] { set_up(); });
+    real_plane = std::make_unique<RealPlane<T>>(part, plan->decomposition(), plan->column(), options.device);
+  }
+
+  // Said before anything is allocated.
+  void check_memory() const {
+    const auto& device = *options.device;
+    const std::int64_t bytes = predicted_bytes(options, comm.size(), sizeof(T));
+    const std::int64_t sharing = device.is_host() ? static_cast<std::int64_t>(comm.node().size()) : 1;
+    if (bytes > device.info().memory_bytes / sharing) {
+      char text[300];
+      std::snprintf(text, sizeof text,
+                    "turbulence: %lld x %lld x %lld points need %.1f GiB on each of %d ranks (as by GESTS, Eq. 9), and "
+                    "%.1f GiB are there for each; take fewer points or more ranks",
+                    static_cast<long long>(options.box.sizes[0]), static_cast<long long>(options.box.sizes[1]),
+                    static_cast<long long>(options.box.sizes[2]), static_cast<double>(bytes) / (1 << 30), comm.size(),
+                    static_cast<double>(device.info().memory_bytes / sharing) / (1 << 30));
+      throw std::invalid_argument(text);
+    }
+  }
+
+  void set_up() {
+    const auto& device = options.device;
+    const std::size_t modes = part.modes();
+    const int scalars = scalar_count();
+    forcing = std::make_unique<Forcing>(options.forcing, truncation, part, options.seed);
+    kept = device::Array<std::int32_t>(device, std::span<const std::int32_t>(kept_modes(part, truncation)));
+    fields = device::Array<Complex>(device, modes * (3 + scalars));
+    if (options.scheme == Scheme::rk4) sums = device::Array<Complex>(device, modes * (3 + scalars));
+    for (const ScalarOptions& scalar : options.scalars)
+      sources.emplace_back(device, scalar.gradient == std::array<double, 3>{} ? 0 : modes);
+    const std::size_t work_size = plan->field_values();
+    work = device::Array<Complex>(device, work_size * (5 + 3 * scalars));
+    for (device::Array<Complex>* array : {&fields, &sums, &work}) array->zero();
+    for (int f = 0; f < 5 + 3 * scalars; ++f) work_fields.push_back(work.data() + f * work_size);
+
+    wavenumbers = Tables<T>(device, options.box);
+    wavenumbers.set(
+        [&](int axis, std::int64_t n) { return static_cast<T>(options.box.unit(axis) * static_cast<double>(n)); });
+    for (int i = 0; i <= scalars; ++i) half_factors.emplace_back(device, options.box);
+    if (shifted()) shift = Tables<Value>(device, options.box);
+
+    const auto kernel = [&](const char* name) {
+      return device->kernel({"turbulence", name, {{"WEFT_REAL", device::type_name<T>()}}});
+    };
+    products_kernel = kernel("velocity_products");
+    combine_kernel = kernel("combine_products");
+    shift_kernel = kernel("shift_modes");
+    advance_kernel = kernel("advance_velocity");
+    scalar_kernel = kernel("advance_scalar");
+    gradient_kernel = kernel("mean_gradient");
+    clean_kernel = kernel("clean_modes");
+
+    if (options.forcing.kind != ForcingKind::none) forced = ModeList<T>(device, places_of(*forcing));
+  }
+
+  static std::vector<std::int64_t> places_of(const Forcing& forcing) {
+    std::vector<std::int64_t> places;
+    for (const ForcedMode& mode : forcing.modes()) places.push_back(mode.place);
+    return places;
+  }
+
+  int scalar_count() const { return static_cast<int>(options.scalars.size()); }
+  bool shifted() const { return options.dealiasing == Dealiasing::phase_shift; }
+  std::size_t modes() const { return part.modes(); }
+  Complex* field(int f) { return fields.data() + f * modes(); }
+  spectral_part rows() const {
+    return {static_cast<int>(part.x.begin), static_cast<int>(part.z.begin), static_cast<int>(part.x.count),
+            static_cast<int>(part.box.sizes[1]), kept.data()};
+  }
+
+  // The first of `count` fields of the rank as one block.
+  fft::Block<Complex> whole(Complex* data, int count) const {
+    fft::Block<Complex> block;
+    block.data = data;
+    block.variables = count;
+    block.box = plan->decomposition().spectral();
+    block.y_stride = part.x.count;
+    block.z_stride = part.x.count * part.box.sizes[1];
+    block.variable_stride = static_cast<std::int64_t>(modes());
+    return block;
+  }
+
+  // --- a step --------------------------------------------------------------------------------------------------------
+
+  void one_step() {
+    random_shift = draw_shift();
+    const int stages = options.scheme == Scheme::rk2 ? 2 : 4;
+    for (int stage = 0; stage < stages; ++stage) substep_of(stage, stages);
+    time += dt;
+    ++step_number;
+    if (options.forcing.kind == ForcingKind::band) hold_band();
+    if (step_number % clean_every == 0) real_plane->clean(fields.data(), 3 + scalar_count(), stream);
+    stream.synchronize();
+  }
+
+  // The shift of the first substep in cells, of every direction: random, the same on all ranks.
+  std::array<double, 3> draw_shift() const {
+    const auto low = static_cast<std::uint32_t>(step_number);
+    const auto high = static_cast<std::uint32_t>(step_number >> 32);
+    const auto draw = static_cast<std::uint32_t>(Draw::phase_shift);
+    const auto [x, y] = uniform({low, high, 0, draw}, options.seed);
+    const auto [z, unused] = uniform({low, high, 1, draw}, options.seed);
+    return {x, y, z};
+  }
+
+  void set_shift(int stage) {
+    if (!shifted()) return;
+    shift.set([&](int axis, std::int64_t n) {
+      const double cells = random_shift[axis] + (stage % 2 == 0 ? 0.0 : 0.5);
+      const double angle =
+          2 * std::numbers::pi * static_cast<double>(n) * cells / static_cast<double>(options.box.sizes[axis]);
+      return Value{static_cast<T>(std::cos(angle)), static_cast<T>(std::sin(angle))};
+    });
+  }
+
+  void substep_of(int stage, int stages) {
+    const int scalars = scalar_count();
+    const bool first = stage == 0, last = stage == stages - 1;
+    set_shift(stage);
+    largest = 0;
+
+    fft::RoundTrip<T> trip;
+    for (int f = 0; f < 3 + scalars; ++f) trip.from.push_back(first ? field(f) : work_fields[f]);
+    if (shifted()) {
+      trip.before_y = [this](const fft::Block<Complex>& block, device::Stream& s) {
+        for_rows(*options.device, shift_kernel,
+                 shift_arguments<T>{view(block), block.variables, rows(), shift.factors()}, shift_row<T>, s);
+      };
+      trip.before_y_each = true;
+    }
+    trip.backward = 3 + scalars;
+    trip.physical = [this](const fft::Block<T>& block, device::Stream& s) { products(block, s); };
+    if (first) trip.after_physical = [this](device::Stream& s) { begin_step(s); };
+    trip.forward = 5 + 3 * scalars;
+    trip.after_z = [this, scalars](const fft::Block<Complex>& block, device::Stream& s) {
+      const mode_factors<T> k = wavenumbers.factors();
+      for_rows(*options.device, combine_kernel, combine_arguments<T>{view(block), scalars, k.x, k.z}, combine_row<T>,
+               s);
+    };
+    trip.spectral = 4 + 2 * scalars;
+    trip.after_y = [this, stage](const fft::Block<Complex>& block, device::Stream& s) { advance(stage, block, s); };
+    if (!last) trip.to.assign(work_fields.begin(), work_fields.begin() + 3 + scalars);
+    trip.work = work_fields;
+    timed(trip.before_y);
+    timed(trip.physical);
+    timed(trip.after_z);
+    timed(trip.after_y);
+    plan->run(trip, stream);
+  }
+
+  // Adds what a pointwise function takes on the host, within the passes of the transforms, to pointwise_seconds.
+  template <class V>
+  void timed(fft::Pointwise<V>& function) {
+    if (!function || !options.device->is_host()) return;
+    function = [this, inner = std::move(function)](const fft::Block<V>& block, device::Stream& s) {
+      const auto begin = std::chrono::steady_clock::now();
+      inner(block, s);
+      pointwise_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    };
+  }
+
+  void products(const fft::Block<T>& block, device::Stream& s) {
+    products_arguments<T> a{view(block), scalar_count(), inverse_spacing(0), inverse_spacing(1), inverse_spacing(2)};
+    const std::int64_t count = block.box.count[1] * block.box.count[2];
+    if (options.device->is_host()) {
+      T most = 0;
+      for (int z = 0; z < a.block.count_z; ++z)
+        for (int y = 0; y < a.block.count_y; ++y) most = products_row(a, y, z, most);
+      note(static_cast<double>(most));
+      return;
+    }
+    const auto blocks = static_cast<std::size_t>((count + rows_per_block - 1) / rows_per_block);
+    if (partials.size() < blocks) partials = device::Array<double>(options.device, blocks);
+    products_kernel(s, static_cast<unsigned>(blocks), row_shape, a, partials.data());
+    partials_used = blocks;
+  }
+  T inverse_spacing(int axis) const { return static_cast<T>(1 / options.box.spacing(axis)); }
+  void note(double rate) {
+    if (!(rate <= largest) && largest == largest) largest = rate;
+  }
+
+  // Between the predictor's physical pass and the way back: the largest bracket of Eq. 8 is known.
+  void begin_step(device::Stream& s) {
+    if (!options.device->is_host()) {
+      s.synchronize();
+      const std::vector<double> rates = partials.download();
+      for (std::size_t i = 0; i < partials_used; ++i) note(rates[i]);
+    }
+    // MPI_MAX says nothing about NaN.
+    const double rate = comm.max(std::isfinite(largest) ? largest : std::numeric_limits<double>::infinity());
+    double next = options.dt;
+    if (next == 0 && std::isfinite(rate)) {
+      if (rate == 0)
+        throw mpi::CollectiveError(
+            "turbulence: the velocity is 0 everywhere, so that a Courant number tells no time "
+            "step; give dt");
+      next = options.courant / rate;
+    }
+    const double number = next * rate;
+    if (!(number <= options.courant_limit)) {
+      char text[300];
+      if (std::isfinite(rate))
+        std::snprintf(
+            text, sizeof text,
+            "turbulence: blown up in step %lld (time %.6g): the Courant number is %.4g, its limit %.4g; take a "
+            "smaller dt, or a Courant number instead",
+            static_cast<long long>(step_number + 1), time, number, options.courant_limit);
+      else
+        std::snprintf(text, sizeof text,
+                      "turbulence: blown up in step %lld (time %.6g): the velocity is no longer finite (Courant number "
+                      "nan; it was %.4g in the step before)",
+                      static_cast<long long>(step_number + 1), time, courant);
+      throw BlownUp(text, step_number + 1, std::isfinite(rate) ? number : std::numeric_limits<double>::quiet_NaN());
+    }
+    courant = number;
+    set_step(next);
+    if (options.forcing.kind == ForcingKind::stochastic) {
+      const double work_done =
+          with_forced([&](std::vector<Complex3>& velocity) { return forcing->push(velocity, dt, step_number); });
+      double total = work_done;
+      comm.sum(&total, 1);
+      energy_input += total;
+    }
+  }
+
+  // The integrating factors of half of `next`.
+  void set_step(double next) {
+    if (next == dt && factors_set) return;
+    dt = next;
+    factors_set = true;
+    for (int i = 0; i <= scalar_count(); ++i) {
+      const double diffusivity = options.viscosity / (i == 0 ? 1.0 : options.scalars[i - 1].schmidt);
+      half_factors[i].set([&](int axis, std::int64_t n) {
+        const double k = options.box.unit(axis) * static_cast<double>(n);
+        return static_cast<T>(std::exp(-diffusivity * k * k * dt / 2));
+      });
+    }
+  }
+
+  void advance(int stage, const fft::Block<Complex>& block, device::Stream& s) {
+    const auto& device = *options.device;
+    const substep<T> step = substeps<T>(options.scheme, dt)[stage];
+    const bool first = stage == 0, last = step.gamma == 0, two = options.scheme == Scheme::rk2;
+    const std::int64_t field_size = static_cast<std::int64_t>(modes());
+    Complex* const base = first || two ? fields.data() : sums.data();
+    Complex* const sum = last || two ? fields.data() : sums.data();
+    const mode_factors<Value> shifts = shifted() ? shift.factors() : mode_factors<Value>{nullptr, nullptr, nullptr};
+    const auto gradient = [&](int i, const block_view<Value>& velocity) {
+      const auto& g = options.scalars[i].gradient;
+      for_rows(device, gradient_kernel,
+               gradient_arguments<T>{velocity, rows(), static_cast<T>(g[0]), static_cast<T>(g[1]), static_cast<T>(g[2]),
+                                     as_values(sources[i].data())},
+               gradient_row<T>, s);
+    };
+    if (first) {
+      for (int i = 0; i < scalar_count(); ++i)
+        if (!sources[i].empty()) gradient(i, same_modes(block, fields.data()));
+    }
+    for_rows(device, advance_kernel,
+             advance_arguments<T>{view(block), rows(), wavenumbers.factors(), half_factors[0].factors(), shifts, step,
+                                  as_values(base), as_values(fields.data()), as_values(sum), field_size},
+             advance_row<T>, s);
+    for (int i = 0; i < scalar_count(); ++i) {
+      const std::int64_t offset = (3 + i) * field_size;
+      for_rows(device, scalar_kernel,
+               scalar_arguments<T>{view(block), rows(), wavenumbers.factors(), half_factors[1 + i].factors(), shifts,
+                                   step, as_values(base) + offset, as_values(field(3 + i)), as_values(sum) + offset, i,
+                                   as_values(sources[i].data())},
+               scalar_row<T>, s);
+      if (!last && !sources[i].empty()) gradient(i, view(block));
+    }
+  }
+
+  // The modes of a block in fields of the rank.
+  block_view<Value> same_modes(const fft::Block<Complex>& block, Complex* first_field) const {
+    fft::Block<Complex> same = whole(first_field, 3);
+    same.data += (block.box.first[2] - same.box.first[2]) * same.z_stride +
+                 (block.box.first[1] - same.box.first[1]) * same.y_stride + (block.box.first[0] - same.box.first[0]);
+    same.box = block.box;
+    return view(same);
+  }
+
+  // --- forcing -------------------------------------------------------------------------------------------------------
+
+  template <class F>
+  double with_forced(const F& change) {
+    std::vector<Complex3> values(forcing->modes().size());
+    const std::vector<Complex>& lists = forced.gather(fields.data(), 3, static_cast<std::int64_t>(modes()), stream);
+    const std::size_t n = values.size();
+    for (std::size_t m = 0; m < n; ++m)
+      for (int c = 0; c < 3; ++c) values[m][c] = std::complex<double>(lists[c * n + m]);
+    const double work_done = change(values);
+    std::vector<Complex> changed(3 * n);
+    for (std::size_t m = 0; m < n; ++m)
+      for (int c = 0; c < 3; ++c) changed[c * n + m] = Complex(values[m][c]);
+    forced.scatter(changed, fields.data(), 3, static_cast<std::int64_t>(modes()), stream);
+    return work_done;
+  }
+
+  void hold_band() {
+    energy_input += with_forced([&](std::vector<Complex3>& velocity) { return forcing->hold(velocity, comm); });
+  }
+
+  // --- fields --------------------------------------------------------------------------------------------------------
+
+  void set(int first_field, int count, const PlaneFunction& modes_of_plane) {
+    comm.together([&] {
+      const std::int64_t plane = part.x.count * part.box.sizes[1];
+      std::vector<std::complex<double>> values(count * plane);
+      std::vector<Complex> rounded(plane);
+      const std::vector<std::int32_t> kept_on_host = kept_modes(part, truncation);
+      for (std::int64_t iz = 0; iz < part.z.count; ++iz) {
+        std::ranges::fill(values, 0);
+        modes_of_plane(part, iz, values.data());
+        clean_plane(values.data(), count, iz, kept_on_host);
+        for (int c = 0; c < count; ++c) {
+          std::ranges::transform(std::span(values).subspan(c * plane, plane), rounded.begin(),
+                                 [](const std::complex<double>& v) { return Complex(v); });
+          if (plane > 0)
+            options.device->copy(field(first_field + c) + iz * plane, rounded.data(), plane * sizeof(Complex),
+                                 device::CopyKind::host_to_device, stream);
+          stream.synchronize();
+        }
+      }
+    });
+  }
+
+  // In double, so that single precision is double precision rounded.
+  void clean_plane(std::complex<double>* values, int count, std::int64_t iz,
+                   const std::vector<std::int32_t>& kept_rows) {
+    const std::int64_t ny = part.box.sizes[1], nx = part.x.count;
+    for (std::int64_t iy = 0; iy < ny; ++iy) {
+      std::complex<double>* row = values + iy * nx;
+      for (std::int64_t ix = 0; ix < nx; ++ix) {
+        const std::array<double, 3> k{options.box.unit(0) * static_cast<double>(part.x.begin + ix),
+                                      options.box.unit(1) * static_cast<double>(part.ny(iz * ny + iy)),
+                                      options.box.unit(2) * static_cast<double>(part.nz(iz * ny + iy))};
+        const double square = k[0] * k[0] + k[1] * k[1] + k[2] * k[2];
+        std::complex<double> along = 0;
+        for (int c = 0; c < count; ++c) along += k[c] * row[c * ny * nx + ix];
+        for (int c = 0; c < count; ++c) {
+          std::complex<double>& value = row[c * ny * nx + ix];
+          if (ix >= kept_rows[iz * ny + iy])
+            value = 0;
+          else if (count == 3 && square > 0)
+            value -= k[c] * along / square;
+        }
+      }
+    }
+  }
+
+  void set_physical(int first_field, int count, const T* values) {
+    const std::int64_t points = plan->decomposition().physical().size();
+    std::vector<const T*> from;
+    std::vector<Complex*> to;
+    for (int c = 0; c < count; ++c) {
+      from.push_back(values + c * points);
+      to.push_back(field(first_field + c));
+    }
+    plan->forward(from, to, stream);
+    clean(first_field, count);
+  }
+
+  void get_physical(int first_field, int count, T* values) {
+    const std::int64_t points = plan->decomposition().physical().size();
+    std::vector<const Complex*> from;
+    std::vector<T*> to;
+    for (int c = 0; c < count; ++c) {
+      from.push_back(field(first_field + c));
+      to.push_back(values + c * points);
+    }
+    plan->backward(from, to, stream);
+    stream.synchronize();
+  }
+
+  void clean(int first_field, int count) {
+    const fft::Block<Complex> block = whole(field(first_field), count);
+    for_rows(*options.device, clean_kernel, clean_arguments<T>{view(block), rows(), wavenumbers.factors(), count},
+             clean_row<T>, stream);
+    real_plane->clean(field(first_field), count, stream);
+    stream.synchronize();
+  }
+
+  Options options;
+  mpi::Comm comm;
+  Truncation truncation;
+  SpectralPart part;
+  device::Stream stream{options.device};
+  std::unique_ptr<fft::Plan<T>> plan;
+  std::unique_ptr<Forcing> forcing;
+  std::unique_ptr<RealPlane<T>> real_plane;
+  ModeList<T> forced;
+  device::Array<std::int32_t> kept;
+  device::Array<Complex> fields, sums, work;
+  std::vector<device::Array<Complex>> sources;  // by scalar, empty without a mean gradient
+  std::vector<Complex*> work_fields;
+  Tables<T> wavenumbers;
+  std::vector<Tables<T>> half_factors;  // of the velocity and of each scalar
+  Tables<Value> shift;
+  device::Array<double> partials;
+  std::size_t partials_used = 0;
+  device::Kernel products_kernel, combine_kernel, shift_kernel, advance_kernel, scalar_kernel, gradient_kernel,
+      clean_kernel;
+
+  double time = 0, dt = 0, courant = 0, energy_input = 0, largest = 0, pointwise_seconds = 0;
+  std::int64_t step_number = 0;
+  bool factors_set = false;
+  std::array<double, 3> random_shift{};
+};
+
+template <class T>
+Solver<T>::Solver(const Options& options, const mpi::Comm& comm) : impl_(std::make_unique<Impl>(options, comm)) {}
+template <class T>
+Solver<T>::~Solver() = default;
+
+template <class T>
+void Solver<T>::step(std::int64_t steps) {
+  for (std::int64_t i = 0; i < steps; ++i) impl_->one_step();
+}
+
+template <class T>
+void Solver<T>::set_velocity(const PlaneFunction& modes) {
+  impl_->set(0, 3, modes);
+}
+template <class T>
+void Solver<T>::set_scalar(int number, const PlaneFunction& modes) {
+  impl_->set(3 + number, 1, modes);
+}
+template <class T>
+void Solver<T>::set_velocity(const T* values) {
+  impl_->set_physical(0, 3, values);
+}
+template <class T>
+void Solver<T>::set_scalar(int number, const T* values) {
+  impl_->set_physical(3 + number, 1, values);
+}
+template <class T>
+void Solver<T>::velocity(T* values) {
+  impl_->get_physical(0, 3, values);
+}
+template <class T>
+void Solver<T>::scalar(int number, T* values) {
+  impl_->get_physical(3 + number, 1, values);
+}
+template <class T>
+void Solver<T>::clean() {
+  impl_->clean(0, 3);
+  for (int i = 0; i < impl_->scalar_count(); ++i) impl_->clean(3 + i, 1);
+}
+
+template <class T>
+State<T> Solver<T>::state() {
+  Impl& s = *impl_;
+  State<T> state{.part = s.part,
+                 .truncation = &s.truncation,
+                 .velocity = {s.field(0), s.field(1), s.field(2)},
+                 .scalars = {},
+                 .viscosity = s.options.viscosity,
+                 .scalar_options = &s.options.scalars,
+                 .time = s.time,
+                 .dt = s.dt,
+                 .courant = s.courant,
+                 .step = s.step_number,
+                 .energy_input = s.energy_input,
+                 .scratch = s.work_fields,
+                 .field_values = s.plan->field_values(),
+                 .plan = *s.plan,
+                 .stream = s.stream};
+  for (int i = 0; i < s.scalar_count(); ++i) state.scalars.push_back(s.field(3 + i));
+  return state;
+}
+
+template <class T>
+Forcing& Solver<T>::forcing() {
+  return *impl_->forcing;
+}
+template <class T>
+fft::Plan<T>& Solver<T>::plan() {
+  return *impl_->plan;
+}
+template <class T>
+const Options& Solver<T>::options() const {
+  return impl_->options;
+}
+template <class T>
+double Solver<T>::pointwise_seconds() const {
+  return impl_->pointwise_seconds;
+}
+template <class T>
+const Truncation& Solver<T>::truncation() const {
+  return impl_->truncation;
+}
+
+template <class T>
+std::map<std::string, std::int64_t> Solver<T>::memory_bytes() const {
+  const Impl& s = *impl_;
+  std::map<std::string, std::int64_t> bytes = s.plan->memory_bytes();
+  bytes["fields"] = static_cast<std::int64_t>(s.fields.bytes());
+  bytes["work"] = static_cast<std::int64_t>(s.work.bytes());
+  if (!s.sums.empty()) bytes["Runge-Kutta sums"] = static_cast<std::int64_t>(s.sums.bytes());
+  std::int64_t sources = 0;
+  for (const auto& source : s.sources) sources += static_cast<std::int64_t>(source.bytes());
+  if (sources > 0) bytes["mean gradients"] = sources;
+  bytes["tables"] =
+      static_cast<std::int64_t>(s.kept.bytes() + s.partials.bytes()) + s.wavenumbers.bytes() + s.shift.bytes();
+  for (const auto& factors : s.half_factors) bytes["tables"] += factors.bytes();
+  return bytes;
+}
+
+template class Solver<double>;
+template class Solver<float>;
+
+}  // namespace weft::turbulence

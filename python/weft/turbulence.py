@@ -1,0 +1,389 @@
+"""Incompressible turbulence in a periodic box by Rogallo's pseudo-spectral method.
+
+A decaying Taylor-Green vortex at Re = 100::
+
+    solver = weft.turbulence.Solver(64, viscosity=0.01, dt=0.01)
+    solver.set_taylor_green()
+    solver.step(100)
+    u, v, w = solver.velocity()  # [3][z][y][x] of this rank
+
+Source: Yeung et al., "GPU-enabled extreme-scale turbulence simulations: Fourier pseudo-spectral algorithms at the
+exascale using OpenMP offloading" (GESTS), section 3; Rogallo, NASA TM 81315 (1981). docs/turbulence-solver.md has the
+equations, what each option does and what a step moves.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft import _weft, trace
+from weft import device as _device
+
+__all__ = ["BlownUp", "Forcing", "Scalar", "Solver"]
+
+_CORES = {"double": _weft.turbulence.SolverDouble, "single": _weft.turbulence.SolverSingle}
+_TYPES = {"double": np.float64, "single": np.float32}
+
+#: a run whose Courant number went beyond the limit, or whose velocity is no longer finite; ``step`` and ``courant``
+BlownUp = _weft.turbulence.BlownUp
+
+# E(k) at an array of wavenumbers; a field at arrays of points x, y, z.
+Spectrum = Callable[[npt.NDArray[np.float64]], Any]
+Function = Callable[[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]], Any]
+
+
+@dataclass(frozen=True)
+class Forcing:
+    """Forcing of the modes with 0 < abs(k) <= ``radius``.
+
+    ``stochastic``: solenoidal accelerations that follow Uhlenbeck-Ornstein processes of correlation time ``time`` T and
+    variance sigma^2 of every real number, ``amplitude`` = sigma^2 T (Eswaran & Pope 1988, their epsilon*). ``band``:
+    after every step the energy of each shell round(abs(k) / unit) is what ``energies`` says, or what it was after the
+    first step (Donzis & Yeung 2010).
+    """
+
+    kind: str = "stochastic"
+    radius: float = 2.0 * math.sqrt(2.0)
+    amplitude: float = 0.0
+    time: float = 0.0
+    energies: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A passive scalar of diffusivity viscosity / ``schmidt``, above a uniform mean gradient."""
+
+    schmidt: float = 1.0
+    gradient: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+
+class Solver:
+    """Navier-Stokes on ``sizes`` points (a number, or those along x, y, z) of a box of ``lengths``.
+
+    ``sizes``: products of 2, 3 and 5. ``scheme``: ``rk2`` or ``rk4``, both with an exact integrating factor.
+    ``dealiasing``: ``phase-shift`` (random shifts, modes with (nx/Nx)^2 + (ny/Ny)^2 + (nz/Nz)^2 < 2/9 are kept) or
+    ``two-thirds`` (modes with abs(n) < N/3 in each direction are). Give ``dt``, or ``courant``, the number of Eq. 8
+    below 1 that each step is to have. A step whose Courant number is beyond ``courant_limit`` raises `BlownUp`.
+    ``forcing``: a `Forcing`. ``scalars``: `Scalar`, any number. ``process_grid``: ``(Pr, Pc)`` or ``"PrxPc"``, ``auto``
+    is slabs where every rank gets a plane, else the squarest. ``batch``: Q, variables a message. ``exchange``: of both
+    transposes, or a pair for (row, column). ``seed``: of phase shifts and forcing. ``device``, ``precision``: as of
+    `weft.Poisson`.
+
+    Physical fields are arrays [z][y][x] of this rank's ``points``, spectral ones [kz][ky][kx] of its ``modes``:
+    coefficients of exp(i k.x), forward transforms divide by the number of points. Making a solver and all its methods
+    that compute are collective. ``weft.mpi.CollectiveError`` for options that do not go together.
+    """
+
+    def __init__(
+        self,
+        sizes: int | Sequence[int],
+        *,
+        viscosity: float,
+        lengths: float | Sequence[float] = 2.0 * math.pi,
+        scheme: str = "rk2",
+        dealiasing: str = "phase-shift",
+        dt: float | None = None,
+        courant: float | None = None,
+        courant_limit: float = 1.0,
+        forcing: Forcing | None = None,
+        scalars: Sequence[Scalar] = (),
+        process_grid: str | tuple[int, int] = "auto",
+        batch: int = 1,
+        exchange: str | tuple[str, str] = "auto",
+        exchange_cache: bool = False,
+        seed: int = 0,
+        device: Any = "auto",
+        precision: str = "double",
+        comm: Any = None,
+    ) -> None:
+        from weft.mpi import MPI
+
+        if precision not in _CORES:
+            raise ValueError(f"turbulence: precision = {precision!r} is not one of: {', '.join(_CORES)}")
+        self.sizes = _three(sizes, operator.index, "sizes")
+        self.lengths = _three(lengths, float, "lengths")
+        self.viscosity = float(viscosity)
+        self.precision = precision
+        self.scheme = scheme
+        self.dealiasing = dealiasing
+        self.forcing = forcing
+        self.scalars = tuple(scalars)
+        self.batch = operator.index(batch)
+        self.device = _device.open(device) if isinstance(device, str) else device
+        self.comm = MPI.COMM_WORLD if comm is None else comm
+        self.process_grid = _grid(process_grid, self.comm.size, self.sizes)
+        force = forcing if forcing is not None else Forcing("none", 0.0)
+        row, column = (exchange, exchange) if isinstance(exchange, str) else exchange
+        self._core = _CORES[precision](
+            self.sizes,
+            self.lengths,
+            self.viscosity,
+            scheme,
+            dealiasing,
+            0.0 if dt is None else float(dt),
+            0.0 if courant is None else float(courant),
+            float(courant_limit),
+            force.kind,
+            float(force.radius),
+            float(force.amplitude),
+            float(force.time),
+            [float(e) for e in force.energies],
+            [(float(s.schmidt), tuple(float(g) for g in s.gradient)) for s in self.scalars],
+            seed,
+            self.process_grid,
+            self.batch,
+            row,
+            column,
+            exchange_cache,
+            self.device,
+            self.comm,
+        )
+
+    # --- what it is --------------------------------------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(_TYPES[self.precision])
+
+    @property
+    def time(self) -> float:
+        return float(self._core.time)
+
+    @property
+    def steps(self) -> int:
+        """Steps done."""
+        return int(self._core.steps)
+
+    @property
+    def dt(self) -> float:
+        """Of the last step."""
+        return float(self._core.dt)
+
+    @property
+    def courant(self) -> float:
+        """The Courant number (GESTS, Eq. 8) of the last step, with the velocity at its beginning."""
+        return float(self._core.courant)
+
+    @property
+    def energy_input(self) -> float:
+        """Work that forcing has done so far, per mass."""
+        return float(self._core.energy_input)
+
+    @property
+    def largest_wavenumber(self) -> float:
+        """kmax: every mode with abs(k) below it is kept."""
+        return float(self._core.largest_wavenumber)
+
+    @property
+    def points(self) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """This rank's points: the first, and how many, along x, y, z."""
+        first, count = self._core.points
+        return tuple(first), tuple(count)  # type: ignore[return-value]
+
+    @property
+    def modes(self) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """This rank's modes: the first, and how many, along kx, ky, kz, in the order of a transform."""
+        first, count = self._core.modes
+        return tuple(first), tuple(count)  # type: ignore[return-value]
+
+    @property
+    def memory_bytes(self) -> dict[str, int]:
+        """Bytes of this rank by what they hold."""
+        return dict(self._core.memory_bytes)
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """What was chosen: the process grid, and how its rows and columns exchange."""
+        pr, pc = self.process_grid
+        return {
+            "process_grid": f"{pr}x{pc}",
+            "batch": self.batch,
+            "row_exchange": self._core.row_choice,
+            "column_exchange": self._core.column_choice,
+        }
+
+    def message_bytes(self, variables: int = 1) -> dict[str, int]:
+        """The largest message of each exchange with so many variables in one."""
+        row, column = self._core.message_bytes(variables)
+        return {"row": int(row), "column": int(column)}
+
+    # --- fields ------------------------------------------------------------------------------------------------------
+
+    def coordinates(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """x, y, z of this rank's points, of shapes that broadcast to [z][y][x]."""
+        first, count = self.points
+        x, y, z = ((first[d] + np.arange(count[d])) * (self.lengths[d] / self.sizes[d]) for d in range(3))
+        return x[None, None, :], y[None, :, None], z[:, None, None]
+
+    def wavenumbers(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """kx, ky, kz of this rank's modes, of shapes that broadcast to [kz][ky][kx]."""
+        first, count = self.modes
+        each = []
+        for d in range(3):
+            i = first[d] + np.arange(count[d])
+            each.append(np.where(i <= self.sizes[d] // 2, i, i - self.sizes[d]) * (2 * math.pi / self.lengths[d]))
+        return each[0][None, None, :], each[1][None, :, None], each[2][:, None, None]
+
+    def velocity_modes(self) -> Any:
+        """[3][kz][ky][kx], a view of the solver's own memory; after writing to it call ``clean``."""
+        return self._core.velocity_modes()
+
+    def scalar_modes(self, number: int = 0) -> Any:
+        """[kz][ky][kx], a view of the solver's own memory."""
+        return self._core.scalar_modes(self._scalar(number))
+
+    def velocity(self) -> npt.NDArray[Any]:
+        """[3][z][y][x] u, v, w at this rank's points, a copy on the host. (collective)"""
+        return self._core.velocity()
+
+    def scalar(self, number: int = 0) -> npt.NDArray[Any]:
+        """[z][y][x], a copy on the host. (collective)"""
+        return self._core.scalar(self._scalar(number))
+
+    def set_taylor_green(self, velocity: float = 1.0, *, two_dimensional: bool = False) -> None:
+        """u = V sin ax cos by cos cz, v = -V (a/b) cos ax sin by cos cz, w = 0 of the box's unit wavenumbers.
+
+        In two dimensions without z: the exact solution is then u exp(-nu (a^2 + b^2) t).
+        """
+        self._core.set_taylor_green(float(velocity), two_dimensional)
+
+    def set_abc(self, amplitudes: tuple[float, float, float] = (1.0, 1.0, 1.0), index: int = 1) -> None:
+        """The Arnold-Beltrami-Childress flow of wavenumber ``index``: the exact solution is u exp(-nu k^2 t)."""
+        self._core.set_abc(amplitudes, operator.index(index))
+
+    def set_random(self, spectrum: Spectrum, seed: int = 0) -> None:
+        """A solenoidal field with random phases whose energy spectrum is E(k) = ``spectrum(k)``.
+
+        Each mode's energy is E(k) / (4 pi k^2) times the volume of a mode, so shells have E(k) up to how many modes
+        they have. The numbers depend on the seed and the wavenumber alone: the field is the same on any ranks, and in
+        single precision that of double precision, rounded.
+        """
+        self._core.set_random_velocity(spectrum, seed)
+
+    def set_random_scalar(self, spectrum: Spectrum, number: int = 0, seed: int = 0) -> None:
+        """The same of a scalar: half the variance is the integral of ``spectrum``."""
+        self._core.set_random_scalar(self._scalar(number), spectrum, seed)
+
+    def set_velocity(self, values: Any) -> None:
+        """From [3][z][y][x] at this rank's points, or a function (x, y, z) -> u, v, w. (collective)
+
+        Modes that are not kept and what is not solenoidal are left out.
+        """
+        if callable(values):
+            x, y, z = self.coordinates()
+            values = values(x, y, z)
+        shape = self._shape()
+        parts = [np.broadcast_to(np.asarray(part, self.dtype), shape) for part in values]
+        if len(parts) != 3:
+            raise ValueError(f"turbulence: a velocity has three components, not {len(parts)}")
+        self._core.set_velocity(np.ascontiguousarray(parts, self.dtype))
+
+    def set_scalar(self, values: Any, number: int = 0) -> None:
+        """From [z][y][x] at this rank's points, or a function (x, y, z). (collective)"""
+        if callable(values):
+            x, y, z = self.coordinates()
+            values = values(x, y, z)
+        whole = np.broadcast_to(np.asarray(values, self.dtype), self._shape())
+        self._core.set_scalar(self._scalar(number), np.ascontiguousarray(whole))
+
+    def clean(self) -> None:
+        """After modes were written: make them those of real, truncated, solenoidal fields. (collective)"""
+        self._core.clean()
+
+    # --- work --------------------------------------------------------------------------------------------------------
+
+    def step(self, steps: int = 1) -> None:
+        """``steps`` time steps. (collective)
+
+        `BlownUp`, the same on all ranks, if the Courant number goes beyond the limit or the velocity is no longer
+        finite; the fields are then those before the step that failed.
+        """
+        self._core.step(operator.index(steps))
+
+    def measure(self, steps: int = 1) -> dict[str, float]:
+        """Do ``steps`` steps and say where this rank's time went, in seconds a step. (collective)
+
+        The categories of GESTS, Table 3: ``fft``, ``pack_unpack`` (of messages that no transform's pass packs),
+        ``row_mpi``, ``column_mpi``, ``other`` (products, derivatives, projection, update) and ``total``.
+        """
+        recording = trace.enabled()
+        if not recording:
+            trace.start()
+        before, pointwise, begin = trace.names(), self._core.pointwise_seconds, _weft.trace.now_ns()
+        try:
+            self.step(steps)
+        finally:
+            total = (_weft.trace.now_ns() - begin) * 1e-9
+            after = trace.names()
+            if not recording:
+                trace.stop()
+        return breakdown(
+            {name: (seconds - before.get(name, 0.0)) / steps for name, seconds in after.items()},
+            total / steps,
+            (self._core.pointwise_seconds - pointwise) / steps,
+        )
+
+    def _scalar(self, number: int) -> int:
+        if not 0 <= number < len(self.scalars):
+            raise ValueError(f"turbulence: there is no scalar {number}; there are {len(self.scalars)}")
+        return number
+
+    def _shape(self) -> tuple[int, int, int]:
+        x, y, z = self.points[1]
+        return z, y, x
+
+    def __repr__(self) -> str:
+        size = " x ".join(map(str, self.sizes))
+        pr, pc = self.process_grid
+        return (
+            f"Solver({size} points, {self.scheme}, {self.dealiasing}, {self.precision}, {pr}x{pc} ranks, "
+            f"{self.device.backend})"
+        )
+
+
+def breakdown(names: dict[str, float], total: float, pointwise: float) -> dict[str, float]:
+    """The categories of GESTS, Table 3, from the recorder's exclusive seconds by name.
+
+    ``pointwise``: seconds of the host's pointwise functions, which the recorder has within the transforms.
+    """
+    parts = {"fft": -pointwise, "pack_unpack": 0.0, "row_mpi": 0.0, "column_mpi": 0.0}
+    for name, seconds in names.items():
+        if name.startswith("fft"):
+            parts["fft"] += seconds
+        elif name in ("pack", "unpack"):
+            parts["pack_unpack"] += seconds
+        elif name.startswith("row exchange"):
+            parts["row_mpi"] += seconds
+        elif name.startswith("column exchange"):
+            parts["column_mpi"] += seconds
+    parts["other"] = max(0.0, total - sum(parts.values()))
+    parts["total"] = total
+    return parts
+
+
+def _three(values: Any, convert: Callable[[Any], Any], name: str) -> tuple[Any, Any, Any]:
+    each = [values] * 3 if np.ndim(values) == 0 else list(values)
+    if len(each) != 3:
+        raise ValueError(f"turbulence: {name} are one number, or three along x, y, z; there are {len(each)}")
+    return convert(each[0]), convert(each[1]), convert(each[2])
+
+
+def _grid(asked: str | tuple[int, int], ranks: int, sizes: tuple[int, int, int]) -> tuple[int, int]:
+    if asked == "auto":
+        if ranks <= min(sizes[1], sizes[2]):
+            return 1, ranks
+        pr = max(d for d in range(1, math.isqrt(ranks) + 1) if ranks % d == 0)
+        return pr, ranks // pr
+    parts = str(asked).lower().split("x") if isinstance(asked, str) else list(asked)
+    try:
+        pr, pc = (int(part) for part in parts)
+    except ValueError:
+        raise ValueError(f"turbulence: process_grid = {asked!r} is not 'auto', 'PrxPc' or (Pr, Pc)") from None
+    return pr, pc
