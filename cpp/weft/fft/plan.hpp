@@ -27,10 +27,10 @@ namespace weft::fft {
 enum class Norm { forward, backward, ortho };
 
 struct Options {
-  Sizes sizes;
+  Sizes sizes = {};
   std::int64_t modes_x =
       0;  // kept: kx < modes_x; 0: all, x / 2 + 1. Forward drops the others, backward takes them as 0
-  Grid grid;
+  Grid grid = {};
   int batch = 1;                 // Q: variables a message holds
   exchange::Asked row = "auto";  // schedule and path of the row exchange, and of the column exchange
   exchange::Asked column = "auto";

@@ -1,0 +1,257 @@
+// Pointwise work in the midst of transforms, as a time step does it: two fields backward, one of them shifted into a
+// third on the way, four products, combined into three after z and into two after y.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "choices.hpp"
+#include "fft_checks.hpp"
+#include "weft/fft/plan.hpp"
+
+using namespace weft;
+using namespace weft::fft;
+
+namespace {
+
+using Complex = std::complex<double>;
+using Spectral = std::vector<std::vector<Complex>>;
+
+// Something that differs from mode to mode.
+double weight(const Block<Complex>& block, std::int64_t x, std::int64_t y, std::int64_t z) {
+  return 1 + 0.1 * static_cast<double>(block.box.first[0] + x) + 0.01 * static_cast<double>(block.box.first[1] + y) -
+         0.05 * static_cast<double>(block.box.first[2] + z);
+}
+
+template <class V, class F>
+void for_each(const Block<V>& block, F&& function) {
+  for (std::int64_t z = 0; z < block.box.count[2]; ++z)
+    for (std::int64_t y = 0; y < block.box.count[1]; ++y)
+      for (std::int64_t x = 0; x < block.box.count[0]; ++x) function(x, y, z);
+}
+
+void expand(const Block<Complex>& b, device::Stream&) {
+  for_each(b, [&](auto x, auto y, auto z) { b.row(2, y, z)[x] = b.row(0, y, z)[x] * weight(b, x, y, z); });
+}
+void products(const Block<double>& b, device::Stream&) {
+  for_each(b, [&](auto x, auto y, auto z) {
+    const double u = b.row(0, y, z)[x], v = b.row(1, y, z)[x], w = b.row(2, y, z)[x];
+    const double at = 0.1 * static_cast<double>(b.box.first[0] + x) - 0.2 * static_cast<double>(b.box.first[1] + y) +
+                      0.3 * static_cast<double>(b.box.first[2] + z);
+    b.row(0, y, z)[x] = u * u;
+    b.row(1, y, z)[x] = u * v;
+    b.row(2, y, z)[x] = v * w + at;
+    b.row(3, y, z)[x] = w * w;
+  });
+}
+void combine_z(const Block<Complex>& b, device::Stream&) {
+  for_each(b, [&](auto x, auto y, auto z) { b.row(0, y, z)[x] += weight(b, x, y, z) * b.row(3, y, z)[x]; });
+}
+void combine_y(const Block<Complex>& b, device::Stream&) {
+  for_each(b, [&](auto x, auto y, auto z) { b.row(1, y, z)[x] -= weight(b, x, y, z) * b.row(2, y, z)[x]; });
+}
+
+RoundTrip<double> nonlinear_terms() {
+  RoundTrip<double> trip;
+  trip.before_y = expand;
+  trip.backward = 3;
+  trip.physical = products;
+  trip.forward = 4;
+  trip.after_z = combine_z;
+  trip.spectral = 3;
+  trip.after_y = combine_y;
+  return trip;
+}
+
+Spectral run(const Options& options, const mpi::Comm& comm, RoundTrip<double> trip) {
+  Plan<double> plan(options, device::open("host"), comm);
+  device::Stream stream(plan.device());
+  std::vector<std::vector<double>> u;
+  Spectral from(2), to, work;
+  const auto local = static_cast<std::size_t>(plan.decomposition().spectral().size());
+  for (int v = 0; v < 2; ++v) {
+    u.push_back(field<double>(v, plan.decomposition().physical()));
+    from[static_cast<std::size_t>(v)].resize(local);
+    plan.forward({u.back().data()}, {from[static_cast<std::size_t>(v)].data()}, stream);
+    trip.from.push_back(from[static_cast<std::size_t>(v)].data());
+    to.emplace_back(local);
+  }
+  for (auto& values : to) trip.to.push_back(values.data());
+  for (int f = 0; f < plan.work_fields(trip); ++f) work.emplace_back(static_cast<std::size_t>(plan.field_values()));
+  for (auto& values : work) trip.work.push_back(values.data());
+  plan.run(trip, stream);
+  const Spectral first = to;
+  plan.run(trip, stream);
+  EXPECT_EQ(first, to) << "a second run gives other values";
+  return to;
+}
+
+// By one rank, on whole fields.
+Spectral by_one_rank(const Options& options) {
+  Options alone = options;
+  alone.grid = {1, 1};
+  alone.batch = 4;
+  return run(alone, mpi::Comm::self(), nonlinear_terms());
+}
+
+// What a rank has of fields in one piece.
+Spectral share_of(const Spectral& whole_fields, const Sizes& sizes, const Box& box) {
+  Spectral result;
+  for (const auto& values : whole_fields) {
+    auto& mine = result.emplace_back();
+    for_each(Block<Complex>{.box = box}, [&](auto x, auto y, auto z) {
+      mine.push_back(values[static_cast<std::size_t>(
+          ((box.first[2] + z) * sizes.y + box.first[1] + y) * (sizes.x / 2 + 1) + box.first[0] + x)]);
+    });
+  }
+  return result;
+}
+
+void expect_near(const Spectral& found, const Spectral& expected, double tolerance) {
+  for (std::size_t v = 0; v < expected.size(); ++v) {
+    double most = 0;
+    for (std::size_t i = 0; i < expected[v].size(); ++i) most = std::max(most, std::abs(found[v][i] - expected[v][i]));
+    EXPECT_LT(most, tolerance) << "variable " << v;
+  }
+}
+
+}  // namespace
+
+TEST(RoundTrip, PointwiseFunctionsSeeEveryModeAndPointOnceOnEveryGridAndBatch) {
+  const mpi::Comm comm;
+  const Sizes sizes{12, 9, 10};
+  const Spectral expected = by_one_rank({.sizes = sizes});
+  for (const Grid& grid : grids_of(comm.size())) {
+    for (const int batch : {1, 2, 3, 4}) {
+      SCOPED_TRACE(name(grid) + " batch " + std::to_string(batch));
+      const Options options{.sizes = sizes, .grid = grid, .batch = batch};
+      const Spectral found = run(options, comm, nonlinear_terms());
+      expect_near(found, share_of(expected, sizes, Decomposition(sizes, 0, grid, comm.rank()).spectral()), 1e-13);
+    }
+  }
+}
+
+// Each part of a round trip that can be left out, against the same with functions that do nothing.
+TEST(RoundTrip, PartsThatAreLeftOutChangeNothing) {
+  const mpi::Comm comm;
+  const Sizes sizes{8, 6, 10};
+  const auto nothing = [](const auto&, device::Stream&) {};
+  for (const Grid& grid : grids_of(comm.size())) {
+    for (const int batch : {1, 2}) {
+      const Options options{.sizes = sizes, .grid = grid, .batch = batch};
+      RoundTrip<double> trip;
+      trip.backward = trip.forward = 2;
+      const Spectral expected = run(options, comm, trip);
+      for (int part = 0; part < 6; ++part) {
+        SCOPED_TRACE(name(grid) + " batch " + std::to_string(batch) + " part " + std::to_string(part));
+        RoundTrip<double> with = trip;
+        if (part == 0) with.before_y = nothing;
+        if (part == 1) with.before_y = nothing, with.before_y_each = true;
+        if (part == 2) with.physical = nothing;
+        if (part == 3) with.after_z = nothing;
+        if (part == 4) with.after_y = nothing;
+        if (part == 5) with.after_y = nothing, with.after_z = nothing;
+        EXPECT_EQ(run(options, comm, with), expected);
+      }
+    }
+  }
+}
+
+TEST(RoundTrip, BeforeYOfEachVariableIsToldWhichItHas) {
+  const mpi::Comm comm;
+  const Sizes sizes{8, 6, 10};
+  for (const int batch : {1, 2}) {
+    const Options options{.sizes = sizes, .grid = {1, comm.size()}, .batch = batch};
+    RoundTrip<double> trip;
+    trip.backward = trip.forward = 2;
+    Spectral expected = run(options, comm, trip);
+    for (std::size_t v = 0; v < 2; ++v)
+      for (Complex& value : expected[v]) value *= static_cast<double>(v + 2);
+    trip.before_y_each = true;
+    trip.before_y = [](const Block<Complex>& b, device::Stream&) {
+      for (int v = 0; v < b.variables; ++v)
+        for_each(b, [&](auto x, auto y, auto z) { b.row(v, y, z)[x] *= b.first_variable + v + 2; });
+    };
+    expect_near(run(options, comm, trip), expected, 1e-14);
+  }
+}
+
+TEST(RoundTrip, EverySchedulePathGivesTheSameBits) {
+  const mpi::Comm comm;
+  const Sizes sizes{12, 9, 10};
+  for (const Grid& grid : grids_of(comm.size())) {
+    for (const int batch : {1, 4}) {
+      const Options options{.sizes = sizes, .grid = grid, .batch = batch};
+      const Spectral expected = run(options, comm, nonlinear_terms());
+      for (const exchange::Choice& choice : choices_in_turn(comm, static_cast<std::size_t>(grid.rows + batch))) {
+        SCOPED_TRACE(name(grid) + " batch " + std::to_string(batch) + " " + name(choice));
+        Options other = options;
+        other.row = other.column = choice;
+        EXPECT_EQ(run(other, comm, nonlinear_terms()), expected);
+        other.row = exchange::Choice{};
+        EXPECT_EQ(run(other, comm, nonlinear_terms()), expected) << "the row exchange another way than the column's";
+      }
+    }
+  }
+}
+
+TEST(RoundTrip, OutputsMayBeTheInputs) {
+  const mpi::Comm comm;
+  for (const int batch : {1, 3}) {
+    Plan<double> plan({.sizes = {12, 9, 10}, .grid = {1, comm.size()}, .batch = batch}, device::open("host"), comm);
+    device::Stream stream(plan.device());
+    Spectral fields(2), work(3);
+    RoundTrip<double> trip;
+    for (auto& values : fields) values.resize(static_cast<std::size_t>(plan.decomposition().spectral().size()));
+    for (auto& values : work) values.resize(static_cast<std::size_t>(plan.field_values()));
+    for (std::size_t v = 0; v < 2; ++v) {
+      const auto u = field<double>(static_cast<int>(v), plan.decomposition().physical());
+      plan.forward({u.data()}, {fields[v].data()}, stream);
+      trip.from.push_back(fields[v].data());
+      trip.to.push_back(fields[v].data());
+    }
+    for (auto& values : work) trip.work.push_back(values.data());
+    trip.backward = trip.forward = 2;
+    const Spectral before = fields;
+    plan.run(trip, stream);
+    expect_near(fields, before, 1e-14);
+  }
+}
+
+TEST(RoundTrip, AFunctionThatRunsItsOwnPlanIsToldSo) {
+  Plan<double> plan({.sizes = {4, 4, 4}}, device::open("host"), mpi::Comm::self());
+  device::Stream stream(plan.device());
+  std::vector<double> u(64, 1.0);
+  std::vector<Complex> to(48);
+  RoundTrip<double> trip;
+  trip.physical_from = {u.data()};
+  trip.forward = 1;
+  trip.to = {to.data()};
+  trip.physical = [&](const Block<double>&, device::Stream& s) { plan.forward({u.data()}, {to.data()}, s); };
+  EXPECT_THROW(plan.run(trip, stream), std::logic_error);
+  trip.physical = nullptr;
+  plan.run(trip, stream);  // usable after the error
+  EXPECT_NEAR(to[0].real(), 1.0, 1e-15);
+}
+
+TEST(RoundTrip, NumbersOfVariablesThatDoNotFitAreSaid) {
+  Plan<double> plan({.sizes = {4, 4, 4}}, device::open("host"), mpi::Comm::self());
+  device::Stream stream(plan.device());
+  std::vector<double> u(64, 1.0);
+  std::vector<Complex> to(48);
+  RoundTrip<double> trip;
+  trip.physical_from = {u.data()};
+  trip.forward = 2;
+  trip.to = {to.data(), to.data()};
+  EXPECT_THROW(plan.run(trip, stream), std::invalid_argument);  // one field, two transforms
+  trip.forward = 1;
+  EXPECT_THROW(plan.run(trip, stream), std::invalid_argument);  // one transform, two places
+  trip.to.pop_back();
+  trip.spectral = 2;
+  EXPECT_THROW(plan.run(trip, stream), std::invalid_argument);  // two in y of one in z
+  EXPECT_THROW(plan.forward({u.data(), u.data()}, {to.data()}, stream), std::invalid_argument);
+  trip.physical_from = {u.data(), u.data()};
+  trip.forward = trip.spectral = 2;
+  trip.to = {to.data(), to.data()};
+  EXPECT_EQ(plan.work_fields(trip), 2);
+  EXPECT_THROW(plan.run(trip, stream), std::invalid_argument);  // without work fields
+}
