@@ -77,20 +77,20 @@ TYPED_TEST(FourierTransforms, ForwardGivesTheSumsOfEquation2AndBackwardUndoesIt)
   using T = TypeParam;
   const mpi::Comm comm;
   for (const Grid& grid : grids_of(comm.size())) {
+    int batch = grid.rows;
     for (const Sizes& sizes : all_sizes) {
-      for (const int batch : {1, 2, 4}) {
-        SCOPED_TRACE(name(grid) + " batch " + std::to_string(batch) + " sizes " + std::to_string(sizes.x) + " " +
-                     std::to_string(sizes.y) + " " + std::to_string(sizes.z));
-        Plan<T> plan({.sizes = sizes, .grid = grid, .batch = batch}, device::open("host"), comm);
-        Fields<T> fields(plan, 3);
-        fields.forward(plan);
-        for (int v = 0; v < 3; ++v) EXPECT_LT(error_of(plan, fields, v), tolerance<T>);
-        const auto kept = fields.spectral;
-        fields.backward(plan);
-        EXPECT_EQ(fields.spectral, kept) << "backward changed what it was given";
-        for (std::size_t v = 0; v < 3; ++v)
-          EXPECT_LT(largest_difference(fields.physical[v], fields.back[v]), 20 * tolerance<T>);
-      }
+      batch = batch % 4 + 1;  // each size with another, in turn from grid to grid
+      SCOPED_TRACE(name(grid) + " batch " + std::to_string(batch) + " sizes " + std::to_string(sizes.x) + " " +
+                   std::to_string(sizes.y) + " " + std::to_string(sizes.z));
+      Plan<T> plan({.sizes = sizes, .grid = grid, .batch = batch}, device::open("host"), comm);
+      Fields<T> fields(plan, 3);
+      fields.forward(plan);
+      for (int v = 0; v < 3; ++v) EXPECT_LT(error_of(plan, fields, v), tolerance<T>);
+      const auto kept = fields.spectral;
+      fields.backward(plan);
+      EXPECT_EQ(fields.spectral, kept) << "backward changed what it was given";
+      for (std::size_t v = 0; v < 3; ++v)
+        EXPECT_LT(largest_difference(fields.physical[v], fields.back[v]), 20 * tolerance<T>);
     }
   }
 }

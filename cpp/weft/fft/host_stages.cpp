@@ -15,6 +15,15 @@ constexpr std::int64_t panel_bytes = 512 << 10;
 // Rows of points of all variables, in the first-level cache.
 constexpr std::int64_t rows_bytes = 32 << 10;
 
+// What a pass writes is read again when the next pass has come to it: where that is more than a second-level cache
+// holds, stores go past the caches.
+constexpr std::int64_t streamed_bytes = 2 << 20;
+template <class V>
+Stores stores_of(const Box& box, std::size_t variables) {
+  const auto bytes = static_cast<std::int64_t>(variables * sizeof(V)) * box.size();
+  return bytes > streamed_bytes ? Stores::streaming : Stores::cached;
+}
+
 // A row of n values in a panel: whole cache lines, and an odd number of them, so that a column does not fall into a few
 // of the cache's sets.
 template <class V>
@@ -67,6 +76,7 @@ void HostStages<T>::lines(const LinesPass<T>& pass, device::Stream& stream) {
   const std::int64_t panels = (width + most - 1) / most;
   const std::int64_t widest = std::min(width, ((width + panels - 1) / panels + unit - 1) / unit * unit);
 
+  const Stores stores = stores_of<Complex>(pass.box, pass.to.size());
   Block<Complex> block;
   block.variables = variables;
   block.first_variable = pass.first_variable;
@@ -88,9 +98,11 @@ void HostStages<T>::lines(const LinesPass<T>& pass, device::Stream& stream) {
           plan(LinesShape::columns(pass.kind, static_cast<int>(n), block.box.count[0], pitch, pitch, true));
       for (int v = 0; v < pass.transforms; ++v) transform(block.row(v, 0, 0), block.row(v, 0, 0));
       call(pass.after, block, stream);
-      for (std::size_t v = 0; v < pass.to.size(); ++v) store(block, static_cast<int>(v), pass.to[v], pass.scale_to);
+      for (std::size_t v = 0; v < pass.to.size(); ++v)
+        store(block, static_cast<int>(v), pass.to[v], pass.scale_to, stores);
     }
   }
+  stores_done(stores);
 }
 
 template <class T>
@@ -110,6 +122,7 @@ void HostStages<T>::rows(const PhysicalPass<T>& pass, const Block<Complex>& mode
   block.variable_stride = together * length;
   block.data = at_least(points_, block.variables * block.variable_stride);
   const Box all = decomposition_.physical();
+  const Stores stores = stores_of<T>(all, pass.physical_to.size());
   for (std::int64_t first = 0; first < count; first += together) {
     const std::int64_t some = std::min(together, count - first);
     block.box = points;
@@ -127,7 +140,7 @@ void HostStages<T>::rows(const PhysicalPass<T>& pass, const Block<Complex>& mode
     for (const T* field : pass.physical_from) load(block, v++, {whole(const_cast<T*>(field), all)}, T(1));
     call(pass.physical, block, stream);
     v = 0;
-    for (T* field : pass.physical_to) store(block, v++, {whole(field, all)}, T(1));
+    for (T* field : pass.physical_to) store(block, v++, {whole(field, all)}, T(1), stores);
     for (v = 0; v < pass.forward; ++v)
       plan({Kind::r2c, nx, some, 1, length, 1, pitch})(block.row(v, 0, 0), modes_at(v));
   }
@@ -138,6 +151,7 @@ void HostStages<T>::physical(const PhysicalPass<T>& pass, device::Stream& stream
   if (pass.box.empty()) return;
   const std::int64_t nx = decomposition_.sizes().x, nz = pass.box.count[2];
   const auto from = static_cast<int>(pass.from.size()), to = static_cast<int>(pass.to.size());
+  const Stores stores = stores_of<Complex>(pass.box, pass.to.size());
   Block<Complex> modes;
   modes.variables = std::max({from, pass.forward, to});
   const std::int64_t pitch = padded<Complex>(nx / 2 + 1);
@@ -168,9 +182,10 @@ void HostStages<T>::physical(const PhysicalPass<T>& pass, device::Stream& stream
         for (int v = 0; v < pass.forward; ++v) columns(Kind::forward, modes, v);
         call(pass.after_z, modes, stream);
       }
-      for (int v = 0; v < to; ++v) store(modes, v, pass.to[static_cast<std::size_t>(v)], pass.scale_to);
+      for (int v = 0; v < to; ++v) store(modes, v, pass.to[static_cast<std::size_t>(v)], pass.scale_to, stores);
     }
   }
+  stores_done(Stores::streaming);
 }
 
 template <class T>

@@ -1,6 +1,11 @@
-// Copying the rows of a panel on the host.
+// Copying the rows of a panel on the host, to and from where a variable lies.
 #pragma once
 
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
+
+#include <algorithm>
 #include <complex>
 #include <cstdint>
 #include <cstring>
@@ -9,47 +14,90 @@
 
 namespace weft::fft {
 
-// to[i] = scale from[i]
-template <class T>
-inline void copy_row(T* __restrict__ to, const T* __restrict__ from, std::int64_t n, T scale) {
-  if (scale == T(1)) {
-    std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
-  } else {
-    for (std::int64_t i = 0; i < n; ++i) to[i] = scale * from[i];
+// streaming: past the caches, for what will not be read before it has left them; without it each line that is written
+// is read first, half as many bytes again. The next reader must come after stores_done().
+enum class Stores { cached, streaming };
+inline void stores_done([[maybe_unused]] Stores stores) {
+#if defined(__AVX__)
+  if (stores == Stores::streaming) _mm_sfence();
+#endif
+}
+
+// to[i] = scale from[i] for n values, a cache line at a time; `ahead` is what is read next, which is fetched meanwhile.
+template <Stores stores, class T>
+inline void copy_row(T* __restrict__ to, const T* __restrict__ from, std::int64_t n, T scale, const T* ahead) {
+  constexpr std::int64_t line = 64 / sizeof(T);
+  typedef T Line __attribute__((vector_size(64)));
+  std::int64_t i = 0;
+  if constexpr (stores == Stores::streaming) {
+    const auto past = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) % 64 / sizeof(T));
+    const std::int64_t head = past == 0 ? 0 : std::min(n, line - past);
+    for (; i < head; ++i) to[i] = scale * from[i];
+  }
+  for (; i + line <= n; i += line) {
+    __builtin_prefetch(ahead + i);
+    Line values;
+    std::memcpy(&values, from + i, sizeof values);
+    values *= scale;
+#if defined(__AVX512F__)
+    if constexpr (stores == Stores::streaming) {
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(to + i), reinterpret_cast<__m512i>(values));
+      continue;
+    }
+#elif defined(__AVX__)
+    if constexpr (stores == Stores::streaming) {
+      __m256i halves[2];
+      std::memcpy(halves, &values, sizeof values);
+      _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i), halves[0]);
+      _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i) + 1, halves[1]);
+      continue;
+    }
+#endif
+    std::memcpy(to + i, &values, sizeof values);
+  }
+  __builtin_prefetch(ahead + i);
+  for (; i < n; ++i) to[i] = scale * from[i];
+}
+template <Stores stores, class T>
+inline void copy_row(std::complex<T>* to, const std::complex<T>* from, std::int64_t n, T scale,
+                     const std::complex<T>* ahead) {
+  copy_row<stores>(reinterpret_cast<T*>(to), reinterpret_cast<const T*>(from), 2 * n, scale,
+                   reinterpret_cast<const T*>(ahead));
+}
+
+// What two pieces of one variable have in common, `scale` times, from one to the other.
+template <Stores stores, class V, class T>
+void copy_common(const Piece<V>& to, const Piece<V>& from, T scale) {
+  const Box common = intersection(to.box, from.box);
+  if (common.empty()) return;
+  const auto [x, y, z] = common.first;
+  const std::int64_t next = common.count[1] > 1 ? from.y_stride : from.z_stride;
+  for (std::int64_t k = z; k < z + common.count[2]; ++k) {
+    for (std::int64_t j = y; j < y + common.count[1]; ++j) {
+      const V* const row = from.at(x, j, k);
+      copy_row<stores>(to.at(x, j, k), row, common.count[0], scale, row + next);
+    }
   }
 }
-template <class T>
-inline void copy_row(std::complex<T>* to, const std::complex<T>* from, std::int64_t n, T scale) {
-  copy_row(reinterpret_cast<T*>(to), reinterpret_cast<const T*>(from), 2 * n, scale);
+
+template <class V>
+Piece<V> piece_of(const Block<V>& block, int variable) {
+  return {block.row(variable, 0, 0), block.box, block.y_stride, block.z_stride};
 }
 
 // A variable of a block from its pieces, and to them.
 template <class V, class T>
 void load(const Block<V>& block, int variable, const Pieces<V>& pieces, T scale) {
-  for (const Piece<V>& piece : pieces) {
-    const Box common = intersection(block.box, piece.box);
-    if (common.empty()) continue;
-    const auto [x, y, z] = common.first;
-    for (std::int64_t k = z; k < z + common.count[2]; ++k) {
-      for (std::int64_t j = y; j < y + common.count[1]; ++j) {
-        V* const to = block.row(variable, j - block.box.first[1], k - block.box.first[2]) + (x - block.box.first[0]);
-        copy_row(to, piece.at(x, j, k), common.count[0], scale);
-      }
-    }
-  }
+  for (const Piece<V>& piece : pieces) copy_common<Stores::cached>(piece_of(block, variable), piece, scale);
 }
 template <class V, class T>
-void store(const Block<V>& block, int variable, const Pieces<V>& pieces, T scale) {
+void store(const Block<V>& block, int variable, const Pieces<V>& pieces, T scale, Stores stores) {
   for (const Piece<V>& piece : pieces) {
-    const Box common = intersection(block.box, piece.box);
-    if (common.empty()) continue;
-    const auto [x, y, z] = common.first;
-    for (std::int64_t k = z; k < z + common.count[2]; ++k) {
-      for (std::int64_t j = y; j < y + common.count[1]; ++j) {
-        const V* const from =
-            block.row(variable, j - block.box.first[1], k - block.box.first[2]) + (x - block.box.first[0]);
-        copy_row(piece.at(x, j, k), from, common.count[0], scale);
-      }
+    const Piece<V> from = piece_of(block, variable);
+    if (stores == Stores::streaming) {
+      copy_common<Stores::streaming>(piece, from, scale);
+    } else {
+      copy_common<Stores::cached>(piece, from, scale);
     }
   }
 }
@@ -57,9 +105,10 @@ void store(const Block<V>& block, int variable, const Pieces<V>& pieces, T scale
 // One variable from pieces to pieces of the same box.
 template <class T>
 void copy_pieces(const Pieces<std::complex<T>>& from, const Pieces<std::complex<T>>& to) {
-  for (const Piece<std::complex<T>>& piece : to) {
-    load(Block<std::complex<T>>{piece.data, 1, 0, piece.box, piece.y_stride, piece.z_stride, 0}, 0, from, T(1));
+  for (const Piece<std::complex<T>>& target : to) {
+    for (const Piece<std::complex<T>>& piece : from) copy_common<Stores::streaming>(target, piece, T(1));
   }
+  stores_done(Stores::streaming);
 }
 
 }  // namespace weft::fft
