@@ -16,6 +16,7 @@ from weft import _weft
 __all__ = ["categories", "enabled", "names", "span", "start", "stop", "unmet_delays", "write"]
 
 _TAG = 4711
+_SKEW_NS = 1_000_000_000  # more than a barrier ever takes to let all go
 
 enabled = _weft.trace.enabled
 
@@ -24,11 +25,21 @@ def start(comm: Any = None) -> None:
     """Clear what was recorded and start recording.
 
     With an mpi4py communicator the ranks start together (a barrier), so that their time lines can be laid side by side:
-    zero is the same instant on all of them up to the skew of the barrier, microseconds.
+    zero is the same instant on all ranks of a node, which share a clock, and on all nodes up to the skew of the
+    barrier, microseconds.
     """
     if comm is not None:
         comm.Barrier()
     _weft.trace.enable(True)
+    if comm is not None:
+        from mpi4py import MPI
+
+        node = comm.Split_type(MPI.COMM_TYPE_SHARED)
+        mine = _weft.trace.zero_ns()
+        last = node.allreduce(mine, op=MPI.MAX)
+        if last - mine < _SKEW_NS:  # else processes of the node do not share a clock
+            _weft.trace.set_zero_ns(last)
+        node.Free()
 
 
 def stop() -> None:

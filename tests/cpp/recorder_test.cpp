@@ -98,6 +98,28 @@ TEST(Recorder, InternedNamesAreOnePointerPerText) {
   EXPECT_STREQ(first, "phase");
 }
 
+TEST(Recorder, ACallOfMpiTellsWhomItSendsHowMuchAndWhatEndsIt) {
+  const Recording recording;
+  Traffic start;
+  start.group = 70000;
+  start.request = fresh_request();
+  start.sends = {{1, 800}, {2, 8}};
+  start.receives = {{3, 16}};
+  const auto started = std::make_shared<const Traffic>(start);
+  { const Span span("send", Category::mpi, 808, &started); }
+  Traffic all;
+  all.collective = "barrier";
+  const auto joined = std::make_shared<const Traffic>(all);
+  { const Span span("agree", Category::mpi, 0, &joined); }
+  const std::string text = chrome_trace_events(0);
+  EXPECT_NE(text.find(R"("bytes":808,"group":70000,"request":)" + std::to_string(start.request) +
+                      R"(,"sends":[[1,800],[2,8]],"receives":[[3,16]]}})"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find(R"("bytes":0,"collective":"barrier"}})"), std::string::npos) << text;
+  EXPECT_NE(fresh_request(), start.request);
+}
+
 TEST(Recorder, ATraceThatCannotBeWrittenIsAnError) {
   const Recording recording;
   EXPECT_THROW(write_chrome_trace("/nowhere/trace.json", 0), std::runtime_error);

@@ -305,7 +305,7 @@ def test_a_graph_too_large_for_its_network_or_that_waits_for_itself_is_refused()
     with pytest.raises(ModelError, match="ranks are 0 to 1"):
         n.Graph(2).message(0, 2, 1.0)
     with pytest.raises(ModelError, match="unknown collective"):
-        n.collective("scan", 4, 1.0)
+        n.collective("sort", 4, 1.0)
 
 
 def test_every_machine_with_a_topology_is_a_network_that_replays() -> None:
@@ -327,7 +327,7 @@ def test_the_command_replays_patterns_and_refuses_what_it_does_not_know() -> Non
         assert "busiest link" in done.output
     done = run.invoke(weft_command, [*base, "--pattern", "alltoall", "--machine", "frontier"], catch_exceptions=False)
     assert "dragonfly" in done.output
-    done = run.invoke(weft_command, [*base, "--pattern", "scan"])
+    done = run.invoke(weft_command, [*base, "--pattern", "sort"])
     assert "allowed: ping-pong" in done.output
     done = run.invoke(weft_command, [*base, "--pattern", "ring", "--topology", "cube"])
     assert "unknown topology 'cube'" in str(done.exception)

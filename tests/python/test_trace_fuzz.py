@@ -39,7 +39,11 @@ KINETO = json.dumps(
 WEFT = (
     b'{"displayTimeUnit":"ns","traceEvents":[\n{"ph":"M","name":"thread_name","pid":0,"tid":0,"args":{"name":"host"}},\n'
     b'{"ph":"X","name":"cg","cat":"cpu","pid":0,"tid":0,"ts":1.500,"dur":20.250,"args":{"bytes":0}},\n'
-    b'{"ph":"X","name":"copy","cat":"copy","pid":0,"tid":1,"ts":3.000,"dur":1.000,"args":{"bytes":80}}\n]}\n'
+    b'{"ph":"X","name":"copy","cat":"copy","pid":0,"tid":1,"ts":3.000,"dur":1.000,"args":{"bytes":80}},\n'
+    b'{"ph":"X","name":"send","cat":"mpi","pid":0,"tid":0,"ts":5.000,"dur":1.000,"args":{"bytes":24,"group":655361,'
+    b'"request":3,"sends":[[1,8],[2,16]],"receives":[[1,8]]}},\n'
+    b'{"ph":"X","name":"agree","cat":"mpi","pid":0,"tid":0,"ts":7.000,"dur":1.000,"args":{"bytes":8,"group":655360,'
+    b'"collective":"allreduce"}}\n]}\n'
 )
 PIPIT = (
     b"Name,Process,Thread,Trace Type,Event Type,Timestamp (ns)\nmain,7,7,x,Enter,10\ncudaFree,7,7,x,Enter,12\n"

@@ -147,6 +147,25 @@ def test_every_column_of_wefts_own_trace_is_read(tmp_path) -> None:
     assert trace.process.tolist() == [3, 3]
 
 
+def test_a_span_of_several_messages_becomes_as_many_calls_of_mpi(tmp_path) -> None:
+    def call(name: str, start: int, **arguments: object) -> dict:
+        return {"ph": "X", "name": name, "cat": "mpi", "pid": 0, "tid": 0, "ts": start, "dur": 3.0, "args": arguments}
+
+    both = call("start collective", 0, bytes=24, group=9, request=4, sends=[[1, 8], [2, 16]], receives=[[5, 32]])
+    rest = [call("wait", 4, bytes=0, request=4), call("receive", 8, group=9, receives=[[1, 8]]),
+            call("agree", 12, bytes=8, group=7, collective="allreduce"),
+            call("all-reduce", 16, bytes=8, request=5, collective="allreduce")]  # fmt: skip
+    trace = load(weft_json(tmp_path / "t.json", [both, *rest]))
+    assert [trace.names[i] for i in trace.name] == [
+        "irecv (start collective)", "isend (start collective)", "isend (start collective)", "wait", "recv (receive)",
+        "allreduce (agree)", "iallreduce (all-reduce)"]  # fmt: skip
+    assert trace.peer.tolist() == [5, 1, 2, -1, 1, -1, -1]
+    assert trace.bytes.tolist() == [32, 8, 16, -1, 8, 8, 8]
+    assert trace.correlation.tolist() == [4, 4, 4, 4, -1, -1, 5]
+    assert trace.group.tolist() == [9, 9, 9, -1, 9, 7, -1]
+    assert trace.end[:3].tolist() == [*trace.start[1:3].tolist(), 3000]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

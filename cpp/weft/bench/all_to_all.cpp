@@ -10,24 +10,6 @@
 namespace weft::bench {
 namespace {
 
-// Memory of the device, or pinned host memory that its copies can use.
-class Buffer {
- public:
-  Buffer(std::shared_ptr<device::Device> device, Memory memory, std::size_t bytes)
-      : device_(std::move(device)), memory_(memory) {
-    data_ = memory == Memory::device ? device_->allocate(bytes) : device_->allocate_pinned(bytes);
-  }
-  ~Buffer() { memory_ == Memory::device ? device_->release(data_) : device_->release_pinned(data_); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  std::byte* data() const { return static_cast<std::byte*>(data_); }
-
- private:
-  std::shared_ptr<device::Device> device_;
-  Memory memory_;
-  void* data_;
-};
-
 class Collective final : public Timed {
  public:
   Collective(const mpi::Comm& comm, const std::shared_ptr<device::Device>& device, Memory memory, std::size_t bytes,
@@ -90,7 +72,7 @@ class Collective final : public Timed {
   Memory memory_;
   std::size_t bytes_;
   device::Stream stream_;
-  Buffer send_, receive_;
+  device::Buffer send_, receive_;
   MPI_Datatype word_ = MPI_DATATYPE_NULL;
   std::vector<int> counts_, displacements_;
 };
@@ -174,7 +156,7 @@ class Copies final : public Timed {
   std::size_t bytes_;
   device::Stream stream_;
   device::Array<std::byte> send_, receive_;
-  Buffer pinned_;
+  device::Buffer pinned_;
 };
 
 void check_size(const mpi::Comm& comm, std::size_t bytes) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "weft/device/buffer.hpp"
 #include "weft/device/device.hpp"
 #include "weft/mpi/comm.hpp"
 
@@ -37,8 +38,7 @@ class Timed {
   mpi::Comm comm_;
 };
 
-// Which pointers MPI is given: (pinned) host memory, or that of the stream's device.
-enum class Memory { host, device };
+using device::Memory;  // which pointers MPI is given
 
 // Writes bytes that tell whose message it is and to whom; finds out whether they are what is there, in words if not.
 void fill_message(std::byte* to, std::size_t bytes, int from_rank, int to_rank, Memory memory, device::Stream& stream);

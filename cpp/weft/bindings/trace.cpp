@@ -25,6 +25,8 @@ void bind_trace(nb::module_& m) {
   t.def("enable", &trace::enable, nb::arg("on"));
   t.def("enabled", &trace::enabled);
   t.def("now_ns", &trace::now_ns);
+  t.def("zero_ns", &trace::zero_ns);
+  t.def("set_zero_ns", &trace::set_zero_ns, nb::arg("zero"));
   t.def(
       "record",
       [](const std::string& name, const std::string& kind, std::int64_t begin_ns, std::int64_t end_ns,

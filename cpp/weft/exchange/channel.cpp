@@ -7,33 +7,11 @@
 #include <string>
 #include <utility>
 
+#include "weft/device/buffer.hpp"
 #include "weft/exchange/ipc.hpp"
 
 namespace weft::exchange {
 namespace {
-
-// Memory messages are sent from and received into: the device's own (direct) or pinned host memory (staged).
-class MessageBuffer {
- public:
-  MessageBuffer(std::shared_ptr<device::Device> device, Path path, std::size_t bytes)
-      : device_(std::move(device)), path_(path) {
-    if (bytes == 0) return;
-    data_ = path_ == Path::direct ? device_->allocate(bytes) : device_->allocate_pinned(bytes);
-  }
-  ~MessageBuffer() {
-    if (data_ == nullptr) return;
-    path_ == Path::direct ? device_->release(data_) : device_->release_pinned(data_);
-  }
-  MessageBuffer(const MessageBuffer&) = delete;
-  MessageBuffer& operator=(const MessageBuffer&) = delete;
-
-  std::byte* data() const { return static_cast<std::byte*>(data_); }
-
- private:
-  std::shared_ptr<device::Device> device_;
-  Path path_;
-  void* data_ = nullptr;
-};
 
 std::size_t extent(const std::vector<Part>& parts, std::size_t Part::* offset, std::size_t Part::* bytes) {
   std::size_t end = 0;
@@ -54,8 +32,8 @@ class ByMpi {
         sends_(runs(parts, &Part::send_offset, &Part::send_bytes, in_place.has_value())),
         receives_(runs(parts, &Part::receive_offset, &Part::receive_bytes, in_place.has_value())),
         parts_(std::move(parts)),
-        send_(device, path, in_place ? in_place->send : extent(parts_, &Part::send_offset, &Part::send_bytes)),
-        receive_(device, path,
+        send_(device, memory(path), in_place ? in_place->send : extent(parts_, &Part::send_offset, &Part::send_bytes)),
+        receive_(device, memory(path),
                  in_place ? in_place->receive : extent(parts_, &Part::receive_offset, &Part::receive_bytes)),
         device_(std::move(device)) {}
 
@@ -84,6 +62,9 @@ class ByMpi {
   Transfer& transfer() const { return *transfer_; }
 
  private:
+  static device::Memory memory(Path path) {
+    return path == Path::direct ? device::Memory::device : device::Memory::host;
+  }
   struct Run {
     std::size_t here, there, bytes;  // in its buffers, in the channel's
   };
@@ -113,7 +94,7 @@ class ByMpi {
   Path path_;
   std::vector<Run> sends_, receives_;
   std::vector<Part> parts_;
-  MessageBuffer send_, receive_;
+  device::Buffer send_, receive_;
   std::shared_ptr<device::Device> device_;
   std::unique_ptr<Transfer> transfer_;
 };

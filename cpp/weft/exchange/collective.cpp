@@ -5,6 +5,7 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "weft/trace/recorder.hpp"
 
@@ -41,7 +42,18 @@ void Arguments::set(std::size_t entry, const Part& part, const Unit& unit) {
 }
 
 CollectiveTransfer::CollectiveTransfer(const Route& route) {
-  for (const Part& part : route.parts) bytes_ += static_cast<std::int64_t>(part.send_bytes);
+  trace::Traffic wait;
+  wait.request = trace::fresh_request();
+  trace::Traffic start = wait;
+  start.group = route.comm.group(route.tag);
+  for (const Part& part : route.parts) {
+    const int peer = route.comm.world_rank(part.rank);
+    bytes_ += static_cast<std::int64_t>(part.send_bytes);
+    if (part.send_bytes > 0) start.sends.push_back({peer, static_cast<std::int64_t>(part.send_bytes)});
+    if (part.receive_bytes > 0) start.receives.push_back({peer, static_cast<std::int64_t>(part.receive_bytes)});
+  }
+  started_traffic_ = std::make_shared<const trace::Traffic>(std::move(start));
+  waited_traffic_ = std::make_shared<const trace::Traffic>(std::move(wait));
 }
 
 CollectiveTransfer::~CollectiveTransfer() {
@@ -52,13 +64,13 @@ CollectiveTransfer::~CollectiveTransfer() {
 }
 
 void CollectiveTransfer::start() {
-  const trace::Span span("start collective", trace::Category::mpi, bytes_);
+  const trace::Span span("start collective", trace::Category::mpi, bytes_, &started_traffic_);
   begin();
   started_ = true;
 }
 
 void CollectiveTransfer::finish() {
-  const trace::Span span("wait", trace::Category::mpi);
+  const trace::Span span("wait", trace::Category::mpi, 0, &waited_traffic_);
   mpi::check(MPI_Wait(&request_, MPI_STATUS_IGNORE), "MPI_Wait");
   started_ = false;
 }

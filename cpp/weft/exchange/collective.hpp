@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "weft/exchange/schedule.hpp"
+#include "weft/trace/recorder.hpp"
 
 namespace weft::exchange {
 
@@ -34,7 +36,8 @@ struct Arguments {
 };
 
 // A collective that is started and finished over and over. Where MPI has persistent collectives (MPI-4), `request_` is
-// one that the derived class made in its set-up; else its begin() makes one each time.
+// one that the derived class made in its set-up; else its begin() makes one each time. Recorded as the messages it
+// stands for: who waits for whom is the same.
 class CollectiveTransfer : public Transfer {
  public:
   explicit CollectiveTransfer(const Route& route);
@@ -50,6 +53,7 @@ class CollectiveTransfer : public Transfer {
 
  private:
   std::int64_t bytes_ = 0;
+  std::shared_ptr<const trace::Traffic> started_traffic_, waited_traffic_;  // of the same request
   bool started_ = false;
 };
 

@@ -9,7 +9,6 @@
 
 #include "weft/exchange/messages.hpp"
 #include "weft/mpi/sparse.hpp"
-#include "weft/trace/recorder.hpp"
 
 namespace weft::exchange {
 namespace {
@@ -233,7 +232,6 @@ class Crystal final : public Transfer {
   }
 
   void post() override {
-    const trace::Span span("post receives", trace::Category::mpi);
     for (Round& round : rounds_) round.receives.start();
   }
   void start() override {
@@ -242,11 +240,9 @@ class Crystal final : public Transfer {
   void finish() override {
     for (std::size_t r = 0; r < rounds_.size(); ++r) {
       if (r > 0) send(rounds_[r]);
-      const trace::Span span("wait", trace::Category::mpi);
       rounds_[r].receives.wait();
     }
     if (!unpack_.empty()) unpack_(send_, arena(), receive_, stream_);
-    const trace::Span span("wait", trace::Category::mpi);
     for (Round& round : rounds_) round.sends.wait();
   }
 
@@ -262,8 +258,6 @@ class Crystal final : public Transfer {
   const std::byte* at(const Place& place) { return place.buffer == Buffer::send ? send_ + place.at : writable(place); }
   void send(Round& round) {
     if (!round.pack.empty()) round.pack(send_, arena(), arena(), stream_);
-    if (round.sends.empty()) return;
-    const trace::Span span("send", trace::Category::mpi, round.sends.bytes());
     round.sends.start();
   }
 

@@ -89,19 +89,31 @@ struct Ipc::State {
     Events ready_events, read_events;
     Flags* flags = nullptr;
     Round seen_read = 0;
+    std::shared_ptr<const trace::Traffic> receive_traffic;  // for the recorder
   };
 
-  State(std::shared_ptr<device::Device> device_in, const mpi::Comm& comm_in, std::vector<Part> parts,
+  State(std::shared_ptr<device::Device> device_in, const mpi::Comm& comm_in, int tag, std::vector<Part> parts,
         std::size_t send_bytes)
       : device(std::move(device_in)),
         host(device::open("host")),
         comm(comm_in),
         slot_bytes((send_bytes + slot_unit - 1) / slot_unit * slot_unit),
         oversubscribed(static_cast<long>(comm.node().size()) > sysconf(_SC_NPROCESSORS_ONLN)) {
+    trace::Traffic sends;
+    sends.group = comm.group(tag);
+    sends.request = trace::fresh_request();
     for (const Part& part : parts) {
       Neighbor& neighbor = neighbors.emplace_back();
       neighbor.part = part;
+      trace::Traffic receive;
+      receive.group = sends.group;
+      receive.receives.push_back({comm.world_rank(part.rank), static_cast<std::int64_t>(part.receive_bytes)});
+      neighbor.receive_traffic = std::make_shared<const trace::Traffic>(std::move(receive));
+      if (part.send_bytes > 0) {
+        sends.sends.push_back({comm.world_rank(part.rank), static_cast<std::int64_t>(part.send_bytes)});
+      }
     }
+    send_traffic = std::make_shared<const trace::Traffic>(std::move(sends));
     if (neighbors.empty()) return;
     bury({});
     flags_memory = device::SharedMemory::allocate(host, sizeof(Flags));
@@ -225,13 +237,14 @@ struct Ipc::State {
   std::optional<device::Event> free_slot;  // GPUs: the neighbours have read the slot that is written next
   Flags* mine = nullptr;
   std::vector<Neighbor> neighbors;
-  Round round = 0;  // the last that was started
+  Round round = 0;                                     // the last that was started
+  std::shared_ptr<const trace::Traffic> send_traffic;  // of a request that no call waits for
 };
 
 Ipc::Ipc(std::shared_ptr<device::Device> device, const mpi::Comm& comm, int tag, std::vector<Part> parts,
          std::size_t send_bytes) {
   comm.node();
-  comm.together([&] { state_ = std::make_unique<State>(std::move(device), comm, std::move(parts), send_bytes); });
+  comm.together([&] { state_ = std::make_unique<State>(std::move(device), comm, tag, std::move(parts), send_bytes); });
   state_->introduce(tag);
   comm.together([&] { state_->open(); });
   state_->flags_memory.stop_sharing();
@@ -258,6 +271,7 @@ void Ipc::take(const std::byte* from, device::Stream& stream) {
 void Ipc::start(device::Stream& stream) {
   State& s = *state_;
   if (s.mine == nullptr) return;
+  const trace::Span span("publish", trace::Category::mpi, 0, &s.send_traffic);
   const Round round = ++s.round;
   if (!s.ready_events.empty()) s.ready_events[round % slots].record(stream);
   s.mine->ready.store(round, std::memory_order_release);
@@ -271,7 +285,7 @@ void Ipc::finish(std::byte* to, device::Stream& stream) {
   for (State::Neighbor& n : s.neighbors) {
     if (n.part.receive_bytes == 0) continue;
     {
-      const trace::Span span("wait", trace::Category::mpi);
+      const trace::Span span("receive", trace::Category::mpi, 0, &n.receive_traffic);
       s.wait(n.flags->ready, round, n);
     }
     n.seen_read = n.flags->read.load(std::memory_order_relaxed);  // written before `ready`
@@ -286,7 +300,7 @@ void Ipc::finish(std::byte* to, device::Stream& stream) {
   for (State::Neighbor& n : s.neighbors) {
     if (n.part.send_bytes == 0 || round == 1) continue;
     if (n.seen_read < round - 1) {
-      const trace::Span span("wait", trace::Category::mpi);
+      const trace::Span span("until read", trace::Category::mpi);
       s.wait(n.flags->read, round - 1, n);
     }
     if (!host) n.read_events[(round - 1) % slots].wait_on(stream);

@@ -3,17 +3,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "weft/mpi/comm.hpp"
+#include "weft/trace/recorder.hpp"
 
 namespace weft::exchange {
 
 // Messages between fixed buffers and ranks, all sent or all received, over and over. Those of more than 1 GiB travel in
-// pieces, since MPI counts with an int.
+// pieces, since MPI counts with an int. Starting and waiting are recorded.
 class Messages {
  public:
-  Messages(const mpi::Comm& comm, int tag) : comm_(comm), tag_(tag) {}
+  Messages(const mpi::Comm& comm, int tag);
   ~Messages();
   Messages(const Messages&) = delete;
   Messages& operator=(const Messages&) = delete;
@@ -30,6 +32,8 @@ class Messages {
   int tag_;
   std::vector<MPI_Request> requests_;
   std::int64_t bytes_ = 0;
+  std::shared_ptr<trace::Traffic> traffic_;
+  std::shared_ptr<const trace::Traffic> started_traffic_, waited_traffic_;  // of the same request
   bool receives_ = false, started_ = false;
 };
 

@@ -1,7 +1,6 @@
 #include "weft/exchange/pairwise.hpp"
 
 #include "weft/exchange/messages.hpp"
-#include "weft/trace/recorder.hpp"
 
 namespace weft::exchange {
 namespace {
@@ -15,16 +14,9 @@ class Pairwise final : public Transfer {
     }
   }
 
-  void post() override {
-    const trace::Span span("post receives", trace::Category::mpi);
-    receives_.start();
-  }
-  void start() override {
-    const trace::Span span("send", trace::Category::mpi, sends_.bytes());
-    sends_.start();
-  }
+  void post() override { receives_.start(); }
+  void start() override { sends_.start(); }
   void finish() override {
-    const trace::Span span("wait", trace::Category::mpi);
     receives_.wait();
     sends_.wait();
   }

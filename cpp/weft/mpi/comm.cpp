@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -39,17 +40,52 @@ struct Comm::Handle {
     check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
+    MPI_Comm_group(comm, &ranks);
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    describe();
   }
   ~Handle() {
-    if (!finalized()) MPI_Comm_free(&comm);
+    if (finalized()) return;
+    MPI_Group_free(&ranks);
+    MPI_Group_free(&world);
+    MPI_Comm_free(&comm);
   }
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
 
+  int world_rank(int of) const {
+    int there = -1;
+    check(MPI_Group_translate_ranks(ranks, 1, &of, world, &there), "MPI_Group_translate_ranks");
+    return there;
+  }
+
   MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Group ranks = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
   int rank = 0, size = 1;
+  std::int64_t group = 0;
+  std::shared_ptr<const trace::Traffic> barrier, allreduce, exscan;  // for the recorder
   int next_tag = 0;
   std::vector<int> node;
+
+ private:
+  // The group: FNV-1a of the ranks, 31 bits, before 16 of a tag.
+  void describe() {
+    std::vector<int> mine(static_cast<std::size_t>(size)), there(mine.size());
+    std::iota(mine.begin(), mine.end(), 0);
+    check(MPI_Group_translate_ranks(ranks, size, mine.data(), world, there.data()), "MPI_Group_translate_ranks");
+    std::uint32_t hash = 2166136261U;
+    for (const int r : there) hash = (hash ^ static_cast<std::uint32_t>(r)) * 16777619U;
+    group = static_cast<std::int64_t>(hash >> 1) << 16;
+    const auto collective = [&](const char* name) {
+      trace::Traffic traffic;
+      traffic.group = group;
+      traffic.collective = name;
+      return std::make_shared<const trace::Traffic>(traffic);
+    };
+    barrier = collective("barrier");
+    allreduce = collective("allreduce");
+    exscan = collective("exscan");
+  }
 };
 
 // The duplicate of a communicator hangs on it as an MPI attribute. So garbage collection, which comes at different
@@ -134,39 +170,48 @@ const std::vector<int>& Comm::node() const {
 }
 
 void Comm::barrier() const {
-  const trace::Span span("barrier", trace::Category::mpi);
+  const trace::Span span("barrier", trace::Category::mpi, 0, &handle_->barrier);
   check(MPI_Barrier(get()), "MPI_Barrier");
 }
 
 namespace {
 template <class T>
-void allreduce(T* values, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-  const trace::Span span("allreduce", trace::Category::mpi, static_cast<std::int64_t>(sizeof(T)) * count);
+void allreduce(T* values, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+               const std::shared_ptr<const trace::Traffic>& traffic) {
+  const trace::Span span("allreduce", trace::Category::mpi, static_cast<std::int64_t>(sizeof(T)) * count, &traffic);
   check(MPI_Allreduce(MPI_IN_PLACE, values, count, type, op, comm), "MPI_Allreduce");
 }
 }  // namespace
 
-void Comm::sum(double* values, int count) const { allreduce(values, count, MPI_DOUBLE, MPI_SUM, get()); }
-void Comm::sum(std::int64_t* values, int count) const { allreduce(values, count, MPI_INT64_T, MPI_SUM, get()); }
+void Comm::sum(double* values, int count) const {
+  allreduce(values, count, MPI_DOUBLE, MPI_SUM, get(), handle_->allreduce);
+}
+void Comm::sum(std::int64_t* values, int count) const {
+  allreduce(values, count, MPI_INT64_T, MPI_SUM, get(), handle_->allreduce);
+}
 double Comm::max(double value) const {
-  allreduce(&value, 1, MPI_DOUBLE, MPI_MAX, get());
+  allreduce(&value, 1, MPI_DOUBLE, MPI_MAX, get(), handle_->allreduce);
   return value;
 }
 std::int64_t Comm::max(std::int64_t value) const {
-  allreduce(&value, 1, MPI_INT64_T, MPI_MAX, get());
+  allreduce(&value, 1, MPI_INT64_T, MPI_MAX, get(), handle_->allreduce);
   return value;
 }
 std::int64_t Comm::min(std::int64_t value) const {
-  allreduce(&value, 1, MPI_INT64_T, MPI_MIN, get());
+  allreduce(&value, 1, MPI_INT64_T, MPI_MIN, get(), handle_->allreduce);
   return value;
 }
 
 std::int64_t Comm::exclusive_scan(std::int64_t value) const {
-  const trace::Span span("exscan", trace::Category::mpi, sizeof value);
+  const trace::Span span("exscan", trace::Category::mpi, sizeof value, &handle_->exscan);
   std::int64_t below = 0;  // MPI leaves rank 0's result alone
   check(MPI_Exscan(&value, &below, 1, MPI_INT64_T, MPI_SUM, get()), "MPI_Exscan");
   return rank() == 0 ? 0 : below;
 }
+
+std::int64_t Comm::group(int tag) const { return handle_->group + tag; }
+const std::shared_ptr<const trace::Traffic>& Comm::barrier_traffic() const { return handle_->barrier; }
+int Comm::world_rank(int rank) const { return handle_->world_rank(rank); }
 
 int Comm::fresh_tag() const {
   handle_->next_tag = handle_->next_tag % 32767 + 1;  // the standard promises tags up to 32 767
@@ -184,7 +229,7 @@ void Comm::together(const std::function<void()>& work) const {
   } catch (...) {
     text = "an exception of unknown type";
   }
-  const trace::Span span("agree", trace::Category::mpi);
+  const trace::Span span("agree", trace::Category::mpi, 2 * sizeof(int), &handle_->allreduce);
   std::array<int, 2> least{failed ? rank() : size(), failed ? 1 : 0};  // lowest rank that failed; 1 if all did
   check(MPI_Allreduce(MPI_IN_PLACE, least.data(), 2, MPI_INT, MPI_MIN, get()), "MPI_Allreduce");
   const int culprit = least[0];

@@ -12,6 +12,10 @@
 #include <string>
 #include <vector>
 
+namespace weft::trace {
+struct Traffic;
+}
+
 namespace weft::mpi {
 
 // An error all ranks have agreed on: every rank throws it with the same text, so that rank 0 alone may print it.
@@ -49,6 +53,15 @@ class Comm {
   // A message tag that no other exchange on this communicator uses (numbers come round after 32 767): the same on all
   // ranks if all ask in the same order. Local.
   int fresh_tag() const;
+
+  // A number that calls recorded in traces have in common if they match: of this communicator's collectives (tag 0) or
+  // of its messages of a tag. The same on all ranks, another for other communicators (of other ranks). Local.
+  std::int64_t group(int tag = 0) const;
+  // For the recorder: that a call lets no rank go before all of the communicator have come. It outlives the Comm's
+  // spans.
+  const std::shared_ptr<const trace::Traffic>& barrier_traffic() const;
+  // The number in MPI_COMM_WORLD of a rank of this communicator. Local.
+  int world_rank(int rank) const;
 
   // Runs `work` on every rank; if it throws on any, every rank throws CollectiveError with the text of the lowest
   // rank that failed (and that rank's number, unless all failed). Use it round every set-up step that can fail on some

@@ -9,7 +9,7 @@
 namespace weft::mpi {
 
 Parcels sparse_exchange(const Comm& comm, const Parcels& send) {
-  const trace::Span span("sparse exchange", trace::Category::mpi);
+  const trace::Span span("sparse exchange", trace::Category::mpi, 0, &comm.barrier_traffic());
   // A fresh tag a call: a rank that is done may start the next exchange while another is still in this one.
   const int tag = comm.fresh_tag();
   struct Arrived {

@@ -8,7 +8,6 @@
 
 #include "weft/device/graph.hpp"
 #include "weft/device/vector.hpp"
-#include "weft/trace/recorder.hpp"
 
 namespace weft::solver {
 namespace {
@@ -19,24 +18,6 @@ constexpr int batch = 16;  // iterations between two looks at the history, where
 std::string at(int iteration) { return " in iteration " + std::to_string(iteration) + " of conjugate gradients"; }
 
 }  // namespace
-
-template <class T>
-struct ConjugateGradients<T>::Pinned {
-  explicit Pinned(std::shared_ptr<device::Device> d)
-      : device(std::move(d)),
-        values(static_cast<double*>(device->allocate_pinned((scalar_count + 2) * sizeof(double)))) {
-    std::fill_n(values, scalar_count + 2, 0.0);
-  }
-  ~Pinned() { device->release_pinned(values); }
-  Pinned(const Pinned&) = delete;
-  Pinned& operator=(const Pinned&) = delete;
-
-  double* scalars() { return values; }
-  double* sums() { return values + scalar_count; }
-
-  std::shared_ptr<device::Device> device;
-  double* values;
-};
 
 template <class T>
 ConjugateGradients<T>::ConjugateGradients(System<T> system, std::shared_ptr<device::Device> device,
@@ -55,7 +36,9 @@ ConjugateGradients<T>::ConjugateGradients(System<T> system, std::shared_ptr<devi
       local_sums_(device_, 2),
       scalars_(device_, scalar_count),
       history_(device_, 1 + 2 * batch),
-      host_(std::make_shared<Pinned>(device_)),
+      host_(device_, device::Memory::host, (scalar_count + 2) * sizeof(double)),
+      host_scalars_(host_.as<double>()),
+      host_sums_(host_scalars_ + scalar_count),
       copied_(device_),
       copy_(device::vector_kernel<T>(*device_, "copy")),
       axpby_(device::vector_kernel<T>(*device_, "axpby")),
@@ -76,6 +59,14 @@ ConjugateGradients<T>::ConjugateGradients(System<T> system, std::shared_ptr<devi
   partials_.zero();
   scalars_.zero();
   history_.zero();
+  std::fill_n(host_scalars_, scalar_count + 2, 0.0);
+  trace::Traffic wait;
+  wait.request = trace::fresh_request();
+  trace::Traffic start = wait;
+  start.group = comm_.group();
+  start.collective = "allreduce";
+  started_traffic_ = std::make_shared<const trace::Traffic>(start);
+  waited_traffic_ = std::make_shared<const trace::Traffic>(wait);
 }
 
 // Brings the sums of the blocks to the host and adds those of all ranks up, while the device and the network do
@@ -85,7 +76,7 @@ void ConjugateGradients<T>::all_sums(std::int64_t count, int kinds, const std::f
                                      device::Stream& stream) {
   sums_(stream, 1, device::vector_shape, static_cast<long>(count), kinds, static_cast<const double*>(partials_.data()),
         local_sums_.data());
-  device_->copy(host_->sums(), local_sums_.data(), kinds * sizeof(double), device::CopyKind::device_to_host, stream);
+  device_->copy(host_sums_, local_sums_.data(), kinds * sizeof(double), device::CopyKind::device_to_host, stream);
   copied_.record(stream);
   if (meanwhile && !device_->is_host()) meanwhile();
   copied_.synchronize();
@@ -95,18 +86,19 @@ void ConjugateGradients<T>::all_sums(std::int64_t count, int kinds, const std::f
   }
   MPI_Request request;
   {
-    trace::Span span("all-reduce", trace::Category::mpi, kinds * static_cast<std::int64_t>(sizeof(double)));
-    mpi::check(MPI_Iallreduce(MPI_IN_PLACE, host_->sums(), kinds, MPI_DOUBLE, MPI_SUM, comm_.get(), &request),
+    trace::Span span("all-reduce", trace::Category::mpi, kinds * static_cast<std::int64_t>(sizeof(double)),
+                     &started_traffic_);
+    mpi::check(MPI_Iallreduce(MPI_IN_PLACE, host_sums_, kinds, MPI_DOUBLE, MPI_SUM, comm_.get(), &request),
                "MPI_Iallreduce");
   }
   if (meanwhile && device_->is_host()) meanwhile();
-  trace::Span span("all-reduce", trace::Category::mpi);
+  trace::Span span("wait", trace::Category::mpi, 0, &waited_traffic_);
   mpi::check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
 }
 
 template <class T>
 void ConjugateGradients<T>::store_scalars(device::Stream& stream) {
-  device_->copy(scalars_.data(), host_->scalars(), scalar_count * sizeof(double), device::CopyKind::host_to_device,
+  device_->copy(scalars_.data(), host_scalars_, scalar_count * sizeof(double), device::CopyKind::host_to_device,
                 stream);
 }
 
@@ -125,14 +117,14 @@ void ConjugateGradients<T>::start(const T* b, T* x, bool zero_guess, device::Str
   // With alpha = beta = 0 the kernels of an iteration leave r, set p = d r and find both sums, of finite A p and p.
   if (zero_guess) device_->fill_zero(ap_.data(), ap_.bytes(), stream);
   device_->fill_zero(p_.data(), p_.bytes(), stream);
-  std::fill_n(host_->scalars(), static_cast<int>(scalar_count), 0.0);
+  std::fill_n(host_scalars_, static_cast<int>(scalar_count), 0.0);
   store_scalars(stream);
   update_residual(stream);
   direction_(stream, blocks_, device::vector_shape, n, static_cast<const double*>(scalars_.data()),
              system_.inverse_diagonal, static_cast<const T*>(r_.data()), p_.data());
   all_sums(partial_sums_, kinds_, nullptr, stream);
-  host_->scalars()[residual] = host_->sums()[0];
-  host_->scalars()[rho] = host_->sums()[kinds_ - 1];
+  host_scalars_[residual] = host_sums_[0];
+  host_scalars_[rho] = host_sums_[kinds_ - 1];
   store_scalars(stream);
 }
 
@@ -161,22 +153,21 @@ void ConjugateGradients<T>::update_residual(device::Stream& stream) {
 template <class T>
 void ConjugateGradients<T>::iterate(T* x, device::Stream& stream) {
   const long n = system_.unknowns;
-  double* scalar = host_->scalars();
   const double* scalars = scalars_.data();
   direction_product(stream);
   all_sums(product_sums_, 1, nullptr, stream);
-  scalar[curvature] = host_->sums()[0];
-  scalar[alpha] = scalar[curvature] > 0 ? scalar[rho] / scalar[curvature] : 0;
+  host_scalars_[curvature] = host_sums_[0];
+  host_scalars_[alpha] = host_scalars_[curvature] > 0 ? host_scalars_[rho] / host_scalars_[curvature] : 0;
   store_scalars(stream);
   update_residual(stream);
   all_sums(
       partial_sums_, kinds_,
       [&] { solution_(stream, blocks_, device::vector_shape, n, scalars, static_cast<const T*>(p_.data()), x); },
       stream);
-  const double next = host_->sums()[kinds_ - 1];
-  scalar[residual] = host_->sums()[0];
-  scalar[beta] = scalar[rho] > 0 ? next / scalar[rho] : 0;
-  scalar[rho] = next;
+  const double next = host_sums_[kinds_ - 1];
+  host_scalars_[residual] = host_sums_[0];
+  host_scalars_[beta] = host_scalars_[rho] > 0 ? next / host_scalars_[rho] : 0;
+  host_scalars_[rho] = next;
   store_scalars(stream);
   direction_(stream, blocks_, device::vector_shape, n, scalars, system_.inverse_diagonal,
              static_cast<const T*>(r_.data()), p_.data());
@@ -208,7 +199,7 @@ CgResult ConjugateGradients<T>::solve(const T* b, T* x, bool zero_guess, const C
   comm_.barrier();
   const auto begin = std::chrono::steady_clock::now();
   start(b, x, zero_guess, stream);
-  const double first = host_->scalars()[residual];
+  const double first = host_scalars_[residual];
   if (!std::isfinite(first))
     throw mpi::CollectiveError("cg: the right-hand side (or the operator, or the first guess) holds NaN or Inf");
   result.residuals.push_back(std::sqrt(first));
@@ -230,7 +221,7 @@ CgResult ConjugateGradients<T>::solve(const T* b, T* x, bool zero_guess, const C
   if (comm_.size() > 1) {
     while (!result.converged && result.iterations < options.max_iterations) {
       iterate(x, stream);
-      take(host_->scalars()[residual], host_->scalars()[curvature]);
+      take(host_scalars_[residual], host_scalars_[curvature]);
     }
   } else {
     const int stride = device_->is_host() || options.tolerance > 0 ? 1 : batch;

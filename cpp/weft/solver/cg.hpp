@@ -9,8 +9,10 @@
 #include <memory>
 #include <vector>
 
+#include "weft/device/buffer.hpp"
 #include "weft/device/device.hpp"
 #include "weft/mpi/comm.hpp"
+#include "weft/trace/recorder.hpp"
 
 namespace weft::solver {
 
@@ -75,8 +77,9 @@ class ConjugateGradients {
   int kinds_;                  // sums after the residual update: r . r, and r . d r with a preconditioner
   device::Array<T> r_, p_, ap_;
   device::Array<double> partials_, local_sums_, scalars_, history_;
-  struct Pinned;  // host memory that asynchronous copies may use
-  std::shared_ptr<Pinned> host_;
+  device::Buffer host_;
+  double *host_scalars_, *host_sums_;                                       // in it
+  std::shared_ptr<const trace::Traffic> started_traffic_, waited_traffic_;  // of the all-reduce, for the recorder
   device::Event copied_;
   device::Kernel copy_, axpby_, dot_, residual_, solution_, direction_, update_, sums_, alpha_, beta_;
 };

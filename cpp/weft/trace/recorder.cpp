@@ -10,6 +10,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 namespace weft::trace {
 namespace detail {
@@ -135,7 +136,31 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
+std::string pairs(const char* key, const std::vector<Message>& messages) {
+  std::ostringstream text;
+  text << ",\"" << key << "\":[";
+  for (const Message& m : messages) text << (&m == messages.data() ? "[" : ",[") << m.peer << ',' << m.bytes << ']';
+  text << ']';
+  return text.str();
+}
+
+// The arguments of an MPI call, after others.
+std::string arguments(const Traffic& traffic) {
+  std::string text;
+  if (traffic.group >= 0) text += ",\"group\":" + std::to_string(traffic.group);
+  if (traffic.request >= 0) text += ",\"request\":" + std::to_string(traffic.request);
+  if (traffic.collective != nullptr) text += std::string(R"(,"collective":")") + traffic.collective + "\"";
+  if (!traffic.sends.empty()) text += pairs("sends", traffic.sends);
+  if (!traffic.receives.empty()) text += pairs("receives", traffic.receives);
+  return text;
+}
+
 }  // namespace
+
+std::int64_t fresh_request() {
+  static std::atomic<std::int64_t> next{0};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
 
 std::string_view name(Category category) {
   constexpr std::array<std::string_view, category_count> names{"cpu", "gpu", "mpi", "copy", "launch"};
@@ -164,6 +189,14 @@ const char* intern(std::string_view text) {
 
 std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - recorder().zero).count();
+}
+
+std::int64_t zero_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(recorder().zero.time_since_epoch()).count();
+}
+
+void set_zero_ns(std::int64_t zero) {
+  recorder().zero = Clock::time_point(std::chrono::duration_cast<Clock::duration>(std::chrono::nanoseconds(zero)));
 }
 
 std::int64_t delay_ns(const char* name, int stream) {
@@ -231,11 +264,13 @@ std::string chrome_trace_events(int rank) {
   std::array<char, 128> numbers{};
   for (const Interval& i : all) {
     // Chrome's unit is the microsecond; three decimals keep every nanosecond.
-    std::snprintf(numbers.data(), numbers.size(), "\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"bytes\":%lld}}",
+    std::snprintf(numbers.data(), numbers.size(), "\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"bytes\":%lld",
                   1e-3 * static_cast<double>(i.begin_ns), 1e-3 * static_cast<double>(i.end_ns - i.begin_ns),
                   static_cast<long long>(i.bytes));
     text += ",\n{\"ph\":\"X\",\"name\":\"" + escaped(i.name) + "\",\"cat\":\"" + std::string(name(i.category)) +
             "\",\"pid\":" + pid + ",\"tid\":" + std::to_string(i.device ? 1 + i.stream : 0) + "," + numbers.data();
+    if (i.traffic != nullptr) text += arguments(*i.traffic);
+    text += "}}";
   }
   return text;
 }
@@ -246,14 +281,18 @@ void write_chrome_trace(const std::string& path, int rank) {
   if (!file.flush()) throw std::runtime_error("cannot write the trace to " + path);
 }
 
-void Span::open(const char* name, Category category, std::int64_t bytes) {
+void Span::open(const char* name, Category category, std::int64_t bytes,
+                const std::shared_ptr<const Traffic>* traffic) {
   if (std::this_thread::get_id() != recorder().thread) return;
   name_ = name;
   category_ = category;
   bytes_ = bytes;
+  traffic_ = traffic;
   begin_ns_ = now_ns();
 }
 
-void Span::close() { record({name_, category_, false, begin_ns_, now_ns(), bytes_}); }
+void Span::close() {
+  record({name_, category_, false, begin_ns_, now_ns(), bytes_, 0, traffic_ != nullptr ? *traffic_ : nullptr});
+}
 
 }  // namespace weft::trace

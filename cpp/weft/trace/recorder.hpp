@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,22 @@ enum class Category : std::uint8_t { cpu, gpu, mpi, copy, launch };
 inline constexpr int category_count = 5;
 std::string_view name(Category category);
 
+struct Message {
+  int peer;  // its rank in MPI_COMM_WORLD
+  std::int64_t bytes;
+};
+
+// What the MPI call of a span does, so that readers of the trace can match it with those of other ranks
+// (docs/trace.md). Messages between two ranks match in their order within a group; so do the collectives of a group on
+// its ranks.
+struct Traffic {
+  std::int64_t group = -1;           // Comm::group
+  std::int64_t request = -1;         // of a call that only starts, and of the wait that ends it; fresh_request()
+  const char* collective = nullptr;  // its name where it is one of all ranks of the group
+  std::vector<Message> sends, receives;
+};
+std::int64_t fresh_request();
+
 struct Interval {
   const char* name;  // a literal, or kept alive by `intern`
   Category category;
@@ -28,6 +45,7 @@ struct Interval {
   std::int64_t end_ns;
   std::int64_t bytes;  // moved or sent, 0 where it has no meaning
   int stream = 0;      // of the device
+  std::shared_ptr<const Traffic> traffic = nullptr;
 };
 
 namespace detail {
@@ -45,6 +63,11 @@ const char* intern(std::string_view text);
 
 // Nanoseconds since `enable(true)`.
 std::int64_t now_ns();
+
+// The steady clock's time that is zero here, and another one instead: that of the processes that share this clock, so
+// that their time lines can be laid side by side.
+std::int64_t zero_ns();
+void set_zero_ns(std::int64_t zero);
 
 // How long this launch of a kernel on a stream of a device is to wait, in nanoseconds, 0 for most: a long delay of one
 // kernel tells what depends on it from what merely came after (docs/model-order.md). Asked once a launch while
@@ -72,8 +95,10 @@ std::string chrome_trace_events(int rank);
 
 class Span {
  public:
-  Span(const char* name, Category category, std::int64_t bytes = 0) {
-    if (enabled()) open(name, category, bytes);
+  // `traffic`, if any, outlives the span.
+  Span(const char* name, Category category, std::int64_t bytes = 0,
+       const std::shared_ptr<const Traffic>* traffic = nullptr) {
+    if (enabled()) open(name, category, bytes, traffic);
   }
   ~Span() {
     if (name_ != nullptr) close();
@@ -82,13 +107,14 @@ class Span {
   Span& operator=(const Span&) = delete;
 
  private:
-  void open(const char* name, Category category, std::int64_t bytes);
+  void open(const char* name, Category category, std::int64_t bytes, const std::shared_ptr<const Traffic>* traffic);
   void close();
 
   const char* name_ = nullptr;
   Category category_{};
   std::int64_t begin_ns_ = 0;
   std::int64_t bytes_ = 0;
+  const std::shared_ptr<const Traffic>* traffic_ = nullptr;
 };
 
 }  // namespace weft::trace

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from weft.model.machine import Machine
 from weft.model.project import near_cube
 from weft.model.result import ModelError, Result, exact, require_positive
+from weft.traces import messages
 from weft.traces.table import Category, Trace
 
 METHOD = "network"
@@ -338,7 +339,7 @@ def barrier(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root: i
 Collective = Callable[[Graph, Sequence[int], float, Ends, int], Ends]
 COLLECTIVES: dict[str, Collective] = {
     "allreduce": allreduce, "allgather": allgather, "alltoall": alltoall, "barrier": barrier, "bcast": bcast,
-    "gather": gather, "reduce": reduce,
+    "gather": gather, "reduce": reduce, "scan": allreduce,
 }  # fmt: skip
 
 
@@ -411,162 +412,136 @@ def of_trace(trace: Trace, compute: bool = True) -> Graph:
     """The messages of a trace's MPI events, with the time between them as delays (`compute`).
 
     A schedule (GOAL) brings its own order. Else each process does its events in order: a blocking send or receive ends
-    with its message, a non-blocking one at once, a wait with all messages before it; collectives become the messages of
-    `COLLECTIVES`, the k-th of a name of all processes one.
+    with its message, a non-blocking one at once, a wait with those it is for, where the file tells, or all before it;
+    collectives become the messages of `COLLECTIVES`, matched as in `weft.traces.messages`.
     """
-    mpi = trace.of(Category.mpi)
     if trace.requires is not None:
         return _of_schedule(trace, compute)
-    if not mpi.any():
+    kinds = [messages.kind(n) for n in trace.names]
+    rows = messages.calls(trace, kinds)
+    if not rows:
         held = ", ".join(sorted({Category(int(c)).name for c in np.unique(trace.category)}))
         raise ModelError(f"{trace.path}: no MPI events to replay on a network; it has only {held}")
-    processes = np.unique(trace.process[mpi])
-    rank = {int(p): k for k, p in enumerate(processes)}
-    kinds = [_kind(n) for n in trace.names]
-    rows: list[list[int]] = []
-    for p in processes:
-        index = np.flatnonzero(mpi & (trace.process == p))
-        reach = np.maximum.accumulate(trace.end[index])
-        outer = np.ones(len(index), dtype=bool)
-        outer[1:] = trace.start[index[1:]] >= reach[:-1]
-        rows.append(index[outer].tolist())
-    graph = Graph(len(rows))
-    partner = _partners(trace, rows, kinds, rank)
-    _check_collectives(trace, rows, kinds)
-    ends: list[tuple[int, ...]] = [() for _ in rows]
-    open_: list[list[int]] = [[] for _ in rows]
-    made: dict[int, int] = {}  # a message's number by its send
-    arrived: dict[int, tuple[int, ...]] = {}  # point-to-point: what its process had done, by event
-    entered: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
-    seen: list[dict[str, int]] = [defaultdict(int) for _ in rows]
-    place = [0] * len(rows)
-    clock = [0] * len(rows)
-    active = list(range(len(rows)))
-    while active:
-        moved, still = False, []
-        for r in active:
-            while place[r] < len(rows[r]):
-                event = rows[r][place[r]]
-                kind = kinds[trace.name[event]]
-                if event not in arrived:
-                    gap = max(0, int(trace.start[event]) - clock[r]) * 1e-9
-                    if compute and gap > 0:
-                        ends[r] = (graph.delay(gap, ends[r]),)
-                    arrived[event] = ends[r]
-                    if kind in COLLECTIVES:
-                        entered[kind, seen[r][kind]][r] = event
-                        seen[r][kind] += 1
-                if kind in COLLECTIVES:
-                    which = (kind, seen[r][kind] - 1)
-                    members = entered[which]
-                    if len(members) == len(rows):
-                        _join(graph, trace, kind, members, ends, rank)
-                        for other, e in members.items():
-                            clock[other] = int(trace.end[e])
-                            place[other] += 1
-                        entered[which] = {}
-                        moved = True
-                        continue
-                    break
-                if kind in ("send", "isend", "recv", "irecv"):
-                    half = partner.get(event)
-                    if half is None:
-                        raise ModelError(f"{trace.path}: '{trace.names[trace.name[event]]}' of process "
-                                         f"{int(processes[r])} has no counterpart in the trace")  # fmt: skip
-                    sender, receiver = (event, half) if kind in ("send", "isend") else (half, event)
-                    if sender not in made:
-                        if half in arrived:
-                            a, b = rank[int(trace.process[sender])], rank[int(trace.process[receiver])]
-                            size = float(max(trace.bytes[sender], trace.bytes[receiver], 0))
-                            made[sender] = graph.message(a, b, size, (*arrived[sender], *arrived[receiver]))
-                        elif kind in ("send", "recv"):
-                            break  # a non-blocking half may pass: the message is made when the other half comes
-                    if kind in ("send", "recv"):
-                        ends[r] = (made[sender],)
-                    else:
-                        open_[r].append(event)
-                elif kind == "wait":
-                    wanted = [(e if e in made or kinds[trace.name[e]] == "isend" else partner[e]) for e in open_[r]]
-                    if any(w not in made for w in wanted):
-                        break
-                    ends[r] = (*ends[r], *(made[w] for w in wanted))
-                    open_[r] = []
-                clock[r] = int(trace.end[event])
-                place[r] += 1
-                moved = True
-            if place[r] < len(rows[r]):
-                still.append(r)
-        if still and not moved:
-            event = rows[still[0]][place[still[0]]]
-            raise ModelError(
-                f"{trace.path}: the replay cannot go on: process {int(trace.process[event])} waits in "
-                f"'{trace.names[trace.name[event]]}' for what no other does"
-            )
-        active = still
-    return graph
+    matched = messages.match(trace, rows, kinds)
+    if matched.alone:
+        raise ModelError(f"{trace.path}: {matched.alone[0]}: a trace that was cut, that holds one side only, or "
+                         "several runs in one file cannot be replayed")  # fmt: skip
+    return _Calls(trace, compute, kinds, rows, matched).graph()
 
 
-def _kind(name: str) -> str:
-    """What an MPI function does, '' for what neither sends nor waits."""
-    text = name.lower().removeprefix("mpi").lstrip("_").split("(")[0].split("_")[0].strip()
-    if text in ("send", "ssend", "rsend", "bsend"):
-        return "send"
-    if text in ("isend", "issend", "irsend", "ibsend"):
-        return "isend"
-    if text in ("recv", "irecv"):
-        return text
-    if text.startswith("wait"):
-        return "wait"
-    if text.endswith(("v", "w")) and text[:-1] in COLLECTIVES:
-        return text[:-1]
-    return text if text in COLLECTIVES else ""
+class _Calls:
+    """Goes through the calls of all processes side by side, each as far as it comes."""
 
+    def __init__(
+        self, trace: Trace, compute: bool, kinds: list[str], rows: dict[int, Ints], matched: messages.Matched
+    ) -> None:
+        self.trace, self.compute, self.kinds, self.partner = trace, compute, kinds, matched.partner
+        self.rows = [row.tolist() for row in rows.values()]
+        self.rank = {p: k for k, p in enumerate(rows)}
+        self.made = Graph(len(rows))
+        self.joined = {e: j for j in matched.joined for e in j.events.values()}
+        self.entered: dict[int, int] = defaultdict(int)  # processes in a collective, by its identity
+        self.result: dict[int, tuple[int, ...]] = {}  # of a collective, by event
+        self.message: dict[int, int] = {}  # a message's number by its send
+        self.arrived: dict[int, tuple[int, ...]] = {}  # what its process had done, by event
+        self.ends: list[tuple[int, ...]] = [() for _ in rows]
+        self.open: list[dict[int, list[int]]] = [defaultdict(list) for _ in rows]  # by request
+        self.clock = [0] * len(rows)
 
-def _partners(trace: Trace, rows: list[list[int]], kinds: list[str], rank: dict[int, int]) -> dict[int, int]:
-    """Sends and receives matched in order for every pair of processes."""
-    halves: dict[tuple[int, int], tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
-    for r, row in enumerate(rows):
-        for event in row:
-            kind = kinds[trace.name[event]]
-            if kind in ("send", "isend", "recv", "irecv"):
-                peer = rank.get(int(trace.peer[event]), -1)
-                if kind in ("send", "isend"):
-                    halves[r, peer][0].append(event)
-                else:
-                    halves[peer, r][1].append(event)
-    found: dict[int, int] = {}
-    for (a, b), (sends, receives) in halves.items():
-        if len(sends) != len(receives):
-            raise ModelError(f"{trace.path}: {len(sends)} sends and {len(receives)} receives between ranks {a} and {b}"
-                             " (-1: not in the trace); the trace is cut, or holds one side only")  # fmt: skip
-        for s, d in zip(sends, receives, strict=True):
-            found[s], found[d] = d, s
-    return found
+    def graph(self) -> Graph:
+        place = [0] * len(self.rows)
+        active = list(range(len(self.rows)))
+        while active:
+            moved = False
+            for r in active:
+                row = self.rows[r]
+                while place[r] < len(row) and self._step(r, row[place[r]]):
+                    self.clock[r] = int(self.trace.end[row[place[r]]])
+                    place[r] += 1
+                    moved = True
+            active = [r for r in active if place[r] < len(self.rows[r])]
+            if active and not moved:
+                event = self.rows[active[0]][place[active[0]]]
+                raise ModelError(
+                    f"{self.trace.path}: the replay cannot go on: process {int(self.trace.process[event])} waits in "
+                    f"'{self.trace.names[self.trace.name[event]]}' for what no other does"
+                )
+        return self.made
 
+    def _step(self, r: int, event: int) -> bool:
+        """One call of rank r; whether it could be done."""
+        trace = self.trace
+        kind = self.kinds[trace.name[event]]
+        if event not in self.arrived:
+            gap = max(0, int(trace.start[event]) - self.clock[r]) * 1e-9
+            if self.compute and gap > 0:
+                self.ends[r] = (self.made.delay(gap, self.ends[r]),)
+            self.arrived[event] = self.ends[r]
+            if event in self.joined:
+                self._enter(self.joined[event])
+        if kind in ("send", "recv", "isend", "irecv"):
+            sender = self._send(event)
+            if kind in ("isend", "irecv"):
+                self.open[r][int(trace.correlation[event])].append(event)
+            elif sender in self.message:
+                self.ends[r] = (self.message[sender],)
+            else:
+                return False
+        elif event in self.joined:
+            if kind not in COLLECTIVES:
+                self.open[r][int(trace.correlation[event])].append(event)
+            elif event in self.result:
+                self.ends[r] = self.result[event]
+            else:
+                return False
+        elif kind == "wait":
+            return self._wait(r, int(trace.correlation[event]))
+        return True
 
-def _check_collectives(trace: Trace, rows: list[list[int]], kinds: list[str]) -> None:
-    counts: list[dict[str, int]] = [defaultdict(int) for _ in rows]
-    for r, row in enumerate(rows):
-        for event in row:
-            if kinds[trace.name[event]] in COLLECTIVES:
-                counts[r][kinds[trace.name[event]]] += 1
-    for name in sorted(set().union(*counts)):
-        found = sorted({c[name] for c in counts})
-        if len(found) > 1:
-            raise ModelError(f"{trace.path}: processes call {name} {found[0]} to {found[-1]} times: communicators of a "
-                             "part of the processes, or several runs in one file, cannot be replayed")  # fmt: skip
+    def _send(self, event: int) -> int:
+        """The send of a message, which is made when both its sides have come."""
+        trace, half = self.trace, self.partner[event]
+        sender, receiver = (event, half) if self.kinds[trace.name[event]] in ("send", "isend") else (half, event)
+        if sender not in self.message and half in self.arrived:
+            a, b = self.rank[int(trace.process[sender])], self.rank[int(trace.process[receiver])]
+            size = float(max(trace.bytes[sender], trace.bytes[receiver], 0))
+            after = (*self.arrived[sender], *self.arrived[receiver])
+            self.message[sender] = self.made.message(a, b, size, after)
+        return sender
 
+    def _enter(self, joined: messages.Joined) -> None:
+        self.entered[id(joined)] += 1
+        if self.entered[id(joined)] < len(joined.events):
+            return
+        trace = self.trace
+        size = float(max(0, max(int(trace.bytes[e]) for e in joined.events.values())))
+        ranks = [self.rank[p] for p in joined.events]
+        roots = {int(trace.peer[e]) for e in joined.events.values()}
+        root = next((k for k, p in enumerate(joined.events) if p in roots), 0)
+        if joined.kind == "alltoall":
+            size /= len(ranks)  # a trace gives what a rank sends to all
+        before = {r: self.arrived[e] for r, e in zip(ranks, joined.events.values(), strict=True)}
+        after = COLLECTIVES[joined.kind](self.made, ranks, size, before, root)
+        for r, event in zip(ranks, joined.events.values(), strict=True):
+            self.result[event] = after[r]
 
-def _join(
-    graph: Graph, trace: Trace, kind: str, members: dict[int, int], ends: list[tuple[int, ...]], rank: dict[int, int]
-) -> None:
-    size = float(max(0, max(int(trace.bytes[e]) for e in members.values())))
-    root = next((rank[int(trace.peer[e])] for e in members.values() if int(trace.peer[e]) in rank), 0)
-    if kind == "alltoall":
-        size /= len(members)  # a trace gives what a rank sends to all
-    after = COLLECTIVES[kind](graph, range(len(members)), size, dict(enumerate(ends)), root)
-    for r in members:
-        ends[r] = after[r]
+    def _wait(self, r: int, request: int) -> bool:
+        requests = [request] if request >= 0 else list(self.open[r])
+        done: list[int] = []
+        for event in (e for q in requests for e in self.open[r][q]):
+            if event in self.joined:
+                if event not in self.result:
+                    return False
+                done += self.result[event]
+                continue
+            sender = event if self.kinds[self.trace.name[event]] == "isend" else self.partner[event]
+            if sender not in self.message:
+                return False
+            done.append(self.message[sender])
+        self.ends[r] = (*self.ends[r], *done)
+        for q in requests:
+            del self.open[r][q]
+        return True
 
 
 def _of_schedule(trace: Trace, compute: bool) -> Graph:

@@ -23,13 +23,15 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from weft.model.result import ModelError, Result, bootstrap, exact, require_positive
+from weft.model.meetings import Meeting, find_meetings
+from weft.model.rate import link_bandwidth, link_bandwidth_range
+from weft.model.result import ModelError, Result, exact, require_positive
+from weft.traces import messages
 from weft.traces.table import Category, Trace
 
 METHOD = "replay"
 NONE, UP, DOWN = 0, 1, 2  # which way of the link a piece of device work takes
 LITTLE = 500_000  # replayed events that are not worth starting processes for
-MOST_COPIES = 300  # that a link's rate is fitted to, taken evenly over the trace
 MOST_STREAMS_WAITED = 64  # of one process; beyond it only streams that were seen to be waited for count
 Steps = Generator[simpy.Event, Any, None]
 
@@ -45,6 +47,8 @@ class Call(NamedTuple):
     tail: float = 0.0  # from the last of it to the return
     bytes: float = -1.0  # of a copy the host does itself
     way: int = NONE
+    opens: tuple[int, ...] = ()  # meetings of processes, by number, that it comes to
+    needs: tuple[tuple[int, float], ...] = ()  # meetings without which it does not return, and how long after them
 
 
 class Work(NamedTuple):
@@ -75,6 +79,14 @@ class Program:
     bandwidth: float  # of the link, as traced; infinite where nothing was copied over it
     traced_events: int
     notes: tuple[str, ...] = ()
+    meetings: tuple[Meeting, ...] = ()
+    message_latency: float = 0.0  # of a message or collective without bytes, as traced
+    message_bandwidth: float = np.inf  # of messages, as traced; infinite where waits do not grow with bytes
+
+    @property
+    def processes(self) -> set[int]:
+        """That have threads or streams."""
+        return set(self.stream_process) | set(self.thread_process)
 
     @property
     def copies(self) -> list[tuple[float, float]]:
@@ -101,12 +113,20 @@ class Scenario:
     queue: int | None = None  # pieces of work a stream holds; a launch into a full one waits
     kernels_at_once: int | None = None  # of one process
     commands_on_link: bool = False  # a launch holds the link for its latency, as AgoChart's shared resource
+    message_latency: float | None = None  # s, of a message or collective between processes
+    message_bandwidth: float | None = None  # byte/s of a message between processes
+    process: int | None = None  # whose latencies, bandwidths and speeds these are, and that of messages to and from it;
+    # None: every process's
 
     def __post_init__(self) -> None:
-        if self.latency is not None and not 0 <= self.latency < np.inf:
-            raise ModelError(f"latency is {self.latency}: a number of at least zero is needed")
+        for name in ("latency", "message_latency"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < np.inf:
+                raise ModelError(f"{name} is {value}: a number of at least zero is needed")
         positive = {
-            n: getattr(self, n) for n in ("bandwidth", "gpu_speed", "cpu_speed") if getattr(self, n) is not None
+            n: getattr(self, n)
+            for n in ("bandwidth", "gpu_speed", "cpu_speed", "message_bandwidth")
+            if getattr(self, n) is not None
         }
         for name, value in positive.items():
             if not value > 0:  # an infinite bandwidth is a fine question
@@ -132,6 +152,8 @@ class Outcome:
     link_seconds: float = 0.0  # held, both ways together
     link_wait_seconds: float = 0.0  # for a way that was held
     waits: int = field(default=0)  # requests that found the link held
+    messages: int = 0  # messages and collectives that came about
+    message_bytes: float = 0.0
 
 
 # --- from a trace --------------------------------------------------------------------------------------------------
@@ -156,6 +178,8 @@ def program(trace: Trace) -> Program:
     notes: list[str] = []
     on_stream = trace.on_stream()
     acting = ~on_stream & trace.of(Category.launch, Category.sync, Category.copy, Category.mpi)
+    kinds = [messages.kind(n) for n in trace.names]
+    acting &= ~messages.ranges(trace, acting, kinds)
     ways = np.array([direction(n) for n in trace.names], dtype=np.int8)
     device = np.flatnonzero(on_stream)
     if not len(device) and not acting.any():
@@ -169,11 +193,9 @@ def program(trace: Trace) -> Program:
     threads: list[NDArray[np.int64]] = []
     for line in np.unique(trace.line[acting]):
         index = np.flatnonzero(acting & (trace.line == line))
-        reach = np.maximum.accumulate(trace.end[index])
-        outer = np.ones(len(index), dtype=bool)
-        outer[1:] = trace.start[index[1:]] >= reach[:-1]
-        owner[index] = index[outer][np.cumsum(outer) - 1]
-        threads.append(index[outer])
+        outer = messages.outermost(trace, index)
+        owner[index] = outer[np.searchsorted(outer, index, side="right") - 1]
+        threads.append(outer)
 
     launcher = _launchers(trace, device, acting)
     early = (launcher >= 0) & (trace.start[device] < trace.start[launcher])
@@ -195,6 +217,8 @@ def program(trace: Trace) -> Program:
     for k, outer, offset in zip(linked.tolist(), owner[call].tolist(), offsets.tolist(), strict=True):
         handed.setdefault(outer, []).append((k, offset))
     waited = _waits(trace, device, launcher, threads, streams, stream_process)
+    met = find_meetings(trace, threads, kinds)
+    notes += met.notes
     calls = []
     for thread in threads:
         begin, finish = start[thread], end[thread]
@@ -204,7 +228,9 @@ def program(trace: Trace) -> Program:
         columns = (thread, gaps, begin, finish, trace.bytes[thread], way)
         rows = zip(*(c.tolist() for c in columns), strict=True)
         calls.append(
-            tuple(_call(handed.get(e, ()), waited.get(e, ()), ends, g, b, f, n, w) for e, g, b, f, n, w in rows)
+            tuple(
+                _call(handed.get(e, ()), waited.get(e, ()), ends, g, b, f, n, w, met.of(e)) for e, g, b, f, n, w in rows
+            )
         )
     relevant = np.concatenate([device, *threads]) if threads else device
     outside = len(trace) - len(relevant)
@@ -213,6 +239,7 @@ def program(trace: Trace) -> Program:
     found = Program(
         tuple(calls), tuple(int(trace.process[t[0]]) for t in threads), tuple(work), tuple(map(tuple, streams)),
         tuple(stream_process), float(end[relevant].max()), latency, np.inf, len(trace), tuple(notes),
+        tuple(met.meetings), met.latency, met.bandwidth,
     )  # fmt: skip
     return replace(found, bandwidth=link_bandwidth(found.copies))
 
@@ -326,8 +353,12 @@ def _call(
     finish: float,
     data: int,
     way: int,
+    meetings: tuple[tuple[int, ...], tuple[tuple[int, float], ...], float | None],
 ) -> Call:
     seconds, tail = finish - begin, 0.0
+    opens, needs, message_tail = meetings
+    if message_tail is not None:  # it waited for another process: that time is not its own
+        seconds = min(seconds, max(0.0, message_tail))
     if waited:
         last = max(ends[k] for k in waited)
         if last > begin:
@@ -335,38 +366,20 @@ def _call(
             seconds = min(seconds, tail)
     if handed:
         numbers, offsets = zip(*handed, strict=True)
-        return Call(gap, seconds, numbers, offsets, tuple(waited), tail)
-    return Call(gap, seconds, (), (), tuple(waited), tail, float(data) if way else -1.0, way)
-
-
-def link_bandwidth(copies: Sequence[tuple[float, float]]) -> float:
-    """Rate of a link (byte/s) from (bytes, seconds) of copies; infinite without copies.
-
-    The slope of seconds over bytes by least squares relative to the time, where sizes differ; else total over total.
-    """
-    sample = [c for c in copies if c[1] > 0]
-    if not sample:
-        return np.inf
-    data, seconds = np.array(sample).T
-    overall = float(data.sum() / seconds.sum())
-    if data.max() < 4 * data.min():
-        return overall
-    weight = 1 / seconds
-    rows = np.column_stack([weight, data * weight])
-    offset, slope = np.linalg.lstsq(rows, np.ones(len(data)), rcond=None)[0]
-    return float(1 / slope) if slope > 0 and offset >= 0 else overall
-
-
-def link_bandwidth_range(copies: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The 95 % bootstrap range of `link_bandwidth`, from at most MOST_COPIES copies taken evenly."""
-    sample = [c for c in copies if c[1] > 0]
-    if len(sample) < 2:
-        return (link_bandwidth(sample),) * 2
-    chosen = np.linspace(0, len(sample) - 1, min(len(sample), MOST_COPIES)).astype(int)
-    return bootstrap([sample[i] for i in chosen], link_bandwidth)
+        return Call(gap, seconds, numbers, offsets, tuple(waited), tail, opens=opens, needs=needs)
+    return Call(gap, seconds, (), (), tuple(waited), tail, float(data) if way else -1.0, way, opens, needs)
 
 
 # --- replaying -----------------------------------------------------------------------------------------------------
+
+
+def _slower(bandwidth: float | None, traced: float) -> float:
+    """Seconds more a byte at `bandwidth` than at the traced one."""
+    return 1 / bandwidth - 1 / traced if bandwidth is not None and np.isfinite(traced) else 0.0
+
+
+def _copy_seconds(seconds: float, data: float, slower: float) -> float:
+    return max(0.0, seconds + data * slower) if data > 0 else seconds
 
 
 class _Replay:
@@ -384,7 +397,10 @@ class _Replay:
         shared = scenario.lanes is not None or scenario.commands_on_link
         self.links: dict[tuple[int, int], simpy.Resource] = {}
         self.units: dict[int, simpy.Resource] = {}
-        for p in set(source.stream_process) | set(source.thread_process):
+        if scenario.process is not None and scenario.process not in source.processes:
+            held = ", ".join(str(p) for p in sorted(source.processes)[:20])
+            raise ModelError(f"process is {scenario.process}, allowed: those of the trace, {held}")
+        for p in source.processes:
             if shared:
                 for way in (UP, DOWN):
                     self.links[p, way] = simpy.Resource(self.env, scenario.lanes or 1)
@@ -395,9 +411,12 @@ class _Replay:
             for k, w in enumerate(stream):
                 self.place[w] = k
         self.latency = source.latency if scenario.latency is None else scenario.latency
-        self.slower = 0.0  # seconds a byte
-        if scenario.bandwidth is not None and np.isfinite(source.bandwidth):
-            self.slower = 1 / scenario.bandwidth - 1 / source.bandwidth
+        self.slower = _slower(scenario.bandwidth, source.bandwidth)
+        self.missing = [len(m.processes) for m in source.meetings]
+        self.last = [0.0] * len(source.meetings)  # to come so far
+        slower = _slower(scenario.message_bandwidth, source.message_bandwidth)
+        later = 0.0 if scenario.message_latency is None else scenario.message_latency - source.message_latency
+        self.message = [later + slower * m.bytes for m in source.meetings]
 
     def run(self) -> Outcome:
         for thread, process in zip(self.source.threads, self.source.thread_process, strict=True):
@@ -411,6 +430,11 @@ class _Replay:
         if left:
             raise ModelError(
                 f"{left} of {len(self.done)} pieces of device work never ran: the trace's waits are circular"
+            )
+        if self.outcome.calls < self.source.calls:
+            raise ModelError(
+                f"{self.source.calls - self.outcome.calls} of {self.source.calls} calls were never made: processes "
+                "wait for each other in a circle"
             )
         return self.outcome
 
@@ -428,8 +452,18 @@ class _Replay:
         if when > self.outcome.seconds:
             self.outcome.seconds = when
 
-    def _copy_seconds(self, seconds: float, data: float) -> float:
-        return max(0.0, seconds + data * self.slower) if data > 0 else seconds
+    def _come(self, meeting: int, when: float) -> None:
+        self.missing[meeting] -= 1
+        self.last[meeting] = max(self.last[meeting], when)
+        if not self.missing[meeting]:
+            self.outcome.messages += 1
+            self.outcome.message_bytes += self.source.meetings[meeting].bytes
+            if self.waiting:
+                self._wake("met", meeting)
+
+    def _is_meant(self, process: int) -> bool:
+        """Whether the scenario's latencies, bandwidths and speeds are this process's."""
+        return self.scenario.process is None or self.scenario.process == process
 
     def _hold(self, resource: simpy.Resource, ready: float, seconds: float) -> Generator[simpy.Event, Any, float]:
         """Waits until `ready`, takes the resource in its turn, holds it; returns when it is free again."""
@@ -447,7 +481,8 @@ class _Replay:
 
     def _thread(self, calls: Sequence[Call], process: int) -> Steps:
         handed, done, work, queue = self.handed, self.done, self.source.work, self.scenario.queue
-        cpu = self.scenario.cpu_speed
+        mine = self._is_meant(process)
+        cpu, slower = (self.scenario.cpu_speed, self.slower) if mine else (1.0, 0.0)
         now = 0.0
         for call in calls:
             now += call.gap / cpu
@@ -460,15 +495,23 @@ class _Replay:
                 handed[number] = now + offset
                 if self.waiting:
                     self._wake("handed", number)
-            if call.waits:
-                last = 0.0
+            for number in call.opens:
+                self._come(number, now)
+            if call.waits or call.needs:
+                last = now + call.seconds
                 for number in call.waits:
                     if done[number] is None:
                         yield self._wait("done", number)
-                    last = max(last, done[number] or 0.0)
-                now = max(now + call.seconds, last + call.tail)
+                    last = max(last, (done[number] or 0.0) + call.tail)
+                for number, lag in call.needs:
+                    if self.missing[number]:
+                        yield self._wait("met", number)
+                    if mine or process in self.source.meetings[number].processes:
+                        lag = max(min(lag, 0.0), lag + self.message[number])
+                    last = max(last, self.last[number] + lag)
+                now = last
             elif call.way != NONE:
-                seconds = self._copy_seconds(call.seconds, call.bytes)
+                seconds = _copy_seconds(call.seconds, call.bytes, slower)
                 if self.links:
                     now = yield from self._hold(self.links[process, call.way], now, seconds)
                 else:
@@ -482,6 +525,7 @@ class _Replay:
     def _dispatch(self, stream: Sequence[int], process: int) -> Steps:
         """Commands of a stream to each GPU, one after another over the link, each holding it for the latency."""
         work = self.source.work
+        latency = self.latency if self._is_meant(process) else self.source.latency
         for number in stream:
             one = work[number]
             if self.handed[number] is None:
@@ -490,13 +534,15 @@ class _Replay:
             arrived = []
             for _ in range(self.scenario.gpus):
                 ready = (self.handed[number] or 0.0) + extra
-                arrived.append((yield from self._hold(self.links[process, UP], ready, self.latency)))
+                arrived.append((yield from self._hold(self.links[process, UP], ready, latency)))
             self.arrived[number] = arrived
             self._wake("arrived", number)
 
     def _stream(self, stream: Sequence[int], process: int) -> Steps:
         work, handed, done, scenario, outcome = self.source.work, self.handed, self.done, self.scenario, self.outcome
-        gpus, speed, change = scenario.gpus, scenario.gpu_speed, self.latency - self.source.latency
+        gpus, speed, change, slower = scenario.gpus, scenario.gpu_speed, self.latency - self.source.latency, self.slower
+        if not self._is_meant(process):
+            speed, change, slower = 1.0, 0.0, 0.0
         unit = self.units.get(process)
         free = [0.0] * gpus  # each GPU's end of the work before
         for number in stream:
@@ -523,7 +569,7 @@ class _Replay:
             elif one.way == NONE:
                 seconds = one.seconds / (gpus * speed)
             else:
-                seconds = self._copy_seconds(one.seconds, one.bytes) / gpus
+                seconds = _copy_seconds(one.seconds, one.bytes, slower) / gpus
                 outcome.bytes += max(0.0, one.bytes) if data > 0 else 0.0
             resource = unit if one.kernel else (self.links[process, one.way] if one.way and self.links else None)
             if resource is None:
@@ -558,6 +604,10 @@ def _inputs(source: Program, scenario: Scenario) -> dict[str, Any]:
         "traced (s)": source.traced_seconds, "calls": source.calls, "pieces of device work": len(source.work),
         "traced latency (s)": source.latency, "traced bandwidth (B/s)": source.bandwidth,
     }  # fmt: skip
+    if source.meetings:
+        found["messages and collectives"] = len(source.meetings)
+        found["traced message latency (s)"] = source.message_latency
+        found["traced message bandwidth (B/s)"] = source.message_bandwidth
     for name, value in vars(scenario).items():
         if value != getattr(AS_TRACED, name):
             found[name] = value

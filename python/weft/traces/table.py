@@ -49,7 +49,10 @@ class Trace:
     name         int32, index into `names`
     bytes        int64, what the event moved or sent, -1 where unknown
     peer         int32, the other process (or the root) of a message, -1 where none
-    correlation  int64, equal on an API call and the device work it launched, -1 where none
+    correlation  int64, equal on an API call and the device work it launched, and on an MPI call that only starts
+                 something and the wait that ends it, -1 where none
+    group        int64, of an MPI call: messages of two processes match in their order within a group (communicator and
+                 tag), so do collectives of a group (communicator); -1 where unknown
     """
 
     format: str
@@ -63,6 +66,7 @@ class Trace:
     bytes: NDArray[np.int64]
     peer: NDArray[np.int32]
     correlation: NDArray[np.int64]
+    group: NDArray[np.int64]
     names: tuple[str, ...]
     lines: tuple[Line, ...]
     origin: int = 0  # nanoseconds on the file's clock at which this trace's clock is zero
@@ -124,7 +128,7 @@ class Trace:
             )
 
 
-COLUMNS = ("process", "line", "start", "end", "category", "name", "bytes", "peer", "correlation")
+COLUMNS = ("process", "line", "start", "end", "category", "name", "bytes", "peer", "correlation", "group")
 _TYPES: tuple[type[np.signedinteger], ...] = (
     np.int32,
     np.int32,
@@ -135,8 +139,9 @@ _TYPES: tuple[type[np.signedinteger], ...] = (
     np.int64,
     np.int32,
     np.int64,
+    np.int64,
 )
-_DEFAULTS = {"bytes": -1, "peer": -1, "correlation": -1}
+_DEFAULTS = {"bytes": -1, "peer": -1, "correlation": -1, "group": -1}
 _LONGEST = 2**62  # nanoseconds, 146 years: beyond it differences of times would overflow
 
 
@@ -182,8 +187,8 @@ class Builder:
         return self._lines.setdefault(Line(process, label, kind), len(self._lines))
 
     def add(self, **columns: ArrayLike) -> None:
-        """Events: `line`, `start`, `end` (ns on the file's clock), `category`, `name`, and of `bytes`, `peer` and
-        `correlation` what is known; arrays of one length, or scalars that hold for all of `start`."""
+        """Events: `line`, `start`, `end` (ns on the file's clock), `category`, `name`, and of `bytes`, `peer`,
+        `correlation` and `group` what is known; arrays of one length, or scalars that hold for all of `start`."""
         n = len(np.atleast_1d(np.asarray(columns["start"])))
         if n == 0:
             return

@@ -21,6 +21,9 @@ from weft.model.result import Table, exact
 @click.option("--gpus", type=click.IntRange(min=1), default=1, show_default=True, help="GPUs on that one link.")
 @click.option("--gpu-speed", type=FACTOR, default=1.0, metavar="X", help="Times the traced GPU's.")
 @click.option("--cpu-speed", type=FACTOR, default=1.0, metavar="X", help="Times the traced CPU's.")
+@click.option("--message-latency", type=click.FloatRange(min=0), metavar="US", help="Between processes. [as traced]")
+@click.option("--message-bandwidth", type=FACTOR, metavar="GB/s", help="Between processes. [as traced]")
+@click.option("--process", type=int, metavar="RANK", help="Whose latencies, bandwidths and speeds these are. [all]")
 @click.option("--queue", type=click.IntRange(min=1), help="Pieces of work a stream holds. [no limit]")
 @click.option("--kernels", "kernels_at_once", type=click.IntRange(min=1), help="Kernels at once. [as traced]")
 @click.option("--longest", type=FACTOR, default=50 / 3, metavar="X", help="Latency of omega, times delta's. [50/3]")
@@ -34,12 +37,13 @@ from weft.model.result import Table, exact
 def replay(
     trace: Path, latency: float | None, bandwidth: float | None, longest: float, surface: bool, points: int,
     latencies: str, bandwidths: str, loose_tight: str | None, folder: Path | None, json_file: Path | None,
-    **given: Any,
+    message_latency: float | None, message_bandwidth: float | None, **given: Any,
 ) -> None:  # fmt: skip
     """Replay a trace's calls and device work on another coupling of host and device.
 
     Prints the duration as traced, as replayed unchanged, and on the machine of the options; the benefit of no latency
-    and the penalty of a long one (section 5.6 of the report).
+    and the penalty of a long one (section 5.6 of the report). Waits for other processes in MPI calls move with what
+    they wait for.
     """
     from weft import traces
     from weft.model import replay as method
@@ -48,6 +52,8 @@ def replay(
     scenario = method.Scenario(
         latency=None if latency is None else latency * 1e-6,
         bandwidth=None if bandwidth is None else bandwidth * 1e9,
+        message_latency=None if message_latency is None else message_latency * 1e-6,
+        message_bandwidth=None if message_bandwidth is None else message_bandwidth * 1e9,
         commands_on_link=given["gpus"] > 1,
         **given,
     )

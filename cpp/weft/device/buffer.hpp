@@ -1,0 +1,42 @@
+// Raw memory of a device, or of the host where the device's asynchronous copies can use it, by the same owner.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "weft/device/device.hpp"
+
+namespace weft::device {
+
+// host: pinned; device: the device's own.
+enum class Memory { host, device };
+
+// Owns, moves, does not copy. Of zero bytes it is null.
+class Buffer {
+ public:
+  Buffer(std::shared_ptr<Device> device, Memory memory, std::size_t bytes)
+      : device_(std::move(device)), memory_(memory) {
+    if (bytes > 0) data_ = memory_ == Memory::device ? device_->allocate(bytes) : device_->allocate_pinned(bytes);
+  }
+  ~Buffer() {
+    if (data_ == nullptr) return;
+    memory_ == Memory::device ? device_->release(data_) : device_->release_pinned(data_);
+  }
+  Buffer(Buffer&& o) noexcept
+      : device_(std::move(o.device_)), memory_(o.memory_), data_(std::exchange(o.data_, nullptr)) {}
+  Buffer& operator=(Buffer&&) = delete;
+
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  std::shared_ptr<Device> device_;
+  Memory memory_;
+  void* data_ = nullptr;
+};
+
+}  // namespace weft::device

@@ -1,0 +1,128 @@
+"""Meetings: messages and collectives of a trace, as what processes wait for in each other.
+
+Matching is `weft.traces.messages`; replay moves the waits (docs/model-replay.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.model.rate import link_bandwidth
+from weft.traces import messages
+from weft.traces.table import Category, Trace
+
+
+class Meeting(NamedTuple):
+    """A message or a collective: it has come about when the calls of `processes` that open it have begun."""
+
+    processes: tuple[int, ...]  # that something waits for
+    bytes: float = 0.0  # that one of them sends another
+
+
+@dataclass
+class Meetings:
+    """By event: the meetings it opens; those it needs, and how long after them it ended; of one that waited, the time
+    (s) from the last to come to its end."""
+
+    meetings: list[Meeting] = field(default_factory=list)
+    opens: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    needs: dict[int, tuple[tuple[int, float], ...]] = field(default_factory=dict)
+    tails: dict[int, float] = field(default_factory=dict)
+    latency: float = 0.0  # the 5 % quantile of these times
+    bandwidth: float = np.inf  # by which they grow with bytes; infinite where they do not
+    notes: list[str] = field(default_factory=list)
+
+    def of(self, event: int) -> tuple[tuple[int, ...], tuple[tuple[int, float], ...], float | None]:
+        """What an event opens, needs, and its time from the last to come to its end if it waited."""
+        return self.opens.get(event, ()), self.needs.get(event, ()), self.tails.get(event)
+
+
+def find_meetings(trace: Trace, threads: Sequence[NDArray[np.int64]], kinds: Sequence[str]) -> Meetings:
+    """Who waits for which processes in MPI calls.
+
+    A receive (or the wait that ends it) does not end before its send has begun; sends end by themselves, as messages
+    that MPI buffers do. From an all-reduce, an all-gather, an all-to-all or a barrier no process returns before all
+    have come; a gather's or a reduce's root waits for all, others for the root of a broadcast, in a scan each for
+    those below. A call ends as long after the last it waits for as it did in the trace if it waited for that there,
+    else by the shortest such time at the latest.
+    """
+    found = Meetings()
+    rows: dict[int, NDArray[np.int64]] = {}
+    for thread in threads:
+        index = thread[trace.category[thread] == Category.mpi]
+        if len(index):
+            process = int(trace.process[index[0]])
+            rows[process] = np.sort(np.concatenate([rows.get(process, index[:0]), index]))
+    if len(rows) < 2:
+        return found
+    matched = messages.match(trace, rows, kinds)
+    found.notes += [f"{text}: their waits stay as traced" for text in matched.alone]
+    start, end = trace.start, trace.end
+    began = {e: int(start[p]) for e, p in matched.partner.items() if kinds[trace.name[e]] == "irecv"}
+    ends: dict[int, int] = {}  # of an event that starts something
+    for row in rows.values():
+        ends.update(messages.ended_by(trace, row, kinds, began))
+
+    wanted: dict[int, list[tuple[int, int]]] = {}  # by call: (meeting, when the last came to it)
+    opens: dict[int, list[int]] = {}
+
+    def meet(comes: Sequence[int], leaves: Sequence[int], size: float) -> None:
+        last = max(int(start[e]) for e in comes)
+        number = len(found.meetings)
+        found.meetings.append(Meeting(tuple(int(trace.process[e]) for e in comes), size))
+        for event in comes:
+            opens.setdefault(event, []).append(number)
+        for event in leaves:
+            if event not in comes or len(comes) > 1:
+                wanted.setdefault(event, []).append((number, last))
+
+    for call, other in matched.partner.items():
+        kind = kinds[trace.name[call]]
+        if kind in ("recv", "irecv"):
+            last = call if kind == "recv" else ends.get(call, -1)
+            if last >= 0:
+                meet([other], [last], float(max(trace.bytes[call], trace.bytes[other], 0)))
+    for joined in matched.joined:
+        events = list(joined.events.values())
+        roots = {int(trace.peer[e]) for e in events}
+        root = next((e for p, e in joined.events.items() if p in roots), events[0])
+        size = float(max(0, *(int(trace.bytes[e]) for e in events)))
+        over = {e: e if kinds[trace.name[e]] in messages.COLLECTIVES else ends.get(e, -1) for e in events}
+        if joined.kind == "bcast":
+            meet([root], [o for e, o in over.items() if e != root and o >= 0], size)
+        elif joined.kind in ("gather", "reduce"):
+            meet(events, [over[root]] if over[root] >= 0 else [], size)
+        elif joined.kind == "scan":
+            for k, event in enumerate(events[1:], 1):
+                if over[event] >= 0:
+                    meet(events[:k], [over[event]], size)
+        else:
+            meet(events, [o for o in over.values() if o >= 0], size)
+
+    waits = []  # (bytes, seconds from the last to come to the end) of calls that waited
+    for call, pairs in wanted.items():
+        last = max(when for _, when in pairs)
+        if last > start[call]:
+            found.tails[call] = (int(end[call]) - last) * 1e-9
+            waits += [(found.meetings[m].bytes, found.tails[call]) for m, when in pairs if when == last]
+    times = [(n, s) for n, s in waits if s > 0]
+    found.latency = float(np.quantile([s for _, s in times], 0.05)) if times else 0.0
+    sized = [(n, s) for n, s in times if n > 0]
+    if sized and max(n for n, _ in sized) >= 4 * min(n for n, _ in sized):
+        found.bandwidth = link_bandwidth(sized)
+    for call, pairs in wanted.items():
+        last = max(when for _, when in pairs)
+        needs = []
+        for number, when in pairs:
+            lag = (int(end[call]) - when) * 1e-9
+            if when < last or call not in found.tails:
+                lag = min(lag, found.latency + found.meetings[number].bytes / found.bandwidth)
+            needs.append((number, lag))
+        found.needs[call] = tuple(needs)
+    found.opens = {e: tuple(m) for e, m in opens.items()}
+    return found
