@@ -9,14 +9,18 @@ import re
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 from mpi_run import finish, mpiexec, run_weft, start, weft_command
 
 import weft
 from weft.bench import models
+from weft.cli.main import weft_command as weft_group
 
 SHARED_MESHES = Path(__file__).resolve().parents[3] / "shared" / "data" / "meshes"
 SMALL = ["--set", "mesh.counts=[3, 2, 2]", "--order", "4"]
@@ -273,6 +277,41 @@ def test_ctrl_c_ends_a_run_in_one_line_with_130_and_leaves_nothing(ranks: int, t
     while processes_of(process.pid) and time.monotonic() < limit:
         time.sleep(0.1)
     assert processes_of(process.pid) == []
+
+
+# --- the command line itself ---------------------------------------------------------------------------------------
+
+
+def test_help_needs_neither_numpy_nor_the_cases() -> None:
+    """What a user waits for before anything happens: these took half a second of the start."""
+    code = """
+        import sys
+        from click.testing import CliRunner
+        from weft.cli.main import weft_command
+
+        for words in (["--help"], ["model", "--help"]):
+            assert CliRunner().invoke(weft_command, words).exit_code == 0
+        heavy = {"numpy", "scipy", "pydantic", "matplotlib", "mpi4py", "weft._weft"} & set(sys.modules)
+        assert not heavy, heavy
+        """
+    done = finish(start([sys.executable, "-c", textwrap.dedent(code)]))
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_command_in_the_help_exists_and_does_what_its_line_says() -> None:
+    groups: list[click.Group] = [weft_group]
+    while groups:
+        group = groups.pop()
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            assert command is not None, name
+            assert command.help, name
+            if isinstance(command, click.Group):
+                groups.append(command)
+    shown = CliRunner().invoke(weft_group, ["model", "--help"]).output
+    assert "replay " in shown
+    assert "table13 " in shown
 
 
 # --- other commands ------------------------------------------------------------------------------------------------

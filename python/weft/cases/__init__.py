@@ -2,7 +2,8 @@
 
 from weft.cases.maxwell import MaxwellCase
 from weft.cases.poisson import PoissonCase
-from weft.cases.schema import Case, CaseError, load, options
+from weft.cases.schema import Case, load, options
+from weft.errors import CaseError
 
 WORKLOADS: dict[str, type[Case]] = {"poisson": PoissonCase, "maxwell": MaxwellCase}
 

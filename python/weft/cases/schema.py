@@ -23,9 +23,7 @@ from typing import Any
 import pydantic
 from pydantic.fields import FieldInfo
 
-
-class CaseError(ValueError):
-    """A case that cannot be run; the text says which key is wrong and what is allowed."""
+from weft.errors import CaseError
 
 
 class Section(pydantic.BaseModel):

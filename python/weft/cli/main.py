@@ -16,24 +16,26 @@ from typing import NoReturn
 import click
 
 import weft
-from weft.cases.schema import CaseError
-from weft.cli.bench import bench
-from weft.cli.cases import cases
-from weft.cli.info import info
-from weft.cli.model import model
-from weft.cli.report import report
-from weft.cli.run import run
-from weft.cli.trace import trace
+from weft.cli.lazy import LazyGroup
+from weft.errors import CaseError
+
+COMMANDS = {
+    "bench": ("weft.cli.bench:bench", "Measure the parts, and sweep workloads."),
+    "cases": ("weft.cli.cases:cases", "List the options of a workload's case."),
+    "info": ("weft.cli.info:info", "Show what weft finds here."),
+    "model": ("weft.cli.model:model", "Say what a run would cost on another machine."),
+    "report": ("weft.cli.report:report", "Show a run's record, as text and as a page."),
+    "run": ("weft.cli.run:run", "Run a workload."),
+    "trace": ("weft.cli.trace:trace", "Look into trace files."),
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.group(
+    cls=LazyGroup, places=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}
+)
 @click.version_option(weft.__version__, prog_name="weft")
 def weft_command() -> None:
     """Run, measure and project high-order and spectral PDE simulations on clusters of GPUs and CPUs."""
-
-
-for command in (run, bench, cases, info, model, report, trace):
-    weft_command.add_command(command)
 
 
 def main() -> None:

@@ -4,40 +4,37 @@ from __future__ import annotations
 
 import click
 
-from weft.cli.model import (
-    critical_path,
-    dag,
-    integration,
-    link,
-    network,
-    order,
-    project,
-    ratio,
-    replay,
-    roofline,
-    table13,
-    validate,
-)
+from weft.cli.lazy import LazyGroup
+
+_HERE = "weft.cli.model"
+METHODS = {
+    "critical-path": (
+        "critical_path:critical_path",
+        "The chain of host and device work that decides a traced run's time.",
+    ),
+    "dag": ("dag:dag", "Critical path of a sparse triangular solve over several GPUs."),
+    "divergence": ("link:divergence", "Instructions a cycle of a kernel under memory divergence (MDM, Eq. 7)."),
+    "gpu-gpu": ("integration:gpu_gpu", "Benefit of more GPUs on a node, or of faster links between them."),
+    "integration": ("integration:integration", "Benefit of a tighter CPU-GPU coupling, penalty of a looser one."),
+    "link": ("link:link", "Times of transfers over PCIe and CXL, and where one overtakes the other."),
+    "machines": ("project:machines_command", "The machines that weft describes."),
+    "network": ("network:network", "Messages on a network: of a trace's MPI calls, or of a pattern."),
+    "order": ("order:order", "Dependencies between kernels, from several perturbed runs."),
+    "pipeline": ("link:pipeline", "Pipelines of accelerators: time, penalty of data between them, chunk sizes."),
+    "project": ("project:project", "Time of an iteration or a step of a workload on a machine, at any scale."),
+    "published": ("project:published", "The papers' scaling tables beside their projections."),
+    "ratio": ("ratio:ratio", "CPU cores a GPU needs, from runs on a constant number of GPUs."),
+    "replay": ("replay:replay", "A trace's calls, device work and messages on another machine."),
+    "roofline": ("roofline:roofline", "Limits of a kernel, with irregular reads and transfers."),
+    "table13": ("table13:table13", "The report's Table 13 for your own applications."),
+    "validate": ("validate:validate", "Recompute what the papers published, entry by entry."),
+}
 
 
-@click.group()
+@click.group(cls=LazyGroup, places={name: (f"{_HERE}.{place}", text) for name, (place, text) in METHODS.items()})
 def model() -> None:
     """Say what a run would cost on another machine.
 
     Every method takes run records, traces, or the numbers themselves; prints each figure with its unit, its equation
     and how sure it is; and writes the same as JSON with --json.
     """
-
-
-for command in (integration.integration, integration.gpu_gpu):
-    model.add_command(command)
-model.add_command(ratio.ratio)
-for command in (link.link, link.pipeline, link.divergence):
-    model.add_command(command)
-for command in (project.project, project.machines_command, project.published, replay.replay, dag.dag, network.network):
-    model.add_command(command)
-model.add_command(roofline.roofline)
-model.add_command(table13.table13)
-model.add_command(validate.validate)
-for command in (order.order, critical_path.critical_path):
-    model.add_command(command)

@@ -1,0 +1,32 @@
+"""Groups of commands whose modules are imported when one is used: `weft --help` needs neither NumPy nor a case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import click
+
+
+class LazyGroup(click.Group):
+    """`places`: by a command's name where it is, as 'module:attribute', and its line in the group's help."""
+
+    def __init__(self, *arguments: Any, places: Mapping[str, tuple[str, str]], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.places = places
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*self.places, *self.commands})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.commands and cmd_name in self.places:
+            module, _, attribute = self.places[cmd_name][0].partition(":")
+            self.add_command(getattr(import_module(module), attribute), cmd_name)
+        return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, self.places[name][1]) for name in self.list_commands(ctx) if name in self.places]
+            )
