@@ -14,6 +14,7 @@
 
 #include "weft/bench/all_to_all.hpp"
 #include "weft/bench/exchange_timing.hpp"
+#include "weft/bench/lines.hpp"
 #include "weft/bench/ping_pong.hpp"
 #include "weft/bindings/bindings.hpp"
 #include "weft/exchange/choice.hpp"
@@ -98,6 +99,21 @@ void bind_bench(nb::module_& m) {
         return bench::copies(comm, device, bytes);
       },
       "comm"_a.none(), "device"_a, "bytes"_a);
+
+  b.def(
+      "lines_ways", [](const DevicePointer& device) { return bench::lines_ways(*device); }, "device"_a,
+      "The ways to transform lines that do not lie along memory.");
+  b.def(
+      "lines",
+      [](nb::handle comm_in, const DevicePointer& device, const std::string& way, int n, std::int64_t width,
+         std::int64_t planes, bool single) {
+        const mpi::Comm comm = to_comm(comm_in);
+        const nb::gil_scoped_release release;
+        return single ? bench::lines<float>(comm, device, bench::lines_way(way), n, width, planes)
+                      : bench::lines<double>(comm, device, bench::lines_way(way), n, width, planes);
+      },
+      "comm"_a.none(), "device"_a, "way"_a, "n"_a, "width"_a, "planes"_a, "single"_a,
+      "Forward transforms along n of planes [n][width], each rank by itself.");
 
   using IdArray = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
   nb::class_<bench::ExchangeTiming>(b, "ExchangeTiming", "The exchanges of one set of points.")

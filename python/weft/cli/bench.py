@@ -10,6 +10,7 @@ import click
 from weft.cli.communication import alltoall, exchange, pingpong
 from weft.cli.options import OUTPUT, integers
 from weft.cli.scaling import scaling
+from weft.cli.transforms import fft
 
 
 @click.group()
@@ -17,7 +18,7 @@ def bench() -> None:
     """Measure the parts, and sweep workloads."""
 
 
-for command in (pingpong, exchange, alltoall, scaling):
+for command in (pingpong, exchange, alltoall, fft, scaling):
     bench.add_command(command)
 
 

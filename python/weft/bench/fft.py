@@ -1,0 +1,298 @@
+"""`weft bench fft`: the distributed 3-D transform by size, precision and process grid, and its lines alone (Table 1).
+
+GESTS is "GPU-enabled extreme-scale turbulence simulations: Fourier pseudo-spectral algorithms at the exascale using
+OpenMP offloading" (Yeung, Ravikumar, Nichols, Uma-Vaideswaran). Its Table 1 sets strided transforms of lines beside
+copying them to lie along memory, transforming, and copying back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from math import log2
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+import weft
+from weft import _weft
+from weft.bench.machine import machine, placement, placement_rows, versions
+from weft.bench.timing import Effort, Record, RefusedError, Samples, alternate, budget, require, save
+from weft.report import fft_plots, plots
+from weft.report.console import Console, Silent
+from weft.report.format import gigabytes, short, table
+
+REAL = {"double": 8, "single": 4}  # bytes
+
+
+def pair_flops(points: int) -> float:
+    """Of a real transform forward and backward of points^3: 2.5 M log2 M each, M = points^3.
+
+    The count of benchFFT for real data (half of 5 M log2 M), whatever the algorithm really does.
+    """
+    total = float(points) ** 3
+    return 2 * 2.5 * total * log2(total)
+
+
+def pair_bytes(points: int, real_bytes: int) -> int:
+    """What a pair must move at least if each of its six passes reads and writes the field once and messages are free.
+
+    Forward x reads the N^3 reals and writes N^2 (N/2 + 1) complex values, z and y read and write those; backward alike.
+    """
+    physical = real_bytes * points**3
+    spectral = 2 * real_bytes * points**2 * (points // 2 + 1)
+    return 2 * (physical + 5 * spectral)
+
+
+def line_flops(points: int, lines: int) -> float:
+    """Of complex transforms of ``points``: 5 n log2 n each."""
+    return 5.0 * points * log2(points) * lines
+
+
+class Pair:
+    """A transform forward and backward of ``variables`` fields, timed by itself."""
+
+    def __init__(self, plan: weft.fft.Plan, comm: MPI.Intracomm, variables: int) -> None:
+        self.plan, self.comm = plan, comm
+        shape, modes = (variables, *plan.physical_shape), (variables, *plan.spectral_shape)
+        self.physical, self.spectral = _array(plan, shape, False), _array(plan, modes, True)
+
+    def check(self) -> None:
+        """CollectiveError unless the pair gives back the field."""
+        random = np.random.default_rng(self.comm.rank).random(self.physical.shape)
+        given = (random - 0.5).astype(self.plan.physical_dtype)
+        self.physical = _filled(self.plan, self.physical, given)
+        self.plan.forward(self.physical, self.spectral)
+        self.plan.backward(self.spectral, self.physical)
+        found = _host(self.physical)
+        worst = float(np.abs(found - given).max(initial=0))
+
+        def raise_if_wrong() -> None:
+            if not worst < 200 * np.finfo(self.plan.physical_dtype).eps:
+                raise RuntimeError(f"the transforms lose the field: largest difference {worst:.2g}")
+
+        weft.mpi.together(self.comm, raise_if_wrong)
+
+    def run(self, repetitions: int) -> float:
+        """Seconds a pair takes on this rank."""
+        self.comm.Barrier()
+        begin = time.perf_counter()
+        for _ in range(repetitions):
+            self.plan.forward(self.physical, self.spectral)
+            self.plan.backward(self.spectral, self.physical)
+        return (time.perf_counter() - begin) / repetitions
+
+
+def _array(plan: weft.fft.Plan, shape: tuple[int, ...], spectral: bool) -> Any:
+    dtype = plan.spectral_dtype if spectral else plan.physical_dtype
+    return np.zeros(shape, dtype) if plan.device.is_host else plan.device.array(np.zeros(shape, dtype))
+
+
+def _filled(plan: weft.fft.Plan, array: Any, values: Any) -> Any:
+    if not plan.device.is_host:
+        return plan.device.array(values)
+    array[...] = values
+    return array
+
+
+def _host(array: Any) -> Any:
+    return array if isinstance(array, np.ndarray) else array.numpy()
+
+
+def grids_of(ranks: int) -> list[str]:
+    """Every Pr x Pc, ascending by Pr."""
+    return [f"{rows}x{ranks // rows}" for rows in range(1, ranks + 1) if ranks % rows == 0]
+
+
+def transforms(
+    comm: MPI.Intracomm,
+    device: Any,
+    points: int,
+    precision: str,
+    grids: Sequence[str],
+    variables: int,
+    batch: int,
+    exchange: str,
+    bandwidth: float,
+    effort: Effort,
+) -> list[Record]:
+    """A row for each process grid. (collective)"""
+    dtype = np.dtype("f8" if precision == "double" else "f4")
+    cases = {}
+    for grid in grids:
+        plan = weft.fft.Plan(
+            (points,) * 3, comm, dtype=dtype, process_grid=grid, batch=batch, variables=variables, exchange=exchange,
+            device=device,
+        )  # fmt: skip
+        cases[grid] = Pair(plan, comm, variables)
+    rows = []
+    measured: dict[str, Samples] = alternate(cases, comm, effort)
+    for grid, samples in measured.items():
+        figures = samples.record(1 / variables)
+        tuning = cases[grid].plan.tuning
+        rows.append(
+            {
+                "points": points,
+                "precision": precision,
+                "process_grid": grid,
+                "variables": variables,
+                "batch": batch,
+                "row_exchange": tuning["row_exchange"],
+                "column_exchange": tuning["column_exchange"],
+                **figures,
+                "flops_per_second": pair_flops(points) / figures["seconds"],
+                "bytes": pair_bytes(points, REAL[precision]),
+                "bandwidth_share": pair_bytes(points, REAL[precision]) / figures["seconds"] / bandwidth,
+                "memory_bytes": sum(cases[grid].plan.memory_bytes.values()),
+            }
+        )
+    return rows
+
+
+def lines(comm: MPI.Intracomm, device: Any, points: int, precision: str, bandwidth: float, effort: Effort) -> Record:
+    """Complex transforms of all lines in y of a rank's share of points^3, in the ways of Table 1. (collective)"""
+    width = points // 2 + 1
+    planes = max(1, points // comm.size)
+    ways = _weft.bench.lines_ways(device)
+    cases = {way: _weft.bench.lines(comm, device, way, points, width, planes, precision == "single") for way in ways}
+    measured = {way: s.record() for way, s in alternate(cases, comm, effort).items()}
+    flops = comm.size * line_flops(points, width * planes)
+    copies = ("unpack", "contiguous", "pack")
+    totals = {"strided": measured["strided"]["seconds"]}
+    if "unpack" in measured:
+        totals["non-strided"] = sum(measured[way]["seconds"] for way in copies)
+        totals["panels"] = measured["panels"]["seconds"]
+    moved = 2 * 2 * REAL[precision] * points * width * planes * comm.size
+    return {
+        "points": points,
+        "precision": precision,
+        "lines": width * planes * comm.size,
+        "steps": measured,
+        "total_seconds": totals,
+        "flops_per_second": {way: flops / seconds for way, seconds in totals.items()},
+        "bytes": moved,
+        "bandwidth_share": {way: moved / seconds / bandwidth for way, seconds in totals.items()},
+        "fastest": min(totals, key=lambda way: totals[way]),
+    }
+
+
+def needs(points: int, real_bytes: int, ranks: int, variables: int, batch: int, grids: int) -> int:
+    """Bytes a rank takes at most: for each grid fields of both kinds and the plan's buffers; the lines' copies."""
+    field = 2 * real_bytes * points**2 * (points // 2 + 1) // ranks + real_bytes
+    return max(grids * (2 * variables + 2 * batch + 1) * field + 2 * variables * field, 5 * 2 * field)
+
+
+def run(
+    comm: MPI.Intracomm,
+    output: Path,
+    *,
+    sizes: Sequence[int],
+    precisions: Sequence[str],
+    grids: Sequence[str],
+    variables: int,
+    batch: int,
+    exchange: str,
+    device: str,
+    effort: Effort,
+) -> Record:
+    """Measures, prints, and writes fft.json (after every size) and fft.png.
+
+    RefusedError on all ranks, before anything is allocated, for grids that are none of the ranks' and sizes that do not
+    fit. (collective)
+    """
+    opened = weft.device.open(device)
+    console = Console() if comm.rank == 0 else Silent()
+    known = grids_of(comm.size)
+    for grid in grids:
+        if grid not in known:
+            raise RefusedError(f"{grid} is no grid of {comm.size} ranks; there are {', '.join(known)}")
+    chosen = list(grids) or known
+    library = weft.fft.library(opened.backend)
+    if library["problem"]:
+        raise RefusedError(library["problem"])
+    has = budget(opened, comm)
+    for points in sizes:
+        host = max(needs(points, REAL[p], comm.size, variables, batch, len(chosen)) for p in precisions)
+        on_device = 0 if opened.is_host else host
+        require(f"N = {points}", (host, on_device), has, "use smaller --sizes, or fewer --grids")
+    comm.Barrier()
+    bandwidth = comm.allreduce(weft.device.measure_bandwidth(opened), MPI.SUM)
+    record: Record = {
+        "versions": versions(transforms_on=opened),
+        "machine": machine(opened, comm),
+        "placement": placement(opened, comm),
+        "limits": {"bandwidth_bytes_per_second": bandwidth},
+        "formulas": {
+            "flops_per_second": "2 x 2.5 M log2 M / s, M = N^3: a real transform forward and backward (benchFFT)",
+            "bytes": "each of six passes reads and writes the field once, messages free",
+            "bandwidth_share": "bytes / s over the bandwidth measured in this run (8 reads : 1 write)",
+            "lines": "5 n log2 n a line; bytes: the lines read and written once",
+        },
+        "transforms": [],
+        "lines": [],
+    }
+    of_library = f"{library['name']} {library['version']}"
+    rows = [("library", of_library), ("bandwidth", f"{gigabytes(bandwidth)} GB/s, all ranks at once")]
+    console.write(table([*rows, *placement_rows(record["placement"])]))
+    console.write(f"\nreal transform of one field forward and backward, {variables} at a time, Q = {batch}\n{HEAD}")
+    for points in sizes:
+        for precision in precisions:
+            if console.terminal:
+                console.phase(f"N = {points}, {precision}")
+            measured = transforms(
+                comm, opened, points, precision, chosen, variables, batch, exchange, bandwidth, effort
+            )
+            record["transforms"] += measured
+            for row in measured:
+                console.write(transform_line(row))
+            if comm.rank == 0:
+                save(output / "fft.json", record)
+    console.write(f"\ncomplex transforms along y of a rank's planes (GESTS Table 1), ms\n{LINES_HEAD}")
+    for points in sizes:
+        for precision in precisions:
+            row = lines(comm, opened, points, precision, bandwidth, effort)
+            record["lines"].append(row)
+            console.write(lines_line(row))
+            if comm.rank == 0:
+                save(output / "fft.json", record)
+    console.write(
+        "GFLOP/s: 2.5 M log2 M a real transform of M = N^3 points, 5 n log2 n a line; of bound: bytes each pass must "
+        "read\nand write / time / measured bandwidth (above 100 %: the field stays in a cache)"
+    )
+    if comm.rank == 0:
+        name = f"{comm.size} rank(s), {record['machine']['device']['name']}, {of_library}"
+        plots.save(fft_plots.transforms(record, name), output / "fft.png")
+        console.write(f"written {output / 'fft.json'}, {output / 'fft.png'}")
+    return record
+
+
+HEAD = f"{'N':>6}  {'precision':<10}{'grid':<8}{'row, column exchange':<36}{'ms':>9}{'GFLOP/s':>9}{'of bound':>9}"
+LINES_HEAD = (
+    f"{'N':>6}  {'precision':<10}{'strided':>9}{'unpack':>9}{'FFT':>9}{'pack':>9}{'total':>9}{'panels':>9}"
+    f"{'GFLOP/s':>9}{'of bound':>9}  fastest"
+)
+
+
+def transform_line(row: Record) -> str:
+    """A line of the first table."""
+    exchanges = f"{row['row_exchange']}, {row['column_exchange']}"
+    return (
+        f"{row['points']:>6}  {row['precision']:<10}{row['process_grid']:<8}{exchanges:<36}"
+        f"{short(1e3 * row['seconds']):>9}{short(row['flops_per_second'] / 1e9):>9}"
+        f"{100 * row['bandwidth_share']:>7.0f} %"
+    )
+
+
+def lines_line(row: Record) -> str:
+    """A line of the second table; what a device does not do is a dash."""
+    steps, totals = row["steps"], row["total_seconds"]
+    cells = [steps.get(way, {}).get("seconds") for way in ("strided", "unpack", "contiguous", "pack")]
+    cells += [totals.get("non-strided"), totals.get("panels")]
+    text = "".join(f"{'-' if s is None else short(1e3 * s):>9}" for s in cells)
+    best = row["fastest"]
+    return (
+        f"{row['points']:>6}  {row['precision']:<10}{text}{short(row['flops_per_second'][best] / 1e9):>9}"
+        f"{100 * row['bandwidth_share'][best]:>7.0f} %  {best}"
+    )

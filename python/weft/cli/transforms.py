@@ -1,0 +1,55 @@
+"""`weft bench fft`: distributed Fourier transforms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from weft.cli.communication import ROUNDS, call, effort, words
+from weft.cli.options import OUTPUT, integers
+
+
+@click.command()
+@click.option("--sizes", default="64,128,256", show_default=True, metavar="LIST", help="N of N^3.")
+@click.option("--precisions", default="double,single", show_default=True, metavar="LIST", help="Of double, single.")
+@click.option("--grids", default="", metavar="LIST", help="Pr x Pc, as 1x4,2x2. [default: all of the ranks]")
+@click.option(
+    "--variables", default=1, show_default=True, type=click.IntRange(min=1), help="Fields transformed at a time."
+)
+@click.option("--batch", default=1, show_default=True, type=click.IntRange(min=1), help="Q, fields in one message.")
+@click.option("--exchange", default="auto", show_default=True, metavar="SCHEDULE[:PATH]", help="Of rows and columns.")
+@click.option("--device", default="auto", show_default=True, metavar="auto|host|cuda|hip", help="Where it runs.")
+@ROUNDS
+@click.option(
+    "--seconds", default=0.05, show_default=True, type=click.FloatRange(min=0, min_open=True), metavar="S",
+    help="About how long a round of one case takes.",
+)  # fmt: skip
+@OUTPUT
+def fft(sizes: str, precisions: str, grids: str, output: Path, rounds: int, seconds: float, **options: Any) -> None:
+    """The distributed 3-D real transform, forward and backward.
+
+    By size, precision and process grid, in GFLOP/s (2.5 M log2 M of M points) and as a share of the bandwidth bound;
+    then transforms of lines that do not lie along memory, strided, by copies and in panels (GESTS, Table 1). Writes
+    fft.json and fft.png. Start it with mpiexec for more than one rank.
+    """
+    asked: dict[str, Any] = {
+        "sizes": integers(sizes, "sizes", 2),
+        "precisions": words(precisions),
+        "grids": words(grids),
+    }
+    for precision in asked["precisions"]:
+        if precision not in ("double", "single"):
+            raise click.BadParameter(f"found '{precision}', allowed: double, single", param_hint="--precisions")
+    if not asked["precisions"]:
+        raise click.BadParameter("found nothing, allowed: double, single", param_hint="--precisions")
+
+    def measure() -> None:
+        from mpi4py import MPI
+
+        from weft.bench.fft import run
+
+        run(MPI.COMM_WORLD, output, effort=effort(rounds, seconds), **asked, **options)
+
+    call(measure)
