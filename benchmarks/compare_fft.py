@@ -1,11 +1,12 @@
 """weft's 3-D real transform beside other libraries', a pair R-C + C-R of one field, in alternating rounds.
 
-    python benchmarks/compare_fft.py --fftw PREFIX [--heffte PREFIX] [--decomp2d PREFIX] --output results.json
+    python benchmarks/compare_fft.py --fftw PREFIX [--heffte PREFIX] [--decomp2d FOLDER] --output results.json
 
 Contestants: `weft.fft.Plan` (process grid and exchange as its tuner chooses); FFTW-MPI, slabs with transposed output
 (FFTW_MEASURE), and on one rank FFTW's own 3-D plan too; heFFTe on FFTW; 2DECOMP&FFT on FFTW; mpi4py-fft where Python
-has it. PREFIX is where each is installed, FFTW in both precisions with MPI. Each contestant is a program of its own,
-written here (compare_fft/) by its documentation; while it is not its turn it sleeps. Every one first transforms a field
+has it. PREFIX is where each is installed, FFTW in both precisions with MPI; FOLDER has 2DECOMP&FFT's build folders
+`b_double` and `b_single`, its compiler is `--mpifort`. Each contestant is a program of its own, written here by its
+documentation (compare_fft/); while it is not its turn it sleeps. Every one first transforms a field
 forward and back: `error` is the largest difference. A round takes `--seconds` a contestant; medians of `--rounds`
 rounds, time of the slowest rank. A ratio is the other's median over weft's, so above 1 weft is faster.
 """
@@ -145,7 +146,12 @@ def build(arguments: argparse.Namespace, folder: Path) -> dict[tuple[str, str], 
             subprocess.run(["mpicxx", *flags, HERE / "heffte.cpp", "-o", program, *link], check=True)
             programs["heffte", precision] = program
         if arguments.decomp2d:
-            programs["decomp2d", precision] = Path(arguments.decomp2d) / f"compare_{precision}"
+            program, built = folder / f"decomp2d_{precision}", arguments.decomp2d / f"b_{precision}"
+            flags = ["-O2", "-cpp", f"-I{built}/include", f"-J{folder}", *([] if single else ["-DDOUBLE_PREC"])]
+            libs = [f"-L{built}/lib", f"-L{arguments.fftw}/lib", f"-Wl,-rpath,{arguments.fftw}/lib"]
+            link = [*libs, "-ldecomp2d", "-lfftw3", "-lfftw3f"]
+            subprocess.run([arguments.mpifort, *flags, HERE / "decomp2d.f90", "-o", program, *link], check=True)
+            programs["decomp2d", precision] = program
     return programs
 
 
@@ -160,7 +166,8 @@ def contestants(arguments: argparse.Namespace, programs: dict, ranks: int, point
     if ("heffte", precision) in programs:
         yield Contestant("heFFTe", ranks, [programs["heffte", precision], PIPES, points], folder)
     if ("decomp2d", precision) in programs:
-        launcher = str(arguments.decomp2d_mpiexec)
+        beside = Path(arguments.mpifort).with_name("mpiexec")
+        launcher = str(beside) if beside.exists() else "mpiexec"
         command = [programs["decomp2d", precision], PIPES, points]
         yield Contestant("2DECOMP&FFT", ranks, command, folder, launcher)
     if arguments.mpi4py_fft:
@@ -171,8 +178,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fftw", type=Path, help="FFTW's install prefix: both precisions, with MPI")
     parser.add_argument("--heffte", type=Path, help="heFFTe's install prefix")
-    parser.add_argument("--decomp2d", type=Path, help="folder of 2DECOMP&FFT's programs, built by decomp2d.f90")
-    parser.add_argument("--decomp2d-mpiexec", default="mpiexec", help="the launcher of the MPI it was built with")
+    parser.add_argument("--decomp2d", type=Path, help="folder of 2DECOMP&FFT's build folders b_double and b_single")
+    parser.add_argument(
+        "--mpifort", default="mpifort", help="of the MPI that 2DECOMP&FFT was built with; mpiexec beside"
+    )
     parser.add_argument("--mpi4py-fft", action="store_true", help="also mpi4py-fft")
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--sizes", type=int, nargs="+", default=[128, 256])
@@ -186,8 +195,8 @@ def main() -> None:
         which, prefix, points, precision = arguments.worker
         worker(which, prefix, int(points), precision)
         return
-    if arguments.heffte and not arguments.fftw:
-        parser.error("heFFTe needs --fftw too")
+    if (arguments.heffte or arguments.decomp2d) and not arguments.fftw:
+        parser.error("heFFTe and 2DECOMP&FFT need --fftw too")
     result: dict[str, Any] = {"rounds": arguments.rounds, "seconds_a_round": arguments.seconds, "rows": []}
     slower = []
     with tempfile.TemporaryDirectory() as name:

@@ -1,7 +1,7 @@
 /* What the programs of compare_fft.py share: waiting for their turn without using a core, and timing it.
 
-Every rank has a named pipe, FOLDER/NAME.rank; a line on it with a number says how many pairs of transforms to time, 0 to
-end. Rank 0 answers with a line of JSON. MPI's own waiting would keep a core busy while other programs have their turn. */
+Every rank has a named pipe, PREFIX.rank; a line on it with a number says how many pairs of transforms to time, 0 to
+end. Rank 0 answers with a line of JSON. MPI's own waiting would keep a core busy while others have their turn. */
 #ifndef COMPARE_FFT_TURNS_H
 #define COMPARE_FFT_TURNS_H
 #include <mpi.h>
@@ -59,7 +59,8 @@ static void turns_end(double begin, int pairs) {
 
 /* The field all contestants transform: a value that depends on the point alone. */
 static double turns_field(long x, long y, long z) {
-  unsigned long h = (unsigned long)x * 0x9e3779b97f4a7c15UL + (unsigned long)y * 0xc2b2ae3d27d4eb4fUL + (unsigned long)z * 0x165667b19e3779f9UL;
+  unsigned long h = (unsigned long)x * 0x9e3779b97f4a7c15UL + (unsigned long)y * 0xc2b2ae3d27d4eb4fUL;
+  h += (unsigned long)z * 0x165667b19e3779f9UL;
   h ^= h >> 29;
   h *= 0xbf58476d1ce4e5b9UL;
   h ^= h >> 32;
