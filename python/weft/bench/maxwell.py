@@ -49,8 +49,10 @@ class Run:
             self.damping = problem.damping(case, self.geometry)
             self.solver = self.make_solver(case.exchange)
         with clock("initial_seconds"):
-            self.solution = problem.exact(case, self.geometry, self.materials, self.regions)
-            self.start = problem.initial_fields(case, self.geometry, self.solution, self.total)
+            solution = problem.exact(case, self.geometry, self.materials, self.regions)
+            filled = np.array([values != problem.VACUUM for values in self.materials.values()])[self.regions]
+            self.solution = None if solution is None else problem.Exact(solution, self.geometry, filled, self.total)
+            self.start = problem.initial_fields(case, self.geometry, self.solution)
             self.probes = Probes(self.mesh, case.order, case.probes, COMPONENTS)
         self.timings = clock.seconds
         self.dt, self.steps = time_step(case, self.solver.dt_limit)
@@ -97,8 +99,10 @@ class Run:
         """[E][6][n][n][n] the fields as NumPy has them: themselves on the host, a copy of a GPU's."""
         return problem.on_host(self.solver.fields)
 
-    def error_norms(self) -> tuple[float, float]:
+    def error_norms(self, where: Any = None) -> tuple[float, float]:
         """Energy norms of the difference from the exact solution, and of the solution, at the solver's time.
+
+        Over the elements ``where`` [E] says so, by default all but those of a matched layer, where fields are damped.
 
         sqrt of the integral of eps |E|^2 + mu |H|^2, by quadrature of an order three higher: at the points themselves
         the error is smaller than between them. (collective)
@@ -109,13 +113,13 @@ class Run:
         mass = np.asarray(self.mesh.mass_matrix(order)).reshape(len(fine), -1)
         values = np.array(list(self.materials.values()))[self.regions]
         points = problem.places(self.mesh, order)
+        if where is None:
+            where = np.ones(len(fine), bool) if self.damping is None else ~self.damping.any(axis=(1, 2, 3, 4))
         squares = np.zeros(2)
         for e in range(len(fine)):  # one element at a time: exact solutions take much memory a point
-            if self.damping is not None and self.damping[e].any():
-                continue  # in a matched layer fields are damped
-            total = None if self.total is None else self.total[e : e + 1]
-            centre = self.geometry.centres[:, e : e + 1]
-            exact = problem.exact_values(self.solution, self.solver.time, points[:, e : e + 1], centre, total)[:, 0]
+            if not where[e]:
+                continue
+            exact = self.solution.fields(self.solver.time, points[:, e : e + 1], slice(e, e + 1))[:, 0]
             exact *= self.case.initial.amplitude
             weight = np.repeat(values[e, :2], 3) @ np.stack([(fine[e] - exact) ** 2, exact**2], axis=1).reshape(6, -1)
             squares += weight.reshape(2, -1) @ mass[e]
@@ -160,15 +164,27 @@ def run(case: MaxwellCase, comm: MPI.Intracomm, display: Display) -> tuple[Recor
         "statistics": {name: [] for name in STATISTICS},
     }
     display.header(record)
+    if this.dt > this.solver.dt_limit * (1 + 1e-9):
+        display.warn(
+            f"time.dt or time.courant: the step {this.dt:.6g} is above the limit {this.solver.dt_limit:.6g} of this "
+            "mesh, order and materials; the fields may grow without bound"
+        )
     display.phase("machine: measuring bandwidth and peak")
     begin = time.perf_counter()
     record["figures"].update(rates(solver.device, case.precision, comm))
     record["timings"]["machine_seconds"] = comm.allreduce(time.perf_counter() - begin, MPI.MAX)
-    display.phase("warming up")
-    profile(this, record)
-    display.phase("stepping")
-    march(this, record, display)
-    if not record["figures"]["stable"]:
+    record["figures"].update(steps_done=0, stable=True, unstable="")
+    try:
+        display.phase("warming up")
+        profile(this, record)
+        display.phase("stepping")
+        march(this, record, display)
+    except CollectiveError as error:
+        if "unstable" not in str(error):
+            raise
+        record["figures"].update(stable=False, unstable=str(error))  # the same on all ranks
+        record["timings"].update(profiled_seconds=0.0, breakdown={})
+        display.result(record)
         return record, this
     compare(this, record)
     if case.output.compare_paths:
@@ -260,26 +276,18 @@ def march(this: Run, record: Record, display: Display) -> None:
     meter = Meter(solver.device, comm)
     meter.start()
     seconds, done = 0.0, 0
-    unstable = ""
-    while done < this.steps and not unstable:
+    while done < this.steps:
         count = min(every, this.steps - done)
         comm.Barrier()
-        try:
-            seconds += this.advance(count)
-            done += count
-        except CollectiveError as error:
-            if "unstable" not in str(error):
-                raise
-            unstable = str(error)  # the same on all ranks
-            break
+        seconds += this.advance(count)
+        done += count
+        figures["steps_done"] = done
         meter.sample()
         show(done, watch(this, statistics, done))
     slowest = comm.allreduce(seconds, MPI.MAX)
     figures["energy_to_solution"] = meter.stop()
-    figures.update(steps_done=done, stable=not unstable, unstable=unstable)
-    record["timings"].update(steps_seconds=slowest, seconds_per_step=slowest / max(1, done))
-    if done:
-        finish(this, record)
+    record["timings"].update(steps_seconds=slowest, seconds_per_step=slowest / done)
+    finish(this, record)
 
 
 def watch(this: Run, statistics: Record, step: int) -> float:

@@ -96,11 +96,6 @@ def interpolated(fields: Values, order: int, to: int) -> Values:
     return values.reshape(*fields.shape[:2], -1)
 
 
-def within(points: Values, centres: Values) -> list[Values]:
-    """For each point [3][E][..] a place near it off the element's faces: materials are told apart there."""
-    return list(points + 1e-3 * (centres[:, :, None] - points))
-
-
 def together(mesh: Any, problem: str | None) -> None:
     """CollectiveError with the first rank's problem, if any has one. (collective)"""
     found = next((p for p in mesh.comm.allgather(problem) if p), None)
@@ -282,18 +277,29 @@ def sphere(
     return Sphere(radius, k.tolist(), list(source.field), epsilon, mu, phase=phase)
 
 
-def exact_values(solution: Harmonic, time: float, points: Values, centres: Values, total: Values | None) -> Values:
-    """[6][E][points] an exact solution in elements with these centres [3][E]; ``total``: those of the total field."""
-    near = within(points, centres)
-    if total is None or not isinstance(solution, Sphere):
-        return solution.fields(time, points[0], points[1], points[2], near)
-    turn = np.exp(-1j * solution.omega * time)
-    values = np.empty((6, *points.shape[1:]))
-    for what, mine in (("total", total), ("scattered", ~total)):
-        if mine.any():
-            x, y, z = points[:, mine]
-            values[:, mine] = np.real(turn * solution.part(what, x, y, z, [n[mine] for n in near]))  # type: ignore[arg-type]
-    return values
+class Exact:
+    """An exact solution on this rank's elements: which material each is of, and whether it holds the total field."""
+
+    def __init__(self, solution: Harmonic, geometry: Geometry, filled: Values, total: Values | None) -> None:
+        self.solution, self.filled = solution, filled
+        self.centres = geometry.centres
+        self.total = np.ones(len(filled), bool) if total is None else total
+
+    def fields(self, time: float, points: Values, which: Any = slice(None)) -> Values:
+        """[6][E][points] at points [3][E][points] of the elements ``which``."""
+        solution = self.solution
+        x, y, z = points
+        if not isinstance(solution, Sphere):
+            # Interfaces are planes: an element's centre is on the side of its material.
+            near = [np.broadcast_to(c[which, None], x.shape) for c in self.centres]
+            return solution.fields(time, x, y, z, near)
+        # Elements may bend round the sphere, and then their centre may lie on its other side.
+        radius = np.where(self.filled[which], 0.0, 2 * solution.radius)[:, None] * np.ones(x.shape)
+        near = [radius, 0 * radius, 0 * radius]
+        values = solution.part("total", x, y, z, near)
+        scattered = ~self.total[which]
+        values[:, scattered] -= solution.incident.phasor(x[scattered], y[scattered], z[scattered])
+        return np.real(values * np.exp(-1j * solution.omega * time))
 
 
 def sources(case: MaxwellCase) -> tuple[list[Any], list[Any]]:
@@ -363,14 +369,14 @@ def layered(
     return LayeredMode(stack, wavenumber, "s" if case.initial.kind == "te" else "p", index, layers[0][0])
 
 
-def initial_fields(case: MaxwellCase, geometry: Geometry, solution: Harmonic | None, total: Values | None) -> Values:
+def initial_fields(case: MaxwellCase, geometry: Geometry, solution: Exact | None) -> Values:
     """[E][6][n][n][n] the fields at time 0 on this rank."""
     initial, n = case.initial, case.order + 1
     points = geometry.points
     if initial.zero:
         values = np.zeros((6, *points[0].shape))
     elif solution is not None:
-        values = exact_values(solution, 0.0, points, geometry.centres, total)
+        values = solution.fields(0.0, points)
     elif initial.field == "random":
         values = _random(geometry, initial.seed)
     else:

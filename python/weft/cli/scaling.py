@@ -58,3 +58,27 @@ def poisson(ranks: str | None, orders: str, sizes: str, output: Path, **options:
     if not (dash and first.isdigit() and last.isdigit() and 0 < int(first) <= int(last)):
         raise click.BadParameter(f"found '{sizes}', allowed: two integers, as 2500-2000000", param_hint="--sizes")
     sweep(rank_counts(ranks), integers(orders, "orders", 1, 15), (int(first), int(last)), output, **options)
+
+
+@scaling.command()
+@sweep_options
+@click.option("--orders", default="7,14", show_default=True, metavar="LIST", help="Polynomial orders.")
+@click.option(
+    "--elements", default="1-256", show_default=True, metavar="FROM-TO",
+    help="Elements in all: powers of two from the first to the last.",
+)  # fmt: skip
+@click.option("--steps", default=50, show_default=True, type=click.IntRange(min=1), help="Time steps of a run.")
+def maxwell(ranks: str | None, orders: str, elements: str, output: Path, **options: Any) -> None:
+    """Time of a step against size and ranks.
+
+    As NekCEM's Figs. 5 to 7: strong and weak curves, n_1/2 for each order, and the n/P at which strong scaling ends.
+    Starts mpiexec itself, one run after the other: do not start this command with mpiexec. Writes scaling.json and
+    scaling-maxwell.png.
+    """
+    from weft.bench.scaling_maxwell import sweep
+
+    first, dash, last = elements.partition("-")
+    bounds = [int(n) for n in (first, last) if n.isdigit()]
+    if not dash or len(bounds) != 2 or not all(n > 0 and n & (n - 1) == 0 for n in bounds) or bounds[0] > bounds[1]:
+        raise click.BadParameter(f"found '{elements}', allowed: two powers of 2, as 1-4096", param_hint="--elements")
+    sweep(rank_counts(ranks), integers(orders, "orders", 1, 15), (bounds[0], bounds[1]), output, **options)

@@ -50,6 +50,11 @@ class Console:
         else:
             self.write(f"weft: {text}")
 
+    def warn(self, text: str) -> None:
+        """Says on stderr what the user should know, also where quiet."""
+        self.write("")
+        print(f"weft: warning: {text}", file=sys.stderr, flush=True)
+
     def header(self, record: Record) -> None:
         """What is about to run."""
         self.write(header(record, self.verbose))

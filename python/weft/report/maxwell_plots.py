@@ -73,7 +73,7 @@ def half_rate(rows: Sequence[Mapping[str, Any]], fits: Sequence[Mapping[str, Any
                 if ranks == min(r["ranks"] for r in rows):
                     left.plot(n, [r["gflops"] for r in mine], label=label, **style(number))
             for fit in fits:
-                if fit["order"] == order and fit["ranks"] == min(r["ranks"] for r in rows):
+                if fit["half_rate_points"] and fit["order"] == order and fit["ranks"] == min(r["ranks"] for r in rows):
                     left.axvline(fit["half_rate_points"], color=style(number)["color"], linestyle=":", linewidth=1.2)
         left.set_xscale("log")
         left.set_ylim(bottom=0)

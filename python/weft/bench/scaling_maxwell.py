@@ -1,0 +1,160 @@
+"""`weft bench scaling maxwell`: NekCEM's Figs. 5 to 7: strong and weak curves, n_1/2, the strong-scale limit."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from weft.bench import scaling
+from weft.bench.maxwell_models import half_rate_size
+from weft.bench.record import Record
+from weft.bench.scaling import Column, Planned, Workload
+from weft.report import maxwell_plots, plots
+from weft.report.format import rate, table
+
+EFFICIENT = 0.8  # of one rank's rate: below it strong scaling has come to its end
+
+
+def measured(record: Record) -> Record:
+    """What a row has of a run's record."""
+    keys = ("points", "elements", "gflops", "communication_share", "seconds_per_step_and_point")
+    return {
+        **{k: record["figures"][k] for k in keys},
+        "seconds_per_step": record["timings"]["seconds_per_step"],
+        "exchange": record["choices"]["exchange"]["faces"]["chosen"],
+    }
+
+
+MAXWELL = Workload(
+    "maxwell",
+    measured,
+    [
+        Column("order", 5, lambda r: str(r["order"])),
+        Column("ranks", 5, lambda r: str(r["ranks"])),
+        Column("elements", 8, lambda r: str(r["elements"])),
+        Column("points n", 9, lambda r: str(r["points"])),
+        Column("n/P", 9, lambda r: str(r["points"] // r["ranks"])),
+        Column("ms a step", 9, lambda r: f"{1e3 * r['seconds_per_step']:.3f}"),
+        Column("GFLOP/s", 8, lambda r: f"{r['gflops']:.2f}"),
+        Column("comm", 5, lambda r: f"{100 * r['communication_share']:.0f} %"),
+    ],
+)
+
+
+def box_of(elements: int) -> list[int]:
+    """A box of 2^k elements, as cubic as can be."""
+    power = int(math.log2(elements))
+    return [2 ** ((power + 2 - d) // 3) for d in range(3)]
+
+
+def plan(ranks: Sequence[int], orders: Sequence[int], elements: tuple[int, int], steps: int) -> Iterator[Planned]:
+    """E = first, twice that, … last for every order on every number of ranks that has an element for each.
+
+    Along a line of one E the ranks scale strongly, from E on P ranks to 2 E on 2 P ranks weakly (the paper's Fig. 5).
+    """
+    for order in orders:
+        for count in ranks:
+            size = elements[0]
+            while size <= elements[1]:
+                if size >= count:
+                    box = box_of(size)
+                    keys = {"order": order, "mesh.counts": box, "time.steps": steps}
+                    yield Planned(count, keys, {"order": order, "box": box})
+                size *= 2
+
+
+def fits(rows: Sequence[Mapping[str, Any]]) -> list[Record]:
+    """For each order and number of ranks n_1/2 and the saturated rate, the strong-scale limit and weak efficiency.
+
+    The strong-scale limit is the smallest n/P at which a rank still has 80 % of what one rank alone has at its best, as
+    it has at all larger n/P (the paper reads it off its Figs. 5 and 6); None where no measured size has. Weak
+    efficiency compares the largest n/P that both have with one rank (or the fewest).
+    """
+    found: list[Record] = []
+    for order in sorted({r["order"] for r in rows}):
+        of_order = [r for r in rows if r["order"] == order]
+        fewest = min(r["ranks"] for r in of_order)
+        alone = {r["points"] // fewest: r for r in of_order if r["ranks"] == fewest}
+        best = max(r["gflops"] / r["ranks"] for r in alone.values())
+        for ranks in sorted({r["ranks"] for r in of_order}):
+            mine = sorted((r for r in of_order if r["ranks"] == ranks), key=lambda r: r["points"])
+            if len(mine) < 2:
+                continue
+            half, saturated = half_rate_size([r["points"] for r in mine], [r["seconds_per_step"] for r in mine])
+            known, limit = math.isfinite(half), None  # times that do not grow with n have no rate
+            for row in reversed(mine):
+                if row["gflops"] / ranks < EFFICIENT * best:
+                    break
+                limit = row["points"] // ranks
+            both = [r for r in mine if r["points"] // ranks in alone]
+            weak = None
+            if both:
+                weak = alone[both[-1]["points"] // ranks]["seconds_per_step"] / both[-1]["seconds_per_step"]
+            per_point = (180 * (order + 1) + 420) * 1e-9
+            found.append(
+                {
+                    "order": order,
+                    "ranks": ranks,
+                    "half_rate_points": half if known else None,
+                    "half_rate_points_per_rank": half / ranks if known else None,
+                    "saturated_gflops": saturated * per_point if known else None,
+                    "strong_scale_limit_points_per_rank": limit,
+                    "weak_efficiency": weak,
+                }
+            )
+    return found
+
+
+def sweep(
+    ranks: Sequence[int],
+    orders: Sequence[int],
+    elements: tuple[int, int],
+    output: Path,
+    *,
+    steps: int,
+    assignments: Sequence[str],
+    time_limit: int,
+) -> list[Record]:
+    """Runs every combination, and writes scaling.json, with the fits, and scaling-maxwell.png."""
+    planned = plan(ranks, orders, elements, steps)
+    rows, machine = scaling.sweep(MAXWELL, planned, output, assignments=assignments, time_limit=time_limit)
+    found = fits(rows)
+    (output / "scaling.json").write_text(
+        json.dumps({"machine": machine, "rows": rows, "fits": found, "formulas": FORMULAS}, indent=1) + "\n"
+    )
+    print("\n" + table(summary(found)))
+    path = output / "scaling-maxwell.png"
+    plots.save(maxwell_plots.half_rate(rows, found, machine), path)
+    print(f"written {path}")
+    print(f"written {output / 'scaling.json'}")
+    return rows
+
+
+FORMULAS = {
+    "half_rate_points": "n_1/2 of time of a step = (n + n_1/2) / rate, least squares of relative errors; NekCEM Fig. 7",
+    "saturated_gflops": "[180 (N+1) + 420] x rate of the fit; NekCEM Eq. 16",
+    "strong_scale_limit_points_per_rank": f"smallest n/P with {EFFICIENT:.0%} of the fewest ranks' best rate a rank",
+    "weak_efficiency": "time of a step on the fewest ranks over that on P, at the largest n/P of both",
+}
+
+
+def summary(found: Sequence[Record]) -> list[tuple[str, ...]]:
+    """The fits as lines of a table."""
+    lines: list[tuple[str, ...]] = [("ORDER", "RANKS", "n_1/2", "SATURATED", "STRONG-SCALE LIMIT n/P", "WEAK")]
+    for fit in found:
+        limit, weak = fit["strong_scale_limit_points_per_rank"], fit["weak_efficiency"]
+        half = fit["half_rate_points"]
+        lines.append(
+            (
+                str(fit["order"]),
+                str(fit["ranks"]),
+                "not reached" if half is None else f"{half:.0f} points",
+                "-" if half is None else rate(fit["saturated_gflops"] * 1e9, "FLOP/s"),
+                "not reached" if limit is None else f"{limit} points",
+                "-" if weak is None else f"{100 * weak:.0f} %",
+            )
+        )
+    return lines

@@ -1,0 +1,290 @@
+"""`weft run maxwell`: errors against exact solutions, what a run leaves behind, its figures, and how it fails."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mpi4py import MPI
+from mpi_run import run_weft
+
+from weft.bench import maxwell_models as models
+from weft.bench.energy import Meter, rapl_counters
+from weft.bench.maxwell import Run, take, time_step
+from weft.cases import MaxwellCase
+from weft.cases.schema import load
+from weft.device import open as open_device
+from weft.exact.maxwell import COMPONENTS
+from weft.mesh import Mesh, MeshError
+from weft.mesh_io.probes import Probes, on_plane
+from weft.report.console import Silent
+
+SHARED = Path(__file__).resolve().parents[3] / "shared"
+LEDGER = SHARED / "ledger" / "scaling.json"
+
+
+def error(name: str, order: int, *assignments: str, tags: tuple[int, ...] = ()) -> float:
+    """The relative error of a case at its end, run in this process; in elements of some tags only."""
+    case = load(MaxwellCase, name, {"order": order, "device": "host"}, ["time.end=0.3", *assignments])
+    assert isinstance(case, MaxwellCase)
+    run = Run(case, MPI.COMM_WORLD, Silent())
+    run.reset(run.solver)
+    take(run.solver, run.steps, run.dt)
+    difference, whole = run.error_norms(np.isin(run.mesh.element_tags, tags) if tags else None)
+    return difference / whole
+
+
+# --- exact solutions -----------------------------------------------------------------------------------------------
+
+SMALL = {
+    "periodic-box": ["mesh.counts=[2,2,1]"],
+    "cavity": ["mesh.counts=[1,1,1]"],
+    "waveguide": ["mesh.side=1", "mesh.slices=1"],
+    "dielectric": ["mesh.counts=[2,1,1]", "initial.mode=[1,1,0]"],
+}
+
+
+@pytest.mark.parametrize("name", sorted(SMALL))
+def test_the_error_falls_exponentially_with_the_order(name) -> None:
+    errors = [error(name, order, *SMALL[name]) for order in (3, 5, 7, 9)]
+    ratios = [a / b for a, b in itertools.pairwise(errors)]
+    assert errors[-1] < 2e-4
+    assert min(ratios) > 4, errors
+    # Algebraic convergence would have ratios that fall towards 1.
+    assert ratios[-1] > 0.4 * ratios[0], errors
+
+
+@pytest.mark.parametrize(("name", "word"), [("cavity", "tm"), ("waveguide", "te"), ("dielectric", "te")])
+def test_the_other_polarization_is_exact_too(name, word) -> None:
+    coarse, fine = (error(name, order, *SMALL[name], f"initial.kind={word}") for order in (4, 8))
+    assert fine < 1e-2 * coarse, (coarse, fine)
+
+
+def test_the_error_falls_with_the_element_size_at_order_n_plus_one_half_or_better() -> None:
+    coarse, fine = (error("cavity", 3, f"mesh.counts={[n] * 3}", "flux=upwind") for n in (2, 4))
+    assert np.log2(coarse / fine) > 3.5, (coarse, fine)
+
+
+def test_the_time_step_s_error_is_of_order_four() -> None:
+    long, short = (error("cavity", 11, "mesh.counts=[1,1,1]", "time.end=1.2", f"time.courant={c}") for c in (0.9, 0.45))
+    assert 3.5 < np.log2(long / short) < 5.0, (long, short)
+
+
+@pytest.mark.skipif(not (SHARED / "data").is_dir(), reason=f"no {SHARED / 'data'}")
+def test_bessel_modes_on_nekcem_s_own_curved_mesh() -> None:
+    mesh = f"mesh.file={SHARED / 'data' / 'meshes' / 'cylwave.rea'}"
+    coarse, fine = (error("waveguide", order, mesh, "time.end=1.0") for order in (3, 6))
+    assert fine < 1e-3
+    assert fine < 0.02 * coarse, (coarse, fine)
+
+
+def test_a_sphere_scatters_as_mie_says() -> None:
+    # Started from the series itself, in the total and in the scattered field; looked at where the outer boundary, which
+    # sends some of the wave back, cannot yet be felt.
+    words = ["mesh.radii=[0.5,0.8,1.2]", "mesh.half_width=0", "mesh.box_layers=[]", "layer.thickness=0", "mesh.side=1",
+             "initial.zero=false", "sources.wave.ramp=0", "sources.wave.direction=[1,0,1]", "time.end=0.3",
+             "sources.wave.field=[0,1,0]", "total_field.where=x**2 + y**2 + z**2 < 0.25"]  # fmt: skip
+    coarse, fine = (error("sphere", order, *words, tags=(1, 2)) for order in (4, 7))
+    assert fine < 3e-3
+    assert fine < 0.1 * coarse, (coarse, fine)
+
+
+def test_time_steps_end_at_the_time_that_was_asked_for() -> None:
+    case = load(MaxwellCase, "cavity", {}, ["time.end=1", "time.courant=0.8"])
+    assert isinstance(case, MaxwellCase)
+    dt, steps = time_step(case, 0.3)
+    assert (steps, dt) == (5, pytest.approx(0.2))
+    case.time.end = 0.0
+    assert time_step(case, 0.3) == (pytest.approx(0.24), 100)
+
+
+# --- the command ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_run_leaves_record_fields_picture_probes_and_page(tmp_path, ranks) -> None:
+    done = run_weft(
+        ranks, "run", "maxwell", "--case", "dielectric", "--order", 4, "--output", tmp_path, "--device", "host",
+        *(w for text in ("probes.p=[0.3,0.2,0.1]", "output.slice=ez", "output.fields=true", "output.compare_paths=true",
+                         "time.end=0.2", "exchange=pairwise:staged") for w in ("--set", text)),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for text in ("glass (epsilon 2.25", "x- pec", "GFLOP/s", "NekCEM Eq. 16", "error", "energy used", "routine"):
+        assert text in done.stdout, text
+    record = json.loads((tmp_path / "run.json").read_text())
+    figures, timings = record["figures"], record["timings"]
+    assert figures["stable"] is True
+    assert figures["points"] == 8 * 125
+    assert figures["elements_by_material"] == {"vacuum": 4, "glass": 4}
+    assert figures["relative_error"] < 0.05
+    assert figures["gflops"] == pytest.approx((180 * 5 + 420) * 1000 / timings["seconds_per_step"] / 1e9)
+    assert figures["seconds_per_step_and_point"] == pytest.approx(timings["seconds_per_step"] / 1000)
+    assert 0 <= figures["communication_share"] < 1
+    assert len(timings["routines"]) > 3
+    assert record["statistics"]["step"][-1] == figures["steps_done"] == figures["steps"]
+    assert record["statistics"]["time"][-1] == pytest.approx(0.2)
+    energy = np.add(record["statistics"]["electric_energy"], record["statistics"]["magnetic_energy"])
+    assert (np.diff(energy) < 1e-9 * energy[0]).all()
+    assert set(figures["paths"]) == (set() if ranks == 1 else {"direct", "staged", "ipc"} & set(figures["paths"]))
+    assert ("staged" in figures["paths"]) == (ranks > 1)
+    rows = list(csv.reader((tmp_path / "probes.csv").open()))
+    assert rows[0] == ["time", *(f"p.{c}" for c in COMPONENTS)]
+    assert len(rows) == figures["steps"] + 2
+    assert (tmp_path / "slice-ez.png").stat().st_size > 5000
+    assert (tmp_path / ("fields.vtu" if ranks == 1 else "fields.pvtu")).exists()
+    page = run_weft(1, "report", tmp_path / "run.json")
+    assert page.returncode == 0, page.stderr
+    assert "Energy of the fields" in (tmp_path / "run.html").read_text()
+
+
+def test_two_ranks_and_one_agree_at_the_probes(tmp_path) -> None:
+    series = []
+    for ranks in (1, 2):
+        folder = tmp_path / str(ranks)
+        words = ["--set", "probes.p=[0.3,0.2,0.1]", "--set", "mesh.counts=[2,2,1]", "--steps", 20, "--end", 0]
+        done = run_weft(ranks, "run", "maxwell", "--case", "periodic-box", "--order", 3, "--output", folder, *words)
+        assert done.returncode == 0, done.stderr
+        series.append(np.loadtxt(folder / "probes.csv", delimiter=",", skiprows=1))
+    assert series[0] == pytest.approx(series[1], abs=1e-13)
+    assert np.abs(series[0][:, 1:]).max() > 0.5
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_run_that_blows_up_says_so_and_fails(tmp_path, ranks) -> None:
+    words = ["--set", "mesh.counts=[2,1,1]", "--order", 3, "--steps", 300, "--set", "time.courant=4"]
+    done = run_weft(ranks, "run", "maxwell", *words, "--output", tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.count("unstable") == 1
+    assert "smaller time step" in done.stderr
+    assert "BLOWN UP" in done.stdout
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert record["figures"]["stable"] is False
+    assert run_weft(1, "report", tmp_path / "run.json").returncode == 0
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_boundary_without_a_condition_ends_every_rank_with_one_line(tmp_path, ranks) -> None:
+    words = ["--set", "mesh.counts=[2,1,1]", "--order", 2, "--set", "mesh.periodic=[false,true,true]"]
+    done = run_weft(ranks, "run", "maxwell", *words, "--output", tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.count("boundary 'x-' of box 2 x 1 x 1 has no condition") == 1
+
+
+def test_a_time_step_above_the_limit_is_warned_of(tmp_path) -> None:
+    words = ["--set", "mesh.counts=[1,1,1]", "--order", 2, "--steps", 1, "--set", "time.courant=1.5", "--set",
+             "time.warmup=0"]  # fmt: skip
+    done = run_weft(1, "run", "maxwell", *words, "--output", tmp_path)
+    assert "time.dt or time.courant: the step" in done.stderr
+    assert "above the limit" in done.stderr
+
+
+def test_a_run_can_start_from_expressions_in_a_mesh_with_a_dipole(tmp_path) -> None:
+    words = ["initial.field=expressions", "initial.ez=sin(2*pi*x)", "initial.hy=-sin(2*pi*x)", "mesh.counts=[2,1,1]",
+             "sources.d.kind=dipole", "sources.d.at=[0.3,0.4,0.5]", "sources.d.ramp=1"]  # fmt: skip
+    assignments = [w for text in words for w in ("--set", text)]
+    done = run_weft(1, "run", "maxwell", *assignments, "--order", 3, "--steps", 3, "--output", tmp_path)
+    assert done.returncode == 0, done.stderr
+    energy = json.loads((tmp_path / "run.json").read_text())["statistics"]
+    assert energy["electric_energy"][0] == pytest.approx(0.25, rel=0.05)
+
+
+# --- figures -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not LEDGER.exists(), reason=f"no {LEDGER}")
+def test_the_paper_s_counts_and_rates_follow_from_the_formulas() -> None:
+    """NekCEM's figures; where the paper does not agree with itself, what its numbers give."""
+    entries = {e["id"]: e for e in json.loads(LEDGER.read_text())}
+
+    def of(id_: str, key: str) -> float:
+        return float(entries[id_]["inputs"][key])
+
+    for id_, order in (("N-EQ16-14", 14), ("N-EQ16-7", 7)):
+        assert of(id_, "N") == order
+        assert f"{models.step_flops(order, 1).value:.0f}n" == entries[id_]["claimed_output"]
+    for name in [i for i in entries if i.startswith("N-T1-")]:
+        flops = models.gradient_flops(14, 125 * 15**3).value * 10_000
+        assert flops == of(name, "flop")
+        rate = flops / of(name, "t") / 1e9
+        if entries[name]["verdict"] == "REPRODUCES":
+            assert f"{rate:.0f}" == entries[name]["claimed_output"].split()[0]
+        else:  # 9.00 s are 126.6 GFlops, which the table cuts to 126
+            assert int(rate) == int(entries[name]["claimed_output"].split()[0])
+    for name, order in (("N-28", 7), ("N-48", 14)):
+        points = int(of(name, "n"))
+        rate = models.step_flops(order, points).value * 1000 / of(name, "t") / 1e9
+        assert f"{rate:.3f}" == entries[name]["computed_output"].split()[0]
+
+
+def test_half_the_rate_is_reached_at_n_half() -> None:
+    n = np.array([1e3, 1e4, 1e5, 1e6])
+    half, rate = models.half_rate_size(n, (n + 33308) / 2e7)
+    assert (half, rate) == (pytest.approx(33308, rel=1e-6), pytest.approx(2e7, rel=1e-6))
+    assert half / ((half + 33308) / 2e7) == pytest.approx(0.5 * rate, rel=1e-6)
+    assert models.half_rate_size(n, n / 1e6)[0] == 0.0
+    with pytest.raises(ValueError, match="two sizes"):
+        models.half_rate_size([10, 10], [1, 2])
+
+
+def powercap(folder: Path, microjoules: int, name: str = "package-0") -> Path:
+    zone = folder / "intel-rapl:0"
+    zone.mkdir(exist_ok=True)
+    (zone / "name").write_text(name + "\n")
+    (zone / "max_energy_range_uj").write_text("1000000\n")
+    (zone / "energy_uj").write_text(f"{microjoules}\n")
+    return folder
+
+
+def test_processors_energy_is_read_and_its_counter_may_wrap(tmp_path) -> None:
+    counters, reason = rapl_counters(powercap(tmp_path, 900_000))
+    assert (len(counters), reason) == (1, "")
+    counters[0].sample(first=True)
+    powercap(tmp_path, 100_000)
+    counters[0].sample()
+    powercap(tmp_path, 150_000)
+    counters[0].sample()
+    assert counters[0].total == pytest.approx(0.25)
+
+
+def test_a_machine_that_tells_no_energy_says_why(tmp_path) -> None:
+    assert "no RAPL counters" in rapl_counters(tmp_path)[1]
+    powercap(tmp_path, 0)
+    (tmp_path / "intel-rapl:0" / "energy_uj").write_text("nonsense")
+    assert "cannot be read" in rapl_counters(tmp_path)[1]
+    meter = Meter(open_device("host"), MPI.COMM_WORLD)
+    meter.start()
+    found = meter.stop()
+    assert (found["joules"] is None) == bool(found["missing"])
+
+
+# --- places --------------------------------------------------------------------------------------------------------
+
+
+def test_probes_interpolate_polynomials_exactly_in_curved_elements() -> None:
+    mesh, order = Mesh.cylinder(1.0, 1.0), 7
+    x, y, z = np.moveaxis(np.asarray(mesh.point_coordinates(order)), -1, 0)
+    values = np.stack([x, y * z, 0 * x + 2, x * x, z, y], axis=1).reshape(mesh.elements, 6, 8, 8, 8)
+    places = {"a": (0.3, -0.2, 0.7), "rim": (0.999, 0.0, 0.5), "corner": (0.0, 0.0, 0.0)}
+    probes = Probes(mesh, order, places, COMPONENTS)
+    probes.take(0.0, values)
+    for name, (px, py, pz) in places.items():
+        assert probes.series()[name][0] == pytest.approx([px, py * pz, 2, px * px, pz, py], abs=1e-5)
+    with pytest.raises(MeshError, match=r"probe 'out' at \[2.0, 0.0, 0.0\] lies outside cylinder"):
+        Probes(mesh, order, {"out": (2.0, 0.0, 0.0)}, COMPONENTS)
+
+
+def test_a_plane_shows_the_field_inside_and_nothing_outside() -> None:
+    mesh, order = Mesh.cylinder(1.0, 1.0), 6
+    x = np.asarray(mesh.point_coordinates(order))
+    values = (x[..., 0] + 2 * x[..., 1]).reshape(-1, 7, 7, 7)
+    picture, extent, at = on_plane(mesh, order, values, 2, 0.25, pixels=20)
+    assert (at, extent) == (pytest.approx(0.25), pytest.approx([-1, 1, -1, 1], abs=1e-6))
+    place = (np.arange(20) + 0.5) / 10 - 1
+    expected = place[None, :] + 2 * place[:, None]
+    inside = np.hypot(*np.meshgrid(place, place)) < 1
+    assert (np.isfinite(picture) == inside).all()
+    assert picture[inside] == pytest.approx(expected[inside], abs=1e-5)
