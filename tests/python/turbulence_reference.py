@@ -1,6 +1,6 @@
 """A small pseudo-spectral solver in NumPy, written apart from weft's.
 
-Products are made on a grid 3/2 finer, so that there are no aliases at all; the equations are GESTS, Eq. 7, as they stand.
+Products are made on a grid 3/2 finer, so that there are no aliases at all; the equations are GESTS, Eq. 7.
 """
 
 from __future__ import annotations
