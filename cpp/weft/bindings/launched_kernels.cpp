@@ -45,6 +45,7 @@ std::vector<LaunchedKernel> launched_kernels() {
   add_file(list, "gather", {"double", "float"});
   add_file(list, "exchange", {"double", "float", "int", "long"});
   add_file(list, "pieces", {"int", "long"});
+  add_file(list, "fft", {"double", "float"});
   add_file(list, "limits", {"double", "float"});
   add_file(list, "turbulence", {"double", "float"});
   add_poisson<double>(list);

@@ -66,6 +66,7 @@ std::int64_t HostStages<T>::memory_bytes() const {
 template <class T>
 void HostStages<T>::lines(const LinesPass<T>& pass, device::Stream& stream) {
   if (pass.box.empty()) return;
+  const trace::Span span(pass.direction == 1 ? "fft y" : "fft z", trace::Category::cpu);
   const std::size_t along = pass.direction, across = 3 - along;
   const std::int64_t n = pass.box.count[along], width = pass.box.count[0];
   const int variables =
@@ -149,6 +150,7 @@ void HostStages<T>::rows(const PhysicalPass<T>& pass, const Block<Complex>& mode
 template <class T>
 void HostStages<T>::physical(const PhysicalPass<T>& pass, device::Stream& stream) {
   if (pass.box.empty()) return;
+  const trace::Span span(pass.with_z ? "fft z x z" : "fft x", trace::Category::cpu);
   const std::int64_t nx = decomposition_.sizes().x, nz = pass.box.count[2];
   const auto from = static_cast<int>(pass.from.size()), to = static_cast<int>(pass.to.size());
   const Stores stores = stores_of<Complex>(pass.box, pass.to.size());
@@ -193,6 +195,13 @@ void HostStages<T>::columns(Kind kind, Block<Complex> modes, int variable) {
   const LinesShape shape = LinesShape::columns(kind, static_cast<int>(modes.box.count[2]), modes.box.count[0],
                                                modes.z_stride, modes.z_stride, true);
   plan(shape)(modes.row(variable, 0, 0), modes.row(variable, 0, 0));
+}
+
+template <class T>
+void HostStages<T>::copy(const char* what, const std::vector<Pieces<Complex>>& from,
+                         const std::vector<Pieces<Complex>>& to, device::Stream&) {
+  const trace::Span span(what, trace::Category::cpu);
+  for (std::size_t v = 0; v < from.size(); ++v) copy_pieces(from[v], to[v]);
 }
 
 template class HostStages<float>;

@@ -5,10 +5,10 @@
 #include <stdexcept>
 #include <utility>
 
+#include "weft/fft/gpu_library.hpp"
+#include "weft/fft/gpu_stages.hpp"
 #include "weft/fft/host_stages.hpp"
-#include "weft/fft/rows.hpp"
 #include "weft/fft/transpose.hpp"
-#include "weft/trace/recorder.hpp"
 
 namespace weft::fft {
 namespace {
@@ -44,7 +44,7 @@ struct Plan<T>::State {
   mpi::Comm comm, row, column;
   Decomposition decomposition;
   std::unique_ptr<Transpose<T>> row_exchange, column_exchange;
-  std::unique_ptr<HostStages<T>> stages;
+  std::unique_ptr<Stages<T>> stages;
   T scale_forward = 1, scale_backward = 1;
   bool busy = false;
 };
@@ -63,7 +63,7 @@ class Run {
     const Decomposition& decomposition;
     int batch;
     Transpose<T>&row, &column;
-    HostStages<T>& stages;
+    Stages<T>& stages;
     T scale_forward, scale_backward;
   };
 
@@ -148,14 +148,10 @@ class Run {
     if (consume_all) consume(0, variables, work(0, variables, to));
   }
 
-  void copy(const char* what, const Fields& from, const Fields& to) {
-    const trace::Span span(what, trace::Category::cpu);
-    for (std::size_t v = 0; v < from.size(); ++v) copy_pieces(from[v], to[v]);
-  }
+  void copy(const char* what, const Fields& from, const Fields& to) { p_.stages.copy(what, from, to, stream_); }
 
   void lines(std::size_t direction, Kind kind, int first, Fields from, const Pointwise<Complex>* before, int transforms,
              const Pointwise<Complex>* after, Fields to, T scale_from, T scale_to) {
-    const trace::Span span(direction == 1 ? "fft y" : "fft z", trace::Category::cpu);
     LinesPass<T> pass{.direction = direction,
                       .kind = kind,
                       .box = direction == 1 ? p_.decomposition.spectral() : p_.decomposition.middle(),
@@ -194,7 +190,6 @@ class Run {
   void physical(const Fields& from) {
     const bool slabs = p_.row.trivial();
     const auto pass = [&](Fields to) {
-      const trace::Span span(slabs ? "fft z x z" : "fft x", trace::Category::cpu);
       PhysicalPass<T> physical{.box = p_.decomposition.physical(),
                                .from = from,
                                .physical_from = trip_.physical_from,
@@ -268,7 +263,8 @@ Plan<T>::Plan(const Options& options, std::shared_ptr<device::Device> device, co
     check_grid(options.grid, comm.size());
     if (options.batch < 1) throw std::invalid_argument("a message holds at least one variable");
     if (device->is_host() && !host_library().problem.empty()) throw std::runtime_error(host_library().problem);
-    if (!device->is_host()) throw std::runtime_error("Fourier transforms on GPUs are not there yet");
+    if (!device->is_host() && !gpu_library(device->backend()).problem.empty())
+      throw std::runtime_error(gpu_library(device->backend()).problem);
     state_ = std::make_unique<State>(options, std::move(device), comm);
   });
   State& s = *state_;
@@ -280,7 +276,11 @@ Plan<T>::Plan(const Options& options, std::shared_ptr<device::Device> device, co
                                                     s.device, s.row);
     s.column_exchange = std::make_unique<Transpose<T>>(s.decomposition, Direction::column, s.options.batch,
                                                        s.options.column, s.device, s.column);
-    s.stages = std::make_unique<HostStages<T>>(s.decomposition);
+    if (s.device->is_host()) {
+      s.stages = std::make_unique<HostStages<T>>(s.decomposition);
+    } else {
+      s.stages = std::make_unique<GpuStages<T>>(s.decomposition, s.device);
+    }
   });
 }
 template <class T>

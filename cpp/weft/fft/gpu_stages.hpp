@@ -1,0 +1,48 @@
+// The passes on a GPU: a kernel collects the pieces of the variables, the library transforms them, the pointwise
+// functions put kernels of their own on the stream, a kernel spreads them to where they go next.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "weft/device/device.hpp"
+#include "weft/fft/decomposition.hpp"
+#include "weft/fft/gpu_library.hpp"
+#include "weft/fft/stages.hpp"
+
+namespace weft::fft {
+
+template <class T>
+class GpuStages final : public Stages<T> {
+ public:
+  using Complex = std::complex<T>;
+  GpuStages(const Decomposition& decomposition, std::shared_ptr<device::Device> device);
+
+  void lines(const LinesPass<T>& pass, device::Stream& stream) override;
+  void physical(const PhysicalPass<T>& pass, device::Stream& stream) override;
+  void copy(const char* what, const std::vector<Pieces<Complex>>& from, const std::vector<Pieces<Complex>>& to,
+            device::Stream& stream) override;
+  std::int64_t memory_bytes() const override;
+
+ private:
+  using Fields = std::vector<Pieces<Complex>>;
+
+  void copy(const Fields& from, const Fields& to, T scale, device::Stream& stream);
+  void transform(const char* name, const LinesShape& shape, const void* in, void* out, device::Stream& stream);
+  template <class V>
+  V* at_least(device::Array<V>& memory, std::int64_t values, device::Stream& stream);
+
+  const Decomposition& decomposition_;
+  std::shared_ptr<device::Device> device_;
+  device::Kernel copy_;
+  std::map<std::vector<std::int64_t>, device::Array<std::int64_t>> tables_;  // of the copies that were made, by content
+  std::map<LinesShape, GpuLines<T>> plans_;
+  device::Array<char> library_area_;
+  device::Array<Complex> modes_;
+  device::Array<T> points_;
+};
+
+}  // namespace weft::fft

@@ -1,0 +1,62 @@
+// The passes of a transform, between which variables lie in fields or in bricks: what a host or a GPU makes of them is
+// behind one interface.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <vector>
+
+#include "weft/device/device.hpp"
+#include "weft/fft/library.hpp"
+#include "weft/fft/plan.hpp"
+
+namespace weft::fft {
+
+// Lines along y or z of all variables together, neighbouring kx in a panel.
+template <class T>
+struct LinesPass {
+  using Complex = std::complex<T>;
+  std::size_t direction = 1;  // 1: y, 2: z
+  Kind kind = Kind::forward;
+  Box box;  // this rank's pencil
+  int first_variable = 0;
+  std::vector<Pieces<Complex>> from;
+  const Pointwise<Complex>* before = nullptr;
+  int transforms = 0;
+  const Pointwise<Complex>* after = nullptr;
+  std::vector<Pieces<Complex>> to;
+  T scale_from = 1, scale_to = 1;
+};
+
+// Backward in x, the pointwise function, forward in x.
+template <class T>
+struct PhysicalPass {
+  using Complex = std::complex<T>;
+  Box box;                            // this rank's points
+  std::vector<Pieces<Complex>> from;  // of the variables transformed backward
+  std::vector<const T*> physical_from;
+  const Pointwise<T>* physical = nullptr;
+  std::vector<T*> physical_to;
+  int forward = 0;
+  std::vector<Pieces<Complex>> to;
+  // Where z is whole too (Pr = 1), the transforms in z go with it: from and to are then pencils along z.
+  bool with_z = false;
+  const Pointwise<Complex>* after_z = nullptr;
+  T scale_from = 1, scale_to = 1;
+};
+
+template <class T>
+class Stages {
+ public:
+  using Complex = std::complex<T>;
+
+  virtual ~Stages() = default;
+  virtual void lines(const LinesPass<T>& pass, device::Stream& stream) = 0;
+  virtual void physical(const PhysicalPass<T>& pass, device::Stream& stream) = 0;
+  // Variables from pieces to pieces of the same boxes; `what` names it on the time line.
+  virtual void copy(const char* what, const std::vector<Pieces<Complex>>& from, const std::vector<Pieces<Complex>>& to,
+                    device::Stream& stream) = 0;
+  virtual std::int64_t memory_bytes() const = 0;
+};
+
+}  // namespace weft::fft

@@ -1,0 +1,38 @@
+// Packing and unpacking of distributed Fourier transforms: boxes of complex values from where they lie to where they
+// go, all variables and all bricks of an exchange in one launch.
+//
+// table: `pieces` numbers of blocks before each piece, then for each piece fft_words words: the addresses it goes to
+// and comes from, its count of values along x, y and z, and the steps in y and z on either side, in values.
+#include "weft/kernels/dialect.hpp"
+
+using real = WEFT_REAL;
+constexpr int fft_threads = 256;
+constexpr int fft_chunk = 2048;  // values a block moves
+constexpr int fft_words = 9;
+
+struct alignas(2 * sizeof(real)) fft_value {
+  real re, im;
+};
+
+WEFT_KERNEL(fft_copy, fft_threads, (int pieces, const long* WEFT_RESTRICT table, real scale)) {
+  int piece = 0, end = pieces;  // the last piece that begins at this block or before it
+  while (end - piece > 1) {
+    const int middle = (piece + end) / 2;
+    if (table[middle] <= WEFT_BLOCK) {
+      piece = middle;
+    } else {
+      end = middle;
+    }
+  }
+  const long* words = table + pieces + static_cast<long>(piece) * fft_words;
+  fft_value* to = reinterpret_cast<fft_value*>(words[0]);
+  const fft_value* from = reinterpret_cast<const fft_value*>(words[1]);
+  const long nx = words[2], ny = words[3], nz = words[4];
+  const long first = (WEFT_BLOCK - table[piece]) * fft_chunk, all = nx * ny * nz;
+  const int count = static_cast<int>(all - first < fft_chunk ? all - first : fft_chunk);
+  WEFT_STRIDED(i, count, fft_threads) {
+    const long row = (first + i) / nx, x = (first + i) - row * nx, z = row / ny, y = row - z * ny;
+    const fft_value value = from[x + y * words[7] + z * words[8]];
+    to[x + y * words[5] + z * words[6]] = {scale * value.re, scale * value.im};
+  }
+}
