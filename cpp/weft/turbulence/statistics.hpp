@@ -1,0 +1,57 @@
+// Statistics at the points of a simulation, between its steps: dissipation and enstrophy (GESTS, Eq. 10), pressure
+// (Eq. 11), longitudinal velocity gradients; and the transfer of energy between shells.
+//
+// Memory is the solver's that is free between steps. The sums of Eq. 10 grow pair by pair of velocity gradients, so
+// that two real fields hold them; the pressure needs one spectral field more than a step leaves free (as the paper's).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "weft/turbulence/state.hpp"
+
+namespace weft::turbulence {
+
+// How a quantity x is distributed over the points, x being divided by `scale`.
+struct Distribution {
+  std::string name;
+  std::string scaled_by;             // "mean" or "root mean square"
+  double scale = 1;                  // 1 where that is 0
+  double points = 0;                 // how many
+  std::vector<double> moments;       // means of (x / scale)^p, p = 1, 2, 3, 4
+  double smallest = 0, largest = 0;  // of x / scale
+  // Counts in bins of equal width from `lower` to `upper`, of x / scale or of its decimal logarithm; what lies outside
+  // is in the first or last.
+  bool logarithmic = false;
+  double lower = 0, upper = 0;
+  std::vector<double> counts;
+};
+
+// Enstrophy at the points of one plane z that this rank holds, every `stride`th in x and y.
+struct Slice {
+  std::int64_t stride = 1;
+  std::int64_t first_row = 0, rows = 0, columns = 0;  // of the slice's own rows and columns
+  std::vector<float> values;                          // [rows][columns]
+};
+
+struct Asked {
+  bool points = true;                // dissipation, enstrophy, gradients
+  bool pressure = true;              // and with it
+  bool transfer = true;              // T(k)
+  std::int64_t slice = -1;           // z of the slice, or -1
+  std::int64_t slice_points = 1024;  // at most so many along a side
+};
+
+struct Statistics {
+  std::vector<Distribution> distributions;  // of dissipation, enstrophy, du/dx, dv/dy, dw/dz, pressure: what was asked
+  std::vector<double> transfer;             // by shell as Spectra's, a sum over modes: adds up to 0
+  Slice enstrophy;
+  std::int64_t extra_bytes = 0;  // memory of this rank that had to be found beside the solver's
+};
+
+// (collective)
+template <class T>
+Statistics statistics(State<T>& state, const Asked& asked);
+
+}  // namespace weft::turbulence
