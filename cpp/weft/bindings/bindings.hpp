@@ -30,5 +30,6 @@ void bind_mesh(nanobind::module_& m);
 void bind_maxwell(nanobind::module_& m);
 void bind_bench(nanobind::module_& m);
 void bind_turbulence(nanobind::module_& m);
+void bind_turbulence_output(nanobind::module_& m);
 
 }  // namespace weft::bindings

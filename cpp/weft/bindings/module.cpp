@@ -15,4 +15,5 @@ NB_MODULE(_weft, m) {
   weft::bindings::bind_mesh(m);
   weft::bindings::bind_bench(m);
   weft::bindings::bind_turbulence(m);
+  weft::bindings::bind_turbulence_output(m);
 }

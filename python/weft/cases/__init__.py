@@ -3,8 +3,9 @@
 from weft.cases.maxwell import MaxwellCase
 from weft.cases.poisson import PoissonCase
 from weft.cases.schema import Case, load, options
+from weft.cases.turbulence import TurbulenceCase
 from weft.errors import CaseError
 
-WORKLOADS: dict[str, type[Case]] = {"poisson": PoissonCase, "maxwell": MaxwellCase}
+WORKLOADS: dict[str, type[Case]] = {"poisson": PoissonCase, "maxwell": MaxwellCase, "turbulence": TurbulenceCase}
 
-__all__ = ["WORKLOADS", "Case", "CaseError", "MaxwellCase", "PoissonCase", "load", "options"]
+__all__ = ["WORKLOADS", "Case", "CaseError", "MaxwellCase", "PoissonCase", "TurbulenceCase", "load", "options"]

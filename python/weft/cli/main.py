@@ -7,15 +7,13 @@ Exit codes: 0 done, 1 failed (a run that did not converge included), 2 a command
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
-import time
 from typing import NoReturn
 
 import click
 
 import weft
+from weft.cli.interrupt import exit_on_interrupt
 from weft.cli.lazy import LazyGroup
 from weft.errors import CaseError
 
@@ -101,39 +99,6 @@ def share_cores() -> None:
     if cores == os.cpu_count():  # else the launcher has bound each rank to its own
         cores //= told("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_TASKS_PER_NODE")
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores)))
-
-
-def exit_on_interrupt() -> None:
-    """Ctrl-C and SIGTERM end the process at once with one line, also inside a long call of the C++ core.
-
-    A Python handler would wait for that call to return. The C-level handler only writes the signal's number to a pipe;
-    a thread reads it, which runs because long calls release the GIL. mpiexec passes Ctrl-C to every rank and ends those
-    that are left as soon as one rank is gone.
-    """
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-
-    def watch() -> None:
-        number = os.read(reader, 1)[0]
-        if first_of_ranks():
-            if sys.stdout.isatty():
-                print("\x1b[?25h", end="", flush=True)  # the cursor, which a progress bar hides
-            line = "interrupted" if number == signal.SIGINT else "terminated"
-            os.write(sys.stderr.fileno(), f"\nweft: {line}\n".encode())  # whole: the launcher may end all at any time
-        else:
-            time.sleep(2)  # a rank that is gone has the launcher end the first one, perhaps before it has spoken
-        os._exit(128 + number)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    threading.Thread(target=watch, daemon=True).start()
-
-
-def first_of_ranks() -> bool:
-    """Whether this process speaks for all (asked when MPI may not be up)."""
-    ranks = (os.environ.get(n) for n in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"))
-    return next((r for r in ranks if r is not None), "0") == "0"
 
 
 if __name__ == "__main__":

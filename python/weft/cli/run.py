@@ -6,6 +6,7 @@ import click
 
 from weft.cli.run_maxwell import maxwell
 from weft.cli.run_poisson import poisson
+from weft.cli.run_turbulence import turbulence
 
 
 @click.group()
@@ -15,3 +16,4 @@ def run() -> None:
 
 run.add_command(poisson)
 run.add_command(maxwell)
+run.add_command(turbulence)

@@ -82,3 +82,26 @@ def maxwell(ranks: str | None, orders: str, elements: str, output: Path, **optio
     if not dash or len(bounds) != 2 or not all(n > 0 and n & (n - 1) == 0 for n in bounds) or bounds[0] > bounds[1]:
         raise click.BadParameter(f"found '{elements}', allowed: two powers of 2, as 1-4096", param_hint="--elements")
     sweep(rank_counts(ranks), integers(orders, "orders", 1, 15), (bounds[0], bounds[1]), output, **options)
+
+
+@click.option("--grids", default="64,80,96,128", show_default=True, metavar="LIST", help="N of N^3 points.")
+@click.option("--shapes", is_flag=True, help="Every Pr x Pc, not the fastest alone.")
+@click.option(
+    "--steps", default=11, show_default=True, type=click.IntRange(min=3), help="Steps a run; the best counts."
+)
+def turbulence(ranks: str | None, grids: str, output: Path, **options: Any) -> None:
+    """Time of a step and its parts against grid and ranks.
+
+    As GESTS's Tables 2 to 6 and Fig. 7: weak scaling by N^3 log2 N, strong scaling, the best of the steps.
+    Starts mpiexec itself, one run after the other: do not start this command with mpiexec. Writes scaling.json and
+    plots.
+    """
+    from weft.bench.scaling_turbulence import sweep
+    from weft.cases.turbulence import smooth, smooth_neighbours
+
+    sizes = integers(grids, "grids", 4)
+    for size in sizes:
+        if not smooth(size):
+            near = ", ".join(map(str, smooth_neighbours(size)))
+            raise click.BadParameter(f"found {size}, allowed: 2^a 3^b 5^c, as {near}", param_hint="--grids")
+    sweep(rank_counts(ranks), sizes, output, **options)

@@ -28,7 +28,13 @@ ELEMENTS: list[Flag] = [
     ("--mesh", "mesh.file", "FILE", "Mesh: Nek .re2 or .rea, Gmsh .msh. [default: a generated box]"),
     ("--order", "order", "N", "Polynomial order of the elements, 1 to 15. [default: 7]"),
 ]
-TEXTS = ("mesh.file", "output.directory", "exchange", "process_grid")  # whose values are never numbers
+TEXTS = (
+    "mesh.file",
+    "output.directory",
+    "exchange",
+    "process_grid",
+    "initial.checkpoint",
+)  # whose values are never numbers
 
 Record = dict[str, Any]
 

@@ -76,15 +76,16 @@ def breakdown(categories: dict[str, float], total: float) -> Figure:
         figure, axes = plt.subplots(figsize=(6.4, 1.9))
         shown = {k: v for k, v in categories.items() if v > 0}
         rest = total - sum(v for k, v in shown.items() if k != "gpu")
-        if rest > 0.005 * total:
+        if rest > 0.005 * total and "other" not in shown:
             shown["other"] = rest
         left: dict[int, float] = {0: 0.0, 1: 0.0}
-        for name, value in shown.items():
+        for index, (name, value) in enumerate(shown.items()):
             line = 1 if name == "gpu" else 0  # kernels run beside what the host does
-            axes.barh(line, 1e3 * value, left=1e3 * left[line], color=CATEGORY_COLOURS.get(name, OTHER), label=name)
+            colour = OTHER if name == "other" else CATEGORY_COLOURS.get(name, COLOURS[index % len(COLOURS)])
+            axes.barh(line, 1e3 * value, left=1e3 * left[line], color=colour, label=name)
             left[line] += value
         axes.set_yticks([0, 1] if "gpu" in shown else [0], ["host", "device"] if "gpu" in shown else ["host"])
-        axes.set_xlabel("time in the solve, mean over ranks (ms)")
+        axes.set_xlabel("time, mean over ranks (ms)")
         axes.grid(axis="y", visible=False)
         axes.legend(ncols=len(shown), loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0.2, handlelength=1)
     return figure

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from weft.report import maxwell, poisson
+from weft.report import maxwell, poisson, turbulence
 from weft.report.rows import Record
 
 # A module has HISTORY, WHOLE, title, heading, header_rows, result_rows, tiles and pictures, as report/poisson.py.
-REPORTS: dict[str, ModuleType] = {"poisson": poisson, "maxwell": maxwell}
+REPORTS: dict[str, ModuleType] = {"poisson": poisson, "maxwell": maxwell, "turbulence": turbulence}
 
 
 def report_of(record: Record) -> ModuleType:

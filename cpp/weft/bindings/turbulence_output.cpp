@@ -1,0 +1,189 @@
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+
+#include "weft/bindings/bindings.hpp"
+#include "weft/turbulence/checkpoint.hpp"
+#include "weft/turbulence/solver.hpp"
+#include "weft/turbulence/spectra.hpp"
+#include "weft/turbulence/statistics.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace weft::bindings {
+namespace {
+
+template <class T>
+nb::object to_numpy(std::vector<T> values, std::initializer_list<std::size_t> shape) {
+  auto owned = std::make_unique<std::vector<T>>(std::move(values));
+  T* data = owned->data();
+  nb::capsule keeper(owned.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T>(data, shape, keeper));
+}
+template <class T>
+nb::object to_numpy(std::vector<T> values) {
+  const std::size_t size = values.size();
+  return to_numpy(std::move(values), {size});
+}
+
+nb::dict to_dict(const turbulence::Spectra& s) {
+  nb::dict d;
+  d["width"] = s.width;
+  d["modes"] = to_numpy(s.modes);
+  d["energy"] = to_numpy(s.energy);
+  d["dissipation"] = to_numpy(s.dissipation);
+  nb::list variance, dissipation;
+  for (const auto& values : s.scalar_variance) variance.append(to_numpy(values));
+  for (const auto& values : s.scalar_dissipation) dissipation.append(to_numpy(values));
+  d["scalar_variance"] = variance;
+  d["scalar_dissipation"] = dissipation;
+  d["square"] = nb::cast(s.square);
+  d["gradient_square"] = nb::cast(s.gradient_square);
+  d["enstrophy"] = s.enstrophy;
+  d["helicity"] = s.helicity;
+  d["energy_over_wavenumber"] = s.energy_over_wavenumber;
+  d["divergence"] = s.divergence;
+  d["kmax"] = s.kmax;
+  return d;
+}
+
+nb::dict to_dict(const turbulence::Statistics& s) {
+  nb::list distributions;
+  for (const turbulence::Distribution& found : s.distributions) {
+    nb::dict d;
+    d["name"] = found.name;
+    d["scaled_by"] = found.scaled_by;
+    d["scale"] = found.scale;
+    d["points"] = found.points;
+    d["moments"] = nb::cast(found.moments);
+    d["smallest"] = found.smallest;
+    d["largest"] = found.largest;
+    d["logarithmic"] = found.logarithmic;
+    d["lower"] = found.lower;
+    d["upper"] = found.upper;
+    d["counts"] = to_numpy(found.counts);
+    distributions.append(d);
+  }
+  nb::dict d;
+  d["distributions"] = distributions;
+  d["transfer"] = to_numpy(s.transfer);
+  const turbulence::Slice& slice = s.enstrophy;
+  d["slice"] = to_numpy(slice.values, {static_cast<std::size_t>(slice.rows), static_cast<std::size_t>(slice.columns)});
+  d["slice_first_row"] = slice.first_row;
+  d["slice_stride"] = slice.stride;
+  d["extra_bytes"] = s.extra_bytes;
+  return d;
+}
+
+nb::dict to_dict(const turbulence::Checkpoint& checkpoint) {
+  const turbulence::CheckpointHeader& h = checkpoint.header();
+  nb::dict d;
+  d["path"] = checkpoint.path();
+  d["bytes"] = checkpoint.bytes();
+  d["sizes"] = nb::cast(h.box.sizes);
+  d["lengths"] = nb::cast(h.box.lengths);
+  d["dealiasing"] = turbulence::name(h.dealiasing);
+  d["precision"] = h.value_bytes == 4 ? "single" : "double";
+  d["scalars"] = h.scalars;
+  d["step"] = h.step;
+  d["time"] = h.time;
+  d["text"] = h.text;
+  return d;
+}
+
+template <class T>
+turbulence::SpectralFields<T> fields_of(turbulence::State<T>& state) {
+  turbulence::SpectralFields<T> fields{state.part, *state.truncation, state.velocity, state.plan.device()};
+  fields.fields.insert(fields.fields.end(), state.scalars.begin(), state.scalars.end());
+  state.stream.synchronize();
+  return fields;
+}
+
+template <class T>
+double kind_of(turbulence::Solver<T>& solver) {
+  return static_cast<double>(solver.forcing().options().kind);
+}
+
+template <class T>
+void bind(nb::module_& m) {
+  using S = turbulence::Solver<T>;
+  m.def("spectra", [](S& solver) {
+    turbulence::Spectra found;
+    {
+      nb::gil_scoped_release release;
+      found = turbulence::spectra(solver.state());
+    }
+    return to_dict(found);
+  });
+  m.def("shell_width", [](S& solver) { return turbulence::shell_width(solver.options().box); });
+  m.def(
+      "statistics",
+      [](S& solver, bool points, bool pressure, bool transfer, std::int64_t slice, std::int64_t slice_points) {
+        turbulence::Statistics found;
+        {
+          nb::gil_scoped_release release;
+          turbulence::State<T> state = solver.state();
+          found = turbulence::statistics(state, {points, pressure, transfer, slice, slice_points});
+        }
+        return to_dict(found);
+      },
+      "solver"_a, "points"_a, "pressure"_a, "transfer"_a, "slice"_a, "slice_points"_a);
+  m.def(
+      "write_checkpoint",
+      [](S& solver, const std::string& folder, const std::string& text, int ranks_per_file, int turns, int keep) {
+        nb::gil_scoped_release release;
+        turbulence::State<T> state = solver.state();
+        turbulence::CheckpointHeader header;
+        header.step = state.step;
+        header.time = state.time;
+        header.text = text;
+        header.state = {state.dt, state.courant, state.energy_input, kind_of(solver)};
+        const std::vector<double> forcing = solver.forcing().memory();
+        header.state.insert(header.state.end(), forcing.begin(), forcing.end());
+        return turbulence::write_checkpoint(std::move(header), fields_of(state), {folder, ranks_per_file, turns, keep},
+                                            state.plan.comm());
+      },
+      "solver"_a, "folder"_a, "text"_a, "ranks_per_file"_a, "turns"_a, "keep"_a);
+  m.def(
+      "read_checkpoint",
+      [](S& solver, const std::string& path) {
+        std::unique_ptr<turbulence::Checkpoint> checkpoint;
+        {
+          nb::gil_scoped_release release;
+          turbulence::State<T> state = solver.state();
+          checkpoint = std::make_unique<turbulence::Checkpoint>(path, state.plan.comm());
+          checkpoint->read(fields_of(state));
+          const std::vector<double>& memory = checkpoint->header().state;
+          const bool known = memory.size() >= 4;
+          // A run with another forcing begins that anew.
+          if (known && memory[3] == kind_of(solver)) solver.forcing().set_memory({memory.begin() + 4, memory.end()});
+          state.step = checkpoint->header().step;
+          state.time = checkpoint->header().time;
+          if (known) {
+            state.dt = memory[0];
+            state.courant = memory[1];
+            state.energy_input = memory[2];
+          }
+        }
+        return to_dict(*checkpoint);
+      },
+      "solver"_a, "path"_a);
+}
+
+}  // namespace
+
+void bind_turbulence_output(nb::module_& m) {
+  nb::module_ t = nb::cast<nb::module_>(m.attr("turbulence"));
+  bind<double>(t);
+  bind<float>(t);
+  t.def(
+      "checkpoint",
+      [](const std::string& path, nb::handle comm) { return to_dict(turbulence::Checkpoint(path, to_comm(comm))); },
+      "path"_a, "comm"_a.none());
+}
+
+}  // namespace weft::bindings

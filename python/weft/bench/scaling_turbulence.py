@@ -1,0 +1,164 @@
+"""`weft bench scaling turbulence`: GESTS's Tables 3 and 5 and Fig. 7 for this machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from weft.bench import scaling
+from weft.bench.record import Record
+from weft.bench.scaling import Column, Planned, Workload
+from weft.report import plots, turbulence_plots
+from weft.report.format import rate, seconds, table
+
+
+def measured(record: Record) -> Record:
+    """What a row has of a run's record: the best step, as the paper's tables, and the parts of a step."""
+    timings, figures = record["timings"], record["figures"]
+    steps = max(1, timings["profiled_steps"])
+    return {
+        "process_grid": figures["process_grid"],
+        "batch": figures["batch"],
+        "grid_points": figures["grid_points"],
+        "seconds_per_step": timings["best_step_seconds"],
+        "median_step_seconds": timings["seconds_per_step"],
+        "points_per_second": figures["best_grid_points_per_second"],
+        "memory_bytes_per_rank": figures["memory_bytes_per_rank"],
+        "parts": {part: value["mean_seconds"] / steps for part, value in timings["breakdown"].items()},
+    }
+
+
+def part(name: str, width: int) -> Column:
+    """A column of Table 3."""
+    return Column(name, width, lambda r: f"{1e3 * r['parts'][name]:.1f}")
+
+
+TURBULENCE = Workload(
+    "turbulence",
+    measured,
+    [
+        Column("N", 5, lambda r: str(r["grid"])),
+        Column("ranks", 5, lambda r: str(r["ranks"])),
+        Column("PrxPc", 6, lambda r: r["process_grid"]),
+        part("FFT", 8),
+        part("pack + unpack", 13),
+        part("row MPI", 8),
+        part("column MPI", 10),
+        part("other", 8),
+        Column("step (ms)", 9, lambda r: f"{1e3 * r['seconds_per_step']:.1f}"),
+        Column("Mpoints/s", 9, lambda r: f"{r['points_per_second'] / 1e6:.1f}"),
+    ],
+)
+
+
+def plan(ranks: Sequence[int], grids: Sequence[int], shapes: bool, steps: int) -> Iterator[Planned]:
+    """Every grid on every number of ranks; `shapes`: on every Pr x Pc of them."""
+    for grid in grids:
+        for count in ranks:
+            for process_grid in process_grids(count) if shapes else ["auto"]:
+                keys = {
+                    "grid": grid,
+                    "process_grid": process_grid,
+                    "time.steps": steps,
+                    "statistics.every": 0,
+                    "output.slice": "false",
+                }
+                yield Planned(count, keys, {"grid": grid})
+
+
+def process_grids(ranks: int) -> list[str]:
+    """Every Pr x Pc, the squarest first as the paper's tables."""
+    return [f"{pr}x{ranks // pr}" for pr in range(ranks, 0, -1) if ranks % pr == 0]
+
+
+def weak_scaling(a: Record, b: Record) -> float:
+    """How much of the speed a rank is kept from `a` to the larger `b`; work is N^3 log2 N (GESTS, section 4.1)."""
+
+    def speed(row: Record) -> float:
+        n = row["grid"]
+        return float(n**3 * math.log2(n) / (row["ranks"] * row["seconds_per_step"]))
+
+    return speed(b) / speed(a)
+
+
+def strong_scaling(a: Record, b: Record) -> float:
+    """How much of the perfect speed-up is reached from `a` to `b`, of the same grid on more ranks."""
+    return float(a["ranks"] * a["seconds_per_step"] / (b["ranks"] * b["seconds_per_step"]))
+
+
+def best_rows(rows: Sequence[Record]) -> list[Record]:
+    """The fastest row of every grid and number of ranks."""
+    best: dict[tuple[int, int], Record] = {}
+    for row in rows:
+        key = (row["grid"], row["ranks"])
+        if key not in best or row["seconds_per_step"] < best[key]["seconds_per_step"]:
+            best[key] = row
+    return [best[key] for key in sorted(best)]
+
+
+def strong_table(rows: Sequence[Record]) -> list[tuple[str, ...]]:
+    """Every grid on more and more ranks: against the fewest ranks, and against the next fewer."""
+    lines: list[tuple[str, ...]] = [
+        ("STRONG SCALING", "RANKS", "STEP", "SPEED", "OF THE FEWEST'S", "OF THE NEXT FEWER'S")
+    ]
+    best = best_rows(rows)
+    for grid in sorted({r["grid"] for r in best}):
+        mine = [r for r in best if r["grid"] == grid]
+        for index, row in enumerate(mine):
+            shares = [strong_scaling(mine[0], row), strong_scaling(mine[index - 1], row)] if index else []
+            words = [f"{100 * s:.1f} %" for s in shares] or ["-", "-"]
+            speed = rate(row["points_per_second"], "points/s")
+            lines.append((f"{grid}^3", str(row["ranks"]), seconds(row["seconds_per_step"]), speed, *words))
+    return lines
+
+
+def weak_table(rows: Sequence[Record]) -> list[tuple[str, ...]]:
+    """Runs with about as many points a rank, each against the smallest (WS1) and the next smaller (WS2)."""
+    lines: list[tuple[str, ...]] = [("WEAK SCALING", "RANKS", "POINTS A RANK", "STEP", "WS1", "WS2")]
+    chains: list[list[Record]] = []
+    for row in sorted(best_rows(rows), key=lambda r: (r["ranks"], r["grid"])):
+        load = row["grid_points"] / row["ranks"]
+        for chain in chains:
+            first = chain[0]["grid_points"] / chain[0]["ranks"]
+            if row["ranks"] > chain[-1]["ranks"] and 1 / 1.5 < load / first < 1.5:
+                chain.append(row)
+                break
+        else:
+            chains.append([row])
+    for chain in chains:
+        if len(chain) < 2:
+            continue
+        for index, row in enumerate(chain):
+            shares = [weak_scaling(chain[0], row), weak_scaling(chain[index - 1], row)] if index else []
+            words = [f"{100 * s:.1f} %" for s in shares] or ["-", "-"]
+            load = f"{row['grid_points'] // row['ranks']:,}"
+            lines.append((f"{row['grid']}^3", str(row["ranks"]), load, seconds(row["seconds_per_step"]), *words))
+    return lines
+
+
+def sweep(
+    ranks: Sequence[int],
+    grids: Sequence[int],
+    output: Path,
+    *,
+    shapes: bool,
+    steps: int,
+    assignments: Sequence[str],
+    time_limit: int,
+) -> list[Record]:
+    """Runs every combination, and writes scaling.json, scaling.png and table3-<N>.png."""
+    planned = plan(ranks, grids, shapes, steps)
+    rows, machine = scaling.sweep(TURBULENCE, planned, output, assignments=assignments, time_limit=time_limit)
+    print("\n" + table(strong_table(rows)))
+    weak = weak_table(rows)
+    if len(weak) > 1:
+        print("\n" + table(weak))
+    else:
+        print("\nno weak scaling: no two runs have about as many points a rank (--grids 64,80 with --ranks 1,2 have)")
+    plots.save(turbulence_plots.scaling(rows, machine), output / "scaling.png")
+    for grid in grids:
+        mine = [{**r, "name": f"{r['ranks']} ranks, {r['process_grid']}"} for r in rows if r["grid"] == grid]
+        plots.save(turbulence_plots.table3(mine, f"{grid}^3; {machine}"), output / f"table3-{grid}.png")
+    print(f"written {output / 'scaling.json'}, scaling.png and a bar chart a grid")
+    return rows

@@ -1,0 +1,172 @@
+"""The files of statistics that a run of turbulence writes; docs/turbulence-files.md describes them."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from weft.turbulence_statistics import Distribution, Points, Scales, Spectra
+
+Row = Sequence[Any]
+
+
+class Table:
+    """A CSV file that grows. A run that goes on from a checkpoint keeps its rows up to the step it starts from."""
+
+    def __init__(self, path: Path, head: Sequence[str], since_step: int | None) -> None:
+        kept: list[list[str]] = []
+        if since_step is not None and path.exists():
+            with path.open(newline="") as old:
+                rows = list(csv.reader(old))
+            if rows and rows[0] == list(head):
+                kept = [r for r in rows[1:] if len(r) == len(head) and int(r[0]) <= since_step]
+        self.path = path
+        self.steps = {int(r[0]) for r in kept}
+        with path.open("w", newline="") as new:
+            csv.writer(new, lineterminator="\n").writerows([head, *kept])
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Appends rows, whose first column is the step; a step that is there already is left as it is."""
+        fresh = [[number(v) for v in r] for r in rows if int(r[0]) not in self.steps]
+        with self.path.open("a", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(fresh)
+        self.steps |= {int(r[0]) for r in rows}
+
+
+def number(value: Any) -> str:
+    """A value for a CSV file: numbers so that they read back to the same; what is not a number as an empty cell."""
+    if isinstance(value, float | np.floating):
+        return "" if np.isnan(value) else repr(float(value))
+    return str(value)
+
+
+SCALES = [f.name for f in dataclasses.fields(Scales)]
+
+
+class Files:
+    """statistics.csv, spectra.csv, moments.csv and pdf.csv, and statistics.h5 if asked for, in a run's folder."""
+
+    def __init__(self, folder: Path, scalars: int, hdf5: bool, since_step: int | None) -> None:
+        each = range(1, scalars + 1)
+        first = ["step", "time"]
+        variance = [f"scalar_{n}_{what}" for n in each for what in ("variance", "dissipation")]
+        self.statistics = Table(
+            folder / "statistics.csv", [*first, "dt", "courant", *SCALES, "energy_input", *variance], since_step
+        )
+        self.spectra = Table(
+            folder / "spectra.csv",
+            [*first, "wavenumber", "modes", "energy", "dissipation", "transfer", *variance],
+            since_step,
+        )
+        self.moments = Table(
+            folder / "moments.csv",
+            [*first, "quantity", "scaled_by", "scale", "moment_1", "moment_2", "moment_3", "moment_4", "skewness",
+             "flatness", "smallest", "largest"],
+            since_step,
+        )  # fmt: skip
+        self.pdf = Table(folder / "pdf.csv", [*first, "quantity", "lower", "upper", "density"], since_step)
+        self.hdf5 = folder / "statistics.h5" if hdf5 else None
+        if self.hdf5 is not None and since_step is None:
+            self.hdf5.unlink(missing_ok=True)
+
+    def add_scales(self, now: Row, dt: float, courant: float, scales: Scales, spectra: Spectra, work: float) -> None:
+        """A row of statistics.csv; `now` is step and time."""
+        sums = [
+            spectra.width * float(np.sum(values[i]))
+            for i in range(len(spectra.scalar_variance))
+            for values in (spectra.scalar_variance, spectra.scalar_dissipation)
+        ]
+        self.statistics.add([[*now, dt, courant, *dataclasses.astuple(scales), work, *sums]])
+
+    def add_spectra(self, now: Row, spectra: Spectra, transfer: Any) -> None:
+        """The rows of a spectrum."""
+        scalars = [
+            values[i]
+            for i in range(len(spectra.scalar_variance))
+            for values in (spectra.scalar_variance, spectra.scalar_dissipation)
+        ]
+        missing = np.full(len(spectra.modes), np.nan)
+        columns = [spectra.wavenumbers, spectra.modes, spectra.energy, spectra.dissipation,
+                   missing if transfer is None else transfer, *scalars]  # fmt: skip
+        self.spectra.add([[*now, *(float(v) for v in row)] for row in zip(*columns, strict=True)])
+        names = ["wavenumber", "modes", "energy", "dissipation", "transfer"]
+        self._to_hdf5(now, "spectra", dict(zip(names, columns, strict=False)))
+
+    def add_points(self, now: Row, points: Points) -> None:
+        """The rows of distributions."""
+        rows = []
+        for d in points.distributions.values():
+            rows.append([*now, d.name, d.scaled_by, d.scale, *d.moments, d.skewness, d.flatness, d.smallest, d.largest])
+        self.moments.add(rows)
+        self.pdf.add([[*now, d.name, *bin_] for d in points.distributions.values() for bin_ in filled(d)])
+        for d in points.distributions.values():
+            values = {"edges": d.edges, "density": d.density, "moments": np.array(d.moments), "scale": d.scale}
+            self._to_hdf5(now, f"distributions/{d.name.replace('/', '_')}", values)
+
+    def _to_hdf5(self, now: Row, name: str, values: dict[str, Any]) -> None:
+        if self.hdf5 is None:
+            return
+        import h5py
+
+        with h5py.File(self.hdf5, "a") as file:
+            group = file.require_group(f"step_{int(now[0]):08d}")
+            group.attrs["time"] = float(now[1])
+            inside = group.require_group(name)
+            for key, value in values.items():
+                if key in inside:
+                    del inside[key]
+                inside[key] = value
+
+
+def filled(d: Distribution) -> list[tuple[float, float, float]]:
+    """The bins of a distribution that hold something: lower and upper edge, density."""
+    return [(float(d.edges[i]), float(d.edges[i + 1]), float(d.density[i])) for i in np.flatnonzero(d.density).tolist()]
+
+
+def write_fields(folder: Path, solver: Any, lengths: Sequence[float], comm: Any) -> None:
+    """The velocity at the points, for ParaView: fields.h5, and fields.xdmf which says what is in it. (collective)
+
+    The ranks write one after the other.
+    """
+    import h5py
+
+    values = solver.velocity()  # [3][z][y][x] of this rank
+    first, count = solver.points
+    sizes = solver.sizes
+    here = tuple(slice(first[d], first[d] + count[d]) for d in (2, 1, 0))
+    for rank in range(comm.size):
+        if rank == comm.rank:
+            with h5py.File(folder / "fields.h5", "w" if rank == 0 else "a") as file:
+                for name, field in zip("uvw", values, strict=True):
+                    data = file.require_dataset(name, tuple(reversed(sizes)), field.dtype)
+                    if field.size:
+                        data[here] = field
+        comm.Barrier()
+    if comm.rank == 0:
+        (folder / "fields.xdmf").write_text(xdmf(sizes, lengths, values.dtype.itemsize, solver.time))
+
+
+def xdmf(sizes: Sequence[int], lengths: Sequence[float], precision: int, time: float) -> str:
+    """What fields.h5 holds, for ParaView."""
+    shape = " ".join(str(n) for n in reversed(sizes))
+    spacing = " ".join(repr(side / n) for side, n in zip(reversed(lengths), reversed(sizes), strict=True))
+    arrays = "\n".join(
+        f'    <Attribute Name="{name}" Center="Node"><DataItem Dimensions="{shape}" NumberType="Float" '
+        f'Precision="{precision}" Format="HDF">fields.h5:/{name}</DataItem></Attribute>'
+        for name in "uvw"
+    )
+    return f"""<?xml version="1.0"?>
+<Xdmf Version="3.0"><Domain><Grid Name="velocity"><Time Value="{time!r}"/>
+    <Topology TopologyType="3DCoRectMesh" Dimensions="{shape}"/>
+    <Geometry GeometryType="ORIGIN_DXDYDZ">
+      <DataItem Dimensions="3" Format="XML">0 0 0</DataItem>
+      <DataItem Dimensions="3" Format="XML">{spacing}</DataItem>
+    </Geometry>
+{arrays}
+</Grid></Domain></Xdmf>
+"""

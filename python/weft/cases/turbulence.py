@@ -1,0 +1,179 @@
+"""The case of `weft run turbulence`: incompressible flow in a periodic box by the Fourier pseudo-spectral method."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Literal
+
+import pydantic
+
+from weft.cases.schema import Section, option, section
+from weft.cases.shared import OutputSection, SharedCase
+
+CIRCLE = 2 * math.pi
+
+
+class TimeSection(Section):
+    """How the run goes on in time, and when it ends."""
+
+    steps: int = option(100, "steps to take; 0: until time.end", unit="steps", ge=0)
+    end: float = option(0.0, "stop at this time; 0: after time.steps", unit="time", ge=0.0)
+    scheme: Literal["rk2", "rk4"] = option("rk2", "Runge-Kutta of second order (the paper's) or fourth")
+    dt: float = option(0.0, "length of a step; 0: from time.courant", unit="time", ge=0.0)
+    courant: float = option(0.5, "Courant number of Eq. 8 that steps are given", gt=0.0, lt=1.0)
+    courant_limit: float = option(1.0, "a step with a Courant number above this ends the run", gt=0.0, le=1.0)
+
+
+class InitialSection(Section):
+    """The velocity at the beginning."""
+
+    field: Literal["taylor-green", "taylor-green-2d", "abc", "random"] = option(
+        "taylor-green", "the Taylor-Green vortex, its two-dimensional form, the ABC flow, or random modes of a spectrum"
+    )
+    checkpoint: str = option("", "go on from this checkpoint, or from the newest in this folder; empty: initial.field")
+    velocity: float = option(1.0, "amplitude of taylor-green and abc; random: root mean square of a component", gt=0.0)
+    wavenumber: int = option(
+        1, "abc: its wavenumber; random: where the spectrum peaks", unit="2 pi / side", ge=1, le=10**6
+    )
+    slope: float = option(
+        4.0, "random: E(k) grows as k^slope before its peak at p, as k^s exp(-s/2 (k/p)^2)", gt=0.0, le=20.0
+    )
+
+
+class ForcingSection(Section):
+    """What keeps the large scales going."""
+
+    kind: Literal["none", "stochastic", "band"] = option(
+        "none", "stochastic: Eswaran and Pope 1988; band: the energy of each low shell is held (Donzis and Yeung 2010)"
+    )
+    radius: float = option(2.5, "modes with 0 < |k| <= radius are forced", unit="1 / length", gt=0.0)
+    amplitude: float = option(
+        0.02, "stochastic: sigma^2 T, an acceleration squared times time", unit="length^2 / time^3", ge=0.0
+    )
+    time: float = option(1.0, "stochastic: correlation time T", unit="time", gt=0.0)
+
+
+class ScalarSection(Section):
+    """Passive scalars."""
+
+    schmidt: tuple[float, ...] = option((), "Schmidt number of each scalar, as [1.0, 0.25]; empty: no scalars")
+    gradient: tuple[float, float, float] = option(
+        (0.0, 0.0, 0.0), "mean gradient that every scalar has", unit="1 / length"
+    )
+    field: Literal["zero", "random"] = option("zero", "the scalars at the beginning: 0, or the velocity's spectrum")
+
+    @pydantic.field_validator("schmidt")
+    @classmethod
+    def _positive(cls, values: tuple[float, ...]) -> tuple[float, ...]:
+        if any(v <= 0 for v in values):
+            raise ValueError("every Schmidt number must be above 0")
+        return values
+
+
+class StatisticsSection(Section):
+    """What is computed while the run goes on; docs/turbulence-files.md describes the files."""
+
+    every: int = option(10, "steps between rows of statistics.csv (energy, dissipation, scales); 0: at the end only",
+                        unit="steps", ge=0)  # fmt: skip
+    spectra_every: int = option(0, "steps between spectra E(k), D(k), T(k); 0: at the end only", unit="steps", ge=0)
+    points_every: int = option(
+        0, "steps between moments and PDFs of dissipation, enstrophy, pressure and gradients; 0: at the end only",
+        unit="steps", ge=0,
+    )  # fmt: skip
+    pressure: bool = option(True, "pressure too (Eq. 11); one field more is needed meanwhile")
+    transfer: bool = option(True, "transfer T(k) too, with spectra")
+    hdf5: bool = option(False, "write spectra and distributions to statistics.h5 too")
+
+
+class CheckpointSection(Section):
+    """What a run leaves to go on from."""
+
+    every: int = option(0, "steps between checkpoints; 0: none but at the end and on signals", unit="steps", ge=0)
+    at_end: bool = option(False, "write one when the run ends")
+    on_signal: bool = option(True, "write one on Ctrl-C and SIGTERM")
+    directory: str = option("", "where they go; empty: checkpoints in the output's folder")
+    files: str = option("node", "ranks that share a file: node, one (all), or how many, as '16'")
+    turns: int = option(1, "groups of ranks that write one after the other", ge=1)
+    keep: int = option(2, "how many are kept", ge=1)
+
+    @pydantic.field_validator("files")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value not in ("node", "one") and not (value.isdigit() and 0 < int(value) < 2**31):
+            raise ValueError("allowed: node, one, or a number of ranks")
+        return value
+
+
+class TurbulenceOutput(OutputSection):
+    """What a run leaves behind."""
+
+    fields: bool = option(False, "write the velocity at the points for ParaView (fields.xdmf, fields.h5)")
+    slice: bool = option(True, "keep the enstrophy of the middle plane z, as a picture")
+
+
+class TurbulenceCase(SharedCase):
+    """Isotropic turbulence and its relatives in a periodic box (GESTS, section 3)."""
+
+    workload: Literal["turbulence"] = option("turbulence", "the command this file is for")
+    grid: int = option(64, "points along a side, 2^a 3^b 5^c", unit="points", ge=4, le=2**20)
+    sizes: tuple[int, int, int] = option((0, 0, 0), "points along x, y, z where they differ; zeros: grid")
+    lengths: tuple[float, float, float] = option((CIRCLE, CIRCLE, CIRCLE), "sides of the box", unit="length")
+    viscosity: float = option(0.01, "kinematic viscosity nu", unit="length^2 / time", ge=0.0)
+    dealiasing: Literal["phase-shift", "two-thirds"] = option(
+        "phase-shift", "shifted grids and truncation at sqrt(2) N / 3, or truncation at N / 3 in each direction"
+    )
+    process_grid: str = option("auto", "Pr x Pc ranks, as 2x4; 1xP: slabs; auto: timed, chosen and told")
+    batch: int = option(0, "Q, variables in a message; 0: timed, chosen and told", ge=0, le=64)
+    seed: int = option(1, "seed of phase shifts, forcing and random fields", ge=0, lt=2**63)
+    time: TimeSection = section(TimeSection)
+    initial: InitialSection = section(InitialSection)
+    forcing: ForcingSection = section(ForcingSection)
+    scalars: ScalarSection = section(ScalarSection)
+    statistics: StatisticsSection = section(StatisticsSection)
+    checkpoint: CheckpointSection = section(CheckpointSection)
+    reference: str = option("", "energy and dissipation to compare with: a file of columns time, energy, -dE/dt")
+    output: TurbulenceOutput = section(TurbulenceOutput)
+
+    @property
+    def points(self) -> tuple[int, int, int]:
+        """Points along x, y, z."""
+        return self.sizes if any(self.sizes) else (self.grid, self.grid, self.grid)
+
+    @pydantic.model_validator(mode="after")
+    def _consistent(self) -> TurbulenceCase:
+        key, found = ("sizes", list(self.sizes)) if any(self.sizes) else ("grid", self.grid)
+        for size in self.points:
+            if size < 4 or not smooth(size):
+                near = ", ".join(map(str, smooth_neighbours(size)))
+                raise ValueError(
+                    f"case key '{key}': found {found}; allowed: sizes of at least 4 of the form 2^a 3^b 5^c, as {near}"
+                )
+        if any(not length > 0 for length in self.lengths):
+            raise ValueError(f"case key 'lengths': found {list(self.lengths)}; allowed: numbers above 0")
+        if self.process_grid != "auto" and not re.fullmatch(r"[1-9]\d{0,6}x[1-9]\d{0,6}", self.process_grid):
+            raise ValueError(
+                f"case key 'process_grid': found {self.process_grid!r}; allowed: auto, or Pr x Pc as '2x4'"
+            )
+        if self.time.steps == 0 and self.time.end == 0:
+            raise ValueError("case keys 'time.steps' and 'time.end': both 0; allowed: one of them above 0")
+        if self.initial.field == "abc" and len(set(self.lengths)) > 1:
+            raise ValueError(
+                f"case key 'initial.field': found 'abc' with lengths = {list(self.lengths)}; allowed: equal sides"
+            )
+        return self
+
+
+def smooth(n: int) -> bool:
+    """Whether n = 2^a 3^b 5^c."""
+    for prime in (2, 3, 5):
+        while n > 1 and n % prime == 0:
+            n //= prime
+    return n == 1
+
+
+def smooth_neighbours(n: int) -> list[int]:
+    """The nearest sizes below and above n that are allowed."""
+    below = next((m for m in range(min(n, 2**20), 3, -1) if smooth(m)), None)
+    above = next(m for m in range(max(n, 4), 2**21) if smooth(m))
+    return [m for m in (below, above) if m is not None]

@@ -1,0 +1,74 @@
+"""Ctrl-C and SIGTERM: they end the process at once, or ask a run that can leave a checkpoint to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Asked:
+    """Whether a signal has asked this rank to stop: `number` is the signal's, 0 if none has."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+
+_asked: Asked | None = None  # of the run that stops by itself, if there is one
+
+
+@contextmanager
+def stops_by_itself() -> Iterator[Asked]:
+    """Inside, the first signal is noted in what is yielded; a second one ends the process at once as elsewhere."""
+    global _asked
+    _asked = Asked()
+    try:
+        yield _asked
+    finally:
+        _asked = None
+
+
+def exit_on_interrupt() -> None:
+    """Ctrl-C and SIGTERM end the process at once with one line, also inside a long call of the C++ core.
+
+    A Python handler would wait for that call to return. The C-level handler only writes the signal's number to a pipe;
+    a thread reads it, which runs because long calls release the GIL. mpiexec passes Ctrl-C to every rank and ends those
+    that are left as soon as one rank is gone.
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+
+    def watch() -> None:
+        while True:
+            number = os.read(reader, 1)[0]
+            if _asked is None or _asked.number != 0:
+                break
+            _asked.number = number
+        if first_of_ranks():
+            if sys.stdout.isatty():
+                print("\x1b[?25h", end="", flush=True)  # the cursor, which a progress bar hides
+            # Whole: the launcher may end all at any time.
+            os.write(sys.stderr.fileno(), f"\nweft: {word(number)}\n".encode())
+        else:
+            time.sleep(2)  # a rank that is gone has the launcher end the first one, perhaps before it has spoken
+        os._exit(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def word(number: int) -> str:
+    """What a signal did to a run."""
+    return "interrupted" if number == signal.SIGINT else "terminated"
+
+
+def first_of_ranks() -> bool:
+    """Whether this process speaks for all (asked when MPI may not be up)."""
+    ranks = (os.environ.get(n) for n in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"))
+    return next((r for r in ranks if r is not None), "0") == "0"

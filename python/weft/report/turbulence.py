@@ -1,0 +1,177 @@
+"""The tables and the page of a `weft run turbulence`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.report.format import rate, seconds, size_text
+from weft.report.rows import Record, Rows, machine_rows
+
+HISTORY = "statistics"  # the record's key for what went on from step to step
+WHOLE = "profiled_seconds"  # the timing whose breakdown is shown
+
+
+def title(record: Record) -> str:
+    """What was run."""
+    case = record["case"]
+    flow = f"from {record['figures']['began_from']}" if record["figures"]["began_from"] else case["initial"]["field"]
+    return f"turbulence, {flow}, nu = {case['viscosity']:g}"
+
+
+def heading(record: Record) -> str:
+    """What was run, for a page."""
+    return f"turbulence: {box(record)}, {record['case']['initial']['field']}"
+
+
+def box(record: Record) -> str:
+    """The grid in words."""
+    sizes = record["figures"]["grid"]
+    return f"{sizes[0]}^3" if len(set(sizes)) == 1 else " x ".join(map(str, sizes))
+
+
+def header_rows(record: Record, verbose: bool = False) -> Rows:
+    """Box, method, memory, machine and choices; `verbose`: with the timings of what was tried."""
+    case, figures = record["case"], record["figures"]
+    step = f"dt = {case['time']['dt']:g}" if case["time"]["dt"] > 0 else f"Courant number {case['time']['courant']:g}"
+    messages = figures["message_bytes"]
+    rows = [
+        ("grid", f"{box(record)}, {figures['grid_points']:,} points, {case['precision']} precision"),
+        (
+            "method",
+            f"{case['time']['scheme'].upper()}, {step}, {case['dealiasing']}, "
+            f"kmax = {figures['largest_wavenumber']:.4g}",
+        ),
+        ("forcing", case["forcing"]["kind"]),
+        (
+            "process grid",
+            f"{figures['process_grid']}, Q = {figures['batch']}; messages of {size_text(messages['row'])} in rows, "
+            f"{size_text(messages['column'])} in columns",
+        ),
+        (
+            "memory",
+            f"{size_text(figures['memory_bytes_per_rank'])} a rank; Eq. 9 of the paper: "
+            f"{size_text(figures['equation_9_bytes_per_rank'])}",
+        ),
+        *machine_rows(record),
+    ]
+    choices = record["choices"]
+    rows += [(f"  {name.replace('_', ' ')}", choices[name]) for name in ("row_exchange", "column_exchange")]
+    if "reason" in choices:
+        rows.append(("  chosen", f"{choices['reason']} (timed in {seconds(choices['tuning_seconds'])})"))
+    if verbose:
+        rows += [
+            (
+                f"    {t['process_grid']}, Q = {t['batch']}",
+                f"{seconds(t['median_seconds'])}, rows {t['row_exchange'] or '-'}, "
+                f"columns {t['column_exchange'] or '-'}",
+            )
+            for t in choices.get("timings", [])
+        ]
+    return rows
+
+
+def result_rows(record: Record) -> Rows:
+    """Time, speed, and the flow at the end."""
+    figures, timings, found = record["figures"], record["timings"], record["statistics"]
+    rows = [
+        (
+            "run",
+            f"{figures['steps']} steps to t = {figures['final_time']:.6g} in {seconds(timings['run_seconds'])}"
+            f" (statistics {seconds(timings['statistics_seconds'])}, "
+            f"checkpoints {seconds(timings['checkpoint_seconds'])})",
+        ),
+    ]
+    if timings["seconds_per_step"]:
+        rows += [
+            (
+                "step",
+                f"{seconds(timings['seconds_per_step'])} in the median, "
+                f"{seconds(timings['best_step_seconds'])} at best",
+            ),
+            ("speed", f"{rate(figures['grid_points_per_second'], 'points/s')}   grid points over the median step"),
+        ]
+    history = found.get("history") or []
+    if history:
+        last = {k: float("nan") if v is None else v for k, v in history[-1].items()}
+        rows += [
+            (
+                "energy",
+                f"{last['energy']:.6g}, dissipation {last['dissipation']:.6g}, enstrophy {last['enstrophy']:.6g}",
+            ),
+            (
+                "scales",
+                f"L = {last['integral_scale']:.4g}, lambda = {last['taylor_scale']:.4g}, "
+                f"eta = {last['kolmogorov_scale']:.4g}, kmax eta = {last['kmax_eta']:.3g}",
+            ),
+            ("Re_lambda", f"{last['reynolds_taylor']:.4g}"),
+            ("divergence", f"{last['divergence']:.1e}, largest of a mode over the root of the mean enstrophy"),
+        ]
+    parts = found.get("distributions", {})
+    gradients = [parts[n] for n in ("du/dx", "dv/dy", "dw/dz") if n in parts]
+    if gradients and all(g["skewness"] is not None for g in gradients):
+        words = [", ".join(f"{g[what]:.3f}" for g in gradients) for what in ("skewness", "flatness")]
+        rows.append(("gradients", f"skewness {words[0]}; flatness {words[1]}   of du/dx, dv/dy, dw/dz"))
+    for name in ("dissipation", "enstrophy"):
+        if name in parts:
+            rows.append((f"  {name}", f"largest {parts[name]['largest']:.3g} of the mean"))
+    if "reference" in found:
+        rows += [
+            (
+                f"  {key}",
+                f"largest difference from {found['reference']['name']}: "
+                f"{100 * found['reference'][f'largest_{key}_error']:.3g} % of its largest",
+            )
+            for key in ("energy", "dissipation")
+            if found["reference"][f"largest_{key}_error"] is not None
+        ]
+    if figures["checkpoint"]:
+        rows.append(("checkpoint", figures["checkpoint"]))
+    return rows
+
+
+def tiles(record: Record) -> Rows:
+    """The figures at the top of the page, each with what it is."""
+    figures, timings = record["figures"], record["timings"]
+    history = record["statistics"].get("history") or [{}]
+    found = [(f"t = {figures['final_time']:.4g}", f"after {figures['steps']} steps")]
+    if timings["seconds_per_step"]:
+        found.append((seconds(timings["seconds_per_step"]), "a step (median)"))
+        found.append((rate(figures["grid_points_per_second"], "points/s"), "grid points a second"))
+    reynolds = history[-1].get("reynolds_taylor")
+    if reynolds is not None:
+        found.append((f"{reynolds:.3g}", "Taylor-scale Reynolds number at the end"))
+    return found
+
+
+def pictures(record: Record) -> list[tuple[str, str]]:
+    """Headings and HTML of the page's plots."""
+    from weft.report.plots import as_html
+
+    return [(head, as_html(figure, head.lower())) for head, _, figure in figures_of(record)]
+
+
+def figures_of(record: Record) -> list[tuple[str, str, Any]]:
+    """The plots a record has data for: heading, file name, figure."""
+    from weft.report import turbulence_plots as plots
+
+    found, case = record["statistics"], record["case"]
+    history = found.get("history") or []
+    shown: list[tuple[str, str, Any]] = []
+    if len(history) > 1:
+        times, dissipation, energy = ([row[k] for row in history] for k in ("time", "dissipation", "energy"))
+        shown.append(("History", "history", plots.history(times, dissipation, energy, found.get("reference"))))
+    if "spectrum" in found:
+        s = found["spectrum"]
+        last = history[-1] if history else {}
+        eta, rate_ = last.get("kolmogorov_scale"), last.get("dissipation") or 0.0
+        shown.append(("Spectrum", "spectrum", plots.spectrum(s["wavenumbers"], s["energy"], rate_, eta)))
+        if s["transfer"] is not None:
+            moved = plots.transfer(s["wavenumbers"], s["transfer"], s["dissipation"])
+            shown.append(("Transfer", "transfer", moved))
+    if found.get("distributions"):
+        shown.append(("Distributions", "distributions", plots.distributions(found["distributions"])))
+    if "slice" in found:
+        height = case["lengths"][2] / 2
+        plane = plots.enstrophy_slice(found["slice"], case["lengths"], height)
+        shown.append(("Enstrophy", "enstrophy", plane))
+    return shown

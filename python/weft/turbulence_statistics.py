@@ -1,0 +1,190 @@
+"""Statistics of a running simulation of turbulence, and the scales that follow from them.
+
+``spectra`` sums over modes and is cheap; ``points`` transforms the velocity's gradients and the pressure back to
+physical space, about as much work as two steps. Both are collective and leave the solver as it was. Formulas and
+sources: docs/turbulence.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft import _weft
+
+__all__ = ["Distribution", "Points", "Scales", "Spectra", "points", "spectra"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Scales:
+    """One-point statistics of homogeneous turbulence, in the units of the run; nan where nothing moves."""
+
+    energy: float  #: <u_i u_i> / 2
+    dissipation: float  #: mean of Eq. 10, nu <omega_i omega_i>
+    enstrophy: float  #: <omega_i omega_i> (Eq. 10)
+    helicity: float  #: <u . omega>
+    u_rms: float  #: root mean square of u, v, w
+    v_rms: float
+    w_rms: float
+    integral_scale: float  #: L = pi / (2 u'^2) sum E(k) / k, with u'^2 = 2 energy / 3
+    taylor_scale: float  #: lambda = (15 nu u'^2 / dissipation)^(1/2)
+    kolmogorov_scale: float  #: eta = (nu^3 / dissipation)^(1/4)
+    eddy_turnover_time: float  #: L / u'
+    kolmogorov_time: float  #: (nu / dissipation)^(1/2)
+    reynolds_taylor: float  #: u' lambda / nu
+    kmax_eta: float  #: kmax the largest wavenumber up to which all are kept
+    divergence: float  #: largest |k . u| of a mode over the root of <omega_i omega_i>: rounding, if all is well
+
+
+@dataclass(frozen=True)
+class Spectra:
+    """Spectra by shells round(|k| / width), whose sums times ``width`` are the totals (Parseval)."""
+
+    viscosity: float
+    width: float  #: of a shell
+    modes: Array  #: how many modes a shell has
+    energy: Array  #: E(k), energy per wavenumber
+    dissipation: Array  #: D(k) = 2 nu k^2 E(k)
+    scalar_variance: list[Array]  #: of each scalar, <phi^2> per wavenumber
+    scalar_dissipation: list[Array]  #: 2 kappa <|grad phi|^2> per wavenumber
+    totals: dict[str, Any]
+
+    @property
+    def wavenumbers(self) -> Array:
+        """The middle of every shell."""
+        return np.asarray(self.width * np.arange(len(self.modes)), np.float64)
+
+    def scales(self) -> Scales:
+        """What one-point statistics follow."""
+        t, nu = self.totals, self.viscosity
+        square = t["square"]
+        energy, dissipation = sum(square) / 2, nu * t["enstrophy"]
+        u2 = 2 * energy / 3
+        moves, decays = u2 > 0, dissipation > 0
+        integral = math.pi / (2 * u2) * t["energy_over_wavenumber"] if moves else math.nan
+        taylor = math.sqrt(15 * nu * u2 / dissipation) if decays else math.nan
+        kolmogorov = (nu**3 / dissipation) ** 0.25 if decays else math.nan
+        return Scales(
+            energy=energy,
+            dissipation=dissipation,
+            enstrophy=t["enstrophy"],
+            helicity=t["helicity"],
+            u_rms=math.sqrt(square[0]),
+            v_rms=math.sqrt(square[1]),
+            w_rms=math.sqrt(square[2]),
+            integral_scale=integral,
+            taylor_scale=taylor,
+            kolmogorov_scale=kolmogorov,
+            eddy_turnover_time=integral / math.sqrt(u2) if moves else math.nan,
+            kolmogorov_time=math.sqrt(nu / dissipation) if decays else math.nan,
+            reynolds_taylor=math.sqrt(u2) * taylor / nu if decays else math.nan,
+            kmax_eta=t["kmax"] * kolmogorov,
+            divergence=t["divergence"],
+        )
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """How a quantity x is distributed over the points."""
+
+    name: str
+    scaled_by: str  #: what x is divided by: its ``mean`` or its ``root mean square``
+    scale: float
+    moments: list[float]  #: means of (x / scale)^p, p = 1 to 4
+    smallest: float  #: of x / scale
+    largest: float
+    logarithmic: bool
+    edges: Array  #: of the bins, of x / scale
+    density: Array  #: probability density of x / scale; of log10(x / scale) where ``logarithmic``
+
+    @property
+    def skewness(self) -> float:
+        """Third central moment over the second to the power 3/2."""
+        m1, m2, m3, _ = self.moments
+        variance = m2 - m1**2
+        return (m3 - 3 * m1 * m2 + 2 * m1**3) / variance**1.5 if variance > 0 else math.nan
+
+    @property
+    def flatness(self) -> float:
+        """Fourth central moment over the second squared."""
+        m1, m2, m3, m4 = self.moments
+        variance = m2 - m1**2
+        return (m4 - 4 * m1 * m3 + 6 * m1**2 * m2 - 3 * m1**4) / variance**2 if variance > 0 else math.nan
+
+
+@dataclass(frozen=True)
+class Points:
+    """Statistics at the points, and the transfer."""
+
+    distributions: dict[str, Distribution]
+    transfer: Array | None  #: T(k), energy per wavenumber and time that nonlinear terms bring to a shell
+    enstrophy_slice: NDArray[np.float32] | None  #: Omega at [y][x] of the plane asked for, on rank 0
+    extra_bytes: int  #: this rank's memory that had to be found beside the solver's
+
+
+def spectra(solver: Any) -> Spectra:
+    """Spectra and totals of a `weft.turbulence.Solver` now. (collective)"""
+    found = _weft.turbulence.spectra(solver._core)
+    width = found["width"]
+    return Spectra(
+        viscosity=solver.viscosity,
+        width=width,
+        modes=found["modes"],
+        energy=found["energy"] / width,
+        dissipation=found["dissipation"] / width,
+        scalar_variance=[v / width for v in found["scalar_variance"]],
+        scalar_dissipation=[v / width for v in found["scalar_dissipation"]],
+        totals=found,
+    )
+
+
+def points(
+    solver: Any,
+    comm: Any = None,
+    *,
+    distributions: bool = True,
+    pressure: bool = True,
+    transfer: bool = True,
+    slice_z: int = -1,
+    slice_points: int = 1024,
+) -> Points:
+    """Moments and PDFs of dissipation, enstrophy (Eq. 10), pressure (Eq. 11) and longitudinal gradients. (collective)
+
+    ``slice_z``: the enstrophy of the plane of that index z comes too, at most ``slice_points`` along a side, gathered
+    on rank 0 of ``comm`` (the solver's communicator, an mpi4py one; needed for this alone).
+    """
+    found = _weft.turbulence.statistics(solver._core, distributions, pressure, transfer, slice_z, slice_points)
+    plane = None
+    if slice_z >= 0 and distributions:
+        parts = comm.gather((found["slice_first_row"], found["slice"])) if comm else [(0, found["slice"])]
+        if parts is not None:
+            whole = sorted(((first, rows) for first, rows in parts if len(rows)), key=lambda part: part[0])
+            plane = np.concatenate([rows for _, rows in whole])
+    width = _weft.turbulence.shell_width(solver._core)
+    return Points(
+        distributions={d["name"]: _distribution(d) for d in found["distributions"]},
+        transfer=found["transfer"] / width if transfer else None,
+        enstrophy_slice=plane,
+        extra_bytes=found["extra_bytes"],
+    )
+
+
+def _distribution(d: dict[str, Any]) -> Distribution:
+    edges = np.linspace(d["lower"], d["upper"], len(d["counts"]) + 1)
+    return Distribution(
+        name=d["name"],
+        scaled_by=d["scaled_by"],
+        scale=d["scale"],
+        moments=list(d["moments"]),
+        smallest=d["smallest"],
+        largest=d["largest"],
+        logarithmic=d["logarithmic"],
+        edges=10.0**edges if d["logarithmic"] else edges,
+        density=d["counts"] / d["points"] / (edges[1] - edges[0]),
+    )
