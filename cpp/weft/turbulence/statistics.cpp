@@ -95,6 +95,64 @@ class Collector {
   std::array<double, 4> sums_{};
 };
 
+// The solver's scratch memory, neighbouring fields of it as one, and more where that is not enough. Handed out like a
+// stack.
+template <class T>
+class Memory {
+ public:
+  using Complex = std::complex<T>;
+
+  explicit Memory(const State<T>& state) : device_(state.plan.device()) {
+    for (Complex* field : state.scratch) {
+      if (!segments_.empty() && segments_.back().data + segments_.back().size == field)
+        segments_.back().size += state.field_values;
+      else
+        segments_.push_back({field, state.field_values, 0});
+    }
+  }
+
+  Complex* take(std::int64_t count) {
+    for (Segment& segment : segments_) {
+      if (segment.size - segment.used < count) continue;
+      segment.used += count;
+      return segment.data + segment.used - count;
+    }
+    extra_.emplace_back(device_, static_cast<std::size_t>(count));
+    extra_bytes += static_cast<std::int64_t>(extra_.back().bytes());
+    segments_.push_back({extra_.back().data(), count, count});
+    return extra_.back().data();
+  }
+
+  // What is taken inside a Mark's life is free after it.
+  class Mark {
+   public:
+    explicit Mark(Memory& memory) : memory_(memory) {
+      for (const Segment& segment : memory.segments_) used_.push_back(segment.used);
+    }
+    ~Mark() {
+      used_.resize(memory_.segments_.size(), 0);
+      for (std::size_t i = 0; i < used_.size(); ++i) memory_.segments_[i].used = used_[i];
+    }
+    Mark(const Mark&) = delete;
+    Mark& operator=(const Mark&) = delete;
+
+   private:
+    Memory& memory_;
+    std::vector<std::int64_t> used_;
+  };
+
+  std::int64_t extra_bytes = 0;
+
+ private:
+  struct Segment {
+    Complex* data;
+    std::int64_t size, used;
+  };
+  std::shared_ptr<device::Device> device_;
+  std::vector<Segment> segments_;
+  std::vector<device::Array<Complex>> extra_;
+};
+
 template <class T>
 class Pass {
  public:
@@ -103,28 +161,30 @@ class Pass {
   using Points = fft::Block<T>;
 
   Pass(State<T>& state, const Asked& asked)
-      : state_(state), asked_(asked), kept_(kept_modes(state.part, *state.truncation)), spectra_(spectra(state)) {}
+      : state_(state),
+        asked_(asked),
+        kept_(kept_modes(state.part, *state.truncation)),
+        spectra_(spectra(state)),
+        memory_(state) {}
 
   Statistics run() {
     if (asked_.points) gradients();
     if (asked_.pressure || asked_.transfer) products();
+    result_.extra_bytes = memory_.extra_bytes;
     return std::move(result_);
   }
 
  private:
-  // Scratch field i; beyond the solver's own, one that is allocated for the time of the statistics.
-  Complex* field(std::size_t i) {
-    while (i >= state_.scratch.size() + extra_.size()) {
-      extra_.emplace_back(state_.plan.device(), static_cast<std::size_t>(state_.field_values));
-      result_.extra_bytes += static_cast<std::int64_t>(extra_.back().bytes());
-    }
-    return i < state_.scratch.size() ? state_.scratch[i] : extra_[i - state_.scratch.size()].data();
+  using Mark = typename Memory<T>::Mark;
+
+  Complex* spectral_field() { return memory_.take(state_.part.modes()); }
+  T* physical_field() {
+    return reinterpret_cast<T*>(memory_.take((state_.plan.decomposition().physical().size() + 1) / 2));
   }
-  // Runs a trip with the work memory it needs, which begins at scratch field `from`.
-  void run(fft::RoundTrip<T>& trip, std::size_t from) {
-    trip.work.clear();
-    for (int i = 0; i < state_.plan.work_fields(trip); ++i)
-      trip.work.push_back(field(from + static_cast<std::size_t>(i)));
+  // Runs a trip with the work memory it needs.
+  void run(fft::RoundTrip<T>& trip) {
+    const Mark mark(memory_);
+    for (int i = 0; i < state_.plan.work_fields(trip); ++i) trip.work.push_back(memory_.take(state_.field_values));
     state_.plan.run(trip, state_.stream);
     state_.stream.synchronize();
   }
@@ -173,8 +233,9 @@ class Pass {
     for (std::size_t c = 0; c < 3; ++c)
       collectors.emplace_back(std::array{"du/dx", "dv/dy", "dw/dz"}[c], "root mean square",
                               std::sqrt(spectra_.gradient_square[c]), false, -20, 20);
-    T* strain = reinterpret_cast<T*>(field(0));
-    T* rotation = reinterpret_cast<T*>(field(1));
+    const Mark mark(memory_);
+    T* strain = physical_field();
+    T* rotation = physical_field();
 
     fft::RoundTrip<T> diagonal;
     diagonal.from = {state_.velocity[0], state_.velocity[1]};
@@ -199,7 +260,7 @@ class Pass {
       });
     });
     diagonal.physical_to = {strain, rotation};
-    run(diagonal, 2);
+    run(diagonal);
 
     for (const auto& [i, j] : {std::array{0, 1}, std::array{0, 2}, std::array{1, 2}}) {
       const bool last = i == 1;
@@ -232,7 +293,7 @@ class Pass {
       });
       if (!last) trip.physical_to = {strain, rotation};
       if (last) begin_slice();
-      run(trip, 2);
+      run(trip);
     }
     for (Collector& collector : collectors) result_.distributions.push_back(collector.result(state_.plan.comm()));
   }
@@ -274,9 +335,8 @@ class Pass {
     const double share = twice ? 0.5 : 1;
     const auto shells = static_cast<std::size_t>(shell_count(*state_.truncation, state_.part.box));
     result_.transfer.assign(shells, 0.0);
-    // The pressure lies after the five fields that a step works with, so that a trip with its products has those.
-    const std::size_t place = std::max<std::size_t>(state_.scratch.size(), 5);
-    Complex* pressure = asked_.pressure ? field(place) : nullptr;
+    const Mark mark(memory_);
+    Complex* pressure = asked_.pressure ? spectral_field() : nullptr;
     for (int grid = 0; grid < (twice ? 2 : 1); ++grid) {
       const Box& box = state_.part.box;
       const Shift shift =
@@ -356,7 +416,7 @@ class Pass {
       });
     });
     if (pressure != nullptr) trip.to = {pressure};
-    run(trip, 0);
+    run(trip);
   }
 
   // pressure -= v^2
@@ -388,7 +448,7 @@ class Pass {
       });
     });
     trip.to = {pressure};
-    run(trip, 0);
+    run(trip);
   }
 
   void pressure_at_points(Complex* pressure) {
@@ -413,7 +473,7 @@ class Pass {
           for (std::int64_t i = 0; i < block.box.count[0]; ++i)
             collector.add(static_cast<double>(block.row(0, y, z)[i]));
     });
-    run(trip, 0);
+    run(trip);
     result_.distributions.push_back(collector.result(state_.plan.comm()));
   }
 
@@ -422,7 +482,7 @@ class Pass {
   std::vector<std::int32_t> kept_;
   Spectra spectra_;
   Statistics result_;
-  std::vector<device::Array<Complex>> extra_;
+  Memory<T> memory_;
   std::mutex mutex_;  // pointwise functions may run on several threads
 };
 
