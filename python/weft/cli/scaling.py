@@ -84,6 +84,8 @@ def maxwell(ranks: str | None, orders: str, elements: str, output: Path, **optio
     sweep(rank_counts(ranks), integers(orders, "orders", 1, 15), (bounds[0], bounds[1]), output, **options)
 
 
+@scaling.command()
+@sweep_options
 @click.option("--grids", default="64,80,96,128", show_default=True, metavar="LIST", help="N of N^3 points.")
 @click.option("--shapes", is_flag=True, help="Every Pr x Pc, not the fastest alone.")
 @click.option(
