@@ -8,15 +8,16 @@ namespace nb = nanobind;
 namespace weft::bindings {
 
 std::shared_ptr<device::Device> device_of(int type, int number, const std::string& name) {
-  switch (type) {
-    case nb::device::cpu::value:
-      return device::open("host");
-    case nb::device::cuda::value:
-      return device::open("cuda", number);
-    case nb::device::rocm::value:
-      return device::open("hip", number);
-    default:
-      throw nb::type_error((name + " is on a device weft has no backend for").c_str());
+  if (type == nb::device::cpu::value) return device::open("host");
+  if (type != nb::device::cuda::value && type != nb::device::rocm::value) {
+    throw nb::type_error((name + " is on a device weft has no backend for").c_str());
+  }
+  const char* backend = type == nb::device::cuda::value ? "cuda" : "hip";
+  try {
+    return device::open(backend, number);
+  } catch (const std::exception& error) {
+    throw std::runtime_error(name + " is on " + backend + " device " + std::to_string(number) +
+                             ", which weft cannot use here: " + error.what());
   }
 }
 

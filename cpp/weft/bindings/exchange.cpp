@@ -101,7 +101,7 @@ class PyGatherScatter {
       if (running_) throw nb::value_error("a gather-scatter is already started: finish it first");
       operation = ex::parse_op(op);
       values = check_values(points, "points", connectivity_->points, fields_, layout_);
-      return 4 * static_cast<int>(values.type) + static_cast<int>(operation);
+      return kind_of_call(values, operation);
     });
     const nb::gil_scoped_release release;
     Kind& kind = kind_of(values);
@@ -174,6 +174,11 @@ class PyGatherScatter {
 
   // Checks a call's arguments, and that all ranks make the same call with the same type and operation, before any rank
   // sends anything. The check costs one reduction.
+  // Below 64, another for every operation, type and backend.
+  static int kind_of_call(const Values& values, ex::Op operation) {
+    return 16 * static_cast<int>(values.device->backend()) + 4 * static_cast<int>(values.type) +
+           static_cast<int>(operation);
+  }
   void agree_on_call(int call, const std::function<int()>& check) const {
     if (!check_) {
       check();
@@ -181,7 +186,7 @@ class PyGatherScatter {
     }
     bindings::agree_on_call(
         comm_, [&] { return 64 * call + check(); },
-        "the ranks do not make the same call: operation and type must be the same on all");
+        "the ranks do not make the same call: operation, type and kind of device must be the same on all");
   }
 
   Kind& kind_of(const Values& values) {
@@ -222,7 +227,7 @@ class PyGatherScatter {
       if (at_points.type != at_dofs.type || at_points.device != at_dofs.device) {
         throw nb::type_error("points and dofs must be of one type, on one device");
       }
-      return 4 * static_cast<int>(at_points.type) + static_cast<int>(operation);
+      return kind_of_call(at_points, operation);
     });
     const nb::gil_scoped_release release;
     Kind& kind = kind_of(at_points);
