@@ -83,7 +83,7 @@ WEFT_FUNCTION R products_row(const products_arguments<R>& a, int y, int z, R lar
   }
   R* WEFT_RESTRICT vw = w + variable;
   R* WEFT_RESTRICT uw = vw + variable;
-  R poison = 0;
+  R poison = largest * R(0);  // NaN once anything was not finite: comparisons would lose it
 #if !defined(WEFT_TARGET_GPU) && !defined(WEFT_TARGET_FIBER)
   _Pragma("omp simd reduction(max : largest) reduction(+ : poison)") for (int i = 0; i < a.block.count_x; ++i) {
 #else
