@@ -130,7 +130,8 @@ class Solver:
     by the mesh's names of boundaries, each that has faces. ``waves`` enter where elements of the ``total_field`` (a
     flag for each of this rank's elements) meet others or an absorbing boundary; elsewhere fields are scattered fields.
     ``dipoles``: currents. ``damping``: of a perfectly matched layer, see ``matched_layer``. ``kernels``: ``portable``
-    (any device), ``simd`` (hosts, without waves, dipoles and layers) or ``auto``. ``device``, ``precision``, ``exchange``, ``exchange_cache``: as of ``weft.Poisson``.
+    (any device), ``simd`` (hosts, without waves, dipoles and layers) or ``auto``. ``device``, ``precision``,
+    ``exchange``, ``exchange_cache``: as of ``weft.Poisson``.
 
     Fields are ``[E][6][n][n][n]``: element, component (Ex Ey Ez Hx Hy Hz), t, s, r; n = order + 1.
     Making one, and every method that says so, is collective: all ranks call it.
@@ -272,6 +273,10 @@ class Solver:
         """
         return self._core.fields()
 
+    def host_fields(self) -> npt.NDArray[Any]:
+        """``[E][6][n][n][n]`` as a NumPy array: the fields themselves on the host, a copy of those on a GPU."""
+        return np.asarray(self._core.host_fields())
+
     def coordinates(self) -> npt.NDArray[np.float64]:
         """``[3][E][n][n][n]`` of the points."""
         n = self.order + 1
@@ -286,7 +291,7 @@ class Solver:
         return np.ascontiguousarray(np.stack(values, axis=1), self.dtype)
 
     def set_fields(self, values: npt.ArrayLike | Fields) -> None:
-        """Set the fields to an array, or to a function of the coordinates."""
+        """Set the fields to an array, or to a function of the coordinates; a matched layer is at rest then."""
         array = self.interpolate(values) if callable(values) else np.asarray(values)
         self._core.set_fields(np.ascontiguousarray(array, self.dtype))
 

@@ -53,6 +53,7 @@ class Maxwell {
     check(values);
     stepper_.stream().synchronize();
     stepper_.fields().upload(std::span<const T>(values.data(), values.size()));
+    op_.rest();
     stepper_.fields_changed();
   }
 
@@ -92,6 +93,20 @@ class Maxwell {
       return nb::cast(nb::ndarray<nb::numpy, T>(data, {shape(0), 6, shape(2), shape(3), shape(4)}, owner));
     return nb::cast(nb::ndarray<nb::array_api, T>(data, {shape(0), 6, shape(2), shape(3), shape(4)}, owner, {},
                                                   nb::dtype<T>(), device_type, device_->info().ordinal));
+  }
+
+  // The fields as NumPy has them: themselves on the host, a copy of a GPU's.
+  nb::object host_fields(nb::handle owner) {
+    if (device_->is_host()) return view(owner);
+    auto copy = std::make_unique<std::vector<T>>();
+    {
+      nb::gil_scoped_release release;
+      stepper_.stream().synchronize();
+      *copy = stepper_.fields().download();
+    }
+    T* data = copy->data();
+    nb::capsule keeper(copy.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, T>(data, {shape(0), 6, shape(2), shape(3), shape(4)}, keeper));
   }
 
   void step(std::int64_t count, double dt) {
@@ -163,6 +178,7 @@ void bind(nb::module_& m, const char* name) {
           "total_field"_a, "dipoles"_a, "damping"_a.noconvert(), "exchange"_a, "exchange_cache"_a, "device"_a)
       .def("set_fields", &M::set_fields, "values"_a.noconvert())
       .def("fields", [](nb::object self) { return nb::cast<M&>(self).view(self); })
+      .def("host_fields", [](nb::object self) { return nb::cast<M&>(self).host_fields(self); })
       .def("rates", &M::rates, "time"_a, "values"_a.noconvert())
       .def("step", &M::step, "count"_a, "dt"_a)
       .def("check",

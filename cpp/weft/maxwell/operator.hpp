@@ -48,6 +48,7 @@ class Operator {
   void source_rates(T* rates, device::Stream& stream);
   bool driven() const { return terms_->driven(); }    // by waves or dipoles
   bool layered() const { return terms_->layered(); }  // there is a matched layer
+  void rest() { terms_->rest(); }                     // the layer as if it had never seen a field
 
   std::int64_t elements() const { return mesh_.elements(); }  // of this rank
   std::int64_t points() const { return elements() * points_; }

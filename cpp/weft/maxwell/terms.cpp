@@ -347,6 +347,13 @@ void Terms<T>::add_layer(double a, double b, double dt, bool step, const T* fiel
 }
 
 template <class T>
+void Terms<T>::rest() {
+  if (layer_elements_ == 0) return;
+  auxiliary_.zero();
+  auxiliary_residual_.zero();
+}
+
+template <class T>
 std::map<std::string, std::int64_t> Terms<T>::memory_bytes() const {
   std::map<std::string, std::int64_t> bytes;
   std::int64_t sources = 0;

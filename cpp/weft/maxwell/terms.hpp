@@ -37,6 +37,9 @@ class Terms {
   // residual += dt (what the layer adds to the rates); with `step` its auxiliary variables take their stage.
   void add_layer(double a, double b, double dt, bool step, const T* fields, T* residual, device::Stream& stream);
 
+  // The layer as if it had never seen a field.
+  void rest();
+
   std::map<std::string, std::int64_t> memory_bytes() const;
 
  private:

@@ -92,12 +92,8 @@ class Run:
             take(self.solver, part, self.dt)
             seconds += time.perf_counter() - begin
             if self.probes.any:
-                self.probes.take(self.solver.time, self.host_fields() if self.probes.holds else None)
+                self.probes.take(self.solver.time, self.solver.host_fields() if self.probes.holds else None)
         return seconds
-
-    def host_fields(self) -> Any:
-        """[E][6][n][n][n] the fields as NumPy has them: themselves on the host, a copy of a GPU's."""
-        return problem.on_host(self.solver.fields)
 
     def error_norms(self, where: Any = None) -> tuple[float, float]:
         """Energy norms of the difference from the exact solution, and of the solution, at the solver's time.
@@ -109,7 +105,7 @@ class Run:
         """
         assert self.solution is not None
         order = min(self.case.order + 3, 15)
-        fine = problem.interpolated(self.host_fields(), self.case.order, order)
+        fine = problem.interpolated(self.solver.host_fields(), self.case.order, order)
         mass = np.asarray(self.mesh.mass_matrix(order)).reshape(len(fine), -1)
         values = np.array(list(self.materials.values()))[self.regions]
         points = problem.places(self.mesh, order)
@@ -268,7 +264,7 @@ def march(this: Run, record: Record, display: Display) -> None:
     """The run itself: all steps, the energy every so often, and the energy that the machine takes. (collective)"""
     case, comm, solver = this.case, this.comm, this.solver
     this.reset(solver)
-    this.probes.take(0.0, this.host_fields() if this.probes.holds else None)
+    this.probes.take(0.0, this.solver.host_fields() if this.probes.holds else None)
     statistics, figures = record["statistics"], record["figures"]
     watch(this, statistics, 0)
     show = display.progress(this.steps, lambda step, total, energy: f"step {step} of {total}, energy {energy:.6e}")

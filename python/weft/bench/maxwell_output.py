@@ -28,7 +28,7 @@ def write_solution(run: Run, path: Path) -> Path:
     """E and H as vectors, and the materials by number; the file to open in ParaView. (collective)"""
     from weft.mesh_io.fields import write_fields
 
-    fields = run.host_fields()
+    fields = run.solver.host_fields()
     count = fields.shape[2] ** 3
     vectors = np.moveaxis(fields.reshape(len(fields), 6, count), 1, -1)
     material = np.repeat(run.regions[:, None], count, axis=1).astype(np.float32)
@@ -44,7 +44,7 @@ def write_plane(run: Run, path: Path) -> Path:
     output = run.case.output
     axis = "xyz".index(output.slice_axis)
     values, extent, at = on_plane(
-        run.mesh, run.case.order, component(run.host_fields(), output.slice), axis, output.slice_at
+        run.mesh, run.case.order, component(run.solver.host_fields(), output.slice), axis, output.slice_at
     )
     if run.comm.rank == 0:
         names = "".join(a for a in "xyz" if a != output.slice_axis)

@@ -81,13 +81,6 @@ def places(mesh: Any, order: int) -> Values:
     return np.moveaxis(np.asarray(mesh.point_coordinates(order)), -1, 0)
 
 
-def on_host(fields: Any) -> Values:
-    """A solver's fields as a NumPy array: themselves on the host, a copy of those on a GPU."""
-    if isinstance(fields, np.ndarray):
-        return fields
-    return fields.get() if hasattr(fields, "get") else np.from_dlpack(fields, device="cpu")
-
-
 def interpolated(fields: Values, order: int, to: int) -> Values:
     """[E][6][m^3] fields [E][6][n][n][n] of an order at the points of another, in double precision."""
     source, target = (_weft.mesh.gll(n)[0] for n in (order, to))

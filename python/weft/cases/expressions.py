@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 import operator
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -114,7 +115,9 @@ def _evaluate(text: str, names: Mapping[str, Any]) -> Any:
         ast.BoolOp: both,
         ast.Compare: compare,
     }
-    tree = ast.parse(text.strip(), mode="eval").body  # one expression, no statements
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python's own remarks on how a text is written
+        tree = ast.parse(text.strip(), mode="eval").body  # one expression, no statements
     return walker.eval(text, previously_parsed=tree)
 
 

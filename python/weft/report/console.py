@@ -92,6 +92,9 @@ class Silent(Console):
     def __init__(self) -> None:
         super().__init__(quiet=True)
 
+    def warn(self, text: str) -> None:
+        """Rank 0 says it."""
+
 
 def header(record: Record, verbose: bool = False) -> str:
     """What is about to run, on what, and what was chosen, for a terminal."""
