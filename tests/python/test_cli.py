@@ -330,6 +330,21 @@ def test_a_trace_of_two_ranks_has_both_and_is_summarised(tmp_path) -> None:
     assert "mpi" in done.stdout
 
 
+def test_a_report_of_an_older_record_is_shown_or_said_to_be_too_old(tmp_path) -> None:
+    record = poisson(tmp_path)
+    record["choices"]["exchange"] = "pairwise:direct"  # as before exchanges were tuned
+    (tmp_path / "old.json").write_text(json.dumps(record))
+    done = run("report", tmp_path / "old.json")
+    assert done.returncode == 0, done.stderr
+    assert "pairwise:direct" in done.stdout
+    del record["figures"]["elements"]
+    (tmp_path / "old.json").write_text(json.dumps(record))
+    done = run("report", tmp_path / "old.json")
+    assert done.returncode == 1
+    assert "another version of weft (written by 0.1.0)" in done.stderr
+    assert "'elements'" in done.stderr
+
+
 def test_a_report_is_one_page_that_needs_nothing_else(tmp_path) -> None:
     record = poisson(tmp_path)
     done = run("report", tmp_path / "run.json")

@@ -19,8 +19,15 @@ def report(record: Path, output: Path | None) -> None:
 
     path = record / "run.json" if record.is_dir() else record
     content = html.read_record(path)
-    click.echo(console.header(content))
-    click.echo(console.result(content))
+    try:
+        shown, text = f"{console.header(content)}\n{console.result(content)}", html.page(content)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        by = content["versions"].get("weft", "?") if isinstance(content["versions"], dict) else "?"
+        raise ValueError(
+            f"{path}: a record of another version of weft (written by {by}) that this one cannot show "
+            f"({type(error).__name__}: {error}): run again, or use that version"
+        ) from None
+    click.echo(shown)
     page = output or path.with_suffix(".html")
-    page.write_text(html.page(content), encoding="utf-8")
+    page.write_text(text, encoding="utf-8")
     click.echo(f"written {page}")

@@ -8,10 +8,10 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from weft.model.result import ModelError, Result, exact, require_finite, require_positive
+from weft.model.result import ModelError, Result, exact, require_not_negative, require_positive
 
 METHOD = "divergence"
 
@@ -27,11 +27,7 @@ class Interval:
     dram: float = 0.0  # S_i^DRAM: queueing at the memory
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            require_finite(**{field.name: value})
-            if value < 0:
-                raise ModelError(f"{field.name} is {value:g}, below zero: counts of instructions and cycles are needed")
+        require_not_negative("counts of instructions and cycles are needed", **asdict(self))
         require_positive(instructions=self.instructions)
 
 

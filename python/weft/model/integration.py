@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 
 from weft.model.result import (
     ModelError,
@@ -16,39 +16,26 @@ from weft.model.result import (
     exact,
     over_runs,
     require_finite,
+    require_not_negative,
     require_positive,
     rounded_result,
 )
+from weft.traces import attribution
 
 METHOD = "integration"
 
 
 @dataclass(frozen=True)
-class Terms:
-    """The terms of Eq. 3 of one run, in seconds or, all five, in any one unit of time. None is negative."""
-
-    t_cpu: float
-    t_gpu: float
-    t_mpi: float
-    t_cg_data: float
-    t_cg_control: float
+class Terms(attribution.Terms):
+    """Those that can be modelled: none is negative, not all are zero."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            require_finite(**{field.name: value})
-            if value < 0:
-                raise ModelError(
-                    f"{field.name} is {value:g}, below zero: times of overlapping calls were added up; give exclusive "
-                    "times (from a trace), which cannot overlap"
-                )
+        require_not_negative(
+            "times of overlapping calls were added up; give exclusive times (from a trace), which cannot overlap",
+            **asdict(self),
+        )
         if self.t_total <= 0:
             raise ModelError("all five terms of Eq. 3 are zero: nothing was measured")
-
-    @property
-    def t_total(self) -> float:
-        """Eq. 3."""
-        return self.t_cpu + self.t_gpu + self.t_mpi + self.t_cg_data + self.t_cg_control
 
 
 def terms_of_total(t_total: float, t_gpu: float, t_mpi: float, t_cg_data: float, t_cg_control: float) -> Terms:
@@ -137,21 +124,19 @@ def printed_coupling(
         )
 
     for name, text in printed.items():
-        require_not_negative(name, text)
+        require_time_or_share(name, text)
     inputs = dict(printed) if t_total is None else {**printed, "t_total": t_total}
     result = rounded_result(METHOD, quantity, "x", inputs, value, "Eqs. 3, 4")
     return replace(result, inputs={**inputs, "lambda_CGdata": lambda_data, "lambda_CGcontrol": lambda_control})
 
 
-def require_not_negative(name: str, value: str | float) -> None:
+def require_time_or_share(name: str, value: str | float) -> None:
     """Raises ModelError where a printed number is negative or none."""
     try:
         number = float(value)
     except ValueError:
         raise ModelError(f"{name} is '{value}', not a number") from None
-    require_finite(**{name: number})
-    if number < 0:
-        raise ModelError(f"{name} is {value}, below zero: a time or share is needed")
+    require_not_negative("a time or share is needed", **{name: number})
 
 
 # --- GPU-GPU integration -------------------------------------------------------------------------------------------

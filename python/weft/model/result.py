@@ -166,6 +166,14 @@ def require_finite(**values: float) -> None:
             raise ModelError(f"{name} is {value}: a finite number is needed")
 
 
+def require_not_negative(remedy: str, **values: float) -> None:
+    """Raises ModelError naming the first value that is not a finite number of at least zero, and what is needed."""
+    require_finite(**values)
+    for name, value in values.items():
+        if value < 0:
+            raise ModelError(f"{name} is {value:g}, below zero: {remedy}")
+
+
 def require_positive(**values: float) -> None:
     """Raises ModelError naming the first value that is not a finite number above zero."""
     require_finite(**values)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.bench import models
-from weft.model.result import ModelError, Result, exact, require_finite
+from weft.model.result import ModelError, Result, exact, require_finite, require_not_negative
 
 METHOD = "roofline"
 LINE = 128  # bytes; strides beyond are irregular (section 4.6.1)
@@ -47,12 +47,8 @@ class Pattern:
     d2h_bytes: float = 0.0
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            require_finite(**{field.name: value})
-            if value < 0:
-                raise ModelError(f"{field.name} is {value:g}, below zero: a count is needed")
-        if not any(getattr(self, field.name) for field in fields(self)):
+        require_not_negative("a count is needed", **asdict(self))
+        if not any(asdict(self).values()):
             raise ModelError("nothing to do: all counts are zero")
 
 

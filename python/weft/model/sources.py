@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +99,7 @@ def of_trace(path: Path) -> Source:
     from weft.traces.attribution import attribute
 
     mean = attribute(traces.load(path)).mean()
-    terms = Terms(mean.t_cpu, mean.t_gpu, mean.t_mpi, mean.t_cg_data, mean.t_cg_control)
+    terms = Terms(**asdict(mean))
     return Source(path, f"{path.parent.name}/{path.name}".lstrip("/"), terms, None)
 
 

@@ -24,8 +24,10 @@ def machine_rows(record: Record) -> Rows:
     ]
 
 
-def exchange_rows(tunings: Record, timings: bool) -> Rows:
+def exchange_rows(tunings: Record | str, timings: bool) -> Rows:
     """What was chosen for every exchange and why; `timings`: and what was tried."""
+    if isinstance(tunings, str):  # a record of before exchanges were tuned
+        return [("  exchange", tunings)]
     rows = []
     for use, tuning in tunings.items():
         took = "from the cache" if tuning["cached"] else f"timed in {seconds(tuning['tuning_seconds'])}"

@@ -61,6 +61,7 @@ def figures(trace: Trace, top: int = 15) -> dict[str, Any]:
             f"{len(late)} events start on a stream before an earlier one there has ended, "
             f"the first {describe(trace, int(late[0]))}"
         )
+    terms = attribute(trace).mean()
     return {
         "path": trace.path,
         "format": trace.format,
@@ -69,7 +70,7 @@ def figures(trace: Trace, top: int = 15) -> dict[str, Any]:
         "host_lines": kinds.count("host"),
         "streams": kinds.count("stream"),
         "span_seconds": trace.span * 1e-9,
-        "attribution_seconds": asdict(attribute(trace).mean()),
+        "attribution_seconds": {**asdict(terms), "t_total": terms.t_total},
         "categories": dict(sorted(categories.items(), key=lambda c: -c[1]["exclusive_seconds"])),
         "names": names,
         "notes": problems,

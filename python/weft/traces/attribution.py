@@ -32,14 +32,18 @@ PRECEDENCE: tuple[tuple[str, tuple[Category, ...]], ...] = (
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms of Eq. 3, seconds."""
+    """The terms of Eq. 3 of one run, in seconds or, all five, in any one unit of time."""
 
     t_cpu: float
     t_gpu: float
     t_mpi: float
     t_cg_data: float
     t_cg_control: float
-    t_total: float
+
+    @property
+    def t_total(self) -> float:
+        """Eq. 3."""
+        return self.t_cpu + self.t_gpu + self.t_mpi + self.t_cg_data + self.t_cg_control
 
 
 @dataclass(frozen=True)
