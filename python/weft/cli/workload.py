@@ -45,7 +45,7 @@ def workload_options(workload: str, own: Sequence[Flag]) -> Callable[[Any], Any]
     `display` is the Console of rank 0, or Silent on the others.
     """
     flags = [*own, *SHARED]
-    keys = {flag.lstrip("-"): key for flag, key, _, _ in flags}
+    keys = {flag.lstrip("-").replace("-", "_"): key for flag, key, _, _ in flags}
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         def command(
