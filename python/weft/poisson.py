@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from weft import _weft, trace
 from weft import device as _device
+from weft.multigrid import coarsen
 
 __all__ = ["CgResult", "Poisson"]
 
@@ -41,7 +42,7 @@ class CgResult:
     residuals: list[float]  #: |r| before the first iteration and after each, in the operator's inner product
     iterations: int
     converged: bool  #: the tolerance was reached; of a fixed number of iterations: all were done
-    algorithm: str  #: ``classic`` or ``merged``
+    algorithm: str  #: ``classic``, ``merged`` or ``multigrid METHOD``
     seconds: float  #: of the iterations, the slowest rank's
     breakdown: dict[str, float] = field(default_factory=dict)  #: this rank's exclusive seconds by category
 
@@ -136,6 +137,7 @@ class Poisson:
         #: what was chosen and why, by option: "choice: reason"; of the exchange, see ``tuning``
         self.choices: dict[str, Any] = {key: f"{found[key]}: {reason}" for key, reason in why.items()}
         self.choices["exchange"] = self.tuning
+        self._multigrid: tuple[Any, ...] | None = None  # the options of the levels that are there
 
     @property
     def tuning(self) -> dict[str, Any]:
@@ -361,20 +363,27 @@ class Poisson:
                 raise ValueError(f"poisson: tolerance = {relative} is relative to the first residual: between 0 and 1")
         if count < 1:
             raise ValueError(f"poisson: {count} iterations; at least 1")
+        return self._solved(
+            lambda: self._core.cg(
+                _vector(b, self.dtype),
+                None if guess is None else _vector(guess, self.dtype),
+                count,
+                relative,
+                preconditioner,
+                merged,
+                progress,
+            ),
+            "merged" if merged else "classic",
+        )
+
+    def _solved(self, solve: Callable[[], dict[str, Any]], algorithm: str) -> CgResult:
+        """What a solve of the extension did, with where its time went."""
         before = trace.categories() if trace.enabled() else None
         if before is None:
             trace.start()
         try:
             with trace.span("conjugate gradients"):
-                result = self._core.cg(
-                    _vector(b, self.dtype),
-                    None if guess is None else _vector(guess, self.dtype),
-                    count,
-                    relative,
-                    preconditioner,
-                    merged,
-                    progress,
-                )
+                result = solve()
         finally:
             if before is None:
                 trace.stop()
@@ -385,9 +394,72 @@ class Poisson:
             result["residuals"],
             result["iterations"],
             result["converged"],
-            "merged" if merged else "classic",
+            algorithm,
             result["seconds"],
             breakdown,
+        )
+
+    def multigrid(
+        self,
+        b: Any,
+        *,
+        tolerance: float = 1e-8,
+        max_iterations: int = 200,
+        guess: Any = None,
+        method: str = "cg",
+        restart: int = 30,
+        orders: tuple[int, ...] | None = None,
+        degree: int = 2,
+        precision: str = "auto",
+        progress: Callable[[int, float], Any] | None = None,
+    ) -> CgResult:
+        """Solve A x = b by a Krylov method with a p-multigrid V-cycle as its preconditioner. (collective)
+
+        ``method``: ``cg`` (flexible conjugate gradients) or ``gmres`` (flexible, restarted after ``restart``
+        directions). ``orders``: of the levels, falling from the operator's to 1, default N, N/2, ..., 1; the level of
+        order 1 is an algebraic multigrid's (PyAMG). One order alone, the operator's: its smoother is the
+        preconditioner. ``degree``: of the Chebyshev-Jacobi smoother (1..4). ``precision``:
+        of the V-cycle, ``double``, ``single``, or ``auto``: single, which halves what it moves; the Krylov method
+        around it keeps the operator's. The levels are made by the first solve, and again when these options change.
+
+        Where A is singular (no Dirichlet boundary, lam = 0) the part of b along the constants is dropped and the
+        unknowns of the solution have mean 0. Errors as ``cg``; and ``CollectiveError`` if the preconditioner turns out
+        not to be positive definite in ``cg``.
+        """
+        _choice("method", method, ("cg", "gmres"))
+        _choice("precision", precision, ("auto", "single", "double"))
+        if self.storage != "assembled":
+            raise ValueError("poisson: multigrid needs storage = 'assembled'")
+        levels = list(multigrid_orders(self.order) if orders is None else orders)
+        single = precision == "single" or (precision == "auto" and self.precision == "double")
+        options = (tuple(levels), degree, single, method, restart)
+        if self._multigrid != options:
+            made = self._core.make_multigrid(self.mesh._core, levels, degree, single, method, restart)
+            sizes: list[int] = []
+            if len(levels) > 1:
+                size = self.comm.allreduce(int(self._core.coarse_unknowns))
+                triplets = (made["rows"], made["columns"], made["values"])
+                hierarchy, sizes = coarsen(*triplets, size, made["singular"], self.comm)
+                self._core.set_coarse(*hierarchy)
+            self._multigrid = options
+            self.choices["multigrid"] = {
+                "orders": levels,
+                "algebraic_level_unknowns": sizes,
+                "smoother": f"Chebyshev of degree {degree} on the diagonal",
+                "largest_eigenvalues": made["largest_eigenvalues"],
+                "precision": "single" if single else self.precision,
+                "method": method,
+                "exchange": made["exchange"],
+            }
+        return self._solved(
+            lambda: self._core.solve_multigrid(
+                _vector(b, self.dtype),
+                None if guess is None else _vector(guess, self.dtype),
+                max_iterations,
+                tolerance,
+                progress,
+            ),
+            f"multigrid {method}",
         )
 
     def time_kernel(self, repeats: int = 50) -> list[float]:
@@ -399,6 +471,14 @@ class Poisson:
             f"Poisson({self.mesh.source}: order {self.order}, {self.dofs} degrees of freedom, {self.storage}, "
             f"{self.geometry} geometry, {self.kernels} kernels, {self.precision}, {self.device.backend})"
         )
+
+
+def multigrid_orders(order: int) -> list[int]:
+    """N, N/2 rounded down, ..., 1: the levels of a p-multigrid, each of about an eighth of the points."""
+    orders = [order]
+    while orders[-1] > 1:
+        orders.append(orders[-1] // 2)
+    return orders
 
 
 def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

@@ -4,6 +4,7 @@
 
 #include "weft/device/kernel_texts.hpp"
 #include "weft/poisson/local_operator.hpp"
+#include "weft/poisson/transfer.hpp"
 
 namespace weft::bindings {
 namespace {
@@ -36,6 +37,14 @@ void add_poisson(std::vector<LaunchedKernel>& list) {
   }
 }
 
+template <class T>
+void add_transfer(std::vector<LaunchedKernel>& list) {
+  for (int order = 2; order <= 15 && poisson::transfer_fits(order, sizeof(T)); ++order)
+    for (const char* name : {"prolong", "restrict_points"})
+      list.push_back(
+          {{"transfer", name, {{"WEFT_N", std::to_string(order)}, {"WEFT_REAL", device::type_name<T>()}}}, true});
+}
+
 }  // namespace
 
 std::vector<LaunchedKernel> launched_kernels() {
@@ -48,6 +57,9 @@ std::vector<LaunchedKernel> launched_kernels() {
   add_file(list, "fft", {"double", "float"});
   add_file(list, "limits", {"double", "float"});
   add_file(list, "turbulence", {"double", "float"});
+  add_file(list, "smoother", {"double", "float"});
+  add_transfer<double>(list);
+  add_transfer<float>(list);
   add_poisson<double>(list);
   add_poisson<float>(list);
   return list;

@@ -13,6 +13,7 @@
 #include "weft/bindings/bindings.hpp"
 #include "weft/exchange/choice.hpp"
 #include "weft/poisson/merged_cg.hpp"
+#include "weft/poisson/multigrid_solver.hpp"
 #include "weft/poisson/operator.hpp"
 #include "weft/solver/cg.hpp"
 
@@ -91,38 +92,72 @@ class Poisson {
     return seconds;
   }
 
+  // Makes the levels; the coarse matrix's triplets of this rank, for the library that coarsens it further.
+  nb::dict make_multigrid(const mesh::Mesh& mesh, const std::vector<int>& orders, int degree, bool single,
+                          const std::string& method, int restart) {
+    poisson::Triplets matrix;
+    {
+      nb::gil_scoped_release release;
+      const auto krylov = method == "cg" ? poisson::Method::cg : poisson::Method::gmres;
+      multigrid_.reset();
+      multigrid_ = std::make_unique<poisson::MultigridSolver<T>>(op_, mesh, poisson::MultigridOptions{orders, degree},
+                                                                 single, krylov, restart);
+      if (orders.size() > 1) matrix = multigrid_->coarse_matrix();
+    }
+    nb::dict d;
+    d["rows"] = to_numpy(std::move(matrix.rows));
+    d["columns"] = to_numpy(std::move(matrix.columns));
+    d["values"] = to_numpy(std::move(matrix.values));
+    d["singular"] = multigrid_->singular();
+    d["largest_eigenvalues"] = nb::cast(multigrid_->largest_eigenvalues());
+    nb::dict tunings;
+    for (const auto& [use, tuning] : multigrid_->tunings()) tunings[use.c_str()] = to_dict(tuning);
+    d["exchange"] = tunings;
+    return d;
+  }
+  // levels: (A, P) as (offsets, indices, values, columns); P is None on the last.
+  void set_coarse(nb::list levels, nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu> coarsest) {
+    using Longs = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+    using Ints = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+    using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+    const auto csr = [](nb::handle h) {
+      solver::Csr matrix;
+      if (h.is_none()) return matrix;
+      const auto t = nb::cast<nb::tuple>(h);
+      const auto offsets = nb::cast<Longs>(t[0]);
+      const auto indices = nb::cast<Ints>(t[1]);
+      const auto values = nb::cast<Doubles>(t[2]);
+      matrix.rows = static_cast<std::int64_t>(offsets.size()) - 1;
+      matrix.columns = nb::cast<std::int64_t>(t[3]);
+      matrix.offsets.assign(offsets.data(), offsets.data() + offsets.size());
+      matrix.indices.assign(indices.data(), indices.data() + indices.size());
+      matrix.values.assign(values.data(), values.data() + values.size());
+      return matrix;
+    };
+    std::vector<solver::AmgLevel> hierarchy;
+    for (const nb::handle level : levels) {
+      const auto pair = nb::cast<nb::tuple>(level);
+      hierarchy.push_back({csr(pair[0]), csr(pair[1])});
+    }
+    std::vector<double> inverse(coarsest.data(), coarsest.data() + coarsest.size());
+    nb::gil_scoped_release release;
+    multigrid_->set_coarse(solver::Amg(std::move(hierarchy), std::move(inverse), multigrid_->singular()));
+  }
+  std::int64_t coarse_unknowns() const { return multigrid_->coarse_unknowns(); }  // of this rank
+  nb::dict solve_multigrid(const Vector& b, std::optional<Vector> guess, int max_iterations, double tolerance,
+                           nb::object progress) {
+    return solve(
+        b, guess, max_iterations, tolerance, progress, [] {},
+        [this](auto&&... arguments) { return multigrid_->solve(arguments...); });
+  }
+
   nb::dict cg(const Vector& b, std::optional<Vector> guess, int max_iterations, double tolerance,
               const std::string& preconditioner, bool merged, nb::object progress) {
     if (preconditioner != "none" && preconditioner != "jacobi")
       throw std::invalid_argument("poisson: preconditioner = \"" + preconditioner + "\" is not one of: none, jacobi");
-    const Source right_hand_side = checked(b);
-    std::optional<Source> first;
-    if (guess) first = checked(*guess);
-    solver::CgOptions options{.max_iterations = max_iterations, .tolerance = tolerance};
-    // On a GPU the host would wait for every iteration to look at its residual: only where somebody asked.
-    if (device_->is_host() || !progress.is_none()) {
-      options.progress = [&](int iteration, double norm) {
-        nb::gil_scoped_acquire acquire;
-        if (PyErr_CheckSignals() != 0) throw nb::python_error();
-        if (!progress.is_none()) progress(iteration, norm);
-      };
-    }
-    solver::CgResult result;
-    {
-      nb::gil_scoped_release release;
-      prepare(preconditioner == "jacobi", merged);
-      load(right_hand_side, y_);
-      if (first) load(*first, x_);
-      result = merged ? merged_->solve(y_.data(), x_.data(), !first, options, stream_)
-                      : cg_->solve(y_.data(), x_.data(), !first, options, stream_);
-    }
-    nb::dict d;
-    d["x"] = this->result(x_);
-    d["residuals"] = nb::cast(result.residuals);
-    d["iterations"] = result.iterations;
-    d["converged"] = result.converged;
-    d["seconds"] = result.seconds;
-    return d;
+    return solve(
+        b, guess, max_iterations, tolerance, progress, [&] { prepare(preconditioner == "jacobi", merged); },
+        [&](auto&&... arguments) { return merged ? merged_->solve(arguments...) : cg_->solve(arguments...); });
   }
 
   // What a solve needs beside the operator is made on first use, outside the time of the solve.
@@ -157,6 +192,7 @@ class Poisson {
     bytes["x and b"] = static_cast<std::int64_t>(x_.bytes() + y_.bytes());
     if (cg_ || merged_) bytes["CG: r, p, A p"] = cg_ ? cg_->memory_bytes() : merged_->memory_bytes();
     if (!inverse_diagonal_.empty()) bytes["inverse diagonal"] = static_cast<std::int64_t>(inverse_diagonal_.bytes());
+    if (multigrid_) bytes.merge(multigrid_->memory_bytes());
     return bytes;
   }
 
@@ -192,12 +228,46 @@ class Poisson {
                                                   device_->info().ordinal));
   }
 
+  // What every solve has in common: `prepare` and `run` are called without Python's lock.
+  template <class Prepare, class Run>
+  nb::dict solve(const Vector& b, std::optional<Vector> guess, int max_iterations, double tolerance,
+                 nb::object progress, const Prepare& prepare, const Run& run) {
+    const Source right_hand_side = checked(b);
+    std::optional<Source> first;
+    if (guess) first = checked(*guess);
+    solver::CgOptions options{.max_iterations = max_iterations, .tolerance = tolerance};
+    // On a GPU the host would wait for every iteration to look at its residual: only where somebody asked.
+    if (device_->is_host() || !progress.is_none()) {
+      options.progress = [&](int iteration, double norm) {
+        nb::gil_scoped_acquire acquire;
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+        if (!progress.is_none()) progress(iteration, norm);
+      };
+    }
+    solver::CgResult result;
+    {
+      nb::gil_scoped_release release;
+      prepare();
+      load(right_hand_side, y_);
+      if (first) load(*first, x_);
+      result = run(y_.data(), x_.data(), !first, options, stream_);
+    }
+    nb::dict d;
+    d["x"] = this->result(x_);
+    d["residuals"] = nb::cast(result.residuals);
+    d["iterations"] = result.iterations;
+    d["converged"] = result.converged;
+    d["seconds"] = result.seconds;
+    return d;
+  }
+
   std::shared_ptr<device::Device> device_;
   device::Stream stream_;
   poisson::Operator<T> op_;
   device::Array<T> x_, y_, inverse_diagonal_;
   std::unique_ptr<solver::ConjugateGradients<T>> cg_;
   std::unique_ptr<poisson::MergedCg<T>> merged_;
+  std::unique_ptr<poisson::MultigridSolver<T>> multigrid_;
 };
 
 template <class T>
@@ -230,6 +300,11 @@ void bind(nb::module_& m, const char* name) {
       .def("apply", &P::apply, "x"_a.noconvert())
       .def("cg", &P::cg, "b"_a.noconvert(), "guess"_a.noconvert().none(), "max_iterations"_a, "tolerance"_a,
            "preconditioner"_a, "merged"_a, "progress"_a.none())
+      .def("make_multigrid", &P::make_multigrid, "mesh"_a, "orders"_a, "degree"_a, "single"_a, "method"_a, "restart"_a)
+      .def("set_coarse", &P::set_coarse, "levels"_a, "coarsest"_a.noconvert())
+      .def_prop_ro("coarse_unknowns", [](P& self) { return self.coarse_unknowns(); })
+      .def("solve_multigrid", &P::solve_multigrid, "b"_a.noconvert(), "guess"_a.noconvert().none(), "max_iterations"_a,
+           "tolerance"_a, "progress"_a.none())
       .def("time_kernel", &P::time_kernel, "repeats"_a)
       .def("memory_bytes", &P::memory_bytes)
       .def_prop_ro("dofs", [](P& self) { return self.op().dofs(); })

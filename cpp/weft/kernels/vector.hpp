@@ -3,22 +3,7 @@
 // Launch them with vector_blocks(n) blocks of vector_threads threads (device/vector.hpp). A block does a fixed chunk
 // of consecutive entries, so that its partial sum, and with the sum over blocks in order every dot product, is the same
 // on any number of host threads and from run to run. Sums are kept in double for both precisions.
-#include "weft/kernels/dialect.hpp"
-
-using real = WEFT_REAL;
-constexpr int vector_threads = 256;
-constexpr int vector_chunk = 4096;
-
-// The body of a streaming kernel: `statement` for every entry i of the block's chunk.
-#define WEFT_ENTRIES(i, n, statement)                                                \
-  for (int weft_k = 0; weft_k < vector_chunk; weft_k += vector_threads) {            \
-    WEFT_THREADS(weft_t, vector_threads) {                                           \
-      const long i = static_cast<long>(WEFT_BLOCK) * vector_chunk + weft_k + weft_t; \
-      if (i < (n)) {                                                                 \
-        statement;                                                                   \
-      }                                                                              \
-    }                                                                                \
-  }
+#include "weft/kernels/vector_entries.hpp"
 
 // x = a   [1]
 WEFT_KERNEL(set, vector_threads, (long n, real a, real* WEFT_RESTRICT x)){WEFT_ENTRIES(i, n, x[i] = a)}
@@ -42,20 +27,6 @@ WEFT_KERNEL(axpby, vector_threads, (long n, real a, const real* WEFT_RESTRICT x,
 WEFT_KERNEL(multiply, vector_threads,
             (long n, const real* WEFT_RESTRICT x, const real* WEFT_RESTRICT y, real* WEFT_RESTRICT z)){
     WEFT_ENTRIES(i, n, z[i] = x[i] * y[i])}
-
-// The sum of `sums` over the block's threads by a fixed tree, into *result.
-WEFT_FUNCTION void reduce_block(const double* sums, double* shared, double* result) {
-  WEFT_THREADS(t, vector_threads) { shared[t] = sums[WEFT_SLOT(t)]; }
-  for (int half = vector_threads / 2; half > 0; half /= 2) {
-    WEFT_BARRIER();
-    WEFT_THREADS(t, half) {  // the host loops to `half` only
-      if (t < half) shared[t] += shared[t + half];
-    }
-  }
-  WEFT_THREADS(t, 1) {
-    if (t == 0) *result = shared[0];
-  }
-}
 
 // partials[block] = sum of x y over the block's entries   [2]
 WEFT_KERNEL(dot, vector_threads,

@@ -350,6 +350,11 @@ std::vector<std::int64_t> Operator<T>::unknown_ids() const {
 }
 
 template <class T>
+std::vector<std::int32_t> Operator<T>::point_index() const {
+  return reordered<std::int32_t>(index_, 1, false);
+}
+
+template <class T>
 std::vector<double> Operator<T>::coordinates() const {
   std::vector<double> points = mesh::point_coordinates(mesh_, options_.order);
   if (options_.storage == Storage::scattered) return points;

@@ -68,6 +68,8 @@ class Operator {
 
   // For set-up and output, on host arrays.
   std::vector<std::int64_t> unknown_ids() const;         // [unknowns] global id, 0 where masked
+  // [points] the entry of each point in the mesh's order of elements; entries() - 1, the zero slot, where masked.
+  std::vector<std::int32_t> point_index() const;
   std::vector<double> coordinates() const;               // [unknowns][3]
   std::vector<double> mass() const;                      // [points] w J (collective)
   std::vector<double> point_coordinates() const;         // [points][3]

@@ -18,7 +18,17 @@ class SolverSection(Section):
         0.0, "stop when |r| <= tolerance |b|, and fail if that is not reached; 0: run the benchmark", ge=0.0, lt=1.0
     )
     max_iterations: int = option(5000, "most iterations of a solve to a tolerance", ge=1)
-    preconditioner: Literal["none", "jacobi"] = option("none", "preconditioner of the conjugate gradients")
+    preconditioner: Literal["none", "jacobi", "chebyshev", "multigrid"] = option(
+        "none",
+        "multigrid: a V-cycle over falling orders; chebyshev: its smoother alone; both for solves to a tolerance",
+    )
+    method: Literal["cg", "gmres"] = option("cg", "Krylov method round chebyshev and multigrid, both flexible")
+    restart: int = option(30, "directions that gmres keeps", ge=1, le=200)
+    levels: list[int] = option([], "orders of the multigrid levels, from the case's to 1; empty: N, N/2, ..., 1")
+    degree: int = option(3, "of the Chebyshev smoother: applications of the operator a sweep", ge=1, le=4)
+    cycle_precision: Literal["auto", "single", "double"] = option(
+        "auto", "of the multigrid cycle; auto: single, which halves what it moves"
+    )
     algorithm: Literal["auto", "classic", "merged"] = option(
         "auto", "merged: vector updates and sums run inside the operator's loop (host); classic: the paper's kernels"
     )
@@ -46,10 +56,30 @@ class PoissonCase(ElementCase):
 
     @pydantic.model_validator(mode="after")
     def _consistent(self) -> PoissonCase:
-        if self.lambda_ == 0.0 and self.boundary == "natural":
+        kind = self.solver.preconditioner
+        if kind in ("chebyshev", "multigrid"):
+            if self.solver.tolerance == 0.0:
+                raise ValueError(
+                    f"case key 'solver.preconditioner': found {kind!r} with solver.tolerance = 0, and the benchmark's "
+                    "iterations are NekBone's; allowed: none | jacobi, or solver.tolerance above 0"
+                )
+            if self.storage != "assembled":
+                raise ValueError(
+                    f"case key 'storage': found {self.storage!r} with solver.preconditioner = {kind!r}; "
+                    "allowed: assembled"
+                )
+        levels = self.solver.levels
+        falling = levels[:1] == [self.order] and levels[-1:] == [1] and levels == sorted(set(levels), reverse=True)
+        if levels and not falling:
+            example = [self.order, *([3] if self.order > 3 else []), 1]
+            raise ValueError(
+                f"case key 'solver.levels': found {levels}; allowed: falling orders from {self.order} to 1, "
+                f"such as {example}"
+            )
+        if self.lambda_ == 0.0 and self.boundary == "natural" and kind != "multigrid":
             raise ValueError(
                 "case key 'lambda': found 0.0, with boundary = \"natural\" the operator is singular; "
-                'allowed: lambda above 0, or boundary = "dirichlet"'
+                'allowed: lambda above 0, boundary = "dirichlet", or solver.preconditioner = "multigrid"'
             )
         if self.rhs == "manufactured" and self.mesh.file:
             raise ValueError(

@@ -11,7 +11,7 @@ from weft.cli.workload import ELEMENTS, Flag, carry_out, complain, workload_opti
 
 FLAGS: list[Flag] = [
     *ELEMENTS,
-    ("--preconditioner", "solver.preconditioner", "none|jacobi", "Preconditioner. [default: none]"),
+    ("--preconditioner", "solver.preconditioner", "none|jacobi|chebyshev|multigrid", "Preconditioner. [default: none]"),
     (
         "--tolerance",
         "solver.tolerance",
@@ -48,5 +48,5 @@ def poisson(case: Any, display: Any) -> int:
         MPI.COMM_WORLD.rank,
         f"not converged: |r| / |b| = {residuals[-1] / residuals[0]:.3e} after "
         f"{record['figures']['iterations']} iterations, asked for {case.solver.tolerance:g} "
-        "(raise solver.max_iterations, or use --preconditioner jacobi)",
+        "(raise solver.max_iterations, or use --preconditioner multigrid)",
     )

@@ -31,11 +31,11 @@ def header_rows(record: Record, verbose: bool = False) -> Rows:
         ("unknowns", f"N_G = {figures['dofs']:,} degrees of freedom, N_L = {figures['points']:,} element-local points"),
         *machine_rows(record),
     ]
-    # The algorithm is known only once it has run: result_rows tells it.
+    # What the solver chose is known only once it has run: result_rows tells it.
     for name, choice in record["choices"].items():
         if name == "exchange":
             rows += exchange_rows(choice, verbose)
-        elif name != "algorithm":
+        elif name not in ("algorithm", "multigrid"):
             rows.append((f"  {name}", choice))
     return rows
 
@@ -48,11 +48,39 @@ def result_rows(record: Record) -> Rows:
     drop = residuals[-1] / residuals[0] if residuals and residuals[0] > 0 else 0.0
     n = figures["iterations"]
     algorithm = record["choices"]["algorithm"]
+    if algorithm in ("classic", "merged"):
+        algorithm += " conjugate gradients"
     setup = sum(v for k, v in timings.items() if k in ("mesh_seconds", "operator_seconds", "right_hand_side_seconds"))
     rows = [
         ("set-up", f"{seconds(setup)}; {figures['memory_bytes_per_point']:.0f} bytes a point"),
-        ("solve", f"{algorithm} conjugate gradients, {n} iterations in {seconds(timings['solve_seconds'])}, "
+        ("solve", f"{algorithm}, {n} iterations in {seconds(timings['solve_seconds'])}, "
                   f"{seconds(timings['seconds_per_iteration'])} each; |r| / |r0| = {drop:.3e}"),
+    ]  # fmt: skip
+    if "multigrid" in record["choices"]:
+        rows.append(("cycle", cycle_of(record["choices"]["multigrid"])))
+    if "dofs_per_second" in formulas:
+        rows.append(("to solution", f"{rate(figures['dofs_per_second'], 'DOF/s')}   {formulas['dofs_per_second']}"))
+    else:
+        rows += benchmark_rows(figures, formulas)
+    if "l2_error" in figures:
+        rows.append(("error", f"{figures['l2_error']:.3e}, L2 norm of the difference from the known solution"))
+    if figures["converged"] is not None:
+        reached = "converged" if figures["converged"] else "NOT CONVERGED"
+        rows.append(("solver", f"{reached}: tolerance {case['solver']['tolerance']:g} |b|"))
+    return rows
+
+
+def cycle_of(multigrid: Record) -> str:
+    """The levels of a cycle and how it smooths."""
+    orders = ", ".join(str(order) for order in multigrid["orders"])
+    sizes = ", ".join(f"{size:,}" for size in multigrid["algebraic_level_unknowns"])
+    below = f"; below it algebraic levels of {sizes} unknowns" if sizes else ""
+    return f"orders {orders}{below}; {multigrid['smoother']}, {multigrid['precision']} precision"
+
+
+def benchmark_rows(figures: Record, formulas: Record) -> Rows:
+    """NekBone's figure of merit, hipBone's throughput, and both rooflines."""
+    return [
         ("FOM", f"{figures['fom_gflops']:.2f} GFLOP/s   {formulas['fom_gflops']}"),
         ("throughput", f"{rate(figures['throughput_dofs_per_second_per_rank'], 'DOF/s')} a rank   "
                        f"{formulas['throughput_dofs_per_second_per_rank']}"),
@@ -64,22 +92,19 @@ def result_rows(record: Record) -> Rows:
         ("roofline", f"{100 * figures['roofline_fraction']:.0f} % of it reached with weft's own bytes, "
                      f"{100 * figures['roofline_fraction_paper']:.0f} % with the paper's"),
     ]  # fmt: skip
-    if "l2_error" in figures:
-        rows.append(("error", f"{figures['l2_error']:.3e}, L2 norm of the difference from the known solution"))
-    if figures["converged"] is not None:
-        reached = "converged" if figures["converged"] else "NOT CONVERGED"
-        rows.append(("solver", f"{reached}: tolerance {case['solver']['tolerance']:g} |b|"))
-    return rows
 
 
 def tiles(record: Record) -> Rows:
     """The figures at the top of the page, each with what it is."""
     figures, timings = record["figures"], record["timings"]
+    solve = (f"{timings['solve_seconds']:.3g} s", f"{figures['iterations']} iterations")
+    if "fom_gflops" not in figures:
+        return [(f"{figures['dofs_per_second'] / 1e6:.2f} MDOF/s", "unknowns a second to solution"), solve]
     return [
         (f"{figures['fom_gflops']:.2f} GFLOP/s", "figure of merit, NekBone's count (Eq. 3)"),
         (f"{figures['throughput_dofs_per_second_per_rank'] / 1e6:.1f} MDOF/s", "throughput a rank (Eq. 6)"),
         (f"{100 * figures['roofline_fraction']:.0f} %", "of the roofline with weft's own bytes"),
-        (f"{timings['solve_seconds']:.3g} s", f"{figures['iterations']} iterations"),
+        solve,
     ]
 
 

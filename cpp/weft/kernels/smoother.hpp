@@ -1,0 +1,35 @@
+// The vector work of smoothers and Krylov methods, in one pass each. Launched like kernels/vector.hpp, whose chunks and
+// sums these share; words moved per entry in brackets.
+#include "weft/kernels/vector_entries.hpp"
+
+// r = b - y   [3]
+WEFT_KERNEL(difference, vector_threads,
+            (long n, const real* WEFT_RESTRICT b, const real* WEFT_RESTRICT y, real* WEFT_RESTRICT r)){
+    WEFT_ENTRIES(i, n, r[i] = b[i] - y[i])}
+
+// A Chebyshev step on a point-wise preconditioner m: z = a z + c m r, x += s z; x = s z where it starts from 0.
+// first: z = c m r, whatever z holds.   [5 to 6]
+WEFT_KERNEL(chebyshev_jacobi, vector_threads,
+            (long n, int first, int zero, real a, real c, real s, const real* WEFT_RESTRICT m,
+             const real* WEFT_RESTRICT r, real* WEFT_RESTRICT z, real* WEFT_RESTRICT x)) {
+  WEFT_ENTRIES(i, n, const real d = (first ? real(0) : a * z[i]) + c * m[i] * r[i]; z[i] = d;
+               x[i] = zero ? s * d : x[i] + s * d)
+}
+
+// The same where the preconditioned residual p = M r is there already.   [5]
+WEFT_KERNEL(chebyshev_step, vector_threads,
+            (long n, int first, int zero, real a, real c, real s, const real* WEFT_RESTRICT p, real* WEFT_RESTRICT z,
+             real* WEFT_RESTRICT x)) {
+  WEFT_ENTRIES(i, n, const real d = (first ? real(0) : a * z[i]) + c * p[i]; z[i] = d;
+               x[i] = zero ? s * d : x[i] + s * d)
+}
+
+// Between vectors in double and in this precision, whose entries are in another order: entry i here is map[i] there.
+WEFT_KERNEL(to_double, vector_threads,
+            (long n, const int* WEFT_RESTRICT map, const real* WEFT_RESTRICT x, double* WEFT_RESTRICT y)){
+    WEFT_ENTRIES(i, n, y[map[i]] = static_cast<double>(x[i]))}
+
+WEFT_KERNEL(from_double, vector_threads,
+            (long n, const int* WEFT_RESTRICT map, const double* WEFT_RESTRICT x, real* WEFT_RESTRICT y)) {
+  WEFT_ENTRIES(i, n, y[i] = static_cast<real>(x[map[i]]))
+}

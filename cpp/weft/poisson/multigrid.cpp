@@ -1,0 +1,197 @@
+#include "weft/poisson/multigrid.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <stdexcept>
+
+#include "weft/device/vector.hpp"
+#include "weft/element/gll.hpp"
+#include "weft/mesh/geometry.hpp"
+#include "weft/trace/recorder.hpp"
+
+namespace weft::poisson {
+
+template <class S>
+Multigrid<S>::Multigrid(const mesh::Mesh& mesh, const Options& options, const MultigridOptions& multigrid)
+    : mesh_(mesh), device_(options.device) {
+  const std::vector<int>& orders = multigrid.orders;
+  if (orders.empty() || orders.front() != options.order || (orders.size() > 1 && orders.back() != 1) ||
+      std::ranges::adjacent_find(orders, std::less_equal<>{}) != orders.end())
+    throw std::invalid_argument("multigrid: the levels are falling orders from that of the operator, " +
+                                std::to_string(options.order) + ", to 1, or that order alone");
+  if (options.storage != Storage::assembled) throw std::invalid_argument("multigrid: for assembled storage only");
+  difference_ = device_->kernel({"smoother", "difference", {{"WEFT_REAL", device::type_name<S>()}}});
+  for (std::size_t l = 0; l < orders.size(); ++l) {
+    Options own = options;
+    own.order = orders[l];
+    // lambda I on the coarse unknowns, which are fewer: P^T I P is about that many times I.
+    own.lambda = options.lambda * std::pow(static_cast<double>(options.order) / own.order, 3);
+    Level& level = levels_.emplace_back();
+    level.op = std::make_unique<Operator<S>>(mesh, own);
+    for (device::Array<S>* vector : {&level.b, &level.x, &level.r}) {
+      *vector = device::Array<S>(device_, level.op->entries());
+      vector->zero();
+    }
+    if (l > 0) levels_[l - 1].transfer = std::make_unique<Transfer<S>>(*levels_[l - 1].op, *level.op);
+    if (l > 0 && l + 1 == orders.size()) break;
+    level.inverse_diagonal = level.op->inverse_diagonal();
+    typename solver::Chebyshev<S>::Setup setup;
+    setup.apply = [op = level.op.get()](S* x, S* y, device::Stream& stream) { op->apply(x, y, stream); };
+    setup.inverse_diagonal = level.inverse_diagonal.data();
+    setup.entries = level.op->entries();
+    setup.unknowns = level.op->unknowns();
+    setup.degree = multigrid.degree;
+    level.smoother = std::make_unique<solver::Chebyshev<S>>(std::move(setup), device_, mesh.comm);
+  }
+}
+
+template <class S>
+bool Multigrid<S>::singular() const {
+  const Options& options = levels_.back().op->options();
+  if (options.lambda > 0) return false;
+  if (!options.dirichlet) return true;
+  std::int64_t faces = 0;
+  for (const auto& element : mesh_.boundaries) faces += std::ranges::count_if(element, [](int b) { return b > 0; });
+  mesh_.comm.sum(&faces, 1);
+  return faces == 0;
+}
+
+template <class S>
+Triplets Multigrid<S>::coarse_matrix() {
+  Operator<S>& op = *levels_.back().op;
+  const std::int64_t first = mesh_.comm.exclusive_scan(op.unknowns());
+  std::vector<std::int64_t> numbers(op.entries(), -1);
+  for (std::int64_t i = 0; i < op.unknowns(); ++i) numbers[i] = first + i;
+  const auto host = device::open("host");
+  exchange::Exchange<std::int64_t> halo(op.assembly().pattern, host, mesh_.comm, exchange::Choice{}, 1,
+                                        exchange::Layout::points_major, exchange::Directions::halo);
+  device::Stream stream(host);
+  halo.start_halo(numbers.data(), stream);
+  halo.finish_halo(numbers.data(), stream);
+  stream.synchronize();
+  numbers.back() = -1;
+
+  const std::vector<std::int32_t> index = op.point_index();
+  const std::vector<double> g = mesh::geometric_factors(mesh_, 1).g;
+  const auto& d = element::gll(1).derivative;
+  Triplets matrix;
+  const double lambda = op.options().lambda;
+  if (lambda > 0) {
+    for (std::int64_t i = 0; i < op.unknowns(); ++i) {
+      matrix.rows.push_back(first + i);
+      matrix.columns.push_back(first + i);
+      matrix.values.push_back(lambda);
+    }
+  }
+  for (std::size_t e = 0; e < index.size() / 8; ++e) {
+    std::array<std::array<double, 8>, 8> k{};
+    for (int p = 0; p < 8; ++p) {
+      const double* f = g.data() + (e * 8 + p) * 6;
+      const double metric[3][3] = {{f[0], f[1], f[2]}, {f[1], f[3], f[4]}, {f[2], f[4], f[5]}};
+      // Row c of `gradient`: the derivative along direction c at corner p, as (corner, factor) pairs.
+      int corner[3][2];
+      double factor[3][2];
+      for (int c = 0; c < 3; ++c) {
+        for (int m = 0; m < 2; ++m) {
+          corner[c][m] = (p & ~(1 << c)) | (m << c);
+          factor[c][m] = d[((p >> c) & 1) * 2 + m];
+        }
+      }
+      for (int a = 0; a < 3; ++a)
+        for (int b = 0; b < 3; ++b)
+          for (int i = 0; i < 2; ++i)
+            for (int j = 0; j < 2; ++j) k[corner[a][i]][corner[b][j]] += factor[a][i] * metric[a][b] * factor[b][j];
+    }
+    for (int i = 0; i < 8; ++i) {
+      for (int j = 0; j < 8; ++j) {
+        const std::int64_t row = numbers[index[e * 8 + i]], column = numbers[index[e * 8 + j]];
+        if (row < 0 || column < 0 || k[i][j] == 0) continue;
+        matrix.rows.push_back(row);
+        matrix.columns.push_back(column);
+        matrix.values.push_back(k[i][j]);
+      }
+    }
+  }
+  return matrix;
+}
+
+template <class S>
+void Multigrid<S>::set_coarse(solver::Amg hierarchy) {
+  coarse_ = std::make_unique<solver::DistributedAmg<S>>(std::move(hierarchy), levels_.back().op->unknowns(), device_,
+                                                        mesh_.comm);
+}
+
+template <class S>
+void Multigrid<S>::apply(S* r, S* z, device::Stream& stream) {
+  if (!coarse_ && levels_.size() > 1) throw std::logic_error("multigrid: the coarse level is not set");
+  const trace::Span span("multigrid", trace::Category::cpu);
+  cycle(0, r, z, stream);
+}
+
+template <class S>
+void Multigrid<S>::cycle(std::size_t l, const S* b, S* x, device::Stream& stream) {
+  Level& level = levels_[l];
+  if (levels_.size() == 1) {
+    level.smoother->smooth(b, x, true, stream);
+    return;
+  }
+  if (l + 1 == levels_.size()) {
+    coarse_->apply(b, x, stream);
+    return;
+  }
+  Level& next = levels_[l + 1];
+  const long n = level.op->unknowns();
+  level.smoother->smooth(b, x, true, stream);
+  level.op->apply(x, level.r.data(), stream);
+  difference_(stream, device::vector_blocks(n), device::vector_shape, n, b, static_cast<const S*>(level.r.data()),
+              level.r.data());
+  level.transfer->restrict_to(level.r.data(), next.b.data(), stream);
+  cycle(l + 1, next.b.data(), next.x.data(), stream);
+  level.transfer->prolong(next.x.data(), x, true, stream);
+  level.smoother->smooth(b, x, false, stream);
+}
+
+template <class S>
+std::vector<int> Multigrid<S>::orders() const {
+  std::vector<int> orders;
+  for (const Level& level : levels_) orders.push_back(level.op->options().order);
+  return orders;
+}
+
+template <class S>
+std::vector<double> Multigrid<S>::largest_eigenvalues() const {
+  std::vector<double> values;
+  for (const Level& level : levels_)
+    if (level.smoother) values.push_back(level.smoother->largest_eigenvalue());
+  return values;
+}
+
+template <class S>
+std::vector<std::pair<std::string, exchange::Tuning>> Multigrid<S>::tunings() const {
+  std::vector<std::pair<std::string, exchange::Tuning>> all;
+  for (const Level& level : levels_)
+    for (auto& [use, tuning] : level.op->tunings())
+      all.emplace_back("order " + std::to_string(level.op->options().order) + " " + use, tuning);
+  return all;
+}
+
+template <class S>
+std::map<std::string, std::int64_t> Multigrid<S>::memory_bytes() const {
+  std::map<std::string, std::int64_t> bytes;
+  for (const Level& level : levels_) {
+    std::int64_t sum =
+        static_cast<std::int64_t>(level.b.bytes() + level.x.bytes() + level.r.bytes() + level.inverse_diagonal.bytes());
+    for (const auto& [name, value] : level.op->memory_bytes()) sum += value;
+    if (level.smoother) sum += level.smoother->memory_bytes();
+    if (level.transfer) sum += level.transfer->memory_bytes();
+    bytes["multigrid, order " + std::to_string(level.op->options().order)] = sum;
+  }
+  if (coarse_) bytes["multigrid, algebraic levels"] = coarse_->memory_bytes();
+  return bytes;
+}
+
+template class Multigrid<float>;
+template class Multigrid<double>;
+
+}  // namespace weft::poisson

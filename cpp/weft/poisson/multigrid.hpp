@@ -1,0 +1,74 @@
+// A p-multigrid V-cycle for the Poisson operator: the same elements at falling orders, algebraic multigrid at the last.
+//
+// Smoothing is Chebyshev's on the diagonal (solver/chebyshev.hpp). S is the precision of the whole cycle, which may be
+// single inside a Krylov method in double.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weft/device/device.hpp"
+#include "weft/mesh/mesh.hpp"
+#include "weft/poisson/operator.hpp"
+#include "weft/poisson/transfer.hpp"
+#include "weft/solver/amg.hpp"
+#include "weft/solver/chebyshev.hpp"
+
+namespace weft::poisson {
+
+struct MultigridOptions {
+  // Falling, the fine one first, 1 last: 7, 3, 1. Or the fine one alone: then a cycle is one sweep of its smoother.
+  std::vector<int> orders;
+  int degree = 2;  // of the Chebyshev smoother, 1..4
+};
+
+// One entry of the coarse matrix for each pair of an element's corners, in global numbers: the owned unknowns of rank
+// 0, of rank 1, …. What is summed over equal (row, column), on all ranks, is the matrix.
+struct Triplets {
+  std::vector<std::int64_t> rows, columns;
+  std::vector<double> values;
+};
+
+template <class S>
+class Multigrid {
+ public:
+  // `options` are those of the fine operator: assembled storage. With more than one level, a cycle needs set_coarse
+  // first. (collective)
+  Multigrid(const mesh::Mesh& mesh, const Options& options, const MultigridOptions& multigrid);
+
+  Triplets coarse_matrix();                // of order 1 (collective)
+  bool singular() const;                   // the constants are in the null space: no boundary condition, lambda = 0
+  void set_coarse(solver::Amg hierarchy);  // (collective)
+
+  // z = M r, one V-cycle; vectors of the finest level's operator. (collective)
+  void apply(S* r, S* z, device::Stream& stream);
+
+  Operator<S>& finest() { return *levels_.front().op; }
+  const Operator<S>& coarsest() const { return *levels_.back().op; }
+  std::vector<int> orders() const;
+  std::vector<double> largest_eigenvalues() const;                        // of the smoothed operators, by level
+  std::vector<std::pair<std::string, exchange::Tuning>> tunings() const;  // "order 7 halo", …
+  std::map<std::string, std::int64_t> memory_bytes() const;
+
+ private:
+  struct Level {
+    std::unique_ptr<Operator<S>> op;
+    device::Array<S> inverse_diagonal;
+    std::unique_ptr<solver::Chebyshev<S>> smoother;  // null on the last of several
+    std::unique_ptr<Transfer<S>> transfer;           // to the next
+    device::Array<S> b, x, r;
+  };
+  void cycle(std::size_t l, const S* b, S* x, device::Stream& stream);
+
+  mesh::Mesh mesh_;
+  std::shared_ptr<device::Device> device_;
+  std::vector<Level> levels_;
+  std::unique_ptr<solver::DistributedAmg<S>> coarse_;
+  device::Kernel difference_;
+};
+
+}  // namespace weft::poisson

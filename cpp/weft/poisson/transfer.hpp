@@ -1,0 +1,36 @@
+// Between the vectors of two Poisson operators on the same mesh, of different orders: P and P^T of a p-multigrid.
+#pragma once
+
+#include <cstdint>
+
+#include "weft/device/device.hpp"
+#include "weft/poisson/operator.hpp"
+
+namespace weft::poisson {
+
+template <class T>
+class Transfer {
+ public:
+  // Assembled storage, the same mesh, device and boundary conditions; fine.order > coarse.order. (collective)
+  Transfer(Operator<T>& fine, Operator<T>& coarse);
+
+  // x_f += P x_c, or x_f = P x_c. Fills the halo of x_c. (collective)
+  void prolong(T* x_c, T* x_f, bool add, device::Stream& stream);
+  // r_c = P^T r_f. (collective)
+  void restrict_to(const T* r_f, T* r_c, device::Stream& stream);
+  std::int64_t memory_bytes() const;
+
+ private:
+  Operator<T>& fine_;
+  Operator<T>& coarse_;
+  int coarse_points_;
+  device::Shape shape_;
+  device::Array<T> interpolation_, points_;
+  device::Array<std::int32_t> place_, index_, offsets_, columns_;
+  device::Kernel prolong_, restrict_, gather_;
+};
+
+// Whether kernels/transfer.hpp of a fine order fits the shared memory of a GPU's block.
+bool transfer_fits(int order, int scalar_bytes);
+
+}  // namespace weft::poisson

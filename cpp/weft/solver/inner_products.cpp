@@ -1,0 +1,58 @@
+#include "weft/solver/inner_products.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "weft/device/vector.hpp"
+
+namespace weft::solver {
+
+template <class T>
+InnerProducts<T>::InnerProducts(std::shared_ptr<device::Device> device, const mpi::Comm& comm, std::int64_t unknowns,
+                                const T* weights, int most)
+    : device_(std::move(device)),
+      comm_(comm),
+      unknowns_(unknowns),
+      weights_(weights),
+      blocks_(device::vector_blocks(unknowns)),
+      partials_(device_, std::max(1u, blocks_)),
+      sums_(device_, most),
+      dot_(device::vector_kernel<T>(*device_, weights == nullptr ? "dot" : "weighted_dot")),
+      sum_(device::vector_kernel<double>(*device_, "sum")) {
+  partials_.zero();
+}
+
+template <class T>
+std::vector<double> InnerProducts<T>::operator()(std::span<const std::pair<const T*, const T*>> pairs,
+                                                 device::Stream& stream) {
+  std::vector<double> values(pairs.size());
+  for (std::size_t k = 0; k < pairs.size(); ++k) {
+    const auto [x, y] = pairs[k];
+    if (weights_ == nullptr)
+      dot_(stream, blocks_, device::vector_shape, unknowns_, x, y, partials_.data());
+    else
+      dot_(stream, blocks_, device::vector_shape, unknowns_, weights_, x, y, partials_.data());
+    sum_(stream, 1, device::vector_shape, static_cast<long>(blocks_), static_cast<const double*>(partials_.data()),
+         sums_.data() + k);
+  }
+  device_->copy(values.data(), sums_.data(), values.size() * sizeof(double), device::CopyKind::device_to_host, stream);
+  stream.synchronize();
+  comm_.sum(values.data(), static_cast<int>(values.size()));
+  return values;
+}
+
+template <class T>
+double InnerProducts<T>::operator()(const T* x, const T* y, device::Stream& stream) {
+  const std::pair<const T*, const T*> pair{x, y};
+  return (*this)(std::span(&pair, 1), stream)[0];
+}
+
+template <class T>
+double InnerProducts<T>::norm(const T* x, device::Stream& stream) {
+  return std::sqrt((*this)(x, x, stream));
+}
+
+template class InnerProducts<float>;
+template class InnerProducts<double>;
+
+}  // namespace weft::solver

@@ -1,0 +1,39 @@
+// Inner products of distributed vectors, several in one all-reduce: what Krylov methods need besides their operator.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "weft/device/device.hpp"
+#include "weft/mpi/comm.hpp"
+
+namespace weft::solver {
+
+// Sums over the first `unknowns` entries of all ranks, in double and in an order that does not depend on threads.
+template <class T>
+class InnerProducts {
+ public:
+  // weights: [unknowns] device memory, null: ones (assembled vectors). At most `most` products at once.
+  InnerProducts(std::shared_ptr<device::Device> device, const mpi::Comm& comm, std::int64_t unknowns, const T* weights,
+                int most);
+
+  // (collective) Waits for the stream.
+  double operator()(const T* x, const T* y, device::Stream& stream);
+  std::vector<double> operator()(std::span<const std::pair<const T*, const T*>> pairs, device::Stream& stream);
+  // |x|; NaN and Inf come out as they are.
+  double norm(const T* x, device::Stream& stream);
+
+ private:
+  std::shared_ptr<device::Device> device_;
+  mpi::Comm comm_;
+  long unknowns_;
+  const T* weights_;
+  unsigned blocks_;
+  device::Array<double> partials_, sums_;
+  device::Kernel dot_, sum_;
+};
+
+}  // namespace weft::solver

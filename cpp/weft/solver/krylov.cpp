@@ -1,0 +1,256 @@
+#include "weft/solver/krylov.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+#include "weft/device/vector.hpp"
+#include "weft/trace/recorder.hpp"
+
+namespace weft::solver {
+
+template <class T>
+Krylov<T>::Krylov(PreconditionedSystem<T> system, std::shared_ptr<device::Device> device, const mpi::Comm& comm,
+                  int products)
+    : system_(std::move(system)),
+      device_(std::move(device)),
+      comm_(comm),
+      blocks_(device::vector_blocks(system_.unknowns)),
+      products_(device_, comm, system_.unknowns, system_.weights, products),
+      r_(device_, system_.entries),
+      axpy_(device::vector_kernel<T>(*device_, "axpy")),
+      copy_(device::vector_kernel<T>(*device_, "copy")),
+      scale_(device::vector_kernel<T>(*device_, "scale")),
+      difference_(device_->kernel({"smoother", "difference", {{"WEFT_REAL", device::type_name<T>()}}})),
+      set_(device::vector_kernel<T>(*device_, "set")) {
+  r_.zero();
+  if (!system_.constants_in_null_space) return;
+  device::Stream stream(device_);
+  b_ = device::Array<T>(device_, system_.entries);
+  ones_ = device::Array<T>(device_, system_.entries);
+  b_.zero();
+  ones_.zero();
+  set_(stream, blocks_, device::vector_shape, static_cast<long>(system_.unknowns), T(1), ones_.data());
+  total_ = products_(ones_.data(), ones_.data(), stream);
+}
+
+template <class T>
+void Krylov<T>::axpy(double a, const T* x, T* y, device::Stream& stream) {
+  axpy_(stream, blocks_, device::vector_shape, static_cast<long>(system_.unknowns), static_cast<T>(a), x, y);
+}
+
+template <class T>
+void Krylov<T>::copy(const T* x, T* y, device::Stream& stream) {
+  copy_(stream, blocks_, device::vector_shape, static_cast<long>(system_.unknowns), x, y);
+}
+
+template <class T>
+void Krylov<T>::scale(double a, T* x, device::Stream& stream) {
+  scale_(stream, blocks_, device::vector_shape, static_cast<long>(system_.unknowns), static_cast<T>(a), x);
+}
+
+template <class T>
+void Krylov<T>::residual(const T* b, T* x, device::Stream& stream) {
+  system_.apply(x, r_.data(), stream);
+  difference_(stream, blocks_, device::vector_shape, static_cast<long>(system_.unknowns), b,
+              static_cast<const T*>(r_.data()), r_.data());
+}
+
+template <class T>
+void Krylov<T>::without_constants(T* x, device::Stream& stream) {
+  if (!system_.constants_in_null_space || !(total_ > 0)) return;
+  const double mean = products_(x, ones_.data(), stream) / total_;
+  axpy(-mean, ones_.data(), x, stream);
+}
+
+template <class T>
+CgResult Krylov<T>::solve(const T* b, T* x, bool zero_guess, const CgOptions& options, device::Stream& stream) {
+  if (options.max_iterations < 0) throw std::invalid_argument("krylov: the number of iterations is negative");
+  if (!(options.tolerance >= 0 && options.tolerance < 1))
+    throw std::invalid_argument("krylov: the tolerance is relative to the first residual: at least 0, below 1, not " +
+                                std::to_string(options.tolerance));
+  const trace::Span span("krylov", trace::Category::cpu);
+  CgResult result;
+  stream.synchronize();
+  comm_.barrier();
+  const auto begin = std::chrono::steady_clock::now();
+  if (system_.constants_in_null_space) {
+    copy(b, b_.data(), stream);
+    without_constants(b_.data(), stream);
+    b = b_.data();
+  }
+  if (zero_guess) {
+    device_->fill_zero(x, system_.entries * sizeof(T), stream);
+    copy(b, r_.data(), stream);
+  } else {
+    residual(b, x, stream);
+  }
+  const double first = products_.norm(r_.data(), stream);
+  if (!std::isfinite(first))
+    throw mpi::CollectiveError("krylov: the right-hand side (or the operator, or the first guess) holds NaN or Inf");
+  result.residuals.push_back(first);
+  result.converged = first == 0;
+  const auto take = [&](double norm) {
+    ++result.iterations;
+    if (!std::isfinite(norm))
+      throw mpi::CollectiveError("krylov: NaN or Inf in iteration " + std::to_string(result.iterations) +
+                                 ": the operator, the preconditioner or the vectors hold it");
+    result.residuals.push_back(norm);
+    result.converged = norm == 0 || (options.tolerance > 0 && norm <= options.tolerance * first);
+    if (options.progress) options.progress(result.iterations, norm);
+    return result.converged || result.iterations >= options.max_iterations;
+  };
+  if (!result.converged && options.max_iterations > 0) iterate(x, take, stream);
+  without_constants(x, stream);
+  stream.synchronize();
+  result.seconds = comm_.max(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  if (options.tolerance == 0 && result.iterations == options.max_iterations) result.converged = true;
+  return result;
+}
+
+template <class T>
+std::int64_t Krylov<T>::memory_bytes() const {
+  return static_cast<std::int64_t>(r_.bytes() + b_.bytes() + ones_.bytes());
+}
+
+template <class T>
+FlexibleCg<T>::FlexibleCg(PreconditionedSystem<T> system, std::shared_ptr<device::Device> device, const mpi::Comm& comm)
+    : Krylov<T>(std::move(system), std::move(device), comm, 2) {
+  for (device::Array<T>* vector : {&z_, &p_, &ap_}) {
+    *vector = device::Array<T>(this->device_, this->system_.entries);
+    vector->zero();
+  }
+}
+
+template <class T>
+void FlexibleCg<T>::iterate(T* x, const std::function<bool(double)>& take, device::Stream& stream) {
+  T *r = this->r_.data(), *z = z_.data(), *p = p_.data(), *ap = ap_.data();
+  double rho = 0, alpha = 0;
+  for (bool fresh = true;; fresh = false) {
+    this->system_.precondition(r, z, stream);
+    // beta = (r_new - r_old) . z / rho, with r_new - r_old = -alpha A p.
+    double next, cross = 0;
+    if (fresh) {
+      next = this->products_(r, z, stream);
+    } else {
+      const std::pair<const T*, const T*> pairs[] = {{r, z}, {ap, z}};
+      const std::vector<double> both = this->products_(pairs, stream);
+      next = both[0];
+      cross = -alpha * both[1];
+    }
+    if (!(next > 0) && std::isfinite(next))
+      throw mpi::CollectiveError("flexible cg: r . M r = " + std::to_string(next) +
+                                 ": the preconditioner is not positive definite; use gmres");
+    if (fresh) {
+      this->copy(z, p, stream);
+    } else {
+      this->scale(cross / rho, p, stream);
+      this->axpy(1, z, p, stream);
+    }
+    rho = next;
+    this->system_.apply(p, ap, stream);
+    const double curvature = this->products_(p, ap, stream);
+    if (!(curvature > 0) && std::isfinite(curvature))
+      throw mpi::CollectiveError("flexible cg: p . A p = " + std::to_string(curvature) +
+                                 ": the operator is not positive definite");
+    alpha = rho / curvature;
+    this->axpy(alpha, p, x, stream);
+    this->axpy(-alpha, ap, r, stream);
+    if (take(this->products_.norm(r, stream))) return;
+  }
+}
+
+template <class T>
+std::int64_t FlexibleCg<T>::memory_bytes() const {
+  return Krylov<T>::memory_bytes() + static_cast<std::int64_t>(z_.bytes() + p_.bytes() + ap_.bytes());
+}
+
+template <class T>
+Gmres<T>::Gmres(PreconditionedSystem<T> system, std::shared_ptr<device::Device> device, const mpi::Comm& comm,
+                int restart)
+    : Krylov<T>(std::move(system), std::move(device), comm, std::clamp(restart, 1, 200) + 1), restart_(restart) {
+  if (restart < 1 || restart > 200)
+    throw std::invalid_argument("gmres: restart = " + std::to_string(restart) + " is outside 1..200");
+  for (int i = 0; i <= restart_; ++i) {
+    basis_.emplace_back(this->device_, this->system_.entries).zero();
+    if (i < restart_) directions_.emplace_back(this->device_, this->system_.entries).zero();
+  }
+}
+
+template <class T>
+void Gmres<T>::iterate(T* x, const std::function<bool(double)>& take, device::Stream& stream) {
+  const int m = restart_;
+  std::vector<double> h((m + 1) * m), c(m), s(m), g(m + 1);
+  double norm = this->products_.norm(this->r_.data(), stream);
+  for (bool enough = false; !enough;) {
+    std::ranges::fill(g, 0.0);
+    g[0] = norm;
+    this->copy(this->r_.data(), basis_[0].data(), stream);
+    this->scale(1 / norm, basis_[0].data(), stream);
+    int k = 0;
+    while (k < m && !enough) {
+      T *w = basis_[k + 1].data(), *z = directions_[k].data();
+      this->system_.precondition(basis_[k].data(), z, stream);
+      this->system_.apply(z, w, stream);
+      std::vector<std::pair<const T*, const T*>> pairs;
+      for (int i = 0; i <= k; ++i) pairs.emplace_back(basis_[i].data(), w);
+      std::vector<double> column(k + 1);
+      for (int pass = 0; pass < 2; ++pass) {
+        const std::vector<double> dots = this->products_(pairs, stream);
+        for (int i = 0; i <= k; ++i) {
+          this->axpy(-dots[i], basis_[i].data(), w, stream);
+          column[i] += dots[i];
+        }
+      }
+      double last = this->products_.norm(w, stream);
+      if (last > 0) this->scale(1 / last, w, stream);
+      for (int i = 0; i < k; ++i) {
+        const double upper = c[i] * column[i] + s[i] * column[i + 1];
+        column[i + 1] = -s[i] * column[i] + c[i] * column[i + 1];
+        column[i] = upper;
+      }
+      const double length = std::hypot(column[k], last);
+      c[k] = length > 0 ? column[k] / length : 1;
+      s[k] = length > 0 ? last / length : 0;
+      column[k] = length;
+      for (int i = 0; i <= k; ++i) h[i * m + k] = column[i];
+      g[k + 1] = -s[k] * g[k];
+      g[k] *= c[k];
+      ++k;
+      enough = take(std::abs(g[k]));
+      if (last == 0) break;
+    }
+    for (int i = k - 1; i >= 0; --i) {
+      for (int j = i + 1; j < k; ++j) g[i] -= h[i * m + j] * g[j];
+      g[i] = h[i * m + i] != 0 ? g[i] / h[i * m + i] : 0;
+    }
+    T *step = directions_[0].data(), *image = basis_[m].data();
+    this->scale(g[0], step, stream);
+    for (int i = 1; i < k; ++i) this->axpy(g[i], directions_[i].data(), step, stream);
+    this->axpy(1, step, x, stream);
+    if (enough) return;
+    this->system_.apply(step, image, stream);
+    this->axpy(-1, image, this->r_.data(), stream);
+    norm = this->products_.norm(this->r_.data(), stream);
+    if (norm == 0) return;
+  }
+}
+
+template <class T>
+std::int64_t Gmres<T>::memory_bytes() const {
+  std::int64_t bytes = Krylov<T>::memory_bytes();
+  for (const auto* vectors : {&basis_, &directions_})
+    for (const auto& vector : *vectors) bytes += static_cast<std::int64_t>(vector.bytes());
+  return bytes;
+}
+
+template class Krylov<float>;
+template class Krylov<double>;
+template class FlexibleCg<float>;
+template class FlexibleCg<double>;
+template class Gmres<float>;
+template class Gmres<double>;
+
+}  // namespace weft::solver

@@ -1,0 +1,89 @@
+// Flexible Krylov methods with any preconditioner: conjugate gradients and restarted GMRES.
+//
+// What they do not do: hide reductions behind the operator as cg.hpp does; a preconditioner that is worth its name
+// makes them rare. Flexible: the preconditioner may change from iteration to iteration (Chebyshev on a restricted
+// Schwarz method, single precision, an inner iteration).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "weft/device/device.hpp"
+#include "weft/mpi/comm.hpp"
+#include "weft/solver/cg.hpp"
+#include "weft/solver/chebyshev.hpp"
+#include "weft/solver/inner_products.hpp"
+
+namespace weft::solver {
+
+template <class T>
+struct PreconditionedSystem {
+  Map<T> apply;         // y = A x
+  Map<T> precondition;  // z = M r
+  std::int64_t entries = 0, unknowns = 0;
+  const T* weights = nullptr;  // [unknowns] of inner products, null: ones
+  // A has the constants as its null space: they are taken out of right-hand sides and solutions.
+  bool constants_in_null_space = false;
+};
+
+// What both have: solve A x = b from the x given (zero_guess: from 0). Errors and results as ConjugateGradients.
+template <class T>
+class Krylov {
+ public:
+  Krylov(PreconditionedSystem<T> system, std::shared_ptr<device::Device> device, const mpi::Comm& comm, int products);
+  virtual ~Krylov() = default;
+  // (collective) tolerance is of |r| / |r_0|; 0: exactly max_iterations.
+  CgResult solve(const T* b, T* x, bool zero_guess, const CgOptions& options, device::Stream& stream);
+  virtual std::int64_t memory_bytes() const;
+
+ protected:
+  // Iterates until take(|r|) says that it is enough. r_ holds the residual.
+  virtual void iterate(T* x, const std::function<bool(double)>& take, device::Stream& stream) = 0;
+  void axpy(double a, const T* x, T* y, device::Stream& stream);
+  void copy(const T* x, T* y, device::Stream& stream);
+  void scale(double a, T* x, device::Stream& stream);
+  void residual(const T* b, T* x, device::Stream& stream);  // r = b - A x
+  void without_constants(T* x, device::Stream& stream);
+
+  PreconditionedSystem<T> system_;
+  std::shared_ptr<device::Device> device_;
+  mpi::Comm comm_;
+  unsigned blocks_;
+  InnerProducts<T> products_;
+  device::Array<T> r_, b_, ones_;
+  double total_ = 0;  // of the weights, all ranks: the number of unknowns
+
+ private:
+  device::Kernel axpy_, copy_, scale_, difference_, set_;
+};
+
+// Notay, SIAM J. Sci. Comput. 22 (2000): beta by Polak and Ribiere's formula, so that M need not be symmetric.
+template <class T>
+class FlexibleCg : public Krylov<T> {
+ public:
+  FlexibleCg(PreconditionedSystem<T> system, std::shared_ptr<device::Device> device, const mpi::Comm& comm);
+  std::int64_t memory_bytes() const override;
+
+ private:
+  void iterate(T* x, const std::function<bool(double)>& take, device::Stream& stream) override;
+  device::Array<T> z_, p_, ap_;
+};
+
+// Saad, SIAM J. Sci. Comput. 14 (1993): right-preconditioned, so that the residual it minimises is the true one;
+// classical Gram-Schmidt, twice, in one all-reduce each.
+template <class T>
+class Gmres : public Krylov<T> {
+ public:
+  // restart: 1..200 directions are kept (2 restart + 1 vectors).
+  Gmres(PreconditionedSystem<T> system, std::shared_ptr<device::Device> device, const mpi::Comm& comm, int restart);
+  std::int64_t memory_bytes() const override;
+
+ private:
+  void iterate(T* x, const std::function<bool(double)>& take, device::Stream& stream) override;
+  int restart_;
+  std::vector<device::Array<T>> basis_, directions_;
+};
+
+}  // namespace weft::solver

@@ -1,0 +1,72 @@
+"""The coarse level of a p-multigrid: coarsened algebraically by PyAMG, on one rank, for all of them.
+
+Source: Bell, Olson and Schroder, "PyAMG: Algebraic Multigrid Solvers in Python", JOSS 7 (2022). weft runs the V-cycle
+itself (cpp/weft/solver/amg.hpp), so that no step of a solve is in Python.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft import mpi
+
+#: What the extension takes: [(A, P), ...] as (offsets, indices, values, columns), and the coarsest level's inverse.
+Hierarchy = tuple[list[tuple[Any, Any]], npt.NDArray[np.float64]]
+
+
+def coarsen(
+    rows: npt.NDArray[np.int64],
+    columns: npt.NDArray[np.int64],
+    values: npt.NDArray[np.float64],
+    size: int,
+    singular: bool,
+    comm: Any,
+) -> tuple[Hierarchy, list[int]]:
+    """The hierarchy of the matrix whose entries' parts all ranks hold, and its levels' sizes. (collective)
+
+    ``rows``, ``columns``, ``values``: this rank's triplets, in global numbers below ``size``; equal places are summed.
+    ``singular``: the constants are the null space. ``CollectiveError`` on all ranks where the library fails.
+    """
+    parts = comm.gather((rows, columns, values))
+    hierarchy: Any = None
+    problem = ""
+    if comm.rank == 0:
+        try:
+            rows, columns, values = (np.concatenate(part) for part in zip(*parts, strict=True))
+            hierarchy = _on_one_rank(rows, columns, values, size, singular)
+        except Exception as error:  # on one rank only: the others must not wait for ever
+            problem = f"multigrid: the coarse level of {size} unknowns could not be coarsened: {error}"
+    problem = comm.bcast(problem)
+    if problem:
+        raise mpi.CollectiveError(problem)
+    hierarchy = comm.bcast(hierarchy)
+    return hierarchy, [len(a[0]) - 1 for a, _ in hierarchy[0]]
+
+
+def _on_one_rank(rows: Any, columns: Any, values: Any, size: int, singular: bool) -> Hierarchy:
+    import scipy.sparse
+
+    matrix = scipy.sparse.coo_matrix((values, (rows, columns)), shape=(size, size)).tocsr()
+    matrix = (0.5 * (matrix + matrix.T)).tocsr()  # the sums came in another order on either side of the diagonal
+    if size == 0:
+        return [(_csr(matrix), None)], np.zeros((0, 0))
+    import pyamg
+
+    levels = pyamg.ruge_stuben_solver(matrix, max_coarse=200, max_levels=25).levels
+    arrays = [(_csr(level.A), _csr(level.P) if i + 1 < len(levels) else None) for i, level in enumerate(levels)]
+    last = levels[-1].A.toarray()
+    return arrays, np.ascontiguousarray(np.linalg.pinv(last, hermitian=True) if singular else np.linalg.inv(last))
+
+
+def _csr(matrix: Any) -> tuple[Any, Any, Any, int]:
+    matrix = matrix.tocsr()
+    matrix.sort_indices()
+    return (
+        np.asarray(matrix.indptr, np.int64),
+        np.asarray(matrix.indices, np.int32),
+        np.asarray(matrix.data, np.float64),
+        int(matrix.shape[1]),
+    )

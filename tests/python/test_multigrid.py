@@ -1,0 +1,129 @@
+"""Multigrid for the Poisson operator: levels, the algebraic coarse problem, and what a user types."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from mpi_run import run_weft
+
+import weft
+from weft.multigrid import coarsen
+from weft.poisson import multigrid_orders
+
+
+class Alone:
+    """A communicator of one."""
+
+    rank, size = 0, 1
+
+    def gather(self, value):
+        return [value]
+
+    def bcast(self, value):
+        return value
+
+
+def test_levels_fall_to_one():
+    for order in range(1, 16):
+        levels = multigrid_orders(order)
+        assert levels[0] == order
+        assert levels[-1] == 1
+        assert all(a > b for a, b in itertools.pairwise(levels))
+
+
+@pytest.mark.parametrize("singular", [False, True])
+def test_a_hierarchy_has_the_matrix_first_and_ends_with_its_inverse(singular):
+    n = 400
+    shift = 0.0 if singular else 0.1
+    i = np.arange(n)
+    degree = np.where((i == 0) | (i == n - 1), 1.0, 2.0) + shift
+    rows, columns = np.concatenate([i, i[1:], i[:-1]]), np.concatenate([i, i[:-1], i[1:]])
+    values = np.concatenate([degree, -np.ones(2 * n - 2)])
+    (levels, inverse), sizes = coarsen(rows, columns, values, n, singular, Alone())
+    assert sizes[0] == n
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] == inverse.shape[0] < n
+    assert levels[-1][1] is None
+    assert levels[0][1][3] == sizes[1]
+    ones = np.ones(sizes[-1])
+    if singular:
+        assert np.abs(inverse @ ones).max() < 1e-8 * np.abs(inverse).max()
+
+
+def test_a_coarse_matrix_that_cannot_be_coarsened_is_an_error_and_no_hang():
+    with pytest.raises(weft.mpi.CollectiveError, match="coarse level of 3 unknowns"):
+        coarsen(np.array([0, 9]), np.array([0, 9]), np.ones(2), 3, False, Alone())
+
+
+@pytest.mark.parametrize("deformation", ["none", "smooth"])
+def test_multigrid_finds_what_conjugate_gradients_find_in_far_fewer_iterations(deformation):
+    mesh = weft.Mesh.box((4, 4, 4), deformation=deformation)
+    op = weft.Poisson(mesh, order=6, lam=0.0, dirichlet=True)
+    b = op.random_rhs(3)
+    slow = op.cg(b, tolerance=1e-10, preconditioner="jacobi")
+    for options in ({}, {"precision": "double", "degree": 3}, {"method": "gmres", "restart": 5}, {"orders": (6, 2, 1)}):
+        fast = op.multigrid(b, tolerance=1e-10, **options)
+        assert fast.converged
+        assert fast.iterations < slow.iterations / 5
+        assert np.linalg.norm(fast.x - slow.x) < 1e-8 * np.linalg.norm(slow.x)
+    assert op.choices["multigrid"]["orders"] == [6, 2, 1]
+    assert any("order 2" in use for use in op.choices["multigrid"]["exchange"])
+
+
+def test_iterations_do_not_grow_with_the_number_of_elements():
+    counts = []
+    for n in (2, 4, 8):
+        op = weft.Poisson(weft.Mesh.box((n, n, n)), order=4, lam=0.0, dirichlet=True)
+        counts.append(op.multigrid(op.random_rhs(1), tolerance=1e-8, degree=3).iterations)
+    assert counts[2] <= counts[1] + 1
+    assert max(counts) <= 12
+
+
+def test_the_constants_are_taken_out_where_they_are_the_null_space():
+    op = weft.Poisson(weft.Mesh.box((3, 3, 3), periodic=(True, True, True)), order=5, lam=0.0)
+    result = op.multigrid(op.random_rhs(2) + 1.0, tolerance=1e-9)
+    assert result.converged
+    assert result.iterations < 20
+    assert abs(np.mean(result.x)) < 1e-12
+    residual = op.apply(result.x) - op.random_rhs(2)
+    assert np.abs(residual - residual.mean()).max() < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"orders": (5, 3)}, "levels are falling orders"),
+        ({"orders": (4, 1)}, "levels are falling orders"),
+        ({"degree": 5}, "degree 5 is outside"),
+        ({"restart": 0, "method": "gmres"}, "restart = 0"),
+        ({"method": "bicg"}, "not one of: cg, gmres"),
+    ],
+)
+def test_levels_and_methods_that_do_not_exist_are_named(options, message):
+    op = weft.Poisson(weft.Mesh.box((2, 2, 2)), order=5, dirichlet=True)
+    with pytest.raises(ValueError, match=message):
+        op.multigrid(op.random_rhs(), **options)
+    with pytest.raises(ValueError, match="assembled"):
+        weft.Poisson(weft.Mesh.box((2, 2, 2)), order=2, storage="scattered").multigrid(np.zeros(216))
+
+
+@pytest.mark.parametrize("preconditioner", ["multigrid", "chebyshev"])
+def test_the_command_solves_and_tells_how(preconditioner, tmp_path):
+    done = run_weft(
+        2, "run", "poisson", "--case", "solve", "--preconditioner", preconditioner, "--order", "5", "--output", tmp_path,
+        "--set", "mesh.counts=[3,3,3]",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "converged" in done.stdout
+    assert "Chebyshev of degree 3" in done.stdout
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert record["figures"]["converged"]
+    assert record["figures"]["l2_error"] < 1e-4
+    assert record["choices"]["multigrid"]["orders"] == ([5, 2, 1] if preconditioner == "multigrid" else [5])
+
+
+def test_the_benchmark_has_no_multigrid():
+    done = run_weft(1, "run", "poisson", "--preconditioner", "multigrid")
+    assert done.returncode == 2
+    assert "solver.tolerance above 0" in done.stderr
