@@ -110,10 +110,8 @@ def test_levels_and_methods_that_do_not_exist_are_named(options, message):
 
 @pytest.mark.parametrize("preconditioner", ["multigrid", "chebyshev"])
 def test_the_command_solves_and_tells_how(preconditioner, tmp_path):
-    done = run_weft(
-        2, "run", "poisson", "--case", "solve", "--preconditioner", preconditioner, "--order", "5", "--output", tmp_path,
-        "--set", "mesh.counts=[3,3,3]",
-    )  # fmt: skip
+    words = ["--case", "solve", "--preconditioner", preconditioner, "--order", "5", "--set", "mesh.counts=[3,3,3]"]
+    done = run_weft(2, "run", "poisson", *words, "--output", tmp_path)
     assert done.returncode == 0, done.stderr
     assert "converged" in done.stdout
     assert "Chebyshev of degree 3" in done.stdout
