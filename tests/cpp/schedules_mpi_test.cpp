@@ -207,13 +207,25 @@ TEST(Schedules, ATopologyIsMadeOnceForTheSameNeighbours) {
   const int next = (comm.rank() + 1) % comm.size(), before = (comm.rank() + comm.size() - 1) % comm.size();
   std::vector<int> ring{std::min(next, before)};
   if (next != before) ring.push_back(std::max(next, before));
-  const MPI_Comm first = weft::mpi::graph(comm, ring), none = weft::mpi::graph(comm, {});
+  auto first = weft::mpi::graph(comm, ring), none = weft::mpi::graph(comm, {});
   EXPECT_NE(first, none);
   EXPECT_EQ(weft::mpi::graph(comm, ring), first);
   EXPECT_EQ(weft::mpi::graph(comm, {}), none);
   // A list that is new on one rank only is new.
-  const MPI_Comm other = weft::mpi::graph(comm, comm.rank() == 0 ? std::vector<int>{0} : std::vector<int>{});
+  auto other = weft::mpi::graph(comm, comm.rank() == 0 ? std::vector<int>{0} : std::vector<int>{});
   EXPECT_NE(other, none);
+
+  // The next call frees what no rank uses any more, and keeps what one still does.
+  if (comm.size() == 1) return;  // there `other` is the ring
+  const std::size_t before_release = weft::mpi::graph_count(comm);
+  other.reset();
+  if (comm.rank() > 0) none.reset();
+  EXPECT_EQ(weft::mpi::graph(comm, ring), first);
+  EXPECT_EQ(weft::mpi::graph_count(comm), before_release - 1);
+  none.reset();
+  first.reset();
+  EXPECT_NE(weft::mpi::graph(comm, ring), nullptr);  // found, and used again
+  EXPECT_EQ(weft::mpi::graph_count(comm), before_release - 2);
 }
 
 namespace {

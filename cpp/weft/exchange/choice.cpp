@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "weft/exchange/ipc.hpp"
+#include "weft/mpi/attached.hpp"
 #include "weft/mpi/gpu_aware.hpp"
 
 namespace weft::exchange {
@@ -59,6 +63,23 @@ void refuse(const std::string& text, const PathState& state, const std::string& 
                              state.reason + "); use '" + instead + "'");
 }
 
+// Devices whose memory was proved to be shared. The pointers show that they are still the same.
+struct Shared {
+  std::vector<std::pair<std::weak_ptr<device::Device>, PathState>> proved;
+};
+
+// ipc_state, proved once a communicator and device; what does not work is tried again. (collective)
+PathState known_ipc_state(device::Device& device, const mpi::Comm& comm) {
+  auto& proved = mpi::attached<Shared>(comm).proved;
+  const auto known = std::find_if(proved.begin(), proved.end(),
+                                  [&](const auto& entry) { return entry.first.lock().get() == &device; });
+  const bool here = known != proved.end();
+  if (comm.min(std::int64_t{here}) == 1) return known->second;
+  const PathState state = ipc_state(device, comm);
+  if (state.usable && !here) proved.emplace_back(device.weak_from_this(), state);
+  return state;
+}
+
 }  // namespace
 
 Op parse_op(const std::string& text) {
@@ -98,7 +119,7 @@ std::vector<PathState> path_states(device::Device& device, const mpi::Comm& comm
   const PathState through_mpi = mpi_path(device, comm);
   return {{Path::direct, through_mpi.path == Path::direct, through_mpi.reason},
           {Path::staged, true, device.is_host() ? "direct with two more copies" : "always works"},
-          ipc_state(device, comm)};
+          known_ipc_state(device, comm)};
 }
 
 Choice choose(const std::string& text, device::Device& device, const mpi::Comm& comm) {
@@ -110,7 +131,8 @@ Choice choose(const std::string& text, device::Device& device, const mpi::Comm& 
                 .reason = "asked for"};
   if (choice.path == Path::staged) return choice;
   if (choice.path == Path::ipc) {
-    if (const PathState state = ipc_state(device, comm); !state.usable) refuse(text, state, name(choice.schedule));
+    if (const PathState state = known_ipc_state(device, comm); !state.usable)
+      refuse(text, state, name(choice.schedule));
     return choice;
   }
   const PathState state = mpi_path(device, comm);

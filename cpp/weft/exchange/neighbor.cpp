@@ -38,7 +38,7 @@ class Neighbor final : public CollectiveTransfer {
     mpi::check(
         MPI_Neighbor_alltoallv_init(send_, arguments_.send_counts.data(), arguments_.send_places.data(), unit_.type(),
                                     receive_, arguments_.receive_counts.data(), arguments_.receive_places.data(),
-                                    unit_.type(), graph_, MPI_INFO_NULL, &request_),
+                                    unit_.type(), *graph_, MPI_INFO_NULL, &request_),
         "MPI_Neighbor_alltoallv_init");
 #endif
   }
@@ -50,7 +50,7 @@ class Neighbor final : public CollectiveTransfer {
 #else
     mpi::check(MPI_Ineighbor_alltoallv(send_, arguments_.send_counts.data(), arguments_.send_places.data(),
                                        unit_.type(), receive_, arguments_.receive_counts.data(),
-                                       arguments_.receive_places.data(), unit_.type(), graph_, &request_),
+                                       arguments_.receive_places.data(), unit_.type(), *graph_, &request_),
                "MPI_Ineighbor_alltoallv");
 #endif
   }
@@ -60,7 +60,7 @@ class Neighbor final : public CollectiveTransfer {
   std::byte* receive_;
   Unit unit_;
   Arguments arguments_;
-  MPI_Comm graph_;
+  mpi::SharedGraph graph_;
 };
 
 }  // namespace
