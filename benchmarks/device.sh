@@ -8,8 +8,8 @@
 #   pip download --only-binary=:all: --python-version 3.12 --platform manylinux_2_28_x86_64 --platform
 #     manylinux2014_x86_64 -d wheels mpich==5.0.2 mpi4py nanobind meshio pymech pymetis
 # PYTHON picks the interpreter, RANKS (default "1 2") the numbers of ranks that share the device, STEPS (default "tests
-# operator communication poisson") what is run, POINTS (default 10 million) the size of the problems. WEFT_GPU_TESTS_ON=host goes on
-# where there is no GPU, to try the script.
+# operator communication poisson maxwell") what is run, POINTS (default 10 million) the size of the problems.
+# WEFT_GPU_TESTS_ON=host goes on where there is no GPU, to try the script.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$(realpath -m "${1:-device-results}")
@@ -80,7 +80,7 @@ step() {
   "$@" >"$out/$name.log" 2>&1 || { failed+=("$name"); tail -30 "$out/$name.log"; }
 }
 points=${POINTS:-10000000}
-for part in ${STEPS:-tests operator communication poisson}; do
+for part in ${STEPS:-tests operator communication poisson maxwell}; do
   case $part in
     tests) step tests-gpu "$venv/bin/python" -m pytest -q tests/gpu --junitxml "$out/tests-gpu.xml" ;;
     operator)
@@ -107,6 +107,19 @@ for part in ${STEPS:-tests operator communication poisson}; do
       done
       step poisson-7-single weft run poisson --precision single --set mesh.points="$points" \
         --output "$out/poisson-7-single"
+      ;;
+    maxwell) # NekCEM's Figs. 5 to 7 and 9
+      for precision in double single; do
+        step "maxwell-$precision" weft bench scaling maxwell --ranks 1 --orders 7,14 --elements 1-4096 --steps 100 \
+          --set precision=$precision --output "$out/maxwell-$precision"
+      done
+      for ranks in ${RANKS:-1 2}; do
+        for order in 7 14; do
+          step "maxwell-$order-ranks-$ranks" mpiexec -n "$ranks" "$venv/bin/python" -m weft.cli.main run maxwell \
+            --case timing --order "$order" --set mesh.points="$points" --set mesh.counts=[0,0,0] \
+            --output "$out/maxwell-$order-ranks-$ranks"
+        done
+      done
       ;;
     *) say "unknown step $part" && exit 1 ;;
   esac

@@ -232,6 +232,22 @@ def test_an_exact_solution_that_does_not_fit_says_why(assignments, parts) -> Non
         assert part in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("assignments", "conditions", "part"),
+    [
+        ([], {}, ""),
+        ([], {"x-": "pec"}, "periodic boxes"),
+        (["initial.field=box-mode"], {"x-": "pec"}, ""),
+        (["initial.field=box-mode"], {"x-": "pec", "x+": "pmc"}, "'x+' is not"),
+        (["sources.d.kind=dipole"], {}, "no sources"),
+    ],
+)
+def test_a_start_that_is_no_solution_of_the_case_has_no_error(assignments, conditions, part) -> None:
+    why = problem.not_exact(case(*assignments), conditions)
+    assert part in why
+    assert bool(part) == bool(why)
+
+
 def test_layers_are_found_from_the_elements_materials() -> None:
     loaded = case(*BOX, "materials.a.where=0.25 < x < 0.75", "materials.a.epsilon=4", "initial.field=layered-mode")
     loaded.initial.mode = (1, 1, 0)

@@ -331,6 +331,9 @@ def compare(this: Run, record: Record) -> None:
     figures = record["figures"]
     if this.solution is None:
         return
+    if why := problem.not_exact(this.case, this.conditions):
+        figures["no_error_because"] = why
+        return
     difference, whole = this.error_norms()
     figures["energy_norm_error"] = difference
     figures["relative_error"] = difference / whole if whole > 0 else math.inf

@@ -260,6 +260,8 @@ def sphere(
     if abs(radius - nearest) > 1e-3 * radius:
         raise ValueError(f"material {list(table)[used[0]]!r} is no sphere round the origin")
     source = next(iter(case.sources.values()))
+    if case.initial.amplitude != 1.0:
+        raise ValueError("the source says how strong the fields are: initial.amplitude stays 1")
     if source.width or source.frequency == 0.0:
         raise ValueError("the series is that of one frequency: the source has width = 0 and frequency above 0")
     direction = np.array(source.direction) / np.linalg.norm(source.direction)
@@ -293,6 +295,19 @@ class Exact:
         scattered = ~self.total[which]
         values[:, scattered] -= solution.incident.phasor(x[scattered], y[scattered], z[scattered])
         return np.real(values * np.exp(-1j * solution.omega * time))
+
+
+def not_exact(case: MaxwellCase, conditions: dict[str, str]) -> str:
+    """Why the solution that a case starts from is not that of the case; empty where it is."""
+    field = case.initial.field
+    if field == "sphere":
+        return ""  # it is asked for with its source; what layers and boundaries send back is part of the error
+    if case.sources or case.layer.thickness:
+        return f"initial.field = {field!r} has no sources and no matched layer"
+    if field == "plane-wave":
+        return "a plane wave is exact in periodic boxes, and this mesh has boundaries" if conditions else ""
+    others = [name for name, condition in conditions.items() if condition != "pec"]
+    return f"modes are exact between conducting walls (pec), and {others[0]!r} is not" if others else ""
 
 
 def sources(case: MaxwellCase) -> tuple[list[Any], list[Any]]:

@@ -52,7 +52,9 @@ class Console:
 
     def warn(self, text: str) -> None:
         """Says on stderr what the user should know, also where quiet."""
-        self.write("")
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
         print(f"weft: warning: {text}", file=sys.stderr, flush=True)
 
     def header(self, record: Record) -> None:

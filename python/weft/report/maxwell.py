@@ -79,6 +79,8 @@ def result_rows(record: Record) -> Rows:
     if "relative_error" in figures:
         error = f"{figures['relative_error']:.3e} of the exact solution's energy norm   the norm of the difference"
         rows.append(("error", error))
+    if "no_error_because" in figures:
+        rows.append(("error", f"not known: {figures['no_error_because']}"))
     rows.append(("energy used", energy_used(record)))
     share = f"{100 * figures['communication_share']:.1f} % of a step in MPI and copies, mean over ranks"
     rows.append(("communication", share))

@@ -1,0 +1,75 @@
+"""Scattering by a dielectric sphere against the Mie series, order by order: errors of the fields in the energy norm.
+
+    python benchmarks/maxwell_mie.py --output benchmarks/results/maxwell_mie.json
+
+`from the series`: started from the series in the total and the scattered field and followed for a fifth of a period, in
+the sphere and the shell round it, before what the outer boundary reflects comes there: what the method itself errs.
+`from nothing`: the case `sphere`, whose wave is switched on slowly, with a matched layer round it: what a user gets,
+the layer and the ramp included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+from mpi4py import MPI
+
+from weft.bench.machine import machine, versions
+from weft.bench.maxwell import Run, take
+from weft.cases import MaxwellCase
+from weft.cases.schema import load
+from weft.report.console import Silent
+
+SERIES = ["mesh.radii=[0.5,0.8,1.8]", "mesh.half_width=0", "mesh.box_layers=[]", "layer.thickness=0", "mesh.side=2",
+          "initial.zero=false", "sources.wave.ramp=0", "time.end=0.4"]  # fmt: skip
+
+
+def measure(order: int, assignments: list[str], tags: tuple[int, ...] | None) -> dict[str, object]:
+    case = load(MaxwellCase, "sphere", {"order": order}, assignments)
+    assert isinstance(case, MaxwellCase)
+    run = Run(case, MPI.COMM_WORLD, Silent())
+    run.reset(run.solver)
+    take(run.solver, run.steps, run.dt)
+    difference, whole = run.error_norms(None if tags is None else np.isin(run.mesh.element_tags, tags))
+    return {
+        "order": order,
+        "elements": run.solver.elements,
+        "points": run.solver.points,
+        "steps": run.steps,
+        "relative_error": difference / whole,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--series-orders", default="2,3,4,5,6,7,8", help="orders of the runs from the series")
+    parser.add_argument("--orders", default="3,4,5", help="orders of the runs from nothing")
+    parser.add_argument("--output", type=Path, required=True)
+    options = parser.parse_args()
+    comm = MPI.COMM_WORLD
+    rows: dict[str, list[dict[str, object]]] = {"from the series": [], "from nothing": []}
+    for name, orders, words, tags in (
+        ("from the series", options.series_orders, SERIES, (1, 2)),
+        ("from nothing", options.orders, [], None),
+    ):
+        for order in orders.split(","):
+            rows[name].append(measure(int(order), words, tags))
+            if comm.rank == 0:
+                print(name, rows[name][-1], flush=True)
+    case = load(MaxwellCase, "sphere")
+    record = {
+        "case": case.model_dump(by_alias=True),
+        "from_the_series_changes": SERIES,
+        "versions": versions(),
+        "machine": machine(Run(case, comm, Silent()).solver.device, comm),
+        **{name.replace(" ", "_"): found for name, found in rows.items()},
+    }
+    if comm.rank == 0:
+        options.output.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
