@@ -133,7 +133,7 @@ def build(arguments: argparse.Namespace, folder: Path) -> dict[tuple[str, str], 
         if arguments.fftw:
             libs = [f"-L{arguments.fftw}/lib", f"-Wl,-rpath,{arguments.fftw}/lib"]
             program = folder / f"fftw_{precision}"
-            flags = ["-O2", f"-I{arguments.fftw}/include", *single]
+            flags = ["-O2", "-march=native", f"-I{arguments.fftw}/include", *single]
             link = [*libs, f"-lfftw3{f}_mpi", f"-lfftw3{f}", "-lm"]
             subprocess.run(["mpicc", *flags, HERE / "fftw.c", "-o", program, *link], check=True)
             programs["fftw", precision] = program
@@ -141,7 +141,14 @@ def build(arguments: argparse.Namespace, folder: Path) -> dict[tuple[str, str], 
             libs = [f"-L{p}/{lib}" for p in (arguments.heffte, arguments.fftw) for lib in ("lib", "lib64")]
             libs += [f"-Wl,-rpath,{arguments.heffte}/lib", f"-Wl,-rpath,{arguments.fftw}/lib"]
             program = folder / f"heffte_{precision}"
-            flags = ["-O2", "-std=c++17", f"-I{arguments.heffte}/include", f"-I{arguments.fftw}/include", *single]
+            flags = [
+                "-O2",
+                "-march=native",
+                "-std=c++17",
+                f"-I{arguments.heffte}/include",
+                f"-I{arguments.fftw}/include",
+                *single,
+            ]
             link = [*libs, "-lheffte", "-lfftw3", "-lfftw3f"]
             subprocess.run(["mpicxx", *flags, HERE / "heffte.cpp", "-o", program, *link], check=True)
             programs["heffte", precision] = program
@@ -182,7 +189,7 @@ def main() -> None:
     parser.add_argument(
         "--mpifort", default="mpifort", help="of the MPI that 2DECOMP&FFT was built with; mpiexec beside"
     )
-    parser.add_argument("--mpi4py-fft", action="store_true", help="also mpi4py-fft")
+    parser.add_argument("--mpi4py-fft", action="store_true", help="also mpi4py-fft, which Python must find")
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--sizes", type=int, nargs="+", default=[128, 256])
     parser.add_argument("--precisions", nargs="+", default=["double", "single"], choices=["double", "single"])
