@@ -221,11 +221,12 @@ class Plan:
 
     @property
     def tuning(self) -> dict[str, Any]:
-        """What was chosen: ``process_grid``, ``batch``, ``row_exchange``, ``column_exchange``, each exchange's reason.
+        """What was chosen: ``process_grid``, ``batch``, ``row_exchange`` and ``column_exchange``.
 
-        Where more than one grid or batch was tried: ``reason``, ``tuning_seconds`` and ``timings``, of every candidate
-        the above and ``median_seconds`` (of a transform forward and backward of all variables, the slowest rank's),
-        ``repetitions`` and ``stopped_early``.
+        Where there was something to choose: ``reason``, ``tuning_seconds``, and ``timings``, race by race: of every
+        candidate ``race`` (``grid``, ``exchange``, ``row exchange`` or ``batch``: what it was about), the above,
+        ``median_seconds`` (of a transform forward and backward of all variables, the slowest rank's),
+        ``repetitions``, ``stopped_early`` and ``failure`` (why it could not be used, else empty).
         """
         return dict(self._core.tuning)
 

@@ -67,27 +67,54 @@ def test_plans_give_numpys_coefficients_for_any_size_grid_batch_and_precision(ra
     run()
 
 
+def check_tuning(answers: list[dict]) -> dict:
+    """The same on all ranks, the choice among those timed last, the reason complete; gives the tuning."""
+    check(answers)
+    tunings = [answer["tuning"] for answer in answers]
+    assert all(tuning == tunings[0] for tuning in tunings)
+    tuning = tunings[0]
+    setting = ("process_grid", "batch", "row_exchange", "column_exchange")
+    for row in tuning["timings"]:
+        assert row["failure"] == ""
+        assert row["median_seconds"] > 0
+        assert row["repetitions"] > 0
+    names = list(dict.fromkeys(row["race"] for row in tuning["timings"]))
+    if names:
+        last = [row for row in tuning["timings"] if row["race"] == names[-1]]
+        assert any(all(row[key] == tuning[key] for key in setting) for row in last)
+        assert [part.split(":")[0] for part in tuning["reason"].split("; ")] == names
+    assert answers[0]["grid"] == tuning["process_grid"]
+    return tuning
+
+
 def test_the_tuner_tries_every_grid_and_batch_and_all_ranks_take_the_same(ranks):
     case = {
         "shape": (16, 12, 20), "grid": "auto", "variables": 3, "batch": "auto", "dtype": "float64", "norm": "backward",
         "exchange": "pairwise:direct", "modes_x": None, "seed": 1,
     }  # fmt: skip
-    answers = ranks.ask(case)
-    check(answers)
-    tunings = [answer["tuning"] for answer in answers]
-    assert all(tuning == tunings[0] for tuning in tunings)
-    tuning = tunings[0]
-    tried = {(row["process_grid"], row["batch"]) for row in tuning["timings"]}
-    assert tried == {(grid, batch) for grid in grids(ranks.number) for batch in (1, 2, 3)}
-    best = min(tuning["timings"], key=lambda row: row["median_seconds"])
-    assert all(row["median_seconds"] > 0 and row["repetitions"] > 0 for row in tuning["timings"])
-    chosen = (tuning["process_grid"], tuning["batch"])
-    # Among those within a tenth of the best at half time the best at the end is taken.
-    medians = {(row["process_grid"], row["batch"]): row["median_seconds"] for row in tuning["timings"]}
-    assert chosen in medians
-    assert medians[chosen] <= 1.3 * best["median_seconds"]
-    assert tuning["reason"].startswith(f"fastest of {len(tried)}: ")
-    assert answers[0]["grid"] == tuning["process_grid"]
+    tuning = check_tuning(ranks.ask(case))
+    tried = {(row["race"], row["process_grid"], row["batch"]) for row in tuning["timings"]}
+    all_grids = grids(ranks.number)
+    expected = {("batch", tuning["process_grid"], batch) for batch in (1, 2, 3)}
+    assert tried == expected | ({("grid", grid, 1) for grid in all_grids} if len(all_grids) > 1 else set())
+
+
+def test_the_tuner_tries_every_exchange_that_works_on_the_two_best_grids(ranks):
+    case = {
+        "shape": (16, 12, 20), "grid": "auto", "variables": 1, "batch": 1, "dtype": "float32", "norm": "forward",
+        "exchange": "auto", "modes_x": 5, "seed": 1,
+    }  # fmt: skip
+    tuning = check_tuning(ranks.ask(case))
+    if ranks.number == 1:
+        assert tuning["timings"] == []
+        return
+    rows = [row for row in tuning["timings"] if row["race"] == "exchange"]
+    assert len({row["process_grid"] for row in rows}) == 2
+    schedules = {row["row_exchange"].split(":")[0] for row in rows}
+    assert schedules == {"pairwise", "alltoallv", "neighbor", "crystal"}
+    for grid in {row["process_grid"] for row in rows}:
+        mine = [row["row_exchange"] for row in rows if row["process_grid"] == grid]
+        assert len(mine) == len(set(mine)) > 3
 
 
 def test_one_rank_needs_no_mpi_of_its_own_and_arrays_may_be_given():

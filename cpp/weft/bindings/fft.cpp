@@ -79,26 +79,27 @@ Fields<A...> check_fields(nb::handle object, const char* what, const Three& shap
   return fields;
 }
 
-nb::dict to_dict(const fft::GridTuning& tuning) {
+void put(nb::dict& d, const fft::Setting& setting) {
+  d["process_grid"] = fft::name(setting.grid);
+  d["batch"] = setting.batch;
+  d["row_exchange"] = exchange::name(setting.row);
+  d["column_exchange"] = exchange::name(setting.column);
+}
+
+nb::dict to_dict(const fft::PlanTuning& tuning) {
   nb::list timings;
-  for (const fft::GridTiming& timing : tuning.timings) {
+  for (const fft::SettingTiming& timing : tuning.timings) {
     nb::dict row;
-    row["process_grid"] = fft::name(timing.grid);
-    row["batch"] = timing.batch;
-    row["row_exchange"] = exchange::name(timing.row);
-    row["column_exchange"] = exchange::name(timing.column);
+    row["race"] = timing.what;
+    put(row, timing.setting);
     row["median_seconds"] = timing.median_seconds;
     row["repetitions"] = timing.repetitions;
     row["stopped_early"] = timing.stopped_early;
+    row["failure"] = timing.failure;
     timings.append(row);
   }
   nb::dict d;
-  d["process_grid"] = fft::name(tuning.grid);
-  d["batch"] = tuning.batch;
-  d["row_exchange"] = exchange::name(tuning.row);
-  d["row_reason"] = tuning.row.reason;
-  d["column_exchange"] = exchange::name(tuning.column);
-  d["column_reason"] = tuning.column.reason;
+  put(d, tuning.chosen);
   d["reason"] = tuning.reason;
   d["tuning_seconds"] = tuning.seconds;
   d["timings"] = timings;
@@ -221,7 +222,7 @@ class PyPlan {
   std::shared_ptr<device::Device> device_;
   device::Stream stream_;
   std::variant<std::unique_ptr<fft::Plan<double>>, std::unique_ptr<fft::Plan<float>>> plan_;
-  fft::GridTuning tuning_;
+  fft::PlanTuning tuning_;
 };
 
 nb::dict library_dict(const std::string& name, const std::string& version, const std::string& path,

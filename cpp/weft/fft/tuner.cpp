@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iterator>
+#include <limits>
 #include <list>
+#include <map>
+#include <numbers>
 #include <numeric>
 #include <span>
 #include <stdexcept>
@@ -32,36 +36,88 @@ std::vector<Grid> grids_to_try(const Wanted& wanted, int ranks) {
   return full.empty() ? all : full;
 }
 
-std::string name(const GridTiming& timing) { return fft::name(timing.grid) + " Q=" + std::to_string(timing.batch); }
-
-// Transforms of `variables` fields, forward and backward, of the candidates' plans.
+// Transforms of `variables` fields, forward and backward, by plans of any settings.
 template <class T>
 class Trials {
  public:
+  using Complex = std::complex<T>;
+
   Trials(const Wanted& wanted, const std::shared_ptr<device::Device>& device, const mpi::Comm& comm,
-         std::vector<GridTiming> candidates)
-      : wanted_(wanted), device_(device), comm_(comm), stream_(device), candidates_(std::move(candidates)) {
-    std::int64_t points = 0, modes = 0;
-    for (const GridTiming& candidate : candidates_) {
-      const Decomposition own(wanted.options.sizes, wanted.options.modes_x, candidate.grid, comm.rank());
-      points = std::max(points, own.physical().size());
-      modes = std::max(modes, own.spectral().size());
+         const std::vector<Grid>& grids)
+      : wanted_(wanted), device_(device), comm_(comm), stream_(device) {
+    for (const Grid& grid : grids) {
+      const Decomposition own(wanted.options.sizes, wanted.options.modes_x, grid, comm.rank());
+      points_ = std::max(points_, own.physical().size());
+      modes_ = std::max(modes_, own.spectral().size());
     }
     comm.together([&] {
       for (int v = 0; v < wanted.variables; ++v) {
-        physical_.emplace_back(device, static_cast<std::size_t>(points));
-        spectral_.emplace_back(device, static_cast<std::size_t>(2 * modes));
-        physical_.back().zero();  // finite numbers: their values do not matter
+        physical_.emplace_back(device, static_cast<std::size_t>(points_));
+        spectral_.emplace_back(device, static_cast<std::size_t>(2 * modes_));
         spectral_.back().zero();
       }
     });
-    const auto bytes = static_cast<std::int64_t>(sizeof(T)) * wanted.variables * (points + 2 * modes);
-    constexpr std::int64_t at_least_a_node = std::int64_t{1} << 30;
-    most_waiting_bytes_ = comm.min(std::max(bytes, at_least_a_node / static_cast<std::int64_t>(comm.node().size())));
+    const auto fields = static_cast<std::int64_t>(sizeof(T)) * wanted.variables * (points_ + 2 * modes_);
+    const auto here = wanted.waiting_bytes_a_node / static_cast<std::int64_t>(comm.node().size());
+    most_waiting_bytes_ = comm.min(std::max(fields, here));
   }
 
-  exchange::Repetition repetition(std::size_t candidate, int transforms) {
-    Plan<T>& plan = plan_of(candidate);
+  // Adds the candidates to the timings, which hold the times afterwards, and gives the order of those that can be used,
+  // the winner first. One candidate wins without a run. CollectiveError with the first failure if there is none.
+  std::vector<Setting> race(const char* what, const std::vector<Setting>& candidates, PlanTuning& tuning,
+                            double seconds) {
+    if (candidates.size() == 1) return candidates;
+    std::vector<SettingTiming> rows;
+    std::vector<std::size_t> usable;
+    for (const Setting& candidate : candidates) {
+      rows.push_back({.setting = candidate, .what = what});
+      rows.back().failure = failure_of(candidate);
+      if (rows.back().failure.empty()) usable.push_back(rows.size() - 1);
+    }
+    if (usable.empty()) throw mpi::CollectiveError(rows.front().failure);
+    const exchange::TuningLimits limits{.repetitions = 30, .seconds = seconds / static_cast<double>(candidates.size())};
+    const exchange::Ranking ranking = exchange::race(
+        usable.size(), [&](std::size_t c, int times) { return repetition(candidates[usable[c]], times); },
+        [&](std::span<double> values) {
+          mpi::check(MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_DOUBLE, MPI_MAX,
+                                   comm_.get()),
+                     "MPI_Allreduce");
+        },
+        limits);
+    std::vector<std::string> names;
+    for (std::size_t c = 0; c < usable.size(); ++c) {
+      SettingTiming& row = rows[usable[c]];
+      row.median_seconds = ranking.entries[c].median_seconds;
+      row.repetitions = ranking.entries[c].repetitions;
+      row.stopped_early = ranking.entries[c].stopped_early;
+      names.push_back(name(row.setting));
+    }
+    std::vector<std::size_t> order = usable;
+    std::ranges::stable_sort(order, {}, [&](std::size_t c) { return rows[c].median_seconds; });
+    const std::size_t winner = usable[ranking.winner];
+    std::erase(order, winner);
+    order.insert(order.begin(), winner);
+    std::vector<Setting> best;
+    for (const std::size_t c : order) best.push_back(candidates[c]);
+    tuning.reason += (tuning.reason.empty() ? "" : "; ") + std::string(what) + ": " + ranking.reason(names);
+    std::ranges::move(rows, std::back_inserter(tuning.timings));
+    return best;
+  }
+
+  std::unique_ptr<Plan<T>> take(const Setting& setting) {
+    plan_of(setting);
+    return std::move(waiting_.front().plan);
+  }
+
+ private:
+  struct Waiting {
+    std::string name;
+    std::unique_ptr<Plan<T>> plan;
+    std::int64_t bytes;  // the largest rank's
+  };
+
+  exchange::Repetition repetition(const Setting& setting, int transforms) {
+    Plan<T>& plan = plan_of(setting);
     const auto begin = Clock::now();
     comm_.barrier();
     const auto together = Clock::now();
@@ -70,27 +126,14 @@ class Trials {
     return {.seconds = seconds_since(together), .wall_seconds = seconds_since(begin)};
   }
 
-  std::unique_ptr<Plan<T>> take(std::size_t candidate) {
-    plan_of(candidate);
-    return std::move(waiting_.front().plan);
-  }
-  const std::vector<GridTiming>& candidates() const { return candidates_; }
-
- private:
-  struct Waiting {
-    std::size_t candidate;
-    std::unique_ptr<Plan<T>> plan;
-    std::int64_t bytes;  // the largest rank's
-  };
-
   void transform(Plan<T>& plan) {
     std::vector<const T*> from;
     std::vector<T*> back;
-    std::vector<std::complex<T>*> to;
-    std::vector<const std::complex<T>*> spectral;
+    std::vector<Complex*> to;
+    std::vector<const Complex*> spectral;
     for (int v = 0; v < wanted_.variables; ++v) {
       back.push_back(physical_[v].data());
-      to.push_back(reinterpret_cast<std::complex<T>*>(spectral_[v].data()));
+      to.push_back(reinterpret_cast<Complex*>(spectral_[v].data()));
     }
     from.assign(back.begin(), back.end());
     spectral.assign(to.begin(), to.end());
@@ -98,30 +141,78 @@ class Trials {
     plan.backward(spectral, back, stream_);
   }
 
+  // Makes the plan and transforms a field that truncation leaves as it is, forward and backward. The same on all ranks.
+  std::string failure_of(const Setting& setting) {
+    const auto known = failures_.find(name(setting));
+    if (known != failures_.end()) return known->second;
+    std::string& failure = failures_[name(setting)];
+    try {
+      Plan<T>& plan = plan_of(setting);
+      const std::vector<T> field = low_modes(plan.decomposition());
+      for (auto& values : physical_) upload(values, field);
+      transform(plan);
+      stream_.synchronize();
+      comm_.together([&] {
+        for (const auto& values : physical_) {
+          const std::vector<T> found = values.download();
+          T worst = 0;
+          for (std::size_t i = 0; i < field.size(); ++i) worst = std::max(worst, std::abs(found[i] - field[i]));
+          if (!(worst <= 1000 * std::numeric_limits<T>::epsilon()))
+            throw std::runtime_error("a field is not given back by its transform: it differs by " +
+                                     std::to_string(worst));
+        }
+      });
+    } catch (const mpi::CollectiveError& error) {
+      failure = error.what();
+    }
+    return failure;
+  }
+  // cos(2 pi (y + z)) + cos(2 pi (y - 2 z)) and a constant in x: kept whatever modes_x is.
+  std::vector<T> low_modes(const Decomposition& own) const {
+    const Box box = own.physical();
+    std::vector<T> field;
+    field.reserve(static_cast<std::size_t>(box.size()));
+    for (std::int64_t z = box.first[2]; z < box.first[2] + box.count[2]; ++z) {
+      for (std::int64_t y = box.first[1]; y < box.first[1] + box.count[1]; ++y) {
+        const double a = 2 * std::numbers::pi * static_cast<double>(y) / static_cast<double>(own.sizes().y);
+        const double b = 2 * std::numbers::pi * static_cast<double>(z) / static_cast<double>(own.sizes().z);
+        field.insert(field.end(), static_cast<std::size_t>(box.count[0]),
+                     static_cast<T>(0.5 + std::cos(a + b) + std::cos(a - 2 * b)));
+      }
+    }
+    return field;
+  }
+  void upload(device::Array<T>& values, const std::vector<T>& field) {
+    if (field.empty()) return;
+    device_->copy(values.data(), field.data(), field.size() * sizeof(T), device::CopyKind::host_to_device, stream_);
+    stream_.synchronize();
+  }
+
   // Used last in front. One that was dropped is made anew and run once, so that its memory is there.
-  Plan<T>& plan_of(std::size_t candidate) {
-    const auto found = std::ranges::find(waiting_, candidate, &Waiting::candidate);
+  Plan<T>& plan_of(const Setting& setting) {
+    const auto found = std::ranges::find(waiting_, name(setting), &Waiting::name);
     if (found != waiting_.end()) {
       waiting_.splice(waiting_.begin(), waiting_, found);
       return *waiting_.front().plan;
     }
-    const GridTiming& c = candidates_[candidate];
     Options options = wanted_.options;
-    options.grid = c.grid;
-    options.batch = c.batch;
-    options.row = exchange::Asked(c.row);
-    options.column = exchange::Asked(c.column);
+    options.grid = setting.grid;
+    options.batch = setting.batch;
+    options.row = exchange::Asked(setting.row);
+    options.column = exchange::Asked(setting.column);
     auto plan = std::make_unique<Plan<T>>(options, device_, comm_);
     std::int64_t bytes = 0;
     for (const auto& [what, held] : plan->memory_bytes()) bytes += held;
-    waiting_.push_front({candidate, std::move(plan), comm_.max(bytes)});
+    waiting_.push_front({name(setting), std::move(plan), comm_.max(bytes)});
     const auto all = [&] {
       return std::accumulate(waiting_.begin(), waiting_.end(), std::int64_t{0},
                              [](std::int64_t sum, const Waiting& w) { return sum + w.bytes; });
     };
     while (waiting_.size() > 1 && all() > most_waiting_bytes_) waiting_.pop_back();
-    transform(*waiting_.front().plan);
-    stream_.synchronize();
+    if (failures_.count(name(setting)) != 0 && failures_[name(setting)].empty()) {
+      transform(*waiting_.front().plan);
+      stream_.synchronize();
+    }
     return *waiting_.front().plan;
   }
 
@@ -129,13 +220,34 @@ class Trials {
   const std::shared_ptr<device::Device>& device_;
   const mpi::Comm& comm_;
   device::Stream stream_;
-  std::vector<GridTiming> candidates_;
+  std::int64_t points_ = 0, modes_ = 0;
   std::vector<device::Array<T>> physical_, spectral_;
   std::list<Waiting> waiting_;
+  std::map<std::string, std::string> failures_;  // of all settings made so far
   std::int64_t most_waiting_bytes_ = 0;
 };
 
+// Both exchanges by one choice.
+std::vector<Setting> with_choices(const Setting& setting, const std::vector<exchange::Choice>& choices) {
+  std::vector<Setting> all{setting};
+  for (const exchange::Choice& choice : choices) {
+    Setting other = setting;
+    other.row = other.column = choice;
+    if (name(other) != name(setting)) all.push_back(other);
+  }
+  return all;
+}
+
 }  // namespace
+
+std::string name(const Setting& setting) {
+  std::string text = name(setting.grid) + " Q=" + std::to_string(setting.batch);
+  if (setting.grid.size() == 1) return text;
+  const std::string row = exchange::name(setting.row), column = exchange::name(setting.column);
+  if (setting.grid.columns == 1) return text + " " + row;
+  if (setting.grid.rows == 1 || row == column) return text + " " + column;
+  return text + " " + row + ", " + column;
+}
 
 template <class T>
 TunedPlan<T> tuned_plan(const Wanted& wanted, const std::shared_ptr<device::Device>& device, const mpi::Comm& comm) {
@@ -146,59 +258,76 @@ TunedPlan<T> tuned_plan(const Wanted& wanted, const std::shared_ptr<device::Devi
     if (wanted.variables < 1) throw std::invalid_argument("at least one variable must be transformed");
     grids = grids_to_try(wanted, comm.size());
   });
-  TunedPlan<T> tuned;
-  std::vector<GridTiming> candidates;
-  for (const Grid& grid : grids) {
-    Options options = wanted.options;
-    options.grid = grid;
-    if (wanted.any_batch) options.batch = wanted.variables;
-    tuned.plan.reset();  // its memory first
-    tuned.plan = std::make_unique<Plan<T>>(options, device, comm);
-    GridTiming candidate{
-        .grid = grid, .batch = options.batch, .row = tuned.plan->row_choice(), .column = tuned.plan->column_choice()};
-    for (int batch = wanted.any_batch ? 1 : options.batch; batch <= options.batch; ++batch) {
-      // Of those that need as many messages the smallest takes the least memory.
-      const auto messages = [&](int q) { return (wanted.variables + q - 1) / q; };
-      if (wanted.any_batch && batch > 1 && messages(batch) == messages(batch - 1)) continue;
-      candidate.batch = batch;
-      candidates.push_back(candidate);
-    }
-  }
-  const auto keep = [&](const GridTiming& c) {
-    tuned.tuning.grid = c.grid;
-    tuned.tuning.batch = c.batch;
-    tuned.tuning.row = c.row;
-    tuned.tuning.column = c.column;
+  const auto choices_of = [&](const exchange::Asked& asked) {
+    return asked.choice ? std::vector{*asked.choice} : exchange::candidates(asked.text, *device, comm);
   };
-  if (candidates.size() == 1) {
-    keep(candidates.front());
+  const auto default_of = [&](const exchange::Asked& asked) {
+    return asked.choice ? *asked.choice : exchange::choose(asked.text, *device, comm);
+  };
+  const bool alike = !wanted.options.row.choice && !wanted.options.column.choice &&
+                     wanted.options.row.text == wanted.options.column.text;
+  const std::vector<exchange::Choice> rows = choices_of(wanted.options.row),
+                                      columns = choices_of(wanted.options.column);
+  std::vector<Setting> settings;
+  for (const Grid& grid : grids) {
+    settings.push_back({.grid = grid,
+                        .batch = wanted.any_batch ? 1 : wanted.options.batch,
+                        .row = default_of(wanted.options.row),
+                        .column = default_of(wanted.options.column)});
+  }
+  TunedPlan<T> tuned;
+  PlanTuning& tuning = tuned.tuning;
+  const int most = wanted.any_batch ? wanted.variables : 1;
+  const bool alone = comm.size() == 1;
+  if (settings.size() == 1 && most == 1 && (alone || (rows.size() == 1 && columns.size() == 1))) {
+    tuning.chosen = settings.front();
+    Options options = wanted.options;
+    options.grid = tuning.chosen.grid;
+    tuned.plan = std::make_unique<Plan<T>>(options, device, comm);
+    tuning.chosen.row = tuned.plan->row_choice();
+    tuning.chosen.column = tuned.plan->column_choice();
     return tuned;
   }
-  tuned.plan.reset();
-  Trials<T> trials(wanted, device, comm, candidates);
-  const exchange::TuningLimits limits{.repetitions = 30,
-                                      .seconds = wanted.seconds / static_cast<double>(candidates.size())};
-  const exchange::Ranking ranking = exchange::race(
-      candidates.size(), [&](std::size_t c, int transforms) { return trials.repetition(c, transforms); },
-      [&](std::span<double> seconds) {
-        mpi::check(MPI_Allreduce(MPI_IN_PLACE, seconds.data(), static_cast<int>(seconds.size()), MPI_DOUBLE, MPI_MAX,
-                                 comm.get()),
-                   "MPI_Allreduce");
-      },
-      limits);
-  std::vector<std::string> names;
-  for (std::size_t c = 0; c < candidates.size(); ++c) {
-    const auto& entry = ranking.entries[c];
-    candidates[c].median_seconds = entry.median_seconds;
-    candidates[c].repetitions = entry.repetitions;
-    candidates[c].stopped_early = entry.stopped_early;
-    names.push_back(name(candidates[c]));
+
+  Trials<T> trials(wanted, device, comm, grids);
+  const double share = wanted.seconds / 4;
+  const std::vector<Setting> by_grid = trials.race("grid", settings, tuning, share);
+  tuning.chosen = by_grid.front();
+  if (!alone && (rows.size() > 1 || columns.size() > 1)) {
+    if (alike) {
+      std::vector<Setting> candidates;
+      for (std::size_t i = 0; i < std::min<std::size_t>(2, by_grid.size()); ++i) {
+        const auto more = with_choices(by_grid[i], rows);
+        candidates.insert(candidates.end(), more.begin(), more.end());
+      }
+      tuning.chosen = trials.race("exchange", candidates, tuning, share).front();
+    }
+    const auto by_itself = [&](const char* what, const std::vector<exchange::Choice>& choices, auto member) {
+      std::vector<Setting> others{tuning.chosen};
+      for (const exchange::Choice& choice : choices) {
+        Setting other = tuning.chosen;
+        other.*member = choice;
+        if (name(other) != name(tuning.chosen)) others.push_back(other);
+      }
+      tuning.chosen = trials.race(what, others, tuning, share).front();
+    };
+    const Grid grid = tuning.chosen.grid;
+    if (grid.rows > 1 && (grid.columns > 1 || !alike)) by_itself("row exchange", rows, &Setting::row);
+    if (grid.columns > 1 && !alike) by_itself("column exchange", columns, &Setting::column);
   }
-  keep(candidates[ranking.winner]);
-  tuned.plan = trials.take(ranking.winner);
-  tuned.tuning.reason = ranking.reason(names);
-  tuned.tuning.timings = std::move(candidates);
-  tuned.tuning.seconds = comm.max(seconds_since(begin));
+  if (wanted.any_batch) {
+    std::vector<Setting> batches{tuning.chosen};
+    for (int batch = 2; batch <= most; ++batch) {
+      // Of those that need as many messages the smallest takes the least memory.
+      const auto messages = [&](int q) { return (wanted.variables + q - 1) / q; };
+      if (messages(batch) == messages(batch - 1)) continue;
+      batches.push_back(tuning.chosen);
+      batches.back().batch = batch;
+    }
+    tuning.chosen = trials.race("batch", batches, tuning, share).front();
+  }
+  tuned.plan = trials.take(tuning.chosen);
+  tuning.seconds = comm.max(seconds_since(begin));
   return tuned;
 }
 
