@@ -43,9 +43,13 @@ class Contestant:
         self.pipes = [os.open(path, os.O_RDWR) for path in paths]
         words = [str(prefix) if word is PIPES else str(word) for word in command]
         self.log = Path(f"{prefix}.log")
+        python = os.pathsep.join(
+            str(Path(p).resolve()) for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p
+        )
         self.process = subprocess.Popen(
             [shutil.which(launcher) or launcher, "-n", str(ranks), *words],
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            cwd=folder,  # some write files
+            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": python},
             stdout=subprocess.PIPE,
             stderr=self.log.open("w"),
             text=True,
