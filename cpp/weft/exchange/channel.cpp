@@ -23,18 +23,25 @@ std::size_t extent(const std::vector<Part>& parts, std::size_t Part::* offset, s
 class ByMpi {
  public:
   // in_place: its buffers are laid out as the channel's, and kernels may work in them; else they hold its parts only,
-  // copied to and fro.
+  // copied to and fro. Memory for the former may be given.
   struct Lengths {
     std::size_t send, receive;
+    Channel::Buffers buffers;
   };
   ByMpi(std::shared_ptr<device::Device> device, Path path, std::vector<Part> parts, std::optional<Lengths> in_place)
       : path_(path),
         sends_(runs(parts, &Part::send_offset, &Part::send_bytes, in_place.has_value())),
         receives_(runs(parts, &Part::receive_offset, &Part::receive_bytes, in_place.has_value())),
         parts_(std::move(parts)),
-        send_(device, memory(path), in_place ? in_place->send : extent(parts_, &Part::send_offset, &Part::send_bytes)),
+        given_(in_place ? in_place->buffers : Channel::Buffers()),
+        send_(device, memory(path),
+              given_.send != nullptr ? 0
+              : in_place             ? in_place->send
+                                     : extent(parts_, &Part::send_offset, &Part::send_bytes)),
         receive_(device, memory(path),
-                 in_place ? in_place->receive : extent(parts_, &Part::receive_offset, &Part::receive_bytes)),
+                 given_.receive != nullptr ? 0
+                 : in_place                ? in_place->receive
+                                           : extent(parts_, &Part::receive_offset, &Part::receive_bytes)),
         device_(std::move(device)) {}
 
   // (collective)
@@ -42,13 +49,13 @@ class ByMpi {
     transfer_ = make_transfer(schedule, {.comm = comm,
                                          .tag = tag,
                                          .parts = parts_,
-                                         .send = send_.data(),
-                                         .receive = receive_.data(),
+                                         .send = send(),
+                                         .receive = arrived(),
                                          .memory = path_ == Path::direct ? device_ : device::open("host")});
   }
 
-  std::byte* send() const { return send_.data(); }
-  const std::byte* receive() const { return receive_.data(); }
+  std::byte* send() const { return given_.send != nullptr ? given_.send : send_.data(); }
+  const std::byte* receive() const { return arrived(); }
 
   // From and to device memory laid out as the channel.
   void take(const std::byte* from, device::Stream& stream) const {
@@ -62,6 +69,7 @@ class ByMpi {
   Transfer& transfer() const { return *transfer_; }
 
  private:
+  std::byte* arrived() const { return given_.receive != nullptr ? given_.receive : receive_.data(); }
   static device::Memory memory(Path path) {
     return path == Path::direct ? device::Memory::device : device::Memory::host;
   }
@@ -94,6 +102,7 @@ class ByMpi {
   Path path_;
   std::vector<Run> sends_, receives_;
   std::vector<Part> parts_;
+  Channel::Buffers given_;
   device::Buffer send_, receive_;
   std::shared_ptr<device::Device> device_;
   std::unique_ptr<Transfer> transfer_;
@@ -125,11 +134,13 @@ Split split(const std::vector<Part>& parts, const Choice& choice, const mpi::Com
 }  // namespace
 
 struct Channel::State {
-  State(std::shared_ptr<device::Device> device_in, const std::vector<Part>& parts, const char* what_in)
+  State(std::shared_ptr<device::Device> device_in, const std::vector<Part>& parts, const char* what_in,
+        Buffers buffers_in)
       : what(what_in),
         device(std::move(device_in)),
         send_bytes(extent(parts, &Part::send_offset, &Part::send_bytes)),
         receive_bytes(extent(parts, &Part::receive_offset, &Part::receive_bytes)),
+        buffers(buffers_in),
         drained(device) {}
   ~State() {
     if (!used || device->is_host()) return;
@@ -146,6 +157,8 @@ struct Channel::State {
       return;
     }
     if (used) drained.synchronize();  // what arrived last time has been read
+    // What arrived last time by another channel that works in the same memory.
+    if (buffers.receive != nullptr && !device->is_host()) stream.synchronize();
     for (const ByMpi& way : by_mpi) way.transfer().post();
     if (!device->is_host()) stream.synchronize();
     for (const ByMpi& way : by_mpi) way.transfer().start();
@@ -168,15 +181,16 @@ struct Channel::State {
     if (array.size() < bytes) array = device::Array<std::byte>(device, bytes);
     return array.data();
   }
-  std::byte* packed() { return data(packed_array, send_bytes, device); }
+  std::byte* packed() { return buffers.send != nullptr ? buffers.send : data(packed_array, send_bytes, device); }
   std::byte* arrived() {
     if (in_place != nullptr) return const_cast<std::byte*>(in_place->receive());
-    return data(arrived_array, receive_bytes, device);
+    return buffers.receive != nullptr ? buffers.receive : data(arrived_array, receive_bytes, device);
   }
 
   const char* what;
   std::shared_ptr<device::Device> device;
   std::size_t send_bytes, receive_bytes;
+  Buffers buffers;
   std::optional<Ipc> ipc;
   std::list<ByMpi> by_mpi;                               // their addresses stay
   const ByMpi* in_place = nullptr;                       // the way in whose buffers kernels work
@@ -186,7 +200,8 @@ struct Channel::State {
 };
 
 Channel::Channel(std::shared_ptr<device::Device> device, const mpi::Comm& comm, const Choice& choice, int tag,
-                 std::vector<Part> parts, const char* what) {
+                 std::vector<Part> parts, const char* what, Buffers buffers) {
+  if (choice.path == Path::ipc) buffers = {};
   const bool two_ways = choice.path == Path::ipc || choice.small_bytes > 0;
   const int other_tag = two_ways ? comm.fresh_tag() : tag;
   if (choice.path == Path::ipc) comm.node();
@@ -197,11 +212,11 @@ Channel::Channel(std::shared_ptr<device::Device> device, const mpi::Comm& comm, 
   comm.together([&] {
     if (choice.path == Path::staged && choice.small_bytes > 0)
       throw std::invalid_argument("the path staged has no other way for small messages");
-    state_ = std::make_unique<State>(device, parts, what);
+    state_ = std::make_unique<State>(device, parts, what, buffers);
     State& s = *state_;
     if (choice.path != Path::ipc) {
       std::optional<ByMpi::Lengths> in_place;
-      if (choice.path == Path::direct) in_place = {s.send_bytes, s.receive_bytes};
+      if (choice.path == Path::direct) in_place = {s.send_bytes, s.receive_bytes, buffers};
       s.by_mpi.emplace_back(device, choice.path, ways.main, in_place);
     }
     if (other) s.by_mpi.emplace_back(device, other_path, ways.other, std::nullopt);

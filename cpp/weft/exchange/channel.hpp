@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "weft/device/device.hpp"
@@ -18,9 +19,18 @@ namespace weft::exchange {
 // finish(to, stream), which save a copy where the path needs one anyway.
 class Channel {
  public:
+  // Device memory to work in instead of the channel's own, as long as the parts reach: channels that are never under
+  // way at the same time, and are used on one stream, can share it. With path ipc a channel has its own all the same.
+  struct Buffers {
+    std::byte *send = nullptr, *receive = nullptr;
+  };
+
   // `what` names it in errors. CollectiveError on all ranks if it fails on one. (collective)
   Channel(std::shared_ptr<device::Device> device, const mpi::Comm& comm, const Choice& choice, int tag,
-          std::vector<Part> parts, const char* what);
+          std::vector<Part> parts, const char* what, Buffers buffers);
+  Channel(std::shared_ptr<device::Device> device, const mpi::Comm& comm, const Choice& choice, int tag,
+          std::vector<Part> parts, const char* what)
+      : Channel(std::move(device), comm, choice, tag, std::move(parts), what, Buffers()) {}
   ~Channel();
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;

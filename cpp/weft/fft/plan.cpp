@@ -43,6 +43,7 @@ struct Plan<T>::State {
   std::shared_ptr<device::Device> device;
   mpi::Comm comm, row, column;
   Decomposition decomposition;
+  std::unique_ptr<ExchangeBuffers<T>> buffers;
   std::unique_ptr<Transpose<T>> row_exchange, column_exchange;
   std::unique_ptr<Stages<T>> stages;
   T scale_forward = 1, scale_backward = 1;
@@ -272,10 +273,11 @@ Plan<T>::Plan(const Options& options, std::shared_ptr<device::Device> device, co
   s.row = split(comm, grid.column_rank(comm.rank()), grid.row_rank(comm.rank()));
   s.column = split(comm, grid.row_rank(comm.rank()), grid.column_rank(comm.rank()));
   comm.together([&] {
+    s.buffers = std::make_unique<ExchangeBuffers<T>>(s.device, s.options.batch * s.decomposition.field_values());
     s.row_exchange = std::make_unique<Transpose<T>>(s.decomposition, Direction::row, s.options.batch, s.options.row,
-                                                    s.device, s.row);
+                                                    s.device, s.row, *s.buffers);
     s.column_exchange = std::make_unique<Transpose<T>>(s.decomposition, Direction::column, s.options.batch,
-                                                       s.options.column, s.device, s.column);
+                                                       s.options.column, s.device, s.column, *s.buffers);
     if (s.device->is_host()) {
       s.stages = std::make_unique<HostStages<T>>(s.decomposition);
     } else {
@@ -403,7 +405,7 @@ std::int64_t Plan<T>::column_message_bytes(int variables) const {
 template <class T>
 std::map<std::string, std::int64_t> Plan<T>::memory_bytes() const {
   const State& s = *state_;
-  return {{"exchange buffers", s.row_exchange->buffer_bytes() + s.column_exchange->buffer_bytes()},
+  return {{"exchange buffers", s.buffers->bytes() + s.row_exchange->own_bytes() + s.column_exchange->own_bytes()},
           {"panels", s.stages->memory_bytes()}};
 }
 

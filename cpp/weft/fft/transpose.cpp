@@ -11,22 +11,18 @@
 namespace weft::fft {
 namespace {
 
-// The bricks of one direction of one exchange, by rank of its communicator. In a buffer the own brick comes first, then
-// the others by rank; all variables of a brick follow one another.
+// The bricks of one direction of one exchange, by rank of its communicator. In a buffer the own brick comes first, with
+// room for a whole batch, then the others by rank; all variables of a brick follow one another.
 struct Bricks {
   std::vector<Box> boxes;
   std::size_t own = 0;
+  int batch = 1;
 
   std::int64_t offset(std::size_t peer, int variables) const {  // in values
     if (peer == own) return 0;
-    std::int64_t sum = boxes[own].size();
-    for (std::size_t p = 0; p < peer; ++p) sum += p == own ? 0 : boxes[p].size();
-    return sum * variables;
-  }
-  std::int64_t values(int variables) const {
     std::int64_t sum = 0;
-    for (const Box& box : boxes) sum += box.size();
-    return sum * variables;
+    for (std::size_t p = 0; p < peer; ++p) sum += p == own ? 0 : boxes[p].size();
+    return boxes[own].size() * batch + sum * variables;
   }
   std::int64_t largest() const {
     std::int64_t most = 0;
@@ -46,8 +42,8 @@ struct Transpose<T>::State {
   };
 
   State(const Decomposition& decomposition, Direction direction_in, int batch_in,
-        std::shared_ptr<device::Device> device_in, const mpi::Comm& comm_in)
-      : direction(direction_in), batch(batch_in), device(std::move(device_in)), comm(comm_in) {
+        std::shared_ptr<device::Device> device_in, const mpi::Comm& comm_in, ExchangeBuffers<T>& buffers_in)
+      : direction(direction_in), batch(batch_in), device(std::move(device_in)), comm(comm_in), buffers(buffers_in) {
     const Grid& grid = decomposition.grid();
     const int me = decomposition.rank();
     const auto world_rank = [&](int peer) {
@@ -60,6 +56,8 @@ struct Transpose<T>::State {
     middle_box = decomposition.middle(me);
     end_box = end(me);
     at_middle.own = at_end.own = static_cast<std::size_t>(comm.rank());
+    at_middle.batch = at_end.batch = batch;
+    alone = grid.size() == 1;
     for (int peer = 0; peer < comm.size(); ++peer) {
       const int rank = world_rank(peer);
       at_middle.boxes.push_back(intersection(middle_box, end(rank)));
@@ -83,10 +81,12 @@ struct Transpose<T>::State {
                        own ? 0 : bytes(from.boxes[p].size() * variables), bytes(to.offset(p, variables)),
                        own ? 0 : bytes(to.boxes[p].size() * variables)});
       if (own) {  // the buffer has room for it, at its front
-        parts.back().send_offset = bytes(from.boxes[p].size() * variables);
+        parts.back().send_offset = bytes(from.offset(p, variables) + from.boxes[p].size() * batch);
       }
     }
-    w.channel = std::make_unique<exchange::Channel>(device, comm, choice, comm.fresh_tag(), parts, name());
+    w.channel = std::make_unique<exchange::Channel>(
+        device, comm, choice, comm.fresh_tag(), parts, name(),
+        exchange::Channel::Buffers{bytes_of(buffers.sent()), bytes_of(buffers.arrived())});
     return w;
   }
   const char* name() const { return direction == Direction::row ? "the row exchange" : "the column exchange"; }
@@ -103,26 +103,35 @@ struct Transpose<T>::State {
     return all;
   }
 
-  std::vector<Pieces<Complex>> passed_pieces(int variables) {
-    if (passed.empty()) passed = device::Array<Complex>(device, static_cast<std::size_t>(middle_box.size() * batch));
-    return pieces(at_middle, variables, passed.data(), passed.data());
+  static std::byte* bytes_of(Complex* values) { return reinterpret_cast<std::byte*>(values); }
+
+  // Where there is no exchange: as if all were the own brick.
+  std::vector<Pieces<Complex>> passed(Toward toward, int variables) {
+    Complex* const data = toward == Toward::middle || alone ? buffers.arrived() : buffers.sent();
+    return pieces(at_middle, variables, data, data);
   }
 
   Direction direction;
   int batch;
   std::shared_ptr<device::Device> device;
   mpi::Comm comm;
+  ExchangeBuffers<T>& buffers;
+  bool alone = false;  // one rank in all
   exchange::Choice choice;
   Box middle_box, end_box;
   Bricks at_middle, at_end;
   std::map<std::pair<Toward, int>, Way> ways;
-  device::Array<Complex> passed;  // where there is no exchange
 };
 
 template <class T>
 Transpose<T>::Transpose(const Decomposition& decomposition, Direction direction, int batch,
-                        const exchange::Asked& asked, std::shared_ptr<device::Device> device, const mpi::Comm& comm)
-    : state_(std::make_unique<State>(decomposition, direction, batch, device, comm)) {
+                        const exchange::Asked& asked, std::shared_ptr<device::Device> device, const mpi::Comm& comm,
+                        ExchangeBuffers<T>& buffers)
+    : state_(std::make_unique<State>(decomposition, direction, batch, device, comm, buffers)) {
+  if (trivial()) {
+    state_->choice.reason = "a communicator of one rank";
+    return;
+  }
   state_->choice = asked.choice ? *asked.choice : exchange::choose(asked.text, *device, comm);
 }
 template <class T>
@@ -142,10 +151,11 @@ std::int64_t Transpose<T>::largest_message(int variables) const {
   return values * variables * static_cast<std::int64_t>(sizeof(Complex));
 }
 template <class T>
-std::int64_t Transpose<T>::buffer_bytes() const {
-  auto sum = static_cast<std::int64_t>(state_->passed.bytes());
+std::int64_t Transpose<T>::own_bytes() const {
+  std::int64_t sum = 0;
+  if (state_->choice.path != exchange::Path::ipc) return sum;
   for (const auto& [key, way] : state_->ways)
-    sum += static_cast<std::int64_t>(way.channel->send_bytes() + way.channel->receive_bytes());
+    sum += static_cast<std::int64_t>(2 * way.channel->send_bytes() + way.channel->receive_bytes());
   return sum;
 }
 template <class T>
@@ -156,11 +166,13 @@ Box Transpose<T>::box(Toward side) const {
 template <class T>
 std::vector<Pieces<std::complex<T>>> Transpose<T>::outgoing(Toward toward, int variables, device::Stream& stream) {
   State& s = *state_;
-  if (trivial()) return s.passed_pieces(variables);
+  if (trivial()) return s.passed(toward, variables);
   typename State::Way& way = s.way(toward, variables);
   way.channel->check_idle();
-  way.own = reinterpret_cast<Complex*>(way.channel->send(stream));
-  return State::pieces(s.sent(toward), variables, way.own, way.own);
+  auto* const buffer = reinterpret_cast<Complex*>(way.channel->send(stream));
+  const bool with_arrived = toward == Toward::middle && s.choice.path != exchange::Path::ipc;
+  way.own = with_arrived ? s.buffers.arrived() : buffer;
+  return State::pieces(s.sent(toward), variables, buffer, way.own);
 }
 
 template <class T>
@@ -177,7 +189,7 @@ void Transpose<T>::carry(Toward toward, int variables, device::Stream& stream) {
 template <class T>
 std::vector<Pieces<std::complex<T>>> Transpose<T>::incoming(Toward toward, int variables) {
   State& s = *state_;
-  if (trivial()) return s.passed_pieces(variables);
+  if (trivial()) return s.passed(toward, variables);
   const typename State::Way& way = s.way(toward, variables);
   auto* const buffer = reinterpret_cast<Complex*>(const_cast<std::byte*>(way.channel->receive()));
   return State::pieces(s.received(toward), variables, buffer, way.own);
