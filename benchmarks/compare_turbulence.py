@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""A time step of weft's turbulence solver beside FluidSim's and GHOST's: alternating rounds, medians, one JSON file.
+
+    python benchmarks/compare_turbulence.py --fluidsim-python ~/fluidsim-venv/bin/python \\
+        --ghost-folder ~/ghost/3D/bin --output benchmarks/results/turbulence.json
+
+Second-order Runge-Kutta, the same number of points; FluidSim in double precision with truncation at 2/3 and with random
+phase shifts (its RK2_phaseshift_random, both with its own FFT plug-ins), GHOST in single precision. weft is run with
+the same truncation and precision. Each round starts every code anew in turn and takes its median step, after warm-up.
+A code that fails or takes longer than --limit is recorded with its message.
+
+A GHOST folder holds what `make` of its HD solver left for each size and number of ranks: the programs HD-<N> and their
+inputs; see --ghost-command for how they are started.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from weft.bench.launch import mpiexec
+
+WEFT = """
+import json, statistics, sys, time
+import weft
+from mpi4py import MPI
+n, steps, dealiasing, precision = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+solver = weft.turbulence.Solver(n, viscosity=1 / 1600, dt=0.1 / n, dealiasing=dealiasing, precision=precision)
+solver.set_taylor_green()
+solver.step(2)
+seconds = []
+for _ in range(steps):
+    begin = time.perf_counter()
+    solver.step(1)
+    seconds.append(MPI.COMM_WORLD.allreduce(time.perf_counter() - begin, MPI.MAX))
+if MPI.COMM_WORLD.rank == 0:
+    print(json.dumps({"step_seconds": statistics.median(seconds), "best": min(seconds)}))
+"""
+
+FLUIDSIM = """
+import json, math, statistics, sys, time
+n, steps, scheme, fft = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+from fluidsim.solvers.ns3d.solver import Simul
+p = Simul.create_default_params()
+p.output.HAS_TO_SAVE = False
+p.oper.nx = p.oper.ny = p.oper.nz = n
+p.oper.Lx = p.oper.Ly = p.oper.Lz = 2 * math.pi
+phases = "phaseshift" in scheme
+p.oper.truncation_shape = "spherical" if phases else "cubic"
+p.oper.coef_dealiasing = 2 * math.sqrt(2) / 3 if phases else 2 / 3
+p.oper.type_fft = fft
+p.nu_2 = 1 / 1600
+p.time_stepping.USE_CFL = False
+p.time_stepping.deltat0 = 0.1 / n
+p.time_stepping.type_time_scheme = scheme
+p.time_stepping.USE_T_END = False
+p.time_stepping.it_end = 10**9
+p.init_fields.type = "noise"
+p.init_fields.noise.velo_max = 1.0
+sim = Simul(p)
+step = sim.time_stepping.one_time_step_computation
+step()
+step()
+seconds = []
+for _ in range(steps):
+    begin = time.perf_counter()
+    step()
+    seconds.append(time.perf_counter() - begin)
+from fluiddyn.util import mpi
+if mpi.rank == 0:
+    print(json.dumps({"step_seconds": statistics.median(seconds), "best": min(seconds), "fft": sim.oper.type_fft}))
+"""
+
+
+def run(command: list[str], limit: float, **environment: str) -> dict[str, Any]:
+    """The last JSON object `command` prints, or {"error": why there is none}."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=limit, check=False, env={**os.environ, **environment}
+        )
+    except subprocess.TimeoutExpired:
+        return {"error": f"no result after {limit:g} s"}
+    except OSError as error:
+        return {"error": str(error)}
+    for line in reversed(done.stdout.splitlines()):
+        if line.startswith("{"):
+            return dict(json.loads(line))
+    return {"error": f"exit code {done.returncode}: {(done.stderr or done.stdout).strip()[-300:]}"}
+
+
+def launched(launcher: str, ranks: int, command: list[str]) -> list[str]:
+    return [launcher, "-n", str(ranks), *command] if ranks > 1 else command
+
+
+def commands(options: argparse.Namespace, grid: int, ranks: int, steps: int) -> dict[str, list[str]]:
+    """Every code's command line by its name, those of a pair one after the other."""
+
+    def weft(dealiasing: str, precision: str) -> list[str]:
+        words = [sys.executable, "-c", WEFT, str(grid), str(steps), dealiasing, precision]
+        return launched(mpiexec(), ranks, words)
+
+    def fluidsim(scheme: str) -> list[str]:
+        fft = options.fluidsim_fft if ranks == 1 else options.fluidsim_fft_parallel
+        words = [options.fluidsim_python, "-c", FLUIDSIM, str(grid), str(steps), scheme, fft]
+        return launched(options.fluidsim_mpiexec or mpiexec(), ranks, words)
+
+    found = {}
+    if options.fluidsim_python:
+        found["weft two-thirds f64"] = weft("two-thirds", "double")
+        found["FluidSim two-thirds f64"] = fluidsim("RK2")
+        found["weft phase shifts f64"] = weft("phase-shift", "double")
+        found["FluidSim phase shifts f64"] = fluidsim("RK2_phaseshift_random")
+    if options.ghost_command:
+        found["weft two-thirds f32"] = weft("two-thirds", "single")
+        words = options.ghost_command.format(grid=grid, ranks=ranks, steps=steps).split()
+        found["GHOST two-thirds f32"] = words
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fluidsim-python", help="of the environment FluidSim is installed in")
+    parser.add_argument("--fluidsim-fft", default="fft3d.with_pyfftw", help="its FFT class on one rank")
+    parser.add_argument("--fluidsim-fft-parallel", default="fft3d.mpi_with_fftwmpi3d", help="on more")
+    parser.add_argument("--fluidsim-mpiexec", help="launcher of the MPI its mpi4py uses [default: weft's]")
+    parser.add_argument(
+        "--ghost-command",
+        metavar="WORDS",
+        help="prints {'step_seconds': s} as JSON; {grid}, {ranks}, {steps} filled in",
+    )
+    parser.add_argument("--grids", default="128,256")
+    parser.add_argument("--ranks", default="1,2")
+    parser.add_argument("--rounds", default="3,2", help="by grid")
+    parser.add_argument("--steps", default="6,3", help="of a round, by grid")
+    parser.add_argument("--limit", type=float, default=120, help="seconds a command may take")
+    parser.add_argument("--output", type=Path, required=True)
+    options = parser.parse_args()
+    grids = [int(n) for n in options.grids.split(",")]
+    rounds, steps = ([int(n) for n in text.split(",")] for text in (options.rounds, options.steps))
+    os.environ["OMP_NUM_THREADS"] = "1"
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    record: dict[str, Any] = {
+        "what": "seconds of an RK2 step of incompressible turbulence: medians of rounds that take turns",
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "processor": processor(),
+        "load_at_start": os.getloadavg()[0],
+        "rounds": [],
+    }
+    for index, grid in enumerate(grids):
+        for ranks in (int(r) for r in options.ranks.split(",")):
+            chosen = commands(options, grid, ranks, steps[min(index, len(steps) - 1)])
+            for number in range(rounds[min(index, len(rounds) - 1)]):
+                for name, words in chosen.items():
+                    result = run(words, options.limit)
+                    record["rounds"].append(
+                        {"code": name, "grid": grid, "ranks": ranks, "round": number, "result": result}
+                    )
+            record["medians"] = medians(record["rounds"])
+            record["load_at_end"] = os.getloadavg()[0]
+            options.output.write_text(json.dumps(record, indent=1) + "\n")
+            print(line(record["medians"], record["rounds"], grid, ranks), flush=True)
+    return 0
+
+
+def medians(rounds: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of every code, grid and number of ranks."""
+    table = []
+    for code, grid, ranks in dict.fromkeys((r["code"], r["grid"], r["ranks"]) for r in rounds):
+        found = [
+            r["result"]["step_seconds"]
+            for r in rounds
+            if (r["code"], r["grid"], r["ranks"]) == (code, grid, ranks) and "step_seconds" in r["result"]
+        ]
+        if found:
+            table.append(
+                {"code": code, "grid": grid, "ranks": ranks, "step_seconds": statistics.median(found),
+                 "least": min(found), "most": max(found)}
+            )  # fmt: skip
+    return table
+
+
+def line(table: list[dict[str, Any]], rounds: list[dict[str, Any]], grid: int, ranks: int) -> str:
+    """Times, and how many times faster weft is than the code it was run beside."""
+    seconds = {m["code"]: m["step_seconds"] for m in table if (m["grid"], m["ranks"]) == (grid, ranks)}
+    words = []
+    for code in dict.fromkeys(r["code"] for r in rounds if (r["grid"], r["ranks"]) == (grid, ranks)):
+        if code not in seconds:
+            words.append(f"{code} failed")
+            continue
+        ours = seconds.get("weft " + code.partition(" ")[2])
+        ratio = f" ({seconds[code] / ours:.1f} x weft's)" if ours and not code.startswith("weft") else ""
+        words.append(f"{code} {1e3 * seconds[code]:.0f} ms{ratio}")
+    return f"{grid}^3 on {ranks}: " + ", ".join(words)
+
+
+def processor() -> str:
+    """The processor's name where the system tells it."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor()
+    return next((x.split(":", 1)[1].strip() for x in text.splitlines() if x.startswith("model name")), "unknown")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
