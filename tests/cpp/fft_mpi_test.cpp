@@ -11,7 +11,12 @@ using namespace weft::fft;
 
 namespace {
 
-const std::vector<Sizes> all_sizes{{8, 8, 8}, {12, 10, 9}, {7, 5, 11}, {16, 3, 6}, {1, 4, 5}, {6, 1, 1}, {2, 13, 2}};
+// Powers of two, of small primes, primes, and fewer points than ranks; some of them where ranks share cores.
+std::vector<Sizes> all_sizes(const mpi::Comm& comm) {
+  std::vector<Sizes> sizes{{12, 10, 9}, {7, 5, 11}, {1, 4, 5}, {8, 8, 8}, {16, 3, 6}, {6, 1, 1}, {2, 13, 2}};
+  if (comm.size() > 4) sizes.resize(3);
+  return sizes;
+}
 
 template <class T>
 constexpr double tolerance = sizeof(T) == 8 ? 1e-14 : 2e-6;
@@ -78,7 +83,7 @@ TYPED_TEST(FourierTransforms, ForwardGivesTheSumsOfEquation2AndBackwardUndoesIt)
   const mpi::Comm comm;
   for (const Grid& grid : grids_of(comm.size())) {
     int batch = grid.rows;
-    for (const Sizes& sizes : all_sizes) {
+    for (const Sizes& sizes : all_sizes(comm)) {
       batch = batch % 4 + 1;  // each size with another, in turn from grid to grid
       SCOPED_TRACE(name(grid) + " batch " + std::to_string(batch) + " sizes " + std::to_string(sizes.x) + " " +
                    std::to_string(sizes.y) + " " + std::to_string(sizes.z));
@@ -139,5 +144,92 @@ TEST(FourierTransforms, EveryNormOfNumpyIsUndone) {
     for (auto& value : fields.spectral[0]) value *= factor;
     fields.backward(plan);
     EXPECT_LT(largest_difference(fields.physical[0], fields.back[0]), 1e-13);
+  }
+}
+
+// GESTS, section 4.3: 4 N^3 / (P Pc) bytes a variable in single precision, N/2 modes in x; its cases 16 and 18.
+TEST(Decompositions, MessagesOfTheColumnExchangeAreAsLongAsThePaperSays) {
+  const auto message_bytes = [](std::int64_t n, const Grid& grid) {
+    const Decomposition mine({n, n, n}, n / 2, grid, 0);
+    const int other = grid.size() - grid.rows;  // the last of the same column
+    return intersection(mine.spectral(), mine.middle(other)).size() * 8;
+  };
+  EXPECT_EQ(message_bytes(32768, {4, 8192}), 1 << 19);
+  EXPECT_EQ(message_bytes(32768, {1, 32768}), 1 << 17);
+  for (const std::int64_t n : {2048, 4096}) {
+    for (const Grid& grid : grids_of(64))
+      EXPECT_EQ(message_bytes(n, grid), 4 * n * n * n / (std::int64_t{64} * grid.columns)) << name(grid);
+  }
+}
+
+TEST(Decompositions, EveryPointAndModeHasOneOwnerOnAnyGrid) {
+  for (const int ranks : {1, 2, 3, 4, 6, 8, 12}) {
+    for (const Grid& grid : grids_of(ranks)) {
+      const Sizes sizes{7, 5, 3};
+      std::vector<int> points(105), middle(60), spectral(60);
+      const auto count = [](const Box& box, std::int64_t nx, std::int64_t ny, std::vector<int>& owners) {
+        for (std::int64_t z = box.first[2]; z < box.first[2] + box.count[2]; ++z)
+          for (std::int64_t y = box.first[1]; y < box.first[1] + box.count[1]; ++y)
+            for (std::int64_t x = box.first[0]; x < box.first[0] + box.count[0]; ++x)
+              ++owners[static_cast<std::size_t>((z * ny + y) * nx + x)];
+      };
+      for (int rank = 0; rank < ranks; ++rank) {
+        const Decomposition d(sizes, 0, grid, rank);
+        count(d.physical(), 7, 5, points);
+        count(d.middle(), 4, 5, middle);
+        count(d.spectral(), 4, 5, spectral);
+      }
+      EXPECT_EQ(points, std::vector<int>(105, 1)) << name(grid);
+      EXPECT_EQ(middle, std::vector<int>(60, 1)) << name(grid);
+      EXPECT_EQ(spectral, std::vector<int>(60, 1)) << name(grid);
+    }
+  }
+}
+
+TEST(Decompositions, AGridIsReadAndWritten) {
+  EXPECT_EQ(name(parse_grid("2x16")), "2x16");
+  for (const char* text : {"", "2", "x", "2x", "x2", "0x4", "-1x4", "2x4x", "2 x 4", "99999999999x1"})
+    EXPECT_THROW(parse_grid(text), std::invalid_argument) << text;
+}
+
+// GESTS, Eq. 9: 2 Q variables for both exchanges together.
+TEST(FourierTransforms, BothExchangesTogetherHoldTwoBuffersOfABatch) {
+  const mpi::Comm comm;
+  for (const Grid& grid : grids_of(comm.size())) {
+    for (const int batch : {1, 3}) {
+      Plan<float> plan({.sizes = {16, 12, 24}, .grid = grid, .batch = batch, .row = "pairwise", .column = "pairwise"},
+                       device::open("host"), comm);
+      Fields<float> fields(plan, 4);
+      fields.forward(plan);
+      fields.backward(plan);
+      const std::int64_t field = plan.field_values() * static_cast<std::int64_t>(sizeof(std::complex<float>));
+      EXPECT_EQ(plan.memory_bytes().at("exchange buffers"), (comm.size() == 1 ? 1 : 2) * batch * field) << name(grid);
+    }
+  }
+}
+
+TEST(FourierTransforms, WhatCannotBePlannedIsSaidOnAllRanks) {
+  const mpi::Comm comm;
+  const auto host = device::open("host");
+  const Grid grid{1, comm.size()};
+  const auto message = [&](const Options& options) -> std::string {
+    try {
+      const Plan<double> plan(options, host, comm);
+    } catch (const mpi::CollectiveError& error) {
+      return error.what();
+    }
+    return "planned";
+  };
+  const auto says = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  const std::string wrong = message({.sizes = {8, 8, 8}, .grid = {3, comm.size()}});
+  EXPECT_TRUE(says(wrong, "1x" + std::to_string(comm.size())) && says(wrong, "is not one of")) << wrong;
+  EXPECT_TRUE(says(message({.sizes = {8, 0, 8}, .grid = grid}), "at least 1"));
+  EXPECT_TRUE(says(message({.sizes = {8, 8, 8}, .modes_x = 6, .grid = grid}), "1 to 5"));
+  EXPECT_TRUE(says(message({.sizes = {8, 8, std::int64_t{1} << 31}, .grid = grid}), "more than FFT libraries count"));
+  EXPECT_TRUE(says(message({.sizes = {8, 8, 8}, .grid = grid, .batch = 0}), "at least one variable"));
+  if (comm.size() > 1) {
+    EXPECT_TRUE(says(message({.sizes = {8, 8, 8}, .grid = grid, .column = "fastest"}), "fastest"));
   }
 }
