@@ -23,7 +23,7 @@ from weft.cases import MaxwellCase
 from weft.cases.schema import load
 from weft.report.console import Silent
 
-SERIES = ["mesh.radii=[0.5,0.8,1.8]", "mesh.half_width=0", "mesh.box_layers=[]", "layer.thickness=0", "mesh.side=2",
+SERIES = ["mesh.radii=[0.5,0.8,1.3,1.8]", "mesh.half_width=0", "mesh.box_layers=[]", "layer.thickness=0", "mesh.side=2",
           "initial.zero=false", "sources.wave.ramp=0", "time.end=0.4"]  # fmt: skip
 
 
@@ -51,6 +51,13 @@ def main() -> None:
     options = parser.parse_args()
     comm = MPI.COMM_WORLD
     rows: dict[str, list[dict[str, object]]] = {"from the series": [], "from nothing": []}
+    case = load(MaxwellCase, "sphere")
+    about = {
+        "case": case.model_dump(by_alias=True),
+        "from_the_series_changes": SERIES,
+        "versions": versions(),
+        "machine": machine(Run(case, comm, Silent()).solver.device, comm),
+    }
     for name, orders, words, tags in (
         ("from the series", options.series_orders, SERIES, (1, 2)),
         ("from nothing", options.orders, [], None),
@@ -59,16 +66,8 @@ def main() -> None:
             rows[name].append(measure(int(order), words, tags))
             if comm.rank == 0:
                 print(name, rows[name][-1], flush=True)
-    case = load(MaxwellCase, "sphere")
-    record = {
-        "case": case.model_dump(by_alias=True),
-        "from_the_series_changes": SERIES,
-        "versions": versions(),
-        "machine": machine(Run(case, comm, Silent()).solver.device, comm),
-        **{name.replace(" ", "_"): found for name, found in rows.items()},
-    }
-    if comm.rank == 0:
-        options.output.write_text(json.dumps(record, indent=1) + "\n")
+                record = {**about, **{key.replace(" ", "_"): found for key, found in rows.items()}}
+                options.output.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":
