@@ -1,6 +1,7 @@
 #include "weft/fft/gpu_stages.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace weft::fft {
@@ -9,6 +10,7 @@ namespace {
 // Of kernels/fft.hpp.
 constexpr std::int64_t copy_chunk = 2048;
 constexpr device::Shape copy_shape{256};
+constexpr std::size_t most_tables = 256;
 
 template <class V>
 void call(const Pointwise<V>* function, const Block<V>& block, device::Stream& stream) {
@@ -30,7 +32,8 @@ template <class T>
 GpuStages<T>::GpuStages(const Decomposition& decomposition, std::shared_ptr<device::Device> device)
     : decomposition_(decomposition),
       device_(std::move(device)),
-      copy_(device_->kernel({"fft", "fft_copy", {{"WEFT_REAL", device::type_name<T>()}}})) {}
+      unpack_(device_->kernel({"fft", "unpack", {{"WEFT_REAL", device::type_name<T>()}}})),
+      pack_(device_->kernel({"fft", "pack", {{"WEFT_REAL", device::type_name<T>()}}})) {}
 
 template <class T>
 template <class V>
@@ -51,7 +54,8 @@ std::int64_t GpuStages<T>::memory_bytes() const {
 }
 
 template <class T>
-void GpuStages<T>::copy(const Fields& from, const Fields& to, T scale, device::Stream& stream) {
+void GpuStages<T>::copy(const device::Kernel& kernel, const Fields& from, const Fields& to, T scale,
+                        device::Stream& stream) {
   std::vector<std::int64_t> first_blocks, words;
   std::int64_t blocks = 0;
   for (std::size_t v = 0; v < from.size(); ++v) {
@@ -73,15 +77,20 @@ void GpuStages<T>::copy(const Fields& from, const Fields& to, T scale, device::S
   if (blocks == 0) return;
   const auto pieces = static_cast<int>(first_blocks.size());
   words.insert(words.begin(), first_blocks.begin(), first_blocks.end());
+  // Callers mostly come with the same fields again.
+  if (tables_.size() >= most_tables && !tables_.contains(words)) {
+    stream.synchronize();
+    tables_.clear();
+  }
   device::Array<std::int64_t>& table = tables_[words];
   if (table.empty()) table = device::Array<std::int64_t>(device_, std::span<const std::int64_t>(words));
-  copy_(stream, static_cast<unsigned>(blocks), copy_shape, pieces, static_cast<const std::int64_t*>(table.data()),
-        scale);
+  kernel(stream, static_cast<unsigned>(blocks), copy_shape, pieces, static_cast<const std::int64_t*>(table.data()),
+         scale);
 }
 
 template <class T>
-void GpuStages<T>::copy(const char*, const Fields& from, const Fields& to, device::Stream& stream) {
-  copy(from, to, T(1), stream);
+void GpuStages<T>::copy(const char* what, const Fields& from, const Fields& to, device::Stream& stream) {
+  copy(what == std::string_view("pack") ? pack_ : unpack_, from, to, T(1), stream);
 }
 
 template <class T>
@@ -115,7 +124,7 @@ void GpuStages<T>::lines(const LinesPass<T>& pass, device::Stream& stream) {
   (pass.direction == 1 ? block.z_stride : block.y_stride) = pass.box.count[0];
   block.variable_stride = pass.box.size();
   block.data = at_least(modes_, variables * block.variable_stride, stream);
-  copy(pass.from, fields_of(block, pass.from.size()), pass.scale_from, stream);
+  copy(unpack_, pass.from, fields_of(block, pass.from.size()), pass.scale_from, stream);
   call(pass.before, block, stream);
   const LinesShape shape =
       LinesShape::columns(pass.kind, static_cast<int>(pass.box.count[pass.direction]), plane, plane, plane, true);
@@ -124,7 +133,7 @@ void GpuStages<T>::lines(const LinesPass<T>& pass, device::Stream& stream) {
     transform(pass.direction == 1 ? "fft y" : "fft z", shape, data, data, stream);
   }
   call(pass.after, block, stream);
-  copy(fields_of(block, pass.to.size()), pass.to, pass.scale_to, stream);
+  copy(pack_, fields_of(block, pass.to.size()), pass.to, pass.scale_to, stream);
 }
 
 template <class T>
@@ -163,7 +172,7 @@ void GpuStages<T>::physical(const PhysicalPass<T>& pass, device::Stream& stream)
 
   if (from > 0 && decomposition_.modes_x() < modes_x)
     device_->fill_zero(modes.data, static_cast<std::size_t>(from * modes.variable_stride) * sizeof(Complex), stream);
-  copy(pass.from, fields_of(modes, pass.from.size()), pass.scale_from, stream);
+  copy(unpack_, pass.from, fields_of(modes, pass.from.size()), pass.scale_from, stream);
   for (int v = 0; v < from; ++v) {
     if (pass.with_z) transform_z(Kind::backward, v);
     transform("fft x", {Kind::c2r, nx, rows, 1, modes_x, 1, nx}, modes.row(v, 0, 0), points.row(v, 0, 0), stream);
@@ -178,7 +187,7 @@ void GpuStages<T>::physical(const PhysicalPass<T>& pass, device::Stream& stream)
     if (pass.with_z) transform_z(Kind::forward, v);
   }
   if (pass.with_z) call(pass.after_z, modes, stream);
-  copy(fields_of(modes, pass.to.size()), pass.to, pass.scale_to, stream);
+  copy(pack_, fields_of(modes, pass.to.size()), pass.to, pass.scale_to, stream);
 }
 
 template class GpuStages<float>;

@@ -14,11 +14,11 @@ struct alignas(2 * sizeof(real)) fft_value {
   real re, im;
 };
 
-WEFT_KERNEL(fft_copy, fft_threads, (int pieces, const long* WEFT_RESTRICT table, real scale)) {
+WEFT_FUNCTION void fft_copy(int block, int pieces, const long* WEFT_RESTRICT table, real scale) {
   int piece = 0, end = pieces;  // the last piece that begins at this block or before it
   while (end - piece > 1) {
     const int middle = (piece + end) / 2;
-    if (table[middle] <= WEFT_BLOCK) {
+    if (table[middle] <= block) {
       piece = middle;
     } else {
       end = middle;
@@ -28,11 +28,19 @@ WEFT_KERNEL(fft_copy, fft_threads, (int pieces, const long* WEFT_RESTRICT table,
   fft_value* to = reinterpret_cast<fft_value*>(words[0]);
   const fft_value* from = reinterpret_cast<const fft_value*>(words[1]);
   const long nx = words[2], ny = words[3], nz = words[4];
-  const long first = (WEFT_BLOCK - table[piece]) * fft_chunk, all = nx * ny * nz;
+  const long first = (block - table[piece]) * fft_chunk, all = nx * ny * nz;
   const int count = static_cast<int>(all - first < fft_chunk ? all - first : fft_chunk);
   WEFT_STRIDED(i, count, fft_threads) {
     const long row = (first + i) / nx, x = (first + i) - row * nx, z = row / ny, y = row - z * ny;
     const fft_value value = from[x + y * words[7] + z * words[8]];
     to[x + y * words[5] + z * words[6]] = {scale * value.re, scale * value.im};
   }
+}
+
+// The same twice, so that a time line tells what is collected before a transform from what is spread after it.
+WEFT_KERNEL(unpack, fft_threads, (int pieces, const long* WEFT_RESTRICT table, real scale)) {
+  fft_copy(WEFT_BLOCK, pieces, table, scale);
+}
+WEFT_KERNEL(pack, fft_threads, (int pieces, const long* WEFT_RESTRICT table, real scale)) {
+  fft_copy(WEFT_BLOCK, pieces, table, scale);
 }
