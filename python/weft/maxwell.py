@@ -130,8 +130,8 @@ class Solver:
     by the mesh's names of boundaries, each that has faces. ``waves`` enter where elements of the ``total_field`` (a
     flag for each of this rank's elements) meet others or an absorbing boundary; elsewhere fields are scattered fields.
     ``dipoles``: currents. ``damping``: of a perfectly matched layer, see ``matched_layer``. ``kernels``: ``portable``
-    (any device), ``simd`` (hosts, without waves, dipoles and layers) or ``auto``. ``device``, ``precision``,
-    ``exchange``, ``exchange_cache``: as of ``weft.Poisson``.
+    (any device), ``simd`` (hosts, without plane waves) or ``auto``. ``device``, ``precision``, ``exchange``,
+    ``exchange_cache``: as of ``weft.Poisson``.
 
     Fields are ``[E][6][n][n][n]``: element, component (Ex Ey Ez Hx Hy Hz), t, s, r; n = order + 1.
     Making one, and every method that says so, is collective: all ranks call it.
@@ -172,9 +172,8 @@ class Solver:
         self.flux = flux
         self.precision = precision
         self.device = _device.open(device) if isinstance(device, str) else device
-        plain = not (waves or dipoles or damping is not None)
         if kernels == "auto":
-            kernels = "simd" if self.device.is_host and plain else "portable"
+            kernels = "simd" if self.device.is_host and not waves else "portable"
         self.kernels = kernels
         table = {"vacuum": Material()} if materials is None else {k: Material(*v) for k, v in materials.items()}
         self.materials = table

@@ -67,9 +67,22 @@ double difference(const mpi::Comm& comm, const std::vector<T>& a, const std::vec
   return comm.max(largest) / comm.max(size);
 }
 
+// A dipole, and a layer in every third element.
+void drive(const mesh::Mesh& mesh, Options& options) {
+  Dipole dipole;
+  dipole.position = {0.3, 0.4, 0.2};
+  dipole.moment = {1, -2, 0.5};
+  dipole.pulse.frequency = 1;
+  options.dipoles.push_back(dipole);
+  const int n = options.order + 1, each = 3 * n * n * n;
+  for (std::int64_t e = 0; e < mesh.elements(); ++e)
+    for (int i = 0; i < each; ++i)
+      options.damping.push_back(mesh.element_ids[e] % 3 == 1 ? 1 + value_of(mesh.element_ids[e], i) : 0);
+}
+
 // Rates, and three steps of the Runge-Kutta method in two calls, of the two kinds of kernels on the same fields.
 template <class T>
-void compare(const mesh::Mesh& mesh, int order, Flux flux, int threads = 1) {
+void compare(const mesh::Mesh& mesh, int order, Flux flux, int threads = 1, bool driven = false) {
   SCOPED_TRACE("order " + std::to_string(order) + " on " + mesh.source);
   constexpr double tolerance = sizeof(T) == 8 ? 1e-12 : 3e-4;
   const auto device = device::open("host");
@@ -80,12 +93,13 @@ void compare(const mesh::Mesh& mesh, int order, Flux flux, int threads = 1) {
     const int which = kernels == Kernels::simd ? 1 : 0;
     Options options = options_for(mesh, order, kernels);
     options.flux = flux;
+    if (driven) drive(mesh, options);
     omp_set_num_threads(threads);
     Operator<T> op(mesh, options);
     omp_set_num_threads(1);
     const std::vector<T> start = some_fields<T>(mesh, op.entries() / std::max<std::int64_t>(1, mesh.elements()));
     rates[which].assign(op.entries(), T(NAN));  // all of it must be written
-    op.apply(0, start.data(), rates[which].data(), stream);
+    op.apply(0.1, start.data(), rates[which].data(), stream);
     stream.synchronize();
     Stepper<T> stepper(op);
     std::copy(start.begin(), start.end(), stepper.fields().data());
@@ -193,6 +207,10 @@ TEST(MaxwellSimd, FacesOfAnyOrientationEqualThePortableKernels) {
       compare<double>(shuffled(curved), order, Flux::upwind);
       compare<float>(shuffled(curved), order, Flux::upwind);
     }
+}
+TEST(MaxwellSimd, DipolesAndMatchedLayersEqualThePortableKernels) {
+  compare<double>(box({3, 3, 2}, {true, false, false}), 5, Flux::upwind, 1, true);
+  compare<double>(box({2, 3, 2}, {false, false, true}, "smooth"), 4, Flux::central, 2, true);
 }
 TEST(MaxwellSimd, MemoryIsTracesAndForCurvedElementsFrames) {
   const mesh::Mesh straight = box({4, 4, 4}, {true, true, true});

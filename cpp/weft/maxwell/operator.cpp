@@ -100,11 +100,12 @@ Operator<T>::Operator(const mesh::Mesh& mesh, const Options& options) : options_
   terms_ = std::make_unique<Terms<T>>(mesh_, options_, shape, connectivity);
   options_.damping = {};
   if (options_.kernels == Kernels::simd) {
-    if (terms_->driven() || terms_->layered())
-      throw std::invalid_argument(
-          "maxwell: kernels = \"simd\" know no waves, dipoles or matched layers; use \"portable\"");
-    simd_ =
-        std::make_unique<SimdOperator<T>>(mesh_, options_.order, shape, factors, options_.exchange, options_.device);
+    mesh_.comm.together([&] {
+      if (!options_.waves.empty())
+        throw std::invalid_argument("maxwell: kernels = \"simd\" know no plane waves; use \"portable\"");
+    });
+    simd_ = std::make_unique<SimdOperator<T>>(mesh_, options_.order, shape, factors, terms_->elements(),
+                                              options_.exchange, options_.device);
     return;
   }
   exchange_ = std::make_unique<exchange::GatherScatter<T>>(connectivity, options_.device, options_.exchange, 6);
@@ -205,11 +206,14 @@ Coefficients Operator<T>::coefficients(const Geometry& shape,
 
 template <class T>
 void Operator<T>::apply(double time, const T* fields, T* rates, device::Stream& stream) {
+  set_clock(time, stream);
   if (simd_) {
+    simd_->prepare_driven(0, rates);
+    terms_->add_currents(0, false, 1, rates, stream);
+    terms_->add_layer(0, 0, 1, false, fields, rates, stream);
     simd_->rates(fields, rates, stream);
     return;
   }
-  set_clock(time, stream);
   rates_and_update(0, 0, 0, 1, const_cast<T*>(fields), rates, false, stream);
 }
 
@@ -221,10 +225,14 @@ void Operator<T>::begin(const T* fields, device::Stream& stream) {
 template <class T>
 void Operator<T>::stage(double offset, double a, double b, double dt, T* fields, T* residual, bool more,
                         device::Stream& stream) {
-  if (simd_)
-    simd_->stage(a, b, dt, fields, residual, more, stream);
-  else
+  if (!simd_) {
     rates_and_update(offset, a, b, dt, fields, residual, true, stream);
+    return;
+  }
+  simd_->prepare_driven(a, residual);
+  terms_->add_currents(offset, false, dt, residual, stream);
+  terms_->add_layer(a, b, dt, true, fields, residual, stream);
+  simd_->stage(a, b, dt, fields, residual, more, stream);
 }
 
 template <class T>
@@ -245,9 +253,10 @@ template <class T>
 void Operator<T>::source_rates(T* rates, device::Stream& stream) {
   const auto& device = options_.device;
   if (entries() == 0) return;
-  device->fill_zero(traces_.data(), traces_.bytes(), stream);
   device->fill_zero(rates, static_cast<std::size_t>(entries()) * sizeof(T), stream);
   terms_->add_currents(0, true, 1, rates, stream);
+  if (simd_) return;  // which has no waves
+  device->fill_zero(traces_.data(), traces_.bytes(), stream);
   terms_->add_incident(0, true, traces_.data(), stream);
   local_->update(T(1), T(0), traces_.data(), nullptr, rates, stream);
 }
@@ -300,9 +309,9 @@ std::pair<double, double> Operator<T>::divergence(std::span<const T> fields) con
 
 template <class T>
 std::map<std::string, std::int64_t> Operator<T>::memory_bytes() const {
-  if (simd_) return simd_->memory_bytes();
-  auto bytes = local_->memory_bytes();
+  auto bytes = simd_ ? simd_->memory_bytes() : local_->memory_bytes();
   bytes.merge(terms_->memory_bytes());
+  if (simd_) return bytes;
   bytes["traces"] = static_cast<std::int64_t>(traces_.bytes());
   bytes["exchange"] = static_cast<std::int64_t>(exchange_->index_bytes());
   return bytes;

@@ -40,7 +40,7 @@ template <class T>
 struct SimdElements {
   const T* even_odd;               // D by even and odd parts
   const T* rows;                   // [n + 2][row vectors]: D^T by rows, then the unit vectors of a row's two ends
-  const std::int32_t* row_starts;  // [face_stride]: q n, the r-face's points
+  const std::int32_t* row_starts;  // [row stride]: j n
   const Shape* shapes;             // [E]
   const ElementValues<T>* values;  // [E]
   const std::int64_t* metric;      // [E]: place among the curved

@@ -1,7 +1,7 @@
 // A Runge-Kutta stage of Maxwell's equations on one element, in one pass over memory (docs/cpu-kernels.md):
-//   D_t columns, D_s columns and the lift of the faces' jumps gather in a scratch array in cache,
-//   D_r by rows, the rates, residual <- a residual + dt rate, fields += b residual,
-//   and the traces of the new fields.
+//   columns: D_t of four components, and what the faces in t add, into an array in cache;
+//   plane by plane: D_s, what the faces in r and s add, D_r by rows, the rates, residual <- a residual + dt rate,
+//   fields += b residual, and the traces of the new fields.
 // The scheme is that of kernels/maxwell.hpp: covariant components, 12 derivatives.
 #pragma once
 
@@ -87,6 +87,26 @@ class Simd {
     }
   }
 
+  // from[index[l]], lane by lane.
+  static WEFT_ALWAYS_INLINE V gather(const T* from, const std::int32_t* index) {
+#if defined(WEFT_AVX512)
+    if constexpr (sizeof(V) == 64) {
+      return poisson::gather(from, index);
+    } else if constexpr (sizeof(V) == 32 && sizeof(T) == 8) {
+      const __m128i i = _mm_loadu_si128(reinterpret_cast<const __m128i*>(index));
+      return reinterpret_cast<V>(_mm256_i32gather_pd(from, i, 8));
+    } else if constexpr (sizeof(V) == 32) {
+      const __m256i i = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(index));
+      return reinterpret_cast<V>(_mm256_i32gather_ps(from, i, 4));
+    } else
+#endif
+    {
+      V v;
+      for (int l = 0; l < lanes; ++l) v[l] = from[index[l]];
+      return v;
+    }
+  }
+
   // Calls work(first, Count<c>) for runs of c <= lanes values that make up `size`.
   template <int c>
   struct Count {
@@ -147,10 +167,13 @@ class Kernel {
   static constexpr int row_stride = row_lanes * row_vectors;
   using Row = Simd<T, row_lanes>;
   using Wide = Simd<T, lanes_for<T>(face)>;
-  using Full = Simd<T, poisson::simd_lanes<T>>;  // divides stride
+  using V = typename Row::V;
 
-  // Curl, covariant fields, and of faces: lifts in r [2][4], one jump [4], one neighbour's trace [4].
-  static constexpr std::int64_t scratch_values = 12 * scratch_stride + 16 * stride;
+  // Curl (components 0, 1, 3, 4), covariant fields, a plane's curl (0, 2, 3, 5), what faces in r add to a plane [2][4],
+  // neighbours' traces [4][4].
+  static constexpr int plane_stride = n * row_stride;
+  static constexpr std::int64_t scratch_values =
+      10 * scratch_stride + 4 * plane_stride + 8 * row_stride + 16 * stride + 8 * line;
 
   static void stage(const SimdElements<T>& d, const StageArguments<T>& s, const std::int64_t* order, std::int64_t begin,
                     std::int64_t end, T* scratch) {
@@ -174,51 +197,46 @@ class Kernel {
 
   static void traces(const SimdElements<T>& d, const StageArguments<T>& s, const std::int64_t* order,
                      std::int64_t begin, std::int64_t end, T* scratch) {
-    T* covariant = scratch + 6 * scratch_stride;
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t e = order[i];
       const T* u = s.fields + e * (6 * points);
-      if (d.shapes[e] == Shape::box) {
-        write_traces<true>(d, e, u, points, s.next_traces);
-      } else {
-        if (d.shapes[e] == Shape::affine)
-          to_covariant<Shape::affine>(d, e, u, covariant);
+      if (d.shapes[e] == Shape::affine) to_covariant<Shape::affine>(d, e, u, scratch);
+      if (d.shapes[e] == Shape::curved) to_covariant<Shape::curved>(d, e, u, scratch);
+      for (int k = 0; k < n; ++k)
+        if (d.shapes[e] == Shape::box)
+          write_traces<true>(d, e, k, u, s.next_traces);
         else
-          to_covariant<Shape::curved>(d, e, u, covariant);
-        write_traces<false>(d, e, covariant, scratch_stride, s.next_traces);
-      }
+          write_traces<false>(d, e, k, scratch, s.next_traces);
     }
   }
 
  private:
-  // Asks for the fields, the residual and the neighbours' traces of the next element, a few lines at a time while this
-  // one computes, so that memory and arithmetic overlap.
+  // Asks for what the next element reads and writes, a few lines at a time while this one computes, so that memory and
+  // arithmetic overlap.
   struct Ahead {
-    const T *u = nullptr, *r = nullptr;
-    int at = 0;
-    static constexpr int lines = (6 * points + line - 1) / line;
-    static constexpr int steps = 3 * n;  // step() is called so often an element, at least
-    static constexpr int per_step = (lines + steps - 1) / steps;
+    const T *u = nullptr, *residual, *own;
     const T* faces[6];
-    int face_at = 0;
-    static constexpr int face_lines = 4 * stride / line;
-    static constexpr int face_per_step = (6 * face_lines + steps - 1) / steps;
+    int at = 0, face_at = 0;
+    static constexpr int steps = 2 * n;  // step() is called so often an element, at least
+    static constexpr int lines = (6 * points + line - 1) / line, per_step = (lines + steps - 1) / steps;
+    static constexpr int face_lines = 4 * stride / line, faces_per_step = (6 * face_lines + steps - 1) / steps;
 
     void start(const SimdElements<T>& d, const StageArguments<T>& s, std::int64_t e) {
       u = s.fields + e * (6 * points);
-      r = s.residual + e * (6 * points);
+      residual = s.residual + e * (6 * points);
+      own = (s.next_traces != nullptr ? s.next_traces : s.traces) + e * (24 * stride);
       for (int side = 0; side < 6; ++side) faces[side] = s.traces + d.neighbors[6 * e + side];
     }
     WEFT_ALWAYS_INLINE void step() {
       if (u == nullptr) return;
-      const int stop = at + per_step < lines ? at + per_step : lines;
-      for (; at < stop; ++at) {
+      for (const int stop = std::min(at + per_step, lines); at < stop; ++at) {
         __builtin_prefetch(u + at * line, 0, 2);
-        __builtin_prefetch(r + at * line, 0, 2);
+        __builtin_prefetch(residual + at * line, 0, 2);
       }
-      const int face_stop = face_at + face_per_step < 6 * face_lines ? face_at + face_per_step : 6 * face_lines;
-      for (; face_at < face_stop; ++face_at)
+      for (const int stop = std::min(face_at + faces_per_step, 6 * face_lines); face_at < stop; ++face_at) {
         __builtin_prefetch(faces[face_at / face_lines] + face_at % face_lines * line, 0, 2);
+        __builtin_prefetch(own + face_at * line, 1, 2);
+      }
     }
   };
 
@@ -262,27 +280,13 @@ class Kernel {
     });
   }
 
-  // What side s of an element is: its first point, and the components (0..2) along its axes.
-  static constexpr int side_point(int side) {
-    constexpr int strides[3] = {1, n, n * n};
-    return side % 2 * (n - 1) * strides[side / 2];
-  }
+  // Of covariant fields, or of those of a box.
+  template <bool box>
+  static constexpr int f_stride = box ? points : scratch_stride;
+
+  // The components (0..2) along the axes of a side.
   static constexpr int axis_a(int side) { return side < 2 ? 1 : 0; }
   static constexpr int axis_b(int side) { return side < 4 ? 2 : 1; }
-
-  // Calls work(q, p, Count) for runs of a face's values: q in the face, p in the element. Sides in s and t only.
-  template <int side, class Work>
-  static WEFT_ALWAYS_INLINE void face_runs(Work&& work) {
-    if constexpr (side >= 4) {
-      Wide::template runs<face>([&](int q, auto count)
-                                    WEFT_LAMBDA_INLINE { work(q, side_point(side) + q, count, Wide{}); });
-    } else {
-      for (int k = 0; k < n; ++k)
-        Row::template runs<n>([&](int i, auto count) WEFT_LAMBDA_INLINE {
-          work(k * n + i, side_point(side) + k * face + i, count, Row{});
-        });
-    }
-  }
 
   // The neighbour's trace in this face's frame.
   static WEFT_ALWAYS_INLINE const T* meeting_trace(const SimdElements<T>& d, std::int64_t at,
@@ -303,144 +307,51 @@ class Kernel {
     }
   }
 
-  // What the jumps (own - neighbour's) of E and H along a and b add to the curls along a and b (kernels/maxwell.hpp's
-  // lift, in covariant components), for E and for H.
-  template <Shape shape, class V>
-  static WEFT_ALWAYS_INLINE void lift(const typename ElementValues<T>::Face& f, const V (&jump)[4], const V (&g)[3],
-                                      V (&out)[4]) {
-    const V &ea = jump[0], &eb = jump[1], &ha = jump[2], &hb = jump[3];
+  // What a face adds to the curls along a and b, of H and of E, at values [q, q + c) of it (kernels/maxwell.hpp's lift
+  // in covariant components). own(component, axis): this side's values of a component of 0..5 along an axis.
+  template <Shape shape, class S, int c, class Own>
+  static WEFT_ALWAYS_INLINE void lift(const SimdElements<T>& d, std::int64_t e, int side, int a, int b,
+                                      const T* __restrict__ other, int q, Own&& own, typename S::V (&out)[4]) {
+    using W = typename S::V;
+    const typename ElementValues<T>::Face& f = d.values[e].faces[side];
+    const auto jump = [&](int place, int component, int axis) WEFT_LAMBDA_INLINE -> W {
+      const W theirs = S::template load_first<c>(other + place * stride + q);
+      if constexpr (shape == Shape::box)
+        return d.values[e].frame[axis] * own(component) - theirs;
+      else
+        return own(component) - theirs;
+    };
+    const W ea = jump(0, a, a), eb = jump(1, b, b), ha = jump(2, 3 + a, a), hb = jump(3, 3 + b, b);
     if constexpr (shape == Shape::box) {
       out[0] = f.hb_ea * hb + f.ea_ea * ea;
       out[1] = f.ha_eb * ha + f.eb_eb * eb;
       out[2] = f.eb_ha * eb + f.ha_ha * ha;
       out[3] = f.ea_hb * ea + f.hb_hb * hb;
     } else {
+      W g[3];
+      if constexpr (shape == Shape::affine) {
+        g[0] = f.g_aa + W{};
+        g[1] = f.g_ab + W{};
+        g[2] = f.g_bb + W{};
+      } else {
+        const T* from = d.face_metrics + (d.metric[e] * 6 + side) * (3 * stride) + q;
+        WEFT_UNROLL_ALL for (int i = 0; i < 3; ++i) g[i] = S::template load_first<c>(from + i * stride);
+      }
       out[0] = f.hb_ea * hb + f.ea_ea * (g[2] * ea - g[1] * eb);
       out[1] = f.ha_eb * ha + f.eb_eb * (g[0] * eb - g[1] * ea);
       out[2] = f.eb_ha * eb + f.ha_ha * (g[2] * ha - g[1] * hb);
       out[3] = f.ea_hb * ea + f.hb_hb * (g[0] * hb - g[1] * ha);
     }
   }
-  template <Shape shape, class S>
-  static WEFT_ALWAYS_INLINE void surface_metric(const SimdElements<T>& d, std::int64_t e, int side, int q,
-                                                typename S::V (&g)[3]) {
-    using V = typename S::V;
-    if constexpr (shape == Shape::affine) {
-      const auto& f = d.values[e].faces[side];
-      g[0] = f.g_aa + V{};
-      g[1] = f.g_ab + V{};
-      g[2] = f.g_bb + V{};
-    }
-    if constexpr (shape == Shape::curved) {
-      const T* from = d.face_metrics + (d.metric[e] * 6 + side) * (3 * stride) + q;
-      WEFT_UNROLL_ALL for (int c = 0; c < 3; ++c) g[c] = S::load(from + c * stride);
-    }
-  }
 
-  // Faces in s and t: added to the curl.
-  template <Shape shape, int side>
-  static WEFT_ALWAYS_INLINE void add_face(const SimdElements<T>& d, const StageArguments<T>& s, std::int64_t e,
-                                          const T* __restrict__ f, int f_stride, T* __restrict__ curl, T* turned) {
-    const T* __restrict__ other = meeting_trace(d, 6 * e + side, s.traces, turned);
-    const ElementValues<T>& values = d.values[e];
-    constexpr int a = axis_a(side), b = axis_b(side);
-    face_runs<side>([&](int q, int p, auto count, auto simd) WEFT_LAMBDA_INLINE {
-      using S = decltype(simd);
-      using V = typename S::V;
-      constexpr int c = decltype(count)::value;
-      V jump[4], g[3] = {}, out[4];
-      const auto own = [&](int component, int axis) WEFT_LAMBDA_INLINE {
-        const V v = S::template load_first<c>(f + component * f_stride + p);
-        if constexpr (shape == Shape::box)
-          return values.frame[axis] * v;
-        else
-          return v;
-      };
-      jump[0] = own(a, a) - S::template load_first<c>(other + q);
-      jump[1] = own(b, b) - S::template load_first<c>(other + stride + q);
-      jump[2] = own(3 + a, a) - S::template load_first<c>(other + 2 * stride + q);
-      jump[3] = own(3 + b, b) - S::template load_first<c>(other + 3 * stride + q);
-      surface_metric<shape, S>(d, e, side, q, g);
-      lift<shape>(values.faces[side], jump, g, out);
-      const auto add = [&](int component, V v) WEFT_LAMBDA_INLINE {
-        T* to = curl + component * scratch_stride + p;
-        S::template store_first<c>(to, S::template load_first<c>(to) + v);
-      };
-      add(a, out[0]);
-      add(b, out[1]);
-      add(3 + a, out[2]);
-      add(3 + b, out[3]);
-    });
-  }
-
-  // Faces in r: [4][stride], for the pass by rows to add. The face's points are the ends of rows.
-  template <Shape shape>
-  static WEFT_ALWAYS_INLINE void row_face(const SimdElements<T>& d, const StageArguments<T>& s, std::int64_t e,
-                                          int side, const T* __restrict__ f, int f_stride, T* __restrict__ lifts,
-                                          T* turned) {
-    const T* __restrict__ other = meeting_trace(d, 6 * e + side, s.traces, turned);
-    const ElementValues<T>& values = d.values[e];
-    for (int q = 0; q < stride; q += poisson::simd_lanes<T>) {
-      using V = typename Full::V;
-      V jump[4], g[3] = {}, out[4];
-      WEFT_UNROLL_ALL for (int c = 0; c < 4; ++c) {
-        const int axis = 1 + c % 2;
-        V own = poisson::gather(f + (c / 2 * 3 + axis) * f_stride + side_point(side), d.row_starts + q);
-        if constexpr (shape == Shape::box) own = values.frame[axis] * own;
-        jump[c] = own - Full::load(other + c * stride + q);
-      }
-      surface_metric<shape, Full>(d, e, side, q, g);
-      lift<shape>(values.faces[side], jump, g, out);
-      WEFT_UNROLL_ALL for (int c = 0; c < 4; ++c) Full::store(lifts + c * stride + q, out[c]);
-    }
-  }
-
-  template <bool box>
-  static __attribute__((noinline)) void write_traces(const SimdElements<T>& d, std::int64_t e, const T* __restrict__ f,
-                                                     int f_stride, T* __restrict__ traces) {
-    T* __restrict__ to = traces + e * (24 * stride);
-    const T* frame = d.values[e].frame;
-    for (int side = 0; side < 2; ++side)
-      for (int c = 0; c < 4; ++c) {
-        const int axis = 1 + c % 2;
-        const T* from = f + (c / 2 * 3 + axis) * f_stride + side_point(side);
-        for (int q = 0; q < stride; q += poisson::simd_lanes<T>) {
-          auto v = poisson::gather(from, d.row_starts + q);
-          if constexpr (box) v = frame[axis] * v;
-          Full::store(to + (side * 4 + c) * stride + q, v);
-        }
-      }
-    const auto copy = [&](auto which) WEFT_LAMBDA_INLINE {
-      constexpr int side = decltype(which)::value, a = axis_a(side), b = axis_b(side);
-      T* face_trace = to + side * 4 * stride;
-      face_runs<side>([&](int q, int p, auto count, auto simd) WEFT_LAMBDA_INLINE {
-        using S = decltype(simd);
-        constexpr int c = decltype(count)::value;
-        const auto put = [&](int place, int component, int axis) WEFT_LAMBDA_INLINE {
-          auto v = S::template load_first<c>(f + component * f_stride + p);
-          if constexpr (box) v = frame[axis] * v;
-          S::template store_first<c>(face_trace + place * stride + q, v);
-        };
-        put(0, a, a);
-        put(1, b, b);
-        put(2, 3 + a, a);
-        put(3, 3 + b, b);
-      });
-    };
-    copy(typename Row::template Count<2>{});
-    copy(typename Row::template Count<3>{});
-    copy(typename Row::template Count<4>{});
-    copy(typename Row::template Count<5>{});
-  }
-
-  // D_t: columns, begins the sums of curl components 0, 1, 3, 4.
-  static __attribute__((noinline)) void columns_t(const SimdElements<T>& d, const ElementValues<T>& values,
-                                                  const T* __restrict__ f, int f_stride, T* __restrict__ curl,
-                                                  Ahead& ahead) {
-    static constexpr int from[4] = {4, 3, 1, 0}, to[4] = {0, 1, 3, 4};
+  // D_t of h_s, h_r, e_s, e_r: the places 0..3 of the curl are its components 0, 1, 3, 4.
+  static __attribute__((noinline)) void columns(const SimdElements<T>& d, const ElementValues<T>& values,
+                                                const T* __restrict__ f, int f_stride, T* __restrict__ curl,
+                                                Ahead& ahead) {
+    static constexpr int from[4] = {4, 3, 1, 0};
     for (int c = 0; c < 4; ++c) {
       const T* __restrict__ in = f + from[c] * f_stride;
-      T* __restrict__ out = curl + to[c] * scratch_stride;
+      T* __restrict__ out = curl + c * scratch_stride;
       const T factor = values.d_t[c];
       Wide::template runs<face>([&](int q, auto count) WEFT_LAMBDA_INLINE {
         constexpr int size = decltype(count)::value;
@@ -454,113 +365,238 @@ class Kernel {
     }
   }
 
-  // D_s: added to components 0 and 3, begins 2 and 5.
-  static __attribute__((noinline)) void columns_s(const SimdElements<T>& d, const ElementValues<T>& values,
-                                                  const T* __restrict__ f, int f_stride, T* __restrict__ curl,
-                                                  Ahead& ahead) {
-    static constexpr int from[4] = {5, 3, 2, 0}, to[4] = {0, 2, 3, 5};
-    for (int k = 0; k < n; ++k) {
-      ahead.step();
+  // The faces in t add to the curl's first and last plane.
+  template <Shape shape>
+  static __attribute__((noinline)) void t_faces(const SimdElements<T>& d, const StageArguments<T>& s, std::int64_t e,
+                                                const T* __restrict__ f, T* __restrict__ curl, T* turned) {
+    for (int end = 0; end < 2; ++end) {
+      const int side = 4 + end, first = end * (n - 1) * face;
+      const T* __restrict__ other = meeting_trace(d, 6 * e + side, s.traces, turned);
+      Wide::template runs<face>([&](int q, auto count) WEFT_LAMBDA_INLINE {
+        constexpr int c = decltype(count)::value;
+        typename Wide::V out[4];
+        lift<shape, Wide, c>(
+            d, e, side, 0, 1, other, q,
+            [&](int component) WEFT_LAMBDA_INLINE {
+              return Wide::template load_first<c>(f + component * f_stride<shape == Shape::box> + first + q);
+            },
+            out);
+        WEFT_UNROLL_ALL for (int i = 0; i < 4; ++i) {
+          T* to = curl + i * scratch_stride + first + q;
+          Wide::template store_first<c>(to, Wide::template load_first<c>(to) + out[i]);
+        }
+      });
+    }
+  }
+
+  // D_s of h_t, h_r, e_t, e_r in plane k: places 0..3 of `plane` are the curl's components 0, 2, 3, 5, by rows.
+  static WEFT_ALWAYS_INLINE void columns_of_plane(const SimdElements<T>& d, const ElementValues<T>& values,
+                                                  const T* __restrict__ f, int f_stride, T* __restrict__ plane) {
+    constexpr int from[4] = {5, 3, 2, 0};
+    WEFT_UNROLL_ALL for (int c = 0; c < 4; ++c) {
+      const T* __restrict__ in = f + from[c] * f_stride;
+      T* __restrict__ out = plane + c * plane_stride;
+      const T factor = values.d_s[c];
+      Row::template runs<n>([&](int i, auto count) WEFT_LAMBDA_INLINE {
+        constexpr int size = decltype(count)::value;
+        V u[n];
+        WEFT_UNROLL_ALL for (int j = 0; j < n; ++j) u[j] = Row::template load_first<size>(in + j * n + i);
+        contract<n, T>(d.even_odd, u,
+                       [&](int j, V v) WEFT_LAMBDA_INLINE { Row::store(out + j * row_stride + i, factor * v); });
+      });
+    }
+  }
+
+  // The new traces of plane k. f: of all planes.
+  template <bool box>
+  static WEFT_ALWAYS_INLINE void write_traces(const SimdElements<T>& d, std::int64_t e, int k, const T* __restrict__ f,
+                                              T* __restrict__ traces) {
+    T* __restrict__ to = traces + e * (24 * stride);
+    const T* frame = d.values[e].frame;
+    const T* plane = f + k * face;
+    const auto scaled = [&](auto v, int axis) WEFT_LAMBDA_INLINE {
+      if constexpr (box)
+        return frame[axis] * v;
+      else
+        return v;
+    };
+    WEFT_UNROLL_ALL for (int side = 0; side < 4; ++side) {
       WEFT_UNROLL_ALL for (int c = 0; c < 4; ++c) {
-        const T* __restrict__ in = f + from[c] * f_stride + k * face;
-        T* __restrict__ out = curl + to[c] * scratch_stride + k * face;
-        const T factor = values.d_s[c];
+        const int axis = c % 2 == 0 ? axis_a(side) : axis_b(side);
+        const T* from = plane + (c / 2 * 3 + axis) * f_stride<box> + side % 2 * (n - 1) * (side < 2 ? 1 : n);
+        T* at = to + (side * 4 + c) * stride + k * n;
         Row::template runs<n>([&](int i, auto count) WEFT_LAMBDA_INLINE {
           constexpr int size = decltype(count)::value;
-          typename Row::V u[n];
-          WEFT_UNROLL_ALL for (int j = 0; j < n; ++j) u[j] = Row::template load_first<size>(in + j * n + i);
-          contract<n, T>(d.even_odd, u, [&](int j, typename Row::V v) WEFT_LAMBDA_INLINE {
-            T* at = out + j * n + i;
-            if (c % 2 == 0)
-              Row::template store_first<size>(at, Row::template load_first<size>(at) + factor * v);
-            else
-              Row::template store_first<size>(at, factor * v);
-          });
+          const V v = side < 2 ? Row::gather(from, d.row_starts + i) : Row::template load_first<size>(from + i);
+          Row::template store_first<size>(at + i, scaled(v, axis));
         });
+      }
+    }
+    if (k != 0 && k != n - 1) return;
+    for (int c = 0; c < 4; ++c) {
+      const int axis = c % 2;
+      const T* from = plane + (c / 2 * 3 + axis) * f_stride<box>;
+      T* at = to + ((k == 0 ? 16 : 20) + c) * stride;
+      Wide::template runs<face>([&](int q, auto count) WEFT_LAMBDA_INLINE {
+        constexpr int size = decltype(count)::value;
+        Wide::template store_first<size>(at + q, scaled(Wide::template load_first<size>(from + q), axis));
+      });
+    }
+  }
+
+  // All that is left, plane by plane.
+  template <Shape shape, bool first>
+  static __attribute__((noinline)) void planes(const SimdElements<T> d, const StageArguments<T> s, std::int64_t e, T* f,
+                                               const T* __restrict__ curl, T* __restrict__ scratch, Ahead& ahead) {
+    constexpr bool box = shape == Shape::box;
+    T* __restrict__ plane = scratch;
+    T* __restrict__ lifts = plane + 4 * plane_stride;  // [2][4][row_stride]
+    T* turned = lifts + 8 * row_stride;
+    const T* others[4];
+    for (int side = 0; side < 4; ++side)
+      others[side] = meeting_trace(d, 6 * e + side, s.traces, turned + side * 4 * stride);
+    const ElementValues<T>& values = d.values[e];
+    for (int k = 0; k < n; ++k) {
+      ahead.step();
+      const T* fk = f + k * face;
+      columns_of_plane(d, values, fk, f_stride<box>, plane);
+      WEFT_UNROLL_ALL for (int side = 0; side < 4; ++side) {
+        constexpr int far = n - 1;
+        const int a = axis_a(side), b = axis_b(side);
+        const T* ends = fk + side % 2 * far * (side < 2 ? 1 : n);
+        Row::template runs<n>([&](int i, auto count) WEFT_LAMBDA_INLINE {
+          constexpr int c = decltype(count)::value;
+          V out[4];
+          lift<shape, Row, c>(
+              d, e, side, a, b, others[side], k * n + i,
+              [&](int component) WEFT_LAMBDA_INLINE {
+                const T* from = ends + component * f_stride<box>;
+                return side < 2 ? Row::gather(from, d.row_starts + i) : Row::template load_first<c>(from + i);
+              },
+              out);
+          WEFT_UNROLL_ALL for (int place = 0; place < 4; ++place) {
+            if (side < 2) {
+              Row::store(lifts + (side * 4 + place) * row_stride + i, out[place]);
+            } else {
+              T* to = plane + place * plane_stride + side % 2 * far * row_stride + i;
+              Row::store(to, Row::load(to) + out[place]);
+            }
+          }
+        });
+      }
+      rows<shape, first>(d, s, e, k, f, curl, plane, lifts);
+      // A plane late: gathers wait for stores that are not in the cache yet.
+      if (s.next_traces != nullptr && k > 0) write_traces<box>(d, e, k - 1, f, s.next_traces);
+    }
+    if (s.next_traces != nullptr) write_traces<box>(d, e, n - 1, f, s.next_traces);
+  }
+
+  // D_r by rows of plane k, and the update.
+  template <Shape shape, bool first>
+  static WEFT_ALWAYS_INLINE void rows(const SimdElements<T>& d, const StageArguments<T>& s, std::int64_t e, int k, T* f,
+                                      const T* __restrict__ curl, const T* __restrict__ plane,
+                                      const T* __restrict__ lifts) {
+    constexpr int together = row_vectors == 1 ? 2 : 1;  // rows, so that enough sums run side by side
+    for (int j = 0; j + together <= n; j += together)
+      some_rows<shape, first, together>(d, s, e, k, j, f, curl, plane, lifts);
+    if constexpr (n % together != 0) some_rows<shape, first, 1>(d, s, e, k, n - 1, f, curl, plane, lifts);
+  }
+
+  template <Shape shape, bool first, int count>
+  static WEFT_ALWAYS_INLINE void some_rows(const SimdElements<T>& d, const StageArguments<T>& s, std::int64_t e, int k,
+                                           int j, T* f, const T* __restrict__ curl, const T* __restrict__ plane,
+                                           const T* __restrict__ lifts) {
+    constexpr int from[4] = {5, 4, 2, 1};  // D_r of h_t, h_s, e_t, e_s
+    constexpr int f_step = f_stride<shape == Shape::box>;
+    const T* __restrict__ table = d.rows;
+    const int row = (k * n + j) * n;
+    V sum[count][4][row_vectors];
+    WEFT_UNROLL_ALL for (int m = 0; m < n; ++m) {
+      WEFT_UNROLL_ALL for (int v = 0; v < row_vectors; ++v) {
+        const V weights = Row::load(table + m * row_stride + v * row_lanes);
+        WEFT_UNROLL_ALL for (int q = 0; q < count; ++q) {
+          WEFT_UNROLL_ALL for (int c = 0; c < 4; ++c) {
+            const T value = f[from[c] * f_step + row + q * n + m];
+            if (m == 0)
+              sum[q][c][v] = weights * value;
+            else
+              sum[q][c][v] += weights * value;
+          }
+        }
+      }
+    }
+    WEFT_UNROLL_ALL for (int q = 0; q < count; ++q) {
+      WEFT_UNROLL_ALL for (int v = 0; v < row_vectors; ++v) {
+        V along_r[4];
+        const V left = Row::load(table + n * row_stride + v * row_lanes);
+        const V right = Row::load(table + (n + 1) * row_stride + v * row_lanes);
+        WEFT_UNROLL_ALL for (int c = 0; c < 4; ++c) {
+          along_r[c] = d.values[e].d_r[c] * sum[q][c][v];
+          along_r[c] += left * lifts[c * row_stride + j + q];
+          along_r[c] += right * lifts[(4 + c) * row_stride + j + q];
+        }
+        constexpr int last = n % row_lanes == 0 ? row_lanes : n % row_lanes;
+        if (v + 1 < row_vectors)
+          update<shape, first, row_lanes>(d, s, e, k, j + q, v, along_r, f, curl, plane);
+        else
+          update<shape, first, last>(d, s, e, k, j + q, v, along_r, f, curl, plane);
       }
     }
   }
 
-  // D_r by rows, and all that is left to do with the row's points.
-  template <Shape shape, bool first>
-  static __attribute__((noinline)) void rows(const SimdElements<T>& d, const StageArguments<T>& s, std::int64_t e, T* f,
-                                             const T* __restrict__ curl, const T* __restrict__ lifts, Ahead& ahead) {
-    using V = typename Row::V;
-    static constexpr int from[4] = {5, 4, 2, 1};
-    constexpr int f_stride = shape == Shape::box ? points : scratch_stride;
+  // The first `size` points of vector v of row j of plane k.
+  template <Shape shape, bool first, int size>
+  static WEFT_ALWAYS_INLINE void update(const SimdElements<T>& d, const StageArguments<T>& s, std::int64_t e, int k,
+                                        int j, int v, const V (&along_r)[4], T* f, const T* __restrict__ curl,
+                                        const T* __restrict__ plane) {
+    constexpr int f_step = f_stride<shape == Shape::box>;
     const ElementValues<T>& values = d.values[e];
-    T* u = s.fields + e * (6 * points);
-    T* residual = s.residual + e * (6 * points);
-    const T a = s.a, b = s.b, dt = s.dt;
-    const bool update = s.update;
-    for (int q = 0; q < face; ++q) {
-      if (q % n == 0) ahead.step();
-      const int row = q * n;
-      V sum[4][row_vectors];  // D_r of (h_t, h_s, e_t, e_s)
-      WEFT_UNROLL_ALL for (int c = 0; c < 4; ++c) {
-        const T* in = f + from[c] * f_stride + row;
-        WEFT_UNROLL_ALL for (int v = 0; v < row_vectors; ++v) sum[c][v] = Row::load(d.rows + v * row_lanes) * in[0];
-        WEFT_UNROLL_ALL for (int m = 1; m < n; ++m) {
-          WEFT_UNROLL_ALL for (int v = 0; v < row_vectors; ++v) sum[c][v] +=
-              Row::load(d.rows + m * row_stride + v * row_lanes) * in[m];
-        }
+    const int at = (k * n + j) * n + v * row_lanes;
+    T* u = s.fields + e * (6 * points) + at;
+    T* residual = s.residual + e * (6 * points) + at;
+    const T* by_t = curl + at;
+    const T* by_s = plane + j * row_stride + v * row_lanes;
+    // All is read before anything is written: the arrays' lines may share their place in a page, and a load waits for
+    // such a store.
+    V rate[6], now[6], left[6];
+    WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) {
+      now[c] = Row::template load_first<size>(u + c * points);
+      if constexpr (!first) left[c] = Row::template load_first<size>(residual + c * points);
+    }
+    rate[0] = Row::template load_first<size>(by_t) + Row::load(by_s);
+    rate[1] = Row::template load_first<size>(by_t + scratch_stride) + along_r[0];
+    rate[2] = Row::load(by_s + plane_stride) + along_r[1];
+    rate[3] = Row::template load_first<size>(by_t + 2 * scratch_stride) + Row::load(by_s + 2 * plane_stride);
+    rate[4] = Row::template load_first<size>(by_t + 3 * scratch_stride) + along_r[2];
+    rate[5] = Row::load(by_s + 3 * plane_stride) + along_r[3];
+    Frame<V> x;
+    if constexpr (shape != Shape::box) {
+      x = frame_at<Row, shape, size>(d, e, at);
+      V inverse;
+      if constexpr (shape == Shape::curved)
+        inverse = 1 / determinant(x);
+      else
+        inverse = values.inverse_jacobian + V{};
+      WEFT_UNROLL_ALL for (int half = 0; half < 6; half += 3) {
+        const V scale = inverse * (half == 0 ? values.inverse_eps : values.minus_inverse_mu);
+        const V c0 = scale * rate[half], c1 = scale * rate[half + 1], c2 = scale * rate[half + 2];
+        WEFT_UNROLL_ALL for (int c = 0; c < 3; ++c) rate[half + c] = x.x[c] * c0 + x.x[3 + c] * c1 + x.x[6 + c] * c2;
       }
-      const auto ends = [&](int component, int v) WEFT_LAMBDA_INLINE {
-        return Row::load(d.rows + n * row_stride + v * row_lanes) * lifts[component * stride + q] +
-               Row::load(d.rows + (n + 1) * row_stride + v * row_lanes) * lifts[(4 + component) * stride + q];
-      };
-      WEFT_UNROLL_ALL for (int v = 0; v < row_vectors; ++v) {
-        const auto finish = [&](auto count) WEFT_LAMBDA_INLINE {
-          constexpr int size = decltype(count)::value;
-          const int at = row + v * row_lanes;
-          V rate[6];
-          WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) rate[c] =
-              Row::template load_first<size>(curl + c * scratch_stride + at);
-          rate[1] += values.d_r[0] * sum[0][v] + ends(0, v);
-          rate[2] += values.d_r[1] * sum[1][v] + ends(1, v);
-          rate[4] += values.d_r[2] * sum[2][v] + ends(2, v);
-          rate[5] += values.d_r[3] * sum[3][v] + ends(3, v);
-          Frame<V> x;
-          if constexpr (shape != Shape::box) {
-            x = frame_at<Row, shape, size>(d, e, at);
-            V inverse;
-            if constexpr (shape == Shape::curved) {
-              inverse = 1 / determinant(x);
-            } else {
-              inverse = values.inverse_jacobian + V{};
-            }
-            WEFT_UNROLL_ALL for (int half = 0; half < 6; half += 3) {
-              const V scale = inverse * (half == 0 ? values.inverse_eps : values.minus_inverse_mu);
-              const V c0 = scale * rate[half], c1 = scale * rate[half + 1], c2 = scale * rate[half + 2];
-              WEFT_UNROLL_ALL for (int c = 0; c < 3; ++c) rate[half + c] =
-                  x.x[c] * c0 + x.x[3 + c] * c1 + x.x[6 + c] * c2;
-            }
-          }
-          V now[6];
-          WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) {
-            now[c] = Row::template load_first<size>(u + c * points + at);
-            if (c < 3) rate[c] -= values.loss * now[c];
-            T* r = residual + c * points + at;
-            V value = dt * rate[c];
-            if constexpr (!first) value += a * Row::template load_first<size>(r);
-            Row::template store_first<size>(r, value);
-            now[c] += b * value;
-          }
-          if (update) {
-            WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) Row::template store_first<size>(u + c * points + at, now[c]);
-            if constexpr (shape != Shape::box) {
-              WEFT_UNROLL_ALL for (int half = 0; half < 6; half += 3) WEFT_UNROLL_ALL for (int k = 0; k < 3; ++k)
-                  Row::template store_first<size>(
-                      f + (half + k) * scratch_stride + at,
-                      x.x[3 * k] * now[half] + x.x[3 * k + 1] * now[half + 1] + x.x[3 * k + 2] * now[half + 2]);
-            }
-          }
-        };
-        if (v + 1 < row_vectors || n % row_lanes == 0)
-          finish(typename Row::template Count<row_lanes>{});
-        else
-          finish(typename Row::template Count<n % row_lanes == 0 ? row_lanes : n % row_lanes>{});
-      }
+    }
+    WEFT_UNROLL_ALL for (int c = 0; c < 3; ++c) rate[c] -= values.loss * now[c];
+    WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) rate[c] *= s.dt;
+    if constexpr (!first) {
+      WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) rate[c] += s.a * left[c];
+    }
+    WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) now[c] += s.b * rate[c];
+    WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) Row::template store_first<size>(residual + c * points, rate[c]);
+    if (!s.update) return;
+    WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) Row::template store_first<size>(u + c * points, now[c]);
+    if constexpr (shape != Shape::box) {
+      WEFT_UNROLL_ALL for (int half = 0; half < 6; half += 3) WEFT_UNROLL_ALL for (int c = 0; c < 3; ++c)
+          Row::template store_first<size>(
+              f + (half + c) * f_step + at,
+              x.x[3 * c] * now[half] + x.x[3 * c + 1] * now[half + 1] + x.x[3 * c + 2] * now[half + 2]);
     }
   }
 
@@ -568,33 +604,17 @@ class Kernel {
   static WEFT_ALWAYS_INLINE void element(const SimdElements<T>& d, const StageArguments<T>& s, std::int64_t e,
                                          T* __restrict__ scratch, Ahead& ahead) {
     T* curl = scratch;
-    T* covariant = scratch + 6 * scratch_stride;
-    T* lifts = scratch + 12 * scratch_stride;  // [2][4][stride]
-    T* turned = lifts + 8 * stride;
+    T* covariant = curl + 4 * scratch_stride;
+    T* rest = covariant + 6 * scratch_stride;
     T* u = s.fields + e * (6 * points);
     if constexpr (shape != Shape::box) to_covariant<shape>(d, e, u, covariant);
     T* f = shape == Shape::box ? u : covariant;
-    constexpr int f_stride = shape == Shape::box ? points : scratch_stride;
-    const ElementValues<T>& values = d.values[e];
-    columns_t(d, values, f, f_stride, curl, ahead);
-    columns_s(d, values, f, f_stride, curl, ahead);
-    faces<shape>(d, s, e, f, curl, lifts, turned);
+    columns(d, d.values[e], f, f_stride<shape == Shape::box>, curl, ahead);
+    t_faces<shape>(d, s, e, f, curl, rest);
     if (s.a == 0)
-      rows<shape, true>(d, s, e, f, curl, lifts, ahead);
+      planes<shape, true>(d, s, e, f, curl, rest, ahead);
     else
-      rows<shape, false>(d, s, e, f, curl, lifts, ahead);
-    if (s.next_traces != nullptr) write_traces<shape == Shape::box>(d, e, f, f_stride, s.next_traces);
-  }
-  template <Shape shape>
-  static __attribute__((noinline)) void faces(const SimdElements<T>& d, const StageArguments<T>& s, std::int64_t e,
-                                              const T* f, T* curl, T* lifts, T* turned) {
-    constexpr int f_stride = shape == Shape::box ? points : scratch_stride;
-    row_face<shape>(d, s, e, 0, f, f_stride, lifts, turned);
-    row_face<shape>(d, s, e, 1, f, f_stride, lifts + 4 * stride, turned);
-    add_face<shape, 2>(d, s, e, f, f_stride, curl, turned);
-    add_face<shape, 3>(d, s, e, f, f_stride, curl, turned);
-    add_face<shape, 4>(d, s, e, f, f_stride, curl, turned);
-    add_face<shape, 5>(d, s, e, f, f_stride, curl, turned);
+      planes<shape, false>(d, s, e, f, curl, rest, ahead);
   }
 };
 

@@ -159,9 +159,12 @@ FaceMatch<T> face_match(int mine, int theirs, int n, std::int32_t* index) {
 
 template <class T>
 SimdOperator<T>::SimdOperator(const mesh::Mesh& mesh, int order, const Geometry& geometry,
-                              const Coefficients& coefficients, const exchange::Asked& asked,
-                              std::shared_ptr<device::Device> device)
-    : order_(order), elements_(mesh.elements()), threads_(omp_get_max_threads()) {
+                              const Coefficients& coefficients, const std::set<std::int32_t>& driven,
+                              const exchange::Asked& asked, std::shared_ptr<device::Device> device)
+    : order_(order),
+      elements_(mesh.elements()),
+      driven_(driven.begin(), driven.end()),
+      threads_(omp_get_max_threads()) {
   static const auto all = all_functions<T>(std::make_integer_sequence<int, element::max_order>());
   const element::Gll& gll = element::gll(order);
   functions_ = *all[order - 1];
@@ -272,11 +275,17 @@ SimdOperator<T>::SimdOperator(const mesh::Mesh& mesh, int order, const Geometry&
 
   std::vector<std::int64_t> inner, outer;
   for (std::int64_t e = 0; e < elements_; ++e) (halo[e] != 0 ? outer : inner).push_back(e);
-  half_ = static_cast<std::int64_t>(outer.empty() ? 0 : inner.size() / 2);
-  halo_end_ = half_ + static_cast<std::int64_t>(outer.size());
-  sequence_.assign(inner.begin(), inner.begin() + half_);
-  sequence_.insert(sequence_.end(), outer.begin(), outer.end());
-  sequence_.insert(sequence_.end(), inner.begin() + half_, inner.end());
+  const auto half = static_cast<std::ptrdiff_t>(outer.empty() ? 0 : inner.size() / 2);
+  const auto visit = [&](auto begin, auto end) {
+    const std::int64_t at = std::ssize(sequence_);
+    const auto plain = [&](std::int64_t e) { return !driven.contains(static_cast<std::int32_t>(e)); };
+    sequence_.insert(sequence_.end(), begin, end);
+    const auto from = std::stable_partition(sequence_.begin() + at, sequence_.end(), plain);
+    return Range{at, from - sequence_.begin(), std::ssize(sequence_)};
+  };
+  first_half_ = visit(inner.begin(), inner.begin() + half);
+  halo_ = visit(outer.begin(), outer.end());
+  second_half_ = visit(inner.begin() + half, inner.end());
 
   for (int t = 0; t < threads_; ++t)
     scratch_.emplace_back(
@@ -300,6 +309,26 @@ void SimdOperator<T>::run(StageFunction<T> function, const StageArguments<T>& ar
 }
 
 template <class T>
+void SimdOperator<T>::run(StageFunction<T> function, const StageArguments<T>& arguments, const Range& range) {
+  run(function, arguments, range.begin, range.driven);
+  StageArguments<T> added = arguments;
+  added.a = 1;  // prepare_driven was before
+  run(function, added, range.driven, range.end);
+}
+
+template <class T>
+void SimdOperator<T>::prepare_driven(double a, T* residual) const {
+  const std::int64_t n = order_ + 1, each = 6 * n * n * n;
+  for (const std::int32_t e : driven_) {
+    T* r = residual + e * each;
+    if (a == 0)
+      std::fill(r, r + each, T{0});
+    else
+      for (std::int64_t i = 0; i < each; ++i) r[i] *= static_cast<T>(a);
+  }
+}
+
+template <class T>
 void SimdOperator<T>::begin(const T* fields, device::Stream& stream) {
   const trace::Span span("maxwell: traces", trace::Category::cpu);
   const StageArguments<T> arguments{0, 0, 0, const_cast<T*>(fields), nullptr, nullptr, traces_[now_].data(), false};
@@ -316,18 +345,18 @@ void SimdOperator<T>::stage(double a, double b, double dt, T* fields, T* residua
       static_cast<T>(a), static_cast<T>(b), static_cast<T>(dt), fields, residual, traces, more ? next : nullptr, true};
   {
     const trace::Span span("maxwell: first half", trace::Category::cpu);
-    run(functions_.stage, arguments, 0, half_);
+    run(functions_.stage, arguments, first_half_);
   }
   exchange_->finish_halo(traces, stream);
   in_flight_ = more;
   {
     const trace::Span span("maxwell: halo", trace::Category::cpu);
-    run(functions_.stage, arguments, half_, halo_end_);
+    run(functions_.stage, arguments, halo_);
   }
   if (more) exchange_->start_halo(next, stream);
   {
     const trace::Span span("maxwell: second half", trace::Category::cpu);
-    run(functions_.stage, arguments, halo_end_, elements_);
+    run(functions_.stage, arguments, second_half_);
   }
   if (more) now_ = 1 - now_;
 }
@@ -337,10 +366,11 @@ void SimdOperator<T>::rates(const T* fields, T* rates, device::Stream& stream) {
   begin(fields, stream);
   T* traces = traces_[now_].data();
   const StageArguments<T> arguments{0, 0, 1, const_cast<T*>(fields), rates, traces, nullptr, false};
-  run(functions_.stage, arguments, 0, half_);
+  run(functions_.stage, arguments, first_half_);
   exchange_->finish_halo(traces, stream);
   in_flight_ = false;
-  run(functions_.stage, arguments, half_, elements_);
+  run(functions_.stage, arguments, halo_);
+  run(functions_.stage, arguments, second_half_);
 }
 
 template <class T>

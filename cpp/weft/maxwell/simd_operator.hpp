@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,16 +23,21 @@ namespace weft::maxwell {
 template <class T>
 class SimdOperator {
  public:
-  // `coefficients`: as Operator makes them. std::invalid_argument unless the device is the host. (collective)
+  // `coefficients`: as Operator makes them. `driven`: elements whose residual others add to, ascending.
+  // std::invalid_argument unless the device is the host. (collective)
   SimdOperator(const mesh::Mesh& mesh, int order, const Geometry& geometry, const Coefficients& coefficients,
-               const exchange::Asked& asked, std::shared_ptr<device::Device> device);
+               const std::set<std::int32_t>& driven, const exchange::Asked& asked,
+               std::shared_ptr<device::Device> device);
 
   // The fields are new: makes their traces and sends those that other ranks need. (collective)
   void begin(const T* fields, device::Stream& stream);
+  // Before what adds dt (rates of its own) to the residual of the driven elements, which comes before the stage of this
+  // a or, with a = 0, before rates: residual <- a residual there.
+  void prepare_driven(double a, T* residual) const;
   // After begin or a stage with `more`: residual <- a residual + dt rates(fields), fields <- fields + b residual. more:
   // another stage follows on the same fields, untouched in between; its traces are made and sent. (collective)
   void stage(double a, double b, double dt, T* fields, T* residual, bool more, device::Stream& stream);
-  // begin and rates = d(fields)/dt. (collective)
+  // begin and rates = d(fields)/dt, added to what the driven elements have. (collective)
   void rates(const T* fields, T* rates, device::Stream& stream);
 
   // Of this rank: the integrals of eps E . E / 2 and mu H . H / 2 by quadrature.
@@ -47,6 +53,10 @@ class SimdOperator {
   double bytes() const;
 
  private:
+  struct Range {
+    std::int64_t begin, driven, end;  // in sequence_; from `driven` on, the driven elements
+  };
+  void run(StageFunction<T> function, const StageArguments<T>& arguments, const Range& range);
   void run(StageFunction<T> function, const StageArguments<T>& arguments, std::int64_t begin, std::int64_t end);
 
   struct Free {
@@ -68,9 +78,9 @@ class SimdOperator {
   std::vector<std::int64_t> metric_, neighbors_;
   std::vector<std::int16_t> matches_;
   std::vector<FaceMatch<T>> match_;
-  std::vector<std::int64_t>
-      sequence_;  // elements: inner ones, from half_ those that meet other ranks, from halo_end_ inner
-  std::int64_t half_ = 0, halo_end_ = 0;
+  std::vector<std::int64_t> sequence_;           // elements in the order they are visited:
+  Range first_half_{}, halo_{}, second_half_{};  // halo: those that meet other ranks
+  std::vector<std::int32_t> driven_;
   std::unique_ptr<exchange::Exchange<T>> exchange_;
   int threads_;
   std::vector<std::unique_ptr<T[], Free>> scratch_;

@@ -274,6 +274,7 @@ void Terms<T>::add_dipoles(const mesh::Mesh& mesh, const Options& options, const
           amplitudes.push_back(factor * dipole.moment[c]);
         }
       }
+      touched_.insert(static_cast<std::int32_t>(local));
       currents_.push_back(
           {dipole.pulse, device::Array<std::int64_t>(device_, places), converted<T>(device_, amplitudes)});
     });
@@ -300,6 +301,7 @@ void Terms<T>::set_up_layer(const mesh::Mesh& mesh, const Options& options) {
     damping.insert(damping.end(), own.begin(), own.end());
   }
   layer_elements_ = std::ssize(elements);
+  touched_.insert(elements.begin(), elements.end());
   elements_ = device::Array<std::int32_t>(device_, elements);
   damping_ = device::Array<T>(device_, damping);
   auxiliary_ = device::Array<T>(device_, 2 * damping.size());

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,8 @@ class Terms {
 
   bool driven() const { return driven_; }    // on any rank: by waves or dipoles
   bool layered() const { return layered_; }  // on any rank: elements of a layer
+  // Elements of this rank whose residual add_currents or add_layer touch, ascending.
+  const std::set<std::int32_t>& elements() const { return touched_; }
 
   void set_clock(double time, device::Stream& stream);
   void advance_clock(double dt, device::Stream& stream);
@@ -64,6 +67,7 @@ class Terms {
   bool driven_ = false, layered_ = false;
   std::vector<Wave> waves_;
   std::vector<Current> currents_;
+  std::set<std::int32_t> touched_;
   std::int64_t layer_elements_ = 0;
   device::Array<std::int32_t> elements_;
   device::Array<T> damping_, auxiliary_, auxiliary_residual_;
