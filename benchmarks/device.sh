@@ -6,9 +6,10 @@
 # Needs there: Python 3.11 or newer with the packages weft depends on, CMake, a C++ compiler, NVRTC or hipRTC. Packages
 # that are missing are taken from wheels in the folder WHEELS (default ./wheels); gather them where there is a network:
 #   pip download --only-binary=:all: --python-version 3.12 --platform manylinux_2_28_x86_64 --platform
-#     manylinux2014_x86_64 -d wheels mpich==5.0.2 mpi4py nanobind meshio pymech pymetis
+#     manylinux2014_x86_64 -d wheels mpich==5.0.2 mpi4py nanobind meshio pymech pymetis pyfftw
 # PYTHON picks the interpreter, RANKS (default "1 2") the numbers of ranks that share the device, STEPS (default "tests
-# operator communication poisson maxwell") what is run, POINTS (default 10 million) the size of the problems.
+# operator communication fft poisson maxwell") what is run, POINTS (default 10 million) the size of the problems,
+# FFT_SIZES (default 256,512) that of transforms.
 # WEFT_GPU_TESTS_ON=host goes on where there is no GPU, to try the script.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -30,7 +31,7 @@ fi
 export PATH=$venv/bin:$("$python" -c 'import sysconfig; print(sysconfig.get_path("scripts"))'):$PATH
 missing=()
 has() { "$venv/bin/python" -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('$1') is None)"; }
-for package in numpy scipy mpi4py click rich pydantic matplotlib meshio pymech pymetis h5py pytest nanobind; do
+for package in numpy scipy mpi4py click rich pydantic matplotlib meshio pymech pymetis h5py pytest nanobind pyfftw; do
   has "$package" || missing+=("${package//_/-}")
 done
 command -v mpicxx >/dev/null || missing+=(mpich)
@@ -80,7 +81,7 @@ step() {
   "$@" >"$out/$name.log" 2>&1 || { failed+=("$name"); tail -30 "$out/$name.log"; }
 }
 points=${POINTS:-10000000}
-for part in ${STEPS:-tests operator communication poisson maxwell}; do
+for part in ${STEPS:-tests operator communication fft poisson maxwell}; do
   case $part in
     tests) step tests-gpu "$venv/bin/python" -m pytest -q tests/gpu --junitxml "$out/tests-gpu.xml" ;;
     operator)
@@ -96,6 +97,12 @@ for part in ${STEPS:-tests operator communication poisson maxwell}; do
           step "$what-ranks-$ranks" mpiexec -n "$ranks" "$venv/bin/python" -m weft.cli.main bench $what \
             --output "$out/$what-ranks-$ranks"
         done
+      done
+      ;;
+    fft) # cuFFT or hipFFT: WEFT_CUFFT or WEFT_HIPFFT may name its folder
+      for ranks in ${RANKS:-1 2}; do
+        step "fft-ranks-$ranks" mpiexec -n "$ranks" "$venv/bin/python" -m weft.cli.main bench fft \
+          --sizes "${FFT_SIZES:-256,512}" --output "$out/fft-ranks-$ranks"
       done
       ;;
     poisson)

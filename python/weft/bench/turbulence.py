@@ -259,7 +259,7 @@ def run(case: TurbulenceCase, comm: MPI.Intracomm, display: Display, folder: Pat
         began = set_initial(case, solver)
     record: Record = {
         "case": case.model_dump(by_alias=True),
-        "versions": versions(),
+        "versions": versions(transforms_on=device),
         "machine": machine(device, comm),
         "choices": {**solver.choices, **{k: v for k, v in choice.items() if k not in solver.choices}},
         "timings": clock.seconds,

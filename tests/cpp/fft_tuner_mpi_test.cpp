@@ -1,0 +1,117 @@
+// The tuner of transforms: what is tried, that all ranks take the same, and that little memory changes nothing but
+// time.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <complex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "weft/fft/tuner.hpp"
+
+using namespace weft;
+using namespace weft::fft;
+
+namespace {
+
+Wanted wanted(const char* exchange, int variables) {
+  Wanted w;
+  w.options.sizes = {.x = 12, .y = 10, .z = 8};
+  w.options.row = w.options.column = exchange;
+  w.variables = variables;
+  w.seconds = 0.05;
+  return w;
+}
+
+// Of all ranks, in one number each.
+void expect_alike(const mpi::Comm& comm, const std::string& text) {
+  const auto hash = static_cast<std::int64_t>(std::hash<std::string>{}(text) >> 1);
+  EXPECT_EQ(comm.max(hash), comm.min(hash)) << text;
+}
+
+std::set<std::string> names(const PlanTuning& tuning, const std::string& race) {
+  std::set<std::string> all;
+  for (const SettingTiming& timing : tuning.timings) {
+    if (timing.what == race) all.insert(name(timing.setting));
+  }
+  return all;
+}
+
+// The plan that is handed out transforms.
+template <class T>
+void expect_works(Plan<T>& plan) {
+  std::vector<T> field(plan.decomposition().physical().size()), back(field.size());
+  for (std::size_t i = 0; i < field.size(); ++i) field[i] = static_cast<T>(i % 17) - 8;
+  std::vector<std::complex<T>> spectral(plan.decomposition().spectral().size());
+  device::Stream stream(plan.device());
+  plan.forward({field.data()}, {spectral.data()}, stream);
+  plan.backward({spectral.data()}, {back.data()}, stream);
+  for (std::size_t i = 0; i < field.size(); ++i) ASSERT_NEAR(back[i], field[i], 1e-4);
+}
+
+}  // namespace
+
+TEST(FftTuner, EveryGridIsTriedAndAllRanksTakeTheSame) {
+  const mpi::Comm comm;
+  auto tuned = tuned_plan<double>(wanted("pairwise:direct", 2), device::open("host"), comm);
+  const std::size_t grids = grids_of(comm.size()).size();
+  EXPECT_EQ(names(tuned.tuning, "grid").size(), grids > 1 ? grids : 0);
+  EXPECT_EQ(names(tuned.tuning, "batch").size(), 2U);
+  EXPECT_TRUE(names(tuned.tuning, "exchange").empty());  // there is one
+  expect_alike(comm, name(tuned.tuning.chosen));
+  expect_alike(comm, tuned.tuning.reason);
+  EXPECT_EQ(tuned.plan->decomposition().grid(), tuned.tuning.chosen.grid);
+  EXPECT_EQ(tuned.plan->options().batch, tuned.tuning.chosen.batch);
+  expect_works(*tuned.plan);
+}
+
+TEST(FftTuner, PlansThatMustBeMadeAnewForEachTurnAreTimedToo) {
+  const mpi::Comm comm;
+  Wanted little = wanted("auto", 1);
+  little.any_batch = false;
+  little.waiting_bytes_a_node = 0;  // then one field's worth
+  auto tuned = tuned_plan<float>(little, device::open("host"), comm);
+  for (const SettingTiming& timing : tuned.tuning.timings) {
+    EXPECT_EQ(timing.failure, "") << name(timing.setting);
+    EXPECT_GT(timing.median_seconds, 0);
+  }
+  if (comm.size() > 1) {
+    EXPECT_GT(names(tuned.tuning, "exchange").size(), 4U);
+  }
+  expect_alike(comm, name(tuned.tuning.chosen));
+  expect_works(*tuned.plan);
+}
+
+TEST(FftTuner, RowsAndColumnsThatAreAskedForApartAreKept) {
+  const mpi::Comm comm;
+  Wanted apart = wanted("pairwise:direct", 1);
+  apart.options.column = "alltoallv:direct";
+  auto tuned = tuned_plan<double>(apart, device::open("host"), comm);
+  EXPECT_EQ(exchange::name(tuned.tuning.chosen.row), "pairwise:direct");
+  EXPECT_EQ(exchange::name(tuned.tuning.chosen.column), "alltoallv:direct");
+  expect_works(*tuned.plan);
+}
+
+TEST(FftTuner, GridsThatLeaveARankEmptyAreNotTried) {
+  const mpi::Comm comm;
+  Wanted flat = wanted("pairwise:direct", 1);
+  flat.options.sizes = {.x = 12, .y = 10, .z = 1};  // one plane: no rank of a column shares z with another
+  flat.any_batch = false;
+  const auto tuned = tuned_plan<double>(flat, device::open("host"), comm);
+  // Every grid of more than one rank leaves some empty, in z before or after: then all are tried.
+  EXPECT_EQ(names(tuned.tuning, "grid").size(), comm.size() > 1 ? grids_of(comm.size()).size() : 0);
+  flat.options.sizes = {.x = 2, .y = 10, .z = 8};  // two kx: rows of two at most
+  for (const SettingTiming& timing : tuned_plan<double>(flat, device::open("host"), comm).tuning.timings)
+    EXPECT_LE(timing.setting.grid.rows, 2);
+}
+
+TEST(FftTuner, WhatCannotBeIsOneErrorOnAllRanks) {
+  const mpi::Comm comm;
+  const auto host = device::open("host");
+  EXPECT_THROW(tuned_plan<double>(wanted("pigeon", 1), host, comm), mpi::CollectiveError);
+  EXPECT_THROW(tuned_plan<double>(wanted("auto", 0), host, comm), mpi::CollectiveError);
+  Wanted empty = wanted("auto", 1);
+  empty.options.sizes = {.x = 0, .y = 4, .z = 4};
+  EXPECT_THROW(tuned_plan<double>(empty, host, comm), mpi::CollectiveError);
+}
