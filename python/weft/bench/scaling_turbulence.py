@@ -25,7 +25,7 @@ def measured(record: Record) -> Record:
         "median_step_seconds": timings["seconds_per_step"],
         "points_per_second": figures["best_grid_points_per_second"],
         "memory_bytes_per_rank": figures["memory_bytes_per_rank"],
-        "parts": {part: value["mean_seconds"] / steps for part, value in timings["breakdown"].items()},
+        "parts": {part: value["mean_seconds"] / steps for part, value in timings["parts"].items()},
     }
 
 
@@ -42,7 +42,7 @@ TURBULENCE = Workload(
         Column("ranks", 5, lambda r: str(r["ranks"])),
         Column("PrxPc", 6, lambda r: r["process_grid"]),
         part("FFT", 8),
-        part("pack + unpack", 13),
+        part("pack and unpack", 15),
         part("row MPI", 8),
         part("column MPI", 10),
         part("other", 8),

@@ -19,7 +19,7 @@ import numpy as np
 from mpi4py import MPI
 
 import weft
-from weft import _weft, mpi
+from weft import _weft, mpi, trace
 from weft import turbulence_statistics as statistics
 from weft.bench.machine import machine, versions
 from weft.bench.record import Display, Record, Stopwatch, breakdown, memory_bytes
@@ -32,7 +32,7 @@ HISTORY_ROWS = 2000  # of statistics.csv that the record keeps at most, for the 
 # The parts of GESTS's Table 3, as the solver's measure() names them.
 PARTS = {
     "fft": "FFT",
-    "pack_unpack": "pack + unpack",
+    "pack_unpack": "pack and unpack",
     "row_mpi": "row MPI",
     "column_mpi": "column MPI",
     "other": "other",
@@ -211,13 +211,14 @@ class Checkpoints:
 
 
 class Profile:
-    """Where the time of some steps goes: GESTS's Table 3."""
+    """Where the time of some steps goes: by the recorder's categories, and the parts of GESTS's Table 3."""
 
     def __init__(self, solver: Any) -> None:
         self.solver = solver
         self.steps = 0
         self.seconds = 0.0
         self.parts = dict.fromkeys(PARTS.values(), 0.0)
+        self.categories = dict.fromkeys(trace.categories(), 0.0)
 
     def step(self) -> float:
         """Takes a step; its seconds. Steps after the first PROFILED are not looked into."""
@@ -225,7 +226,10 @@ class Profile:
             begin = time.perf_counter()
             self.solver.step()
             return time.perf_counter() - begin
+        before = trace.categories() if trace.enabled() else {}
         found = self.solver.measure()
+        for category, seconds in trace.categories().items():
+            self.categories[category] += seconds - before.get(category, 0.0)
         for name, part in PARTS.items():
             self.parts[part] += found[name]
         self.steps += 1
@@ -437,7 +441,6 @@ class Run:
         best = float(steady.min()) if steady.size else math.nan
         median = float(np.median(steady)) if steady.size else math.nan
         profiled = self.comm.allreduce(profile.seconds, MPI.MAX)
-        parts = breakdown(profile.parts, self.comm)
         timings, figures = self.record["timings"], self.record["figures"]
         timings.update(
             run_seconds=seconds,
@@ -448,7 +451,8 @@ class Run:
             checkpoint_seconds=self.comm.allreduce(sum(self.checkpoints.seconds), MPI.MAX),
             profiled_seconds=profiled,
             profiled_steps=profile.steps,
-            breakdown=parts,
+            breakdown=breakdown(profile.categories, self.comm),
+            parts=breakdown(profile.parts, self.comm),
         )
         figures["steps"] = int(each.size)
         figures["final_time"] = self.solver.time

@@ -77,9 +77,11 @@ def of_record(path: Path, record: Record) -> Source:
         raise ModelError(f"{path}: no timings.breakdown: the run did not record where its time went (did it end?)")
     try:
         seconds = {k: float(v["mean_seconds"]) for k, v in breakdown.items()}
-        total = float(timings["solve_seconds"])
+        total = broken_down_seconds(timings)
     except (KeyError, TypeError, ValueError) as error:
-        raise ModelError(f"{path}: timings.breakdown or solve_seconds is not as weft writes it: {error}") from None
+        raise ModelError(
+            f"{path}: timings.breakdown, or the time it is of, is not as weft writes it: {error}"
+        ) from None
     gpu, launch = seconds.get("gpu", 0.0), seconds.get("launch", 0.0)
     hidden = min(gpu, launch)
     mpi, copy = seconds.get("mpi", 0.0), seconds.get("copy", 0.0)
@@ -91,6 +93,11 @@ def of_record(path: Path, record: Record) -> Source:
         notes.append(f"{path}: no device took part, so no term of Eq. 4 can change")
     case = record["case"]
     return Source(path, str(case.get("workload", path.parent.name)), terms, record, tuple(notes))
+
+
+def broken_down_seconds(timings: Record) -> float:
+    """The time that timings.breakdown is of: some steps of a run in time, or a whole solve."""
+    return float(timings["profiled_seconds"] if "profiled_seconds" in timings else timings["solve_seconds"])
 
 
 def of_trace(path: Path) -> Source:
@@ -144,4 +151,4 @@ def _ratio_run(record: Record) -> Run:
     """A run record as a job of Eq. 5: its ranks share one GPU, or stand for one where there is none."""
     machine, timings = record["machine"], record["timings"]
     t_mpi = float(timings["breakdown"].get("mpi", {}).get("mean_seconds", 0.0))
-    return Run(int(machine["ranks"]), int(machine["threads_per_rank"]), float(timings["solve_seconds"]), t_mpi)
+    return Run(int(machine["ranks"]), int(machine["threads_per_rank"]), broken_down_seconds(timings), t_mpi)

@@ -107,4 +107,4 @@ def header(record: Record, verbose: bool = False) -> str:
 def result(record: Record) -> str:
     """The result and the breakdown, for a terminal."""
     report = report_of(record)
-    return table([*report.result_rows(record), *breakdown_rows(record, report.WHOLE)])
+    return table([*report.result_rows(record), *breakdown_rows(record, report.WHOLE, report.PARTS)])

@@ -53,7 +53,7 @@ def page(record: Record) -> str:
     report, timings = report_of(record), record["timings"]
     title = f"weft {report.heading(record)}"
     boxes = "".join(f'<div class="figure"><b>{_text(a)}</b>{_text(b)}</div>' for a, b in report.tiles(record))
-    means = {k: v["mean_seconds"] for k, v in timings["breakdown"].items()}
+    means = {k: v["mean_seconds"] for k, v in timings[report.PARTS].items()}
     parts = [
         f"<h1>{_text(title)}</h1>",
         f'<div class="figures">{boxes}</div>',
@@ -61,7 +61,7 @@ def page(record: Record) -> str:
         "<h2>Result</h2>" + _table(report.result_rows(record)),
         "<h2>Where the time went</h2>"
         + plots.as_html(plots.breakdown(means, timings[report.WHOLE]), "time by category"),
-        _table(breakdown_rows(record, report.WHOLE)),
+        _table(breakdown_rows(record, report.WHOLE, report.PARTS)),
     ]
     parts += [f"<h2>{_text(heading)}</h2>{picture}" for heading, picture in report.pictures(record)]
     parts.append("<h2>Case</h2><pre>" + _text(json.dumps(record["case"], indent=1)) + "</pre>")

@@ -7,6 +7,7 @@ from weft.report.rows import Record, Rows, exchange_rows, machine_rows
 
 HISTORY = "statistics"  # the record's key for what went on from step to step
 WHOLE = "profiled_seconds"  # the timing whose breakdown is shown
+PARTS = "breakdown"  # the timing that tells its parts
 
 
 def title(record: Record) -> str:

@@ -7,6 +7,7 @@ from weft.report.rows import Record, Rows, exchange_rows, machine_rows
 
 HISTORY = "residuals"  # the record's key for what went on from step to step
 WHOLE = "solve_seconds"  # the timing whose breakdown is shown
+PARTS = "breakdown"  # the timing that tells its parts
 
 
 def title(record: Record) -> str:

@@ -53,12 +53,12 @@ def timing_in_words(row: Record) -> str:
     return f"{seconds(row['median_seconds'])}, median of {row['repetitions']}{stopped}"
 
 
-def breakdown_rows(record: Record, whole: str) -> Rows:
-    """Where the time of the timing named `whole` went, by category."""
+def breakdown_rows(record: Record, whole: str, parts: str) -> Rows:
+    """Where the time of the timing named `whole` went, by what the timing named `parts` tells apart."""
     timings = record["timings"]
     total = timings[whole]
     rows = [("time in", "mean over ranks, slowest rank")]
-    for category, value in timings["breakdown"].items():
+    for category, value in timings[parts].items():
         share = 100 * value["mean_seconds"] / total if total > 0 else 0.0
         rows.append(
             (f"  {category}", f"{seconds(value['mean_seconds'])} ({share:.1f} %), {seconds(value['max_seconds'])}")

@@ -8,7 +8,8 @@ from weft.report.format import rate, seconds, size_text
 from weft.report.rows import Record, Rows, machine_rows
 
 HISTORY = "statistics"  # the record's key for what went on from step to step
-WHOLE = "profiled_seconds"  # the timing whose breakdown is shown
+WHOLE = "profiled_seconds"  # the timing whose parts are shown
+PARTS = "parts"  # the timing that tells them
 
 
 def title(record: Record) -> str:
@@ -55,7 +56,7 @@ def header_rows(record: Record, verbose: bool = False) -> Rows:
         *machine_rows(record),
     ]
     choices = record["choices"]
-    rows += [(f"  {name.replace('_', ' ')}", choices[name]) for name in ("row_exchange", "column_exchange")]
+    rows += [(f"  {name} exchange", choices[f"{name}_exchange"]) for name, size in messages.items() if size > 0]
     if "reason" in choices:
         rows.append(("  chosen", f"{choices['reason']} (timed in {seconds(choices['tuning_seconds'])})"))
     if verbose:

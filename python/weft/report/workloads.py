@@ -7,7 +7,7 @@ from types import ModuleType
 from weft.report import maxwell, poisson, turbulence
 from weft.report.rows import Record
 
-# A module has HISTORY, WHOLE, title, heading, header_rows, result_rows, tiles and pictures, as report/poisson.py.
+# A module has HISTORY, WHOLE, PARTS, title, heading, header_rows, result_rows, tiles and pictures, as poisson.py.
 REPORTS: dict[str, ModuleType] = {"poisson": poisson, "maxwell": maxwell, "turbulence": turbulence}
 
 
