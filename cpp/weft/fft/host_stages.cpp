@@ -85,22 +85,29 @@ void HostStages<T>::lines(const LinesPass<T>& pass, device::Stream& stream) {
   block.variable_stride = n * pitch;
   block.data = at_least(modes_, variables * block.variable_stride);
   (along == 1 ? block.y_stride : block.z_stride) = pitch;
+  const Kept kept_from = along == 2 && pass.kind == Kind::backward ? pass.kept : Kept{};
+  const Kept kept_to = along == 2 && pass.kind == Kind::forward ? pass.kept : Kept{};
   for (std::int64_t a = 0; a < pass.box.count[across]; ++a) {
-    for (std::int64_t x = 0; x < width; x += widest) {
+    // Of a plane of one kz only what is kept, in whole cache lines, so that there are few shapes to plan for.
+    const std::int64_t end =
+        along == 2 ? width
+                   : std::min(width, (kept_of(pass.kept, pass.box.first[2] + a, pass.box.first[0], width) + unit - 1) /
+                                         unit * unit);
+    for (std::int64_t x = 0; x < end; x += widest) {
       block.box = pass.box;
       block.box.first[across] += a;
       block.box.count[across] = 1;
       block.box.first[0] += x;
-      block.box.count[0] = std::min(widest, width - x);
+      block.box.count[0] = std::min(widest, end - x);
       for (std::size_t v = 0; v < pass.from.size(); ++v)
-        load(block, static_cast<int>(v), pass.from[v], pass.scale_from);
+        load(block, static_cast<int>(v), pass.from[v], pass.scale_from, kept_from);
       call(pass.before, block, stream);
       const HostLines<T>& transform =
           plan(LinesShape::columns(pass.kind, static_cast<int>(n), block.box.count[0], pitch, pitch, true));
       for (int v = 0; v < pass.transforms; ++v) transform(block.row(v, 0, 0), block.row(v, 0, 0));
       call(pass.after, block, stream);
       for (std::size_t v = 0; v < pass.to.size(); ++v)
-        store(block, static_cast<int>(v), pass.to[v], pass.scale_to, stores);
+        store(block, static_cast<int>(v), pass.to[v], pass.scale_to, stores, kept_to);
     }
   }
   stores_done(stores);
@@ -163,6 +170,7 @@ void HostStages<T>::physical(const PhysicalPass<T>& pass, device::Stream& stream
   const std::int64_t most = std::max<std::int64_t>(
       1, panel_bytes / (std::max(1, modes.variables) * pitch * static_cast<std::int64_t>(sizeof(Complex))));
   const std::int64_t together = pass.with_z ? nz : std::min(length, most);
+  const Kept kept = pass.with_z ? pass.kept : Kept{};
   (along == 1 ? modes.y_stride : modes.z_stride) = pitch;
   modes.variable_stride = together * pitch;
   modes.data = at_least(modes_, modes.variables * modes.variable_stride);
@@ -176,7 +184,7 @@ void HostStages<T>::physical(const PhysicalPass<T>& pass, device::Stream& stream
       modes.box = points;
       modes.box.count[0] = decomposition_.modes_x();
       for (int v = 0; v < from; ++v) {
-        load(modes, v, pass.from[static_cast<std::size_t>(v)], pass.scale_from);
+        load(modes, v, pass.from[static_cast<std::size_t>(v)], pass.scale_from, kept);
         if (pass.with_z) columns(Kind::backward, modes, v);
       }
       rows(pass, modes, points, stream);
@@ -184,7 +192,7 @@ void HostStages<T>::physical(const PhysicalPass<T>& pass, device::Stream& stream
         for (int v = 0; v < pass.forward; ++v) columns(Kind::forward, modes, v);
         call(pass.after_z, modes, stream);
       }
-      for (int v = 0; v < to; ++v) store(modes, v, pass.to[static_cast<std::size_t>(v)], pass.scale_to, stores);
+      for (int v = 0; v < to; ++v) store(modes, v, pass.to[static_cast<std::size_t>(v)], pass.scale_to, stores, kept);
     }
   }
   stores_done(Stores::streaming);

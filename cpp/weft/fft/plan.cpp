@@ -163,7 +163,8 @@ class Run {
                       .after = after,
                       .to = std::move(to),
                       .scale_from = scale_from,
-                      .scale_to = scale_to};
+                      .scale_to = scale_to,
+                      .kept = trip_.kept};
     p_.stages.lines(pass, stream_);
   }
 
@@ -198,7 +199,8 @@ class Run {
                                .physical_to = trip_.physical_to,
                                .forward = trip_.forward,
                                .to = std::move(to),
-                               .with_z = slabs};
+                               .with_z = slabs,
+                               .kept = trip_.kept};
       if (slabs) {
         physical.after_z = &trip_.after_z;
         physical.scale_from = p_.scale_backward;
@@ -312,6 +314,8 @@ void Plan<T>::run(const RoundTrip<T>& trip, device::Stream& stream) {
   need(trip.after_z || spectral == trip.forward, "the transform in z gives as many variables as it is given");
   need(trip.after_y ? size(trip.to) <= spectral : size(trip.to) == spectral,
        "forward transforms need as many spectral fields to go to");
+  need(trip.kept.empty() || static_cast<std::int64_t>(trip.kept.size()) == s.options.sizes.z,
+       "of each kz it must be told how many kx are kept");
   need(size(trip.work) >= work_fields(trip),
        std::to_string(work_fields(trip)) + " work fields are needed, " + std::to_string(trip.work.size()) + " given");
   s.busy = true;

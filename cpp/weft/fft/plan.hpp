@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,11 @@ struct RoundTrip {
   // What is done with them at each (kx, ky, kz); the first to.size() are then stored.
   Pointwise<Complex> after_y;
   std::vector<Complex*> to;
+
+  // [Nz] of each kz how many kx, from 0 on, have coefficients that are not 0: those of `from` beyond are, and of what
+  // is transformed forward none is wanted. So passes may leave them out: after_y is not called for all of them, and
+  // `to` is not written there. Empty: all of modes_x.
+  std::span<const std::int64_t> kept;
 
   // Memory between the stages: work_fields() of field_values() each. Field i of `work` may be variable i of `from`,
   // which is then not kept; else none of them is among `from`. `to` may hold fields of `from` and of `work`,

@@ -9,6 +9,7 @@
 #include <complex>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 #include "weft/fft/block.hpp"
 
@@ -65,17 +66,27 @@ inline void copy_row(std::complex<T>* to, const std::complex<T>* from, std::int6
                    reinterpret_cast<const T*>(ahead));
 }
 
+// kept: of each kz how many kx, from 0 on, are not 0; empty: all.
+using Kept = std::span<const std::int64_t>;
+
+// How many of `count` values from x on are kept.
+inline std::int64_t kept_of(Kept kept, std::int64_t z, std::int64_t x, std::int64_t count) {
+  return kept.empty() ? count : std::clamp<std::int64_t>(kept[static_cast<std::size_t>(z)] - x, 0, count);
+}
+
 // What two pieces of one variable have in common, `scale` times, from one to the other.
 template <Stores stores, class V, class T>
-void copy_common(const Piece<V>& to, const Piece<V>& from, T scale) {
+void copy_common(const Piece<V>& to, const Piece<V>& from, T scale, Kept kept = {}) {
   const Box common = intersection(to.box, from.box);
   if (common.empty()) return;
   const auto [x, y, z] = common.first;
   const std::int64_t next = common.count[1] > 1 ? from.y_stride : from.z_stride;
   for (std::int64_t k = z; k < z + common.count[2]; ++k) {
+    const std::int64_t count = kept_of(kept, k, x, common.count[0]);
+    if (count == 0) continue;
     for (std::int64_t j = y; j < y + common.count[1]; ++j) {
       const V* const row = from.at(x, j, k);
-      copy_row<stores>(to.at(x, j, k), row, common.count[0], scale, row + next);
+      copy_row<stores>(to.at(x, j, k), row, count, scale, row + next);
     }
   }
 }
@@ -85,19 +96,26 @@ Piece<V> piece_of(const Block<V>& block, int variable) {
   return {block.row(variable, 0, 0), block.box, block.y_stride, block.z_stride};
 }
 
-// A variable of a block from its pieces, and to them.
+// A variable of a block from its pieces, 0 where it is not kept, and to them.
 template <class V, class T>
-void load(const Block<V>& block, int variable, const Pieces<V>& pieces, T scale) {
-  for (const Piece<V>& piece : pieces) copy_common<Stores::cached>(piece_of(block, variable), piece, scale);
+void load(const Block<V>& block, int variable, const Pieces<V>& pieces, T scale, Kept kept = {}) {
+  for (const Piece<V>& piece : pieces) copy_common<Stores::cached>(piece_of(block, variable), piece, scale, kept);
+  if (kept.empty()) return;
+  for (std::int64_t z = 0; z < block.box.count[2]; ++z) {
+    const std::int64_t count = kept_of(kept, block.box.first[2] + z, block.box.first[0], block.box.count[0]);
+    if (count == block.box.count[0]) continue;
+    for (std::int64_t y = 0; y < block.box.count[1]; ++y)
+      std::fill(block.row(variable, y, z) + count, block.row(variable, y, z) + block.box.count[0], V(0));
+  }
 }
 template <class V, class T>
-void store(const Block<V>& block, int variable, const Pieces<V>& pieces, T scale, Stores stores) {
+void store(const Block<V>& block, int variable, const Pieces<V>& pieces, T scale, Stores stores, Kept kept = {}) {
   for (const Piece<V>& piece : pieces) {
     const Piece<V> from = piece_of(block, variable);
     if (stores == Stores::streaming) {
-      copy_common<Stores::streaming>(piece, from, scale);
+      copy_common<Stores::streaming>(piece, from, scale, kept);
     } else {
-      copy_common<Stores::cached>(piece, from, scale);
+      copy_common<Stores::cached>(piece, from, scale, kept);
     }
   }
 }

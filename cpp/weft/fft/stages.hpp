@@ -4,6 +4,7 @@
 
 #include <complex>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "weft/device/device.hpp"
@@ -26,6 +27,7 @@ struct LinesPass {
   const Pointwise<Complex>* after = nullptr;
   std::vector<Pieces<Complex>> to;
   T scale_from = 1, scale_to = 1;
+  std::span<const std::int64_t> kept;  // as of RoundTrip; GPUs transform all
 };
 
 // Backward in x, the pointwise function, forward in x.
@@ -43,6 +45,7 @@ struct PhysicalPass {
   bool with_z = false;
   const Pointwise<Complex>* after_z = nullptr;
   T scale_from = 1, scale_to = 1;
+  std::span<const std::int64_t> kept;
 };
 
 template <class T>

@@ -147,6 +147,8 @@ struct Solver<T>::Impl {
     const int scalars = scalar_count();
     forcing = std::make_unique<Forcing>(options.forcing, truncation, part, options.seed);
     kept = device::Array<std::int32_t>(device, std::span<const std::int32_t>(kept_modes(part, truncation)));
+    for (std::int64_t z = 0; z < options.box.sizes[2]; ++z)
+      kept_x.push_back(truncation.kept(0, signed_index(z, options.box.sizes[2])));
     fields = device::Array<Complex>(device, modes * (3 + scalars));
     if (options.scheme == Scheme::rk4) sums = device::Array<Complex>(device, modes * (3 + scalars));
     for (const ScalarOptions& scalar : options.scalars)
@@ -160,7 +162,8 @@ struct Solver<T>::Impl {
     wavenumbers.set(
         [&](int axis, std::int64_t n) { return static_cast<T>(options.box.unit(axis) * static_cast<double>(n)); });
     for (int i = 0; i <= scalars; ++i) half_factors.emplace_back(device, options.box);
-    if (shifted()) shift = Tables<Value>(device, options.box);
+    if (shifted())
+      for (Tables<Value>& shift : shifts) shift = Tables<Value>(device, options.box);
 
     const auto kernel = [&](const char* name) {
       return device->kernel({"turbulence", name, {{"WEFT_REAL", device::type_name<T>()}}});
@@ -206,7 +209,7 @@ struct Solver<T>::Impl {
   // --- a step --------------------------------------------------------------------------------------------------------
 
   void one_step() {
-    random_shift = draw_shift();
+    if (shifted()) set_shifts();
     const int stages = options.scheme == Scheme::rk2 ? 2 : 4;
     for (int stage = 0; stage < stages; ++stage) substep_of(stage, stages);
     time += dt;
@@ -226,10 +229,14 @@ struct Solver<T>::Impl {
     return {x, y, z};
   }
 
-  void set_shift(int stage) {
-    if (!shifted()) return;
+  // Of the predictor and of the corrector; at the beginning of a step, when no kernel that reads them is under way.
+  void set_shifts() {
+    const std::array<double, 3> first = draw_shift();
+    for (int i = 0; i < 2; ++i) set_shift(shifts[i], first, i == 0 ? 0.0 : 0.5);
+  }
+  void set_shift(Tables<Value>& shift, const std::array<double, 3>& first, double more) const {
     shift.set([&](int axis, std::int64_t n) {
-      const double cells = random_shift[axis] + (stage % 2 == 0 ? 0.0 : 0.5);
+      const double cells = first[axis] + more;
       const double angle =
           2 * std::numbers::pi * static_cast<double>(n) * cells / static_cast<double>(options.box.sizes[axis]);
       return Value{static_cast<T>(std::cos(angle)), static_cast<T>(std::sin(angle))};
@@ -239,15 +246,15 @@ struct Solver<T>::Impl {
   void substep_of(int stage, int stages) {
     const int scalars = scalar_count();
     const bool first = stage == 0, last = stage == stages - 1;
-    set_shift(stage);
     largest = 0;
 
     fft::RoundTrip<T> trip;
     for (int f = 0; f < 3 + scalars; ++f) trip.from.push_back(first ? field(f) : work_fields[f]);
     if (shifted()) {
-      trip.before_y = [this](const fft::Block<Complex>& block, device::Stream& s) {
+      trip.before_y = [this, stage](const fft::Block<Complex>& block, device::Stream& s) {
         for_rows(*options.device, shift_kernel,
-                 shift_arguments<T>{view(block), block.variables, rows(), shift.factors()}, shift_row<T>, s);
+                 shift_arguments<T>{view(block), block.variables, rows(), shifts[stage % 2].factors()}, shift_row<T>,
+                 s);
       };
       trip.before_y_each = true;
     }
@@ -264,6 +271,7 @@ struct Solver<T>::Impl {
     trip.after_y = [this, stage](const fft::Block<Complex>& block, device::Stream& s) { advance(stage, block, s); };
     if (!last) trip.to.assign(work_fields.begin(), work_fields.begin() + 3 + scalars);
     trip.work = work_fields;
+    trip.kept = kept_x;
     timed(trip.before_y);
     timed(trip.physical);
     timed(trip.after_z);
@@ -367,7 +375,8 @@ struct Solver<T>::Impl {
     const std::int64_t field_size = static_cast<std::int64_t>(modes());
     Complex* const base = first || two ? fields.data() : sums.data();
     Complex* const sum = last || two ? fields.data() : sums.data();
-    const mode_factors<Value> shifts = shifted() ? shift.factors() : mode_factors<Value>{nullptr, nullptr, nullptr};
+    const mode_factors<Value> shift =
+        shifted() ? shifts[stage % 2].factors() : mode_factors<Value>{nullptr, nullptr, nullptr};
     const auto gradient = [&](int i, const block_view<Value>& velocity) {
       const auto& g = options.scalars[i].gradient;
       for_rows(device, gradient_kernel,
@@ -380,13 +389,13 @@ struct Solver<T>::Impl {
         if (!sources[i].empty()) gradient(i, same_modes(block, fields.data()));
     }
     for_rows(device, advance_kernel,
-             advance_arguments<T>{view(block), rows(), wavenumbers.factors(), half_factors[0].factors(), shifts, step,
+             advance_arguments<T>{view(block), rows(), wavenumbers.factors(), half_factors[0].factors(), shift, step,
                                   as_values(base), as_values(fields.data()), as_values(sum), field_size},
              advance_row<T>, s);
     for (int i = 0; i < scalar_count(); ++i) {
       const std::int64_t offset = (3 + i) * field_size;
       for_rows(device, scalar_kernel,
-               scalar_arguments<T>{view(block), rows(), wavenumbers.factors(), half_factors[1 + i].factors(), shifts,
+               scalar_arguments<T>{view(block), rows(), wavenumbers.factors(), half_factors[1 + i].factors(), shift,
                                    step, as_values(base) + offset, as_values(field(3 + i)), as_values(sum) + offset, i,
                                    as_values(sources[i].data())},
                scalar_row<T>, s);
@@ -514,12 +523,13 @@ struct Solver<T>::Impl {
   std::unique_ptr<RealPlane<T>> real_plane;
   ModeList<T> forced;
   device::Array<std::int32_t> kept;
+  std::vector<std::int64_t> kept_x;  // [Nz] modes of the longest row of each kz
   device::Array<Complex> fields, sums, work;
   std::vector<device::Array<Complex>> sources;  // by scalar, empty without a mean gradient
   std::vector<Complex*> work_fields;
   Tables<T> wavenumbers;
   std::vector<Tables<T>> half_factors;  // of the velocity and of each scalar
-  Tables<Value> shift;
+  std::array<Tables<Value>, 2> shifts;  // of the predictor's and the corrector's grid
   device::Array<double> partials;
   std::size_t partials_used = 0;
   device::Kernel products_kernel, combine_kernel, shift_kernel, advance_kernel, scalar_kernel, gradient_kernel,
@@ -528,7 +538,6 @@ struct Solver<T>::Impl {
   double time = 0, dt = 0, courant = 0, energy_input = 0, largest = 0, pointwise_seconds = 0;
   std::int64_t step_number = 0;
   bool factors_set = false;
-  std::array<double, 3> random_shift{};
 };
 
 template <class T>
@@ -624,8 +633,8 @@ std::map<std::string, std::int64_t> Solver<T>::memory_bytes() const {
   std::int64_t sources = 0;
   for (const auto& source : s.sources) sources += static_cast<std::int64_t>(source.bytes());
   if (sources > 0) bytes["mean gradients"] = sources;
-  bytes["tables"] =
-      static_cast<std::int64_t>(s.kept.bytes() + s.partials.bytes()) + s.wavenumbers.bytes() + s.shift.bytes();
+  bytes["tables"] = static_cast<std::int64_t>(s.kept.bytes() + s.partials.bytes()) + s.wavenumbers.bytes() +
+                    s.shifts[0].bytes() + s.shifts[1].bytes();
   for (const auto& factors : s.half_factors) bytes["tables"] += factors.bytes();
   return bytes;
 }
