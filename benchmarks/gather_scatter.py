@@ -1,6 +1,6 @@
 """Gather-scatter on a box of spectral elements: times, and the share of the memory's bandwidth they reach.
 
-    mpiexec -n 2 python benchmarks/gather_scatter.py --orders 3 7 15 --fields 1 6 --output results.json
+    mpiexec -n 2 python benchmarks/gather_scatter.py --types float64 float32 --output results.json
 
 Bytes are those the method must move, each once: for a gather-scatter 4 of index and two values (read, written) a point
 whose id occurs more than once; for a scatter 4 of index and two values a point; for a gather 4 and one value a point
@@ -12,6 +12,7 @@ three parts, once each: the mesh, the numbering of its points, and the gather-sc
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import statistics
 import time
@@ -56,10 +57,10 @@ def counts_for(order: int) -> tuple[int, int, int]:
     return (each, each, max(1, round(POINTS / (order + 1) ** 3 / each**2)))
 
 
-def measure(order: int, fields: int, repetitions: int, bandwidth: float) -> dict[str, object]:
+def measure(order: int, fields: int, type_: str, repetitions: int, bandwidth: float) -> dict[str, object]:
     mesh, mesh_seconds = timed(lambda: weft.Mesh.box(counts_for(order), comm=COMM))
     ids, numbering_seconds = timed(lambda: mesh.point_ids(order).ravel())
-    x = np.ones((ids.size, fields) if fields > 1 else ids.size)
+    x = np.ones((ids.size, fields) if fields > 1 else ids.size, dtype=type_)
 
     def set_up() -> weft.GatherScatter:
         gs = weft.GatherScatter(ids, COMM, fields, check=False)
@@ -72,7 +73,7 @@ def measure(order: int, fields: int, repetitions: int, bandwidth: float) -> dict
     _, inverse, multiplicity = np.unique(ids, return_inverse=True, return_counts=True)
     several = COMM.allreduce(int((multiplicity[inverse] > 1).sum()), MPI.SUM)
     points, local = COMM.allreduce(ids.size, MPI.SUM), COMM.allreduce(gs.local_dofs, MPI.SUM)
-    value = 8 * fields
+    value = x.itemsize * fields
     moved = {
         "gather_scatter": several * (4 + 2 * value),
         "gather": points * (4 + value) + local * (4 + value),
@@ -86,6 +87,7 @@ def measure(order: int, fields: int, repetitions: int, bandwidth: float) -> dict
     row: dict[str, object] = {
         "order": order,
         "fields": fields,
+        "type": type_,
         "points": points,
         "mesh_seconds": mesh_seconds,
         "numbering_seconds": numbering_seconds,
@@ -117,6 +119,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--orders", type=int, nargs="+", default=[3, 7, 15])
     parser.add_argument("--fields", type=int, nargs="+", default=[1, 6])
+    parser.add_argument("--types", nargs="+", default=["float64", "float32"], choices=["float64", "float32"])
     parser.add_argument("--repetitions", type=int, default=21)
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
@@ -135,20 +138,19 @@ def main() -> None:
             f"{COMM.size} rank(s), {bandwidth / 1e9:.1f} GB/s (8 reads : 1 write), medians of {arguments.repetitions}"
         )
         print(
-            " N fields  mesh s   ids s setup s   gather-scatter ms        gather ms       scatter ms   (of bandwidth)"
+            " N fields    type  mesh s   ids s setup s   gather-scatter ms       gather ms      scatter ms   (of bandwidth)"
         )
     rows = []
-    for order in arguments.orders:
-        for fields in arguments.fields:
-            row = measure(order, fields, arguments.repetitions, bandwidth)
-            rows.append(row)
-            if COMM.rank == 0:
-                columns = "   ".join(
-                    f"{1e3 * float(row[name + '_seconds']):8.2f} ({100 * float(row[name + '_of_bandwidth']):3.0f} %)"
-                    for name in ("gather_scatter", "gather", "scatter")
-                )
-                times = " ".join(f"{float(row[name + '_seconds']):7.3f}" for name in ("mesh", "numbering", "setup"))
-                print(f"{order:2d} {fields:6d} {times}      {columns}")
+    for order, fields, type_ in itertools.product(arguments.orders, arguments.fields, arguments.types):
+        row = measure(order, fields, type_, arguments.repetitions, bandwidth)
+        rows.append(row)
+        if COMM.rank == 0:
+            columns = "   ".join(
+                f"{1e3 * float(row[name + '_seconds']):8.2f} ({100 * float(row[name + '_of_bandwidth']):3.0f} %)"
+                for name in ("gather_scatter", "gather", "scatter")
+            )
+            times = " ".join(f"{float(row[name + '_seconds']):7.3f}" for name in ("mesh", "numbering", "setup"))
+            print(f"{order:2d} {fields:6d} {type_} {times}      {columns}")
     result["box"] = rows
     if COMM.size > 1:
         result["latency"] = latency(20 * arguments.repetitions)
