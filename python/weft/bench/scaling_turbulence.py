@@ -62,7 +62,7 @@ def plan(ranks: Sequence[int], grids: Sequence[int], shapes: bool, steps: int) -
                     "process_grid": process_grid,
                     "time.steps": steps,
                     "statistics.every": 0,
-                    "output.slice": "false",
+                    "statistics.at_end": "false",
                 }
                 yield Planned(count, keys, {"grid": grid})
 

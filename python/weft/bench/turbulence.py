@@ -71,9 +71,11 @@ def free_bytes(device: Any) -> int:
     with open("/proc/meminfo") as lines:
         limits += [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable")]
     try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-        used = int(Path("/sys/fs/cgroup/memory.current").read_text())
+        group = Path("/sys/fs/cgroup")
+        limit = (group / "memory.max").read_text().strip()
         if limit != "max":
+            stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+            used = int((group / "memory.current").read_text()) - int(stat.get("file", 0))  # files can be dropped
             limits.append(int(limit) - used)
     except (OSError, ValueError):
         pass  # no such limit
@@ -319,10 +321,8 @@ class Run:
         except weft.turbulence.BlownUp as error:
             self.blown_up(error)
         seconds = self.comm.allreduce(time.perf_counter() - begin, MPI.MAX)
-        if signal == 0:
-            self.sample(True, True, True)
-        else:
-            self.sample(True, False, False)
+        last = signal == 0 and case.statistics.at_end
+        self.sample(True, spectra=last, points=last)
         if (signal == 0 and case.checkpoint.at_end) or (signal != 0 and case.checkpoint.on_signal):
             self.checkpoints.write()
         if case.output.fields and signal == 0:

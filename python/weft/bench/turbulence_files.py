@@ -24,7 +24,8 @@ class Table:
             with path.open(newline="") as old:
                 rows = list(csv.reader(old))
             if rows and rows[0] == list(head):
-                kept = [r for r in rows[1:] if len(r) == len(head) and int(r[0]) <= since_step]
+                whole = [r for r in rows[1:] if len(r) == len(head) and r[0].isdigit()]
+                kept = [r for r in whole if int(r[0]) <= since_step]
         self.path = path
         self.steps = {int(r[0]) for r in kept}
         with path.open("w", newline="") as new:

@@ -76,11 +76,12 @@ class StatisticsSection(Section):
 
     every: int = option(10, "steps between rows of statistics.csv (energy, dissipation, scales); 0: at the end only",
                         unit="steps", ge=0)  # fmt: skip
-    spectra_every: int = option(0, "steps between spectra E(k), D(k), T(k); 0: at the end only", unit="steps", ge=0)
+    spectra_every: int = option(0, "steps between spectra E(k), D(k), T(k); 0: none before the end", unit="steps", ge=0)
     points_every: int = option(
-        0, "steps between moments and PDFs of dissipation, enstrophy, pressure and gradients; 0: at the end only",
+        0, "steps between moments and PDFs of dissipation, enstrophy, pressure and gradients; 0: none before the end",
         unit="steps", ge=0,
     )  # fmt: skip
+    at_end: bool = option(True, "spectra, moments and PDFs when the run ends")
     pressure: bool = option(True, "pressure too (Eq. 11); one field more is needed meanwhile")
     transfer: bool = option(True, "transfer T(k) too, with spectra")
     hdf5: bool = option(False, "write spectra and distributions to statistics.h5 too")
