@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "weft/device/kernel_texts.hpp"
+#include "weft/maxwell/local_operator.hpp"
 #include "weft/poisson/local_operator.hpp"
 #include "weft/poisson/transfer.hpp"
 
@@ -45,6 +46,21 @@ void add_transfer(std::vector<LaunchedKernel>& list) {
           {{"transfer", name, {{"WEFT_N", std::to_string(order)}, {"WEFT_REAL", device::type_name<T>()}}}, true});
 }
 
+template <class T>
+void add_maxwell(std::vector<LaunchedKernel>& list) {
+  for (int order = 1; order <= 15; ++order) {
+    const auto add = [&](const char* name, int tile) {
+      std::vector<device::Define> defines{{"WEFT_N", std::to_string(order)}, {"WEFT_REAL", device::type_name<T>()}};
+      if (tile > 1) defines.push_back({"WEFT_TILE_ELEMENTS", std::to_string(tile)});
+      list.push_back({{"maxwell", name, defines}, true});
+    };
+    const maxwell::Threads threads = maxwell::threads_for(order);
+    add(threads == maxwell::Threads::points ? "maxwell_curl_points" : "maxwell_curl_columns",
+        maxwell::elements_per_block(order, threads, sizeof(T)));
+    for (const char* name : {"maxwell_traces", "maxwell_update", "maxwell_energy"}) add(name, 1);
+  }
+}
+
 }  // namespace
 
 std::vector<LaunchedKernel> launched_kernels() {
@@ -62,6 +78,9 @@ std::vector<LaunchedKernel> launched_kernels() {
   add_transfer<float>(list);
   add_poisson<double>(list);
   add_poisson<float>(list);
+  add_file(list, "maxwell_terms", {"double", "float"});
+  add_maxwell<double>(list);
+  add_maxwell<float>(list);
   return list;
 }
 

@@ -101,7 +101,14 @@ WEFT_KERNEL(maxwell_traces, line_threads,
   }
 }
 
-#if !defined(WEFT_TARGET_GPU) || WEFT_N <= 9  // 1024 threads a block
+// A few terms of a sum at a time: enough loads under way, and few registers.
+#if defined(WEFT_TARGET_GPU)
+#define WEFT_UNROLL_SOME _Pragma("unroll 4")
+#else
+#define WEFT_UNROLL_SOME
+#endif
+
+#if !defined(WEFT_TARGET_GPU) || WEFT_N <= 7  // 512 threads a block
 // A thread a point; shared arrays hold the covariant components.
 WEFT_KERNEL(maxwell_curl_points, tile* points,
             (int count, const real* WEFT_RESTRICT derivative, const real* WEFT_RESTRICT jacobian,
@@ -140,7 +147,7 @@ WEFT_KERNEL(maxwell_curl_points, tile* points,
     const int layer = q - j, column = e * face + j;
     real h_rs = 0, h_rt = 0, h_sr = 0, h_st = 0, h_tr = 0, h_ts = 0;  // D_s h_r, D_t h_r, D_r h_s, …
     real e_rs = 0, e_rt = 0, e_sr = 0, e_st = 0, e_tr = 0, e_ts = 0;
-    WEFT_UNROLL
+    WEFT_UNROLL_SOME
     for (int m = 0; m < n; ++m) {
       const real dr = d[m][i], ds = d[m][j], dt_ = d[m][k];
       h_sr += dr * hs[q][m];
@@ -166,6 +173,109 @@ WEFT_KERNEL(maxwell_curl_points, tile* points,
   }
 }
 #endif
+
+namespace {
+
+// By value into the kernel, so that its entries are constants of the instructions: [n][n].
+struct Matrix {
+  real d[256];
+};
+constexpr int pitch = n | 1;
+
+}  // namespace
+
+// A thread a column of points along t: what is differentiated along t stays in its registers, layers pass through
+// shared memory one by one, in two buffers.
+WEFT_KERNEL(maxwell_curl_columns, tile* face,
+            (int count, Matrix derivative, const real* WEFT_RESTRICT jacobian, const real* WEFT_RESTRICT media, real a,
+             real dt, const real* WEFT_RESTRICT fields, real* WEFT_RESTRICT residual)) {
+  WEFT_SHARED(real, d[n][pitch]);  // d[m][i] = D[i][m]
+  WEFT_SHARED(real, planes[2][6][tile * n][pitch]);
+  real er[WEFT_SLOTS(tile * face)][n], es[WEFT_SLOTS(tile * face)][n];
+  real hr[WEFT_SLOTS(tile * face)][n], hs[WEFT_SLOTS(tile * face)][n];
+
+  WEFT_THREADS(thread, tile * face) {
+    if (thread < face) d[thread % n][thread / n] = derivative.d[thread];
+    const long element = WEFT_BLOCK * tile + thread / face;
+    WEFT_UNROLL
+    for (int k = 0; k < n; ++k) {
+      real e_r = 0, e_s = 0, h_r = 0, h_s = 0;
+      if (element < count) {
+        const int p = k * face + thread % face;
+        const real* g = jacobian + element * (9 * points) + p;
+        const real r[3] = {g[0], g[points], g[2 * points]}, s[3] = {g[3 * points], g[4 * points], g[5 * points]};
+        const real* u = fields + element * (6 * points) + p;
+        const real e[3] = {u[0], u[points], u[2 * points]};
+        const real h[3] = {u[3 * points], u[4 * points], u[5 * points]};
+        e_r = dot(r, e[0], e[1], e[2]);
+        e_s = dot(s, e[0], e[1], e[2]);
+        h_r = dot(r, h[0], h[1], h[2]);
+        h_s = dot(s, h[0], h[1], h[2]);
+      }
+      er[WEFT_SLOT(thread)][k] = e_r;
+      es[WEFT_SLOT(thread)][k] = e_s;
+      hr[WEFT_SLOT(thread)][k] = h_r;
+      hs[WEFT_SLOT(thread)][k] = h_s;
+    }
+  }
+  WEFT_UNROLL
+  for (int k = 0; k < n; ++k) {
+    WEFT_THREADS(thread, tile * face) {
+      const int i = thread % n, row = thread / n;
+      const long element = WEFT_BLOCK * tile + thread / face;
+      real e_t = 0, h_t = 0;
+      if (element < count) {
+        const int p = k * face + thread % face;
+        const real* g = jacobian + element * (9 * points) + 6 * points + p;
+        const real t[3] = {g[0], g[points], g[2 * points]};
+        const real* u = fields + element * (6 * points) + p;
+        e_t = dot(t, u[0], u[points], u[2 * points]);
+        h_t = dot(t, u[3 * points], u[4 * points], u[5 * points]);
+      }
+      planes[k % 2][0][row][i] = er[WEFT_SLOT(thread)][k];
+      planes[k % 2][1][row][i] = es[WEFT_SLOT(thread)][k];
+      planes[k % 2][2][row][i] = e_t;
+      planes[k % 2][3][row][i] = hr[WEFT_SLOT(thread)][k];
+      planes[k % 2][4][row][i] = hs[WEFT_SLOT(thread)][k];
+      planes[k % 2][5][row][i] = h_t;
+    }
+    WEFT_BARRIER();
+    WEFT_THREADS(thread, tile * face) {
+      const int i = thread % n, row = thread / n, j = row % n, first = row - j;
+      const long element = WEFT_BLOCK * tile + thread / face;
+      real h_rs = 0, h_rt = 0, h_sr = 0, h_st = 0, h_tr = 0, h_ts = 0;
+      real e_rs = 0, e_rt = 0, e_sr = 0, e_st = 0, e_tr = 0, e_ts = 0;
+      WEFT_UNROLL
+      for (int m = 0; m < n; ++m) {
+        const real dt_ = derivative.d[k * n + m];
+        e_rt += dt_ * er[WEFT_SLOT(thread)][m];
+        e_st += dt_ * es[WEFT_SLOT(thread)][m];
+        h_rt += dt_ * hr[WEFT_SLOT(thread)][m];
+        h_st += dt_ * hs[WEFT_SLOT(thread)][m];
+      }
+      WEFT_UNROLL_SOME
+      for (int m = 0; m < n; ++m) {
+        const real dr = d[m][i], ds = d[m][j];
+        e_sr += dr * planes[k % 2][1][row][m];
+        e_tr += dr * planes[k % 2][2][row][m];
+        h_sr += dr * planes[k % 2][4][row][m];
+        h_tr += dr * planes[k % 2][5][row][m];
+        e_rs += ds * planes[k % 2][0][first + m][i];
+        e_ts += ds * planes[k % 2][2][first + m][i];
+        h_rs += ds * planes[k % 2][3][first + m][i];
+        h_ts += ds * planes[k % 2][5][first + m][i];
+      }
+      if (element < count) {
+        const int p = k * face + thread % face;
+        const real curl_h[3] = {h_ts - h_st, h_rt - h_tr, h_sr - h_rs};
+        const real curl_e[3] = {e_ts - e_st, e_rt - e_tr, e_sr - e_rs};
+        const long at = element * (6 * points) + p;
+        store_rates(frame_at(jacobian, element, p), curl_h, curl_e, media + element * 4, a, dt, fields + at,
+                    residual + at);
+      }
+    }
+  }
+}
 
 namespace {
 

@@ -1,6 +1,8 @@
 #include "weft/maxwell/local_operator.hpp"
 
+#include <algorithm>
 #include <stdexcept>
+#include <vector>
 
 #include "weft/element/gll.hpp"
 
@@ -8,6 +10,8 @@ namespace weft::maxwell {
 namespace {
 
 constexpr int shared_bytes_limit = 48 * 1024;
+constexpr int threads_of_block_limit = 512;
+constexpr int largest_order_of_points = 7;
 constexpr device::Shape line_shape{256};
 constexpr std::int64_t line_chunk = 1024;  // as in kernels/maxwell.hpp
 unsigned line_blocks(std::int64_t items) { return static_cast<unsigned>((items + line_chunk - 1) / line_chunk); }
@@ -19,11 +23,16 @@ device::Array<T> converted(const std::shared_ptr<device::Device>& device, std::s
 
 }  // namespace
 
-int elements_per_block(int order, int scalar_bytes) {
-  const int n = order + 1, each = n * n * n;
+Threads threads_for(int order) { return order <= largest_order_of_points ? Threads::points : Threads::columns; }
+
+int elements_per_block(int order, Threads threads, int scalar_bytes) {
+  const int n = order + 1;
+  const int each = threads == Threads::points ? n * n * n : n * n;
+  const int shared = scalar_bytes * (threads == Threads::points ? 6 * n * n * n : 12 * n * (n | 1));
+  const int most = threads == Threads::points ? threads_of_block_limit : 256;
   int best = 1;
   double best_lanes = 0;
-  for (int tile = 1; tile * each <= 512 && 6 * tile * each * scalar_bytes <= shared_bytes_limit - 4096; ++tile) {
+  for (int tile = 1; tile * each <= most && tile * shared <= shared_bytes_limit - 4096; ++tile) {
     const double lanes = tile * each / (32.0 * ((tile * each + 31) / 32));
     if (tile * each < 128 || lanes > best_lanes) {
       best = tile;
@@ -34,9 +43,13 @@ int elements_per_block(int order, int scalar_bytes) {
 }
 
 template <class T>
-LocalOperator<T>::LocalOperator(const Geometry& geometry, const Coefficients& coefficients, int order,
+LocalOperator<T>::LocalOperator(const Geometry& geometry, const Coefficients& coefficients, int order, Threads threads,
                                 std::shared_ptr<device::Device> device)
-    : elements_(static_cast<std::int64_t>(geometry.spacing.size())), device_(std::move(device)) {
+    : elements_(static_cast<std::int64_t>(geometry.spacing.size())), device_(std::move(device)), threads_(threads) {
+  if (threads_ == Threads::automatic) threads_ = device_->is_host() ? Threads::points : threads_for(order);
+  if (!device_->is_host() && threads_ == Threads::points && order > largest_order_of_points)
+    throw std::invalid_argument("maxwell: blocks of a thread a point take orders up to 7, not " +
+                                std::to_string(order) + "; use columns");
   const element::Gll& gll = element::gll(order);
   const std::int64_t n = order + 1;
   face_ = n * n;
@@ -48,17 +61,17 @@ LocalOperator<T>::LocalOperator(const Geometry& geometry, const Coefficients& co
   media_ = converted<T>(device_, coefficients.media);
   fluxes_ = converted<T>(device_, coefficients.fluxes);
   partials_ = device::Array<double>(device_, 2 * line_blocks(elements_ * points_));
-  if (!device_->is_host()) tile_ = maxwell::elements_per_block(order, sizeof(T));
-  shape_ = {static_cast<unsigned>(n), static_cast<unsigned>(face_ * tile_)};
-  const auto kernel = [&](const char* name) {
-    return device_->kernel({"maxwell",
-                            name,
-                            {{"WEFT_N", std::to_string(order)},
-                             {"WEFT_REAL", device::type_name<T>()},
-                             {"WEFT_TILE_ELEMENTS", std::to_string(tile_)}}});
+  std::ranges::transform(gll.derivative, matrix_.d, [](double value) { return static_cast<T>(value); });
+  if (!device_->is_host()) tile_ = maxwell::elements_per_block(order, threads_, sizeof(T));
+  shape_ = threads_ == Threads::points ? device::Shape{static_cast<unsigned>(n), static_cast<unsigned>(face_ * tile_)}
+                                       : device::Shape{static_cast<unsigned>(face_ * tile_)};
+  const auto kernel = [&](const char* name, int tile = 1) {
+    std::vector<device::Define> defines{{"WEFT_N", std::to_string(order)}, {"WEFT_REAL", device::type_name<T>()}};
+    if (tile > 1) defines.push_back({"WEFT_TILE_ELEMENTS", std::to_string(tile)});
+    return device_->kernel({"maxwell", name, defines});
   };
   traces_ = kernel("maxwell_traces");
-  curl_ = kernel("maxwell_curl_points");
+  curl_ = kernel(threads_ == Threads::points ? "maxwell_curl_points" : "maxwell_curl_columns", tile_);
   update_ = kernel("maxwell_update");
   energy_ = kernel("maxwell_energy");
 }

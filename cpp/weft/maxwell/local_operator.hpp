@@ -24,7 +24,8 @@ struct Coefficients {
 template <class T>
 class LocalOperator {
  public:
-  LocalOperator(const Geometry& geometry, const Coefficients& coefficients, int order,
+  // std::invalid_argument for blocks of points above order 7 on a GPU.
+  LocalOperator(const Geometry& geometry, const Coefficients& coefficients, int order, Threads threads,
                 std::shared_ptr<device::Device> device);
 
   // -n x H, -n x E.
@@ -46,12 +47,19 @@ class LocalOperator {
   int tile_ = 1;
   device::Shape shape_;
   std::shared_ptr<device::Device> device_;
+  // By value into maxwell_curl_columns: matches Matrix of kernels/maxwell.hpp.
+  struct Matrix {
+    T d[256];
+  };
+  Threads threads_;
+  Matrix matrix_{};
   device::Array<T> derivative_, weights_, jacobian_, faces_, media_, fluxes_;
   mutable device::Array<double> partials_;
   device::Kernel traces_, curl_, update_, energy_;
 };
 
-// Elements a block of maxwell_curl_points takes on a GPU.
-int elements_per_block(int order, int scalar_bytes);
+// What a GPU takes for Threads::automatic, and the elements a block of its curl kernel takes.
+Threads threads_for(int order);
+int elements_per_block(int order, Threads threads, int scalar_bytes);
 
 }  // namespace weft::maxwell

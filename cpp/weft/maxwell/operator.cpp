@@ -111,7 +111,7 @@ Operator<T>::Operator(const mesh::Mesh& mesh, const Options& options) : options_
   exchange_ = std::make_unique<exchange::GatherScatter<T>>(connectivity, options_.device, options_.exchange, 6);
   connectivity->forget_points();
   mesh_.comm.together([&] {
-    local_ = std::make_unique<LocalOperator<T>>(shape, factors, options_.order, options_.device);
+    local_ = std::make_unique<LocalOperator<T>>(shape, factors, options_.order, options_.threads, options_.device);
     traces_ = device::Array<T>(options_.device, ids.size() * 6);
   });
 }

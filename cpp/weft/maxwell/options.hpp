@@ -17,6 +17,9 @@ namespace weft::maxwell {
 enum class Flux { upwind, central };
 // portable: kernels/maxwell.hpp on any device; simd: the host's own version.
 enum class Kernels { portable, simd };
+// The curl kernel's thread blocks: a thread a point, or a column of points. automatic: points up to order 7 on GPUs,
+// and on the host, which has no threads to place.
+enum class Threads { automatic, points, columns };
 // pec: n x E = 0; pmc: n x H = 0; absorbing: no wave comes in along the normal (Silver-Mueller).
 enum class Condition { pec, pmc, absorbing };
 
@@ -60,6 +63,7 @@ struct Options {
   int order = 7;
   Flux flux = Flux::upwind;
   Kernels kernels = Kernels::portable;
+  Threads threads = Threads::automatic;  // of the portable kernels
   std::vector<Material> materials = {Material{}};
   std::vector<std::int32_t> regions = {};            // [elements] place in `materials` of each local element; empty: 0
   std::map<std::string, Condition> boundaries = {};  // by the mesh's names of boundaries
