@@ -130,7 +130,9 @@ class Solver:
     by the mesh's names of boundaries, each that has faces. ``waves`` enter where elements of the ``total_field`` (a
     flag for each of this rank's elements) meet others or an absorbing boundary; elsewhere fields are scattered fields.
     ``dipoles``: currents. ``damping``: of a perfectly matched layer, see ``matched_layer``. ``kernels``: ``portable``
-    (any device), ``simd`` (hosts, without plane waves) or ``auto``. ``device``, ``precision``, ``exchange``,
+    (any device), ``simd`` (hosts, without plane waves) or ``auto``. ``integrator``: ``runge-kutta`` (five stages, order
+    4) or ``exponential`` (exp(dt A) in a Krylov space of ``krylov_dimension``, to ``krylov_tolerance`` relative to the
+    fields, for any dt; without waves, dipoles and layers). ``device``, ``precision``, ``exchange``,
     ``exchange_cache``: as of ``weft.Poisson``.
 
     Fields are ``[E][6][n][n][n]``: element, component (Ex Ey Ez Hx Hy Hz), t, s, r; n = order + 1.
@@ -156,6 +158,9 @@ class Solver:
         device: Any = "auto",
         precision: str = "double",
         kernels: str = "auto",
+        integrator: str = "runge-kutta",
+        krylov_dimension: int = 20,
+        krylov_tolerance: float = 1e-9,
         exchange: str = "auto",
         exchange_cache: bool = False,
     ) -> None:
@@ -165,12 +170,14 @@ class Solver:
         _choice("flux", flux, ("upwind", "central"))
         _choice("precision", precision, ("double", "single"))
         _choice("kernels", kernels, ("auto", "portable", "simd"))
+        _choice("integrator", integrator, ("runge-kutta", "exponential"))
         for boundary, condition in (boundaries or {}).items():
             _choice(f"boundaries[{boundary!r}]", condition, ("pec", "pmc", "absorbing"))
         self.mesh = mesh
         self.order = order
         self.flux = flux
         self.precision = precision
+        self.integrator = integrator
         self.device = _device.open(device) if isinstance(device, str) else device
         if kernels == "auto":
             kernels = "simd" if self.device.is_host and not waves else "portable"
@@ -192,6 +199,8 @@ class Solver:
             exchange,
             exchange_cache,
             self.device,
+            _operator.index(krylov_dimension) if integrator == "exponential" else 0,
+            float(krylov_tolerance),
         )
         #: the time step that ``step`` takes where it is given none
         self.dt = self.dt_limit
@@ -235,6 +244,11 @@ class Solver:
     def steps(self) -> int:
         """Steps done."""
         return int(self._core.steps)
+
+    @property
+    def applications(self) -> int:
+        """Applications of the operator by the last ``step``: five a step of Runge-Kutta."""
+        return int(self._core.applications)
 
     @property
     def figures(self) -> dict[str, float]:
@@ -325,7 +339,8 @@ class Solver:
         they were set, and what the sources can have brought since.
         """
         size = self.dt if dt is None else float(dt)
-        if size > self.dt_limit * (1 + 1e-9) and not self._warned:
+        limited = self.integrator == "runge-kutta"
+        if limited and size > self.dt_limit * (1 + 1e-9) and not self._warned:
             self._warned = True
             warnings.warn(
                 f"maxwell: dt = {size:.6g} is above the limit {self.dt_limit:.6g} of this mesh, order and materials; "

@@ -186,3 +186,136 @@ def test_energy_beyond_the_bound_stops_the_run_and_says_why():
         pytest.raises(weft.mpi.CollectiveError, match=r"beyond the bound of the scheme.*take a smaller time step"),
     ):
         solver.step(400)
+
+
+def l2_error(solver, expected):
+    """The L2 norm of the difference, by quadrature at the solver's own points."""
+    mass = np.asarray(solver.mesh.mass_matrix(solver.order)).reshape(-1, 1, *(solver.order + 1,) * 3)
+    return np.sqrt((mass * (np.asarray(solver.fields) - solver.interpolate(expected)) ** 2).sum())
+
+
+@pytest.mark.parametrize("deformation", ["none", "smooth"])
+def test_the_order_in_h_is_at_least_half_above_that_of_the_polynomials(deformation):
+    errors = []
+    for elements in (5, 8):
+        mesh = weft.Mesh.box(elements, periodic=True, deformation=deformation, deformation_parameter=0.02)
+        solver = Solver(mesh, 3, exchange=PAIRWISE)
+        error_after(solver, (1, 0, 1), 0.3, 0.1, courant=0.4)
+        errors.append(l2_error(solver, plane_wave((1, 0, 1), 0.3, 0.1)))
+    assert np.log(errors[0] / errors[1]) / np.log(8 / 5) > 3.5
+
+
+def test_the_order_in_time_is_four():
+    mesh = weft.Mesh.box(2, periodic=True)
+    solver = Solver(mesh, 4, flux="central", exchange=PAIRWISE)
+    results = []
+    for steps in (32, 64, 512):
+        solver.set_fields(plane_wave((1, 1, 0), 0.3, 0.0))
+        solver.step(steps, 8 * solver.dt_limit / steps)
+        results.append(np.array(solver.fields))
+    coarse, fine = (np.abs(r - results[2]).max() for r in results[:2])
+    assert 3.8 < np.log2(coarse / fine) < 4.3
+
+
+def cavity_mode(kind, time):
+    """TM110 of the unit cube between perfect electric walls; TE101; and their duals between magnetic walls."""
+    w = np.sqrt(2) * np.pi
+    cos, sin = np.cos(w * time), np.sin(w * time)
+
+    def tm(x, y, z):
+        return [
+            0 * x,
+            0 * x,
+            np.sin(np.pi * x) * np.sin(np.pi * y) * cos,
+            -np.pi / w * np.sin(np.pi * x) * np.cos(np.pi * y) * sin,
+            np.pi / w * np.cos(np.pi * x) * np.sin(np.pi * y) * sin,
+            0 * x,
+        ]
+
+    def te(x, y, z):
+        return [
+            0 * x,
+            np.sin(np.pi * x) * np.sin(np.pi * z) * cos,
+            0 * x,
+            np.pi / w * np.sin(np.pi * x) * np.cos(np.pi * z) * sin,
+            0 * x,
+            -np.pi / w * np.cos(np.pi * x) * np.sin(np.pi * z) * sin,
+        ]
+
+    def dual(x, y, z):  # E -> H, H -> -E
+        fields = tm(x, y, z)
+        return [-v for v in fields[3:]] + fields[:3]
+
+    return {"tm": tm, "te": te, "dual": dual}[kind]
+
+
+@pytest.mark.parametrize("flux", ["upwind", "central"])
+@pytest.mark.parametrize("kind", ["tm", "te", "dual"])
+def test_modes_of_a_cavity_keep_their_frequency_and_shape(kind, flux):
+    errors = []
+    for order in (4, 7):
+        solver = Solver(
+            weft.Mesh.box(2),
+            order,
+            flux=flux,
+            boundaries=dict.fromkeys(SIDES, "pmc" if kind == "dual" else "pec"),
+            exchange=PAIRWISE,
+        )
+        solver.set_fields(cavity_mode(kind, 0.0))
+        steps = int(np.ceil(1.0 / (0.4 * solver.dt)))
+        solver.step(steps, 1.0 / steps)
+        errors.append(l2_error(solver, cavity_mode(kind, 1.0)))
+    assert errors[1] < 2e-6
+    assert errors[1] < errors[0] / 50
+
+
+def test_energy_is_constant_with_central_flux_and_falls_with_upwind():
+    mesh = weft.Mesh.box(2, periodic=True, deformation="smooth", deformation_parameter=0.03)
+    random = np.random.default_rng(5).standard_normal((8, 6, 4, 4, 4))
+    for flux in ("central", "upwind"):
+        solver = Solver(mesh, 3, flux=flux, exchange=PAIRWISE)
+        solver.set_fields(random)
+        energies = [solver.energy()]
+        for _ in range(5):
+            solver.step(10, 0.02 * solver.dt_limit)
+            energies.append(solver.energy())
+        change = np.diff(energies) / energies[0]
+        if flux == "central":
+            assert np.abs(change).max() < 1e-7
+        else:
+            assert change.max() < -1e-3
+
+
+def test_the_divergence_stays_what_the_initial_field_had():
+    mesh = weft.Mesh.box(2, periodic=True)
+    solver = Solver(mesh, 6, exchange=PAIRWISE)
+    solver.set_fields(plane_wave((1, 1, 0), 0.3, 0.0))
+    first = max(solver.divergence())
+    for _ in range(8):
+        solver.step(40)
+        assert max(solver.divergence()) < 5 * first
+
+
+def test_the_exponential_integrator_takes_large_steps_to_its_tolerance():
+    mesh = weft.Mesh.box(2, periodic=True)
+    reference = Solver(mesh, 4, exchange=PAIRWISE)
+    solver = Solver(mesh, 4, integrator="exponential", krylov_dimension=30, krylov_tolerance=1e-8, exchange=PAIRWISE)
+    for each in (reference, solver):
+        each.set_fields(plane_wave((1, 1, 0), 0.3, 0.0))
+    span = 8 * solver.dt_limit
+    reference.step(160, span / 160)
+    solver.step(2, span / 2)
+    assert np.abs(np.asarray(solver.fields) - np.asarray(reference.fields)).max() < 1e-6
+    assert solver.applications <= 90
+    assert solver.memory_bytes["Krylov space"] >= 31 * solver.fields.nbytes
+
+
+def test_the_exponential_integrator_refuses_sources():
+    with pytest.raises(ValueError, match="takes no waves, dipoles or matched layers"):
+        Solver(
+            weft.Mesh.box(1, periodic=True),
+            2,
+            dipoles=[Dipole((0.5, 0.5, 0.5), (1, 0, 0))],
+            integrator="exponential",
+            exchange=PAIRWISE,
+        )

@@ -43,8 +43,8 @@ class Maxwell {
  public:
   using HostFields = nb::ndarray<const T, nb::ndim<5>, nb::c_contig, nb::device::cpu>;
 
-  Maxwell(const mesh::Mesh& mesh, const maxwell::Options& options)
-      : device_(options.device), op_(mesh, options), stepper_(op_) {}
+  Maxwell(const mesh::Mesh& mesh, const maxwell::Options& options, const maxwell::Integrator& integrator)
+      : device_(options.device), op_(mesh, options), stepper_(op_, integrator) {}
 
   maxwell::Operator<T>& op() { return op_; }
   maxwell::Stepper<T>& stepper() { return stepper_; }
@@ -150,7 +150,8 @@ void bind(nb::module_& m, const char* name) {
              std::vector<std::int32_t> regions, const std::map<std::string, std::string>& boundaries,
              const std::vector<WaveTuple>& waves, std::vector<std::uint8_t> total_field,
              const std::vector<DipoleTuple>& dipoles, const HostValues& damping, const std::string& exchange,
-             bool exchange_cache, std::shared_ptr<device::Device> device) {
+             bool exchange_cache, std::shared_ptr<device::Device> device, int krylov_dimension,
+             double krylov_tolerance) {
             using namespace maxwell;
             Options options;
             options.order = order;
@@ -171,11 +172,14 @@ void bind(nb::module_& m, const char* name) {
             options.damping.assign(damping.data(), damping.data() + damping.size());
             options.exchange = exchange::Asked(exchange, exchange_cache);
             options.device = std::move(device);
+            Integrator integrator;
+            if (krylov_dimension > 0) integrator = {Integrator::Kind::exponential, krylov_dimension, krylov_tolerance};
             nb::gil_scoped_release release;
-            new (self) M(mesh, options);
+            new (self) M(mesh, options, integrator);
           },
           "mesh"_a, "order"_a, "flux"_a, "kernels"_a, "materials"_a, "regions"_a, "boundaries"_a, "waves"_a,
-          "total_field"_a, "dipoles"_a, "damping"_a.noconvert(), "exchange"_a, "exchange_cache"_a, "device"_a)
+          "total_field"_a, "dipoles"_a, "damping"_a.noconvert(), "exchange"_a, "exchange_cache"_a, "device"_a,
+          "krylov_dimension"_a, "krylov_tolerance"_a)
       .def("set_fields", &M::set_fields, "values"_a.noconvert())
       .def("fields", [](nb::object self) { return nb::cast<M&>(self).view(self); })
       .def("host_fields", [](nb::object self) { return nb::cast<M&>(self).host_fields(self); })
@@ -194,6 +198,7 @@ void bind(nb::module_& m, const char* name) {
           "time", [](M& self) { return self.stepper().time(); },
           [](M& self, double time) { self.stepper().set_time(time); })
       .def_prop_ro("steps", [](M& self) { return self.stepper().steps(); })
+      .def_prop_ro("applications", [](M& self) { return self.stepper().applications(); })
       .def_prop_ro("dt_limit", [](M& self) { return self.op().dt_limit(); })
       .def_prop_ro("elements", [](M& self) { return self.op().elements(); })
       .def_prop_ro("paper_flops", [](M& self) { return self.op().paper_flops(); })

@@ -85,8 +85,11 @@ void LocalOperator<T>::traces(const T* fields, T* traces, device::Stream& stream
 template <class T>
 void LocalOperator<T>::curl(T a, T dt, const T* fields, T* residual, device::Stream& stream) const {
   const int count = static_cast<int>(elements_);
-  curl_(stream, static_cast<unsigned>((count + tile_ - 1) / tile_), shape_, count, derivative_.data(), jacobian_.data(),
-        media_.data(), a, dt, fields, residual);
+  const auto blocks = static_cast<unsigned>((count + tile_ - 1) / tile_);
+  if (threads_ == Threads::points)
+    curl_(stream, blocks, shape_, count, derivative_.data(), jacobian_.data(), media_.data(), a, dt, fields, residual);
+  else
+    curl_(stream, blocks, shape_, count, matrix_, jacobian_.data(), media_.data(), a, dt, fields, residual);
 }
 
 template <class T>

@@ -25,6 +25,7 @@ enum class Condition { pec, pmc, absorbing };
 
 std::string name(Flux flux);
 std::string name(Kernels kernels);
+std::string name(Threads threads);
 std::string name(Condition condition);
 Condition parse_condition(const std::string& text);  // std::invalid_argument naming the three
 

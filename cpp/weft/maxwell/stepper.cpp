@@ -19,13 +19,23 @@ constexpr double layer_allowance = 100;
 }  // namespace
 
 template <class T>
-Stepper<T>::Stepper(Operator<T>& op)
-    : op_(op),
-      stream_(op.options().device),
-      fields_(op.options().device, op.entries()),
-      residual_(op.options().device, op.entries()) {
+Stepper<T>::Stepper(Operator<T>& op, const Integrator& integrator)
+    : op_(op), stream_(op.options().device), fields_(op.options().device, op.entries()) {
   fields_.zero();
-  residual_.zero();
+  if (integrator.kind == Integrator::Kind::runge_kutta) {
+    residual_ = device::Array<T>(op.options().device, op.entries());
+    residual_.zero();
+    return;
+  }
+  if (op_.driven() || op_.layered())
+    throw std::invalid_argument(
+        "maxwell: the exponential integrator takes no waves, dipoles or matched layers; use runge-kutta");
+  exponential_ = std::make_unique<solver::KrylovExponential<T>>(
+      [this](const T* x, T* y, device::Stream& stream) {
+        ++applications_;
+        op_.apply(0, x, y, stream);
+      },
+      op_.entries(), integrator.dimension, integrator.tolerance, op_.options().device, op_.comm());
 }
 
 template <class T>
@@ -46,11 +56,14 @@ void Stepper<T>::step(std::int64_t count, double dt) {
     checked_ = steps_;
   }
   op_.set_clock(time_, stream_);
-  if (count > 0) op_.begin(fields_.data(), stream_);
+  applications_ = 0;
+  if (count > 0 && !exponential_) op_.begin(fields_.data(), stream_);
   if (dt != dt_) graph_.reset();
   dt_ = dt;
   for (std::int64_t s = 0; s < count; ++s) {
-    if (graph_) {
+    if (exponential_) {
+      exponential_->step(fields_.data(), dt, stream_);
+    } else if (graph_) {
       graph_->replay(stream_);
     } else if (s > 0 && op_.comm().size() == 1 && device::Graph::supported(*op_.options().device)) {
       graph_.emplace(stream_, [&] { enqueue(dt, true); });  // the first step made all that allocates
@@ -63,6 +76,7 @@ void Stepper<T>::step(std::int64_t count, double dt) {
     if (steps_ - checked_ >= steps_between_checks) check();
   }
   stream_.synchronize();
+  if (!exponential_) applications_ = 5 * count;
   if (steps_ - checked_ >= steps_worth_a_check) check();
 }
 
@@ -97,8 +111,12 @@ void Stepper<T>::check() {
 
 template <class T>
 std::map<std::string, std::int64_t> Stepper<T>::memory_bytes() const {
-  return {{"fields", static_cast<std::int64_t>(fields_.bytes())},
-          {"residual", static_cast<std::int64_t>(residual_.bytes())}};
+  std::map<std::string, std::int64_t> bytes{{"fields", static_cast<std::int64_t>(fields_.bytes())}};
+  if (exponential_)
+    bytes["Krylov space"] = exponential_->memory_bytes();
+  else
+    bytes["residual"] = static_cast<std::int64_t>(residual_.bytes());
+  return bytes;
 }
 
 template class Stepper<float>;

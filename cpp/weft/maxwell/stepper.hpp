@@ -1,23 +1,35 @@
-// Maxwell's equations forward in time: the low-storage Runge-Kutta method of order 4 on an Operator.
+// Maxwell's equations forward in time on an Operator: the low-storage Runge-Kutta method of order 4, or the exponential
+// of the operator.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "weft/device/device.hpp"
 #include "weft/device/graph.hpp"
 #include "weft/maxwell/operator.hpp"
+#include "weft/solver/exponential.hpp"
 
 namespace weft::maxwell {
+
+// runge_kutta: five stages, order 4, one vector beside the fields. exponential: exp(dt A) in a Krylov space of
+// `dimension` vectors to `tolerance` relative to the fields, for any dt; without sources and layers.
+struct Integrator {
+  enum class Kind { runge_kutta, exponential } kind = Kind::runge_kutta;
+  int dimension = 20;
+  double tolerance = 1e-9;
+};
 
 // T: float or double.
 template <class T>
 class Stepper {
  public:
-  // Fields are zero at first. `op` outlives the stepper.
-  explicit Stepper(Operator<T>& op);
+  // Fields are zero at first. `op` outlives the stepper. std::invalid_argument for an exponential integrator of an
+  // operator that is driven or layered. (collective)
+  explicit Stepper(Operator<T>& op, const Integrator& integrator = {});
 
   // `count` steps of dt from where the fields and the time are. dt is the caller's to choose; see Operator::dt_limit.
   // Now and then, and at the end, the energy is looked at (check). std::invalid_argument unless dt is positive and
@@ -36,8 +48,10 @@ class Stepper {
   void set_time(double time) { time_ = time; }
   std::int64_t steps() const { return steps_; }
   device::Stream& stream() { return stream_; }
-  bool recorded() const { return graph_.has_value(); }       // steps are replayed
-  std::map<std::string, std::int64_t> memory_bytes() const;  // fields and residual
+  bool recorded() const { return graph_.has_value(); }  // steps are replayed
+  // Of the integrators' kinds, runge_kutta or exponential: applications of the operator by the last call of `step`.
+  std::int64_t applications() const { return applications_; }
+  std::map<std::string, std::int64_t> memory_bytes() const;  // fields and residual, or the Krylov space
 
  private:
   struct Reference {
@@ -50,7 +64,8 @@ class Stepper {
   device::Stream stream_;
   device::Array<T> fields_, residual_;
   double time_ = 0, dt_ = 0;
-  std::int64_t steps_ = 0, checked_ = 0;
+  std::int64_t steps_ = 0, checked_ = 0, applications_ = 0;
+  std::unique_ptr<solver::KrylovExponential<T>> exponential_;
   std::optional<Reference> reference_;
   std::optional<device::Graph> graph_;  // of a step of dt_
 };
