@@ -138,7 +138,7 @@ def main() -> None:
             f"{COMM.size} rank(s), {bandwidth / 1e9:.1f} GB/s (8 reads : 1 write), medians of {arguments.repetitions}"
         )
         print(
-            " N fields    type  mesh s   ids s setup s   gather-scatter ms       gather ms      scatter ms   (of bandwidth)"
+            " N fields    type  mesh s   ids s setup s  gather-scatter ms      gather ms     scatter ms  (of bandwidth)"
         )
     rows = []
     for order, fields, type_ in itertools.product(arguments.orders, arguments.fields, arguments.types):

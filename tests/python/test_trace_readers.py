@@ -458,6 +458,21 @@ def test_rocprofv3_records_are_joined_with_their_kinds_kernels_and_agents(tmp_pa
     assert round(terms.t_cg_control[0] * 1e9) == 10 + 20
 
 
+def test_queues_of_two_gpus_of_one_name_are_two_streams(tmp_path) -> None:
+    tool = json.loads(json.dumps(ROCPROFV3["rocprofiler-sdk-tool"][0]))
+    tool["agents"].append({"id": {"handle": 3}, "type": 2, "name": "gfx90a"})
+    queue = 2**64 - 16  # handles are unsigned
+    for agent, start in ((2, 1030), (3, 1040)):
+        info = {"agent_id": {"handle": agent}, "queue_id": {"handle": queue}, "kernel_id": 12}
+        tool["buffer_records"]["kernel_dispatch"].append(
+            {"kind": 3, "operation": 1, "thread_id": 99, "correlation_id": {"internal": 4, "external": 0},
+             "start_timestamp": start, "end_timestamp": start + 50, "dispatch_info": info})  # fmt: skip
+    path = tmp_path / "out_results.json"
+    path.write_text(json.dumps({"rocprofiler-sdk-tool": [tool]}))
+    labels = [line.label for line in load(path).lines]
+    assert {f"gfx90a #0 queue {queue}", f"gfx90a #1 queue {queue}", "gfx90a #0 queue 7"} <= set(labels)
+
+
 GOAL = """num_ranks 2
 rank 0 {
 a: calc 100

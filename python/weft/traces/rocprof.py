@@ -107,7 +107,7 @@ def _read_tool(builder: Builder, tool: dict[str, Any]) -> None:
     kinds = tool.get("strings", {}).get("buffer_records", [])
     kernels = {integer(k.get("kernel_id")): str(k.get("formatted_kernel_name") or k.get("kernel_name", "kernel"))
                for k in tool.get("kernel_symbols", [])}  # fmt: skip
-    agents = {_handle(a.get("id")): str(a.get("name", "")) or "agent" for a in tool.get("agents", [])}
+    agents = _labels(tool.get("agents", []))
     cpus = {_handle(a.get("id")) for a in tool.get("agents", []) if integer(a.get("type")) == 1}
     records = tool["buffer_records"]
     rows: list[tuple[int, ...]] = []
@@ -146,8 +146,19 @@ def _read_tool(builder: Builder, tool: dict[str, Any]) -> None:
     _flush(builder, rows)
 
 
+def _labels(agents: list[dict[str, Any]]) -> dict[int, str]:
+    """Names of agents by handle; those of one name, as the GPUs of a node, are told apart by their order."""
+    names = [str(a.get("name", "")) or "agent" for a in agents]
+    return {
+        _handle(a.get("id")): name if names.count(name) == 1 else f"{name} #{names[:k].count(name)}"
+        for k, (a, name) in enumerate(zip(agents, names, strict=True))
+    }
+
+
 def _handle(value: Any) -> int:
-    return integer(value.get("handle") if isinstance(value, dict) else value)
+    """An unsigned number of 64 bits that says nothing but which."""
+    value = value.get("handle") if isinstance(value, dict) else value
+    return value if type(value) is int and 0 <= value < 2**64 else integer(value)
 
 
 def _time(value: Any) -> int:
