@@ -90,6 +90,7 @@ def test_tables_under_names_come_from_files_and_from_assignments(tmp_path) -> No
         (["initial.field=expressions", "initial.ex=sin(q)"], ["'initial.ex'", "'q' is not known"]),
         (["initial.waves=[0,0,0]"], ["'initial.waves'", "at least one period"]),
         (["initial.field=box"], ["'initial.field'", "box-mode"]),
+        (["time.integrator=exponential", "layer.thickness=0.1"], ["'time.integrator'", "allowed: runge-kutta"]),
         (["flux=upwnd"], ["'flux'", "upwind | central"]),
         (["time.courant=0"], ["'time.courant'", "above 0"]),
         (["mesh.radii=[1,-1]"], ["'mesh.radii'"]),

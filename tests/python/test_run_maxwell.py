@@ -74,6 +74,13 @@ def test_the_time_step_s_error_is_of_order_four() -> None:
     assert 3.5 < np.log2(long / short) < 5.0, (long, short)
 
 
+def test_the_exponential_integrator_takes_long_steps_and_is_as_exact() -> None:
+    words = [*SMALL["periodic-box"], "time.integrator=exponential"]
+    long, short = (error("periodic-box", 7, *words, f"time.courant={c}") for c in (8, 0.9))
+    assert long == pytest.approx(short, rel=1e-3)
+    assert long < 2e-4
+
+
 @pytest.mark.skipif(not (SHARED / "data").is_dir(), reason=f"no {SHARED / 'data'}")
 def test_bessel_modes_on_nekcem_s_own_curved_mesh() -> None:
     mesh = f"mesh.file={SHARED / 'data' / 'meshes' / 'cylwave.rea'}"

@@ -14,9 +14,12 @@ from weft.bench.models import Formula
 from weft.model.project import MAXWELL_STAGES, maxwell_step_flops
 
 
-def step_flops(order: int, points: int) -> Formula:
-    """Operations of a time step of five stages, all six fields, as NekCEM counts them (faces not counted)."""
-    return Formula(maxwell_step_flops(order, points), "[180 (N+1) + 420] n", "NekCEM Eq. 16")
+def step_flops(order: int, points: int, applications: float = MAXWELL_STAGES) -> Formula:
+    """Operations of a time step of so many applications of the operator, as NekCEM counts them (faces not counted)."""
+    if applications == MAXWELL_STAGES:
+        return Formula(maxwell_step_flops(order, points), "[180 (N+1) + 420] n", "NekCEM Eq. 16")
+    value = maxwell_step_flops(order, points) * applications / MAXWELL_STAGES
+    return Formula(value, f"{applications:.3g} x [36 (N+1) + 84] n", "NekCEM Eq. 16, a stage an application")
 
 
 def gradient_flops(order: int, points: int) -> Formula:

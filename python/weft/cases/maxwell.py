@@ -169,6 +169,11 @@ class InitialSection(Section):
 class TimeSection(Section):
     """How far, and how."""
 
+    integrator: Literal["runge-kutta", "exponential"] = option(
+        "runge-kutta", "low-storage Runge-Kutta, order 4 in 5 stages; or exp(dt A) in a Krylov space, for any time step"
+    )
+    krylov_dimension: int = option(20, "exponential: vectors of the Krylov space", ge=2, le=200)
+    krylov_tolerance: float = option(1e-9, "exponential: error of a step relative to the fields", gt=0.0, lt=1.0)
     steps: int = option(100, "time steps (where time.end is 0)", ge=1)
     end: float = option(0.0, "run to this time; 0: time.steps steps", unit="length / speed of light", ge=0.0)
     courant: float = option(0.9, "time step over the largest stable one, which weft estimates", gt=0.0)
@@ -216,6 +221,10 @@ class MaxwellCase(ElementCase):
             raise ValueError(
                 f"case keys 'materials.{rest[0]}' and 'materials.{rest[1]}': both say no elements; "
                 "allowed: one material that fills what the others leave (give tag, lower and upper, or where)"
+            )
+        if self.time.integrator == "exponential" and (self.sources or self.layer.thickness):
+            raise ValueError(
+                "case key 'time.integrator': found 'exponential' with sources or a matched layer; allowed: runge-kutta"
             )
         waves = [name for name, source in self.sources.items() if source.kind == "plane-wave"]
         if waves and not self.total_field.ways and "absorbing" not in self.boundaries.values():
