@@ -10,12 +10,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+# Signals that come sooner after the first are the same wish: of a Ctrl-C the terminal and mpiexec both tell the ranks.
+SAME_WISH_SECONDS = 3.0
+
 
 class Asked:
-    """Whether a signal has asked this rank to stop: `number` is the signal's, 0 if none has."""
+    """Whether a signal has asked this rank to stop: `number` is the signal's, 0 if none has; `at` is when."""
 
     def __init__(self) -> None:
         self.number = 0
+        self.at = 0.0
 
 
 _asked: Asked | None = None  # of the run that stops by itself, if there is one
@@ -23,7 +27,7 @@ _asked: Asked | None = None  # of the run that stops by itself, if there is one
 
 @contextmanager
 def stops_by_itself() -> Iterator[Asked]:
-    """Inside, the first signal is noted in what is yielded; a second one ends the process at once as elsewhere."""
+    """Inside, the first signal is noted in what is yielded; one that comes later ends the process as elsewhere."""
     global _asked
     _asked = Asked()
     try:
@@ -45,9 +49,10 @@ def exit_on_interrupt() -> None:
     def watch() -> None:
         while True:
             number = os.read(reader, 1)[0]
-            if _asked is None or _asked.number != 0:
+            if _asked is None or (_asked.number != 0 and time.monotonic() - _asked.at > SAME_WISH_SECONDS):
                 break
-            _asked.number = number
+            if _asked.number == 0:
+                _asked.at, _asked.number = time.monotonic(), number
         if first_of_ranks():
             if sys.stdout.isatty():
                 print("\x1b[?25h", end="", flush=True)  # the cursor, which a progress bar hides
