@@ -243,3 +243,4 @@ def test_a_traced_run_of_weft_is_replayed_and_put_on_a_network(tmp_path: Path, r
     shown = CliRunner().invoke(weft_command, ["model", "replay", str(tmp_path / "trace.json"), "--cpu-speed", "2",
                                "--process", "1", "--message-latency", "5"], catch_exceptions=False)  # fmt: skip
     assert "messages and collectives" in shown.output
+    assert "no device took part" in shown.output
