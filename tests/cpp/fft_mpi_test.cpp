@@ -208,6 +208,18 @@ TEST(FourierTransforms, BothExchangesTogetherHoldTwoBuffersOfABatch) {
   }
 }
 
+TEST(FourierTransforms, BricksReadWhereTheyLieTakeNoMoreMemoryThanBricksThatAreSent) {
+  const mpi::Comm comm;
+  if (comm.size() == 1) GTEST_SKIP() << "one rank exchanges nothing";
+  Plan<float> plan({.sizes = {16, 12, 24}, .grid = {1, comm.size()}, .batch = 3, .column = "pairwise:ipc"},
+                   device::open("host"), comm);
+  Fields<float> fields(plan, 4);
+  fields.forward(plan);
+  fields.backward(plan);
+  const std::int64_t slot = 3 * plan.field_values() * static_cast<std::int64_t>(sizeof(std::complex<float>));
+  EXPECT_EQ(plan.memory_bytes().at("exchange buffers"), 2 * ((slot + 255) / 256 * 256));
+}
+
 TEST(FourierTransforms, WhatCannotBePlannedIsSaidOnAllRanks) {
   const mpi::Comm comm;
   const auto host = device::open("host");

@@ -224,6 +224,12 @@ struct Ipc::State {
     }
   }
 
+  Neighbor& neighbor(int rank) {
+    const auto found = std::ranges::find(neighbors, rank, [](const Neighbor& n) { return n.part.rank; });
+    if (found == neighbors.end()) throw std::logic_error("no memory is shared with rank " + std::to_string(rank));
+    return *found;
+  }
+
   std::byte* slot(Round r) const { return memory.data() + r % slots * slot_bytes; }
 
   std::shared_ptr<device::Device> device, host;
@@ -238,6 +244,7 @@ struct Ipc::State {
   Flags* mine = nullptr;
   std::vector<Neighbor> neighbors;
   Round round = 0;                                     // the last that was started
+  std::vector<Neighbor*> readers, former_readers;      // of the last round that was published, and of the one before
   std::shared_ptr<const trace::Traffic> send_traffic;  // of a request that no call waits for
 };
 
@@ -307,6 +314,50 @@ void Ipc::finish(std::byte* to, device::Stream& stream) {
   }
   if (s.free_slot) s.free_slot->record(stream);
 }
+
+void Ipc::publish(const std::vector<int>& ranks, device::Stream& stream,
+                  const std::shared_ptr<const trace::Traffic>& traffic) {
+  State& s = *state_;
+  if (s.mine == nullptr) return;
+  const trace::Span span("publish", trace::Category::mpi, 0, &traffic);
+  if (s.round > 0) {
+    if (!s.read_events.empty()) s.read_events[s.round % slots].record(stream);
+    s.mine->read.store(s.round, std::memory_order_release);
+  }
+  s.former_readers = std::move(s.readers);
+  s.readers.clear();
+  for (const int rank : ranks) s.readers.push_back(&s.neighbor(rank));
+  const Round round = ++s.round;
+  if (!s.ready_events.empty()) s.ready_events[round % slots].record(stream);
+  s.mine->ready.store(round, std::memory_order_release);
+}
+
+const std::byte* Ipc::arrived(int rank, device::Stream& stream, const std::shared_ptr<const trace::Traffic>& traffic) {
+  State& s = *state_;
+  State::Neighbor& n = s.neighbor(rank);
+  {
+    const trace::Span span("receive", trace::Category::mpi, 0, &traffic);
+    s.wait(n.flags->ready, s.round, n);
+  }
+  if (!n.ready_events.empty()) n.ready_events[s.round % slots].wait_on(stream);
+  return n.memory.data() + s.round % slots * n.known.slot_bytes;
+}
+
+void Ipc::reclaim(device::Stream& stream) {
+  State& s = *state_;
+  for (State::Neighbor* n : s.former_readers) {
+    const trace::Span span("until read", trace::Category::mpi);
+    s.wait(n->flags->read, s.round - 1, *n);
+    if (!n->read_events.empty()) n->read_events[(s.round - 1) % slots].wait_on(stream);
+  }
+  keep_until_read(stream);
+}
+
+void Ipc::keep_until_read(device::Stream& stream) {
+  if (state_->free_slot) state_->free_slot->record(stream);
+}
+
+std::size_t Ipc::bytes() const { return slots * state_->slot_bytes; }
 
 namespace {
 

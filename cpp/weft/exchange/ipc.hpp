@@ -16,6 +16,7 @@
 #include "weft/exchange/choice.hpp"
 #include "weft/exchange/schedule.hpp"
 #include "weft/mpi/comm.hpp"
+#include "weft/trace/recorder.hpp"
 
 namespace weft::exchange {
 
@@ -40,6 +41,19 @@ class Ipc {
   void start(device::Stream& stream);
   // What follows on the stream sees the neighbours' parts in `to`.
   void finish(std::byte* to, device::Stream& stream);
+
+  // Rounds whose readers differ, and which are read where they lie: send() is written; publish(); arrived() for each
+  // rank that is read from; reclaim(). A round has been read when the next is published, or keep_until_read() is
+  // called. All ranks publish the same rounds; `ranks` are the neighbours that read this rank's.
+  void publish(const std::vector<int>& ranks, device::Stream& stream,
+               const std::shared_ptr<const trace::Traffic>& traffic);
+  // The slot of a neighbour, once it is published.
+  const std::byte* arrived(int rank, device::Stream& stream, const std::shared_ptr<const trace::Traffic>& traffic);
+  // Waits until the round before this one has been read by all, so that send() may be written.
+  void reclaim(device::Stream& stream);
+  // What is on the stream so far uses the neighbours' memory: it is not let go before.
+  void keep_until_read(device::Stream& stream);
+  std::size_t bytes() const;  // of both slots
 
  private:
   struct State;

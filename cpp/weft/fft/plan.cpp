@@ -39,11 +39,32 @@ struct Plan<T>::State {
     if (options.norm == Norm::ortho) scale_forward = scale_backward = static_cast<T>(1 / std::sqrt(points));
   }
 
+  // Where all ranks can, an exchange by path ipc reads bricks where they lie, in memory that both exchanges share.
+  // (collective)
+  void share_slots() {
+    const auto all = [&](const Transpose<T>& exchange) {
+      const std::int64_t can = exchange.on_one_node() ? 1 : 0;
+      return comm.min(can) == 1;
+    };
+    const bool of_row = all(*row_exchange), of_column = all(*column_exchange);
+    if (!of_row && !of_column) return;
+    std::vector<exchange::Part> parts;
+    for (const int rank : comm.node()) {
+      if (rank != comm.rank()) parts.push_back({rank, 0, 1, 0, 1});
+    }
+    const std::int64_t values = options.batch * decomposition.field_values();
+    slots = std::make_unique<exchange::Ipc>(device, comm, comm.fresh_tag(), std::move(parts),
+                                            static_cast<std::size_t>(values) * sizeof(Complex));
+    if (of_row) row_exchange->use(*slots);
+    if (of_column) column_exchange->use(*slots);
+  }
+
   Options options;
   std::shared_ptr<device::Device> device;
   mpi::Comm comm, row, column;
   Decomposition decomposition;
   std::unique_ptr<ExchangeBuffers<T>> buffers;
+  std::unique_ptr<exchange::Ipc> slots;
   std::unique_ptr<Transpose<T>> row_exchange, column_exchange;
   std::unique_ptr<Stages<T>> stages;
   T scale_forward = 1, scale_backward = 1;
@@ -286,6 +307,7 @@ Plan<T>::Plan(const Options& options, std::shared_ptr<device::Device> device, co
       s.stages = std::make_unique<GpuStages<T>>(s.decomposition, s.device);
     }
   });
+  s.share_slots();
 }
 template <class T>
 Plan<T>::~Plan() = default;
@@ -409,7 +431,8 @@ std::int64_t Plan<T>::column_message_bytes(int variables) const {
 template <class T>
 std::map<std::string, std::int64_t> Plan<T>::memory_bytes() const {
   const State& s = *state_;
-  return {{"exchange buffers", s.buffers->bytes() + s.row_exchange->own_bytes() + s.column_exchange->own_bytes()},
+  return {{"exchange buffers", (s.slots ? static_cast<std::int64_t>(s.slots->bytes()) : 0) + s.buffers->bytes() +
+                                   s.row_exchange->own_bytes() + s.column_exchange->own_bytes()},
           {"panels", s.stages->memory_bytes()}};
 }
 

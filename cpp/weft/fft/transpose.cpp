@@ -39,6 +39,11 @@ struct Transpose<T>::State {
   struct Way {
     std::unique_ptr<exchange::Channel> channel;
     Complex* own = nullptr;  // where the own brick was written
+    // Instead of a channel: where the bricks are in this round's slots, and how far into each.
+    std::vector<Complex*> bricks;  // by rank of the communicator
+    std::vector<std::int64_t> offsets;
+    std::shared_ptr<const trace::Traffic> sends;
+    std::vector<std::shared_ptr<const trace::Traffic>> receives;
   };
 
   State(const Decomposition& decomposition, Direction direction_in, int batch_in,
@@ -46,7 +51,7 @@ struct Transpose<T>::State {
       : direction(direction_in), batch(batch_in), device(std::move(device_in)), comm(comm_in), buffers(buffers_in) {
     const Grid& grid = decomposition.grid();
     const int me = decomposition.rank();
-    const auto world_rank = [&](int peer) {
+    const auto plan_rank = [&](int peer) {
       return direction == Direction::row ? grid.column_rank(me) * grid.rows + peer
                                          : peer * grid.rows + grid.row_rank(me);
     };
@@ -59,7 +64,10 @@ struct Transpose<T>::State {
     at_middle.batch = at_end.batch = batch;
     alone = grid.size() == 1;
     for (int peer = 0; peer < comm.size(); ++peer) {
-      const int rank = world_rank(peer);
+      const int rank = plan_rank(peer);
+      ranks.push_back(rank);
+      ends.push_back(end(rank));
+      middles.push_back(decomposition.middle(rank));
       at_middle.boxes.push_back(intersection(middle_box, end(rank)));
       at_end.boxes.push_back(intersection(end_box, decomposition.middle(rank)));
     }
@@ -69,9 +77,44 @@ struct Transpose<T>::State {
   const Bricks& sent(Toward toward) const { return toward == Toward::middle ? at_end : at_middle; }
   const Bricks& received(Toward toward) const { return toward == Toward::middle ? at_middle : at_end; }
 
+  // Where in its buffer another rank puts the brick for this one.
+  std::int64_t offset_at(std::size_t peer, Toward toward, int variables) const {
+    const std::vector<Box>&from = toward == Toward::middle ? ends : middles,
+          &to = toward == Toward::middle ? middles : ends;
+    Bricks theirs{{}, peer, batch};
+    for (const Box& box : to) theirs.boxes.push_back(intersection(from[peer], box));
+    return theirs.offset(at_middle.own, variables);
+  }
+
+  // What the recorder tells of a round in slots.
+  void describe(Way& w, Toward toward, int variables) const {
+    const std::int64_t group = comm.group(comm.fresh_tag());
+    trace::Traffic sends;
+    sends.group = group;
+    sends.request = trace::fresh_request();
+    const auto bytes = [&](const Box& box) { return box.size() * variables * std::int64_t{sizeof(Complex)}; };
+    for (std::size_t p = 0; p < ranks.size(); ++p) {
+      trace::Traffic receive;
+      receive.group = group;
+      if (p != at_middle.own) {
+        const int world_rank = comm.world_rank(static_cast<int>(p));
+        sends.sends.push_back({world_rank, bytes(sent(toward).boxes[p])});
+        receive.receives.push_back({world_rank, bytes(received(toward).boxes[p])});
+      }
+      w.receives.push_back(std::make_shared<const trace::Traffic>(std::move(receive)));
+    }
+    w.sends = std::make_shared<const trace::Traffic>(std::move(sends));
+  }
+
   Way& way(Toward toward, int variables) {
     Way& w = ways[{toward, variables}];
-    if (w.channel) return w;
+    if (w.channel || !w.bricks.empty()) return w;
+    if (slots != nullptr) {
+      w.bricks.resize(ranks.size());
+      for (std::size_t p = 0; p < ranks.size(); ++p) w.offsets.push_back(offset_at(p, toward, variables));
+      describe(w, toward, variables);
+      return w;
+    }
     std::vector<exchange::Part> parts;
     const Bricks &from = sent(toward), &to = received(toward);
     for (std::size_t p = 0; p < from.boxes.size(); ++p) {
@@ -93,11 +136,16 @@ struct Transpose<T>::State {
 
   // Every variable's pieces in a buffer of bricks; the own one may be in another.
   static std::vector<Pieces<Complex>> pieces(const Bricks& bricks, int variables, Complex* others, Complex* own) {
+    return pieces(bricks, variables,
+                  [&](std::size_t p) { return (p == bricks.own ? own : others) + bricks.offset(p, variables); });
+  }
+  template <class Place>
+  static std::vector<Pieces<Complex>> pieces(const Bricks& bricks, int variables, const Place& place) {
     std::vector<Pieces<Complex>> all(static_cast<std::size_t>(variables));
     for (std::size_t p = 0; p < bricks.boxes.size(); ++p) {
       const Box& box = bricks.boxes[p];
       if (box.empty()) continue;
-      Complex* const data = (p == bricks.own ? own : others) + bricks.offset(p, variables);
+      Complex* const data = place(p);
       for (int v = 0; v < variables; ++v) all[static_cast<std::size_t>(v)].push_back(whole(data + v * box.size(), box));
     }
     return all;
@@ -118,7 +166,10 @@ struct Transpose<T>::State {
   ExchangeBuffers<T>& buffers;
   bool alone = false;  // one rank in all
   exchange::Choice choice;
+  exchange::Ipc* slots = nullptr;
   Box middle_box, end_box;
+  std::vector<int> ranks;          // of the plan, by rank of the communicator
+  std::vector<Box> middles, ends;  // their pencils
   Bricks at_middle, at_end;
   std::map<std::pair<Toward, int>, Way> ways;
 };
@@ -138,6 +189,17 @@ template <class T>
 Transpose<T>::~Transpose() = default;
 
 template <class T>
+bool Transpose<T>::on_one_node() const {
+  const State& s = *state_;
+  return !trivial() && s.choice.path == exchange::Path::ipc && s.choice.small_bytes == 0 &&
+         static_cast<int>(s.comm.node().size()) == s.comm.size();
+}
+template <class T>
+void Transpose<T>::use(exchange::Ipc& slots) {
+  state_->slots = &slots;
+}
+
+template <class T>
 bool Transpose<T>::trivial() const {
   return state_->comm.size() == 1;
 }
@@ -154,8 +216,10 @@ template <class T>
 std::int64_t Transpose<T>::own_bytes() const {
   std::int64_t sum = 0;
   if (state_->choice.path != exchange::Path::ipc) return sum;
-  for (const auto& [key, way] : state_->ways)
+  for (const auto& [key, way] : state_->ways) {
+    if (!way.channel) continue;
     sum += static_cast<std::int64_t>(2 * way.channel->send_bytes() + way.channel->receive_bytes());
+  }
   return sum;
 }
 template <class T>
@@ -168,6 +232,10 @@ std::vector<Pieces<std::complex<T>>> Transpose<T>::outgoing(Toward toward, int v
   State& s = *state_;
   if (trivial()) return s.passed(toward, variables);
   typename State::Way& way = s.way(toward, variables);
+  if (s.slots != nullptr) {
+    way.own = reinterpret_cast<Complex*>(s.slots->send(stream));
+    return State::pieces(s.sent(toward), variables, way.own, way.own);
+  }
   way.channel->check_idle();
   auto* const buffer = reinterpret_cast<Complex*>(way.channel->send(stream));
   const bool with_arrived = toward == Toward::middle && s.choice.path != exchange::Path::ipc;
@@ -180,7 +248,22 @@ void Transpose<T>::carry(Toward toward, int variables, device::Stream& stream) {
   State& s = *state_;
   if (trivial()) return;
   const char* const text = s.direction == Direction::row ? "row exchange" : "column exchange";
-  exchange::Channel& channel = *s.way(toward, variables).channel;
+  typename State::Way& way = s.way(toward, variables);
+  if (s.slots != nullptr) {
+    const trace::Span span(text, trace::Category::mpi);
+    std::vector<int> others = s.ranks;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(s.at_middle.own));
+    s.slots->publish(others, stream, way.sends);
+    for (std::size_t p = 0; p < s.ranks.size(); ++p) {
+      if (p == s.at_middle.own) continue;
+      auto* const slot = const_cast<std::byte*>(s.slots->arrived(s.ranks[p], stream, way.receives[p]));
+      way.bricks[p] = reinterpret_cast<Complex*>(slot) + way.offsets[p];
+    }
+    way.bricks[s.at_middle.own] = way.own;
+    s.slots->reclaim(stream);
+    return;
+  }
+  exchange::Channel& channel = *way.channel;
   const trace::Span span(text, trace::Category::mpi, static_cast<std::int64_t>(channel.send_bytes()));
   channel.start(stream);
   channel.finish(stream);
@@ -191,13 +274,20 @@ std::vector<Pieces<std::complex<T>>> Transpose<T>::incoming(Toward toward, int v
   State& s = *state_;
   if (trivial()) return s.passed(toward, variables);
   const typename State::Way& way = s.way(toward, variables);
+  if (s.slots != nullptr)
+    return State::pieces(s.received(toward), variables, [&](std::size_t p) { return way.bricks[p]; });
   auto* const buffer = reinterpret_cast<Complex*>(const_cast<std::byte*>(way.channel->receive()));
   return State::pieces(s.received(toward), variables, buffer, way.own);
 }
 
 template <class T>
 void Transpose<T>::drained(Toward toward, int variables, device::Stream& stream) {
-  if (!trivial()) state_->way(toward, variables).channel->drained(stream);
+  if (trivial()) return;
+  if (state_->slots != nullptr) {
+    state_->slots->keep_until_read(stream);
+  } else {
+    state_->way(toward, variables).channel->drained(stream);
+  }
 }
 
 template class Transpose<float>;

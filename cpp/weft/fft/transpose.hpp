@@ -16,6 +16,7 @@
 
 #include "weft/device/device.hpp"
 #include "weft/exchange/choice.hpp"
+#include "weft/exchange/ipc.hpp"
 #include "weft/fft/block.hpp"
 #include "weft/fft/decomposition.hpp"
 #include "weft/mpi/comm.hpp"
@@ -57,6 +58,11 @@ class Transpose {
   Transpose(const Decomposition& decomposition, Direction direction, int batch, const exchange::Asked& asked,
             std::shared_ptr<device::Device> device, const mpi::Comm& comm, ExchangeBuffers<T>& buffers);
   ~Transpose();
+
+  // Whether path ipc was chosen and reaches all ranks of the communicator. Then bricks can be read where they lie, in
+  // slots that both exchanges share, which the ranks of the plan made.
+  bool on_one_node() const;
+  void use(exchange::Ipc& slots);
 
   bool trivial() const;  // one rank: both pencils are one, and what is written is what is read
   const exchange::Choice& choice() const;
