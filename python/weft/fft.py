@@ -223,6 +223,7 @@ class Plan:
     def tuning(self) -> dict[str, Any]:
         """What was chosen: ``process_grid``, ``batch``, ``row_exchange`` and ``column_exchange``.
 
+        An exchange is empty where one rank alone makes up a row or column.
         Where there was something to choose: ``reason``, ``tuning_seconds``, and ``timings``, race by race: of every
         candidate ``race`` (``grid``, ``exchange``, ``row exchange`` or ``batch``: what it was about), the above,
         ``median_seconds`` (of a transform forward and backward of all variables, the slowest rank's),

@@ -110,10 +110,14 @@ def test_the_tuner_tries_every_exchange_that_works_on_the_two_best_grids(ranks):
         return
     rows = [row for row in tuning["timings"] if row["race"] == "exchange"]
     assert len({row["process_grid"] for row in rows}) == 2
-    schedules = {row["row_exchange"].split(":")[0] for row in rows}
+    for row in rows:
+        rows_of, columns_of = (int(n) for n in row["process_grid"].split("x"))
+        assert (row["row_exchange"] != "") == (rows_of > 1)
+        assert (row["column_exchange"] != "") == (columns_of > 1)
+    schedules = {(row["row_exchange"] or row["column_exchange"]).split(":")[0] for row in rows}
     assert schedules == {"pairwise", "alltoallv", "neighbor", "crystal"}
     for grid in {row["process_grid"] for row in rows}:
-        mine = [row["row_exchange"] for row in rows if row["process_grid"] == grid]
+        mine = [row["row_exchange"] or row["column_exchange"] for row in rows if row["process_grid"] == grid]
         assert len(mine) == len(set(mine)) > 3
 
 

@@ -82,8 +82,8 @@ Fields<A...> check_fields(nb::handle object, const char* what, const Three& shap
 void put(nb::dict& d, const fft::Setting& setting) {
   d["process_grid"] = fft::name(setting.grid);
   d["batch"] = setting.batch;
-  d["row_exchange"] = exchange::name(setting.row);
-  d["column_exchange"] = exchange::name(setting.column);
+  d["row_exchange"] = setting.grid.rows > 1 ? exchange::name(setting.row) : "";
+  d["column_exchange"] = setting.grid.columns > 1 ? exchange::name(setting.column) : "";
 }
 
 nb::dict to_dict(const fft::PlanTuning& tuning) {

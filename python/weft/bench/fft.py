@@ -262,7 +262,7 @@ LINES_HEAD = (
 
 def transform_line(row: Record) -> str:
     """A line of the first table."""
-    exchanges = f"{row['row_exchange']}, {row['column_exchange']}"
+    exchanges = f"{row['row_exchange'] or '-'}, {row['column_exchange'] or '-'}"
     return (
         f"{row['points']:>6}  {row['precision']:<10}{row['process_grid']:<8}{exchanges:<36}"
         f"{short(1e3 * row['seconds']):>9}{short(row['flops_per_second'] / 1e9):>9}"
