@@ -94,6 +94,7 @@ std::int64_t predicted_bytes(const Options& options, int ranks, int bytes_of_rea
   for (const ScalarOptions& scalar : options.scalars)
     if (scalar.gradient != std::array<double, 3>{}) ++fields;
   if (ranks > 1) fields += 2 * options.batch;
+  if (options.device && !options.device->is_host()) fields += 2 * (5 + 3 * scalars);
   return fields * modes * 2 * bytes_of_real;
 }
 

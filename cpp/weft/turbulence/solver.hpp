@@ -80,7 +80,7 @@ class Solver {
 
 // Bytes a rank needs by Eq. 9 with what this solver holds beside it: fields of `modes` kept, of which 3 + scalars are
 // kept, 5 + 3 scalars are work, 3 + scalars more for RK4, 1 for each scalar with a mean gradient; 2 Q buffers where
-// there is more than one rank.
+// there is more than one rank; on GPUs what the transforms hold of all variables of a stage, modes and points.
 std::int64_t predicted_bytes(const Options& options, int ranks, int bytes_of_real);
 
 }  // namespace weft::turbulence
