@@ -48,7 +48,7 @@ def transforms(record: dict[str, Any], machine: str) -> Figure:
             axes.set_ylabel("GFLOP/s, all ranks")
             axes.set_ylim(bottom=0)
             axes.set_title(title, fontsize=10.5, loc="left")
-            axes.legend(fontsize=8.5)
+            axes.legend(fontsize=8.5, handlelength=3.5)
         figure.suptitle(machine, fontsize=10, x=0.01, ha="left")
         figure.tight_layout()
     return figure
