@@ -73,7 +73,8 @@ class Collector {
     d_.largest = std::max(d_.largest, x);
     const double place = d_.logarithmic ? (x > 0 ? log10_of_2 * std::log2(x) : d_.lower) : x;
     const double bin = (place - d_.lower) * (bins / (d_.upper - d_.lower));
-    d_.counts[static_cast<std::size_t>(std::clamp(bin, 0.0, bins - 1.0))] += 1;
+    // What is no number goes into the first.
+    d_.counts[bin > 0 ? static_cast<std::size_t>(std::min(bin, bins - 1.0)) : 0] += 1;
   }
 
   Distribution result(const mpi::Comm& comm) {
