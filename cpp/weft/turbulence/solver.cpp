@@ -357,9 +357,9 @@ struct Solver<T>::Impl {
 
   // The integrating factors of half of `next`.
   void set_step(double next) {
-    if (next == dt && factors_set) return;
     dt = next;
-    factors_set = true;
+    if (dt == factors_dt) return;
+    factors_dt = dt;
     for (int i = 0; i <= scalar_count(); ++i) {
       const double diffusivity = options.viscosity / (i == 0 ? 1.0 : options.scalars[i - 1].schmidt);
       half_factors[i].set([&](int axis, std::int64_t n) {
@@ -538,7 +538,7 @@ struct Solver<T>::Impl {
 
   double time = 0, dt = 0, courant = 0, energy_input = 0, largest = 0, pointwise_seconds = 0;
   std::int64_t step_number = 0;
-  bool factors_set = false;
+  double factors_dt = 0;  // the step that half_factors are of; dt may be set from outside
 };
 
 template <class T>
