@@ -283,9 +283,9 @@ TunedPlan<T> tuned_plan(const Wanted& wanted, const std::shared_ptr<device::Devi
     tuning.chosen = settings.front();
     Options options = wanted.options;
     options.grid = tuning.chosen.grid;
+    options.row = exchange::Asked(tuning.chosen.row);
+    options.column = exchange::Asked(tuning.chosen.column);
     tuned.plan = std::make_unique<Plan<T>>(options, device, comm);
-    tuning.chosen.row = tuned.plan->row_choice();
-    tuning.chosen.column = tuned.plan->column_choice();
     return tuned;
   }
 
