@@ -43,7 +43,7 @@ struct Plan<T>::State {
   // (collective)
   void share_slots() {
     const auto all = [&](const Transpose<T>& exchange) {
-      const std::int64_t can = exchange.on_one_node() ? 1 : 0;
+      const std::int64_t can = exchange.on_one_node(comm.node()) ? 1 : 0;
       return comm.min(can) == 1;
     };
     const bool of_row = all(*row_exchange), of_column = all(*column_exchange);

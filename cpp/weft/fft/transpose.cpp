@@ -189,10 +189,10 @@ template <class T>
 Transpose<T>::~Transpose() = default;
 
 template <class T>
-bool Transpose<T>::on_one_node() const {
+bool Transpose<T>::on_one_node(const std::vector<int>& node) const {
   const State& s = *state_;
   return !trivial() && s.choice.path == exchange::Path::ipc && s.choice.small_bytes == 0 &&
-         static_cast<int>(s.comm.node().size()) == s.comm.size();
+         std::ranges::includes(node, s.ranks);
 }
 template <class T>
 void Transpose<T>::use(exchange::Ipc& slots) {

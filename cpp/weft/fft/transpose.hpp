@@ -59,9 +59,9 @@ class Transpose {
             std::shared_ptr<device::Device> device, const mpi::Comm& comm, ExchangeBuffers<T>& buffers);
   ~Transpose();
 
-  // Whether path ipc was chosen and reaches all ranks of the communicator. Then bricks can be read where they lie, in
-  // slots that both exchanges share, which the ranks of the plan made.
-  bool on_one_node() const;
+  // Whether path ipc was chosen and all ranks are among those of this rank's node, in the plan's numbers. Then bricks
+  // can be read where they lie, in slots that both exchanges share, which the ranks of the plan made.
+  bool on_one_node(const std::vector<int>& node) const;
   void use(exchange::Ipc& slots);
 
   bool trivial() const;  // one rank: both pencils are one, and what is written is what is read
