@@ -2,15 +2,15 @@
 """A time step of weft's turbulence solver beside FluidSim's and GHOST's: alternating rounds, medians, one JSON file.
 
     python benchmarks/compare_turbulence.py --fluidsim-python ~/fluidsim-venv/bin/python \\
-        --ghost-folder ~/ghost/3D/bin --output benchmarks/results/turbulence.json
+        --fluidsim-fft fft3d.with_fftw3d --output benchmarks/results/turbulence.json
 
 Second-order Runge-Kutta, the same number of points; FluidSim in double precision with truncation at 2/3 and with random
 phase shifts (its RK2_phaseshift_random, both with its own FFT plug-ins), GHOST in single precision. weft is run with
 the same truncation and precision. Each round starts every code anew in turn and takes its median step, after warm-up.
 A code that fails or takes longer than --limit is recorded with its message.
 
-A GHOST folder holds what `make` of its HD solver left for each size and number of ranks: the programs HD-<N> and their
-inputs; see --ghost-command for how they are started.
+FluidSim: pip install fluidsim mpi4py fluidfft-fftw fluidfft-fftwmpi with an FFTW of your own on PKG_CONFIG_PATH, CPATH and
+LIBRARY_PATH; then --fluidsim-fft fft3d.with_fftw3d (its default here, pyFFTW, needs nothing but pip and is slower).
 """
 
 import argparse
