@@ -9,8 +9,8 @@ phase shifts (its RK2_phaseshift_random, both with its own FFT plug-ins), GHOST 
 the same truncation and precision. Each round starts every code anew in turn and takes its median step, after warm-up.
 A code that fails or takes longer than --limit is recorded with its message.
 
-FluidSim: pip install fluidsim mpi4py fluidfft-fftw fluidfft-fftwmpi with an FFTW of your own on PKG_CONFIG_PATH, CPATH and
-LIBRARY_PATH; then --fluidsim-fft fft3d.with_fftw3d (its default here, pyFFTW, needs nothing but pip and is slower).
+FluidSim: pip install fluidsim mpi4py fluidfft-fftw fluidfft-fftwmpi, with an FFTW of your own on PKG_CONFIG_PATH, CPATH
+and LIBRARY_PATH; then --fluidsim-fft fft3d.with_fftw3d (its default here, pyFFTW, needs nothing but pip and is slower).
 """
 
 import argparse
