@@ -55,11 +55,11 @@ def map_text(count: int) -> str:
     elements, side = count**3, count + 1
     depth = max(1, (elements - 1).bit_length())
     header = (elements, side**3, depth, 2**depth, 8 * elements, side**3, 0)
-    lines = ["".join(f"{v:12d}" for v in header)]
+    lines = ["".join(f"{v:12d}" for v in header)]  # NekCEM divides by the largest place it finds, plus one
     for e in range(elements):
         x, y, z = e % count, e // count % count, e // count**2
         ids = [1 + x + a + side * (y + b + side * (z + c)) for c in (0, 1) for b in (0, 1) for a in (0, 1)]
-        lines.append("".join(f"{v:12d}" for v in (2**depth * e // elements, *ids)))
+        lines.append("".join(f"{v:12d}" for v in ((2**depth - 1) * e // max(1, elements - 1), *ids)))
     return "\n".join(lines) + "\n"
 
 
