@@ -106,11 +106,15 @@ TEST(Recorder, ACallOfMpiTellsWhomItSendsHowMuchAndWhatEndsIt) {
   start.sends = {{1, 800}, {2, 8}};
   start.receives = {{3, 16}};
   const auto started = std::make_shared<const Traffic>(start);
-  { const Span span("send", Category::mpi, 808, &started); }
+  {
+    const Span span("send", Category::mpi, 808, &started);
+  }
   Traffic all;
   all.collective = "barrier";
   const auto joined = std::make_shared<const Traffic>(all);
-  { const Span span("agree", Category::mpi, 0, &joined); }
+  {
+    const Span span("agree", Category::mpi, 0, &joined);
+  }
   const std::string text = chrome_trace_events(0);
   EXPECT_NE(text.find(R"("bytes":808,"group":70000,"request":)" + std::to_string(start.request) +
                       R"(,"sends":[[1,800],[2,8]],"receives":[[3,16]]}})"),

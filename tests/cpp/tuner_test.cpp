@@ -180,6 +180,18 @@ TEST(Tuner, NoCandidateTakesMoreThanItsRepetitionsOrItsSeconds) {
   }
 }
 
+TEST(Tuner, ManyCandidatesThatAllWaitDoNotTakeSeconds) {
+  Bench bench{.seconds = {{1e-6, 1.01e-6, 1.02e-6, 1.03e-6, 1.01e-6, 1e-6}}, .waiting = 0.02};
+  const TuningLimits limits;
+  const Tuning tuning = bench.run(limits);
+  int calls = 0;
+  for (std::size_t c = 0; c < 6; ++c) {
+    EXPECT_GE(tuning.timings[c].repetitions, 1);
+    calls += tuning.timings[c].repetitions;
+  }
+  EXPECT_LE(calls * 0.02, limits.seconds_in_all + 2 * 6 * 0.02);
+}
+
 TEST(Tuner, FinalistsAreMeasuredAgainAndTheOthersAreNot) {
   Bench bench{.seconds = {{1.00e-4, 1.05e-4, 1.3e-4}}};
   const Tuning tuning = bench.run();

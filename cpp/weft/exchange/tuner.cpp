@@ -68,7 +68,7 @@ class Race {
       for (std::size_t i = 0; i < trials_.size(); ++i) {
         if (trials_[i].active && trials_[i].may_go_on(limits_, share)) running.push_back(i);
       }
-      if (running.empty()) return;
+      if (running.empty() || (round > 0 && spent() > limits_.seconds_in_all * share)) return;
       // Each round begins with another one: what follows a slow candidate is not always the same.
       std::rotate(running.begin(), running.begin() + static_cast<std::ptrdiff_t>(round % running.size()),
                   running.end());
@@ -115,6 +115,10 @@ class Race {
     trial.times.push_back(repetition.seconds);
     trial.least = std::min(trial.least, repetition.seconds);
     trial.spent += repetition.wall_seconds;
+  }
+  double spent() const {
+    return std::accumulate(trials_.begin(), trials_.end(), 0.0,
+                           [](double sum, const Trial& trial) { return sum + trial.spent; });
   }
   double best_median() const {
     double best = std::numeric_limits<double>::infinity();

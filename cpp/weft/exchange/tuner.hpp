@@ -32,6 +32,9 @@ struct Tuning {
 struct TuningLimits {
   int repetitions = 50;  // of a candidate
   double seconds = 0.5;  // of a candidate, waiting included; whichever comes first, but one repetition is always made
+  // Of all candidates together, once each has been timed: where ranks share cores every transfer waits for the
+  // scheduler, and a set-up that takes seconds would win back nothing.
+  double seconds_in_all = 0.5;
   // In the first part all candidates, up to this share of the limits; then those within `finalists` of the best.
   double first_part = 0.4;
   double finalists = 1.10;

@@ -4,12 +4,12 @@
 #include <stdexcept>
 #include <vector>
 
+#include "weft/device/tiles.hpp"
 #include "weft/element/gll.hpp"
 
 namespace weft::maxwell {
 namespace {
 
-constexpr int shared_bytes_limit = 48 * 1024;
 constexpr int threads_of_block_limit = 512;
 constexpr int largest_order_of_points = 7;
 constexpr device::Shape line_shape{256};
@@ -30,16 +30,7 @@ int elements_per_block(int order, Threads threads, int scalar_bytes) {
   const int each = threads == Threads::points ? n * n * n : n * n;
   const int shared = scalar_bytes * (threads == Threads::points ? 6 * n * n * n : 12 * n * (n | 1));
   const int most = threads == Threads::points ? threads_of_block_limit : 256;
-  int best = 1;
-  double best_lanes = 0;
-  for (int tile = 1; tile * each <= most && tile * shared <= shared_bytes_limit - 4096; ++tile) {
-    const double lanes = tile * each / (32.0 * ((tile * each + 31) / 32));
-    if (tile * each < 128 || lanes > best_lanes) {
-      best = tile;
-      best_lanes = tile * each < 128 ? 0 : lanes;
-    }
-  }
-  return best;
+  return device::elements_per_block(each, shared, most);
 }
 
 template <class T>

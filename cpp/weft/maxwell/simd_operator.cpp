@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "weft/element/even_odd.hpp"
 #include "weft/element/gll.hpp"
 #include "weft/exchange/pattern.hpp"
 #include "weft/mesh/reference.hpp"
@@ -23,21 +24,6 @@ constexpr double constant_frame = 1e-11;
 template <class T, int... I>
 std::array<const SimdFunctions<T>*, sizeof...(I)> all_functions(std::integer_sequence<int, I...>) {
   return {&SimdOrder<I + 1, T>::functions...};
-}
-
-// See contract() in simd_kernel.hpp. m: row-major n x n, centro-antisymmetric.
-template <class T>
-void append_even_odd(const std::vector<double>& m, int n, std::vector<T>& out) {
-  const int h = n / 2;
-  const auto part = [&](int i, double sign) {
-    for (int j = 0; j < h; ++j) out.push_back(static_cast<T>((m[i * n + j] + sign * m[i * n + n - 1 - j]) / 2));
-  };
-  for (int i = 0; i < h; ++i) {
-    part(i, 1);
-    part(i, -1);
-    if (n % 2 == 1) out.push_back(static_cast<T>(m[i * n + h]));
-  }
-  if (n % 2 == 1) part(h, -1);
 }
 
 // g: [9][points].
@@ -174,7 +160,7 @@ SimdOperator<T>::SimdOperator(const mesh::Mesh& mesh, int order, const Geometry&
   const std::int64_t n = order + 1, face = n * n, points = face * n, stride = face_stride<T>(order);
   // Tables.
   std::vector<T> tables;
-  append_even_odd(gll.derivative, static_cast<int>(n), tables);
+  element::append_even_odd(gll.derivative, static_cast<int>(n), tables);
   while (tables.size() % (64 / sizeof(T)) != 0) tables.push_back(0);
   const std::size_t rows = tables.size();
   const std::int64_t row_stride = functions_.row_stride;

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "weft/device/tiles.hpp"
 #include "weft/element/gll.hpp"
 #include "weft/mesh/geometry.hpp"
 
@@ -11,7 +12,6 @@ namespace weft::poisson {
 namespace {
 
 constexpr int threads_of_point_block_limit = 1024;
-constexpr int shared_bytes_limit = 48 * 1024;
 
 int threads_per_element(int order, Threads threads) {
   const int n = order + 1;
@@ -80,16 +80,7 @@ int elements_per_block(int order, Threads threads, int scalar_bytes) {
   const int shared = shared_bytes_per_element(order, threads, scalar_bytes);
   // Small blocks where a thread needs many registers: more of them fit.
   const int most = threads == Threads::columns && order >= 10 ? 256 : 320;
-  int best = 1;
-  double best_lanes = 0;
-  for (int tile = 1; tile * each <= most && tile * shared <= shared_bytes_limit - 4096; ++tile) {
-    const double lanes = tile * each / (32.0 * ((tile * each + 31) / 32));
-    if (tile * each < 128 || lanes > best_lanes) {
-      best = tile;
-      best_lanes = tile * each < 128 ? 0 : lanes;
-    }
-  }
-  return best;
+  return device::elements_per_block(each, shared, most);
 }
 
 template <class T>

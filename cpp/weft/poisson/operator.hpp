@@ -67,7 +67,7 @@ class Operator {
   device::Array<T> inverse_diagonal();
 
   // For set-up and output, on host arrays.
-  std::vector<std::int64_t> unknown_ids() const;         // [unknowns] global id, 0 where masked
+  std::vector<std::int64_t> unknown_ids() const;  // [unknowns] global id, 0 where masked
   // [points] the entry of each point in the mesh's order of elements; entries() - 1, the zero slot, where masked.
   std::vector<std::int32_t> point_index() const;
   std::vector<double> coordinates() const;               // [unknowns][3]

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "weft/element/even_odd.hpp"
 #include "weft/element/gll.hpp"
 #include "weft/mesh/geometry.hpp"
 #include "weft/poisson/simd_sweep.hpp"
@@ -20,21 +21,6 @@ namespace {
 template <class T, int... I>
 std::array<const SimdPasses<T>*, sizeof...(I)> all_passes(std::integer_sequence<int, I...>) {
   return {&SimdOrder<I + 1, T>::passes...};
-}
-
-// See contract() in simd_kernel.hpp. m: row-major n x n, centro-antisymmetric.
-template <class T>
-void append_even_odd(const std::vector<double>& m, int n, std::vector<T>& out) {
-  const int h = n / 2;
-  const auto part = [&](int i, double sign) {
-    for (int j = 0; j < h; ++j) out.push_back(static_cast<T>((m[i * n + j] + sign * m[i * n + n - 1 - j]) / 2));
-  };
-  for (int i = 0; i < h; ++i) {
-    part(i, 1);
-    part(i, -1);
-    if (n % 2 == 1) out.push_back(static_cast<T>(m[i * n + h]));
-  }
-  if (n % 2 == 1) part(h, -1);
 }
 
 // Coefficients of 1, r, s, t, rs, rt, st, rst in the trilinear map of an element's corners, [8][3].
@@ -277,9 +263,9 @@ SimdOperator<T>::SimdOperator(const mesh::Mesh& mesh, int order, Geometry geomet
   for (int i = 0; i < n; ++i)
     for (int j = 0; j < n; ++j) transposed[i * n + j] = gll.derivative[j * n + i];
   std::vector<T> tables;
-  append_even_odd(gll.derivative, static_cast<int>(n), tables);
+  element::append_even_odd(gll.derivative, static_cast<int>(n), tables);
   const std::size_t forward = tables.size();
-  append_even_odd(transposed, static_cast<int>(n), tables);
+  element::append_even_odd(transposed, static_cast<int>(n), tables);
   const std::size_t points = tables.size();
   for (const double x : gll.points) tables.push_back(static_cast<T>(x));
   for (const double w : gll.weights) tables.push_back(static_cast<T>(w));

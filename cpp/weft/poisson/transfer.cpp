@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "weft/device/tiles.hpp"
 #include "weft/element/gll.hpp"
 
 namespace weft::poisson {
@@ -16,7 +17,7 @@ unsigned gather_blocks(std::int64_t dofs) { return static_cast<unsigned>((dofs +
 
 bool transfer_fits(int order, int scalar_bytes) {
   const int n = order + 1;
-  return (2 * n * n * n + n * n) * scalar_bytes <= 48 * 1024;
+  return (2 * n * n * n + n * n) * scalar_bytes <= device::shared_bytes_of_a_block;
 }
 
 template <class T>

@@ -66,7 +66,7 @@ def history(
             axes.plot(times, values, color=COLOURS[0], linestyle="--" if reference is not None else "-", label="weft")
             axes.set_xlabel("time")
             axes.set_ylabel(label)
-            axes.set_ylim(bottom=0)
+            axes.set_ylim(0, 1.15 * axes.dataLim.y1)  # room for the legend
             axes.legend()
         figure.tight_layout()
     return figure

@@ -1,0 +1,23 @@
+// How many elements share a block of a GPU.
+#pragma once
+
+namespace weft::device {
+
+inline constexpr int shared_bytes_of_a_block = 48 * 1024;  // without asking for more
+
+// The number, at least 1, that fills the lanes of the block's warps best, keeps to `most` threads and to the shared
+// memory; `threads` and `shared` are an element's. Blocks below 128 threads are taken only where no larger one fits.
+inline int elements_per_block(int threads, int shared, int most) {
+  int best = 1;
+  double best_lanes = 0;
+  for (int tile = 1; tile * threads <= most && tile * shared <= shared_bytes_of_a_block - 4096; ++tile) {
+    const double lanes = tile * threads / (32.0 * ((tile * threads + 31) / 32));
+    if (tile * threads < 128 || lanes > best_lanes) {
+      best = tile;
+      best_lanes = tile * threads < 128 ? 0 : lanes;
+    }
+  }
+  return best;
+}
+
+}  // namespace weft::device
