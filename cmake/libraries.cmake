@@ -31,7 +31,7 @@ endforeach()
 
 install(TARGETS weft_shared weft_gs EXPORT weft-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         COMPONENT libraries NAMELINK_COMPONENT libraries)
-foreach(folder exchange fft mpi device)
+foreach(folder exchange fft mpi device trace)
   install(DIRECTORY cpp/weft/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft COMPONENT libraries
           FILES_MATCHING PATTERN "*.hpp" PATTERN "probe_program" EXCLUDE)
 endforeach()
