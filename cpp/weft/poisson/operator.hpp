@@ -57,6 +57,10 @@ class Operator {
   const SimdOperator<T>* simd() const { return simd_.get(); }     // kernels = simd, else null
   exchange::Exchange<T>& exchange() { return *exchange_; }
   const exchange::Assembly& assembly() const { return assembly_; }
+  // In the order of execution, for other kernels on this numbering: elements, launches, [points] entries of vectors.
+  const mesh::Mesh& mesh() const { return mesh_; }
+  const BlockSplit& split() const { return split_; }
+  const std::vector<std::int32_t>& index() const { return index_; }
   // How the exchanges of apply() were chosen: "halo" and "gather", or "gather_scatter" (scattered storage).
   std::vector<std::pair<std::string, exchange::Tuning>> tunings() const;
   std::int64_t bytes_sent() const;  // by this rank in one apply()
