@@ -21,6 +21,12 @@ std::shared_ptr<device::Device> device_of(int type, int number, const std::strin
   }
 }
 
+int dlpack_device(const device::Device& device) {
+  if (device.backend() == device::Backend::cuda) return nb::device::cuda::value;
+  if (device.backend() == device::Backend::hip) return nb::device::rocm::value;
+  return nb::device::cpu::value;
+}
+
 void after_default_stream(device::Stream& stream) {
   device::Device& device = stream.device();
   if (device.is_host()) return;

@@ -37,6 +37,9 @@ void require_contiguous(const nanobind::ndarray<A...>& array, const std::string&
 // Where an array with DLPack's device type and number is. TypeError for a device weft has no backend for.
 std::shared_ptr<device::Device> device_of(int type, int number, const std::string& name);
 
+// DLPack's number for what the device is.
+int dlpack_device(const device::Device& device);
+
 // Makes the stream wait for the device's default stream: DLPack hands arrays over in its order.
 void after_default_stream(device::Stream& stream);
 

@@ -7,6 +7,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "weft/bindings/arrays.hpp"
 #include "weft/bindings/bindings.hpp"
 #include "weft/bindings/launched_kernels.hpp"
 #include "weft/device/compiler.hpp"
@@ -33,16 +34,7 @@ struct DeviceArray {
   device::Array<std::byte> bytes;
 
   // Where DLPack says the memory is.
-  int dlpack_device() const {
-    switch (device->backend()) {
-      case device::Backend::cuda:
-        return nb::device::cuda::value;
-      case device::Backend::hip:
-        return nb::device::rocm::value;
-      default:
-        return nb::device::cpu::value;
-    }
-  }
+  int dlpack_device() const { return bindings::dlpack_device(*device); }
 };
 
 using HostInput = nb::ndarray<nb::ro, nb::device::cpu, nb::c_contig>;

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "weft/bindings/arrays.hpp"
 #include "weft/bindings/bindings.hpp"
 #include "weft/maxwell/operator.hpp"
 #include "weft/maxwell/stepper.hpp"
@@ -20,12 +21,6 @@ using namespace nb::literals;
 
 namespace weft::bindings {
 namespace {
-
-int dlpack_device(const device::Device& device) {
-  if (device.backend() == device::Backend::cuda) return nb::device::cuda::value;
-  if (device.backend() == device::Backend::hip) return nb::device::rocm::value;
-  return nb::device::cpu::value;
-}
 
 using Three = std::tuple<double, double, double>;
 std::array<double, 3> array_of(const Three& v) { return {std::get<0>(v), std::get<1>(v), std::get<2>(v)}; }

@@ -10,7 +10,9 @@
 #include <memory>
 #include <stdexcept>
 
+#include "weft/bindings/arrays.hpp"
 #include "weft/bindings/bindings.hpp"
+#include "weft/bindings/one_of.hpp"
 #include "weft/exchange/choice.hpp"
 #include "weft/poisson/merged_cg.hpp"
 #include "weft/poisson/multigrid_solver.hpp"
@@ -22,22 +24,6 @@ using namespace nb::literals;
 
 namespace weft::bindings {
 namespace {
-
-template <class E>
-E one_of(const char* key, const std::string& text, std::initializer_list<E> values) {
-  std::string allowed;
-  for (const E value : values) {
-    if (poisson::name(value) == text) return value;
-    allowed += (allowed.empty() ? "" : ", ") + poisson::name(value);
-  }
-  throw std::invalid_argument(std::string("poisson: ") + key + " = \"" + text + "\" is not one of: " + allowed);
-}
-
-int dlpack_device(const device::Device& device) {
-  if (device.backend() == device::Backend::cuda) return nb::device::cuda::value;
-  if (device.backend() == device::Backend::hip) return nb::device::rocm::value;
-  return nb::device::cpu::value;
-}
 
 template <class T>
 nb::object to_numpy(std::vector<T>&& values, std::size_t columns = 1) {
@@ -285,10 +271,11 @@ void bind(nb::module_& m, const char* name) {
             Options options;
             options.order = order;
             options.lambda = lam;
-            options.storage = one_of("storage", storage, {Storage::assembled, Storage::scattered});
-            options.geometry = one_of("geometry", geometry, {Geometry::stored, Geometry::trilinear});
-            options.kernels = one_of("kernels", kernels, {Kernels::portable, Kernels::simd});
-            options.threads = one_of("threads", threads, {Threads::automatic, Threads::points, Threads::columns});
+            options.storage = one_of("poisson", "storage", storage, {Storage::assembled, Storage::scattered});
+            options.geometry = one_of("poisson", "geometry", geometry, {Geometry::stored, Geometry::trilinear});
+            options.kernels = one_of("poisson", "kernels", kernels, {Kernels::portable, Kernels::simd});
+            options.threads =
+                one_of("poisson", "threads", threads, {Threads::automatic, Threads::points, Threads::columns});
             options.dirichlet = dirichlet;
             options.exchange = exchange::Asked(exchange, exchange_cache);
             options.device = std::move(device);

@@ -10,7 +10,9 @@
 #include <memory>
 #include <stdexcept>
 
+#include "weft/bindings/arrays.hpp"
 #include "weft/bindings/bindings.hpp"
+#include "weft/bindings/one_of.hpp"
 #include "weft/turbulence/solver.hpp"
 
 namespace nb = nanobind;
@@ -18,22 +20,6 @@ using namespace nb::literals;
 
 namespace weft::bindings {
 namespace {
-
-template <class E>
-E one_of(const char* key, const std::string& text, std::initializer_list<E> values) {
-  std::string allowed;
-  for (const E value : values) {
-    if (turbulence::name(value) == text) return value;
-    allowed += (allowed.empty() ? "" : ", ") + turbulence::name(value);
-  }
-  throw std::invalid_argument(std::string("turbulence: ") + key + " = \"" + text + "\" is not one of: " + allowed);
-}
-
-int dlpack_device(const device::Device& device) {
-  if (device.backend() == device::Backend::cuda) return nb::device::cuda::value;
-  if (device.backend() == device::Backend::hip) return nb::device::rocm::value;
-  return nb::device::cpu::value;
-}
 
 // The modes of one field, or of all of the velocity: a view that keeps the solver alive.
 template <class T>
@@ -108,14 +94,15 @@ void bind(nb::module_& m, const char* name) {
             Options options;
             options.box = {sizes, lengths};
             options.viscosity = viscosity;
-            options.scheme = one_of("scheme", scheme, {Scheme::rk2, Scheme::rk4});
-            options.dealiasing = one_of("dealiasing", dealiasing, {Dealiasing::phase_shift, Dealiasing::two_thirds});
+            options.scheme = one_of("turbulence", "scheme", scheme, {Scheme::rk2, Scheme::rk4});
+            options.dealiasing =
+                one_of("turbulence", "dealiasing", dealiasing, {Dealiasing::phase_shift, Dealiasing::two_thirds});
             options.dt = dt;
             options.courant = courant;
             options.courant_limit = courant_limit;
-            options.forcing = {
-                one_of("forcing", forcing, {ForcingKind::none, ForcingKind::stochastic, ForcingKind::band}), radius,
-                amplitude, time, std::move(energies)};
+            options.forcing = {one_of("turbulence", "forcing", forcing,
+                                      {ForcingKind::none, ForcingKind::stochastic, ForcingKind::band}),
+                               radius, amplitude, time, std::move(energies)};
             for (const auto& [schmidt, gradient] : scalars) options.scalars.push_back({schmidt, gradient});
             options.seed = seed;
             options.grid = {grid[0], grid[1]};

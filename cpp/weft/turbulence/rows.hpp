@@ -16,10 +16,10 @@ complex_value<R>* as_values(std::complex<R>* values) {
   return reinterpret_cast<complex_value<R>*>(values);
 }
 
-template <class R>
-block_view<complex_value<R>> view(const fft::Block<std::complex<R>>& block) {
+template <class To, class From>
+block_view<To> view_of(To* data, const fft::Block<From>& block) {
   const auto& [first, count] = block.box;
-  return {as_values(block.data),
+  return {data,
           block.variable_stride,
           block.y_stride,
           block.z_stride,
@@ -32,18 +32,13 @@ block_view<complex_value<R>> view(const fft::Block<std::complex<R>>& block) {
 }
 
 template <class R>
+block_view<complex_value<R>> view(const fft::Block<std::complex<R>>& block) {
+  return view_of(as_values(block.data), block);
+}
+
+template <class R>
 block_view<R> view(const fft::Block<R>& block) {
-  const auto& [first, count] = block.box;
-  return {block.data,
-          block.variable_stride,
-          block.y_stride,
-          block.z_stride,
-          static_cast<int>(first[0]),
-          static_cast<int>(first[1]),
-          static_cast<int>(first[2]),
-          static_cast<int>(count[0]),
-          static_cast<int>(count[1]),
-          static_cast<int>(count[2])};
+  return view_of(block.data, block);
 }
 
 inline constexpr device::Shape row_shape{row_threads};
