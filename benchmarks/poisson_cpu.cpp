@@ -88,7 +88,7 @@ std::array<std::int64_t, 3> usual_box(int order) {
   return {count, count, count};
 }
 
-// Flops of one application of D or D^T to a line of n points by even and odd parts (contract() of simd_kernel.hpp).
+// Flops of one application of D or D^T to a line of n points by even and odd parts (simd::contract()).
 double line_flops(int n) {
   const int h = n / 2;
   return n % 2 == 0 ? 4 * h * h + 2 * h : 4 * h * h + 6 * h - 1;

@@ -5,7 +5,7 @@
 
 namespace weft::element {
 
-// Appends what the SIMD kernels' contract() reads. m: row-major n x n, centro-antisymmetric, as derivative matrices
+// Appends what simd::contract() reads. m: row-major n x n, centro-antisymmetric, as derivative matrices
 // are. For each row i < n/2 the coefficients of the sums u[j] + u[n-1-j], of the differences, and for odd n of the
 // middle value; then for odd n those of the differences in the middle row.
 template <class T>

@@ -10,24 +10,18 @@
 #include <cstring>
 
 #include "weft/maxwell/simd_elements.hpp"
-#include "weft/poisson/simd_vector.hpp"
+#include "weft/simd/contract.hpp"
+#include "weft/simd/vector.hpp"
 
 namespace weft::maxwell {
 
-#define WEFT_ALWAYS_INLINE inline __attribute__((always_inline))
-#define WEFT_UNROLL_ALL _Pragma("GCC unroll 16")
-#define WEFT_LAMBDA_INLINE __attribute__((always_inline))
+using simd::contract;
 
 // Vectors of `lanes` values, at most a register.
 template <class T, int lanes>
-struct Lanes {
-  typedef T type __attribute__((vector_size(lanes * sizeof(T)), may_alias));
-};
-
-template <class T, int lanes>
 class Simd {
  public:
-  using V = typename Lanes<T, lanes>::type;
+  using V = simd::Vec<T, lanes>;
 
   static WEFT_ALWAYS_INLINE V load(const T* from) {
     V v;
@@ -91,7 +85,7 @@ class Simd {
   static WEFT_ALWAYS_INLINE V gather(const T* from, const std::int32_t* index) {
 #if defined(WEFT_AVX512)
     if constexpr (sizeof(V) == 64) {
-      return poisson::gather(from, index);
+      return simd::gather(from, index);
     } else if constexpr (sizeof(V) == 32 && sizeof(T) == 8) {
       const __m128i i = _mm_loadu_si128(reinterpret_cast<const __m128i*>(index));
       return reinterpret_cast<V>(_mm256_i32gather_pd(from, i, 8));
@@ -123,36 +117,8 @@ class Simd {
 template <class T>
 constexpr int lanes_for(int size) {
   int lanes = 16 / static_cast<int>(sizeof(T));
-  while (lanes < size && lanes < poisson::simd_lanes<T>) lanes *= 2;
+  while (lanes < size && lanes < simd::lanes<T>) lanes *= 2;
   return lanes;
-}
-
-// out(i, (D u)_i) for i = 0..n-1, by even and odd parts: contract() of poisson/simd_kernel.hpp.
-template <int n, class T, class V, class Out>
-WEFT_ALWAYS_INLINE void contract(const T* __restrict__ c, const V (&u)[n], Out&& out) {
-  constexpr int h = n / 2, row = 2 * h + n % 2;
-  V e[h], o[h];
-  WEFT_UNROLL_ALL for (int m = 0; m < h; ++m) {
-    e[m] = u[m] + u[n - 1 - m];
-    o[m] = u[m] - u[n - 1 - m];
-  }
-  WEFT_UNROLL_ALL for (int i = 0; i < h; ++i) {
-    const T* ci = c + i * row;
-    V a = ci[0] * e[0], b = ci[h] * o[0];
-    WEFT_UNROLL_ALL for (int m = 1; m < h; ++m) {
-      a += ci[m] * e[m];
-      b += ci[h + m] * o[m];
-    }
-    if constexpr (n % 2 == 1) a += ci[2 * h] * u[h];
-    out(i, b + a);
-    out(n - 1 - i, b - a);
-  }
-  if constexpr (n % 2 == 1) {
-    const T* ci = c + h * row;
-    V b = ci[0] * o[0];
-    WEFT_UNROLL_ALL for (int m = 1; m < h; ++m) b += ci[m] * o[m];
-    out(h, b);
-  }
 }
 
 template <int N, class T>

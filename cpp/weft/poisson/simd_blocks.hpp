@@ -5,14 +5,16 @@
 #include <cstdint>
 #include <vector>
 
-#include "weft/poisson/simd_vector.hpp"
+#include "weft/simd/vector.hpp"
 
 namespace weft::poisson {
 
-// Views. n = order + 1, lanes = simd_lanes<T>; arrays that begin with [blocks] are aligned to a vector.
+using simd::Vec;
+
+// Views. n = order + 1, lanes = simd::lanes<T>; arrays that begin with [blocks] are aligned to a vector.
 template <class T>
 struct SimdBlocks {
-  const T* forward;           // D by even and odd parts, see contract() in simd_kernel.hpp
+  const T* forward;           // D by even and odd parts, see simd::contract()
   const T* transposed;        // D^T the same way
   const T* points;            // [n] GLL
   const T* weights;           // [n]

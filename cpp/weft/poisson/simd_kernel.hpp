@@ -10,12 +10,16 @@
 #include <cstdint>
 
 #include "weft/poisson/simd_blocks.hpp"
-#include "weft/poisson/simd_vector.hpp"
+#include "weft/simd/contract.hpp"
+#include "weft/simd/vector.hpp"
 
 namespace weft::poisson {
 
-#define WEFT_ALWAYS_INLINE inline __attribute__((always_inline))
-#define WEFT_UNROLL_ALL _Pragma("GCC unroll 16")
+using simd::contract;
+using simd::gather;
+using simd::load;
+using simd::scatter_add;
+using simd::scatter_add_serial;
 
 constexpr int cube(int n) { return n * n * n; }
 template <int n>
@@ -60,36 +64,6 @@ struct Ahead {
   }
 };
 
-// out = M u for a centro-antisymmetric M (M[n-1-i][n-1-m] = -M[i][m]), as D and D^T on symmetric points are: with e and
-// o the sums and differences of u[m] and u[n-1-m], half the products. c: for each row i < n/2 the coefficients of e, of
-// o, and for odd n of the middle value; then for odd n those of o in the middle row.
-template <int n, class T>
-WEFT_ALWAYS_INLINE void contract(const T* __restrict__ c, const Vec<T> (&u)[n], Vec<T> (&out)[n]) {
-  constexpr int h = n / 2, row = 2 * h + n % 2;
-  Vec<T> e[h], o[h];
-  WEFT_UNROLL_ALL for (int m = 0; m < h; ++m) {
-    e[m] = u[m] + u[n - 1 - m];
-    o[m] = u[m] - u[n - 1 - m];
-  }
-  WEFT_UNROLL_ALL for (int i = 0; i < h; ++i) {
-    const T* ci = c + i * row;
-    Vec<T> a = ci[0] * e[0], b = ci[h] * o[0];
-    WEFT_UNROLL_ALL for (int m = 1; m < h; ++m) {
-      a += ci[m] * e[m];
-      b += ci[h + m] * o[m];
-    }
-    if constexpr (n % 2 == 1) a += ci[2 * h] * u[h];
-    out[i] = b + a;
-    out[n - 1 - i] = b - a;
-  }
-  if constexpr (n % 2 == 1) {
-    const T* ci = c + h * row;
-    Vec<T> b = ci[0] * o[0];
-    WEFT_UNROLL_ALL for (int m = 1; m < h; ++m) b += ci[m] * o[m];
-    out[h] = b;
-  }
-}
-
 template <class T>
 struct Vec3 {
   Vec<T> x, y, z;
@@ -133,7 +107,7 @@ WEFT_ALWAYS_INLINE void metric(const Vec3<T>& cr, const Vec3<T>& cs, const Vec3<
 template <int n, class T>
 class TrilinearRows {
  public:
-  TrilinearRows(const SimdBlocks<T>& d, std::int64_t block) : d_(d), a_(d.geometry + block * 24 * simd_lanes<T>) {
+  TrilinearRows(const SimdBlocks<T>& d, std::int64_t block) : d_(d), a_(d.geometry + block * 24 * simd::lanes<T>) {
     for (int j = 0; j < n; ++j) {
       t0_[j] = a(3) + a(6) * d.points[j];
       t1_[j] = a(5) + a(7) * d.points[j];
@@ -179,7 +153,7 @@ class TrilinearRows {
 
  private:
   WEFT_ALWAYS_INLINE Vec3<T> a(int m) const {
-    constexpr int lanes = simd_lanes<T>;
+    constexpr int lanes = simd::lanes<T>;
     return {load(a_ + 3 * m * lanes), load(a_ + (3 * m + 1) * lanes), load(a_ + (3 * m + 2) * lanes)};
   }
 
@@ -275,7 +249,7 @@ template <int N, class T, class Rows, class Sweep>
 WEFT_ALWAYS_INLINE void apply_block(const SimdBlocks<T>& d, Sweep& sweep, std::int64_t block, Vec<T>* __restrict__ U,
                                     Vec<T>* __restrict__ Q) {
   using V = Vec<T>;
-  constexpr int n = N + 1, stride = plane_stride<n>, lanes = simd_lanes<T>;
+  constexpr int n = N + 1, stride = plane_stride<n>, lanes = simd::lanes<T>;
   const std::int32_t* const surface = d.index + block * surface_points<n> * lanes;
   const bool in_a_row = d.interior[block] >= 0;
   const std::int64_t first = d.interior[block];

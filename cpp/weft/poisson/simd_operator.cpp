@@ -60,7 +60,7 @@ double smallest_jacobian(const std::array<double, 24>& a, const std::vector<doub
 // [block][8][3][lanes]; lanes past the last element get the identity.
 template <class T>
 std::vector<T> trilinear_blocks(const mesh::Mesh& mesh, std::int64_t blocks, const std::vector<double>& points) {
-  constexpr int lanes = simd_lanes<T>;
+  constexpr int lanes = simd::lanes<T>;
   std::vector<T> values(blocks * 24 * lanes);
   mesh.comm.together([&] {
     for (std::int64_t e = 0; e < blocks * lanes; ++e) {

@@ -16,7 +16,7 @@
 #include "weft/mesh/mesh.hpp"
 #include "weft/poisson/options.hpp"
 #include "weft/poisson/simd_blocks.hpp"
-#include "weft/poisson/simd_vector.hpp"
+#include "weft/simd/vector.hpp"
 
 namespace weft::poisson {
 
@@ -33,7 +33,7 @@ BlockSplit split_blocks(std::span<const std::uint8_t> halo, int lanes);
 template <class T>
 class SimdOperator {
  public:
-  static constexpr int lanes = simd_lanes<T>;
+  static constexpr int lanes = simd::lanes<T>;
 
   // Points are executed [block][point][lane], the insides of elements first. For each entry: the local point
   // ([E][k][j][i]) it is, or -1 in the lanes past the last element.

@@ -8,9 +8,13 @@
 
 #include "weft/poisson/simd_blocks.hpp"
 #include "weft/poisson/simd_kernel.hpp"
-#include "weft/poisson/simd_vector.hpp"
+#include "weft/simd/vector.hpp"
 
 namespace weft::poisson {
+
+using simd::load_first;
+using simd::store;
+using simd::store_first;
 
 // y = S x + lambda x.
 template <class T>
@@ -111,7 +115,7 @@ struct CgSweep {
   }
 
   void before(Range range) {
-    constexpr int lanes = simd_lanes<T>;
+    constexpr int lanes = simd::lanes<T>;
     std::int64_t i = range.begin;
     for (; i + lanes <= range.end; i += lanes) store(v + i, s.lambda * read(i));
     if (const int count = static_cast<int>(range.end - i); count > 0) {
@@ -120,7 +124,7 @@ struct CgSweep {
     }
   }
   void after(Range range) {
-    constexpr int lanes = simd_lanes<T>;
+    constexpr int lanes = simd::lanes<T>;
     std::int64_t i = range.begin;
     for (; i + lanes <= range.end; i += lanes) products(i, load(v + i), [](const T* a) { return load(a); });
     if (const int count = static_cast<int>(range.end - i); count > 0) {
@@ -130,7 +134,7 @@ struct CgSweep {
   }
   // The vector sums go to double precision block by block.
   void finish_block() {
-    sums += {sum<T>(rr), sum<T>(rz), sum<T>(pv), sum<T>(zv), sum<T>(vdv)};
+    sums += {simd::sum<T>(rr), simd::sum<T>(rz), simd::sum<T>(pv), simd::sum<T>(zv), simd::sum<T>(vdv)};
     rr = rz = pv = zv = vdv = Vec<T>{};
   }
 };

@@ -8,27 +8,31 @@
 #include <immintrin.h>
 #endif
 
-namespace weft::poisson {
+namespace weft::simd {
+
+#define WEFT_ALWAYS_INLINE inline __attribute__((always_inline))
+#define WEFT_LAMBDA_INLINE __attribute__((always_inline))
+#define WEFT_UNROLL_ALL _Pragma("GCC unroll 16")
 
 #if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
 #define WEFT_AVX512
-inline constexpr int simd_bytes = 64;
+inline constexpr int bytes = 64;
 #elif defined(__AVX__)
-inline constexpr int simd_bytes = 32;
+inline constexpr int bytes = 32;
 #else
-inline constexpr int simd_bytes = 16;
+inline constexpr int bytes = 16;
 #endif
 
-// How many elements are computed together, one a lane.
+// Values in the widest register.
 template <class T>
-inline constexpr int simd_lanes = simd_bytes / static_cast<int>(sizeof(T));
+inline constexpr int lanes = bytes / static_cast<int>(sizeof(T));
 
-template <class T>
+template <class T, int count>
 struct VecOf {
-  typedef T type __attribute__((vector_size(simd_bytes), may_alias));
+  typedef T type __attribute__((vector_size(count * sizeof(T)), may_alias));
 };
-template <class T>
-using Vec = typename VecOf<T>::type;
+template <class T, int count = lanes<T>>
+using Vec = typename VecOf<T, count>::type;
 
 template <class T>
 inline Vec<T> load(const T* from) {
@@ -44,7 +48,7 @@ inline void store(T* to, Vec<T> v) {
 template <class T>
 inline double sum(Vec<T> v) {
   double total = 0;
-  for (int l = 0; l < simd_lanes<T>; ++l) total += static_cast<double>(v[l]);
+  for (int l = 0; l < lanes<T>; ++l) total += static_cast<double>(v[l]);
   return total;
 }
 
@@ -104,7 +108,7 @@ inline Vec<T> gather(const T* from, const std::int32_t* index) {
   return gather(from, load_index<T>(index));
 #else
   Vec<T> v;
-  for (int l = 0; l < simd_lanes<T>; ++l) v[l] = from[index[l]];
+  for (int l = 0; l < lanes<T>; ++l) v[l] = from[index[l]];
   return v;
 #endif
 }
@@ -112,7 +116,7 @@ inline Vec<T> gather(const T* from, const std::int32_t* index) {
 // to[index[l]] += v[l] lane by lane: right whatever the indices are.
 template <class T>
 __attribute__((noinline)) void scatter_add_serial(T* to, const std::int32_t* index, Vec<T> v) {
-  for (int l = 0; l < simd_lanes<T>; ++l) to[index[l]] += v[l];
+  for (int l = 0; l < lanes<T>; ++l) to[index[l]] += v[l];
 }
 // The same where no two lanes have one index (but for entries nobody reads).
 template <class T>
@@ -121,8 +125,8 @@ inline void scatter_add(T* to, const std::int32_t* index, Vec<T> v) {
   const auto i = load_index<T>(index);
   scatter(to, i, gather(to, i) + v);
 #else
-  for (int l = 0; l < simd_lanes<T>; ++l) to[index[l]] += v[l];
+  for (int l = 0; l < lanes<T>; ++l) to[index[l]] += v[l];
 #endif
 }
 
-}  // namespace weft::poisson
+}  // namespace weft::simd
