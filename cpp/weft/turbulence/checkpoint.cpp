@@ -1,17 +1,17 @@
 #include "weft/turbulence/checkpoint.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <numeric>
 #include <set>
 #include <stdexcept>
 
+#include "weft/files/checkpoint_folder.hpp"
+#include "weft/files/checksum.hpp"
+#include "weft/files/parallel_file.hpp"
 #include "weft/trace/recorder.hpp"
-#include "weft/turbulence/checksum.hpp"
 #include "weft/turbulence/host_planes.hpp"
 #include "weft/turbulence/third_component.hpp"
 
@@ -20,91 +20,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view prefix = "checkpoint-";
-
-std::string padded(std::int64_t number, std::size_t digits) {
-  const std::string text = std::to_string(number);
-  return std::string(digits - std::min(digits, text.size()), '0') + text;
+std::string part_name(int index) {
+  const std::string digits = std::to_string(index);
+  return "part-" + std::string(5 - std::min<std::size_t>(5, digits.size()), '0') + digits + ".bin";
 }
-
-std::string part_name(int index) { return "part-" + padded(index, 5) + ".bin"; }
-
-bool is_checkpoint(const fs::path& path) {
-  const std::string name = path.filename().string();
-  return name.starts_with(prefix) && name.size() > prefix.size() &&
-         std::all_of(name.begin() + static_cast<std::ptrdiff_t>(prefix.size()), name.end(),
-                     [](char c) { return c >= '0' && c <= '9'; });
-}
-
-// The complete checkpoints of a folder, newest first.
-std::vector<fs::path> checkpoints_of(const fs::path& folder) {
-  std::vector<std::pair<fs::file_time_type, fs::path>> found;
-  if (fs::is_directory(folder))
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder))
-      if (entry.is_directory() && is_checkpoint(entry.path()))
-        found.emplace_back(entry.last_write_time(), entry.path());
-  std::sort(found.rbegin(), found.rend());
-  std::vector<fs::path> paths;
-  for (auto& [time, path] : found) paths.push_back(std::move(path));
-  return paths;
-}
-
-// MPI-IO on one file; errors throw with the file's name. Transfers of any length.
-class File {
- public:
-  File(MPI_Comm comm, const fs::path& path, int mode) : name_(path.string()) {
-    check(MPI_File_open(comm, name_.c_str(), mode, MPI_INFO_NULL, &file_), "be opened");
-  }
-  ~File() {
-    if (file_ != MPI_FILE_NULL) MPI_File_close(&file_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-
-  void write(std::int64_t at, std::span<const std::byte> bytes) {
-    in_pieces(at, bytes, [&](std::int64_t offset, std::span<const std::byte> piece, MPI_Status* status) {
-      check(MPI_File_write_at(file_, offset, piece.data(), static_cast<int>(piece.size()), MPI_BYTE, status),
-            "be written (is the disk full?)");
-    });
-  }
-  void read(std::int64_t at, std::span<std::byte> bytes) {
-    in_pieces(at, bytes, [&](std::int64_t offset, std::span<std::byte> piece, MPI_Status* status) {
-      check(MPI_File_read_at(file_, offset, piece.data(), static_cast<int>(piece.size()), MPI_BYTE, status), "be read");
-    });
-  }
-  // What was written is on the disk. (collective over the file's ranks)
-  void finish() {
-    check(MPI_File_sync(file_), "be written (is the disk full?)");
-    check(MPI_File_close(&file_), "be closed");
-    file_ = MPI_FILE_NULL;
-  }
-
- private:
-  template <class Bytes, class Transfer>
-  void in_pieces(std::int64_t at, Bytes bytes, const Transfer& transfer) {
-    constexpr std::size_t most = std::size_t{1} << 30;  // counts are int
-    for (std::size_t done = 0; done < bytes.size();) {
-      const auto piece = bytes.subspan(done, std::min(most, bytes.size() - done));
-      MPI_Status status;
-      transfer(at + static_cast<std::int64_t>(done), piece, &status);
-      int moved = 0;
-      MPI_Get_count(&status, MPI_BYTE, &moved);
-      if (moved != static_cast<int>(piece.size())) throw std::runtime_error(name_ + ": truncated, or the disk is full");
-      done += piece.size();
-    }
-  }
-  void check(int code, const char* what) const {
-    if (code == MPI_SUCCESS) return;
-    std::array<char, MPI_MAX_ERROR_STRING> text{};
-    int length = 0;
-    MPI_Error_string(code, text.data(), &length);
-    throw std::runtime_error(name_ + ": cannot " + what + ": " +
-                             std::string(text.data(), static_cast<std::size_t>(length)));
-  }
-
-  std::string name_;
-  MPI_File file_ = MPI_FILE_NULL;
-};
 
 // A communicator that is freed.
 class Group {
@@ -198,11 +117,6 @@ std::vector<double> means(const SpectralFields<T>& fields, const mpi::Comm& comm
   return mean;
 }
 
-void remove_others(const fs::path& folder, int keep) {
-  const std::vector<fs::path> found = checkpoints_of(folder);
-  for (std::size_t i = static_cast<std::size_t>(std::max(1, keep)); i < found.size(); ++i) fs::remove_all(found[i]);
-}
-
 }  // namespace
 
 template <class T>
@@ -245,89 +159,48 @@ std::string write_checkpoint(CheckpointHeader header, const SpectralFields<T>& f
   file.place();
   block = file.blocks[static_cast<std::size_t>(group.rank())];
 
-  const fs::path folder(options.folder);
-  const fs::path path = folder / (std::string(prefix) + padded(file.header.step, 8));
-  const fs::path unfinished = path.string() + ".tmp";
-  comm.together([&] {
-    if (comm.rank() != 0) return;
-    fs::remove_all(unfinished);
-    fs::create_directories(unfinished);
-  });
-  std::unique_ptr<File> output;
   HostPlanes<T> planes(fields.device, fields.fields, part.box.sizes[1] * part.x.count);
-  for (int now = 0; now < turns; ++now) {
-    comm.together([&] {  // of one file all ranks open it at once
-      if (by_file ? turn == now : now == 0)
-        output =
-            std::make_unique<File>(group.get(), unfinished / part_name(file.index), MPI_MODE_CREATE | MPI_MODE_WRONLY);
-    });
-    comm.together([&] {
-      if (turn != now) return;
-      if (group.rank() == 0) output->write(0, to_bytes(file));
-      std::int64_t at = block.data;
-      for (std::int64_t z = 0; z < part.z.count; ++z) {
-        const std::int64_t iz = part.z.begin + z;
-        const auto kept = kept_of_plane(fields.truncation, part.box, part.x, iz);
-        const auto plane = planes.load(z);
-        fill_left_out(part.box, part.x, iz, kept, plane);
-        planes.store(z);
-        const auto values = packed(part.box, part.x, iz, kept, plane);
-        const auto bytes = std::as_bytes(std::span(values));
-        PlaneEntry& entry = table[static_cast<std::size_t>(z)];
-        entry.checksum = checksum(bytes);
-        output->write(at, bytes);
-        at += entry.bytes;
-      }
-      output->write(block.table, std::as_bytes(std::span(table)));
-    });
-    comm.together([&] {
-      if (by_file ? turn == now : now == turns - 1) output->finish();
-    });
-  }
-  comm.together([&] {
-    if (comm.rank() != 0) return;
-    fs::remove_all(path);
-    fs::rename(unfinished, path);
-    fs::last_write_time(path, fs::file_time_type::clock::now());
-    remove_others(folder, options.keep);
-  });
-  return path.string();
+  const auto write = [&](const fs::path& folder) {
+    std::unique_ptr<files::ParallelFile> output;
+    for (int now = 0; now < turns; ++now) {
+      comm.together([&] {  // of one file all ranks open it at once
+        if (by_file ? turn == now : now == 0)
+          output = std::make_unique<files::ParallelFile>(group.get(), folder / part_name(file.index),
+                                                         MPI_MODE_CREATE | MPI_MODE_WRONLY);
+      });
+      comm.together([&] {
+        if (turn != now) return;
+        if (group.rank() == 0) output->write(0, to_bytes(file));
+        std::int64_t at = block.data;
+        for (std::int64_t z = 0; z < part.z.count; ++z) {
+          const std::int64_t iz = part.z.begin + z;
+          const auto kept = kept_of_plane(fields.truncation, part.box, part.x, iz);
+          const auto plane = planes.load(z);
+          fill_left_out(part.box, part.x, iz, kept, plane);
+          planes.store(z);
+          const auto values = packed(part.box, part.x, iz, kept, plane);
+          const auto bytes = std::as_bytes(std::span(values));
+          PlaneEntry& entry = table[static_cast<std::size_t>(z)];
+          entry.checksum = files::checksum(bytes);
+          output->write(at, bytes);
+          at += entry.bytes;
+        }
+        output->write(block.table, std::as_bytes(std::span(table)));
+      });
+      comm.together([&] {
+        if (by_file ? turn == now : now == turns - 1) output->finish();
+      });
+    }
+  };
+  return files::write_checkpoint_folder(options.folder, file.header.step, options.keep, comm, write);
 }
 
 namespace {
 
 std::vector<std::byte> header_of(const fs::path& path) {
-  const std::string name = path.string();
-  std::error_code absent;
-  const auto size = static_cast<std::int64_t>(fs::file_size(path, absent));
-  std::ifstream in(path, std::ios::binary);
-  if (absent || !in) throw std::runtime_error(name + ": cannot be read: the checkpoint is incomplete");
-  const auto take = [&](std::int64_t count) {
-    std::vector<std::byte> bytes(static_cast<std::size_t>(count));
-    in.seekg(0);
-    in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(count));
-    if (in.gcount() != count) throw std::runtime_error(name + ": truncated: take an older checkpoint");
-    return bytes;
-  };
-  const std::int64_t length = header_bytes(take(std::min(prefix_bytes, size)), name);
-  if (length > size) throw std::runtime_error(name + ": truncated: take an older checkpoint");
-  std::vector<std::byte> bytes = take(length);
-  const std::int64_t expected = from_bytes(bytes, name).size();
-  if (size != expected)
-    throw std::runtime_error(name + (size < expected ? ": truncated: " : ": damaged: ") + std::to_string(size) +
-                             " bytes, not the " + std::to_string(expected) +
-                             " its header tells: take an older checkpoint");
-  return bytes;
-}
-
-fs::path found_checkpoint(const std::string& text) {
-  const fs::path path(text);
-  if (!fs::exists(path)) throw std::runtime_error(text + ": no such checkpoint");
-  if (fs::exists(path / part_name(0))) return path;
-  const std::vector<fs::path> inside = checkpoints_of(path);
-  if (inside.empty())
-    throw std::runtime_error(text + ": neither a checkpoint nor a folder that has some (checkpoint-<step>)");
-  return inside.front();
+  return files::read_header(path, checkpoint_format, [&](std::span<const std::byte> header) {
+    return from_bytes(header, path.string()).size();
+  });
 }
 
 // Every header of a checkpoint, all of one run.
@@ -358,11 +231,12 @@ std::string text(const Box& box) {
 
 // Planes of one block in one file, in the precision of the run.
 template <class T>
-std::vector<std::complex<T>> read_plane(File& file, std::int64_t at, const PlaneEntry& entry, int value_bytes,
-                                        const std::string& name) {
+std::vector<std::complex<T>> read_plane(files::ParallelFile& file, std::int64_t at, const PlaneEntry& entry,
+                                        int value_bytes, const std::string& name) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(entry.bytes));
   file.read(at, bytes);
-  if (checksum(bytes) != entry.checksum) throw std::runtime_error(name + " is damaged: take an older checkpoint");
+  if (files::checksum(bytes) != entry.checksum)
+    throw std::runtime_error(name + " is damaged: take an older checkpoint");
   const std::size_t count = bytes.size() / (2 * static_cast<std::size_t>(value_bytes));
   std::vector<std::complex<T>> values(count);
   const auto convert = [&]<class Written>(Written) {
@@ -386,7 +260,7 @@ Checkpoint::Checkpoint(const std::string& path, const mpi::Comm& comm) : comm_(c
   std::vector<std::byte> bytes;
   comm.together([&] {
     if (comm.rank() != 0) return;
-    path_ = found_checkpoint(path).string();
+    path_ = files::find_checkpoint(path, part_name(0)).string();
     for (const auto& header : headers_of(path_)) {
       lengths.push_back(static_cast<std::int64_t>(header.size()));
       bytes.insert(bytes.end(), header.begin(), header.end());
@@ -435,7 +309,7 @@ void Checkpoint::read(const SpectralFields<T>& fields) const {
 
   // This rank's share of each block, plane by plane, so that no more than a plane is held beside the fields.
   struct Source {
-    std::unique_ptr<File> file;
+    std::unique_ptr<files::ParallelFile> file;
     std::string name;
     const CheckpointBlock* block;
     std::vector<PlaneEntry> table;
@@ -450,7 +324,7 @@ void Checkpoint::read(const SpectralFields<T>& fields) const {
             block.z.begin + block.z.count <= part.z.begin || part.z.begin + part.z.count <= block.z.begin;
         if (apart) continue;
         Source source{nullptr, (fs::path(path_) / part_name(file.index)).string(), &block, {}, {}};
-        source.file = std::make_unique<File>(MPI_COMM_SELF, source.name, MPI_MODE_RDONLY);
+        source.file = std::make_unique<files::ParallelFile>(MPI_COMM_SELF, source.name, MPI_MODE_RDONLY);
         source.table.resize(static_cast<std::size_t>(block.z.count));
         source.file->read(block.table, std::as_writable_bytes(std::span(source.table)));
         std::int64_t at = block.data;

@@ -11,11 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "weft/files/bytes.hpp"
 #include "weft/turbulence/wavenumbers.hpp"
 
 namespace weft::turbulence {
 
-inline constexpr std::uint32_t checkpoint_version = 1;
+inline constexpr files::Format checkpoint_format{
+    {'w', 'e', 'f', 't', 't', 'u', 'r', 'b'}, 1, "a checkpoint of weft's turbulence"};
 
 // What a checkpoint says of the run that wrote it.
 struct CheckpointHeader {
@@ -49,16 +51,13 @@ struct CheckpointFile {
   int index = 0, files = 1;
   std::vector<CheckpointBlock> blocks;
 
-  // Where tables and planes go, from the blocks' bytes. `header_bytes` as to_bytes gives.
+  // Where tables and planes go, from the blocks' bytes.
   void place();
   std::int64_t size() const;  // of the whole file
 };
 
 std::vector<std::byte> to_bytes(const CheckpointFile& file);
-// The bytes from_bytes needs to see first, and how long the whole header is, told by those.
-inline constexpr std::int64_t prefix_bytes = 32;
 // std::runtime_error that begins with `name` for what is no checkpoint of this version and byte order, or is damaged.
-std::int64_t header_bytes(std::span<const std::byte> prefix, const std::string& name);
 CheckpointFile from_bytes(std::span<const std::byte> bytes, const std::string& name);
 
 }  // namespace weft::turbulence

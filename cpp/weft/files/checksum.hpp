@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <span>
 
-namespace weft::turbulence {
+namespace weft::files {
 
 // Of `bytes` after those that `before` is the checksum of.
 std::uint64_t checksum(std::span<const std::byte> bytes, std::uint64_t before = 0);
 
-}  // namespace weft::turbulence
+}  // namespace weft::files

@@ -1,9 +1,9 @@
-#include "weft/turbulence/checksum.hpp"
+#include "weft/files/checksum.hpp"
 
 #include <array>
 #include <cstring>
 
-namespace weft::turbulence {
+namespace weft::files {
 namespace {
 
 // [j][b]: byte b followed by j zero bytes, for eight bytes a step.
@@ -39,4 +39,4 @@ std::uint64_t checksum(std::span<const std::byte> bytes, std::uint64_t before) {
   return ~value;
 }
 
-}  // namespace weft::turbulence
+}  // namespace weft::files

@@ -1,0 +1,35 @@
+// One file that several ranks write or read at once.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+namespace weft::files {
+
+// MPI-IO; errors are std::runtime_error with the file's name. Transfers of any length.
+class ParallelFile {
+ public:
+  // `mode` as of MPI_File_open. (collective over `comm`)
+  ParallelFile(MPI_Comm comm, const std::filesystem::path& path, int mode);
+  ~ParallelFile();
+  ParallelFile(const ParallelFile&) = delete;
+  ParallelFile& operator=(const ParallelFile&) = delete;
+
+  void write(std::int64_t at, std::span<const std::byte> bytes);
+  void read(std::int64_t at, std::span<std::byte> bytes);
+  // What was written is on the disk, and the file closed. (collective over the file's ranks)
+  void finish();
+
+ private:
+  void check(int code, const char* what) const;
+
+  std::string name_;
+  MPI_File file_ = MPI_FILE_NULL;
+};
+
+}  // namespace weft::files
