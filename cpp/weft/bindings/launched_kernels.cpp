@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "weft/device/kernel_texts.hpp"
+#include "weft/flow/portable_terms.hpp"
 #include "weft/maxwell/local_operator.hpp"
 #include "weft/poisson/local_operator.hpp"
 #include "weft/poisson/transfer.hpp"
@@ -63,6 +64,19 @@ void add_maxwell(std::vector<LaunchedKernel>& list) {
   }
 }
 
+// Loops over lines, whose length is all that changes with the order: the ends and the usual orders stand for all.
+template <class T>
+void add_flow(std::vector<LaunchedKernel>& list) {
+  for (const int order : {1, 7, 15})
+    for (const char* name : {"flow_convect", "flow_convect_skew", "flow_gradient", "flow_weak_divergence",
+                             "flow_divergence", "flow_curl"}) {
+      std::vector<device::Define> defines{{"WEFT_N", std::to_string(order)}, {"WEFT_REAL", device::type_name<T>()}};
+      const int tile = std::string_view(name) == "flow_convect" ? 1 : flow::flow_elements_per_block(order, sizeof(T));
+      if (tile > 1) defines.push_back({"WEFT_TILE_ELEMENTS", std::to_string(tile)});
+      list.push_back({{"flow_terms", name, defines}, true});
+    }
+}
+
 }  // namespace
 
 std::vector<LaunchedKernel> launched_kernels() {
@@ -86,6 +100,8 @@ std::vector<LaunchedKernel> launched_kernels() {
     if (launched.spec.name == "maxwell_incident" || launched.spec.name == "maxwell_current") launched.hot = false;
   add_maxwell<double>(list);
   add_maxwell<float>(list);
+  add_flow<double>(list);
+  add_flow<float>(list);
   return list;
 }
 

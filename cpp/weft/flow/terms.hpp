@@ -8,31 +8,19 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "weft/device/device.hpp"
-#include "weft/exchange/exchange.hpp"
+#include "weft/element/gauss.hpp"
+#include "weft/flow/portable_terms.hpp"
 #include "weft/poisson/operator.hpp"
 
 namespace weft::flow {
 
 enum class Term { convect, convect_skew, gradient, weak_divergence, divergence, curl };
 std::string name(Term term);
-
-// The points over which convection is integrated.
-enum class Quadrature { gauss, gll };
-
-struct TermsOptions {
-  // simd: the host's own version, for a numbering with SIMD kernels; portable: kernels/flow_terms.hpp on any device.
-  poisson::Kernels kernels = poisson::Kernels::portable;
-  // A direction, of convect(): 0 is ceil(3 (N + 1) / 2), which integrates products of three polynomials of degree N
-  // and the metric of affine elements exactly (the 3/2 rule); at least N + 1, at most 24.
-  int dealiasing_points = 0;
-  Quadrature quadrature = Quadrature::gauss;
-  exchange::Asked exchange = {};  // for several fields in one message; single fields go by the numbering's own
-};
 
 // T: float or double. In: vectors whose owned entries are right; their halo entries get filled, and the last entry of
 // each field is 0. Out: owned entries are complete (summed over elements and ranks), the last entry of each field is 0,
@@ -41,14 +29,16 @@ struct TermsOptions {
 template <class T>
 class Terms {
  public:
-  // The numbering, on its device, must live as long; it must be assembled and without masked points.
-  // std::invalid_argument, the same on all ranks, for other numberings, SIMD kernels on a numbering without, or
-  // dealiasing points out of range; CollectiveError for a Jacobian that is not positive there. (collective)
-  Terms(poisson::Operator<T>& numbering, const TermsOptions& options = {});
+  // The numbering must live as long, be assembled and without masked points. kernels: simd is the host's own version,
+  // for a numbering with SIMD kernels; portable is kernels/flow_terms.hpp, on any device; none means the numbering's.
+  // std::invalid_argument, the same on all ranks, for other numberings and for simd where the numbering is not.
+  // (collective)
+  explicit Terms(poisson::Operator<T>& numbering, std::optional<poisson::Kernels> kernels = {});
   ~Terms();
 
   // out_c = (v, (u . grad) f_c), c < count: u [3][entries], fields and out [count][entries]; fields may be u itself
-  // (count = 3). Over-integrated: u, grad f and v are evaluated on the finer points of TermsOptions. (collective)
+  // (count = 3). Over-integrated on dealiasing_points() Gauss points a direction, where u, grad f and v are evaluated.
+  // (collective)
   void convect(T* u, T* fields, int count, T* out, device::Stream& stream);
   // The skew-symmetric form on the GLL points, ((v, (u . grad) f_c) + (v, div(u f_c))) / 2. The second term is taken as
   // -(grad v, u f_c) and its boundary integral, so that in a periodic box sum f_c out_c = 0 to rounding for any u
@@ -64,22 +54,32 @@ class Terms {
   // out = (v, curl u): u, out [3][entries]. (collective)
   void curl(T* u, T* out, device::Stream& stream);
 
-  int dealiasing_points() const { return fine_; }
+  // A direction: ceil(3 (N + 1) / 2), the 3/2 rule. Exact for polynomials in reference coordinates up to degree
+  // 3 N + 1 or more, so for three of degree N on affine elements.
+  int dealiasing_points() const { return element::dealiasing_points(numbering_.options().order); }
   poisson::Kernels kernels() const { return kernels_; }
-  // Of one call on this rank's elements, `count` as in convect(): bytes that must pass between memory and cache, and
-  // floating-point operations. The formulas are in docs/flow.md.
-  double bytes(Term term, int count = 3) const;
-  double flops(Term term, int count = 3) const;
   std::map<std::string, std::int64_t> memory_bytes() const;  // of this rank, by array
-  // How the exchanges of several fields were chosen, those used so far: "halo of 3 fields", "gather of 3 fields", …
-  std::vector<std::pair<std::string, exchange::Tuning>> tunings() const;
 
  private:
-  struct Implementation;
+  struct Vectors {
+    T* data;
+    int fields;
+  };
+  // local(begin, end) gives the elements' values of the term that reads `in`.
+  template <class Local>
+  void run(const char* what, std::span<const Vectors> in, Vectors out, Local&& local, device::Stream& stream);
+  void start_halos(std::span<const Vectors> in, device::Stream& stream);
+  void finish_halos(std::span<const Vectors> in, device::Stream& stream);
+  exchange::Exchange<T>& exchange(int fields);
+  void gather(T* out, int fields, std::int64_t begin, std::int64_t end, device::Stream& stream);
 
+  poisson::Operator<T>& numbering_;
   poisson::Kernels kernels_;
-  int fine_;
-  std::unique_ptr<Implementation> implementation_;
+  std::map<int, exchange::Exchange<T>> exchanges_;  // of several fields
+  std::unique_ptr<PortableTerms<T>> portable_;
+  device::Array<std::int32_t> offsets_, columns_;  // portable: Z^T, the points of each entry; the zero slot has none
+  device::Array<T> points_;                        // portable: what the elements give, [field][points]
+  device::Kernel gather_;
 };
 
 }  // namespace weft::flow

@@ -1,0 +1,28 @@
+// Gauss-Legendre points, and the matrices that take a polynomial on GLL points there: over-integration.
+#pragma once
+
+#include <vector>
+
+namespace weft::element {
+
+struct Gauss {
+  std::vector<double> points;   // ascending, in (-1, 1)
+  std::vector<double> weights;  // exact for polynomials of degree 2 points - 1
+};
+// std::invalid_argument for less than one point.
+Gauss gauss(int points);
+
+// The 3/2 rule: points a direction that integrate products of three polynomials of degree `order` exactly.
+constexpr int dealiasing_points(int order) { return (3 * (order + 1) + 1) / 2; }
+
+// From the n = order + 1 GLL points to the m = dealiasing_points(order) Gauss points, row-major [m][n].
+struct Dealiasing {
+  int order, points;
+  std::vector<double> nodes, weights;  // [m] of Gauss
+  std::vector<double> interpolation;   // values
+  std::vector<double> derivative;      // derivatives
+};
+// std::invalid_argument for an order outside 1..15.
+Dealiasing dealiasing(int order);
+
+}  // namespace weft::element

@@ -1,0 +1,59 @@
+// The flow's terms on a range of a rank's elements, on any device: kernels/flow_terms.hpp.
+//
+// What it does not do: Z^T and communication; that is Terms.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "weft/device/device.hpp"
+#include "weft/mesh/mesh.hpp"
+
+namespace weft::flow {
+
+// T: float or double. Values out are by points, [field][points of the rank]. `u` and `fields` are assembled vectors
+// [field][stride].
+template <class T>
+class PortableTerms {
+ public:
+  // mesh: in the order of the index, [points] entry of a vector. (collective)
+  PortableTerms(const mesh::Mesh& mesh, int order, std::span<const std::int32_t> index, std::int64_t stride,
+                const std::shared_ptr<device::Device>& device);
+
+  void convect(const T* u, const T* fields, int count, T* out, std::int64_t begin, std::int64_t end,
+               device::Stream& stream) const;
+  void convect_skew(const T* u, const T* fields, int count, T* out, std::int64_t begin, std::int64_t end,
+                    device::Stream& stream) const;
+  void gradient(const T* p, T* out, std::int64_t begin, std::int64_t end, device::Stream& stream) const;
+  void weak_divergence(const T* f, T* out, std::int64_t begin, std::int64_t end, device::Stream& stream) const;
+  void divergence(const T* u, T* out, std::int64_t begin, std::int64_t end, device::Stream& stream) const;
+  void curl(const T* u, T* out, std::int64_t begin, std::int64_t end, device::Stream& stream) const;
+
+  std::map<std::string, std::int64_t> memory_bytes() const;
+
+ private:
+  // By value into the kernels: matches Metric of kernels/flow_terms.hpp.
+  struct Metric {
+    const T *maps, *nodes, *stored;
+  };
+  template <class... A>
+  void columns(const device::Kernel& kernel, const T* x, std::int64_t begin, std::int64_t end, device::Stream& stream,
+               A... rest) const;
+
+  long points_, stride_;
+  int tile_ = 1;
+  device::Array<T> tables_, maps_, cofactors_, fine_cofactors_;  // tables: D, W D W^-1, to the fine points, nodes
+  device::Array<std::int32_t> index_;
+  const T *derivative_, *conservative_, *to_fine_;
+  Metric metric_{}, fine_metric_{};
+  device::Shape column_shape_, convect_shape_;
+  device::Kernel convect_, convect_skew_, gradient_, weak_divergence_, divergence_, curl_;
+};
+
+// Elements a block of a GPU takes in the kernels with a thread a column.
+int flow_elements_per_block(int order, int scalar_bytes);
+
+}  // namespace weft::flow

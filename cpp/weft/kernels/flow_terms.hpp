@@ -1,0 +1,459 @@
+// The element terms of the incompressible Navier-Stokes equations on elements [first, first + count), before Z^T:
+//   flow_gradient         (v, dp/dx_i) = w C_i . (D_r, D_s, D_t) p
+//   flow_weak_divergence  (grad q, f) = D_r^T w C_r . f + D_s^T w C_s . f + D_t^T w C_t . f
+//   flow_divergence       (q, div u)
+//   flow_curl             (v, curl u)
+//   flow_convect_skew     ((v, u . grad f) + (v, div(u f))) / 2 on the GLL points
+//   flow_convect          (v, u . grad f) on WEFT_N's dealiasing points, m a direction: element/gauss.hpp
+// C_a = J grad r_a are the cofactors of dx/dr. By summation by parts W D = E - D^T W, E picking the ends of lines, so
+// div(u f) in weak form is W D W^-1 applied to the flux w C . u f: `conservative` below.
+//
+// A thread has a column of points along t, WEFT_TILE_ELEMENTS elements a block; layers pass through shared memory, in
+// two buffers. flow_convect has one element a block and goes through its m layers of fine points one by one.
+//
+// Arrays: index [element][n^3] entry of a vector; vectors [field][stride]; out [field][out_stride] by points; metric as
+// maps [element][24] (x = sum_c maps[c] r^a s^b t^c in the order 1, r, s, t, rs, rt, st, rst, three components each)
+// with nodes [points, then weights], or where maps is null as stored [element][9][points]: w C_r, w C_s, w C_t of x, y,
+// z each; derivative and conservative [n][n]; to_fine [2][m][n]: values, derivatives.
+#include "weft/kernels/dialect.hpp"
+
+#ifndef WEFT_TILE_ELEMENTS
+#define WEFT_TILE_ELEMENTS 1
+#endif
+
+namespace {
+
+using real = WEFT_REAL;
+constexpr int n = WEFT_N + 1;
+constexpr int face = n * n;
+constexpr int points = n * n * n;
+constexpr int tile = WEFT_TILE_ELEMENTS;
+constexpr int m = (3 * n + 1) / 2;
+
+struct Metric {
+  const real* maps;
+  const real* nodes;
+  const real* stored;
+};
+
+WEFT_FUNCTION void cross(const real (&a)[3], const real (&b)[3], real scale, real* out) {
+  out[0] = scale * (a[1] * b[2] - a[2] * b[1]);
+  out[1] = scale * (a[2] * b[0] - a[0] * b[2]);
+  out[2] = scale * (a[0] * b[1] - a[1] * b[0]);
+}
+
+// c = w C_r, w C_s, w C_t at point (i, j, k) of `line` points a direction.
+template <int line>
+WEFT_FUNCTION void cofactors(const Metric& metric, long element, int i, int j, int k, real (&c)[9]) {
+  if (metric.maps == nullptr) {
+    const real* g = metric.stored + element * (9 * line * line * line) + (k * line + j) * line + i;
+    WEFT_UNROLL
+    for (int q = 0; q < 9; ++q) c[q] = g[q * (line * line * line)];
+    return;
+  }
+  const real* a = metric.maps + element * 24;
+  const real r = metric.nodes[i], s = metric.nodes[j], t = metric.nodes[k];
+  const real w = metric.nodes[line + i] * metric.nodes[line + j] * metric.nodes[line + k];
+  real xr[3], xs[3], xt[3];
+  WEFT_UNROLL
+  for (int d = 0; d < 3; ++d) {
+    xr[d] = a[3 + d] + s * a[12 + d] + t * (a[15 + d] + s * a[21 + d]);
+    xs[d] = a[6 + d] + r * a[12 + d] + t * (a[18 + d] + r * a[21 + d]);
+    xt[d] = a[9 + d] + r * a[15 + d] + s * (a[18 + d] + r * a[21 + d]);
+  }
+  cross(xs, xt, w, c);
+  cross(xt, xr, w, c + 3);
+  cross(xr, xs, w, c + 6);
+}
+
+WEFT_FUNCTION real dot(const real* c, real x, real y, real z) { return c[0] * x + c[1] * y + c[2] * z; }
+
+// What the thread of column l = j n + i of an element works on.
+struct Place {
+  long element;  // of all
+  int e, l, i, j;
+  bool live;
+};
+WEFT_FUNCTION Place place_of(int block, int thread, int first, int count) {
+  const int e = thread / face, l = thread % face;
+  return {static_cast<long>(first) + block * tile + e, e, l, l % n, l / n, block * tile + e < count};
+}
+
+constexpr int column_threads = tile * face;
+
+struct Gradient {
+  real* WEFT_RESTRICT out;
+  long stride;
+};
+WEFT_FUNCTION void store(const Gradient& to, long p, const real (&r)[1], const real (&s)[1], const real (&t)[1],
+                         const real (&c)[9]) {
+  WEFT_UNROLL
+  for (int i = 0; i < 3; ++i) to.out[i * to.stride + p] = c[i] * r[0] + c[3 + i] * s[0] + c[6 + i] * t[0];
+}
+struct Divergence {
+  real* WEFT_RESTRICT out;
+};
+WEFT_FUNCTION void store(const Divergence& to, long p, const real (&r)[3], const real (&s)[3], const real (&t)[3],
+                         const real (&c)[9]) {
+  to.out[p] = dot(c, r[0], r[1], r[2]) + dot(c + 3, s[0], s[1], s[2]) + dot(c + 6, t[0], t[1], t[2]);
+}
+// curl u = sum_a grad r_a x du/dr_a.
+struct Curl {
+  real* WEFT_RESTRICT out;
+  long stride;
+};
+WEFT_FUNCTION void store(const Curl& to, long p, const real (&r)[3], const real (&s)[3], const real (&t)[3],
+                         const real (&c)[9]) {
+  WEFT_UNROLL
+  for (int i = 0; i < 3; ++i) {
+    const int j = (i + 1) % 3, k = (i + 2) % 3;
+    to.out[i * to.stride + p] =
+        c[j] * r[k] - c[k] * r[j] + c[3 + j] * s[k] - c[3 + k] * s[j] + c[6 + j] * t[k] - c[6 + k] * t[j];
+  }
+}
+
+// F fields through their derivatives r, s, t at each point: store(to, point, r, s, t, weighted cofactors).
+template <int F, class To>
+WEFT_FUNCTION void differentiate(int block, int first, int count, const Metric& metric,
+                                 const real* WEFT_RESTRICT derivative, const int* WEFT_RESTRICT index,
+                                 const real* WEFT_RESTRICT x, long stride, const To& to) {
+  WEFT_SHARED(real, d[n][n]);  // d[m][i] = D[i][m]
+  WEFT_SHARED(real, plane[2][F][tile][face]);
+  real column[WEFT_SLOTS(column_threads)][F][n];
+  WEFT_THREADS(thread, column_threads) {
+    if (thread < face) d[thread % n][thread / n] = derivative[thread];
+    const Place p = place_of(block, thread, first, count);
+    WEFT_UNROLL
+    for (int k = 0; k < n; ++k) {
+      const long at = p.live ? index[p.element * points + k * face + p.l] : 0;
+      WEFT_UNROLL
+      for (int c = 0; c < F; ++c) column[WEFT_SLOT(thread)][c][k] = p.live ? x[c * stride + at] : real(0);
+    }
+  }
+  WEFT_NO_UNROLL
+  for (int k = 0; k < n; ++k) {
+    WEFT_THREADS(thread, column_threads) {
+      const Place p = place_of(block, thread, first, count);
+      const long at = p.live ? index[p.element * points + k * face + p.l] : 0;
+      WEFT_UNROLL
+      for (int c = 0; c < F; ++c) plane[k % 2][c][p.e][p.l] = p.live ? x[c * stride + at] : real(0);
+    }
+    WEFT_BARRIER();
+    WEFT_THREADS(thread, column_threads) {
+      const Place p = place_of(block, thread, first, count);
+      real r[F] = {}, s[F] = {}, t[F] = {};
+      WEFT_UNROLL
+      for (int q = 0; q < n; ++q) {
+        const real dr = d[q][p.i], ds = d[q][p.j], dt = d[q][k];
+        WEFT_UNROLL
+        for (int c = 0; c < F; ++c) {
+          r[c] += dr * plane[k % 2][c][p.e][p.j * n + q];
+          s[c] += ds * plane[k % 2][c][p.e][q * n + p.i];
+          t[c] += dt * column[WEFT_SLOT(thread)][c][q];
+        }
+      }
+      if (p.live) {
+        real c[9];
+        cofactors<n>(metric, p.element, p.i, p.j, k, c);
+        store(to, p.element * points + k * face + p.l, r, s, t, c);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+WEFT_KERNEL(flow_gradient, tile* face,
+            (int first, int count, Metric metric, const real* WEFT_RESTRICT derivative, const int* WEFT_RESTRICT index,
+             const real* WEFT_RESTRICT x, real* WEFT_RESTRICT out, long out_stride)) {
+  differentiate<1>(WEFT_BLOCK, first, count, metric, derivative, index, x, 0, Gradient{out, out_stride});
+}
+
+WEFT_KERNEL(flow_divergence, tile* face,
+            (int first, int count, Metric metric, const real* WEFT_RESTRICT derivative, const int* WEFT_RESTRICT index,
+             const real* WEFT_RESTRICT x, long stride, real* WEFT_RESTRICT out)) {
+  differentiate<3>(WEFT_BLOCK, first, count, metric, derivative, index, x, stride, Divergence{out});
+}
+
+WEFT_KERNEL(flow_curl, tile* face,
+            (int first, int count, Metric metric, const real* WEFT_RESTRICT derivative, const int* WEFT_RESTRICT index,
+             const real* WEFT_RESTRICT x, long stride, real* WEFT_RESTRICT out, long out_stride)) {
+  differentiate<3>(WEFT_BLOCK, first, count, metric, derivative, index, x, stride, Curl{out, out_stride});
+}
+
+// A thread's own column of the fluxes along t waits in shared memory.
+WEFT_KERNEL(flow_weak_divergence, tile* face,
+            (int first, int count, Metric metric, const real* WEFT_RESTRICT derivative, const int* WEFT_RESTRICT index,
+             const real* WEFT_RESTRICT x, long stride, real* WEFT_RESTRICT out)) {
+  WEFT_SHARED(real, d[n][n]);  // D
+  WEFT_SHARED(real, along_t[tile][n][face]);
+  WEFT_SHARED(real, plane[2][2][tile][face]);
+  WEFT_THREADS(thread, tile * face) {
+    if (thread < face) d[thread / n][thread % n] = derivative[thread];
+    const Place p = place_of(WEFT_BLOCK, thread, first, count);
+    WEFT_NO_UNROLL
+    for (int k = 0; k < n; ++k) {
+      real flux = 0;
+      if (p.live) {
+        const long at = index[p.element * points + k * face + p.l];
+        real c[9];
+        cofactors<n>(metric, p.element, p.i, p.j, k, c);
+        flux = dot(c + 6, x[at], x[stride + at], x[2 * stride + at]);
+      }
+      along_t[p.e][k][p.l] = flux;
+    }
+  }
+  WEFT_NO_UNROLL
+  for (int k = 0; k < n; ++k) {
+    WEFT_THREADS(thread, tile * face) {
+      const Place p = place_of(WEFT_BLOCK, thread, first, count);
+      if (p.live) {
+        const long at = index[p.element * points + k * face + p.l];
+        const real u = x[at], v = x[stride + at], w = x[2 * stride + at];
+        real c[9];
+        cofactors<n>(metric, p.element, p.i, p.j, k, c);
+        plane[k % 2][0][p.e][p.l] = dot(c, u, v, w);
+        plane[k % 2][1][p.e][p.l] = dot(c + 3, u, v, w);
+      }
+    }
+    WEFT_BARRIER();
+    WEFT_THREADS(thread, tile * face) {
+      const Place p = place_of(WEFT_BLOCK, thread, first, count);
+      if (p.live) {
+        real sum = 0;
+        WEFT_UNROLL
+        for (int q = 0; q < n; ++q)
+          sum += d[q][p.i] * plane[k % 2][0][p.e][p.j * n + q] + d[q][p.j] * plane[k % 2][1][p.e][q * n + p.i] +
+                 d[q][k] * along_t[p.e][q][p.l];
+        out[p.element * points + k * face + p.l] = sum;
+      }
+    }
+  }
+}
+
+WEFT_KERNEL(flow_convect_skew, tile* face,
+            (int first, int count, Metric metric, const real* WEFT_RESTRICT derivative,
+             const real* WEFT_RESTRICT conservative, const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT u,
+             const real* WEFT_RESTRICT fields, int field_count, long stride, real* WEFT_RESTRICT out,
+             long out_stride)) {
+  WEFT_SHARED(real, d[n][n]);   // d[m][i] = D[i][m]
+  WEFT_SHARED(real, dc[n][n]);  // of the conservative form, in the same way
+  WEFT_SHARED(real, along_t[tile][n][face]);
+  WEFT_SHARED(real, plane[2][3][tile][face]);  // f, its fluxes along r and s
+  real column[WEFT_SLOTS(tile * face)][n];
+  WEFT_THREADS(thread, tile * face) {
+    if (thread < face) {
+      d[thread % n][thread / n] = derivative[thread];
+      dc[thread % n][thread / n] = conservative[thread];
+    }
+  }
+  for (int field = 0; field < field_count; ++field) {
+    const real* WEFT_RESTRICT f = fields + field * stride;
+    WEFT_THREADS(thread, tile * face) {
+      const Place p = place_of(WEFT_BLOCK, thread, first, count);
+      WEFT_UNROLL
+      for (int k = 0; k < n; ++k)
+        column[WEFT_SLOT(thread)][k] = p.live ? f[index[p.element * points + k * face + p.l]] : real(0);
+      WEFT_NO_UNROLL
+      for (int k = 0; k < n; ++k) {
+        real flux = 0;
+        if (p.live) {
+          const long at = index[p.element * points + k * face + p.l];
+          real c[9];
+          cofactors<n>(metric, p.element, p.i, p.j, k, c);
+          flux = f[at] * dot(c + 6, u[at], u[stride + at], u[2 * stride + at]);
+        }
+        along_t[p.e][k][p.l] = flux;
+      }
+    }
+    WEFT_NO_UNROLL
+    for (int k = 0; k < n; ++k) {
+      const int buffer = (field * n + k) % 2;
+      real velocity[WEFT_SLOTS(tile * face)][3];
+      WEFT_THREADS(thread, tile * face) {
+        const Place p = place_of(WEFT_BLOCK, thread, first, count);
+        if (p.live) {
+          const long at = index[p.element * points + k * face + p.l];
+          const real x = u[at], y = u[stride + at], z = u[2 * stride + at], own = f[at];
+          real c[9];
+          cofactors<n>(metric, p.element, p.i, p.j, k, c);
+          WEFT_UNROLL
+          for (int a = 0; a < 3; ++a) velocity[WEFT_SLOT(thread)][a] = dot(c + 3 * a, x, y, z);
+          plane[buffer][0][p.e][p.l] = own;
+          plane[buffer][1][p.e][p.l] = velocity[WEFT_SLOT(thread)][0] * own;
+          plane[buffer][2][p.e][p.l] = velocity[WEFT_SLOT(thread)][1] * own;
+        }
+      }
+      WEFT_BARRIER();
+      WEFT_THREADS(thread, tile * face) {
+        const Place p = place_of(WEFT_BLOCK, thread, first, count);
+        if (p.live) {
+          real r = 0, s = 0, t = 0, flux = 0;
+          WEFT_UNROLL
+          for (int q = 0; q < n; ++q) {
+            r += d[q][p.i] * plane[buffer][0][p.e][p.j * n + q];
+            s += d[q][p.j] * plane[buffer][0][p.e][q * n + p.i];
+            t += d[q][k] * column[WEFT_SLOT(thread)][q];
+            flux += dc[q][p.i] * plane[buffer][1][p.e][p.j * n + q] + dc[q][p.j] * plane[buffer][2][p.e][q * n + p.i] +
+                    dc[q][k] * along_t[p.e][q][p.l];
+          }
+          const real* velocity_here = velocity[WEFT_SLOT(thread)];
+          out[field * out_stride + p.element * points + k * face + p.l] =
+              real(0.5) * (dot(velocity_here, r, s, t) + flux);
+        }
+      }
+    }
+  }
+}
+
+namespace {
+
+constexpr int fine_face = m * m;
+constexpr int convect_threads = fine_face >= 256 ? 256 : (fine_face + 31) / 32 * 32;
+constexpr int together = 3;  // fields that share one evaluation of the velocity
+
+}  // namespace
+
+// Each layer of fine points: the velocity there, times the weighted cofactors; then field by field the gradient, the
+// product, and its projection along r and s onto the coarse layer, which threads add to their columns along t.
+WEFT_KERNEL(flow_convect, convect_threads,
+            (int first, Metric metric, const real* WEFT_RESTRICT to_fine, const int* WEFT_RESTRICT index,
+             const real* WEFT_RESTRICT u, const real* WEFT_RESTRICT fields, int field_count, long stride,
+             real* WEFT_RESTRICT out, long out_stride)) {
+  WEFT_SHARED(real, value[m][n]);  // to_fine
+  WEFT_SHARED(real, slope[m][n]);
+  WEFT_SHARED(real, velocity[3][fine_face]);
+  WEFT_SHARED(real, a[3][face]);
+  WEFT_SHARED(real, b[3][m * n]);
+  WEFT_SHARED(real, product[fine_face]);
+  WEFT_SHARED(real, projected[m * n]);
+  real sums[WEFT_SLOTS(convect_threads)][together][n];
+  const long element = static_cast<long>(first) + WEFT_BLOCK;
+  const int* WEFT_RESTRICT at = index + element * points;
+
+  WEFT_STRIDED(q, m * n, convect_threads) {
+    value[q / n][q % n] = to_fine[q];
+    slope[q / n][q % n] = to_fine[m * n + q];
+  }
+  WEFT_BARRIER();
+  WEFT_NO_UNROLL
+  for (int group = 0; group < field_count; group += together) {
+    WEFT_THREADS(thread, convect_threads) {
+      WEFT_UNROLL
+      for (int g = 0; g < together; ++g) {
+        WEFT_UNROLL
+        for (int k = 0; k < n; ++k) sums[WEFT_SLOT(thread)][g][k] = 0;
+      }
+    }
+    WEFT_NO_UNROLL
+    for (int layer = 0; layer < m; ++layer) {
+      WEFT_STRIDED(l, face, convect_threads) {
+        real x = 0, y = 0, z = 0;
+        for (int k = 0; k < n; ++k) {
+          const long from = at[k * face + l];
+          x += value[layer][k] * u[from];
+          y += value[layer][k] * u[stride + from];
+          z += value[layer][k] * u[2 * stride + from];
+        }
+        a[0][l] = x;
+        a[1][l] = y;
+        a[2][l] = z;
+      }
+      WEFT_BARRIER();
+      WEFT_STRIDED(q, m * n, convect_threads) {
+        const int i = q % n, row = q / n;
+        real x = 0, y = 0, z = 0;
+        for (int j = 0; j < n; ++j) {
+          x += value[row][j] * a[0][j * n + i];
+          y += value[row][j] * a[1][j * n + i];
+          z += value[row][j] * a[2][j * n + i];
+        }
+        b[0][q] = x;
+        b[1][q] = y;
+        b[2][q] = z;
+      }
+      WEFT_BARRIER();
+      WEFT_STRIDED(q, fine_face, convect_threads) {
+        const int column = q % m, row = q / m;
+        real x = 0, y = 0, z = 0;
+        for (int i = 0; i < n; ++i) {
+          x += value[column][i] * b[0][row * n + i];
+          y += value[column][i] * b[1][row * n + i];
+          z += value[column][i] * b[2][row * n + i];
+        }
+        real c[9];
+        cofactors<m>(metric, element, column, row, layer, c);
+        velocity[0][q] = dot(c, x, y, z);
+        velocity[1][q] = dot(c + 3, x, y, z);
+        velocity[2][q] = dot(c + 6, x, y, z);
+      }
+      WEFT_UNROLL
+      for (int g = 0; g < together; ++g) {
+        if (group + g >= field_count) continue;
+        const real* WEFT_RESTRICT f = fields + (group + g) * stride;
+        WEFT_STRIDED(l, face, convect_threads) {
+          real v = 0, t = 0;
+          for (int k = 0; k < n; ++k) {
+            const real from = f[at[k * face + l]];
+            v += value[layer][k] * from;
+            t += slope[layer][k] * from;
+          }
+          a[0][l] = v;
+          a[1][l] = t;
+        }
+        WEFT_BARRIER();
+        WEFT_STRIDED(q, m * n, convect_threads) {
+          const int i = q % n, row = q / n;
+          real v = 0, s = 0, t = 0;
+          for (int j = 0; j < n; ++j) {
+            v += value[row][j] * a[0][j * n + i];
+            s += slope[row][j] * a[0][j * n + i];
+            t += value[row][j] * a[1][j * n + i];
+          }
+          b[0][q] = v;
+          b[1][q] = s;
+          b[2][q] = t;
+        }
+        WEFT_BARRIER();
+        WEFT_STRIDED(q, fine_face, convect_threads) {
+          const int column = q % m, row = q / m;
+          real r = 0, s = 0, t = 0;
+          for (int i = 0; i < n; ++i) {
+            r += slope[column][i] * b[0][row * n + i];
+            s += value[column][i] * b[1][row * n + i];
+            t += value[column][i] * b[2][row * n + i];
+          }
+          product[q] = velocity[0][q] * r + velocity[1][q] * s + velocity[2][q] * t;
+        }
+        WEFT_BARRIER();
+        WEFT_STRIDED(q, m * n, convect_threads) {
+          const int i = q % n, row = q / n;
+          real sum = 0;
+          for (int column = 0; column < m; ++column) sum += value[column][i] * product[row * m + column];
+          projected[q] = sum;
+        }
+        WEFT_BARRIER();
+        WEFT_THREADS(thread, convect_threads) {
+          if (thread < face) {
+            const int i = thread % n, j = thread / n;
+            real sum = 0;
+            for (int row = 0; row < m; ++row) sum += value[row][j] * projected[row * n + i];
+            WEFT_UNROLL
+            for (int k = 0; k < n; ++k) sums[WEFT_SLOT(thread)][g][k] += value[layer][k] * sum;
+          }
+        }
+      }
+    }
+    WEFT_THREADS(thread, convect_threads) {
+      if (thread < face) {
+        WEFT_UNROLL
+        for (int g = 0; g < together; ++g) {
+          if (group + g >= field_count) continue;
+          real* to = out + (group + g) * out_stride + element * points + thread;
+          WEFT_UNROLL
+          for (int k = 0; k < n; ++k) to[k * face] = sums[WEFT_SLOT(thread)][g][k];
+        }
+      }
+    }
+  }
+}
