@@ -31,5 +31,6 @@ void bind_maxwell(nanobind::module_& m);
 void bind_bench(nanobind::module_& m);
 void bind_turbulence(nanobind::module_& m);
 void bind_turbulence_output(nanobind::module_& m);
+void bind_program(nanobind::module_& m);
 
 }  // namespace weft::bindings

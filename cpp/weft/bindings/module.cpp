@@ -16,4 +16,5 @@ NB_MODULE(_weft, m) {
   weft::bindings::bind_bench(m);
   weft::bindings::bind_turbulence(m);
   weft::bindings::bind_turbulence_output(m);
+  weft::bindings::bind_program(m);
 }

@@ -1,0 +1,289 @@
+"""The case of `weft run flow`: incompressible Navier-Stokes on spectral elements.
+
+Values that vary are expressions in x, y, z, t and the case's parameters, or functions of a Python file.
+"""
+
+from __future__ import annotations
+
+import keyword
+import math
+from collections.abc import Iterator
+from typing import Literal
+
+import pydantic
+
+from weft.cases.expressions import CONSTANTS, FUNCTIONS, Expression, ExpressionError
+from weft.cases.schema import Section, named, option, section
+from weft.cases.shared import ElementCase, MeshSection, OutputSection
+
+Value = float | str  # a number, an expression, or a word below
+Vector = tuple[Value, Value, Value] | str  # three of them, or a word for all three
+Numbers = tuple[float, float, float]
+
+VARIABLES = ("x", "y", "z", "t")
+EXACT = "exact"  # the case's exact solution
+PYTHON = "python:"  # python:name is a function of functions.file
+VALUE = 'number, expression in x, y, z, t, "exact", or "python:name" (a function of functions.file)'
+VECTOR = 'three values, "exact", or "python:name"'
+CONDITIONS = ("wall", "velocity", "outflow", "symmetry")
+
+
+class BoundarySection(Section):
+    """What holds on one boundary of the mesh."""
+
+    condition: Literal["wall", "velocity", "outflow", "symmetry"] = option(
+        "wall", "wall: at rest; velocity: as given; outflow: open; symmetry: no flow and no stress along it"
+    )
+    velocity: Vector = option((0.0, 0.0, 0.0), f"condition velocity: {VECTOR}", unit="length / time")
+    scalars: dict[str, Value] = named(f"value of that scalar there: {VALUE}; not given: no flux", unit="of the scalar")
+
+    @pydantic.model_validator(mode="after")
+    def _consistent(self) -> BoundarySection:
+        given = "velocity" in self.model_fields_set
+        if given and self.condition != "velocity":
+            raise ValueError(
+                f"condition = {self.condition!r} with velocity = {_shown(self.velocity)}, which contradict each other; "
+                'allowed: condition = "velocity" where a velocity is given'
+            )
+        if self.condition == "velocity" and not given:
+            raise ValueError('condition = "velocity" without a velocity; give one, as velocity = ["1 - y**2", 0, 0]')
+        if self.scalars and self.condition == "outflow":
+            raise ValueError(
+                f"condition = 'outflow' with a value of {', '.join(self.scalars)}; scalars leave through an outflow "
+                "without flux: take the value away"
+            )
+        return self
+
+
+class ScalarSection(Section):
+    """A passive scalar, or one that drives the flow by buoyancy (Boussinesq)."""
+
+    diffusivity: Value = option(0.01, "number, or expression of the parameters", unit="length^2 / time")
+    initial: Value = option(0.0, f"at the beginning: {VALUE}", unit="of the scalar")
+    source: Value = option(0.0, f"per unit of time: {VALUE}", unit="of the scalar / time")
+    buoyancy: tuple[Value, Value, Value] = option(
+        (0.0, 0.0, 0.0), "acceleration that a unit of it adds (Boussinesq: -g beta)", unit="length / time^2 / scalar"
+    )
+    reference: Value = option(0.0, "value at which it adds none", unit="of the scalar")
+
+
+class ForcingSection(Section):
+    """What drives the flow besides its boundaries."""
+
+    acceleration: Vector = option((0.0, 0.0, 0.0), f"body force over density: {VECTOR}", unit="length / time^2")
+    bulk_velocity: float = option(
+        0.0, "mean velocity along forcing.direction that a uniform force keeps; 0: none", unit="length / time"
+    )
+    direction: Literal["x", "y", "z"] = option("x", "of forcing.bulk_velocity")
+
+
+class InitialSection(Section):
+    """The velocity at the beginning."""
+
+    velocity: Vector = option((0.0, 0.0, 0.0), VECTOR, unit="length / time")
+
+
+class ExactSection(Section):
+    """A known solution, which the run is compared with and which "exact" means elsewhere in the case."""
+
+    velocity: Vector = option("", "three expressions, or python:name; empty: none", unit="length / time")
+    pressure: Value = option(
+        "", "number, expression or python:name, up to a constant; empty: not compared", unit="(length / time)^2"
+    )
+    scalars: dict[str, Value] = named("that scalar: number, expression or python:name", unit="of the scalar")
+
+
+class FunctionsSection(Section):
+    """A Python file, whose functions are called where the case says python:name."""
+
+    file: str = option("", "functions of NumPy arrays (x, y, z, t) that give one array, or three for a velocity")
+
+
+class TimeSection(Section):
+    """How far, and how."""
+
+    steps: int = option(100, "time steps (where time.end is 0)", unit="steps", ge=1)
+    end: float = option(0.0, "run to this time; 0: time.steps steps", unit="time", ge=0.0)
+    dt: float = option(0.0, "time step; 0: variable, from time.courant", unit="time", ge=0.0)
+    courant: float = option(0.4, "Courant number that variable steps are given", gt=0.0, le=5.0)
+    order: int = option(3, "of the time stepping BDFk/EXTk, reached after k - 1 steps of lower orders", ge=1, le=3)
+    warmup: int = option(2, "steps before the clock starts", unit="steps", ge=0)
+
+
+class SolverSection(Section):
+    """The linear solves of a step. Tolerances are of sqrt(sum of squares of the residual / volume), as Neko's."""
+
+    pressure_tolerance: float = option(1e-7, "of the pressure's residual", gt=0.0)
+    velocity_tolerance: float = option(1e-7, "of each velocity component's", gt=0.0)
+    scalar_tolerance: float = option(1e-7, "of each scalar's", gt=0.0)
+    projection: int = option(8, "earlier solutions that the pressure starts from (Fischer 1998); 0: none", ge=0, le=30)
+    max_iterations: int = option(500, "most iterations of a solve; more end the run", ge=1)
+
+
+class StatisticsSection(Section):
+    """What is computed while the run goes on."""
+
+    every: int = option(10, "steps between rows of statistics.csv; 0: at the beginning and the end only", ge=0)
+    forces: tuple[str, ...] = option((), "boundaries that the flow's force on is computed of")
+    reference: str = option("", "energy and dissipation to compare with: a file of columns time, energy, -dE/dt")
+
+
+class FlowMesh(MeshSection):
+    """The mesh file, or a box."""
+
+    points: int = option(
+        262_144, "size of a box without counts: about this many element-local points in all", unit="points", ge=8
+    )
+    upper: Numbers = option((1.0, 1.0, 1.0), "upper corner of the box", unit="length")
+
+
+class FlowOutput(OutputSection):
+    """What a run leaves behind."""
+
+
+class FlowCase(ElementCase):
+    """Incompressible flow on a box or any hexahedral mesh (Neko's and Nek5000's equations, P_N-P_N)."""
+
+    workload: Literal["flow"] = option("flow", "the command this file is for")
+    mesh: FlowMesh = section(FlowMesh)
+    viscosity: Value = option(0.01, "kinematic: number, or expression of the parameters", unit="length^2 / time")
+    convection: Literal["overintegrated", "skew-symmetric"] = option(
+        "overintegrated", "by the 3/2 rule, or in skew-symmetric form on the elements' own points"
+    )
+    kernels: Literal["auto", "portable", "simd"] = option("auto", "the one-source kernels, or the host's SIMD ones")
+    parameters: dict[str, Value] = named("for expressions: a number, or an expression of the parameters above it")
+    functions: FunctionsSection = section(FunctionsSection)
+    boundaries: dict[str, BoundarySection] = named("condition on that boundary; '*': on the rest")
+    initial: InitialSection = section(InitialSection)
+    forcing: ForcingSection = section(ForcingSection)
+    scalars: dict[str, ScalarSection] = named("by name")
+    exact: ExactSection = section(ExactSection)
+    time: TimeSection = section(TimeSection)
+    solver: SolverSection = section(SolverSection)
+    statistics: StatisticsSection = section(StatisticsSection)
+    output: FlowOutput = section(FlowOutput)
+
+    @property
+    def constants(self) -> dict[str, float]:
+        """The parameters' values by name, and nu, the viscosity."""
+        known: dict[str, float] = {}
+        for name, value in self.parameters.items():
+            known[name] = _constant(f"parameters.{name}", value, known)
+        return known | {"nu": _constant("viscosity", self.viscosity, known)}
+
+    def number(self, key: str, value: Value) -> float:
+        """The value of an expression of the parameters."""
+        return _constant(key, value, self.constants)
+
+    def values(self) -> Iterator[tuple[str, Value]]:
+        """Every key that holds a value in x, y, z, t, and its value; of vectors each component, or the word."""
+        vectors: dict[str, Vector] = {
+            "initial.velocity": self.initial.velocity,
+            "forcing.acceleration": self.forcing.acceleration,
+            "exact.velocity": self.exact.velocity,
+        }
+        scalars: dict[str, Value] = {"exact.pressure": self.exact.pressure}
+        for name, boundary in self.boundaries.items():
+            vectors[f"boundaries.{name}.velocity"] = boundary.velocity
+            scalars |= {f"boundaries.{name}.scalars.{scalar}": value for scalar, value in boundary.scalars.items()}
+        for name, scalar_ in self.scalars.items():
+            scalars |= {f"scalars.{name}.initial": scalar_.initial, f"scalars.{name}.source": scalar_.source}
+        scalars |= {f"exact.scalars.{name}": value for name, value in self.exact.scalars.items()}
+        for key, vector in vectors.items():
+            yield from [(key, vector)] if isinstance(vector, str) else [(key, part) for part in vector]
+        yield from scalars.items()
+
+    @pydantic.model_validator(mode="after")
+    def _consistent(self) -> FlowCase:
+        _check_names(self)
+        for key, value in self.values():
+            _check_value(self, key, value)
+        for key, value in {"viscosity": self.viscosity} | {
+            f"scalars.{name}.diffusivity": scalar.diffusivity for name, scalar in self.scalars.items()
+        }.items():
+            if not self.number(key, value) > 0:
+                raise ValueError(f"case key '{key}': found {value!r}, which is {self.number(key, value)}; "
+                                 "allowed: above 0")  # fmt: skip
+        for name, scalar in self.scalars.items():
+            for value in (*scalar.buoyancy, scalar.reference):
+                self.number(f"scalars.{name}.buoyancy", value)
+        axis = "xyz".index(self.forcing.direction)
+        if self.forcing.bulk_velocity and not self.mesh.file and not self.mesh.periodic[axis]:
+            raise ValueError(
+                f"case key 'forcing.bulk_velocity': found {self.forcing.bulk_velocity} along {self.forcing.direction}, "
+                f"where the box is not periodic; allowed: 0, or mesh.periodic true along {self.forcing.direction}"
+            )
+        if self.functions.file and not any(_function(value) for _, value in self.values()):
+            raise ValueError(
+                f"case key 'functions.file': found {self.functions.file!r}, and no value of the case is a function of "
+                'it; say where one is meant, as initial.velocity = "python:name"'
+            )
+        return self
+
+
+def _shown(value: Vector) -> str:
+    return repr(value) if isinstance(value, str) else repr(list(value))
+
+
+def _function(value: Value) -> str:
+    """The name of the Python function a value means; empty: none."""
+    return value.removeprefix(PYTHON) if isinstance(value, str) and value.startswith(PYTHON) else ""
+
+
+def _constant(key: str, value: Value, known: dict[str, float]) -> float:
+    if not isinstance(value, str):
+        return value
+    try:
+        found = float(Expression(value, tuple(known))(**known))
+    except ExpressionError as error:
+        raise ValueError(f"case key '{key}': found {value!r}: {error}") from None
+    if not math.isfinite(found):
+        raise ValueError(f"case key '{key}': found {value!r}, which is {found}; allowed: what is a finite number")
+    return found
+
+
+def _check_names(case: FlowCase) -> None:
+    taken = {*VARIABLES, *CONSTANTS, *FUNCTIONS, "nu"}
+    for name in case.parameters:
+        if name in taken or not name.isidentifier() or keyword.iskeyword(name):
+            raise ValueError(
+                f"case key 'parameters.{name}': {name!r} cannot be the name of a parameter; allowed: letters, digits "
+                f"and _, and none of {', '.join(sorted(taken))}"
+            )
+    named_scalars = {f"boundaries.{name}.scalars": boundary.scalars for name, boundary in case.boundaries.items()}
+    for key, names in (named_scalars | {"exact.scalars": case.exact.scalars}).items():
+        for name in names:
+            if name not in case.scalars:
+                known = ", ".join(case.scalars) or "none; describe it in a table [scalars." + name + "]"
+                raise ValueError(f"case key '{key}.{name}': there is no scalar {name!r}; the case has: {known}")
+
+
+def _check_value(case: FlowCase, key: str, value: Value) -> None:
+    if not isinstance(value, str):
+        return
+    if value == EXACT or value == "":
+        within = key.startswith("exact.")
+        if value == "" and within:
+            return
+        if value == "" or within:
+            raise ValueError(f"case key '{key}': found {value!r}; allowed: {VALUE}")
+        name = key.split(".")[1] if key.startswith("scalars.") else key.rpartition(".scalars.")[2]
+        if key.endswith(".velocity"):
+            missing = "" if case.exact.velocity else "exact.velocity"
+        elif key.endswith((".acceleration", ".source")):
+            raise ValueError(f"case key '{key}': found 'exact'; the exact solution has no such value")
+        else:
+            missing = "" if case.exact.scalars.get(name, "") != "" else f"exact.scalars.{name}"
+        if missing:
+            raise ValueError(f"case key '{key}': found 'exact', but the case gives no exact solution; set {missing}")
+        return
+    if _function(value) or value.startswith(PYTHON):
+        if not _function(value).isidentifier():
+            raise ValueError(f"case key '{key}': found {value!r}; allowed: python: and a function's name")
+        if not case.functions.file:
+            raise ValueError(f"case key '{key}': found {value!r}; say which file it is in by functions.file")
+        return
+    try:
+        Expression(value, (*VARIABLES, *case.constants))
+    except ExpressionError as error:
+        raise ValueError(f"case key '{key}': found {value!r}: {error}") from None
