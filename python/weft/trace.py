@@ -6,14 +6,14 @@ device) and ``launch`` (the host's time in enqueueing work and in waiting for th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from weft import _weft
 
-__all__ = ["categories", "enabled", "names", "span", "start", "stop", "unmet_delays", "write"]
+__all__ = ["categories", "enabled", "names", "phases", "span", "start", "stop", "unmet_delays", "write"]
 
 _TAG = 4711
 _SKEW_NS = 1_000_000_000  # more than a barrier ever takes to let all go
@@ -80,6 +80,15 @@ def categories() -> dict[str, float]:
 def names() -> dict[str, float]:
     """Exclusive seconds of this rank by the name of the span."""
     return dict(_weft.trace.exclusive_seconds_by_name())
+
+
+def phases(names: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Exclusive seconds of this rank's host by phase and category.
+
+    A phase is a span of one of these names with what was opened inside it, less the phases in it; what is in none
+    counts as ``""``. A kernel on a device counts as the host's wait for it.
+    """
+    return {name: dict(found) for name, found in _weft.trace.exclusive_seconds_by_phase(list(names)).items()}
 
 
 def write(path: str | Path, comm: Any = None) -> None:

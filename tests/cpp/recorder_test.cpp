@@ -7,6 +7,8 @@
 #include <sstream>
 #include <thread>
 
+#include "weft/trace/phases.hpp"
+
 using namespace weft::trace;
 
 namespace {
@@ -53,6 +55,24 @@ TEST(Recorder, ExclusiveTimesOfNestedSpansAddUpToTheOutermost) {
   EXPECT_NEAR(seconds.at("launch"), 20e-9, 1e-15);
   EXPECT_EQ(seconds.at("gpu"), 0.0);
   EXPECT_NEAR(exclusive_seconds_by_name().at("outer"), 50e-9, 1e-15);
+}
+
+TEST(Recorder, APhaseHasWhatWasOpenedInsideItLessThePhasesInIt) {
+  const Recording recording;
+  // step [0, 100] holds pressure [10, 80], which holds send [20, 30] and exchange [40, 70] with wait [50, 65].
+  record(host("send", Category::mpi, 20, 30));
+  record(host("wait", Category::mpi, 50, 65));
+  record(host("exchange", Category::cpu, 40, 70));
+  record(host("pressure", Category::cpu, 10, 80));
+  record(host("step", Category::cpu, 0, 100));
+  record({"kernel", Category::gpu, true, 0, 90, 0});
+  auto seconds = exclusive_seconds_by_phase({"pressure", "exchange", "velocity"});
+  EXPECT_EQ(seconds.size(), 3u);
+  EXPECT_NEAR(seconds.at("pressure").at("cpu"), 30e-9, 1e-15);
+  EXPECT_NEAR(seconds.at("pressure").at("mpi"), 10e-9, 1e-15);
+  EXPECT_NEAR(seconds.at("exchange").at("cpu"), 15e-9, 1e-15);
+  EXPECT_NEAR(seconds.at("exchange").at("mpi"), 15e-9, 1e-15);
+  EXPECT_NEAR(seconds.at("").at("cpu"), 30e-9, 1e-15);
 }
 
 TEST(Recorder, SpansOfZeroLengthAndEqualBoundsKeepTheSum) {

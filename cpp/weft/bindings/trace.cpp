@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "weft/bindings/bindings.hpp"
+#include "weft/trace/phases.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace nb = nanobind;
@@ -43,6 +44,7 @@ void bind_trace(nb::module_& m) {
   });
   t.def("exclusive_seconds", &trace::exclusive_seconds);
   t.def("exclusive_seconds_by_name", &trace::exclusive_seconds_by_name);
+  t.def("exclusive_seconds_by_phase", &trace::exclusive_seconds_by_phase, nb::arg("phases"));
   t.def("unmet_delays", &trace::unmet_delays);
   t.def("chrome_trace_events", &trace::chrome_trace_events, nb::arg("rank"));
 }

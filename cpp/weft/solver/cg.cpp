@@ -92,7 +92,7 @@ void ConjugateGradients<T>::all_sums(std::int64_t count, int kinds, const std::f
                "MPI_Iallreduce");
   }
   if (meanwhile && device_->is_host()) meanwhile();
-  trace::Span span("wait", trace::Category::mpi, 0, &waited_traffic_);
+  trace::Span span("wait for all-reduce", trace::Category::mpi, 0, &waited_traffic_);
   mpi::check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
 }
 

@@ -12,6 +12,8 @@
 #include <thread>
 #include <utility>
 
+#include "weft/trace/exclusive.hpp"
+
 namespace weft::trace {
 namespace detail {
 std::atomic<bool> enabled{false};
@@ -42,42 +44,6 @@ struct Recorder {
 Recorder& recorder() {
   static Recorder instance;
   return instance;
-}
-
-// Calls add(interval, seconds) with the time that is the interval's own. At each instant of a time line the interval
-// that began last of those open owns it; so what is attributed adds up to the length of the union of the intervals,
-// also where device intervals of two streams overlap without nesting.
-template <class F>
-void exclusive(std::vector<Interval> all, F&& add) {
-  for (const bool device : {false, true}) {
-    std::vector<Interval> line;
-    std::copy_if(all.begin(), all.end(), std::back_inserter(line),
-                 [&](const Interval& i) { return i.device == device; });
-    std::stable_sort(line.begin(), line.end(), [](const Interval& a, const Interval& b) {
-      return a.begin_ns != b.begin_ns ? a.begin_ns < b.begin_ns : a.end_ns > b.end_ns;
-    });
-    std::vector<const Interval*> open;
-    std::int64_t time = 0;
-    const auto advance = [&](std::int64_t until) {  // to `until`, closing what ends before it
-      while (!open.empty() && open.back()->end_ns <= until) {
-        const Interval* last = open.back();
-        open.pop_back();
-        if (last->end_ns > time) {
-          add(*last, 1e-9 * static_cast<double>(last->end_ns - time));
-          time = last->end_ns;
-        }
-      }
-      if (!open.empty() && until > time) add(*open.back(), 1e-9 * static_cast<double>(until - time));
-      time = std::max(time, until);
-    };
-    std::int64_t last_end = 0;
-    for (const Interval& interval : line) {
-      advance(interval.begin_ns);
-      open.push_back(&interval);
-      last_end = std::max(last_end, interval.end_ns);
-    }
-    advance(last_end);
-  }
 }
 
 // The whole of `text` as a number, or an error that shows the delay it belongs to.
@@ -241,13 +207,13 @@ std::vector<Interval> intervals() {
 std::map<std::string, double> exclusive_seconds() {
   std::map<std::string, double> seconds;
   for (int c = 0; c < category_count; ++c) seconds[std::string(name(static_cast<Category>(c)))] = 0.0;
-  exclusive(intervals(), [&](const Interval& i, double s) { seconds[std::string(name(i.category))] += s; });
+  exclusive(intervals(), [&](const Open& open, double s) { seconds[std::string(name(open.back()->category))] += s; });
   return seconds;
 }
 
 std::map<std::string, double> exclusive_seconds_by_name() {
   std::map<std::string, double> seconds;
-  exclusive(intervals(), [&](const Interval& i, double s) { seconds[i.name] += s; });
+  exclusive(intervals(), [&](const Open& open, double s) { seconds[open.back()->name] += s; });
   return seconds;
 }
 

@@ -23,11 +23,11 @@ from weft import _weft, mpi, trace
 from weft import turbulence_statistics as statistics
 from weft.bench.machine import machine, versions
 from weft.bench.record import Display, Record, Stopwatch, breakdown, memory_bytes
+from weft.bench.stepping import Goal, Interrupted, after, compared, due, picture, read_reference, thinned
 from weft.bench.turbulence_files import Files, filled, write_fields
 from weft.cases import TurbulenceCase
 
 PROFILED = 10  # steps whose time is broken down, after the first
-HISTORY_ROWS = 2000  # of statistics.csv that the record keeps at most, for the report's plots
 
 # The parts of GESTS's Table 3, as the solver's measure() names them.
 PARTS = {
@@ -239,14 +239,6 @@ class Profile:
         return float(found["total"])
 
 
-class Interrupted(Exception):  # noqa: N818  not an error of the program
-    """A signal ended the run, in order."""
-
-    def __init__(self, number: int, record: Record, checkpoint: str) -> None:
-        super().__init__()
-        self.number, self.record, self.checkpoint = number, record, checkpoint
-
-
 def run(case: TurbulenceCase, comm: MPI.Intracomm, display: Display, folder: Path, asked: Any) -> Record:
     """Runs a case on all ranks of `comm` (collective): its record, the same on every rank.
 
@@ -299,7 +291,7 @@ class Run:
         scalars = len(case.scalars.schmidt)
         self.files = Files(self.folder, scalars, case.statistics.hdf5, since) if self.comm.rank == 0 else None
         self.history: list[Record] = []
-        self.first_step, self.first_time = solver.steps, solver.time
+        self.goal = Goal(case.time.steps, case.time.end, solver.steps, solver.time)
         self.spectra_done = self.points_done = -1
         self.statistics_seconds = 0.0
         profile = Profile(solver)
@@ -309,14 +301,14 @@ class Run:
         signal = 0
         begin = time.perf_counter()
         try:
-            while signal == 0 and not self.ended():
+            while signal == 0 and not self.goal.reached(solver.steps, solver.time):
                 step_seconds.append(profile.step() if step_seconds else self.timed_step())
                 done = solver.steps
                 every = case.statistics
                 self.sample(due(done, every.every), due(done, every.spectra_every), due(done, every.points_every))
                 if due(done, case.checkpoint.every):
                     self.checkpoints.write()
-                show(int(1e6 * self.fraction()))
+                show(int(1e6 * self.goal.fraction(solver.steps, solver.time)))
                 signal = self.comm.allreduce(self.asked.number, MPI.MAX)
         except weft.turbulence.BlownUp as error:
             self.blown_up(error)
@@ -337,21 +329,6 @@ class Run:
         begin = time.perf_counter()
         self.solver.step(1)
         return time.perf_counter() - begin
-
-    def ended(self) -> bool:
-        """Whether the case's steps or time are reached; the same on all ranks."""
-        steps, end = self.case.time.steps, self.case.time.end
-        if steps > 0 and self.solver.steps - self.first_step >= steps:
-            return True
-        return end > 0 and self.solver.time >= end * (1 - 1e-12)
-
-    def fraction(self) -> float:
-        """How much of the run is done."""
-        steps, end = self.case.time.steps, self.case.time.end
-        parts = [(self.solver.steps - self.first_step) / steps] if steps > 0 else []
-        if end > self.first_time:
-            parts.append((self.solver.time - self.first_time) / (end - self.first_time))
-        return min(1.0, max(parts, default=1.0))
 
     def progress_line(self, *_: float) -> str:
         """Where the run is; energy, dissipation and divergence as of the last row of statistics.csv."""
@@ -428,9 +405,8 @@ class Run:
 
     def blown_up(self, error: Any) -> NoReturn:
         """Says where a run went wrong and what to go on from. (collective)"""
-        last = self.checkpoints.last
-        help_ = f"the last checkpoint is {last}" if last else "there is no checkpoint (checkpoint.every writes some)"
-        raise mpi.CollectiveError(f"{error}; {help_}; take a smaller time.courant or time.dt") from None
+        words = f"{error}; {after(self.checkpoints.last)}; take a smaller time.courant or time.dt"
+        raise mpi.CollectiveError(words) from None
 
     def finish(self, step_seconds: list[float], seconds: float, profile: Profile) -> None:
         """What the run took and what follows from it. (collective)"""
@@ -465,28 +441,9 @@ class Run:
         figures["resident_bytes_per_rank"] = self.comm.allreduce(
             1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, MPI.MAX
         )
-        kept = self.history[:: max(1, math.ceil(len(self.history) / HISTORY_ROWS))]
-        if self.history and kept[-1] is not self.history[-1]:
-            kept.append(self.history[-1])
-        self.record["statistics"]["history"] = [clean(row) for row in kept]
+        self.record["statistics"]["history"] = thinned(self.history)
         if self.reference is not None:
             self.record["statistics"]["reference"] = compared(self.history, self.reference)
-
-
-def due(step: int, every: int) -> bool:
-    """Whether something is to be done after this step."""
-    return every > 0 and step % every == 0
-
-
-def clean(row: Record) -> Record:
-    """Without numbers that JSON does not have."""
-    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
-
-
-def picture(values: Any) -> list[list[float]]:
-    """A slice small enough for a record: at most 256 along a side."""
-    stride = max(1, math.ceil(max(values.shape) / 256))
-    return [[float(f"{v:.4g}") for v in line] for line in values[::stride, ::stride].tolist()]
 
 
 def sizes(case: TurbulenceCase, solver: Any, began: Record | None, comm: MPI.Intracomm) -> Record:
@@ -512,36 +469,3 @@ def sizes(case: TurbulenceCase, solver: Any, began: Record | None, comm: MPI.Int
             "message_bytes": "Q N^3 / (2 P R) complex numbers of a transpose among R ranks; GESTS section 5.1",
         },
     }
-
-
-def read_reference(path: str, comm: MPI.Intracomm) -> Record:
-    """Columns time, energy and dissipation of a text file; # begins a comment. CollectiveError. (collective)"""
-
-    def read() -> Record:
-        try:
-            columns = np.loadtxt(path, comments="#", ndmin=2)
-        except OSError as error:
-            raise ValueError(f"case key 'reference': {path}: {error.strerror or error}") from None
-        except ValueError as error:
-            raise ValueError(f"case key 'reference': {path}: {error}") from None
-        if columns.shape[0] < 2 or columns.shape[1] < 3:
-            raise ValueError(f"case key 'reference': {path}: needs columns time, energy, dissipation and two rows")
-        return {"name": Path(path).stem, "time": columns[:, 0], "energy": columns[:, 1], "dissipation": columns[:, 2]}
-
-    return mpi.together(comm, read)
-
-
-def compared(history: list[Record], reference: Record) -> Record:
-    """The largest differences from a reference where both are known, over the reference's largest value."""
-    times = np.array([r["time"] for r in history])
-    inside = (times >= reference["time"][0]) & (times <= reference["time"][-1])
-    result: Record = {"name": reference["name"]}
-    for key in ("energy", "dissipation"):
-        mine = np.array([r[key] for r in history])
-        other = np.interp(times, reference["time"], reference[key])
-        scale = float(np.max(np.abs(reference[key])))
-        largest = float(np.max(np.abs(mine - other)[inside])) if inside.any() else math.nan
-        result[f"largest_{key}_error"] = largest / scale if inside.any() else None
-    stride = max(1, len(reference["time"]) // 500)
-    result |= {k: reference[k][::stride].tolist() for k in ("time", "energy", "dissipation")}
-    return result

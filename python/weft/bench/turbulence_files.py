@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,41 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from weft.bench.stepping import Row, Table
 from weft.turbulence_statistics import Distribution, Points, Scales, Spectra
-
-Row = Sequence[Any]
-
-
-class Table:
-    """A CSV file that grows. A run that goes on from a checkpoint keeps its rows up to the step it starts from."""
-
-    def __init__(self, path: Path, head: Sequence[str], since_step: int | None) -> None:
-        kept: list[list[str]] = []
-        if since_step is not None and path.exists():
-            with path.open(newline="") as old:
-                rows = list(csv.reader(old))
-            if rows and rows[0] == list(head):
-                whole = [r for r in rows[1:] if len(r) == len(head) and r[0].isdigit()]
-                kept = [r for r in whole if int(r[0]) <= since_step]
-        self.path = path
-        self.steps = {int(r[0]) for r in kept}
-        with path.open("w", newline="") as new:
-            csv.writer(new, lineterminator="\n").writerows([head, *kept])
-
-    def add(self, rows: Sequence[Row]) -> None:
-        """Appends rows, whose first column is the step; a step that is there already is left as it is."""
-        fresh = [[number(v) for v in r] for r in rows if int(r[0]) not in self.steps]
-        with self.path.open("a", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows(fresh)
-        self.steps |= {int(r[0]) for r in rows}
-
-
-def number(value: Any) -> str:
-    """A value for a CSV file: numbers so that they read back to the same; what is not a number as an empty cell."""
-    if isinstance(value, float | np.floating):
-        return "" if np.isnan(value) else repr(float(value))
-    return str(value)
-
 
 SCALES = [f.name for f in dataclasses.fields(Scales)]
 

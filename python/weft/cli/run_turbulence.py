@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from weft.cli.interrupt import stops_by_itself, word
-from weft.cli.workload import Flag, carry_out, complain, workload_options
+from weft.cli.workload import Flag, carry_out_until_asked, workload_options
 
 FLAGS: list[Flag] = [
     ("--grid", "grid", "N", "Points along a side, 2^a 3^b 5^c. [default: 64]"),
@@ -25,30 +24,12 @@ def turbulence(case: Any, display: Any) -> int:
 
     Writes statistics as it goes, and a checkpoint on Ctrl-C and SIGTERM. Start with mpiexec -n P for P ranks.
     """
-    from mpi4py import MPI
+    from weft.bench.turbulence import run
 
-    from weft.bench.turbulence import Interrupted, run
+    def work(comm: Any, folder: Path, asked: Any) -> dict[str, Any]:
+        return run(case, comm, display, folder, asked)
 
-    interrupted: list[Interrupted] = []
-
-    def work(comm: MPI.Intracomm, folder: Path) -> dict[str, Any]:
-        try:
-            record = run(case, comm, display, folder, asked)
-        except Interrupted as stop:
-            interrupted.append(stop)
-            record = stop.record
-        if comm.rank == 0:
-            draw(record, folder)
-        return record
-
-    with stops_by_itself() as asked:
-        carry_out(case, display, work)
-    if not interrupted:
-        return 0
-    stop = interrupted[0]
-    where = f"; go on with --restart {stop.checkpoint}" if stop.checkpoint else ""
-    complain(MPI.COMM_WORLD.rank, word(stop.number) + where)
-    return 128 + stop.number
+    return carry_out_until_asked(case, display, work, draw)
 
 
 def draw(record: dict[str, Any], folder: Path) -> None:

@@ -12,6 +12,7 @@ import click
 
 from weft.cases import WORKLOADS
 from weft.cases.schema import load, named_cases
+from weft.cli.interrupt import stops_by_itself, word
 
 # An option that sets a case key: flag, key, its value's name, help.
 Flag = tuple[str, str, str, str]
@@ -118,6 +119,40 @@ def carry_out(case: Any, display: Any, work: Callable[[Any, Path], Record]) -> R
         (folder / "run.json").write_text(json.dumps(record, indent=1) + "\n")
         display.write(f"written     {folder}/run.json")
     return record
+
+
+def carry_out_until_asked(
+    case: Any, display: Any, work: Callable[[Any, Path, Any], Record], draw: Callable[[Record, Path], None]
+) -> int:
+    """The same for a run that Ctrl-C and SIGTERM stop in order; the exit code. (collective)
+
+    `work(comm, folder, asked)` raises Interrupted once `asked.number` is a signal's number; `draw(record, folder)`
+    makes the plots on rank 0, then too.
+    """
+    from mpi4py import MPI
+
+    from weft.bench.stepping import Interrupted
+
+    stopped: list[Interrupted] = []
+
+    def finished(comm: Any, folder: Path) -> Record:
+        try:
+            record = work(comm, folder, asked)
+        except Interrupted as stop:
+            stopped.append(stop)
+            record = stop.record
+        if comm.rank == 0:
+            draw(record, folder)
+        return record
+
+    with stops_by_itself() as asked:
+        carry_out(case, display, finished)
+    if not stopped:
+        return 0
+    stop = stopped[0]
+    where = f"; go on with --restart {stop.checkpoint}" if stop.checkpoint else ""
+    complain(MPI.COMM_WORLD.rank, word(stop.number) + where)
+    return 128 + stop.number
 
 
 def output_directory(name: str, comm: Any) -> Path:

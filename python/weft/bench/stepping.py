@@ -1,0 +1,144 @@
+"""What runs that go on in time share: when something is due, how a signal ends them, tables that grow, references."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from weft import mpi
+from weft.bench.record import Record
+
+HISTORY_ROWS = 2000  # of a table that the record keeps at most, for the report's plots
+
+Row = Sequence[Any]
+
+
+class Interrupted(Exception):  # noqa: N818  not an error of the program
+    """A signal ended the run, in order."""
+
+    def __init__(self, number: int, record: Record, checkpoint: str) -> None:
+        super().__init__()
+        self.number, self.record, self.checkpoint = number, record, checkpoint
+
+
+def due(step: int, every: int) -> bool:
+    """Whether something is to be done after this step."""
+    return every > 0 and step % every == 0
+
+
+class Goal:
+    """How far a run goes: so many steps from where it begins, or to a time, whichever comes first; 0 for neither."""
+
+    def __init__(self, steps: int, end: float, first_step: int, first_time: float) -> None:
+        self.steps, self.end, self.first_step, self.first_time = steps, end, first_step, first_time
+
+    def reached(self, step: int, time: float) -> bool:
+        """Whether the run ends here; the same on all ranks."""
+        if self.steps > 0 and step - self.first_step >= self.steps:
+            return True
+        return self.end > 0 and time >= self.end * (1 - 1e-12)
+
+    def fraction(self, step: int, time: float) -> float:
+        """How much of the run is done."""
+        parts = [(step - self.first_step) / self.steps] if self.steps > 0 else []
+        if self.end > self.first_time:
+            parts.append((time - self.first_time) / (self.end - self.first_time))
+        return min(1.0, max(parts, default=1.0))
+
+
+def after(checkpoint: str) -> str:
+    """What a message on a run that went wrong says of its last checkpoint, "" where there is none."""
+    if checkpoint:
+        return f"the last checkpoint is {checkpoint}"
+    return "there is no checkpoint (checkpoint.every writes some)"
+
+
+def clean(row: Record) -> Record:
+    """Without numbers that JSON does not have."""
+    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
+
+
+def thinned(rows: Sequence[Record]) -> list[Record]:
+    """At most about HISTORY_ROWS of the rows, the last among them, as JSON can hold them."""
+    kept = list(rows[:: max(1, math.ceil(len(rows) / HISTORY_ROWS))])
+    if rows and kept[-1] is not rows[-1]:
+        kept.append(rows[-1])
+    return [clean(row) for row in kept]
+
+
+def picture(values: Any) -> list[list[float | None]]:
+    """A plane of values small enough for a record: at most 256 along a side, None where there is no value."""
+    stride = max(1, math.ceil(max(values.shape) / 256))
+    return [
+        [float(f"{v:.4g}") if math.isfinite(v) else None for v in line] for line in values[::stride, ::stride].tolist()
+    ]
+
+
+class Table:
+    """A CSV file that grows. A run that goes on from a checkpoint keeps its rows up to the step it starts from."""
+
+    def __init__(self, path: Path, head: Sequence[str], since_step: int | None) -> None:
+        kept: list[list[str]] = []
+        if since_step is not None and path.exists():
+            with path.open(newline="") as old:
+                rows = list(csv.reader(old))
+            if rows and rows[0] == list(head):
+                whole = [r for r in rows[1:] if len(r) == len(head) and r[0].isdigit()]
+                kept = [r for r in whole if int(r[0]) <= since_step]
+        self.path = path
+        self.steps = {int(r[0]) for r in kept}
+        with path.open("w", newline="") as new:
+            csv.writer(new, lineterminator="\n").writerows([head, *kept])
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Appends rows, whose first column is the step; a step that is there already is left as it is."""
+        fresh = [[number(v) for v in r] for r in rows if int(r[0]) not in self.steps]
+        with self.path.open("a", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(fresh)
+        self.steps |= {int(r[0]) for r in rows}
+
+
+def number(value: Any) -> str:
+    """A value for a CSV file: numbers so that they read back to the same; what is not a number as an empty cell."""
+    if isinstance(value, float | np.floating):
+        return "" if np.isnan(value) else repr(float(value))
+    return str(value)
+
+
+def read_reference(path: str, comm: MPI.Intracomm) -> Record:
+    """Columns time, energy and dissipation of a text file; # begins a comment. CollectiveError. (collective)"""
+
+    def read() -> Record:
+        try:
+            columns = np.loadtxt(path, comments="#", ndmin=2)
+        except OSError as error:
+            raise ValueError(f"case key 'reference': {path}: {error.strerror or error}") from None
+        except ValueError as error:
+            raise ValueError(f"case key 'reference': {path}: {error}") from None
+        if columns.shape[0] < 2 or columns.shape[1] < 3:
+            raise ValueError(f"case key 'reference': {path}: needs columns time, energy, dissipation and two rows")
+        return {"name": Path(path).stem, "time": columns[:, 0], "energy": columns[:, 1], "dissipation": columns[:, 2]}
+
+    return mpi.together(comm, read)
+
+
+def compared(history: Sequence[Mapping[str, Any]], reference: Record) -> Record:
+    """The largest differences from a reference where both are known, over the reference's largest value."""
+    times = np.array([r["time"] for r in history])
+    inside = (times >= reference["time"][0]) & (times <= reference["time"][-1])
+    result: Record = {"name": reference["name"]}
+    for key in ("energy", "dissipation"):
+        mine = np.array([r[key] for r in history])
+        other = np.interp(times, reference["time"], reference[key])
+        scale = float(np.max(np.abs(reference[key])))
+        largest = float(np.max(np.abs(mine - other)[inside])) if inside.any() else math.nan
+        result[f"largest_{key}_error"] = largest / scale if inside.any() else None
+    stride = max(1, len(reference["time"]) // 500)
+    result |= {k: reference[k][::stride].tolist() for k in ("time", "energy", "dissipation")}
+    return result
