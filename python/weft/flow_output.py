@@ -1,0 +1,318 @@
+"""What a flow leaves on disk: checkpoints, fields for ParaView, Nek field files, time averages.
+
+`Output` is a part of `weft.flow.Solver`. docs/flow-files.md describes the files.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft import _weft
+from weft.mesh import Mesh, MeshError
+
+__all__ = ["Averages", "Checkpoint", "FieldSeries", "Output", "describe"]
+
+Values = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a checkpoint on disk says: of the newest, if ``path`` was a folder of several."""
+
+    path: str
+    bytes: int
+    order: int
+    precision: str
+    elements: int
+    step: int
+    time: float
+    fields: dict[str, int]  # components by name
+    text: str  # what `Output.save` was given
+
+
+@dataclass(frozen=True)
+class Averages:
+    """Time averages at this rank's points, over ``since`` to ``until``; <> is the average, ' what is left of a field.
+
+    velocity [3][E][n][n][n] <u_i>; pressure [E][n][n][n] <p>; stress [6][E][n][n][n] <u_i' u_j'> in VTK's order xx, yy,
+    zz, xy, yz, xz; pressure_variance <p' p'>; by scalar its mean, variance <s' s'> and flux [3] <u_i' s'>.
+    """
+
+    since: float
+    until: float
+    samples: int
+    velocity: Values
+    pressure: Values
+    stress: Values
+    pressure_variance: Values
+    scalars: dict[str, Values]
+    scalar_variance: dict[str, Values]
+    scalar_flux: dict[str, Values]
+
+
+def describe(path: str | os.PathLike[str], comm: Any = None) -> Checkpoint:
+    """What a checkpoint says of itself, without its fields. Errors as `Output.restore`. (collective)"""
+    return Checkpoint(**_weft.flow.checkpoint(os.fspath(path), comm))
+
+
+class Output:
+    """Checkpoints, fields and averages of a `weft.flow.Solver`."""
+
+    if TYPE_CHECKING:
+        _core: Any
+        mesh: Mesh
+        order: int
+        scalars: Mapping[str, Any]
+        dtype: np.dtype[Any]
+        time: float
+        steps: int
+
+        def velocity(self) -> Values: ...
+        def pressure(self) -> Values: ...
+        def scalar(self, name: str) -> Values: ...
+        def set_velocity(self, values: Any) -> None: ...
+        def set_pressure(self, values: Any) -> None: ...
+        def set_scalar(self, name: str, values: Any) -> None: ...
+        def start(self, time: float, step: int) -> None: ...
+
+    # --- checkpoints -------------------------------------------------------------------------------------------------
+
+    def save(self, folder: str | os.PathLike[str], *, keep: int = 2, text: str = "") -> str:
+        """Write ``folder/checkpoint-<step>`` and return its path. (collective)
+
+        It has this name when it is whole; the ``keep`` newest stay. ``text`` is for people. The space of earlier
+        solutions that a pressure solve begins from is emptied, so that this run, going on, and one that starts from the
+        checkpoint on the same ranks are the same bit for bit. ``weft.mpi.CollectiveError`` where it cannot be written;
+        what was there before stays.
+        """
+        return str(_weft.flow.write_checkpoint(self._core, os.fspath(folder), text, operator.index(keep)))
+
+    def restore(self, path: str | os.PathLike[str]) -> Checkpoint:
+        """Go on from a checkpoint, or from the newest in a folder of checkpoints. (collective)
+
+        Any number of ranks and either precision read it. From one of another order the fields are interpolated, and
+        time stepping begins with order 1. Averages go on if both runs have them. ``weft.mpi.CollectiveError`` for what
+        is absent, truncated or damaged, for another mesh or other scalars; the flow is then undefined.
+        """
+        return Checkpoint(**_weft.flow.read_checkpoint(self._core, os.fspath(path)))
+
+    # --- fields ------------------------------------------------------------------------------------------------------
+
+    def vorticity(self) -> Values:
+        """``[3][E][n][n][n]`` curl u, made continuous by projection, a copy. (collective)"""
+        return np.asarray(_weft.flow.vorticity(self._core))
+
+    def write_fields(
+        self, path: str | os.PathLike[str], *, vorticity: bool = True, averages: bool = False, precision: str = "single"
+    ) -> Path:
+        """Write velocity, pressure, scalars and vorticity for ParaView; returns the file to open. (collective)
+
+        Suffix and layout as of ``weft.mesh_io.fields.write_fields``: one ``.vtu``, or a ``.pvtu`` and one ``.vtu`` a
+        rank. ``averages``: those of `Averages` instead. MeshError, the same on every rank, if a rank cannot write.
+        """
+        from weft.mesh_io.fields import write_fields
+
+        dtype = {"single": np.float32, "double": np.float64}[precision]
+        fields = _average_fields(self.averages()) if averages else self._fields_of(vorticity)
+        return write_fields(path, self.mesh, self.order, {k: v.astype(dtype) for k, v in fields.items()})
+
+    def _fields_of(self, vorticity: bool) -> dict[str, Values]:
+        fields = {"velocity": np.moveaxis(self.velocity(), 0, -1), "pressure": self.pressure()}
+        fields |= {name: self.scalar(name) for name in self.scalars}
+        if vorticity:
+            fields["vorticity"] = np.moveaxis(self.vorticity(), 0, -1)
+        return fields
+
+    def write_nek(self, path: str | os.PathLike[str], *, precision: str = "single", coordinates: bool = True) -> Path:
+        """Write a Nek field file; the first scalar is its temperature. Name it as ``name0.f00001``. (collective)
+
+        Errors as ``weft.mesh_io.nek_fields.write_nek``.
+        """
+        from weft.mesh_io.nek_fields import NekFields, write_nek
+
+        fields = NekFields(
+            self.time, self.steps, self.velocity(), self.pressure(), list(map(self.scalar, self.scalars))
+        )
+        return write_nek(path, self.mesh, self.order, fields, precision=precision, coordinates=coordinates)
+
+    def read_nek(self, path: str | os.PathLike[str], *, time: float | None = None) -> None:
+        """Begin from a Nek field file on the same mesh, of any order, with a step of order 1. (collective)
+
+        Its time and step become the flow's, unless ``time`` says otherwise (the step is then 0). Scalars that it does
+        not have stay. MeshError, the same on every rank, for a file that cannot be used, or that has no velocity.
+        """
+        from weft.mesh_io.nek_fields import read_nek
+
+        fields = read_nek(path, self.mesh, self.order)
+        if fields.velocity is None:
+            raise MeshError(f"{path}: has no velocity to begin from")
+        self.set_velocity(fields.velocity.astype(self.dtype))
+        if fields.pressure is not None:
+            self.set_pressure(fields.pressure.astype(self.dtype))
+        for name, values in zip(self.scalars, fields.scalars, strict=False):
+            self.set_scalar(name, values.astype(self.dtype))
+        self.start(fields.time if time is None else time, fields.step if time is None else 0)
+
+    # --- averages ----------------------------------------------------------------------------------------------------
+
+    def start_averages(self, every: int = 1) -> None:
+        """Average velocity, pressure, stresses and scalars in time from now on, a sample each ``every`` steps.
+
+        Averages that are there begin anew. They take 11 + 5 scalars vectors. (collective)
+        """
+        if operator.index(every) < 1:
+            raise ValueError(f"flow: averages every {every} steps; at least 1")
+        _weft.flow.start_averages(self._core, every)
+
+    def averages(self) -> Averages:
+        """The averages so far. RuntimeError before `start_averages` and the first sample. (collective)"""
+        found = _weft.flow.averages(self._core)
+        if found is None or found["samples"] == 0:
+            raise RuntimeError("flow: nothing has been averaged; call start_averages, then step")
+        v = found["values"]  # [11 + 5 scalars][E][n][n][n]
+        of = {name: v[11 + 5 * i : 16 + 5 * i] for i, name in enumerate(self.scalars)}
+        return Averages(
+            found["since"],
+            found["until"],
+            found["samples"],
+            v[0:3],
+            v[3],
+            v[[4, 5, 6, 7, 9, 8]],
+            v[10],
+            {name: s[0] for name, s in of.items()},
+            {name: s[1] for name, s in of.items()},
+            {name: s[2:5] for name, s in of.items()},
+        )
+
+
+def _average_fields(a: Averages) -> dict[str, Values]:
+    """By the names that the files have."""
+    fields = {
+        "mean_velocity": np.moveaxis(a.velocity, 0, -1),
+        "mean_pressure": a.pressure,
+        "reynolds_stress": np.moveaxis(a.stress, 0, -1),
+        "pressure_variance": a.pressure_variance,
+    }
+    for name in a.scalars:
+        fields[f"mean_{name}"] = a.scalars[name]
+        fields[f"variance_{name}"] = a.scalar_variance[name]
+        fields[f"flux_{name}"] = np.moveaxis(a.scalar_flux[name], 0, -1)
+    return fields
+
+
+class FieldSeries:
+    """Fields of a run at several times: files that ParaView opens as one.
+
+    ``vtk``: ``<name>-<step>`` as `Output.write_fields`, and ``<name>.pvd``, which lists them by time. ``nek``:
+    ``<name>0.f<number>`` from 1 on, the first with coordinates, and ``<name>.nek5000``. A run that goes on from a
+    checkpoint (``since``, its time) keeps the files up to there. (collective)
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        comm: Any,
+        *,
+        name: str = "flow",
+        vtk: bool = True,
+        nek: bool = False,
+        vorticity: bool = True,
+        precision: str = "single",
+        since: float | None = None,
+    ) -> None:
+        self.folder, self.comm, self.name = Path(folder), comm, name
+        self.vtk, self.nek, self.vorticity, self.precision = vtk, nek, vorticity, precision
+        kept: list[tuple[float, str]] = []
+        numbers: list[int] = []
+        if comm.rank == 0 and since is not None:
+            kept = [(t, f) for t, f in _read_pvd(self._pvd) if t <= since * (1 + 1e-12)]
+            numbers = self._nek_numbers(since)
+        self._times, numbers = comm.bcast((kept, numbers))
+        self._nek_first, self._nek_count = (numbers[0], len(numbers)) if numbers else (1, 0)
+
+    @property
+    def _pvd(self) -> Path:
+        return self.folder / f"{self.name}.pvd"
+
+    def _nek_numbers(self, since: float) -> list[int]:
+        """Those of the field files there are, one after the other, that are not later."""
+        from weft.mesh_io.nek_fields import HEADER_BYTES, Header
+
+        found: list[int] = []
+        pattern = re.compile(re.escape(self.name) + r"0\.f(\d{5})")
+        matches = (pattern.fullmatch(path.name) for path in self.folder.glob(f"{self.name}0.f*"))
+        for number in sorted(int(match[1]) for match in matches if match):
+            try:
+                with (self.folder / f"{self.name}0.f{number:05d}").open("rb") as file:
+                    late = Header.parse(file.read(HEADER_BYTES)).time > since * (1 + 1e-12)
+            except ValueError:
+                late = True
+            if late or (found and number != found[-1] + 1):
+                break
+            found.append(number)
+        return found
+
+    def write(self, solver: Output) -> list[Path]:
+        """The fields of now; the files that were written. (collective)
+
+        MeshError, the same on every rank, if a rank cannot write.
+        """
+        from weft.mesh_io.nek_fields import series_text
+
+        written: list[Path] = []
+        if self.vtk:
+            stem = self.folder / f"{self.name}-{solver.steps:08d}"
+            path = solver.write_fields(stem, vorticity=self.vorticity, precision=self.precision)
+            written.append(path)
+            self._times = [(t, f) for t, f in self._times if f != path.name] + [(solver.time, path.name)]
+            self._note(self._pvd, _pvd_text(self._times))
+        if self.nek:
+            number = self._nek_first + self._nek_count
+            path = self.folder / f"{self.name}0.f{number:05d}"
+            written.append(solver.write_nek(path, precision=self.precision, coordinates=self._nek_count == 0))
+            self._nek_count += 1
+            text = series_text(self.name, self._nek_first, self._nek_count)
+            self._note(self.folder / f"{self.name}.nek5000", text)
+        return written
+
+    def _note(self, path: Path, text: str) -> None:
+        """A small file, by rank 0, replaced as a whole. (collective)"""
+        problem = None
+        if self.comm.rank == 0:
+            try:
+                unfinished = path.with_name(path.name + ".tmp")
+                unfinished.write_text(text)
+                os.replace(unfinished, path)
+            except OSError as error:
+                problem = f"cannot write {path}: {error.strerror or error}"
+        problem = self.comm.bcast(problem)
+        if problem is not None:
+            raise MeshError(problem)
+
+
+def _pvd_text(times: list[tuple[float, str]]) -> str:
+    root = ET.Element("VTKFile", type="Collection", version="0.1")
+    collection = ET.SubElement(root, "Collection")
+    for time, file in times:
+        ET.SubElement(collection, "DataSet", timestep=repr(time), part="0", file=file)
+    ET.indent(root)
+    return '<?xml version="1.0"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _read_pvd(path: Path) -> list[tuple[float, str]]:
+    """Times and files of a collection; none if there is no such file, or it is damaged."""
+    try:
+        nodes = ET.parse(path).getroot().iter("DataSet")
+        return [(float(node.attrib["timestep"]), node.attrib["file"]) for node in nodes]
+    except (OSError, ET.ParseError, KeyError, ValueError):
+        return []

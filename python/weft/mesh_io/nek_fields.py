@@ -1,0 +1,350 @@
+"""Field files of Nek5000, nekRS and Neko (``name0.f00000``), written and read by all ranks.
+
+A file has a header of 132 characters, the number 6.54321 as a mark of the byte order, the global numbers of its
+elements, and for each variable in turn the values at the GLL points of every element: coordinates (X), velocity (U),
+pressure (P), temperature (T), further scalars (S01, S02, ...). Of a vector an element has its three components one
+after the other. At the end come the smallest and largest value of every component in each element, in single precision.
+The format is that of Nek5000's ``prepost.f`` (``mfo_write_hdr``, ``mfo_outv``, ``mfo_mdatav``). docs/flow-files.md has
+the bytes. pymech reads such files whole on one rank; here each rank reads its own elements.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft import _weft
+from weft.mesh import Mesh, MeshError
+
+if TYPE_CHECKING:
+    Values = npt.NDArray[Any]
+
+HEADER_BYTES = 132
+MARK = 6.54321
+PIECE_BYTES = 16 << 20  # of a transfer
+MOST_SCALARS = 99  # beside the temperature: the header has two digits
+SAME_PLACE = 1e-5  # of the largest coordinate: how far a file's points may be from the mesh's (it may be single)
+
+
+@dataclass
+class NekFields:
+    """Fields at this rank's points: vectors [3][E][n][n][n], others [E][n][n][n]; what is None is not there.
+
+    ``scalars``: the first is Nek's temperature, if ``has_temperature``; the others its passive scalars.
+    """
+
+    time: float = 0.0
+    step: int = 0
+    velocity: Values | None = None
+    pressure: Values | None = None
+    scalars: list[Values] = field(default_factory=list)
+    has_temperature: bool = True
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the first 132 characters of a field file say."""
+
+    word: int  # bytes of a number
+    points: int  # n = order + 1 along each direction
+    elements: int  # in this file
+    global_elements: int
+    time: float
+    step: int
+    files: int
+    coordinates: bool
+    velocity: bool
+    pressure: bool
+    temperature: bool
+    scalars: int
+
+    @property
+    def components(self) -> list[int]:
+        """Of each variable, in the order of the file."""
+        vectors = [3] * (self.coordinates + self.velocity)
+        return vectors + [1] * (self.pressure + self.temperature + self.scalars)
+
+    def text(self) -> bytes:
+        """As Nek5000 writes it."""
+        code = "X" * self.coordinates + "U" * self.velocity + "P" * self.pressure + "T" * self.temperature
+        code += f"S{self.scalars:02d}" if self.scalars else ""
+        n = self.points
+        words = f"#std {self.word:1d} {n:2d} {n:2d} {n:2d} {self.elements:10d} {self.global_elements:10d} "
+        words += f"{self.time:20.13E} {self.step:9d} {0:6d} {self.files:6d} {code:10s}"
+        return words.ljust(HEADER_BYTES).encode("ascii")
+
+    @classmethod
+    def parse(cls, text: bytes) -> Header:
+        """ValueError for what is no such header, or of a file that weft does not read."""
+        words = text.decode("latin-1").split()
+        if not words or words[0] != "#std":
+            raise ValueError(f"this is no Nek field file: it begins with {text[:4]!r}, not with b'#std'")
+        try:
+            word, nx, ny, nz, elements, global_elements = (int(w) for w in words[1:7])
+            time, step, files = float(words[7]), int(words[8]), int(words[10])
+            code = re.fullmatch(r"(X?)(U?)(P?)(T?)(S\d\d)?", words[11])
+        except (ValueError, IndexError):
+            raise ValueError(f"the header is damaged: {text.rstrip()!r}") from None
+        if code is None:
+            raise ValueError(
+                f"the header is damaged: it lists the variables {words[11]!r}, where X, U, P, T, S01 may be"
+            )
+        if word not in (4, 8) or not 1 <= elements <= global_elements or files < 1 or step < 0 or not np.isfinite(time):
+            raise ValueError(f"the header is damaged: {text.rstrip()!r}")
+        if nz == 1:
+            raise ValueError("the file is of a 2-D mesh; weft reads 3-D fields only")
+        if not nx == ny == nz or not 2 <= nx <= 16:
+            raise ValueError(
+                f"the elements have {nx} x {ny} x {nz} points; weft reads 2 to 16, as many in each direction"
+            )
+        if files != 1 or elements != global_elements:
+            raise ValueError(f"the file is one of {files}, with {elements} of {global_elements} elements: have Nek5000 "
+                             "write one file (writeNFiles = 1), or join them first")  # fmt: skip
+        x, u, p, t, s = (bool(part) for part in code.groups(default=""))
+        return cls(word, nx, elements, global_elements, time, step, files, x, u, p, t, int(code[5][1:]) if s else 0)
+
+
+def write_nek(
+    path: str | os.PathLike[str],
+    mesh: Mesh,
+    order: int,
+    fields: NekFields,
+    *,
+    precision: str = "single",
+    coordinates: bool = True,
+) -> Path:
+    """Write one field file by all ranks, each its own elements; it has its name when it is whole. (collective)
+
+    ``precision``: ``single`` or ``double``. ``coordinates``: with the points' places, which the first file of a series
+    needs. MeshError, the same on every rank, for wrong shapes and where the file cannot be written.
+    """
+    from mpi4py import MPI
+
+    path, comm, n = Path(path), mesh.comm, order + 1
+    unfinished = path.with_name(path.name + ".tmp")
+    dtype = np.dtype({"single": "<f4", "double": "<f8"}[precision])
+    header = Header(
+        dtype.itemsize,
+        n,
+        mesh.global_elements,
+        mesh.global_elements,
+        float(fields.time),
+        int(fields.step),
+        1,
+        coordinates,
+        fields.velocity is not None,
+        fields.pressure is not None,
+        fields.has_temperature and bool(fields.scalars),
+        max(0, len(fields.scalars) - fields.has_temperature),
+    )
+    first = comm.exscan(mesh.elements) or 0
+    file: Any = None
+    variables: list[Values] = []
+
+    def prepare() -> None:
+        if header.scalars > MOST_SCALARS:
+            raise ValueError(f"a Nek field file holds {MOST_SCALARS} scalars besides the temperature; there are more")
+        variables.extend(_by_element(mesh, n, fields, coordinates))
+        if comm.rank == 0:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            unfinished.unlink(missing_ok=True)
+
+    def open_() -> None:
+        nonlocal file
+        file = MPI.File.Open(comm, os.fspath(unfinished), MPI.MODE_CREATE | MPI.MODE_WRONLY)
+
+    def write() -> None:
+        if comm.rank == 0:
+            file.Write_at(0, header.text() + np.array(MARK, "<f4").tobytes())
+        at = HEADER_BYTES + 4
+        file.Write_at(at + 4 * first, np.ascontiguousarray(mesh.element_ids + 1, "<i4"))
+        at += 4 * header.elements
+        for values in variables:
+            element = values[0].size if len(values) else 0
+            each = dtype.itemsize * n**3 * values.shape[1]
+            for begin, piece in _pieces(values, dtype.itemsize * max(1, element)):
+                file.Write_at(at + (first + begin) * each, np.ascontiguousarray(piece, dtype))
+            at += header.elements * each
+        for values in variables:
+            each = 8 * values.shape[1]
+            bounds = np.stack([values.min(axis=2), values.max(axis=2)], axis=-1) if len(values) else values[:, :, 0]
+            file.Write_at(at + first * each, np.ascontiguousarray(bounds, "<f4"))
+            at += header.elements * each
+        file.Sync()
+
+    def close() -> None:
+        file.Close()
+        if comm.rank == 0:
+            os.replace(unfinished, path)
+
+    _together(comm, path, prepare)
+    _together(comm, path, open_)
+    try:
+        _together(comm, path, write)
+    except MeshError:
+        file.Close()  # all ranks are here
+        raise
+    _together(comm, path, close)
+    return path
+
+
+def _by_element(mesh: Mesh, n: int, fields: NekFields, coordinates: bool) -> list[Values]:
+    """[E][components][n^3] of each variable, in the order of the file."""
+    shape = (mesh.elements, n, n, n)
+    found: list[Values] = []
+    if coordinates:
+        found.append(mesh.point_coordinates(n - 1).transpose(0, 2, 1))
+    for name, values, components in [
+        ("velocity", fields.velocity, 3),
+        ("pressure", fields.pressure, 1),
+        *(("a scalar", scalar, 1) for scalar in fields.scalars),
+    ]:
+        if values is None:
+            continue
+        whole = np.asarray(values).reshape(components, *np.shape(values)[-4:])
+        if whole.shape[1:] != shape:
+            raise ValueError(f"{name} has the shape {np.shape(values)}: expected points {shape}")
+        found.append(np.moveaxis(whole, 0, 1).reshape(mesh.elements, components, n**3))
+    return found
+
+
+def _pieces(values: Values, element_bytes: int) -> Iterator[tuple[int, Values]]:
+    count = max(1, PIECE_BYTES // element_bytes)
+    for begin in range(0, len(values), count):
+        yield begin, values[begin : begin + count]
+
+
+def _together(comm: Any, path: Path, work: Callable[[], None]) -> None:
+    """Runs ``work``; if it fails on any rank, MeshError with the first one's text on all. (collective)"""
+    problem = None
+    try:
+        work()
+    except OSError as error:
+        problem = f"{path}: {error.strerror or error}"
+    except ValueError as error:
+        problem = f"{path}: {error}"
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] != "mpi4py":
+            raise
+        problem = f"{path}: {error} (is the disk full?)"
+    problems = [text for text in comm.allgather(problem) if text is not None]
+    if problems:
+        raise MeshError(problems[0])
+
+
+def read_nek(path: str | os.PathLike[str], mesh: Mesh, order: int) -> NekFields:
+    """The fields of a file at the points of ``order`` on a mesh, from a file of any order. (collective)
+
+    MeshError, the same on every rank, for what is no field file, truncated or damaged, of several files, or of another
+    mesh: another number of elements or, where the file has coordinates, other places.
+    """
+    path, comm = Path(path), mesh.comm
+    header: Header | None = None
+    endian, where = "<", np.empty(0, np.int64)
+
+    def open_() -> None:
+        nonlocal header, endian, where
+        if comm.rank == 0:
+            header, endian, where = _read_head(path)
+            if header.global_elements != mesh.global_elements:
+                raise ValueError(f"of {header.global_elements} elements, and the mesh has {mesh.global_elements}: give "
+                                 "the mesh that it was written on")  # fmt: skip
+
+    _together(comm, path, open_)
+    header, endian, where = comm.bcast((header, endian, where))
+    assert header is not None
+    mine = where[mesh.element_ids]
+    fields = NekFields(header.time, header.step, has_temperature=header.temperature)
+
+    def read() -> None:
+        data = np.memmap(path, np.uint8, "r")
+        at = HEADER_BYTES + 4 + 4 * header.elements
+        variables = []
+        for components in header.components:
+            variables.append(_take(data, at, header, components, endian, mine))
+            at += header.elements * components * header.points**3 * header.word
+        if header.coordinates:
+            _check_places(mesh, header.points - 1, variables.pop(0))
+        for values in variables:
+            if not np.isfinite(values).all():
+                raise ValueError("the file holds values that are not finite numbers")
+        at_order = [_at_order(values, header.points - 1, order) for values in variables]
+        if header.velocity:
+            fields.velocity = at_order.pop(0)
+        if header.pressure:
+            fields.pressure = at_order.pop(0)[0]
+        fields.scalars = [values[0] for values in at_order]
+
+    _together(comm, path, read)
+    return fields
+
+
+def _read_head(path: Path) -> tuple[Header, str, npt.NDArray[np.int64]]:
+    """The header, the byte order, and the place in the file of each element."""
+    with path.open("rb") as file:
+        head = file.read(HEADER_BYTES + 4)
+        size = os.fstat(file.fileno()).st_size
+        header = Header.parse(head[:HEADER_BYTES])
+        if len(head) < HEADER_BYTES + 4:
+            raise ValueError("the file ends inside its header")
+        endian = next((e for e in "<>" if abs(np.frombuffer(head, f"{e}f4", 1, HEADER_BYTES)[0] - MARK) < 1e-4), "")
+        if not endian:
+            raise ValueError("the byte-order mark 6.54321 after the header is damaged")
+        need = HEADER_BYTES + 4 + 4 * header.elements
+        need += sum(header.components) * header.points**3 * header.word * header.elements
+        if size < need:
+            raise ValueError(f"the file is truncated: {size} bytes, where its header promises at least {need}")
+        ids = np.frombuffer(file.read(4 * header.elements), f"{endian}i4").astype(np.int64) - 1
+    where = np.full(header.elements, -1)
+    if ids.min() < 0 or ids.max() >= header.elements:
+        raise ValueError("the map of elements is damaged: it has numbers beyond the number of elements")
+    where[ids] = np.arange(header.elements)
+    if where.min() < 0:
+        raise ValueError("the map of elements is damaged: it has an element twice")
+    return header, endian, where
+
+
+def _take(
+    data: npt.NDArray[np.uint8], at: int, header: Header, components: int, endian: str, mine: npt.NDArray[np.int64]
+) -> Values:
+    """[components][E][n][n][n] of this rank's elements of a variable that begins at ``at``."""
+    n = header.points
+    each = components * n**3
+    raw = data[at : at + header.elements * each * header.word]
+    values = raw.view(f"{endian}f{header.word}").reshape(header.elements, components, n, n, n)[mine]
+    return np.moveaxis(values.astype(np.float64), 1, 0)
+
+
+def _check_places(mesh: Mesh, order: int, found: Values) -> None:
+    expected = mesh.point_coordinates(order)
+    if not len(expected):
+        return
+    places = found.reshape(3, len(expected), -1).transpose(1, 2, 0)
+    away = np.abs(places - expected).max(axis=(1, 2))
+    wrong = np.flatnonzero(~(away <= SAME_PLACE * np.abs(expected).max()))
+    if len(wrong):
+        number = int(mesh.element_ids[wrong[0]]) + 1
+        raise ValueError(f"of another mesh: the points of element {number} are up to {away[wrong[0]]:.3g} away from "
+                         "those of the mesh; give the mesh that it was written on")  # fmt: skip
+
+
+def _at_order(values: Values, order: int, to: int) -> Values:
+    """[components][E][n][n][n] at the GLL points of another order."""
+    if order == to:
+        return np.ascontiguousarray(values)
+    matrix = _weft.mesh.interpolation(_weft.mesh.gll(order)[0], _weft.mesh.gll(to)[0])
+    for axis in (2, 3, 4):
+        values = np.moveaxis(np.tensordot(matrix, values, axes=(1, axis)), 0, axis)
+    return np.ascontiguousarray(values)
+
+
+def series_text(name: str, first: int, count: int) -> str:
+    """The ``.nek5000`` file that ParaView and VisIt open: of ``name0.f00000`` and so on."""
+    return f"filetemplate: {name}%01d.f%05d\nfirsttimestep: {first}\nnumtimesteps: {count}\n"
