@@ -14,7 +14,7 @@ docs/poisson.md has the equations, the variants and what each moves.
 from __future__ import annotations
 
 import operator as _operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,6 +53,14 @@ def _choice(key: str, value: str, allowed: tuple[str, ...]) -> str:
     return value
 
 
+def _boundaries(dirichlet: bool | Sequence[str]) -> bool | tuple[str, ...]:
+    if isinstance(dirichlet, bool | np.bool_):
+        return bool(dirichlet)
+    if isinstance(dirichlet, str) or not all(isinstance(name, str) for name in dirichlet):
+        raise ValueError(f"poisson: dirichlet = {dirichlet!r} is not True, False or a list of boundaries' names")
+    return tuple(dirichlet)
+
+
 class Poisson:
     """A = S + lambda I on the ranks of ``mesh`` (hipBone, Eq. 1 and 2), and conjugate gradients for it.
 
@@ -62,8 +70,8 @@ class Poisson:
     (once per element, as in NekBone). ``geometry``: ``stored`` factors, ``trilinear`` (recomputed from the corners;
     straight elements only), or ``auto``. ``kernels``: ``portable`` (the one source for all devices), ``simd`` (the
     host's own), or ``auto``. ``threads``: the portable kernels' thread blocks, ``points`` or ``columns``, or
-    ``automatic``. ``dirichlet``: take the points of the boundaries out (their value is 0, or see ``lift``); else
-    boundaries are natural. ``exchange``: ``auto`` (timed, halo and gather apart), ``schedule`` or ``schedule:path``;
+    ``automatic``. ``dirichlet``: the boundaries whose points are taken out (their value is 0, or see ``lift``):
+    ``True`` for all, ``False`` for none, or their names; the others are natural. ``exchange``: ``auto`` (timed, halo and gather apart), ``schedule`` or ``schedule:path``;
     ``exchange_cache``: keep what was timed on disk for the next run on the same mesh, ranks and machine.
 
     Vectors have ``unknowns`` values on each rank: NumPy arrays on the host, on a GPU CuPy arrays if CuPy is there, else
@@ -86,7 +94,7 @@ class Poisson:
         geometry: str = "auto",
         kernels: str = "auto",
         threads: str = "automatic",
-        dirichlet: bool = False,
+        dirichlet: bool | Sequence[str] = False,
         exchange: str = "auto",
         exchange_cache: bool = False,
     ) -> None:
@@ -105,7 +113,7 @@ class Poisson:
         self.lam = float(lam)
         self.precision = precision
         self.storage = storage
-        self.dirichlet = bool(dirichlet)
+        self.dirichlet = _boundaries(dirichlet)
         self.device = _device.open(device) if isinstance(device, str) else device
         why: dict[str, str] = {}
         self.geometry, why["geometry"] = self._choose_geometry(geometry)
@@ -118,7 +126,7 @@ class Poisson:
             self.geometry,
             self.kernels,
             threads,
-            self.dirichlet,
+            self.dirichlet if isinstance(self.dirichlet, bool) else list(self.dirichlet),
             exchange,
             exchange_cache,
             self.device,

@@ -23,7 +23,7 @@ poisson::Options options_for(int order, const std::string& device = "host", bool
   poisson::Options options;
   options.order = order;
   options.lambda = 0;
-  options.dirichlet = dirichlet;
+  if (dirichlet) options.dirichlet = mesh::BoundarySet::all();
   options.exchange = {exchange::Schedule::pairwise, exchange::Path::direct};
   options.device = device::open(device);
   return options;

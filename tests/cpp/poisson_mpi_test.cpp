@@ -36,7 +36,7 @@ poisson::Options options_for(int order, Storage storage = Storage::assembled, Ge
   options.storage = storage;
   options.geometry = geometry;
   options.threads = threads;
-  options.dirichlet = dirichlet;
+  if (dirichlet) options.dirichlet = mesh::BoundarySet::all();
   options.exchange = {exchange::Schedule::pairwise, path};
   options.device = device::open("host");
   return options;

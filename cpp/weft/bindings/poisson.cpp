@@ -3,6 +3,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -265,8 +266,9 @@ void bind(nb::module_& m, const char* name) {
       .def(
           "__init__",
           [](P* self, const mesh::Mesh& mesh, int order, double lam, const std::string& storage,
-             const std::string& geometry, const std::string& kernels, const std::string& threads, bool dirichlet,
-             const std::string& exchange, bool exchange_cache, std::shared_ptr<device::Device> device) {
+             const std::string& geometry, const std::string& kernels, const std::string& threads,
+             const std::variant<bool, std::vector<std::string>>& dirichlet, const std::string& exchange,
+             bool exchange_cache, std::shared_ptr<device::Device> device) {
             using namespace poisson;
             Options options;
             options.order = order;
@@ -276,7 +278,10 @@ void bind(nb::module_& m, const char* name) {
             options.kernels = one_of("poisson", "kernels", kernels, {Kernels::portable, Kernels::simd});
             options.threads =
                 one_of("poisson", "threads", threads, {Threads::automatic, Threads::points, Threads::columns});
-            options.dirichlet = dirichlet;
+            if (const bool* every = std::get_if<bool>(&dirichlet))
+              options.dirichlet = *every ? mesh::BoundarySet::all() : mesh::BoundarySet();
+            else
+              options.dirichlet = mesh::BoundarySet(std::get<std::vector<std::string>>(dirichlet));
             options.exchange = exchange::Asked(exchange, exchange_cache);
             options.device = std::move(device);
             nb::gil_scoped_release release;

@@ -29,8 +29,29 @@ WEFT_KERNEL(gather_points, gather_threads,
   }
 }
 
-// The same, and partials[block] = sum of x y over the block's degrees of freedom. Over all local ones, halo included,
-// and all ranks these add up to x . A x before any exchange of y: every point of every rank is in one sum once.
+// The same of `fields` fields, points [fields][points_field], x and y [fields][entries]: offsets and columns come from
+// memory once.
+WEFT_KERNEL(gather_fields, gather_threads,
+            (long begin, long end, int fields, long points_field, long entries, const int* WEFT_RESTRICT offsets,
+             const int* WEFT_RESTRICT columns, const real* WEFT_RESTRICT points, real lambda,
+             const real* WEFT_RESTRICT x, real* WEFT_RESTRICT y)) {
+  for (int k = 0; k < gather_chunk; k += gather_threads) {
+    WEFT_THREADS(t, gather_threads) {
+      const long g = begin + static_cast<long>(WEFT_BLOCK) * gather_chunk + k + t;
+      if (g < end) {
+        WEFT_NO_UNROLL
+        for (int f = 0; f < fields; ++f) {
+          const real sum = gather_row(g, offsets, columns, points + f * points_field);
+          y[f * entries + g] = x == nullptr ? sum : sum + lambda * x[f * entries + g];
+        }
+      }
+    }
+  }
+}
+
+// The same as gather_points, and partials[block] = sum of x y over the block's degrees of freedom. Over all local ones,
+// halo included, and all ranks these add up to x . A x before any exchange of y: every point of every rank is in one
+// sum once.
 WEFT_KERNEL(gather_product, gather_threads,
             (long begin, long end, const int* WEFT_RESTRICT offsets, const int* WEFT_RESTRICT columns,
              const real* WEFT_RESTRICT points, real lambda, const real* WEFT_RESTRICT x, real* WEFT_RESTRICT y,

@@ -5,7 +5,8 @@
 //   poisson_stored_3d     a thread a point, N <= 9, shared arrays hold what the threads of an element exchange
 //   poisson_stored_2d     a thread a column of points, and in turn a line along r or s: n words in registers
 //   poisson_trilinear_*   G recomputed from the eight coefficients of a trilinear map
-// WEFT_TILE_ELEMENTS elements share a block.
+// WEFT_TILE_ELEMENTS elements share a block. Of several fields, x_field and y_field apart, the blocks of the same
+// elements follow each other, so that all but the first find geometry and index in a cache.
 //
 // Arrays: index and y [element][n^3]; factors [element][7][n^3]: G_rr, G_rs, G_rt, G_ss, G_st, G_tt, W, so that the
 // threads of a block read whole lines of each; maps [element][24]: x = sum_c maps[c] r^a s^b t^c in the order 1, r, s,
@@ -348,32 +349,39 @@ constexpr int columns_trilinear_budget = wide ? (n == 2              ? 64
 #define WEFT_MIN_BLOCKS (blocks_for<tile * points, 40>)
 WEFT_KERNEL(poisson_stored_3d, tile* points,
             (int begin, int count, const real* reference, const real* factors, real lambda, const int* index,
-             const real* x, real* y)) {
-  apply_points(WEFT_BLOCK, begin, count, reference, Stored{factors}, lambda, index, x, y);
+             int fields, long x_field, long y_field, const real* x, real* y)) {
+  const int field = WEFT_BLOCK % fields;
+  apply_points(WEFT_BLOCK / fields, begin, count, reference, Stored{factors}, lambda, index, x + field * x_field,
+               y + field * y_field);
 }
 
 #undef WEFT_MIN_BLOCKS
 #define WEFT_MIN_BLOCKS (blocks_for<tile * points, 64>)
 WEFT_KERNEL(poisson_trilinear_3d, tile* points,
             (int begin, int count, const real* reference, const real* maps, const real* inverse_degree, real lambda,
-             const int* index, const real* x, real* y)) {
-  apply_points(WEFT_BLOCK, begin, count, reference, Trilinear{maps, reference + n * n, inverse_degree}, lambda, index,
-               x, y);
+             const int* index, int fields, long x_field, long y_field, const real* x, real* y)) {
+  const int field = WEFT_BLOCK % fields;
+  apply_points(WEFT_BLOCK / fields, begin, count, reference, Trilinear{maps, reference + n * n, inverse_degree}, lambda,
+               index, x + field * x_field, y + field * y_field);
 }
 #endif
 
 #undef WEFT_MIN_BLOCKS
 #define WEFT_MIN_BLOCKS (blocks_for<tile * pencils, columns_stored_budget>)
 WEFT_KERNEL(poisson_stored_2d, tile* pencils,
-            (int begin, int count, Splitting d, const real* factors, real lambda, const int* index, const real* x,
-             real* y)) {
-  apply_pencils(WEFT_BLOCK, begin, count, d, Stored{factors}, lambda, index, x, y);
+            (int begin, int count, Splitting d, const real* factors, real lambda, const int* index, int fields,
+             long x_field, long y_field, const real* x, real* y)) {
+  const int field = WEFT_BLOCK % fields;
+  apply_pencils(WEFT_BLOCK / fields, begin, count, d, Stored{factors}, lambda, index, x + field * x_field,
+                y + field * y_field);
 }
 
 #undef WEFT_MIN_BLOCKS
 #define WEFT_MIN_BLOCKS (blocks_for<tile * pencils, columns_trilinear_budget>)
 WEFT_KERNEL(poisson_trilinear_2d, tile* pencils,
             (int begin, int count, Splitting d, const real* reference, const real* maps, const real* inverse_degree,
-             real lambda, const int* index, const real* x, real* y)) {
-  apply_pencils(WEFT_BLOCK, begin, count, d, Trilinear{maps, reference + n * n, inverse_degree}, lambda, index, x, y);
+             real lambda, const int* index, int fields, long x_field, long y_field, const real* x, real* y)) {
+  const int field = WEFT_BLOCK % fields;
+  apply_pencils(WEFT_BLOCK / fields, begin, count, d, Trilinear{maps, reference + n * n, inverse_degree}, lambda, index,
+                x + field * x_field, y + field * y_field);
 }

@@ -80,14 +80,15 @@ std::vector<double> point_coordinates(const Mesh& mesh, int order) {
   return coordinates;
 }
 
-std::vector<std::uint8_t> points_on_boundary(const Mesh& mesh, int order) {
+std::vector<std::uint8_t> points_on_boundary(const Mesh& mesh, int order, const BoundarySet& boundaries) {
   element::gll(order);
+  const std::vector<std::uint8_t> chosen = boundaries.flags(mesh);
   const int n1 = order + 1;
   std::vector<std::uint8_t> marks(mesh.elements() * n1 * n1 * n1, 0);
   for (std::int64_t e = 0; e < mesh.elements(); ++e) {
     std::uint8_t* out = marks.data() + e * n1 * n1 * n1;
     for (int f = 0; f < 6; ++f) {
-      if (mesh.boundaries[e][f] == 0) continue;
+      if (chosen[mesh.boundaries[e][f]] == 0) continue;
       std::array<int, 3> first{0, 0, 0}, last{order, order, order};
       (f % 2 == 0 ? last : first)[f / 2] = f % 2 == 0 ? 0 : order;
       for (int k = first[2]; k <= last[2]; ++k) {

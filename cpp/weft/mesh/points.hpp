@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "weft/mesh/boundary_set.hpp"
 #include "weft/mesh/mesh.hpp"
 
 namespace weft::mesh {
@@ -21,8 +22,10 @@ std::int64_t global_points(const Mesh& mesh, int order);
 // [E][n1^3][3]
 std::vector<double> point_coordinates(const Mesh& mesh, int order);
 
-// [E][n1^3], 1 for points on a boundary face of a local element. A point that touches the boundary only through
-// another rank's element is 0 here: combine over equal ids (gather-scatter with max).
-std::vector<std::uint8_t> points_on_boundary(const Mesh& mesh, int order);
+// [E][n1^3], 1 for points on a face of a local element that lies on one of the boundaries. A point that touches them
+// only through another rank's element is 0 here: combine over equal ids (gather-scatter with max).
+// std::invalid_argument for names the mesh does not have.
+std::vector<std::uint8_t> points_on_boundary(const Mesh& mesh, int order,
+                                             const BoundarySet& boundaries = BoundarySet::all());
 
 }  // namespace weft::mesh

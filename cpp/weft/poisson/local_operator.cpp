@@ -90,6 +90,7 @@ LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, 
   const element::Gll& gll = element::gll(options.order);
   const std::shared_ptr<device::Device>& device = options.device;
   const int n = options.order + 1;
+  points_ = static_cast<long>(mesh.elements()) * n * n * n;
   // The host has no threads to place: a block of points is a set of loops over whole elements, what its compiler likes.
   if (threads_ == Threads::automatic)
     threads_ = device->is_host() || options.order < 9 ? Threads::points : Threads::columns;
@@ -136,22 +137,25 @@ LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, 
 }
 
 template <class T>
-void LocalOperator<T>::apply(const T* x, T* y, std::int64_t begin, std::int64_t end, device::Stream& stream) const {
+void LocalOperator<T>::apply(const T* x, T* y, std::int64_t begin, std::int64_t end, device::Stream& stream, int fields,
+                             std::int64_t x_field) const {
   const int first = static_cast<int>(begin), count = static_cast<int>(end - begin);
-  const auto blocks = static_cast<unsigned>((count + tile_ - 1) / tile_);
+  const auto blocks = static_cast<unsigned>((count + tile_ - 1) / tile_ * fields);
+  const long from = x_field, to = points_;
   const std::int32_t* index = index_.data();
   const T *reference = reference_.data(), *factors = factors_.data(), *maps = maps_.data(),
           *degrees = inverse_degree_.data();
   if (geometry_ == Geometry::stored) {
     if (threads_ == Threads::points)
-      kernel_(stream, blocks, shape_, first, count, reference, factors, lambda_, index, x, y);
+      kernel_(stream, blocks, shape_, first, count, reference, factors, lambda_, index, fields, from, to, x, y);
     else
-      kernel_(stream, blocks, shape_, first, count, splitting_, factors, lambda_, index, x, y);
+      kernel_(stream, blocks, shape_, first, count, splitting_, factors, lambda_, index, fields, from, to, x, y);
   } else {
     if (threads_ == Threads::points)
-      kernel_(stream, blocks, shape_, first, count, reference, maps, degrees, lambda_, index, x, y);
+      kernel_(stream, blocks, shape_, first, count, reference, maps, degrees, lambda_, index, fields, from, to, x, y);
     else
-      kernel_(stream, blocks, shape_, first, count, splitting_, reference, maps, degrees, lambda_, index, x, y);
+      kernel_(stream, blocks, shape_, first, count, splitting_, reference, maps, degrees, lambda_, index, fields, from,
+              to, x, y);
   }
 }
 

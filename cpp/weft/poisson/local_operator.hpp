@@ -25,8 +25,9 @@ class LocalOperator {
   LocalOperator(const mesh::Mesh& mesh, const Options& options, std::span<const std::int32_t> index,
                 std::span<const double> inverse_degree);
 
-  // y: [points]; elements [begin, end).
-  void apply(const T* x, T* y, std::int64_t begin, std::int64_t end, device::Stream& stream) const;
+  // y: [points]; elements [begin, end). Of several fields in one launch: x [fields][x_field], y [fields][points].
+  void apply(const T* x, T* y, std::int64_t begin, std::int64_t end, device::Stream& stream, int fields = 1,
+             std::int64_t x_field = 0) const;
 
   Threads threads() const { return threads_; }
   int elements_per_block() const { return tile_; }
@@ -43,6 +44,7 @@ class LocalOperator {
   Geometry geometry_;
   Threads threads_;
   T lambda_;
+  long points_;
   int tile_ = 1;
   device::Shape shape_;
   Splitting splitting_{};

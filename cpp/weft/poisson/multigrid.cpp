@@ -50,11 +50,7 @@ template <class S>
 bool Multigrid<S>::singular() const {
   const Options& options = levels_.back().op->options();
   if (options.lambda > 0) return false;
-  if (!options.dirichlet) return true;
-  std::int64_t faces = 0;
-  for (const auto& element : mesh_.boundaries) faces += std::ranges::count_if(element, [](int b) { return b > 0; });
-  mesh_.comm.sum(&faces, 1);
-  return faces == 0;
+  return options.dirichlet.faces(mesh_) == 0;
 }
 
 template <class S>

@@ -21,8 +21,8 @@ std::size_t cube(int order) { return static_cast<std::size_t>(order + 1) * (orde
 // Point ids with those on a boundary set to 0, whichever rank holds the boundary face.
 std::vector<std::int64_t> masked_ids(const mesh::Mesh& mesh, const Options& options) {
   std::vector<std::int64_t> ids = mesh::point_ids(mesh, options.order);
-  if (!options.dirichlet) return ids;
-  const std::vector<std::uint8_t> boundary = mesh::points_on_boundary(mesh, options.order);
+  if (options.dirichlet == mesh::BoundarySet{}) return ids;
+  const std::vector<std::uint8_t> boundary = mesh::points_on_boundary(mesh, options.order, options.dirichlet);
   std::vector<std::int32_t> flags(boundary.begin(), boundary.end());
   const auto host = device::open("host");
   exchange::GatherScatter<std::int32_t> combine(ids, mesh.comm, host, exchange::Choice{});
@@ -136,6 +136,7 @@ void Operator<T>::set_up_gather() {
   points_ = device::Array<T>(device, index_.size());
   gather_ = device->kernel({"gather", "gather_points", {{"WEFT_REAL", device::type_name<T>()}}});
   gather_product_ = device->kernel({"gather", "gather_product", {{"WEFT_REAL", device::type_name<T>()}}});
+  gather_fields_ = device->kernel({"gather", "gather_fields", {{"WEFT_REAL", device::type_name<T>()}}});
 }
 
 // Values of `each` numbers a point, from the caller's order of elements to the operator's or back.
@@ -200,15 +201,52 @@ void Operator<T>::gather(const T* x, T lambda, T* y, double* product, std::int64
             y);
 }
 
+// The same of several fields, without the product.
+template <class T>
+void Operator<T>::gather_fields(const T* x, T lambda, T* y, int fields, std::int64_t begin, std::int64_t end,
+                                device::Stream& stream) {
+  gather_fields_(stream, static_cast<unsigned>(gather_blocks(end - begin)), gather_shape, static_cast<long>(begin),
+                 static_cast<long>(end), fields, static_cast<long>(points()), static_cast<long>(entries_),
+                 static_cast<const std::int32_t*>(offsets_.data()), static_cast<const std::int32_t*>(columns_.data()),
+                 static_cast<const T*>(points_.data()), lambda, lambda == T(0) ? nullptr : x, y);
+}
+
 template <class T>
 void Operator<T>::apply(T* x, T* y, double* product, device::Stream& stream) {
   const trace::Span span("operator", trace::Category::cpu);
   if (options_.storage == Storage::scattered)
     apply_scattered(x, y, stream);
   else if (simd_)
-    apply_simd(x, y, stream);
+    apply_simd(x, y, 1, stream);
   else
     apply_portable(x, y, product, stream);
+}
+
+template <class T>
+void Operator<T>::apply(T* x, T* y, int fields, device::Stream& stream) {
+  if (fields < 1) throw std::invalid_argument("poisson: " + std::to_string(fields) + " fields; at least 1");
+  if (options_.storage == Storage::scattered)
+    throw std::invalid_argument("poisson: several fields at a time are for assembled storage");
+  if (fields == 1) {
+    apply(x, y, stream);
+    return;
+  }
+  const trace::Span span("operator", trace::Category::cpu);
+  if (simd_)
+    apply_simd(x, y, fields, stream);
+  else
+    apply_portable(x, y, fields, stream);
+}
+
+template <class T>
+exchange::Exchange<T>& Operator<T>::exchange(int fields) {
+  if (fields == 1) return *exchange_;
+  const auto found = field_exchanges_.find(fields);
+  if (found != field_exchanges_.end()) return found->second;
+  return field_exchanges_
+      .try_emplace(fields, assembly_.pattern, options_.device, mesh_.comm, options_.exchange, fields,
+                   exchange::Layout::fields_major)
+      .first->second;
 }
 
 template <class T>
@@ -240,15 +278,44 @@ void Operator<T>::apply_portable(T* x, T* y, double* product, device::Stream& st
 }
 
 template <class T>
-void Operator<T>::apply_simd(T* x, T* y, device::Stream& stream) {
-  simd_->begin(x, y);
-  exchange_->start_halo(x, stream);
-  simd_->apply(x, y, 0);
-  exchange_->finish_halo(x, stream);
-  simd_->apply(x, y, 1);
-  exchange_->start_gather(y, stream);
-  simd_->apply(x, y, 2);
-  exchange_->finish_gather(y, exchange::Op::add, stream);
+void Operator<T>::apply_portable(T* x, T* y, int fields, device::Stream& stream) {
+  const T lambda = lambda_in_gather_ ? static_cast<T>(options_.lambda) : T(0);
+  if (points_.size() < static_cast<std::size_t>(points() * fields)) {
+    stream.synchronize();
+    points_ = device::Array<T>(options_.device, points() * fields);
+  }
+  T* points = points_.data();
+  const auto elements_of = [&](std::int64_t begin, std::int64_t end) {
+    local_->apply(x, points, begin, end, stream, fields, entries_);
+  };
+  auto& exchange = this->exchange(fields);
+  if (exchange.trivial()) {
+    elements_of(0, elements());
+    gather_fields(x, lambda, y, fields, 0, assembly_.owned, stream);
+    return;
+  }
+  exchange.start_halo(x, stream);
+  elements_of(0, split_.half);
+  exchange.finish_halo(x, stream);
+  elements_of(split_.half, split_.halo_end);
+  gather_fields(x, T(0), y, fields, assembly_.owned, assembly_.local, stream);
+  exchange.start_gather(y, stream);
+  elements_of(split_.halo_end, elements());
+  gather_fields(x, lambda, y, fields, 0, assembly_.owned, stream);
+  exchange.finish_gather(y, exchange::Op::add, stream);
+}
+
+template <class T>
+void Operator<T>::apply_simd(T* x, T* y, int fields, device::Stream& stream) {
+  auto& exchange = this->exchange(fields);
+  simd_->begin(x, y, fields);
+  exchange.start_halo(x, stream);
+  simd_->apply(x, y, 0, fields);
+  exchange.finish_halo(x, stream);
+  simd_->apply(x, y, 1, fields);
+  exchange.start_gather(y, stream);
+  simd_->apply(x, y, 2, fields);
+  exchange.finish_gather(y, exchange::Op::add, stream);
 }
 
 // b_L = (Z Z^T S_L + lambda I) x_L, with lambda I = lambda Z Z^T W as in the kernel.
@@ -274,7 +341,13 @@ void Operator<T>::apply_local(T* x, T* y, device::Stream& stream) {
 template <class T>
 std::vector<std::pair<std::string, exchange::Tuning>> Operator<T>::tunings() const {
   if (gather_scatter_) return {{"gather_scatter", gather_scatter_->tuning()}};
-  return {{"halo", exchange_->halo_tuning()}, {"gather", exchange_->gather_tuning()}};
+  std::vector<std::pair<std::string, exchange::Tuning>> all{{"halo", exchange_->halo_tuning()},
+                                                            {"gather", exchange_->gather_tuning()}};
+  for (const auto& [fields, exchange] : field_exchanges_) {
+    all.emplace_back("halo of " + std::to_string(fields) + " fields", exchange.halo_tuning());
+    all.emplace_back("gather of " + std::to_string(fields) + " fields", exchange.gather_tuning());
+  }
+  return all;
 }
 
 template <class T>
@@ -303,9 +376,9 @@ std::map<std::string, std::int64_t> Operator<T>::memory_bytes() const {
 }
 
 // The diagonal of S_L^e = D^T G D: sum_m D_mi^2 G_rr(m,j,k) and so for s and t, and twice D_ii D_jj G_rs(i,j,k) and so
-// on.
+// on. [unknowns]
 template <class T>
-device::Array<T> Operator<T>::inverse_diagonal() {
+std::vector<T> Operator<T>::host_diagonal() {
   const std::vector<double> g = mesh::geometric_factors(mesh_, options_.order).g;
   const auto& d = element::gll(options_.order).derivative;
   const int n = options_.order + 1;
@@ -331,8 +404,22 @@ device::Array<T> Operator<T>::inverse_diagonal() {
   std::vector<T> diagonal = sum_points(reordered<T>(values, 1, false));
   const std::vector<std::int64_t> ids = unknown_ids();
   for (std::size_t i = 0; i < diagonal.size(); ++i)
-    diagonal[i] = ids[i] > 0 ? T(1) / (diagonal[i] + static_cast<T>(options_.lambda)) : T(0);
-  return device::Array<T>(options_.device, diagonal);
+    diagonal[i] = ids[i] > 0 ? diagonal[i] + static_cast<T>(options_.lambda) : T(0);
+  return diagonal;
+}
+
+template <class T>
+device::Array<T> Operator<T>::diagonal() {
+  std::vector<T> values = host_diagonal();
+  values.resize(entries_);
+  return device::Array<T>(options_.device, values);
+}
+
+template <class T>
+device::Array<T> Operator<T>::inverse_diagonal() {
+  std::vector<T> values = host_diagonal();
+  for (T& value : values) value = value != T(0) ? T(1) / value : T(0);
+  return device::Array<T>(options_.device, values);
 }
 
 template <class T>

@@ -1,7 +1,7 @@
 // The screened Poisson operator A = S + lambda I, S = Z^T S_L Z (hipBone, Eq. 1 and 2), on the ranks of a mesh.
 //
-// With natural boundaries A is as in the paper; with `dirichlet` the points of the mesh's boundaries are masked: their
-// rows and columns are taken out. lambda multiplies the identity, not a mass matrix.
+// With natural boundaries A is as in the paper; the points of `dirichlet` boundaries are masked: their rows and columns
+// are taken out. lambda multiplies the identity, not a mass matrix.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +41,10 @@ class Operator {
   // Only where product_partials() > 0: portable kernels, assembled storage.
   void apply(T* x, T* y, double* product, device::Stream& stream);
   std::int64_t product_partials() const;
+  // y_c = A x_c for `fields` vectors one behind the other, [fields][entries()]: index and geometry are read once, and
+  // one message to a neighbour carries all fields. Assembled storage. The first call with a number of fields sets up
+  // their exchange. (collective)
+  void apply(T* x, T* y, int fields, device::Stream& stream);
   // The element kernel alone, (S_L + lambda W) Z x on all elements, for measurements; the result is not in y.
   void apply_local(T* x, T* y, device::Stream& stream);
 
@@ -55,7 +59,8 @@ class Operator {
   const Options& options() const { return options_; }
   const LocalOperator<T>* local() const { return local_.get(); }  // kernels = portable, else null
   const SimdOperator<T>* simd() const { return simd_.get(); }     // kernels = simd, else null
-  exchange::Exchange<T>& exchange() { return *exchange_; }
+  // Of `fields` vectors, fields_major; several at a time are set up on first use. (then collective)
+  exchange::Exchange<T>& exchange(int fields = 1);
   const exchange::Assembly& assembly() const { return assembly_; }
   // In the order of execution, for other kernels on this numbering: elements, launches, [points] entries of vectors.
   const mesh::Mesh& mesh() const { return mesh_; }
@@ -67,7 +72,8 @@ class Operator {
   std::int64_t messages() const;
   std::map<std::string, std::int64_t> memory_bytes() const;  // of this rank, by array
 
-  // One over the diagonal of A. (collective)
+  // The diagonal of A, [entries()], 0 from unknowns() on, and one over it. (collective)
+  device::Array<T> diagonal();
   device::Array<T> inverse_diagonal();
 
   // For set-up and output, on host arrays.
@@ -86,13 +92,17 @@ class Operator {
 
  private:
   void apply_portable(T* x, T* y, double* product, device::Stream& stream);
-  void apply_simd(T* x, T* y, device::Stream& stream);
+  void apply_portable(T* x, T* y, int fields, device::Stream& stream);
+  void apply_simd(T* x, T* y, int fields, device::Stream& stream);
   void apply_scattered(const T* x, T* y, device::Stream& stream);
   void gather(const T* x, T lambda, T* y, double* product, std::int64_t begin, std::int64_t end,
               device::Stream& stream);
+  void gather_fields(const T* x, T lambda, T* y, int fields, std::int64_t begin, std::int64_t end,
+                     device::Stream& stream);
   std::vector<std::int64_t> number(const mesh::Mesh& mesh);  // ids of the points, 0 where masked
   void set_up_gather();
   std::vector<T> exchanged(std::vector<T> dofs, bool gather);
+  std::vector<T> host_diagonal();
   std::vector<double> inverse_degrees();
   template <class V>
   std::vector<V> reordered(std::span<const V> values, int each, bool to_own) const;
@@ -106,15 +116,16 @@ class Operator {
   std::int64_t entries_ = 0, unknowns_ = 0;
   std::int64_t halo_elements_ = 0;
   std::unique_ptr<exchange::Exchange<T>> exchange_;
+  std::map<int, exchange::Exchange<T>> field_exchanges_;        // of several fields
   std::unique_ptr<exchange::GatherScatter<T>> gather_scatter_;  // scattered storage
   std::unique_ptr<LocalOperator<T>> local_;
   std::unique_ptr<SimdOperator<T>> simd_;
   device::Array<std::int32_t> offsets_, columns_;  // Z^T: the points of each degree of freedom
-  device::Array<T> points_;                        // y_L
+  device::Array<T> points_;                        // y_L, of as many fields as were applied at once
   device::Array<T> weights_;                       // scattered storage: inverse degrees, 0 where masked
   device::Array<T> mask_;                          // scattered storage with masked points: 0 there, else 1
   bool lambda_in_gather_ = false;
-  device::Kernel gather_, gather_product_, multiply_;
+  device::Kernel gather_, gather_product_, gather_fields_, multiply_;
 };
 
 }  // namespace weft::poisson

@@ -7,6 +7,7 @@
 
 #include "weft/device/device.hpp"
 #include "weft/exchange/exchange.hpp"
+#include "weft/mesh/boundary_set.hpp"
 
 namespace weft::poisson {
 
@@ -32,7 +33,7 @@ struct Options {
   Geometry geometry = Geometry::stored;
   Kernels kernels = Kernels::portable;
   Threads threads = Threads::automatic;
-  bool dirichlet = false;  // x = 0 on the mesh's boundaries; else they are natural (Neumann)
+  mesh::BoundarySet dirichlet = {};  // x = 0 on these boundaries; the others are natural (Neumann)
   exchange::Asked exchange = {};
   std::shared_ptr<device::Device> device = nullptr;
 };

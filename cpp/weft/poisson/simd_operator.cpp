@@ -318,24 +318,36 @@ SimdOperator<T>::SimdOperator(const mesh::Mesh& mesh, int order, Geometry geomet
 }
 
 template <class T>
-void SimdOperator<T>::begin(const T* x, T* y) const {
+void SimdOperator<T>::begin(const T* x, T* y, int fields) const {
   const auto pieces = static_cast<std::int64_t>(plan_.apart.size());
+  for (int f = 0; f < fields; ++f, x += plan_.zero + 1, y += plan_.zero + 1) {
 #pragma omp parallel for num_threads(plan_.threads) if (plan_.threads > 1)
-  for (std::int64_t i = 0; i < pieces; ++i) OperatorSweep<T>(x, y, lambda_).before(plan_.apart[i]);
-  std::fill(y + plan_.halo.begin, y + plan_.halo.end, T{0});
-  y[plan_.zero] = 0;
+    for (std::int64_t i = 0; i < pieces; ++i) OperatorSweep<T>(x, y, lambda_).before(plan_.apart[i]);
+    std::fill(y + plan_.halo.begin, y + plan_.halo.end, T{0});
+    y[plan_.zero] = 0;
+  }
 }
 
 template <class T>
-void SimdOperator<T>::apply(const T* x, T* y, int part) const {
+void SimdOperator<T>::apply(const T* x, T* y, int part, int fields) const {
   static constexpr std::array<const char*, 3> names{"operator: first half", "operator: halo", "operator: second half"};
   const trace::Span span(names.at(part), trace::Category::cpu);
   const auto pass = simd_passes<T>(order_).apply[geometry_ == Geometry::trilinear ? 1 : 0];
+  const std::int64_t entries = plan_.zero + 1;
   for_chunks(plan_.chunks[part], plan_.threads, [&](const Range& chunk, int thread) {
-    OperatorSweep<T> sweep(x, y, lambda_);
-    pass(blocks_, plan_, sweep, chunk, scratch(thread));
+    if (fields == 1) {
+      OperatorSweep<T> sweep(x, y, lambda_);
+      pass(blocks_, plan_, sweep, chunk, scratch(thread));
+      return;
+    }
+    for (std::int64_t b = chunk.begin; b < chunk.end; ++b) {
+      for (int f = 0; f < fields; ++f) {
+        OperatorSweep<T> sweep(x + f * entries, y + f * entries, lambda_);
+        pass(blocks_, plan_, sweep, {b, b + 1}, scratch(thread));
+      }
+    }
   });
-  y[plan_.zero] = 0;  // where masked points added theirs
+  for (int f = 0; f < fields; ++f) y[f * entries + plan_.zero] = 0;  // where masked points added theirs
 }
 
 template <class T>

@@ -51,8 +51,9 @@ class SimdOperator {
   // y = S x + lambda x, vectors of assembly.local + 1 entries whose last entry of x is 0: begin(), then the three parts
   // (0: first half, 1: halo, 2: second half) in that order. x's owned entries must be there before begin(), its halo
   // entries before part 1; y's shared entries lack what other ranks add, and the halo entries hold what goes to them.
-  void begin(const T* x, T* y) const;
-  void apply(const T* x, T* y, int part) const;
+  // Of several fields: x and y [fields][assembly.local + 1]; a block's geometry and index serve all while in cache.
+  void begin(const T* x, T* y, int fields = 1) const;
+  void apply(const T* x, T* y, int part, int fields = 1) const;
 
   // Bytes by name of array.
   std::map<std::string, std::int64_t> memory_bytes() const;

@@ -239,7 +239,7 @@ def finish(record: Record, case: PoissonCase, operator: Any, result: Any, comm: 
         algorithm=result.algorithm,
         preconditioner=case.solver.preconditioner,
         ranks=comm.size,
-        masked=operator.dirichlet,
+        masked=bool(operator.dirichlet),
     )
     figures.update(performance(size, method, figures, iterations, seconds))
 
