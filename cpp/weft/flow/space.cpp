@@ -35,7 +35,7 @@ template <class T>
 Space<T>::Space(const mesh::Mesh& mesh, poisson::Options options) : mesh_(mesh) {
   options.lambda = 0;
   options.storage = poisson::Storage::assembled;
-  options.dirichlet = false;
+  options.dirichlet = {};
   stiffness_ = std::make_unique<poisson::Operator<T>>(mesh_, options);
   const auto size = static_cast<std::size_t>(entries());
   const std::vector<std::int32_t> index = stiffness_->point_index();
