@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "coarse_solver.hpp"
 #include "fiber_device.hpp"
 #include "weft/mesh/mesh.hpp"
 #include "weft/poisson/multigrid_solver.hpp"
@@ -68,45 +69,6 @@ std::vector<double> restricted(poisson::Operator<double>& fine, poisson::Operato
   transfer.restrict_to(r_f.data(), r_c.data(), stream);
   stream.synchronize();
   return r_c.download();
-}
-
-// The inverse of the coarse matrix, whole, as a hierarchy of one level.
-solver::Amg exact_coarse_solver(poisson::Triplets triplets, const mpi::Comm& comm, std::int64_t own) {
-  std::int64_t size = own;
-  comm.sum(&size, 1);
-  const auto n = static_cast<std::size_t>(size);
-  std::vector<double> a(n * n), inverse(n * n);
-  for (std::size_t q = 0; q < triplets.values.size(); ++q)
-    a[triplets.rows[q] * n + triplets.columns[q]] += triplets.values[q];
-  comm.sum(a.data(), static_cast<int>(n * n));
-  solver::AmgLevel level;
-  level.a.rows = level.a.columns = size;
-  level.a.offsets = {0};
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = 0; j < n; ++j) {
-      if (a[i * n + j] == 0) continue;
-      level.a.indices.push_back(static_cast<std::int32_t>(j));
-      level.a.values.push_back(a[i * n + j]);
-    }
-    level.a.offsets.push_back(static_cast<std::int64_t>(level.a.values.size()));
-    inverse[i * n + i] = 1;
-  }
-  for (std::size_t k = 0; k < n; ++k) {  // Gauss-Jordan; positive definite, so no pivoting
-    const double pivot = 1 / a[k * n + k];
-    for (std::size_t j = 0; j < n; ++j) {
-      a[k * n + j] *= pivot;
-      inverse[k * n + j] *= pivot;
-    }
-    for (std::size_t i = 0; i < n; ++i) {
-      const double factor = a[i * n + k];
-      if (i == k || factor == 0) continue;
-      for (std::size_t j = 0; j < n; ++j) {
-        a[i * n + j] -= factor * a[k * n + j];
-        inverse[i * n + j] -= factor * inverse[k * n + j];
-      }
-    }
-  }
-  return {{level}, inverse, false};
 }
 
 solver::CgResult solved(poisson::Operator<double>& op, const mesh::Mesh& mesh, std::vector<int> orders, int degree,

@@ -90,6 +90,8 @@ std::vector<LaunchedKernel> launched_kernels() {
   add_file(list, "limits", {"double", "float"});
   add_file(list, "turbulence", {"double", "float"});
   add_file(list, "smoother", {"double", "float"});
+  add_file(list, "component_cg", {"double", "float"});
+  add_file(list, "projection", {"double", "float"});
   add_transfer<double>(list);
   add_transfer<float>(list);
   add_poisson<double>(list);

@@ -24,7 +24,16 @@ WEFT_KERNEL(chebyshev_step, vector_threads,
                x[i] = zero ? s * d : x[i] + s * d)
 }
 
-// Between vectors in double and in this precision, whose entries are in another order: entry i here is map[i] there.
+// Between vectors whose entries are in another order: entry i of x or y is map[i] of the other.
+WEFT_KERNEL(take_entries, vector_threads,
+            (long n, const int* WEFT_RESTRICT map, const real* WEFT_RESTRICT x, real* WEFT_RESTRICT y)){
+    WEFT_ENTRIES(i, n, y[i] = x[map[i]])}
+
+WEFT_KERNEL(put_entries, vector_threads,
+            (long n, const int* WEFT_RESTRICT map, const real* WEFT_RESTRICT x, real* WEFT_RESTRICT y)){
+    WEFT_ENTRIES(i, n, y[map[i]] = x[i])}
+
+// The same between vectors in double and in this precision.
 WEFT_KERNEL(to_double, vector_threads,
             (long n, const int* WEFT_RESTRICT map, const real* WEFT_RESTRICT x, double* WEFT_RESTRICT y)){
     WEFT_ENTRIES(i, n, y[map[i]] = static_cast<double>(x[i]))}

@@ -7,16 +7,17 @@ using real = WEFT_REAL;
 constexpr int vector_threads = 256;
 constexpr int vector_chunk = 4096;
 
-// The body of a streaming kernel: `statement` for every entry i of the block's chunk.
-#define WEFT_ENTRIES(i, n, statement)                                                \
-  for (int weft_k = 0; weft_k < vector_chunk; weft_k += vector_threads) {            \
-    WEFT_THREADS(weft_t, vector_threads) {                                           \
-      const long i = static_cast<long>(WEFT_BLOCK) * vector_chunk + weft_k + weft_t; \
-      if (i < (n)) {                                                                 \
-        statement;                                                                   \
-      }                                                                              \
-    }                                                                                \
+// The body of a streaming kernel: statements for every entry i of a chunk, that of the block or of another number.
+#define WEFT_ENTRIES_OF(block, i, n, ...)                                       \
+  for (int weft_k = 0; weft_k < vector_chunk; weft_k += vector_threads) {       \
+    WEFT_THREADS(weft_t, vector_threads) {                                      \
+      const long i = static_cast<long>(block) * vector_chunk + weft_k + weft_t; \
+      if (i < (n)) {                                                            \
+        __VA_ARGS__;                                                            \
+      }                                                                         \
+    }                                                                           \
   }
+#define WEFT_ENTRIES(i, n, statement) WEFT_ENTRIES_OF(WEFT_BLOCK, i, n, statement)
 
 // The sum of `sums` over the block's threads by a fixed tree, into *result.
 WEFT_FUNCTION void reduce_block(const double* sums, double* shared, double* result) {

@@ -198,8 +198,9 @@ solver::CgResult MergedCg<T>::solve(const T* b, T* x, bool zero_guess, const sol
                                      : "cg: NaN or Inf" + at(j) + ": the operator or the vectors hold it");
     result.residuals.push_back(std::sqrt(rr));
     result.iterations = j;
-    if (j == 0) target = options.tolerance * options.tolerance * rr;
-    result.converged = rr == 0 || (options.tolerance > 0 && j > 0 && rr <= target);
+    const double absolute = options.absolute * options.absolute;
+    if (j == 0) target = std::max(options.tolerance * options.tolerance * rr, absolute);
+    result.converged = rr == 0 || (j > 0 && target > 0 && rr <= target) || rr <= absolute;
     if (j > 0 && options.progress) options.progress(j, result.residuals.back());
     if (result.converged || last) {
       if (pending == 1) {  // p has moved on: x += alpha p_{j-1}
@@ -227,7 +228,8 @@ solver::CgResult MergedCg<T>::solve(const T* b, T* x, bool zero_guess, const sol
     beta = next / rz;
   }
   result.seconds = comm_.max(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  if (options.tolerance == 0 && result.iterations == options.max_iterations) result.converged = true;
+  if (options.tolerance == 0 && options.absolute == 0 && result.iterations == options.max_iterations)
+    result.converged = true;
   return result;
 }
 

@@ -6,39 +6,75 @@
 
 namespace weft::poisson {
 
+namespace {
+
+template <class S>
+device::Array<S> zeros(const std::shared_ptr<device::Device>& device, std::int64_t size) {
+  device::Array<S> array(device, size);
+  array.zero();
+  return array;
+}
+
+}  // namespace
+
+// Vectors of the cycle are numbered in another way where points are left out, and in single: the SIMD operators number
+// unknowns by blocks of lanes, which are more then.
+template <class T>
+template <class S>
+void MultigridSolver<T>::map_to(const Operator<T>& op, const Operator<S>& finest) {
+  const std::vector<std::int32_t> mine = op.point_index(), its = finest.point_index();
+  std::vector<std::int32_t> map(finest.unknowns());
+  for (std::size_t p = 0; p < mine.size(); ++p)
+    if (its[p] < finest.unknowns()) map[its[p]] = mine[p];
+  map_ = device::Array<std::int32_t>(op.options().device, map);
+}
+
 template <class T>
 MultigridSolver<T>::MultigridSolver(Operator<T>& op, const mesh::Mesh& mesh, const MultigridOptions& multigrid,
-                                    bool single, Method method, int restart) {
+                                    bool single, Method method, int restart, const Masked<T>& masked)
+    : op_(op), mask_(masked.mask), multiply_(device::vector_kernel<T>(*op.options().device, "multiply")) {
   const auto& device = op.options().device;
+  Options levels = op.options();
   solver::PreconditionedSystem<T> system;
-  system.apply = [&op](T* x, T* y, device::Stream& stream) { op.apply(x, y, stream); };
+  system.apply = [this](T* x, T* y, device::Stream& stream) { apply(x, y, stream); };
+  if (masked.mask != nullptr) levels.dirichlet = masked.boundaries;
   system.entries = op.entries();
   system.unknowns = op.unknowns();
+  const auto kernel = [&](const char* name, const char* type) {
+    return device->kernel({"smoother", name, {{"WEFT_REAL", type}}});
+  };
   if (single && std::is_same_v<T, double>) {
-    single_ = std::make_unique<Multigrid<float>>(mesh, op.options(), multigrid);
-    // The SIMD operators number unknowns by blocks of lanes, which are more in single.
-    const std::vector<std::int32_t> mine = op.point_index(), its = single_->finest().point_index();
-    std::vector<std::int32_t> map(op.unknowns());
-    for (std::size_t p = 0; p < mine.size(); ++p)
-      if (mine[p] < op.unknowns()) map[its[p]] = mine[p];
-    map_ = device::Array<std::int32_t>(device, map);
-    r_ = device::Array<float>(device, single_->finest().entries());
-    z_ = device::Array<float>(device, single_->finest().entries());
-    r_.zero();
-    z_.zero();
-    const auto kernel = [&](const char* name) { return device->kernel({"smoother", name, {{"WEFT_REAL", "float"}}}); };
-    system.precondition = [this, n = static_cast<long>(op.unknowns()), down = kernel("from_double"),
-                           up = kernel("to_double")](T* r, T* z, device::Stream& stream) {
+    single_ = std::make_unique<Multigrid<float>>(mesh, levels, multigrid);
+    map_to(op, single_->finest());
+    r_single_ = zeros<float>(device, single_->finest().entries());
+    z_single_ = zeros<float>(device, single_->finest().entries());
+    system.precondition = [this, n = static_cast<long>(single_->finest().unknowns()),
+                           down = kernel("from_double", "float"),
+                           up = kernel("to_double", "float")](T* r, T* z, device::Stream& stream) {
       const unsigned blocks = device::vector_blocks(n);
       if constexpr (std::is_same_v<T, double>) {
         const std::int32_t* map = map_.data();
-        down(stream, blocks, device::vector_shape, n, map, static_cast<const double*>(r), r_.data());
-        single_->apply(r_.data(), z_.data(), stream);
-        up(stream, blocks, device::vector_shape, n, map, static_cast<const float*>(z_.data()), z);
+        down(stream, blocks, device::vector_shape, n, map, static_cast<const double*>(r), r_single_.data());
+        single_->apply(r_single_.data(), z_single_.data(), stream);
+        up(stream, blocks, device::vector_shape, n, map, static_cast<const float*>(z_single_.data()), z);
       }
     };
+  } else if (masked.mask != nullptr) {
+    own_ = std::make_unique<Multigrid<T>>(mesh, levels, multigrid);
+    map_to(op, own_->finest());
+    r_own_ = zeros<T>(device, own_->finest().entries());
+    z_own_ = zeros<T>(device, own_->finest().entries());
+    system.precondition = [this, n = static_cast<long>(own_->finest().unknowns()),
+                           take = kernel("take_entries", device::type_name<T>()),
+                           put = kernel("put_entries", device::type_name<T>())](T* r, T* z, device::Stream& stream) {
+      const unsigned blocks = device::vector_blocks(n);
+      const std::int32_t* map = map_.data();
+      take(stream, blocks, device::vector_shape, n, map, static_cast<const T*>(r), r_own_.data());
+      own_->apply(r_own_.data(), z_own_.data(), stream);
+      put(stream, blocks, device::vector_shape, n, map, static_cast<const T*>(z_own_.data()), z);
+    };
   } else {
-    own_ = std::make_unique<Multigrid<T>>(mesh, op.options(), multigrid);
+    own_ = std::make_unique<Multigrid<T>>(mesh, levels, multigrid);
     system.precondition = [this](T* r, T* z, device::Stream& stream) { own_->apply(r, z, stream); };
   }
   system.constants_in_null_space = singular();
@@ -46,6 +82,14 @@ MultigridSolver<T>::MultigridSolver(Operator<T>& op, const mesh::Mesh& mesh, con
     krylov_ = std::make_unique<solver::FlexibleCg<T>>(std::move(system), device, op.comm());
   else
     krylov_ = std::make_unique<solver::Gmres<T>>(std::move(system), device, op.comm(), restart);
+}
+
+template <class T>
+void MultigridSolver<T>::apply(T* x, T* y, device::Stream& stream) {
+  op_.apply(x, y, stream);
+  if (mask_ != nullptr)
+    multiply_(stream, device::vector_blocks(op_.unknowns()), device::vector_shape, static_cast<long>(op_.unknowns()),
+              mask_, static_cast<const T*>(y), y);
 }
 
 template <class T>
@@ -88,8 +132,9 @@ template <class T>
 std::map<std::string, std::int64_t> MultigridSolver<T>::memory_bytes() const {
   auto bytes = with([](auto& m) { return m.memory_bytes(); });
   bytes["multigrid: Krylov vectors"] = krylov_->memory_bytes();
-  if (single_)
-    bytes["multigrid: single-precision copies"] = static_cast<std::int64_t>(r_.bytes() + z_.bytes() + map_.bytes());
+  const auto copies =
+      static_cast<std::int64_t>(r_single_.bytes() + z_single_.bytes() + r_own_.bytes() + z_own_.bytes() + map_.bytes());
+  if (copies > 0) bytes["multigrid: copies in its numbering"] = copies;
   return bytes;
 }
 

@@ -16,17 +16,28 @@ namespace weft::poisson {
 
 enum class Method { cg, gmres };
 
+// Boundary conditions that the operator does not know: its rows and columns of the points of some boundaries are taken
+// out of the system. `mask`, [entries] of the operator, is 0 there and 1 elsewhere; right-hand sides and guesses are 0
+// there. The levels of the cycle leave these points out.
+template <class T>
+struct Masked {
+  mesh::BoundarySet boundaries = {};
+  const T* mask = nullptr;
+};
+
 template <class T>
 class MultigridSolver {
  public:
   // op is used by all that follows. A solve needs set_coarse first. (collective)
   MultigridSolver(Operator<T>& op, const mesh::Mesh& mesh, const MultigridOptions& multigrid, bool single,
-                  Method method, int restart);
+                  Method method, int restart, const Masked<T>& masked = {});
 
   Triplets coarse_matrix();
   std::int64_t coarse_unknowns() const;  // of this rank
   bool singular() const;
   void set_coarse(solver::Amg hierarchy);
+  // y = A x, 0 at masked points. (collective)
+  void apply(T* x, T* y, device::Stream& stream);
   // Where A is singular (no boundary condition, lambda = 0) the solution is the one whose unknowns have mean 0.
   solver::CgResult solve(const T* b, T* x, bool zero_guess, const solver::CgOptions& options, device::Stream& stream);
 
@@ -39,11 +50,17 @@ class MultigridSolver {
   auto with(F&& f) const {
     return single_ ? f(*single_) : f(*own_);
   }
+  template <class S>
+  void map_to(const Operator<T>& op, const Operator<S>& finest);
 
+  Operator<T>& op_;
+  const T* mask_;
+  device::Kernel multiply_;
   std::unique_ptr<Multigrid<T>> own_;
   std::unique_ptr<Multigrid<float>> single_;
-  device::Array<float> r_, z_;       // of single_
-  device::Array<std::int32_t> map_;  // its unknowns to those of the fine operator
+  device::Array<float> r_single_, z_single_;  // of single_
+  device::Array<T> r_own_, z_own_;            // of own_, where it leaves points out
+  device::Array<std::int32_t> map_;           // unknowns of the cycle to those of the operator
   std::unique_ptr<solver::Krylov<T>> krylov_;
 };
 

@@ -205,8 +205,8 @@ CgResult ConjugateGradients<T>::solve(const T* b, T* x, bool zero_guess, const C
   result.residuals.push_back(std::sqrt(first));
 
   // Sums are the same on all ranks, so all ranks leave the loop in the same iteration.
-  const double target = options.tolerance * options.tolerance * first;
-  result.converged = first == 0;
+  const double target = std::max(options.tolerance * options.tolerance * first, options.absolute * options.absolute);
+  result.converged = first == 0 || first <= options.absolute * options.absolute;
   const auto take = [&](double norm, double product) {
     ++result.iterations;
     if (!std::isfinite(product) || !std::isfinite(norm))
@@ -215,7 +215,7 @@ CgResult ConjugateGradients<T>::solve(const T* b, T* x, bool zero_guess, const C
       throw mpi::CollectiveError("cg: p . A p = " + std::to_string(product) + at(result.iterations) +
                                  ": the operator is not positive definite");
     result.residuals.push_back(std::sqrt(norm));
-    result.converged = norm == 0 || (options.tolerance > 0 && norm <= target);
+    result.converged = norm == 0 || (target > 0 && norm <= target);
     if (options.progress) options.progress(result.iterations, result.residuals.back());
   };
   if (comm_.size() > 1) {
@@ -240,7 +240,8 @@ CgResult ConjugateGradients<T>::solve(const T* b, T* x, bool zero_guess, const C
   }
   stream.synchronize();
   result.seconds = comm_.max(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  if (options.tolerance == 0 && result.iterations == options.max_iterations) result.converged = true;
+  if (options.tolerance == 0 && options.absolute == 0 && result.iterations == options.max_iterations)
+    result.converged = true;
   return result;
 }
 

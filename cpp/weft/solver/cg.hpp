@@ -33,7 +33,8 @@ struct System {
 
 struct CgOptions {
   int max_iterations = 100;
-  double tolerance = 0;  // of |r| / |r_0|; 0: exactly max_iterations, as the benchmark does
+  double tolerance = 0;  // of |r| / |r_0|; 0, and absolute too: exactly max_iterations, as the benchmark does
+  double absolute = 0;   // of |r|; whichever tolerance is reached first
   // Called with the iteration and |r| for every iteration (on a GPU for several at a time); may throw to stop, on all
   // ranks alike.
   std::function<void(int, double)> progress = nullptr;

@@ -91,14 +91,15 @@ CgResult Krylov<T>::solve(const T* b, T* x, bool zero_guess, const CgOptions& op
   if (!std::isfinite(first))
     throw mpi::CollectiveError("krylov: the right-hand side (or the operator, or the first guess) holds NaN or Inf");
   result.residuals.push_back(first);
-  result.converged = first == 0;
+  result.converged = first == 0 || first <= options.absolute;
   const auto take = [&](double norm) {
     ++result.iterations;
     if (!std::isfinite(norm))
       throw mpi::CollectiveError("krylov: NaN or Inf in iteration " + std::to_string(result.iterations) +
                                  ": the operator, the preconditioner or the vectors hold it");
     result.residuals.push_back(norm);
-    result.converged = norm == 0 || (options.tolerance > 0 && norm <= options.tolerance * first);
+    result.converged =
+        norm == 0 || norm <= options.absolute || (options.tolerance > 0 && norm <= options.tolerance * first);
     if (options.progress) options.progress(result.iterations, norm);
     return result.converged || result.iterations >= options.max_iterations;
   };
@@ -106,7 +107,8 @@ CgResult Krylov<T>::solve(const T* b, T* x, bool zero_guess, const CgOptions& op
   without_constants(x, stream);
   stream.synchronize();
   result.seconds = comm_.max(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  if (options.tolerance == 0 && result.iterations == options.max_iterations) result.converged = true;
+  if (options.tolerance == 0 && options.absolute == 0 && result.iterations == options.max_iterations)
+    result.converged = true;
   return result;
 }
 

@@ -1,0 +1,40 @@
+// The implicit viscous step of velocity components and scalars: (h1 S + h2 B) x = f where the mask is 1, x as it is
+// where it is 0.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "weft/device/device.hpp"
+#include "weft/flow/space.hpp"
+#include "weft/solver/component_cg.hpp"
+
+namespace weft::flow {
+
+// T: float or double. Jacobi-preconditioned conjugate gradients, all components in lock-step (solver/component_cg.hpp).
+template <class T>
+class Helmholtz {
+ public:
+  // name: what errors call the system, "velocity". mask: [components][entries] 0 where x is prescribed, else 1, and 0
+  // in the zero slot; null: nothing is prescribed. It and `space` must live as long. (collective)
+  Helmholtz(std::string name, Space<T>& space, int components, const T* mask);
+
+  // h1 and h2 from now on; cheap, and free if they have not changed.
+  void set(double h1, double h2, device::Stream& stream) { cg_.set(h1, h2, stream); }
+
+  // x [components][entries] holds a first guess, with the values that are prescribed, and gets the solution in its
+  // owned entries. rhs is left with the residual. tolerance: of sqrt(sum of r_i^2 / volume) over the unknowns,
+  // absolute, as results have it, by component. CollectiveError, the same on all ranks, for NaN or Inf and for a solve
+  // that stalls. (collective)
+  std::vector<solver::ComponentResult> solve(T* rhs, T* x, double tolerance, device::Stream& stream);
+
+  std::int64_t memory_bytes() const { return static_cast<std::int64_t>(diagonal_.bytes()) + cg_.memory_bytes(); }
+
+ private:
+  double norm_scale_;
+  device::Array<T> diagonal_;
+  solver::ComponentCg<T> cg_;
+};
+
+}  // namespace weft::flow

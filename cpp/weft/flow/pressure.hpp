@@ -1,0 +1,77 @@
+// The pressure's Poisson problem: S p = r, p = 0 on outflow; without one, up to a constant.
+//
+// A flexible Krylov method round a p-multigrid cycle (poisson/multigrid_solver.hpp), from a first guess made of earlier
+// solutions (solver/projection.hpp).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weft/device/device.hpp"
+#include "weft/flow/space.hpp"
+#include "weft/poisson/multigrid_solver.hpp"
+#include "weft/solver/projection.hpp"
+
+namespace weft::flow {
+
+struct PressureOptions {
+  std::vector<int> orders = {};  // of the multigrid's levels, falling to 1; empty: N, N / 2, …, 1
+  int degree = 2;                // of its Chebyshev smoother
+  bool single = true;            // the cycle in single precision, where the flow is in double
+  poisson::Method method = poisson::Method::cg;
+  int restart = 30;    // of gmres
+  int projection = 8;  // earlier solutions for the first guess, 0..32; 0: the guess is the x given
+  int max_iterations = 200;
+};
+
+struct PressureResult {
+  int iterations = 0;
+  double unprojected = 0;  // residual norms: of the right-hand side,
+  double first = 0;        // after the first guess,
+  double last = 0;         // after the last iteration
+};
+
+// T: float or double.
+template <class T>
+class Pressure {
+ public:
+  // outflow: names of the boundaries where p = 0; mask: [entries] 0 there and in the zero slot, else 1; null where
+  // outflow is empty. It and `space` must live as long. A solve needs set_coarse before. (collective)
+  Pressure(Space<T>& space, std::vector<std::string> outflow, const T* mask, const PressureOptions& options);
+  Pressure(const Pressure&) = delete;
+  Pressure& operator=(const Pressure&) = delete;
+
+  // The coarse level, as of poisson::MultigridSolver: the library that coarsens it is Python's (weft/multigrid.py).
+  poisson::Triplets coarse_matrix() { return multigrid_.coarse_matrix(); }
+  std::int64_t coarse_unknowns() const { return multigrid_.coarse_unknowns(); }
+  void set_coarse(solver::Amg hierarchy) { multigrid_.set_coarse(std::move(hierarchy)); }
+  // There is no outflow: p is determined up to a constant, and its unknowns have mean 0.
+  bool singular() const { return multigrid_.singular(); }
+
+  // x gets the solution in its owned entries, 0 on outflow; it is the first guess where there are no earlier solutions.
+  // rhs, whose values on outflow do not matter, is overwritten. tolerance: of sqrt(sum of r_i^2 / volume) over the
+  // unknowns, absolute. CollectiveError, the same on all ranks, for NaN or Inf and for a solve that stalls.
+  // (collective)
+  PressureResult solve(T* rhs, T* x, double tolerance, device::Stream& stream);
+  // Forgets earlier solutions, so that a run from here repeats bit for bit from a checkpoint made here.
+  void reset() { projection_.reset(); }
+
+  std::vector<int> orders() const { return orders_; }
+  std::vector<double> largest_eigenvalues() const { return multigrid_.largest_eigenvalues(); }
+  std::vector<std::pair<std::string, exchange::Tuning>> tunings() const { return multigrid_.tunings(); }
+  std::map<std::string, std::int64_t> memory_bytes() const;  // of this rank
+
+ private:
+  Space<T>& space_;
+  const T* mask_;
+  PressureOptions options_;
+  std::vector<int> orders_;
+  poisson::MultigridSolver<T> multigrid_;
+  solver::Projection<T> projection_;
+  device::Kernel multiply_;
+};
+
+}  // namespace weft::flow

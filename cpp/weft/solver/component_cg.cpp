@@ -1,0 +1,144 @@
+#include "weft/solver/component_cg.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include "weft/device/vector.hpp"
+#include "weft/solver/stall.hpp"
+#include "weft/trace/recorder.hpp"
+
+namespace weft::solver {
+namespace {
+
+enum Kind { rr, rz, pv, zv, vdv, rv, vv, kinds };  // as in kernels/component_cg.hpp
+constexpr int made_with_residual = 2;              // rr, rz
+constexpr int max_components = 4;
+struct Scalars {
+  std::array<double, max_components> alpha, beta;
+};
+
+constexpr int window = 60;  // Jacobi-CG's residual may rise for a while
+constexpr const char* advice =
+    "Take smaller time steps or a larger tolerance (single precision does not reach small ones), and look for elements "
+    "that are very flat or almost folded.";
+
+}  // namespace
+
+template <class T>
+ComponentCg<T>::ComponentCg(ComponentSystem<T> system, std::shared_ptr<device::Device> device, const mpi::Comm& comm)
+    : system_(std::move(system)),
+      device_(std::move(device)),
+      comm_(comm),
+      blocks_(device::vector_blocks(system_.unknowns)),
+      d_(device_, system_.entries),
+      p_(device_, system_.components * system_.entries),
+      v_(device_, system_.components * system_.entries),
+      partials_(device_, std::size_t{kinds} * system_.components * std::max(1u, blocks_)),
+      sums_(device_, std::size_t{kinds} * system_.components),
+      host_(device_, device::Memory::host, kinds * max_components * sizeof(double)) {
+  if (system_.components < 1 || system_.components > max_components)
+    throw std::invalid_argument("component cg: " + std::to_string(system_.components) + " components; 1 to 4");
+  const auto kernel = [this](const char* name) {
+    return device_->kernel({"component_cg", name, {{"WEFT_REAL", device::type_name<T>()}}});
+  };
+  diagonal_ = kernel("component_diagonal");
+  start_ = kernel("component_start");
+  products_ = kernel("component_products");
+  update_ = kernel("component_update");
+  sum_ = kernel("component_sums");
+  for (device::Array<T>* vector : {&d_, &p_, &v_}) vector->zero();
+  partials_.zero();
+}
+
+template <class T>
+void ComponentCg<T>::set(double h1, double h2, device::Stream& stream) {
+  if (!(h1 >= 0 && h2 >= 0 && h1 + h2 > 0))
+    throw std::invalid_argument(system_.name + ": h1 = " + std::to_string(h1) + " and h2 = " + std::to_string(h2) +
+                                " make no positive definite operator");
+  if (h1 == h1_ && h2 == h2_) return;
+  h1_ = h1;
+  h2_ = h2;
+  diagonal_(stream, blocks_, device::vector_shape, static_cast<long>(system_.unknowns), static_cast<T>(h1),
+            static_cast<T>(h2), system_.diagonal, system_.mass, d_.data());
+}
+
+template <class T>
+std::vector<double> ComponentCg<T>::sums(int count, device::Stream& stream) {
+  const int all = count * system_.components;
+  sum_(stream, static_cast<unsigned>(all), device::vector_shape, static_cast<long>(blocks_),
+       static_cast<const double*>(partials_.data()), sums_.data());
+  device_->copy(host_.as<double>(), sums_.data(), all * sizeof(double), device::CopyKind::device_to_host, stream);
+  stream.synchronize();
+  std::vector<double> values(host_.as<double>(), host_.as<double>() + all);
+  comm_.sum(values.data(), all);
+  return values;
+}
+
+template <class T>
+std::vector<ComponentResult> ComponentCg<T>::solve(T* rhs, T* x, bool zero_guess, const ComponentCgOptions& options,
+                                                   device::Stream& stream) {
+  const int k = system_.components;
+  const long n = system_.unknowns, entries = system_.entries;
+  const unsigned blocks = blocks_ * static_cast<unsigned>(k);
+  const T h1 = static_cast<T>(h1_), h2 = static_cast<T>(h2_);
+  const T *b = system_.mass, *d = d_.data(), *mask = system_.mask;
+  T *p = p_.data(), *v = v_.data();
+  double* partials = partials_.data();
+  if (h1_ + h2_ == 0) throw std::logic_error(system_.name + ": solve before set");
+
+  if (zero_guess)
+    device_->fill_zero(x, k * entries * sizeof(T), stream);
+  else
+    system_.stiffness(x, v, k, stream);
+  start_(stream, blocks, device::vector_shape, n, entries, k, h1, h2, b, d, mask,
+         zero_guess ? nullptr : static_cast<const T*>(v), static_cast<const T*>(x), rhs, p, partials);
+
+  std::vector<StallGuard> guards(k,
+                                 StallGuard(system_.name, advice, options.tolerance, options.max_iterations, window));
+  const auto norm = [&](double square) { return options.norm_scale * std::sqrt(std::max(square, 0.0)); };
+  {
+    const std::vector<double> s = sums(made_with_residual, stream);
+    for (int c = 0; c < k; ++c) guards[c].take(std::isfinite(s[rr * k + c]) ? norm(s[rr * k + c]) : s[rr * k + c]);
+  }
+  // What rounding may leave of r . r where the formula below says nothing is left.
+  constexpr double rounding = 16 * static_cast<double>(std::numeric_limits<T>::epsilon());
+  while (!std::ranges::all_of(guards, [](const StallGuard& guard) { return guard.reached(); })) {
+    system_.stiffness(p, v, k, stream);
+    products_(stream, blocks, device::vector_shape, n, entries, k, h1, h2, b, d, mask, static_cast<const T*>(rhs),
+              static_cast<const T*>(p), v, partials);
+    const std::vector<double> s = sums(kinds, stream);
+    Scalars scalars{};
+    for (int c = 0; c < k; ++c) {
+      if (guards[c].reached()) continue;  // steps of length 0
+      const auto of = [&](Kind kind) { return s[kind * k + c]; };
+      if (of(pv) <= 0)
+        throw mpi::CollectiveError(system_.name + ": p . A p = " + std::to_string(of(pv)) + " in iteration " +
+                                   std::to_string(guards[c].iterations() + 1) +
+                                   ": the operator is not positive definite");
+      const double alpha = of(rz) / of(pv);
+      const double next = of(rr) - 2 * alpha * of(rv) + alpha * alpha * of(vv);
+      scalars.alpha[c] = alpha;
+      scalars.beta[c] = std::max(0.0, (of(rz) - 2 * alpha * of(zv) + alpha * alpha * of(vdv)) / of(rz));
+      guards[c].take(std::isfinite(next) ? norm(std::max(next, rounding * of(rr))) : next);
+    }
+    update_(stream, blocks, device::vector_shape, n, entries, k, scalars, d, static_cast<const T*>(v), x, rhs, p,
+            partials);
+  }
+  std::vector<ComponentResult> results;
+  for (const StallGuard& guard : guards) results.push_back({guard.iterations(), guard.first(), guard.last()});
+  return results;
+}
+
+template <class T>
+std::int64_t ComponentCg<T>::memory_bytes() const {
+  return static_cast<std::int64_t>(d_.bytes() + p_.bytes() + v_.bytes() + partials_.bytes());
+}
+
+template class ComponentCg<float>;
+template class ComponentCg<double>;
+
+}  // namespace weft::solver

@@ -1,0 +1,77 @@
+// Jacobi-preconditioned conjugate gradients for the components of a vector field in lock-step: one application of the
+// operator and one all-reduce an iteration for all of them, each with its own step lengths and its own end.
+//
+//   A_c = M_c (h1 S + h2 B) M_c,   B diagonal, M_c a mask of 0 and 1
+//
+// The one all-reduce: with v = A p the next r . r and r . d r follow from products of r and v at hand (as in MergedCg),
+// which give beta and the end; both are summed anew with the next iteration's, so that nothing drifts.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/device/buffer.hpp"
+#include "weft/device/device.hpp"
+#include "weft/mpi/comm.hpp"
+
+namespace weft::solver {
+
+template <class T>
+struct ComponentSystem {
+  std::string name;                                                        // what errors call it
+  std::function<void(T* x, T* y, int fields, device::Stream&)> stiffness;  // y = S x, [fields][entries]
+  const T* diagonal = nullptr;                                             // [unknowns] of S
+  const T* mass = nullptr;                                                 // [unknowns] B
+  const T* mask = nullptr;                                                 // [components][entries], null: ones
+  int components = 3;                                                      // 1..4
+  std::int64_t entries = 0;
+  std::int64_t unknowns = 0;  // the leading entries that sums and updates run over
+};
+
+struct ComponentResult {
+  int iterations = 0;
+  double first = 0, last = 0;  // |r| before the first iteration and after the last
+};
+
+struct ComponentCgOptions {
+  double tolerance = 0;   // of |r| of each component, absolute
+  double norm_scale = 1;  // |r| is the Euclidean norm times this, in tolerance, results and errors
+  int max_iterations = 1000;
+};
+
+// Memory of its own: p and A p, [components][entries], and d.
+template <class T>
+class ComponentCg {
+ public:
+  ComponentCg(ComponentSystem<T> system, std::shared_ptr<device::Device> device, const mpi::Comm& comm);
+
+  // The operator and its diagonal preconditioner from now on: one pass over three vectors.
+  void set(double h1, double h2, device::Stream& stream);
+
+  // Solves A_c x_c = M_c (b_c - (h1 S + h2 B) x_c) for a correction to the x given (zero_guess: from 0): where a mask
+  // is 0, x keeps its value, which other rows see. rhs [components][entries] holds b and is left with the residual.
+  // CollectiveError naming the system for NaN or Inf, an operator that is not positive definite, and a component that
+  // stalls. (collective)
+  std::vector<ComponentResult> solve(T* rhs, T* x, bool zero_guess, const ComponentCgOptions& options,
+                                     device::Stream& stream);
+
+  std::int64_t memory_bytes() const;
+
+ private:
+  std::vector<double> sums(int kinds, device::Stream& stream);  // [kinds][components], of all ranks
+
+  ComponentSystem<T> system_;
+  std::shared_ptr<device::Device> device_;
+  mpi::Comm comm_;
+  unsigned blocks_;  // of a component
+  double h1_ = 0, h2_ = 0;
+  device::Array<T> d_, p_, v_;
+  device::Array<double> partials_, sums_;
+  device::Buffer host_;
+  device::Kernel diagonal_, start_, products_, update_, sum_;
+};
+
+}  // namespace weft::solver

@@ -1,0 +1,124 @@
+#include "weft/solver/projection.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "weft/device/vector.hpp"
+#include "weft/trace/recorder.hpp"
+
+namespace weft::solver {
+namespace {
+
+constexpr int max_vectors = 32;  // as in kernels/projection.hpp
+struct Coefficients {
+  std::array<double, max_vectors> a;
+};
+
+}  // namespace
+
+template <class T>
+Projection<T>::Projection(Map<T> apply, std::int64_t entries, std::int64_t unknowns, int most,
+                          std::shared_ptr<device::Device> device, const mpi::Comm& comm)
+    : apply_(std::move(apply)),
+      device_(std::move(device)),
+      comm_(comm),
+      entries_(entries),
+      unknowns_(unknowns),
+      most_(most),
+      basis_(device_, std::max(most, 1) * entries),
+      image_(device_, entries),
+      partials_(device_, (max_vectors + 1) * std::max(1u, device::vector_blocks(unknowns))),
+      sums_(device_, max_vectors + 1),
+      host_(device_, device::Memory::host, (max_vectors + 1) * sizeof(double)),
+      sum_(device_->kernel({"component_cg", "component_sums", {{"WEFT_REAL", device::type_name<T>()}}})),
+      copy_(device::vector_kernel<T>(*device_, "copy")) {
+  if (most < 0 || most > max_vectors)
+    throw std::invalid_argument("projection onto " + std::to_string(most) + " solutions; 0 to " +
+                                std::to_string(max_vectors));
+  const auto kernel = [this](const char* name) {
+    return device_->kernel({"projection", name, {{"WEFT_REAL", device::type_name<T>()}}});
+  };
+  products_ = kernel("projection_products");
+  combine_ = kernel("projection_combine");
+  basis_.zero();
+  image_.zero();
+  partials_.zero();
+}
+
+template <class T>
+std::vector<double> Projection<T>::products(int count, const T* y, device::Stream& stream) {
+  const unsigned blocks = device::vector_blocks(unknowns_);
+  products_(stream, blocks * static_cast<unsigned>(count + 1), device::vector_shape, static_cast<long>(unknowns_),
+            static_cast<long>(entries_), count, static_cast<const T*>(basis_.data()), y, partials_.data());
+  sum_(stream, static_cast<unsigned>(count + 1), device::vector_shape, static_cast<long>(blocks),
+       static_cast<const double*>(partials_.data()), sums_.data());
+  device_->copy(host_.as<double>(), sums_.data(), (count + 1) * sizeof(double), device::CopyKind::device_to_host,
+                stream);
+  stream.synchronize();
+  std::vector<double> values(host_.as<double>(), host_.as<double>() + count + 1);
+  comm_.sum(values.data(), count + 1);
+  return values;
+}
+
+// y = scale y + sum of a_k basis_k
+template <class T>
+void Projection<T>::combine(const std::vector<double>& a, double scale, T* y, device::Stream& stream) {
+  Coefficients coefficients{};
+  std::ranges::copy(a, coefficients.a.begin());
+  combine_(stream, device::vector_blocks(unknowns_), device::vector_shape, static_cast<long>(unknowns_),
+           static_cast<long>(entries_), static_cast<int>(a.size()), coefficients, static_cast<T>(scale),
+           static_cast<const T*>(basis_.data()), y);
+}
+
+template <class T>
+double Projection<T>::project(T* r, T* x, device::Stream& stream) {
+  const trace::Span span("projection", trace::Category::cpu);
+  std::vector<double> a = products(count_, r, stream);
+  const double norm = std::sqrt(a.back());
+  if (!std::isfinite(norm)) return a.back();
+  a.pop_back();
+  if (count_ > 0) combine(a, 0, x, stream);
+  apply_(x, image_.data(), stream);
+  Coefficients minus_one{{-1}};
+  combine_(stream, device::vector_blocks(unknowns_), device::vector_shape, static_cast<long>(unknowns_), 0L, 1,
+           minus_one, T(1), static_cast<const T*>(image_.data()), r);
+  if (count_ == most_) count_ = 0;
+  slot_ = count_;
+  return norm;
+}
+
+template <class T>
+void Projection<T>::keep(T* x, device::Stream& stream) {
+  const trace::Span span("projection", trace::Category::cpu);
+  T* const newest = correction();
+  Coefficients one{{1}};
+  combine_(stream, device::vector_blocks(unknowns_), device::vector_shape, static_cast<long>(unknowns_), 0L, 1, one,
+           T(1), static_cast<const T*>(newest), x);
+  if (most_ == 0) return;
+  // The first of a basis is a whole solution.
+  if (slot_ == 0)
+    copy_(stream, device::vector_blocks(unknowns_), device::vector_shape, static_cast<long>(unknowns_),
+          static_cast<const T*>(x), newest);
+  apply_(newest, image_.data(), stream);
+  std::vector<double> a = products(slot_ + 1, image_.data(), stream);
+  a.pop_back();
+  const double energy = a.back();
+  a.pop_back();
+  double rest = energy;
+  for (const double value : a) rest -= value * value;
+  // What is in the span of the others but for rounding is no new direction.
+  if (!(rest > 64 * static_cast<double>(std::numeric_limits<T>::epsilon()) * energy)) return;
+  const double scale = 1 / std::sqrt(rest);
+  for (double& value : a) value *= -scale;
+  combine(a, scale, newest, stream);
+  count_ = slot_ + 1;
+}
+
+template class Projection<float>;
+template class Projection<double>;
+
+}  // namespace weft::solver
