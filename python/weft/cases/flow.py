@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import keyword
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import pydantic
@@ -35,7 +35,10 @@ class BoundarySection(Section):
         "wall", "wall: at rest; velocity: as given; outflow: open; symmetry: no flow and no stress along it"
     )
     velocity: Vector = option((0.0, 0.0, 0.0), f"condition velocity: {VECTOR}", unit="length / time")
-    scalars: dict[str, Value] = named(f"value of that scalar there: {VALUE}; not given: no flux", unit="of the scalar")
+    scalars: dict[str, Value] = named(f"value of that scalar there: {VALUE}", unit="of the scalar")
+    fluxes: dict[str, Value] = named(
+        "diffusivity times its outward slope there; neither value nor flux: none", unit="of the scalar x length / time"
+    )
 
     @pydantic.model_validator(mode="after")
     def _consistent(self) -> BoundarySection:
@@ -47,11 +50,14 @@ class BoundarySection(Section):
             )
         if self.condition == "velocity" and not given:
             raise ValueError('condition = "velocity" without a velocity; give one, as velocity = ["1 - y**2", 0, 0]')
-        if self.scalars and self.condition == "outflow":
+        prescribed = [*self.scalars, *self.fluxes]
+        if prescribed and self.condition == "outflow":
             raise ValueError(
-                f"condition = 'outflow' with a value of {', '.join(self.scalars)}; scalars leave through an outflow "
-                "without flux: take the value away"
+                f"condition = 'outflow' with a value or flux of {', '.join(prescribed)}; scalars go out with the flow "
+                "alone: take it away"
             )
+        if both := sorted(set(self.scalars) & set(self.fluxes)):
+            raise ValueError(f"a value and a flux of {', '.join(both)}, which contradict each other; allowed: one")
         return self
 
 
@@ -186,6 +192,7 @@ class FlowCase(ElementCase):
         for name, boundary in self.boundaries.items():
             vectors[f"boundaries.{name}.velocity"] = boundary.velocity
             scalars |= {f"boundaries.{name}.scalars.{scalar}": value for scalar, value in boundary.scalars.items()}
+            scalars |= {f"boundaries.{name}.fluxes.{scalar}": value for scalar, value in boundary.fluxes.items()}
         for name, scalar_ in self.scalars.items():
             scalars |= {f"scalars.{name}.initial": scalar_.initial, f"scalars.{name}.source": scalar_.source}
         scalars |= {f"exact.scalars.{name}": value for name, value in self.exact.scalars.items()}
@@ -198,9 +205,8 @@ class FlowCase(ElementCase):
         _check_names(self)
         for key, value in self.values():
             _check_value(self, key, value)
-        for key, value in {"viscosity": self.viscosity} | {
-            f"scalars.{name}.diffusivity": scalar.diffusivity for name, scalar in self.scalars.items()
-        }.items():
+        positive = {f"scalars.{name}.diffusivity": scalar.diffusivity for name, scalar in self.scalars.items()}
+        for key, value in [("viscosity", self.viscosity), *positive.items()]:
             if not self.number(key, value) > 0:
                 raise ValueError(f"case key '{key}': found {value!r}, which is {self.number(key, value)}; "
                                  "allowed: above 0")  # fmt: skip
@@ -250,7 +256,9 @@ def _check_names(case: FlowCase) -> None:
                 f"case key 'parameters.{name}': {name!r} cannot be the name of a parameter; allowed: letters, digits "
                 f"and _, and none of {', '.join(sorted(taken))}"
             )
-    named_scalars = {f"boundaries.{name}.scalars": boundary.scalars for name, boundary in case.boundaries.items()}
+    named_scalars: dict[str, Iterable[str]] = {}
+    for name, boundary in case.boundaries.items():
+        named_scalars |= {f"boundaries.{name}.scalars": boundary.scalars, f"boundaries.{name}.fluxes": boundary.fluxes}
     for key, names in (named_scalars | {"exact.scalars": case.exact.scalars}).items():
         for name in names:
             if name not in case.scalars:
@@ -270,7 +278,7 @@ def _check_value(case: FlowCase, key: str, value: Value) -> None:
         name = key.split(".")[1] if key.startswith("scalars.") else key.rpartition(".scalars.")[2]
         if key.endswith(".velocity"):
             missing = "" if case.exact.velocity else "exact.velocity"
-        elif key.endswith((".acceleration", ".source")):
+        elif key.endswith((".acceleration", ".source")) or ".fluxes." in key:
             raise ValueError(f"case key '{key}': found 'exact'; the exact solution has no such value")
         else:
             missing = "" if case.exact.scalars.get(name, "") != "" else f"exact.scalars.{name}"

@@ -255,7 +255,8 @@ def _integers_as_numbers(model: type[Section], values: dict[str, Any]) -> dict[s
 
 def _nearest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:
     # A key is also near when its last part is: "tolerance" for "solver.tolerance"; and so is the name of a table.
-    known = [*known, *dict.fromkeys(k.rpartition(".")[0] for k in known if "." in k)]
+    tables = [table for k in known if "." in k for table in (k.rpartition(".")[0], k.partition(".")[0])]
+    known = [*known, *dict.fromkeys(tables)]
     close = difflib.get_close_matches(word, list(known), 1, 0.6)
     if not close:
         by_leaf = {k.rsplit(".", 1)[-1]: k for k in known}
