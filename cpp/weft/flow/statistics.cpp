@@ -1,0 +1,167 @@
+#include "weft/flow/statistics.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "weft/element/gll.hpp"
+#include "weft/flow/cofactors.hpp"
+#include "weft/mesh/trilinear.hpp"
+
+namespace weft::flow {
+namespace {
+
+constexpr device::Shape shape{128};  // a block an element, as in kernels/flow_measures.hpp
+constexpr int measures = 5;
+constexpr int extrema = 4;
+
+template <class T>
+device::Array<T> converted(const std::shared_ptr<device::Device>& device, const std::vector<double>& values) {
+  return device::Array<T>(device, std::vector<T>(values.begin(), values.end()));
+}
+
+std::vector<double> inverse_spacing(const std::vector<double>& points) {
+  const std::size_t n = points.size();
+  std::vector<double> inverse(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::size_t left = i == 0 ? 0 : i - 1, right = std::min(i + 1, n - 1);
+    inverse[i] = static_cast<double>(right - left) / (points[right] - points[left]);
+  }
+  return inverse;
+}
+
+}  // namespace
+
+template <class T>
+Statistics<T>::Statistics(Space<T>& space) : space_(space) {
+  const poisson::Operator<T>& numbering = space.stiffness();
+  const auto& device = space.device();
+  const mesh::Mesh& mesh = numbering.mesh();
+  const int order = space.order(), n = order + 1;
+  const element::Gll& gll = element::gll(order);
+  const std::vector<double> spacing = inverse_spacing(gll.points);
+  space.comm().together([&] {
+    std::vector<double> tables(gll.derivative);
+    for (const auto* values : {&gll.points, &gll.weights, &spacing})
+      tables.insert(tables.end(), values->begin(), values->end());
+    tables_ = converted<T>(device, tables);
+    derivative_ = tables_.data();
+    const T* nodes = derivative_ + n * n;
+    inverse_spacing_ = nodes + 2 * n;
+    if (mesh.straight()) {
+      std::vector<double> maps;
+      for (std::int64_t e = 0; e < mesh.elements(); ++e)
+        for (const double value : mesh::trilinear_map(mesh.nodes.data() + 24 * e)) maps.push_back(value);
+      maps_ = converted<T>(device, maps);
+    } else {
+      std::vector<double> identity(n * n, 0.0);
+      for (int i = 0; i < n; ++i) identity[i * n + i] = 1;
+      cofactors_ = converted<T>(device, weighted_cofactors(mesh, order, identity, gll.derivative, gll.weights));
+    }
+    metric_ = {maps_.data(), nodes, cofactors_.data()};
+    index_ = device::Array<std::int32_t>(device, numbering.index());
+    const std::vector<device::Define> defines{{"WEFT_REAL", device::type_name<T>()}};
+    measures_ = device->kernel({"flow_measures", "flow_measures", defines});
+    courant_ = device->kernel({"flow_measures", "flow_courant", defines});
+    extrema_ = device->kernel({"flow_measures", "flow_extrema", defines});
+  });
+}
+
+template <class T>
+void Statistics<T>::fill_halo(T* fields, int count, device::Stream& stream) {
+  auto& exchange = space_.stiffness().exchange();
+  for (int f = 0; f < count; ++f) {
+    exchange.start_halo(fields + f * space_.entries(), stream);
+    exchange.finish_halo(fields + f * space_.entries(), stream);
+  }
+}
+
+template <class T>
+std::vector<double> Statistics<T>::reduce(int each, int sums, device::Stream& stream) {
+  stream.synchronize();
+  const std::vector<double> values = out_.download();
+  std::vector<double> result(each, 0.0);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    double& total = result[i % each];
+    const double value = values[i];
+    total = static_cast<int>(i % each) < sums ? total + value : value > total || std::isnan(value) ? value : total;
+  }
+  space_.comm().sum(result.data(), sums);
+  for (int m = sums; m < each; ++m) result[m] = space_.comm().max(result[m]);
+  return result;
+}
+
+template <class T>
+VelocityStatistics Statistics<T>::velocity(T* u, device::Stream& stream) {
+  const std::vector<FieldStatistics> components = fields(u, 3, stream);
+  const auto elements = static_cast<unsigned>(space_.mesh().elements());
+  const auto entries = static_cast<long>(space_.entries());
+  if (out_.size() != static_cast<std::size_t>(elements) * measures)
+    out_ = device::Array<double>(space_.device(), static_cast<std::size_t>(elements) * measures);
+  measures_(stream, elements, shape, space_.order() + 1, metric_, derivative_, index_.data(), static_cast<const T*>(u),
+            entries, out_.data());
+  const std::vector<double> found = reduce(measures, measures - 1, stream);
+  const double volume = space_.volume();
+  double energy = 0;
+  for (const FieldStatistics& component : components) energy += component.mean_square / 2;
+  return {energy,
+          found[0] / volume,
+          found[1] / volume,
+          found[3] / volume,
+          std::sqrt(found[2] / volume),
+          std::sqrt(found[4])};
+}
+
+template <class T>
+double Statistics<T>::courant_rate(T* u, device::Stream& stream) {
+  fill_halo(u, 3, stream);
+  const auto elements = static_cast<unsigned>(space_.mesh().elements());
+  if (out_.size() != static_cast<std::size_t>(elements))
+    out_ = device::Array<double>(space_.device(), static_cast<std::size_t>(elements));
+  courant_(stream, elements, shape, space_.order() + 1, metric_, inverse_spacing_, index_.data(),
+           static_cast<const T*>(u), static_cast<long>(space_.entries()), out_.data());
+  return reduce(1, 0, stream)[0];
+}
+
+template <class T>
+std::vector<FieldStatistics> Statistics<T>::fields(T* fields, int count, device::Stream& stream) {
+  fill_halo(fields, count, stream);
+  const auto elements = static_cast<unsigned>(space_.mesh().elements());
+  const std::size_t each = static_cast<std::size_t>(count) * extrema;
+  if (out_.size() != elements * each) out_ = device::Array<double>(space_.device(), elements * each);
+  extrema_(stream, elements, shape, space_.order() + 1, metric_, index_.data(), static_cast<const T*>(fields), count,
+           static_cast<long>(space_.entries()), out_.data());
+  stream.synchronize();
+  const std::vector<double> values = out_.download();
+  std::vector<double> sums(2 * static_cast<std::size_t>(count));
+  std::vector<FieldStatistics> result;
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (int f = 0; f < count; ++f) {
+    double low = infinity, high = -infinity;
+    for (std::size_t e = 0; e < static_cast<std::size_t>(elements); ++e) {
+      const double* found = values.data() + e * each + static_cast<std::size_t>(f) * extrema;
+      sums[2 * f] += found[0];
+      sums[2 * f + 1] += found[1];
+      low = found[2] < low || std::isnan(found[2]) ? found[2] : low;
+      high = found[3] > high || std::isnan(found[3]) ? found[3] : high;
+    }
+    result.push_back({0, 0, -space_.comm().max(-low), space_.comm().max(high)});
+  }
+  space_.comm().sum(sums.data(), static_cast<int>(sums.size()));
+  for (int f = 0; f < count; ++f) {
+    result[f].mean = sums[2 * f] / space_.volume();
+    result[f].mean_square = sums[2 * f + 1] / space_.volume();
+  }
+  return result;
+}
+
+template <class T>
+std::int64_t Statistics<T>::bytes() const {
+  return static_cast<std::int64_t>(tables_.bytes() + maps_.bytes() + cofactors_.bytes() + index_.bytes() +
+                                   out_.bytes());
+}
+
+template class Statistics<float>;
+template class Statistics<double>;
+
+}  // namespace weft::flow

@@ -1,0 +1,69 @@
+// What a flow is like at a time: energy, enstrophy, dissipation, divergence, extrema, Courant number.
+//
+// Integrals are sums over the GLL points of the elements, of derivatives in each element (not averaged between
+// elements): kernels/flow_measures.hpp. They are kept in double, and the same on any ranks up to rounding. All that is
+// held is the elements' geometry (where they are curved 9 values a point, else nothing of that size) and the index.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "weft/device/device.hpp"
+#include "weft/flow/space.hpp"
+
+namespace weft::flow {
+
+// Of a field over the whole mesh.
+struct FieldStatistics {
+  double mean, mean_square, smallest, largest;
+};
+
+// Of a velocity, means over the volume.
+struct VelocityStatistics {
+  double energy;              // <u . u> / 2
+  double enstrophy;           // <omega . omega>
+  double strain;              // <S : S>, S = (grad u + grad u^T) / 2; the dissipation is 2 nu times it
+  double gradient;            // <grad u : grad u>
+  double divergence;          // <(div u)^2>^(1/2)
+  double largest_divergence;  // |div u| at a point
+};
+
+// T: float or double.
+template <class T>
+class Statistics {
+ public:
+  explicit Statistics(Space<T>& space);  // which must live as long (collective)
+
+  // Fields are vectors of the space whose owned entries are right; their halo entries get filled. Blocking.
+  // u [3][entries] (collective)
+  VelocityStatistics velocity(T* u, device::Stream& stream);
+  // The largest over the points of the sum over the directions of |u . grad r_a| over the spacing of the points in r_a;
+  // times dt it is the Courant number. The spacing is half the distance of a point's two neighbours, at an element's
+  // end the distance to the one, as Nek5000 and Neko have it. (collective)
+  double courant_rate(T* u, device::Stream& stream);
+  // fields [count][entries] (collective)
+  std::vector<FieldStatistics> fields(T* fields, int count, device::Stream& stream);
+
+  std::int64_t bytes() const;
+
+ private:
+  // By value into the kernels: matches Metric of kernels/flow_measures.hpp.
+  struct Metric {
+    const T *maps, *nodes, *stored;
+  };
+  void fill_halo(T* fields, int count, device::Stream& stream);
+  // Sums, and then from `sums` on largest values, of out [elements][each] over all elements of all ranks.
+  std::vector<double> reduce(int each, int sums, device::Stream& stream);
+
+  Space<T>& space_;
+  device::Array<T> tables_, maps_, cofactors_;  // tables: D, the points and weights, the inverse spacing
+  device::Array<std::int32_t> index_;
+  device::Array<double> out_;
+  const T *derivative_, *inverse_spacing_;
+  Metric metric_;
+  device::Kernel measures_, courant_, extrema_;
+};
+
+}  // namespace weft::flow
