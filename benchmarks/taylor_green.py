@@ -29,7 +29,7 @@ def main() -> int:
     parser.add_argument("--grid", type=int, default=128)
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--end", type=float, default=20.0)
-    parser.add_argument("--courant", type=float, default=0.6)
+    parser.add_argument("--courant", type=float, default=0.9)
     parser.add_argument("--precision", choices=["double", "single"], default="double")
     parser.add_argument("--reference", type=Path, default=REFERENCE)
     parser.add_argument("--limit", type=float, default=7200, help="seconds the run may take")
