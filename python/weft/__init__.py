@@ -17,7 +17,7 @@ __version__ = "0.1.0"
 __all__ = ["GatherScatter", "Mesh", "Poisson", "__version__"]
 
 _HOMES = {"GatherScatter": "weft.exchange", "Mesh": "weft.mesh", "Poisson": "weft.poisson"}
-_MODULES = {"device", "exchange", "fft", "maxwell", "mesh", "poisson", "trace", "turbulence"}
+_MODULES = {"device", "exchange", "fft", "flow", "maxwell", "mesh", "poisson", "trace", "turbulence"}
 
 
 def __getattr__(name: str) -> Any:

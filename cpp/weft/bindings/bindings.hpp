@@ -25,6 +25,7 @@ void bind_mpi(nanobind::module_& m);
 void bind_poisson(nanobind::module_& m);
 void bind_trace(nanobind::module_& m);
 void bind_exchange(nanobind::module_& m);
+void bind_flow(nanobind::module_& m);
 void bind_fft(nanobind::module_& m);
 void bind_mesh(nanobind::module_& m);
 void bind_maxwell(nanobind::module_& m);

@@ -75,6 +75,12 @@ void add_flow(std::vector<LaunchedKernel>& list) {
       if (tile > 1) defines.push_back({"WEFT_TILE_ELEMENTS", std::to_string(tile)});
       list.push_back({{"flow_terms", name, defines}, true});
     }
+  for (const int order : {1, 7, 15})
+    for (const char* name : {"flow_wall_vorticity", "flow_filter"})
+      list.push_back({{name == std::string_view("flow_filter") ? "flow_filter" : "flow_faces",
+                       name,
+                       {{"WEFT_N", std::to_string(order)}, {"WEFT_REAL", device::type_name<T>()}}},
+                      true});
 }
 
 }  // namespace
@@ -92,6 +98,7 @@ std::vector<LaunchedKernel> launched_kernels() {
   add_file(list, "smoother", {"double", "float"});
   add_file(list, "component_cg", {"double", "float"});
   add_file(list, "projection", {"double", "float"});
+  add_file(list, "flow", {"double", "float"});
   add_transfer<double>(list);
   add_transfer<float>(list);
   add_poisson<double>(list);

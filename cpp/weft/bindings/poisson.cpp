@@ -13,6 +13,7 @@
 
 #include "weft/bindings/arrays.hpp"
 #include "weft/bindings/bindings.hpp"
+#include "weft/bindings/coarse.hpp"
 #include "weft/bindings/one_of.hpp"
 #include "weft/exchange/choice.hpp"
 #include "weft/poisson/merged_cg.hpp"
@@ -25,16 +26,6 @@ using namespace nb::literals;
 
 namespace weft::bindings {
 namespace {
-
-template <class T>
-nb::object to_numpy(std::vector<T>&& values, std::size_t columns = 1) {
-  auto owned = std::make_unique<std::vector<T>>(std::move(values));
-  T* data = owned->data();
-  const std::size_t size = owned->size();
-  nb::capsule keeper(owned.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  if (columns == 1) return nb::cast(nb::ndarray<nb::numpy, T>(data, {size}, keeper));
-  return nb::cast(nb::ndarray<nb::numpy, T>(data, {size / columns, columns}, keeper));
-}
 
 // An operator with the vectors and the solver a user of Python needs.
 template <class T>
@@ -91,10 +82,7 @@ class Poisson {
                                                                  single, krylov, restart);
       if (orders.size() > 1) matrix = multigrid_->coarse_matrix();
     }
-    nb::dict d;
-    d["rows"] = to_numpy(std::move(matrix.rows));
-    d["columns"] = to_numpy(std::move(matrix.columns));
-    d["values"] = to_numpy(std::move(matrix.values));
+    nb::dict d = to_dict(std::move(matrix));
     d["singular"] = multigrid_->singular();
     d["largest_eigenvalues"] = nb::cast(multigrid_->largest_eigenvalues());
     nb::dict tunings;
@@ -102,33 +90,10 @@ class Poisson {
     d["exchange"] = tunings;
     return d;
   }
-  // levels: (A, P) as (offsets, indices, values, columns); P is None on the last.
-  void set_coarse(nb::list levels, nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu> coarsest) {
-    using Longs = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-    using Ints = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-    using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-    const auto csr = [](nb::handle h) {
-      solver::Csr matrix;
-      if (h.is_none()) return matrix;
-      const auto t = nb::cast<nb::tuple>(h);
-      const auto offsets = nb::cast<Longs>(t[0]);
-      const auto indices = nb::cast<Ints>(t[1]);
-      const auto values = nb::cast<Doubles>(t[2]);
-      matrix.rows = static_cast<std::int64_t>(offsets.size()) - 1;
-      matrix.columns = nb::cast<std::int64_t>(t[3]);
-      matrix.offsets.assign(offsets.data(), offsets.data() + offsets.size());
-      matrix.indices.assign(indices.data(), indices.data() + indices.size());
-      matrix.values.assign(values.data(), values.data() + values.size());
-      return matrix;
-    };
-    std::vector<solver::AmgLevel> hierarchy;
-    for (const nb::handle level : levels) {
-      const auto pair = nb::cast<nb::tuple>(level);
-      hierarchy.push_back({csr(pair[0]), csr(pair[1])});
-    }
-    std::vector<double> inverse(coarsest.data(), coarsest.data() + coarsest.size());
+  void set_coarse(const nb::list& levels, const DenseMatrix& coarsest) {
+    solver::Amg hierarchy = amg_of(levels, coarsest, multigrid_->singular());
     nb::gil_scoped_release release;
-    multigrid_->set_coarse(solver::Amg(std::move(hierarchy), std::move(inverse), multigrid_->singular()));
+    multigrid_->set_coarse(std::move(hierarchy));
   }
   std::int64_t coarse_unknowns() const { return multigrid_->coarse_unknowns(); }  // of this rank
   nb::dict solve_multigrid(const Vector& b, std::optional<Vector> guess, int max_iterations, double tolerance,

@@ -4,17 +4,10 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "weft/mesh/reference.hpp"
+#include "weft/flow/faces.hpp"
 
 namespace weft::flow {
 namespace {
-
-// The place in [k][j][i] of point (a, b) of a side.
-std::size_t face_point(int side, int a, int b, int n) {
-  const int end = side % 2 == 0 ? 0 : n - 1;
-  const int i = side / 2 == 0 ? end : a, j = side / 2 == 0 ? a : side / 2 == 1 ? end : b, k = side / 2 == 2 ? end : b;
-  return (static_cast<std::size_t>(k) * n + j) * n + i;
-}
 
 template <class V>
 void combine_copies(const exchange::Pattern& pattern, const mpi::Comm& comm, std::vector<V>& values, exchange::Op op) {
@@ -72,7 +65,7 @@ Space<T>::Space(const mesh::Mesh& mesh, poisson::Options options) : mesh_(mesh) 
       faces_.push_back({e, side, tag - 1});
       for (int b = 0; b < n; ++b)
         for (int a = 0; a < n; ++a)
-          face_entries_.push_back(index[static_cast<std::size_t>(e) * n * n * n + face_point(side, a, b, n)]);
+          face_entries_.push_back(index[static_cast<std::size_t>(e) * n * n * n + point_of_side(side, a, b, n)]);
     }
   }
 }

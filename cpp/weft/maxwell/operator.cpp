@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "weft/element/gll.hpp"
+#include "weft/mesh/conditions.hpp"
 #include "weft/mesh/reference.hpp"
 #include "weft/mesh/tensor.hpp"
 #include "weft/trace/recorder.hpp"
@@ -41,30 +42,6 @@ void check_materials(const Options& options, std::int64_t elements) {
   }
 }
 
-// The boundaries that some face of some rank is on need a condition each. (collective)
-void check_boundaries(const mesh::Mesh& mesh, const Options& options) {
-  std::vector<std::int64_t> used(mesh.boundary_names.size());
-  for (const auto& sides : mesh.boundaries)
-    for (const std::int32_t tag : sides)
-      if (tag > 0) used.at(tag - 1) = 1;
-  if (!used.empty()) mesh.comm.sum(used.data(), static_cast<int>(used.size()));
-  mesh.comm.together([&] {
-    std::string known, missing;
-    for (std::size_t b = 0; b < used.size(); ++b) {
-      known += (known.empty() ? "" : ", ") + mesh.boundary_names[b];
-      if (used[b] > 0 && !options.boundaries.contains(mesh.boundary_names[b]))
-        missing += (missing.empty() ? "\"" : ", \"") + mesh.boundary_names[b] + "\"";
-    }
-    if (!missing.empty())
-      throw std::invalid_argument("maxwell: no condition is given for the boundary " + missing + " of " + mesh.source +
-                                  "; give each one of: pec, pmc, absorbing");
-    for (const auto& [name, condition] : options.boundaries)
-      if (std::ranges::find(mesh.boundary_names, name) == mesh.boundary_names.end())
-        throw std::invalid_argument("maxwell: a condition is given for the boundary \"" + name + "\", which " +
-                                    mesh.source + " has not; it has: " + (known.empty() ? "none" : known));
-  });
-}
-
 const Material& material_of(const Options& options, std::size_t element) {
   return options.materials[options.regions.empty() ? 0 : options.regions[element]];
 }
@@ -93,7 +70,9 @@ Operator<T>::Operator(const mesh::Mesh& mesh, const Options& options) : options_
     element::gll(options_.order);  // refuses orders outside 1..15
     check_materials(options_, mesh_.elements());
   });
-  check_boundaries(mesh_, options_);
+  std::vector<std::string> given;
+  for (const auto& [name, condition] : options_.boundaries) given.push_back(name);
+  mesh::check_conditions(mesh_, given, "maxwell", "pec, pmc, absorbing");
   const Geometry shape = geometry(mesh_, options_.order);
   const std::vector<std::int64_t> ids = face_point_ids(mesh_, options_.order);
   const auto connectivity = std::make_shared<exchange::Connectivity>(ids, mesh_.comm);

@@ -1,0 +1,125 @@
+// Incompressible Navier-Stokes on spectral elements: velocity and pressure of the same degree, split in time.
+//
+//   du/dt + (u . grad) u = -grad p + nu div grad u + f,   div u = 0
+//   ds/dt + (u . grad) s = div kappa grad s + q           for each scalar
+//
+// A step of BDFk/EXTk, k = 1 to 3 (Karniadakis, Israeli and Orszag 1991; Tomboulides, Lee and Orszag 1997):
+//   convection  N = (v, (u . grad) u - f) at level 0
+//   pressure    (grad q, grad p) = (grad q, B^-1 F) - gamma (q, n . u_b) + nu (n x grad q, curl u*)
+//   velocity    (nu S + gamma B) u = F - (v, grad p)
+//   scalars     (kappa S + gamma B) s = F_s
+// with F and u* of kernels/flow.hpp. docs/flow.md has the derivation.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weft/device/device.hpp"
+#include "weft/flow/boundary.hpp"
+#include "weft/flow/filter.hpp"
+#include "weft/flow/helmholtz.hpp"
+#include "weft/flow/pressure.hpp"
+#include "weft/flow/space.hpp"
+#include "weft/flow/state.hpp"
+#include "weft/flow/terms.hpp"
+#include "weft/flow/time_scheme.hpp"
+
+namespace weft::flow {
+
+// over_integrated: (v, (u . grad) f) on finer points; skew_symmetric: on the points themselves, energy-conserving.
+enum class Convection { over_integrated, skew_symmetric };
+
+template <class T>
+struct ScalarOptions {
+  std::string name;
+  double diffusivity = 0;
+  std::map<std::string, ScalarCondition<T>> boundaries = {};
+  Function<T> source = {};  // q, one component; none: 0
+};
+
+// f += vector (s - reference): Boussinesq's approximation.
+struct Buoyancy {
+  int scalar = 0;
+  std::array<double, 3> vector{};
+  double reference = 0;
+};
+
+// The mean over the volume of u . direction is kept at `mean`, by a uniform force along direction.
+struct FlowRate {
+  std::array<double, 3> direction{1, 0, 0};
+  double mean = 1;
+};
+
+template <class T>
+struct Options {
+  int time_order = 3;
+  double viscosity = 0;
+  std::map<std::string, Condition<T>> boundaries = {};
+  std::vector<ScalarOptions<T>> scalars = {};
+  Function<T> force = {};  // f, three components; none: 0
+  std::vector<Buoyancy> buoyancy = {};
+  std::optional<FlowRate> flow_rate = {};
+  Convection convection = Convection::over_integrated;
+  FilterOptions filter = {};  // of velocity and scalars, after each step
+  PressureOptions pressure = {};
+  // Of the norm of residuals sqrt(sum r_i^2 / volume).
+  double pressure_tolerance = 1e-7, velocity_tolerance = 1e-7, scalar_tolerance = 1e-7;
+};
+
+// Of the last step.
+struct StepFigures {
+  PressureResult pressure;
+  std::vector<solver::ComponentResult> velocity, scalars;  // by component, by scalar
+  double forcing = 0;  // of a constant flow rate: the uniform force along its direction
+};
+
+// A run that has gone wrong: a field that is no longer finite. The same on all ranks.
+class BlownUp : public mpi::CollectiveError {
+ public:
+  BlownUp(const std::string& message, std::int64_t step, std::string field)
+      : mpi::CollectiveError(message), step(step), field(std::move(field)) {}
+  std::int64_t step;
+  std::string field;
+};
+
+// T: float or double. Fields begin as 0.
+template <class T>
+class Solver {
+ public:
+  // `space_options` as of Space. CollectiveError on all ranks for options that do not make sense. Before the first step
+  // the pressure's coarse level is to be set: pressure().set_coarse. (collective)
+  Solver(const mesh::Mesh& mesh, const poisson::Options& space_options, const Options<T>& options);
+  ~Solver();
+  Solver(const Solver&) = delete;
+  Solver& operator=(const Solver&) = delete;
+
+  // A step of `dt`. BlownUp; CollectiveError where a solve stalls. (collective)
+  void step(double dt);
+
+  // Takes the fields of the levels 0, 1, …, set through state(), for the solution at the falling `times`, and makes the
+  // explicit terms that the next step does not make itself. (collective)
+  void start(std::span<const double> times, std::int64_t step);
+
+  Space<T>& space();
+  State<T>& state();
+  Terms<T>& terms();
+  Pressure<T>& pressure();
+  const Boundaries<T>& boundaries() const;
+  const Options<T>& options() const;
+  const StepFigures& figures() const;
+  device::Stream& stream();
+  std::vector<std::pair<std::string, exchange::Tuning>> tunings() const;
+  std::map<std::string, std::int64_t> memory_bytes() const;  // of this rank, by what it holds
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace weft::flow

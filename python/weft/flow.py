@@ -1,0 +1,404 @@
+"""Incompressible Navier-Stokes on spectral elements, velocity and pressure of one degree, split in time.
+
+The Taylor-Green vortex at Re = 100 in a periodic box::
+
+    mesh = weft.Mesh.box((8, 8, 8), upper=2 * numpy.pi, periodic=True)
+    solver = weft.flow.Solver(mesh, order=7, viscosity=0.01, dt=0.01)
+    solver.set_velocity(lambda x, y, z, t: (sin(x) * cos(y) * cos(z), -cos(x) * sin(y) * cos(z), 0 * x))
+    solver.step(100)
+    u, v, w = solver.velocity()  # [3][E][k][j][i] of this rank
+
+Sources: Karniadakis, Israeli and Orszag, J. Comput. Phys. 97 (1991); Tomboulides, Lee and Orszag, J. Sci. Comput. 12
+(1997); Karp et al., "Neko" (2021). docs/flow.md has the equations and what each option does.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft import _weft
+from weft import device as _device
+from weft.multigrid import coarsen
+from weft.program import compiled
+
+__all__ = ["BlownUp", "Buoyancy", "Filter", "FlowRate", "Pressure", "Scalar", "Solver"]
+
+_CORES = {"double": _weft.flow.FlowDouble, "single": _weft.flow.FlowSingle}
+_TYPES = {"double": np.float64, "single": np.float32}
+
+#: a run one of whose fields is no longer finite; ``step`` and ``field`` tell where
+BlownUp = _weft.flow.BlownUp
+
+# f(x, y, z, t) on arrays of any one shape; of vectors, three values.
+Function = Callable[..., Any]
+# A number, an expression in x, y, z, t, what weft.program.compiled makes of it; of vectors three of them.
+Values = Any
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A scalar that the flow carries: ds/dt + (u . grad) s = diffusivity Laplacian s + source.
+
+    ``boundaries``: by the mesh's names ``("value", VALUES)``, ``("flux", VALUES)`` (diffusivity ds/dn) or
+    ``"insulated"``, which boundaries that are not named are. ``source``: values, or a function of x, y, z, t.
+    """
+
+    diffusivity: float
+    boundaries: Mapping[str, Any] = field(default_factory=dict)
+    source: Values | Function | None = None
+
+
+@dataclass(frozen=True)
+class Buoyancy:
+    """A force ``vector`` (s - ``reference``) of the scalar of that name (Boussinesq's approximation)."""
+
+    scalar: str
+    vector: tuple[float, float, float]
+    reference: float = 0.0
+
+
+@dataclass(frozen=True)
+class FlowRate:
+    """A uniform force along ``direction`` that keeps the mean of u . direction over the volume at ``mean``."""
+
+    mean: float
+    direction: tuple[float, float, float] = (1.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Of the ``modes`` highest modes of each element, after each step: the highest loses ``strength`` of itself."""
+
+    strength: float
+    modes: int = 1
+
+
+@dataclass(frozen=True)
+class Pressure:
+    """How the pressure is solved for: a Krylov method round a p-multigrid cycle, from a guess of earlier solutions.
+
+    ``orders``: falling levels to 1, by default N, N / 2, …, 1. ``degree``: of the Chebyshev smoother. ``single``: the
+    cycle in single precision. ``method``: ``cg`` (flexible) or ``gmres`` of ``restart`` directions. ``projection``:
+    earlier solutions that the first guess is made of (Fischer 1998); 0: none.
+    """
+
+    orders: tuple[int, ...] = ()
+    degree: int = 2
+    single: bool = True
+    method: str = "cg"
+    restart: int = 30
+    projection: int = 8
+    max_iterations: int = 200
+
+
+def _choice(key: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise ValueError(f"flow: {key} = {value!r} is not one of: {', '.join(allowed)}")
+    return value
+
+
+class Solver:
+    """du/dt + (u . grad) u = -grad p + viscosity Laplacian u + force, div u = 0 on the ranks of ``mesh``.
+
+    ``order``: polynomial degree N, 1 to 15. ``boundaries``: for each of the mesh's boundaries ``"wall"``,
+    ``"outflow"``, ``"symmetry"`` (of a side normal to an axis) or ``("velocity", VALUES)``. VALUES are three numbers or
+    expressions in x, y, z, t, or a function of (x, y, z, t) that gives three arrays; expressions are computed on the
+    device, functions on the host. Where conditions meet on a point a wall wins over a velocity and both over symmetry
+    and outflow. ``time_order``: k of BDFk/EXTk, 1 to 3, reached after k - 1 steps of lower orders unless `start_from`
+    gives a solution at earlier times too. ``scalars``: `Scalar` by name. ``force``: VALUES. ``buoyancy``: `Buoyancy`,
+    any number. ``flow_rate``: a `FlowRate`. ``filter``: a `Filter`. ``pressure``: a `Pressure`. ``convection``:
+    ``overintegrated`` (the 3/2 rule on Gauss points) or ``skew-symmetric`` (on the elements' own points).
+    Tolerances are of sqrt(sum r_i^2 / volume) of the residuals (default: 1e-7, in single precision 1e-4). ``dt``: of
+    the steps that ``step`` takes where it is given none. ``device``, ``precision``, ``geometry``, ``kernels``,
+    ``exchange``, ``exchange_cache``: as of `weft.Poisson`.
+
+    Fields are ``[3][E][n][n][n]`` (velocity) and ``[E][n][n][n]``: element, t, s, r; n = order + 1. They are
+    continuous: where elements meet, one of their values is taken. Making a solver, and every method that says so, is
+    collective: all ranks call it.
+
+    ValueError for options that do not exist; ``weft.mpi.CollectiveError``, the same on all ranks, for a boundary
+    without a condition, a condition without a boundary, velocities that let in what nothing lets out.
+    """
+
+    def __init__(
+        self,
+        mesh: Any,
+        order: int = 7,
+        *,
+        viscosity: float,
+        boundaries: Mapping[str, Any] | None = None,
+        dt: float | None = None,
+        time_order: int = 3,
+        scalars: Mapping[str, Scalar] | None = None,
+        force: Values | Function | None = None,
+        buoyancy: Sequence[Buoyancy] = (),
+        flow_rate: FlowRate | None = None,
+        convection: str = "overintegrated",
+        filter: Filter | None = None,
+        pressure: Pressure | None = None,
+        pressure_tolerance: float | None = None,
+        velocity_tolerance: float | None = None,
+        scalar_tolerance: float | None = None,
+        device: Any = "auto",
+        precision: str = "double",
+        geometry: str = "auto",
+        kernels: str = "auto",
+        exchange: str = "auto",
+        exchange_cache: bool = False,
+    ) -> None:
+        order = operator.index(order)
+        if not 1 <= order <= 15:
+            raise ValueError(f"flow: order = {order} is outside 1..15")
+        _choice("precision", precision, ("double", "single"))
+        _choice("convection", convection, ("overintegrated", "skew-symmetric"))
+        _choice("geometry", geometry, ("auto", "stored", "trilinear"))
+        _choice("kernels", kernels, ("auto", "portable", "simd"))
+        self.mesh = mesh
+        self.order = order
+        self.viscosity = float(viscosity)
+        self.precision = precision
+        self.convection = convection
+        self.device = _device.open(device) if isinstance(device, str) else device
+        if geometry == "auto":
+            geometry = "trilinear" if mesh.straight else "stored"
+        if kernels == "auto":
+            kernels = "simd" if self.device.is_host else "portable"
+        self.geometry, self.kernels = geometry, kernels
+        self.scalars = dict(scalars or {})
+        self.time_order = operator.index(time_order)
+        self.dt = None if dt is None else float(dt)
+        pressure = pressure or Pressure()
+        names = list(self.scalars)
+        for one in buoyancy:
+            if one.scalar not in self.scalars:
+                raise ValueError(
+                    f"flow: buoyancy of the scalar {one.scalar!r}; there are: {', '.join(names) or 'none'}"
+                )
+        tolerances = (
+            (1e-7 if precision == "double" else 1e-4) if value is None else float(value)
+            for value in (pressure_tolerance, velocity_tolerance, scalar_tolerance)
+        )
+        self._core = _CORES[precision](
+            mesh._core,
+            order,
+            self.viscosity,
+            self.time_order,
+            {name: self._condition(given, 3) for name, given in (boundaries or {}).items()},
+            [
+                (
+                    name,
+                    float(scalar.diffusivity),
+                    {boundary: self._condition(given, 1) for boundary, given in scalar.boundaries.items()},
+                    self._values(scalar.source, 1),
+                )
+                for name, scalar in self.scalars.items()
+            ],
+            self._values(force, 3),
+            [(names.index(one.scalar), tuple(map(float, one.vector)), float(one.reference)) for one in buoyancy],
+            None if flow_rate is None else (tuple(map(float, flow_rate.direction)), float(flow_rate.mean)),
+            convection == "skew-symmetric",
+            (1, 0.0) if filter is None else (operator.index(filter.modes), float(filter.strength)),
+            (
+                list(pressure.orders),
+                pressure.degree,
+                pressure.single,
+                _choice("pressure.method", pressure.method, ("cg", "gmres")),
+                pressure.restart,
+                pressure.projection,
+                pressure.max_iterations,
+            ),
+            tuple(tolerances),
+            self.geometry,
+            self.kernels,
+            exchange,
+            exchange_cache,
+            self.device,
+        )
+        made = self._core.coarse_matrix()
+        size = self.comm.allreduce(int(made["unknowns"]))
+        sizes: list[int] = []
+        if len(self._core.pressure_orders) > 1:
+            hierarchy, sizes = coarsen(made["rows"], made["columns"], made["values"], size, made["singular"], self.comm)
+            self._core.set_coarse(*hierarchy)
+        #: what was chosen, by option
+        self.choices: dict[str, Any] = {
+            "geometry": self.geometry,
+            "kernels": self.kernels,
+            "convection": convection,
+            "pressure": {
+                "orders": list(self._core.pressure_orders),
+                "algebraic_level_unknowns": sizes,
+                "smoother": f"Chebyshev of degree {pressure.degree} on the diagonal",
+                "largest_eigenvalues": list(self._core.largest_eigenvalues),
+                "precision": "single" if pressure.single or precision == "single" else "double",
+                "method": pressure.method,
+                "projection": pressure.projection,
+                "level": "known up to a constant: no boundary is an outflow"
+                if self.pressure_singular
+                else "0 on outflow",
+            },
+            "exchange": self.tuning,
+        }
+
+    # --- what users give, as the extension takes it ------------------------------------------------------------------
+
+    def _values(self, given: Values | Function | None, components: int) -> Any:
+        if given is None:
+            return None
+        if callable(given):
+            dtype = self.dtype
+
+            def at(places: npt.NDArray[Any], time: float) -> npt.NDArray[Any]:
+                values = given(*places, time)
+                parts = [values] if components == 1 else values
+                if len(parts) != components:
+                    raise ValueError(f"flow: a function gave {len(parts)} values, {components} are needed")
+                return np.ascontiguousarray(np.stack([np.broadcast_to(v, places[0].shape) for v in parts]), dtype)
+
+            return at
+        parts = [given] if components == 1 else list(given)
+        if len(parts) != components:
+            raise ValueError(f"flow: {len(parts)} values are given, {components} are needed: {given!r}")
+        return [compiled(part) if isinstance(part, (str, float, int)) else part for part in parts]
+
+    def _condition(self, given: Any, components: int) -> tuple[str, Any]:
+        word, values = (given, None) if isinstance(given, str) else given
+        needs = word in ("velocity", "value", "flux")
+        if needs and values is None:
+            raise ValueError(f'flow: the condition "{word}" needs values: ("{word}", VALUES)')
+        if not needs and values is not None:
+            raise ValueError(f'flow: the condition "{word}" takes no values')
+        return str(word), self._values(values, components)
+
+    # --- sizes and figures -------------------------------------------------------------------------------------------
+
+    @property
+    def comm(self) -> Any:
+        """The mpi4py communicator of the mesh."""
+        return self.mesh.comm
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(_TYPES[self.precision])
+
+    @property
+    def elements(self) -> int:
+        """E, of all ranks."""
+        return int(self.mesh.global_elements)
+
+    @property
+    def points(self) -> int:
+        """n = E (N + 1)^3, of all ranks."""
+        return self.elements * (self.order + 1) ** 3
+
+    @property
+    def time(self) -> float:
+        return float(self._core.time)
+
+    @property
+    def steps(self) -> int:
+        """Steps done."""
+        return int(self._core.steps)
+
+    @property
+    def pressure_singular(self) -> bool:
+        """No boundary is an outflow: the pressure is known up to a constant, and the mean of its values is 0."""
+        return bool(self._core.pressure_singular)
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """Of the last step: iterations of its solves, and the force of a constant flow rate."""
+        return dict(self._core.figures)
+
+    @property
+    def tuning(self) -> dict[str, Any]:
+        """How the exchanges were chosen, by use; see ``weft.GatherScatter.tuning``."""
+        return dict(self._core.exchange)
+
+    @property
+    def memory_bytes(self) -> dict[str, int]:
+        """Bytes of this rank by what holds them."""
+        return dict(self._core.memory_bytes())
+
+    # --- fields ------------------------------------------------------------------------------------------------------
+
+    def coordinates(self) -> npt.NDArray[np.float64]:
+        """``[3][E][n][n][n]`` of the points."""
+        n = self.order + 1
+        return np.moveaxis(np.asarray(self.mesh.point_coordinates(self.order)).reshape(-1, n, n, n, 3), -1, 0)
+
+    def velocity(self, level: int = 0) -> npt.NDArray[Any]:
+        """``[3][E][n][n][n]``, a copy; ``level``: so many steps ago, below ``time_order``. (collective)"""
+        return np.asarray(self._core.velocity(operator.index(level)))
+
+    def pressure(self) -> npt.NDArray[Any]:
+        """``[E][n][n][n]``, a copy: over density, at the time of the velocity. (collective)"""
+        return np.asarray(self._core.pressure())
+
+    def scalar(self, name: str, level: int = 0) -> npt.NDArray[Any]:
+        """``[E][n][n][n]``, a copy. (collective)"""
+        return np.asarray(self._core.scalar(self._number(name), operator.index(level)))
+
+    def set_velocity(self, values: Values | Function | npt.ArrayLike, level: int = 0) -> None:
+        """Set the velocity to an array, or to a function or expressions taken at the present time. (collective)
+
+        Of ``level`` 0 the solver starts anew from it, with a step of order 1.
+        """
+        self._core.set_velocity(self._fields(values, 3, self.time), operator.index(level))
+        if level == 0:
+            self.start(self.time, self.steps)
+
+    def set_scalar(self, name: str, values: Values | Function | npt.ArrayLike, level: int = 0) -> None:
+        """Set a scalar as ``set_velocity`` does. (collective)"""
+        self._core.set_scalar(self._number(name), self._fields(values, 1, self.time), operator.index(level))
+
+    def set_pressure(self, values: Values | Function | npt.ArrayLike) -> None:
+        """Set the pressure, the guess of the next step's. (collective)"""
+        self._core.set_pressure(self._fields(values, 1, self.time))
+
+    def start(self, time: float = 0.0, step: int = 0) -> None:
+        """Begin at ``time`` from the fields that are set, with a step of order 1. (collective)"""
+        self._core.start([float(time)], operator.index(step))
+
+    def start_from(
+        self, velocity: Function, times: Sequence[float], scalars: Mapping[str, Function] | None = None
+    ) -> None:
+        """Begin from a known solution at falling ``times``, the first one now, with a step of order len(times).
+
+        ``velocity`` and ``scalars``: functions of x, y, z, t or expressions. (collective)
+        """
+        for level, time in enumerate(times):
+            self._core.set_velocity(self._fields(velocity, 3, time), level)
+            for name, function in (scalars or {}).items():
+                self._core.set_scalar(self._number(name), self._fields(function, 1, time), level)
+        self._core.start([float(time) for time in times], 0)
+
+    def _number(self, name: str) -> int:
+        if name not in self.scalars:
+            raise ValueError(f"flow: there is no scalar {name!r}; there are: {', '.join(self.scalars) or 'none'}")
+        return list(self.scalars).index(name)
+
+    def _fields(self, given: Any, components: int, time: float) -> npt.NDArray[Any]:
+        array = np.asarray(given) if not callable(given) else None
+        if array is None or array.dtype.kind in "OU" or array.ndim < 4:
+            array = np.asarray(self._core.evaluate(self._values(given, components), components, float(time)))
+        return np.ascontiguousarray(array, self.dtype)
+
+    # --- time --------------------------------------------------------------------------------------------------------
+
+    def step(self, count: int = 1, dt: float | None = None) -> None:
+        """``count`` time steps of ``dt`` (default: ``self.dt``); lengths may vary from step to step. (collective)
+
+        BlownUp where a field is no longer finite; CollectiveError where a solve stalls.
+        """
+        size = self.dt if dt is None else float(dt)
+        if size is None:
+            raise ValueError("flow: no time step is given: pass dt to step or to the solver")
+        for _ in range(operator.index(count)):
+            self._core.step(size)
