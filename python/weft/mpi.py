@@ -26,7 +26,7 @@ __all__ = ["CollectiveError", "fail", "gpu_aware", "install_excepthook", "librar
 _T = TypeVar("_T")
 
 AGREE_SECONDS = 10.0  # how long the ranks of an agreed error wait for one another
-ALONE_SECONDS = 1.0  # how long a rank with an error of its own waits to see whether all have one
+ALONE_SECONDS = 2.0  # how long a rank with an error of its own waits to see whether all have one
 
 
 def _check_same_library() -> None:
@@ -120,7 +120,7 @@ def fail(error: BaseException) -> None:
         if _agreement.rank == 0:
             _print(f"weft: {message(error)}")
         return
-    time.sleep(min(0.3 * _agreement.rank, 3.0))  # where several ranks failed, the lowest speaks for all
+    time.sleep(min(1.0 * _agreement.rank, 5.0))  # where several ranks failed, the lowest speaks for all
     _abort(f"weft: rank {_agreement.rank} of {_agreement.size}: {message(error)}")
 
 

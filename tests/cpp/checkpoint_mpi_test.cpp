@@ -8,6 +8,7 @@
 #include <fstream>
 #include <random>
 
+#include "folder.hpp"
 #include "weft/device/device.hpp"
 #include "weft/fft/decomposition.hpp"
 #include "weft/files/checksum.hpp"
@@ -75,30 +76,6 @@ struct Fields {
 };
 
 Box test_box() { return {{12, 9, 10}, lengths}; }
-
-// A folder that all ranks know and that is gone afterwards.
-class Folder {
- public:
-  explicit Folder(const mpi::Comm& comm) : comm_(comm) {
-    std::array<char, 64> name{};
-    if (comm.rank() == 0) {
-      std::random_device random;
-      const std::string text = (fs::temp_directory_path() / ("weft-" + std::to_string(random()))).string();
-      text.copy(name.data(), name.size() - 1);
-      fs::create_directories(text);
-    }
-    MPI_Bcast(name.data(), static_cast<int>(name.size()), MPI_CHAR, 0, comm.get());
-    path = name.data();
-  }
-  ~Folder() {
-    comm_.barrier();
-    if (comm_.rank() == 0) fs::remove_all(path);
-  }
-  std::string path;
-
- private:
-  const mpi::Comm& comm_;
-};
 
 CheckpointHeader header(std::int64_t step) {
   CheckpointHeader h;

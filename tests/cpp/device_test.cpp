@@ -101,6 +101,7 @@ TEST(HostDevice, EventsTellTheTimeBetweenThem) {
   const auto device = open("host");
   Stream stream(device);
   Event begin(device), end(device);
+  const double before = omp_get_wtime();
   begin.record(stream);
   const double start = omp_get_wtime();
   while (omp_get_wtime() - start < 2e-3) {
@@ -108,7 +109,7 @@ TEST(HostDevice, EventsTellTheTimeBetweenThem) {
   end.record(stream);
   end.synchronize();
   EXPECT_GE(end.seconds_since(begin), 2e-3);
-  EXPECT_LT(end.seconds_since(begin), 2.0);
+  EXPECT_LE(end.seconds_since(begin), omp_get_wtime() - before + 1e-3);  // two clocks
 }
 
 TEST(HostDevice, LaunchesAndCopiesAreTraced) {

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
 
 #include "find_fake_gpu.hpp"
+#include "folder.hpp"
 #include "weft/turbulence/checkpoint.hpp"
 #include "weft/turbulence/solver.hpp"
 #include "weft/turbulence/spectra.hpp"
@@ -13,7 +13,6 @@
 
 using namespace weft;
 using namespace weft::turbulence;
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -99,20 +98,16 @@ TEST_P(TurbulenceOutputOnGpu, the_host_reads_a_gpus_checkpoint_and_a_gpu_the_hos
   const auto on_gpu = solver_on(device::open(GetParam()), comm);
   const auto on_host = solver_on(device::open("host"), comm);
   State<double> gpu = on_gpu->state(), host = on_host->state();
-  int number = static_cast<int>(MPI_Wtime() * 1e3) & 0xFFFFFF;
-  MPI_Bcast(&number, 1, MPI_INT, 0, comm.get());
-  const std::string folder = (fs::temp_directory_path() / ("weft-gpu-" + std::to_string(number))).string();
+  const Folder folder(comm);
   CheckpointHeader header;
   header.step = 1;
-  write_checkpoint(header, fields_of(gpu), {folder}, comm);
+  write_checkpoint(header, fields_of(gpu), {folder.path}, comm);
   const auto written = values(gpu);
-  Checkpoint(folder, comm).read(fields_of(host));
+  Checkpoint(folder.path, comm).read(fields_of(host));
   EXPECT_EQ(values(host), written) << "also what the GPU goes on with is what is read";
   on_gpu->set_velocity(taylor_green(on_gpu->options().box, 1.0));
-  Checkpoint(folder, comm).read(fields_of(gpu));
+  Checkpoint(folder.path, comm).read(fields_of(gpu));
   EXPECT_EQ(values(gpu), written);
-  comm.barrier();
-  if (comm.rank() == 0) fs::remove_all(folder);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, TurbulenceOutputOnGpu, testing::Values("cuda", "hip"));

@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 
@@ -43,6 +44,48 @@ def finish(process: subprocess.Popen[str], timeout: float = 120.0) -> subprocess
         process.communicate()
         raise
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def interrupt(process: subprocess.Popen[str]) -> None:
+    """What a terminal does on Ctrl-C: one SIGINT to every process of the group, which `start` made.
+
+    Not two to the launcher: of a second one it takes for another Ctrl-C, Hydra kills all ranks at once.
+    """
+    os.killpg(process.pid, signal.SIGINT)
+
+
+def wait_until(
+    condition: Callable[[], bool], process: subprocess.Popen[str] | None = None, seconds: float = 60
+) -> None:
+    """Returns when ``condition`` holds; fails after ``seconds``, or when ``process`` has ended without it."""
+    limit = time.monotonic() + seconds
+    while not condition():
+        if process is not None and process.poll() is not None and not condition():
+            raise AssertionError(f"ended with {process.returncode}: {process.communicate()}")
+        assert time.monotonic() < limit, f"not within {seconds} s"
+        time.sleep(0.05)
+
+
+def alive(pids: Sequence[int]) -> list[int]:
+    """Which of these processes still run; a zombie does not."""
+    found = []
+    for pid in pids:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if state != "Z":
+            found.append(pid)
+    return found
+
+
+def descendants(process: subprocess.Popen[str]) -> list[int]:
+    """The process and all that it and they have started, ranks in sessions of their own too."""
+    found = [process.pid]
+    for pid in found:
+        for task in Path(f"/proc/{pid}/task").glob("*/children"):
+            found += map(int, task.read_text().split())
+    return found
 
 
 def mpi_run(ranks: int, code: str, *arguments: str, timeout: float = 60.0, **environment: str):

@@ -6,7 +6,6 @@ import json
 import math
 import os
 import re
-import signal
 import subprocess
 import sys
 import textwrap
@@ -16,7 +15,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
-from mpi_run import finish, mpiexec, run_weft, start, weft_command
+from mpi_run import alive, descendants, finish, interrupt, mpiexec, run_weft, start, wait_until, weft_command
 
 import weft
 from weft.bench import models
@@ -244,19 +243,6 @@ def wait_for(process: subprocess.Popen[str], text: str) -> None:
     raise AssertionError(f"ended without printing {text!r}: {process.stderr.read()}")
 
 
-def processes_of(session: int) -> list[int]:
-    alive = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[3]) == session and fields[0] != "Z":
-                alive.append(int(entry.name))
-    return alive
-
-
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_ctrl_c_ends_a_run_in_one_line_with_130_and_leaves_nothing(ranks: int, tmp_path) -> None:
     words = weft_command("run", "poisson", "--order", "7", "--set", "solver.iterations=1000000", "--output", tmp_path)
@@ -264,8 +250,10 @@ def test_ctrl_c_ends_a_run_in_one_line_with_130_and_leaves_nothing(ranks: int, t
     process = start(words if ranks == 1 else [mpiexec(), "-n", str(ranks), *words])
     wait_for(process, "solving")
     time.sleep(1.0)  # into the C++ loop
-    os.kill(process.pid, signal.SIGINT)
-    done = finish(process, 30)
+    started = descendants(process)
+    assert len(started) >= ranks
+    interrupt(process)
+    done = finish(process, 60)
     from weft import mpi
 
     # Open MPI's launcher answers Ctrl-C with SIGTERM to its ranks and an exit code of its own.
@@ -273,10 +261,7 @@ def test_ctrl_c_ends_a_run_in_one_line_with_130_and_leaves_nothing(ranks: int, t
     assert done.returncode == (1 if launcher_code else 130)
     assert done.stderr.count("weft: terminated" if launcher_code else "weft: interrupted") == 1
     assert "Traceback" not in done.stderr
-    limit = time.monotonic() + 10
-    while processes_of(process.pid) and time.monotonic() < limit:
-        time.sleep(0.1)
-    assert processes_of(process.pid) == []
+    wait_until(lambda: not alive(started))
 
 
 # --- the command line itself ---------------------------------------------------------------------------------------

@@ -6,12 +6,11 @@ import math
 import os
 import shutil
 import signal
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from mpi_run import finish, mpiexec, run_weft, start, weft_command
+from mpi_run import finish, interrupt, mpiexec, run_weft, start, wait_until, weft_command
 
 import weft
 from weft import _weft
@@ -138,12 +137,12 @@ def test_a_signal_leaves_a_checkpoint_to_go_on_from(tmp_path, number: signal.Sig
     words = weft_command("run", "turbulence", "--grid", 16, "--steps", 10**6, "--set", "time.dt=1e-5",
                          "--set", "statistics.every=1000", "--output", tmp_path)  # fmt: skip
     process = start(words if number == signal.SIGTERM else [mpiexec(), "-n", "2", *words])
-    limit = time.monotonic() + 60
-    while time.monotonic() < limit and not (tmp_path / "statistics.csv").exists():
-        time.sleep(0.1)
-    time.sleep(0.5)
-    os.kill(process.pid, number)
-    os.kill(process.pid, number)  # as where the terminal and mpiexec both pass Ctrl-C on
+    wait_until((tmp_path / "statistics.csv").exists, process)
+    if number == signal.SIGTERM:
+        os.kill(process.pid, number)
+        os.kill(process.pid, number)  # as where the terminal and the launcher both tell a rank
+    else:
+        interrupt(process)
     done = finish(process, 60)
     checkpoints = list((tmp_path / "checkpoints").iterdir())
     assert len(checkpoints) == 1, done.stderr

@@ -12,14 +12,15 @@
 namespace weft::gs {
 namespace {
 
-constexpr unsigned to_be_read = 200'000, to_speak = 300'000, longest = 3'000'000;  // microseconds
+constexpr unsigned to_be_read = 200'000, to_speak = 1'000'000, longest = 5'000'000;  // microseconds
 
 [[noreturn]] void end(const char* call, const char* text, int rank, bool agreed) noexcept {
-  // Rank 0 speaks for all where all have met the same error; the others speak if it has not ended the job by then.
-  usleep(std::min(longest, to_speak * static_cast<unsigned>(rank)));
-  if (agreed || rank == 0) {
+  // Rank 0 speaks for all that have met the same error. Whether it has one is known where all have agreed; elsewhere
+  // the others speak if it has not ended the job by then.
+  usleep(agreed && rank > 0 ? longest : std::min(longest, to_speak * static_cast<unsigned>(rank)));
+  if (rank == 0) {
     std::fprintf(stderr, "weft: %s: %s\n", call, text);
-  } else {
+  } else if (!agreed) {
     std::fprintf(stderr, "weft: %s: rank %d: %s\n", call, rank, text);
   }
   std::fflush(stderr);

@@ -33,7 +33,8 @@ def stops_by_itself() -> Iterator[Asked]:
     try:
         yield _asked
     finally:
-        _asked = None
+        if _asked.number == 0:  # else the same wish may still come, while the run that stopped is put in order
+            _asked = None
 
 
 def exit_on_interrupt() -> None:
@@ -59,7 +60,7 @@ def exit_on_interrupt() -> None:
             # Whole: the launcher may end all at any time.
             os.write(sys.stderr.fileno(), f"\nweft: {word(number)}\n".encode())
         else:
-            time.sleep(2)  # a rank that is gone has the launcher end the first one, perhaps before it has spoken
+            time.sleep(10)  # a rank that is gone has the launcher end the first one, perhaps before it has spoken
         os._exit(128 + number)
 
     for number in (signal.SIGINT, signal.SIGTERM):
