@@ -88,10 +88,10 @@ class Simd {
       return simd::gather(from, index);
     } else if constexpr (sizeof(V) == 32 && sizeof(T) == 8) {
       const __m128i i = _mm_loadu_si128(reinterpret_cast<const __m128i*>(index));
-      return reinterpret_cast<V>(_mm256_i32gather_pd(from, i, 8));
+      return reinterpret_cast<V>(_mm256_mmask_i32gather_pd(_mm256_setzero_pd(), 0xF, i, from, 8));
     } else if constexpr (sizeof(V) == 32) {
       const __m256i i = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(index));
-      return reinterpret_cast<V>(_mm256_i32gather_ps(from, i, 4));
+      return reinterpret_cast<V>(_mm256_mmask_i32gather_ps(_mm256_setzero_ps(), 0xFF, i, from, 4));
     } else
 #endif
     {
