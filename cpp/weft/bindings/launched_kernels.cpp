@@ -99,6 +99,7 @@ std::vector<LaunchedKernel> launched_kernels() {
   add_file(list, "component_cg", {"double", "float"});
   add_file(list, "projection", {"double", "float"});
   add_file(list, "flow", {"double", "float"});
+  add_file(list, "flow_averages", {"double", "float"});
   add_transfer<double>(list);
   add_transfer<float>(list);
   add_poisson<double>(list);

@@ -1,0 +1,41 @@
+// A flow's state, and its averages, on disk: a run that goes on from a checkpoint.
+//
+// A restart on the same ranks in the same precision equals bit for bit the run that wrote the checkpoint and went on,
+// if both begin the next step with an empty space of previous solutions (solver/projection.hpp): these are not saved.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "weft/flow/averages.hpp"
+#include "weft/flow/checkpoint_file.hpp"
+#include "weft/flow/space.hpp"
+#include "weft/flow/state.hpp"
+
+namespace weft::flow {
+
+struct CheckpointOptions {
+  std::string folder;  // where the checkpoint's folder is made
+  int keep = 2;        // how many checkpoints stay; the oldest others are removed once the new one is complete
+  std::string text;    // the case and the versions, for people and for the report
+  std::map<std::string, std::vector<double>> numbers = {};  // what else the run needs to go on, by name
+};
+
+// Writes folder/checkpoint-<step> and returns its path. `averages` may be null. CollectiveError where it cannot be
+// written: what was there before stays. (collective)
+template <class T>
+std::string write_checkpoint(Space<T>& space, State<T>& state, Averages<T>* averages, const CheckpointOptions& options);
+
+struct Restored {
+  bool same_order = true;  // else the fields were interpolated and time stepping begins at order 1 again
+  bool averages = false;   // went on; else they begin at this time
+};
+
+// Fills state and averages (may be null) from a checkpoint. A run of another time order takes the levels there are.
+// CollectiveError as CheckpointFile; the state is then undefined. (collective)
+template <class T>
+Restored restore(const CheckpointFile& file, Space<T>& space, State<T>& state, Averages<T>* averages);
+
+}  // namespace weft::flow

@@ -1,0 +1,351 @@
+#include "weft/flow/checkpoint_file.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <stdexcept>
+
+#include "weft/element/gll.hpp"
+#include "weft/files/checkpoint_folder.hpp"
+#include "weft/files/checksum.hpp"
+#include "weft/files/parallel_file.hpp"
+#include "weft/mesh/tensor.hpp"
+
+namespace weft::flow {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t largest_mesh = std::int64_t{1} << 33;  // elements
+constexpr int most_components = 10000;
+constexpr std::int64_t piece_bytes = std::int64_t{8} << 20;  // of a transfer, where elements' numbers follow
+
+std::int64_t cube(int n) { return static_cast<std::int64_t>(n) * n * n; }
+
+// Of the record of an element: begun with its number, so that records that changed places are found.
+std::uint64_t record_checksum(std::int64_t element, std::span<const std::byte> record) {
+  return files::checksum(record, files::checksum(std::as_bytes(std::span(&element, 1))));
+}
+
+// The local elements by global number, in runs of numbers that follow and fit into a piece: first(element place in
+// `order`, count).
+struct Runs {
+  Runs(const mesh::Mesh& mesh, std::int64_t record) : order(mesh.element_ids.size()) {
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::sort(order, {}, [&](std::int64_t e) { return mesh.element_ids[e]; });
+    const std::int64_t most = std::max<std::int64_t>(1, piece_bytes / record);
+    for (std::int64_t begin = 0, end; begin < std::ssize(order); begin = end) {
+      for (end = begin + 1; end < std::ssize(order) && end - begin < most; ++end)
+        if (mesh.element_ids[order[end]] != mesh.element_ids[order[end - 1]] + 1) break;
+      runs.push_back({mesh.element_ids[order[begin]], begin, end - begin});
+    }
+  }
+
+  struct Run {
+    std::int64_t id;     // of its first element
+    std::int64_t place;  // of it in `order`
+    std::int64_t count;
+  };
+  std::vector<std::int64_t> order;
+  std::vector<Run> runs;
+};
+
+// Vectors where the host can read and write them: themselves, or copies of those on a GPU.
+template <class T>
+class HostVectors {
+ public:
+  HostVectors(Space<T>& space, std::span<const NamedVectors<T>> fields) : space_(space), stream_(space.device()) {
+    const bool copies = !space.device()->is_host();
+    for (const NamedVectors<T>& field : fields)
+      for (int c = 0; c < field.components; ++c) vectors_.push_back(field.data + c * space.entries());
+    if (copies) memory_.resize(vectors_.size() * static_cast<std::size_t>(space.entries()));
+    for (std::size_t v = 0; v < vectors_.size(); ++v)
+      host_.push_back(copies ? memory_.data() + v * static_cast<std::size_t>(space.entries()) : vectors_[v]);
+  }
+
+  const std::vector<T*>& host() const { return host_; }
+  void fill_halo() {
+    auto& exchange = space_.stiffness().exchange();
+    for (T* vector : vectors_) {
+      exchange.start_halo(vector, stream_);
+      exchange.finish_halo(vector, stream_);
+    }
+    stream_.synchronize();
+  }
+  void load() { copy(device::CopyKind::device_to_host); }
+  void store() { copy(device::CopyKind::host_to_device); }
+
+ private:
+  void copy(device::CopyKind kind) {
+    if (memory_.empty()) return;
+    const bool loads = kind == device::CopyKind::device_to_host;
+    const std::size_t bytes = static_cast<std::size_t>(space_.entries()) * sizeof(T);
+    for (std::size_t v = 0; v < vectors_.size(); ++v)
+      space_.device()->copy(loads ? host_[v] : vectors_[v], loads ? vectors_[v] : host_[v], bytes, kind, stream_);
+    stream_.synchronize();
+  }
+
+  Space<T>& space_;
+  device::Stream stream_;
+  std::vector<T*> vectors_, host_;
+  std::vector<T> memory_;
+};
+
+// Values of a record at the points of order `from`, in either precision, as those of order `to`.
+class Values {
+ public:
+  Values(int from, int to, int value_bytes) : from_(from + 1), to_(to + 1), value_bytes_(value_bytes) {
+    if (from != to) matrix_ = element::interpolation(element::gll(from).points, element::gll(to).points);
+    given_.resize(static_cast<std::size_t>(cube(from_)));
+    for (auto* work : {&one_, &two_, &three_}) work->resize(static_cast<std::size_t>(cube(std::max(from_, to_))));
+  }
+
+  template <class T>
+  void get(const std::byte* record, std::span<T> result) {
+    if (value_bytes_ == static_cast<int>(sizeof(T)) && matrix_.empty()) {
+      std::memcpy(result.data(), record, result.size_bytes());
+      return;
+    }
+    if (value_bytes_ == 8)
+      std::memcpy(given_.data(), record, given_.size() * sizeof(double));
+    else
+      for (std::size_t i = 0; i < given_.size(); ++i) {
+        float value;
+        std::memcpy(&value, record + i * sizeof value, sizeof value);
+        given_[i] = value;
+      }
+    const double* values = given_.data();
+    if (!matrix_.empty()) {
+      mesh::apply_along(matrix_.data(), to_, from_, from_ * from_, 1, values, one_.data());
+      mesh::apply_along(matrix_.data(), to_, from_, from_, to_, one_.data(), two_.data());
+      mesh::apply_along(matrix_.data(), to_, from_, 1, to_ * to_, two_.data(), three_.data());
+      values = three_.data();
+    }
+    std::transform(values, values + result.size(), result.begin(), [](double v) { return static_cast<T>(v); });
+  }
+
+ private:
+  int from_, to_, value_bytes_;
+  std::vector<double> matrix_, given_, one_, two_, three_;
+};
+
+std::vector<std::byte> header_at(const fs::path& path) {
+  return files::read_header(path, checkpoint_format, [&](std::span<const std::byte> bytes) {
+    const CheckpointHeader h = from_bytes(bytes, path.string());
+    return std::ssize(bytes) + h.mesh.elements * (8 + h.record_bytes());
+  });
+}
+
+template <class V>
+void share(V& values, const mpi::Comm& comm) {
+  auto count = static_cast<std::int64_t>(values.size());
+  mpi::check(MPI_Bcast(&count, 1, MPI_INT64_T, 0, comm.get()), "MPI_Bcast");
+  values.resize(static_cast<std::size_t>(count));
+  mpi::check(MPI_Bcast(values.data(), static_cast<int>(count), MPI_BYTE, 0, comm.get()), "MPI_Bcast");
+}
+
+}  // namespace
+
+int CheckpointHeader::components() const {
+  int sum = 0;
+  for (const CheckpointField& field : fields) sum += field.components;
+  return sum;
+}
+
+std::int64_t CheckpointHeader::record_bytes() const { return components() * cube(order + 1) * value_bytes; }
+
+std::vector<std::byte> to_bytes(const CheckpointHeader& h) {
+  files::Writer w(checkpoint_format);
+  w.put(h.mesh.elements);
+  w.put(h.mesh.topology);
+  w.put(std::span<const std::uint64_t>(h.mesh.geometry));
+  w.put(static_cast<std::int64_t>(h.mesh.exponent));
+  w.put(static_cast<std::int32_t>(h.order));
+  w.put(static_cast<std::int32_t>(h.value_bytes));
+  w.put(h.step);
+  w.put(h.time);
+  w.put(static_cast<std::int64_t>(h.fields.size()));
+  for (const CheckpointField& field : h.fields) {
+    w.list(field.name);
+    w.put(static_cast<std::int64_t>(field.components));
+  }
+  w.put(static_cast<std::int64_t>(h.numbers.size()));
+  for (const auto& [name, values] : h.numbers) {
+    w.list(name);
+    w.list(values);
+  }
+  w.list(h.text);
+  return std::move(w).sealed();
+}
+
+CheckpointHeader from_bytes(std::span<const std::byte> bytes, const std::string& name) {
+  files::Reader r(bytes, checkpoint_format, name);
+  CheckpointHeader h;
+  h.mesh.elements = r.get<std::int64_t>();
+  h.mesh.topology = r.get<std::uint64_t>();
+  for (std::uint64_t& value : h.mesh.geometry) value = r.get<std::uint64_t>();
+  h.mesh.exponent = static_cast<int>(r.get<std::int64_t>());
+  h.order = r.get<std::int32_t>();
+  h.value_bytes = r.get<std::int32_t>();
+  h.step = r.get<std::int64_t>();
+  h.time = r.get<double>();
+  if (h.mesh.elements < 1 || h.mesh.elements > largest_mesh || h.order < element::min_order ||
+      h.order > element::max_order || (h.value_bytes != 4 && h.value_bytes != 8) || h.step < 0 ||
+      !std::isfinite(h.time))
+    r.damaged();
+  const auto fields = r.get<std::int64_t>();
+  std::int64_t components = 0;
+  for (std::int64_t f = 0; f < fields; ++f) {
+    std::string field = r.text();
+    const auto count = r.get<std::int64_t>();
+    if (count < 1 || count > most_components || (components += count) > most_components) r.damaged();
+    h.fields.push_back({std::move(field), static_cast<int>(count)});
+  }
+  const auto numbers = r.get<std::int64_t>();
+  for (std::int64_t i = 0; i < numbers; ++i) {
+    std::string key = r.text();
+    h.numbers[std::move(key)] = r.list<double>();
+  }
+  h.text = r.text();
+  r.end();
+  if (fields < 1 || numbers < 0) r.damaged();
+  return h;
+}
+
+template <class T>
+void write_checkpoint_file(const fs::path& path, CheckpointHeader header, Space<T>& space,
+                           std::span<const NamedVectors<T>> fields) {
+  const mpi::Comm& comm = space.comm();
+  header.order = space.order();
+  header.value_bytes = sizeof(T);
+  header.mesh = mesh::digest(space.mesh());
+  header.fields.clear();
+  for (const NamedVectors<T>& field : fields) header.fields.push_back({field.name, field.components});
+
+  HostVectors<T> vectors(space, fields);
+  vectors.fill_halo();
+  std::unique_ptr<files::ParallelFile> file;
+  comm.together(
+      [&] { file = std::make_unique<files::ParallelFile>(comm.get(), path, MPI_MODE_CREATE | MPI_MODE_WRONLY); });
+  comm.together([&] {
+    vectors.load();
+    const std::vector<std::byte> head = to_bytes(header);
+    if (comm.rank() == 0) file->write(0, head);
+    const std::int64_t table = std::ssize(head), data = table + 8 * header.mesh.elements;
+    const std::int64_t record = header.record_bytes(), points = cube(space.order() + 1);
+    const std::vector<std::int32_t> index = space.stiffness().point_index();
+    const Runs runs(space.mesh(), record);
+    std::vector<T> values;
+    std::vector<std::uint64_t> checksums;
+    for (const Runs::Run& run : runs.runs) {
+      values.resize(static_cast<std::size_t>(run.count * record) / sizeof(T));
+      checksums.resize(static_cast<std::size_t>(run.count));
+      T* to = values.data();
+      for (std::int64_t i = 0; i < run.count; ++i) {
+        const std::int32_t* entries = index.data() + runs.order[run.place + i] * points;
+        const T* first = to;
+        for (const T* vector : vectors.host())
+          for (std::int64_t p = 0; p < points; ++p) *to++ = vector[entries[p]];
+        checksums[i] = record_checksum(run.id + i, std::as_bytes(std::span(first, to)));
+      }
+      file->write(data + run.id * record, std::as_bytes(std::span(values)));
+      file->write(table + run.id * 8, std::as_bytes(std::span(checksums)));
+    }
+  });
+  comm.together([&] { file->finish(); });
+}
+
+CheckpointFile::CheckpointFile(const std::string& path, const mpi::Comm& comm) {
+  std::vector<std::byte> bytes;
+  comm.together([&] {
+    if (comm.rank() != 0) return;
+    path_ = files::find_checkpoint(path, checkpoint_file_name).string();
+    bytes = header_at(fs::path(path_) / checkpoint_file_name);
+  });
+  share(path_, comm);
+  share(bytes, comm);
+  file_ = (fs::path(path_) / checkpoint_file_name).string();
+  header_bytes_ = std::ssize(bytes);
+  header_ = from_bytes(bytes, file_);
+}
+
+const CheckpointField* CheckpointFile::find(const std::string& name) const {
+  const auto found = std::ranges::find(header_.fields, name, &CheckpointField::name);
+  return found == header_.fields.end() ? nullptr : &*found;
+}
+
+template <class T>
+void CheckpointFile::read(Space<T>& space, std::span<const NamedVectors<T>> fields) const {
+  const mpi::Comm& comm = space.comm();
+  const mesh::Digest mine = mesh::digest(space.mesh());
+  const std::int64_t points = cube(space.order() + 1), record = header_.record_bytes();
+  const std::int64_t written = cube(header_.order + 1) * header_.value_bytes;  // bytes of a component
+  std::vector<std::int64_t> places;                                            // in a record, of every vector
+  comm.together([&] {
+    if (!mesh::same(mine, header_.mesh))
+      throw std::runtime_error(file_ + ": of another mesh" +
+                               (mine.elements == header_.mesh.elements
+                                    ? std::string(" (its elements are elsewhere or joined otherwise)")
+                                    : ", of " + std::to_string(header_.mesh.elements) + " elements, the run has " +
+                                          std::to_string(mine.elements)) +
+                               ": give the run the mesh that it was written on");
+    for (const NamedVectors<T>& field : fields) {
+      std::int64_t at = 0;
+      bool found = false;
+      for (const CheckpointField& has : header_.fields) {
+        found = has.name == field.name;
+        if (found && has.components != field.components)
+          throw std::runtime_error(file_ + ": has " + std::to_string(has.components) + " components of " + field.name +
+                                   ", the run " + std::to_string(field.components));
+        if (found) break;
+        at += has.components * written;
+      }
+      if (!found) throw std::runtime_error(file_ + ": has no " + field.name);
+      for (int c = 0; c < field.components; ++c) places.push_back(at + c * written);
+    }
+  });
+  HostVectors<T> vectors(space, fields);
+  comm.together([&] {
+    files::ParallelFile file(MPI_COMM_SELF, file_, MPI_MODE_RDONLY);
+    const std::int64_t table = header_bytes_, data = table + 8 * header_.mesh.elements;
+    const std::vector<std::int32_t> index = space.stiffness().point_index();
+    const Runs runs(space.mesh(), record);
+    Values convert(header_.order, space.order(), header_.value_bytes);
+    std::vector<std::byte> bytes;
+    std::vector<std::uint64_t> checksums;
+    std::vector<T> values(static_cast<std::size_t>(points));
+    for (T* vector : vectors.host()) std::fill_n(vector, space.entries(), T(0));
+    for (const Runs::Run& run : runs.runs) {
+      bytes.resize(static_cast<std::size_t>(run.count * record));
+      checksums.resize(static_cast<std::size_t>(run.count));
+      file.read(data + run.id * record, bytes);
+      file.read(table + run.id * 8, std::as_writable_bytes(std::span(checksums)));
+      for (std::int64_t i = 0; i < run.count; ++i) {
+        const auto here = std::span<const std::byte>(bytes).subspan(static_cast<std::size_t>(i * record),
+                                                                    static_cast<std::size_t>(record));
+        if (record_checksum(run.id + i, here) != checksums[i])
+          throw std::runtime_error(file_ + ": element " + std::to_string(run.id + i + 1) +
+                                   " is damaged: take an older checkpoint");
+        const std::int32_t* entries = index.data() + runs.order[run.place + i] * points;
+        for (std::size_t v = 0; v < places.size(); ++v) {
+          convert.get<T>(here.data() + places[v], values);
+          for (std::int64_t p = 0; p < points; ++p) vectors.host()[v][entries[p]] = values[p];
+        }
+      }
+    }
+    vectors.store();
+  });
+  vectors.fill_halo();
+}
+
+#define WEFT_CHECKPOINT_FILE(T)                                                        \
+  template void write_checkpoint_file<T>(const fs::path&, CheckpointHeader, Space<T>&, \
+                                         std::span<const NamedVectors<T>>);            \
+  template void CheckpointFile::read<T>(Space<T>&, std::span<const NamedVectors<T>>) const;
+WEFT_CHECKPOINT_FILE(double)
+WEFT_CHECKPOINT_FILE(float)
+#undef WEFT_CHECKPOINT_FILE
+
+}  // namespace weft::flow
