@@ -8,8 +8,8 @@
 #   pip download --only-binary=:all: --python-version 3.12 --platform manylinux_2_28_x86_64 --platform
 #     manylinux2014_x86_64 -d wheels mpich==5.0.2 mpi4py nanobind meshio pymech pymetis pyfftw
 # PYTHON picks the interpreter, RANKS (default "1 2") the numbers of ranks that share the device, STEPS (default "tests
-# operator communication fft poisson maxwell") what is run, POINTS (default 10 million) the size of the problems,
-# FFT_SIZES (default 256,512) that of transforms.
+# operator communication fft poisson multigrid maxwell turbulence flow") what is run, POINTS (default 10 million) the size
+# of the problems, FFT_SIZES (default 256,512) that of transforms, GRID (default 512) that of the turbulence.
 # WEFT_GPU_TESTS_ON=host goes on where there is no GPU, to try the script.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -81,7 +81,7 @@ step() {
   "$@" >"$out/$name.log" 2>&1 || { failed+=("$name"); tail -30 "$out/$name.log"; }
 }
 points=${POINTS:-10000000}
-for part in ${STEPS:-tests operator communication fft poisson maxwell}; do
+for part in ${STEPS:-tests operator communication fft poisson multigrid maxwell turbulence flow}; do
   case $part in
     tests) step tests-gpu "$venv/bin/python" -m pytest -q tests/gpu --junitxml "$out/tests-gpu.xml" ;;
     operator)
@@ -125,6 +125,30 @@ for part in ${STEPS:-tests operator communication fft poisson maxwell}; do
           step "maxwell-$order-ranks-$ranks" mpiexec -n "$ranks" "$venv/bin/python" -m weft.cli.main run maxwell \
             --case timing --order "$order" --set mesh.points="$points" --set mesh.counts=[0,0,0] \
             --output "$out/maxwell-$order-ranks-$ranks"
+        done
+      done
+      ;;
+    multigrid)
+      for order in 5 7 9; do
+        step "multigrid-$order" weft run poisson --preconditioner multigrid --tolerance 1e-8 --order "$order" \
+          --set boundary=dirichlet --set lambda=0 --set mesh.points="$points" --output "$out/multigrid-$order"
+      done
+      ;;
+    turbulence)
+      for precision in double single; do
+        for ranks in ${RANKS:-1 2}; do
+          step "turbulence-$precision-ranks-$ranks" mpiexec -n "$ranks" "$venv/bin/python" -m weft.cli.main run \
+            turbulence --grid "${GRID:-512}" --precision $precision --steps 20 --set dealiasing=phase-shift \
+            --output "$out/turbulence-$precision-ranks-$ranks"
+        done
+      done
+      ;;
+    flow) # Taylor-Green's vortex
+      for ranks in ${RANKS:-1 2}; do
+        for order in 7 9; do
+          step "flow-$order-ranks-$ranks" mpiexec -n "$ranks" "$venv/bin/python" -m weft.cli.main run flow \
+            --case taylor-green --order "$order" --set mesh.counts=[24,24,24] --set time.steps=50 \
+            --output "$out/flow-$order-ranks-$ranks"
         done
       done
       ;;
