@@ -100,8 +100,8 @@ def _lower(node: ast.AST, parameters: Mapping[str, float]) -> _Piece:
             sides = [lower(value) for value in (node.left, *node.comparators)]
             pairs = zip(node.ops, sides, sides[1:], strict=False)
             return joined(ast.And(), [operator(kind, left, right) for kind, left, right in pairs])
-        case ast.Call(func=ast.Name()):
-            return _apply(node.func.id, FUNCTIONS[node.func.id], [lower(value) for value in node.args])
+        case ast.Call(func=ast.Name(id=name)):
+            return _apply(name, FUNCTIONS[name], [lower(value) for value in node.args])
     raise ExpressionError(f"{type(node).__name__} cannot be computed")
 
 

@@ -16,158 +16,15 @@
 #include "weft/bindings/arrays.hpp"
 #include "weft/bindings/bindings.hpp"
 #include "weft/bindings/coarse.hpp"
+#include "weft/bindings/flow.hpp"
 #include "weft/bindings/one_of.hpp"
 #include "weft/flow/solver.hpp"
-#include "weft/program/program.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace weft::bindings {
 namespace {
-
-// A Python function of NumPy arrays ([3][n], t) that gives [components][n], evaluated on the host.
-template <class T>
-flow::Function<T> host_function(nb::object callable, int components, const std::shared_ptr<device::Device>& device) {
-  // Released with Python's lock, whoever lets go of the function.
-  const std::shared_ptr<nb::object> held(new nb::object(std::move(callable)), [](nb::object* object) {
-    nb::gil_scoped_acquire acquire;
-    delete object;
-  });
-  return [held, components, device](const T* places, std::int64_t stride, std::int64_t n, double time, T* values,
-                                    device::Stream& stream) {
-    std::vector<T> at(3 * n);
-    for (int c = 0; c < 3; ++c)
-      device->copy(at.data() + c * n, places + c * stride, n * sizeof(T), device::CopyKind::device_to_host, stream);
-    stream.synchronize();
-    std::vector<T> result(components * n);
-    {
-      nb::gil_scoped_acquire acquire;
-      const auto count = static_cast<std::size_t>(n);
-      const nb::object given =
-          (*held)(nb::ndarray<nb::numpy, T>(at.data(), {3, count}).cast(nb::rv_policy::copy), time);
-      const auto array = nb::cast<nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>>(given);
-      if (array.shape(0) != static_cast<std::size_t>(components) || array.shape(1) != count)
-        throw std::invalid_argument("flow: a function gave [" + std::to_string(array.shape(0)) + "][" +
-                                    std::to_string(array.shape(1)) + "] values instead of [" +
-                                    std::to_string(components) + "][" + std::to_string(n) + "]");
-      std::copy_n(array.data(), result.size(), result.begin());
-    }
-    for (int c = 0; c < components; ++c)
-      device->copy(values + c * stride, result.data() + c * n, n * sizeof(T), device::CopyKind::host_to_device, stream);
-    stream.synchronize();
-  };
-}
-
-// None, a list of programs (weft.program.compiled), one a component, or a callable.
-template <class T>
-flow::Function<T> function_of(const nb::object& given, int components, const std::shared_ptr<device::Device>& device,
-                              bool* steady = nullptr) {
-  if (steady != nullptr) *steady = true;
-  if (given.is_none()) return {};
-  if (!nb::isinstance<nb::list>(given)) {
-    if (steady != nullptr) *steady = false;
-    return host_function<T>(given, components, device);
-  }
-  std::vector<std::shared_ptr<program::Program<T>>> programs;
-  for (const nb::handle code : nb::cast<nb::list>(given)) {
-    programs.push_back(std::make_shared<program::Program<T>>(nb::cast<program::Code>(code), device));
-    if (steady != nullptr) *steady = *steady && !programs.back()->code().depends_on_time();
-  }
-  return
-      [programs](const T* places, std::int64_t stride, std::int64_t n, double time, T* values, device::Stream& stream) {
-        for (std::size_t c = 0; c < programs.size(); ++c)
-          programs[c]->evaluate(places, stride, n, time, values + static_cast<std::int64_t>(c) * stride, stream);
-      };
-}
-
-template <class T>
-class Flow {
- public:
-  using HostFields = nb::ndarray<const T, nb::ndim<5>, nb::c_contig, nb::device::cpu>;
-  using HostField = nb::ndarray<const T, nb::ndim<4>, nb::c_contig, nb::device::cpu>;
-
-  Flow(const mesh::Mesh& mesh, const poisson::Options& space, const flow::Options<T>& options)
-      : solver_(mesh, space, options) {}
-  flow::Solver<T>& solver() { return solver_; }
-
-  void set_velocity(const HostFields& values, int level) {
-    check(values.ndim(), [&](std::size_t axis) { return values.shape(axis); }, level);
-    set(std::span<const T>(values.data(), values.size()), 3, solver_.state().velocity(level));
-  }
-  nb::object velocity(int level) {
-    check_level(level);
-    return get(3, solver_.state().velocity(level));
-  }
-  void set_scalar(int number, const HostField& values, int level) {
-    check(values.ndim(), [&](std::size_t axis) { return values.shape(axis); }, level);
-    set(std::span<const T>(values.data(), values.size()), 1, solver_.state().scalar(number, level));
-  }
-  nb::object scalar(int number, int level) {
-    check_level(level);
-    return get(1, solver_.state().scalar(number, level));
-  }
-  void set_pressure(const HostField& values) {
-    check(values.ndim(), [&](std::size_t axis) { return values.shape(axis); }, 0);
-    set(std::span<const T>(values.data(), values.size()), 1, solver_.state().pressure());
-  }
-  nb::object pressure() { return get(1, solver_.state().pressure()); }
-
-  // A function of place and time at the points, as fields.
-  nb::object evaluate(const nb::object& given, int components, double time) {
-    const auto& space = solver_.space();
-    const flow::Function<T> function = function_of<T>(given, components, space.device());
-    device::Array<T> values(space.device(), static_cast<std::size_t>(components * space.entries()));
-    {
-      nb::gil_scoped_release release;
-      values.zero();
-      function(space.coordinates(), space.entries(), space.unknowns(), time, values.data(), solver_.stream());
-      solver_.stream().synchronize();
-    }
-    return get(components, values.data());
-  }
-
- private:
-  void check_level(int level) {
-    if (level < 0 || level >= solver_.state().order)
-      throw std::invalid_argument("flow: there are levels 0 to " + std::to_string(solver_.state().order - 1) +
-                                  ", not " + std::to_string(level));
-  }
-  template <class Shape>
-  void check(std::size_t dimensions, const Shape& shape, int level) {
-    check_level(level);
-    const auto n = static_cast<std::size_t>(solver_.space().order() + 1);
-    const auto elements = static_cast<std::size_t>(solver_.space().mesh().elements());
-    bool right = dimensions == 4 || shape(0) == 3;
-    right = right && shape(dimensions - 4) == elements;
-    for (std::size_t axis = dimensions - 3; axis < dimensions; ++axis) right = right && shape(axis) == n;
-    if (right) return;
-    const std::string side = "[" + std::to_string(n) + "]";
-    throw std::invalid_argument(std::string("flow: values are ") + (dimensions == 5 ? "[3]" : "") + "[" +
-                                std::to_string(elements) + "]" + side + side + side + " on this rank");
-  }
-  void set(std::span<const T> values, int fields, T* vectors) {
-    nb::gil_scoped_release release;
-    solver_.stream().synchronize();
-    solver_.space().to_vectors(values, fields, vectors);
-  }
-  nb::object get(int fields, const T* vectors) {
-    auto copy = std::make_unique<std::vector<T>>();
-    {
-      nb::gil_scoped_release release;
-      solver_.stream().synchronize();
-      *copy = solver_.space().to_points(vectors, fields);
-    }
-    const auto n = static_cast<std::size_t>(solver_.space().order() + 1);
-    const auto elements = static_cast<std::size_t>(solver_.space().mesh().elements());
-    T* data = copy->data();
-    nb::capsule keeper(copy.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    if (fields == 1) return nb::cast(nb::ndarray<nb::numpy, T>(data, {elements, n, n, n}, keeper));
-    return nb::cast(nb::ndarray<nb::numpy, T>(data, {static_cast<std::size_t>(fields), elements, n, n, n}, keeper));
-  }
-
-  flow::Solver<T> solver_;
-};
 
 using ConditionTuple = std::tuple<std::string, nb::object>;
 using ScalarTuple = std::tuple<std::string, double, std::map<std::string, ConditionTuple>, nb::object>;

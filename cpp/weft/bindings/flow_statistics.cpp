@@ -1,0 +1,114 @@
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/bindings/bindings.hpp"
+#include "weft/bindings/flow.hpp"
+#include "weft/flow/forces.hpp"
+#include "weft/flow/statistics.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace weft::bindings {
+namespace {
+
+nb::dict to_dict(const flow::FieldStatistics& s) {
+  nb::dict d;
+  d["mean"] = s.mean;
+  d["mean_square"] = s.mean_square;
+  d["smallest"] = s.smallest;
+  d["largest"] = s.largest;
+  return d;
+}
+
+// Statistics of a flow's fields, with the geometry they need.
+template <class T>
+class FlowStatistics {
+ public:
+  FlowStatistics(Flow<T>& flow, const std::vector<std::string>& boundaries)
+      : solver_(flow.solver()), statistics_(solver_.space()), forces_(solver_.space(), boundaries) {}
+
+  nb::dict velocity() {
+    flow::VelocityStatistics found;
+    {
+      nb::gil_scoped_release release;
+      found = statistics_.velocity(solver_.state().velocity(), solver_.stream());
+    }
+    nb::dict d;
+    d["energy"] = found.energy;
+    d["enstrophy"] = found.enstrophy;
+    d["strain"] = found.strain;
+    d["gradient"] = found.gradient;
+    d["divergence"] = found.divergence;
+    d["largest_divergence"] = found.largest_divergence;
+    return d;
+  }
+  double courant_rate() {
+    nb::gil_scoped_release release;
+    return statistics_.courant_rate(solver_.state().velocity(), solver_.stream());
+  }
+  // Of u, v, w, the scalars and the pressure.
+  nb::list fields() {
+    std::vector<flow::FieldStatistics> found;
+    {
+      nb::gil_scoped_release release;
+      auto& state = solver_.state();
+      found = statistics_.fields(state.fields(), state.components(), solver_.stream());
+      found.push_back(statistics_.fields(state.pressure(), 1, solver_.stream())[0]);
+    }
+    nb::list list;
+    for (const flow::FieldStatistics& field : found) list.append(to_dict(field));
+    return list;
+  }
+  // By boundary: of the pressure, of the viscous stress.
+  nb::list forces() {
+    std::vector<flow::Force> found;
+    {
+      nb::gil_scoped_release release;
+      auto& state = solver_.state();
+      found = forces_.compute(state.velocity(), state.pressure(), solver_.options().viscosity, solver_.stream());
+    }
+    nb::list list;
+    for (const flow::Force& force : found) list.append(nb::make_tuple(force.pressure, force.viscous));
+    return list;
+  }
+  std::int64_t bytes() const { return statistics_.bytes(); }
+
+ private:
+  flow::Solver<T>& solver_;
+  flow::Statistics<T> statistics_;
+  flow::Forces<T> forces_;
+};
+
+template <class T>
+void bind(nb::module_& m, const char* name) {
+  using S = FlowStatistics<T>;
+  nb::class_<S>(m, name)
+      .def(
+          "__init__",
+          [](S* self, Flow<T>& flow, const std::vector<std::string>& boundaries) {
+            nb::gil_scoped_release release;
+            new (self) S(flow, boundaries);
+          },
+          "flow"_a, "boundaries"_a, nb::keep_alive<1, 2>())
+      .def("velocity", &S::velocity)
+      .def("courant_rate", &S::courant_rate)
+      .def("fields", &S::fields)
+      .def("forces", &S::forces)
+      .def_prop_ro("bytes", &S::bytes);
+}
+
+}  // namespace
+
+void bind_flow_statistics(nb::module_& m) {
+  nb::module_ p = nb::cast<nb::module_>(m.attr("flow"));
+  bind<double>(p, "StatisticsDouble");
+  bind<float>(p, "StatisticsSingle");
+}
+
+}  // namespace weft::bindings

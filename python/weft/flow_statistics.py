@@ -1,0 +1,75 @@
+"""Statistics of a running flow: energy, dissipation, divergence, extrema, forces, and the rate behind Courant numbers.
+
+Integrals are sums over the points of the elements, of derivatives in each element; docs/flow-cases.md has the formulas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from weft import _weft
+
+__all__ = ["Statistics"]
+
+
+class Statistics:
+    """What a `weft.flow.Solver` can tell of its fields. All methods are collective and change no field."""
+
+    if TYPE_CHECKING:
+        _core: Any
+        precision: str
+        viscosity: float
+        scalars: Mapping[str, Any]
+
+    _statistics: tuple[tuple[str, ...], Any] | None = None
+
+    def _measures(self, forces: Sequence[str]) -> Any:
+        """Made once, and again where forces on other boundaries are asked for."""
+        wanted = tuple(forces)
+        if self._statistics is None or (wanted and self._statistics[0] != wanted):
+            make = _weft.flow.StatisticsDouble if self.precision == "double" else _weft.flow.StatisticsSingle
+            self._statistics = wanted, make(self._core, list(wanted))
+        return self._statistics[1]
+
+    def courant_rate(self) -> float:
+        """The Courant number of a step over its length, the largest over the points.
+
+        |u . grad r_a| over the spacing of the points in r_a, summed over the three directions a; the spacing is half
+        the distance of a point's neighbours, as Nek5000 and Neko have it. Unit: 1 / time.
+        """
+        return float(self._measures(()).courant_rate())
+
+    def statistics(self, forces: Sequence[str] = ()) -> dict[str, float]:
+        """One sample, by name; means are over the volume.
+
+        ``energy`` <u . u> / 2, ``enstrophy`` <omega . omega>, ``dissipation`` 2 nu <S : S>, ``vorticity_dissipation``
+        nu <omega . omega> (the same where the velocity is periodic or 0 on the boundaries and free of divergence),
+        ``divergence`` <(div u)^2>^(1/2), ``largest_divergence``, ``courant_rate``; of u, v, w, pressure and scalars
+        ``u_smallest``, ``u_largest``, of scalars ``<name>_mean`` too. For each boundary of ``forces`` the force of the
+        flow on what is behind it, over density: ``force_<name>_x``, and of it ``force_<name>_pressure_x``.
+
+        CollectiveError for a boundary that the mesh does not have.
+        """
+        measures = self._measures(forces)
+        velocity = measures.velocity()
+        found = {
+            "energy": velocity["energy"],
+            "enstrophy": velocity["enstrophy"],
+            "dissipation": 2 * self.viscosity * velocity["strain"],
+            "vorticity_dissipation": self.viscosity * velocity["enstrophy"],
+            "divergence": velocity["divergence"],
+            "largest_divergence": velocity["largest_divergence"],
+            "courant_rate": measures.courant_rate(),
+        }
+        names = ["u", "v", "w", *self.scalars, "pressure"]
+        for name, field in zip(names, measures.fields(), strict=True):
+            if name in self.scalars:
+                found[f"{name}_mean"] = field["mean"]
+            found[f"{name}_smallest"], found[f"{name}_largest"] = field["smallest"], field["largest"]
+        if forces:
+            for boundary, (pressure, viscous) in zip(forces, measures.forces(), strict=True):
+                for axis, p, v in zip("xyz", pressure, viscous, strict=True):
+                    found[f"force_{boundary}_{axis}"] = p + v
+                    found[f"force_{boundary}_pressure_{axis}"] = p
+        return found
