@@ -1,10 +1,10 @@
-# The host's SIMD kernels: one translation unit per workload, order and scalar type.
+# The host's SIMD kernels: one translation unit per family, order and scalar type.
 set(WEFT_SIMD_SOURCES "")
-foreach(workload poisson maxwell)
+foreach(family poisson/simd_order poisson/simd_levels maxwell/simd_order)
   foreach(WEFT_SIMD_TYPE double float)
     foreach(WEFT_SIMD_ORDER RANGE 1 15)
-      set(source ${CMAKE_BINARY_DIR}/${workload}/simd_${WEFT_SIMD_TYPE}_${WEFT_SIMD_ORDER}.cpp)
-      configure_file(${CMAKE_SOURCE_DIR}/cpp/weft/${workload}/simd_order.cpp.in ${source} @ONLY)
+      set(source ${CMAKE_BINARY_DIR}/${family}_${WEFT_SIMD_TYPE}_${WEFT_SIMD_ORDER}.cpp)
+      configure_file(${CMAKE_SOURCE_DIR}/cpp/weft/${family}.cpp.in ${source} @ONLY)
       list(APPEND WEFT_SIMD_SOURCES ${source})
     endforeach()
   endforeach()

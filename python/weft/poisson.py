@@ -417,7 +417,8 @@ class Poisson:
         method: str = "cg",
         restart: int = 30,
         orders: tuple[int, ...] | None = None,
-        degree: int = 2,
+        smoother: str = "chebyshev-jacobi",
+        degree: int = 3,
         precision: str = "auto",
         progress: Callable[[int, float], Any] | None = None,
     ) -> CgResult:
@@ -426,8 +427,8 @@ class Poisson:
         ``method``: ``cg`` (flexible conjugate gradients) or ``gmres`` (flexible, restarted after ``restart``
         directions). ``orders``: of the levels, falling from the operator's to 1, default N, N/2, ..., 1; the level of
         order 1 is an algebraic multigrid's (PyAMG). One order alone, the operator's: its smoother is the
-        preconditioner. ``degree``: of the Chebyshev-Jacobi smoother (1..4). ``precision``:
-        of the V-cycle, ``double``, ``single``, or ``auto``: single, which halves what it moves; the Krylov method
+        preconditioner. ``smoother``: ``chebyshev-jacobi``, ``chebyshev-schwarz`` or ``schwarz`` (one step of a restricted
+        overlapping Schwarz method). ``degree``: of the Chebyshev polynomial (1..4). ``precision``: of the V-cycle, ``double``, ``single``, or ``auto``: single, which halves what it moves; the Krylov method
         around it keeps the operator's. The levels are made by the first solve, and again when these options change.
 
         Where A is singular (no Dirichlet boundary, lam = 0) the part of b along the constants is dropped and the
@@ -435,14 +436,15 @@ class Poisson:
         not to be positive definite in ``cg``.
         """
         _choice("method", method, ("cg", "gmres"))
+        _choice("smoother", smoother, ("chebyshev-jacobi", "schwarz", "chebyshev-schwarz"))
         _choice("precision", precision, ("auto", "single", "double"))
         if self.storage != "assembled":
             raise ValueError("poisson: multigrid needs storage = 'assembled'")
         levels = list(multigrid_orders(self.order) if orders is None else orders)
         single = precision == "single" or (precision == "auto" and self.precision == "double")
-        options = (tuple(levels), degree, single, method, restart)
+        options = (tuple(levels), smoother, degree, single, method, restart)
         if self._multigrid != options:
-            made = self._core.make_multigrid(self.mesh._core, levels, degree, single, method, restart)
+            made = self._core.make_multigrid(self.mesh._core, levels, smoother, degree, single, method, restart)
             sizes: list[int] = []
             if len(levels) > 1:
                 size = self.comm.allreduce(int(self._core.coarse_unknowns))
@@ -453,7 +455,8 @@ class Poisson:
             self.choices["multigrid"] = {
                 "orders": levels,
                 "algebraic_level_unknowns": sizes,
-                "smoother": f"Chebyshev of degree {degree} on the diagonal",
+                "smoother": smoother,
+                "degree": 1 if smoother == "schwarz" else degree,
                 "largest_eigenvalues": made["largest_eigenvalues"],
                 "precision": "single" if single else self.precision,
                 "method": method,

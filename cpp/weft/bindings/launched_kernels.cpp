@@ -48,6 +48,15 @@ void add_transfer(std::vector<LaunchedKernel>& list) {
 }
 
 template <class T>
+void add_schwarz(std::vector<LaunchedKernel>& list) {
+  for (int order = 2; order <= 15; ++order)
+    list.push_back({{"schwarz",
+                     "schwarz_points",
+                     {{"WEFT_N", std::to_string(order)}, {"WEFT_REAL", device::type_name<T>()}}},
+                    true});
+}
+
+template <class T>
 void add_maxwell(std::vector<LaunchedKernel>& list) {
   for (int order = 1; order <= 15; ++order) {
     const auto add = [&](const char* name, int tile) {
@@ -102,6 +111,8 @@ std::vector<LaunchedKernel> launched_kernels() {
   add_file(list, "flow_averages", {"double", "float"});
   add_transfer<double>(list);
   add_transfer<float>(list);
+  add_schwarz<double>(list);
+  add_schwarz<float>(list);
   add_poisson<double>(list);
   add_poisson<float>(list);
   add_file(list, "maxwell_terms", {"double", "float"});

@@ -71,15 +71,19 @@ class Poisson {
   }
 
   // Makes the levels; the coarse matrix's triplets of this rank, for the library that coarsens it further.
-  nb::dict make_multigrid(const mesh::Mesh& mesh, const std::vector<int>& orders, int degree, bool single,
-                          const std::string& method, int restart) {
+  nb::dict make_multigrid(const mesh::Mesh& mesh, const std::vector<int>& orders, const std::string& smoother,
+                          int degree, bool single, const std::string& method, int restart) {
+    using poisson::Smoothing;
+    const Smoothing smoothing =
+        one_of("poisson", "smoother", smoother,
+               {Smoothing::chebyshev_jacobi, Smoothing::schwarz, Smoothing::chebyshev_schwarz});
     poisson::Triplets matrix;
     {
       nb::gil_scoped_release release;
       const auto krylov = method == "cg" ? poisson::Method::cg : poisson::Method::gmres;
       multigrid_.reset();
-      multigrid_ = std::make_unique<poisson::MultigridSolver<T>>(op_, mesh, poisson::MultigridOptions{orders, degree},
-                                                                 single, krylov, restart);
+      multigrid_ = std::make_unique<poisson::MultigridSolver<T>>(
+          op_, mesh, poisson::MultigridOptions{orders, degree, smoothing}, single, krylov, restart);
       if (orders.size() > 1) matrix = multigrid_->coarse_matrix();
     }
     nb::dict d = to_dict(std::move(matrix));
@@ -257,7 +261,8 @@ void bind(nb::module_& m, const char* name) {
       .def("apply", &P::apply, "x"_a.noconvert())
       .def("cg", &P::cg, "b"_a.noconvert(), "guess"_a.noconvert().none(), "max_iterations"_a, "tolerance"_a,
            "preconditioner"_a, "merged"_a, "progress"_a.none())
-      .def("make_multigrid", &P::make_multigrid, "mesh"_a, "orders"_a, "degree"_a, "single"_a, "method"_a, "restart"_a)
+      .def("make_multigrid", &P::make_multigrid, "mesh"_a, "orders"_a, "smoother"_a, "degree"_a, "single"_a, "method"_a,
+           "restart"_a)
       .def("set_coarse", &P::set_coarse, "levels"_a, "coarsest"_a.noconvert())
       .def_prop_ro("coarse_unknowns", [](P& self) { return self.coarse_unknowns(); })
       .def("solve_multigrid", &P::solve_multigrid, "b"_a.noconvert(), "guess"_a.noconvert().none(), "max_iterations"_a,

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "weft/device/vector.hpp"
 #include "weft/element/gll.hpp"
 #include "weft/mesh/geometry.hpp"
 #include "weft/trace/recorder.hpp"
@@ -21,7 +20,6 @@ Multigrid<S>::Multigrid(const mesh::Mesh& mesh, const Options& options, const Mu
     throw std::invalid_argument("multigrid: the levels are falling orders from that of the operator, " +
                                 std::to_string(options.order) + ", to 1, or that order alone");
   if (options.storage != Storage::assembled) throw std::invalid_argument("multigrid: for assembled storage only");
-  difference_ = device_->kernel({"smoother", "difference", {{"WEFT_REAL", device::type_name<S>()}}});
   for (std::size_t l = 0; l < orders.size(); ++l) {
     Options own = options;
     own.order = orders[l];
@@ -35,14 +33,7 @@ Multigrid<S>::Multigrid(const mesh::Mesh& mesh, const Options& options, const Mu
     }
     if (l > 0) levels_[l - 1].transfer = std::make_unique<Transfer<S>>(*levels_[l - 1].op, *level.op);
     if (l > 0 && l + 1 == orders.size()) break;
-    level.inverse_diagonal = level.op->inverse_diagonal();
-    typename solver::Chebyshev<S>::Setup setup;
-    setup.apply = [op = level.op.get()](S* x, S* y, device::Stream& stream) { op->apply(x, y, stream); };
-    setup.inverse_diagonal = level.inverse_diagonal.data();
-    setup.entries = level.op->entries();
-    setup.unknowns = level.op->unknowns();
-    setup.degree = multigrid.degree;
-    level.smoother = std::make_unique<solver::Chebyshev<S>>(std::move(setup), device_, mesh.comm);
+    level.smoother = make_smoother(*level.op, multigrid.smoothing, multigrid.degree);
   }
 }
 
@@ -129,7 +120,7 @@ template <class S>
 void Multigrid<S>::cycle(std::size_t l, const S* b, S* x, device::Stream& stream) {
   Level& level = levels_[l];
   if (levels_.size() == 1) {
-    level.smoother->smooth(b, x, true, stream);
+    level.smoother->start(b, x, level.r.data(), false, stream);
     return;
   }
   if (l + 1 == levels_.size()) {
@@ -137,15 +128,11 @@ void Multigrid<S>::cycle(std::size_t l, const S* b, S* x, device::Stream& stream
     return;
   }
   Level& next = levels_[l + 1];
-  const long n = level.op->unknowns();
-  level.smoother->smooth(b, x, true, stream);
-  level.op->apply(x, level.r.data(), stream);
-  difference_(stream, device::vector_blocks(n), device::vector_shape, n, b, static_cast<const S*>(level.r.data()),
-              level.r.data());
+  level.smoother->start(b, x, level.r.data(), true, stream);
   level.transfer->restrict_to(level.r.data(), next.b.data(), stream);
   cycle(l + 1, next.b.data(), next.x.data(), stream);
   level.transfer->prolong(next.x.data(), x, true, stream);
-  level.smoother->smooth(b, x, false, stream);
+  level.smoother->improve(b, x, level.r.data(), stream);
 }
 
 template <class S>
@@ -176,8 +163,7 @@ template <class S>
 std::map<std::string, std::int64_t> Multigrid<S>::memory_bytes() const {
   std::map<std::string, std::int64_t> bytes;
   for (const Level& level : levels_) {
-    std::int64_t sum =
-        static_cast<std::int64_t>(level.b.bytes() + level.x.bytes() + level.r.bytes() + level.inverse_diagonal.bytes());
+    auto sum = static_cast<std::int64_t>(level.b.bytes() + level.x.bytes() + level.r.bytes());
     for (const auto& [name, value] : level.op->memory_bytes()) sum += value;
     if (level.smoother) sum += level.smoother->memory_bytes();
     if (level.transfer) sum += level.transfer->memory_bytes();

@@ -1,6 +1,6 @@
 // A p-multigrid V-cycle for the Poisson operator: the same elements at falling orders, algebraic multigrid at the last.
 //
-// Smoothing is Chebyshev's on the diagonal (solver/chebyshev.hpp). S is the precision of the whole cycle, which may be
+// The smoothers are smoother.hpp's. S is the precision of the whole cycle, which may be
 // single inside a Krylov method in double.
 #pragma once
 
@@ -14,9 +14,9 @@
 #include "weft/device/device.hpp"
 #include "weft/mesh/mesh.hpp"
 #include "weft/poisson/operator.hpp"
+#include "weft/poisson/smoother.hpp"
 #include "weft/poisson/transfer.hpp"
 #include "weft/solver/amg.hpp"
-#include "weft/solver/chebyshev.hpp"
 
 namespace weft::poisson {
 
@@ -24,6 +24,7 @@ struct MultigridOptions {
   // Falling, the fine one first, 1 last: 7, 3, 1. Or the fine one alone: then a cycle is one sweep of its smoother.
   std::vector<int> orders;
   int degree = 2;  // of the Chebyshev smoother, 1..4
+  Smoothing smoothing = Smoothing::chebyshev_jacobi;
 };
 
 // One entry of the coarse matrix for each pair of an element's corners, in global numbers: the owned unknowns of rank
@@ -57,9 +58,8 @@ class Multigrid {
  private:
   struct Level {
     std::unique_ptr<Operator<S>> op;
-    device::Array<S> inverse_diagonal;
-    std::unique_ptr<solver::Chebyshev<S>> smoother;  // null on the last of several
-    std::unique_ptr<Transfer<S>> transfer;           // to the next
+    std::unique_ptr<Smoother<S>> smoother;  // null on the last of several
+    std::unique_ptr<Transfer<S>> transfer;  // to the next
     device::Array<S> b, x, r;
   };
   void cycle(std::size_t l, const S* b, S* x, device::Stream& stream);
@@ -68,7 +68,6 @@ class Multigrid {
   std::shared_ptr<device::Device> device_;
   std::vector<Level> levels_;
   std::unique_ptr<solver::DistributedAmg<S>> coarse_;
-  device::Kernel difference_;
 };
 
 }  // namespace weft::poisson

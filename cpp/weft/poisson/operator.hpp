@@ -66,6 +66,9 @@ class Operator {
   const mesh::Mesh& mesh() const { return mesh_; }
   const BlockSplit& split() const { return split_; }
   const std::vector<std::int32_t>& index() const { return index_; }
+  // y_L of the portable kernels in assembled storage, which others may write, and y = Z^T y_L of this rank's points.
+  T* local_points() { return points_.data(); }
+  void gather_points(T* y, device::Stream& stream) { gather(nullptr, T(0), y, nullptr, 0, assembly_.local, stream); }
   // How the exchanges of apply() were chosen: "halo" and "gather", or "gather_scatter" (scattered storage).
   std::vector<std::pair<std::string, exchange::Tuning>> tunings() const;
   std::int64_t bytes_sent() const;  // by this rank in one apply()

@@ -1,6 +1,8 @@
 // What the block kernels read: arrays of SimdOperator, and the order in which blocks and vector entries are visited.
 #pragma once
 
+#include <omp.h>
+
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -47,5 +49,19 @@ struct SimdPlan {
   std::array<std::vector<std::vector<Range>>, 3> chunks;
   int threads;
 };
+
+// Runs work(range, thread) for all chunks, colour after colour.
+template <class Work>
+void for_chunks(const std::vector<std::vector<Range>>& colours, int threads, Work&& work) {
+  for (const std::vector<Range>& chunks : colours) {
+    const int count = static_cast<int>(chunks.size());
+    if (threads == 1) {
+      for (const Range& chunk : chunks) work(chunk, 0);
+    } else {
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+      for (int c = 0; c < count; ++c) work(chunks[c], omp_get_thread_num());
+    }
+  }
+}
 
 }  // namespace weft::poisson

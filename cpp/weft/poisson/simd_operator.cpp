@@ -81,20 +81,6 @@ std::vector<T> trilinear_blocks(const mesh::Mesh& mesh, std::int64_t blocks, con
   return values;
 }
 
-// Runs work(range, thread) for all chunks, colour after colour.
-template <class Work>
-void for_chunks(const std::vector<std::vector<Range>>& colours, int threads, Work&& work) {
-  for (const std::vector<Range>& chunks : colours) {
-    const int count = static_cast<int>(chunks.size());
-    if (threads == 1) {
-      for (const Range& chunk : chunks) work(chunk, 0);
-    } else {
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-      for (int c = 0; c < count; ++c) work(chunks[c], omp_get_thread_num());
-    }
-  }
-}
-
 // Chunks of blocks [begin, end) for `threads`, by colour: greedily the first colour none of the chunk's entries has.
 template <class T>
 std::vector<std::vector<Range>> coloured_chunks(Range part, int threads, std::span<const std::int32_t> index,

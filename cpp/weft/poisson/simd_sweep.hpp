@@ -1,5 +1,5 @@
-// What a pass over the blocks of a rank does besides the elements' arithmetic: the operator alone, or all of a CG
-// iteration. Compiled once per order and scalar type (simd_order.cpp.in).
+// What a pass over the blocks of a rank does besides the elements' arithmetic: the operator alone, all of a CG
+// iteration, or a smoothing step. Compiled once per order and scalar type (simd_order.cpp.in).
 #pragma once
 
 #include <algorithm>
@@ -139,6 +139,83 @@ struct CgSweep {
   }
 };
 
+// A Chebyshev step on the diagonal d, then the operator, in one pass over the blocks:
+//   before an entry is touched    r -= v,  z = a z + c d r,  x += s z,  v = lambda y
+//   elements                      v += S y
+//   after it was touched last     v = b - v, where the residual of x is asked for
+// y is z, the next step's direction; or x, for its residual.
+template <class T>
+struct ChebyshevSweep {
+  struct Vectors {
+    const T* r;  // what v is subtracted from
+    T* kept;     // where the difference goes; nullptr: nowhere
+    T *z, *v, *x;
+    const T *d, *b;
+  };
+  struct Step {
+    T lambda, a, c, s;
+    bool subtract;  // v, else r is the residual already
+    bool fresh;     // x starts from 0, whatever it holds
+    bool residual;
+  };
+
+  Vectors to;
+  Step step;
+  Ahead<T> ahead;
+
+  ChebyshevSweep(const Vectors& vectors, const Step& how)
+      : to(vectors), step(how), ahead{{vectors.r, vectors.d, vectors.z, vectors.x, vectors.v}, 5, 0, 0, 0} {}
+
+  const T* source() const { return step.residual ? to.x : to.z; }
+  T* target() const { return to.v; }
+
+  // The new y of one vector's worth. in, out: how `count` entries are read and written.
+  template <class Load, class Store>
+  WEFT_ALWAYS_INLINE Vec<T> update(std::int64_t i, Load&& in, Store&& out) const {
+    Vec<T> r = in(to.r + i);
+    if (step.subtract) r -= in(to.v + i);
+    if (to.kept != nullptr) out(to.kept + i, r);
+    Vec<T> z = step.c * (in(to.d + i) * r);
+    if (step.a != T{0}) z += step.a * in(to.z + i);
+    out(to.z + i, z);
+    const Vec<T> x = step.fresh ? step.s * z : in(to.x + i) + step.s * z;
+    out(to.x + i, x);
+    return step.residual ? x : z;
+  }
+  template <class F>
+  static WEFT_ALWAYS_INLINE void for_vectors(Range range, F&& f) {
+    constexpr int lanes = simd::lanes<T>;
+    std::int64_t i = range.begin;
+    for (; i + lanes <= range.end; i += lanes)
+      f(i, [](const T* a) { return load(a); }, [](T* a, Vec<T> v) { store(a, v); });
+    if (const int count = static_cast<int>(range.end - i); count > 0)
+      f(i, [=](const T* a) { return load_first(a, count); }, [=](T* a, Vec<T> v) { store_first(a, v, count); });
+  }
+
+  WEFT_ALWAYS_INLINE Vec<T> read(std::int64_t i) const {
+    return update(i, [](const T* a) { return load(a); }, [](T* a, Vec<T> v) { store(a, v); });
+  }
+  WEFT_ALWAYS_INLINE void write(std::int64_t i, Vec<T> v) const {
+    v += step.lambda * load(source() + i);
+    store(to.v + i, step.residual ? load(to.b + i) - v : v);
+  }
+  void before(Range range) const {
+    for_vectors(range, [&](std::int64_t i, auto&& in, auto&& out) {
+      const Vec<T> y = update(i, in, out);
+      out(to.v + i, step.lambda * y);
+    });
+  }
+  // Without the operator.
+  void update_only(Range range) const {
+    for_vectors(range, [&](std::int64_t i, auto&& in, auto&& out) { update(i, in, out); });
+  }
+  void after(Range range) const {
+    if (!step.residual) return;
+    for_vectors(range, [&](std::int64_t i, auto&& in, auto&& out) { out(to.v + i, in(to.b + i) - in(to.v + i)); });
+  }
+  void finish_block() {}
+};
+
 // scratch: scratch_vectors(N) vectors, aligned.
 template <int N, class T, class Rows, class Sweep>
 void run_blocks(const SimdBlocks<T>& d, const SimdPlan& plan, Sweep& sweep, Range chunk, T* scratch) {
@@ -164,6 +241,7 @@ struct SimdPasses {
   using Pass = void (*)(const SimdBlocks<T>&, const SimdPlan&, Sweep&, Range, T*);
   std::array<Pass<OperatorSweep<T>>, 2> apply;
   std::array<Pass<CgSweep<T>>, 2> iterate;
+  std::array<Pass<ChebyshevSweep<T>>, 2> smooth;
 };
 // std::invalid_argument outside orders 1..15.
 template <class T>

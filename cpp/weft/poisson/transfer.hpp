@@ -2,16 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "weft/device/device.hpp"
 #include "weft/poisson/operator.hpp"
+#include "weft/poisson/simd_levels.hpp"
 
 namespace weft::poisson {
 
 template <class T>
 class Transfer {
  public:
-  // Assembled storage, the same mesh, device and boundary conditions; fine.order > coarse.order. (collective)
+  // Assembled storage, the same mesh, kernels, device and boundary conditions; fine.order > coarse.order.
   Transfer(Operator<T>& fine, Operator<T>& coarse);
 
   // x_f += P x_c, or x_f = P x_c. Fills the halo of x_c. (collective)
@@ -21,6 +23,10 @@ class Transfer {
   std::int64_t memory_bytes() const;
 
  private:
+  void set_up_portable();
+  void set_up_simd();
+  std::vector<std::int32_t> coarse_index() const;  // [points] of the coarse order, in the fine operator's elements
+
   Operator<T>& fine_;
   Operator<T>& coarse_;
   int coarse_points_;
@@ -28,6 +34,10 @@ class Transfer {
   device::Array<T> interpolation_, points_;
   device::Array<std::int32_t> place_, index_, offsets_, columns_;
   device::Kernel prolong_, restrict_, gather_;
+  // simd: index_ is [blocks][coarse^3][lanes]
+  device::Array<std::uint16_t> speaks_;
+  std::vector<std::uint8_t> conflict_;
+  SimdInterpolation<T> simd_{};
 };
 
 // Whether kernels/transfer.hpp of a fine order fits the shared memory of a GPU's block.

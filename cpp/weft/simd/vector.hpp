@@ -92,6 +92,20 @@ inline void scatter(double* to, __m256i index, Vec<double> v) {
 inline void scatter(float* to, __m512i index, Vec<float> v) {
   _mm512_i32scatter_ps(to, index, reinterpret_cast<__m512>(v), 4);
 }
+inline Vec<double> gather(const double* from, __m256i index, unsigned lanes) {
+  return reinterpret_cast<Vec<double>>(
+      _mm512_mask_i32gather_pd(_mm512_setzero_pd(), static_cast<__mmask8>(lanes), index, from, 8));
+}
+inline Vec<float> gather(const float* from, __m512i index, unsigned lanes) {
+  return reinterpret_cast<Vec<float>>(
+      _mm512_mask_i32gather_ps(_mm512_setzero_ps(), static_cast<__mmask16>(lanes), index, from, 4));
+}
+inline void scatter(double* to, __m256i index, Vec<double> v, unsigned lanes) {
+  _mm512_mask_i32scatter_pd(to, static_cast<__mmask8>(lanes), index, reinterpret_cast<__m512d>(v), 8);
+}
+inline void scatter(float* to, __m512i index, Vec<float> v, unsigned lanes) {
+  _mm512_mask_i32scatter_ps(to, static_cast<__mmask16>(lanes), index, reinterpret_cast<__m512>(v), 4);
+}
 template <class T>
 inline auto load_index(const std::int32_t* index) {
   if constexpr (sizeof(T) == 8)
@@ -110,6 +124,28 @@ inline Vec<T> gather(const T* from, const std::int32_t* index) {
   Vec<T> v;
   for (int l = 0; l < lanes<T>; ++l) v[l] = from[index[l]];
   return v;
+#endif
+}
+
+// The lanes whose bits are set: from[index[l]], else 0; to[index[l]] = v[l], else nothing.
+template <class T>
+inline Vec<T> gather_lanes(const T* from, const std::int32_t* index, unsigned lanes) {
+#if defined(WEFT_AVX512)
+  return gather(from, load_index<T>(index), lanes);
+#else
+  Vec<T> v{};
+  for (int l = 0; l < simd_lanes<T>; ++l)
+    if ((lanes >> l & 1) != 0) v[l] = from[index[l]];
+  return v;
+#endif
+}
+template <class T>
+inline void scatter_lanes(T* to, const std::int32_t* index, Vec<T> v, unsigned lanes) {
+#if defined(WEFT_AVX512)
+  scatter(to, load_index<T>(index), v, lanes);
+#else
+  for (int l = 0; l < simd_lanes<T>; ++l)
+    if ((lanes >> l & 1) != 0) to[index[l]] = v[l];
 #endif
 }
 

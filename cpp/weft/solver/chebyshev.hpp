@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "weft/device/device.hpp"
 #include "weft/mpi/comm.hpp"
@@ -17,17 +18,33 @@ template <class T>
 using Map = std::function<void(T* x, T* y, device::Stream&)>;  // y = f(x); may write halo entries of x
 
 template <class T>
+struct ChebyshevSetup {
+  Map<T> apply;                   // A
+  Map<T> precondition = nullptr;  // M, where there is no diagonal
+  const T* diagonal = nullptr;    // [unknowns] M, or times what `precondition` gives M
+  std::int64_t entries = 0, unknowns = 0;
+  const T* weights = nullptr;  // of inner products
+  std::vector<T> start;        // [unknowns] rough values, from which the largest eigenvalue is sought
+  int degree = 2;              // 1..4: applications of A in a sweep from zero, counting that of the residual after it
+};
+
+// The largest eigenvalue of M A by power iteration. std::invalid_argument for a degree outside 1..4, CollectiveError if
+// it comes out as no positive number. (collective)
+template <class T>
+double largest_eigenvalue(const ChebyshevSetup<T>& setup, const std::shared_ptr<device::Device>& device,
+                          const mpi::Comm& comm);
+
+// Step i = 1..degree: z = a z + c M r, x += s z, r -= A z; the first takes no z.
+struct ChebyshevStep {
+  double a, c, s;
+};
+ChebyshevStep chebyshev_step(int degree, int i, double largest);
+
+template <class T>
 class Chebyshev {
  public:
-  struct Setup {
-    Map<T> apply;                         // A
-    Map<T> precondition = nullptr;        // M, or
-    const T* inverse_diagonal = nullptr;  // [unknowns] M as a diagonal
-    std::int64_t entries = 0, unknowns = 0;
-    const T* weights = nullptr;  // of inner products
-    int degree = 2;              // 1..4: applications of A in a sweep from zero, counting that of the residual after it
-  };
-  // Estimates the largest eigenvalue by power iteration. CollectiveError if that is no positive number. (collective)
+  using Setup = ChebyshevSetup<T>;
+  // Estimates the largest eigenvalue; errors as that has. (collective)
   Chebyshev(Setup setup, std::shared_ptr<device::Device> device, const mpi::Comm& comm);
 
   // x becomes nearer to A^-1 b; zero: it starts from 0, whatever it holds.

@@ -76,7 +76,8 @@ def cycle_of(multigrid: Record) -> str:
     orders = ", ".join(str(order) for order in multigrid["orders"])
     sizes = ", ".join(f"{size:,}" for size in multigrid["algebraic_level_unknowns"])
     below = f"; below it algebraic levels of {sizes} unknowns" if sizes else ""
-    return f"orders {orders}{below}; {multigrid['smoother']}, {multigrid['precision']} precision"
+    smoother = f"{multigrid['smoother']} of degree {multigrid['degree']}"
+    return f"orders {orders}{below}; {smoother}, {multigrid['precision']} precision"
 
 
 def benchmark_rows(figures: Record, formulas: Record) -> Rows:

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Iterations of weft's multigrid to |r| <= 1e-8 |r_0| by mesh, order and smoother: the table of docs/multigrid.md.
+
+    python benchmarks/multigrid_iterations.py --output benchmarks/results/multigrid_iterations.json
+    python benchmarks/multigrid_iterations.py --table benchmarks/results/multigrid_iterations.json
+
+The Laplacian with Dirichlet boundaries and a rough right-hand side on boxes, boxes in Kershaw's deformation and, where
+--hemi gives its file, the mesh of a flow past a hemisphere. Iterations do not depend on the machine, and hardly on the
+ranks; seconds are those of the iterations, on one rank. A case that takes longer than --points allows is left out.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from compare_poisson_cpu import processor
+
+TOLERANCE = 1e-8
+
+
+def meshes(hemi: Path | None) -> dict[str, Callable[[], Any]]:
+    import weft
+
+    made: dict[str, Callable[[], Any]] = {}
+    for n in (4, 8, 12, 16):
+        made[f"box {n}^3"] = lambda n=n: weft.Mesh.box((n, n, n))
+    for epsilon in (1.0, 0.3):
+        for n in (6, 12):
+            made[f"kershaw {epsilon:g}, {n}^3"] = lambda n=n, epsilon=epsilon: weft.Mesh.box(
+                (n, n, n), deformation="kershaw", deformation_parameter=epsilon
+            )
+    if hemi is not None:
+        made[hemi.name] = lambda: weft.Mesh.read(str(hemi))
+    return made
+
+
+def table(record: dict[str, Any]) -> str:
+    """Markdown: a row a mesh and smoother, a column an order; iterations, and milliseconds in all."""
+    rows = record["solves"]
+    orders = sorted({row["order"] for row in rows})
+    lines = [
+        "| mesh | smoother | " + " | ".join(f"N = {n}" for n in orders) + " |",
+        "|---|---|" + "---|" * len(orders),
+    ]
+    for mesh, smoother in dict.fromkeys((row["mesh"], row["smoother"]) for row in rows):
+        cells = []
+        for order in orders:
+            found = [r for r in rows if (r["mesh"], r["smoother"], r["order"]) == (mesh, smoother, order)]
+            cells.append(f"{found[0]['iterations']} ({1e3 * found[0]['seconds']:.0f} ms)" if found else "")
+        lines.append(f"| {mesh} | {smoother} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--orders", default="3,5,7,9,11")
+    parser.add_argument("--smoothers", default="chebyshev-jacobi:3,schwarz:1,chebyshev-schwarz:2")
+    parser.add_argument("--hemi", type=Path)
+    parser.add_argument("--meshes", default="", help="only those whose names contain this")
+    parser.add_argument("--points", type=float, default=1.6e6, help="most points of a case")
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--table", type=Path, help="print the table of a record and do nothing else")
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str]) -> int:
+    options = parse(argv)
+    if options.table is not None:
+        print(table(json.loads(options.table.read_text())))
+        return 0
+    if options.output is None:
+        sys.exit("--output FILE: where the JSON goes")
+    os.environ["OMP_NUM_THREADS"] = "1"
+    import weft
+
+    record: dict[str, Any] = {
+        "what": f"multigrid to |r| <= {TOLERANCE:g} |r_0|, lambda = 0, Dirichlet, one rank",
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "processor": processor(),
+        "load_at_start": os.getloadavg()[0],
+        "solves": [],
+    }
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    for name, make in meshes(options.hemi).items():
+        if options.meshes not in name:
+            continue
+        mesh = make()
+        for order in (int(n) for n in options.orders.split(",")):
+            if mesh.global_elements * (order + 1) ** 3 > options.points:
+                continue
+            op = weft.Poisson(mesh, order=order, lam=0.0, dirichlet=True)
+            b = op.random_rhs(1)
+            for choice in options.smoothers.split(","):
+                smoother, _, degree = choice.partition(":")
+                how = {"smoother": smoother, "degree": int(degree), "tolerance": TOLERANCE}
+                op.multigrid(b, max_iterations=1, **how)
+                result = op.multigrid(b, **how)
+                row = {
+                    "mesh": name,
+                    "order": order,
+                    "smoother": f"{smoother}, degree {degree}",
+                    "iterations": result.iterations,
+                    "converged": result.converged,
+                    "seconds": result.seconds,
+                }
+                record["solves"].append(row)
+                print(row, flush=True)
+                options.output.write_text(json.dumps(record, indent=1) + "\n")
+    print(table(record))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,33 @@
+// One-dimensional operators of overlapping subdomains, and their eigenvectors: fast diagonalisation.
+//
+// Sources: R. E. Lynch, J. R. Rice, D. H. Thomas, Numer. Math. 6 (1964); J. W. Lottes, P. F. Fischer, "Hybrid
+// multigrid/Schwarz algorithms for the spectral element method", J. Sci. Comput. 24 (2005) 45-78.
+#pragma once
+
+#include <vector>
+
+namespace weft::element {
+
+// What is beyond an end of an element: a neighbour, whose point next to the shared one belongs to the subdomain and the
+// next of which is 0; a boundary with the value 0 (the end is no unknown); or a natural one.
+enum class End { neighbor, dirichlet, natural };
+
+struct Interval {
+  double length;  // of the element
+  End left, right;
+  double left_length = 0;  // of neighbours
+  double right_length = 0;
+};
+
+// A v = lambda B v for stiffness and mass (lumped on the points) of n + 2 points: one of the left neighbour, the n of
+// the element, one of the right neighbour. With V^T B V = I, A x B x B + B x A x B + B x B x A (x: Kronecker) has the
+// inverse (V x V x V) diag(1 / (lambda_i + lambda_j + lambda_k)) (V x V x V)^T. Points that are no unknowns have zero
+// rows, and as many columns are zero, with lambda = 1; an eigenvalue of 0 is 0 exactly.
+struct FastDiagonalisation {
+  std::vector<double> vectors;  // [n + 2][n + 2] row-major, columns are eigenvectors
+  std::vector<double> values;   // [n + 2]
+};
+// std::invalid_argument for an order outside 1..15 or a length that is not positive.
+FastDiagonalisation fast_diagonalisation(int order, const Interval& interval);
+
+}  // namespace weft::element

@@ -1,0 +1,263 @@
+#include "weft/poisson/schwarz.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "weft/element/fast_diagonalisation.hpp"
+#include "weft/element/gll.hpp"
+#include "weft/exchange/gather_scatter.hpp"
+#include "weft/mesh/geometry.hpp"
+#include "weft/mesh/points.hpp"
+#include "weft/mesh/reference.hpp"
+#include "weft/mpi/sparse.hpp"
+#include "weft/trace/recorder.hpp"
+
+namespace weft::poisson {
+namespace {
+
+// For each value what the other holder of its id has: the sum of two less one's own; 0 where there is no other.
+template <class V>
+std::vector<V> of_the_other(const std::vector<std::int64_t>& ids, const std::vector<V>& values, const mpi::Comm& comm) {
+  const auto host = device::open("host");
+  exchange::GatherScatter<V> sum(ids, comm, host, exchange::Choice{});
+  std::vector<V> all = values;
+  device::Stream stream(host);
+  sum.gather_scatter(all.data(), exchange::Op::add, stream);
+  stream.synchronize();
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] -= values[i];
+  return all;
+}
+
+// The local point of an element at (a, b) of a face, `depth` layers inside.
+int face_point(int face, int a, int b, int depth, int n) {
+  const int fixed = face % 2 == 0 ? depth : n - 1 - depth;
+  switch (face / 2) {
+    case 0:
+      return (b * n + a) * n + fixed;
+    case 1:
+      return (b * n + fixed) * n + a;
+    default:
+      return (fixed * n + b) * n + a;
+  }
+}
+
+}  // namespace
+
+template <class T>
+Schwarz<T>::Schwarz(Operator<T>& op) : op_(op) {
+  const Options& options = op.options();
+  if (options.storage != Storage::assembled) throw std::invalid_argument("schwarz: for assembled storage only");
+  find_layer();
+  set_up_solves();
+  const std::vector<T> ones(op.points(), T(1));
+  std::vector<T> weights = op.sum_points(ones);
+  for (T& weight : weights) weight = 1 / weight;
+  weights_ = device::Array<T>(options.device, weights);
+}
+
+// Which entry of r each point of the layer beyond each face is, and the exchange of those that other ranks own.
+template <class T>
+void Schwarz<T>::find_layer() {
+  const mesh::Mesh& mesh = op_.mesh();
+  const mpi::Comm& comm = op_.comm();
+  const int order = op_.options().order, n = order + 1;
+  const std::int64_t elements = mesh.elements(), each = cube(n), nothing = op_.entries() - 1;
+  const std::vector<std::int64_t> ids = mesh::point_ids(mesh, order);
+  const std::vector<std::int32_t>& index = op_.index();
+  std::vector<std::int32_t> owners;  // of the halo
+  for (const exchange::Pattern::Neighbor& neighbor : op_.assembly().pattern.neighbors)
+    owners.insert(owners.end(), neighbor.halo, neighbor.rank);
+
+  // Each point of a face has two holders: the elements at the face. They swap the points next to it.
+  const std::int64_t points = elements * 6 * n * n;
+  std::vector<std::int64_t> places(points), deep(points), owner(points);
+  for (std::int64_t e = 0; e < elements; ++e) {
+    for (int f = 0; f < 6; ++f) {
+      for (int b = 0; b < n; ++b) {
+        for (int a = 0; a < n; ++a) {
+          const std::int64_t q = ((e * 6 + f) * n + b) * n + a;
+          const auto [u, v] = mesh::to_canonical(mesh.topology.face_orientations[e][f], a, b, n - 1);
+          places[q] = (mesh.topology.faces[e][f] * n + v) * n + u + 1;
+          const std::int64_t p = e * each + face_point(f, a, b, 1, n);
+          if (index[p] == nothing) continue;
+          deep[q] = ids[p];
+          owner[q] = 1 + (index[p] < op_.unknowns() ? comm.rank() : owners[index[p] - op_.unknowns()]);
+        }
+      }
+    }
+  }
+  deep = of_the_other(places, deep, comm);
+  owner = of_the_other(places, owner, comm);
+
+  const exchange::PointsById known = exchange::points_by_id(ids);
+  const auto entry_of = [&](std::int64_t id) -> std::int64_t {
+    const auto at = std::ranges::lower_bound(known.ids, id);
+    if (at == known.ids.end() || *at != id) return -1;
+    return index[known.points[known.begin[at - known.ids.begin()]]];
+  };
+  beyond_.assign(points, static_cast<std::int32_t>(nothing));
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int32_t> foreign;  // (owner, id)
+  for (std::int64_t q = 0; q < points; ++q) {
+    if (deep[q] == 0) continue;
+    const std::int64_t entry = entry_of(deep[q]);
+    if (entry >= 0)
+      beyond_[q] = static_cast<std::int32_t>(entry);
+    else
+      foreign[{owner[q] - 1, deep[q]}] = -1;
+  }
+  mpi::Parcels wanted;
+  std::vector<std::int64_t> words;
+  for (auto at = foreign.begin(); at != foreign.end();) {
+    const std::int64_t rank = at->first.first;
+    words.clear();
+    for (; at != foreign.end() && at->first.first == rank; ++at) {
+      at->second = static_cast<std::int32_t>(op_.entries() + layer_++);
+      words.push_back(at->first.second);
+    }
+    wanted.add(static_cast<int>(rank), words);
+  }
+  for (std::int64_t q = 0; q < points; ++q) {
+    if (deep[q] == 0 || beyond_[q] != nothing) continue;
+    if (const auto at = foreign.find({owner[q] - 1, deep[q]}); at != foreign.end()) beyond_[q] = at->second;
+  }
+
+  const mpi::Parcels asked = mpi::sparse_exchange(comm, wanted);
+  exchange::Pattern pattern;
+  pattern.halo_first = op_.entries();
+  pattern.entries = entries();
+  std::map<int, std::pair<std::int64_t, std::int64_t>> counts;
+  for (std::size_t i = 0; i < asked.count(); ++i) {
+    counts[asked.ranks[i]].first = static_cast<std::int64_t>(asked.part(i).size());
+    for (const std::int64_t id : asked.part(i)) pattern.owned_index.push_back(static_cast<std::int32_t>(entry_of(id)));
+  }
+  for (std::size_t i = 0; i < wanted.count(); ++i)
+    counts[wanted.ranks[i]].second = static_cast<std::int64_t>(wanted.part(i).size());
+  for (const auto& [rank, count] : counts) pattern.neighbors.push_back({rank, count.first, count.second});
+  exchange_ = std::make_unique<exchange::Exchange<T>>(pattern, op_.options().device, comm, op_.options().exchange, 1,
+                                                      exchange::Layout::points_major, exchange::Directions::halo);
+}
+
+template <class T>
+void Schwarz<T>::set_up_solves() {
+  const mesh::Mesh& mesh = op_.mesh();
+  const Options& options = op_.options();
+  const int order = options.order, n = order + 1, m = n + 2;
+  const std::int64_t elements = mesh.elements(), each = cube(n);
+  const std::int32_t nothing = static_cast<std::int32_t>(op_.entries() - 1);
+
+  // Lengths: a box of lengths x, y, z has G_rr = w y z / (2 x) and so on.
+  std::vector<double> lengths(elements * 6);  // across each face
+  {
+    const std::vector<double> g = mesh::geometric_factors(mesh, order).g;
+    for (std::int64_t e = 0; e < elements; ++e) {
+      std::array<double, 3> c{};
+      for (std::int64_t p = 0; p < each; ++p) {
+        const double* factors = g.data() + (e * each + p) * 6;
+        c[0] += factors[0] / 8;
+        c[1] += factors[3] / 8;
+        c[2] += factors[5] / 8;
+      }
+      for (int f = 0; f < 6; ++f) lengths[e * 6 + f] = 2 * std::sqrt(c[(f / 2 + 1) % 3] * c[(f / 2 + 2) % 3]);
+    }
+  }
+  std::vector<std::int64_t> faces(elements * 6);
+  for (std::int64_t q = 0; q < elements * 6; ++q) faces[q] = mesh.topology.faces[q / 6][q % 6] + 1;
+  const std::vector<double> theirs = of_the_other(faces, lengths, mesh.comm);
+  const std::vector<std::int32_t> there = of_the_other(faces, std::vector<std::int32_t>(elements * 6, 1), mesh.comm);
+  const auto end = [&](std::int64_t e, int f) {
+    bool masked = true;
+    for (int p = 0; p < n * n; ++p)
+      masked = masked && op_.index()[e * each + face_point(f, p % n, p / n, 0, n)] == nothing;
+    if (masked) return element::End::dirichlet;
+    return there[e * 6 + f] != 0 ? element::End::neighbor : element::End::natural;
+  };
+
+  const bool simd = op_.simd() != nullptr;
+  const std::int64_t lanes = simd ? simd::lanes<T> : 1, blocks = (elements + lanes - 1) / lanes;
+  std::vector<T> vectors(blocks * lanes * 3 * m * m), values(blocks * lanes * 3 * m, T(1));
+  const auto place = [&](std::int64_t e, std::int64_t size, std::int64_t i) {
+    return (e / lanes * size + i) * lanes + e % lanes;
+  };
+  for (std::int64_t e = 0; e < elements; ++e) {
+    const double volume = lengths[e * 6] * lengths[e * 6 + 2] * lengths[e * 6 + 4];
+    for (int d = 0; d < 3; ++d) {
+      const int f = 2 * d;
+      const element::FastDiagonalisation one = element::fast_diagonalisation(
+          order, {lengths[e * 6 + f], end(e, f), end(e, f + 1), theirs[e * 6 + f], theirs[e * 6 + f + 1]});
+      for (int i = 0; i < m * m; ++i) vectors[place(e, 3 * m * m, d * m * m + i)] = static_cast<T>(one.vectors[i]);
+      // lambda I is about lambda over the mean mass of a point times the mass matrix.
+      const double shift = d == 0 ? options.lambda * order * order * order / volume : 0;
+      for (int i = 0; i < m; ++i) values[place(e, 3 * m, d * m + i)] = static_cast<T>(one.values[i] + shift);
+    }
+  }
+  vectors_ = device::Array<T>(options.device, vectors);
+  values_ = device::Array<T>(options.device, values);
+
+  if (simd) {
+    std::vector<std::int32_t> beyond(blocks * lanes * 6 * n * n, nothing);
+    for (std::int64_t e = 0; e < elements; ++e)
+      for (int i = 0; i < 6 * n * n; ++i) beyond[place(e, 6 * n * n, i)] = beyond_[e * 6 * n * n + i];
+    beyond_index_ = device::Array<std::int32_t>(options.device, beyond);
+    simd_ = {beyond_index_.data(), vectors_.data(), values_.data()};
+    for (int t = 0; t < op_.simd()->plan().threads; ++t)
+      scratch_.emplace_back(
+          static_cast<T*>(::operator new[](subdomain_vectors(order) * sizeof(Vec<T>), std::align_val_t{4096})));
+  } else {
+    inside_index_ = device::Array<std::int32_t>(options.device, op_.index());
+    beyond_index_ = device::Array<std::int32_t>(options.device, beyond_);
+    solve_ = options.device->kernel(
+        {"schwarz", "schwarz_points", {{"WEFT_N", std::to_string(order)}, {"WEFT_REAL", device::type_name<T>()}}});
+  }
+  beyond_ = {};
+}
+
+template <class T>
+void Schwarz<T>::apply(T* r, T* y, device::Stream& stream) {
+  const trace::Span span("schwarz", trace::Category::cpu);
+  auto& exchange = op_.exchange();
+  exchange.start_halo(r, stream);
+  exchange_->start_halo(r, stream);
+  exchange.finish_halo(r, stream);
+  exchange_->finish_halo(r, stream);
+  if (const SimdOperator<T>* op = op_.simd()) {
+    const SimdPlan& plan = op->plan();
+    const auto solve = level_passes<T>(op->order()).schwarz;
+    r[plan.zero] = 0;
+    std::fill_n(y, plan.zero, T{0});
+    const auto part = [&](int p) {
+      for_chunks(plan.chunks[p], plan.threads, [&](const Range& chunk, int thread) {
+        solve(op->blocks(), simd_, chunk, r, y, scratch_[thread].get());
+      });
+    };
+    part(0);
+    part(1);
+    exchange.start_gather(y, stream);
+    part(2);
+    exchange.finish_gather(y, exchange::Op::add, stream);
+    y[plan.zero] = 0;  // where masked points added theirs
+    return;
+  }
+  const auto m = static_cast<unsigned>(op_.options().order + 3);
+  solve_(stream, static_cast<unsigned>(op_.elements()), device::Shape{m, m},
+         static_cast<const std::int32_t*>(inside_index_.data()), static_cast<const std::int32_t*>(beyond_index_.data()),
+         static_cast<const T*>(vectors_.data()), static_cast<const T*>(values_.data()), static_cast<const T*>(r),
+         op_.local_points());
+  op_.gather_points(y, stream);
+  exchange.start_gather(y, stream);
+  exchange.finish_gather(y, exchange::Op::add, stream);
+}
+
+template <class T>
+std::int64_t Schwarz<T>::memory_bytes() const {
+  return static_cast<std::int64_t>(weights_.bytes() + vectors_.bytes() + values_.bytes() + inside_index_.bytes() +
+                                   beyond_index_.bytes() +
+                                   scratch_.size() * subdomain_vectors(op_.options().order) * simd::bytes);
+}
+
+template class Schwarz<float>;
+template class Schwarz<double>;
+
+}  // namespace weft::poisson

@@ -1,0 +1,54 @@
+// Overlapping Schwarz preconditioner of the Poisson operator: solves on every element and one layer of points of its
+// neighbours, by fast diagonalisation. Its restricted form: a solve counts at its element's own points only, at shared
+// ones the mean of the elements there (Cai and Sarkis, SIAM J. Sci. Comput. 21, 1999; Phillips, Kerkemeier, Fischer,
+// "Tuning spectral element preconditioners for parallel scalability on GPUs", 2022). So it is not symmetric, and one
+// exchange brings the layer of neighbours where the symmetric form needs another to take corrections back.
+//
+// Source: J. W. Lottes, P. F. Fischer, J. Sci. Comput. 24 (2005) 45-78. A deformed element is taken for the box whose
+// three mean coefficients G_rr, G_ss, G_tt it has.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "weft/device/device.hpp"
+#include "weft/exchange/exchange.hpp"
+#include "weft/poisson/operator.hpp"
+#include "weft/poisson/simd_levels.hpp"
+
+namespace weft::poisson {
+
+template <class T>
+class Schwarz {
+ public:
+  // op: assembled storage. (collective)
+  explicit Schwarz(Operator<T>& op);
+
+  // Of vectors that are given as r: those of the operator's and, behind them, what neighbours on other ranks hold.
+  std::int64_t entries() const { return op_.entries() + layer_; }
+  // y = sum of the solves; M r = weights() .* y. Fills the halo of r and what is behind it. (collective)
+  void apply(T* r, T* y, device::Stream& stream);
+  const T* weights() const { return weights_.data(); }  // [unknowns] one over the number of elements at each
+  std::int64_t memory_bytes() const;
+
+ private:
+  void find_layer();
+  void set_up_solves();
+
+  Operator<T>& op_;
+  std::vector<std::int32_t> beyond_;  // during set-up: [element][6][n^2] entry of r, by face as in mesh/reference.hpp
+  std::int64_t layer_ = 0;            // entries of neighbours
+  std::unique_ptr<exchange::Exchange<T>> exchange_;  // of the layer
+  device::Array<T> weights_, vectors_, values_;
+  device::Array<std::int32_t> inside_index_, beyond_index_;
+  device::Kernel solve_;
+  SimdSubdomains<T> simd_{};
+  struct Free {
+    void operator()(T* p) const { ::operator delete[](p, std::align_val_t{4096}); }
+  };
+  std::vector<std::unique_ptr<T[], Free>> scratch_;  // of a thread
+};
+
+}  // namespace weft::poisson

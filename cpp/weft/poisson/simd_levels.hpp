@@ -1,0 +1,301 @@
+// What the levels of a multigrid cycle do on host processors beside applying their operators, block by block, one
+// element a lane: interpolation between orders, and solves on overlapping subdomains. Compiled once per order and
+// scalar type (simd_levels.cpp.in).
+#pragma once
+
+#include <cstdint>
+
+#include "weft/poisson/simd_kernel.hpp"
+
+namespace weft::poisson {
+
+using simd::gather_lanes;
+using simd::scatter_lanes;
+using simd::store;
+
+// Interpolation from a coarse order, as in kernels/transfer.hpp: every fine entry takes its value from one point.
+template <class T>
+struct SimdInterpolation {
+  int coarse;                    // points a direction
+  const T* transposed;           // [coarse][n]: J^T
+  const std::int32_t* index;     // [blocks][coarse^3][lanes]: entry of the coarse vector
+  const std::uint8_t* conflict;  // [blocks]: two lanes of a vector share an entry
+  // [blocks][surface points]: bit l, lane l speaks for its entry. Points inside elements always do.
+  const std::uint16_t* speaks;
+};
+
+// x_f += P x_c, or x_f = P x_c.
+template <int N, class T>
+void prolong_blocks(const SimdBlocks<T>& d, const SimdInterpolation<T>& p, Range chunk, const T* x_c, T* x_f, bool add,
+                    T* scratch) {
+  using V = Vec<T>;
+  constexpr int n = N + 1, lanes = simd::lanes<T>;
+  const int c = p.coarse;
+  V* __restrict__ const A = reinterpret_cast<V*>(scratch);
+  V* __restrict__ const B = A + n * plane_stride<n> + scratch_gap;
+  const auto line = [&](const V* from, int stride, V(&out)[n]) {
+    WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) out[i] = p.transposed[i] * from[0];
+    for (int m = 1; m < c; ++m) {
+      const V u = from[m * stride];
+      WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) out[i] += p.transposed[m * n + i] * u;
+    }
+  };
+  for (std::int64_t b = chunk.begin; b < chunk.end; ++b) {
+    const std::int32_t* at = p.index + b * cube(c) * lanes;
+    V out[n];
+    for (int kj = 0; kj < c * c; ++kj) {  // along r
+      V u[n]{};
+      for (int m = 0; m < c; ++m) u[m] = gather(x_c, at + (kj * c + m) * lanes);
+      line(u, 1, out);
+      WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) B[kj * n + i] = out[i];
+    }
+    for (int k = 0; k < c; ++k) {  // along s
+      for (int i = 0; i < n; ++i) {
+        line(B + k * c * n + i, n, out);
+        WEFT_UNROLL_ALL for (int j = 0; j < n; ++j) A[(k * n + j) * n + i] = out[j];
+      }
+    }
+    const std::uint16_t* speaks = p.speaks + b * surface_points<n>;
+    const std::int32_t* surface = d.index + b * surface_points<n> * lanes;
+    const auto put = [&](const std::int32_t* index, V v, unsigned mask) {
+      if (mask != 0) scatter_lanes(x_f, index, add ? v + gather_lanes(x_f, index, mask) : v, mask);
+    };
+    const std::int64_t first = d.interior[b];
+    for_columns<n>(
+        [&](int ij) {  // along t
+          line(A + ij, n * n, out);
+          WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) put(surface + k * lanes, out[k], speaks[k]);
+          surface += n * lanes;
+          speaks += n;
+        },
+        [&](int ij, int point) {
+          line(A + ij, n * n, out);
+          put(surface, out[0], speaks[0]);
+          put(surface + lanes, out[n - 1], speaks[1]);
+          surface += 2 * lanes;
+          speaks += 2;
+          if (first >= 0) {
+            T* inside = x_f + first + point * lanes;
+            WEFT_UNROLL_ALL for (int k = 1; k < n - 1; ++k) {
+              T* const to = inside + (k - 1) * lanes;
+              store(to, add ? load(to) + out[k] : out[k]);
+            }
+          } else {  // lanes past the last element write to the slot of nothing
+            const std::int32_t* inside = d.interior_index + (-1 - first) + point * lanes;
+            for (int k = 1; k < n - 1; ++k) put(inside + (k - 1) * lanes, out[k], ~0u);
+          }
+        });
+  }
+}
+
+// r_c += P^T r_f
+template <int N, class T>
+void restrict_blocks(const SimdBlocks<T>& d, const SimdInterpolation<T>& p, Range chunk, const T* r_f, T* r_c,
+                     T* scratch) {
+  using V = Vec<T>;
+  constexpr int n = N + 1, lanes = simd::lanes<T>;
+  const int c = p.coarse;
+  V* __restrict__ const A = reinterpret_cast<V*>(scratch);
+  V* __restrict__ const B = A + n * plane_stride<n> + scratch_gap;
+  const auto dot = [&](const V(&u)[n], int m) {
+    const T* const row = p.transposed + m * n;
+    V sum = row[0] * u[0];
+    WEFT_UNROLL_ALL for (int i = 1; i < n; ++i) sum += row[i] * u[i];
+    return sum;
+  };
+  for (std::int64_t b = chunk.begin; b < chunk.end; ++b) {
+    const std::uint16_t* speaks = p.speaks + b * surface_points<n>;
+    const std::int32_t* surface = d.index + b * surface_points<n> * lanes;
+    const std::int64_t first = d.interior[b];
+    V u[n];
+    for_columns<n>(
+        [&](int ij) {  // along t
+          WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) u[k] = gather_lanes(r_f, surface + k * lanes, speaks[k]);
+          surface += n * lanes;
+          speaks += n;
+          for (int m = 0; m < c; ++m) A[m * n * n + ij] = dot(u, m);
+        },
+        [&](int ij, int point) {
+          u[0] = gather_lanes(r_f, surface, speaks[0]);
+          u[n - 1] = gather_lanes(r_f, surface + lanes, speaks[1]);
+          surface += 2 * lanes;
+          speaks += 2;
+          if (first >= 0) {
+            const T* inside = r_f + first + point * lanes;
+            WEFT_UNROLL_ALL for (int k = 1; k < n - 1; ++k) u[k] = load(inside + (k - 1) * lanes);
+          } else {
+            const std::int32_t* inside = d.interior_index + (-1 - first) + point * lanes;
+            for (int k = 1; k < n - 1; ++k) u[k] = gather(r_f, inside + (k - 1) * lanes);
+          }
+          for (int m = 0; m < c; ++m) A[m * n * n + ij] = dot(u, m);
+        });
+    for (int k = 0; k < c; ++k) {  // along s
+      for (int i = 0; i < n; ++i) {
+        WEFT_UNROLL_ALL for (int j = 0; j < n; ++j) u[j] = A[(k * n + j) * n + i];
+        for (int m = 0; m < c; ++m) B[(k * c + m) * n + i] = dot(u, m);
+      }
+    }
+    const std::int32_t* at = p.index + b * cube(c) * lanes;
+    for (int kj = 0; kj < c * c; ++kj) {  // along r
+      WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) u[i] = B[kj * n + i];
+      for (int m = 0; m < c; ++m, at += lanes) {
+        if (p.conflict[b] != 0)
+          scatter_add_serial<T>(r_c, at, dot(u, m));
+        else
+          scatter_add<T>(r_c, at, dot(u, m));
+      }
+    }
+  }
+}
+
+// Subdomains of an overlapping Schwarz method, as in kernels/schwarz.hpp; n = order + 1, m = n + 2.
+template <class T>
+struct SimdSubdomains {
+  const std::int32_t* beyond;  // [blocks][6][n^2][lanes]: entry of r
+  const T* vectors;            // [blocks][3][m][m][lanes]
+  const T* values;             // [blocks][3][m][lanes]
+};
+
+constexpr int subdomain_vectors(int order) { return cube(order + 3); }
+
+// A line of m values, `stride` apart, to the modes of its operator, v [m][m].
+template <int m, class T>
+WEFT_ALWAYS_INLINE void to_modes(const Vec<T>* __restrict__ v, Vec<T>* u, int stride) {
+  Vec<T> sum[m];
+  WEFT_UNROLL_ALL for (int a = 0; a < m; ++a) sum[a] = v[a] * u[0];
+  for (int k = 1; k < m; ++k) {
+    const Vec<T> x = u[k * stride];
+    WEFT_UNROLL_ALL for (int a = 0; a < m; ++a) sum[a] += v[k * m + a] * x;
+  }
+  WEFT_UNROLL_ALL for (int a = 0; a < m; ++a) u[a * stride] = sum[a];
+}
+// Back, to the points 1..m - 2.
+template <int m, class T>
+WEFT_ALWAYS_INLINE void from_modes(const Vec<T>* __restrict__ v, Vec<T>* u, int stride) {
+  Vec<T> sum[m];
+  WEFT_UNROLL_ALL for (int k = 1; k < m - 1; ++k) sum[k] = v[k * m] * u[0];
+  for (int a = 1; a < m; ++a) {
+    const Vec<T> x = u[a * stride];
+    WEFT_UNROLL_ALL for (int k = 1; k < m - 1; ++k) sum[k] += v[k * m + a] * x;
+  }
+  WEFT_UNROLL_ALL for (int k = 1; k < m - 1; ++k) u[k * stride] = sum[k];
+}
+
+// y += what the subdomains' solves give at their elements' own points. scratch: subdomain_vectors(N) vectors.
+template <int N, class T>
+void schwarz_blocks(const SimdBlocks<T>& d, const SimdSubdomains<T>& s, Range chunk, const T* r, T* y, T* scratch) {
+  using V = Vec<T>;
+  constexpr int n = N + 1, m = n + 2, lanes = simd::lanes<T>;
+  V* const u = reinterpret_cast<V*>(scratch);
+  const auto point = [&](int i, int j, int k) -> V& { return u[(k * m + j) * m + i]; };
+  for (std::int64_t b = chunk.begin; b < chunk.end; ++b) {
+    const V* const v = reinterpret_cast<const V*>(s.vectors) + b * 3 * m * m;
+    const V* const lambda = reinterpret_cast<const V*>(s.values) + b * 3 * m;
+    const std::int32_t* const beyond = s.beyond + b * 6 * n * n * lanes;
+    const auto layer = [&](int face, int row, int column) {
+      return gather(r, beyond + ((face * n + row) * n + column) * lanes);
+    };
+    const std::int32_t* const surface = d.index + b * surface_points<n> * lanes;
+    const std::int64_t first = d.interior[b];
+    const std::int32_t* const inside = first >= 0 ? nullptr : d.interior_index + (-1 - first);
+
+    const std::int32_t* at = surface;
+    for_columns<n>(
+        [&](int ij) {
+          V* const column = &point(ij % n + 1, ij / n + 1, 1);
+          WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) column[k * m * m] = gather(r, at + k * lanes);
+          at += n * lanes;
+        },
+        [&](int ij, int q) {
+          V* const column = &point(ij % n + 1, ij / n + 1, 1);
+          column[0] = gather(r, at);
+          column[(n - 1) * m * m] = gather(r, at + lanes);
+          at += 2 * lanes;
+          if (first >= 0) {
+            WEFT_UNROLL_ALL for (int k = 1; k < n - 1; ++k) column[k * m * m] = load(r + first + (q + k - 1) * lanes);
+          } else {
+            for (int k = 1; k < n - 1; ++k) column[k * m * m] = gather(r, inside + (q + k - 1) * lanes);
+          }
+        });
+    for (int k = 0; k < n; ++k) {
+      for (int i = 0; i < n; ++i) {
+        point(0, i + 1, k + 1) = layer(0, k, i);
+        point(n + 1, i + 1, k + 1) = layer(1, k, i);
+        point(i + 1, 0, k + 1) = layer(2, k, i);
+        point(i + 1, n + 1, k + 1) = layer(3, k, i);
+        point(i + 1, k + 1, 0) = layer(4, k, i);
+        point(i + 1, k + 1, n + 1) = layer(5, k, i);
+      }
+    }
+    for (int i = 0; i < m; ++i) {  // nothing beyond edges
+      for (const int x : {0, n + 1}) {
+        for (const int z : {0, n + 1}) point(i, x, z) = point(x, i, z) = point(x, z, i) = V{};
+      }
+    }
+
+    for (int ij = 0; ij < m * m; ++ij) to_modes<m, T>(v + 2 * m * m, u + ij, m * m);
+    for (int k = 0; k < m; ++k)
+      for (int i = 0; i < m; ++i) to_modes<m, T>(v + m * m, u + k * m * m + i, m);
+    for (int k = 0; k < m; ++k) {
+      for (int j = 0; j < m; ++j) {
+        V* const row = u + (k * m + j) * m;
+        to_modes<m, T>(v, row, 1);
+        const V two = lambda[m + j] + lambda[2 * m + k];
+        WEFT_UNROLL_ALL for (int i = 0; i < m; ++i) {
+          const V sum = lambda[i] + two;
+          row[i] = sum > T{0} ? row[i] / sum : V{};
+        }
+        from_modes<m, T>(v, row, 1);
+      }
+    }
+    for (int k = 0; k < m; ++k)
+      for (int i = 1; i <= n; ++i) from_modes<m, T>(v + m * m, u + k * m * m + i, m);
+
+    const auto add = [&](const std::int32_t* index, V value) {
+      if (d.conflict[b] != 0)
+        scatter_add_serial<T>(y, index, value);
+      else
+        scatter_add<T>(y, index, value);
+    };
+    at = surface;
+    for_columns<n>(
+        [&](int ij) {
+          V* const column = &point(ij % n + 1, ij / n + 1, 0);
+          from_modes<m, T>(v + 2 * m * m, column, m * m);
+          WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) add(at + k * lanes, column[(k + 1) * m * m]);
+          at += n * lanes;
+        },
+        [&](int ij, int q) {
+          V* const column = &point(ij % n + 1, ij / n + 1, 0);
+          from_modes<m, T>(v + 2 * m * m, column, m * m);
+          add(at, column[m * m]);
+          add(at + lanes, column[n * m * m]);
+          at += 2 * lanes;
+          if (first >= 0) {
+            WEFT_UNROLL_ALL for (int k = 1; k < n - 1; ++k)
+                store(y + first + (q + k - 1) * lanes, column[(k + 1) * m * m]);
+          } else {
+            for (int k = 1; k < n - 1; ++k) add(inside + (q + k - 1) * lanes, column[(k + 1) * m * m]);
+          }
+        });
+  }
+}
+
+// The passes of one order.
+template <class T>
+struct LevelPasses {
+  void (*prolong)(const SimdBlocks<T>&, const SimdInterpolation<T>&, Range, const T* x_c, T* x_f, bool add, T*);
+  void (*restrict_to)(const SimdBlocks<T>&, const SimdInterpolation<T>&, Range, const T* r_f, T* r_c, T*);
+  void (*schwarz)(const SimdBlocks<T>&, const SimdSubdomains<T>&, Range, const T* r, T* y, T*);
+};
+// Orders 1..15.
+template <class T>
+const LevelPasses<T>& level_passes(int order);
+
+// Defined by the translation unit of each order.
+template <int N, class T>
+struct LevelOrder {
+  static const LevelPasses<T> passes;
+};
+
+}  // namespace weft::poisson

@@ -1,0 +1,40 @@
+// The smoothers of a multigrid level: Chebyshev polynomials (solver/chebyshev.hpp) of the preconditioned operator.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/device/device.hpp"
+#include "weft/poisson/operator.hpp"
+
+namespace weft::poisson {
+
+template <class T>
+class Smoother {
+ public:
+  virtual ~Smoother() = default;
+  // work: a vector that it may use. (collective)
+  // From 0, whatever x holds: x nearer to A^-1 b; with residual, work = b - A x afterwards.
+  virtual void start(const T* b, T* x, T* work, bool residual, device::Stream& stream) = 0;
+  // x nearer to A^-1 b.
+  virtual void improve(const T* b, T* x, T* work, device::Stream& stream) = 0;
+  virtual double largest_eigenvalue() const = 0;
+  virtual std::int64_t memory_bytes() const = 0;
+};
+
+// chebyshev_jacobi: on the diagonal of A. chebyshev_schwarz: on the restricted Schwarz method (schwarz.hpp). schwarz:
+// one step of that, damped by the largest eigenvalue.
+enum class Smoothing { chebyshev_jacobi, schwarz, chebyshev_schwarz };
+std::string name(Smoothing smoothing);
+
+// [unknowns] in [-1, 1), a hash of the global id: rough, and the same on any ranks.
+template <class T>
+std::vector<T> rough_values(const Operator<T>& op);
+
+// degree: of the polynomial, 1..4, of which `schwarz` takes no notice. (collective)
+template <class T>
+std::unique_ptr<Smoother<T>> make_smoother(Operator<T>& op, Smoothing smoothing, int degree);
+
+}  // namespace weft::poisson
