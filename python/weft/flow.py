@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from weft import _weft
 from weft import device as _device
+from weft.flow_output import Output
 from weft.flow_statistics import Statistics
 from weft.multigrid import coarsen
 from weft.program import compiled
@@ -104,7 +105,7 @@ def _choice(key: str, value: str, allowed: tuple[str, ...]) -> str:
     return value
 
 
-class Solver(Statistics):
+class Solver(Output, Statistics):
     """du/dt + (u . grad) u = -grad p + viscosity Laplacian u + force, div u = 0 on the ranks of ``mesh``.
 
     ``order``: polynomial degree N, 1 to 15. ``boundaries``: for each of the mesh's boundaries ``"wall"``,

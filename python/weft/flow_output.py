@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft import _weft
-from weft.mesh import Mesh, MeshError
+from weft.mesh import MeshError
 
 __all__ = ["Averages", "Checkpoint", "FieldSeries", "Output", "describe"]
 
@@ -70,13 +70,16 @@ class Output:
 
     if TYPE_CHECKING:
         _core: Any
-        mesh: Mesh
+        mesh: Any
         order: int
         scalars: Mapping[str, Any]
-        dtype: np.dtype[Any]
-        time: float
-        steps: int
 
+        @property
+        def dtype(self) -> np.dtype[Any]: ...
+        @property
+        def time(self) -> float: ...
+        @property
+        def steps(self) -> int: ...
         def velocity(self) -> Values: ...
         def pressure(self) -> Values: ...
         def scalar(self, name: str) -> Values: ...
@@ -168,7 +171,7 @@ class Output:
     def start_averages(self, every: int = 1) -> None:
         """Average velocity, pressure, stresses and scalars in time from now on, a sample each ``every`` steps.
 
-        Averages that are there begin anew. They take 11 + 5 scalars vectors. (collective)
+        Averages that a checkpoint brought go on, others begin anew. They take 11 + 5 scalars vectors. (collective)
         """
         if operator.index(every) < 1:
             raise ValueError(f"flow: averages every {every} steps; at least 1")

@@ -27,6 +27,7 @@ void bind_trace(nanobind::module_& m);
 void bind_exchange(nanobind::module_& m);
 void bind_flow(nanobind::module_& m);
 void bind_flow_statistics(nanobind::module_& m);
+void bind_flow_output(nanobind::module_& m);
 void bind_fft(nanobind::module_& m);
 void bind_mesh(nanobind::module_& m);
 void bind_maxwell(nanobind::module_& m);

@@ -136,7 +136,6 @@ void bind(nb::module_& m, const char* name) {
             self.solver().pressure().set_coarse(std::move(hierarchy));
           },
           "levels"_a, "coarsest"_a.noconvert())
-      .def("forget_solutions", [](F& self) { self.solver().pressure().reset(); })
       .def_prop_ro("pressure_orders", [](F& self) { return self.solver().pressure().orders(); })
       .def_prop_ro("largest_eigenvalues", [](F& self) { return self.solver().pressure().largest_eigenvalues(); })
       .def("memory_bytes", [](F& self) { return self.solver().memory_bytes(); })

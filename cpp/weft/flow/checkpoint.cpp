@@ -34,8 +34,8 @@ std::string write_checkpoint(Space<T>& space, State<T>& state, Averages<T>* aver
   header.numbers["known levels"] = {static_cast<double>(state.known)};
   std::vector<NamedVectors<T>> vectors = vectors_of(state, state.known, true);
   if (averages != nullptr) {
-    vectors.push_back({"averages", averages->components(), averages->data()});
-    header.numbers["averages"] = {averages->since(), averages->until(), static_cast<double>(averages->samples())};
+    vectors.push_back({averages_name, averages->components(), averages->data()});
+    header.numbers[averages_name] = {averages->since(), averages->until(), static_cast<double>(averages->samples())};
   }
   return files::write_checkpoint_folder(
       options.folder, state.step, options.keep, space.comm(), [&](const std::filesystem::path& folder) {
@@ -59,9 +59,9 @@ Restored restore(const CheckpointFile& file, Space<T>& space, State<T>& state, A
   const int known = restored.same_order ? std::min(written, state.order) : 1;
   std::vector<NamedVectors<T>> vectors = vectors_of(state, known, true);
   if (averages != nullptr) {
-    const CheckpointField* field = file.find("averages");
+    const CheckpointField* field = file.find(averages_name);
     restored.averages = field != nullptr && field->components == averages->components();
-    if (restored.averages) vectors.push_back({"averages", averages->components(), averages->data()});
+    if (restored.averages) vectors.push_back({averages_name, averages->components(), averages->data()});
   }
   file.read<T>(space, vectors);
   state.step = h.step;
@@ -69,7 +69,7 @@ Restored restore(const CheckpointFile& file, Space<T>& space, State<T>& state, A
   state.known = known;
   std::copy_n(dt.begin(), max_time_order, state.dt.begin());
   if (restored.averages) {
-    const std::vector<double> times = numbers("averages", 3);
+    const std::vector<double> times = numbers(averages_name, 3);
     averages->set(times[0], times[1], static_cast<std::int64_t>(times[2]));
   } else if (averages != nullptr) {
     averages->begin(state.time);

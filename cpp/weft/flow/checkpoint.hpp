@@ -1,7 +1,7 @@
 // A flow's state, and its averages, on disk: a run that goes on from a checkpoint.
 //
 // A restart on the same ranks in the same precision equals bit for bit the run that wrote the checkpoint and went on,
-// if both begin the next step with an empty space of previous solutions (solver/projection.hpp): these are not saved.
+// if both call Solver::forget before the next step: earlier solutions that a solve begins from are not saved.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,8 @@
 #include "weft/flow/state.hpp"
 
 namespace weft::flow {
+
+inline constexpr const char* averages_name = "averages";  // of their field in the file
 
 struct CheckpointOptions {
   std::string folder;  // where the checkpoint's folder is made

@@ -149,6 +149,7 @@ struct Solver<T>::Impl {
     state.dt[0] = dt;
     state.known = std::min(order, state.known + 1);
     ++state.step;
+    if (averages_every > 0 && state.step % averages_every == 0) averages->add(state, stream);
   }
 
   void advance_explicitly(const TimeScheme& s, T* f, T* u) {
@@ -280,6 +281,8 @@ struct Solver<T>::Impl {
   double response_gamma = 0, response_mean = 0;
   solver::InnerProducts<T> products;
   StepFigures figures;
+  std::optional<Averages<T>> averages;
+  int averages_every = 0;  // 0: no samples are taken
   device::Kernel extrapolate, subtract, force, buoyancy, constant, uniform_force, axpy;
 };
 
@@ -311,6 +314,32 @@ void Solver<T>::start(std::span<const double> times, std::int64_t step) {
   for (std::size_t level = 1; level < times.size(); ++level)
     impl_->make_explicit_terms(static_cast<int>(level), times[level]);
   impl_->stream.synchronize();
+}
+
+template <class T>
+void Solver<T>::average(int every) {
+  const bool go_on = impl_->averages && !averaging();
+  impl_->averages_every = std::max(1, every);
+  if (!go_on) hold_averages().begin(impl_->state.time);
+}
+template <class T>
+bool Solver<T>::averaging() const {
+  return impl_->averages_every > 0;
+}
+template <class T>
+Averages<T>* Solver<T>::averages() {
+  return impl_->averages ? &*impl_->averages : nullptr;
+}
+template <class T>
+Averages<T>& Solver<T>::hold_averages() {
+  if (!impl_->averages) impl_->averages.emplace(impl_->space.device(), impl_->space.entries(), impl_->state.scalars);
+  return *impl_->averages;
+}
+
+template <class T>
+void Solver<T>::forget() {
+  impl_->pressure.reset();
+  impl_->response_gamma = 0;
 }
 
 template <class T>
@@ -367,6 +396,7 @@ std::map<std::string, std::int64_t> Solver<T>::memory_bytes() const {
   for (const auto& scalar : own.scalar_boundaries) boundaries += scalar->bytes();
   bytes["boundary conditions"] = boundaries;
   bytes["work of a step"] = static_cast<std::int64_t>(own.work.bytes() + own.right_hand_side.bytes());
+  if (own.averages) bytes["time averages"] = own.averages->bytes();
   if (own.filter) bytes["filter"] = own.filter->bytes();
   if (own.options.flow_rate)
     bytes["response to a uniform force"] =

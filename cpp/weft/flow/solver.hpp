@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "weft/device/device.hpp"
+#include "weft/flow/averages.hpp"
 #include "weft/flow/boundary.hpp"
 #include "weft/flow/filter.hpp"
 #include "weft/flow/helmholtz.hpp"
@@ -105,6 +106,16 @@ class Solver {
   // Takes the fields of the levels 0, 1, …, set through state(), for the solution at the falling `times`, and makes the
   // explicit terms that the next step does not make itself. (collective)
   void start(std::span<const double> times, std::int64_t step);
+
+  // Time averages from now on, a sample each `every` steps; those that hold_averages() keeps go on, others begin anew.
+  void average(int every);
+  bool averaging() const;
+  Averages<T>* averages();       // null before average() and hold_averages()
+  Averages<T>& hold_averages();  // without samples: to be filled, as from a checkpoint
+
+  // Forgets what a step takes from earlier ones besides the state: earlier pressures, the response to a uniform force.
+  // A run from here is then that of a solver made anew with this state.
+  void forget();
 
   Space<T>& space();
   State<T>& state();

@@ -1,0 +1,144 @@
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+
+#include "weft/bindings/bindings.hpp"
+#include "weft/bindings/flow.hpp"
+#include "weft/device/vector.hpp"
+#include "weft/flow/checkpoint.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace weft::bindings {
+namespace {
+
+nb::dict to_dict(const flow::CheckpointFile& file) {
+  const flow::CheckpointHeader& h = file.header();
+  nb::dict fields;
+  for (const flow::CheckpointField& field : h.fields) fields[field.name.c_str()] = field.components;
+  nb::dict d;
+  d["path"] = file.path();
+  d["bytes"] = file.bytes();
+  d["order"] = h.order;
+  d["precision"] = h.value_bytes == 4 ? "single" : "double";
+  d["elements"] = h.mesh.elements;
+  d["step"] = h.step;
+  d["time"] = h.time;
+  d["fields"] = fields;
+  d["text"] = h.text;
+  return d;
+}
+
+// [fields][E][n][n][n] of vectors [fields][entries].
+template <class T>
+nb::object at_points(flow::Solver<T>& solver, const T* vectors, int fields) {
+  auto points = std::make_unique<std::vector<T>>();
+  {
+    nb::gil_scoped_release release;
+    solver.stream().synchronize();
+    *points = solver.space().to_points(vectors, fields);
+  }
+  const auto n = static_cast<std::size_t>(solver.space().order() + 1);
+  const auto elements = static_cast<std::size_t>(solver.space().mesh().elements());
+  T* data = points->data();
+  nb::capsule keeper(points.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T>(data, {static_cast<std::size_t>(fields), elements, n, n, n}, keeper));
+}
+
+template <class T>
+std::string write(flow::Solver<T>& solver, const std::string& folder, const std::string& text, int keep) {
+  solver.stream().synchronize();
+  solver.forget();
+  return flow::write_checkpoint<T>(solver.space(), solver.state(), solver.averaging() ? solver.averages() : nullptr,
+                                   {folder, keep, text});
+}
+
+template <class T>
+std::unique_ptr<flow::CheckpointFile> read(flow::Solver<T>& solver, const std::string& path) {
+  auto file = std::make_unique<flow::CheckpointFile>(path, solver.space().comm());
+  solver.stream().synchronize();
+  solver.forget();
+  flow::restore<T>(*file, solver.space(), solver.state(),
+                   file->find(flow::averages_name) != nullptr ? &solver.hold_averages() : solver.averages());
+  return file;
+}
+
+// curl u, projected: its weak form over the mass matrix.
+template <class T>
+nb::object vorticity(flow::Solver<T>& solver) {
+  flow::Space<T>& space = solver.space();
+  device::Array<T> curl(space.device(), static_cast<std::size_t>(3 * space.entries()));
+  {
+    nb::gil_scoped_release release;
+    curl.zero();
+    solver.terms().curl(solver.state().velocity(), curl.data(), solver.stream());
+    const long n = static_cast<long>(space.entries());
+    const device::Kernel multiply = device::vector_kernel<T>(*space.device(), "multiply");
+    device::Array<T> projected(space.device(), curl.size());
+    for (int c = 0; c < 3; ++c)
+      multiply(solver.stream(), device::vector_blocks(n), device::vector_shape, n, space.inverse_mass(),
+               static_cast<const T*>(curl.data() + c * n), projected.data() + c * n);
+    solver.stream().synchronize();
+    curl = std::move(projected);
+  }
+  return at_points<T>(solver, curl.data(), 3);
+}
+
+template <class T>
+void bind(nb::module_& m) {
+  using F = Flow<T>;
+  m.def(
+      "write_checkpoint",
+      [](F& self, const std::string& folder, const std::string& text, int keep) {
+        nb::gil_scoped_release release;
+        return write(self.solver(), folder, text, keep);
+      },
+      "solver"_a, "folder"_a, "text"_a, "keep"_a);
+  m.def(
+      "read_checkpoint",
+      [](F& self, const std::string& path) {
+        std::unique_ptr<flow::CheckpointFile> file;
+        {
+          nb::gil_scoped_release release;
+          file = read(self.solver(), path);
+        }
+        return to_dict(*file);
+      },
+      "solver"_a, "path"_a);
+  m.def("vorticity", [](F& self) { return vorticity(self.solver()); }, "solver"_a);
+  m.def("start_averages", [](F& self, int every) { self.solver().average(every); }, "solver"_a, "every"_a);
+  m.def(
+      "averages",
+      [](F& self) -> nb::object {
+        flow::Averages<T>* averages = self.solver().averages();
+        if (averages == nullptr) return nb::none();
+        nb::dict d;
+        d["since"] = averages->since();
+        d["until"] = averages->until();
+        d["samples"] = averages->samples();
+        d["values"] = at_points<T>(self.solver(), averages->data(), averages->components());
+        return d;
+      },
+      "solver"_a);
+}
+
+}  // namespace
+
+void bind_flow_output(nb::module_& m) {
+  nb::module_ f = nb::cast<nb::module_>(m.attr("flow"));
+  bind<double>(f);
+  bind<float>(f);
+  f.def(
+      "checkpoint",
+      [](const std::string& path, nb::handle comm) {
+        const mpi::Comm all = to_comm(comm);
+        return to_dict(flow::CheckpointFile(path, all));
+      },
+      "path"_a, "comm"_a.none());
+}
+
+}  // namespace weft::bindings
