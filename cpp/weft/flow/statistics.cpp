@@ -12,8 +12,9 @@ namespace weft::flow {
 namespace {
 
 constexpr device::Shape shape{128};  // a block an element, as in kernels/flow_measures.hpp
-constexpr int measures = 5;
-constexpr int extrema = 4;
+constexpr int measures = 6;
+constexpr int extrema = 4;            // of a block
+constexpr std::int64_t chunk = 4096;  // entries of one
 
 template <class T>
 device::Array<T> converted(const std::shared_ptr<device::Device>& device, const std::vector<double>& values) {
@@ -93,7 +94,7 @@ std::vector<double> Statistics<T>::reduce(int each, int sums, device::Stream& st
 
 template <class T>
 VelocityStatistics Statistics<T>::velocity(T* u, device::Stream& stream) {
-  const std::vector<FieldStatistics> components = fields(u, 3, stream);
+  fill_halo(u, 3, stream);
   const auto elements = static_cast<unsigned>(space_.mesh().elements());
   const auto entries = static_cast<long>(space_.entries());
   if (out_.size() != static_cast<std::size_t>(elements) * measures)
@@ -102,14 +103,8 @@ VelocityStatistics Statistics<T>::velocity(T* u, device::Stream& stream) {
             entries, out_.data());
   const std::vector<double> found = reduce(measures, measures - 1, stream);
   const double volume = space_.volume();
-  double energy = 0;
-  for (const FieldStatistics& component : components) energy += component.mean_square / 2;
-  return {energy,
-          found[0] / volume,
-          found[1] / volume,
-          found[3] / volume,
-          std::sqrt(found[2] / volume),
-          std::sqrt(found[4])};
+  return {found[4] / volume / 2,        found[0] / volume,  found[1] / volume, found[3] / volume,
+          std::sqrt(found[2] / volume), std::sqrt(found[5])};
 }
 
 template <class T>
@@ -124,13 +119,13 @@ double Statistics<T>::courant_rate(T* u, device::Stream& stream) {
 }
 
 template <class T>
-std::vector<FieldStatistics> Statistics<T>::fields(T* fields, int count, device::Stream& stream) {
-  fill_halo(fields, count, stream);
-  const auto elements = static_cast<unsigned>(space_.mesh().elements());
-  const std::size_t each = static_cast<std::size_t>(count) * extrema;
-  if (out_.size() != elements * each) out_ = device::Array<double>(space_.device(), elements * each);
-  extrema_(stream, elements, shape, space_.order() + 1, metric_, index_.data(), static_cast<const T*>(fields), count,
-           static_cast<long>(space_.entries()), out_.data());
+std::vector<FieldStatistics> Statistics<T>::fields(const T* fields, int count, device::Stream& stream) {
+  const auto unknowns = static_cast<long>(space_.unknowns());
+  const long blocks = (unknowns + chunk - 1) / chunk;
+  const auto size = static_cast<std::size_t>(count * blocks * extrema);
+  if (out_.size() != size) out_ = device::Array<double>(space_.device(), size);
+  extrema_(stream, static_cast<unsigned>(blocks), shape, unknowns, static_cast<long>(space_.entries()), count,
+           static_cast<long>(chunk), space_.mass(), fields, out_.data(), blocks);
   stream.synchronize();
   const std::vector<double> values = out_.download();
   std::vector<double> sums(2 * static_cast<std::size_t>(count));
@@ -138,8 +133,8 @@ std::vector<FieldStatistics> Statistics<T>::fields(T* fields, int count, device:
   constexpr double infinity = std::numeric_limits<double>::infinity();
   for (int f = 0; f < count; ++f) {
     double low = infinity, high = -infinity;
-    for (std::size_t e = 0; e < static_cast<std::size_t>(elements); ++e) {
-      const double* found = values.data() + e * each + static_cast<std::size_t>(f) * extrema;
+    for (long block = 0; block < blocks; ++block) {
+      const double* found = values.data() + (f * blocks + block) * extrema;
       sums[2 * f] += found[0];
       sums[2 * f + 1] += found[1];
       low = found[2] < low || std::isnan(found[2]) ? found[2] : low;

@@ -43,8 +43,8 @@ class Statistics {
   // times dt it is the Courant number. The spacing is half the distance of a point's two neighbours, at an element's
   // end the distance to the one, as Nek5000 and Neko have it. (collective)
   double courant_rate(T* u, device::Stream& stream);
-  // fields [count][entries] (collective)
-  std::vector<FieldStatistics> fields(T* fields, int count, device::Stream& stream);
+  // fields [count][entries], of which owned entries are read (collective)
+  std::vector<FieldStatistics> fields(const T* fields, int count, device::Stream& stream);
 
   std::int64_t bytes() const;
 

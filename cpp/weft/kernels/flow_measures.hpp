@@ -2,10 +2,10 @@
 // precisions.
 //   flow_measures   of the velocity and its gradient
 //   flow_courant    of the velocity and the spacing of the points
-//   flow_extrema    of any fields
+//   flow_extrema    of any vectors, by chunks of entries
 //
-// They run now and then, not in every step, so that one instance does for all orders: a block takes an element, its
-// threads the points in turn, and n = N + 1 is an argument. Arrays: index [element][n^3] entry of a vector; vectors
+// They are no large part of a step, so that one instance does for all orders: a block takes an element, its threads the
+// lines along r in turn, and n = N + 1 is an argument. Arrays: index [element][n^3] entry of a vector; vectors
 // [field][stride]; metric as maps [element][24] (x = sum_c maps[c] r^a s^b t^c in the order 1, r, s, t, rs, rt, st,
 // rst, three components each), or where maps is null as stored [element][9][n^3]: w C_r, w C_s, w C_t of x, y, z each,
 // with C_a = J grad r_a; nodes [points, then weights].
@@ -28,15 +28,14 @@ WEFT_FUNCTION void cross(const real (&a)[3], const real (&b)[3], real* out) {
   out[2] = a[0] * b[1] - a[1] * b[0];
 }
 
-// g = grad r_a, three components each, at point p of the element; the result is w J.
-WEFT_FUNCTION real slopes(const Metric& metric, long element, int p, int n, real (&g)[9]) {
-  const int i = p % n, j = p / n % n, k = p / (n * n);
+// g = grad r_a, three components each, at point (i, j, k) of the element; the result is w J.
+WEFT_FUNCTION real slopes(const Metric& metric, long element, int i, int j, int k, int n, real (&g)[9]) {
   const real w = metric.nodes[n + i] * metric.nodes[n + j] * metric.nodes[n + k];
   real jacobian;  // J, or w J
   if (metric.maps == nullptr) {
     const long points = static_cast<long>(n) * n * n;
     WEFT_UNROLL
-    for (int q = 0; q < 9; ++q) g[q] = metric.stored[(element * 9 + q) * points + p];
+    for (int q = 0; q < 9; ++q) g[q] = metric.stored[(element * 9 + q) * points + (k * n + j) * n + i];
     // det(w C) = w^3 J^2
     const real det =
         g[0] * (g[4] * g[8] - g[5] * g[7]) + g[1] * (g[5] * g[6] - g[3] * g[8]) + g[2] * (g[3] * g[7] - g[4] * g[6]);
@@ -68,62 +67,67 @@ WEFT_FUNCTION double smaller(double a, double b) { return a < b || a != a ? a : 
 
 }  // namespace
 
-// out [element][5]: the integrals of |omega|^2, S : S, (div u)^2 and |grad u|^2; the largest (div u)^2.
+// out [element][6]: the integrals of |omega|^2, S : S, (div u)^2, |grad u|^2 and |u|^2; the largest (div u)^2.
 WEFT_KERNEL(flow_measures, measure_threads,
             (int n, Metric metric, const real* WEFT_RESTRICT derivative, const int* WEFT_RESTRICT index,
              const real* WEFT_RESTRICT u, long stride, double* WEFT_RESTRICT out)) {
-  constexpr int count = 5;
+  constexpr int count = 6;
   WEFT_SHARED(double, sums[count][measure_threads]);
   const long element = WEFT_BLOCK;
   const int face = n * n, points = n * face;
   const int* WEFT_RESTRICT at = index + element * points;
   WEFT_THREADS(thread, measure_threads) {
-    double vorticity = 0, strain = 0, divergence = 0, all = 0, largest = 0;
-    for (int p = thread; p < points; p += measure_threads) {
-      const int i = p % n, j = p / n % n, k = p / face;
-      const int *row = at + p - i, *column = at + p - j * n, *pillar = at + p - k * face;
-      real slope[3][3] = {};  // du_c/dr_a
-      for (int q = 0; q < n; ++q) {
-        const real dr = derivative[i * n + q], ds = derivative[j * n + q], dt = derivative[k * n + q];
-        const real *r = u + row[q], *s = u + column[q * n], *t = u + pillar[q * face];
+    double vorticity = 0, strain = 0, divergence = 0, all = 0, square = 0, largest = 0;
+    for (int line = thread; line < face; line += measure_threads) {
+      const int j = line % n, k = line / n;
+      const int *row = at + line * n, *plane = at + k * face, *pillar = at + j * n;
+      for (int i = 0; i < n; ++i) {
+        real slope[3][3] = {};  // du_c/dr_a
+        for (int q = 0; q < n; ++q) {
+          const real dr = derivative[i * n + q], ds = derivative[j * n + q], dt = derivative[k * n + q];
+          const real *r = u + row[q], *s = u + plane[q * n + i], *t = u + pillar[q * face + i];
+          WEFT_UNROLL
+          for (int c = 0; c < 3; ++c) {
+            slope[c][0] += dr * r[c * stride];
+            slope[c][1] += ds * s[c * stride];
+            slope[c][2] += dt * t[c * stride];
+          }
+        }
+        real a[9];
+        const double wj = slopes(metric, element, i, j, k, n, a);
+        double g[3][3];  // du_c/dx_d
         WEFT_UNROLL
         for (int c = 0; c < 3; ++c) {
-          slope[c][0] += dr * r[c * stride];
-          slope[c][1] += ds * s[c * stride];
-          slope[c][2] += dt * t[c * stride];
+          WEFT_UNROLL
+          for (int d = 0; d < 3; ++d) g[c][d] = a[d] * slope[c][0] + a[3 + d] * slope[c][1] + a[6 + d] * slope[c][2];
         }
-      }
-      real a[9];
-      const double wj = slopes(metric, element, p, n, a);
-      double g[3][3];  // du_c/dx_d
-      WEFT_UNROLL
-      for (int c = 0; c < 3; ++c) {
         WEFT_UNROLL
-        for (int d = 0; d < 3; ++d) g[c][d] = a[d] * slope[c][0] + a[3 + d] * slope[c][1] + a[6 + d] * slope[c][2];
+        for (int c = 0; c < 3; ++c) {
+          const int d = (c + 1) % 3;
+          const double value = u[c * stride + row[i]];
+          square += wj * value * value;
+          vorticity += wj * (g[c][d] - g[d][c]) * (g[c][d] - g[d][c]);
+          strain += wj * (g[c][c] * g[c][c] + (g[c][d] + g[d][c]) * (g[c][d] + g[d][c]) / 2);
+          all += wj * (g[c][0] * g[c][0] + g[c][1] * g[c][1] + g[c][2] * g[c][2]);
+        }
+        const double trace = g[0][0] + g[1][1] + g[2][2];
+        divergence += wj * trace * trace;
+        largest = larger(largest, trace * trace);
       }
-      WEFT_UNROLL
-      for (int c = 0; c < 3; ++c) {
-        const int d = (c + 1) % 3;
-        vorticity += wj * (g[c][d] - g[d][c]) * (g[c][d] - g[d][c]);
-        strain += wj * (g[c][c] * g[c][c] + (g[c][d] + g[d][c]) * (g[c][d] + g[d][c]) / 2);
-        all += wj * (g[c][0] * g[c][0] + g[c][1] * g[c][1] + g[c][2] * g[c][2]);
-      }
-      const double trace = g[0][0] + g[1][1] + g[2][2];
-      divergence += wj * trace * trace;
-      largest = larger(largest, trace * trace);
     }
     sums[0][thread] = vorticity;
     sums[1][thread] = strain;
     sums[2][thread] = divergence;
     sums[3][thread] = all;
-    sums[4][thread] = largest;
+    sums[4][thread] = square;
+    sums[5][thread] = largest;
   }
   WEFT_BARRIER();
   WEFT_THREADS(thread, measure_threads) {
     if (thread < count) {
       double sum = sums[thread][0];
       for (int t = 1; t < measure_threads; ++t)
-        sum = thread == 4 ? larger(sum, sums[thread][t]) : sum + sums[thread][t];
+        sum = thread == 5 ? larger(sum, sums[thread][t]) : sum + sums[thread][t];
       out[element * count + thread] = sum;
     }
   }
@@ -136,18 +140,20 @@ WEFT_KERNEL(flow_courant, measure_threads,
              const real* WEFT_RESTRICT u, long stride, double* WEFT_RESTRICT out)) {
   WEFT_SHARED(double, found[measure_threads]);
   const long element = WEFT_BLOCK;
-  const int points = n * n * n;
   WEFT_THREADS(thread, measure_threads) {
     double largest = 0;
-    for (int p = thread; p < points; p += measure_threads) {
-      real a[9];
-      slopes(metric, element, p, n, a);
-      const long at = index[element * points + p];
-      const real x = u[at], y = u[stride + at], z = u[2 * stride + at];
-      const double rate = fabs(a[0] * x + a[1] * y + a[2] * z) * inverse_spacing[p % n] +
-                          fabs(a[3] * x + a[4] * y + a[5] * z) * inverse_spacing[p / n % n] +
-                          fabs(a[6] * x + a[7] * y + a[8] * z) * inverse_spacing[p / (n * n)];
-      largest = larger(largest, rate);
+    for (int line = thread; line < n * n; line += measure_threads) {
+      const int j = line % n, k = line / n;
+      const int* row = index + (element * n * n + line) * n;
+      for (int i = 0; i < n; ++i) {
+        real a[9];
+        slopes(metric, element, i, j, k, n, a);
+        const real x = u[row[i]], y = u[stride + row[i]], z = u[2 * stride + row[i]];
+        const double rate = fabs(a[0] * x + a[1] * y + a[2] * z) * inverse_spacing[i] +
+                            fabs(a[3] * x + a[4] * y + a[5] * z) * inverse_spacing[j] +
+                            fabs(a[6] * x + a[7] * y + a[8] * z) * inverse_spacing[k];
+        largest = larger(largest, rate);
+      }
     }
     found[thread] = largest;
   }
@@ -161,23 +167,21 @@ WEFT_KERNEL(flow_courant, measure_threads,
   }
 }
 
-// out [element][field][4]: the integrals of a field and of its square, its smallest and its largest value.
+// out [field][block][4]: the sums of m f and m f^2 over the entries of a block's chunk, m the mass, and the smallest
+// and the largest f.
 WEFT_KERNEL(flow_extrema, measure_threads,
-            (int n, Metric metric, const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT fields, int field_count,
-             long stride, double* WEFT_RESTRICT out)) {
+            (long count, long stride, int fields, long chunk, const real* WEFT_RESTRICT mass,
+             const real* WEFT_RESTRICT values, double* WEFT_RESTRICT out, long blocks)) {
   WEFT_SHARED(double, sums[4][measure_threads]);
-  const long element = WEFT_BLOCK;
-  const int points = n * n * n;
-  const int* WEFT_RESTRICT at = index + element * points;
-  for (int field = 0; field < field_count; ++field) {
-    const real* WEFT_RESTRICT f = fields + field * stride;
+  const long begin = WEFT_BLOCK * chunk, end = begin + chunk < count ? begin + chunk : count;
+  for (int field = 0; field < fields; ++field) {
+    const real* WEFT_RESTRICT f = values + field * stride;
     WEFT_THREADS(thread, measure_threads) {
-      double sum = 0, square = 0, low = f[at[0]], high = low;
-      for (int p = thread; p < points; p += measure_threads) {
-        real a[9];
-        const double wj = slopes(metric, element, p, n, a), value = f[at[p]];
-        sum += wj * value;
-        square += wj * value * value;
+      double sum = 0, square = 0, low = f[begin], high = low;
+      for (long p = begin + thread; p < end; p += measure_threads) {
+        const double value = f[p], weighted = mass[p] * value;
+        sum += weighted;
+        square += weighted * value;
         low = smaller(low, value);
         high = larger(high, value);
       }
@@ -194,7 +198,7 @@ WEFT_KERNEL(flow_extrema, measure_threads,
           const double other = sums[thread][t];
           found = thread < 2 ? found + other : thread == 2 ? smaller(found, other) : larger(found, other);
         }
-        out[(element * field_count + field) * 4 + thread] = found;
+        out[(field * blocks + WEFT_BLOCK) * 4 + thread] = found;
       }
     }
     WEFT_BARRIER();
