@@ -1,12 +1,12 @@
 /* weft against gslib in one process, on the same ids and arrays: setup and gather-scatter, in alternating rounds.
    Started by compare_gslib.py, which builds it against the gslib the user points to:
 
-       compare_gslib IDS K LAYOUT ROUNDS SECONDS SETUPS
+       compare_gslib IDS K LAYOUT ROUNDS SECONDS SETUPS CONTESTANTS
 
    IDS.<rank> holds this rank's ids (64-bit); K doubles a point, LAYOUT "vec" (next to each other) or "many" (an array
    each). A round is as many calls as take about SECONDS, for one contestant after the other, the order turning from
-   round to round. Rank 0 prints one JSON object: per contestant the median of SETUPS setups' seconds and each
-   round's seconds a call, both of the slowest rank. */
+   round to round. CONTESTANTS: 5, or 4 without gslib's all-reduce. Rank 0 prints one JSON object: per contestant the
+   median of SETUPS setups' seconds and each round's seconds a call, both of the slowest rank. */
 #include <gslib.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,8 +14,8 @@
 #include <string.h>
 #include <weft/gs/gs.h>
 
-enum { CONTESTANTS = 5, MAX_SETUPS = 9, MAX_FIELDS = 16 };
-static const char *const names[CONTESTANTS] = {"weft", "gslib auto", "gslib pairwise", "gslib crystal",
+enum { MOST = 5, MAX_SETUPS = 9, MAX_FIELDS = 16 };
+static const char *const names[MOST] = {"weft", "gslib auto", "gslib pairwise", "gslib crystal",
                                                "gslib allreduce"};
 
 struct problem {
@@ -52,7 +52,7 @@ static void read_ids(struct problem *p, const char *prefix, int rank) {
 }
 
 static void *set_up(const struct problem *p, int who) {
-  static const gs_method methods[CONTESTANTS] = {gs_auto, gs_auto, gs_pairwise, gs_crystal_router, gs_all_reduce};
+  static const gs_method methods[MOST] = {gs_auto, gs_auto, gs_pairwise, gs_crystal_router, gs_all_reduce};
   if (who == 0) return weft_gs_setup(p->ids, p->n, MPI_COMM_WORLD, 0, NULL);
   return gs_setup(p->ids, (uint)p->n, &p->comm, 0, methods[who], 0);
 }
@@ -98,14 +98,14 @@ static int by_size(const void *a, const void *b) {
 
 int main(int argc, char **argv) {
   struct problem p = {0};
-  void *handles[CONTESTANTS];
-  double setup[CONTESTANTS][MAX_SETUPS], *rounds[CONTESTANTS], *expected, seconds, difference = 0;
-  int who, turn, rank, count, setups, calls, i, c;
+  void *handles[MOST];
+  double setup[MOST][MAX_SETUPS], *rounds[MOST], *expected, seconds, difference = 0;
+  int who, turn, rank, count, setups, contestants, calls, i, c;
   buffer scratch = null_buffer;
   size_t value, values;
 
   MPI_Init(&argc, &argv);
-  if (argc != 7) quit("arguments:", "IDS K LAYOUT ROUNDS SECONDS SETUPS");
+  if (argc != 8) quit("arguments:", "IDS K LAYOUT ROUNDS SECONDS SETUPS CONTESTANTS");
   comm_init(&p.comm, MPI_COMM_WORLD);
   rank = (int)p.comm.id;
   read_ids(&p, argv[1], rank);
@@ -114,16 +114,18 @@ int main(int argc, char **argv) {
   count = atoi(argv[4]);
   seconds = atof(argv[5]);
   setups = atoi(argv[6]);
+  contestants = atoi(argv[7]);
   if (p.k < 1 || p.k > MAX_FIELDS || count < 1 || setups < 1 || setups > MAX_SETUPS) quit("bad arguments", "");
+  if (contestants < 2 || contestants > MOST) quit("bad arguments", "");
   values = p.n * (size_t)p.k;
   p.u[0] = memory(values * sizeof(double));
   for (i = 1; i < p.k; ++i) p.u[i] = p.u[0] + (size_t)i * p.n;
   expected = memory(values * sizeof(double));
 
   for (i = 0; i < setups; ++i) {
-    for (turn = 0; turn < CONTESTANTS; ++turn) {
+    for (turn = 0; turn < contestants; ++turn) {
       double begin;
-      who = (turn + i) % CONTESTANTS;
+      who = (turn + i) % contestants;
       MPI_Barrier(MPI_COMM_WORLD);
       begin = MPI_Wtime();
       handles[who] = set_up(&p, who);
@@ -133,10 +135,10 @@ int main(int argc, char **argv) {
   }
 
   /* Every method must give the same sums before it is timed. */
-  for (who = CONTESTANTS - 1; who >= 0; --who) {
+  for (who = contestants - 1; who >= 0; --who) {
     fill(&p, rank);
     run(&p, handles[who], who, &scratch);
-    if (who == CONTESTANTS - 1) memcpy(expected, p.u[0], values * sizeof(double));
+    if (who == contestants - 1) memcpy(expected, p.u[0], values * sizeof(double));
     for (value = 0; value < values; ++value) {
       const double d = fabs(p.u[0][value] - expected[value]) / expected[value];
       if (d > difference) difference = d;
@@ -154,11 +156,11 @@ int main(int argc, char **argv) {
     calls = begin > 0 ? (int)(seconds / begin) : 1;
   }
   calls = calls < 1 ? 1 : calls;
-  for (who = 0; who < CONTESTANTS; ++who) rounds[who] = memory((size_t)count * sizeof(double));
+  for (who = 0; who < contestants; ++who) rounds[who] = memory((size_t)count * sizeof(double));
   for (i = -1; i < count; ++i) { /* the first is to warm up */
-    for (turn = 0; turn < CONTESTANTS; ++turn) {
+    for (turn = 0; turn < contestants; ++turn) {
       double begin;
-      who = (turn + i + 1) % CONTESTANTS;
+      who = (turn + i + 1) % contestants;
       run(&p, handles[who], who, &scratch);
       MPI_Barrier(MPI_COMM_WORLD);
       begin = MPI_Wtime();
@@ -172,7 +174,7 @@ int main(int argc, char **argv) {
   if (rank == 0) {
     printf("{\"calls_a_round\": %d, \"index_bytes_of_rank_0\": %lu, \"points_of_rank_0\": %lu, \"contestants\": {", calls,
            (unsigned long)value, (unsigned long)p.n);
-    for (who = 0; who < CONTESTANTS; ++who) {
+    for (who = 0; who < contestants; ++who) {
       qsort(setup[who], (size_t)setups, sizeof(double), by_size);
       printf("%s\"%s\": {\"setup_seconds\": %.6g, \"rounds\": [", who > 0 ? ", " : "", names[who],
              setup[who][setups / 2]);
@@ -181,7 +183,7 @@ int main(int argc, char **argv) {
     }
     printf("}}\n");
   }
-  for (who = 0; who < CONTESTANTS; ++who) release(handles[who], who);
+  for (who = 0; who < contestants; ++who) release(handles[who], who);
   MPI_Finalize();
   return 0;
 }
