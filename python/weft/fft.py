@@ -147,8 +147,10 @@ class Plan:
         self._core.forward(physical, out)
         return out
 
-    def backward(self, spectral: Any, out: Any = None) -> Any:
-        """The real field of Fourier coefficients ``spectral``, which are kept: the inverse of `forward`.
+    def backward(self, spectral: Any, out: Any = None, *, overwrite: bool = False) -> Any:
+        """The real field of Fourier coefficients ``spectral``: the inverse of `forward`.
+
+        They are kept, unless ``overwrite`` allows to write to them, which is faster on one rank up to about 128^3.
 
         ``spectral`` has `spectral_shape` or ``(variables, *spectral_shape)``; returns (or fills ``out``) an array of
         `physical_shape` with as many variables. Of modes that are their own conjugate the imaginary part is ignored, as
@@ -156,7 +158,7 @@ class Plan:
         """
         if out is None:
             out = self._like(spectral, self.spectral_shape, self.physical_shape, self.physical_dtype)
-        self._core.backward(spectral, out)
+        self._core.backward(spectral, out, overwrite)
         return out
 
     def _like(self, array: Any, expected: tuple[int, ...], shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:

@@ -145,8 +145,18 @@ class PyPlan {
   void forward(nb::handle physical, nb::handle spectral) {
     std::visit([&](auto& plan) { run_forward(*plan, physical, spectral); }, plan_);
   }
-  void backward(nb::handle spectral, nb::handle physical) {
-    std::visit([&](auto& plan) { run_backward(*plan, spectral, physical); }, plan_);
+  void backward(nb::handle spectral, nb::handle physical, bool overwrite) {
+    std::visit(
+        [&]<class T>(const std::unique_ptr<fft::Plan<T>>& plan) {
+          if (overwrite) {
+            run_backward<T>(spectral, physical, Fields<>(),
+                            [&](const auto& from, const auto& to) { plan->backward_overwriting(from, to, stream_); });
+          } else {
+            run_backward<T>(spectral, physical, Fields<nb::ro>(),
+                            [&](const auto& from, const auto& to) { plan->backward(from, to, stream_); });
+          }
+        },
+        plan_);
   }
 
   const fft::Decomposition& decomposition() const {
@@ -189,20 +199,20 @@ class PyPlan {
                  to.template pointers<std::complex<T>>(decomposition().spectral().size()), stream_);
     stream_.synchronize();
   }
-  template <class T>
-  void run_backward(fft::Plan<T>& plan, nb::handle spectral, nb::handle physical) {
-    Fields<nb::ro> from;
+  template <class T, class... A, class Run>
+  void run_backward(nb::handle spectral, nb::handle physical, Fields<A...> from, const Run& run) {
+    using Value = std::conditional_t<sizeof...(A) == 0, std::complex<T>, const std::complex<T>>;
     Fields<> to;
     agree(1, [&] {
-      from = check_fields<nb::ro>(spectral, "spectral", spectral_shape(), true, 8 * sizeof(T), *device_);
+      from = check_fields<A...>(spectral, "spectral", spectral_shape(), true, 8 * sizeof(T), *device_);
       to = check_fields<>(physical, "physical", physical_shape(), false, 8 * sizeof(T), *device_);
       require_same_variables(from.variables, to.variables);
       return to.variables;
     });
     const nb::gil_scoped_release release;
     after_default_stream(stream_);
-    plan.backward(from.template pointers<const std::complex<T>>(decomposition().spectral().size()),
-                  to.template pointers<T>(decomposition().physical().size()), stream_);
+    run(from.template pointers<Value>(decomposition().spectral().size()),
+        to.template pointers<T>(decomposition().physical().size()));
     stream_.synchronize();
   }
 
@@ -257,7 +267,7 @@ void bind_fft(nb::module_& m) {
            "sizes"_a, "comm"_a.none(), "grid"_a, "batch"_a, "variables"_a, "single"_a, "exchange"_a, "norm"_a,
            "modes_x"_a, "device"_a)
       .def("forward", &PyPlan::forward, "physical"_a, "spectral"_a)
-      .def("backward", &PyPlan::backward, "spectral"_a, "physical"_a)
+      .def("backward", &PyPlan::backward, "spectral"_a, "physical"_a, "overwrite"_a)
       .def_prop_ro("physical_shape", &PyPlan::physical_shape)
       .def_prop_ro("physical_offset", &PyPlan::physical_offset)
       .def_prop_ro("spectral_shape", &PyPlan::spectral_shape)

@@ -20,6 +20,9 @@ class HostStages final : public Stages<T> {
   using Complex = std::complex<T>;
   explicit HostStages(const Decomposition& decomposition);
 
+  bool has_whole(bool copies) const override;
+  void whole_forward(const T* points, Complex* modes, T scale) override;
+  void whole_backward(Complex* modes, T* points, T scale) override;
   void lines(const LinesPass<T>& pass, device::Stream& stream) override;
   void physical(const PhysicalPass<T>& pass, device::Stream& stream) override;
   void copy(const char* what, const std::vector<Pieces<Complex>>& from, const std::vector<Pieces<Complex>>& to,
@@ -31,6 +34,9 @@ class HostStages final : public Stages<T> {
   void rows(const PhysicalPass<T>& pass, const Block<Complex>& modes, const Box& points, device::Stream& stream);
   void columns(Kind kind, Block<Complex> modes, int variable);
   const HostLines<T>& plan(const LinesShape& shape);
+  // Of all modes: columns of one plane along y, in place; of the field along z.
+  const HostLines<T>& plane_columns(Kind kind);
+  const HostLines<T>& field_columns(Kind kind);
   template <class V>
   V* at_least(device::Array<V>& memory, std::int64_t values);
 

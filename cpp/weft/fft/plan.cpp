@@ -39,6 +39,10 @@ struct Plan<T>::State {
     if (options.norm == Norm::ortho) scale_forward = scale_backward = static_cast<T>(1 / std::sqrt(points));
   }
 
+  void require_idle() const {
+    if (busy) throw std::logic_error("the plan is in use: a pointwise function cannot run the plan that calls it");
+  }
+
   // Where all ranks can, an exchange by path ipc reads bricks where they lie, in memory that both exchanges share.
   // (collective)
   void share_slots() {
@@ -321,7 +325,7 @@ int Plan<T>::work_fields(const RoundTrip<T>& trip) const {
 template <class T>
 void Plan<T>::run(const RoundTrip<T>& trip, device::Stream& stream) {
   State& s = *state_;
-  if (s.busy) throw std::logic_error("the plan is in use: a pointwise function cannot run the plan that calls it");
+  s.require_idle();
   const int spectral = trip.spectral == 0 ? trip.forward : trip.spectral;
   const auto size = [](const auto& list) { return static_cast<int>(list.size()); };
   const auto need = [](bool condition, const std::string& text) {
@@ -353,10 +357,21 @@ void Plan<T>::run(const RoundTrip<T>& trip, device::Stream& stream) {
 }
 
 template <class T>
+bool Plan<T>::whole(bool copies) const {
+  state_->require_idle();
+  return state_->comm.size() == 1 && state_->stages->has_whole(copies);
+}
+
+template <class T>
 void Plan<T>::forward(const std::vector<const T*>& physical, const std::vector<Complex*>& spectral,
                       device::Stream& stream) {
   if (physical.size() != spectral.size())
     throw std::invalid_argument("forward transforms need as many spectral fields as physical ones");
+  if (whole(false)) {
+    for (std::size_t v = 0; v < physical.size(); ++v)
+      state_->stages->whole_forward(physical[v], spectral[v], state_->scale_forward);
+    return;
+  }
   const auto batch = static_cast<std::size_t>(state_->options.batch);
   for (std::size_t first = 0; first < physical.size(); first += batch) {
     const std::size_t end = std::min(first + batch, physical.size());
@@ -373,6 +388,14 @@ void Plan<T>::backward(const std::vector<const Complex*>& spectral, const std::v
                        device::Stream& stream) {
   if (physical.size() != spectral.size())
     throw std::invalid_argument("backward transforms need as many physical fields as spectral ones");
+  if (whole(true)) {
+    Complex* const copy = state_->buffers->sent();
+    for (std::size_t v = 0; v < spectral.size(); ++v) {
+      std::copy_n(spectral[v], state_->decomposition.spectral().size(), copy);
+      state_->stages->whole_backward(copy, physical[v], state_->scale_backward);
+    }
+    return;
+  }
   const auto batch = static_cast<std::size_t>(state_->options.batch);
   for (std::size_t first = 0; first < physical.size(); first += batch) {
     const std::size_t end = std::min(first + batch, physical.size());
@@ -382,6 +405,17 @@ void Plan<T>::backward(const std::vector<const Complex*>& spectral, const std::v
     trip.backward = static_cast<int>(end - first);
     run(trip, stream);
   }
+}
+
+template <class T>
+void Plan<T>::backward_overwriting(const std::vector<Complex*>& spectral, const std::vector<T*>& physical,
+                                   device::Stream& stream) {
+  if (whole(false) && spectral.size() == physical.size()) {
+    for (std::size_t v = 0; v < spectral.size(); ++v)
+      state_->stages->whole_backward(spectral[v], physical[v], state_->scale_backward);
+    return;
+  }
+  backward({spectral.begin(), spectral.end()}, physical, stream);
 }
 
 template <class T>

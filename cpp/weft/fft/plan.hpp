@@ -97,6 +97,9 @@ class Plan {
   // Whole transforms of any number of variables, of which neither list may hold a field of the other. (collective)
   void forward(const std::vector<const T*>& physical, const std::vector<Complex*>& spectral, device::Stream& stream);
   void backward(const std::vector<const Complex*>& spectral, const std::vector<T*>& physical, device::Stream& stream);
+  // May write to the spectral fields: faster on one rank where caches hold a field.
+  void backward_overwriting(const std::vector<Complex*>& spectral, const std::vector<T*>& physical,
+                            device::Stream& stream);
 
   // std::invalid_argument if numbers of variables do not fit together or there is too little work memory;
   // std::logic_error from within a pointwise function of this plan. (collective)
@@ -121,6 +124,8 @@ class Plan {
   std::map<std::string, std::int64_t> memory_bytes() const;
 
  private:
+  bool whole(bool copies) const;
+
   struct State;
   std::unique_ptr<State> state_;
 };

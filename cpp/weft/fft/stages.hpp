@@ -54,6 +54,11 @@ class Stages {
   using Complex = std::complex<T>;
 
   virtual ~Stages() = default;
+  // A whole field at once, on one rank and with nothing in the midst of its transform: whether there is a way, faster
+  // than by passes, that overwrites what it transforms, or copies that first; and that way.
+  virtual bool has_whole(bool /*copies*/) const { return false; }
+  virtual void whole_forward(const T* /*points*/, Complex* /*modes*/, T /*scale*/) {}
+  virtual void whole_backward(Complex* /*modes*/, T* /*points*/, T /*scale*/) {}
   virtual void lines(const LinesPass<T>& pass, device::Stream& stream) = 0;
   virtual void physical(const PhysicalPass<T>& pass, device::Stream& stream) = 0;
   // Variables from pieces to pieces of the same boxes; `what` names it on the time line.
