@@ -283,6 +283,11 @@ TEST(FlowCheckpoint, only_the_last_are_kept_and_what_cannot_be_written_leaves_th
   EXPECT_TRUE(fs::exists(folder.path + "/checkpoint-00000600"));
   EXPECT_EQ(CheckpointFile(folder.path, comm).header().step, 100) << "the newest is the one written last";
   comm.barrier();
+  flow.write(folder.path, 1);  // the same step again
+  comm.barrier();
+  EXPECT_EQ(CheckpointFile(folder.path, comm).header().step, 100);
+  EXPECT_FALSE(fs::exists(folder.path + "/checkpoint-00000100.replaced"));
+  comm.barrier();
   // A file where the next one's folder is to be.
   if (comm.rank() == 0) fs::create_directories(folder.path + "/blocked");
   if (comm.rank() == 0) std::ofstream(folder.path + "/blocked/file") << "x";

@@ -52,8 +52,12 @@ std::string write_checkpoint_folder(const std::string& folder, std::int64_t step
   write(unfinished);
   comm.together([&] {
     if (comm.rank() != 0) return;
-    fs::remove_all(path);
+    // One of the same step makes room at once, and goes when the new one is in its place.
+    const fs::path replaced = path.string() + ".replaced";
+    fs::remove_all(replaced);
+    if (fs::exists(path)) fs::rename(path, replaced);
     fs::rename(unfinished, path);
+    fs::remove_all(replaced);
     fs::last_write_time(path, fs::file_time_type::clock::now());
     const std::vector<fs::path> found = checkpoints_of(folder);
     for (std::size_t i = static_cast<std::size_t>(std::max(1, keep)); i < found.size(); ++i) fs::remove_all(found[i]);
