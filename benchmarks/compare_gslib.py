@@ -165,7 +165,9 @@ def main() -> None:
                         medians = {who: statistics.median(c["rounds"]) for who, c in contestants.items()}
                         ratios = {who: m / medians["weft"] for who, m in medians.items() if who != "weft"}
                         setup = {who: c["setup_seconds"] for who, c in contestants.items()}
-                        moved = 2 * LINE * known["lines"][str(fields)] + row["index_bytes_of_rank_0"] * ranks
+                        # Separate arrays have their lines each; values next to each other share them.
+                        lines = known["lines"][str(fields)] if layout == "vec" else fields * known["lines"]["1"]
+                        moved = 2 * LINE * lines + row["index_bytes_of_rank_0"] * ranks
                         row |= {
                             "mesh": Path(mesh).name,
                             "order": int(order),
