@@ -28,7 +28,6 @@ std::string write_checkpoint(Space<T>& space, State<T>& state, Averages<T>* aver
   CheckpointHeader header;
   header.step = state.step;
   header.time = state.time;
-  header.numbers = options.numbers;
   header.text = options.text;
   header.numbers["dt"] = {state.dt.begin(), state.dt.end()};
   header.numbers["known levels"] = {static_cast<double>(state.known)};

@@ -5,9 +5,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
-#include <vector>
 
 #include "weft/flow/averages.hpp"
 #include "weft/flow/checkpoint_file.hpp"
@@ -22,7 +20,6 @@ struct CheckpointOptions {
   std::string folder;  // where the checkpoint's folder is made
   int keep = 2;        // how many checkpoints stay; the oldest others are removed once the new one is complete
   std::string text;    // the case and the versions, for people and for the report
-  std::map<std::string, std::vector<double>> numbers = {};  // what else the run needs to go on, by name
 };
 
 // Writes folder/checkpoint-<step> and returns its path. `averages` may be null. CollectiveError where it cannot be
