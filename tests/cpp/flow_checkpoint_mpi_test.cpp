@@ -10,6 +10,7 @@
 #include <fstream>
 #include <random>
 
+#include "folder.hpp"
 #include "vector_checks.hpp"
 #include "weft/files/checksum.hpp"
 #include "weft/mesh/points.hpp"
@@ -92,30 +93,6 @@ struct Flow {
   Space<T> space;
   State<T> state;
   Averages<T> averages;
-};
-
-// A folder that all ranks know and that is gone afterwards.
-class Folder {
- public:
-  explicit Folder(const mpi::Comm& comm) : comm_(comm) {
-    std::array<char, 64> name{};
-    if (comm.rank() == 0) {
-      std::random_device random;
-      const std::string text = (fs::temp_directory_path() / ("weft-" + std::to_string(random()))).string();
-      text.copy(name.data(), name.size() - 1);
-      fs::create_directories(text);
-    }
-    MPI_Bcast(name.data(), static_cast<int>(name.size()), MPI_CHAR, 0, comm.get());
-    path = name.data();
-  }
-  ~Folder() {
-    comm_.barrier();
-    if (comm_.rank() == 0) fs::remove_all(path);
-  }
-  std::string path;
-
- private:
-  const mpi::Comm& comm_;
 };
 
 std::string content(const fs::path& path) {
