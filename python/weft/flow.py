@@ -304,6 +304,11 @@ class Solver(Output, Statistics):
         return float(self._core.time)
 
     @property
+    def last_dt(self) -> float:
+        """Length of the last step, also of one before a checkpoint that was restored; 0 before the first."""
+        return float(self._core.last_dt)
+
+    @property
     def steps(self) -> int:
         """Steps done."""
         return int(self._core.steps)

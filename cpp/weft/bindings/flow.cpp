@@ -148,6 +148,7 @@ void bind(nb::module_& m, const char* name) {
                        times.push_back(times.back() - state.dt[level - 1]);
                      return times;
                    })
+      .def_prop_ro("last_dt", [](F& self) { return self.solver().state().dt[0]; })
       .def_prop_ro("steps", [](F& self) { return self.solver().state().step; })
       .def_prop_ro("pressure_singular", [](F& self) { return self.solver().boundaries().pressure_singular(); })
       .def_prop_ro("figures",

@@ -12,7 +12,7 @@ from mpi4py import MPI
 
 import weft
 from weft import _weft, maxwell
-from weft.bench.poisson import box_counts
+from weft.bench.element_problem import box, conditions
 from weft.cases import MaxwellCase
 from weft.cases.expressions import Expression
 from weft.cases.maxwell import CONDITIONS, RegionSection
@@ -22,7 +22,6 @@ from weft.mpi import CollectiveError
 
 Values = npt.NDArray[Any]
 VACUUM = (1.0, 1.0, 0.0)
-OTHERS = "*"  # stands in a case for every boundary that has no condition of its own
 INSIDE = 4  # order at whose inner points an expression has to be true, or false, for a whole element
 
 
@@ -50,15 +49,7 @@ def make_mesh(case: MaxwellCase, comm: MPI.Intracomm) -> Any:
             box_layers=mesh.box_layers,
             comm=comm,
         )
-    return weft.Mesh.box(
-        mesh.counts if mesh.counts[0] > 0 else box_counts(mesh.points, case.order),
-        lower=mesh.lower,
-        upper=mesh.upper,
-        periodic=mesh.periodic,
-        deformation=mesh.deformation,
-        deformation_parameter=mesh.deformation_parameter or None,
-        comm=comm,
-    )
+    return box(case, comm)
 
 
 class Geometry:
@@ -180,24 +171,8 @@ def boundaries(case: MaxwellCase, mesh: Any) -> dict[str, str]:
     CollectiveError for a boundary without a condition, and for a condition of a boundary that is not there.
     (collective)
     """
-    faces = np.bincount(np.asarray(mesh.boundaries).ravel(), minlength=len(mesh.boundary_names) + 1)
-    faces = np.asarray(mesh.comm.allreduce(faces, MPI.SUM))
-    known = [name for name, count in zip(mesh.boundary_names, faces[1:], strict=True) if count]  # a periodic one: 0
-    for name in case.boundaries:
-        if name not in known and name != OTHERS:
-            have = ", ".join(known) if known else "none: all its faces are inside or periodic"
-            raise CollectiveError(f"case key 'boundaries.{name}': {mesh.source} has no such boundary; it has {have}")
-    result: dict[str, str] = {}
-    for name in known:
-        spoken: Any = name.lower() if name.lower() in CONDITIONS else None
-        condition = case.boundaries.get(name) or spoken or case.boundaries.get(OTHERS)
-        if condition is None:
-            allowed = " | ".join(CONDITIONS)
-            raise CollectiveError(
-                f"boundary {name!r} of {mesh.source} has no condition: set the case key 'boundaries.{name}' ({allowed})"
-            )
-        result[name] = condition
-    return result
+    spoken = {name: name.lower() for name in mesh.boundary_names if name.lower() in CONDITIONS}
+    return conditions(mesh, case.boundaries, spoken, CONDITIONS)
 
 
 def uniform(table: dict[str, tuple[float, float, float]], regions: Values, mesh: Any, what: str) -> Sequence[float]:

@@ -26,6 +26,7 @@ PYTHON = "python:"  # python:name is a function of functions.file
 VALUE = 'number, expression in x, y, z, t, "exact", or "python:name" (a function of functions.file)'
 VECTOR = 'three values, "exact", or "python:name"'
 CONDITIONS = ("wall", "velocity", "outflow", "symmetry")
+PLANES = ("u", "v", "w", "speed", "pressure", "vorticity")
 
 
 class BoundarySection(Section):
@@ -87,6 +88,7 @@ class InitialSection(Section):
     """The velocity at the beginning."""
 
     velocity: Vector = option((0.0, 0.0, 0.0), VECTOR, unit="length / time")
+    checkpoint: str = option("", "go on from this checkpoint, or from the newest in this folder; empty: as given here")
 
 
 class ExactSection(Section):
@@ -124,6 +126,20 @@ class SolverSection(Section):
     scalar_tolerance: float = option(1e-7, "of each scalar's", gt=0.0)
     projection: int = option(8, "earlier solutions that the pressure starts from (Fischer 1998); 0: none", ge=0, le=30)
     max_iterations: int = option(500, "most iterations of a solve; more end the run", ge=1)
+    method: Literal["cg", "gmres"] = option("cg", "Krylov method of the pressure, flexible, round multigrid cycles")
+    restart: int = option(30, "directions that gmres keeps", ge=1, le=200)
+    levels: list[int] = option([], "orders of the multigrid levels, from the case's to 1; empty: N, N/2, ..., 1")
+    degree: int = option(2, "of the Chebyshev smoother: applications of the operator a sweep", ge=1, le=4)
+    cycle_precision: Literal["auto", "single", "double"] = option(
+        "auto", "of the multigrid cycle; auto: single, which halves what it moves"
+    )
+
+
+class FilterSection(Section):
+    """A filter of the highest modes of each element after every step."""
+
+    strength: float = option(0.0, "what the highest mode loses of itself; 0: no filter", ge=0.0, le=1.0)
+    modes: int = option(1, "how many modes, the lower ones less", ge=1, le=15)
 
 
 class StatisticsSection(Section):
@@ -143,8 +159,34 @@ class FlowMesh(MeshSection):
     upper: Numbers = option((1.0, 1.0, 1.0), "upper corner of the box", unit="length")
 
 
+class CheckpointSection(Section):
+    """What a run leaves to go on from."""
+
+    every: int = option(0, "steps between checkpoints; 0: none but at the end and on signals", unit="steps", ge=0)
+    at_end: bool = option(False, "write one when the run ends")
+    on_signal: bool = option(True, "write one on Ctrl-C and SIGTERM")
+    directory: str = option("", "where they go; empty: checkpoints in the output's folder")
+    keep: int = option(2, "how many are kept", ge=1)
+
+
 class FlowOutput(OutputSection):
     """What a run leaves behind."""
+
+    fields: bool = option(False, "write velocity, pressure, scalars and vorticity for ParaView (flow.pvd lists them)")
+    nek: bool = option(False, "write them as Nek field files, too (flow0.f00001 and on)")
+    every: int = option(0, "steps between fields, which are written at the end in any case; 0: then alone",
+                        unit="steps", ge=0)  # fmt: skip
+    averages_every: int = option(
+        0, "steps between samples of time averages, written for ParaView at the end; 0: none", unit="steps", ge=0
+    )
+    slice: str = option(
+        "speed", "kept as a picture of a plane: u, v, w, speed, pressure, vorticity, a scalar's name, or none"
+    )
+    slice_axis: Literal["x", "y", "z"] = option("z", "axis normal to the plane")
+    slice_at: float = option(0.5, "the plane's place, as a share of the mesh's extent", ge=0.0, le=1.0)
+    compare_paths: bool = option(
+        False, "time some steps with every path of the exchange too (direct, staged), after the run"
+    )
 
 
 class FlowCase(ElementCase):
@@ -166,7 +208,9 @@ class FlowCase(ElementCase):
     exact: ExactSection = section(ExactSection)
     time: TimeSection = section(TimeSection)
     solver: SolverSection = section(SolverSection)
+    filter: FilterSection = section(FilterSection)
     statistics: StatisticsSection = section(StatisticsSection)
+    checkpoint: CheckpointSection = section(CheckpointSection)
     output: FlowOutput = section(FlowOutput)
 
     @property
@@ -218,6 +262,14 @@ class FlowCase(ElementCase):
             raise ValueError(
                 f"case key 'forcing.bulk_velocity': found {self.forcing.bulk_velocity} along {self.forcing.direction}, "
                 f"where the box is not periodic; allowed: 0, or mesh.periodic true along {self.forcing.direction}"
+            )
+        shown = ("none", *PLANES, *self.scalars)
+        if self.output.slice not in shown:
+            raise ValueError(f"case key 'output.slice': found {self.output.slice!r}; allowed: {', '.join(shown)}")
+        if self.output.every and not (self.output.fields or self.output.nek):
+            raise ValueError(
+                f"case key 'output.every': found {self.output.every} with no fields to write; set output.fields or "
+                "output.nek"
             )
         if self.functions.file and not any(_function(value) for _, value in self.values()):
             raise ValueError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from weft.cli.run_flow import flow
 from weft.cli.run_maxwell import maxwell
 from weft.cli.run_poisson import poisson
 from weft.cli.run_turbulence import turbulence
@@ -17,3 +18,4 @@ def run() -> None:
 run.add_command(poisson)
 run.add_command(maxwell)
 run.add_command(turbulence)
+run.add_command(flow)

@@ -38,6 +38,15 @@ def rank_counts(ranks: str | None) -> list[int]:
     return integers(ranks, "ranks", 1) if ranks else default_ranks()
 
 
+def powers_of_two(elements: str) -> tuple[int, int]:
+    """What --elements says."""
+    first, dash, last = elements.partition("-")
+    bounds = [int(n) for n in (first, last) if n.isdigit()]
+    if not dash or len(bounds) != 2 or not all(n > 0 and n & (n - 1) == 0 for n in bounds) or bounds[0] > bounds[1]:
+        raise click.BadParameter(f"found '{elements}', allowed: two powers of 2, as 1-4096", param_hint="--elements")
+    return bounds[0], bounds[1]
+
+
 @scaling.command()
 @sweep_options
 @click.option("--orders", default="7,15", show_default=True, metavar="LIST", help="Polynomial orders.")
@@ -77,11 +86,7 @@ def maxwell(ranks: str | None, orders: str, elements: str, output: Path, **optio
     """
     from weft.bench.scaling_maxwell import sweep
 
-    first, dash, last = elements.partition("-")
-    bounds = [int(n) for n in (first, last) if n.isdigit()]
-    if not dash or len(bounds) != 2 or not all(n > 0 and n & (n - 1) == 0 for n in bounds) or bounds[0] > bounds[1]:
-        raise click.BadParameter(f"found '{elements}', allowed: two powers of 2, as 1-4096", param_hint="--elements")
-    sweep(rank_counts(ranks), integers(orders, "orders", 1, 15), (bounds[0], bounds[1]), output, **options)
+    sweep(rank_counts(ranks), integers(orders, "orders", 1, 15), powers_of_two(elements), output, **options)
 
 
 @scaling.command()
@@ -107,3 +112,23 @@ def turbulence(ranks: str | None, grids: str, output: Path, **options: Any) -> N
             near = ", ".join(map(str, smooth_neighbours(size)))
             raise click.BadParameter(f"found {size}, allowed: 2^a 3^b 5^c, as {near}", param_hint="--grids")
     sweep(rank_counts(ranks), sizes, output, **options)
+
+
+@scaling.command()
+@sweep_options
+@click.option("--orders", default="7", show_default=True, metavar="LIST", help="Polynomial orders.")
+@click.option(
+    "--elements", default="64-512", show_default=True, metavar="FROM-TO",
+    help="Elements in all: powers of two from the first to the last.",
+)  # fmt: skip
+@click.option("--steps", default=30, show_default=True, type=click.IntRange(min=5), help="Time steps of a run.")
+def flow(ranks: str | None, orders: str, elements: str, output: Path, **options: Any) -> None:
+    """Time of a step, iterations and the exchange's share against size and ranks.
+
+    Strong and weak curves of vortices in a periodic box of cubic elements.
+    Starts mpiexec itself, one run after the other: do not start this command with mpiexec. Writes scaling.json and
+    scaling-flow.png.
+    """
+    from weft.bench.scaling_flow import sweep
+
+    sweep(rank_counts(ranks), integers(orders, "orders", 1, 15), powers_of_two(elements), output, **options)

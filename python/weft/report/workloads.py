@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from weft.report import maxwell, poisson, turbulence
+from weft.report import flow, maxwell, poisson, turbulence
 from weft.report.rows import Record
 
 # A module has HISTORY, WHOLE, PARTS, title, heading, header_rows, result_rows, tiles and pictures, as poisson.py.
-REPORTS: dict[str, ModuleType] = {"poisson": poisson, "maxwell": maxwell, "turbulence": turbulence}
+REPORTS: dict[str, ModuleType] = {
+    "poisson": poisson,
+    "maxwell": maxwell,
+    "turbulence": turbulence,
+    "flow": flow,
+}
 
 
 def report_of(record: Record) -> ModuleType:

@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+"""A time step of weft's flow solver beside Neko's: alternating rounds, medians, one JSON file.
+
+    python benchmarks/compare_flow.py --neko NEKO --neko-mesh 512.nmsh --neko-mpiexec MPIEXEC --output results.json
+
+The Taylor-Green vortex at Re 1600 in a periodic box of side 2 pi, 8 x 8 x 8 elements, order 7 (or as asked for): both
+start from the same flow, take the same steps with third-order BDF/EXT, over-integrated convection and the same
+tolerances of the same norm of the residuals. NEKO is the program that Neko's own `makeneko examples/tgv/tgv.f90`
+makes, the mesh the one beside it (0 to 8 a side, which that program scales). Neko solves by its defaults for this
+case: GMRES with hybrid Schwarz multigrid and projection on 20 earlier solutions for the pressure, CG with Jacobi for
+each velocity component. Without --neko weft runs alone.
+
+A step's time is what each code measures itself, of the slowest rank, without set-up and output; the first --skip steps
+(lower orders, first use) do not count. In a round one code runs after the other; times are medians over the steps of a
+round, and of these over the rounds; ratios are above 1 where weft is faster. Energies at the end have to agree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from weft.bench.launch import mpiexec
+
+CIRCLE = 6.283185307179586
+POST_EVERY = 50  # steps between Neko's lines on the energy
+
+
+def run(command: list[str], folder: Path, limit: float) -> str:
+    done = subprocess.run(
+        command, cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=limit
+    )
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def neko_case(options: argparse.Namespace, mesh: Path, dt: float) -> dict[str, Any]:
+    """Neko's input: its own Taylor-Green case with our viscosity, steps and tolerances, without output."""
+    return {
+        "version": 1.0,
+        "case": {
+            "mesh_file": str(mesh),
+            "output_boundary": False,
+            "output_checkpoints": False,
+            "output_at_end": False,
+            "load_balance": False,
+            "job_timelimit": "00:00:00",
+            "time": {"end_time": (options.steps - 0.5) * dt, "timestep": dt},
+            "numerics": {"time_order": 3, "polynomial_order": options.order, "dealias": True},
+            "fluid": {
+                "scheme": "pnpn",
+                "Re": options.reynolds,
+                "initial_condition": {"type": "user"},
+                "velocity_solver": {
+                    "type": options.neko_velocity,
+                    "preconditioner": {"type": "jacobi"},
+                    "projection_space_size": 0,
+                    "absolute_tolerance": options.tolerance,
+                    "max_iterations": 800,
+                },
+                "pressure_solver": {
+                    "type": "gmres",
+                    "preconditioner": {"type": "hsmg"},
+                    "projection_space_size": 20,
+                    "absolute_tolerance": options.tolerance,
+                    "max_iterations": 800,
+                },
+                "output_control": "never",
+            },
+            "simulation_components": [
+                {
+                    "type": "curl",
+                    "fields": ["u", "v", "w"],
+                    "computed_field": "omega",
+                    "compute_control": "tsteps",
+                    "compute_value": POST_EVERY,
+                }
+            ],
+        },
+    }
+
+
+def neko(options: argparse.Namespace, ranks: int, dt: float) -> dict[str, Any]:
+    """Seconds and iterations of each step, and the energy at the end."""
+    with tempfile.TemporaryDirectory(prefix="compare-flow-") as name:
+        folder = Path(name)
+        (folder / "tgv.case").write_text(json.dumps(neko_case(options, options.neko_mesh.resolve(), dt)))
+        command = [options.neko_mpiexec, "-n", str(ranks), str(options.neko.resolve()), "tgv.case"]
+        text = run(command, folder, options.limit)
+    seconds = [float(v) for v in re.findall(r"Fluid step time \(s\): +(\S+)", text)]
+    solves = re.findall(r"^ *\d+ +\| +(\S+) +(\d+) +\S+ +\S+ *$", text, flags=re.MULTILINE)
+    pressure = [int(count) for field, count in solves if field.lower().startswith("p")]
+    velocity = [int(count) for field, count in solves if not field.lower().startswith("p")]
+    energies = re.findall(r"POST: t: +(\S+) +Ekin: +(\S+)", text)
+    if len(seconds) != options.steps or len(pressure) != options.steps or len(velocity) % options.steps or not energies:
+        sys.exit(f"{options.neko}: found {len(seconds)} times, {len(pressure)} solves in its output:\n{text[-3000:]}")
+    each = len(velocity) // options.steps
+    return {
+        "seconds": seconds,
+        "pressure_iterations": pressure,
+        "velocity_iterations": [max(velocity[k * each : (k + 1) * each]) for k in range(options.steps)],
+        "energy": float(energies[-1][1]),
+        "energy_time": float(energies[-1][0]),
+    }
+
+
+def weft(options: argparse.Namespace, ranks: int, dt: float) -> dict[str, Any]:
+    """The same of `weft run flow`."""
+    with tempfile.TemporaryDirectory(prefix="compare-flow-") as name:
+        keys = {
+            "mesh.counts": [options.elements] * 3,
+            "mesh.upper": [CIRCLE] * 3,
+            "order": options.order,
+            "parameters.reynolds": options.reynolds,
+            "time.dt": dt,
+            "time.end": 0,
+            "time.steps": options.steps,
+            "solver.pressure_tolerance": options.tolerance,
+            "solver.velocity_tolerance": options.tolerance,
+            "statistics.every": POST_EVERY,
+            **dict(text.split("=", 1) for text in options.set),
+        }
+        words = [w for key, value in keys.items() for w in ("--set", f"{key}={value}")]
+        program = [sys.executable, "-m", "weft.cli.main", "run", "flow", "--case", "taylor-green", "--device", "host"]
+        command = [mpiexec(), "-n", str(ranks), *program, "--quiet", "--output", name, *words]
+        run(command, Path.cwd(), options.limit)
+        record = json.loads((Path(name) / "run.json").read_text())
+    steps, last = record["statistics"]["steps"], record["statistics"]["history"][-1]
+    kept = [s for s in steps if not s["recorded"]]
+    return {
+        "first": steps[0]["step"],
+        "steps": [s["step"] for s in kept],
+        "seconds": [s["seconds"] for s in kept],
+        "pressure_iterations": [s["pressure_iterations"] for s in steps],
+        "velocity_iterations": [s["velocity_iterations"] for s in steps],
+        "energy": last["energy"],
+        "energy_time": last["time"],
+        "words_per_point": record["figures"]["memory_words_per_point"],
+        "exchange_share": record["figures"]["exchange_share"],
+        "choices": record["choices"],
+    }
+
+
+def of_round(found: dict[str, Any], skip: int) -> dict[str, Any]:
+    """What a round adds: the median step, the mean iterations of the steps that count."""
+    steps = found.get("steps") or range(1, len(found["seconds"]) + 1)
+    seconds = [s for step, s in zip(steps, found["seconds"], strict=True) if step > skip]
+    return {
+        "step_seconds": statistics.median(seconds),
+        "pressure_iterations": statistics.mean(found["pressure_iterations"][skip:]),
+        "velocity_iterations": statistics.mean(found["velocity_iterations"][skip:]),
+        "energy": found["energy"],
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--neko", type=Path, help="the program of Neko's Taylor-Green example")
+    parser.add_argument("--neko-mesh", type=Path, help="its mesh of as many elements")
+    parser.add_argument("--neko-mpiexec", default="mpiexec", help="launcher of the MPI that Neko is built with")
+    parser.add_argument("--neko-velocity", default="cg", help="its velocity solver: cg (its case's), or coupled_cg")
+    parser.add_argument("--elements", type=int, default=8, help="a side")
+    parser.add_argument("--order", type=int, default=7)
+    parser.add_argument("--reynolds", type=float, default=1600.0)
+    parser.add_argument("--dt", type=float, nargs="+", default=[0.01])
+    parser.add_argument("--steps", type=int, default=POST_EVERY, help=f"of a run, a multiple of {POST_EVERY}")
+    parser.add_argument("--skip", type=int, default=10, help="first steps that do not count")
+    parser.add_argument("--tolerance", type=float, default=1e-7)
+    parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--limit", type=float, default=120, help="seconds a run may take")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of weft's case; repeatable")
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    if options.steps % POST_EVERY or options.skip >= options.steps:
+        parser.error(f"--steps: a multiple of {POST_EVERY} (Neko tells its energy that often), above --skip")
+    if options.neko and not (options.neko_mesh and options.neko_mesh.exists()):
+        parser.error("--neko-mesh: Neko's mesh of this many elements, as examples/tgv/512.nmsh")
+
+    record: dict[str, Any] = {
+        "what": "seconds of a step of the Taylor-Green vortex: medians over steps and rounds that take turns",
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "processor": processor(),
+        "load_at_start": os.getloadavg()[0],
+        "case": {key: getattr(options, key) for key in ("elements", "order", "reynolds", "steps", "skip", "tolerance")},
+        "rows": [],
+    }
+    disagree = False
+    for dt in options.dt:
+        for ranks in options.ranks:
+            rounds: dict[str, list[dict[str, Any]]] = {"weft": [], "neko": []}
+            for _ in range(options.rounds):
+                if options.neko:
+                    rounds["neko"].append(of_round(neko(options, ranks, dt), options.skip))
+                found = weft(options, ranks, dt)
+                rounds["weft"].append(of_round(found, options.skip))
+            row = {"dt": dt, "ranks": ranks, "rounds": rounds, **medians(rounds)}
+            row |= {key: found[key] for key in ("words_per_point", "exchange_share", "choices")}
+            disagree |= row.get("energy_difference", 0.0) > 1e-6
+            record["rows"].append(row)
+            record["load_at_end"] = os.getloadavg()[0]
+            print(line(row), flush=True)
+            if options.output:
+                options.output.parent.mkdir(parents=True, exist_ok=True)
+                options.output.write_text(json.dumps(record, indent=1) + "\n")
+    if disagree:
+        print("the energies at the end differ by more than 1e-6 of them: not the same flow", file=sys.stderr)
+    return int(disagree)
+
+
+def medians(rounds: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Of every code over its rounds, and how many times as long Neko takes."""
+    found: dict[str, Any] = {}
+    for code, runs in rounds.items():
+        if runs:
+            found[code] = {key: statistics.median(r[key] for r in runs) for key in runs[0]}
+    if "neko" in found:
+        found["ratio"] = found["neko"]["step_seconds"] / found["weft"]["step_seconds"]
+        found["energy_difference"] = abs(found["weft"]["energy"] / found["neko"]["energy"] - 1)
+    return found
+
+
+def line(row: dict[str, Any]) -> str:
+    words = [f"dt {row['dt']:g}, {row['ranks']} rank(s)"]
+    for code in ("neko", "weft"):
+        if code in row:
+            r = row[code]
+            words.append(
+                f"{code} {1e3 * r['step_seconds']:.1f} ms a step, {r['pressure_iterations']:.1f} pressure and "
+                f"{r['velocity_iterations']:.1f} velocity iterations, energy {r['energy']:.9f}"
+            )
+    if "ratio" in row:
+        words.append(f"{row['ratio']:.2f} times as fast, energies differ by {row['energy_difference']:.1e}")
+    return "; ".join(words)
+
+
+def processor() -> str:
+    """The processor's name where the system tells it."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor()
+    return next((x.split(":", 1)[1].strip() for x in text.splitlines() if x.startswith("model name")), "unknown")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""What cases on spectral elements have in common: boxes, and which condition holds on which boundary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from mpi4py import MPI
+
+import weft
+from weft.bench.poisson import box_counts
+from weft.mpi import CollectiveError
+
+OTHERS = "*"  # stands in a case for every boundary that has no condition of its own
+
+C = TypeVar("C")
+
+
+def box(case: Any, comm: MPI.Intracomm) -> Any:
+    """The box a case generates, shared out over the ranks. (collective)"""
+    mesh = case.mesh
+    return weft.Mesh.box(
+        mesh.counts if mesh.counts[0] > 0 else box_counts(mesh.points, case.order),
+        lower=mesh.lower,
+        upper=mesh.upper,
+        periodic=mesh.periodic,
+        deformation=mesh.deformation,
+        deformation_parameter=mesh.deformation_parameter or None,
+        comm=comm,
+    )
+
+
+def conditions(mesh: Any, given: Mapping[str, C], spoken: Mapping[str, C], allowed: Sequence[str]) -> dict[str, C]:
+    """The condition on each boundary of the mesh: the one given, what the boundary's name says, that given of "*".
+
+    CollectiveError for a boundary without a condition (`allowed` are the words for one), and for a condition of a
+    boundary that is not there. (collective)
+    """
+    faces = np.bincount(np.asarray(mesh.boundaries).ravel(), minlength=len(mesh.boundary_names) + 1)
+    faces = np.asarray(mesh.comm.allreduce(faces, MPI.SUM))
+    known = [name for name, count in zip(mesh.boundary_names, faces[1:], strict=True) if count]  # a periodic one: 0
+    for name in given:
+        if name not in known and name != OTHERS:
+            have = ", ".join(known) if known else "none: all its faces are inside or periodic"
+            raise CollectiveError(f"case key 'boundaries.{name}': {mesh.source} has no such boundary; it has {have}")
+    result: dict[str, C] = {}
+    for name in known:
+        condition = given.get(name) or spoken.get(name) or given.get(OTHERS)
+        if condition is None:
+            words = " | ".join(allowed)
+            raise CollectiveError(
+                f"boundary {name!r} of {mesh.source} has no condition: set the case key 'boundaries.{name}' ({words})"
+            )
+        result[name] = condition
+    return result

@@ -1,0 +1,74 @@
+"""Files of a `weft run flow` beside its record, tables and checkpoints: fields, averages, a picture of a plane."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from weft.bench.flow_problem import Problem
+from weft.bench.record import Record
+from weft.bench.stepping import picture
+from weft.flow_output import FieldSeries
+
+COMPONENTS = {"u": 0, "v": 1, "w": 2}
+
+
+class OutputFiles:
+    """What a case asks for, written as the run goes on and at its end. `began`: the checkpoint it goes on from."""
+
+    def __init__(self, problem: Problem, folder: Path, began: Any) -> None:
+        self.problem, self.folder = problem, folder
+        self.written: list[Path] = []
+        output = problem.case.output
+        since = began.time if began else None
+        self.series = FieldSeries(folder, problem.comm, vtk=output.fields, nek=output.nek, since=since)
+        self.last = -1
+        if output.averages_every:
+            problem.solver.start_averages(output.averages_every)
+
+    def fields(self) -> None:
+        """The fields of now, unless this step has them. (collective)"""
+        if self.last != self.problem.solver.steps:
+            self.written += self.series.write(self.problem.solver)
+            self.last = self.problem.solver.steps
+
+    def at_end(self, record: Record) -> None:
+        """Fields, averages and the plane, which the record keeps. (collective)"""
+        output, solver = self.problem.case.output, self.problem.solver
+        if output.fields or output.nek:
+            self.fields()
+        if output.averages_every:
+            self.written.append(solver.write_fields(self.folder / "averages", averages=True))
+        if output.slice != "none":
+            record["statistics"]["slice"] = self.plane(output.slice)
+
+    def plane(self, name: str) -> Record:
+        """A field on a plane, small enough for the record. (collective)"""
+        from weft.mesh_io.probes import on_plane
+
+        output, solver = self.problem.case.output, self.problem.solver
+        values = field(solver, name).astype(float)
+        axis = "xyz".index(output.slice_axis)
+        found, extent, at = on_plane(self.problem.mesh, solver.order, values, axis, output.slice_at, pixels=128)
+        return {
+            "name": name,
+            "axis": output.slice_axis,
+            "at": at,
+            "time": solver.time,
+            "extent": extent,
+            "values": self.problem.comm.bcast(picture(found)),
+        }
+
+
+def field(solver: Any, name: str) -> Any:
+    """[E][n][n][n] by name: u, v, w, pressure, speed, vorticity (its magnitude), or a scalar's. (collective)"""
+    if name in COMPONENTS:
+        return solver.velocity()[COMPONENTS[name]]
+    if name == "pressure":
+        return solver.pressure()
+    if name in ("speed", "vorticity"):
+        vector = solver.velocity() if name == "speed" else solver.vorticity()
+        return np.sqrt((vector.astype(float) ** 2).sum(axis=0))
+    return solver.scalar(name)

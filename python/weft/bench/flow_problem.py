@@ -1,0 +1,210 @@
+"""What a case of `weft run flow` means on its mesh: the solver, its boundaries, initial fields, the exact solution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+import weft
+from weft import flow
+from weft.bench.element_problem import box, conditions
+from weft.bench.flow_values import Values
+from weft.bench.maxwell_problem import interpolated, places
+from weft.bench.record import Record
+from weft.cases import FlowCase
+from weft.cases.flow import CONDITIONS, BoundarySection
+from weft.mpi import CollectiveError
+
+GROWTH = 1.1  # of a variable step, at most
+# What the names of boundaries say by themselves; letters as Nek's files have them.
+SPOKEN = {
+    "w": "wall", "wall": "wall", "o": "outflow", "outflow": "outflow", "sym": "symmetry", "symmetry": "symmetry",
+}  # fmt: skip
+
+
+def make_mesh(case: FlowCase, comm: MPI.Intracomm) -> Any:
+    """The mesh a case asks for, shared out over the ranks. (collective)"""
+    if case.mesh.file:
+        return weft.Mesh.read(case.mesh.file, comm=comm, partitioner=case.mesh.partitioner)
+    return box(case, comm)
+
+
+def boundaries(case: FlowCase, mesh: Any) -> dict[str, BoundarySection]:
+    """The condition on each boundary of the mesh: the case's, what its name says, that of "*". (collective)"""
+    spoken = {
+        name: BoundarySection(condition=SPOKEN[name.lower()])  # type: ignore[arg-type]
+        for name in mesh.boundary_names
+        if name.lower() in SPOKEN
+    }
+    return conditions(mesh, case.boundaries, spoken, CONDITIONS)
+
+
+class Problem:
+    """A case on its mesh: its solver, ready to start. Making one is collective."""
+
+    def __init__(self, case: FlowCase, mesh: Any) -> None:
+        self.case, self.mesh, self.comm = case, mesh, mesh.comm
+        self.values = Values(case, mesh.comm)
+        self.boundaries = boundaries(case, mesh)
+        self.solver = self.make_solver(case.exchange)
+
+    def make_solver(self, exchange: str) -> Any:
+        """A solver of the case with some exchange. (collective)"""
+        case, solver = self.case, self.case.solver
+        axis = "xyz".index(case.forcing.direction)
+        rate = flow.FlowRate(case.forcing.bulk_velocity, tuple(np.eye(3)[axis])) if case.forcing.bulk_velocity else None
+        return flow.Solver(
+            self.mesh,
+            case.order,
+            viscosity=case.constants["nu"],
+            boundaries={name: self.condition(name, given) for name, given in self.boundaries.items()},
+            time_order=case.time.order,
+            scalars={name: self.scalar(name) for name in case.scalars},
+            force=self.force(),
+            buoyancy=[b for name in case.scalars if (b := self.buoyancy(name)) is not None],
+            flow_rate=rate,
+            convection=case.convection,
+            filter=flow.Filter(case.filter.strength, case.filter.modes) if case.filter.strength else None,
+            pressure=flow.Pressure(
+                orders=tuple(solver.levels),
+                degree=solver.degree,
+                single=solver.cycle_precision != "double",
+                method=solver.method,
+                restart=solver.restart,
+                projection=solver.projection,
+                max_iterations=solver.max_iterations,
+            ),
+            pressure_tolerance=solver.pressure_tolerance,
+            velocity_tolerance=solver.velocity_tolerance,
+            scalar_tolerance=solver.scalar_tolerance,
+            device=case.device,
+            precision=case.precision,
+            kernels=case.kernels,
+            exchange=exchange,
+            exchange_cache=case.exchange_cache,
+        )
+
+    def condition(self, name: str, given: BoundarySection) -> Any:
+        """Of the velocity on a boundary, as the solver takes it."""
+        if given.condition != "velocity":
+            return given.condition
+        return "velocity", self.values.three(f"boundaries.{name}.velocity", given.velocity, self.case.exact.velocity)
+
+    def scalar(self, name: str) -> Any:
+        """A scalar as the solver takes it."""
+        case, given = self.case, self.case.scalars[name]
+        exact = case.exact.scalars.get(name)
+        held = {
+            boundary: ("value", self.values.one(f"boundaries.{boundary}.scalars.{name}", found.scalars[name], exact))
+            for boundary, found in self.boundaries.items()
+            if name in found.scalars
+        }
+        return flow.Scalar(
+            case.number(f"scalars.{name}.diffusivity", given.diffusivity),
+            held,
+            None if given.source == 0.0 else self.values.one(f"scalars.{name}.source", given.source),
+        )
+
+    def force(self) -> Any:
+        """The body force, None where there is none."""
+        given = self.case.forcing.acceleration
+        return None if given == (0.0, 0.0, 0.0) else self.values.three("forcing.acceleration", given)
+
+    def buoyancy(self, name: str) -> Any:
+        """What a scalar drives the flow by, None where it does not."""
+        case, given = self.case, self.case.scalars[name]
+        key = f"scalars.{name}.buoyancy"
+        x, y, z = (case.number(key, part) for part in given.buoyancy)
+        if not any((x, y, z)):
+            return None
+        return flow.Buoyancy(name, (x, y, z), case.number(f"scalars.{name}.reference", given.reference))
+
+    def begin(self) -> Any:
+        """The fields that the case starts from; the checkpoint where it is one. (collective)"""
+        case, solver, exact = self.case, self.solver, self.case.exact
+        if case.initial.checkpoint:
+            return solver.restore(case.initial.checkpoint)
+        velocity = self.values.three("initial.velocity", case.initial.velocity, exact.velocity)
+        for name, scalar in case.scalars.items():
+            solver.set_scalar(name, self.values.one(f"scalars.{name}.initial", scalar.initial, exact.scalars.get(name)))
+        solver.set_velocity(velocity)
+        return None
+
+    def next_dt(self) -> float:
+        """The length of the next step: the case's, or what gives its Courant number; the last ones end at its end.
+
+        It follows from the flow's state alone, so that a restart takes the same steps. CollectiveError where the
+        flow at the beginning is at rest, which has no Courant number. (collective)
+        """
+        given, solver = self.case.time, self.solver
+        dt = given.dt
+        if dt == 0:
+            rate, last = solver.courant_rate(), solver.last_dt
+            if rate == 0 and last == 0:
+                raise CollectiveError(
+                    "case key 'time.dt': found 0, steps from the Courant number, and the flow is at rest at the "
+                    "beginning; give time.dt"
+                )
+            # Steps grow slowly: the flow may be about to speed up.
+            most = GROWTH * last if last > 0 else math.inf
+            dt = min(given.courant / rate if rate > 0 else math.inf, most)
+        left = (given.end - solver.time) / dt
+        if 0 < left < 2 and abs(left - round(left)) > 1e-9:  # equal steps at the end rather than a tiny one
+            dt = (given.end - solver.time) / max(1, math.ceil(left - 1e-6))
+        return dt
+
+    def errors(self) -> Record:
+        """L2 norms of the differences from the exact solution over those of the solution, by field. (collective)
+
+        By quadrature of an order three higher: at the points themselves errors are smaller than between them. The
+        pressure is compared up to its mean where it is known up to a constant.
+        """
+        exact, solver = self.case.exact, self.solver
+        wanted: Record = {}
+        if exact.velocity:
+            wanted["velocity"] = solver.velocity(), self.values.function("exact.velocity", exact.velocity, 3)
+        if exact.pressure != "":
+            wanted["pressure"] = solver.pressure()[None], self.values.function("exact.pressure", exact.pressure, 1)
+        for name, value in exact.scalars.items():
+            wanted[name] = solver.scalar(name)[None], self.values.function(f"exact.scalars.{name}", value, 1)
+        if not wanted:
+            return {}
+        order = min(self.case.order + 3, 15)
+        x, y, z = places(self.mesh, order)
+        mass = np.asarray(self.mesh.mass_matrix(order)).reshape(x.shape)
+        found: Record = {}
+        for name, (values, function) in wanted.items():
+            fine = interpolated(np.moveaxis(values, 0, 1), self.case.order, order)  # [E][components][m^3]
+            given = function(x, y, z, solver.time)
+            known = np.stack(given if len(values) == 3 else [given], axis=1)
+            difference = fine - known
+            if name == "pressure" and solver.pressure_singular:
+                difference -= self.mean(difference, mass)
+                known = known - self.mean(known, mass)
+            squares = np.array([(f**2 * mass[:, None]).sum() for f in (difference, known)])
+            self.comm.Allreduce(MPI.IN_PLACE, squares, MPI.SUM)
+            found[name] = float(np.sqrt(squares[0] / squares[1])) if squares[1] > 0 else float(np.sqrt(squares[0]))
+        return found
+
+    def mean(self, values: Any, mass: Any) -> float:
+        """The mean over the mesh. (collective)"""
+        sums = np.array([(values * mass[:, None]).sum(), mass.sum()])
+        self.comm.Allreduce(MPI.IN_PLACE, sums, MPI.SUM)
+        return float(sums[0] / sums[1])
+
+
+class Watch:
+    """What a row of statistics.csv has of a flow, beside step and time."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.names = list(self.now())
+
+    def now(self) -> Record:
+        """The row of now. (collective)"""
+        solver = self.problem.solver
+        found = solver.statistics(forces=self.problem.case.statistics.forces)
+        return {"dt": solver.last_dt, "courant": solver.last_dt * found.pop("courant_rate"), **found}

@@ -1,0 +1,111 @@
+"""The values of a case of `weft run flow` as the solver takes them: programs, or functions of a Python file."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from weft import mpi
+from weft.cases import FlowCase
+from weft.cases.flow import EXACT, PYTHON
+from weft.program import compiled
+
+Function = Callable[..., Any]
+
+
+class Values:
+    """Turns the values of a case into what weft.flow.Solver takes. Making one is collective.
+
+    CollectiveError for a Python file that cannot be run, or has no function of a name that the case says.
+    """
+
+    def __init__(self, case: FlowCase, comm: MPI.Intracomm) -> None:
+        self.case, self.constants = case, case.constants
+        self.functions: dict[str, Function] = {}
+        if case.functions.file:
+            self.functions = mpi.together(comm, self._read)
+
+    def _read(self) -> dict[str, Function]:
+        path = self.case.functions.file
+        try:
+            found = runpy.run_path(path)
+        except OSError as error:
+            raise ValueError(f"case key 'functions.file': {path}: {error.strerror or error}") from None
+        except Exception as error:
+            where = f" at line {error.lineno}" if isinstance(error, SyntaxError) else ""
+            raise ValueError(
+                f"case key 'functions.file': {path} cannot be run{where}: {type(error).__name__}: {error}"
+            ) from None
+        functions = {name: value for name, value in found.items() if callable(value) and not name.startswith("_")}
+        for key, value in self.case.values():
+            name = value.removeprefix(PYTHON) if isinstance(value, str) and value.startswith(PYTHON) else ""
+            if name and name not in functions:
+                have = ", ".join(sorted(functions)) or "none"
+                raise ValueError(f"case key '{key}': {path} has no function {name!r}; it has: {have}")
+        return functions
+
+    def one(self, key: str, value: Any, exact: Any = None) -> Any:
+        """Of a scalar field: a program, or a function of (x, y, z, t). `exact` is what the word "exact" means."""
+        value = exact if value == EXACT else value
+        if isinstance(value, str) and value.startswith(PYTHON):
+            return self._checked(key, self.functions[value.removeprefix(PYTHON)], 1)
+        return compiled(value, self.constants)
+
+    def three(self, key: str, value: Any, exact: Any = None) -> Any:
+        """Of a vector field: three programs, or a function of (x, y, z, t) that gives three arrays."""
+        value = exact if value == EXACT else value
+        if isinstance(value, str):
+            return self._checked(key, self.functions[value.removeprefix(PYTHON)], 3)
+        if not any(isinstance(part, str) and (part.startswith(PYTHON) or part == EXACT) for part in value):
+            return [compiled(part, self.constants) for part in value]
+        parts = [self._function(key, part, exact, index) for index, part in enumerate(value)]
+        return lambda x, y, z, t: [part(x, y, z, t) for part in parts]
+
+    def function(self, key: str, value: Any, components: int) -> Function:
+        """Values at any places, on the host: f(x, y, z, t) gives an array, or a list of three."""
+        if components == 1:
+            return self._function(key, value, None, 0)
+        if isinstance(value, str):
+            return self._checked(key, self.functions[value.removeprefix(PYTHON)], 3)
+        parts = [self._function(key, part, None, index) for index, part in enumerate(value)]
+        return lambda x, y, z, t: [part(x, y, z, t) for part in parts]
+
+    def _function(self, key: str, value: Any, exact: Any, index: int) -> Function:
+        """A component on the host."""
+        if value == EXACT:
+            if isinstance(exact, str):
+                whole = self._checked(key, self.functions[exact.removeprefix(PYTHON)], 3)
+                return lambda x, y, z, t: whole(x, y, z, t)[index]
+            value = exact[index]
+        if isinstance(value, str) and value.startswith(PYTHON):
+            return self._checked(key, self.functions[value.removeprefix(PYTHON)], 1)
+        if not isinstance(value, str):
+            return lambda x, y, z, t: np.full(np.shape(x), float(value))
+        from weft.cases.expressions import Expression
+        from weft.program import VARIABLES
+
+        expression, constants = Expression(value, (*VARIABLES, *self.constants)), self.constants
+        return lambda x, y, z, t: np.broadcast_to(expression(x=x, y=y, z=z, t=t, **constants), np.shape(x))
+
+    @staticmethod
+    def _checked(key: str, function: Function, components: int) -> Function:
+        """A user's function whose result is looked at: so many arrays of the places' shape, all finite."""
+
+        def call(x: Any, y: Any, z: Any, t: float) -> Any:
+            try:
+                given = function(x, y, z, t)
+                parts: Sequence[Any] = [given] if components == 1 else list(given)
+                arrays = [np.broadcast_to(np.asarray(part, float), np.shape(x)) for part in parts]
+            except Exception as error:
+                raise ValueError(f"case key '{key}': the function failed: {type(error).__name__}: {error}") from None
+            if len(arrays) != components:
+                raise ValueError(f"case key '{key}': the function gave {len(arrays)} values, {components} are needed")
+            if not all(np.isfinite(array).all() for array in arrays):
+                raise ValueError(f"case key '{key}': the function gave values that are not finite numbers at t = {t:g}")
+            return arrays[0] if components == 1 else arrays
+
+        return call

@@ -1,0 +1,162 @@
+"""`weft bench scaling flow`: time of a step, iterations and the exchange's share against ranks, strong and weak."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from weft.bench import scaling
+from weft.bench.record import Record
+from weft.bench.scaling import Column, Planned, Workload
+from weft.bench.scaling_maxwell import box_of
+from weft.bench.scaling_turbulence import strong_scaling
+from weft.report import flow_plots, plots
+from weft.report.format import seconds, table
+
+SIDE = 2 * math.pi / 8  # of an element: that of the Taylor-Green vortex on 8 x 8 x 8 elements
+
+
+def measured(record: Record) -> Record:
+    """What a row has of a run's record."""
+    timings, figures = record["timings"], record["figures"]
+    steps = max(1, figures["profiled_steps"])
+    return {
+        "points": figures["points"],
+        "seconds_per_step": timings["seconds_per_step"],
+        "points_per_second": figures["points_per_second"],
+        "exchange_share": figures["exchange_share"],
+        "communication_share": figures["communication_share"],
+        "iterations": {name: solve["mean"] for name, solve in figures["iterations"].items()},
+        "memory_words_per_point": figures["memory_words_per_point"],
+        "phases": {name: sum(spent.values()) / steps for name, spent in timings["phases"].items()},
+    }
+
+
+FLOW = Workload(
+    "flow",
+    measured,
+    [
+        Column("order", 5, lambda r: str(r["order"])),
+        Column("ranks", 5, lambda r: str(r["ranks"])),
+        Column("elements", 8, lambda r: str(r["elements"])),
+        Column("n/P", 9, lambda r: str(r["points"] // r["ranks"])),
+        Column("ms a step", 9, lambda r: f"{1e3 * r['seconds_per_step']:.2f}"),
+        Column("Mpoints/s", 9, lambda r: f"{r['points_per_second'] / 1e6:.2f}"),
+        Column("p its", 5, lambda r: f"{r['iterations']['pressure']:.1f}"),
+        Column("u its", 5, lambda r: f"{r['iterations']['velocity']:.1f}"),
+        Column("exchange", 8, lambda r: f"{100 * r['exchange_share']:.0f} %"),
+    ],
+)
+
+
+def vortices(counts: Sequence[int]) -> dict[str, Any]:
+    """Keys of a case: cubic elements in a periodic box, one period of Taylor and Green's vortices along each side."""
+    sides = [SIDE * n for n in counts]
+    waves = {f"parameters.k{axis}": 2 * math.pi / side for axis, side in zip("xyz", sides, strict=True)}
+    velocity = ["sin(kx*x)*cos(ky*y)*cos(kz*z)", "-kx/ky*cos(kx*x)*sin(ky*y)*cos(kz*z)", 0]
+    return {
+        "mesh.counts": list(counts),
+        "mesh.upper": sides,
+        "mesh.periodic": "[true, true, true]",
+        **waves,
+        "viscosity": 1 / 1600,
+        "initial.velocity": velocity,
+        "time.dt": 0.0,
+        "time.courant": 0.3,
+    }
+
+
+def plan(ranks: Sequence[int], orders: Sequence[int], elements: tuple[int, int], steps: int) -> Iterator[Planned]:
+    """E = first, twice that, … last for every order, on every number of ranks that has an element for each.
+
+    Along a line of one E the ranks scale strongly, from E on P ranks to 2 E on 2 P ranks weakly.
+    """
+    for order in orders:
+        for count in ranks:
+            size = elements[0]
+            while size <= elements[1]:
+                if size >= count:
+                    keys = {
+                        **vortices(box_of(size)),
+                        "order": order,
+                        "time.steps": steps,
+                        "statistics.every": 0,
+                        "output.slice": "none",
+                    }
+                    yield Planned(count, keys, {"order": order, "elements": size})
+                size *= 2
+
+
+def weak_efficiency(few: Mapping[str, Any], many: Mapping[str, Any]) -> float:
+    """t(P) / t(Q) of as many elements a rank."""
+    return float(few["seconds_per_step"] / many["seconds_per_step"])
+
+
+def efficiencies(rows: Sequence[Record]) -> list[Record]:
+    """Of every row: strong against the fewest ranks with its elements, weak against those with as many a rank."""
+    found = []
+    for row in rows:
+        of_order = [r for r in rows if r["order"] == row["order"] and r["ranks"] < row["ranks"]]
+        strong = [r for r in of_order if r["elements"] == row["elements"]]
+        weak = [r for r in of_order if r["elements"] * row["ranks"] == row["elements"] * r["ranks"]]
+        if strong or weak:
+            found.append(
+                {
+                    "order": row["order"],
+                    "elements": row["elements"],
+                    "ranks": row["ranks"],
+                    "strong": strong_scaling(min(strong, key=_ranks), row) if strong else None,
+                    "weak": weak_efficiency(min(weak, key=_ranks), row) if weak else None,
+                }
+            )
+    return found
+
+
+def _ranks(row: Mapping[str, Any]) -> int:
+    return int(row["ranks"])
+
+
+def sweep(
+    ranks: Sequence[int],
+    orders: Sequence[int],
+    elements: tuple[int, int],
+    output: Path,
+    *,
+    steps: int,
+    assignments: Sequence[str],
+    time_limit: int,
+) -> list[Record]:
+    """Runs every combination, and writes scaling.json, with the efficiencies, and scaling-flow.png."""
+    planned = plan(ranks, orders, elements, steps)
+    rows, machine = scaling.sweep(FLOW, planned, output, assignments=assignments, time_limit=time_limit)
+    found = efficiencies(rows)
+    content = {"machine": machine, "rows": rows, "efficiencies": found, "formulas": FORMULAS}
+    (output / "scaling.json").write_text(json.dumps(content, indent=1) + "\n")
+    if found:
+        print("\n" + table(summary(rows, found)))
+    path = output / "scaling-flow.png"
+    plots.save(flow_plots.scaling(rows, machine), path)
+    print(f"written {path}")
+    print(f"written {output / 'scaling.json'}")
+    return rows
+
+
+FORMULAS = {
+    "strong": "P t(P) on the fewest ranks over Q t(Q), the same elements",
+    "weak": "t(P) on the fewest ranks over t(Q), as many elements a rank",
+    "seconds_per_step": "median of the steps that were not recorded, slowest rank",
+}
+
+
+def summary(rows: Sequence[Mapping[str, Any]], found: Sequence[Record]) -> list[tuple[str, ...]]:
+    """The efficiencies as lines of a table."""
+    lines: list[tuple[str, ...]] = [("ORDER", "ELEMENTS", "RANKS", "A STEP", "STRONG", "WEAK")]
+    times = {(r["order"], r["elements"], r["ranks"]): r["seconds_per_step"] for r in rows}
+    for row in found:
+        key = row["order"], row["elements"], row["ranks"]
+        shares = ["-" if row[k] is None else f"{100 * row[k]:.0f} %" for k in ("strong", "weak")]
+        lines.append((*map(str, key), seconds(times[key]), *shares))
+    return lines

@@ -1,0 +1,44 @@
+"""`weft run flow`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from weft.cli.workload import ELEMENTS, Flag, carry_out_until_asked, workload_options
+
+FLAGS: list[Flag] = [
+    *ELEMENTS,
+    ("--steps", "time.steps", "N", "Time steps. [default: 100]"),
+    ("--end", "time.end", "TIME", "Run to this time instead."),
+    ("--dt", "time.dt", "TIME", "Length of a step; 0: from the Courant number time.courant. [default: 0]"),
+    ("--restart", "initial.checkpoint", "DIR", "Go on from this checkpoint, or from the newest in this folder."),
+]
+
+
+@click.command("flow")
+@workload_options("flow", FLAGS)
+def flow(case: Any, display: Any) -> int:
+    """Incompressible flow: Navier-Stokes on spectral elements, as Nek5000 and Neko.
+
+    Writes statistics as it goes, and a checkpoint on Ctrl-C and SIGTERM. Prints the time of a step, the solves'
+    iterations, where the time goes by phase, and the error where an exact solution is known. Exits with 1 if the flow
+    blows up or a solve stalls. Start with mpiexec -n P for P ranks.
+    """
+    from weft.bench.flow import run
+
+    def work(comm: Any, folder: Path, asked: Any) -> dict[str, Any]:
+        return run(case, comm, display, folder, asked)
+
+    return carry_out_until_asked(case, display, work, draw)
+
+
+def draw(record: dict[str, Any], folder: Path) -> None:
+    """The plots of a run, as files."""
+    from weft.report.flow import figures_of
+    from weft.report.plots import save
+
+    for _, name, figure in figures_of(record):
+        save(figure, folder / f"{name}.png")

@@ -1,0 +1,208 @@
+"""The tables and the page of a `weft run flow`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.report.format import rate, seconds, size_text
+from weft.report.rows import Record, Rows, exchange_rows, machine_rows
+
+HISTORY = "statistics"  # the record's key for what went on from step to step
+WHOLE = "profiled_seconds"  # the timing whose breakdown is shown
+PARTS = "breakdown"  # the timing that tells its parts
+
+
+def title(record: Record) -> str:
+    """What was run."""
+    figures = record["figures"]
+    begin = f"from {figures['began_from']}, " if figures["began_from"] else ""
+    return f"flow, {begin}{figures['mesh']}, nu = {figures['viscosity']:.6g}"
+
+
+def heading(record: Record) -> str:
+    """What was run, for a page."""
+    return f"flow: {record['figures']['mesh']}, N = {record['figures']['order']}"
+
+
+def header_rows(record: Record, verbose: bool = False) -> Rows:
+    """Mesh, boundaries, method, memory, machine and choices; `verbose`: with the timings of exchanges."""
+    case, figures = record["case"], record["figures"]
+    time, solver = case["time"], case["solver"]
+    step = f"dt = {time['dt']:g}" if time["dt"] > 0 else f"Courant number {time['courant']:g}"
+    walls = [f"{name} {condition}" for name, condition in figures["boundaries"].items()]
+    rows = [
+        (
+            "mesh",
+            f"{figures['mesh']}: {figures['elements']:,} elements, {'straight' if figures['straight'] else 'curved'}",
+        ),
+        (
+            "order",
+            f"N = {figures['order']}, {case['precision']} precision; n = {figures['points']:,} points, "
+            f"{figures['fields']} fields",
+        ),
+        ("boundaries", ", ".join(walls) or "none: periodic"),
+        ("method", f"BDF{time['order']}/EXT{time['order']}, {step}, {case['convection']} convection"),
+        (
+            "tolerances",
+            f"pressure {solver['pressure_tolerance']:g}, velocity {solver['velocity_tolerance']:g}; pressure starts "
+            f"from {solver['projection']} earlier solutions",
+        ),
+        ("memory", f"{figures['memory_words_per_point']:.1f} numbers a point   {size_text(figures['memory'])} in all"),
+        *machine_rows(record),
+    ]
+    for name, choice in record["choices"].items():
+        if name == "exchange":
+            rows += exchange_rows(choice, True) if verbose else grouped_exchanges(choice)
+        elif isinstance(choice, dict):
+            rows.append((f"  {name}", ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in choice.items())))
+        else:
+            rows.append((f"  {name}", str(choice)))
+    return rows
+
+
+def grouped_exchanges(tunings: Record) -> Rows:
+    """What was chosen for the exchanges, those alike in one line: each level of the multigrid has its own."""
+    groups: dict[str, list[str]] = {}
+    for use, tuning in tunings.items():
+        groups.setdefault(tuning["chosen"], []).append(use)
+    rows = []
+    for chosen, uses in groups.items():
+        reasons = {tunings[use]["reason"] for use in uses}
+        why = reasons.pop() if len(reasons) == 1 else "fastest, each timed"
+        rows.append(("  exchange", f"{chosen} for {', '.join(uses) if len(groups) > 1 else 'all'}: {why}"))
+    return rows
+
+
+def result_rows(record: Record) -> Rows:
+    """Time of a step, iterations, shares, the flow at the end, and the time by phase."""
+    figures, timings, found = record["figures"], record["timings"], record["statistics"]
+    if not figures["stable"]:
+        return [("BLOWN UP", figures["unstable"])]
+    rows = [
+        (
+            "run",
+            f"{figures['steps_done']:,} steps to t = {figures['final_time']:.6g} in {seconds(timings['run_seconds'])}"
+            f" (statistics {seconds(timings['statistics_seconds'])}, files {seconds(timings['output_seconds'])})",
+        )
+    ]
+    if timings["seconds_per_step"]:
+        rows += [
+            (
+                "step",
+                f"{seconds(timings['seconds_per_step'])} in the median, {seconds(timings['best_step_seconds'])} at "
+                "best; slowest rank",
+            ),
+            ("speed", f"{rate(figures['points_per_second'], 'points/s')}   n over the median step"),
+        ]
+    for name, solve in figures["iterations"].items():
+        rows.append((f"  {name}", f"{solve['mean']:.1f} iterations a step, {solve['largest']} at most"))
+    rows += watched_rows(found["history"])
+    if "reference" in found:
+        name = found["reference"]["name"]
+        for key in ("energy", "dissipation"):
+            if (error := found["reference"][f"largest_{key}_error"]) is not None:
+                rows.append((f"  {key}", f"largest difference from {name}: {100 * error:.3g} % of its largest"))
+    for name, error in figures.get("errors", {}).items():
+        rows.append(("error", f"{name}: {error:.3e} of the exact solution's norm   L2 norm of the difference"))
+    if timings["profiled_seconds"] > 0:
+        share = f"{100 * figures['exchange_share']:.1f} % of a step   {figures['formulas']['exchange_share']}"
+        rows.append(("exchange", share))
+    rows += path_rows(figures)
+    rows += phase_rows(record)
+    if figures["checkpoint"]:
+        rows.append(("checkpoint", figures["checkpoint"]))
+    return rows
+
+
+def watched_rows(history: list[Record]) -> Rows:
+    """What is watched, at the end: means, and forces on boundaries."""
+    if not history:
+        return []
+    last = {k: float("nan") if v is None else v for k, v in history[-1].items()}
+    rows = [
+        (
+            "energy",
+            f"{last['energy']:.9g}, dissipation {last['dissipation']:.6g}, enstrophy {last['enstrophy']:.6g}",
+        ),
+        (
+            "divergence",
+            f"{last['divergence']:.1e} root mean square, {last['largest_divergence']:.1e} at most; Courant number "
+            f"{last['courant']:.3g}",
+        ),
+    ]
+    for name in (k.removesuffix("_mean") for k in last if k.endswith("_mean")):
+        rows.append((f"  {name}", f"{last[f'{name}_mean']:.6g}, from {last[f'{name}_smallest']:.6g} to "
+                                  f"{last[f'{name}_largest']:.6g}"))  # fmt: skip
+    for name in (k.removeprefix("force_").removesuffix("_pressure_x") for k in last if k.endswith("_pressure_x")):
+        force = ", ".join(f"{last[f'force_{name}_{axis}']:.6g}" for axis in "xyz")
+        rows.append((f"  {name}", f"force {force}   over density"))
+    return rows
+
+
+def path_rows(figures: Record) -> Rows:
+    """Time of a step with every path of the exchange, and what the direct one gains over the staged."""
+    rows = [
+        (
+            f"  path {path}",
+            f"{seconds(row['seconds_per_step'])} a step, {100 * row['exchange_share']:.1f} % exchange"
+            + (f", {row['speed_up']:.2f} times as fast as staged" if row["speed_up"] else ""),
+        )
+        for path, row in figures.get("paths", {}).items()
+    ]
+    return rows + ([("  paths", figures["paths_note"])] if "paths_note" in figures else [])
+
+
+def phase_rows(record: Record) -> Rows:
+    """Time of the recorded steps by phase: in all, and what of it was spent in MPI and copies."""
+    timings, figures = record["timings"], record["figures"]
+    total = timings["profiled_seconds"]
+    if not timings["phases"] or total <= 0:
+        return []
+    rows = [("phase", f"{figures['profiled_steps']} steps with the recorder on: mean over ranks; of it MPI and copies")]
+    for name, spent in timings["phases"].items():
+        whole = sum(spent.values())
+        told = spent.get("mpi", 0.0) + spent.get("copy", 0.0)
+        rows.append((f"  {name}", f"{seconds(whole)} ({100 * whole / total:.1f} %), {seconds(told)}"))
+    return rows
+
+
+def tiles(record: Record) -> Rows:
+    """The figures at the top of the page, each with what it is."""
+    figures, timings = record["figures"], record["timings"]
+    if not figures["stable"]:
+        return [("blown up", figures["unstable"])]
+    found = [(f"t = {figures['final_time']:.4g}", f"after {figures['steps_done']} steps")]
+    if timings["seconds_per_step"]:
+        found.append((seconds(timings["seconds_per_step"]), "a step (median)"))
+        found.append((rate(figures["points_per_second"], "points/s"), "points a second"))
+    if "pressure" in figures["iterations"]:
+        found.append((f"{figures['iterations']['pressure']['mean']:.1f}", "pressure iterations a step"))
+    return found
+
+
+def pictures(record: Record) -> list[tuple[str, str]]:
+    """Headings and HTML of the page's plots."""
+    from weft.report.plots import as_html
+
+    return [(head, as_html(figure, head.lower())) for head, _, figure in figures_of(record)]
+
+
+def figures_of(record: Record) -> list[tuple[str, str, Any]]:
+    """The plots a record has data for: heading, file name, figure."""
+    from weft.report import flow_plots as plots
+
+    found, timings = record["statistics"], record["timings"]
+    history, steps = found["history"], found["steps"]
+    shown: list[tuple[str, str, Any]] = []
+    if len(history) > 1:
+        panels = {"kinetic energy": ["energy"], "dissipation": ["dissipation"]}
+        forces = [k for k in history[0] if k.startswith("force_") and "_pressure_" not in k]
+        panels |= {"force": forces} if forces else {}
+        shown.append(("History", "history", plots.histories(history, panels, found.get("reference"))))
+    if len(steps) > 1:
+        shown.append(("Steps", "steps", plots.solves(steps)))
+    if timings.get("phases"):
+        shown.append(("Phases", "phases", plots.phases(timings["phases"], record["figures"]["profiled_steps"])))
+    if "slice" in found:
+        shown.append(("Plane", "slice", plots.plane(found["slice"])))
+    return shown

@@ -1,0 +1,130 @@
+"""Plots of flows: what is watched against time, iterations and seconds of the steps, phases, a plane, scaling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from weft.report.plots import COLOURS, STYLE, style
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def column(rows: Rows, key: str) -> Any:
+    """A column of rows as numbers, NaN where a row has none."""
+    return np.array([np.nan if row.get(key) is None else row[key] for row in rows], float)
+
+
+def histories(rows: Rows, panels: Mapping[str, Sequence[str]], reference: Mapping[str, Any] | None) -> Figure:
+    """A panel a quantity against time; `panels` has its columns by its label. A reference is drawn where it has one."""
+    with plt.rc_context(STYLE):
+        figure, all_axes = plt.subplots(1, len(panels), figsize=(5.2 * len(panels), 3.9), squeeze=False)
+        time = column(rows, "time")
+        for axes, (label, keys) in zip(all_axes[0], panels.items(), strict=True):
+            known = reference is not None and len(keys) == 1 and keys[0] in reference
+            if known and reference is not None:
+                axes.plot(reference["time"], reference[keys[0]], color="black", linewidth=1.0, label=reference["name"])
+            for index, key in enumerate(keys):
+                told = "weft" if known else key
+                axes.plot(time, column(rows, key), color=COLOURS[index], linestyle="--" if known else "-", label=told)
+            axes.set_xlabel("time")
+            axes.set_ylabel(label)
+            axes.margins(x=0.01)
+            if known or len(keys) > 1:
+                axes.legend(fontsize=9)
+        figure.tight_layout()
+    return figure
+
+
+def solves(rows: Rows) -> Figure:
+    """Iterations of the solves and seconds of each step, against the step."""
+    with plt.rc_context(STYLE):
+        figure, (left, right) = plt.subplots(1, 2, figsize=(10.4, 3.9))
+        step = column(rows, "step")
+        for index, key in enumerate(k for k in rows[0] if k.endswith("_iterations")):
+            left.plot(step, column(rows, key), color=COLOURS[index], label=key.removesuffix("_iterations"))
+        left.set_ylabel("iterations")
+        left.legend(fontsize=9)
+        left.yaxis.set_major_locator(MaxNLocator(integer=True))
+        right.plot(step, 1e3 * column(rows, "seconds"), color=COLOURS[0])
+        right.set_ylabel("time of a step (ms)")
+        for axes in (left, right):
+            axes.set_xlabel("step")
+            axes.set_ylim(bottom=0)
+            axes.margins(x=0.01)
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        figure.tight_layout()
+    return figure
+
+
+def phases(found: Mapping[str, Mapping[str, float]], steps: int) -> Figure:
+    """A bar a phase: milliseconds of a step by category."""
+    categories = [c for c in dict.fromkeys(c for spent in found.values() for c in spent)]
+    shown = [c for c in categories if any(spent.get(c, 0.0) > 0 for spent in found.values())]
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(figsize=(6.8, 1.2 + 0.4 * len(found)))
+        left = np.zeros(len(found))
+        for index, category in enumerate(shown):
+            values = np.array([1e3 * spent.get(category, 0.0) / max(1, steps) for spent in found.values()])
+            axes.barh(list(found), values, left=left, color=COLOURS[index % len(COLOURS)], label=category)
+            left += values
+        axes.invert_yaxis()
+        axes.set_xlabel("time of a step, mean over ranks (ms)")
+        axes.grid(axis="y", visible=False)
+        axes.legend(ncols=max(1, len(shown)), loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0.2, fontsize=9)
+    return figure
+
+
+def plane(found: Mapping[str, Any]) -> Figure:
+    """A field on a plane; one that changes sign with white in the middle."""
+    values = np.array([[np.nan if v is None else v for v in line] for line in found["values"]], float)
+    signed = bool(np.nanmin(values) < 0) if np.isfinite(values).any() else False
+    largest = float(np.nanmax(np.abs(values))) if np.isfinite(values).any() else 1.0
+    with plt.rc_context({**STYLE, "axes.grid": False}):
+        figure, axes = plt.subplots(figsize=(6.4, 5.4))
+        image = axes.imshow(
+            values, origin="lower", extent=tuple(found["extent"]), interpolation="bilinear",
+            cmap="RdBu_r" if signed else "viridis", vmin=-largest if signed else None, vmax=largest if signed else None,
+        )  # fmt: skip
+        across, up = (a for a in "xyz" if a != found["axis"])
+        axes.set_xlabel(f"{across} (length)")
+        axes.set_ylabel(f"{up} (length)")
+        axes.set_title(
+            f"{found['name']} at {found['axis']} = {found['at']:.4g}, time {found['time']:.6g}", fontsize=10, loc="left"
+        )
+        figure.colorbar(image, label=found["name"], shrink=0.8)
+    return figure
+
+
+def scaling(rows: Rows, machine: str) -> Figure:
+    """Seconds of a step against ranks, a line a size, beside perfect strong scaling; and the share of the exchange."""
+    with plt.rc_context(STYLE):
+        figure, (left, right) = plt.subplots(1, 2, figsize=(10.8, 4.4))
+        ticks = sorted({r["ranks"] for r in rows})
+        for index, (order, elements) in enumerate(sorted({(r["order"], r["elements"]) for r in rows})):
+            mine = sorted(
+                (r for r in rows if (r["order"], r["elements"]) == (order, elements)), key=lambda r: r["ranks"]
+            )
+            ranks = [r["ranks"] for r in mine]
+            label = f"N = {order}, {elements} elements"
+            left.loglog(ranks, [r["seconds_per_step"] for r in mine], label=label, **style(index))
+            first = mine[0]
+            perfect = [first["seconds_per_step"] * first["ranks"] / p for p in ranks]
+            left.loglog(ranks, perfect, color="#888888", linestyle=":", linewidth=1.0)
+            right.semilogx(ranks, [100 * r["exchange_share"] for r in mine], label=label, **style(index))
+        left.set_ylabel("seconds a step; dotted: perfect")
+        right.set_ylabel("share of the exchange (%)")
+        right.set_ylim(bottom=0)
+        for axes in (left, right):
+            axes.set_xlabel("ranks")
+            axes.set_xticks(ticks, labels=[str(p) for p in ticks])
+            axes.minorticks_off()
+        left.legend(fontsize=9)
+        figure.suptitle(machine, fontsize=10, x=0.01, ha="left")
+        figure.tight_layout()
+    return figure

@@ -1,0 +1,247 @@
+"""`weft run flow` and `weft bench scaling flow`: records, files, restarts, signals, and bad input."""
+
+import csv
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mpi_run import finish, mpiexec, run_weft, start, weft_command
+
+import weft
+from weft.bench import scaling_flow
+from weft.bench.flow import iterations, summary
+from weft.bench.stepping import Goal
+
+BOX = ["--set", "mesh.counts=[2,2,2]", "--order", 4, "--device", "host", "--set", "exchange=pairwise:staged"]
+
+
+def run(*words: object, ranks: int = 1, **environment: str):
+    return run_weft(ranks, "run", "flow", *words, **environment)
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def said(done) -> list[str]:
+    """weft's own lines among what went to stderr."""
+    return [line for line in done.stderr.splitlines() if line.startswith("weft")]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> dict[int, tuple[Path, str]]:
+    """The folder and the output of one case on 1 and on 2 ranks."""
+    found = {}
+    for ranks in (1, 2):
+        folder = tmp_path_factory.mktemp("flow")
+        words = ["--case", "taylor-green", *BOX, "--steps", 8, "--dt", 0.02, "--set", "statistics.every=2",
+                 "--set", "output.fields=true", "--set", "checkpoint.at_end=true", "--set", "parameters.Re=100",
+                 "--set", "output.compare_paths=true", "--set", "output.slice=vorticity",
+                 "--output", folder]  # fmt: skip
+        done = run(*words, ranks=ranks)
+        assert done.returncode == 0, done.stderr
+        found[ranks] = folder, done.stdout
+    return found
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_run_leaves_a_record_tables_fields_and_a_page_that_agree(finished, ranks: int) -> None:
+    folder, output = finished[ranks]
+    for words in ("BDF3/EXT3", "pressure", "iterations a step", "phase", "convection", "numbers a point", "checkpoint"):
+        assert words in output, words
+    record = json.loads((folder / "run.json").read_text())
+    figures, timings, found = record["figures"], record["timings"], record["statistics"]
+    assert figures["points"] == 8 * 125
+    assert figures["ranks"] == ranks
+    assert figures["steps_done"] == 8
+    assert figures["final_time"] == pytest.approx(0.16)
+    assert figures["viscosity"] == pytest.approx(0.01)
+    assert figures["points_per_second"] == pytest.approx(1000 / timings["seconds_per_step"])
+    assert figures["memory_words_per_point"] == pytest.approx(sum(figures["memory_bytes"].values()) / 8 / 1000)
+    assert 0 <= figures["exchange_share"] <= figures["communication_share"] < 1 or ranks == 1
+    assert timings["best_step_seconds"] <= timings["seconds_per_step"]
+    assert set(timings["phases"]) >= {"convection", "pressure", "velocity"}
+    whole = sum(sum(spent.values()) for spent in timings["phases"].values())
+    assert whole <= 1.001 * timings["profiled_seconds"]
+
+    steps = found["steps"]
+    assert [s["step"] for s in steps] == list(range(1, 9))
+    assert figures["iterations"]["pressure"]["largest"] == max(s["pressure_iterations"] for s in steps[2:])
+    assert 0 < sum(s["recorded"] for s in steps) == figures["profiled_steps"]
+    table = rows_of(folder / "statistics.csv")
+    assert [int(r["step"]) for r in table] == [0, 2, 4, 6, 8]
+    assert [float(r["energy"]) for r in table] == [h["energy"] for h in found["history"]]
+    assert float(table[0]["energy"]) == pytest.approx(0.125, rel=3e-3)
+    assert float(table[-1]["energy"]) < float(table[0]["energy"])
+
+    assert ("staged" in figures["paths"]) == (ranks > 1)
+    if ranks > 1:
+        assert figures["paths"]["staged"]["speed_up"] == 1.0
+    assert (folder / "flow.pvd").exists()
+    assert figures["checkpoint"].endswith("checkpoint-00000008")
+    for name in ("history", "steps", "phases", "slice"):
+        assert (folder / f"{name}.png").stat().st_size > 5000, name
+    page = run_weft(1, "report", folder)
+    assert page.returncode == 0, page.stderr
+    for heading in ("History", "Steps", "Phases", "Plane", "Where the time went"):
+        assert f"<h2>{heading}</h2>" in (folder / "run.html").read_text()
+
+
+def test_one_and_two_ranks_take_the_same_trajectory(finished) -> None:
+    first, second = (rows_of(folder / "statistics.csv") for folder, _ in finished.values())
+    for a, b in zip(first, second, strict=True):
+        assert float(a["energy"]) == pytest.approx(float(b["energy"]), rel=1e-9)
+        assert float(a["enstrophy"]) == pytest.approx(float(b["enstrophy"]), rel=1e-6)
+
+
+def test_an_exact_solution_is_compared_with_and_a_python_file_may_give_it(tmp_path) -> None:
+    (tmp_path / "user.py").write_text(
+        "import numpy as np\n\ndef flow(x, y, z, t):\n    return 1 - y**2, 0 * x, 0 * x\n"
+    )
+    words = ["--case", "channel", "--order", 3, "--steps", 5, "--set", "mesh.counts=[2,2,1]", "--output", tmp_path,
+             "--set", f"functions.file={tmp_path}/user.py", "--set", "initial.velocity=python:flow", "--quiet",
+             "--set", "boundaries.x-.velocity=python:flow", "--device", "host"]  # fmt: skip
+    done = run(*words, ranks=2)
+    assert done.returncode == 0, done.stderr
+    errors = json.loads((tmp_path / "run.json").read_text())["figures"]["errors"]
+    assert errors["velocity"] < 1e-6
+    assert errors["pressure"] < 1e-5
+
+
+def test_a_restart_is_the_run_that_was_not_stopped(tmp_path) -> None:
+    words = ["--case", "taylor-green", *BOX, "--set", "time.courant=0.3", "--dt", 0, "--set", "checkpoint.every=3",
+             "--set", "statistics.every=1", "--set", "output.slice=none", "--quiet"]  # fmt: skip
+    whole, part = tmp_path / "whole", tmp_path / "part"
+    assert run(*words, "--steps", 6, "--output", whole, ranks=2).returncode == 0
+    begin = ["--restart", whole / "checkpoints" / "checkpoint-00000003", "--steps", 3]
+    done = run(*words, *begin, "--output", part, ranks=2)
+    assert done.returncode == 0, done.stderr
+    expected = (whole / "statistics.csv").read_text().splitlines()
+    assert (part / "statistics.csv").read_text().splitlines() == [expected[0], *expected[4:]]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_leaves_a_checkpoint_to_go_on_from(tmp_path, number: signal.Signals) -> None:
+    words = weft_command("run", "flow", "--case", "taylor-green", *BOX, "--steps", 10**6, "--dt", "1e-5",
+                         "--set", "statistics.every=1", "--output", tmp_path)  # fmt: skip
+    process = start(words if number == signal.SIGTERM else [mpiexec(), "-n", "2", *words])
+    table = tmp_path / "statistics.csv"
+    limit = time.monotonic() + 60
+    while time.monotonic() < limit and not (table.exists() and len(table.read_text().splitlines()) > 3):
+        time.sleep(0.1)
+    os.kill(process.pid, number)
+    done = finish(process, 60)
+    checkpoints = list((tmp_path / "checkpoints").iterdir())
+    assert len(checkpoints) == 1, done.stderr
+    found = weft.flow_output.describe(tmp_path / "checkpoints")
+    assert found.step == int(checkpoints[0].name.partition("-")[2]) > 0
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert record["figures"]["checkpoint"] == str(checkpoints[0])
+    if number == signal.SIGTERM:
+        assert done.returncode == 128 + number
+        assert any("terminated; go on with --restart" in line for line in said(done))
+    else:
+        assert done.returncode != 0
+
+
+def test_a_run_that_blows_up_says_the_step_the_field_and_what_to_go_on_from(tmp_path) -> None:
+    words = ["--case", "taylor-green", *BOX, "--dt", 3, "--steps", 400, "--set", "checkpoint.every=1"]
+    done = run(*words, "--output", tmp_path, ranks=2)
+    assert done.returncode == 1
+    assert len(said(done)) == 1, done.stderr
+    line = said(done)[0]
+    for part in ("step", "checkpoint-0000"):
+        assert part in line
+    assert len(list((tmp_path / "checkpoints").iterdir())) <= 2
+
+
+@pytest.mark.parametrize(
+    ("words", "ranks", "parts"),
+    [
+        (["--set", "mesh.counts=[2,1,1]", "--order", "2"], 2, ["boundary 'x-'", "has no condition", "wall"]),
+        (["--case", "taylor-green", "--set", "boundaries.lid.condition=wall"], 1, ["'boundaries.lid'", "no such"]),
+        (["--case", "taylor-green", "--restart", "nowhere"], 2, ["nowhere"]),
+        (["--case", "taylor-green", "--set", "output.slice=warp"], 1, ["'output.slice'", "vorticity"]),
+        (["--case", "taylor-green", "--set", "output.every=2"], 1, ["'output.every'", "output.fields"]),
+        (["--case", "taylor-green", "--set", "statistics.reference=nowhere.dat"], 2, ["nowhere.dat"]),
+        (["--case", "cavity", "--dt", "0"], 1, ["'time.dt'", "at rest"]),
+        (["--case", "taylor-green", "--set", "functions.file=none.py", "--set", "initial.velocity=python:f"], 2,
+         ["'functions.file'", "none.py"]),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_run_is_refused_in_one_line_on_every_rank(tmp_path, words, ranks: int, parts) -> None:
+    done = run(
+        *words, "--device", "host", "--set", "mesh.counts=[2,2,1]", "--order", 2, "--output", tmp_path, ranks=ranks
+    )
+    assert done.returncode != 0
+    assert len(said(done)) == 1, done.stderr
+    for part in parts:
+        assert part in said(done)[0]
+
+
+def test_a_python_file_that_fails_is_told_with_the_key_and_the_functions_it_has(tmp_path) -> None:
+    (tmp_path / "user.py").write_text("def other(x, y, z, t):\n    return x\n")
+    words = ["--case", "taylor-green", *BOX, "--set", f"functions.file={tmp_path}/user.py",
+             "--set", "initial.velocity=python:flow", "--output", tmp_path / "out"]  # fmt: skip
+    done = run(*words)
+    assert done.returncode != 0
+    assert "has no function 'flow'; it has: other" in said(done)[0]
+    (tmp_path / "user.py").write_text("def flow(x, y, z, t):\n    return x, y\n")
+    done = run(*words)
+    assert done.returncode != 0
+    assert "gave 2 values, 3 are needed" in said(done)[0]
+
+
+# --- figures -------------------------------------------------------------------------------------------------------
+
+
+def test_iterations_are_those_of_the_slowest_component() -> None:
+    figures = {"pressure_iterations": 4, "velocity_iterations": [2, 5, 3], "scalar_iterations": []}
+    found = iterations(figures)
+    assert found == {"pressure_iterations": 4, "velocity_iterations": 5}
+    assert summary([found, {**found, "pressure_iterations": 2}])["pressure"] == {"mean": 3.0, "largest": 4}
+
+
+def test_a_run_ends_at_its_steps_or_its_time() -> None:
+    goal = Goal(10, 0.0, 5, 1.0)
+    assert (goal.reached(14, 9.0), goal.reached(15, 9.0), goal.fraction(10, 9.0)) == (False, True, 0.5)
+    goal = Goal(0, 3.0, 5, 1.0)
+    assert (goal.reached(10**6, 2.9), goal.reached(6, 3.0 - 1e-13), goal.fraction(6, 2.0)) == (False, True, 0.5)
+
+
+# --- scaling -------------------------------------------------------------------------------------------------------
+
+
+def row(elements: int, ranks: int, seconds: float) -> dict:
+    return {"order": 7, "elements": elements, "ranks": ranks, "seconds_per_step": seconds}
+
+
+def test_efficiencies_compare_with_the_fewest_ranks() -> None:
+    rows = [row(8, 1, 1.0), row(8, 2, 0.625), row(16, 2, 1.25), row(16, 4, 0.625)]
+    found = scaling_flow.efficiencies(rows)
+    assert [(f["elements"], f["ranks"], f["strong"], f["weak"]) for f in found] == [
+        (8, 2, 0.8, None), (16, 2, None, 0.8), (16, 4, 1.0, 1.0),
+    ]  # fmt: skip
+
+
+def test_boxes_of_vortices_have_cubic_elements_and_whole_periods() -> None:
+    keys = scaling_flow.vortices([4, 2, 1])
+    assert np.allclose(np.array(keys["mesh.upper"]) / [4, 2, 1], scaling_flow.SIDE)
+    assert keys["parameters.kx"] * keys["mesh.upper"][0] == pytest.approx(2 * np.pi)
+
+
+def test_a_sweep_leaves_rows_efficiencies_and_a_plot(tmp_path) -> None:
+    words = ["--ranks", "1,2", "--orders", 3, "--elements", "4-4", "--steps", 5, "--output", tmp_path]
+    words += ["--set", "exchange=pairwise:staged", "--set", "device=host"]
+    done = run_weft(1, "bench", "scaling", "flow", *words, timeout=240.0)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "scaling.json").read_text())
+    assert [(r["ranks"], r["elements"], r["points"]) for r in found["rows"]] == [(1, 4, 256), (2, 4, 256)]
+    assert all(r["iterations"]["pressure"] > 0 for r in found["rows"])
+    assert "STRONG" in done.stdout
+    assert (tmp_path / "scaling-flow.png").stat().st_size > 5000
