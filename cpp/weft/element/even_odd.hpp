@@ -5,21 +5,33 @@
 
 namespace weft::element {
 
-// Appends what simd::contract() reads. m: row-major n x n, centro-antisymmetric, as derivative matrices
-// are. For each row i < n/2 the coefficients of the sums u[j] + u[n-1-j], of the differences, and for odd n of the
-// middle value; then for odd n those of the differences in the middle row.
+// Appends what simd::contract() reads of m, row-major rows x columns. Derivative matrices between symmetric points are
+// antisymmetric, m[rows-1-i][columns-1-j] = -m[i][j], interpolation matrices symmetric, with a plus. For each row
+// i < rows/2 the coefficients of the sums u[j] + u[columns-1-j], of the differences, and for odd `columns` of the
+// middle value; then for odd `rows` those of the middle row that are not zero.
 template <class T>
-void append_even_odd(const std::vector<double>& m, int n, std::vector<T>& out) {
-  const int h = n / 2;
+void append_even_odd(const std::vector<double>& m, int rows, int columns, bool symmetric, std::vector<T>& out) {
+  const int h = columns / 2;
   const auto part = [&](int i, double sign) {
-    for (int j = 0; j < h; ++j) out.push_back(static_cast<T>((m[i * n + j] + sign * m[i * n + n - 1 - j]) / 2));
+    for (int j = 0; j < h; ++j)
+      out.push_back(static_cast<T>((m[i * columns + j] + sign * m[i * columns + columns - 1 - j]) / 2));
   };
-  for (int i = 0; i < h; ++i) {
+  const auto middle = [&](int i) {
+    if (columns % 2 == 1) out.push_back(static_cast<T>(m[i * columns + h]));
+  };
+  for (int i = 0; i < rows / 2; ++i) {
     part(i, 1);
     part(i, -1);
-    if (n % 2 == 1) out.push_back(static_cast<T>(m[i * n + h]));
+    middle(i);
   }
-  if (n % 2 == 1) part(h, -1);
+  if (rows % 2 == 0) return;
+  part(rows / 2, symmetric ? 1 : -1);
+  if (symmetric) middle(rows / 2);
+}
+// A derivative matrix on n points, or its transpose.
+template <class T>
+void append_even_odd(const std::vector<double>& m, int n, std::vector<T>& out) {
+  append_even_odd(m, n, n, false, out);
 }
 
 }  // namespace weft::element

@@ -34,8 +34,8 @@ PortableTerms<T>::PortableTerms(const mesh::Mesh& mesh, int order, std::span<con
   for (int i = 0; i < n; ++i)
     for (int j = 0; j < n; ++j) tables.push_back(gll.weights[i] * gll.derivative[i * n + j] / gll.weights[j]);
   const std::size_t conservative = gll.derivative.size(), to_fine = tables.size();
-  for (const auto* values : {&fine.interpolation, &fine.derivative, &gll.points, &gll.weights, &fine.nodes,
-                             &fine.weights})
+  for (const auto* values :
+       {&fine.interpolation, &fine.derivative, &gll.points, &gll.weights, &fine.nodes, &fine.weights})
     tables.insert(tables.end(), values->begin(), values->end());
   tables_ = device::Array<T>(device, converted<T>(tables));
   derivative_ = tables_.data();

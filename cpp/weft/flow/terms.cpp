@@ -15,25 +15,15 @@ namespace {
 constexpr device::Shape gather_shape{256};
 constexpr std::int64_t gather_chunk = 1024;  // as in kernels/gather.hpp
 
+const char* span_name(Term term) {
+  static constexpr std::array<const char*, 6> names{"convect",         "convect_skew", "gradient",
+                                                    "weak_divergence", "divergence",   "curl"};
+  return names.at(static_cast<std::size_t>(term));
+}
+
 }  // namespace
 
-std::string name(Term term) {
-  switch (term) {
-    case Term::convect:
-      return "convect";
-    case Term::convect_skew:
-      return "convect_skew";
-    case Term::gradient:
-      return "gradient";
-    case Term::weak_divergence:
-      return "weak_divergence";
-    case Term::divergence:
-      return "divergence";
-    case Term::curl:
-      return "curl";
-  }
-  throw std::logic_error("flow: a term without a name");
-}
+std::string name(Term term) { return span_name(term); }
 
 template <class T>
 Terms<T>::Terms(poisson::Operator<T>& numbering, std::optional<poisson::Kernels> kernels)
@@ -50,6 +40,10 @@ Terms<T>::Terms(poisson::Operator<T>& numbering, std::optional<poisson::Kernels>
 
   const auto& device = numbering.options().device;
   numbering.comm().together([&] {
+    if (kernels_ == poisson::Kernels::simd) {
+      simd_ = std::make_unique<SimdTerms<T>>(*numbering.simd(), numbering.mesh(), device);
+      return;
+    }
     portable_ =
         std::make_unique<PortableTerms<T>>(numbering.mesh(), numbering.options().order, index, zero + 1, device);
     std::vector<std::int32_t> offsets(zero + 2);
@@ -60,7 +54,7 @@ Terms<T>::Terms(poisson::Operator<T>& numbering, std::optional<poisson::Kernels>
     offsets_ = device::Array<std::int32_t>(device, offsets);
     columns_ = device::Array<std::int32_t>(device, columns);
     points_ = device::Array<T>(device, 3 * index.size());
-    gather_ = device->kernel({"gather", "gather_points", {{"WEFT_REAL", device::type_name<T>()}}});
+    gather_ = device->kernel({"gather", "gather_fields", {{"WEFT_REAL", device::type_name<T>()}}});
   });
 }
 
@@ -68,34 +62,56 @@ template <class T>
 Terms<T>::~Terms() = default;
 
 template <class T>
-exchange::Exchange<T>& Terms<T>::exchange(int fields) {
-  if (fields == 1) return numbering_.exchange();
-  const auto found = exchanges_.find(fields);
-  if (found != exchanges_.end()) return found->second;
-  const poisson::Options& options = numbering_.options();
-  return exchanges_
-      .try_emplace(fields, numbering_.assembly().pattern, options.device, numbering_.comm(), options.exchange, fields,
-                   exchange::Layout::fields_major)
-      .first->second;
+void Terms<T>::gather(T* out, int fields, std::int64_t begin, std::int64_t end, device::Stream& stream) {
+  const auto blocks = static_cast<unsigned>((end - begin + gather_chunk - 1) / gather_chunk);
+  const long first = begin, last = end, points_field = numbering_.points(), entries = numbering_.entries();
+  const std::int32_t *offsets = offsets_.data(), *columns = columns_.data();
+  const T *points = points_.data(), *none = nullptr;
+  gather_(stream, blocks, gather_shape, first, last, fields, points_field, entries, offsets, columns, points, T(0),
+          none, out);
 }
 
 template <class T>
-void Terms<T>::gather(T* out, int fields, std::int64_t begin, std::int64_t end, device::Stream& stream) {
-  const auto blocks = static_cast<unsigned>((end - begin + gather_chunk - 1) / gather_chunk);
-  const long first = begin, last = end;
-  const std::int32_t *offsets = offsets_.data(), *columns = columns_.data();
-  for (int f = 0; f < fields; ++f) {
-    const T *points = points_.data() + f * numbering_.points(), *none = nullptr;
-    gather_(stream, blocks, gather_shape, first, last, offsets, columns, points, T(0), none,
-            out + f * numbering_.entries());
+void Terms<T>::portable(Term term, const T* u, Vectors f, std::int64_t begin, std::int64_t end,
+                        device::Stream& stream) {
+  T* to = points_.data();
+  switch (term) {
+    case Term::convect:
+      return portable_->convect(u, f.data, f.fields, to, begin, end, stream);
+    case Term::convect_skew:
+      return portable_->convect_skew(u, f.data, f.fields, to, begin, end, stream);
+    case Term::gradient:
+      return portable_->gradient(f.data, to, begin, end, stream);
+    case Term::weak_divergence:
+      return portable_->weak_divergence(f.data, to, begin, end, stream);
+    case Term::divergence:
+      return portable_->divergence(f.data, to, begin, end, stream);
+    case Term::curl:
+      return portable_->curl(f.data, to, begin, end, stream);
   }
 }
 
 // As poisson::Operator::apply: half of the inner elements hide the halo, the other half the sums of shared entries.
 template <class T>
-template <class Local>
-void Terms<T>::run(const char* what, std::span<const Vectors> in, Vectors out, Local&& local, device::Stream& stream) {
-  const trace::Span span(what, trace::Category::cpu);
+void Terms<T>::run(Term term, T* u, Vectors f, Vectors out, device::Stream& stream) {
+  const trace::Span span(span_name(term), trace::Category::cpu);
+  const std::array<Vectors, 2> vectors{f, {u, 3}};
+  const std::span in = std::span(vectors).first(u == nullptr || u == f.data ? 1 : 2);
+  if (simd_) {
+    const auto part = [&](int p) {
+      simd_->apply(static_cast<int>(term), u, f.data, f.fields, out.data, out.fields, p);
+    };
+    simd_->begin(out.data, out.fields);
+    start_halos(in, stream);
+    part(0);
+    finish_halos(in, stream);
+    part(1);
+    numbering_.exchange(out.fields).start_gather(out.data, stream);
+    part(2);
+    numbering_.exchange(out.fields).finish_gather(out.data, exchange::Op::add, stream);
+    return;
+  }
+
   const std::size_t values = static_cast<std::size_t>(out.fields * numbering_.points());
   if (values > points_.size()) points_ = device::Array<T>(numbering_.options().device, values);
   const poisson::BlockSplit& split = numbering_.split();
@@ -104,91 +120,79 @@ void Terms<T>::run(const char* what, std::span<const Vectors> in, Vectors out, L
                      half = std::min(split.half * lanes, elements),
                      halo_end = std::min(split.halo_end * lanes, elements);
   if (numbering_.exchange().trivial()) {
-    local(0, elements);
+    portable(term, u, f, 0, elements, stream);
     gather(out.data, out.fields, 0, entries, stream);
     return;
   }
   const std::int64_t owned = numbering_.assembly().owned;
   start_halos(in, stream);
-  local(0, half);
+  portable(term, u, f, 0, half, stream);
   finish_halos(in, stream);
-  local(half, halo_end);
+  portable(term, u, f, half, halo_end, stream);
   gather(out.data, out.fields, owned, entries, stream);
-  exchange(out.fields).start_gather(out.data, stream);
-  local(halo_end, elements);
+  numbering_.exchange(out.fields).start_gather(out.data, stream);
+  portable(term, u, f, halo_end, elements, stream);
   gather(out.data, out.fields, 0, owned, stream);
-  exchange(out.fields).finish_gather(out.data, exchange::Op::add, stream);
+  numbering_.exchange(out.fields).finish_gather(out.data, exchange::Op::add, stream);
 }
 
 // Vectors of as many fields share an exchange: only the last one's halo is hidden.
 template <class T>
 void Terms<T>::start_halos(std::span<const Vectors> in, device::Stream& stream) {
   for (std::size_t i = 0; i < in.size(); ++i) {
-    if (i > 0 && in[i].fields == in[i - 1].fields) exchange(in[i].fields).finish_halo(in[i - 1].data, stream);
-    exchange(in[i].fields).start_halo(in[i].data, stream);
+    if (i > 0 && in[i].fields == in[i - 1].fields)
+      numbering_.exchange(in[i].fields).finish_halo(in[i - 1].data, stream);
+    numbering_.exchange(in[i].fields).start_halo(in[i].data, stream);
   }
 }
 template <class T>
 void Terms<T>::finish_halos(std::span<const Vectors> in, device::Stream& stream) {
   for (std::size_t i = 0; i < in.size(); ++i)
     if (i + 1 == in.size() || in[i].fields != in[i + 1].fields)
-      exchange(in[i].fields).finish_halo(in[i].data, stream);
+      numbering_.exchange(in[i].fields).finish_halo(in[i].data, stream);
 }
 
 template <class T>
 void Terms<T>::convect(T* u, T* fields, int count, T* out, device::Stream& stream) {
-  const std::array<Vectors, 2> in{Vectors{u, 3}, {fields, count}};
-  run("convect", std::span(in).first(fields == u ? 1 : 2), {out, count},
-      [&](std::int64_t begin, std::int64_t end) {
-        portable_->convect(u, fields, count, points_.data(), begin, end, stream);
-      },
-      stream);
+  run(Term::convect, u, {fields, count}, {out, count}, stream);
 }
-
 template <class T>
 void Terms<T>::convect_skew(T* u, T* fields, int count, T* out, device::Stream& stream) {
-  const std::array<Vectors, 2> in{Vectors{u, 3}, {fields, count}};
-  run("convect, skew-symmetric", std::span(in).first(fields == u ? 1 : 2), {out, count},
-      [&](std::int64_t begin, std::int64_t end) {
-        portable_->convect_skew(u, fields, count, points_.data(), begin, end, stream);
-      },
-      stream);
+  run(Term::convect_skew, u, {fields, count}, {out, count}, stream);
 }
-
 template <class T>
 void Terms<T>::gradient(T* p, T* out, device::Stream& stream) {
-  const std::array<Vectors, 1> in{Vectors{p, 1}};
-  run("gradient", in, {out, 3},
-      [&](std::int64_t begin, std::int64_t end) { portable_->gradient(p, points_.data(), begin, end, stream); },
-      stream);
+  run(Term::gradient, nullptr, {p, 1}, {out, 3}, stream);
 }
-
 template <class T>
 void Terms<T>::weak_divergence(T* f, T* out, device::Stream& stream) {
-  const std::array<Vectors, 1> in{Vectors{f, 3}};
-  run("weak divergence", in, {out, 1},
-      [&](std::int64_t begin, std::int64_t end) { portable_->weak_divergence(f, points_.data(), begin, end, stream); },
-      stream);
+  run(Term::weak_divergence, nullptr, {f, 3}, {out, 1}, stream);
 }
-
 template <class T>
 void Terms<T>::divergence(T* u, T* out, device::Stream& stream) {
-  const std::array<Vectors, 1> in{Vectors{u, 3}};
-  run("divergence", in, {out, 1},
-      [&](std::int64_t begin, std::int64_t end) { portable_->divergence(u, points_.data(), begin, end, stream); },
-      stream);
+  run(Term::divergence, nullptr, {u, 3}, {out, 1}, stream);
+}
+template <class T>
+void Terms<T>::curl(T* u, T* out, device::Stream& stream) {
+  run(Term::curl, nullptr, {u, 3}, {out, 3}, stream);
 }
 
 template <class T>
-void Terms<T>::curl(T* u, T* out, device::Stream& stream) {
-  const std::array<Vectors, 1> in{Vectors{u, 3}};
-  run("curl", in, {out, 3},
-      [&](std::int64_t begin, std::int64_t end) { portable_->curl(u, points_.data(), begin, end, stream); }, stream);
+Work Terms<T>::work(Term term, int count, bool same) const {
+  const auto elements = static_cast<double>(numbering_.elements());
+  WorkOptions options{
+      numbering_.options().order, sizeof(T), simd_ != nullptr, 0, 0, 0, static_cast<double>(numbering_.unknowns())};
+  if (!numbering_.mesh().straight())
+    options.curved = elements;
+  else if (simd_)
+    options.affine = std::min(elements, static_cast<double>(simd_->blocks(Shape::affine) * simd::lanes<T>));
+  options.trilinear = elements - options.affine - options.curved;
+  return flow::work(term, count, same, options);
 }
 
 template <class T>
 std::map<std::string, std::int64_t> Terms<T>::memory_bytes() const {
-  std::map<std::string, std::int64_t> bytes = portable_->memory_bytes();
+  std::map<std::string, std::int64_t> bytes = simd_ ? simd_->memory_bytes() : portable_->memory_bytes();
   const auto add = [&](const char* name, const auto& array) {
     if (!array.empty()) bytes[name] = static_cast<std::int64_t>(array.bytes());
   };

@@ -2,7 +2,7 @@
 //
 // Vectors are those of a poisson::Operator's numbering (assembled, natural boundaries): `entries()` values a field,
 // several fields one after the other ([field][entry]). What it does not do: boundary conditions, mass matrices and time
-// stepping. docs/flow.md has the equations, docs/cpu-kernels.md how the host's version works.
+// stepping. docs/flow-terms.md has the equations, docs/cpu-kernels.md how the host's version works.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,12 @@
 #include "weft/device/device.hpp"
 #include "weft/element/gauss.hpp"
 #include "weft/flow/portable_terms.hpp"
+#include "weft/flow/simd_terms.hpp"
+#include "weft/flow/work.hpp"
 #include "weft/poisson/operator.hpp"
 
 namespace weft::flow {
 
-enum class Term { convect, convect_skew, gradient, weak_divergence, divergence, curl };
 std::string name(Term term);
 
 // T: float or double. In: vectors whose owned entries are right; their halo entries get filled, and the last entry of
@@ -58,6 +59,9 @@ class Terms {
   // 3 N + 1 or more, so for three of degree N on affine elements.
   int dealiasing_points() const { return element::dealiasing_points(numbering_.options().order); }
   poisson::Kernels kernels() const { return kernels_; }
+  // Of one call on this rank: bytes that must pass between memory and cache, and floating-point operations, by the
+  // formulas of docs/flow-terms.md. Of convections of `count` fields, u itself where `same`.
+  Work work(Term term, int count = 3, bool same = true) const;
   std::map<std::string, std::int64_t> memory_bytes() const;  // of this rank, by array
 
  private:
@@ -65,17 +69,16 @@ class Terms {
     T* data;
     int fields;
   };
-  // local(begin, end) gives the elements' values of the term that reads `in`.
-  template <class Local>
-  void run(const char* what, std::span<const Vectors> in, Vectors out, Local&& local, device::Stream& stream);
+  // One term; u is for convection only.
+  void run(Term term, T* u, Vectors f, Vectors out, device::Stream& stream);
+  void portable(Term term, const T* u, Vectors f, std::int64_t begin, std::int64_t end, device::Stream& stream);
   void start_halos(std::span<const Vectors> in, device::Stream& stream);
   void finish_halos(std::span<const Vectors> in, device::Stream& stream);
-  exchange::Exchange<T>& exchange(int fields);
   void gather(T* out, int fields, std::int64_t begin, std::int64_t end, device::Stream& stream);
 
   poisson::Operator<T>& numbering_;
   poisson::Kernels kernels_;
-  std::map<int, exchange::Exchange<T>> exchanges_;  // of several fields
+  std::unique_ptr<SimdTerms<T>> simd_;  // kernels = simd, else the rest:
   std::unique_ptr<PortableTerms<T>> portable_;
   device::Array<std::int32_t> offsets_, columns_;  // portable: Z^T, the points of each entry; the zero slot has none
   device::Array<T> points_;                        // portable: what the elements give, [field][points]

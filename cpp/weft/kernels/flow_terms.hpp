@@ -339,10 +339,13 @@ WEFT_KERNEL(flow_convect, convect_threads,
   WEFT_NO_UNROLL
   for (int group = 0; group < field_count; group += together) {
     WEFT_THREADS(thread, convect_threads) {
-      WEFT_UNROLL
-      for (int g = 0; g < together; ++g) {
+      real(&own)[together][n] = sums[WEFT_SLOT(thread)];
+      if (thread < face) {
         WEFT_UNROLL
-        for (int k = 0; k < n; ++k) sums[WEFT_SLOT(thread)][g][k] = 0;
+        for (int g = 0; g < together; ++g) {
+          WEFT_UNROLL
+          for (int k = 0; k < n; ++k) own[g][k] = 0;
+        }
       }
     }
     WEFT_NO_UNROLL

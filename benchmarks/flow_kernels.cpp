@@ -1,0 +1,189 @@
+// The element terms of the incompressible Navier-Stokes equations on host processors, with the limits of the same run.
+//
+//   mpiexec -n RANKS flow_kernels ORDERS affine|trilinear|curved double|float [ROUNDS [KERNELS]]
+//
+// ORDERS is a list, 5,7,9,11; each on a periodic or deformed box of about half a million points a rank, so that vectors
+// come from memory. KERNELS: simd (default) or portable. Prints a JSON list on rank 0, an object an order. Times are
+// medians over the rounds, terms in turn, the slowest rank's; cpu_seconds is processor time, for machines that are
+// shared. byte_limit_fraction and flop_limit_fraction: the time the term's bytes would take at the bandwidth of the run
+// (8 reads : 1 write), and its flops at the peak of multiply-adds; fraction_of_roofline is the larger one.
+#include <mpi.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "weft/device/limits.hpp"
+#include "weft/flow/terms.hpp"
+#include "weft/mesh/mesh.hpp"
+#include "weft/poisson/operator.hpp"
+
+using namespace weft;
+
+namespace {
+
+double cpu_now() {
+  timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+struct Case {
+  std::string geometry;
+  int rounds = 9;
+  bool portable = false;
+};
+
+template <class T>
+void run(int order, const Case& c, bool first) {
+  const mpi::Comm comm;
+  const auto device = device::open("host");
+  mesh::BoxOptions box;
+  const auto count = std::max<std::int64_t>(2, std::lround(80.0 / (order + 1)));
+  box.counts = {count, count, count * comm.size()};
+  if (c.geometry == "affine")
+    box.periodic = {true, true, true};
+  else
+    box.deformation = c.geometry == "curved" ? "smooth" : "kershaw";
+  const mesh::Mesh mesh = mesh::make_box(box, comm);
+  poisson::Options options;
+  options.order = order;
+  options.lambda = 0;
+  options.geometry = mesh.straight() ? poisson::Geometry::trilinear : poisson::Geometry::stored;
+  options.kernels = poisson::Kernels::simd;
+  options.exchange = exchange::Choice{};
+  options.device = device;
+  poisson::Operator<T> numbering(mesh, options);
+  flow::Terms<T> terms(numbering, c.portable ? poisson::Kernels::portable : poisson::Kernels::simd);
+  device::Stream stream(device);
+
+  const std::int64_t entries = numbering.entries();
+  device::Array<T> u(device, 3 * entries), p(device, entries), scalar(device, entries), out(device, 3 * entries),
+      single(device, entries);
+  out.zero();
+  single.zero();
+  for (std::int64_t i = 0; i < 3 * entries; ++i) u.data()[i] = static_cast<T>(std::sin(0.37 * static_cast<double>(i)));
+  for (std::int64_t i = 0; i < entries; ++i)
+    p.data()[i] = scalar.data()[i] = static_cast<T>(std::cos(0.21 * static_cast<double>(i)));
+  for (int i = 1; i <= 3; ++i) u.data()[i * entries - 1] = 0;
+  p.data()[entries - 1] = scalar.data()[entries - 1] = 0;
+
+  using flow::Term;
+  struct Timed {
+    std::string name;
+    flow::Work work;
+    std::function<void()> call;
+    std::vector<double> walls = {}, cpus = {};
+  };
+  std::vector<Timed> timed;
+  const auto add = [&](std::string name, flow::Work work, std::function<void()> call) {
+    timed.push_back({std::move(name), work, std::move(call)});
+  };
+  add("convect", terms.work(Term::convect), [&] { terms.convect(u.data(), u.data(), 3, out.data(), stream); });
+  add("convect_scalar", terms.work(Term::convect, 1, false),
+      [&] { terms.convect(u.data(), scalar.data(), 1, single.data(), stream); });
+  add("convect_skew", terms.work(Term::convect_skew),
+      [&] { terms.convect_skew(u.data(), u.data(), 3, out.data(), stream); });
+  add("gradient", terms.work(Term::gradient), [&] { terms.gradient(p.data(), out.data(), stream); });
+  add("weak_divergence", terms.work(Term::weak_divergence),
+      [&] { terms.weak_divergence(u.data(), single.data(), stream); });
+  add("divergence", terms.work(Term::divergence), [&] { terms.divergence(u.data(), single.data(), stream); });
+  add("curl", terms.work(Term::curl), [&] { terms.curl(u.data(), out.data(), stream); });
+
+  // The limits of this run, before and after the measurements, all ranks at the same time.
+  std::array<double, 2> limits{0, 0};  // bytes a second, flops a second
+  const auto measure_limits = [&] {
+    comm.barrier();
+    std::array<double, 2> measured{device::measure_bandwidth(device), device::measure_peak_flops<T>(device)};
+    comm.sum(measured.data(), 2);
+    for (int i = 0; i < 2; ++i) limits[i] = std::max(limits[i], measured[i]);
+  };
+  measure_limits();
+  for (Timed& term : timed) term.call();
+  for (int round = 0; round < c.rounds; ++round)
+    for (Timed& term : timed) {
+      constexpr int calls = 3;
+      comm.barrier();
+      const double wall = MPI_Wtime(), cpu = cpu_now();
+      for (int i = 0; i < calls; ++i) term.call();
+      const double cpu_end = cpu_now(), wall_end = MPI_Wtime();
+      term.walls.push_back(comm.max(wall_end - wall) / calls);
+      term.cpus.push_back(comm.max(cpu_end - cpu) / calls);
+    }
+  measure_limits();
+
+  double sizes[2] = {static_cast<double>(numbering.points()), 0};
+  for (const auto& [name, bytes] : terms.memory_bytes()) sizes[1] += static_cast<double>(bytes);
+  comm.sum(sizes, 2);
+  std::ostringstream text;
+  text << (first ? "[" : ",\n ") << "{\"code\": \"weft\", \"order\": " << order
+       << ", \"dealiasing_points\": " << terms.dealiasing_points() << ", \"geometry\": \"" << c.geometry
+       << "\", \"precision\": \"" << (sizeof(T) == 8 ? "double" : "float") << "\", \"kernels\": \""
+       << (c.portable ? "portable" : "simd") << "\", \"ranks\": " << comm.size()
+       << ", \"elements\": " << mesh.global_elements << ", \"points\": " << sizes[0]
+       << ", \"dofs\": " << numbering.dofs() << ", \"bytes_held_per_point\": " << sizes[1] / sizes[0]
+       << ", \"bandwidth_gbs\": " << limits[0] / 1e9 << ", \"fma_peak_gflops\": " << limits[1] / 1e9
+       << ", \"terms\": {";
+  for (std::size_t i = 0; i < timed.size(); ++i) {
+    const Timed& term = timed[i];
+    double work[2] = {term.work.bytes, term.work.flops};
+    comm.sum(work, 2);
+    const double seconds = median(term.walls), cpu = median(term.cpus), by_bytes = work[0] / limits[0],
+                 by_flops = work[1] / limits[1], limit = std::max(by_bytes, by_flops);
+    text << (i > 0 ? ", " : "") << "\"" << term.name << "\": {\"seconds\": " << seconds << ", \"cpu_seconds\": " << cpu
+         << ", \"nanoseconds_per_point\": " << 1e9 * seconds / sizes[0] << ", \"bytes\": " << work[0]
+         << ", \"flops\": " << work[1] << ", \"byte_limit_fraction\": " << by_bytes / seconds
+         << ", \"flop_limit_fraction\": " << by_flops / seconds << ", \"fraction_of_roofline\": " << limit / seconds
+         << ", \"fraction_of_roofline_cpu\": " << limit / cpu << "}";
+  }
+  text << "}}";
+  if (comm.rank() == 0) std::printf("%s", text.str().c_str());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  int status = 0;
+  try {
+    const std::string usage = "flow_kernels ORDERS affine|trilinear|curved double|float [ROUNDS [simd|portable]]";
+    if (argc < 4) throw std::invalid_argument(usage);
+    Case c{argv[2]};
+    if (c.geometry != "affine" && c.geometry != "trilinear" && c.geometry != "curved")
+      throw std::invalid_argument(usage);
+    const std::string precision = argv[3];
+    if (precision != "double" && precision != "float") throw std::invalid_argument(usage);
+    if (argc >= 5) c.rounds = std::max(1, std::atoi(argv[4]));
+    if (argc >= 6) c.portable = std::strcmp(argv[5], "portable") == 0;
+    std::stringstream orders(argv[1]);
+    bool first = true;
+    for (std::string order; std::getline(orders, order, ','); first = false) {
+      if (precision == "double")
+        run<double>(std::stoi(order), c, first);
+      else
+        run<float>(std::stoi(order), c, first);
+    }
+    if (mpi::Comm().rank() == 0) std::printf("]\n");
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "flow_kernels: %s\n", e.what());
+    status = 1;
+  }
+  if (status != 0) MPI_Abort(MPI_COMM_WORLD, status);
+  MPI_Finalize();
+  return 0;
+}

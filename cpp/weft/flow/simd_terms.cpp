@@ -1,0 +1,173 @@
+#include "weft/flow/simd_terms.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include "weft/element/even_odd.hpp"
+#include "weft/element/gauss.hpp"
+#include "weft/element/gll.hpp"
+#include "weft/mesh/points.hpp"
+#include "weft/mesh/trilinear.hpp"
+
+namespace weft::flow {
+namespace {
+
+template <class T, int... I>
+std::array<const SimdFunctions<T>*, sizeof...(I)> all_functions(std::integer_sequence<int, I...>) {
+  return {&SimdOrder<I + 1, T>::functions...};
+}
+
+// Corners are known to rounding: a map whose products of coordinates are no larger than that is affine.
+bool is_affine(const mesh::Mesh& mesh, std::int64_t element) {
+  const double* corners = mesh.nodes.data() + 24 * element;
+  const std::array<double, 24> map = mesh::trilinear_map(corners);
+  const auto largest = [](const double* values, int count) {
+    double most = 0;
+    for (int i = 0; i < count; ++i) most = std::max(most, std::abs(values[i]));
+    return most;
+  };
+  return largest(map.data() + 12, 12) <= 4 * std::numeric_limits<double>::epsilon() * largest(corners, 24);
+}
+
+// [block][8][3][lanes]; lanes past the last element get the identity.
+template <class T>
+std::vector<T> trilinear_blocks(const mesh::Mesh& mesh, std::int64_t blocks) {
+  constexpr int lanes = simd::lanes<T>;
+  std::vector<T> values(blocks * 24 * lanes);
+  for (std::int64_t e = 0; e < blocks * lanes; ++e) {
+    std::array<double, 24> map{};
+    map[3] = map[7] = map[11] = 1;
+    if (e < mesh.elements()) map = mesh::trilinear_map(mesh.nodes.data() + 24 * e);
+    for (int c = 0; c < 24; ++c) values[(e / lanes * 24 + c) * lanes + e % lanes] = static_cast<T>(map[c]);
+  }
+  return values;
+}
+
+// [block][3][column j n + i][k][lanes]
+template <class T>
+std::vector<T> coordinate_blocks(const mesh::Mesh& mesh, int order, std::int64_t blocks) {
+  constexpr int lanes = simd::lanes<T>;
+  const int n = order + 1, points = n * n * n;
+  const std::vector<double> x = mesh::point_coordinates(mesh, order);
+  std::vector<T> values(blocks * 3 * points * lanes);
+  for (std::int64_t e = 0; e < mesh.elements(); ++e)
+    for (int p = 0; p < points; ++p)
+      for (int c = 0; c < 3; ++c) {
+        const int column = p % (n * n), k = p / (n * n);
+        values[((e / lanes * 3 + c) * points + column * n + k) * lanes + e % lanes] =
+            static_cast<T>(x[3 * (e * points + p) + c]);
+      }
+  return values;
+}
+
+}  // namespace
+
+template <class T>
+const SimdFunctions<T>& simd_functions(int order) {
+  static const auto functions = all_functions<T>(std::make_integer_sequence<int, element::max_order>());
+  element::gll(order);  // checks the order
+  return *functions[order - 1];
+}
+
+template <class T>
+SimdTerms<T>::SimdTerms(const poisson::SimdOperator<T>& numbering, const mesh::Mesh& mesh,
+                        const std::shared_ptr<device::Device>& device)
+    : numbering_(numbering), entries_(numbering.plan().zero + 1) {
+  const int order = numbering.order(), n = order + 1;
+  const element::Gll& gll = element::gll(order);
+  const element::Dealiasing fine = element::dealiasing(order);
+  const int m = fine.points;
+  constexpr int lanes = simd::lanes<T>;
+  std::vector<double> transposed(n * n), conservative(n * n), project(n * m);
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < n; ++j) {
+      transposed[i * n + j] = gll.derivative[j * n + i];
+      conservative[i * n + j] = gll.weights[i] * gll.derivative[i * n + j] / gll.weights[j];
+    }
+    for (int j = 0; j < m; ++j) project[i * m + j] = fine.interpolation[j * n + i] * fine.weights[j];
+  }
+  std::vector<T> values;
+  std::vector<std::size_t> begins;
+  const auto matrix = [&](const std::vector<double>& a, int rows, int columns, bool symmetric) {
+    begins.push_back(values.size());
+    element::append_even_odd(a, rows, columns, symmetric, values);
+  };
+  const auto list = [&](const std::vector<double>& a) {
+    begins.push_back(values.size());
+    for (const double value : a) values.push_back(static_cast<T>(value));
+  };
+  matrix(gll.derivative, n, n, false);
+  matrix(transposed, n, n, false);
+  matrix(conservative, n, n, false);
+  matrix(fine.interpolation, m, n, true);
+  matrix(fine.derivative, m, n, false);
+  matrix(project, n, m, true);
+  list(gll.points);
+  list(gll.weights);
+  list(fine.nodes);
+  values_ = device::Array<T>(device, values);
+  const auto at = [&](int i) { return static_cast<const T*>(values_.data() + begins[i]); };
+  tables_ = {at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7), at(8)};
+
+  const std::int64_t blocks = (mesh.elements() + lanes - 1) / lanes;
+  shapes_.assign(blocks, mesh.straight() ? Shape::affine : Shape::curved);
+  if (!mesh.straight()) {
+    coordinates_ = device::Array<T>(device, coordinate_blocks<T>(mesh, order, blocks));
+  } else {
+    for (std::int64_t e = 0; e < mesh.elements(); ++e)
+      if (!is_affine(mesh, e)) shapes_[e / lanes] = Shape::trilinear;
+    if (numbering.geometry() != poisson::Geometry::trilinear)
+      maps_ = device::Array<T>(device, trilinear_blocks<T>(mesh, blocks));
+  }
+  geometry_ = {shapes_.data(), maps_.empty() ? numbering.blocks().geometry : maps_.data(), coordinates_.data()};
+
+  scratch_values_ = simd_functions<T>(order).scratch_values;
+  for (int t = 0; t < numbering.plan().threads; ++t)
+    scratch_.emplace_back(static_cast<T*>(::operator new[](scratch_values_ * sizeof(T), std::align_val_t{4096})));
+}
+
+template <class T>
+void SimdTerms<T>::begin(T* out, int outputs) const {
+  const poisson::SimdPlan& plan = numbering_.plan();
+  for (int i = 0; i < outputs; ++i) {
+    T* y = out + i * entries_;
+    for (const poisson::Range& range : plan.apart) std::fill(y + range.begin, y + range.end, T{0});
+    std::fill(y + plan.halo.begin, y + plan.halo.end, T{0});
+    y[plan.zero] = 0;
+  }
+}
+
+template <class T>
+void SimdTerms<T>::apply(int term, const T* u, const T* f, int count, T* out, int outputs, int part) const {
+  const poisson::SimdPlan& plan = numbering_.plan();
+  const SimdCall<T> call{numbering_.blocks(), plan, tables_, geometry_, u, f, out, entries_, count};
+  const auto function = simd_functions<T>(numbering_.order()).terms.at(term);
+  poisson::for_chunks(plan.chunks[part], plan.threads,
+                      [&](const poisson::Range& chunk, int thread) { function(call, chunk, scratch_[thread].get()); });
+  for (int i = 0; i < outputs; ++i) out[i * entries_ + plan.zero] = 0;  // where spare lanes added theirs
+}
+
+template <class T>
+std::int64_t SimdTerms<T>::blocks(Shape shape) const {
+  return std::ranges::count(shapes_, shape);
+}
+
+template <class T>
+std::map<std::string, std::int64_t> SimdTerms<T>::memory_bytes() const {
+  std::map<std::string, std::int64_t> bytes;
+  if (!maps_.empty()) bytes["trilinear maps"] = static_cast<std::int64_t>(maps_.bytes());
+  if (!coordinates_.empty()) bytes["coordinates of points"] = static_cast<std::int64_t>(coordinates_.bytes());
+  bytes["scratch of terms"] = static_cast<std::int64_t>(scratch_.size() * scratch_values_ * sizeof(T));
+  return bytes;
+}
+
+template const SimdFunctions<double>& simd_functions<double>(int);
+template const SimdFunctions<float>& simd_functions<float>(int);
+template class SimdTerms<double>;
+template class SimdTerms<float>;
+
+}  // namespace weft::flow

@@ -1,0 +1,80 @@
+#include "weft/flow/work.hpp"
+
+#include "weft/element/gauss.hpp"
+
+namespace weft::flow {
+namespace {
+
+// Of a matrix applied to a line: simd::contract(), or plain sums.
+double line(int rows, int columns, bool symmetric, bool even_odd) {
+  if (!even_odd) return rows * (2.0 * columns - 1);
+  const int h = columns / 2, odd = columns % 2;
+  double flops = 2 * h + rows / 2 * (4 * h + 2 * odd);
+  if (rows % 2 == 1) flops += 2 * h - 1 + (symmetric ? 2 * odd : 0);
+  return flops;
+}
+
+}  // namespace
+
+Work work(Term term, int count, bool same, const WorkOptions& o) {
+  const int n = o.order + 1, m = element::dealiasing_points(o.order);
+  const double points = n * n * n, fine = m * m * m, elements = o.affine + o.trilinear + o.curved;
+  const double D = line(n, n, false, o.simd), V = line(m, n, true, o.simd), S = line(m, n, false, o.simd),
+               P = line(n, m, true, o.simd);
+  const bool convects = term == Term::convect || term == Term::convect_skew;
+  const int groups = convects ? (count + 2) / 3 : 1;  // each with the velocity and the metric anew
+
+  double each = 0, metric_points = points, metric_rows = n * n;
+  double curved = 9 * n * n * D + 27 * points;
+  int in = 0, out = 0;
+  switch (term) {
+    case Term::convect:
+      each = groups * ((same ? 0 : 3 * (n * n * V + m * n * V)) + 3 * m * m * V + 15 * fine) +
+             count * (n * n * (V + S + P) + m * n * (2 * V + S + P) + m * m * (2 * V + S + P) + 5 * fine);
+      metric_points = fine;
+      metric_rows = m * m;
+      curved = 3 * (n * n * (V + S) + m * n * (2 * V + S) + m * m * (2 * V + S)) + 27 * fine;
+      in = count + (same ? 0 : 3);
+      out = count;
+      break;
+    case Term::convect_skew:
+      each = groups * 18 * points + count * (6 * n * n * D + 11 * points);
+      in = count + (same ? 0 : 3);
+      out = count;
+      break;
+    case Term::gradient:
+      each = 3 * n * n * D + 18 * points;
+      in = 1;
+      out = 3;
+      break;
+    case Term::weak_divergence:
+      each = 3 * n * n * D + 20 * points;
+      in = 3;
+      out = 1;
+      break;
+    case Term::divergence:
+      each = 9 * n * n * D + 18 * points;
+      in = 3;
+      out = 1;
+      break;
+    case Term::curl:
+      each = 9 * n * n * D + 36 * points;
+      in = 3;
+      out = 3;
+      break;
+  }
+  // Vectors once in, once in and once out where they are added to; indices of points on the elements' surfaces.
+  const double word = o.scalar_bytes, surface = points - (n - 2.0) * (n - 2) * (n - 2);
+  double bytes = word * (in + 2 * out) * o.unknowns, flops = elements * each;
+  if (o.simd) {
+    bytes += elements * 4 * surface + word * (24 * (o.affine + o.trilinear) + 3 * points * o.curved);
+    flops += groups * (o.trilinear * (24 * metric_points + 93 * metric_rows) + o.curved * curved);
+  } else {  // what elements give is written by points and gathered; a metric at each point
+    bytes = word * (in + out) * o.unknowns + elements * points * (4 + 4 + word * 2 * out) + 4 * o.unknowns;
+    bytes += word * (24 * (o.affine + o.trilinear) + 9 * metric_points * o.curved);
+    flops += groups * 83 * metric_points * (o.affine + o.trilinear);
+  }
+  return {bytes, flops};
+}
+
+}  // namespace weft::flow
