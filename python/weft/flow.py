@@ -331,7 +331,7 @@ class Solver(Output, Statistics):
     @property
     def memory_bytes(self) -> dict[str, int]:
         """Bytes of this rank by what holds them."""
-        return dict(self._core.memory_bytes())
+        return dict(self._core.memory_bytes()) | self._statistics_bytes()
 
     # --- fields ------------------------------------------------------------------------------------------------------
 

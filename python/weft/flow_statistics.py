@@ -32,6 +32,10 @@ class Statistics:
             self._statistics = wanted, make(self._core, list(wanted))
         return self._statistics[1]
 
+    def _statistics_bytes(self) -> dict[str, int]:
+        """Of this rank, once they have been asked for."""
+        return {} if self._statistics is None else {"statistics": int(self._statistics[1].bytes)}
+
     def courant_rate(self) -> float:
         """The Courant number of a step over its length, the largest over the points.
 

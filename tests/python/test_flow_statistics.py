@@ -91,6 +91,9 @@ def test_sampling_changes_no_bit_of_a_run():
         sampled.courant_rate()
     np.testing.assert_array_equal(plain.velocity(), sampled.velocity())
     np.testing.assert_array_equal(plain.pressure(), sampled.pressure())
+    held = sampled.memory_bytes["statistics"]
+    assert sum(sampled.memory_bytes.values()) - sum(plain.memory_bytes.values()) == held
+    assert held < 10 * 8 * sampled.points  # little more than the index
 
 
 def test_the_force_on_what_is_no_boundary_names_those_that_are():

@@ -114,10 +114,10 @@ def _kind(kind: Any) -> str:
         return " | ".join(str(a) for a in arguments)
     if origin in (typing.Union, types.UnionType):
         return " or ".join(_kind(a) for a in arguments if a is not type(None))
-    if origin is tuple and arguments[-1] is ...:
-        return f"list: {_kind(arguments[0])}"
     if origin is tuple:
-        return f"list of {len(arguments)}: {_kind(arguments[0])}"
+        item = _kind(arguments[0])
+        item = f"({item})" if " or " in item else item
+        return f"list: {item}" if arguments[-1] is ... else f"list of {len(arguments)}: {item}"
     names = {int: "integer", float: "number", bool: "true | false", str: "text"}
     return names.get(kind, str(kind))
 
