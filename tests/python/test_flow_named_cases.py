@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mpi4py import MPI
-from weft.bench.flow_problem import Problem, make_mesh
 
+from weft.bench.flow_problem import Problem, make_mesh
 from weft.cases import FlowCase
 from weft.cases.schema import load
 

@@ -113,7 +113,9 @@ class TimeSection(Section):
     steps: int = option(100, "time steps (where time.end is 0)", unit="steps", ge=1)
     end: float = option(0.0, "run to this time; 0: time.steps steps", unit="time", ge=0.0)
     dt: float = option(0.0, "time step; 0: variable, from time.courant", unit="time", ge=0.0)
-    courant: float = option(0.4, "Courant number that variable steps are given", gt=0.0, le=5.0)
+    courant: float = option(
+        0.4, "Courant number that variable steps are given; errors grow from about 0.7", gt=0.0, le=5.0
+    )
     order: int = option(3, "of the time stepping BDFk/EXTk, reached after k - 1 steps of lower orders", ge=1, le=3)
     warmup: int = option(2, "steps before the clock starts", unit="steps", ge=0)
 
