@@ -66,25 +66,25 @@ def wait_until(
         time.sleep(0.05)
 
 
+def _stat(pid: int) -> list[str]:
+    """State, parent and so on of a process (proc(5), from the third field on); empty if there is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
 def alive(pids: Sequence[int]) -> list[int]:
     """Which of these processes still run; a zombie does not."""
-    found = []
-    for pid in pids:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            continue
-        if state != "Z":
-            found.append(pid)
-    return found
+    return [pid for pid in pids if (stat := _stat(pid)) and stat[0] != "Z"]
 
 
 def descendants(process: subprocess.Popen[str]) -> list[int]:
     """The process and all that it and they have started, ranks in sessions of their own too."""
+    stats = {int(entry.name): _stat(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
     found = [process.pid]
-    for pid in found:
-        for task in Path(f"/proc/{pid}/task").glob("*/children"):
-            found += map(int, task.read_text().split())
+    for parent in found:
+        found += [pid for pid, stat in stats.items() if stat and int(stat[1]) == parent]
     return found
 
 
