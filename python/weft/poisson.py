@@ -71,8 +71,9 @@ class Poisson:
     straight elements only), or ``auto``. ``kernels``: ``portable`` (the one source for all devices), ``simd`` (the
     host's own), or ``auto``. ``threads``: the portable kernels' thread blocks, ``points`` or ``columns``, or
     ``automatic``. ``dirichlet``: the boundaries whose points are taken out (their value is 0, or see ``lift``):
-    ``True`` for all, ``False`` for none, or their names; the others are natural. ``exchange``: ``auto`` (timed, halo and gather apart), ``schedule`` or ``schedule:path``;
-    ``exchange_cache``: keep what was timed on disk for the next run on the same mesh, ranks and machine.
+    ``True`` for all, ``False`` for none, or their names; the others are natural. ``exchange``: ``auto`` (timed, halo
+    and gather apart), ``schedule`` or ``schedule:path``; ``exchange_cache``: keep what was timed on disk for the next
+    run on the same mesh, ranks and machine.
 
     Vectors have ``unknowns`` values on each rank: NumPy arrays on the host, on a GPU CuPy arrays if CuPy is there, else
     any array with ``__dlpack__``. Values at points are arrays ``[E][n][n][n]`` (element, t, s, r; n = order + 1) in
@@ -417,7 +418,7 @@ class Poisson:
         method: str = "cg",
         restart: int = 30,
         orders: tuple[int, ...] | None = None,
-        smoother: str = "chebyshev-jacobi",
+        smoother: str = "auto",
         degree: int = 3,
         precision: str = "auto",
         progress: Callable[[int, float], Any] | None = None,
@@ -427,16 +428,17 @@ class Poisson:
         ``method``: ``cg`` (flexible conjugate gradients) or ``gmres`` (flexible, restarted after ``restart``
         directions). ``orders``: of the levels, falling from the operator's to 1, default N, N/2, ..., 1; the level of
         order 1 is an algebraic multigrid's (PyAMG). One order alone, the operator's: its smoother is the
-        preconditioner. ``smoother``: ``chebyshev-jacobi``, ``chebyshev-schwarz`` or ``schwarz`` (one step of a restricted
-        overlapping Schwarz method). ``degree``: of the Chebyshev polynomial (1..4). ``precision``: of the V-cycle, ``double``, ``single``, or ``auto``: single, which halves what it moves; the Krylov method
-        around it keeps the operator's. The levels are made by the first solve, and again when these options change.
+        preconditioner. ``smoother``: ``chebyshev-jacobi``, ``chebyshev-schwarz``, ``schwarz`` (one step of a restricted
+        overlapping Schwarz method), or ``auto``: ``schwarz`` where all elements are boxes, else ``chebyshev-schwarz``.
+        ``degree``: of the Chebyshev polynomial (1..4). ``precision``: of the V-cycle, ``double``, ``single``, or
+        ``auto``: single, which halves what it moves; the Krylov method around it keeps the operator's. The levels are made by the first solve, and again when these options change.
 
         Where A is singular (no Dirichlet boundary, lam = 0) the part of b along the constants is dropped and the
         unknowns of the solution have mean 0. Errors as ``cg``; and ``CollectiveError`` if the preconditioner turns out
         not to be positive definite in ``cg``.
         """
         _choice("method", method, ("cg", "gmres"))
-        _choice("smoother", smoother, ("chebyshev-jacobi", "schwarz", "chebyshev-schwarz"))
+        _choice("smoother", smoother, ("auto", "chebyshev-jacobi", "schwarz", "chebyshev-schwarz"))
         _choice("precision", precision, ("auto", "single", "double"))
         if self.storage != "assembled":
             raise ValueError("poisson: multigrid needs storage = 'assembled'")
@@ -455,8 +457,8 @@ class Poisson:
             self.choices["multigrid"] = {
                 "orders": levels,
                 "algebraic_level_unknowns": sizes,
-                "smoother": smoother,
-                "degree": 1 if smoother == "schwarz" else degree,
+                "smoother": made["smoother"],
+                "degree": 1 if made["smoother"] == "schwarz" else degree,
                 "largest_eigenvalues": made["largest_eigenvalues"],
                 "precision": "single" if single else self.precision,
                 "method": method,

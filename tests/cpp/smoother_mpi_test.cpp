@@ -280,7 +280,14 @@ TEST(Smoother, chebyshev_jacobi_is_symmetric_and_restricted_schwarz_is_not) {
 TEST(Smoother, is_refused_for_degrees_there_are_no_weights_for) {
   poisson::Operator<double> op(box("none", {2, 2, 2}), options_for(3, Kernels::simd));
   EXPECT_THROW(poisson::make_smoother(op, Smoothing::chebyshev_jacobi, 0), std::invalid_argument);
-  EXPECT_THROW(poisson::make_smoother(op, Smoothing::chebyshev_schwarz, 5), std::invalid_argument);
+  EXPECT_THROW(poisson::make_smoother(op, Smoothing::schwarz, 5), std::invalid_argument);
+}
+
+TEST(Smoother, is_chosen_by_whether_elements_are_boxes) {
+  EXPECT_EQ(poisson::chosen(Smoothing::automatic, box("none", {4, 3, 3})), Smoothing::schwarz);
+  EXPECT_EQ(poisson::chosen(Smoothing::automatic, box("smooth", {4, 3, 3})), Smoothing::chebyshev_schwarz);
+  EXPECT_EQ(poisson::chosen(Smoothing::automatic, box("kershaw", {6, 6, 6})), Smoothing::chebyshev_schwarz);
+  EXPECT_EQ(poisson::chosen(Smoothing::chebyshev_jacobi, box("none", {4, 3, 3})), Smoothing::chebyshev_jacobi);
 }
 
 }  // namespace

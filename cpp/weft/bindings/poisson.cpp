@@ -76,7 +76,7 @@ class Poisson {
     using poisson::Smoothing;
     const Smoothing smoothing =
         one_of("poisson", "smoother", smoother,
-               {Smoothing::chebyshev_jacobi, Smoothing::schwarz, Smoothing::chebyshev_schwarz});
+               {Smoothing::automatic, Smoothing::chebyshev_jacobi, Smoothing::schwarz, Smoothing::chebyshev_schwarz});
     poisson::Triplets matrix;
     {
       nb::gil_scoped_release release;
@@ -88,6 +88,7 @@ class Poisson {
     }
     nb::dict d = to_dict(std::move(matrix));
     d["singular"] = multigrid_->singular();
+    d["smoother"] = poisson::name(multigrid_->smoothing());
     d["largest_eigenvalues"] = nb::cast(multigrid_->largest_eigenvalues());
     nb::dict tunings;
     for (const auto& [use, tuning] : multigrid_->tunings()) tunings[use.c_str()] = to_dict(tuning);

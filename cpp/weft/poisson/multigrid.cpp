@@ -13,7 +13,7 @@ namespace weft::poisson {
 
 template <class S>
 Multigrid<S>::Multigrid(const mesh::Mesh& mesh, const Options& options, const MultigridOptions& multigrid)
-    : mesh_(mesh), device_(options.device) {
+    : mesh_(mesh), device_(options.device), smoothing_(chosen(multigrid.smoothing, mesh)) {
   const std::vector<int>& orders = multigrid.orders;
   if (orders.empty() || orders.front() != options.order || (orders.size() > 1 && orders.back() != 1) ||
       std::ranges::adjacent_find(orders, std::less_equal<>{}) != orders.end())
@@ -33,7 +33,7 @@ Multigrid<S>::Multigrid(const mesh::Mesh& mesh, const Options& options, const Mu
     }
     if (l > 0) levels_[l - 1].transfer = std::make_unique<Transfer<S>>(*levels_[l - 1].op, *level.op);
     if (l > 0 && l + 1 == orders.size()) break;
-    level.smoother = make_smoother(*level.op, multigrid.smoothing, multigrid.degree);
+    level.smoother = make_smoother(*level.op, smoothing_, multigrid.degree);
   }
 }
 

@@ -24,7 +24,7 @@ struct MultigridOptions {
   // Falling, the fine one first, 1 last: 7, 3, 1. Or the fine one alone: then a cycle is one sweep of its smoother.
   std::vector<int> orders;
   int degree = 2;  // of the Chebyshev smoother, 1..4
-  Smoothing smoothing = Smoothing::chebyshev_jacobi;
+  Smoothing smoothing = Smoothing::automatic;
 };
 
 // One entry of the coarse matrix for each pair of an element's corners, in global numbers: the owned unknowns of rank
@@ -51,6 +51,7 @@ class Multigrid {
   Operator<S>& finest() { return *levels_.front().op; }
   const Operator<S>& coarsest() const { return *levels_.back().op; }
   std::vector<int> orders() const;
+  Smoothing smoothing() const { return smoothing_; }                      // what was chosen
   std::vector<double> largest_eigenvalues() const;                        // of the smoothed operators, by level
   std::vector<std::pair<std::string, exchange::Tuning>> tunings() const;  // "order 7 halo", …
   std::map<std::string, std::int64_t> memory_bytes() const;
@@ -66,6 +67,7 @@ class Multigrid {
 
   mesh::Mesh mesh_;
   std::shared_ptr<device::Device> device_;
+  Smoothing smoothing_;
   std::vector<Level> levels_;
   std::unique_ptr<solver::DistributedAmg<S>> coarse_;
 };

@@ -119,6 +119,11 @@ solver::CgResult MultigridSolver<T>::solve(const T* b, T* x, bool zero_guess, co
 }
 
 template <class T>
+Smoothing MultigridSolver<T>::smoothing() const {
+  return with([](auto& m) { return m.smoothing(); });
+}
+
+template <class T>
 std::vector<double> MultigridSolver<T>::largest_eigenvalues() const {
   return with([](auto& m) { return m.largest_eigenvalues(); });
 }

@@ -41,6 +41,7 @@ class MultigridSolver {
   // Where A is singular (no boundary condition, lambda = 0) the solution is the one whose unknowns have mean 0.
   solver::CgResult solve(const T* b, T* x, bool zero_guess, const solver::CgOptions& options, device::Stream& stream);
 
+  Smoothing smoothing() const;  // what was chosen
   std::vector<double> largest_eigenvalues() const;
   std::vector<std::pair<std::string, exchange::Tuning>> tunings() const;
   std::map<std::string, std::int64_t> memory_bytes() const;

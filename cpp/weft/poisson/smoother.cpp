@@ -1,9 +1,12 @@
 #include "weft/poisson/smoother.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <utility>
 
 #include "weft/device/vector.hpp"
+#include "weft/mesh/geometry.hpp"
 #include "weft/poisson/merged_chebyshev.hpp"
 #include "weft/poisson/schwarz.hpp"
 #include "weft/solver/chebyshev.hpp"
@@ -66,6 +69,8 @@ class ChebyshevSmoother : public Smoother<T> {
 
 std::string name(Smoothing smoothing) {
   switch (smoothing) {
+    case Smoothing::automatic:
+      return "auto";
     case Smoothing::chebyshev_jacobi:
       return "chebyshev-jacobi";
     case Smoothing::schwarz:
@@ -74,6 +79,18 @@ std::string name(Smoothing smoothing) {
       return "chebyshev-schwarz";
   }
   throw std::logic_error("name: unknown smoothing");
+}
+
+Smoothing chosen(Smoothing smoothing, const mesh::Mesh& mesh) {
+  if (smoothing != Smoothing::automatic) return smoothing;
+  // Boxes: the directions of the reference element are orthogonal everywhere, so that only G_rr, G_ss, G_tt are not 0.
+  const std::vector<double> g = mesh::geometric_factors(mesh, mesh.straight() ? 1 : 2).g;
+  double oblique = 0;
+  for (std::size_t p = 0; p < g.size(); p += 6)
+    oblique = std::max({oblique, std::abs(g[p + 1]) / std::sqrt(g[p] * g[p + 3]),
+                        std::abs(g[p + 2]) / std::sqrt(g[p] * g[p + 5]),
+                        std::abs(g[p + 4]) / std::sqrt(g[p + 3] * g[p + 5])});
+  return mesh.comm.max(oblique) < 1e-3 ? Smoothing::schwarz : Smoothing::chebyshev_schwarz;
 }
 
 template <class T>
@@ -92,6 +109,7 @@ template std::vector<double> rough_values(const Operator<double>&);
 
 template <class T>
 std::unique_ptr<Smoother<T>> make_smoother(Operator<T>& op, Smoothing smoothing, int degree) {
+  solver::check_degree(degree);
   if (smoothing == Smoothing::chebyshev_jacobi) {
     if (op.simd() != nullptr) return std::make_unique<MergedChebyshev<T>>(op, degree);
     return std::make_unique<ChebyshevSmoother<T>>(op, nullptr, degree);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weft/device/device.hpp"
+#include "weft/mesh/mesh.hpp"
 #include "weft/poisson/operator.hpp"
 
 namespace weft::poisson {
@@ -24,16 +25,20 @@ class Smoother {
   virtual std::int64_t memory_bytes() const = 0;
 };
 
-// chebyshev_jacobi: on the diagonal of A. chebyshev_schwarz: on the restricted Schwarz method (schwarz.hpp). schwarz:
-// one step of that, damped by the largest eigenvalue.
-enum class Smoothing { chebyshev_jacobi, schwarz, chebyshev_schwarz };
+// automatic: schwarz where all elements are boxes, for which its solves are exact, else chebyshev_schwarz (measured,
+// see docs/multigrid.md). chebyshev_jacobi: on the diagonal of A. chebyshev_schwarz: on the restricted Schwarz method
+// (schwarz.hpp). schwarz: one step of that, damped by the largest eigenvalue.
+enum class Smoothing { automatic, chebyshev_jacobi, schwarz, chebyshev_schwarz };
 std::string name(Smoothing smoothing);
+
+// What `automatic` is on a mesh; any other stays as it is. (collective)
+Smoothing chosen(Smoothing smoothing, const mesh::Mesh& mesh);
 
 // [unknowns] in [-1, 1), a hash of the global id: rough, and the same on any ranks.
 template <class T>
 std::vector<T> rough_values(const Operator<T>& op);
 
-// degree: of the polynomial, 1..4, of which `schwarz` takes no notice. (collective)
+// degree: of the polynomial, 1..4, of which `schwarz` takes no notice. smoothing: chosen already. (collective)
 template <class T>
 std::unique_ptr<Smoother<T>> make_smoother(Operator<T>& op, Smoothing smoothing, int degree);
 

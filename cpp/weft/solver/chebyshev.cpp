@@ -23,11 +23,15 @@ constexpr double safety = 1.05;  // a power iteration comes from below
 
 }  // namespace
 
+void check_degree(int degree) {
+  if (degree < 1 || degree > 4)
+    throw std::invalid_argument("chebyshev: degree " + std::to_string(degree) + " is outside 1..4");
+}
+
 template <class T>
 double largest_eigenvalue(const ChebyshevSetup<T>& setup, const std::shared_ptr<device::Device>& device,
                           const mpi::Comm& comm) {
-  if (setup.degree < 1 || setup.degree > 4)
-    throw std::invalid_argument("chebyshev: degree " + std::to_string(setup.degree) + " is outside 1..4");
+  check_degree(setup.degree);
   device::Array<T> r(device, setup.entries), ar(device, setup.entries);
   ar.zero();
   device::Stream stream(device);

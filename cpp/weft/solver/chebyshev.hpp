@@ -28,6 +28,8 @@ struct ChebyshevSetup {
   int degree = 2;              // 1..4: applications of A in a sweep from zero, counting that of the residual after it
 };
 
+void check_degree(int degree);  // std::invalid_argument outside 1..4
+
 // The largest eigenvalue of M A by power iteration. std::invalid_argument for a degree outside 1..4, CollectiveError if
 // it comes out as no positive number. (collective)
 template <class T>

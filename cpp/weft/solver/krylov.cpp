@@ -21,6 +21,7 @@ Krylov<T>::Krylov(PreconditionedSystem<T> system, std::shared_ptr<device::Device
       products_(device_, comm, system_.unknowns, system_.weights, products),
       r_(device_, system_.entries),
       axpy_(device::vector_kernel<T>(*device_, "axpy")),
+      axpby_(device::vector_kernel<T>(*device_, "axpby")),
       copy_(device::vector_kernel<T>(*device_, "copy")),
       scale_(device::vector_kernel<T>(*device_, "scale")),
       difference_(device_->kernel({"smoother", "difference", {{"WEFT_REAL", device::type_name<T>()}}})),
@@ -39,6 +40,12 @@ Krylov<T>::Krylov(PreconditionedSystem<T> system, std::shared_ptr<device::Device
 template <class T>
 void Krylov<T>::axpy(double a, const T* x, T* y, device::Stream& stream) {
   axpy_(stream, blocks_, device::vector_shape, static_cast<long>(system_.unknowns), static_cast<T>(a), x, y);
+}
+
+template <class T>
+void Krylov<T>::axpby(double a, const T* x, double b, T* y, device::Stream& stream) {
+  axpby_(stream, blocks_, device::vector_shape, static_cast<long>(system_.unknowns), static_cast<T>(a), x,
+         static_cast<T>(b), y);
 }
 
 template <class T>
@@ -148,8 +155,7 @@ void FlexibleCg<T>::iterate(T* x, const std::function<bool(double)>& take, devic
     if (fresh) {
       this->copy(z, p, stream);
     } else {
-      this->scale(cross / rho, p, stream);
-      this->axpy(1, z, p, stream);
+      this->axpby(1, z, cross / rho, p, stream);
     }
     rho = next;
     this->system_.apply(p, ap, stream);

@@ -41,7 +41,8 @@ class Krylov {
  protected:
   // Iterates until take(|r|) says that it is enough. r_ holds the residual.
   virtual void iterate(T* x, const std::function<bool(double)>& take, device::Stream& stream) = 0;
-  void axpy(double a, const T* x, T* y, device::Stream& stream);
+  void axpy(double a, const T* x, T* y, device::Stream& stream);             // y += a x
+  void axpby(double a, const T* x, double b, T* y, device::Stream& stream);  // y = a x + b y
   void copy(const T* x, T* y, device::Stream& stream);
   void scale(double a, T* x, device::Stream& stream);
   void residual(const T* b, T* x, device::Stream& stream);  // r = b - A x
@@ -56,7 +57,7 @@ class Krylov {
   double total_ = 0;  // of the weights, all ranks: the number of unknowns
 
  private:
-  device::Kernel axpy_, copy_, scale_, difference_, set_;
+  device::Kernel axpy_, axpby_, copy_, scale_, difference_, set_;
 };
 
 // Notay, SIAM J. Sci. Comput. 22 (2000): beta by Polak and Ribiere's formula, so that M need not be symmetric.

@@ -130,7 +130,7 @@ def solve_cycled(case: PoissonCase, operator: Any, b: Any, progress: Callable[[i
         "method": chosen.method,
         "restart": chosen.restart,
         "orders": orders,
-        "smoother": chosen.smoother,
+        "smoother": "chebyshev-jacobi" if chosen.preconditioner == "chebyshev" else chosen.smoother,
         "degree": chosen.degree,
         "precision": chosen.cycle_precision,
     }

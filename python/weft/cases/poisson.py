@@ -25,8 +25,8 @@ class SolverSection(Section):
     method: Literal["cg", "gmres"] = option("cg", "Krylov method round chebyshev and multigrid, both flexible")
     restart: int = option(30, "directions that gmres keeps", ge=1, le=200)
     levels: list[int] = option([], "orders of the multigrid levels, from the case's to 1; empty: N, N/2, ..., 1")
-    smoother: Literal["chebyshev-jacobi", "schwarz", "chebyshev-schwarz"] = option(
-        "chebyshev-jacobi", "of multigrid's levels; schwarz: one step of it, chebyshev-...: a polynomial of it"
+    smoother: Literal["auto", "chebyshev-jacobi", "schwarz", "chebyshev-schwarz"] = option(
+        "auto", "of multigrid; auto: schwarz where all elements are boxes, else chebyshev-schwarz"
     )
     degree: int = option(3, "of the Chebyshev smoother: applications of the operator a sweep", ge=1, le=4)
     cycle_precision: Literal["auto", "single", "double"] = option(
