@@ -85,9 +85,10 @@ class Filter:
 class Pressure:
     """How the pressure is solved for: a Krylov method round a p-multigrid cycle, from a guess of earlier solutions.
 
-    ``orders``: falling levels to 1, by default N, N / 2, …, 1. ``degree``: of the Chebyshev smoother. ``single``: the
-    cycle in single precision. ``method``: ``cg`` (flexible) or ``gmres`` of ``restart`` directions. ``projection``:
-    earlier solutions that the first guess is made of (Fischer 1998); 0: none.
+    ``orders``: falling levels to 1, by default N, N / 2, …, 1. ``degree``: of the Chebyshev smoother (of plain
+    Schwarz, which is what smooths on boxes, one step is taken). ``single``: the cycle in single precision. ``method``:
+    ``cg`` (flexible) or ``gmres`` of ``restart`` directions. ``projection``: earlier solutions that the first guess is
+    made of (Fischer 1998); 0: none.
     """
 
     orders: tuple[int, ...] = ()
@@ -236,7 +237,8 @@ class Solver(Output, Statistics):
             "pressure": {
                 "orders": list(self._core.pressure_orders),
                 "algebraic_level_unknowns": sizes,
-                "smoother": f"Chebyshev of degree {pressure.degree} on the diagonal",
+                "smoother": made["smoother"],
+                "degree": 1 if made["smoother"] == "schwarz" else pressure.degree,
                 "largest_eigenvalues": list(self._core.largest_eigenvalues),
                 "precision": "single" if pressure.single or precision == "single" else "double",
                 "method": pressure.method,

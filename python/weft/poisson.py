@@ -431,7 +431,8 @@ class Poisson:
         preconditioner. ``smoother``: ``chebyshev-jacobi``, ``chebyshev-schwarz``, ``schwarz`` (one step of a restricted
         overlapping Schwarz method), or ``auto``: ``schwarz`` where all elements are boxes, else ``chebyshev-schwarz``.
         ``degree``: of the Chebyshev polynomial (1..4). ``precision``: of the V-cycle, ``double``, ``single``, or
-        ``auto``: single, which halves what it moves; the Krylov method around it keeps the operator's. The levels are made by the first solve, and again when these options change.
+        ``auto``: single, which halves what it moves; the Krylov method around it keeps the operator's. The levels are
+        made by the first solve, and again when these options change.
 
         Where A is singular (no Dirichlet boundary, lam = 0) the part of b along the constants is dropped and the
         unknowns of the solution have mean 0. Errors as ``cg``; and ``CollectiveError`` if the preconditioner turns out

@@ -125,6 +125,7 @@ void bind(nb::module_& m, const char* name) {
              }
              nb::dict d = to_dict(std::move(matrix));
              d["singular"] = self.solver().pressure().singular();
+             d["smoother"] = poisson::name(self.solver().pressure().smoothing());
              d["unknowns"] = self.solver().pressure().coarse_unknowns();
              return d;
            })

@@ -19,7 +19,7 @@ namespace weft::flow {
 
 struct PressureOptions {
   std::vector<int> orders = {};  // of the multigrid's levels, falling to 1; empty: N, N / 2, …, 1
-  int degree = 2;                // of its Chebyshev smoother
+  int degree = 2;                // of its Chebyshev smoother (poisson/smoother.hpp: of `schwarz` there is one step)
   bool single = true;            // the cycle in single precision, where the flow is in double
   poisson::Method method = poisson::Method::cg;
   int restart = 30;    // of gmres
@@ -60,6 +60,7 @@ class Pressure {
   void reset() { projection_.reset(); }
 
   std::vector<int> orders() const { return orders_; }
+  poisson::Smoothing smoothing() const { return multigrid_.smoothing(); }  // as its mesh has it
   std::vector<double> largest_eigenvalues() const { return multigrid_.largest_eigenvalues(); }
   std::vector<std::pair<std::string, exchange::Tuning>> tunings() const { return multigrid_.tunings(); }
   std::map<std::string, std::int64_t> memory_bytes() const;  // of this rank
