@@ -151,13 +151,13 @@ Boundaries<T>::Boundaries(Space<T>& space, const std::map<std::string, Condition
   space.combine(out, exchange::Op::max);
   for (auto& component : mirrored) space.combine(component, exchange::Op::max);
 
-  std::vector<T> mask(3 * size);
-  for (int c = 0; c < 3; ++c)
-    for (std::size_t i = 0; i + 1 < size; ++i) mask[c * size + i] = fixed[i] == 0 && mirrored[c][i] == 0 ? T(1) : T(0);
-  velocity_mask_ = device::Array<T>(device, mask);
-  mask.assign(size, 0);
-  for (std::size_t i = 0; i + 1 < size; ++i) mask[i] = out[i] == 0 ? T(1) : T(0);
-  pressure_mask_ = device::Array<T>(device, mask);
+  if (std::ranges::any_of(conditions, [](const auto& named) { return named.second.kind != Kind::outflow; })) {
+    std::vector<T> mask(3 * size);
+    for (int c = 0; c < 3; ++c)
+      for (std::size_t i = 0; i + 1 < size; ++i)
+        mask[c * size + i] = fixed[i] == 0 && mirrored[c][i] == 0 ? T(1) : T(0);
+    velocity_mask_ = device::Array<T>(device, mask);
+  }
 
   const std::int64_t unknowns = space.unknowns();
   for (int c = 0; c < 3; ++c)
@@ -172,6 +172,12 @@ Boundaries<T>::Boundaries(Space<T>& space, const std::map<std::string, Condition
     const std::int32_t own = strength(static_cast<std::int32_t>(b));
     inflows_.emplace_back(space, owned_where(unknowns, [&](std::size_t i) { return fixed[i] == own; }),
                           condition.velocity, 3, condition.steady);
+  }
+
+  if (!outflow_.empty()) {
+    std::vector<T> mask(size);
+    for (std::size_t i = 0; i + 1 < size; ++i) mask[i] = out[i] == 0 ? T(1) : T(0);
+    pressure_mask_ = device::Array<T>(device, mask);
   }
 
   // Quadrature weights times normals, of the sides where the velocity is known and of outflow. Only entries that move
@@ -201,14 +207,13 @@ Boundaries<T>::Boundaries(Space<T>& space, const std::map<std::string, Condition
     const Kind kind = condition_of(face).kind;
     if (kind == Kind::wall || kind == Kind::velocity) rigid.push_back(face);
   }
-  std::array<std::int64_t, 4> counts{
-      std::ranges::count_if(out, [](auto v) { return v != 0; }), static_cast<std::int64_t>(rigid.size()),
-      static_cast<std::int64_t>(flux_.list.size()), static_cast<std::int64_t>(backflow_.list.size())};
-  mesh.comm.sum(counts.data(), 4);
+  std::array<std::int64_t, 3> counts{std::ranges::count_if(out, [](auto v) { return v != 0; }),
+                                     static_cast<std::int64_t>(rigid.size()),
+                                     static_cast<std::int64_t>(flux_.list.size())};
+  mesh.comm.sum(counts.data(), 3);
   pressure_singular_ = counts[0] == 0;
   has_vorticity_ = counts[1] > 0;
   has_inflow_ = counts[2] > 0;
-  has_backflow_ = counts[3] > 0;
   put_ = flow_kernel<T>(*device, "flow_put");
   fill_ = flow_kernel<T>(*device, "flow_fill");
   boundary_flux_ = flow_kernel<T>(*device, "flow_boundary_flux");
@@ -387,12 +392,11 @@ ScalarBoundaries<T>::ScalarBoundaries(Space<T>& space, const std::string& scalar
       for (const std::int32_t entry : space.face_entries(f))
         fixed[entry] = std::max(fixed[entry], names - faces[f].boundary);
   space.combine(fixed, exchange::Op::max);
-  std::vector<T> mask(size);
-  for (std::size_t i = 0; i + 1 < size; ++i) mask[i] = fixed[i] == 0 ? T(1) : T(0);
-  mask_ = device::Array<T>(device, mask);
-  std::int64_t count = std::ranges::count_if(fixed, [](auto v) { return v != 0; });
-  mesh.comm.sum(&count, 1);
-  prescribed_ = count > 0;
+  if (std::ranges::any_of(conditions, [](const auto& named) { return named.second.kind == ScalarKind::value; })) {
+    std::vector<T> mask(size);
+    for (std::size_t i = 0; i + 1 < size; ++i) mask[i] = fixed[i] == 0 ? T(1) : T(0);
+    mask_ = device::Array<T>(device, mask);
+  }
 
   for (std::int32_t b = 0; b < names; ++b) {
     const ScalarKind kind = kind_of(b);

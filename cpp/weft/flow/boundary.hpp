@@ -110,7 +110,6 @@ class Boundaries {
     device::Array<T> normals;  // [3][count]
   };
   Weighted flux_, backflow_;
-  bool has_backflow_ = false;
   std::int64_t vorticity_faces_ = 0;  // of this rank
   bool has_vorticity_ = false;        // on some rank
   device::Array<T> derivative_, metric_, tangents_, face_values_;
@@ -125,15 +124,13 @@ class ScalarBoundaries {
   // CollectiveError on all ranks for a condition without a boundary. (collective)
   ScalarBoundaries(Space<T>& space, const std::string& scalar,
                    const std::map<std::string, ScalarCondition<T>>& conditions);
-  const T* mask() const { return mask_.data(); }   // [entries]
-  bool prescribed() const { return prescribed_; }  // somewhere on the mesh
+  const T* mask() const { return mask_.data(); }  // [entries]
   void prescribe(double time, T* s, device::Stream& stream);
   void add_fluxes(double time, T* f, device::Stream& stream);  // f += (v, kappa ds/dn)
   std::int64_t bytes() const { return static_cast<std::int64_t>(mask_.bytes()); }
 
  private:
   device::Array<T> mask_;
-  bool prescribed_ = false;
   std::vector<Prescribed<T>> values_, fluxes_;
   std::vector<device::Array<T>> areas_;  // of fluxes_
   device::Kernel put_, flux_;

@@ -27,7 +27,8 @@ class Filter {
  public:
   // CollectiveError on all ranks for options out of range. (collective)
   Filter(Space<T>& space, const FilterOptions& options);
-  // The owned entries of `fields` vectors where mask is 1 get their filtered values; work [fields][entries], mask too.
+  // The owned entries of `fields` vectors where mask is 1 (null: all) get their filtered values; work and mask
+  // [fields][entries].
   // The halo of u gets filled. (collective)
   void apply(int fields, const T* mask, T* u, T* work, device::Stream& stream);
   std::int64_t bytes() const { return static_cast<std::int64_t>(matrix_.bytes() + index_.bytes()); }

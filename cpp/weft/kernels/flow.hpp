@@ -162,11 +162,11 @@ WEFT_KERNEL(flow_add_rows, flow_list_threads,
   }
 }
 
-// y_c = m_c x_c + (1 - m_c) y_c for masks of 0 and 1: prescribed values stay   [4 a component]
+// y_c = x_c where the mask is 1, all of it without one: prescribed values stay   [4 a component]
 WEFT_KERNEL(flow_replace, vector_threads,
             (long n, long stride, int components, const real* WEFT_RESTRICT mask, const real* WEFT_RESTRICT x,
              real* WEFT_RESTRICT y)) {
   for (int c = 0; c < components; ++c) {
-    WEFT_ENTRIES(i, n, y[c * stride + i] = mask[c * stride + i] == real(0) ? y[c * stride + i] : x[c * stride + i])
+    WEFT_ENTRIES(i, n, if (mask == nullptr || mask[c * stride + i] != real(0)) y[c * stride + i] = x[c * stride + i])
   }
 }
