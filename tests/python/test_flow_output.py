@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import signal
@@ -14,10 +15,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from flow_with_state import fields, make, same
-from mpi_run import finish, mpi_run, start
+from mpi_run import finish, mpi_run, run_weft, start
 from test_mesh_fields import read_vtu
 
 import weft
+from weft.cases import FlowCase
+from weft.cases.schema import load
+from weft.errors import CaseError
 from weft.flow_output import FieldSeries, describe
 from weft.mesh import MeshError
 from weft.mpi import CollectiveError
@@ -93,10 +97,15 @@ def test_on_several_ranks_a_restart_is_bit_equal_and_other_ranks_go_on_to_the_so
         expected = world.allreduce(float((went_on.velocity() ** 2).sum()))
         if comm != MPI.COMM_NULL:
             assert abs(total - expected) < 1e-6 * expected, (ranks, total, expected)
+    try:
+        restarted.restore(sys.argv[1] + "/none")
+    except weft.mpi.CollectiveError as error:
+        print("said:", error)
     """
     )
     result = mpi_run(3, code, str(tmp_path), HERE, timeout=200)
     assert result.returncode == 0, result.stderr
+    assert len(re.findall(r"said: .*none: no such checkpoint", result.stdout)) == 3
 
 
 def test_averages_are_those_of_the_steps(tmp_path):
@@ -263,17 +272,17 @@ def test_a_run_that_is_killed_while_it_writes_leaves_a_checkpoint_to_go_on_from(
         assert np.isfinite(solver.velocity()).all()
 
 
-def test_every_error_of_the_command_line_names_the_file(tmp_path):
-    """An absent checkpoint ends a program on several ranks with one text and no hang."""
-    code = (
-        IMPORT
-        + """
-    try:
-        make(order=2).restore(sys.argv[1] + "/none")
-    except weft.mpi.CollectiveError as error:
-        print("said:", error)
-    """
-    )
-    result = mpi_run(2, code, str(tmp_path), HERE)
-    assert result.returncode == 0, result.stderr
-    assert len(re.findall(r"said: .*none: no such checkpoint", result.stdout)) == 2
+def test_a_case_begins_from_a_nek_file_of_another_order(tmp_path):
+    mesh = weft.Mesh.box(2, upper=2 * np.pi, periodic=True)
+    solver = weft.flow.Solver(mesh, order=6, viscosity=0.1)
+    solver.set_velocity(("2 * sin(x) * cos(y)", "-2 * cos(x) * sin(y)", 0.0))
+    file = solver.write_nek(tmp_path / "a0.f00001")
+    words = ["run", "flow", "--case", "taylor-green", "--set", "mesh.counts=[2,2,2]", "--device", "host", "--quiet",
+             "--set", "output.slice=none", "--set", "time.warmup=0", "--order", 5, "--steps", 1]  # fmt: skip
+    done = run_weft(2, *words, "--set", f"initial.nek={file}", "--output", tmp_path)
+    assert done.returncode == 0, done.stderr
+    first = json.loads((tmp_path / "run.json").read_text())["statistics"]["history"][0]
+    assert (first["step"], first["time"]) == (0, 0.0)
+    assert first["energy"] == pytest.approx(1.0, rel=1e-2)
+    with pytest.raises(CaseError, match="begins from one of them"):
+        load(FlowCase, "taylor-green", {"initial.nek": str(file), "initial.checkpoint": str(tmp_path)})

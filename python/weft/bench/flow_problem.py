@@ -123,7 +123,10 @@ class Problem:
         return flow.Buoyancy(name, (x, y, z), case.number(f"scalars.{name}.reference", given.reference))
 
     def begin(self) -> Any:
-        """The fields that the case starts from; the checkpoint where it is one. (collective)"""
+        """The fields that the case starts from; the checkpoint where it is one. (collective)
+
+        What a Nek field file does not have is as the case says.
+        """
         case, solver, exact = self.case, self.solver, self.case.exact
         if case.initial.checkpoint:
             return solver.restore(case.initial.checkpoint)
@@ -131,6 +134,8 @@ class Problem:
         for name, scalar in case.scalars.items():
             solver.set_scalar(name, self.values.one(f"scalars.{name}.initial", scalar.initial, exact.scalars.get(name)))
         solver.set_velocity(velocity)
+        if case.initial.nek:
+            solver.read_nek(case.initial.nek, time=0.0)
         return None
 
     def next_dt(self) -> float:

@@ -89,6 +89,9 @@ class InitialSection(Section):
 
     velocity: Vector = option((0.0, 0.0, 0.0), VECTOR, unit="length / time")
     checkpoint: str = option("", "go on from this checkpoint, or from the newest in this folder; empty: as given here")
+    nek: str = option(
+        "", "begin from the fields of this Nek field file (.f00000) of the same mesh, of any order, at t = 0"
+    )
 
 
 class ExactSection(Section):
@@ -264,6 +267,10 @@ class FlowCase(ElementCase):
             raise ValueError(
                 f"case key 'forcing.bulk_velocity': found {self.forcing.bulk_velocity} along {self.forcing.direction}, "
                 f"where the box is not periodic; allowed: 0, or mesh.periodic true along {self.forcing.direction}"
+            )
+        if self.initial.nek and self.initial.checkpoint:
+            raise ValueError(
+                "case keys 'initial.nek' and 'initial.checkpoint': a run begins from one of them; give one"
             )
         shown = ("none", *PLANES, *self.scalars)
         if self.output.slice not in shown:
