@@ -50,10 +50,9 @@ void add_transfer(std::vector<LaunchedKernel>& list) {
 template <class T>
 void add_schwarz(std::vector<LaunchedKernel>& list) {
   for (int order = 2; order <= 15; ++order)
-    list.push_back({{"schwarz",
-                     "schwarz_points",
-                     {{"WEFT_N", std::to_string(order)}, {"WEFT_REAL", device::type_name<T>()}}},
-                    true});
+    list.push_back(
+        {{"schwarz", "schwarz_points", {{"WEFT_N", std::to_string(order)}, {"WEFT_REAL", device::type_name<T>()}}},
+         true});
 }
 
 template <class T>
