@@ -49,8 +49,7 @@ void bind_program(nb::module_& m) {
       .def_prop_ro("operations", &program::Code::operations)
       .def_prop_ro("constants", &program::Code::constants)
       .def_prop_ro("depth", &program::Code::depth)
-      .def_prop_ro("depends_on_time", &program::Code::depends_on_time)
-      .def_prop_ro("is_zero", &program::Code::is_zero);
+      .def_prop_ro("depends_on_time", &program::Code::depends_on_time);
   p.def("evaluate", &evaluate<double>, "code"_a, "points"_a, "time"_a, "device"_a);
   p.def("evaluate", &evaluate<float>, "code"_a, "points"_a, "time"_a, "device"_a);
 }

@@ -53,12 +53,6 @@ Code::Code(std::vector<std::int32_t> operations, std::vector<double> constants)
 
 bool Code::depends_on_time() const { return std::ranges::count(operations_, program_t) > 0; }
 
-bool Code::is_constant() const { return operations_.size() == 1 && operations_[0] == program_constant; }
-
-bool Code::is_zero() const { return is_constant() && constants_[0] == 0; }
-
-Code Code::number(double value) { return Code({program_constant}, {value}); }
-
 template <class T>
 Program<T>::Program(Code code, std::shared_ptr<device::Device> device)
     : code_(std::move(code)),

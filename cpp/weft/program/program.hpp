@@ -28,9 +28,6 @@ class Code {
   const std::vector<double>& constants() const { return constants_; }
   int depth() const { return depth_; }
   bool depends_on_time() const;
-  bool is_constant() const;  // neither on place nor on time
-  bool is_zero() const;      // the constant 0
-  static Code number(double value);
 
  private:
   std::vector<std::int32_t> operations_;
