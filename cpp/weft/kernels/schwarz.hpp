@@ -9,32 +9,35 @@ constexpr int n = WEFT_N + 1;
 constexpr int m = n + 2;
 constexpr int line_threads = m * m;
 
-// line = V^T line
-WEFT_FUNCTION void to_modes(const real* WEFT_RESTRICT v, real (&line)[m]) {
+// A line u of m values, `stride` apart in the block's memory and the thread's own: u = V^T u. The sums are registers,
+// the line is not: both in registers spill from order 4 on.
+WEFT_FUNCTION void to_modes(const real* WEFT_RESTRICT v, real* u, int stride) {
   real sum[m];
   WEFT_UNROLL
   for (int a = 0; a < m; ++a) sum[a] = 0;
-  WEFT_UNROLL
+  WEFT_NO_UNROLL
   for (int k = 0; k < m; ++k) {
+    const real x = u[k * stride];
     WEFT_UNROLL
-    for (int a = 0; a < m; ++a) sum[a] += v[k * m + a] * line[k];
+    for (int a = 0; a < m; ++a) sum[a] += v[k * m + a] * x;
   }
   WEFT_UNROLL
-  for (int a = 0; a < m; ++a) line[a] = sum[a];
+  for (int a = 0; a < m; ++a) u[a * stride] = sum[a];
 }
 
-// line = V line
-WEFT_FUNCTION void from_modes(const real* WEFT_RESTRICT v, real (&line)[m]) {
+// u = V u
+WEFT_FUNCTION void from_modes(const real* WEFT_RESTRICT v, real* u, int stride) {
   real sum[m];
   WEFT_UNROLL
   for (int k = 0; k < m; ++k) sum[k] = 0;
-  WEFT_UNROLL
+  WEFT_NO_UNROLL
   for (int a = 0; a < m; ++a) {
+    const real x = u[a * stride];
     WEFT_UNROLL
-    for (int k = 0; k < m; ++k) sum[k] += v[k * m + a] * line[a];
+    for (int k = 0; k < m; ++k) sum[k] += v[k * m + a] * x;
   }
   WEFT_UNROLL
-  for (int k = 0; k < m; ++k) line[k] = sum[k];
+  for (int k = 0; k < m; ++k) u[k * stride] = sum[k];
 }
 
 // points [element][n^3] = what each subdomain's solve with r as right-hand side gives at its element's own points.
@@ -52,8 +55,7 @@ WEFT_KERNEL(schwarz_points, line_threads,
   WEFT_THREADS_2D(i, m, j, m) {  // along t
     const int x = i - 1, y = j - 1;
     const bool outside_r = x < 0 || x >= n, outside_s = y < 0 || y >= n;
-    real line[m];
-    WEFT_UNROLL
+    WEFT_NO_UNROLL
     for (int k = 0; k < m; ++k) {
       const int z = k - 1;
       const bool outside_t = z < 0 || z >= n;
@@ -66,55 +68,31 @@ WEFT_KERNEL(schwarz_points, line_threads,
         value = r[face[(y < 0 ? 2 : 3) * n * n + z * n + x]];
       else if (!outside_s && !outside_t)
         value = r[face[(x < 0 ? 0 : 1) * n * n + z * n + y]];
-      line[k] = value;
+      u[k][j][i] = value;
     }
-    to_modes(v + 2 * m * m, line);
-    WEFT_UNROLL
-    for (int k = 0; k < m; ++k) u[k][j][i] = line[k];
+    to_modes(v + 2 * m * m, &u[0][j][i], m * m);
   }
   WEFT_BARRIER();
-  WEFT_THREADS_2D(i, m, k, m) {  // along s
-    real line[m];
-    WEFT_UNROLL
-    for (int j = 0; j < m; ++j) line[j] = u[k][j][i];
-    to_modes(v + m * m, line);
-    WEFT_UNROLL
-    for (int j = 0; j < m; ++j) u[k][j][i] = line[j];
-  }
+  WEFT_THREADS_2D(i, m, k, m) { to_modes(v + m * m, &u[k][0][i], m); }  // along s
   WEFT_BARRIER();
   WEFT_THREADS_2D(j, m, k, m) {  // along r and back
-    real line[m];
-    WEFT_UNROLL
-    for (int i = 0; i < m; ++i) line[i] = u[k][j][i];
-    to_modes(v, line);
+    to_modes(v, u[k][j], 1);
     const real two = lambda[m + j] + lambda[2 * m + k];
-    WEFT_UNROLL
+    WEFT_NO_UNROLL
     for (int i = 0; i < m; ++i) {
       const real sum = lambda[i] + two;
-      line[i] = sum > 0 ? line[i] / sum : real(0);
+      u[k][j][i] = sum > 0 ? u[k][j][i] / sum : real(0);
     }
-    from_modes(v, line);
-    WEFT_UNROLL
-    for (int i = 0; i < m; ++i) u[k][j][i] = line[i];
+    from_modes(v, u[k][j], 1);
   }
   WEFT_BARRIER();
-  WEFT_THREADS_2D(i, m, k, m) {  // along s
-    real line[m];
-    WEFT_UNROLL
-    for (int j = 0; j < m; ++j) line[j] = u[k][j][i];
-    from_modes(v + m * m, line);
-    WEFT_UNROLL
-    for (int j = 0; j < m; ++j) u[k][j][i] = line[j];
-  }
+  WEFT_THREADS_2D(i, m, k, m) { from_modes(v + m * m, &u[k][0][i], m); }  // along s
   WEFT_BARRIER();
   WEFT_THREADS_2D(i, m, j, m) {  // along t
     if (i >= 1 && i <= n && j >= 1 && j <= n) {
-      real line[m];
-      WEFT_UNROLL
-      for (int k = 0; k < m; ++k) line[k] = u[k][j][i];
-      from_modes(v + 2 * m * m, line);
-      WEFT_UNROLL
-      for (int k = 1; k <= n; ++k) points[((element * n + k - 1) * n + j - 1) * n + i - 1] = line[k];
+      from_modes(v + 2 * m * m, &u[0][j][i], m * m);
+      WEFT_NO_UNROLL
+      for (int k = 1; k <= n; ++k) points[((element * n + k - 1) * n + j - 1) * n + i - 1] = u[k][j][i];
     }
   }
 }
