@@ -2,11 +2,15 @@
 // points, derivatives taken there, coordinates differentiated as any other field.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -383,6 +387,35 @@ inline double difference(const std::vector<Field>& found, const std::vector<Fiel
       worst = std::max(worst, std::abs(found[f][id] - expected[f][id]));
     }
   return largest == 0 ? worst : worst / largest;
+}
+
+inline mesh::Mesh box(std::array<std::int64_t, 3> counts, std::array<bool, 3> periodic, const char* deformation,
+                      const mpi::Comm& comm = mpi::Comm()) {
+  mesh::BoxOptions options;
+  options.counts = counts;
+  options.periodic = periodic;
+  options.deformation = deformation;
+  return mesh::make_box(options, comm);
+}
+
+template <class T>
+inline constexpr double tolerance = sizeof(T) == 8 ? 2e-13 : 1e-4;
+
+// Every term on values that look random, against the definitions.
+template <class T>
+void expect_terms(const mesh::Mesh& mesh, int order, poisson::Kernels kernels) {
+  const Reference reference(mesh, order);
+  Tested<T> tested(mesh, order, kernels, kernels);
+  const std::vector<Field> u{reference.random(1), reference.random(2), reference.random(3)},
+      scalars{reference.random(4), reference.random(5), reference.random(6), reference.random(7)};
+  EXPECT_LT(difference(tested.gradient(scalars[0]), reference.gradient(scalars[0])), tolerance<T>) << order;
+  EXPECT_LT(difference(tested.weak_divergence(u), reference.weak_divergence(u)), tolerance<T>) << order;
+  EXPECT_LT(difference(tested.divergence(u), reference.divergence(u)), tolerance<T>) << order;
+  EXPECT_LT(difference(tested.curl(u), reference.curl(u)), tolerance<T>) << order;
+  EXPECT_LT(difference(tested.convect_skew(u), reference.convect_skew(u, u)), tolerance<T>) << order;
+  EXPECT_LT(difference(tested.convect_skew(u, scalars), reference.convect_skew(u, scalars)), tolerance<T>) << order;
+  EXPECT_LT(difference(tested.convect(u), reference.convect(u, u)), tolerance<T>) << order;
+  EXPECT_LT(difference(tested.convect(u, scalars), reference.convect(u, scalars)), tolerance<T>) << order;
 }
 
 }  // namespace weft::flow

@@ -1,0 +1,22 @@
+// The host's SIMD kernels of the flow's terms at every order: each is a compilation of its own.
+#include <gtest/gtest.h>
+
+#include "flow_terms_checks.hpp"
+
+using namespace weft;
+using namespace weft::flow;
+
+namespace {
+
+template <class T>
+void every_order(const char* deformation) {
+  for (int order = 1; order <= 15; ++order)
+    expect_terms<T>(box({3, 1, 1}, {}, deformation, mpi::Comm::self()), order, poisson::Kernels::simd);
+}
+
+}  // namespace
+
+TEST(FlowTermsAtAllOrders, AreTheDefinitionOnTrilinearElementsInDouble) { every_order<double>("kershaw"); }
+TEST(FlowTermsAtAllOrders, AreTheDefinitionOnTrilinearElementsInSingle) { every_order<float>("kershaw"); }
+TEST(FlowTermsAtAllOrders, AreTheDefinitionOnCurvedElementsInDouble) { every_order<double>("smooth"); }
+TEST(FlowTermsAtAllOrders, AreTheDefinitionOnAffineElementsInDouble) { every_order<double>("none"); }
