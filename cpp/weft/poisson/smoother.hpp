@@ -25,7 +25,7 @@ class Smoother {
   virtual std::int64_t memory_bytes() const = 0;
 };
 
-// automatic: schwarz where all elements are boxes, for which its solves are exact, else chebyshev_schwarz (measured,
+// automatic: schwarz where all elements are boxes, as its solves take them to be, else chebyshev_schwarz (measured,
 // see docs/multigrid.md). chebyshev_jacobi: on the diagonal of A. chebyshev_schwarz: on the restricted Schwarz method
 // (schwarz.hpp). schwarz: one step of that, damped by the largest eigenvalue.
 enum class Smoothing { automatic, chebyshev_jacobi, schwarz, chebyshev_schwarz };
