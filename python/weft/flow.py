@@ -96,7 +96,7 @@ class Pressure:
     single: bool = True
     method: str = "cg"
     restart: int = 30
-    projection: int = 8
+    projection: int = 16
     max_iterations: int = 200
 
 

@@ -15,6 +15,7 @@ import weft
 from weft.bench import scaling_flow
 from weft.bench.flow import iterations, summary
 from weft.bench.stepping import Goal
+from weft.cases import CaseError, FlowCase, load
 
 BOX = ["--set", "mesh.counts=[2,2,2]", "--order", 4, "--device", "host", "--set", "exchange=pairwise:staged"]
 
@@ -166,8 +167,6 @@ def test_a_run_that_blows_up_says_the_step_the_field_and_what_to_go_on_from(tmp_
         (["--set", "mesh.counts=[2,1,1]", "--order", "2"], 2, ["boundary 'x-'", "has no condition", "wall"]),
         (["--case", "taylor-green", "--set", "boundaries.lid.condition=wall"], 1, ["'boundaries.lid'", "no such"]),
         (["--case", "taylor-green", "--restart", "nowhere"], 2, ["nowhere"]),
-        (["--case", "taylor-green", "--set", "output.slice=warp"], 1, ["'output.slice'", "vorticity"]),
-        (["--case", "taylor-green", "--set", "output.every=2"], 1, ["'output.every'", "output.fields"]),
         (["--case", "taylor-green", "--set", "statistics.reference=nowhere.dat"], 2, ["nowhere.dat"]),
         (["--case", "cavity", "--dt", "0"], 1, ["'time.dt'", "at rest"]),
         (["--case", "taylor-green", "--set", "functions.file=none.py", "--set", "initial.velocity=python:f"], 2,
@@ -195,6 +194,17 @@ def test_a_python_file_that_fails_is_told_with_the_key_and_the_functions_it_has(
     done = run(*words)
     assert done.returncode != 0
     assert "gave 2 values, 3 are needed" in said(done)[0]
+
+
+@pytest.mark.parametrize(
+    ("assignment", "parts"),
+    [("output.slice=warp", ["'output.slice'", "vorticity"]), ("output.every=2", ["'output.every'", "output.fields"])],
+)
+def test_output_that_makes_no_sense_names_its_key(assignment: str, parts: list[str]) -> None:
+    with pytest.raises(CaseError) as caught:
+        load(FlowCase, "taylor-green", {}, [assignment])
+    for part in parts:
+        assert part in str(caught.value)
 
 
 # --- figures -------------------------------------------------------------------------------------------------------
