@@ -21,6 +21,13 @@
 #define WEFT_TILE_ELEMENTS 1
 #endif
 
+// A few terms of a sum at a time: enough loads under way, and few registers.
+#if defined(WEFT_TARGET_GPU)
+#define WEFT_UNROLL_SOME _Pragma("unroll 4")
+#else
+#define WEFT_UNROLL_SOME
+#endif
+
 namespace {
 
 using real = WEFT_REAL;
@@ -142,15 +149,19 @@ WEFT_FUNCTION void differentiate(int block, int first, int count, const Metric& 
     WEFT_THREADS(thread, column_threads) {
       const Place p = place_of(block, thread, first, count);
       real r[F] = {}, s[F] = {}, t[F] = {};
-      WEFT_UNROLL
+      WEFT_UNROLL_SOME
       for (int q = 0; q < n; ++q) {
-        const real dr = d[q][p.i], ds = d[q][p.j], dt = d[q][k];
+        const real dr = d[q][p.i], ds = d[q][p.j];
         WEFT_UNROLL
         for (int c = 0; c < F; ++c) {
           r[c] += dr * plane[k % 2][c][p.e][p.j * n + q];
           s[c] += ds * plane[k % 2][c][p.e][q * n + p.i];
-          t[c] += dt * column[WEFT_SLOT(thread)][c][q];
         }
+      }
+      WEFT_UNROLL
+      for (int q = 0; q < n; ++q) {
+        WEFT_UNROLL
+        for (int c = 0; c < F; ++c) t[c] += d[q][k] * column[WEFT_SLOT(thread)][c][q];
       }
       if (p.live) {
         real c[9];
