@@ -56,7 +56,7 @@ class Terms {
   void curl(T* u, T* out, device::Stream& stream);
 
   // A direction: ceil(3 (N + 1) / 2), the 3/2 rule. Exact for polynomials in reference coordinates up to degree
-  // 3 N + 1 or more, so for three of degree N on affine elements.
+  // 3 N + 2, so for three of degree N on elements with straight edges.
   int dealiasing_points() const { return element::dealiasing_points(numbering_.options().order); }
   poisson::Kernels kernels() const { return kernels_; }
   // Of one call on this rank: bytes that must pass between memory and cache, and floating-point operations, by the
