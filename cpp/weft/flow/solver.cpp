@@ -222,8 +222,8 @@ struct Solver<T>::Impl {
     // Without pressure and walls the response would be direction / gamma.
     if (!(response_mean * s.gamma > 1e-6))
       throw mpi::CollectiveError(
-          "flow: a uniform force along the direction of flow_rate moves nothing: it needs a mesh that is periodic (or "
-          "has an outflow) along it");
+          "flow: a uniform force along the direction of flow_rate moves nothing: it needs a mesh that is periodic "
+          "along it");
   }
   double mean_along(const T* u) {
     const auto& d = options.flow_rate->direction;
