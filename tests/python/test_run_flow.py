@@ -4,12 +4,11 @@ import csv
 import json
 import os
 import signal
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from mpi_run import finish, mpiexec, run_weft, start, weft_command
+from mpi_run import finish, interrupt, mpiexec, run_weft, start, wait_until, weft_command
 
 import weft
 from weft.bench import scaling_flow
@@ -132,10 +131,11 @@ def test_a_signal_leaves_a_checkpoint_to_go_on_from(tmp_path, number: signal.Sig
                          "--set", "statistics.every=1", "--output", tmp_path)  # fmt: skip
     process = start(words if number == signal.SIGTERM else [mpiexec(), "-n", "2", *words])
     table = tmp_path / "statistics.csv"
-    limit = time.monotonic() + 60
-    while time.monotonic() < limit and not (table.exists() and len(table.read_text().splitlines()) > 3):
-        time.sleep(0.1)
-    os.kill(process.pid, number)
+    wait_until(lambda: table.exists() and len(table.read_text().splitlines()) > 3, process)
+    if number == signal.SIGTERM:
+        os.kill(process.pid, number)
+    else:
+        interrupt(process)
     done = finish(process, 60)
     checkpoints = list((tmp_path / "checkpoints").iterdir())
     assert len(checkpoints) == 1, done.stderr
