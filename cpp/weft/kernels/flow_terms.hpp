@@ -363,6 +363,7 @@ WEFT_KERNEL(flow_convect, convect_threads,
     for (int layer = 0; layer < m; ++layer) {
       WEFT_STRIDED(l, face, convect_threads) {
         real x = 0, y = 0, z = 0;
+        WEFT_UNROLL_SOME
         for (int k = 0; k < n; ++k) {
           const long from = at[k * face + l];
           x += value[layer][k] * u[from];
@@ -377,6 +378,7 @@ WEFT_KERNEL(flow_convect, convect_threads,
       WEFT_STRIDED(q, m * n, convect_threads) {
         const int i = q % n, row = q / n;
         real x = 0, y = 0, z = 0;
+        WEFT_UNROLL_SOME
         for (int j = 0; j < n; ++j) {
           x += value[row][j] * a[0][j * n + i];
           y += value[row][j] * a[1][j * n + i];
@@ -390,6 +392,7 @@ WEFT_KERNEL(flow_convect, convect_threads,
       WEFT_STRIDED(q, fine_face, convect_threads) {
         const int column = q % m, row = q / m;
         real x = 0, y = 0, z = 0;
+        WEFT_UNROLL_SOME
         for (int i = 0; i < n; ++i) {
           x += value[column][i] * b[0][row * n + i];
           y += value[column][i] * b[1][row * n + i];
@@ -407,6 +410,7 @@ WEFT_KERNEL(flow_convect, convect_threads,
         const real* WEFT_RESTRICT f = fields + (group + g) * stride;
         WEFT_STRIDED(l, face, convect_threads) {
           real v = 0, t = 0;
+          WEFT_UNROLL_SOME
           for (int k = 0; k < n; ++k) {
             const real from = f[at[k * face + l]];
             v += value[layer][k] * from;
@@ -419,6 +423,7 @@ WEFT_KERNEL(flow_convect, convect_threads,
         WEFT_STRIDED(q, m * n, convect_threads) {
           const int i = q % n, row = q / n;
           real v = 0, s = 0, t = 0;
+          WEFT_UNROLL_SOME
           for (int j = 0; j < n; ++j) {
             v += value[row][j] * a[0][j * n + i];
             s += slope[row][j] * a[0][j * n + i];
@@ -432,6 +437,7 @@ WEFT_KERNEL(flow_convect, convect_threads,
         WEFT_STRIDED(q, fine_face, convect_threads) {
           const int column = q % m, row = q / m;
           real r = 0, s = 0, t = 0;
+          WEFT_UNROLL_SOME
           for (int i = 0; i < n; ++i) {
             r += slope[column][i] * b[0][row * n + i];
             s += value[column][i] * b[1][row * n + i];
@@ -443,6 +449,7 @@ WEFT_KERNEL(flow_convect, convect_threads,
         WEFT_STRIDED(q, m * n, convect_threads) {
           const int i = q % n, row = q / n;
           real sum = 0;
+          WEFT_UNROLL_SOME
           for (int column = 0; column < m; ++column) sum += value[column][i] * product[row * m + column];
           projected[q] = sum;
         }
@@ -451,6 +458,7 @@ WEFT_KERNEL(flow_convect, convect_threads,
           if (thread < face) {
             const int i = thread % n, j = thread / n;
             real sum = 0;
+            WEFT_UNROLL_SOME
             for (int row = 0; row < m; ++row) sum += value[row][j] * projected[row * n + i];
             WEFT_UNROLL
             for (int k = 0; k < n; ++k) sums[WEFT_SLOT(thread)][g][k] += value[layer][k] * sum;
