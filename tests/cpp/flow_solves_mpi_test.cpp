@@ -453,32 +453,38 @@ TEST(Pressure, ReachesItsToleranceWithMeanZeroWhereItIsDeterminedUpToAConstant) 
 }
 
 TEST(Pressure, IsTheDirichletSolutionWhereNamesAreOutflow) {
-  const mesh::Mesh mesh = box("smooth", {false, true, false});
+  const mesh::Mesh mesh = box("smooth", {false, true, false}, {3, 3, 2});
+  poisson::Options options = options_for(4);
+  options.dirichlet = mesh::BoundarySet({"x+", "z-"});
+  poisson::Operator<double> op(mesh, options);
+  const auto its = op.point_index();
+  std::vector<double> expected;
   for (const bool single : {true, false}) {
     for (const Kernels kernels : {Kernels::simd, Kernels::portable}) {
-      PressureProblem problem(mesh, 5, {"x+", "z-"}, {.single = single}, kernels);
+      if (op.comm().size() > 2 && (!single || kernels == Kernels::portable)) continue;  // more ranks than cores
+      PressureProblem problem(mesh, 4, {"x+", "z-"}, {.single = single}, kernels);
       EXPECT_FALSE(problem.pressure.singular());
-      std::vector<double> rhs = problem.wave(0.3);
-      problem.solve(rhs, 1e-11);
-      EXPECT_LE(problem.residual(rhs), 2e-11);
+      const std::vector<double> rhs = problem.wave(0.3);
+      problem.solve(rhs, 1e-10);
+      EXPECT_LE(problem.residual(rhs), 2e-10);
       for (std::int64_t i = 0; i < problem.space.unknowns(); ++i)
         ASSERT_TRUE(problem.mask[i] != 0 || problem.x[i] == 0);
 
-      poisson::Options options = options_for(5);
-      options.dirichlet = mesh::BoundarySet({"x+", "z-"});
-      poisson::Operator<double> op(mesh, options);
-      const auto mine = problem.space.stiffness().point_index(), its = op.point_index();
-      std::vector<double> b(op.entries()), expected(op.entries());
-      for (std::size_t p = 0; p < mine.size(); ++p)
-        if (its[p] < op.unknowns()) b[its[p]] = rhs[mine[p]];
-      const device::Array<double> inverse = op.inverse_diagonal();
-      solver::System<double> system{
-          .apply = [&](double* in, double* out, device::Stream& stream) { op.apply(in, out, stream); },
-          .entries = op.entries(),
-          .unknowns = op.unknowns(),
-          .inverse_diagonal = inverse.data()};
-      solver::ConjugateGradients<double> cg(system, options.device, op.comm());
-      cg.solve(b.data(), expected.data(), true, {.max_iterations = 2000, .tolerance = 1e-12}, problem.stream);
+      const auto mine = problem.space.stiffness().point_index();
+      if (expected.empty()) {
+        std::vector<double> b(op.entries());
+        expected.resize(op.entries());
+        for (std::size_t p = 0; p < mine.size(); ++p)
+          if (its[p] < op.unknowns()) b[its[p]] = rhs[mine[p]];
+        const device::Array<double> inverse = op.inverse_diagonal();
+        solver::System<double> system{
+            .apply = [&](double* in, double* out, device::Stream& stream) { op.apply(in, out, stream); },
+            .entries = op.entries(),
+            .unknowns = op.unknowns(),
+            .inverse_diagonal = inverse.data()};
+        solver::ConjugateGradients<double> cg(system, options.device, op.comm());
+        cg.solve(b.data(), expected.data(), true, {.max_iterations = 2000, .tolerance = 1e-10}, problem.stream);
+      }
       const double size = std::sqrt(product(op, expected.data(), expected.data()) / static_cast<double>(op.dofs()));
       for (std::size_t p = 0; p < mine.size(); ++p)
         ASSERT_TRUE(its[p] >= op.unknowns() || std::abs(problem.x[mine[p]] - expected[its[p]]) < 1e-7 * size);
@@ -488,9 +494,11 @@ TEST(Pressure, IsTheDirichletSolutionWhereNamesAreOutflow) {
 
 TEST(Pressure, ProjectionSavesIterationsAndDoesNotChangeTheAnswer) {
   for (const std::vector<std::string>& outflow : {std::vector<std::string>{}, {"z+"}}) {
-    PressureProblem with(box(), 5, outflow, {.projection = 4}), without(box(), 5, outflow, {.projection = 0});
+    if (mpi::Comm().size() > 2 && !outflow.empty()) continue;  // more ranks than cores
+    const mesh::Mesh mesh = box("smooth", {true, false, false}, {3, 3, 2});
+    PressureProblem with(mesh, 4, outflow, {.projection = 4}), without(mesh, 4, outflow, {.projection = 0});
     int saved = 0, best = 100;
-    for (int step = 0; step < 11; ++step) {
+    for (int step = 0; step < 14; ++step) {
       SCOPED_TRACE("step " + std::to_string(step));
       const std::vector<double> rhs = with.wave(0.002 * step);
       const auto one = with.solve(rhs, 1e-8);
@@ -498,6 +506,7 @@ TEST(Pressure, ProjectionSavesIterationsAndDoesNotChangeTheAnswer) {
       saved += other.iterations - one.iterations;
       best = std::min(best, one.iterations);
       EXPECT_LE(with.residual(rhs), 2e-8);
+      if (step >= 3) EXPECT_LE(one.iterations, 6) << "the basis has lost its newest solutions";
       EXPECT_NEAR(one.unprojected, other.unprojected, 1e-10 * other.unprojected);
       EXPECT_LT(one.first, (step > 0 ? 0.2 : 1.01) * one.unprojected);
       double difference = 0, size = 0;
@@ -617,6 +626,7 @@ double difference(const std::vector<double>& a, const std::vector<double>& b) {
 }  // namespace
 
 TEST(Solves, AgreeOnGpuThreadsInAnyOrder) {
+  if (mpi::Comm().size() != 2) GTEST_SKIP() << "fibers are slow: on two ranks, with their exchanges";
   EXPECT_LE(difference(OnDevice("host").pressures(), OnDevice("fiber").pressures()), 1e-7);
   EXPECT_LE(difference(OnDevice("host").components(), OnDevice("fiber").components()), 1e-7);
 }

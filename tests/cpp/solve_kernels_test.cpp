@@ -20,7 +20,7 @@ struct Scalars {
   std::array<double, 4> alpha{0.3, -0.2, 0, 0}, beta{0.7, 0.1, 0, 0};
 };
 struct Coefficients {
-  std::array<double, 32> a{0.5, -1.5, 2};
+  std::array<double, 16> a{0.5, -1.5, 2};
 };
 
 std::vector<double> numbers(std::size_t size, double frequency) {
@@ -72,8 +72,13 @@ std::vector<double> everything(const std::string& name) {
                                               static_cast<const double*>(y.data()), more.data());
   kernel("projection", "projection_combine")(stream, blocks, device::vector_shape, n, entries, vectors, Coefficients{},
                                              0.5, static_cast<const double*>(basis.data()), y.data());
+  const device::Array<double> q(device, numbers(vectors * 2, 1.3));
+  kernel("projection", "projection_rotate")(stream, blocks, device::vector_shape, n, entries, vectors, 2,
+                                            static_cast<const double*>(q.data()), basis.data());
+  kernel("component_cg", "component_solution")(stream, fields * blocks, device::vector_shape, n, entries, fields,
+                                               Scalars{}, static_cast<const double*>(p.data()), x.data());
   stream.synchronize();
-  for (const auto* each : {&d, &w, &x, &r, &p, &y, &partials, &more, &sums}) {
+  for (const auto* each : {&d, &w, &x, &r, &p, &y, &basis, &partials, &more, &sums}) {
     const std::vector<double> values = each->download();
     all.insert(all.end(), values.begin(), values.end());
   }

@@ -71,6 +71,24 @@ def test_error_falls_exponentially_on_a_mesh_file_with_curved_sides():
     assert all(b < a / 2.5 for a, b in pairwise(errors)), errors
 
 
+@pytest.mark.skipif(not MESHES.is_dir(), reason=f"no mesh files at {MESHES}")
+@pytest.mark.parametrize("names", [["O"], ["W", "v"]])
+def test_boundaries_by_name_hold_zero_and_the_others_do_not(names):
+    mesh = weft.Mesh.read(MESHES / "hemi.re2")
+    op = weft.Poisson(mesh, order=2, lam=0.0, device="host", dirichlet=names)
+    values = op.at_points(op.cg(op.project(lambda x, y, z: 1 + x + z * z), iterations=20).x)
+    ids = mesh.point_ids(2).ravel()
+    tags = [1 + mesh.boundary_names.index(name) for name in names]
+    held = set()
+    for side, at in enumerate([np.s_[:, :, 0], np.s_[:, :, 2], np.s_[:, 0], np.s_[:, 2], np.s_[0], np.s_[2]]):
+        for element in np.flatnonzero(np.isin(mesh.boundaries[:, side], tags)):
+            held.update(ids.reshape(-1, 3, 3, 3)[element][at].ravel())
+    on_boundary = np.isin(ids, list(held))
+    assert op.dofs == len(np.unique(ids)) - len(held)
+    assert (values.ravel()[on_boundary] == 0).all()
+    assert (values.ravel()[~on_boundary] != 0).all()
+
+
 def dense_operator(mesh, order, lam):
     """A by ids, from G and D by NumPy, element by element."""
     points, _, d = weft._weft.mesh.gll(order)
@@ -200,6 +218,8 @@ def test_progress_sees_every_iteration_and_may_stop_the_solve():
         ({"kernels": "fast"}, "kernels = 'fast'"),
         ({"precision": "half"}, "precision = 'half'"),
         ({"kernels": "simd", "storage": "scattered"}, "'simd' are for the host and assembled storage"),
+        ({"dirichlet": ["x-", "lid"]}, r'no boundary "lid"; it has: x-, x\+, y-, y\+, z-, z\+'),
+        ({"dirichlet": "x-"}, "dirichlet = 'x-' is not True, False or a list"),
     ],
 )
 def test_bad_options_are_named(options, message):

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <utility>
 
+#include "weft/poisson/component_passes.hpp"
+
 namespace weft::flow {
 namespace {
 
@@ -20,6 +22,13 @@ solver::ComponentSystem<T> system_of(std::string name, Space<T>& space, int comp
   system.components = components;
   system.entries = space.entries();
   system.unknowns = space.unknowns();
+  auto& exchange = space.stiffness().exchange(components);  // its tuning is set-up, not the first step's
+  if (const auto* simd = space.stiffness().simd()) {
+    system.fused = [passes = poisson::ComponentPasses<T>(*simd, exchange, space.mass(), mask, components)](
+                       const solver::ComponentPass<T>& pass, double* sums, device::Stream& stream) {
+      passes(pass, sums, stream);
+    };
+  }
   return system;
 }
 
@@ -30,9 +39,7 @@ Helmholtz<T>::Helmholtz(std::string name, Space<T>& space, int components, const
     : norm_scale_(1 / std::sqrt(space.volume())),
       diagonal_(space.stiffness().diagonal()),
       cg_(system_of(std::move(name), space, components, mask, static_cast<const T*>(diagonal_.data())), space.device(),
-          space.comm()) {
-  space.stiffness().exchange(components);  // its tuning is set-up, not the first step's
-}
+          space.comm()) {}
 
 template <class T>
 std::vector<solver::ComponentResult> Helmholtz<T>::solve(T* rhs, T* x, double tolerance, device::Stream& stream) {

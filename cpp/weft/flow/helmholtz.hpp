@@ -24,7 +24,7 @@ class Helmholtz {
   void set(double h1, double h2, device::Stream& stream) { cg_.set(h1, h2, stream); }
 
   // x [components][entries] holds a first guess, with the values that are prescribed, and gets the solution in its
-  // owned entries. rhs is left with the residual. tolerance: of sqrt(sum of r_i^2 / volume) over the unknowns,
+  // owned entries. rhs is overwritten. tolerance: of sqrt(sum of r_i^2 / volume) over the unknowns,
   // absolute, as results have it, by component. CollectiveError, the same on all ranks, for NaN or Inf and for a solve
   // that stalls. (collective)
   std::vector<solver::ComponentResult> solve(T* rhs, T* x, double tolerance, device::Stream& stream);

@@ -23,7 +23,7 @@ struct PressureOptions {
   bool single = true;            // the cycle in single precision, where the flow is in double
   poisson::Method method = poisson::Method::cg;
   int restart = 30;    // of gmres
-  int projection = 8;  // earlier solutions for the first guess, 0..32; 0: the guess is the x given
+  int projection = 8;  // earlier solutions for the first guess, 0..16; 0: the guess is the x given
   int max_iterations = 200;
 };
 

@@ -87,6 +87,16 @@ WEFT_KERNEL(component_update, vector_threads,
   reduce_block(rz, shared, partials + (components + c) * blocks + block);
 }
 
+// x += alpha p   [3]
+WEFT_KERNEL(component_solution, vector_threads,
+            (long n, long entries, int components, Scalars scalars, const real* WEFT_RESTRICT p,
+             real* WEFT_RESTRICT x)) {
+  const int c = WEFT_BLOCK % components, block = WEFT_BLOCK / components;
+  const long first = c * entries;
+  const real alpha = static_cast<real>(scalars.alpha[c]);
+  WEFT_ENTRIES_OF(block, i, n, x[first + i] += alpha * p[first + i])
+}
+
 // sums[s] = sum of partials[s][0 .. count), a block an s
 WEFT_KERNEL(component_sums, vector_threads,
             (long count, const double* WEFT_RESTRICT partials, double* WEFT_RESTRICT sums)) {

@@ -1,7 +1,7 @@
 // Projections of vectors onto the span of others. Launched like kernels/vector.hpp; words moved per entry in brackets.
 #include "weft/kernels/vector_entries.hpp"
 
-constexpr int max_vectors = 32;
+constexpr int max_vectors = 16;
 struct Coefficients {
   double a[max_vectors];
 };
@@ -38,6 +38,29 @@ WEFT_KERNEL(projection_combine, vector_threads,
     }
     WEFT_THREADS(t, vector_threads) {
       if (first + t < n) y[first + t] = sums[WEFT_SLOT(t)];
+    }
+  }
+}
+
+// The basis becomes kept <= count combinations of itself: new basis_m = sum of q[k][m] basis_k, q [count][kept]. A
+// thread has its own column of the tile, so no barrier is needed.   [count + kept]
+WEFT_KERNEL(projection_rotate, vector_threads,
+            (long n, long entries, int count, int kept, const double* WEFT_RESTRICT q, real* basis)) {
+  WEFT_SHARED(real, tile[max_vectors][vector_threads]);
+  for (long begin = 0; begin < vector_chunk; begin += vector_threads) {
+    const long first = static_cast<long>(WEFT_BLOCK) * vector_chunk + begin;
+    for (int k = 0; k < count; ++k) {
+      WEFT_THREADS(t, vector_threads) { tile[k][t] = first + t < n ? basis[k * entries + first + t] : real(0); }
+    }
+    for (int m = 0; m < kept; ++m) {
+      real sums[WEFT_SLOTS(vector_threads)] = {};
+      for (int k = 0; k < count; ++k) {
+        const real a = static_cast<real>(q[k * kept + m]);
+        WEFT_THREADS(t, vector_threads) { sums[WEFT_SLOT(t)] += a * tile[k][t]; }
+      }
+      WEFT_THREADS(t, vector_threads) {
+        if (first + t < n) basis[m * entries + first + t] = sums[WEFT_SLOT(t)];
+      }
     }
   }
 }

@@ -15,6 +15,9 @@ WEFT_KERNEL(copy, vector_threads,
 // x = a x   [2]
 WEFT_KERNEL(scale, vector_threads, (long n, real a, real* WEFT_RESTRICT x)){WEFT_ENTRIES(i, n, x[i] *= a)}
 
+// x += a   [2]
+WEFT_KERNEL(shift, vector_threads, (long n, real a, real* WEFT_RESTRICT x)){WEFT_ENTRIES(i, n, x[i] += a)}
+
 // y = a x + y   [3]
 WEFT_KERNEL(axpy, vector_threads,
             (long n, real a, const real* WEFT_RESTRICT x, real* WEFT_RESTRICT y)){WEFT_ENTRIES(i, n, y[i] += a * x[i])}
@@ -46,6 +49,14 @@ WEFT_KERNEL(weighted_dot, vector_threads,
   WEFT_ENTRIES(
       i, n,
       sums[WEFT_SLOT(weft_t)] += static_cast<double>(w[i]) * static_cast<double>(x[i]) * static_cast<double>(y[i]))
+  reduce_block(sums, shared, partials + WEFT_BLOCK);
+}
+
+// partials[block] = sum of x   [1]
+WEFT_KERNEL(total, vector_threads, (long n, const real* WEFT_RESTRICT x, double* WEFT_RESTRICT partials)) {
+  WEFT_SHARED(double, shared[vector_threads]);
+  double sums[WEFT_SLOTS(vector_threads)] = {};
+  WEFT_ENTRIES(i, n, sums[WEFT_SLOT(weft_t)] += static_cast<double>(x[i]))
   reduce_block(sums, shared, partials + WEFT_BLOCK);
 }
 

@@ -16,7 +16,6 @@ namespace {
 
 enum Kind { rr, rz, pv, zv, vdv, rv, vv, kinds };  // as in kernels/component_cg.hpp
 constexpr int made_with_residual = 2;              // rr, rz
-constexpr int max_components = 4;
 struct Scalars {
   std::array<double, max_components> alpha, beta;
 };
@@ -49,6 +48,7 @@ ComponentCg<T>::ComponentCg(ComponentSystem<T> system, std::shared_ptr<device::D
   start_ = kernel("component_start");
   products_ = kernel("component_products");
   update_ = kernel("component_update");
+  solution_ = kernel("component_solution");
   sum_ = kernel("component_sums");
   for (device::Array<T>* vector : {&d_, &p_, &v_}) vector->zero();
   partials_.zero();
@@ -67,15 +67,13 @@ void ComponentCg<T>::set(double h1, double h2, device::Stream& stream) {
 }
 
 template <class T>
-std::vector<double> ComponentCg<T>::sums(int count, device::Stream& stream) {
+void ComponentCg<T>::sum_up(int count, double* sums, device::Stream& stream) {
   const int all = count * system_.components;
   sum_(stream, static_cast<unsigned>(all), device::vector_shape, static_cast<long>(blocks_),
        static_cast<const double*>(partials_.data()), sums_.data());
   device_->copy(host_.as<double>(), sums_.data(), all * sizeof(double), device::CopyKind::device_to_host, stream);
   stream.synchronize();
-  std::vector<double> values(host_.as<double>(), host_.as<double>() + all);
-  comm_.sum(values.data(), all);
-  return values;
+  std::copy_n(host_.as<double>(), all, sums);
 }
 
 template <class T>
@@ -90,31 +88,62 @@ std::vector<ComponentResult> ComponentCg<T>::solve(T* rhs, T* x, bool zero_guess
   double* partials = partials_.data();
   if (h1_ + h2_ == 0) throw std::logic_error(system_.name + ": solve before set");
 
-  if (zero_guess)
+  if (zero_guess) {
     device_->fill_zero(x, k * entries * sizeof(T), stream);
-  else
+    device_->fill_zero(v, k * entries * sizeof(T), stream);
+  } else {
     system_.stiffness(x, v, k, stream);
+  }
   start_(stream, blocks, device::vector_shape, n, entries, k, h1, h2, b, d, mask,
          zero_guess ? nullptr : static_cast<const T*>(v), static_cast<const T*>(x), rhs, p, partials);
 
   std::vector<StallGuard> guards(k,
                                  StallGuard(system_.name, advice, options.tolerance, options.max_iterations, window));
-  const auto norm = [&](double square) { return options.norm_scale * std::sqrt(std::max(square, 0.0)); };
-  {
-    const std::vector<double> s = sums(made_with_residual, stream);
-    for (int c = 0; c < k; ++c) guards[c].take(std::isfinite(s[rr * k + c]) ? norm(s[rr * k + c]) : s[rr * k + c]);
-  }
+  // sqrt of a square that rounding may have made negative; NaN and Inf stay.
+  const auto norm = [&](double square) { return options.norm_scale * std::sqrt(square < 0 ? 0 : square); };
+  std::vector<double> sums(kinds * k);
+  sum_up(made_with_residual, sums.data(), stream);
+  comm_.sum(sums.data(), made_with_residual * k);
+  for (int c = 0; c < k; ++c) guards[c].take(norm(sums[rr * k + c]));
+
+  const bool fused = system_.fused && h1_ > 0;
+  Scalars scalars{};
+  const auto pass = [&](bool last) {
+    system_.fused({.h1 = h1_,
+                   .h2 = h2_,
+                   .alpha = scalars.alpha,
+                   .beta = scalars.beta,
+                   .r = rhs,
+                   .p = p,
+                   .v = v,
+                   .x = x,
+                   .d = d,
+                   .last = last},
+                  sums.data(), stream);
+  };
+  const auto update = [&] {
+    update_(stream, blocks, device::vector_shape, n, entries, k, scalars, d, static_cast<const T*>(v), x, rhs, p,
+            partials);
+  };
   // What rounding may leave of r . r where the formula below says nothing is left.
   constexpr double rounding = 16 * static_cast<double>(std::numeric_limits<T>::epsilon());
+  bool stepped = false;
   while (!std::ranges::all_of(guards, [](const StallGuard& guard) { return guard.reached(); })) {
-    system_.stiffness(p, v, k, stream);
-    products_(stream, blocks, device::vector_shape, n, entries, k, h1, h2, b, d, mask, static_cast<const T*>(rhs),
-              static_cast<const T*>(p), v, partials);
-    const std::vector<double> s = sums(kinds, stream);
-    Scalars scalars{};
+    if (fused) {
+      pass(false);
+    } else {
+      if (stepped) update();
+      system_.stiffness(p, v, k, stream);
+      products_(stream, blocks, device::vector_shape, n, entries, k, h1, h2, b, d, mask, static_cast<const T*>(rhs),
+                static_cast<const T*>(p), v, partials);
+      sum_up(kinds, sums.data(), stream);
+    }
+    comm_.sum(sums.data(), kinds * k);
+    scalars = {};
+    stepped = true;
     for (int c = 0; c < k; ++c) {
       if (guards[c].reached()) continue;  // steps of length 0
-      const auto of = [&](Kind kind) { return s[kind * k + c]; };
+      const auto of = [&](Kind kind) { return sums[kind * k + c]; };
       if (of(pv) <= 0)
         throw mpi::CollectiveError(system_.name + ": p . A p = " + std::to_string(of(pv)) + " in iteration " +
                                    std::to_string(guards[c].iterations() + 1) +
@@ -123,11 +152,13 @@ std::vector<ComponentResult> ComponentCg<T>::solve(T* rhs, T* x, bool zero_guess
       const double next = of(rr) - 2 * alpha * of(rv) + alpha * alpha * of(vv);
       scalars.alpha[c] = alpha;
       scalars.beta[c] = std::max(0.0, (of(rz) - 2 * alpha * of(zv) + alpha * alpha * of(vdv)) / of(rz));
-      guards[c].take(std::isfinite(next) ? norm(std::max(next, rounding * of(rr))) : next);
+      guards[c].take(norm(next < rounding * of(rr) ? rounding * of(rr) : next));
     }
-    update_(stream, blocks, device::vector_shape, n, entries, k, scalars, d, static_cast<const T*>(v), x, rhs, p,
-            partials);
   }
+  if (stepped && fused)
+    pass(true);
+  else if (stepped)
+    solution_(stream, blocks, device::vector_shape, n, entries, k, scalars, static_cast<const T*>(p), x);
   std::vector<ComponentResult> results;
   for (const StallGuard& guard : guards) results.push_back({guard.iterations(), guard.first(), guard.last()});
   return results;

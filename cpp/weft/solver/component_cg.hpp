@@ -7,6 +7,7 @@
 // which give beta and the end; both are summed anew with the next iteration's, so that nothing drifts.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,6 +20,18 @@
 
 namespace weft::solver {
 
+inline constexpr int max_components = 4;
+
+// A step of all components and what follows from it, see ComponentSystem::fused.
+template <class T>
+struct ComponentPass {
+  double h1, h2;
+  std::array<double, max_components> alpha{}, beta{};
+  T *r, *p, *v, *x;  // [components][entries]
+  const T* d;        // [unknowns] the preconditioner
+  bool last;         // x alone is asked for, no sums
+};
+
 template <class T>
 struct ComponentSystem {
   std::string name;                                                        // what errors call it
@@ -29,6 +42,10 @@ struct ComponentSystem {
   int components = 3;                                                      // 1..4
   std::int64_t entries = 0;
   std::int64_t unknowns = 0;  // the leading entries that sums and updates run over
+  // If the operator can do an iteration in one pass over memory, for h1 > 0: x += alpha p, r -= alpha A p,
+  // p = d r + beta p, and A p of the new p, which may be kept in v in any way; p and v are finite before the first
+  // pass. sums: [7][components] of this rank, as in kernels/component_cg.hpp. (collective)
+  std::function<void(const ComponentPass<T>&, double* sums, device::Stream&)> fused = nullptr;
 };
 
 struct ComponentResult {
@@ -52,7 +69,7 @@ class ComponentCg {
   void set(double h1, double h2, device::Stream& stream);
 
   // Solves A_c x_c = M_c (b_c - (h1 S + h2 B) x_c) for a correction to the x given (zero_guess: from 0): where a mask
-  // is 0, x keeps its value, which other rows see. rhs [components][entries] holds b and is left with the residual.
+  // is 0, x keeps its value, which other rows see. rhs [components][entries] holds b and is overwritten.
   // CollectiveError naming the system for NaN or Inf, an operator that is not positive definite, and a component that
   // stalls. (collective)
   std::vector<ComponentResult> solve(T* rhs, T* x, bool zero_guess, const ComponentCgOptions& options,
@@ -61,7 +78,7 @@ class ComponentCg {
   std::int64_t memory_bytes() const;
 
  private:
-  std::vector<double> sums(int kinds, device::Stream& stream);  // [kinds][components], of all ranks
+  void sum_up(int count, double* sums, device::Stream& stream);  // [count][components], of this rank
 
   ComponentSystem<T> system_;
   std::shared_ptr<device::Device> device_;
@@ -71,7 +88,7 @@ class ComponentCg {
   device::Array<T> d_, p_, v_;
   device::Array<double> partials_, sums_;
   device::Buffer host_;
-  device::Kernel diagonal_, start_, products_, update_, sum_;
+  device::Kernel diagonal_, start_, products_, update_, solution_, sum_;
 };
 
 }  // namespace weft::solver

@@ -18,27 +18,61 @@ InnerProducts<T>::InnerProducts(std::shared_ptr<device::Device> device, const mp
       partials_(device_, std::max(1u, blocks_)),
       sums_(device_, most),
       dot_(device::vector_kernel<T>(*device_, weights == nullptr ? "dot" : "weighted_dot")),
-      sum_(device::vector_kernel<double>(*device_, "sum")) {
+      sum_(device::vector_kernel<double>(*device_, "sum")),
+      total_(device::vector_kernel<T>(*device_, weights == nullptr ? "total" : "dot")),
+      subtract_(device::vector_kernel<T>(*device_, "update_residual")),
+      axpy_(device::vector_kernel<T>(*device_, "axpy")) {
   partials_.zero();
+}
+
+template <class T>
+void InnerProducts<T>::sum_blocks(std::size_t k, device::Stream& stream) {
+  sum_(stream, 1, device::vector_shape, static_cast<long>(blocks_), static_cast<const double*>(partials_.data()),
+       sums_.data() + k);
+}
+
+template <class T>
+std::vector<double> InnerProducts<T>::all_sums(std::size_t count, device::Stream& stream) {
+  std::vector<double> values(count);
+  device_->copy(values.data(), sums_.data(), count * sizeof(double), device::CopyKind::device_to_host, stream);
+  stream.synchronize();
+  comm_.sum(values.data(), static_cast<int>(count));
+  return values;
 }
 
 template <class T>
 std::vector<double> InnerProducts<T>::operator()(std::span<const std::pair<const T*, const T*>> pairs,
                                                  device::Stream& stream) {
-  std::vector<double> values(pairs.size());
   for (std::size_t k = 0; k < pairs.size(); ++k) {
     const auto [x, y] = pairs[k];
     if (weights_ == nullptr)
       dot_(stream, blocks_, device::vector_shape, unknowns_, x, y, partials_.data());
     else
       dot_(stream, blocks_, device::vector_shape, unknowns_, weights_, x, y, partials_.data());
-    sum_(stream, 1, device::vector_shape, static_cast<long>(blocks_), static_cast<const double*>(partials_.data()),
-         sums_.data() + k);
+    sum_blocks(k, stream);
   }
-  device_->copy(values.data(), sums_.data(), values.size() * sizeof(double), device::CopyKind::device_to_host, stream);
-  stream.synchronize();
-  comm_.sum(values.data(), static_cast<int>(values.size()));
-  return values;
+  return all_sums(pairs.size(), stream);
+}
+
+template <class T>
+double InnerProducts<T>::total(const T* x, device::Stream& stream) {
+  if (weights_ == nullptr)
+    total_(stream, blocks_, device::vector_shape, unknowns_, x, partials_.data());
+  else
+    total_(stream, blocks_, device::vector_shape, unknowns_, weights_, x, partials_.data());
+  sum_blocks(0, stream);
+  return all_sums(1, stream)[0];
+}
+
+template <class T>
+double InnerProducts<T>::subtract(double a, const T* y, T* r, device::Stream& stream) {
+  if (weights_ != nullptr) {
+    axpy_(stream, blocks_, device::vector_shape, unknowns_, static_cast<T>(-a), y, r);
+    return norm(r, stream);
+  }
+  subtract_(stream, blocks_, device::vector_shape, unknowns_, static_cast<T>(a), y, r, partials_.data());
+  sum_blocks(0, stream);
+  return std::sqrt(all_sums(1, stream)[0]);
 }
 
 template <class T>

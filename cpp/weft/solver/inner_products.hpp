@@ -23,17 +23,25 @@ class InnerProducts {
   // (collective) Waits for the stream.
   double operator()(const T* x, const T* y, device::Stream& stream);
   std::vector<double> operator()(std::span<const std::pair<const T*, const T*>> pairs, device::Stream& stream);
+  // The sum of the entries, weighted as products are.
+  double total(const T* x, device::Stream& stream);
+  // r -= a y; returns |r|, in the same pass where there are no weights.
+  double subtract(double a, const T* y, T* r, device::Stream& stream);
   // |x|; NaN and Inf come out as they are.
   double norm(const T* x, device::Stream& stream);
 
  private:
+  // Sums of partials_ to sums_[k], and sums_[0 .. count) of all ranks.
+  void sum_blocks(std::size_t k, device::Stream& stream);
+  std::vector<double> all_sums(std::size_t count, device::Stream& stream);
+
   std::shared_ptr<device::Device> device_;
   mpi::Comm comm_;
   long unknowns_;
   const T* weights_;
   unsigned blocks_;
   device::Array<double> partials_, sums_;
-  device::Kernel dot_, sum_;
+  device::Kernel dot_, sum_, total_, subtract_, axpy_;
 };
 
 }  // namespace weft::solver

@@ -25,16 +25,12 @@ Krylov<T>::Krylov(PreconditionedSystem<T> system, std::shared_ptr<device::Device
       copy_(device::vector_kernel<T>(*device_, "copy")),
       scale_(device::vector_kernel<T>(*device_, "scale")),
       difference_(device_->kernel({"smoother", "difference", {{"WEFT_REAL", device::type_name<T>()}}})),
-      set_(device::vector_kernel<T>(*device_, "set")) {
+      shift_(device::vector_kernel<T>(*device_, "shift")) {
   r_.zero();
   if (!system_.constants_in_null_space) return;
   device::Stream stream(device_);
-  b_ = device::Array<T>(device_, system_.entries);
-  ones_ = device::Array<T>(device_, system_.entries);
-  b_.zero();
-  ones_.zero();
-  set_(stream, blocks_, device::vector_shape, static_cast<long>(system_.unknowns), T(1), ones_.data());
-  total_ = products_(ones_.data(), ones_.data(), stream);
+  const device::Array<T> ones(device_, std::vector<T>(system_.entries, T(1)));
+  total_ = products_.total(ones.data(), stream);
 }
 
 template <class T>
@@ -68,8 +64,8 @@ void Krylov<T>::residual(const T* b, T* x, device::Stream& stream) {
 template <class T>
 void Krylov<T>::without_constants(T* x, device::Stream& stream) {
   if (!system_.constants_in_null_space || !(total_ > 0)) return;
-  const double mean = products_(x, ones_.data(), stream) / total_;
-  axpy(-mean, ones_.data(), x, stream);
+  const double mean = products_.total(x, stream) / total_;
+  shift_(stream, blocks_, device::vector_shape, static_cast<long>(system_.unknowns), static_cast<T>(-mean), x);
 }
 
 template <class T>
@@ -83,17 +79,13 @@ CgResult Krylov<T>::solve(const T* b, T* x, bool zero_guess, const CgOptions& op
   stream.synchronize();
   comm_.barrier();
   const auto begin = std::chrono::steady_clock::now();
-  if (system_.constants_in_null_space) {
-    copy(b, b_.data(), stream);
-    without_constants(b_.data(), stream);
-    b = b_.data();
-  }
   if (zero_guess) {
     device_->fill_zero(x, system_.entries * sizeof(T), stream);
     copy(b, r_.data(), stream);
   } else {
     residual(b, x, stream);
   }
+  without_constants(r_.data(), stream);
   const double first = products_.norm(r_.data(), stream);
   if (!std::isfinite(first))
     throw mpi::CollectiveError("krylov: the right-hand side (or the operator, or the first guess) holds NaN or Inf");
@@ -121,7 +113,7 @@ CgResult Krylov<T>::solve(const T* b, T* x, bool zero_guess, const CgOptions& op
 
 template <class T>
 std::int64_t Krylov<T>::memory_bytes() const {
-  return static_cast<std::int64_t>(r_.bytes() + b_.bytes() + ones_.bytes());
+  return static_cast<std::int64_t>(r_.bytes());
 }
 
 template <class T>
@@ -135,9 +127,10 @@ FlexibleCg<T>::FlexibleCg(PreconditionedSystem<T> system, std::shared_ptr<device
 
 template <class T>
 void FlexibleCg<T>::iterate(T* x, const std::function<bool(double)>& take, device::Stream& stream) {
-  T *r = this->r_.data(), *z = z_.data(), *p = p_.data(), *ap = ap_.data();
+  T *r = this->r_.data(), *ap = ap_.data();
   double rho = 0, alpha = 0;
   for (bool fresh = true;; fresh = false) {
+    T* const z = z_.data();
     this->system_.precondition(r, z, stream);
     // beta = (r_new - r_old) . z / rho, with r_new - r_old = -alpha A p.
     double next, cross = 0;
@@ -152,12 +145,12 @@ void FlexibleCg<T>::iterate(T* x, const std::function<bool(double)>& take, devic
     if (!(next > 0) && std::isfinite(next))
       throw mpi::CollectiveError("flexible cg: r . M r = " + std::to_string(next) +
                                  ": the preconditioner is not positive definite; use gmres");
-    if (fresh) {
-      this->copy(z, p, stream);
-    } else {
-      this->axpby(1, z, cross / rho, p, stream);
-    }
+    if (fresh)
+      std::swap(z_, p_);
+    else
+      this->axpby(1, z, cross / rho, p_.data(), stream);
     rho = next;
+    T* const p = p_.data();
     this->system_.apply(p, ap, stream);
     const double curvature = this->products_(p, ap, stream);
     if (!(curvature > 0) && std::isfinite(curvature))
@@ -165,8 +158,7 @@ void FlexibleCg<T>::iterate(T* x, const std::function<bool(double)>& take, devic
                                  ": the operator is not positive definite");
     alpha = rho / curvature;
     this->axpy(alpha, p, x, stream);
-    this->axpy(-alpha, ap, r, stream);
-    if (take(this->products_.norm(r, stream))) return;
+    if (take(this->products_.subtract(alpha, ap, r, stream))) return;
   }
 }
 

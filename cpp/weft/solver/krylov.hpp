@@ -53,11 +53,11 @@ class Krylov {
   mpi::Comm comm_;
   unsigned blocks_;
   InnerProducts<T> products_;
-  device::Array<T> r_, b_, ones_;
+  device::Array<T> r_;
   double total_ = 0;  // of the weights, all ranks: the number of unknowns
 
  private:
-  device::Kernel axpy_, axpby_, copy_, scale_, difference_, set_;
+  device::Kernel axpy_, axpby_, copy_, scale_, difference_, shift_;
 };
 
 // Notay, SIAM J. Sci. Comput. 22 (2000): beta by Polak and Ribiere's formula, so that M need not be symmetric.

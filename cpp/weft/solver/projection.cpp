@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -13,7 +14,7 @@
 namespace weft::solver {
 namespace {
 
-constexpr int max_vectors = 32;  // as in kernels/projection.hpp
+constexpr int max_vectors = 16;  // as in kernels/projection.hpp
 struct Coefficients {
   std::array<double, max_vectors> a;
 };
@@ -33,7 +34,8 @@ Projection<T>::Projection(Map<T> apply, std::int64_t entries, std::int64_t unkno
       image_(device_, entries),
       partials_(device_, (max_vectors + 1) * std::max(1u, device::vector_blocks(unknowns))),
       sums_(device_, max_vectors + 1),
-      host_(device_, device::Memory::host, (max_vectors + 1) * sizeof(double)),
+      matrix_(device_, max_vectors * max_vectors),
+      host_(device_, device::Memory::host, (max_vectors + 1) * max_vectors * sizeof(double)),
       sum_(device_->kernel({"component_cg", "component_sums", {{"WEFT_REAL", device::type_name<T>()}}})),
       copy_(device::vector_kernel<T>(*device_, "copy")) {
   if (most < 0 || most > max_vectors)
@@ -44,6 +46,7 @@ Projection<T>::Projection(Map<T> apply, std::int64_t entries, std::int64_t unkno
   };
   products_ = kernel("projection_products");
   combine_ = kernel("projection_combine");
+  rotate_ = kernel("projection_rotate");
   basis_.zero();
   image_.zero();
   partials_.zero();
@@ -86,9 +89,58 @@ double Projection<T>::project(T* r, T* x, device::Stream& stream) {
   Coefficients minus_one{{-1}};
   combine_(stream, device::vector_blocks(unknowns_), device::vector_shape, static_cast<long>(unknowns_), 0L, 1,
            minus_one, T(1), static_cast<const T*>(image_.data()), r);
-  if (count_ == most_) count_ = 0;
+  guess_ = std::move(a);
+  if (count_ == most_) make_room(stream);
   slot_ = count_;
   return norm;
+}
+
+// The span of the newest solutions and of the guess at hand takes the place of the basis: an orthonormal basis of their
+// coordinates is one of theirs in the A-norm.
+template <class T>
+void Projection<T>::make_room(device::Stream& stream) {
+  const std::size_t wanted = static_cast<std::size_t>(most_) / 2;  // vectors, one of them for the guess
+  if (wanted == 0) {
+    reset();
+    return;
+  }
+  solutions_.erase(solutions_.begin(),
+                   solutions_.end() - static_cast<std::ptrdiff_t>(std::min(wanted - 1, solutions_.size())));
+  solutions_.push_back(guess_);
+  const auto dot = [](const std::vector<double>& x, const std::vector<double>& y) {
+    return std::inner_product(x.begin(), x.end(), y.begin(), 0.0);
+  };
+  std::vector<std::vector<double>> q;
+  for (std::vector<double>& x : solutions_) {
+    x.resize(count_);
+    std::vector<double> rest = x;
+    for (int pass = 0; pass < 2; ++pass) {
+      for (const std::vector<double>& direction : q) {
+        const double along = dot(direction, rest);
+        for (int k = 0; k < count_; ++k) rest[k] -= along * direction[k];
+      }
+    }
+    const double length = std::sqrt(dot(rest, rest));
+    if (!(length > 1e-10 * std::sqrt(dot(x, x)))) continue;
+    for (double& value : rest) value /= length;
+    q.push_back(std::move(rest));
+  }
+  const int kept = static_cast<int>(q.size());
+  double* const matrix = host_.as<double>() + max_vectors;
+  for (int k = 0; k < count_; ++k)
+    for (int m = 0; m < kept; ++m) matrix[k * kept + m] = q[m][k];
+  device_->copy(matrix_.data(), matrix, count_ * kept * sizeof(double), device::CopyKind::host_to_device, stream);
+  rotate_(stream, device::vector_blocks(unknowns_), device::vector_shape, static_cast<long>(unknowns_),
+          static_cast<long>(entries_), count_, kept, static_cast<const double*>(matrix_.data()), basis_.data());
+  stream.synchronize();
+  for (std::vector<double>& x : solutions_) {
+    std::vector<double> coordinates;
+    for (const std::vector<double>& direction : q) coordinates.push_back(dot(direction, x));
+    x = std::move(coordinates);
+  }
+  guess_ = std::move(solutions_.back());
+  solutions_.pop_back();
+  count_ = kept;
 }
 
 template <class T>
@@ -100,9 +152,11 @@ void Projection<T>::keep(T* x, device::Stream& stream) {
            T(1), static_cast<const T*>(newest), x);
   if (most_ == 0) return;
   // The first of a basis is a whole solution.
-  if (slot_ == 0)
+  if (slot_ == 0) {
+    guess_.clear();
     copy_(stream, device::vector_blocks(unknowns_), device::vector_shape, static_cast<long>(unknowns_),
           static_cast<const T*>(x), newest);
+  }
   apply_(newest, image_.data(), stream);
   std::vector<double> a = products(slot_ + 1, image_.data(), stream);
   a.pop_back();
@@ -112,6 +166,11 @@ void Projection<T>::keep(T* x, device::Stream& stream) {
   for (const double value : a) rest -= value * value;
   // What is in the span of the others but for rounding is no new direction.
   if (!(rest > 64 * static_cast<double>(std::numeric_limits<T>::epsilon()) * energy)) return;
+  std::vector<double> solution = guess_;
+  solution.resize(slot_ + 1);
+  for (int k = 0; k < slot_; ++k) solution[k] += a[k];
+  solution[slot_] = std::sqrt(rest);
+  solutions_.push_back(std::move(solution));
   const double scale = 1 / std::sqrt(rest);
   for (double& value : a) value *= -scale;
   combine(a, scale, newest, stream);

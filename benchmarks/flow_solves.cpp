@@ -1,0 +1,124 @@
+// The linear solves of a flow on host processors: three fields at a time in the operator, and component CG.
+//
+//   mpiexec -n RANKS flow_solves ORDER stored|trilinear double|float [ELEMENTS A DIRECTION] [ROUNDS]
+//
+// Prints one line of JSON on rank 0: seconds (medians over rounds that alternate, the slowest rank's) of three
+// operators one by one and together, and of an iteration of the velocity's CG with the kernels any device has and with
+// the host's passes; bytes a point of the solves.
+#include <mpi.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "weft/flow/helmholtz.hpp"
+#include "weft/flow/pressure.hpp"
+#include "weft/flow/space.hpp"
+#include "weft/poisson/component_passes.hpp"
+
+using namespace weft;
+
+namespace {
+
+template <class T>
+void measure(int order, poisson::Geometry geometry, std::int64_t elements, int rounds) {
+  const mpi::Comm comm;
+  const mesh::Mesh mesh = mesh::make_box(
+      {.counts = {elements, elements, elements}, .upper = {6.28, 6.28, 6.28}, .periodic = {true, true, true}}, comm);
+  poisson::Options options;
+  options.order = order;
+  options.geometry = geometry;
+  options.kernels = poisson::Kernels::simd;
+  options.device = device::open("host");
+  flow::Space<T> space(mesh, options);
+  auto& op = space.stiffness();
+  const std::int64_t entries = space.entries();
+  device::Stream stream(space.device());
+  std::vector<T> x(3 * entries), y(3 * entries), rhs(3 * entries);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<T>(std::sin(0.37 * static_cast<double>(i)));
+
+  const device::Array<T> diagonal = op.diagonal();
+  solver::ComponentSystem<T> system;
+  system.name = "velocity";
+  system.stiffness = [&](T* in, T* out, int fields, device::Stream& s) { op.apply(in, out, fields, s); };
+  system.diagonal = diagonal.data();
+  system.mass = space.mass();
+  system.entries = entries;
+  system.unknowns = space.unknowns();
+  solver::ComponentCg<T> plain(system, space.device(), comm);
+  const poisson::ComponentPasses<T> passes(*op.simd(), op.exchange(3), space.mass(), nullptr, 3);
+  system.fused = [&](const solver::ComponentPass<T>& pass, double* sums, device::Stream& s) { passes(pass, sums, s); };
+  solver::ComponentCg<T> fused(system, space.device(), comm);
+  for (auto* cg : {&plain, &fused}) cg->set(1.0 / 1600, 180, stream);
+
+  int iterations = 1;
+  const auto solve = [&](solver::ComponentCg<T>& cg) {
+    std::copy(x.begin(), x.end(), rhs.begin());
+    for (std::int64_t i = 0; i < 3 * entries; ++i) rhs[i] *= space.mass()[i % entries];
+    const auto results = cg.solve(rhs.data(), y.data(), true, {.tolerance = sizeof(T) == 8 ? 1e-9 : 1e-4}, stream);
+    iterations = results[0].iterations;
+  };
+  std::vector<std::pair<const char*, std::function<void()>>> all{
+      {"operators_one_by_one",
+       [&] {
+         for (int c = 0; c < 3; ++c) op.apply(x.data() + c * entries, y.data() + c * entries, stream);
+       }},
+      {"operators_together", [&] { op.apply(x.data(), y.data(), 3, stream); }},
+      {"component_cg_kernels", [&] { solve(plain); }},
+      {"component_cg_passes", [&] { solve(fused); }}};
+  std::map<std::string, std::vector<double>> seconds;
+  for (int round = -1; round < rounds; ++round) {
+    for (const auto& [name, work] : all) {
+      comm.barrier();
+      const double begin = MPI_Wtime();
+      work();
+      const double took = comm.max(MPI_Wtime() - begin);
+      if (round >= 0) seconds[name].push_back(took);
+    }
+  }
+  flow::Helmholtz<T> helmholtz("velocity", space, 3, nullptr);
+  flow::Pressure<T> pressure(space, {}, nullptr, {});
+  const auto per_point = [&](std::int64_t bytes) {
+    return static_cast<double>(bytes) / static_cast<double>(op.points());
+  };
+  std::int64_t of_pressure = 0, of_operator = 0;
+  for (const auto& [name, bytes] : pressure.memory_bytes()) of_pressure += bytes;
+  for (const auto& [name, bytes] : op.memory_bytes()) of_operator += bytes;
+  if (comm.rank() != 0) return;
+  std::printf(
+      "{\"order\": %d, \"elements\": %lld, \"ranks\": %d, \"type\": \"%s\", \"geometry\": \"%s\", "
+      "\"iterations\": %d",
+      order, static_cast<long long>(mesh.global_elements), comm.size(), device::type_name<T>(),
+      poisson::name(geometry).c_str(), iterations);
+  for (auto& [name, values] : seconds) {
+    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+    std::printf(", \"%s_seconds\": %.6f", name.c_str(), values[values.size() / 2]);
+  }
+  std::printf(", \"bytes_a_point\": {\"operator\": %.1f, \"velocity\": %.1f, \"pressure\": %.1f}}\n",
+              per_point(of_operator), per_point(helmholtz.memory_bytes()), per_point(of_pressure));
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  MPI_Init(&count, &words);
+  if (count < 4) {
+    std::fprintf(stderr, "usage: flow_solves ORDER stored|trilinear double|float [ELEMENTS A DIRECTION] [ROUNDS]\n");
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  const int order = std::atoi(words[1]);
+  const auto geometry = std::strcmp(words[2], "stored") == 0 ? poisson::Geometry::stored : poisson::Geometry::trilinear;
+  const std::int64_t elements = count > 4 ? std::atoi(words[4]) : 8;
+  const int rounds = count > 5 ? std::atoi(words[5]) : 15;
+  if (std::strcmp(words[3], "float") == 0)
+    measure<float>(order, geometry, elements, rounds);
+  else
+    measure<double>(order, geometry, elements, rounds);
+  MPI_Finalize();
+}

@@ -1,0 +1,126 @@
+#include "weft/poisson/component_passes.hpp"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <utility>
+
+#include "weft/element/gll.hpp"
+#include "weft/trace/recorder.hpp"
+
+namespace weft::poisson {
+namespace {
+
+template <class T, int... I>
+std::array<const ComponentPassesOfOrder<T>*, sizeof...(I)> all_passes(std::integer_sequence<int, I...>) {
+  return {&SimdFields<I + 1, T>::iterate...};
+}
+
+template <class T>
+ComponentPassOfBlocks<T> pass_of(const SimdOperator<T>& op) {
+  static const auto passes = all_passes<T>(std::make_integer_sequence<int, element::max_order>());
+  return (*passes.at(op.order() - 1))[op.geometry() == Geometry::trilinear ? 1 : 0];
+}
+
+template <class T>
+void add_sums(const std::vector<ComponentSweep<T>>& sweeps, double* sums) {
+  for (std::size_t c = 0; c < sweeps.size(); ++c)
+    for (int s = 0; s < component_sums; ++s) sums[s * sweeps.size() + c] += sweeps[c].sums[s];
+}
+
+}  // namespace
+
+template <class T>
+ComponentPasses<T>::ComponentPasses(const SimdOperator<T>& op, exchange::Exchange<T>& exchange, const T* b,
+                                    const T* mask, int components)
+    : op_(op), exchange_(exchange), b_(b), mask_(mask), components_(components), entries_(op.plan().zero + 1) {
+  if (components > max_fields) throw std::invalid_argument("poisson: more components than a pass takes");
+  constexpr std::int64_t piece = 8192;
+  const std::int64_t owned = op.plan().halo.begin;
+  for (std::int64_t begin = 0; begin < owned; begin += piece)
+    pieces_.push_back({begin, std::min(owned, begin + piece)});
+}
+
+template <class T>
+std::vector<ComponentSweep<T>> ComponentPasses<T>::sweeps(const solver::ComponentPass<T>& pass) const {
+  std::vector<ComponentSweep<T>> all;
+  for (int c = 0; c < components_; ++c) {
+    const std::int64_t at = c * entries_;
+    const double alpha = pass.alpha[c] * pass.h1;  // of v = A p / h1
+    all.emplace_back(typename ComponentSweep<T>::Vectors{pass.r + at, pass.p + at, pass.v + at, pass.x + at, b_, pass.d,
+                                                         mask_ == nullptr ? nullptr : mask_ + at},
+                     typename ComponentSweep<T>::Scalars{static_cast<T>(pass.h2 / pass.h1), static_cast<T>(alpha),
+                                                         static_cast<T>(pass.beta[c]), static_cast<T>(pass.alpha[c])});
+  }
+  return all;
+}
+
+// work(sweep, range) on every range for every component, by threads; sums are added in the order of the ranges.
+template <class T>
+template <class Work>
+void ComponentPasses<T>::for_ranges(const solver::ComponentPass<T>& pass, const std::vector<Range>& ranges,
+                                    double* sums, Work&& work) const {
+  const int threads = op_.plan().threads;
+  const auto count = static_cast<std::int64_t>(ranges.size());
+  std::vector<std::vector<ComponentSweep<T>>> parts(threads > 1 ? ranges.size() : 1, sweeps(pass));
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+  for (std::int64_t i = 0; i < count; ++i) {
+    for (ComponentSweep<T>& sweep : parts[threads > 1 ? i : 0]) {
+      work(sweep, ranges[i]);
+      sweep.finish_block();
+    }
+  }
+  for (const auto& part : parts) add_sums(part, sums);
+}
+
+template <class T>
+void ComponentPasses<T>::sweep(const solver::ComponentPass<T>& pass, int part, double* sums) const {
+  static constexpr std::array<const char*, 3> names{"component cg: first half", "component cg: halo",
+                                                    "component cg: second half"};
+  const trace::Span span(names.at(part), trace::Category::cpu);
+  const SimdPlan& plan = op_.plan();
+  const ComponentPassOfBlocks<T> run = pass_of(op_);
+  for (const std::vector<Range>& chunks : plan.chunks[part]) {
+    const auto count = static_cast<std::int64_t>(chunks.size());
+    std::vector<std::vector<ComponentSweep<T>>> parts(chunks.size(), sweeps(pass));
+#pragma omp parallel for num_threads(plan.threads) schedule(static, 1) if (plan.threads > 1)
+    for (std::int64_t c = 0; c < count; ++c)
+      run(op_.blocks(), plan, parts[c].data(), components_, chunks[c], op_.scratch(omp_get_thread_num()));
+    for (const auto& each : parts) add_sums(each, sums);
+  }
+}
+
+// The split of hipBone's Fig. 2, with the updates of what other ranks see ahead of it and its sums after.
+template <class T>
+void ComponentPasses<T>::operator()(const solver::ComponentPass<T>& pass, double* sums, device::Stream& stream) const {
+  std::fill_n(sums, component_sums * components_, 0.0);
+  const SimdPlan& plan = op_.plan();
+  if (pass.last) {
+    for_ranges(pass, pieces_, sums, [](ComponentSweep<T>& sweep, const Range& range) { sweep.solution(range); });
+    return;
+  }
+  for_ranges(pass, plan.apart, sums, [](ComponentSweep<T>& sweep, const Range& range) { sweep.before(range); });
+  exchange_.start_halo(pass.p, stream);
+  for (int c = 0; c < components_; ++c)
+    std::fill(pass.v + c * entries_ + plan.halo.begin, pass.v + c * entries_ + plan.halo.end, T{0});
+  sweep(pass, 0, sums);
+  exchange_.finish_halo(pass.p, stream);
+  sweep(pass, 1, sums);
+  exchange_.start_gather(pass.v, stream);
+  sweep(pass, 2, sums);
+  exchange_.finish_gather(pass.v, exchange::Op::add, stream);
+  for (int c = 0; c < components_; ++c) pass.v[c * entries_ + plan.zero] = 0;
+  for_ranges(pass, plan.apart, sums, [](ComponentSweep<T>& sweep, const Range& range) { sweep.after(range); });
+  // v is A p / h1.
+  for (int c = 0; c < components_; ++c) {
+    for (const int once : {2, 3, 5}) sums[once * components_ + c] *= pass.h1;
+    for (const int twice : {4, 6}) sums[twice * components_ + c] *= pass.h1 * pass.h1;
+  }
+}
+
+template class ComponentPasses<float>;
+template class ComponentPasses<double>;
+
+}  // namespace weft::poisson

@@ -1,0 +1,43 @@
+// An iteration of component CG (solver/component_cg.hpp) on h1 S + h2 B in one pass over memory, with the SIMD kernels:
+// what poisson::MergedCg is to one component.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "weft/device/device.hpp"
+#include "weft/exchange/exchange.hpp"
+#include "weft/poisson/simd_fields.hpp"
+#include "weft/poisson/simd_operator.hpp"
+#include "weft/solver/component_cg.hpp"
+
+namespace weft::poisson {
+
+// T: float or double. Of A / h1 = S + (h2 / h1) B, which is what v holds: step lengths differ by h1.
+template <class T>
+class ComponentPasses {
+ public:
+  // op: S, without screening term; exchange: of `components` fields. b, mask: as in solver::ComponentSystem, but
+  // [entries] each. All must live as long.
+  ComponentPasses(const SimdOperator<T>& op, exchange::Exchange<T>& exchange, const T* b, const T* mask,
+                  int components);
+
+  // As solver::ComponentSystem::fused. (collective)
+  void operator()(const solver::ComponentPass<T>& pass, double* sums, device::Stream& stream) const;
+
+ private:
+  std::vector<ComponentSweep<T>> sweeps(const solver::ComponentPass<T>& pass) const;
+  template <class Work>
+  void for_ranges(const solver::ComponentPass<T>& pass, const std::vector<Range>& ranges, double* sums,
+                  Work&& work) const;
+  void sweep(const solver::ComponentPass<T>& pass, int part, double* sums) const;
+
+  const SimdOperator<T>& op_;
+  exchange::Exchange<T>& exchange_;
+  const T *b_, *mask_;
+  int components_;
+  std::int64_t entries_;
+  std::vector<Range> pieces_;  // of the owned entries
+};
+
+}  // namespace weft::poisson

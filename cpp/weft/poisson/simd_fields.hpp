@@ -1,0 +1,136 @@
+// The passes of simd_sweep.hpp over several fields at a time: a block's index and geometry come from memory for the
+// first one. Compiled once per order and scalar type (simd_fields.cpp.in).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "weft/poisson/simd_sweep.hpp"
+
+namespace weft::poisson {
+
+inline constexpr int max_fields = 4;  // in one pass
+
+// sweeps: one a field. scratch: scratch_vectors(N) vectors, aligned.
+template <int N, class T, class Rows, class Sweep>
+void run_fields(const SimdBlocks<T>& d, const SimdPlan& plan, Sweep* sweeps, int fields, Range chunk, T* scratch) {
+  constexpr int n = N + 1;
+  Vec<T>* const U = reinterpret_cast<Vec<T>*>(scratch);
+  Vec<T>* const Q = U + n * plane_stride<n> + scratch_gap;
+  for (std::int64_t b = chunk.begin; b < chunk.end; ++b) {
+    for (Sweep* sweep = sweeps; sweep < sweeps + fields; ++sweep) {
+      sweep->before(plan.before[b]);
+      if (b + 1 < chunk.end)
+        sweep->ahead.start(plan.ahead[b + 1], plan.ahead[b + 2], n * n);
+      else
+        sweep->ahead.start(0, 0, 1);
+      apply_block<N, T, Rows>(d, *sweep, b, U, Q);
+      for (std::int64_t a = plan.after_begin[b]; a < plan.after_begin[b + 1]; ++a) sweep->after(plan.after[a]);
+      sweep->finish_block();
+    }
+  }
+}
+
+// The sums of component CG, in the order of kernels/component_cg.hpp: r.r, r.d r, p.v, r.d v, v.d v, r.v, v.v.
+inline constexpr int component_sums = 7;
+
+// One iteration of CG for a component of A = m (S + s B) m, B diagonal, m a mask (or none), d the preconditioner:
+//   before an entry is touched    x += ax p,  r -= alpha m v,  p = d r + beta p,  v = s B p
+//   elements                      v += S p
+//   after it was touched last     the sums, of m v
+template <class T>
+struct ComponentSweep {
+  struct Vectors {
+    T *r, *p, *v, *x;
+    const T *b, *d, *m;  // m: nullptr for none
+  };
+  struct Scalars {
+    T s, alpha, beta, ax;
+  };
+
+  Vectors to;
+  Scalars by;
+  Ahead<T> ahead;
+  Vec<T> part[component_sums]{};
+  std::array<double, component_sums> sums{};
+
+  ComponentSweep(const Vectors& vectors, const Scalars& scalars)
+      : to(vectors), by(scalars), ahead{{vectors.r, vectors.p, vectors.v, vectors.x, vectors.m}, 5, 0, 0, 0} {
+    if (to.m == nullptr) ahead.count = 4;
+  }
+
+  const T* source() const { return to.p; }
+  T* target() const { return to.v; }
+
+  template <class Load>
+  WEFT_ALWAYS_INLINE Vec<T> masked(std::int64_t i, Vec<T> v, Load&& in) const {
+    return to.m != nullptr ? in(to.m + i) * v : v;
+  }
+  // The new p of one vector's worth. in, out: how `count` entries are read and written.
+  template <class Load, class Store>
+  WEFT_ALWAYS_INLINE Vec<T> update(std::int64_t i, Load&& in, Store&& out) {
+    const Vec<T> p = in(to.p + i);
+    out(to.x + i, in(to.x + i) + by.ax * p);
+    const Vec<T> r = in(to.r + i) - by.alpha * masked(i, in(to.v + i), in);
+    const Vec<T> z = in(to.d + i) * r, next = z + by.beta * p;
+    out(to.r + i, r);
+    out(to.p + i, next);
+    part[0] += r * r;
+    part[1] += r * z;
+    return next;
+  }
+  template <class Load>
+  WEFT_ALWAYS_INLINE void products(std::int64_t i, Vec<T> value, Load&& in) {
+    const Vec<T> v = masked(i, value, in), dv = in(to.d + i) * v, r = in(to.r + i);
+    part[2] += in(to.p + i) * v;
+    part[3] += r * dv;
+    part[4] += v * dv;
+    part[5] += r * v;
+    part[6] += v * v;
+  }
+
+  WEFT_ALWAYS_INLINE Vec<T> read(std::int64_t i) {
+    return update(i, [](const T* a) { return load(a); }, [](T* a, Vec<T> v) { store(a, v); });
+  }
+  WEFT_ALWAYS_INLINE void write(std::int64_t i, Vec<T> v) {
+    v += by.s * (load(to.b + i) * load(to.p + i));
+    store(to.v + i, v);
+    products(i, v, [](const T* a) { return load(a); });
+  }
+  void before(Range range) {
+    ChebyshevSweep<T>::for_vectors(range, [&](std::int64_t i, auto&& in, auto&& out) {
+      const Vec<T> p = update(i, in, out);
+      out(to.v + i, by.s * (in(to.b + i) * p));
+    });
+  }
+  void after(Range range) {
+    ChebyshevSweep<T>::for_vectors(range, [&](std::int64_t i, auto&& in, auto&&) { products(i, in(to.v + i), in); });
+  }
+  // The last step: x += ax p.
+  void solution(Range range) const {
+    ChebyshevSweep<T>::for_vectors(
+        range, [&](std::int64_t i, auto&& in, auto&& out) { out(to.x + i, in(to.x + i) + by.ax * in(to.p + i)); });
+  }
+  // The vector sums go to double precision block by block.
+  void finish_block() {
+    for (int s = 0; s < component_sums; ++s) {
+      sums[s] += simd::sum<T>(part[s]);
+      part[s] = Vec<T>{};
+    }
+  }
+};
+
+// The pass of one order; index 0: stored factors, 1: trilinear.
+template <class T>
+using ComponentPassOfBlocks = void (*)(const SimdBlocks<T>&, const SimdPlan&, ComponentSweep<T>* sweeps, int fields,
+                                       Range, T* scratch);
+template <class T>
+using ComponentPassesOfOrder = std::array<ComponentPassOfBlocks<T>, 2>;
+
+// Defined by the translation unit of each order.
+template <int N, class T>
+struct SimdFields {
+  static const ComponentPassesOfOrder<T> iterate;
+};
+
+}  // namespace weft::poisson
