@@ -25,9 +25,7 @@ def poisson_iterations(elements: int, order: int) -> dict[str, int]:
     op = weft.Poisson(mesh, order=order, lam=0.0)
     vortex = op.project(lambda x, y, z: (np.cos(2 * x) + np.cos(2 * y)) * (2 + np.cos(2 * z)) - np.cos(2 * x))
     noise = op.random_rhs()
-    return {
-        name: op.multigrid(b, tolerance=1e-8).iterations for name, b in (("vortex", vortex), ("noise", noise))
-    }
+    return {name: op.multigrid(b, tolerance=1e-8).iterations for name, b in (("vortex", vortex), ("noise", noise))}
 
 
 def step_iterations(elements: int, order: int, steps: int, projection: int) -> list[int]:
