@@ -129,7 +129,7 @@ class SolverSection(Section):
     pressure_tolerance: float = option(1e-7, "of the pressure's residual", gt=0.0)
     velocity_tolerance: float = option(1e-7, "of each velocity component's", gt=0.0)
     scalar_tolerance: float = option(1e-7, "of each scalar's", gt=0.0)
-    projection: int = option(16, "earlier solutions that the pressure starts from (Fischer 1998); 0: none", ge=0, le=30)
+    projection: int = option(16, "earlier solutions that the pressure starts from (Fischer 1998); 0: none", ge=0, le=16)
     max_iterations: int = option(500, "most iterations of a solve; more end the run", ge=1)
     method: Literal["cg", "gmres"] = option("cg", "Krylov method of the pressure, flexible, round multigrid cycles")
     restart: int = option(30, "directions that gmres keeps", ge=1, le=200)
