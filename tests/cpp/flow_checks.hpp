@@ -57,7 +57,7 @@ flow::Options<T> flow_options(const std::shared_ptr<device::Device>& device) {
   using namespace flow;
   Options<T> options;
   options.viscosity = 0.05;
-  const program::Code zero = program::Code::number(0), one = program::Code::number(1);
+  const program::Code zero = code({"c"}, {0.0}), one = code({"c"}, {1.0});
   // y (1 + t)
   const program::Code inflow = code({"y", "c", "t", "add", "multiply"}, {1.0});
   options.boundaries["x-"] = {Kind::velocity, function<T>({inflow, zero, zero}, device), false};
