@@ -1,8 +1,8 @@
 // A one-dimensional matrix applied along the three directions of each element: y = (F x F x F) u of each field.
 //
-// A block does an element, a thread a column of points (i, j). `entries` [element][n^3] holds the entry e of each
-// point, or ~e where another point of this rank writes it: where elements meet their values agree if F keeps the ends
-// of lines (Fischer and Mullen 2001). Out of place; matrix [n][n] row-major; u and y [fields][stride].
+// A block does an element, a thread a line of its points. `entries` [element][n^3] holds the entry e of each point, or
+// ~e where another point of this rank writes it: where elements meet their values agree if F keeps the ends of lines
+// (Fischer and Mullen 2001). Out of place; matrix [n][n] row-major; u and y [fields][stride].
 #include "weft/kernels/dialect.hpp"
 
 namespace {
@@ -11,14 +11,25 @@ using real = WEFT_REAL;
 constexpr int n = WEFT_N + 1;
 constexpr int columns = n * n;
 
+// put(row, what the row of the matrix makes of a line).
+template <class Put>
+WEFT_FUNCTION void apply(const real (&f)[n][n], const real (&line)[n], Put&& put) {
+  WEFT_NO_UNROLL
+  for (int row = 0; row < n; ++row) {
+    real sum = 0;
+    WEFT_UNROLL
+    for (int m = 0; m < n; ++m) sum += f[row][m] * line[m];
+    put(row, sum);
+  }
+}
+
 }  // namespace
 
 WEFT_KERNEL(flow_filter, columns,
             (int fields, long stride, const real* WEFT_RESTRICT matrix, const int* WEFT_RESTRICT entries,
              const real* WEFT_RESTRICT u, real* WEFT_RESTRICT y)) {
   WEFT_SHARED(real, f[n][n]);
-  WEFT_SHARED(real, plane[n][n][n]);
-  WEFT_SHARED(real, once[n][n][n]);
+  WEFT_SHARED(real, values[n][n][n + 1]);  // padded: a line along i does not fall into one bank
   const int* WEFT_RESTRICT own = entries + static_cast<long>(WEFT_BLOCK) * (n * columns);
 
   WEFT_THREADS_2D(i, n, j, n) { f[j][i] = matrix[j * n + i]; }
@@ -31,32 +42,28 @@ WEFT_KERNEL(flow_filter, columns,
         const int e = own[k * columns + j * n + i];
         line[k] = u[field * stride + (e < 0 ? ~e : e)];
       }
+      apply(f, line, [&](int k, real value) { values[k][j][i] = value; });
+    }
+    WEFT_BARRIER();
+    WEFT_THREADS_2D(i, n, k, n) {
+      real line[n];
       WEFT_UNROLL
-      for (int k = 0; k < n; ++k) {
-        real sum = 0;
-        WEFT_UNROLL
-        for (int m = 0; m < n; ++m) sum += f[k][m] * line[m];
-        plane[k][j][i] = sum;
-      }
+      for (int j = 0; j < n; ++j) line[j] = values[k][j][i];
+      apply(f, line, [&](int j, real value) { values[k][j][i] = value; });
+    }
+    WEFT_BARRIER();
+    WEFT_THREADS_2D(j, n, k, n) {
+      real line[n];
+      WEFT_UNROLL
+      for (int i = 0; i < n; ++i) line[i] = values[k][j][i];
+      apply(f, line, [&](int i, real value) { values[k][j][i] = value; });
     }
     WEFT_BARRIER();
     WEFT_THREADS_2D(i, n, j, n) {
       for (int k = 0; k < n; ++k) {
-        real sum = 0;
-        WEFT_UNROLL
-        for (int m = 0; m < n; ++m) sum += f[j][m] * plane[k][m][i];
-        once[k][j][i] = sum;
-      }
-    }
-    WEFT_BARRIER();
-    WEFT_THREADS_2D(i, n, j, n) {
-      for (int k = 0; k < n; ++k) {
-        real sum = 0;
-        WEFT_UNROLL
-        for (int m = 0; m < n; ++m) sum += f[i][m] * once[k][j][m];
         const int e = own[k * columns + j * n + i];
-        if (e >= 0) y[field * stride + e] = sum;
+        if (e >= 0) y[field * stride + e] = values[k][j][i];
       }
-    }
+    }  // the next field begins in the same threads
   }
 }
