@@ -10,6 +10,13 @@ constexpr int max_components = 4;
 struct Scalars {
   double alpha[max_components], beta[max_components];
 };
+// a[c]. An index that is not known when compiled would put the kernel's parameters on the stack.
+WEFT_FUNCTION real of_component(const double (&a)[max_components], int c) {
+  double value = a[0];
+  WEFT_UNROLL
+  for (int m = 1; m < max_components; ++m) value = m == c ? a[m] : value;
+  return static_cast<real>(value);
+}
 
 // d = 1 / (h1 diagonal + h2 b)
 WEFT_KERNEL(component_diagonal, vector_threads,
@@ -75,7 +82,7 @@ WEFT_KERNEL(component_update, vector_threads,
   WEFT_SHARED(double, shared[vector_threads]);
   const int c = WEFT_BLOCK % components, block = WEFT_BLOCK / components;
   const long blocks = (n + vector_chunk - 1) / vector_chunk, first = c * entries;
-  const real alpha = static_cast<real>(scalars.alpha[c]), beta = static_cast<real>(scalars.beta[c]);
+  const real alpha = of_component(scalars.alpha, c), beta = of_component(scalars.beta, c);
   double rr[WEFT_SLOTS(vector_threads)] = {}, rz[WEFT_SLOTS(vector_threads)] = {};
   WEFT_ENTRIES_OF(block, i, n, const long q = first + i; const real direction = p[q];
                   const real next = r[q] - alpha * v[q]; const real z = d[i] * next; x[q] += alpha * direction;
@@ -93,7 +100,7 @@ WEFT_KERNEL(component_solution, vector_threads,
              real* WEFT_RESTRICT x)) {
   const int c = WEFT_BLOCK % components, block = WEFT_BLOCK / components;
   const long first = c * entries;
-  const real alpha = static_cast<real>(scalars.alpha[c]);
+  const real alpha = of_component(scalars.alpha, c);
   WEFT_ENTRIES_OF(block, i, n, x[first + i] += alpha * p[first + i])
 }
 

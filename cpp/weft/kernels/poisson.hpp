@@ -330,14 +330,15 @@ constexpr int columns_stored_budget = wide ? (n <= 4    ? 48
                                               : n <= 14 ? (!sm_100   ? 128
                                                            : n == 12 ? 255
                                                                      : 168)
-                                              : n == 15 ? (sm_90 ? 128 : 168)
-                                                        : (sm_100 ? 168 : 128))
+                                              : n == 15 ? 168
+                                                        : (sm_90 ? 128 : 168))
                                            : (n <= 4               ? 40
                                               : n <= 8             ? 64
                                               : n <= 13 || !sm_100 ? 96
                                                                    : 128);
-constexpr int columns_trilinear_budget = wide ? (n == 2              ? 64
-                                                 : n <= 4 && !sm_100 ? 96
+constexpr int columns_trilinear_budget = wide ? (n == 2              ? (sm_100 ? 96 : 64)
+                                                 : n == 3 && !sm_100 ? 96
+                                                 : n == 4 && sm_90   ? 96
                                                  : n <= 9            ? 128
                                                                      : 168)
                                               : (n <= 3   ? 64

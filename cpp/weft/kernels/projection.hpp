@@ -30,10 +30,14 @@ WEFT_KERNEL(projection_combine, vector_threads,
     WEFT_THREADS(t, vector_threads) {
       sums[WEFT_SLOT(t)] = scale == real(0) || first + t >= n ? real(0) : scale * y[first + t];
     }
-    for (int k = 0; k < count; ++k) {
-      const real a = static_cast<real>(coefficients.a[k]);
-      WEFT_THREADS(t, vector_threads) {
-        if (first + t < n) sums[WEFT_SLOT(t)] += a * basis[k * entries + first + t];
+    // Unrolled: an index that is not known when compiled would put the kernel's parameters on the stack.
+    WEFT_UNROLL
+    for (int k = 0; k < max_vectors; ++k) {
+      if (k < count) {
+        const real a = static_cast<real>(coefficients.a[k]);
+        WEFT_THREADS(t, vector_threads) {
+          if (first + t < n) sums[WEFT_SLOT(t)] += a * basis[k * entries + first + t];
+        }
       }
     }
     WEFT_THREADS(t, vector_threads) {
