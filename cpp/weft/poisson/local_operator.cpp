@@ -7,6 +7,7 @@
 #include "weft/device/tiles.hpp"
 #include "weft/element/gll.hpp"
 #include "weft/mesh/geometry.hpp"
+#include "weft/mesh/trilinear.hpp"
 
 namespace weft::poisson {
 namespace {
@@ -44,25 +45,14 @@ std::vector<T> packed_factors(const mesh::Mesh& mesh, int order, std::span<const
   return packed;
 }
 
-// [element][24]: coefficients of 1, r, s, t, rs, rt, st, rst in the trilinear map of the element's corners.
+// [element][24], as mesh::trilinear_map has them.
 template <class T>
 std::vector<T> trilinear_maps(const mesh::Mesh& mesh) {
-  constexpr std::array<int, 8> monomials{0, 1, 2, 4, 3, 5, 6, 7};  // bit d: direction d is in the product
-  std::vector<T> maps(mesh.nodes.size());
-  for (std::size_t e = 0; e < maps.size() / 24; ++e) {
-    for (int m = 0; m < 8; ++m) {
-      for (int d = 0; d < 3; ++d) {
-        double sum = 0;
-        for (int corner = 0; corner < 8; ++corner) {
-          double sign = 1;
-          for (int bit = 0; bit < 3; ++bit)
-            if (((monomials[m] >> bit) & 1) && !((corner >> bit) & 1)) sign = -sign;
-          sum += sign * mesh.nodes[e * 24 + corner * 3 + d];
-        }
-        maps[e * 24 + m * 3 + d] = static_cast<T>(sum / 8);
-      }
-    }
-  }
+  std::vector<T> maps;
+  maps.reserve(mesh.nodes.size());
+  for (std::int64_t e = 0; e < mesh.elements(); ++e)
+    for (const double coefficient : mesh::trilinear_map(&mesh.nodes[24 * e]))
+      maps.push_back(static_cast<T>(coefficient));
   return maps;
 }
 

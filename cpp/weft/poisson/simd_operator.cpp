@@ -12,6 +12,7 @@
 #include "weft/element/even_odd.hpp"
 #include "weft/element/gll.hpp"
 #include "weft/mesh/geometry.hpp"
+#include "weft/mesh/trilinear.hpp"
 #include "weft/poisson/simd_sweep.hpp"
 #include "weft/trace/recorder.hpp"
 
@@ -21,20 +22,6 @@ namespace {
 template <class T, int... I>
 std::array<const SimdPasses<T>*, sizeof...(I)> all_passes(std::integer_sequence<int, I...>) {
   return {&SimdOrder<I + 1, T>::passes...};
-}
-
-// Coefficients of 1, r, s, t, rs, rt, st, rst in the trilinear map of an element's corners, [8][3].
-std::array<double, 24> trilinear_map(const double* corners) {
-  constexpr std::array<int, 8> monomials{0, 1, 2, 4, 3, 5, 6, 7};  // bit d: direction d is in the product
-  std::array<double, 24> map{};
-  for (int m = 0; m < 8; ++m) {
-    for (int corner = 0; corner < 8; ++corner) {
-      const int minus = monomials[m] & ~corner;  // directions in which the corner is at -1
-      const double sign = __builtin_parity(static_cast<unsigned>(minus)) != 0 ? -1 : 1;
-      for (int d = 0; d < 3; ++d) map[3 * m + d] += sign * corners[3 * corner + d] / 8;
-    }
-  }
-  return map;
 }
 
 double smallest_jacobian(const std::array<double, 24>& a, const std::vector<double>& points) {
@@ -67,7 +54,7 @@ std::vector<T> trilinear_blocks(const mesh::Mesh& mesh, std::int64_t blocks, con
       std::array<double, 24> map{};
       map[3] = map[7] = map[11] = 1;
       if (e < mesh.elements()) {
-        map = trilinear_map(mesh.nodes.data() + 24 * e);
+        map = mesh::trilinear_map(mesh.nodes.data() + 24 * e);
         if (const double jacobian = smallest_jacobian(map, points); !(jacobian > 0)) {
           std::ostringstream text;
           text << mesh.source << ": element " << mesh.element_ids[e] << " has a Jacobian of " << jacobian

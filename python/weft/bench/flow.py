@@ -353,7 +353,6 @@ def sizes(problem: Problem, began: Any) -> Record:
         "memory": sum(held.values()),
         "memory_words_per_point": sum(held.values()) / word / solver.points,
         "began_from": began.path if began else None,
-        "stable": True,
         "formulas": {
             "memory_words_per_point": "bytes of all ranks / (bytes of a number x n), n = E (N+1)^3",
             "points_per_second": "n / median seconds of a step that was not recorded, slowest rank",

@@ -76,8 +76,6 @@ def grouped_exchanges(tunings: Record) -> Rows:
 def result_rows(record: Record) -> Rows:
     """Time of a step, iterations, shares, the flow at the end, and the time by phase."""
     figures, timings, found = record["figures"], record["timings"], record["statistics"]
-    if not figures["stable"]:
-        return [("BLOWN UP", figures["unstable"])]
     rows = [
         (
             "run",
@@ -169,8 +167,6 @@ def phase_rows(record: Record) -> Rows:
 def tiles(record: Record) -> Rows:
     """The figures at the top of the page, each with what it is."""
     figures, timings = record["figures"], record["timings"]
-    if not figures["stable"]:
-        return [("blown up", figures["unstable"])]
     found = [(f"t = {figures['final_time']:.4g}", f"after {figures['steps_done']} steps")]
     if timings["seconds_per_step"]:
         found.append((seconds(timings["seconds_per_step"]), "a step (median)"))
