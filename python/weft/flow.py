@@ -28,11 +28,11 @@ from weft.flow_output import Output
 from weft.flow_statistics import Statistics
 from weft.multigrid import coarsen
 from weft.program import compiled
+from weft.solver_on_elements import SolverOnElements
 
 __all__ = ["BlownUp", "Buoyancy", "Filter", "FlowRate", "Pressure", "Scalar", "Solver"]
 
 _CORES = {"double": _weft.flow.FlowDouble, "single": _weft.flow.FlowSingle}
-_TYPES = {"double": np.float64, "single": np.float32}
 
 #: a run one of whose fields is no longer finite; ``step`` and ``field`` tell where
 BlownUp = _weft.flow.BlownUp
@@ -106,7 +106,7 @@ def _choice(key: str, value: str, allowed: tuple[str, ...]) -> str:
     return value
 
 
-class Solver(Output, Statistics):
+class Solver(SolverOnElements, Output, Statistics):
     """du/dt + (u . grad) u = -grad p + viscosity Laplacian u + force, div u = 0 on the ranks of ``mesh``.
 
     ``order``: polynomial degree N, 1 to 15. ``boundaries``: for each of the mesh's boundaries ``"wall"``,
@@ -281,25 +281,6 @@ class Solver(Output, Statistics):
         return str(word), self._values(values, components)
 
     # --- sizes and figures -------------------------------------------------------------------------------------------
-
-    @property
-    def comm(self) -> Any:
-        """The mpi4py communicator of the mesh."""
-        return self.mesh.comm
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return np.dtype(_TYPES[self.precision])
-
-    @property
-    def elements(self) -> int:
-        """E, of all ranks."""
-        return int(self.mesh.global_elements)
-
-    @property
-    def points(self) -> int:
-        """n = E (N + 1)^3, of all ranks."""
-        return self.elements * (self.order + 1) ** 3
 
     @property
     def time(self) -> float:

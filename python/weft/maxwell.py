@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from weft import _weft
 from weft import device as _device
+from weft.solver_on_elements import SolverOnElements
 
 __all__ = ["Dipole", "Material", "PlaneWave", "Pulse", "Solver", "matched_layer"]
 
@@ -31,7 +32,6 @@ __all__ = ["Dipole", "Material", "PlaneWave", "Pulse", "Solver", "matched_layer"
 Fields = Callable[[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]], Sequence[Any]]
 
 _CORES = {"double": _weft.maxwell.MaxwellDouble, "single": _weft.maxwell.MaxwellSingle}
-_TYPES = {"double": np.float64, "single": np.float32}
 
 
 class Material(NamedTuple):
@@ -120,7 +120,7 @@ def _three(values: Sequence[float]) -> tuple[float, float, float]:
     return x, y, z
 
 
-class Solver:
+class Solver(SolverOnElements):
     """eps dE/dt = curl H - sigma E, mu dH/dt = -curl E on the ranks of ``mesh`` (NekCEM, Eqs. 1 to 9).
 
     Lengths are the mesh's; times are in lengths over the speed of light in vacuum; H is in units of E over the
@@ -207,25 +207,6 @@ class Solver:
         self._warned = False
 
     # --- sizes and figures -------------------------------------------------------------------------------------------
-
-    @property
-    def comm(self) -> Any:
-        """The mpi4py communicator of the mesh."""
-        return self.mesh.comm
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return np.dtype(_TYPES[self.precision])
-
-    @property
-    def elements(self) -> int:
-        """E, of all ranks."""
-        return int(self.mesh.global_elements)
-
-    @property
-    def points(self) -> int:
-        """n = E (N + 1)^3, of all ranks."""
-        return self.elements * (self.order + 1) ** 3
 
     @property
     def dt_limit(self) -> float:
