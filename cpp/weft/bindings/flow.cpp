@@ -141,14 +141,6 @@ void bind(nb::module_& m, const char* name) {
       .def_prop_ro("largest_eigenvalues", [](F& self) { return self.solver().pressure().largest_eigenvalues(); })
       .def("memory_bytes", [](F& self) { return self.solver().memory_bytes(); })
       .def_prop_ro("time", [](F& self) { return self.solver().state().time; })
-      .def_prop_ro("times",
-                   [](F& self) {
-                     const auto& state = self.solver().state();
-                     std::vector<double> times{state.time};
-                     for (int level = 1; level < state.known; ++level)
-                       times.push_back(times.back() - state.dt[level - 1]);
-                     return times;
-                   })
       .def_prop_ro("last_dt", [](F& self) { return self.solver().state().dt[0]; })
       .def_prop_ro("steps", [](F& self) { return self.solver().state().step; })
       .def_prop_ro("pressure_singular", [](F& self) { return self.solver().boundaries().pressure_singular(); })
