@@ -1,0 +1,67 @@
+// What the terms have in common: a chunk block after block, the points of a plane, columns that are left along t.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "weft/flow/simd_blocks.hpp"
+#include "weft/flow/simd_cofactors.hpp"
+#include "weft/flow/simd_columns.hpp"
+#include "weft/flow/simd_layout.hpp"
+#include "weft/flow/simd_prefetch.hpp"
+#include "weft/simd/contract.hpp"
+#include "weft/simd/vector.hpp"
+
+namespace weft::flow {
+
+// block(number, prefetch) for the blocks of a chunk; what they add to starts from 0.
+template <class T, class Block>
+void run_blocks(const SimdCall<T>& c, poisson::Range chunk, const T* in, int fields, T* out, int outputs, int steps,
+                Block&& block) {
+  Prefetch<T> ahead{{}, 0};
+  for (int i = 0; i < fields; ++i) ahead.streams[ahead.count++] = in + i * c.entries;
+  for (int i = 0; i < outputs; ++i) ahead.streams[ahead.count++] = out + i * c.entries;
+  if (c.u != nullptr && in != c.u)
+    for (int i = 0; i < 3; ++i) ahead.streams[ahead.count++] = c.u + i * c.entries;
+  for (std::int64_t b = chunk.begin; b < chunk.end; ++b) {
+    const poisson::Range first = c.plan.before[b];
+    for (int i = 0; i < outputs; ++i)
+      std::fill(out + i * c.entries + first.begin, out + i * c.entries + first.end, T{0});
+    if (b + 1 < chunk.end)
+      ahead.start(c.plan.ahead[b + 1], c.plan.ahead[b + 2], steps);
+    else
+      ahead.start(0, 0, 1);
+    block(b, ahead);
+  }
+}
+
+// use(point of the plane, cofactors, quadrature weight) for the points of plane k.
+template <int n, class T, class Use>
+WEFT_ALWAYS_INLINE void points_of_plane(const SimdCall<T>& c, Cofactors<n, n, T>& cofactors, Prefetch<T>& ahead, int k,
+                                        Use&& use) {
+  const T* const weights = c.tables.weights;
+  cofactors.plane(k);
+  for (int j = 0; j < n; ++j) {
+    ahead.step();
+    const Vec<T>* g = cofactors.row(j);
+    const T line = weights[j] * weights[k];
+#pragma GCC unroll 1
+    for (int i = 0; i < n; ++i, g += cofactors.step) use(j * n + i, g, line * weights[i]);
+  }
+}
+
+// U + M Q along t, added to the vectors.
+template <int n, class T>
+void add_with(const SimdCall<T>& c, std::int64_t block, const T* matrix, int fields, const Vec<T>* U, const Vec<T>* Q,
+              T* out) {
+  using V = Vec<T>;
+  constexpr int step = pitch<n>, field = field_vectors<n, n>;
+  add_columns<n, T>(c.blocks, block, out, c.entries, fields, [=](int i, int ij, V(&v)[n]) WEFT_LAMBDA_INLINE {
+    const V *q = Q + i * field + ij * step, *u = U + i * field + ij * step;
+    V from[n];
+    WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) from[k] = q[k];
+    contract<n, T>(matrix, from, [&](int k, V w) WEFT_LAMBDA_INLINE { v[k] = w + u[k]; });
+  });
+}
+
+}  // namespace weft::flow
