@@ -69,5 +69,5 @@ sys.exit(1 if wrong else 0)
 def test_ranks_that_share_a_device_get_the_hosts_bits_by_every_choice(gpu, ranks):
     if not gpu.is_host:
         pytest.importorskip("cupy")
-    result = mpi_run(ranks, CODE, gpu.backend, timeout=280)
+    result = mpi_run(ranks, CODE, gpu.backend)
     assert result.returncode == 0, result.stdout + result.stderr

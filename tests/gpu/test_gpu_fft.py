@@ -88,7 +88,7 @@ for grid in (f"1x{comm.size}", f"{comm.size}x1", "2x2" if comm.size == 4 else "a
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_ranks_that_share_a_device_agree_with_numpy_on_every_grid(gpu, ranks):
     library_or_skip(gpu)
-    done = mpi_run(ranks, CODE, gpu.backend, timeout=240)
+    done = mpi_run(ranks, CODE, gpu.backend)
     assert done.returncode == 0, done.stderr
 
 

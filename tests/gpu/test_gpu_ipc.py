@@ -27,5 +27,5 @@ assert len(set(histories.values())) == 1, "the paths differ"
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_a_solve_by_ipc_has_the_bits_of_a_staged_one(gpu, ranks):
-    result = mpi_run(ranks, CODE, gpu.backend, timeout=200)
+    result = mpi_run(ranks, CODE, gpu.backend)
     assert result.returncode == 0, result.stdout + result.stderr

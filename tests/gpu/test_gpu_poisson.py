@@ -72,7 +72,7 @@ def test_ranks_that_share_a_device_solve_the_same_problem(gpu, ranks):
     """
     residuals = []
     for count in (1, ranks):
-        result = mpi_run(count, code, gpu.backend, timeout=300)
+        result = mpi_run(count, code, gpu.backend)
         assert result.returncode == 0, result.stderr
         residuals.append([float(value) for value in result.stdout.split()])
     np.testing.assert_allclose(residuals[1], residuals[0], rtol=1e-9)

@@ -115,7 +115,7 @@ if box.comm.rank == 0:
 def test_ranks_that_share_a_device_step_as_one(gpu, ranks):
     values = []
     for count in (1, ranks):
-        done = mpi_run(count, CODE, gpu.backend, timeout=300)
+        done = mpi_run(count, CODE, gpu.backend)
         assert done.returncode == 0, done.stderr
         values.append([float(line.split()[-1]) for line in done.stdout.splitlines()])
     np.testing.assert_allclose(values[1], values[0], rtol=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -9,10 +10,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+# How long a program may take before it counts as hanging: nothing to do with how fast it is.
+SECONDS = 240.0
 
 
 def mpiexec() -> str:
@@ -23,30 +28,63 @@ def mpiexec() -> str:
     return launcher
 
 
-def start(words: Sequence[str], variables: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
-    """A process of its own session; unless ``variables`` says otherwise, with one thread."""
-    return subprocess.Popen(
-        list(words),
-        env={**os.environ, **({"OMP_NUM_THREADS": "1"} if variables is None else variables)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+class Running(subprocess.Popen[bytes]):
+    """A program of its own session, by itself or on a number of ranks, whose output goes to files.
+
+    One file a rank and stream: in a pipe that ranks share, lines of one get into lines of another, because a line may
+    take several writes (of Python's ``print`` with PYTHONUNBUFFERED it does). And a file has all that a rank wrote
+    before it was killed, which a launcher may lose.
+    """
+
+    # Run by each rank; the launchers of MPICH and of Open MPI tell it which it is.
+    APART = 'rank=${PMI_RANK:-$OMPI_COMM_WORLD_RANK}; exec "$@" >"$0/out.$rank" 2>"$0/err.$rank"'
+
+    def __init__(self, words: Sequence[str], variables: Mapping[str, str], ranks: int | None):
+        self.ranks, self.folder = ranks, Path(tempfile.mkdtemp(prefix="weft-run-"))
+        if ranks is not None:
+            words = [mpiexec(), "-n", str(ranks), "sh", "-c", self.APART, str(self.folder), *words]
+        with (self.folder / "out").open("wb") as out, (self.folder / "err").open("wb") as err:
+            super().__init__(
+                list(words),
+                env={**os.environ, **variables},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
+
+    def said(self, stream: str) -> str:
+        """All that was written so far to ``out`` or ``err``: by rank 0, by rank 1 and so on, then by the launcher."""
+        files = [self.folder / f"{stream}.{rank}" for rank in range(self.ranks or 0)] + [self.folder / stream]
+        return "".join(file.read_text(errors="replace") for file in files if file.exists())
+
+    def end(self) -> None:
+        """Kills it and all that it has started, ranks too."""
+        for pid in descendants(self):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.wait()
 
 
-def finish(process: subprocess.Popen[str], timeout: float = 120.0) -> subprocess.CompletedProcess[str]:
+def start(words: Sequence[str], variables: Mapping[str, str] | None = None, ranks: int | None = None) -> Running:
+    """A program, under mpiexec if ``ranks`` are given; unless ``variables`` says otherwise, with one thread."""
+    return Running(words, {"OMP_NUM_THREADS": "1"} if variables is None else variables, ranks)
+
+
+def finish(process: Running, timeout: float = SECONDS) -> subprocess.CompletedProcess[str]:
     """Waits; a hang is a TimeoutExpired, which fails the test, and leaves no process behind."""
     try:
-        out, err = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        process.wait(timeout)
+    except BaseException as error:
+        process.end()
+        error.add_note(f"It had said: {process.said('out')}\n{process.said('err')}")
         raise
-    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+    done = subprocess.CompletedProcess(process.args, process.returncode, process.said("out"), process.said("err"))
+    shutil.rmtree(process.folder, ignore_errors=True)
+    return done
 
 
-def interrupt(process: subprocess.Popen[str]) -> None:
+def interrupt(process: Running) -> None:
     """What a terminal does on Ctrl-C: one SIGINT to every process of the group, which `start` made.
 
     Not two to the launcher: of a second one it takes for another Ctrl-C, Hydra kills all ranks at once.
@@ -54,15 +92,16 @@ def interrupt(process: subprocess.Popen[str]) -> None:
     os.killpg(process.pid, signal.SIGINT)
 
 
-def wait_until(
-    condition: Callable[[], bool], process: subprocess.Popen[str] | None = None, seconds: float = 60
-) -> None:
+def wait_until(condition: Callable[[], bool], process: Running | None = None, seconds: float = SECONDS) -> None:
     """Returns when ``condition`` holds; fails after ``seconds``, or when ``process`` has ended without it."""
     limit = time.monotonic() + seconds
     while not condition():
         if process is not None and process.poll() is not None and not condition():
-            raise AssertionError(f"ended with {process.returncode}: {process.communicate()}")
-        assert time.monotonic() < limit, f"not within {seconds} s"
+            raise AssertionError(f"ended with {process.returncode}: {process.said('out')}\n{process.said('err')}")
+        if time.monotonic() > limit:
+            if process is not None:
+                process.end()
+            raise AssertionError(f"not within {seconds} s")
         time.sleep(0.05)
 
 
@@ -79,7 +118,7 @@ def alive(pids: Sequence[int]) -> list[int]:
     return [pid for pid in pids if (stat := _stat(pid)) and stat[0] != "Z"]
 
 
-def descendants(process: subprocess.Popen[str]) -> list[int]:
+def descendants(process: subprocess.Popen[bytes]) -> list[int]:
     """The process and all that it and they have started, ranks in sessions of their own too."""
     stats = {int(entry.name): _stat(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
     found = [process.pid]
@@ -88,10 +127,10 @@ def descendants(process: subprocess.Popen[str]) -> list[int]:
     return found
 
 
-def mpi_run(ranks: int, code: str, *arguments: str, timeout: float = 60.0, **environment: str):
-    """Run ``code`` under mpiexec; the result has returncode, stdout, stderr."""
-    words = [mpiexec(), "-n", str(ranks), sys.executable, "-c", textwrap.dedent(code), *arguments]
-    return finish(start(words, {"OMP_NUM_THREADS": "1", **environment}), timeout)
+def mpi_run(ranks: int, code: str, *arguments: str, timeout: float = SECONDS, **environment: str):
+    """Run ``code`` under mpiexec; the result has returncode, stdout, stderr, each rank's lines together."""
+    words = [sys.executable, "-c", textwrap.dedent(code), *arguments]
+    return finish(start(words, {"OMP_NUM_THREADS": "1", **environment}, ranks), timeout)
 
 
 def weft_command(*arguments: object) -> list[str]:
@@ -99,33 +138,42 @@ def weft_command(*arguments: object) -> list[str]:
     return [sys.executable, "-m", "weft.cli.main", *map(str, arguments)]
 
 
-def run_weft(ranks: int, *arguments: object, timeout: float = 120.0, **environment: str):
+def run_weft(ranks: int, *arguments: object, timeout: float = SECONDS, **environment: str):
     """``weft`` on 1 rank by itself, on more under mpiexec."""
-    launcher = [mpiexec(), "-n", str(ranks)] if ranks > 1 else []
-    return finish(start([*launcher, *weft_command(*arguments)], {"OMP_NUM_THREADS": "1", **environment}), timeout)
+    variables = {"OMP_NUM_THREADS": "1", **environment}
+    return finish(start(weft_command(*arguments), variables, ranks if ranks > 1 else None), timeout)
 
 
 class Workers:
     """A program on a number of ranks that answers one line of JSON with another: one launch for many cases."""
 
-    def __init__(self, ranks: int, program: str, seconds: float = 60.0):
+    # Rank 0 answers; whatever else is said goes where it cannot get into an answer.
+    APART = '[ "${PMI_RANK:-$OMPI_COMM_WORLD_RANK}" = 0 ] || exec >&2; exec "$@"'
+
+    def __init__(self, ranks: int, program: str, seconds: float = SECONDS):
         self.number, self.seconds = ranks, seconds
+        worker = [sys.executable, str(Path(__file__).with_name(program))]
         self.process = subprocess.Popen(
-            [mpiexec(), "-n", str(ranks), sys.executable, str(Path(__file__).with_name(program))],
+            [mpiexec(), "-n", str(ranks), "sh", "-c", self.APART, "sh", *worker],
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            text=True,
         )
 
     def ask(self, case: object) -> list[dict]:
         """The answer; fails if it takes longer than ``seconds``."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps(case) + "\n")
+        self.process.stdin.write(json.dumps(case).encode() + b"\n")
         self.process.stdin.flush()
-        ready, _, _ = select.select([self.process.stdout], [], [], self.seconds)
-        assert ready, f"no answer in {self.seconds} s"
-        return json.loads(self.process.stdout.readline())
+        answer, limit = b"", time.monotonic() + self.seconds
+        while not answer.endswith(b"\n"):
+            ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, limit - time.monotonic()))
+            assert ready, f"no answer in {self.seconds} s"
+            part = os.read(self.process.stdout.fileno(), 1 << 16)
+            assert part, f"the workers ended: {self.process.wait()}"
+            answer += part
+        return json.loads(answer)
 
     def close(self) -> None:
         assert self.process.stdin is not None

@@ -355,7 +355,7 @@ def check_exchange(run: dict, ranks: int, orders: list[int], fields: list[int]) 
 def test_exchange_measures_every_choice_on_the_patterns_of_a_mesh(ranks, orders, fields, tmp_path) -> None:
     done = run_weft(
         ranks, "bench", "exchange", "--orders", ",".join(map(str, orders)), "--fields", ",".join(map(str, fields)),
-        "--box", "4,4,4", *QUICK, "--output", tmp_path, timeout=200,
+        "--box", "4,4,4", *QUICK, "--output", tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     [run] = read(tmp_path / "exchange.json")["runs"]
@@ -367,7 +367,7 @@ def test_exchange_measures_every_choice_on_the_patterns_of_a_mesh(ranks, orders,
 def test_exchange_starts_mpiexec_itself_on_each_number_of_ranks(tmp_path) -> None:
     done = run_weft(
         1, "bench", "exchange", "--ranks", "2,3", "--orders", "2", "--fields", "1", "--box", "4,4,4", *QUICK,
-        "--choices", "pairwise", "--output", tmp_path, timeout=200,
+        "--choices", "pairwise", "--output", tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     runs = read(tmp_path / "exchange.json")["runs"]
@@ -443,7 +443,7 @@ def test_what_cannot_be_measured_is_refused_by_every_rank_with_the_same_words(tm
     if MPI.COMM_WORLD.rank == 0:
         print(json.dumps(all_said))
     """
-    done = mpi_run(2, code, json.dumps([words for words, _ in REFUSED]), str(tmp_path / "results"), timeout=120)
+    done = mpi_run(2, code, json.dumps([words for words, _ in REFUSED]), str(tmp_path / "results"))
     assert done.returncode == 0, done.stderr
     first, second = json.loads(done.stdout.splitlines()[-1])
     assert first == second

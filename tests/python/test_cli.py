@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
-from mpi_run import alive, descendants, finish, interrupt, mpiexec, run_weft, start, wait_until, weft_command
+from mpi_run import SECONDS, alive, descendants, finish, interrupt, run_weft, start, wait_until, weft_command
 
 import weft
 from weft.bench import models
@@ -26,7 +26,7 @@ SMALL = ["--set", "mesh.counts=[3, 2, 2]", "--order", "4"]
 KEYS = ["case", "versions", "machine", "choices", "timings", "figures", "residuals"]
 
 
-def run(*arguments: object, timeout: float = 120.0) -> subprocess.CompletedProcess[str]:
+def run(*arguments: object, timeout: float = SECONDS) -> subprocess.CompletedProcess[str]:
     return run_weft(1, *arguments, timeout=timeout)
 
 
@@ -95,7 +95,7 @@ def test_ranks_share_the_cores_of_a_node_unless_the_user_says_how(tmp_path, monk
     words = weft_command("run", "poisson", *SMALL, "--set", "solver.iterations=2", "--output", tmp_path)
     cores = os.cpu_count() if os.cpu_count() == len(os.sched_getaffinity(0)) else 2 * len(os.sched_getaffinity(0))
     for variables, threads in (({}, max(1, cores // 2)), ({"OMP_NUM_THREADS": "3"}, 3)):
-        done = finish(start([mpiexec(), "-n", "2", *words], variables))
+        done = finish(start(words, variables, ranks=2))
         assert done.returncode == 0, done.stderr
         record = json.loads((tmp_path / "run.json").read_text())
         assert record["machine"]["threads_per_rank"] == threads
@@ -154,7 +154,7 @@ def test_a_mesh_file_of_another_project_runs_on_two_ranks(tmp_path) -> None:
     if not mesh.is_file():
         pytest.skip("../shared/data/meshes is not beside this checkout")
     words = ["run", "poisson", "--mesh", mesh, "--order", "2", "--set", "solver.iterations=5", "--output", tmp_path]
-    done = run_weft(2, *words, timeout=200)
+    done = run_weft(2, *words)
     assert done.returncode == 0, done.stderr
     record = json.loads((tmp_path / "run.json").read_text())
     assert record["figures"]["elements"] == 8000
@@ -165,10 +165,10 @@ def test_a_mesh_file_of_another_project_runs_on_two_ranks(tmp_path) -> None:
 # --- bad input -----------------------------------------------------------------------------------------------------
 
 
-def each_rank(ranks: int, *arguments: object, timeout: float = 120.0) -> subprocess.CompletedProcess[str]:
+def each_rank(ranks: int, *arguments: object, timeout: float = SECONDS) -> subprocess.CompletedProcess[str]:
     """Runs on several ranks, each of which prints its own exit code."""
     script = '"$@"; echo "exit code $?."'
-    return finish(start([mpiexec(), "-n", str(ranks), "sh", "-c", script, "sh", *weft_command(*arguments)]), timeout)
+    return finish(start(["sh", "-c", script, "sh", *weft_command(*arguments)], ranks=ranks), timeout)
 
 
 def said(done: subprocess.CompletedProcess[str]) -> int:
@@ -236,24 +236,17 @@ def test_a_gpu_asked_for_and_absent_is_one_message(backend: str, tmp_path) -> No
     assert backend in done.stderr
 
 
-def wait_for(process: subprocess.Popen[str], text: str) -> None:
-    for line in process.stdout:
-        if text in line:
-            return
-    raise AssertionError(f"ended without printing {text!r}: {process.stderr.read()}")
-
-
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_ctrl_c_ends_a_run_in_one_line_with_130_and_leaves_nothing(ranks: int, tmp_path) -> None:
     words = weft_command("run", "poisson", "--order", "7", "--set", "solver.iterations=1000000", "--output", tmp_path)
     words += ["--set", "mesh.counts=[6, 6, 6]"]
-    process = start(words if ranks == 1 else [mpiexec(), "-n", str(ranks), *words])
-    wait_for(process, "solving")
+    process = start(words, ranks=ranks if ranks > 1 else None)
+    wait_until(lambda: "solving" in process.said("out"), process)
     time.sleep(1.0)  # into the C++ loop
     started = descendants(process)
     assert len(started) >= ranks
     interrupt(process)
-    done = finish(process, 60)
+    done = finish(process)
     from weft import mpi
 
     # Open MPI's launcher answers Ctrl-C with SIGTERM to its ranks and an exit code of its own.
@@ -444,7 +437,7 @@ def test_the_python_of_the_readme_runs_on_one_and_two_ranks_and_solves_its_probl
     [code] = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     (tmp_path / "script.py").write_text(code)
     for ranks in (1, 2):
-        done = finish(start([mpiexec(), "-n", str(ranks), sys.executable, str(tmp_path / "script.py")]))
+        done = finish(start([sys.executable, str(tmp_path / "script.py")], ranks=ranks))
         assert done.returncode == 0, done.stderr
         assert len(re.findall("19683 unknowns", done.stdout)) == ranks
         assert float(re.search(r"error (\S+)", done.stdout)[1]) < 1e-8

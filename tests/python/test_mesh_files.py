@@ -489,6 +489,6 @@ def test_an_unforeseen_error_of_the_reading_rank_leaves_no_rank_waiting(tmp_path
         weft.mesh_io.read_raw = lambda path: 1 / 0
         weft.Mesh.read(sys.argv[1])
     """
-    result = mpi_run(2, code, str(path), timeout=30)
+    result = mpi_run(2, code, str(path))
     assert result.returncode != 0
     assert result.stderr.count("unexpected ZeroDivisionError while reading") == 1

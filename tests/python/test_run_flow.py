@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mpi_run import finish, interrupt, mpiexec, run_weft, start, wait_until, weft_command
+from mpi_run import finish, interrupt, run_weft, start, wait_until, weft_command
 
 import weft
 from weft.bench import scaling_flow
@@ -129,14 +129,14 @@ def test_a_restart_is_the_run_that_was_not_stopped(tmp_path) -> None:
 def test_a_signal_leaves_a_checkpoint_to_go_on_from(tmp_path, number: signal.Signals) -> None:
     words = weft_command("run", "flow", "--case", "taylor-green", *BOX, "--steps", 10**6, "--dt", "1e-5",
                          "--set", "statistics.every=1", "--output", tmp_path)  # fmt: skip
-    process = start(words if number == signal.SIGTERM else [mpiexec(), "-n", "2", *words])
+    process = start(words, ranks=None if number == signal.SIGTERM else 2)
     table = tmp_path / "statistics.csv"
     wait_until(lambda: table.exists() and len(table.read_text().splitlines()) > 3, process)
     if number == signal.SIGTERM:
         os.kill(process.pid, number)
     else:
         interrupt(process)
-    done = finish(process, 60)
+    done = finish(process)
     checkpoints = list((tmp_path / "checkpoints").iterdir())
     assert len(checkpoints) == 1, done.stderr
     found = weft.flow_output.describe(tmp_path / "checkpoints")
@@ -248,7 +248,7 @@ def test_boxes_of_vortices_have_cubic_elements_and_whole_periods() -> None:
 def test_a_sweep_leaves_rows_efficiencies_and_a_plot(tmp_path) -> None:
     words = ["--ranks", "1,2", "--orders", 3, "--elements", "4-4", "--steps", 5, "--output", tmp_path]
     words += ["--set", "exchange=pairwise:staged", "--set", "device=host"]
-    done = run_weft(1, "bench", "scaling", "flow", *words, timeout=240.0)
+    done = run_weft(1, "bench", "scaling", "flow", *words)
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "scaling.json").read_text())
     assert [(r["ranks"], r["elements"], r["points"]) for r in found["rows"]] == [(1, 4, 256), (2, 4, 256)]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mpi_run import finish, interrupt, mpiexec, run_weft, start, wait_until, weft_command
+from mpi_run import finish, interrupt, run_weft, start, wait_until, weft_command
 
 import weft
 from weft import _weft
@@ -136,14 +136,14 @@ def test_a_restart_is_the_run_that_was_not_stopped(tmp_path) -> None:
 def test_a_signal_leaves_a_checkpoint_to_go_on_from(tmp_path, number: signal.Signals) -> None:
     words = weft_command("run", "turbulence", "--grid", 16, "--steps", 10**6, "--set", "time.dt=1e-5",
                          "--set", "statistics.every=1000", "--output", tmp_path)  # fmt: skip
-    process = start(words if number == signal.SIGTERM else [mpiexec(), "-n", "2", *words])
+    process = start(words, ranks=None if number == signal.SIGTERM else 2)
     wait_until((tmp_path / "statistics.csv").exists, process)
     if number == signal.SIGTERM:
         os.kill(process.pid, number)
         os.kill(process.pid, number)  # as where the terminal and the launcher both tell a rank
     else:
         interrupt(process)
-    done = finish(process, 60)
+    done = finish(process)
     checkpoints = list((tmp_path / "checkpoints").iterdir())
     assert len(checkpoints) == 1, done.stderr
     assert not checkpoints[0].name.endswith(".tmp")

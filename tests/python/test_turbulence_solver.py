@@ -419,7 +419,7 @@ if comm.rank == 0:
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6, 8])  # 8x1: a rank without modes
 def test_trajectory_is_the_same_on_every_process_grid(ranks):
-    result = mpi_run(ranks, WORKER, timeout=240)
+    result = mpi_run(ranks, WORKER)
     assert result.returncode == 0, result.stderr
     assert "same" in result.stdout
 
