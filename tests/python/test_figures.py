@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.bench import models
+from weft.model import formulas
 
 LEDGER = Path(__file__).resolve().parents[3] / "shared" / "ledger" / "scaling.json"
 
@@ -34,47 +34,47 @@ RANKS_PER_NODE = {"V100": 6, "MI100": 4, "MI250X": 8}
 MEASURED_N15 = {"V100": 2101.4, "MI100": 2135.2, "MI250X": 2774.9}  # GFLOP/s of the operator, text on Fig. 3
 STREAM = {"V100": 810e9, "MI100": 982e9, "MI250X": 1117e9}  # byte/s, text
 STREAM_CAPTION = {"V100": 820e9, "MI100": 952e9, "MI250X": 1117e9}  # byte/s, captions of Fig. 3
-CHIPS = {"V100": models.V100, "MI100": models.MI100, "MI250X": models.MI250X}
+CHIPS = {"V100": formulas.V100, "MI100": formulas.MI100, "MI250X": formulas.MI250X}
 
 
 def operator_roofline(order: int, bandwidth: float) -> float:
-    size = models.large_mesh(order)
-    flops, moved = models.operator_flops(size).value, models.operator_bytes(size).value
-    return models.roofline(flops, moved, float("inf"), bandwidth) / 1e9
+    size = formulas.large_mesh(order)
+    flops, moved = formulas.operator_flops(size).value, formulas.operator_bytes(size).value
+    return formulas.roofline(flops, moved, float("inf"), bandwidth) / 1e9
 
 
 def fom_roofline(order: int, bandwidth: float) -> float:
-    size = models.large_mesh(order)
-    flops, moved = models.fom_flops(size).value, models.iteration_bytes(size).value
-    return models.roofline(flops, moved, float("inf"), bandwidth) / 1e9
+    size = formulas.large_mesh(order)
+    flops, moved = formulas.fom_flops(size).value, formulas.iteration_bytes(size).value
+    return formulas.roofline(flops, moved, float("inf"), bandwidth) / 1e9
 
 
 def efficiency(chip: str, ranks: int, reference: int) -> float:
     """In percent, from the printed column of FOM a rank."""
-    return 100 * models.weak_efficiency(TABLE_2[chip][ranks][1], TABLE_2[chip][reference][1])
+    return 100 * formulas.weak_efficiency(TABLE_2[chip][ranks][1], TABLE_2[chip][reference][1])
 
 
 def test_flop_and_byte_counts_are_those_of_the_paper() -> None:
-    size = models.Size(elements=3, order=7, dofs=1000)
+    size = formulas.Size(elements=3, order=7, dofs=1000)
     points = 3 * 512
-    assert models.fom_flops(size).value == 12 * 3 * 4096 + 34 * points
-    assert models.operator_flops(size).value == 12 * 3 * 4096 + 18 * points
-    assert models.iteration_flops(size).value == 12 * 3 * 4096 + 19 * points + 10 * 1000
-    assert models.operator_bytes(size).value == 8 * 1000 + 68 * points
-    assert models.gather_bytes(size).value == 12 * 1000 + 12 * points
-    assert models.iteration_bytes(size).value == 108 * 1000 + 80 * points
-    single = models.Size(elements=3, order=7, dofs=1000, word=4)
-    assert models.operator_bytes(single).value == 4 * 1000 + (4 + 28 + 4) * points
+    assert formulas.fom_flops(size).value == 12 * 3 * 4096 + 34 * points
+    assert formulas.operator_flops(size).value == 12 * 3 * 4096 + 18 * points
+    assert formulas.iteration_flops(size).value == 12 * 3 * 4096 + 19 * points + 10 * 1000
+    assert formulas.operator_bytes(size).value == 8 * 1000 + 68 * points
+    assert formulas.gather_bytes(size).value == 12 * 1000 + 12 * points
+    assert formulas.iteration_bytes(size).value == 108 * 1000 + 80 * points
+    single = formulas.Size(elements=3, order=7, dofs=1000, word=4)
+    assert formulas.operator_bytes(single).value == 4 * 1000 + (4 + 28 + 4) * points
 
 
 @pytest.mark.parametrize(
     "formula",
-    [models.fom_flops, models.operator_flops, models.iteration_flops, models.operator_bytes, models.gather_bytes,
-     models.vector_bytes, models.iteration_bytes],
+    [formulas.fom_flops, formulas.operator_flops, formulas.iteration_flops, formulas.operator_bytes,
+     formulas.gather_bytes, formulas.vector_bytes, formulas.iteration_bytes],
 )  # fmt: skip
 @pytest.mark.parametrize("word", [4, 8])
 def test_a_printed_formula_evaluates_to_the_number_beside_it(formula, word) -> None:
-    size = models.Size(elements=5, order=4, dofs=777, word=word)
+    size = formulas.Size(elements=5, order=4, dofs=777, word=word)
     result = formula(size)
     text = re.sub(r"(\d) (?=[EN(])", r"\1*", result.text).replace("E (", "E*(").replace("^", "**")
     value = eval(text, {"E": 5, "N": 4, "N_G": 777, "N_L": 5 * 125})
@@ -82,9 +82,9 @@ def test_a_printed_formula_evaluates_to_the_number_beside_it(formula, word) -> N
 
 
 def test_compute_bound_work_is_capped_at_the_peak_and_throughput_is_per_rank() -> None:
-    assert models.roofline(100.0, 1.0, 5.0, 1.0) == 5.0
-    assert models.roofline(100.0, 50.0, 5.0, 1.0) == 2.0
-    assert models.throughput(dofs=1000, iterations=100, ranks=4, seconds=0.5) == 50_000
+    assert formulas.roofline(100.0, 1.0, 5.0, 1.0) == 5.0
+    assert formulas.roofline(100.0, 50.0, 5.0, 1.0) == 2.0
+    assert formulas.throughput(dofs=1000, iterations=100, ranks=4, seconds=0.5) == 50_000
 
 
 @pytest.mark.parametrize("order", range(9, 16))
@@ -93,30 +93,30 @@ def test_occupancy_gives_table_1_of_the_paper_for_v100_and_mi100(order: int) -> 
     warps = {"V100": [24, 24, 15, 18, 14, 16, 16], "MI100": [8, 8, 6, 6, 8, 8, 8]}
     elements = {"V100": [6, 6, 3, 3, 2, 2, 2], "MI100": [4, 4, 2, 2, 2, 2, 2]}
     for chip in registers:
-        o = models.occupancy(CHIPS[chip], (order + 1) ** 2, registers[chip][order - 9])
+        o = formulas.occupancy(CHIPS[chip], (order + 1) ** 2, registers[chip][order - 9])
         assert (o.warps, o.blocks) == (warps[chip][order - 9], elements[chip][order - 9])
 
 
 def test_occupancy_is_limited_by_what_runs_out_first() -> None:
-    assert models.occupancy(models.V100, 256, 16).limited_by == "warps"
-    by_memory = models.occupancy(models.V100, 64, 32, shared_bytes=40 * 1024)
+    assert formulas.occupancy(formulas.V100, 256, 16).limited_by == "warps"
+    by_memory = formulas.occupancy(formulas.V100, 64, 32, shared_bytes=40 * 1024)
     assert (by_memory.limited_by, by_memory.blocks) == ("shared memory", 2)
-    assert models.occupancy(models.V100, 32, 16).limited_by == "blocks"
+    assert formulas.occupancy(formulas.V100, 32, 16).limited_by == "blocks"
 
 
 def test_a_multiprocessor_is_what_the_driver_says() -> None:
     # An H100's SM: 65536 registers, 228 KiB of shared memory of which each block costs 1 KiB more than it asks for.
     limits = {"warp_size": 32, "registers_per_multiprocessor": 65536}
     limits |= {"shared_bytes_per_multiprocessor": 228 * 1024, "max_threads_per_multiprocessor": 2048}
-    chip = models.multiprocessor(limits, "sm_90")
-    assert models.occupancy(chip, 256, 64).warps == 32
-    assert models.occupancy(chip, 512, 32).warps == 64
-    by_memory = models.occupancy(chip, 64, 32, shared_bytes=75 * 1024)
+    chip = formulas.multiprocessor(limits, "sm_90")
+    assert formulas.occupancy(chip, 256, 64).warps == 32
+    assert formulas.occupancy(chip, 512, 32).warps == 64
+    by_memory = formulas.occupancy(chip, 64, 32, shared_bytes=75 * 1024)
     assert (by_memory.limited_by, by_memory.blocks) == ("shared memory", 3)
-    assert models.occupancy(chip, 64, 32, shared_bytes=76 * 1024).blocks == 2
+    assert formulas.occupancy(chip, 64, 32, shared_bytes=76 * 1024).blocks == 2
     amd = {"warp_size": 64, "registers_per_multiprocessor": 131072}
     amd |= {"shared_bytes_per_multiprocessor": 64 * 1024, "max_threads_per_multiprocessor": 2048}
-    assert models.multiprocessor(amd, "gfx90a") == models.MI250X
+    assert formulas.multiprocessor(amd, "gfx90a") == formulas.MI250X
 
 
 # --- the ledger ----------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def agrees(value: float, printed: str) -> bool:
 
 
 def check_storage(entry: dict) -> bool:
-    overhead = 100 * models.storage_overhead(entry["inputs"]["N"])
+    overhead = 100 * formulas.storage_overhead(entry["inputs"]["N"])
     assert agrees(overhead, entry["computed_output"].rstrip("%"))
     return agrees(overhead, entry["claimed_output"].rstrip("%"))
 
@@ -148,7 +148,7 @@ def check_counts(formula, claimed: str):
         text = claimed.replace("^", "**").replace("E(", "E*(").replace("EN", "E*N")
         text = re.sub(r"(\d)(?=[EN(])", r"\1*", text)
         same = []
-        for size in (models.large_mesh(7), models.large_mesh(15, 10), models.large_mesh(3, 2)):
+        for size in (formulas.large_mesh(7), formulas.large_mesh(15, 10), formulas.large_mesh(3, 2)):
             names = {"E": size.elements, "N": size.order, "N_G": size.dofs, "N_L": size.points}
             same.append(eval(text, names) == formula(size).value)
         return all(same)
@@ -158,8 +158,8 @@ def check_counts(formula, claimed: str):
 
 def check_eq3(entry: dict) -> bool:
     # 15 of the 34 are G's; what the other 19 are is not in the paper, so only the sum can be checked.
-    assert check_counts(models.fom_flops, "12E(N+1)^4+34E(N+1)^3")(entry)
-    per_point = (models.fom_flops(models.large_mesh(1)).value - 12 * 16) / 8
+    assert check_counts(formulas.fom_flops, "12E(N+1)^4+34E(N+1)^3")(entry)
+    per_point = (formulas.fom_flops(formulas.large_mesh(1)).value - 12 * 16) / 8
     assert per_point - 15 == 19
     assert "19" in entry["computed_output"]
     return False
@@ -175,8 +175,8 @@ def check_bandwidths_disagree(entry: dict) -> bool:
 
 def check_operator_roofline(chip: str):
     def check(entry: dict) -> bool:
-        size = models.large_mesh(15)
-        intensity = models.operator_flops(size).value / models.operator_bytes(size).value
+        size = formulas.large_mesh(15)
+        intensity = formulas.operator_flops(size).value / formulas.operator_bytes(size).value
         assert agrees(intensity, "2.815")
         assert agrees(MEASURED_N15[chip], entry["claimed_output"].split()[0])
         rooflines = [operator_roofline(15, b * 1e9) for b in entry["inputs"]["B"]]
@@ -205,7 +205,7 @@ def check_fom_roofline(measured: float, order: int):
 
 def check_table_1(chip: str):
     def check(entry: dict) -> bool:
-        o = models.occupancy(CHIPS[chip], entry["inputs"]["block"], entry["inputs"]["regs"])
+        o = formulas.occupancy(CHIPS[chip], entry["inputs"]["block"], entry["inputs"]["regs"])
         ours = [o.warps_per_block, o.warps, o.blocks]
         assert ours == [int(v) for v in entry["computed_output"].split(", ")]
         return ours == [int(v) for v in re.findall(r"\d+", entry["claimed_output"])]
@@ -214,7 +214,7 @@ def check_table_1(chip: str):
 
 
 def check_masked_lanes(entry: dict) -> bool:
-    o = models.occupancy(models.MI100, (entry["inputs"]["N"] + 1) ** 2, 125)
+    o = formulas.occupancy(formulas.MI100, (entry["inputs"]["N"] + 1) ** 2, 125)
     return f"{o.masked_lanes} lanes" == entry["claimed_output"] == entry["computed_output"]
 
 
@@ -263,9 +263,9 @@ def check_bandwidth_ratio(entry: dict) -> bool:
 
 CHECKS = {
     "H-21.3": check_storage,
-    "H-BYTES": check_counts(models.operator_bytes, "8N_G+68N_L"),
-    "H-ITER-BYTES": check_counts(models.iteration_bytes, "108N_G+80N_L"),
-    "H-EQ5": check_counts(models.iteration_flops, "12E(N+1)^4+19E(N+1)^3+10EN^3"),
+    "H-BYTES": check_counts(formulas.operator_bytes, "8N_G+68N_L"),
+    "H-ITER-BYTES": check_counts(formulas.iteration_bytes, "108N_G+80N_L"),
+    "H-EQ5": check_counts(formulas.iteration_flops, "12E(N+1)^4+19E(N+1)^3+10EN^3"),
     "H-EQ3": check_eq3,
     "H-EQ4-TEXT": check_bandwidths_disagree,
     "H-ROOF-V100": check_operator_roofline("V100"),

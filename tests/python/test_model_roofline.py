@@ -10,11 +10,10 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.bench import models
 from weft.bench.ratio import combinations, row
 from weft.cli.main import weft_command
+from weft.model import formulas, table13
 from weft.model import roofline as method
-from weft.model import table13
 from weft.model.result import ModelError
 from weft.model.roofline import Constants, Pattern
 
@@ -48,7 +47,7 @@ def test_a_slower_memory_never_saves_time(pattern: Pattern, machine: Constants, 
 def test_without_irregular_reads_and_copies_it_is_the_plain_roofline(pattern: Pattern, machine: Constants) -> None:
     plain = Pattern(pattern.flops, max(1.0, pattern.regular_bytes))
     rate = plain.flops / method.gpu_time(plain, machine)
-    expected = models.roofline(plain.flops, plain.regular_bytes, 1 / machine.flop, 1 / machine.regular)
+    expected = formulas.roofline(plain.flops, plain.regular_bytes, 1 / machine.flop, 1 / machine.regular)
     assert rate == pytest.approx(expected)
 
 
@@ -66,12 +65,12 @@ def test_counts_that_cannot_be_are_refused(values, message: str) -> None:
 
 @given(st.integers(1, 15), st.integers(1, 1000))
 def test_irregular_reads_are_a_part_of_the_bytes_an_iteration_moves(order: int, elements: int) -> None:
-    size = models.large_mesh(order, elements)
+    size = formulas.large_mesh(order, elements)
     for kernels in ("portable", "simd"):
-        ways = models.Method(geometry="stored", kernels=kernels)
+        ways = formulas.Method(geometry="stored", kernels=kernels)
         packed = method.poisson_iteration(size, ways, lines=True)
         spread = method.poisson_iteration(size, ways, lines=False)
-        moved = models.weft_iteration_bytes(size, ways).value
+        moved = formulas.weft_iteration_bytes(size, ways).value
         assert packed.regular_bytes + packed.irregular_reads * method.LINE == pytest.approx(moved)
         assert 0 < packed.irregular_reads <= spread.irregular_reads == method.surface_dofs(size)
 

@@ -11,16 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.cli.main import weft_command
+from weft.model import ledger
 from weft.model import validate as method
+from weft.model.ledger import Claim, claim_of, claims, numbers
 from weft.model.result import ModelError, Result, exact
-from weft.model.validate import Claim, claim_of, claims, numbers
 
 LEDGERS = Path(__file__).parents[3] / "shared" / "ledger"
 needs_ledgers = pytest.mark.skipif(not LEDGERS.is_dir(), reason=f"the ledgers are not at {LEDGERS}")
 
 
 def rows() -> list[method.Row]:
-    return method.validate(method.ledgers(LEDGERS)) if LEDGERS.is_dir() else []
+    return method.validate(ledger.ledgers(LEDGERS)) if LEDGERS.is_dir() else []
 
 
 @needs_ledgers
@@ -33,12 +34,12 @@ def test_the_method_comes_to_the_ledgers_verdict(row: method.Row) -> None:
 def test_every_registered_check_has_an_entry_and_every_other_entry_a_reason() -> None:
     found = rows()
     used = {id(method.find(r.entry)) for r in found if r.verdict is not None}
-    assert used == {id(c) for c in method.CHECKS}
+    assert used == {id(c) for c in ledger.CHECKS}
     assert all(r.computed for r in found if r.verdict is None)
 
 
-def entry(published: str, computed: str = "-", verdict: str = "MISMATCH") -> method.Entry:
-    return method.Entry("l", "k", "m", {"a": 1.5}, published, computed, verdict, "", {})
+def entry(published: str, computed: str = "-", verdict: str = "MISMATCH") -> ledger.Entry:
+    return ledger.Entry("l", "k", "m", {"a": 1.5}, published, computed, verdict, "", {})
 
 
 def result(value: float, low: float, high: float) -> Result:
@@ -84,26 +85,26 @@ def test_numbers_that_are_part_of_words_are_no_numbers() -> None:
     ],
 )
 def test_a_verdict_follows_from_the_rounding_of_both_sides(computed: Result, verdict: str) -> None:
-    assert method.judge(claim_of("1.3"), computed) == verdict
+    assert ledger.judge(claim_of("1.3"), computed) == verdict
 
 
 def test_the_worst_of_several_values_decides() -> None:
     good, bad = exact("m", "q", 2, "s", {}, "Eq. 1"), exact("m", "q", 9, "s", {}, "Eq. 1")
-    assert method.compare(claims("2 s, 3 calls"), [good, bad]).verdict == "MISMATCH"
+    assert ledger.compare(claims("2 s, 3 calls"), [good, bad]).verdict == "MISMATCH"
     with pytest.raises(ModelError, match="2 computed"):
-        method.compare(claims("2 s"), [good, bad])
+        ledger.compare(claims("2 s"), [good, bad])
 
 
 def test_statements_that_exclude_each_other_are_inconsistent() -> None:
-    assert method.consistent([claim_of("2.44"), claim_of("2.5")]).verdict == "INTERNALLY-INCONSISTENT"
-    assert method.consistent([claim_of("2.5"), Claim("", 2.54, 2.6)]).verdict == "REPRODUCES"
+    assert ledger.consistent([claim_of("2.44"), claim_of("2.5")]).verdict == "INTERNALLY-INCONSISTENT"
+    assert ledger.consistent([claim_of("2.5"), Claim("", 2.54, 2.6)]).verdict == "REPRODUCES"
 
 
 def test_our_own_figures_are_held_to_the_ledgers_digits() -> None:
-    assert method.own("INFERRED", entry("-", "12.63 GB/s"), [12.628]).verdict == "INFERRED"
-    assert method.own("INFERRED", entry("-", "12.63 GB/s"), [12.64]).verdict == method.DIFFERS
+    assert ledger.own("INFERRED", entry("-", "12.63 GB/s"), [12.628]).verdict == "INFERRED"
+    assert ledger.own("INFERRED", entry("-", "12.63 GB/s"), [12.64]).verdict == ledger.DIFFERS
     with pytest.raises(ModelError, match="not a verdict"):
-        method.own("REPRODUCES", entry("-", "1"), [1])
+        ledger.own("REPRODUCES", entry("-", "1"), [1])
 
 
 def write(folder: Path, verdict: str, launch: str = "50") -> Path:
@@ -131,7 +132,7 @@ def test_the_command_fails_where_a_verdict_is_not_the_ledgers(tmp_path) -> None:
 
 
 def test_an_input_that_a_method_refuses_is_an_error_and_not_an_agreement(tmp_path) -> None:
-    (row, _) = method.validate(method.ledgers(write(tmp_path, "REPRODUCES", launch="150")))
+    (row, _) = method.validate(ledger.ledgers(write(tmp_path, "REPRODUCES", launch="150")))
     assert str(row.verdict).startswith("ERROR")
     assert row.agrees is False
 
@@ -152,11 +153,11 @@ def test_a_file_that_is_no_ledger_is_one_clear_error(tmp_path, content: str, mes
     path = tmp_path / "x.json"
     path.write_text(content)
     with pytest.raises(ModelError, match=message):
-        method.read_ledger(path)
+        ledger.read_ledger(path)
 
 
 def test_unknown_methods_and_empty_folders_are_refused(tmp_path) -> None:
     with pytest.raises(ModelError, match="no ledger"):
-        method.ledgers(tmp_path)
+        ledger.ledgers(tmp_path)
     with pytest.raises(ModelError, match=r"no check belongs to method 'magic'; known: .*integration"):
         method.validate([], "magic")

@@ -7,8 +7,8 @@ import matplotlib.pyplot as plt
 import pytest
 
 from weft import trace
+from weft.format import rate, seconds, table
 from weft.report import plots
-from weft.report.format import rate, seconds, table
 from weft.report.trace import figures, summarise
 from weft.traces import load
 

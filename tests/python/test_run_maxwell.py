@@ -12,7 +12,6 @@ import pytest
 from mpi4py import MPI
 from mpi_run import run_weft
 
-from weft.bench import maxwell_models as models
 from weft.bench.energy import Meter, rapl_counters
 from weft.bench.maxwell import Run, take, time_step
 from weft.cases import MaxwellCase
@@ -21,6 +20,7 @@ from weft.device import open as open_device
 from weft.exact.maxwell import COMPONENTS
 from weft.mesh import Mesh, MeshError
 from weft.mesh_io.probes import Probes, on_plane
+from weft.model import maxwell_formulas as formulas
 from weft.report.console import Silent
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
@@ -237,9 +237,9 @@ def test_the_paper_s_counts_and_rates_follow_from_the_formulas() -> None:
 
     for id_, order in (("N-EQ16-14", 14), ("N-EQ16-7", 7)):
         assert of(id_, "N") == order
-        assert f"{models.step_flops(order, 1).value:.0f}n" == entries[id_]["claimed_output"]
+        assert f"{formulas.step_flops(order, 1).value:.0f}n" == entries[id_]["claimed_output"]
     for name in [i for i in entries if i.startswith("N-T1-")]:
-        flops = models.gradient_flops(14, 125 * 15**3).value * 10_000
+        flops = formulas.gradient_flops(14, 125 * 15**3).value * 10_000
         assert flops == of(name, "flop")
         rate = flops / of(name, "t") / 1e9
         if entries[name]["verdict"] == "REPRODUCES":
@@ -248,18 +248,18 @@ def test_the_paper_s_counts_and_rates_follow_from_the_formulas() -> None:
             assert int(rate) == int(entries[name]["claimed_output"].split()[0])
     for name, order in (("N-28", 7), ("N-48", 14)):
         points = int(of(name, "n"))
-        rate = models.step_flops(order, points).value * 1000 / of(name, "t") / 1e9
+        rate = formulas.step_flops(order, points).value * 1000 / of(name, "t") / 1e9
         assert f"{rate:.3f}" == entries[name]["computed_output"].split()[0]
 
 
 def test_half_the_rate_is_reached_at_n_half() -> None:
     n = np.array([1e3, 1e4, 1e5, 1e6])
-    half, rate = models.half_rate_size(n, (n + 33308) / 2e7)
+    half, rate = formulas.half_rate_size(n, (n + 33308) / 2e7)
     assert (half, rate) == (pytest.approx(33308, rel=1e-6), pytest.approx(2e7, rel=1e-6))
     assert half / ((half + 33308) / 2e7) == pytest.approx(0.5 * rate, rel=1e-6)
-    assert models.half_rate_size(n, n / 1e6)[0] == 0.0
+    assert formulas.half_rate_size(n, n / 1e6)[0] == 0.0
     with pytest.raises(ValueError, match="two sizes"):
-        models.half_rate_size([10, 10], [1, 2])
+        formulas.half_rate_size([10, 10], [1, 2])
 
 
 def powercap(folder: Path, microjoules: int, name: str = "package-0") -> Path:

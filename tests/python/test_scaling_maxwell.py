@@ -7,7 +7,8 @@ import json
 import pytest
 from mpi_run import run_weft
 
-from weft.bench.scaling_maxwell import box_of, fits, plan
+from weft.bench.scaling_elements import box_of, plan
+from weft.bench.scaling_maxwell import STUDY, fits
 
 
 def test_boxes_of_powers_of_two_are_as_cubic_as_can_be() -> None:
@@ -17,7 +18,7 @@ def test_boxes_of_powers_of_two_are_as_cubic_as_can_be() -> None:
 
 
 def test_every_size_runs_on_all_ranks_that_have_an_element_each() -> None:
-    planned = [(p.row["order"], p.ranks, p.keys["mesh.counts"]) for p in plan([1, 4], [7], (2, 8), 5)]
+    planned = [(p.row["order"], p.ranks, p.keys["mesh.counts"]) for p in plan(STUDY.keys, [1, 4], [7], (2, 8), 5)]
     assert planned == [
         (7, 1, [2, 1, 1]), (7, 1, [2, 2, 1]), (7, 1, [2, 2, 2]), (7, 4, [2, 2, 1]), (7, 4, [2, 2, 2]),
     ]  # fmt: skip

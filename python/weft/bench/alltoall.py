@@ -19,9 +19,9 @@ import weft
 from weft import _weft, mpi
 from weft.bench.machine import machine, placement, placement_rows, versions
 from weft.bench.timing import Effort, Record, RefusedError, Samples, alternate, budget, choices, require, save
+from weft.format import gigabytes, short, size_text, table
 from weft.report import communication_plots, plots
 from weft.report.console import Console, Silent
-from weft.report.format import gigabytes, short, size_text, table
 
 MPI_METHODS = ("alltoall", "alltoallv", "ialltoall")
 WORD = 8  # bytes of a complex number in single precision: what is counted in a message

@@ -19,9 +19,9 @@ from weft.bench.link import lower_bound
 from weft.bench.machine import machine, nodes, placement, placement_rows, versions
 from weft.bench.pingpong import measure_link
 from weft.bench.timing import Effort, Record, RefusedError, alternate, budget, choices, require, save
+from weft.format import gigabytes, rate, seconds, short, size_text, table
 from weft.report import communication_plots, plots
 from weft.report.console import Console, Silent
-from weft.report.format import gigabytes, rate, seconds, short, size_text, table
 
 OPERATIONS = ("halo", "gather", "gather-scatter")
 LINK_SIZES = (8, 64, 1024, 16384, 262144, 4194304)

@@ -20,9 +20,9 @@ import weft
 from weft import _weft
 from weft.bench.machine import machine, placement, placement_rows, versions
 from weft.bench.timing import Effort, Record, RefusedError, Samples, alternate, budget, require, save
+from weft.format import gigabytes, short, table
 from weft.report import fft_plots, plots
 from weft.report.console import Console, Silent
-from weft.report.format import gigabytes, short, table
 
 REAL = {"double": 8, "single": 4}  # bytes
 

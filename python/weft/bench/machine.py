@@ -11,7 +11,7 @@ import numpy as np
 from mpi4py import MPI
 
 import weft
-from weft.report.format import rate
+from weft.format import rate
 
 Record = dict[str, Any]
 

@@ -16,7 +16,6 @@ from mpi4py import MPI
 
 import weft
 from weft import trace
-from weft.bench import maxwell_models as models
 from weft.bench import maxwell_problem as problem
 from weft.bench.energy import Meter
 from weft.bench.machine import machine, rates, versions
@@ -24,6 +23,7 @@ from weft.bench.record import Display, Record, Stopwatch, breakdown, memory_byte
 from weft.cases import MaxwellCase
 from weft.exact.maxwell import COMPONENTS
 from weft.mesh_io.probes import Probes
+from weft.model import maxwell_formulas as formulas
 from weft.mpi import CollectiveError
 
 PROFILED = 10  # steps whose spans are recorded for the breakdown by routine
@@ -306,9 +306,9 @@ def finish(this: Run, record: Record) -> None:
     figures, case, solver = record["figures"], this.case, this.solver
     per_step = record["timings"]["seconds_per_step"]
     applications = this.applications / figures["steps_done"]
-    work = models.step_flops(case.order, solver.points, applications)
+    work = formulas.step_flops(case.order, solver.points, applications)
     # The solver counts five stages; what the exponential integrator adds to the operator's applications is left out.
-    counted = {name: value * applications / models.STAGES for name, value in solver.figures.items()}
+    counted = {name: value * applications / formulas.STAGES for name, value in solver.figures.items()}
     figures["memory_bytes"] = memory_bytes(solver.memory_bytes, this.comm)
     bound = max(
         counted["bytes"] / figures["bandwidth_bytes_per_second"], counted["flops"] / figures["peak_flops_per_second"]

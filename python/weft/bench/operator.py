@@ -11,11 +11,11 @@ from typing import Any
 from mpi4py import MPI
 
 import weft
-from weft.bench import models
 from weft.bench.machine import machine, rates, versions
 from weft.bench.poisson import box_counts
+from weft.format import table
+from weft.model import formulas
 from weft.report import plots
-from weft.report.format import table
 
 Record = dict[str, Any]
 LINE = "{:5} {:10} {:9} {:>12} {:>11} {:>10} {:>9} {:>9} {:>9} {:>9}"
@@ -34,10 +34,10 @@ def measure(
     comm.Barrier()
     # All ranks run at the same time and share the memory's bandwidth: the slowest rank's median counts.
     seconds = comm.allreduce(statistics.median(operator.time_kernel(repeats)), MPI.MAX)
-    size = models.Size(operator.elements, order, operator.dofs, 4 if precision == "single" else 8)
-    method = models.Method(geometry=operator.geometry, kernels=operator.kernels)
-    flops = models.operator_flops(size)
-    moved = models.weft_operator_bytes(size, method)
+    size = formulas.Size(operator.elements, order, operator.dofs, 4 if precision == "single" else 8)
+    method = formulas.Method(geometry=operator.geometry, kernels=operator.kernels)
+    flops = formulas.operator_flops(size)
+    moved = formulas.weft_operator_bytes(size, method)
     row: Record = {
         "order": order,
         "geometry": operator.geometry,
@@ -49,7 +49,7 @@ def measure(
         "gflops": flops.value / seconds / 1e9,
         "dofs_per_second": size.dofs / seconds,
         "flops": flops.value,
-        "bytes_paper": models.operator_bytes(size).value,
+        "bytes_paper": formulas.operator_bytes(size).value,
         "bytes": moved.value,
         "bytes_formula": moved.text,
     }
@@ -60,7 +60,7 @@ def roofline(row: Record, measured: Record) -> None:
     """Adds to a row the rates of Eq. 4, with the paper's bytes and with those this variant moves."""
     peak, bandwidth = measured["peak_flops_per_second"], measured["bandwidth_bytes_per_second"]
     for name, moved in (("roofline_gflops", row["bytes_paper"]), ("own_roofline_gflops", row["bytes"])):
-        row[name] = models.roofline(row["flops"], moved, peak, bandwidth) / 1e9
+        row[name] = formulas.roofline(row["flops"], moved, peak, bandwidth) / 1e9
     row["roofline_fraction"] = row["gflops"] / row["roofline_gflops"]
     row["own_roofline_fraction"] = row["gflops"] / row["own_roofline_gflops"]
 
@@ -112,7 +112,7 @@ def sweep(
         "rates": measured,
         "rates_before": before,
         "rates_after": after,
-        "formulas": formulas(),
+        "formulas": counted(),
         "rows": rows,
         "occupancy": resources,
     }
@@ -121,10 +121,10 @@ def sweep(
     return record
 
 
-def formulas() -> dict[str, str]:
+def counted() -> dict[str, str]:
     """What the columns count."""
-    size = models.large_mesh(7)
-    flops, moved = models.operator_flops(size), models.operator_bytes(size)
+    size = formulas.large_mesh(7)
+    flops, moved = formulas.operator_flops(size), formulas.operator_bytes(size)
     return {
         "gflops": f"({flops.text}) / time; {flops.source}",
         "roofline_gflops": f"min(C, ({flops.text}) / ({moved.text}) B), words of 8 bytes; {moved.source}",
@@ -151,8 +151,8 @@ def line(row: Record) -> str:
 def occupancy_row(row: Record, operator: Any, device: Any) -> Record:
     """hipBone's Table 1 for the kernel of a row: what the compiler used, and what one multiprocessor then holds."""
     resources = operator.resources
-    chip = models.multiprocessor(device.limits, device.architecture)
-    o = models.occupancy(chip, resources["threads_per_block"], resources["registers"], resources["shared_bytes"])
+    chip = formulas.multiprocessor(device.limits, device.architecture)
+    o = formulas.occupancy(chip, resources["threads_per_block"], resources["registers"], resources["shared_bytes"])
     return {
         "order": row["order"],
         "geometry": row["geometry"],

@@ -20,9 +20,9 @@ from weft import _weft, mpi
 from weft.bench.link import Link, Point, crossovers, fit
 from weft.bench.machine import machine, nodes, placement, placement_rows, versions
 from weft.bench.timing import Effort, Record, RefusedError, alternate, budget, choices, require, save
+from weft.format import gigabytes, rate, seconds, short, size_text, table
 from weft.report import communication_plots, plots
 from weft.report.console import Console, Silent
-from weft.report.format import gigabytes, rate, seconds, short, size_text, table
 
 PLAIN = "mpi"  # the reference: MPI_Send and MPI_Recv on the same memory
 PATHS = (PLAIN, "direct", "staged", "ipc")

@@ -15,10 +15,10 @@ import numpy as np
 from mpi4py import MPI
 
 import weft
-from weft.bench import models
 from weft.bench.machine import machine, rates, versions
 from weft.bench.record import Display, Record, Stopwatch, breakdown, memory_bytes
 from weft.cases import PoissonCase
+from weft.model import formulas
 
 
 def box_counts(points: int, order: int) -> tuple[int, int, int]:
@@ -232,8 +232,8 @@ def finish(record: Record, case: PoissonCase, operator: Any, result: Any, comm: 
     if cycled(case):  # NekBone's count is of an iteration without a cycle
         figures["formulas"] = {"dofs_per_second": "N_G / time to solution"}
         return
-    size = models.Size(figures["elements"], case.order, figures["dofs"], 4 if case.precision == "single" else 8)
-    method = models.Method(
+    size = formulas.Size(figures["elements"], case.order, figures["dofs"], 4 if case.precision == "single" else 8)
+    method = formulas.Method(
         storage=operator.storage,
         geometry=operator.geometry,
         kernels=operator.kernels,
@@ -245,20 +245,22 @@ def finish(record: Record, case: PoissonCase, operator: Any, result: Any, comm: 
     figures.update(performance(size, method, figures, iterations, seconds))
 
 
-def performance(size: models.Size, method: models.Method, measured: Record, iterations: int, seconds: float) -> Record:
+def performance(
+    size: formulas.Size, method: formulas.Method, measured: Record, iterations: int, seconds: float
+) -> Record:
     """The figures of merit of `iterations` in `seconds`, each with the formula it follows from."""
     per_iteration = seconds / max(1, iterations)
-    fom = models.fom_flops(size)
-    paper_bytes, paper_flops = models.iteration_bytes(size), models.iteration_flops(size)
-    ours_bytes = models.weft_iteration_bytes(size, method)
+    fom = formulas.fom_flops(size)
+    paper_bytes, paper_flops = formulas.iteration_bytes(size), formulas.iteration_flops(size)
+    ours_bytes = formulas.weft_iteration_bytes(size, method)
     bandwidth, peak = measured["bandwidth_bytes_per_second"], measured["peak_flops_per_second"]
 
-    def fraction(moved: models.Formula) -> float:
+    def fraction(moved: formulas.Formula) -> float:
         return max(moved.value / bandwidth, paper_flops.value / peak) / per_iteration
 
     return {
         "fom_gflops": fom.value / per_iteration / 1e9,
-        "throughput_dofs_per_second_per_rank": models.throughput(size.dofs, iterations, measured["ranks"], seconds),
+        "throughput_dofs_per_second_per_rank": formulas.throughput(size.dofs, iterations, measured["ranks"], seconds),
         "iteration_flops": paper_flops.value,
         "iteration_bytes_paper": paper_bytes.value,
         "iteration_bytes": ours_bytes.value,

@@ -9,9 +9,9 @@ from typing import Any
 
 from weft.bench.launch import cores
 from weft.bench.scaling import run
+from weft.format import seconds
 from weft.model.ratio import Run, notes, scaling_results
 from weft.model.result import ModelError, Table
-from weft.report.format import seconds
 
 Record = dict[str, Any]
 

@@ -77,3 +77,8 @@ def sweep(
         # After every run, so that an interrupted sweep leaves what it has.
         (output / "scaling.json").write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
     return rows, machine
+
+
+def strong_scaling(a: Record, b: Record) -> float:
+    """How much of the perfect speed-up is reached from `a` to `b`, of the same problem on more ranks."""
+    return float(a["ranks"] * a["seconds_per_step"] / (b["ranks"] * b["seconds_per_step"]))

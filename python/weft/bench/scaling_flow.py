@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft.bench import scaling
 from weft.bench.record import Record
-from weft.bench.scaling import Column, Planned, Workload
-from weft.bench.scaling_maxwell import box_of
-from weft.bench.scaling_turbulence import strong_scaling
-from weft.report import flow_plots, plots
-from weft.report.format import seconds, table
+from weft.bench.scaling import Column, Workload, strong_scaling
+from weft.bench.scaling_elements import Study
+from weft.format import seconds
+from weft.report import flow_plots
 
 SIDE = 2 * math.pi / 8  # of an element: that of the Taylor-Green vortex on 8 x 8 x 8 elements
 
@@ -66,28 +62,9 @@ def vortices(counts: Sequence[int]) -> dict[str, Any]:
         "initial.velocity": velocity,
         "time.dt": 0.0,
         "time.courant": 0.3,
+        "statistics.every": 0,
+        "output.slice": "none",
     }
-
-
-def plan(ranks: Sequence[int], orders: Sequence[int], elements: tuple[int, int], steps: int) -> Iterator[Planned]:
-    """E = first, twice that, … last for every order, on every number of ranks that has an element for each.
-
-    Along a line of one E the ranks scale strongly, from E on P ranks to 2 E on 2 P ranks weakly.
-    """
-    for order in orders:
-        for count in ranks:
-            size = elements[0]
-            while size <= elements[1]:
-                if size >= count:
-                    keys = {
-                        **vortices(box_of(size)),
-                        "order": order,
-                        "time.steps": steps,
-                        "statistics.every": 0,
-                        "output.slice": "none",
-                    }
-                    yield Planned(count, keys, {"order": order, "elements": size})
-                size *= 2
 
 
 def weak_efficiency(few: Mapping[str, Any], many: Mapping[str, Any]) -> float:
@@ -119,31 +96,6 @@ def _ranks(row: Mapping[str, Any]) -> int:
     return int(row["ranks"])
 
 
-def sweep(
-    ranks: Sequence[int],
-    orders: Sequence[int],
-    elements: tuple[int, int],
-    output: Path,
-    *,
-    steps: int,
-    assignments: Sequence[str],
-    time_limit: int,
-) -> list[Record]:
-    """Runs every combination, and writes scaling.json, with the efficiencies, and scaling-flow.png."""
-    planned = plan(ranks, orders, elements, steps)
-    rows, machine = scaling.sweep(FLOW, planned, output, assignments=assignments, time_limit=time_limit)
-    found = efficiencies(rows)
-    content = {"machine": machine, "rows": rows, "efficiencies": found, "formulas": FORMULAS}
-    (output / "scaling.json").write_text(json.dumps(content, indent=1) + "\n")
-    if found:
-        print("\n" + table(summary(rows, found)))
-    path = output / "scaling-flow.png"
-    plots.save(flow_plots.scaling(rows, machine), path)
-    print(f"written {path}")
-    print(f"written {output / 'scaling.json'}")
-    return rows
-
-
 FORMULAS = {
     "strong": "P t(P) on the fewest ranks over Q t(Q), the same elements",
     "weak": "t(P) on the fewest ranks over t(Q), as many elements a rank",
@@ -160,3 +112,14 @@ def summary(rows: Sequence[Mapping[str, Any]], found: Sequence[Record]) -> list[
         shares = ["-" if row[k] is None else f"{100 * row[k]:.0f} %" for k in ("strong", "weak")]
         lines.append((*map(str, key), seconds(times[key]), *shares))
     return lines
+
+
+STUDY = Study(
+    FLOW,
+    vortices,
+    "efficiencies",
+    efficiencies,
+    summary,
+    lambda rows, _, machine: flow_plots.scaling(rows, machine),
+    FORMULAS,
+)

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft.bench import scaling
-from weft.bench.maxwell_models import half_rate_size
 from weft.bench.record import Record
-from weft.bench.scaling import Column, Planned, Workload
-from weft.report import maxwell_plots, plots
-from weft.report.format import rate, table
+from weft.bench.scaling import Column, Workload
+from weft.bench.scaling_elements import Study
+from weft.format import rate
+from weft.model.maxwell_formulas import half_rate_size
+from weft.report import maxwell_plots
 
 EFFICIENT = 0.8  # of one rank's rate: below it strong scaling has come to its end
 
 
 def measured(record: Record) -> Record:
     """What a row has of a run's record."""
-    keys = ("points", "elements", "gflops", "communication_share", "seconds_per_step_and_point")
+    keys = ("points", "gflops", "communication_share", "seconds_per_step_and_point")
     return {
         **{k: record["figures"][k] for k in keys},
         "seconds_per_step": record["timings"]["seconds_per_step"],
@@ -42,28 +40,6 @@ MAXWELL = Workload(
         Column("comm", 5, lambda r: f"{100 * r['communication_share']:.0f} %"),
     ],
 )
-
-
-def box_of(elements: int) -> list[int]:
-    """A box of 2^k elements, as cubic as can be."""
-    power = int(math.log2(elements))
-    return [2 ** ((power + 2 - d) // 3) for d in range(3)]
-
-
-def plan(ranks: Sequence[int], orders: Sequence[int], elements: tuple[int, int], steps: int) -> Iterator[Planned]:
-    """E = first, twice that, … last for every order on every number of ranks that has an element for each.
-
-    Along a line of one E the ranks scale strongly, from E on P ranks to 2 E on 2 P ranks weakly (the paper's Fig. 5).
-    """
-    for order in orders:
-        for count in ranks:
-            size = elements[0]
-            while size <= elements[1]:
-                if size >= count:
-                    box = box_of(size)
-                    keys = {"order": order, "mesh.counts": box, "time.steps": steps}
-                    yield Planned(count, keys, {"order": order, "box": box})
-                size *= 2
 
 
 def fits(rows: Sequence[Mapping[str, Any]]) -> list[Record]:
@@ -108,31 +84,6 @@ def fits(rows: Sequence[Mapping[str, Any]]) -> list[Record]:
     return found
 
 
-def sweep(
-    ranks: Sequence[int],
-    orders: Sequence[int],
-    elements: tuple[int, int],
-    output: Path,
-    *,
-    steps: int,
-    assignments: Sequence[str],
-    time_limit: int,
-) -> list[Record]:
-    """Runs every combination, and writes scaling.json, with the fits, and scaling-maxwell.png."""
-    planned = plan(ranks, orders, elements, steps)
-    rows, machine = scaling.sweep(MAXWELL, planned, output, assignments=assignments, time_limit=time_limit)
-    found = fits(rows)
-    (output / "scaling.json").write_text(
-        json.dumps({"machine": machine, "rows": rows, "fits": found, "formulas": FORMULAS}, indent=1) + "\n"
-    )
-    print("\n" + table(summary(found)))
-    path = output / "scaling-maxwell.png"
-    plots.save(maxwell_plots.half_rate(rows, found, machine), path)
-    print(f"written {path}")
-    print(f"written {output / 'scaling.json'}")
-    return rows
-
-
 FORMULAS = {
     "half_rate_points": "n_1/2 of time of a step = (n + n_1/2) / rate, least squares of relative errors; NekCEM Fig. 7",
     "saturated_gflops": "[180 (N+1) + 420] x rate of the fit; NekCEM Eq. 16",
@@ -158,3 +109,14 @@ def summary(found: Sequence[Record]) -> list[tuple[str, ...]]:
             )
         )
     return lines
+
+
+STUDY = Study(
+    MAXWELL,
+    lambda box: {"mesh.counts": box},
+    "fits",
+    fits,
+    lambda _, found: summary(found),
+    maxwell_plots.half_rate,
+    FORMULAS,
+)

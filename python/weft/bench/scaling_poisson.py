@@ -10,8 +10,8 @@ from weft.bench import scaling
 from weft.bench.poisson import box_counts
 from weft.bench.record import Record
 from weft.bench.scaling import Column, Planned, Workload
+from weft.format import rate, table
 from weft.report import plots
-from weft.report.format import rate, table
 
 
 def measured(record: Record) -> Record:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from weft.bench import scaling
 from weft.bench.record import Record
-from weft.bench.scaling import Column, Planned, Workload
+from weft.bench.scaling import Column, Planned, Workload, strong_scaling
+from weft.format import rate, seconds, table
 from weft.report import plots, turbulence_plots
-from weft.report.format import rate, seconds, table
 
 
 def measured(record: Record) -> Record:
@@ -80,11 +80,6 @@ def weak_scaling(a: Record, b: Record) -> float:
         return float(n**3 * math.log2(n) / (row["ranks"] * row["seconds_per_step"]))
 
     return speed(b) / speed(a)
-
-
-def strong_scaling(a: Record, b: Record) -> float:
-    """How much of the perfect speed-up is reached from `a` to `b`, of the same grid on more ranks."""
-    return float(a["ranks"] * a["seconds_per_step"] / (b["ranks"] * b["seconds_per_step"]))
 
 
 def best_rows(rows: Sequence[Record]) -> list[Record]:

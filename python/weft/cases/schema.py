@@ -298,7 +298,7 @@ def _explain(model: type[Case], error: pydantic.ValidationError) -> str:
     unit = f" [{leaf.unit}]" if leaf.unit else ""
     reason = f" ({detail['ctx']['error']})" if detail["type"] == "value_error" else ""
     text = "not a number" if isinstance(found, float) and math.isnan(found) else repr(found)
-    wanted = leaf.allowed + ("" if leaf.default is None else f" (default {_toml(leaf.default)})")
+    wanted = leaf.allowed + ("" if leaf.default is None else f" (default {toml_value(leaf.default)})")
     return f"case key '{'.'.join(path)}'{unit}: found {item}{text}{reason}; allowed: {wanted}"
 
 
@@ -311,11 +311,11 @@ def _leaf(path: Sequence[str], leaves: Sequence[Option]) -> Option | None:
     return None
 
 
-def _toml(value: Any) -> str:
+def toml_value(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple | list):
-        return "[" + ", ".join(_toml(v) for v in value) + "]"
+        return "[" + ", ".join(toml_value(v) for v in value) + "]"
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
@@ -331,6 +331,6 @@ def to_toml(model: type[Case]) -> str:
             lines += ["", f"{mark}[{head}]"]
             table = head
         unit = f" [{leaf.unit}]" if leaf.unit else ""
-        value = "..." if leaf.default is None else _toml(leaf.default)
+        value = "..." if leaf.default is None else toml_value(leaf.default)
         lines.append(f"{mark}{name} = {value}  #{unit} {leaf.help} ({leaf.allowed})")
     return "\n".join(lines) + "\n"

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
+from typing import Any
+
 import click
 
 from weft.cases import WORKLOADS
-from weft.cases.schema import named_cases, options, to_toml
-from weft.report.format import table
+from weft.cases.schema import named_cases, options, to_toml, toml_value
+from weft.format import table
 
 
 @click.command()
@@ -22,8 +27,27 @@ def cases(workload: str, toml: bool) -> None:
         click.echo(to_toml(model), nl=False)
         return
     rows = [("KEY", "DEFAULT", "UNIT", "ALLOWED", "HELP")]
-    rows += [(o.key, str(o.default), o.unit or "-", o.allowed, o.help) for o in options(model)]
-    click.echo(table(rows))
+    rows += [(o.key, default(o.default), o.unit or "-", o.allowed, o.help) for o in options(model)]
+    lines = table(rows)
+    width = shutil.get_terminal_size().columns
+    if sys.stdout.isatty() and max(map(len, lines.splitlines())) > width:
+        lines = "\n".join(narrow(row, width) for row in rows[1:])
+    click.echo(lines)
     click.echo("\nCases that come with weft (--case NAME):")
     about = [(f"  {name}", text.partition("\n")[0].lstrip("# ")) for name, text in named_cases(workload).items()]
     click.echo(table(about))
+
+
+def default(value: Any) -> str:
+    """A default as a case file says it; "-" where the case has to."""
+    return "-" if value is None else toml_value(value)
+
+
+def narrow(row: tuple[str, ...], width: int) -> str:
+    """An option for a terminal that has no room for the table."""
+    key, value, unit, allowed, text = row
+    head = key if value == "-" else f"{key} = {value}"
+    about = f"{text} ({allowed})"
+    return (
+        head + ("" if unit == "-" else f"  [{unit}]") + "\n" + textwrap.indent(textwrap.fill(about, width - 4), "    ")
+    )

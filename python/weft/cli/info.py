@@ -16,7 +16,7 @@ def info(no_measure: bool) -> None:
 
     from weft import mpi
     from weft.bench.machine import describe
-    from weft.report.format import table
+    from weft.format import table
 
     mpi.install_excepthook()
     rows = describe(MPI.COMM_WORLD, measure=not no_measure)

@@ -84,9 +84,10 @@ def maxwell(ranks: str | None, orders: str, elements: str, output: Path, **optio
     Starts mpiexec itself, one run after the other: do not start this command with mpiexec. Writes scaling.json and
     scaling-maxwell.png.
     """
-    from weft.bench.scaling_maxwell import sweep
+    from weft.bench.scaling_elements import sweep
+    from weft.bench.scaling_maxwell import STUDY
 
-    sweep(rank_counts(ranks), integers(orders, "orders", 1, 15), powers_of_two(elements), output, **options)
+    sweep(STUDY, rank_counts(ranks), integers(orders, "orders", 1, 15), powers_of_two(elements), output, **options)
 
 
 @scaling.command()
@@ -129,6 +130,7 @@ def flow(ranks: str | None, orders: str, elements: str, output: Path, **options:
     Starts mpiexec itself, one run after the other: do not start this command with mpiexec. Writes scaling.json and
     scaling-flow.png.
     """
-    from weft.bench.scaling_flow import sweep
+    from weft.bench.scaling_elements import sweep
+    from weft.bench.scaling_flow import STUDY
 
-    sweep(rank_counts(ranks), integers(orders, "orders", 1, 15), powers_of_two(elements), output, **options)
+    sweep(STUDY, rank_counts(ranks), integers(orders, "orders", 1, 15), powers_of_two(elements), output, **options)

@@ -16,8 +16,9 @@ def trace() -> None:
 @click.option("--format", "format_", metavar="NAME", help="The file's format; found by looking into it unless named.")
 @click.option("--json", "as_json", is_flag=True, help="Print figures as JSON instead of tables.")
 def summary(file: str, top: int, format_: str | None, as_json: bool) -> None:
-    """Where the time of a run went: terms of Eq. 3, exclusive time by category and by name, bytes moved.
+    """Where the time of a run went.
 
+    Prints the terms of Eq. 3 of the GPU integration report, exclusive time by category and by name, bytes moved.
     FILE is a trace that weft or another tool wrote; see docs/traces.md for the formats.
     """
     from weft.report.trace import figures, summarise

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from weft.bench import models
-from weft.model import project, published
+from weft.format import table
+from weft.model import formulas, project, published
 from weft.model.machine import Machine, load, with_constants
 from weft.model.published import Gests
 from weft.model.result import ModelError, number, require_positive
-from weft.report.format import table
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,8 @@ def calibrate_poisson(machine: Machine, foms: dict[int, float], order: int, elem
     """
     if len(foms) != 3 or min(foms) != 1:
         raise ModelError(f"calibrating poisson needs the FOM of 1 rank and of two other counts, found {sorted(foms)}")
-    size = models.large_mesh(order, math.prod(project.box_of(elements_per_rank)))
-    seconds = {p: models.fom_flops(size).value * p / (fom * 1e9) for p, fom in foms.items()}
+    size = formulas.large_mesh(order, math.prod(project.box_of(elements_per_rank)))
+    seconds = {p: formulas.fom_flops(size).value * p / (fom * 1e9) for p, fom in foms.items()}
 
     def with_(**values: float) -> Machine:
         return with_constants(machine, values, "calibration")
@@ -62,10 +61,10 @@ def calibrate_poisson(machine: Machine, foms: dict[int, float], order: int, elem
     def at(ranks: int, **values: float) -> project.Projection:
         return project.poisson(with_(**values), ranks, order=order, elements_per_rank=elements_per_rank)
 
-    launches = at(1, stream_efficiency=1.0).seconds - models.iteration_bytes(size).value / (
+    launches = at(1, stream_efficiency=1.0).seconds - formulas.iteration_bytes(size).value / (
         machine.device.stream_bytes_per_second.value
     )
-    bytes_seconds = models.iteration_bytes(size).value / machine.device.stream_bytes_per_second.value
+    bytes_seconds = formulas.iteration_bytes(size).value / machine.device.stream_bytes_per_second.value
     efficiency = bytes_seconds / (seconds[1] - launches)
     rows, left = [], []
     for ranks in sorted(set(foms) - {1}):
@@ -264,8 +263,8 @@ def machine_of_runs(records: Sequence[dict[str, Any]]) -> Machine:
                 {
                     "ranks": int(figures["ranks"]), "per_node": int(machine["ranks_per_node"]),
                     # As `project.poisson` counts them, whatever the run moved: the efficiency has the difference.
-                    "bytes": models.iteration_bytes(
-                        models.large_mesh(int(figures["order"]), int(figures["elements"]))
+                    "bytes": formulas.iteration_bytes(
+                        formulas.large_mesh(int(figures["order"]), int(figures["elements"]))
                     ).value / int(figures["ranks"]),
                     "seconds": float(record["timings"]["seconds_per_iteration"]),
                     "rate": float(figures["bandwidth_bytes_per_second"]) / int(figures["ranks"]),

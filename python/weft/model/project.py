@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from weft.bench import models
+from weft.model import formulas
 from weft.model.machine import Machine, with_constants
 from weft.model.result import ModelError, Result, exact
 
@@ -162,8 +162,8 @@ def poisson(
     machine.require(ranks)
     _at_least_one(order=order, elements_per_rank=elements_per_rank)
     box = box_of(elements_per_rank)
-    size = models.large_mesh(order, math.prod(box))
-    moved, flops = models.iteration_bytes(size).value, models.iteration_flops(size).value
+    size = formulas.large_mesh(order, math.prod(box))
+    moved, flops = formulas.iteration_bytes(size).value, formulas.iteration_flops(size).value
     local = streamed(machine, moved, flops, POISSON_KERNELS - (4 if ranks == 1 else 0))
     phases = {"stream": local}
     if ranks > 1:
@@ -174,7 +174,7 @@ def poisson(
         phases["exchange"] = seen + max(0.0, both - seen - local)
         phases["reductions"] = 2 * reduction_seconds(machine, ranks)
     projection = Projection("poisson", machine.title, ranks, "iteration", phases)
-    fom = models.fom_flops(size).value * ranks / projection.seconds / 1e9
+    fom = formulas.fom_flops(size).value * ranks / projection.seconds / 1e9
     dofs = size.dofs / projection.seconds
     return _with(projection, {"FOM (GFLOP/s)": fom, "FOM per rank (GFLOP/s)": fom / ranks, "DOF/s per rank": dofs})
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from weft.report.format import table
+from weft.format import table
 
 Sample = TypeVar("Sample")
 Outcome = TypeVar("Outcome")

@@ -1,7 +1,7 @@
 """Rooflines: hipBone's Eq. 4, and the extended one of Eq. 8 with regular, irregular and transfer terms (section 4.6).
 
 "The report" is ECP-HIHE01-35 (2021). Constants are measured by weft on the machine, given, or read from a file;
-patterns are counts of weft's own kernels (weft.bench.models) or anybody's.
+patterns are counts of weft's own kernels (weft.model.formulas) or anybody's.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from weft.bench import models
+from weft.model import formulas
 from weft.model.result import ModelError, Result, exact, require_finite, require_not_negative
 
 METHOD = "roofline"
@@ -121,24 +121,24 @@ def read(path: str | Path) -> Constants:
 # --- patterns of weft's own kernels ----------------------------------------------------------------------------------
 
 
-def surface_dofs(size: models.Size) -> int:
+def surface_dofs(size: formulas.Size) -> int:
     """Degrees of freedom on the surfaces of elements, the only ones that elements share and read through indices."""
     return size.dofs - size.elements * (size.order - 1) ** 3
 
 
-def poisson_iteration(size: models.Size, method: models.Method, *, lines: bool) -> Pattern:
+def poisson_iteration(size: formulas.Size, method: formulas.Method, *, lines: bool) -> Pattern:
     """A CG iteration of weft's Poisson solver.
 
     What a kernel reads in order is regular; values on element surfaces are read through indices. With `lines` those
     that follow one another share a line of 128 bytes, without each takes a line of its own: the truth is between.
     """
     surface = surface_dofs(size)
-    moved = models.weft_iteration_bytes(size, method).value
+    moved = formulas.weft_iteration_bytes(size, method).value
     reads = surface * size.word / LINE if lines else float(surface)
-    return Pattern(models.iteration_flops(size).value, moved - surface * size.word, reads)
+    return Pattern(formulas.iteration_flops(size).value, moved - surface * size.word, reads)
 
 
-def run_pattern(record: dict[str, Any]) -> tuple[models.Size, models.Method]:
+def run_pattern(record: dict[str, Any]) -> tuple[formulas.Size, formulas.Method]:
     """The size and the ways of a Poisson run from its record."""
     try:
         case, choices, figures, machine = (record[k] for k in ("case", "choices", "figures", "machine"))
@@ -149,8 +149,8 @@ def run_pattern(record: dict[str, Any]) -> tuple[models.Size, models.Method]:
             return str(choices[name]).partition(":")[0]  # what follows says why
 
         word = 4 if case["precision"] == "single" else 8
-        size = models.Size(int(figures["elements"]), int(figures["order"]), int(figures["dofs"]), word)
-        return size, models.Method(
+        size = formulas.Size(int(figures["elements"]), int(figures["order"]), int(figures["dofs"]), word)
+        return size, formulas.Method(
             storage=case["storage"], geometry=chosen("geometry"), kernels=chosen("kernels"),
             algorithm=chosen("algorithm"), preconditioner=case["solver"]["preconditioner"],
             ranks=int(machine["ranks"]), masked=case["boundary"] == "dirichlet",
@@ -164,9 +164,9 @@ def run_pattern(record: dict[str, Any]) -> tuple[models.Size, models.Method]:
 
 def eq4(order: int, peak_flops: float, bandwidth: float) -> Result:
     """hipBone's Eq. 4: the operator's rate on a large mesh, FLOP/s."""
-    size = models.large_mesh(order)
-    flops, moved = models.operator_flops(size), models.operator_bytes(size)
-    value = models.roofline(flops.value, moved.value, peak_flops, bandwidth)
+    size = formulas.large_mesh(order)
+    flops, moved = formulas.operator_flops(size), formulas.operator_bytes(size)
+    value = formulas.roofline(flops.value, moved.value, peak_flops, bandwidth)
     inputs = {"N": order, "C (FLOP/s)": peak_flops, "B (B/s)": bandwidth, "flops": flops.text, "bytes": moved.text}
     return exact(METHOD, f"roofline of the operator, N = {order}", value, "FLOP/s", inputs, "hipBone Eq. 4")
 

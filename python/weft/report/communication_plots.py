@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from weft.report.format import size_text
+from weft.format import size_text
 from weft.report.plots import COLOURS, MARKERS, STYLE, style
 
 Rows = Sequence[dict[str, Any]]

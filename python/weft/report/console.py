@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from weft.report.format import seconds, table
+from weft.format import seconds, table
 from weft.report.rows import Record, breakdown_rows
 from weft.report.workloads import report_of
 

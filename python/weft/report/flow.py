@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.report.format import rate, seconds, size_text
+from weft.format import rate, seconds, size_text
 from weft.report.rows import Record, Rows, exchange_rows, machine_rows
 
 HISTORY = "statistics"  # the record's key for what went on from step to step

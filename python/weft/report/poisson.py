@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.report.format import rate, seconds
+from weft.format import rate, seconds
 from weft.report.rows import Record, Rows, exchange_rows, machine_rows
 
 HISTORY = "residuals"  # the record's key for what went on from step to step

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.report.format import seconds
+from weft.format import seconds
 
 Record = dict[str, Any]
 Rows = list[tuple[str, str]]

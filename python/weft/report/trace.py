@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.report.format import rate, seconds, table
+from weft.format import rate, seconds, table
 from weft.traces import Category, Trace, attribute, exclusive
 from weft.traces.table import describe
 

@@ -80,8 +80,8 @@ def project(
 @click.command("machines")
 def machines_command() -> None:
     """The machines that weft describes."""
+    from weft.format import rate, table
     from weft.model import machine as machines
-    from weft.report.format import rate, table
 
     rows = [("NAME", "NODES", "RANKS A NODE", "DEVICE", "STREAM", "CALIBRATED")]
     for name in machines.names():

@@ -98,9 +98,9 @@ def _surface(
     import numpy as np
     from rich.progress import Progress
 
+    from weft.format import seconds, table
     from weft.model import replay as method
     from weft.report import plots
-    from weft.report.format import seconds, table
 
     micro, giga = np.geomspace(*latencies, points), np.geomspace(*bandwidths, points)
     with Progress(transient=True) as bar:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from weft.cli.model.shared import FACTOR, JSON, RUNS
-from weft.report.format import table
+from weft.format import table
 
 
 @click.command()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from weft.report.format import table
+from weft.format import table
 
 DEFAULT = Path("../shared/ledger")
 
@@ -27,10 +27,11 @@ def validate(ledger: Path | None, method: str | None, failing: bool, uncovered: 
     as that mismatch. Exits with 1 where a verdict is not the ledger's.
     """
     from weft.model import validate as method_checks
+    from weft.model.ledger import ledgers
 
     if ledger is None and not DEFAULT.is_dir():
         raise click.UsageError(f"no ledger at {DEFAULT}: name its folder with --ledger")
-    rows = method_checks.validate(method_checks.ledgers(ledger or DEFAULT), method)
+    rows = method_checks.validate(ledgers(ledger or DEFAULT), method)
     wrong = [r for r in rows if r.agrees is False]
     shown = wrong if failing else [r for r in rows if (r.verdict is None) == uncovered]
     if shown:

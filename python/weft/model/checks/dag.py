@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from weft.model import dag
+from weft.model.ledger import INCONSISTENT, REPRODUCES, Entry, Outcome, check, claims, own, uncovered
 from weft.model.result import Result, exact, rounded_result
-from weft.model.validate import INCONSISTENT, REPRODUCES, Entry, Outcome, check, claims, own, uncovered
 
 LEDGER = "gpu-integration"
 

@@ -6,8 +6,7 @@ import itertools
 import math
 
 from weft.model import integration as method
-from weft.model.result import Result, exact, half_unit, rounded_result
-from weft.model.validate import (
+from weft.model.ledger import (
     PARTIAL,
     Claim,
     Entry,
@@ -20,6 +19,7 @@ from weft.model.validate import (
     numbers,
     own,
 )
+from weft.model.result import Result, exact, half_unit, rounded_result
 
 LEDGER = "gpu-integration"
 EQUATION = "Eqs. 3, 4"

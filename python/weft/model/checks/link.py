@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from weft.model import divergence, pipeline
 from weft.model import link as method
-from weft.model.result import Result, exact, rounded_result
-from weft.model.validate import (
+from weft.model.ledger import (
     Claim,
     Entry,
     Outcome,
@@ -18,6 +17,7 @@ from weft.model.validate import (
     numbers,
     own,
 )
+from weft.model.result import Result, exact, rounded_result
 
 LEDGER = "gpu-integration"
 KIB, MIB, GIB = 2**10, 2**20, 2**30

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from weft.model import ratio as method
+from weft.model.ledger import DIFFERS, Claim, Entry, Outcome, check, claims, consistent, near, numbers, own
 from weft.model.result import Result, exact
-from weft.model.validate import DIFFERS, Claim, Entry, Outcome, check, claims, consistent, near, numbers, own
 
 LEDGER = "gpu-integration"
 EFFICIENCY = 0.9  # section 6

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from weft.model import replay
+from weft.model.ledger import INCONSISTENT, Entry, Outcome, check, claim_of, claims, compare, holds, own, uncovered
 from weft.model.result import rounded_result
-from weft.model.validate import INCONSISTENT, Entry, Outcome, check, claim_of, claims, compare, holds, own, uncovered
 
 LEDGER = "gpu-integration"
 CASES = [f"SSI-LAW-{app}-{link}" for app in ("SW4Lite", "MiniVite", "QuickSilver", "Laghos") for link in (

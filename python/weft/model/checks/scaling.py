@@ -6,10 +6,8 @@ from __future__ import annotations
 import math
 import re
 
-from weft.bench import models
-from weft.model import efficiency, project, published
-from weft.model.result import Result, exact, rounded_result
-from weft.model.validate import (
+from weft.model import efficiency, formulas, project, published
+from weft.model.ledger import (
     Claim,
     Entry,
     Outcome,
@@ -22,6 +20,7 @@ from weft.model.validate import (
     own,
     uncovered,
 )
+from weft.model.result import Result, exact, rounded_result
 
 LEDGER = "scaling"
 GIB, MIB = 2**30, 2**20
@@ -35,13 +34,13 @@ def whole(method: str, value: float, unit: str, equation: str) -> Result:
 # --- hipBone -------------------------------------------------------------------------------------------------------
 
 ORDER = published.HIPBONE_ORDER
-SIZE = models.large_mesh(ORDER)
+SIZE = formulas.large_mesh(ORDER)
 SYSTEMS = {"V100": "summit", "MI100": "spock", "MI250X": "crusher", "MI250X-GCD": "crusher"}
 
 
-@check(LEDGER, "H-21.3", method="models", equation="(N+1)^3 / N^3 - 1")
+@check(LEDGER, "H-21.3", method="formulas", equation="(N+1)^3 / N^3 - 1")
 def storage(entry: Entry) -> Result:
-    return whole("models", 100 * models.storage_overhead(int(entry.value("N"))), "%", "(N+1)^3 / N^3 - 1")
+    return whole("formulas", 100 * formulas.storage_overhead(int(entry.value("N"))), "%", "(N+1)^3 / N^3 - 1")
 
 
 def coefficients(text: str) -> list[float]:
@@ -49,36 +48,36 @@ def coefficients(text: str) -> list[float]:
     return [float(n) for n in re.findall(r"(?:^|[+(\s])(\d+)\s*[NE]", text)]
 
 
-@check(LEDGER, "H-BYTES", method="models", equation="hipBone Eq. 4")
+@check(LEDGER, "H-BYTES", method="formulas", equation="hipBone Eq. 4")
 def operator_bytes(entry: Entry) -> Outcome:
     dofs, points = coefficients(entry.claimed)
-    formula = models.operator_bytes(SIZE)
+    formula = formulas.operator_bytes(SIZE)
     return holds(formula.value == dofs * SIZE.dofs + points * SIZE.points, formula.text)
 
 
-@check(LEDGER, "H-ITER-BYTES", method="models", equation="hipBone, before Eq. 5")
+@check(LEDGER, "H-ITER-BYTES", method="formulas", equation="hipBone, before Eq. 5")
 def iteration_bytes(entry: Entry) -> Outcome:
     dofs, points = coefficients(entry.claimed)
-    formula = models.iteration_bytes(SIZE)
+    formula = formulas.iteration_bytes(SIZE)
     return holds(formula.value == dofs * SIZE.dofs + points * SIZE.points, formula.text)
 
 
-@check(LEDGER, "H-EQ5", method="models", equation="hipBone Eq. 5")
+@check(LEDGER, "H-EQ5", method="formulas", equation="hipBone Eq. 5")
 def iteration_flops(entry: Entry) -> Outcome:
     fourth, third, dofs = coefficients(entry.claimed)
-    formula = models.iteration_flops(SIZE)
+    formula = formulas.iteration_flops(SIZE)
     return holds(formula.value == fourth * SIZE.n**4 + third * SIZE.n**3 + dofs * ORDER**3, formula.text)
 
 
-@check(LEDGER, "H-EQ3", method="models", equation="hipBone Eqs. 3, 4")
+@check(LEDGER, "H-EQ3", method="formulas", equation="hipBone Eqs. 3, 4")
 def nekbone_flops(entry: Entry) -> Outcome:
     """Of Eq. 3's 34 n^3 the paper itemises 15 for G: the operator's 18 less 3 for lambda W."""
     fourth = 12 * SIZE.n**4
-    itemised = (models.operator_flops(SIZE).value - fourth) / SIZE.n**3 - 3
-    return own("PARTIAL", entry, [itemised, (models.fom_flops(SIZE).value - fourth) / SIZE.n**3 - itemised])
+    itemised = (formulas.operator_flops(SIZE).value - fourth) / SIZE.n**3 - 3
+    return own("PARTIAL", entry, [itemised, (formulas.fom_flops(SIZE).value - fourth) / SIZE.n**3 - itemised])
 
 
-@check(LEDGER, "H-EQ4-TEXT", method="models", equation="hipBone Eq. 4")
+@check(LEDGER, "H-EQ4-TEXT", method="formulas", equation="hipBone Eq. 4")
 def two_bandwidths(entry: Entry) -> Outcome:
     def three(text: str) -> list[Claim]:
         return [Claim(n, float(n), float(n)) for n in re.findall(r"\d{3,}", text)]
@@ -89,64 +88,64 @@ def two_bandwidths(entry: Entry) -> Outcome:
 @check(LEDGER, "H-ROOF-*", method="roofline", equation="hipBone Eq. 4")
 def operator_roofline(entry: Entry) -> Outcome:
     measured = float(numbers(entry.claimed)[0])
-    flops, moved = models.operator_flops(SIZE).value, models.operator_bytes(SIZE).value
+    flops, moved = formulas.operator_flops(SIZE).value, formulas.operator_bytes(SIZE).value
     values: list[float] = []
     for bandwidth in entry.inputs["B"]:
-        roof = models.roofline(flops, moved, math.inf, 1e9 * bandwidth) / 1e9
+        roof = formulas.roofline(flops, moved, math.inf, 1e9 * bandwidth) / 1e9
         values += [roof, 100 * measured / roof]
     return own("METHOD-CHECK", entry, values)
 
 
 @check(LEDGER, "H-FOM-*", method="roofline", equation="hipBone Eqs. 3, 4")
 def iteration_roofline(entry: Entry) -> Outcome:
-    size = models.large_mesh(7 if entry.key == "H-FOM-N7" else ORDER)
-    flops, moved = models.fom_flops(size).value, models.iteration_bytes(size).value
-    roof = models.roofline(flops, moved, math.inf, 1e9 * entry.value("B")) / 1e9
+    size = formulas.large_mesh(7 if entry.key == "H-FOM-N7" else ORDER)
+    flops, moved = formulas.fom_flops(size).value, formulas.iteration_bytes(size).value
+    roof = formulas.roofline(flops, moved, math.inf, 1e9 * entry.value("B")) / 1e9
     return own("METHOD-CHECK", entry, [roof, 100 * float(numbers(entry.claimed)[0]) / roof])
 
 
-MULTIPROCESSORS = {"V100": models.V100, "MI100": models.MI100, "MI250X": models.MI250X}
+MULTIPROCESSORS = {"V100": formulas.V100, "MI100": formulas.MI100, "MI250X": formulas.MI250X}
 
 
-def held(entry: Entry, device: str) -> models.Occupancy:
+def held(entry: Entry, device: str) -> formulas.Occupancy:
     """What a multiprocessor holds of the entry's kernel."""
-    return models.occupancy(MULTIPROCESSORS[device], int(entry.value("block")), int(entry.value("regs")))
+    return formulas.occupancy(MULTIPROCESSORS[device], int(entry.value("block")), int(entry.value("regs")))
 
 
-@check(LEDGER, "H-T1-*", method="models", equation="occupancy (hipBone Table 1)")
+@check(LEDGER, "H-T1-*", method="formulas", equation="occupancy (hipBone Table 1)")
 def occupancy(entry: Entry) -> list[Result]:
     found = held(entry, entry.key.split("-")[2])
     values = ((found.warps_per_block, "warps/block"), (found.warps, "warps"), (found.blocks, "elements"))
-    return [whole("models", v, unit, "occupancy") for v, unit in values]
+    return [whole("formulas", v, unit, "occupancy") for v, unit in values]
 
 
-@check(LEDGER, "H-MASK", method="models", equation="occupancy (hipBone Table 1)")
+@check(LEDGER, "H-MASK", method="formulas", equation="occupancy (hipBone Table 1)")
 def masked(entry: Entry) -> Result:
     """N = 11 takes blocks of (N + 1)^2 threads on a wavefront of 64."""
-    found = models.occupancy(models.MI100, (int(entry.value("N")) + 1) ** 2, 1)
-    return whole("models", found.masked_lanes, "lanes", "occupancy")
+    found = formulas.occupancy(formulas.MI100, (int(entry.value("N")) + 1) ** 2, 1)
+    return whole("formulas", found.masked_lanes, "lanes", "occupancy")
 
 
 def kept(system: str, ranks: int, reference: int) -> float:
     """Percent of the reference's FOM per rank that more ranks keep (Table 2)."""
     table = published.HIPBONE_TABLE_2[system]
-    return 100 * models.weak_efficiency(table[ranks] / ranks, table[reference] / reference)
+    return 100 * formulas.weak_efficiency(table[ranks] / ranks, table[reference] / reference)
 
 
-@check(LEDGER, "H-WS-*", method="models", equation="FOM per rank over the first row's")
+@check(LEDGER, "H-WS-*", method="formulas", equation="FOM per rank over the first row's")
 def weak_scaling(entry: Entry) -> Result:
     system = SYSTEMS[entry.key.split("-")[2]]
-    return whole("models", kept(system, max(published.HIPBONE_TABLE_2[system]), 1), "%", "FOM per rank")
+    return whole("formulas", kept(system, max(published.HIPBONE_TABLE_2[system]), 1), "%", "FOM per rank")
 
 
-@check(LEDGER, "H-WS28-V100", "H-WS28-AMD", method="models", equation="FOM per rank, 2 to 8 nodes")
+@check(LEDGER, "H-WS28-V100", "H-WS28-AMD", method="formulas", equation="FOM per rank, 2 to 8 nodes")
 def weak_scaling_of_nodes(entry: Entry) -> Outcome:
     """The last row is 8 nodes, so 2 nodes are a quarter of its ranks."""
     systems = ["summit"] if entry.key.endswith("V100") else ["spock", "crusher"]
     results = []
     for system in systems:
         most = max(published.HIPBONE_TABLE_2[system])
-        results.append(whole("models", kept(system, most, most // 4), "%", "FOM per rank"))
+        results.append(whole("formulas", kept(system, most, most // 4), "%", "FOM per rank"))
     return compare(claims(entry.claimed) * len(results), results)
 
 
@@ -154,14 +153,14 @@ K20X_GFLOPS = 78.2  # Gong et al. (2016) at N = 15, as hipBone's text cites it
 K20X_GBPS = 250.0  # NVIDIA's data sheet; the V100's is 900
 
 
-@check(LEDGER, "H-13x", method="models", equation="FOM over FOM")
+@check(LEDGER, "H-13x", method="formulas", equation="FOM over FOM")
 def over_k20x(entry: Entry) -> Result:
-    return whole("models", published.HIPBONE_TABLE_2["summit"][1] / K20X_GFLOPS, "x", "FOM over FOM")
+    return whole("formulas", published.HIPBONE_TABLE_2["summit"][1] / K20X_GFLOPS, "x", "FOM over FOM")
 
 
-@check(LEDGER, "H-3.6x", method="models", equation="peak bandwidths")
+@check(LEDGER, "H-3.6x", method="formulas", equation="peak bandwidths")
 def over_k20x_bandwidth(entry: Entry) -> Result:
-    return whole("models", 900.0 / K20X_GBPS, "x", "peak bandwidths")
+    return whole("formulas", 900.0 / K20X_GBPS, "x", "peak bandwidths")
 
 
 # --- GESTS ---------------------------------------------------------------------------------------------------------

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from weft.model.ledger import REPRODUCES, Entry, Outcome, check, claim_of, holds, judge, numbers, uncovered
 from weft.model.result import Result, exact, half_unit
 from weft.model.table13 import count_at_least, median
-from weft.model.validate import REPRODUCES, Entry, Outcome, check, claim_of, holds, judge, numbers, uncovered
 
 LEDGER = "gpu-integration"
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from weft.bench.models import Formula
+from weft.model.formulas import Formula
 from weft.model.project import MAXWELL_STAGES, maxwell_step_flops
 
 

@@ -1,0 +1,85 @@
+"""Sweeps of workloads whose size is a number of elements: boxes of 2^k of them, on every number of ranks."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from weft.bench import scaling
+from weft.bench.record import Record
+from weft.bench.scaling import Planned, Workload
+from weft.format import table
+from weft.report import plots
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is made of a sweep: `name` of what is fitted to its rows, as a table and a plot, by which `formulas`."""
+
+    workload: Workload
+    keys: Callable[[list[int]], Mapping[str, Any]]  # of a case on a box of so many elements
+    name: str
+    fit: Callable[[Sequence[Record]], list[Record]]
+    summary: Callable[[Sequence[Record], Sequence[Record]], list[tuple[str, ...]]]  # of rows and fits
+    plot: Callable[[Sequence[Record], Sequence[Record], str], Figure]  # of rows, fits and the machine
+    formulas: Mapping[str, str]
+
+
+def box_of(elements: int) -> list[int]:
+    """A box of 2^k elements, as cubic as can be."""
+    power = int(math.log2(elements))
+    return [2 ** ((power + 2 - d) // 3) for d in range(3)]
+
+
+def plan(
+    keys: Callable[[list[int]], Mapping[str, Any]],
+    ranks: Sequence[int],
+    orders: Sequence[int],
+    elements: tuple[int, int],
+    steps: int,
+) -> Iterator[Planned]:
+    """E = first, twice that, … last for every order, on every number of ranks that has an element for each.
+
+    Along a line of one E the ranks scale strongly, from E on P ranks to 2 E on 2 P ranks weakly (NekCEM's Fig. 5).
+    """
+    for order in orders:
+        for count in ranks:
+            size = elements[0]
+            while size <= elements[1]:
+                if size >= count:
+                    box = box_of(size)
+                    chosen = {"order": order, "elements": size, "box": box}
+                    yield Planned(count, {**keys(box), "order": order, "time.steps": steps}, chosen)
+                size *= 2
+
+
+def sweep(
+    study: Study,
+    ranks: Sequence[int],
+    orders: Sequence[int],
+    elements: tuple[int, int],
+    output: Path,
+    *,
+    steps: int,
+    assignments: Sequence[str],
+    time_limit: int,
+) -> list[Record]:
+    """Runs every combination, and writes scaling.json, with the fits and their formulas, and scaling-WORKLOAD.png."""
+    planned = plan(study.keys, ranks, orders, elements, steps)
+    rows, machine = scaling.sweep(study.workload, planned, output, assignments=assignments, time_limit=time_limit)
+    found = study.fit(rows)
+    content = {"machine": machine, "rows": rows, study.name: found, "formulas": study.formulas}
+    (output / "scaling.json").write_text(json.dumps(content, indent=1) + "\n")
+    if found:
+        print("\n" + table(study.summary(rows, found)))
+    path = output / f"scaling-{study.workload.name}.png"
+    plots.save(study.plot(rows, found, machine), path)
+    print(f"written {path}")
+    print(f"written {output / 'scaling.json'}")
+    return rows

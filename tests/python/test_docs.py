@@ -1,0 +1,88 @@
+"""What README and docs name is there: commands with their options, case keys, files, links; every page is listed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from weft.cases import WORKLOADS
+from weft.cases.schema import options
+from weft.cli.main import weft_command
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
+GROUPS = "run|bench|model|trace|info|report|cases"
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+
+
+def command_lines(text: str) -> Iterator[str]:
+    """The command lines of the blocks of a page."""
+    for block in re.findall(r"^```\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        for line in block.splitlines():
+            command = re.match(rf"(?:mpiexec -n \w+ )?weft ((?:{GROUPS})\b[^#>|]*)", line)
+            if command:
+                yield command[1]
+
+
+def parsed(words: list[str]) -> dict[str, object]:
+    """The options of a command line; nothing runs. Raises click.UsageError."""
+    command, context = weft_command, click.Context(weft_command, info_name="weft")
+    while isinstance(command, click.Group):
+        name, *words = words
+        found = command.get_command(context, name)
+        assert found is not None, f"no command '{name}'"
+        command, context = found, click.Context(found, parent=context, info_name=name)
+    values, left, _ = command.make_parser(context).parse_args(words)
+    assert not left, f"{left} left over"
+    return dict(values)
+
+
+def key_pattern(key: str) -> str:
+    return re.sub(r"<\\?\w+\\?>|<\w+>", r"[^.]+", re.escape(key).replace(r"\<", "<").replace(r"\>", ">"))
+
+
+@every_page
+def test_every_command_of_a_page_is_one(page: Path) -> None:
+    for line in command_lines(page.read_text()):
+        words = shlex.split(line)
+        if "…" in line or "METHOD" in words:
+            continue
+        try:
+            values = parsed(words)
+        except (click.UsageError, AssertionError) as error:
+            pytest.fail(f"weft {line}: {error}")
+        if words[0] == "run":
+            keys = [key_pattern(option.key) for option in options(WORKLOADS[words[1]])]
+            for assignment in values.get("assignments") or []:
+                key = assignment.partition("=")[0]
+                assert any(re.fullmatch(k, key) for k in keys), f"weft {line}: no case key '{key}'"
+
+
+@every_page
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", page.read_text()):
+        file = page.parent / target if target else page
+        assert file.exists(), f"-> {target}"
+        if anchor:
+            heads = [line.strip("# ").lower().replace(" ", "-") for line in re.findall("^#.*", file.read_text(), re.M)]
+            assert anchor in [re.sub(r"[^\w-]", "", head) for head in heads], f"-> {target}#{anchor}"
+
+
+@every_page
+def test_every_file_that_a_page_names_is_there(page: Path) -> None:
+    named = re.findall(r"(?<![\w/])((?:benchmarks|python/weft|cpp/weft|tests|cmake)/[\w/-]+\.\w+)", page.read_text())
+    written = {"cpp/weft/kernels/NAME.hpp"}  # by the reader
+    assert [f for f in named if not (ROOT / f).exists() and f not in written] == []
+
+
+def test_every_page_and_every_benchmark_is_in_its_index() -> None:
+    index = (ROOT / "docs" / "index.md").read_text()
+    assert [p.name for p in (ROOT / "docs").glob("*.md") if f"({p.name})" not in index and p.name != "index.md"] == []
+    programs = (ROOT / "benchmarks" / "README.md").read_text()
+    files = [f for ending in ("py", "cpp", "c", "sh") for f in (ROOT / "benchmarks").glob(f"*.{ending}")]
+    assert [f.name for f in files if f"`{f.name}`" not in programs] == []
