@@ -67,6 +67,25 @@ def test_plans_give_numpys_coefficients_for_any_size_grid_batch_and_precision(ra
     run()
 
 
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [
+        ((90, 98, 126), "float64"),
+        ((110, 105, 200), "float32"),
+        ((1500, 100, 8), "float64"),
+        ((600000, 1, 2), "float64"),
+    ],
+)
+def test_fields_between_the_second_level_cache_and_memory_are_numpys_too(shape, dtype):
+    plan = fft.Plan(shape, dtype=dtype)
+    field = np.random.default_rng(1).standard_normal(shape).astype(dtype)
+    coefficients = plan.forward(field)
+    scale = np.sqrt(np.prod(shape)) * (1e-5 if dtype == "float32" else 1e-14)
+    np.testing.assert_allclose(coefficients, np.fft.rfftn(field.astype("f8")), rtol=0, atol=scale)
+    again = plan.backward(coefficients, overwrite=True)
+    np.testing.assert_allclose(again, field, rtol=0, atol=1e-5 if dtype == "float32" else 1e-14)
+
+
 def check_tuning(answers: list[dict]) -> dict:
     """The same on all ranks, the choice among those timed last, the reason complete; gives the tuning."""
     check(answers)

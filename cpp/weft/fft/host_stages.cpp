@@ -22,6 +22,10 @@ constexpr std::int64_t streamed_bytes = 2 << 20;
 // than they save (measured: 1.2 to 2 times the time below this size, in double precision 0.9 times above). The copy of
 // one that must be kept is worth making up to a smaller size.
 constexpr std::int64_t whole_bytes = 24 << 20, copied_bytes = 10 << 20;
+// There, points that take more than this come from beyond the second-level cache. Their rows are transformed few at a
+// time, these many bytes, while as many cache lines as a core can have under way are fetched for the step after the
+// next (measured: 0.8 times the time of whole planes at 128^3 in double precision, 1.2 times at 64^3).
+constexpr std::int64_t ahead_from_bytes = 8 << 20, ahead_bytes = 1 << 10, ahead_steps = 2;
 
 template <class V>
 Stores stores_of(const Box& box, std::size_t variables) {
@@ -35,6 +39,16 @@ template <class V>
 std::int64_t padded(std::int64_t n) {
   const auto bytes = n * static_cast<std::int64_t>(sizeof(V));
   return ((bytes + line_bytes - 1) / line_bytes | 1) * line_bytes / static_cast<std::int64_t>(sizeof(V));
+}
+
+// Fetches cache lines: to be read or to be written, into the first-level cache or the second.
+enum class Fetch { read, write, later };
+template <Fetch fetch, class V>
+void fetch_lines(const V* from, std::int64_t count) {
+  const auto* const bytes = reinterpret_cast<const char*>(from);
+  const std::int64_t size = count * static_cast<std::int64_t>(sizeof(V));
+  for (std::int64_t at = 0; at < size; at += line_bytes)
+    __builtin_prefetch(bytes + at, fetch == Fetch::write ? 1 : 0, fetch == Fetch::later ? 2 : 3);
 }
 
 template <class T>
@@ -148,18 +162,35 @@ const HostLines<T>& HostStages<T>::field_columns(Kind kind) {
 }
 
 template <class T>
+std::int64_t HostStages<T>::rows_at_once() const {
+  const Sizes& n = decomposition_.sizes();
+  const std::int64_t row = n.x * static_cast<std::int64_t>(sizeof(T));
+  if (row * n.y * n.z <= ahead_from_bytes) return n.y;
+  std::int64_t rows = std::clamp<std::int64_t>(ahead_bytes / row, 1, n.y);
+  while (n.y % rows != 0) --rows;
+  return rows;
+}
+
+template <class T>
 void HostStages<T>::whole_forward(const T* points, Complex* modes, T scale) {
   const Sizes& n = decomposition_.sizes();
-  const std::int64_t plane = n.y * (n.x / 2 + 1);
+  const std::int64_t half = n.x / 2 + 1, all = n.y * n.z, some = rows_at_once();
   {
     const trace::Span span("fft x y", trace::Category::cpu);
-    const HostLines<T>& rows = plan(LinesShape::contiguous(Kind::r2c, static_cast<int>(n.x), n.y));
+    const HostLines<T>& rows = plan(LinesShape::contiguous(Kind::r2c, static_cast<int>(n.x), some));
     const HostLines<T>& columns = plane_columns(Kind::forward);
-    for (std::int64_t z = 0; z < n.z; ++z, points += n.y * n.x) {
-      Complex* const at = modes + z * plane;
-      rows(points, at);
-      columns(at, at);
-      scale_in_place(at, plane, scale);
+    for (std::int64_t row = 0; row < all; row += some) {
+      if (const std::int64_t next = row + ahead_steps * some; some < n.y && next < all) {
+        fetch_lines<Fetch::read>(points + next * n.x, some * n.x);
+        fetch_lines<Fetch::write>(modes + next * half, some * half);
+      }
+      Complex* const at = modes + row * half;
+      rows(points + row * n.x, at);
+      scale_in_place(at, some * half, scale);
+      if (const std::int64_t done = row + some; done % n.y == 0) {
+        Complex* const plane = modes + (done - n.y) * half;
+        columns(plane, plane);
+      }
     }
   }
   const trace::Span span("fft z", trace::Category::cpu);
@@ -169,18 +200,24 @@ void HostStages<T>::whole_forward(const T* points, Complex* modes, T scale) {
 template <class T>
 void HostStages<T>::whole_backward(Complex* modes, T* points, T scale) {
   const Sizes& n = decomposition_.sizes();
-  const std::int64_t plane = n.y * (n.x / 2 + 1);
+  const std::int64_t half = n.x / 2 + 1, all = n.y * n.z, some = rows_at_once();
   {
     const trace::Span span("fft z", trace::Category::cpu);
     field_columns(Kind::backward)(modes, modes);
   }
   const trace::Span span("fft x y", trace::Category::cpu);
-  const HostLines<T>& rows = plan(LinesShape::contiguous(Kind::c2r, static_cast<int>(n.x), n.y));
+  const HostLines<T>& rows = plan(LinesShape::contiguous(Kind::c2r, static_cast<int>(n.x), some));
   const HostLines<T>& columns = plane_columns(Kind::backward);
-  for (std::int64_t z = 0; z < n.z; ++z, modes += plane) {
-    columns(modes, modes);
-    scale_in_place(modes, plane, scale);
-    rows(modes, points + z * n.y * n.x);
+  for (std::int64_t row = 0; row < all; row += some) {
+    Complex* const at = modes + row * half;
+    if (row % n.y == 0) columns(at, at);
+    if (some < n.y) {
+      if (const std::int64_t next = row + ahead_steps * some; next < all)
+        fetch_lines<Fetch::write>(points + next * n.x, some * n.x);
+      if (row + n.y < all) fetch_lines<Fetch::later>(at + n.y * half, some * half);
+    }
+    scale_in_place(at, some * half, scale);
+    rows(at, points + row * n.x);
   }
 }
 

@@ -37,6 +37,8 @@ class HostStages final : public Stages<T> {
   // Of all modes: columns of one plane along y, in place; of the field along z.
   const HostLines<T>& plane_columns(Kind kind);
   const HostLines<T>& field_columns(Kind kind);
+  // Of a field that is transformed as a whole: how many rows along x one call transforms.
+  std::int64_t rows_at_once() const;
   template <class V>
   V* at_least(device::Array<V>& memory, std::int64_t values);
 
