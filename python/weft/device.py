@@ -76,10 +76,16 @@ def info() -> dict[str, Any]:
 def measure_bandwidth(device: Any, size: int = 0) -> float:
     """Bytes a second of hipBone's streaming kernel: eight words of 8 bytes read, one written, both counted.
 
-    Moves ``size`` bytes a run (0: enough to defeat the caches) and returns the best of ten runs. On the host all OpenMP
+    Moves ``size`` bytes a run (0: what WEFT_BANDWIDTH_BYTES says, else enough to defeat the caches, up to 1 GiB on the
+    host and 2 GiB on a GPU) and returns the best of ten runs. On the host all OpenMP
     threads of this process take part; ranks that share a memory measure at the same time and add their results.
     Source: Chalmers et al., "HipBone", section 4.
     """
+    asked = os.environ.get("WEFT_BANDWIDTH_BYTES", "")
+    if size == 0 and asked:
+        if not asked.isdecimal():
+            raise ValueError(f"WEFT_BANDWIDTH_BYTES is '{asked}'; allowed: a number of bytes")
+        size = int(asked)
     return float(_weft.device.measure_bandwidth(device, size))
 
 

@@ -17,6 +17,7 @@ from typing import Any, NoReturn, TypeVar
 from mpi4py import MPI
 
 from weft import _weft
+from weft.errors import tell
 
 CollectiveError = _weft.mpi.CollectiveError
 library_version = _weft.mpi.library_version
@@ -25,8 +26,10 @@ __all__ = ["CollectiveError", "fail", "gpu_aware", "install_excepthook", "librar
 
 _T = TypeVar("_T")
 
-AGREE_SECONDS = 10.0  # how long the ranks of an agreed error wait for one another
+# How long the ranks of an agreed error wait for one another: all come, but a busy machine may keep one long.
+AGREE_SECONDS = 60.0
 ALONE_SECONDS = 2.0  # how long a rank with an error of its own waits to see whether all have one
+TURN_SECONDS = 2.0  # and how much longer than the next lower one it then leaves the word to lower ranks
 
 
 def _check_same_library() -> None:
@@ -113,14 +116,14 @@ def fail(error: BaseException) -> None:
     For callers that catch exceptions themselves; they must exit with a code other than 0 when this returns.
     """
     if _agreement is None or MPI.Is_finalized():
-        _print(f"weft: {message(error)}")
+        tell(f"weft: {message(error)}")
         return
     agreed = isinstance(error, CollectiveError)
     if _all_ranks_fail(AGREE_SECONDS if agreed else ALONE_SECONDS):
         if _agreement.rank == 0:
-            _print(f"weft: {message(error)}")
+            tell(f"weft: {message(error)}")
         return
-    time.sleep(min(1.0 * _agreement.rank, 5.0))  # where several ranks failed, the lowest speaks for all
+    time.sleep(TURN_SECONDS * min(_agreement.rank, 3))  # where several ranks failed, the lowest speaks for all
     _abort(f"weft: rank {_agreement.rank} of {_agreement.size}: {message(error)}")
 
 
@@ -136,7 +139,7 @@ def _all_ranks_fail(seconds: float) -> bool:
 
 
 def _abort(text: str) -> NoReturn:
-    _print(text)
+    tell(text)
     time.sleep(0.2)  # MPI_Abort ends launchers that have not yet passed the line on
     # The library's own words about the abort say nothing that our line does not.
     quiet = os.open(os.devnull, os.O_WRONLY)
@@ -144,8 +147,3 @@ def _abort(text: str) -> NoReturn:
     os.dup2(quiet, 2)
     MPI.COMM_WORLD.Abort(1)
     raise SystemExit(1)
-
-
-def _print(text: str) -> None:
-    sys.stdout.flush()
-    print(text, file=sys.stderr, flush=True)

@@ -194,7 +194,8 @@ TEST_P(GpuBackend, AFailedCallIsAnErrorWithItsPurposeAndTheDriversWords) {
   EXPECT_THROW(device->kernel({"vector", "axpy", {{"WEFT_REAL", "broken"}}}), std::runtime_error);
 }
 
-// Two streams with two kernels each; with `wait` the second stream's second waits for the first stream's first.
+// Two streams with two kernels each; with `wait` the second stream's second waits for the first stream's first. Delays
+// that are tried with them are longer than a busy machine keeps a process waiting.
 static std::map<std::string, trace::Interval> two_streams(device::Device& device, bool wait) {
   const Kernel scale = scale_kernel(device), set = vector_kernel<double>(device, "set");
   const auto shared = device.shared_from_this();
@@ -225,7 +226,7 @@ static std::map<std::string, trace::Interval> two_streams(device::Device& device
 TEST_P(GpuBackend, AStreamsDelayHoldsUpWhatDependsOnItAndNothingElse) {
   const auto device = device::open(GetParam());
   for (const bool wait : {false, true}) {
-    setenv("WEFT_TRACE_DELAY", "scale#0@0=50", 1);
+    setenv("WEFT_TRACE_DELAY", "scale#0@0=500", 1);
     const auto found = two_streams(*device, wait);
     unsetenv("WEFT_TRACE_DELAY");
     EXPECT_TRUE(trace::unmet_delays().empty());
@@ -236,12 +237,12 @@ TEST_P(GpuBackend, AStreamsDelayHoldsUpWhatDependsOnItAndNothingElse) {
   }
 }
 
-TEST_P(GpuBackend, TracesForEveryDelayOfTwoStreams) {  // read by hand: WEFT_TEST_TRACES names a folder
+TEST_P(GpuBackend, TracesForEveryDelayOfTwoStreams) {  // read by test_model_order.py
   if (std::getenv("WEFT_TEST_TRACES") == nullptr) GTEST_SKIP() << "writes traces where WEFT_TEST_TRACES says";
   const auto device = device::open(GetParam());
   for (const bool wait : {false, true}) {
     two_streams(*device, wait);
-    for (const char* delay : {"scale@0=50", "set@0=50", "scale@1=50", "set@1=50"}) {
+    for (const char* delay : {"scale@0=500", "set@0=500", "scale@1=500", "set@1=500"}) {
       setenv("WEFT_TRACE_DELAY", delay, 1);
       two_streams(*device, wait);
       unsetenv("WEFT_TRACE_DELAY");

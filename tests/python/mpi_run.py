@@ -66,9 +66,13 @@ class Running(subprocess.Popen[bytes]):
         self.wait()
 
 
+# What programs of tests begin with: one thread, and little time spent on measuring the machine.
+VARIABLES = {"OMP_NUM_THREADS": "1", "WEFT_BANDWIDTH_BYTES": str(1 << 24)}
+
+
 def start(words: Sequence[str], variables: Mapping[str, str] | None = None, ranks: int | None = None) -> Running:
-    """A program, under mpiexec if ``ranks`` are given; unless ``variables`` says otherwise, with one thread."""
-    return Running(words, {"OMP_NUM_THREADS": "1"} if variables is None else variables, ranks)
+    """A program, under mpiexec if ``ranks`` are given; its environment has ``variables`` added."""
+    return Running(words, VARIABLES if variables is None else variables, ranks)
 
 
 def finish(process: Running, timeout: float = SECONDS) -> subprocess.CompletedProcess[str]:
@@ -130,7 +134,7 @@ def descendants(process: subprocess.Popen[bytes]) -> list[int]:
 def mpi_run(ranks: int, code: str, *arguments: str, timeout: float = SECONDS, **environment: str):
     """Run ``code`` under mpiexec; the result has returncode, stdout, stderr, each rank's lines together."""
     words = [sys.executable, "-c", textwrap.dedent(code), *arguments]
-    return finish(start(words, {"OMP_NUM_THREADS": "1", **environment}, ranks), timeout)
+    return finish(start(words, {**VARIABLES, **environment}, ranks), timeout)
 
 
 def weft_command(*arguments: object) -> list[str]:
@@ -140,8 +144,7 @@ def weft_command(*arguments: object) -> list[str]:
 
 def run_weft(ranks: int, *arguments: object, timeout: float = SECONDS, **environment: str):
     """``weft`` on 1 rank by itself, on more under mpiexec."""
-    variables = {"OMP_NUM_THREADS": "1", **environment}
-    return finish(start(weft_command(*arguments), variables, ranks if ranks > 1 else None), timeout)
+    return finish(start(weft_command(*arguments), {**VARIABLES, **environment}, ranks if ranks > 1 else None), timeout)
 
 
 class Workers:
@@ -155,7 +158,7 @@ class Workers:
         worker = [sys.executable, str(Path(__file__).with_name(program))]
         self.process = subprocess.Popen(
             [mpiexec(), "-n", str(ranks), "sh", "-c", self.APART, "sh", *worker],
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            env={**os.environ, **VARIABLES},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from mpi_run import SECONDS
 
 from weft import device
 
@@ -72,7 +73,17 @@ def test_python_floats_are_refused_as_kernel_arguments_since_they_have_no_size()
 
 def test_the_measured_bandwidth_is_in_bytes_per_second():
     # Nothing finer holds on a machine that others use: any computer of these decades is between 0.1 GB/s and 100 TB/s.
-    assert 1e8 < device.measure_bandwidth(device.open("host"), 2**28) < 1e14
+    assert 1e8 < device.measure_bandwidth(device.open("host"), 2**26) < 1e14
+
+
+def test_the_bytes_of_a_measurement_of_bandwidth_are_those_asked_for_and_others_are_named(monkeypatch):
+    host = device.open("host")
+    monkeypatch.setenv("WEFT_BANDWIDTH_BYTES", str(2**20))
+    assert 1e7 < device.measure_bandwidth(host) < 1e15
+    monkeypatch.setenv("WEFT_BANDWIDTH_BYTES", "1 GiB")
+    with pytest.raises(ValueError, match="WEFT_BANDWIDTH_BYTES is '1 GiB'; allowed: a number of bytes"):
+        device.measure_bandwidth(host)
+    assert device.measure_bandwidth(host, 2**20) > 1e7
 
 
 def test_the_measured_peaks_are_in_operations_per_second():
@@ -109,14 +120,14 @@ def test_many_processes_starting_at_once_leave_one_whole_entry(cache):
     start = str(time.time() + 3)
     command = [sys.executable, "-c", COMPILE, start]
     children = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(12)]
-    results = [child.communicate(timeout=120)[0] for child in children]
+    results = [child.communicate(timeout=SECONDS)[0] for child in children]
     assert all(child.returncode == 0 for child in children)
     assert len(set(results)) == 1
     assert "registers" in results[0]
     entries = list(cache.iterdir())
     assert [entry.suffix for entry in entries] == [".kernels"]  # one entry, no part left behind
     before = entries[0].read_bytes()
-    subprocess.run([sys.executable, "-c", COMPILE, "0"], check=True, capture_output=True, timeout=60)
+    subprocess.run([sys.executable, "-c", COMPILE, "0"], check=True, capture_output=True, timeout=SECONDS)
     assert entries[0].read_bytes() == before
 
 

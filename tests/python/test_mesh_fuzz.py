@@ -13,7 +13,7 @@ from weft import Mesh
 from weft.mesh import MeshError
 
 OWN = Path(__file__).parent / "meshes"
-LIMITS = {"deadline": 10_000, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
+LIMITS = {"suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]}
 
 
 def sources() -> dict[str, tuple[str, bytes]]:

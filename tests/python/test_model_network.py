@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mpi_run import SECONDS
 
 from weft import traces
 from weft.cli.main import weft_command
@@ -381,7 +382,7 @@ def test_flows_that_share_links_end_when_simgrid_says(topology: n.Topology, tmp_
     (tmp_path / "case.json").write_text(json.dumps({**case, "routes": routes, "messages": messages}))
     (tmp_path / "run.py").write_text(SIMGRID)
     command = [python, str(tmp_path / "run.py"), str(tmp_path / "case.json")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
     assert done.returncode == 0, done.stderr[-2000:]
     theirs = np.array(json.loads(done.stdout.strip().splitlines()[-1]))
     ours = n.replay(graph, network).finish

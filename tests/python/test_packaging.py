@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
+from mpi_run import SECONDS
 
 import weft
 
@@ -28,7 +29,7 @@ def test_the_installed_package_has_its_case_files() -> None:
 
 def test_importing_weft_starts_neither_mpi_nor_the_extension() -> None:
     code = "import sys, weft; print([m for m in ('mpi4py', 'numpy', 'weft._weft') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS)
     assert done.stdout.strip() == "[]"
 
 
@@ -60,7 +61,7 @@ def test_every_package_that_weft_imports_is_a_declared_dependency() -> None:
 def setup(stage: str, path: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PATH": path, "VENV": ".venv", "PYTHON": sys.executable}
     return subprocess.run(
-        [str(ROOT / "cmake/setup.sh"), stage], env=environment, capture_output=True, text=True, timeout=120
+        [str(ROOT / "cmake/setup.sh"), stage], env=environment, capture_output=True, text=True, timeout=SECONDS
     )
 
 
@@ -83,7 +84,7 @@ def test_the_set_up_does_not_believe_a_launcher_that_starts_one_rank(tmp_path) -
 
 
 def test_make_run_and_make_test_are_targets_and_ci_calls_one() -> None:
-    done = subprocess.run(["make", "-n", "clean"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["make", "-n", "clean"], cwd=ROOT, capture_output=True, text=True, timeout=SECONDS)
     assert "rm -rf build" in done.stdout
     makefile = (ROOT / "Makefile").read_text()
     for target in ("run:", "test:"):

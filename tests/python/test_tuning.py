@@ -8,7 +8,7 @@ import sys
 import textwrap
 
 import pytest
-from mpi_run import finish, mpi_run, run_weft, start
+from mpi_run import VARIABLES, finish, mpi_run, run_weft, start
 
 SHARED_LINE = """
     import json
@@ -148,7 +148,7 @@ def test_a_damaged_entry_is_told_of_and_written_again(cache, damage):
 
 def test_jobs_of_twelve_processes_at_once_leave_one_whole_entry(cache):
     words = [sys.executable, "-c", textwrap.dedent(CACHED)]
-    variables = {"OMP_NUM_THREADS": "1", "WEFT_CACHE": str(cache)}
+    variables = {**VARIABLES, "WEFT_CACHE": str(cache)}
     jobs = [start(words, variables, ranks=2) for _ in range(6)]
     written = [lines(finish(job))[0] for job in jobs]
     [entry] = cache.iterdir()

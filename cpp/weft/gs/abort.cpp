@@ -12,7 +12,7 @@
 namespace weft::gs {
 namespace {
 
-constexpr unsigned to_be_read = 200'000, to_speak = 1'000'000, longest = 5'000'000;  // microseconds
+constexpr unsigned to_be_read = 200'000, to_speak = 2'000'000, longest = 6'000'000;  // microseconds
 
 [[noreturn]] void end(const char* call, const char* text, int rank, bool agreed) noexcept {
   // Rank 0 speaks for all that have met the same error. Whether it has one is known where all have agreed; elsewhere

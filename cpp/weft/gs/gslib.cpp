@@ -235,10 +235,10 @@ unsigned gslib_comm_gbl_id = 0, gslib_comm_gbl_np = 1;
 void gslib_fail(int status, const char* file, unsigned line, const char* format, ...) {
   std::va_list arguments;
   va_start(arguments, format);
-  std::fprintf(stderr, "ERROR (proc %u, %s:%u): ", gslib_comm_gbl_id, file, line);
-  std::vfprintf(stderr, format, arguments);
-  std::fputc('\n', stderr);
+  char text[4096];
+  std::vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
+  std::fprintf(stderr, "ERROR (proc %u, %s:%u): %s\n", gslib_comm_gbl_id, file, line, text);  // in one write
   std::fflush(stderr);
   weft::gs::let_it_be_read();
   MPI_Abort(MPI_COMM_WORLD, status);

@@ -15,7 +15,7 @@ import click
 import weft
 from weft.cli.interrupt import exit_on_interrupt
 from weft.cli.lazy import LazyGroup
-from weft.errors import CaseError
+from weft.errors import CaseError, tell
 
 COMMANDS = {
     "bench": ("weft.cli.bench:bench", "Measure the parts, and sweep workloads."),
@@ -76,7 +76,7 @@ def fail(error: Exception, text: str, code: int, ranks: bool) -> NoReturn:
         known = isinstance(error, ValueError | RuntimeError | OSError | ImportError) and str(error)
         if os.environ.get("WEFT_TRACEBACK", "0") not in ("", "0"):
             raise error
-        print("weft: " + (text or (str(error) if known else f"{type(error).__name__}: {error}")), file=sys.stderr)
+        tell("weft: " + (text or (str(error) if known else f"{type(error).__name__}: {error}")))
     sys.exit(code)
 
 

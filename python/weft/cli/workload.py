@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import click
 from weft.cases import WORKLOADS
 from weft.cases.schema import load, named_cases
 from weft.cli.interrupt import stops_by_itself, word
+from weft.errors import tell
 
 # An option that sets a case key: flag, key, its value's name, help.
 Flag = tuple[str, str, str, str]
@@ -114,7 +114,7 @@ def carry_out(case: Any, display: Any, work: Callable[[Any, Path], Record]) -> R
         trace.write(folder / "trace.json", comm)
         if comm.rank == 0 and (unmet := trace.unmet_delays()):
             reason = "delays are for kernels on a GPU's streams, outside captured graphs"
-            print(f"weft: WEFT_TRACE_DELAY: no launch met {', '.join(unmet)}; {reason}", file=sys.stderr)
+            tell(f"weft: WEFT_TRACE_DELAY: no launch met {', '.join(unmet)}; {reason}")
     if comm.rank == 0:
         (folder / "run.json").write_text(json.dumps(record, indent=1) + "\n")
         display.write(f"written     {folder}/run.json")
@@ -176,5 +176,5 @@ def output_directory(name: str, comm: Any) -> Path:
 def complain(rank: int, text: str) -> int:
     """Says on rank 0 why a run that ended is no success; the exit code."""
     if rank == 0:
-        print(f"weft: {text}", file=sys.stderr)
+        tell(f"weft: {text}")
     return 1

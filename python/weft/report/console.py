@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from weft.errors import tell
 from weft.format import seconds, table
 from weft.report.rows import Record, breakdown_rows
 from weft.report.workloads import report_of
@@ -55,7 +56,7 @@ class Console:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
-        print(f"weft: warning: {text}", file=sys.stderr, flush=True)
+        tell(f"weft: warning: {text}")
 
     def header(self, record: Record) -> None:
         """What is about to run."""
