@@ -21,7 +21,6 @@ import argparse
 import datetime
 import json
 import os
-import platform
 import re
 import statistics
 import subprocess
@@ -30,7 +29,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from weft.bench.launch import mpiexec
+from weft.bench.launch import mpiexec, processor_name
 
 CIRCLE = 6.283185307179586
 POST_EVERY = 50  # steps between Neko's lines on the energy
@@ -191,7 +190,7 @@ def main() -> int:
     record: dict[str, Any] = {
         "what": "seconds of a step of the Taylor-Green vortex: medians over steps and rounds that take turns",
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "processor": processor(),
+        "processor": processor_name(),
         "load_at_start": os.getloadavg()[0],
         "case": {key: getattr(options, key) for key in ("elements", "order", "reynolds", "steps", "skip", "tolerance")},
         "rows": [],
@@ -243,15 +242,6 @@ def line(row: dict[str, Any]) -> str:
     if "ratio" in row:
         words.append(f"{row['ratio']:.2f} times as fast, energies differ by {row['energy_difference']:.1e}")
     return "; ".join(words)
-
-
-def processor() -> str:
-    """The processor's name where the system tells it."""
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return platform.processor()
-    return next((x.split(":", 1)[1].strip() for x in text.splitlines() if x.startswith("model name")), "unknown")
 
 
 if __name__ == "__main__":

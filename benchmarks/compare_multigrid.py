@@ -26,8 +26,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from compare_poisson_cpu import processor
+from weft.bench.launch import processor_name
 
 ELEMENTS = 8  # a direction
 TOLERANCE = 1e-8
@@ -143,7 +142,7 @@ def main(argv: list[str]) -> int:
     record: dict[str, Any] = {
         "what": f"S + {options.lam:g} I on {ELEMENTS}^3 cubes, Dirichlet, to |r| <= {TOLERANCE:g} |r_0|",
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "processor": processor(),
+        "processor": processor_name(),
         "load_at_start": os.getloadavg()[0],
         "rounds": [],
     }

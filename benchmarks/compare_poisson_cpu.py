@@ -13,13 +13,14 @@ import argparse
 import datetime
 import json
 import os
-import platform
 import shlex
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+from weft.bench.launch import processor_name
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -69,7 +70,7 @@ def main(argv: list[str]) -> int:
     record: dict[str, Any] = {
         "what": "Poisson CG, 100 iterations, GFLOP/s by Nekbone's count",
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "processor": processor(),
+        "processor": processor_name(),
         "note": options.note,
         "environment": environment,
         "load_at_start": os.getloadavg()[0],
@@ -123,14 +124,6 @@ def line(record: dict[str, Any], order: int, ranks: int, names: list[str]) -> st
         found = values(record, name, order, ranks)
         parts.append(f"{name} {statistics.median(found):.1f}" if found else f"{name} failed")
     return f"N={order:<2} ranks={ranks}: " + ", ".join(parts)
-
-
-def processor() -> str:
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return platform.processor()
-    return next((x.split(":", 1)[1].strip() for x in text.splitlines() if x.startswith("model name")), "unknown")
 
 
 if __name__ == "__main__":

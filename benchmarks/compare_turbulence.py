@@ -25,7 +25,6 @@ import argparse
 import datetime
 import json
 import os
-import platform
 import signal
 import statistics
 import subprocess
@@ -33,7 +32,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from weft.bench.launch import mpiexec
+from weft.bench.launch import mpiexec, processor_name
 
 WEFT = """
 import json, statistics, sys, time
@@ -181,7 +180,7 @@ def main() -> int:
     record: dict[str, Any] = {
         "what": "seconds of an RK2 step of incompressible turbulence: medians of rounds that take turns",
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "processor": processor(),
+        "processor": processor_name(),
         "load_at_start": os.getloadavg()[0],
         "rounds": [],
     }
@@ -230,15 +229,6 @@ def line(table: list[dict[str, Any]], rounds: list[dict[str, Any]], grid: int, r
         ratio = f" ({seconds[code] / ours:.1f} x weft's)" if ours and not code.startswith("weft") else ""
         words.append(f"{code} {1e3 * seconds[code]:.0f} ms{ratio}")
     return f"{grid}^3 on {ranks}: " + ", ".join(words)
-
-
-def processor() -> str:
-    """The processor's name where the system tells it."""
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return platform.processor()
-    return next((x.split(":", 1)[1].strip() for x in text.splitlines() if x.startswith("model name")), "unknown")
 
 
 if __name__ == "__main__":

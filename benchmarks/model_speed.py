@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from weft.bench.machine import processor_name
+from weft.bench.launch import processor_name
 from weft.model import dag, machine, network, project, replay
 from weft.traces.table import Builder, Category, Trace
 

@@ -284,6 +284,7 @@ class Solver(SolverOnElements, Output, Statistics):
 
     @property
     def time(self) -> float:
+        """Of the fields, in the case's unit of time."""
         return float(self._core.time)
 
     @property

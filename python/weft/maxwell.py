@@ -215,6 +215,7 @@ class Solver(SolverOnElements):
 
     @property
     def time(self) -> float:
+        """Of the fields, in units of length over the speed of light in vacuum; may be set."""
         return float(self._core.time)
 
     @time.setter

@@ -187,6 +187,7 @@ class Poisson:
 
     @property
     def ranks(self) -> int:
+        """How many ranks share the mesh."""
         return int(self.comm.size)
 
     @property
@@ -238,6 +239,7 @@ class Poisson:
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """Of vectors: float64 or float32, as ``precision`` says."""
         return np.dtype(_TYPES[self.precision])
 
     def vector(self, values: Any = 0.0) -> Any:

@@ -23,6 +23,7 @@ class SolverOnElements:
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """Of the fields: float64 or float32, as ``precision`` says."""
         return np.dtype(TYPES[self.precision])
 
     @property

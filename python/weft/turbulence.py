@@ -150,10 +150,12 @@ class Solver:
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """Of real fields: float64 or float32, as ``precision`` says."""
         return np.dtype(_TYPES[self.precision])
 
     @property
     def time(self) -> float:
+        """Of the fields, in the unit of length over that of velocity."""
         return float(self._core.time)
 
     @property

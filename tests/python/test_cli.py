@@ -428,6 +428,15 @@ def test_cases_lists_every_key_with_unit_and_help_and_writes_a_file_that_runs(tm
     assert poisson(tmp_path, "--case", path)["figures"]["order"] == 4
 
 
+@pytest.mark.parametrize("name", ["operator", "ratio", "fft", "pingpong", "exchange", "alltoall", "scaling flow"])
+def test_an_output_that_cannot_be_written_ends_a_benchmark_before_it_measures(tmp_path, name: str) -> None:
+    (tmp_path / "file").touch()
+    words = ["bench", *name.split(), "--output", str(tmp_path / "file" / "folder")]
+    done = CliRunner().invoke(weft_group, words, standalone_mode=False)
+    assert isinstance(done.exception, NotADirectoryError)
+    assert not done.output
+
+
 # --- README --------------------------------------------------------------------------------------------------------
 
 README = Path(__file__).resolve().parents[2] / "README.md"

@@ -52,6 +52,17 @@ def test_the_range_of_printed_inputs_holds_every_value_that_rounds_to_them(a: fl
     assert low * (1 - 1e-12) <= a * b <= high * (1 + 1e-12)
 
 
+def test_corners_that_cannot_be_are_no_part_of_a_range_but_the_inputs_as_printed_are_judged() -> None:
+    def rest(total: float, part: float) -> float:
+        if part > total:
+            raise ModelError(f"{part:g} of {total:g}")
+        return total - part
+
+    assert rounding({"total": "1", "part": "1"}, rest) == (0.0, 1.0)
+    with pytest.raises(ModelError, match="2 of 1"):
+        rounding({"total": "1", "part": "2"}, rest)
+
+
 def test_numbers_are_exact_and_texts_are_not() -> None:
     result = rounded_result("m", "q", "s", {"a": "2.0", "n": 3}, lambda a, n: a * n, "Eq. 1")
     assert (result.low, result.high) == (pytest.approx(5.85), pytest.approx(6.15))

@@ -212,7 +212,7 @@ def run(
         },
         "rows": [],
     }
-    rows = [("MPI", f"{record['versions']['mpi']}, {comm.size} ranks"), *placement_rows(record["placement"])]
+    rows = [("MPI", f"{record['versions']['mpi']}, {comm.size} rank(s)"), *placement_rows(record["placement"])]
     if record["device_pointers"]:
         rows.append(("device pointers", record["device_pointers"]))
     console.write(table(rows))
@@ -229,7 +229,7 @@ def run(
             save(output / "alltoall.json", record)
     console.write("P2P = 4 Q N^3 / (P R); GB/s = P2P R / t a rank (GESTS Eq. 13), copies apart")
     if comm.rank == 0:
-        name = f"{comm.size} ranks, {record['machine']['device']['name']}, {record['versions']['mpi']}"
+        name = f"{comm.size} rank(s), {record['machine']['device']['name']}, {record['versions']['mpi']}"
         plots.save(communication_plots.all_to_all(record["rows"], name), output / "alltoall.png")
         console.write(f"written {output / 'alltoall.json'}, {output / 'alltoall.png'}")
     return record

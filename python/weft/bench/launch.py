@@ -1,8 +1,9 @@
-"""Starting `weft` on several ranks from a program that is not itself one of them."""
+"""For programs that are no ranks themselves: starting `weft` on several ranks, and what they run on."""
 
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,15 @@ from pathlib import Path
 def cores() -> int:
     """Processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def processor_name() -> str:
+    """The processor's name where the system tells it."""
+    try:
+        with open("/proc/cpuinfo") as lines:
+            return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
 
 
 def mpiexec() -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from mpi4py import MPI
 
 import weft
+from weft.bench.launch import processor_name
 from weft.format import rate
 
 Record = dict[str, Any]
@@ -34,15 +35,6 @@ def versions(transforms_on: Any = None) -> Record:
         "mpi4py": __import__("mpi4py").__version__,
         **of_transforms,
     }
-
-
-def processor_name() -> str:
-    """The processor's name where the system tells it."""
-    try:
-        with open("/proc/cpuinfo") as lines:
-            return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
 
 
 def machine(device: Any, comm: MPI.Intracomm) -> Record:

@@ -153,7 +153,7 @@ def sweep(
         print("\nno weak scaling: no two runs have about as many points a rank (--grids 64,80 with --ranks 1,2 have)")
     plots.save(turbulence_plots.scaling(rows, machine), output / "scaling.png")
     for grid in grids:
-        mine = [{**r, "name": f"{r['ranks']} ranks, {r['process_grid']}"} for r in rows if r["grid"] == grid]
+        mine = [{**r, "name": f"{r['ranks']} rank(s), {r['process_grid']}"} for r in rows if r["grid"] == grid]
         plots.save(turbulence_plots.table3(mine, f"{grid}^3; {machine}"), output / f"table3-{grid}.png")
     print(f"written {output / 'scaling.json'}, scaling.png and a bar chart a grid")
     return rows

@@ -14,7 +14,7 @@ import pydantic
 
 from weft.cases.expressions import CONSTANTS, FUNCTIONS, Expression, ExpressionError
 from weft.cases.schema import Section, named, option, section
-from weft.cases.shared import ElementCase, MeshSection, OutputSection
+from weft.cases.shared import ElementCase, ElementOutput, MeshSection
 
 Value = float | str  # a number, an expression, or a word below
 Vector = tuple[Value, Value, Value] | str  # three of them, or a word for all three
@@ -174,7 +174,7 @@ class CheckpointSection(Section):
     keep: int = option(2, "how many are kept", ge=1)
 
 
-class FlowOutput(OutputSection):
+class FlowOutput(ElementOutput):
     """What a run leaves behind."""
 
     fields: bool = option(False, "write velocity, pressure, scalars and vorticity for ParaView (flow.pvd lists them)")
@@ -186,11 +186,6 @@ class FlowOutput(OutputSection):
     )
     slice: str = option(
         "speed", "kept as a picture of a plane: u, v, w, speed, pressure, vorticity, a scalar's name, or none"
-    )
-    slice_axis: Literal["x", "y", "z"] = option("z", "axis normal to the plane")
-    slice_at: float = option(0.5, "the plane's place, as a share of the mesh's extent", ge=0.0, le=1.0)
-    compare_paths: bool = option(
-        False, "time some steps with every path of the exchange too (direct, staged), after the run"
     )
 
 

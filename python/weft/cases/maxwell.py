@@ -9,7 +9,7 @@ import pydantic
 
 from weft.cases.expressions import Expression, ExpressionError
 from weft.cases.schema import Section, named, option, section
-from weft.cases.shared import ElementCase, MeshSection, OutputSection
+from weft.cases.shared import ElementCase, ElementOutput, MeshSection
 
 Point = tuple[float, float, float]
 CONDITIONS = ("pec", "pmc", "absorbing")
@@ -181,7 +181,7 @@ class TimeSection(Section):
     warmup: int = option(2, "steps before the clock starts", unit="steps", ge=0)
 
 
-class MaxwellOutput(OutputSection):
+class MaxwellOutput(ElementOutput):
     """What a run leaves behind."""
 
     every: int = option(
@@ -189,11 +189,6 @@ class MaxwellOutput(OutputSection):
     )
     slice: Literal["none", "ex", "ey", "ez", "hx", "hy", "hz", "e", "h"] = option(
         "none", "picture of this component (e, h: of the magnitude) on a plane at the end"
-    )
-    slice_axis: Literal["x", "y", "z"] = option("z", "axis normal to the plane")
-    slice_at: float = option(0.5, "the plane's place, as a share of the mesh's extent", ge=0.0, le=1.0)
-    compare_paths: bool = option(
-        False, "time some steps with every path of the exchange too (direct, staged), as the paper's Fig. 9"
     )
 
 

@@ -48,6 +48,16 @@ class OutputSection(Section):
     trace: bool = option(False, "write trace.json, the time line of every rank, which Perfetto opens")
 
 
+class ElementOutput(OutputSection):
+    """What a run in time on spectral elements leaves behind."""
+
+    slice_axis: Literal["x", "y", "z"] = option("z", "axis normal to the plane of output.slice")
+    slice_at: float = option(0.5, "the plane's place, as a share of the mesh's extent", ge=0.0, le=1.0)
+    compare_paths: bool = option(
+        False, "time some steps with every path of the exchange too (direct, staged), after the run"
+    )
+
+
 class SharedCase(Case):
     """Base of every workload's case."""
 

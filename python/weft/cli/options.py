@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import click
@@ -22,7 +24,15 @@ def integers(text: str, what: str, lowest: int, highest: int | None = None) -> l
     return sorted(set(values))
 
 
+def writable(context: click.Context, parameter: click.Parameter, folder: Path) -> Path:
+    """Makes the folder, so that one that cannot be written ends a command before it measures. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+    return folder
+
+
 OUTPUT = click.option(
     "--output", type=click.Path(path_type=Path), default=Path("weft-output"), show_default=True, metavar="DIR",
-    help="Where results and plots go.",
+    help="Where results and plots go.", callback=writable,
 )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -29,16 +28,4 @@ def flow(case: Any, display: Any) -> int:
     """
     from weft.bench.flow import run
 
-    def work(comm: Any, folder: Path, asked: Any) -> dict[str, Any]:
-        return run(case, comm, display, folder, asked)
-
-    return carry_out_until_asked(case, display, work, draw)
-
-
-def draw(record: dict[str, Any], folder: Path) -> None:
-    """The plots of a run, as files."""
-    from weft.report.flow import figures_of
-    from weft.report.plots import save
-
-    for _, name, figure in figures_of(record):
-        save(figure, folder / f"{name}.png")
+    return carry_out_until_asked(case, display, run)

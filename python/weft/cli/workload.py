@@ -121,13 +121,10 @@ def carry_out(case: Any, display: Any, work: Callable[[Any, Path], Record]) -> R
     return record
 
 
-def carry_out_until_asked(
-    case: Any, display: Any, work: Callable[[Any, Path, Any], Record], draw: Callable[[Record, Path], None]
-) -> int:
-    """The same for a run that Ctrl-C and SIGTERM stop in order; the exit code. (collective)
+def carry_out_until_asked(case: Any, display: Any, run: Callable[[Any, Any, Any, Path, Any], Record]) -> int:
+    """The same for a run that Ctrl-C and SIGTERM stop in order, and its plots; the exit code. (collective)
 
-    `work(comm, folder, asked)` raises Interrupted once `asked.number` is a signal's number; `draw(record, folder)`
-    makes the plots on rank 0, then too.
+    `run(case, comm, display, folder, asked)` raises Interrupted once `asked.number` is a signal's number.
     """
     from mpi4py import MPI
 
@@ -137,12 +134,14 @@ def carry_out_until_asked(
 
     def finished(comm: Any, folder: Path) -> Record:
         try:
-            record = work(comm, folder, asked)
+            record = run(case, comm, display, folder, asked)
         except Interrupted as stop:
             stopped.append(stop)
             record = stop.record
         if comm.rank == 0:
-            draw(record, folder)
+            from weft.report.workloads import save_figures
+
+            save_figures(record, folder)
         return record
 
     with stops_by_itself() as asked:

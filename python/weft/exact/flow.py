@@ -25,12 +25,15 @@ class Solution:
     viscosity: float
 
     def velocity(self, x: Array, y: Array, z: Array, t: float) -> Triple:
+        """u, v, w at places of any one shape."""
         raise NotImplementedError
 
     def pressure(self, x: Array, y: Array, z: Array, t: float) -> Array:
+        """p over density at these places, up to a constant."""
         raise NotImplementedError
 
     def force(self, x: Array, y: Array, z: Array, t: float) -> Triple:
+        """The acceleration along x, y, z at these places."""
         zero = np.zeros(np.broadcast_shapes(np.shape(x), np.shape(y), np.shape(z)))
         return zero, zero, zero
 
@@ -75,6 +78,7 @@ class Kovasznay(Solution):
 
     @property
     def viscosity(self) -> float:  # type: ignore[override]
+        """1 / Re: the grid's period and the mean velocity are 1."""
         return 1 / self.reynolds
 
     @property

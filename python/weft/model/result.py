@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import itertools
 import math
@@ -201,14 +202,17 @@ def rounding(inputs: Mapping[str, str | float], function: Callable[..., float]) 
 
     An input given as text was printed, one given as a number is exact.
     Evaluates every corner, which is exact where the function is monotone in each input over so short an interval, as
-    all of the report's are.
+    all of the report's are. Corners that it refuses with a ModelError, as parts that exceed their whole, are no part of
+    the range. Raises what it raises for the inputs as printed.
     """
     halves = [half_unit(v) if isinstance(v, str) else 0.0 for v in inputs.values()]
     if np.count_nonzero(halves) > MOST_CORNERS:
         raise ModelError(f"rounding of {np.count_nonzero(halves)} inputs: at most {MOST_CORNERS} can vary together")
     ends = [(float(v) - h, float(v) + h) if h else (float(v),) for v, h in zip(inputs.values(), halves, strict=True)]
-    values = [function(**dict(zip(inputs, corner, strict=True))) for corner in itertools.product(*ends)]
-    values.append(function(**{k: float(v) for k, v in inputs.items()}))
+    values = [function(**{k: float(v) for k, v in inputs.items()})]
+    for corner in itertools.product(*ends):
+        with contextlib.suppress(ModelError):
+            values.append(function(**dict(zip(inputs, corner, strict=True))))
     return min(values), max(values)
 
 

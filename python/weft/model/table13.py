@@ -151,7 +151,7 @@ def label(source: Source) -> str:
         machine = source.record["machine"]
         parts = [str(figures["mesh"])] if "mesh" in figures else []
         parts += [f"N = {figures['order']}"] if "order" in figures else []
-        parts += [f"{machine['ranks']} ranks", str(machine["device"]["backend"])]
+        parts += [f"{machine['ranks']} rank(s)", str(machine["device"]["backend"])]
     except (KeyError, TypeError) as error:
         raise ModelError(f"{source.path}: the record does not say what it ran on: {error} missing") from None
     return f"{source.application} ({', '.join(parts)})"

@@ -63,7 +63,8 @@ def page(record: Record) -> str:
         + plots.as_html(plots.breakdown(means, timings[report.WHOLE]), "time by category"),
         _table(breakdown_rows(record, report.WHOLE, report.PARTS)),
     ]
-    parts += [f"<h2>{_text(heading)}</h2>{picture}" for heading, picture in report.pictures(record)]
+    for head, _, figure in report.figures_of(record):
+        parts.append(f"<h2>{_text(head)}</h2>" + plots.as_html(figure, head.lower()))
     parts.append("<h2>Case</h2><pre>" + _text(json.dumps(record["case"], indent=1)) + "</pre>")
     return PAGE.format(title=_text(title), body="\n".join(parts))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from weft.format import rate, seconds
 from weft.report.rows import Record, Rows, exchange_rows, machine_rows
 
@@ -132,10 +134,10 @@ def tiles(record: Record) -> Rows:
     return tiles
 
 
-def pictures(record: Record) -> list[tuple[str, str]]:
-    """Headings and HTML of the page's plots."""
-    from weft.report import maxwell_plots, plots
+def figures_of(record: Record) -> list[tuple[str, str, Any]]:
+    """The plots a record has data for: heading, file name, figure."""
+    from weft.report import maxwell_plots
 
     if len(record["statistics"]["time"]) < 2:
         return []
-    return [("Energy of the fields", plots.as_html(maxwell_plots.energy(record["statistics"]), "energy against time"))]
+    return [("Energy of the fields", "energy", maxwell_plots.energy(record["statistics"]))]

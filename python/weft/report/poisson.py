@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from weft.format import rate, seconds
 from weft.report.rows import Record, Rows, exchange_rows, machine_rows
 
@@ -110,10 +112,10 @@ def tiles(record: Record) -> Rows:
     ]
 
 
-def pictures(record: Record) -> list[tuple[str, str]]:
-    """Headings and HTML of the page's plots."""
+def figures_of(record: Record) -> list[tuple[str, str, Any]]:
+    """The plots a record has data for: heading, file name, figure."""
     from weft.report import plots
 
     if len(record["residuals"]) < 2:
         return []
-    return [("Residual", plots.as_html(plots.residuals(record["residuals"]), "residual history"))]
+    return [("Residual", "residuals", plots.residuals(record["residuals"]))]

@@ -144,13 +144,6 @@ def tiles(record: Record) -> Rows:
     return found
 
 
-def pictures(record: Record) -> list[tuple[str, str]]:
-    """Headings and HTML of the page's plots."""
-    from weft.report.plots import as_html
-
-    return [(head, as_html(figure, head.lower())) for head, _, figure in figures_of(record)]
-
-
 def figures_of(record: Record) -> list[tuple[str, str, Any]]:
     """The plots a record has data for: heading, file name, figure."""
     from weft.report import turbulence_plots as plots

@@ -8,7 +8,7 @@ import click
 
 from weft.cli.model.shared import FACTOR, JSON, PRINTED, RUNS, SHARE, output
 from weft.model import integration as method
-from weft.model.result import ModelError, Result, Table, exact
+from weft.model.result import Result, Table, exact
 
 TERMS = ("cpu", "gpu", "mpi", "cg_data", "cg_control")
 
@@ -107,5 +107,7 @@ def gpu_gpu(
     elif collective is not None and ranks is not None:
         results.append(method.gpu_gpu_trees(collective, p2p, ranks, ranks_per_node or ranks, factor))
     else:
-        raise ModelError("give --comm, --p2p and --off-node (section 8.1), or --collective, --p2p and --ranks (8.2)")
+        raise click.UsageError(
+            "give --comm, --p2p and --off-node (section 8.1), or --collective, --p2p and --ranks (8.2)"
+        )
     output(Table("GPU-GPU integration", results), json_file)

@@ -12,7 +12,7 @@ from weft.cli.model.shared import FACTOR, JSON, output
 from weft.model import divergence as mdm
 from weft.model import link as method
 from weft.model import pipeline as pipelines
-from weft.model.result import ModelError, Result, Table, exact
+from weft.model.result import Result, Table, exact
 
 PREFIXES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
@@ -131,7 +131,7 @@ def pipeline(
         wire, startup, notes = links(**options)
         results += pipelines.chunk_results(total, chunks, wire, startup, penalty, 1e-9 * cache_access)
     if not results:
-        raise ModelError("give --stage and --tasks (Eq. 12), --kernel and --now (Eq. 13), or --total and --chunk")
+        raise click.UsageError("give --stage and --tasks (Eq. 12), --kernel and --now (Eq. 13), or --total and --chunk")
     output(Table("Pipelines", results, notes), json_file)
 
 

@@ -73,7 +73,7 @@ def project(
     results = []
     for count in integers(ranks, "ranks", 1):
         found = method.results(described, partial(function, ranks=count, **options))
-        results += [replace(r, quantity=f"{count} ranks: {r.quantity}") for r in found]
+        results += [replace(r, quantity=f"{count} rank(s): {r.quantity}") for r in found]
     output(Table(f"{workload} on {described.title}", results, method.notes(described, workload)), json_file)
 
 

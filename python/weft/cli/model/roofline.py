@@ -80,12 +80,12 @@ def roofline(
         results += method.run_results(record, machine)
     if order is not None:
         if machine is None:
-            raise ModelError("--order needs constants: --measure, --constants, or --peak and --bandwidth")
+            raise click.UsageError("--order needs constants: --measure, --constants, or --peak and --bandwidth")
         results.append(method.eq4(order, 1 / machine.flop, 1 / machine.regular))
     counts = (flops, regular_bytes, irregular_reads, h2d_bytes, d2h_bytes)
     if any(counts):
         if machine is None:
-            raise ModelError("counts need constants: --measure, --constants, or --peak and --bandwidth")
+            raise click.UsageError("counts need constants: --measure, --constants, or --peak and --bandwidth")
         pattern = method.Pattern(*counts)
         results += method.pattern_results(pattern, machine)
         if against is not None:
@@ -93,5 +93,5 @@ def roofline(
             name = f"performance on {against.name} of that here"
             results.append(exact("roofline", name, ratio, "x", {}, "Eq. 8, section 9.1"))
     if not results:
-        raise ModelError("give a RUN, --order, --measure, or counts (--flops, --regular-bytes …) with constants")
+        raise click.UsageError("give a RUN, --order, --measure, or counts (--flops, --regular-bytes …) with constants")
     output(Table("Rooflines", results), json_file)
