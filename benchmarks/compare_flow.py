@@ -2,6 +2,7 @@
 """A time step of weft's flow solver beside Neko's: alternating rounds, medians, one JSON file.
 
     python benchmarks/compare_flow.py --neko NEKO --neko-mesh 512.nmsh --neko-mpiexec MPIEXEC --output results.json
+    python benchmarks/compare_flow.py ... --from-time 8 --dt 0.005     # in the turbulent stretch
 
 The Taylor-Green vortex at Re 1600 in a periodic box of side 2 pi, 8 x 8 x 8 elements, order 7 (or as asked for): both
 start from the same flow, take the same steps with third-order BDF/EXT, over-integrated convection and the same
@@ -9,6 +10,9 @@ tolerances of the same norm of the residuals. NEKO is the program that Neko's ow
 makes, the mesh the one beside it (0 to 8 a side, which that program scales). Neko solves by its defaults for this
 case: GMRES with hybrid Schwarz multigrid and projection on 20 earlier solutions for the pressure, CG with Jacobi for
 each velocity component. Without --neko weft runs alone.
+
+With --from-time weft first runs to that time (steps of Courant number 0.4) and leaves velocity and pressure in a Nek
+field file, which both begin from; --state names the file, which is kept, and taken where it is there already.
 
 A step's time is what each code measures itself, of the slowest rank, without set-up and output; the first --skip steps
 (lower orders, first use) do not count. In a round one code runs after the other; times are medians over the steps of a
@@ -22,6 +26,7 @@ import datetime
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -46,6 +51,7 @@ def run(command: list[str], folder: Path, limit: float) -> str:
 
 def neko_case(options: argparse.Namespace, mesh: Path, dt: float) -> dict[str, Any]:
     """Neko's input: its own Taylor-Green case with our viscosity, steps and tolerances, without output."""
+    initial = {"type": "field", "file_name": options.state.name} if options.state else {"type": "user"}
     return {
         "version": 1.0,
         "case": {
@@ -60,7 +66,7 @@ def neko_case(options: argparse.Namespace, mesh: Path, dt: float) -> dict[str, A
             "fluid": {
                 "scheme": "pnpn",
                 "Re": options.reynolds,
-                "initial_condition": {"type": "user"},
+                "initial_condition": initial,
                 "velocity_solver": {
                     "type": options.neko_velocity,
                     "preconditioner": {"type": "jacobi"},
@@ -95,6 +101,8 @@ def neko(options: argparse.Namespace, ranks: int, dt: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="compare-flow-") as name:
         folder = Path(name)
         (folder / "tgv.case").write_text(json.dumps(neko_case(options, options.neko_mesh.resolve(), dt)))
+        if options.state:
+            (folder / options.state.name).symlink_to(options.state)
         command = [options.neko_mpiexec, "-n", str(ranks), str(options.neko.resolve()), "tgv.case"]
         text = run(command, folder, options.limit)
     seconds = [float(v) for v in re.findall(r"Fluid step time \(s\): +(\S+)", text)]
@@ -114,27 +122,54 @@ def neko(options: argparse.Namespace, ranks: int, dt: float) -> dict[str, Any]:
     }
 
 
+def weft_run(options: argparse.Namespace, ranks: int, folder: str, keys: dict[str, Any]) -> dict[str, Any]:
+    """The record of a `weft run flow` of the vortex on the host."""
+    keys = {
+        "mesh.counts": [options.elements] * 3,
+        "mesh.upper": [CIRCLE] * 3,
+        "order": options.order,
+        "parameters.Re": options.reynolds,
+        "solver.pressure_tolerance": options.tolerance,
+        "solver.velocity_tolerance": options.tolerance,
+        **keys,
+    }
+    words = [w for key, value in keys.items() for w in ("--set", f"{key}={value}")]
+    program = [sys.executable, "-m", "weft.cli.main", "run", "flow", "--case", "taylor-green", "--device", "host"]
+    command = [mpiexec(), "-n", str(ranks), *program, "--quiet", "--output", folder, *words]
+    run(command, Path.cwd(), options.limit)
+    found: dict[str, Any] = json.loads((Path(folder) / "run.json").read_text())
+    return found
+
+
+def weft_to(options: argparse.Namespace) -> None:
+    """Leaves the flow at --from-time in a field file, on one rank: its elements are in Neko's order, x fastest."""
+    if options.state.exists():
+        return
+    with tempfile.TemporaryDirectory(prefix="compare-flow-") as name:
+        keys = {
+            "time.dt": 0,
+            "time.courant": 0.4,
+            "time.end": options.from_time,
+            "output.nek": True,
+        }
+        weft_run(options, 1, name, keys)
+        options.state.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(Path(name) / "flow0.f00001", options.state)
+
+
 def weft(options: argparse.Namespace, ranks: int, dt: float) -> dict[str, Any]:
     """The same of `weft run flow`."""
     with tempfile.TemporaryDirectory(prefix="compare-flow-") as name:
         keys = {
-            "mesh.counts": [options.elements] * 3,
-            "mesh.upper": [CIRCLE] * 3,
-            "order": options.order,
-            "parameters.reynolds": options.reynolds,
             "time.dt": dt,
             "time.end": 0,
             "time.steps": options.steps,
-            "solver.pressure_tolerance": options.tolerance,
-            "solver.velocity_tolerance": options.tolerance,
+            "time.first_step_halvings": 0,  # as Neko
             "statistics.every": POST_EVERY,
+            **({"initial.nek": options.state} if options.state else {}),
             **dict(text.split("=", 1) for text in options.set),
         }
-        words = [w for key, value in keys.items() for w in ("--set", f"{key}={value}")]
-        program = [sys.executable, "-m", "weft.cli.main", "run", "flow", "--case", "taylor-green", "--device", "host"]
-        command = [mpiexec(), "-n", str(ranks), *program, "--quiet", "--output", name, *words]
-        run(command, Path.cwd(), options.limit)
-        record = json.loads((Path(name) / "run.json").read_text())
+        record = weft_run(options, ranks, name, keys)
     steps, last = record["statistics"]["steps"], record["statistics"]["history"][-1]
     kept = [s for s in steps if not s["recorded"]]
     return {
@@ -173,6 +208,8 @@ def main() -> int:
     parser.add_argument("--order", type=int, default=7)
     parser.add_argument("--reynolds", type=float, default=1600.0)
     parser.add_argument("--dt", type=float, nargs="+", default=[0.01])
+    parser.add_argument("--from-time", type=float, default=0.0, help="let the flow develop to this time first")
+    parser.add_argument("--state", type=Path, help="the field file of that time, as NAME0.f00001; made where it is not")
     parser.add_argument("--steps", type=int, default=POST_EVERY, help=f"of a run, a multiple of {POST_EVERY}")
     parser.add_argument("--skip", type=int, default=10, help="first steps that do not count")
     parser.add_argument("--tolerance", type=float, default=1e-7)
@@ -187,12 +224,26 @@ def main() -> int:
     if options.neko and not (options.neko_mesh and options.neko_mesh.exists()):
         parser.error("--neko-mesh: Neko's mesh of this many elements, as examples/tgv/512.nmsh")
 
+    if options.state and not (options.from_time and re.fullmatch(r".+0\.f\d{5}", options.state.name)):
+        parser.error("--state: a name as tgv0.f00001, with --from-time")
+    with tempfile.TemporaryDirectory(prefix="compare-flow-") as name:
+        if options.from_time:
+            options.state = (options.state or Path(name) / "state0.f00001").resolve()
+            weft_to(options)
+        return compare(options)
+
+
+def compare(options: argparse.Namespace) -> int:
+    """All rows, each by rounds that take turns; 1 if the energies at the end disagree."""
     record: dict[str, Any] = {
         "what": "seconds of a step of the Taylor-Green vortex: medians over steps and rounds that take turns",
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "processor": processor_name(),
         "load_at_start": os.getloadavg()[0],
-        "case": {key: getattr(options, key) for key in ("elements", "order", "reynolds", "steps", "skip", "tolerance")},
+        "case": {
+            key: getattr(options, key)
+            for key in ("elements", "order", "reynolds", "from_time", "steps", "skip", "tolerance")
+        },
         "rows": [],
     }
     disagree = False

@@ -14,6 +14,8 @@ Sources: Karniadakis, Israeli and Orszag, J. Comput. Phys. 97 (1991); Tomboulide
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,7 +39,7 @@ _CORES = {"double": _weft.flow.FlowDouble, "single": _weft.flow.FlowSingle}
 #: a run one of whose fields is no longer finite; ``step`` and ``field`` tell where
 BlownUp = _weft.flow.BlownUp
 
-# f(x, y, z, t) on arrays of any one shape; of vectors, three values.
+# f(x, y, z, t), or f(x, y, z) if steady, on arrays of any one shape; of vectors, three values.
 Function = Callable[..., Any]
 # A number, an expression in x, y, z, t, what weft.program.compiled makes of it; of vectors three of them.
 Values = Any
@@ -100,6 +102,41 @@ class Pressure:
     max_iterations: int = 200
 
 
+def takes_time(function: Function) -> bool:
+    """Whether a function is one of x, y, z and t, rather than of x, y and z alone. ValueError where it is neither."""
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # not every built-in function has one
+        return True
+    for places in (4, 3):
+        with contextlib.suppress(TypeError):
+            signature.bind(*range(places))
+            return places == 4
+    name = getattr(function, "__name__", "a function")
+    raise ValueError(f"flow: {name}{signature} is to be a function of x, y, z and t, or of x, y and z if it is steady")
+
+
+class _OnHost:
+    """A function of NumPy arrays as the extension calls it; one that is steady is called once."""
+
+    def __init__(self, function: Function, components: int, dtype: np.dtype[Any]) -> None:
+        self.function, self.components, self.dtype = function, components, dtype
+        self.steady = not takes_time(function)
+        self.kept: npt.NDArray[Any] | None = None
+
+    def __call__(self, places: npt.NDArray[Any], time: float) -> npt.NDArray[Any]:
+        if self.kept is not None:
+            return self.kept
+        values = self.function(*places) if self.steady else self.function(*places, time)
+        parts = [values] if self.components == 1 else values
+        if len(parts) != self.components:
+            raise ValueError(f"flow: a function gave {len(parts)} values, {self.components} are needed")
+        found = np.ascontiguousarray(np.stack([np.broadcast_to(v, places[0].shape) for v in parts]), self.dtype)
+        if self.steady:
+            self.kept = found
+        return found
+
+
 def _choice(key: str, value: str, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
         raise ValueError(f"flow: {key} = {value!r} is not one of: {', '.join(allowed)}")
@@ -112,13 +149,15 @@ class Solver(SolverOnElements, Output, Statistics):
     ``order``: polynomial degree N, 1 to 15. ``boundaries``: for each of the mesh's boundaries ``"wall"``,
     ``"outflow"``, ``"symmetry"`` (of a side normal to an axis) or ``("velocity", VALUES)``. VALUES are three numbers or
     expressions in x, y, z, t, or a function of (x, y, z, t) that gives three arrays; expressions are computed on the
-    device, functions on the host. Where conditions meet on a point a wall wins over a velocity and both over symmetry
-    and outflow. ``time_order``: k of BDFk/EXTk, 1 to 3, reached after k - 1 steps of lower orders unless `start_from`
-    gives a solution at earlier times too. ``scalars``: `Scalar` by name. ``force``: VALUES. ``buoyancy``: `Buoyancy`,
-    any number. ``flow_rate``: a `FlowRate`. ``filter``: a `Filter`. ``pressure``: a `Pressure`. ``convection``:
-    ``overintegrated`` (the 3/2 rule on Gauss points) or ``skew-symmetric`` (on the elements' own points).
-    Tolerances are of sqrt(sum r_i^2 / volume) of the residuals (default: 1e-7, in single precision 1e-4). ``dt``: of
-    the steps that ``step`` takes where it is given none. ``device``, ``precision``, ``geometry``, ``kernels``,
+    device, functions on the host, one of (x, y, z), which is steady, once. Where conditions meet on a point a wall wins
+    over a velocity and both over symmetry and outflow. ``time_order``: k of BDFk/EXTk, 1 to 3, reached after k - 1
+    steps of lower orders unless `start_from` gives a solution at earlier times too. ``first_step_halvings``: h of the
+    first step's parts dt / 2^h, dt / 2^h, ..., dt / 2, which keep the error of these orders small; 0: a step like the
+    others. ``scalars``: `Scalar` by name. ``force``: VALUES. ``buoyancy``: `Buoyancy`, any number. ``flow_rate``: a
+    `FlowRate`. ``filter``: a `Filter`. ``pressure``: a `Pressure`. ``convection``: ``overintegrated`` (the 3/2 rule on
+    Gauss points) or ``skew-symmetric`` (on the elements' own points). Tolerances are of sqrt(sum r_i^2 / volume) of the
+    residuals (default: 1e-7, in single precision 1e-4). ``dt``: of the steps that ``step`` takes where it is given
+    none. ``device``, ``precision``, ``geometry``, ``kernels``,
     ``exchange``, ``exchange_cache``: as of `weft.Poisson`.
 
     Fields are ``[3][E][n][n][n]`` (velocity) and ``[E][n][n][n]``: element, t, s, r; n = order + 1. They are
@@ -138,6 +177,7 @@ class Solver(SolverOnElements, Output, Statistics):
         boundaries: Mapping[str, Any] | None = None,
         dt: float | None = None,
         time_order: int = 3,
+        first_step_halvings: int = 6,
         scalars: Mapping[str, Scalar] | None = None,
         force: Values | Function | None = None,
         buoyancy: Sequence[Buoyancy] = (),
@@ -192,6 +232,7 @@ class Solver(SolverOnElements, Output, Statistics):
             order,
             self.viscosity,
             self.time_order,
+            operator.index(first_step_halvings),
             {name: self._condition(given, 3) for name, given in (boundaries or {}).items()},
             [
                 (
@@ -256,16 +297,7 @@ class Solver(SolverOnElements, Output, Statistics):
         if given is None:
             return None
         if callable(given):
-            dtype = self.dtype
-
-            def at(places: npt.NDArray[Any], time: float) -> npt.NDArray[Any]:
-                values = given(*places, time)
-                parts = [values] if components == 1 else values
-                if len(parts) != components:
-                    raise ValueError(f"flow: a function gave {len(parts)} values, {components} are needed")
-                return np.ascontiguousarray(np.stack([np.broadcast_to(v, places[0].shape) for v in parts]), dtype)
-
-            return at
+            return _OnHost(given, components, self.dtype)
         parts = [given] if components == 1 else list(given)
         if len(parts) != components:
             raise ValueError(f"flow: {len(parts)} values are given, {components} are needed: {given!r}")

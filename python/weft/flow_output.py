@@ -111,9 +111,17 @@ class Output:
 
     # --- fields ------------------------------------------------------------------------------------------------------
 
+    def term(self, name: str) -> Values:
+        """A term at the present velocity and pressure, made continuous by projection, a copy. (collective)
+
+        ``[3][E][n][n][n]``: ``convection`` (u . grad) u in the solver's form, ``pressure gradient``, ``vorticity``;
+        ``[1][E][n][n][n]``: ``divergence`` of the velocity.
+        """
+        return np.asarray(_weft.flow.term(self._core, name))
+
     def vorticity(self) -> Values:
         """``[3][E][n][n][n]`` curl u, made continuous by projection, a copy. (collective)"""
-        return np.asarray(_weft.flow.vorticity(self._core))
+        return self.term("vorticity")
 
     def write_fields(
         self, path: str | os.PathLike[str], *, vorticity: bool = True, averages: bool = False, precision: str = "single"

@@ -75,6 +75,46 @@ def test_steps_of_varying_lengths_keep_the_order_in_time():
     assert np.log2(errors[0] / errors[1]) > 2.5
 
 
+def test_the_first_step_leaves_no_error_of_its_low_order():
+    exact = TaylorGreen2D(viscosity=0.05)
+    mesh = weft.Mesh.box((4, 4, 1), upper=(2 * np.pi, 2 * np.pi, 1), periodic=True)
+    errors = []
+    for halvings in (0, 6):
+        solver = solver_of(mesh, 7, viscosity=exact.viscosity, first_step_halvings=halvings)
+        solver.set_velocity(exact.velocity)
+        solver.step(4, 0.1)
+        assert (solver.steps, solver.time) == (4, pytest.approx(0.4, abs=1e-15))
+        errors.append(error_of(solver, exact)[0])
+    assert errors[0] > 3e-5  # (2 nu dt)^2 / 2
+    assert errors[1] < errors[0] / 100
+
+
+def test_a_function_without_time_is_called_once():
+    calls = dict.fromkeys(("steady", "varying", "force"), 0)
+
+    def steady(x, y, z):
+        calls["steady"] += 1
+        return 1 - y**2, 0 * x, 0 * x
+
+    def varying(x, y, z, t):
+        calls["varying"] += 1
+        return steady(x, y, z)
+
+    def force(x, y, z):
+        calls["force"] += 1
+        return 0 * x, 0 * x, 0 * x
+
+    mesh = weft.Mesh.box((2, 2, 1), lower=(0, -1, 0), upper=(2, 1, 1), periodic=(False, False, True))
+    boundaries = {"x-": ("velocity", steady), "x+": ("velocity", varying), "y-": "wall", "y+": "wall"}
+    solver = solver_of(mesh, 3, viscosity=0.1, boundaries=boundaries, force=force, first_step_halvings=0)
+    solver.set_velocity(steady)
+    calls["steady"] = 0
+    solver.step(5, 0.01)
+    assert calls == {"steady": 6, "varying": 5, "force": 1}
+    with pytest.raises(ValueError, match=r"is to be a function of x, y, z and t, or of x, y and z"):
+        solver.set_velocity(lambda x: x)
+
+
 def test_ethier_converges_exponentially_on_a_curved_mesh():
     if not (MESHES / "ethier.re2").exists():
         pytest.skip("needs ../shared/data/meshes/ethier.re2")

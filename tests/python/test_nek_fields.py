@@ -170,6 +170,9 @@ def test_any_number_of_ranks_reads_what_any_other_wrote(tmp_path):
     result = mpi_run(4, code, str(tmp_path))
     assert result.returncode == 0, result.stderr
     assert not list(tmp_path.glob("*.tmp"))
+    written = {path.read_bytes() for path in tmp_path.glob("w*")}
+    assert len(written) == 1, "the file depends on the ranks that write it"
+    assert struct.unpack("<12i", written.pop()[136:184]) == tuple(range(1, 13))  # Neko looks at the order alone
 
 
 def test_an_error_of_one_rank_is_that_of_all(tmp_path, mesh):

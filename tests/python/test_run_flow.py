@@ -100,9 +100,7 @@ def test_one_and_two_ranks_take_the_same_trajectory(finished) -> None:
 
 
 def test_an_exact_solution_is_compared_with_and_a_python_file_may_give_it(tmp_path) -> None:
-    (tmp_path / "user.py").write_text(
-        "import numpy as np\n\ndef flow(x, y, z, t):\n    return 1 - y**2, 0 * x, 0 * x\n"
-    )
+    (tmp_path / "user.py").write_text("def flow(x, y, z):\n    return 1 - y**2, 0 * x, 0 * x\n")
     words = ["--case", "channel", "--order", 3, "--steps", 5, "--set", "mesh.counts=[2,2,1]", "--output", tmp_path,
              "--set", f"functions.file={tmp_path}/user.py", "--set", "initial.velocity=python:flow", "--quiet",
              "--set", "boundaries.x-.velocity=python:flow", "--device", "host"]  # fmt: skip
@@ -194,6 +192,10 @@ def test_a_python_file_that_fails_is_told_with_the_key_and_the_functions_it_has(
     done = run(*words)
     assert done.returncode != 0
     assert "gave 2 values, 3 are needed" in said(done)[0]
+    (tmp_path / "user.py").write_text("def flow(x, y):\n    return x, y, x\n")
+    done = run(*words)
+    assert done.returncode != 0
+    assert "flow(x, y) is to be a function of x, y, z and t" in said(done)[0]
 
 
 @pytest.mark.parametrize(

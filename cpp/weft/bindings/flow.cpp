@@ -38,7 +38,7 @@ void bind(nb::module_& m, const char* name) {
   nb::class_<F>(m, name)
       .def(
           "__init__",
-          [](F* self, const mesh::Mesh& mesh, int order, double viscosity, int time_order,
+          [](F* self, const mesh::Mesh& mesh, int order, double viscosity, int time_order, int first_step_halvings,
              const std::map<std::string, ConditionTuple>& boundaries, const std::vector<ScalarTuple>& scalars,
              const nb::object& force, const std::vector<BuoyancyTuple>& buoyancy,
              std::optional<std::tuple<std::array<double, 3>, double>> flow_rate, bool skew_symmetric,
@@ -54,6 +54,7 @@ void bind(nb::module_& m, const char* name) {
             space.device = device;
             flow::Options<T> options;
             options.time_order = time_order;
+            options.first_step_halvings = first_step_halvings;
             options.viscosity = viscosity;
             for (const auto& [boundary, given] : boundaries) {
               flow::Condition<T>& condition = options.boundaries[boundary];
@@ -91,9 +92,9 @@ void bind(nb::module_& m, const char* name) {
             nb::gil_scoped_release release;
             new (self) F(mesh, space, options);
           },
-          "mesh"_a, "order"_a, "viscosity"_a, "time_order"_a, "boundaries"_a, "scalars"_a, "force"_a.none(),
-          "buoyancy"_a, "flow_rate"_a.none(), "skew_symmetric"_a, "filter"_a, "pressure"_a, "tolerances"_a,
-          "geometry"_a, "kernels"_a, "exchange"_a, "exchange_cache"_a, "device"_a)
+          "mesh"_a, "order"_a, "viscosity"_a, "time_order"_a, "first_step_halvings"_a, "boundaries"_a, "scalars"_a,
+          "force"_a.none(), "buoyancy"_a, "flow_rate"_a.none(), "skew_symmetric"_a, "filter"_a, "pressure"_a,
+          "tolerances"_a, "geometry"_a, "kernels"_a, "exchange"_a, "exchange_cache"_a, "device"_a)
       .def("set_velocity", &F::set_velocity, "values"_a.noconvert(), "level"_a)
       .def("velocity", &F::velocity, "level"_a)
       .def("set_scalar", &F::set_scalar, "number"_a, "values"_a.noconvert(), "level"_a)

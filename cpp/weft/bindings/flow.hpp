@@ -52,14 +52,15 @@ flow::Function<T> host_function(nanobind::object callable, int components,
   };
 }
 
-// None, a list of programs (weft.program.compiled), one a component, or a callable.
+// None, a list of programs (weft.program.compiled), one a component, or a callable whose attribute `steady` says
+// whether its values stay the same.
 template <class T>
 flow::Function<T> function_of(const nanobind::object& given, int components,
                               const std::shared_ptr<device::Device>& device, bool* steady = nullptr) {
   if (steady != nullptr) *steady = true;
   if (given.is_none()) return {};
   if (!nanobind::isinstance<nanobind::list>(given)) {
-    if (steady != nullptr) *steady = false;
+    if (steady != nullptr) *steady = nanobind::cast<bool>(given.attr("steady"));
     return host_function<T>(given, components, device);
   }
   std::vector<std::shared_ptr<program::Program<T>>> programs;

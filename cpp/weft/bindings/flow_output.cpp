@@ -67,25 +67,41 @@ std::unique_ptr<flow::CheckpointFile> read(flow::Solver<T>& solver, const std::s
   return file;
 }
 
-// curl u, projected: its weak form over the mass matrix.
+// A term of the equations at the present velocity and pressure, projected: its weak form over the mass matrix.
 template <class T>
-nb::object vorticity(flow::Solver<T>& solver) {
+nb::object term(flow::Solver<T>& solver, const std::string& name) {
   flow::Space<T>& space = solver.space();
-  device::Array<T> curl(space.device(), static_cast<std::size_t>(3 * space.entries()));
+  flow::State<T>& state = solver.state();
+  const int components = name == "divergence" ? 1 : 3;
+  device::Array<T> weak(space.device(), static_cast<std::size_t>(components * space.entries()));
   {
     nb::gil_scoped_release release;
-    curl.zero();
-    solver.terms().curl(solver.state().velocity(), curl.data(), solver.stream());
+    weak.zero();
+    flow::Terms<T>& terms = solver.terms();
+    if (name == "vorticity") {
+      terms.curl(state.velocity(), weak.data(), solver.stream());
+    } else if (name == "divergence") {
+      terms.divergence(state.velocity(), weak.data(), solver.stream());
+    } else if (name == "pressure gradient") {
+      terms.gradient(state.pressure(), weak.data(), solver.stream());
+    } else if (name != "convection") {
+      throw std::invalid_argument("flow: the term \"" + name +
+                                  "\" is not one of: convection, pressure gradient, vorticity, divergence");
+    } else if (solver.options().convection == flow::Convection::over_integrated) {
+      terms.convect(state.velocity(), state.velocity(), 3, weak.data(), solver.stream());
+    } else {
+      terms.convect_skew(state.velocity(), state.velocity(), 3, weak.data(), solver.stream());
+    }
     const long n = static_cast<long>(space.entries());
     const device::Kernel multiply = device::vector_kernel<T>(*space.device(), "multiply");
-    device::Array<T> projected(space.device(), curl.size());
-    for (int c = 0; c < 3; ++c)
+    device::Array<T> projected(space.device(), weak.size());
+    for (int c = 0; c < components; ++c)
       multiply(solver.stream(), device::vector_blocks(n), device::vector_shape, n, space.inverse_mass(),
-               static_cast<const T*>(curl.data() + c * n), projected.data() + c * n);
+               static_cast<const T*>(weak.data() + c * n), projected.data() + c * n);
     solver.stream().synchronize();
-    curl = std::move(projected);
+    weak = std::move(projected);
   }
-  return at_points<T>(solver, curl.data(), 3);
+  return at_points<T>(solver, weak.data(), components);
 }
 
 template <class T>
@@ -109,7 +125,7 @@ void bind(nb::module_& m) {
         return to_dict(*file);
       },
       "solver"_a, "path"_a);
-  m.def("vorticity", [](F& self) { return vorticity(self.solver()); }, "solver"_a);
+  m.def("term", [](F& self, const std::string& name) { return term(self.solver(), name); }, "solver"_a, "name"_a);
   m.def("start_averages", [](F& self, int every) { self.solver().average(every); }, "solver"_a, "every"_a);
   m.def(
       "averages",

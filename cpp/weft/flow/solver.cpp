@@ -13,6 +13,8 @@
 namespace weft::flow {
 namespace {
 
+constexpr int max_halvings = 20;
+
 std::string text_of(double value) {
   std::ostringstream text;
   text << value;
@@ -23,6 +25,9 @@ template <class T>
 void check(const Options<T>& options) {
   if (options.time_order < 1 || options.time_order > max_time_order)
     throw std::invalid_argument("flow: time_order is 1, 2 or 3, not " + std::to_string(options.time_order));
+  if (options.first_step_halvings < 0 || options.first_step_halvings > max_halvings)
+    throw std::invalid_argument("flow: first_step_halvings is 0 to " + std::to_string(max_halvings) + ", not " +
+                                std::to_string(options.first_step_halvings));
   if (!(options.viscosity > 0 && std::isfinite(options.viscosity)))
     throw std::invalid_argument("flow: the viscosity must be positive, not " + text_of(options.viscosity));
   std::set<std::string> names;
@@ -121,6 +126,19 @@ struct Solver<T>::Impl {
     if (!(dt > 0 && std::isfinite(dt)))
       throw std::invalid_argument("flow: the time step must be positive, not " + std::to_string(dt));
     const trace::Span span("step", trace::Category::cpu);
+    const double end = state.time + dt;
+    if (state.known == 1 && options.time_order > 1) {
+      advance(std::ldexp(dt, -options.first_step_halvings));
+      for (int part = options.first_step_halvings; part > 0; --part) advance(std::ldexp(dt, -part));
+    } else {
+      advance(dt);
+    }
+    state.time = end;
+    ++state.step;
+    if (averages_every > 0 && state.step % averages_every == 0) averages->add(state, stream);
+  }
+
+  void advance(double dt) {
     const int order = options.time_order;
     const std::array<double, max_time_order> steps{dt, state.dt[0], state.dt[1]};
     const TimeScheme scheme = time_scheme(std::span(steps).first(std::min(order, state.known)));
@@ -135,9 +153,10 @@ struct Solver<T>::Impl {
       solve_velocity(scheme, f, u);
       solve_scalars(scheme, time, f, u);
       keep_flow_rate(scheme, u);
-    } catch (const mpi::CollectiveError&) {
+    } catch (const mpi::CollectiveError& error) {
       name_what_is_not_finite(u);
-      throw;
+      throw mpi::CollectiveError("flow: step " + std::to_string(state.step + 1) + ", at time " + text_of(state.time) +
+                                 ": " + error.what());
     }
     if (filter) apply_filter(u);
     stream.synchronize();
@@ -148,8 +167,6 @@ struct Solver<T>::Impl {
     state.time = time;
     state.dt[0] = dt;
     state.known = std::min(order, state.known + 1);
-    ++state.step;
-    if (averages_every > 0 && state.step % averages_every == 0) averages->add(state, stream);
   }
 
   void advance_explicitly(const TimeScheme& s, T* f, T* u) {

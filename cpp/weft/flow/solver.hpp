@@ -60,6 +60,8 @@ struct FlowRate {
 template <class T>
 struct Options {
   int time_order = 3;
+  // The first step dt is made of parts dt / 2^h, dt / 2^h, dt / 2^(h - 1), …, dt / 2; 0: of one.
+  int first_step_halvings = 6;
   double viscosity = 0;
   std::map<std::string, Condition<T>> boundaries = {};
   std::vector<ScalarOptions<T>> scalars = {};
@@ -100,7 +102,8 @@ class Solver {
   Solver(const Solver&) = delete;
   Solver& operator=(const Solver&) = delete;
 
-  // A step of `dt`. BlownUp; CollectiveError where a solve stalls. (collective)
+  // A step of `dt`. One that only knows the present level has the error of order 1, which would last: it is made of
+  // parts that grow (Options::first_step_halvings). BlownUp; CollectiveError where a solve stalls. (collective)
   void step(double dt);
 
   // Takes the fields of the levels 0, 1, …, set through state(), for the solution at the falling `times`, and makes the

@@ -62,6 +62,7 @@ class Problem:
             viscosity=case.constants["nu"],
             boundaries={name: self.condition(name, given) for name, given in self.boundaries.items()},
             time_order=case.time.order,
+            first_step_halvings=case.time.first_step_halvings,
             scalars={name: self.scalar(name) for name in case.scalars},
             force=self.force(),
             buoyancy=[b for name in case.scalars if (b := self.buoyancy(name)) is not None],

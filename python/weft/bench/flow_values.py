@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import runpy
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,8 +12,10 @@ from mpi4py import MPI
 
 from weft import mpi
 from weft.cases import FlowCase
+from weft.cases.expressions import Expression
 from weft.cases.flow import EXACT, PYTHON
-from weft.program import compiled
+from weft.flow import takes_time
+from weft.program import VARIABLES, compiled
 
 Function = Callable[..., Any]
 
@@ -46,6 +49,11 @@ class Values:
             if name and name not in functions:
                 have = ", ".join(sorted(functions)) or "none"
                 raise ValueError(f"case key '{key}': {path} has no function {name!r}; it has: {have}")
+            if name:
+                try:
+                    takes_time(functions[name])
+                except ValueError as error:
+                    raise ValueError(f"case key '{key}': {path}: {error}") from None
         return functions
 
     def one(self, key: str, value: Any, exact: Any = None) -> Any:
@@ -63,7 +71,17 @@ class Values:
         if not any(isinstance(part, str) and (part.startswith(PYTHON) or part == EXACT) for part in value):
             return [compiled(part, self.constants) for part in value]
         parts = [self._function(key, part, exact, index) for index, part in enumerate(value)]
+        if all(map(self._steady, value)):
+            return lambda x, y, z: [part(x, y, z, 0.0) for part in parts]
         return lambda x, y, z, t: [part(x, y, z, t) for part in parts]
+
+    def _steady(self, value: Any) -> bool:
+        """Whether a component stays the same; of those of an exact solution it is not looked for."""
+        if not isinstance(value, str):
+            return True
+        if value.startswith(PYTHON):
+            return not takes_time(self.functions[value.removeprefix(PYTHON)])
+        return value != EXACT and not compiled(value, self.constants).depends_on_time
 
     def function(self, key: str, value: Any, components: int) -> Function:
         """Values at any places, on the host: f(x, y, z, t) gives an array, or a list of three."""
@@ -85,19 +103,18 @@ class Values:
             return self._checked(key, self.functions[value.removeprefix(PYTHON)], 1)
         if not isinstance(value, str):
             return lambda x, y, z, t: np.full(np.shape(x), float(value))
-        from weft.cases.expressions import Expression
-        from weft.program import VARIABLES
-
         expression, constants = Expression(value, (*VARIABLES, *self.constants)), self.constants
         return lambda x, y, z, t: np.broadcast_to(expression(x=x, y=y, z=z, t=t, **constants), np.shape(x))
 
     @staticmethod
     def _checked(key: str, function: Function, components: int) -> Function:
         """A user's function whose result is looked at: so many arrays of the places' shape, all finite."""
+        steady = not takes_time(function)
 
-        def call(x: Any, y: Any, z: Any, t: float) -> Any:
+        @functools.wraps(function)  # its signature tells whether it is steady
+        def call(x: Any, y: Any, z: Any, t: float = 0.0) -> Any:
             try:
-                given = function(x, y, z, t)
+                given = function(x, y, z) if steady else function(x, y, z, t)
                 parts: Sequence[Any] = [given] if components == 1 else list(given)
                 arrays = [np.broadcast_to(np.asarray(part, float), np.shape(x)) for part in parts]
             except Exception as error:

@@ -120,6 +120,10 @@ class TimeSection(Section):
         0.4, "Courant number that variable steps are given; errors grow from about 0.7", gt=0.0, le=5.0
     )
     order: int = option(3, "of the time stepping BDFk/EXTk, reached after k - 1 steps of lower orders", ge=1, le=3)
+    first_step_halvings: int = option(
+        6, "h of the first step's parts dt / 2^h, dt / 2^h, ..., dt / 2, for the error of its low order; 0: one step",
+        ge=0, le=20,
+    )  # fmt: skip
     warmup: int = option(2, "steps before the clock starts", unit="steps", ge=0)
 
 

@@ -122,8 +122,10 @@ def write_nek(
 ) -> Path:
     """Write one field file by all ranks, each its own elements; it has its name when it is whole. (collective)
 
-    ``precision``: ``single`` or ``double``. ``coordinates``: with the points' places, which the first file of a series
-    needs. MeshError, the same on every rank, for wrong shapes and where the file cannot be written.
+    Elements are in the order of their global numbers: the file is the same from any ranks, and Neko, which does not
+    look at the numbers in the file when it begins from one, finds its own order. ``precision``: ``single`` or
+    ``double``. ``coordinates``: with the points' places, which the first file of a series needs. MeshError, the same on
+    every rank, for wrong shapes and where the file cannot be written.
     """
     from mpi4py import MPI
 
@@ -144,9 +146,11 @@ def write_nek(
         fields.has_temperature and bool(fields.scalars),
         max(0, len(fields.scalars) - fields.has_temperature),
     )
-    first = comm.exscan(mesh.elements) or 0
+    order_in_file = np.argsort(mesh.element_ids)
     file: Any = None
     variables: list[Values] = []
+    problems: list[Exception] = []
+    most = comm.allreduce(mesh.elements, MPI.MAX)
 
     def prepare() -> None:
         if header.scalars > MOST_SCALARS:
@@ -164,19 +168,31 @@ def write_nek(
         if comm.rank == 0:
             file.Write_at(0, header.text() + np.array(MARK, "<f4").tobytes())
         at = HEADER_BYTES + 4
-        file.Write_at(at + 4 * first, np.ascontiguousarray(mesh.element_ids + 1, "<i4"))
-        at += 4 * header.elements
+        at = put(at, mesh.element_ids + 1, "<i4")
         for values in variables:
-            each = dtype.itemsize * n**3 * values.shape[1]
-            for begin, piece in _pieces(values, each):
-                file.Write_at(at + (first + begin) * each, np.ascontiguousarray(piece, dtype))
-            at += header.elements * each
+            at = put(at, values, dtype)
         for values in variables:
-            each = 8 * values.shape[1]
-            bounds = np.stack([values.min(axis=2), values.max(axis=2)], axis=-1)
-            file.Write_at(at + first * each, np.ascontiguousarray(bounds, "<f4"))
-            at += header.elements * each
+            at = put(at, np.stack([values.min(axis=2), values.max(axis=2)], axis=-1), "<f4")
         file.Sync()
+        if problems:
+            raise problems[0]
+
+    def put(at: int, values: Values, kind: Any) -> int:
+        """A record of `values` an element, from `at` on; where they end. Pieces are as many on all ranks."""
+        each = np.dtype(kind).itemsize * int(np.prod(values.shape[1:]))
+        element = MPI.BYTE.Create_contiguous(each).Commit()
+        for piece in _pieces(most, each):
+            mine = order_in_file[piece]
+            places = element.Create_indexed_block(1, mesh.element_ids[mine].tolist()).Commit()
+            file.Set_view(at, element, places)
+            try:
+                file.Write_all([np.ascontiguousarray(values[mine], kind), len(mine), element])
+            except MPI.Exception as error:
+                problems.append(error)  # and on: the other ranks wait in the next piece
+            places.Free()
+        element.Free()
+        file.Set_view(0, MPI.BYTE, MPI.BYTE)
+        return at + header.elements * each
 
     def close() -> None:
         file.Close()
@@ -214,10 +230,9 @@ def _by_element(mesh: Mesh, n: int, fields: NekFields, coordinates: bool) -> lis
     return found
 
 
-def _pieces(values: Values, element_bytes: int) -> Iterator[tuple[int, Values]]:
+def _pieces(elements: int, element_bytes: int) -> Iterator[slice]:
     count = max(1, PIECE_BYTES // element_bytes)
-    for begin in range(0, len(values), count):
-        yield begin, values[begin : begin + count]
+    return (slice(begin, begin + count) for begin in range(0, elements, count))
 
 
 def _together(comm: Any, path: Path, work: Callable[[], None]) -> None:
