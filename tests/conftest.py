@@ -1,4 +1,9 @@
-"""What all tests share: how Hypothesis looks for examples."""
+"""What all tests share: how Hypothesis looks for examples, and where is kept what many processes need."""
+
+import atexit
+import os
+import shutil
+import tempfile
 
 from hypothesis import HealthCheck, settings
 
@@ -7,3 +12,8 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("explore", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fixed", settings.get_profile("explore"), derandomize=True)
 settings.load_profile("fixed")
+
+# Without a home that can be written each process would compile kernels and look for fonts anew.
+if not os.access(os.environ.get("HOME", ""), os.W_OK) and "XDG_CACHE_HOME" not in os.environ:
+    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="weft-cache-")
+    atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)

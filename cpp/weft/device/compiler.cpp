@@ -207,6 +207,7 @@ KernelResources check_now(Backend backend, const KernelSpec& spec, const std::st
 // check_now in a child process; the result or the error's text comes back through a pipe.
 KernelResources check_in_child(Backend backend, const KernelSpec& spec, const std::string& architecture,
                                const char* text) {
+  compiler(backend, 0);  // opened once, not by every child
   int ends[2];
   if (pipe(ends) != 0) throw std::runtime_error(std::string("no pipe to a child process: ") + std::strerror(errno));
   const pid_t child = fork();
