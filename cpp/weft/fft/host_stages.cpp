@@ -263,6 +263,28 @@ void HostStages<T>::rows(const PhysicalPass<T>& pass, const Block<Complex>& mode
 }
 
 template <class T>
+void HostStages<T>::rows_of_fields(const PhysicalPass<T>& pass, const Block<Complex>& modes, const Box& points) {
+  const auto nx = static_cast<int>(decomposition_.sizes().x);
+  const bool along_z = points.count[1] == 1;
+  const std::int64_t count = points.count[along_z ? 2 : 1], pitch = along_z ? modes.z_stride : modes.y_stride;
+  const std::int64_t most =
+      std::clamp<std::int64_t>(ahead_bytes / (nx * static_cast<std::int64_t>(sizeof(T))), 1, count);
+  for (int v = 0; v < pass.forward; ++v) {
+    const Piece<T> field =
+        whole(const_cast<T*>(pass.physical_from[static_cast<std::size_t>(v)]), decomposition_.physical());
+    const std::int64_t step = along_z ? field.z_stride : field.y_stride;
+    const T* const from = field.at(points.first[0], points.first[1], points.first[2]);
+    Complex* const to = modes.row(v, 0, 0);
+    for (std::int64_t row = 0, some = 0; row < count; row += some) {
+      some = std::min(most, count - row);
+      const std::int64_t next = row + ahead_steps * most;
+      for (std::int64_t r = next; r < std::min(next + most, count); ++r) fetch_lines<Fetch::read>(from + r * step, nx);
+      plan({Kind::r2c, nx, some, 1, step, 1, pitch})(from + row * step, to + row * pitch);
+    }
+  }
+}
+
+template <class T>
 void HostStages<T>::physical(const PhysicalPass<T>& pass, device::Stream& stream) {
   if (pass.box.empty()) return;
   const trace::Span span(pass.with_z ? "fft z x z" : "fft x", trace::Category::cpu);
@@ -295,7 +317,11 @@ void HostStages<T>::physical(const PhysicalPass<T>& pass, device::Stream& stream
         load(modes, v, pass.from[static_cast<std::size_t>(v)], pass.scale_from, kept);
         if (pass.with_z) columns(Kind::backward, modes, v);
       }
-      rows(pass, modes, points, stream);
+      if (pass.from.empty() && !(pass.physical != nullptr && *pass.physical) && pass.physical_to.empty()) {
+        rows_of_fields(pass, modes, points);
+      } else {
+        rows(pass, modes, points, stream);
+      }
       if (pass.with_z) {
         for (int v = 0; v < pass.forward; ++v) columns(Kind::forward, modes, v);
         call(pass.after_z, modes, stream);

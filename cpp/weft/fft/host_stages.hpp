@@ -32,6 +32,8 @@ class HostStages final : public Stages<T> {
  private:
   // The rows of `points` in one plane of z or of y: modes, of as many rows, to modes.
   void rows(const PhysicalPass<T>& pass, const Block<Complex>& modes, const Box& points, device::Stream& stream);
+  // The same where nothing is done with the points: transformed from where they lie, the next rows fetched meanwhile.
+  void rows_of_fields(const PhysicalPass<T>& pass, const Block<Complex>& modes, const Box& points);
   void columns(Kind kind, Block<Complex> modes, int variable);
   const HostLines<T>& plan(const LinesShape& shape);
   // Of all modes: columns of one plane along y, in place; of the field along z.
