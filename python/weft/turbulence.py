@@ -318,15 +318,15 @@ class Solver:
         recording = trace.enabled()
         if not recording:
             trace.start()
-        before, pointwise, begin = trace.names(), self._core.pointwise_seconds, _weft.trace.now_ns()
+        before, pointwise, begin = _spent(), self._core.pointwise_seconds, _weft.trace.now_ns()
         try:
             self.step(steps)
         finally:
             total = (_weft.trace.now_ns() - begin) * 1e-9
-            after = trace.names()
+            after = _spent()
             if not recording:
                 trace.stop()
-        return breakdown(
+        return _breakdown(
             {name: (seconds - before.get(name, 0.0)) / steps for name, seconds in after.items()},
             total / steps,
             (self._core.pointwise_seconds - pointwise) / steps,
@@ -350,21 +350,29 @@ class Solver:
         )
 
 
-def breakdown(names: dict[str, float], total: float, pointwise: float) -> dict[str, float]:
-    """The categories of GESTS, Table 3, from the recorder's exclusive seconds by name.
+_EXCHANGES = ("row exchange", "column exchange")
+
+
+def _spent() -> dict[str, float]:
+    """The recorder's exclusive seconds by name; of exchanges with the messages, waiting and copies within."""
+    names, phases = trace.names(), trace.phases(_EXCHANGES)
+    return names | {
+        exchange: sum(phases.get(exchange, {}).get(category, 0.0) for category in ("mpi", "copy"))
+        for exchange in _EXCHANGES
+    }
+
+
+def _breakdown(spent: dict[str, float], total: float, pointwise: float) -> dict[str, float]:
+    """The categories of GESTS, Table 3.
 
     ``pointwise``: seconds of the host's pointwise functions, which the recorder has within the transforms.
     """
-    parts = {"fft": -pointwise, "pack_unpack": 0.0, "row_mpi": 0.0, "column_mpi": 0.0}
-    for name, seconds in names.items():
-        if name.startswith("fft"):
-            parts["fft"] += seconds
-        elif name in ("pack", "unpack"):
-            parts["pack_unpack"] += seconds
-        elif name.startswith("row exchange"):
-            parts["row_mpi"] += seconds
-        elif name.startswith("column exchange"):
-            parts["column_mpi"] += seconds
+    parts = {
+        "fft": sum(seconds for name, seconds in spent.items() if name.startswith("fft")) - pointwise,
+        "pack_unpack": spent.get("pack", 0.0) + spent.get("unpack", 0.0),
+        "row_mpi": spent["row exchange"],
+        "column_mpi": spent["column exchange"],
+    }
     parts["other"] = max(0.0, total - sum(parts.values()))
     parts["total"] = total
     return parts

@@ -368,6 +368,29 @@ def test_measured_parts_of_a_step_add_up():
     assert not trace.enabled()
 
 
+def test_waiting_for_messages_is_mpi_and_not_other_in_the_measured_parts():
+    code = """
+    from weft import trace, turbulence as t
+    CALLS = ("publish", "receive", "until read", "post receives", "send", "start collective", "wait")
+    for grid, mpi, idle in (((1, 2), "column_mpi", "row_mpi"), ((2, 1), "row_mpi", "column_mpi")):
+        for exchange in ("pairwise:direct", "pairwise:staged", "alltoallv:direct", "neighbor:direct", "pairwise:ipc"):
+            s = t.Solver(16, viscosity=0.1, dt=0.01, process_grid=grid, batch=3, exchange=exchange, device="host")
+            s.set_abc()
+            s.step()
+            trace.start()
+            before = trace.names()
+            parts = s.measure(2)
+            now = trace.names()
+            trace.stop()
+            calls = sum(now.get(name, 0.0) - before.get(name, 0.0) for name in CALLS) / 2
+            assert calls > 0 and parts[idle] == 0, (exchange, parts)
+            assert 0.999 * calls <= parts[mpi] <= parts["total"], (exchange, calls, parts)
+            assert abs(sum(parts.values()) - 2 * parts["total"]) < 1e-6 * parts["total"], (exchange, parts)
+    """
+    result = mpi_run(2, code)
+    assert result.returncode == 0, result.stderr
+
+
 WORKER = """
 import itertools, json, sys
 import numpy as np
