@@ -486,3 +486,38 @@ def test_blown_up_run_ends_all_ranks_with_one_message():
     """
     result = mpi_run(2, code)
     assert result.returncode == 0, result.stderr
+
+
+def test_a_checkpoint_that_does_not_fit_on_the_disk_is_one_line_and_leaves_the_one_before(tmp_path):
+    """A limit on the size of files stands in for a full disk."""
+    code = f"""
+    import os, resource
+    from mpi4py import MPI
+    from weft import _weft, turbulence as t
+    comm, folder = MPI.COMM_WORLD, {str(tmp_path)!r}
+    s = t.Solver(16, viscosity=0.1, dt=0.01, device="host")
+    s.set_abc()
+    write = lambda: _weft.turbulence.write_checkpoint(s._core, folder, "", comm.size, 1, 2)
+    write()
+    before = sorted(os.listdir(folder))
+    s.step()
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20000, unlimited[1]))
+    try:
+        write()
+    except RuntimeError as error:
+        text = str(error)
+    else:
+        raise SystemExit("no error")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    assert "cannot be written (is the disk full?)" in text or "truncated, or the disk is full" in text, text
+    assert "checkpoint-00000001.tmp" in text and "\\n" not in text, text
+    comm.Barrier()
+    assert sorted(os.listdir(folder)) == before == ["checkpoint-00000000"], os.listdir(folder)
+    comm.Barrier()
+    write()
+    """
+    result = mpi_run(2, code)
+    assert result.returncode == 0, result.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["checkpoint-00000000", "checkpoint-00000001"]

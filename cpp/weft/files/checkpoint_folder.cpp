@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -49,7 +50,13 @@ std::string write_checkpoint_folder(const std::string& folder, std::int64_t step
     fs::remove_all(unfinished);
     fs::create_directories(unfinished);
   });
-  write(unfinished);
+  try {
+    write(unfinished);
+  } catch (...) {
+    std::error_code none;
+    if (comm.rank() == 0) fs::remove_all(unfinished, none);  // on a full disk it makes room for the run's record
+    throw;
+  }
   comm.together([&] {
     if (comm.rank() != 0) return;
     // One of the same step makes room at once, and goes when the new one is in its place.

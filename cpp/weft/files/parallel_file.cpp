@@ -1,8 +1,9 @@
 #include "weft/files/parallel_file.hpp"
 
 #include <algorithm>
-#include <array>
 #include <stdexcept>
+
+#include "weft/mpi/error_text.hpp"
 
 namespace weft::files {
 namespace {
@@ -53,11 +54,7 @@ void ParallelFile::finish() {
 
 void ParallelFile::check(int code, const char* what) const {
   if (code == MPI_SUCCESS) return;
-  std::array<char, MPI_MAX_ERROR_STRING> text{};
-  int length = 0;
-  MPI_Error_string(code, text.data(), &length);
-  throw std::runtime_error(name_ + ": cannot " + what + ": " +
-                           std::string(text.data(), static_cast<std::size_t>(length)));
+  throw std::runtime_error(name_ + ": cannot " + what + ": " + mpi::error_text(code));
 }
 
 }  // namespace weft::files

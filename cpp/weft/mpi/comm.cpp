@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/mpi/error_text.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::mpi {
@@ -243,11 +244,7 @@ void Comm::together(const std::function<void()>& work) const {
 
 void check(int code, const char* call) {
   if (code == MPI_SUCCESS) return;
-  std::array<char, MPI_MAX_ERROR_STRING> text{};
-  int length = 0;
-  MPI_Error_string(code, text.data(), &length);
-  throw std::runtime_error(std::string(call) +
-                           " failed: " + std::string(text.data(), static_cast<std::size_t>(length)));
+  throw std::runtime_error(std::string(call) + " failed: " + error_text(code));
 }
 
 std::string library_version() {
