@@ -1,6 +1,7 @@
 """`weft run turbulence` and `weft bench scaling turbulence`: records, files, restarts, signals, and bad input."""
 
 import csv
+import errno
 import json
 import math
 import os
@@ -18,6 +19,7 @@ from weft.bench import scaling_turbulence as scaling
 from weft.bench.scaling import strong_scaling
 from weft.cases import CaseError, TurbulenceCase, load
 from weft.cases.schema import named_cases, options, to_toml
+from weft.cli.workload import named
 from weft.model import sources
 
 REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "data" / "tgv" / "spectral_Re1600_512.gdiag"
@@ -168,6 +170,21 @@ def test_a_run_that_blows_up_says_where_and_what_to_go_on_from(tmp_path) -> None
     assert "step" in line
     assert "Courant" in line
     assert "the last checkpoint is" in line or "there is no checkpoint" in line
+
+
+def test_a_plot_that_cannot_be_written_is_told_and_the_numbers_are_safe(tmp_path) -> None:
+    (tmp_path / "history.png").mkdir()
+    done = run("--grid", 12, "--steps", 2, "--output", tmp_path)
+    assert done.returncode == 1
+    assert said(done)[-1].startswith(f"weft: {tmp_path / 'history.png'}: ")
+    assert json.loads((tmp_path / "run.json").read_text())["timings"]
+
+
+def test_a_full_disk_is_told_with_the_folder() -> None:
+    with pytest.raises(OSError, match="results"), named(Path("results")):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with pytest.raises(OSError, match="elsewhere"), named(Path("results")):
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES), "elsewhere")
 
 
 def refused(*assignments: str) -> str:

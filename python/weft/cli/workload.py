@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,8 @@ def carry_out(case: Any, display: Any, work: Callable[[Any, Path], Record]) -> R
     folder = output_directory(case.output.directory, comm)
     if case.output.trace:
         trace.start(comm)
-    record = work(comm, folder)
+    with named(folder):
+        record = work(comm, folder)
     if case.output.trace:
         trace.stop()
         trace.write(folder / "trace.json", comm)
@@ -116,9 +118,21 @@ def carry_out(case: Any, display: Any, work: Callable[[Any, Path], Record]) -> R
             reason = "delays are for kernels on a GPU's streams, outside captured graphs"
             tell(f"weft: WEFT_TRACE_DELAY: no launch met {', '.join(unmet)}; {reason}")
     if comm.rank == 0:
-        (folder / "run.json").write_text(json.dumps(record, indent=1) + "\n")
+        with named(folder / "run.json"):
+            (folder / "run.json").write_text(json.dumps(record, indent=1) + "\n")
         display.write(f"written     {folder}/run.json")
     return record
+
+
+@contextlib.contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Errors of a file that do not say which, as that of a disk that is full, are about `path`."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None or not error.strerror:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def carry_out_until_asked(case: Any, display: Any, run: Callable[[Any, Any, Any, Path, Any], Record]) -> int:
@@ -138,14 +152,15 @@ def carry_out_until_asked(case: Any, display: Any, run: Callable[[Any, Any, Any,
         except Interrupted as stop:
             stopped.append(stop)
             record = stop.record
-        if comm.rank == 0:
-            from weft.report.workloads import save_figures
-
-            save_figures(record, folder)
         return record
 
     with stops_by_itself() as asked:
-        carry_out(case, display, finished)
+        record = carry_out(case, display, finished)
+        if MPI.COMM_WORLD.rank == 0:
+            from weft.report.workloads import save_figures
+
+            with named(Path(case.output.directory)):
+                save_figures(record, Path(case.output.directory))
     if not stopped:
         return 0
     stop = stopped[0]
