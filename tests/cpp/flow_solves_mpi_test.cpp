@@ -399,7 +399,7 @@ struct PressureProblem {
   }
   // A right-hand side that moves slowly with the time.
   std::vector<double> wave(double time) {
-    const double* place = space.coordinates();
+    const std::vector<double> place = space.coordinates();
     std::vector<double> rhs(space.entries());
     for (std::int64_t i = 0; i < space.unknowns(); ++i) {
       const double a = place[i], b = place[space.entries() + i], c = place[2 * space.entries() + i];

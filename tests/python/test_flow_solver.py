@@ -311,12 +311,12 @@ def test_single_precision_follows_double():
     assert error_of(solver, exact)[0] < 2e-4
 
 
-def test_memory_is_within_60_doubles_a_point_on_straight_elements():
+def test_memory_is_within_50_doubles_a_point_on_straight_elements():
     mesh = weft.Mesh.box(4, upper=2 * np.pi, periodic=True)
     solver = Solver(mesh, 7, viscosity=0.01, device="host", exchange="pairwise:direct")
     solver.set_velocity(("sin(x)", 0, 0))
     solver.step(1, 0.01)
-    assert sum(solver.memory_bytes.values()) / 8 / solver.points < 60
+    assert sum(solver.memory_bytes.values()) / 8 / solver.points < 50
 
 
 def test_what_makes_no_sense_is_refused_with_the_remedy():

@@ -115,7 +115,8 @@ class Flow {
     {
       nanobind::gil_scoped_release release;
       values.zero();
-      function(space.coordinates(), space.entries(), space.unknowns(), time, values.data(), solver_.stream());
+      const device::Array<T> places(space.device(), space.coordinates());
+      function(places.data(), space.entries(), space.unknowns(), time, values.data(), solver_.stream());
       solver_.stream().synchronize();
     }
     return get(components, values.data());

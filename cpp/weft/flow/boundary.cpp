@@ -88,12 +88,7 @@ Prescribed<T>::Prescribed(const Space<T>& space, const std::vector<std::int32_t>
       steady_(steady),
       list_(space.device(), entries),
       values_(space.device(), components * entries.size()) {
-  std::vector<T> all(3 * space.entries());
-  device::Stream stream(space.device());
-  space.device()->copy(all.data(), space.coordinates(), all.size() * sizeof(T), device::CopyKind::device_to_host,
-                       stream);
-  stream.synchronize();
-  places_ = device::Array<T>(space.device(), gathered(all, entries, 3));
+  places_ = device::Array<T>(space.device(), gathered(space.coordinates(), entries, 3));
 }
 
 template <class T>

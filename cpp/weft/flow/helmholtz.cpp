@@ -22,6 +22,8 @@ solver::ComponentSystem<T> system_of(std::string name, Space<T>& space, int comp
   system.components = components;
   system.entries = space.entries();
   system.unknowns = space.unknowns();
+  system.p = space.scratch(0);
+  system.v = space.scratch(3);
   auto& exchange = space.stiffness().exchange(components);  // its tuning is set-up, not the first step's
   if (const auto* simd = space.stiffness().simd()) {
     system.fused = [passes = poisson::ComponentPasses<T>(*simd, exchange, space.mass(), mask, components)](

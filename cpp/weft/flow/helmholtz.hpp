@@ -17,7 +17,8 @@ template <class T>
 class Helmholtz {
  public:
   // name: what errors call the system, "velocity". mask: [components][entries] 0 where x is prescribed, else 1, and 0
-  // in the zero slot; null: nothing is prescribed. It and `space` must live as long. (collective)
+  // in the zero slot; null: nothing is prescribed. It and `space`, whose scratch a solve takes, must live as long. At
+  // most 3 components. (collective)
   Helmholtz(std::string name, Space<T>& space, int components, const T* mask);
 
   // h1 and h2 from now on; cheap, and free if they have not changed.

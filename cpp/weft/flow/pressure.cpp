@@ -31,8 +31,8 @@ Pressure<T>::Pressure(Space<T>& space, std::vector<std::string> outflow, const T
       orders_(levels(options.orders, space.order())),
       multigrid_(space.stiffness(), space.mesh(), {orders_, options.degree}, options.single, options.method,
                  options.restart, poisson::Masked<T>{mesh::BoundarySet(std::move(outflow)), mask_}),
-      projection_([this](T* x, T* y, device::Stream& stream) { multigrid_.apply(x, y, stream); }, space.entries(),
-                  space.unknowns(), options.projection, space.device(), space.comm()),
+      projection_([this](T* x, T* y, device::Stream& stream) { multigrid_.apply(x, y, stream); }, space.scratch(0),
+                  space.entries(), space.unknowns(), options.projection, space.device(), space.comm()),
       multiply_(device::vector_kernel<T>(*space.device(), "multiply")) {
   if (options.max_iterations < 1)
     throw std::invalid_argument("pressure: max_iterations = " + std::to_string(options.max_iterations) +

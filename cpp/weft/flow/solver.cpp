@@ -68,15 +68,16 @@ struct Solver<T>::Impl {
         velocity("velocity", space, 3, boundaries.velocity_mask()),
         state(space.device(), space.entries(), static_cast<int>(std::ssize(options.scalars)), options.time_order),
         stream(space.device()),
-        work(space.device(), static_cast<std::size_t>(3 * space.entries())),
-        right_hand_side(space.device(), static_cast<std::size_t>(space.entries())),
+        work(space.scratch(0)),
+        right_hand_side(space.scratch(3)),
         products(space.device(), space.comm(), space.unknowns(), nullptr, state.components() + 1) {
-    work.zero();
-    right_hand_side.zero();
     for (const ScalarOptions<T>& scalar : options.scalars) {
       scalar_boundaries.push_back(std::make_unique<ScalarBoundaries<T>>(space, scalar.name, scalar.boundaries));
       scalars.push_back(std::make_unique<Helmholtz<T>>(scalar.name, space, 1, scalar_boundaries.back()->mask()));
     }
+    const auto source = [](const ScalarOptions<T>& scalar) { return static_cast<bool>(scalar.source); };
+    if (options.force || std::ranges::any_of(options.scalars, source))
+      places = device::Array<T>(space.device(), space.coordinates());
     if (options.filter.strength > 0) filter.emplace(space, options.filter);
     if (options.flow_rate) {
       response = device::Array<T>(space.device(), static_cast<std::size_t>(3 * space.entries()));
@@ -117,9 +118,9 @@ struct Solver<T>::Impl {
   }
   void add_force(const Function<T>& function, int components, double time, T* out) {
     const trace::Span span("forcing", trace::Category::cpu);
-    function(space.coordinates(), stride(), owned(), time, work.data(), stream);
+    function(places.data(), stride(), owned(), time, work, stream);
     force(stream, blocks(), device::vector_shape, owned(), stride(), components, space.mass(),
-          static_cast<const T*>(work.data()), out);
+          static_cast<const T*>(work), out);
   }
 
   void step(double dt) {
@@ -177,13 +178,13 @@ struct Solver<T>::Impl {
             *u0 = older(0, state.fields(0)), *u1 = older(1, state.fields(middle));
     extrapolate(stream, blocks(), device::vector_shape, owned(), stride(), state.components(), options.time_order,
                 as(s.a[0]), as(s.a[1]), as(s.a[2]), as(s.b[0]), as(s.b[1]), as(s.b[2]), space.mass(),
-                space.inverse_mass(), n0, n1, f, u0, u1, u, work.data());
+                space.inverse_mass(), n0, n1, f, u0, u1, u, work);
   }
 
   void solve_pressure(const TimeScheme& s, T* u) {
     const trace::Span span("pressure", trace::Category::cpu);
-    T* rhs = right_hand_side.data();
-    terms.weak_divergence(work.data(), rhs, stream);
+    T* rhs = right_hand_side;
+    terms.weak_divergence(work, rhs, stream);
     boundaries.add_flux(as(-s.gamma), u, rhs, stream);
     boundaries.add_wall_vorticity(as(options.viscosity), u, rhs, stream);
     figures.pressure = pressure.solve(rhs, state.pressure(), options.pressure_tolerance, stream);
@@ -191,8 +192,8 @@ struct Solver<T>::Impl {
 
   void solve_velocity(const TimeScheme& s, T* f, T* u) {
     const trace::Span span("velocity", trace::Category::cpu);
-    terms.gradient(state.pressure(), work.data(), stream);
-    subtract(stream, blocks(), device::vector_shape, owned(), stride(), 3, static_cast<const T*>(work.data()), f);
+    terms.gradient(state.pressure(), work, stream);
+    subtract(stream, blocks(), device::vector_shape, owned(), stride(), 3, static_cast<const T*>(work), f);
     boundaries.add_backflow(u, f, stream);
     velocity.set(options.viscosity, s.gamma, stream);
     figures.velocity = velocity.solve(f, u, options.velocity_tolerance, stream);
@@ -225,15 +226,16 @@ struct Solver<T>::Impl {
   void find_response(const TimeScheme& s) {
     const T dx = as(options.flow_rate->direction[0]), dy = as(options.flow_rate->direction[1]),
             dz = as(options.flow_rate->direction[2]);
-    constant(stream, blocks(), device::vector_shape, owned(), stride(), dx, dy, dz, work.data());
-    terms.weak_divergence(work.data(), right_hand_side.data(), stream);
+    constant(stream, blocks(), device::vector_shape, owned(), stride(), dx, dy, dz, work);
+    terms.weak_divergence(work, right_hand_side, stream);
     device.fill_zero(response_pressure.data(), response_pressure.bytes(), stream);
     device.fill_zero(response.data(), response.bytes(), stream);
-    pressure.solve(right_hand_side.data(), response_pressure.data(), options.pressure_tolerance, stream);
-    terms.gradient(response_pressure.data(), work.data(), stream);
-    uniform_force(stream, blocks(), device::vector_shape, owned(), stride(), dx, dy, dz, space.mass(), work.data());
+    pressure.solve(right_hand_side, response_pressure.data(), options.pressure_tolerance, stream);
+    T* f = state.explicit_terms(options.time_order - 1);  // of no use any more, and made anew by the next step
+    terms.gradient(response_pressure.data(), f, stream);
+    uniform_force(stream, blocks(), device::vector_shape, owned(), stride(), dx, dy, dz, space.mass(), f);
     velocity.set(options.viscosity, s.gamma, stream);
-    velocity.solve(work.data(), response.data(), options.velocity_tolerance, stream);
+    velocity.solve(f, response.data(), options.velocity_tolerance, stream);
     response_gamma = s.gamma;
     response_mean = mean_along(response.data());
     // Without pressure and walls the response would be direction / gamma.
@@ -251,9 +253,9 @@ struct Solver<T>::Impl {
   }
 
   void apply_filter(T* u) {
-    filter->apply(3, boundaries.velocity_mask(), u, work.data(), stream);
+    filter->apply(3, boundaries.velocity_mask(), u, work, stream);
     for (int k = 0; k < state.scalars; ++k)
-      filter->apply(1, scalar_boundaries[k]->mask(), u + (3 + k) * stride(), work.data(), stream);
+      filter->apply(1, scalar_boundaries[k]->mask(), u + (3 + k) * stride(), work, stream);
   }
 
   // BlownUp if a field is to blame for a solve that failed. `u`: the new fields, as far as they are known.
@@ -271,7 +273,7 @@ struct Solver<T>::Impl {
     look(u, 3, "the velocity");
     for (int k = 0; k < state.scalars; ++k) look(u + (3 + k) * stride(), 1, "the scalar " + options.scalars[k].name);
     // What was extrapolated is finite, so that it came with the explicit terms of this step.
-    look(work.data(), 3, "the acceleration (convection and forces)");
+    look(work, 3, "the acceleration (convection and forces)");
     look(state.pressure(), 1, "the pressure");
   }
 
@@ -292,8 +294,10 @@ struct Solver<T>::Impl {
   std::optional<Filter<T>> filter;
   State<T> state;
   device::Stream stream;
-  device::Array<T> work;                         // [3][entries]: accelerations, forces, pressure gradients
-  device::Array<T> right_hand_side;              // of the pressure
+  // Of the space's scratch, which solves overwrite: work [3][entries], accelerations, forces and pressure gradients;
+  // the right-hand side of the pressure, which its own solve leaves alone until it has taken it.
+  T *const work, *const right_hand_side;
+  device::Array<T> places;                       // [3][entries], where something is computed of them in each step
   device::Array<T> response, response_pressure;  // to a uniform force, where the flow rate is kept
   double response_gamma = 0, response_mean = 0;
   solver::InnerProducts<T> products;
@@ -412,7 +416,7 @@ std::map<std::string, std::int64_t> Solver<T>::memory_bytes() const {
   std::int64_t boundaries = own.boundaries.bytes();
   for (const auto& scalar : own.scalar_boundaries) boundaries += scalar->bytes();
   bytes["boundary conditions"] = boundaries;
-  bytes["work of a step"] = static_cast<std::int64_t>(own.work.bytes() + own.right_hand_side.bytes());
+  if (own.places.size() > 0) bytes["coordinates"] = static_cast<std::int64_t>(own.places.bytes());
   if (own.averages) bytes["time averages"] = own.averages->bytes();
   if (own.filter) bytes["filter"] = own.filter->bytes();
   if (own.options.flow_rate)

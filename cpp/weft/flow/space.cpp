@@ -48,14 +48,8 @@ Space<T>::Space(const mesh::Mesh& mesh, poisson::Options options) : mesh_(mesh) 
   std::ranges::transform(mass, values.begin(), [](double m) { return m > 0 ? static_cast<T>(1 / m) : T(0); });
   inverse_mass_ = device::Array<T>(device(), values);
 
-  std::vector<T> places(3 * size);
-  {
-    const std::vector<double> x = stiffness_->point_coordinates();
-    for (std::size_t p = index.size(); p-- > 0;)  // of several images, the first
-      for (int c = 0; c < 3; ++c) places[c * size + index[p]] = static_cast<T>(x[3 * p + c]);
-    for (int c = 0; c < 3 && size > 1; ++c) places[(c + 1) * size - 1] = places[c * size];
-  }
-  coordinates_ = device::Array<T>(device(), places);
+  scratch_ = device::Array<T>(device(), 6 * size);
+  scratch_.zero();
 
   const int n = order() + 1;
   for (std::int64_t e = 0; e < mesh_.elements(); ++e) {
@@ -68,6 +62,18 @@ Space<T>::Space(const mesh::Mesh& mesh, poisson::Options options) : mesh_(mesh) 
           face_entries_.push_back(index[static_cast<std::size_t>(e) * n * n * n + point_of_side(side, a, b, n)]);
     }
   }
+}
+
+template <class T>
+std::vector<T> Space<T>::coordinates() const {
+  const auto size = static_cast<std::size_t>(entries());
+  const std::vector<std::int32_t> index = stiffness_->point_index();
+  const std::vector<double> x = stiffness_->point_coordinates();
+  std::vector<T> places(3 * size);
+  for (std::size_t p = index.size(); p-- > 0;)  // of several images, the first
+    for (int c = 0; c < 3; ++c) places[c * size + index[p]] = static_cast<T>(x[3 * p + c]);
+  for (int c = 0; c < 3 && size > 1; ++c) places[(c + 1) * size - 1] = places[c * size];
+  return places;
 }
 
 template <class T>
@@ -125,7 +131,7 @@ template <class T>
 std::map<std::string, std::int64_t> Space<T>::memory_bytes() const {
   auto bytes = stiffness_->memory_bytes();
   bytes["mass matrix and its inverse"] = static_cast<std::int64_t>(mass_.bytes() + inverse_mass_.bytes());
-  bytes["coordinates"] = static_cast<std::int64_t>(coordinates_.bytes());
+  bytes["work of a step and its solves"] = static_cast<std::int64_t>(scratch_.bytes());
   return bytes;
 }
 

@@ -47,8 +47,12 @@ class Space {
 
   const T* mass() const { return mass_.data(); }                  // [entries] B, 0 in the zero slot; halo entries too
   const T* inverse_mass() const { return inverse_mass_.data(); }  // [entries] 1 / B, 0 in the zero slot
-  // [3][entries]. Where the mesh is periodic, those of one of the images. The zero slot has coordinates of a point too.
-  const T* coordinates() const { return coordinates_.data(); }
+  // [3][entries], made anew. Where the mesh is periodic, those of one of the images. The zero slot has coordinates of a
+  // point too.
+  std::vector<T> coordinates() const;
+  // Six vectors for the time of a call. A Helmholtz solve takes as many as it has components from `first` = 0 and 3 on,
+  // a pressure solve the one of 0.
+  T* scratch(int first) { return scratch_.data() + first * entries(); }
 
   // The rank's sides on boundaries, in the mesh's order.
   const std::vector<BoundaryFace>& faces() const { return faces_; }
@@ -71,7 +75,7 @@ class Space {
  private:
   mesh::Mesh mesh_;
   std::unique_ptr<poisson::Operator<T>> stiffness_;
-  device::Array<T> mass_, inverse_mass_, coordinates_;
+  device::Array<T> mass_, inverse_mass_, scratch_;
   std::vector<BoundaryFace> faces_;
   std::vector<std::int32_t> face_entries_;
   double volume_ = 0;

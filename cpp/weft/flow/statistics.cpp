@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "weft/element/gll.hpp"
-#include "weft/flow/cofactors.hpp"
+#include "weft/mesh/points.hpp"
 #include "weft/mesh/trilinear.hpp"
 
 namespace weft::flow {
@@ -46,8 +46,7 @@ Statistics<T>::Statistics(Space<T>& space) : space_(space) {
     for (const auto* values : {&gll.points, &gll.weights, &spacing})
       tables.insert(tables.end(), values->begin(), values->end());
     tables_ = converted<T>(device, tables);
-    derivative_ = tables_.data();
-    const T* nodes = derivative_ + n * n;
+    const T *derivative = tables_.data(), *nodes = derivative + n * n;
     inverse_spacing_ = nodes + 2 * n;
     if (mesh.straight()) {
       std::vector<double> maps;
@@ -55,12 +54,16 @@ Statistics<T>::Statistics(Space<T>& space) : space_(space) {
         for (const double value : mesh::trilinear_map(mesh.nodes.data() + 24 * e)) maps.push_back(value);
       maps_ = converted<T>(device, maps);
     } else {
-      std::vector<double> identity(n * n, 0.0);
-      for (int i = 0; i < n; ++i) identity[i * n + i] = 1;
-      cofactors_ = converted<T>(device, weighted_cofactors(mesh, order, identity, gll.derivative, gll.weights));
+      const std::size_t points = static_cast<std::size_t>(n) * n * n;
+      const std::vector<double> x = mesh::point_coordinates(mesh, order);  // [E][n^3][3]
+      std::vector<T> places(x.size());
+      for (std::size_t p = 0; p < x.size() / 3; ++p)
+        for (int d = 0; d < 3; ++d) places[(p / points * 3 + d) * points + p % points] = static_cast<T>(x[3 * p + d]);
+      places_ = device::Array<T>(device, places);
     }
-    metric_ = {maps_.data(), nodes, cofactors_.data()};
-    index_ = device::Array<std::int32_t>(device, numbering.index());
+    metric_ = {maps_.data(), nodes, places_.data(), derivative};
+    if (!device->is_host()) index_ = device::Array<std::int32_t>(device, numbering.index());
+    points_ = device->is_host() ? numbering.index().data() : index_.data();
     const std::vector<device::Define> defines{{"WEFT_REAL", device::type_name<T>()}};
     measures_ = device->kernel({"flow_measures", "flow_measures", defines});
     courant_ = device->kernel({"flow_measures", "flow_courant", defines});
@@ -99,8 +102,8 @@ VelocityStatistics Statistics<T>::velocity(T* u, device::Stream& stream) {
   const auto entries = static_cast<long>(space_.entries());
   if (out_.size() != static_cast<std::size_t>(elements) * measures)
     out_ = device::Array<double>(space_.device(), static_cast<std::size_t>(elements) * measures);
-  measures_(stream, elements, shape, space_.order() + 1, metric_, derivative_, index_.data(), static_cast<const T*>(u),
-            entries, out_.data());
+  measures_(stream, elements, shape, space_.order() + 1, metric_, points_, static_cast<const T*>(u), entries,
+            out_.data());
   const std::vector<double> found = reduce(measures, measures - 1, stream);
   const double volume = space_.volume();
   return {found[4] / volume / 2,        found[0] / volume,  found[1] / volume, found[3] / volume,
@@ -113,8 +116,8 @@ double Statistics<T>::courant_rate(T* u, device::Stream& stream) {
   const auto elements = static_cast<unsigned>(space_.mesh().elements());
   if (out_.size() != static_cast<std::size_t>(elements))
     out_ = device::Array<double>(space_.device(), static_cast<std::size_t>(elements));
-  courant_(stream, elements, shape, space_.order() + 1, metric_, inverse_spacing_, index_.data(),
-           static_cast<const T*>(u), static_cast<long>(space_.entries()), out_.data());
+  courant_(stream, elements, shape, space_.order() + 1, metric_, inverse_spacing_, points_, static_cast<const T*>(u),
+           static_cast<long>(space_.entries()), out_.data());
   return reduce(1, 0, stream)[0];
 }
 
@@ -152,8 +155,7 @@ std::vector<FieldStatistics> Statistics<T>::fields(const T* fields, int count, d
 
 template <class T>
 std::int64_t Statistics<T>::bytes() const {
-  return static_cast<std::int64_t>(tables_.bytes() + maps_.bytes() + cofactors_.bytes() + index_.bytes() +
-                                   out_.bytes());
+  return static_cast<std::int64_t>(tables_.bytes() + maps_.bytes() + places_.bytes() + index_.bytes() + out_.bytes());
 }
 
 template class Statistics<float>;

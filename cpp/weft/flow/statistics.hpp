@@ -2,7 +2,7 @@
 //
 // Integrals are sums over the GLL points of the elements, of derivatives in each element (not averaged between
 // elements): kernels/flow_measures.hpp. They are kept in double, and the same on any ranks up to rounding. All that is
-// held is the elements' geometry (where they are curved 9 values a point, else nothing of that size) and the index.
+// held is the elements' geometry (where they are curved 3 values a point, else nothing of that size) and the index.
 #pragma once
 
 #include <array>
@@ -51,17 +51,18 @@ class Statistics {
  private:
   // By value into the kernels: matches Metric of kernels/flow_measures.hpp.
   struct Metric {
-    const T *maps, *nodes, *stored;
+    const T *maps, *nodes, *places, *derivative;
   };
   void fill_halo(T* fields, int count, device::Stream& stream);
   // Sums, and then from `sums` on largest values, of out [elements][each] over all elements of all ranks.
   std::vector<double> reduce(int each, int sums, device::Stream& stream);
 
   Space<T>& space_;
-  device::Array<T> tables_, maps_, cofactors_;  // tables: D, the points and weights, the inverse spacing
-  device::Array<std::int32_t> index_;
+  device::Array<T> tables_, maps_, places_;  // tables: D, the points and weights, the inverse spacing
+  device::Array<std::int32_t> index_;        // on the host that of the numbering is read in place
+  const std::int32_t* points_;               // [E][n^3] the entry of each
   device::Array<double> out_;
-  const T *derivative_, *inverse_spacing_;
+  const T* inverse_spacing_;
   Metric metric_;
   device::Kernel measures_, courant_, extrema_;
 };

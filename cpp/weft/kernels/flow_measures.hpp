@@ -7,8 +7,8 @@
 // They are no large part of a step, so that one instance does for all orders: a block takes an element, its threads the
 // lines along r in turn, and n = N + 1 is an argument. Arrays: index [element][n^3] entry of a vector; vectors
 // [field][stride]; metric as maps [element][24] (x = sum_c maps[c] r^a s^b t^c in the order 1, r, s, t, rs, rt, st,
-// rst, three components each), or where maps is null as stored [element][9][n^3]: w C_r, w C_s, w C_t of x, y, z each,
-// with C_a = J grad r_a; nodes [points, then weights].
+// rst, three components each), or where maps is null as places [element][3][n^3], the coordinates of the points, which
+// are differentiated anew; nodes [points, then weights]; derivative [n][n].
 #include "weft/kernels/dialect.hpp"
 
 namespace {
@@ -19,7 +19,8 @@ constexpr int measure_threads = 128;
 struct Metric {
   const real* maps;
   const real* nodes;
-  const real* stored;
+  const real* places;
+  const real* derivative;
 };
 
 WEFT_FUNCTION void cross(const real (&a)[3], const real (&b)[3], real* out) {
@@ -30,35 +31,38 @@ WEFT_FUNCTION void cross(const real (&a)[3], const real (&b)[3], real* out) {
 
 // g = grad r_a, three components each, at point (i, j, k) of the element; the result is w J.
 WEFT_FUNCTION real slopes(const Metric& metric, long element, int i, int j, int k, int n, real (&g)[9]) {
-  const real w = metric.nodes[n + i] * metric.nodes[n + j] * metric.nodes[n + k];
-  real jacobian;  // J, or w J
+  real xr[3] = {}, xs[3] = {}, xt[3] = {};
   if (metric.maps == nullptr) {
     const long points = static_cast<long>(n) * n * n;
-    WEFT_UNROLL
-    for (int q = 0; q < 9; ++q) g[q] = metric.stored[(element * 9 + q) * points + (k * n + j) * n + i];
-    // det(w C) = w^3 J^2
-    const real det =
-        g[0] * (g[4] * g[8] - g[5] * g[7]) + g[1] * (g[5] * g[6] - g[3] * g[8]) + g[2] * (g[3] * g[7] - g[4] * g[6]);
-    jacobian = sqrt(det / w);
+    const real* x = metric.places + element * 3 * points;
+    for (int q = 0; q < n; ++q) {
+      const real dr = metric.derivative[i * n + q], ds = metric.derivative[j * n + q],
+                 dt = metric.derivative[k * n + q];
+      WEFT_UNROLL
+      for (int d = 0; d < 3; ++d) {
+        xr[d] += dr * x[d * points + (k * n + j) * n + q];
+        xs[d] += ds * x[d * points + (k * n + q) * n + i];
+        xt[d] += dt * x[d * points + (q * n + j) * n + i];
+      }
+    }
   } else {
     const real* a = metric.maps + element * 24;
     const real r = metric.nodes[i], s = metric.nodes[j], t = metric.nodes[k];
-    real xr[3], xs[3], xt[3];
     WEFT_UNROLL
     for (int d = 0; d < 3; ++d) {
       xr[d] = a[3 + d] + s * a[12 + d] + t * (a[15 + d] + s * a[21 + d]);
       xs[d] = a[6 + d] + r * a[12 + d] + t * (a[18 + d] + r * a[21 + d]);
       xt[d] = a[9 + d] + r * a[15 + d] + s * (a[18 + d] + r * a[21 + d]);
     }
-    cross(xs, xt, g);
-    cross(xt, xr, g + 3);
-    cross(xr, xs, g + 6);
-    jacobian = xr[0] * g[0] + xr[1] * g[1] + xr[2] * g[2];
   }
+  cross(xs, xt, g);
+  cross(xt, xr, g + 3);
+  cross(xr, xs, g + 6);
+  const real jacobian = xr[0] * g[0] + xr[1] * g[1] + xr[2] * g[2];
   const real inverse = 1 / jacobian;
   WEFT_UNROLL
   for (int q = 0; q < 9; ++q) g[q] *= inverse;
-  return metric.maps == nullptr ? jacobian : w * jacobian;
+  return metric.nodes[n + i] * metric.nodes[n + j] * metric.nodes[n + k] * jacobian;
 }
 
 // Not a number stays, whatever comes later.
@@ -69,8 +73,8 @@ WEFT_FUNCTION double smaller(double a, double b) { return a < b || a != a ? a : 
 
 // out [element][6]: the integrals of |omega|^2, S : S, (div u)^2, |grad u|^2 and |u|^2; the largest (div u)^2.
 WEFT_KERNEL(flow_measures, measure_threads,
-            (int n, Metric metric, const real* WEFT_RESTRICT derivative, const int* WEFT_RESTRICT index,
-             const real* WEFT_RESTRICT u, long stride, double* WEFT_RESTRICT out)) {
+            (int n, Metric metric, const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT u, long stride,
+             double* WEFT_RESTRICT out)) {
   constexpr int count = 6;
   WEFT_SHARED(double, sums[count][measure_threads]);
   const long element = WEFT_BLOCK;
@@ -84,7 +88,8 @@ WEFT_KERNEL(flow_measures, measure_threads,
       for (int i = 0; i < n; ++i) {
         real slope[3][3] = {};  // du_c/dr_a
         for (int q = 0; q < n; ++q) {
-          const real dr = derivative[i * n + q], ds = derivative[j * n + q], dt = derivative[k * n + q];
+          const real dr = metric.derivative[i * n + q], ds = metric.derivative[j * n + q],
+                     dt = metric.derivative[k * n + q];
           const real *r = u + row[q], *s = u + plane[q * n + i], *t = u + pillar[q * face + i];
           WEFT_UNROLL
           for (int c = 0; c < 3; ++c) {

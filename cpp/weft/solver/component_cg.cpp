@@ -34,8 +34,8 @@ ComponentCg<T>::ComponentCg(ComponentSystem<T> system, std::shared_ptr<device::D
       comm_(comm),
       blocks_(device::vector_blocks(system_.unknowns)),
       d_(device_, system_.entries),
-      p_(device_, system_.components * system_.entries),
-      v_(device_, system_.components * system_.entries),
+      p_(device_, system_.p == nullptr ? system_.components * system_.entries : 0),
+      v_(device_, system_.v == nullptr ? system_.components * system_.entries : 0),
       partials_(device_, std::size_t{kinds} * system_.components * std::max(1u, blocks_)),
       sums_(device_, std::size_t{kinds} * system_.components),
       host_(device_, device::Memory::host, kinds * max_components * sizeof(double)) {
@@ -51,6 +51,8 @@ ComponentCg<T>::ComponentCg(ComponentSystem<T> system, std::shared_ptr<device::D
   solution_ = kernel("component_solution");
   sum_ = kernel("component_sums");
   for (device::Array<T>* vector : {&d_, &p_, &v_}) vector->zero();
+  if (system_.p == nullptr) system_.p = p_.data();
+  if (system_.v == nullptr) system_.v = v_.data();
   partials_.zero();
 }
 
@@ -84,7 +86,7 @@ std::vector<ComponentResult> ComponentCg<T>::solve(T* rhs, T* x, bool zero_guess
   const unsigned blocks = blocks_ * static_cast<unsigned>(k);
   const T h1 = static_cast<T>(h1_), h2 = static_cast<T>(h2_);
   const T *b = system_.mass, *d = d_.data(), *mask = system_.mask;
-  T *p = p_.data(), *v = v_.data();
+  T *p = system_.p, *v = system_.v;
   double* partials = partials_.data();
   if (h1_ + h2_ == 0) throw std::logic_error(system_.name + ": solve before set");
 

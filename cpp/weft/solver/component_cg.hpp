@@ -42,6 +42,8 @@ struct ComponentSystem {
   int components = 3;                                                      // 1..4
   std::int64_t entries = 0;
   std::int64_t unknowns = 0;  // the leading entries that sums and updates run over
+  // Lent for the time of a solve: finite numbers, [components][entries] each; null: memory of its own.
+  T *p = nullptr, *v = nullptr;
   // If the operator can do an iteration in one pass over memory, for h1 > 0: x += alpha p, r -= alpha A p,
   // p = d r + beta p, and A p of the new p, which may be kept in v in any way; p and v are finite before the first
   // pass. sums: [7][components] of this rank, as in kernels/component_cg.hpp. (collective)
@@ -59,7 +61,7 @@ struct ComponentCgOptions {
   int max_iterations = 1000;
 };
 
-// Memory of its own: p and A p, [components][entries], and d.
+// Memory of its own: d, and where they are not lent p and A p, [components][entries].
 template <class T>
 class ComponentCg {
  public:

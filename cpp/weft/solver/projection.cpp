@@ -22,16 +22,16 @@ struct Coefficients {
 }  // namespace
 
 template <class T>
-Projection<T>::Projection(Map<T> apply, std::int64_t entries, std::int64_t unknowns, int most,
+Projection<T>::Projection(Map<T> apply, T* image, std::int64_t entries, std::int64_t unknowns, int most,
                           std::shared_ptr<device::Device> device, const mpi::Comm& comm)
     : apply_(std::move(apply)),
+      image_(image),
       device_(std::move(device)),
       comm_(comm),
       entries_(entries),
       unknowns_(unknowns),
       most_(most),
       basis_(device_, std::max(most, 1) * entries),
-      image_(device_, entries),
       partials_(device_, (max_vectors + 1) * std::max(1u, device::vector_blocks(unknowns))),
       sums_(device_, max_vectors + 1),
       matrix_(device_, max_vectors * max_vectors),
@@ -48,7 +48,6 @@ Projection<T>::Projection(Map<T> apply, std::int64_t entries, std::int64_t unkno
   combine_ = kernel("projection_combine");
   rotate_ = kernel("projection_rotate");
   basis_.zero();
-  image_.zero();
   partials_.zero();
 }
 
@@ -85,10 +84,10 @@ double Projection<T>::project(T* r, T* x, device::Stream& stream) {
   if (!std::isfinite(norm)) return a.back();
   a.pop_back();
   if (count_ > 0) combine(a, 0, x, stream);
-  apply_(x, image_.data(), stream);
+  apply_(x, image_, stream);
   Coefficients minus_one{{-1}};
   combine_(stream, device::vector_blocks(unknowns_), device::vector_shape, static_cast<long>(unknowns_), 0L, 1,
-           minus_one, T(1), static_cast<const T*>(image_.data()), r);
+           minus_one, T(1), static_cast<const T*>(image_), r);
   guess_ = std::move(a);
   if (count_ == most_) make_room(stream);
   slot_ = count_;
@@ -157,8 +156,8 @@ void Projection<T>::keep(T* x, device::Stream& stream) {
     copy_(stream, device::vector_blocks(unknowns_), device::vector_shape, static_cast<long>(unknowns_),
           static_cast<const T*>(x), newest);
   }
-  apply_(newest, image_.data(), stream);
-  std::vector<double> a = products(slot_ + 1, image_.data(), stream);
+  apply_(newest, image_, stream);
+  std::vector<double> a = products(slot_ + 1, image_, stream);
   a.pop_back();
   const double energy = a.back();
   a.pop_back();

@@ -24,7 +24,8 @@ template <class T>
 class Projection {
  public:
   // A symmetric and positive semi-definite: its null space must not matter to the caller. most: L, 0..16 solutions.
-  Projection(Map<T> apply, std::int64_t entries, std::int64_t unknowns, int most,
+  // image: [entries] lent for the time of a call.
+  Projection(Map<T> apply, T* image, std::int64_t entries, std::int64_t unknowns, int most,
              std::shared_ptr<device::Device> device, const mpi::Comm& comm);
 
   // x becomes the guess, r -= A x. Without solutions to start from, x is taken as it is. Returns |r| before; NaN and
@@ -40,7 +41,7 @@ class Projection {
     solutions_.clear();
   }
 
-  std::int64_t memory_bytes() const { return static_cast<std::int64_t>(basis_.bytes() + image_.bytes()); }
+  std::int64_t memory_bytes() const { return static_cast<std::int64_t>(basis_.bytes()); }
 
  private:
   std::vector<double> products(int count, const T* y, device::Stream& stream);  // with the basis, and y . y
@@ -48,6 +49,7 @@ class Projection {
   void make_room(device::Stream& stream);
 
   Map<T> apply_;
+  T* image_;  // A of something
   std::shared_ptr<device::Device> device_;
   mpi::Comm comm_;
   std::int64_t entries_, unknowns_;
@@ -55,7 +57,6 @@ class Projection {
   std::vector<double> guess_;                   // in the basis, its first entries
   std::vector<std::vector<double>> solutions_;  // the same of what keep() took, oldest first
   device::Array<T> basis_;                      // [max(most, 1)][entries]
-  device::Array<T> image_;                      // A of something
   device::Array<double> partials_, sums_, matrix_;
   device::Buffer host_;
   device::Kernel products_, combine_, rotate_, sum_, copy_;

@@ -274,7 +274,8 @@ class Run:
         advice = ""
         if isinstance(error, weft.flow.BlownUp):
             advice = "; take a smaller time.dt or time.courant, or a finer mesh"
-        raise mpi.CollectiveError(f"{error}; {after(self.checkpoints.last)}{advice}") from None
+        text = str(error).rstrip(".")
+        raise mpi.CollectiveError(f"{text}; {after(self.checkpoints.last)}{advice}") from None
 
     def finish(self, seconds: float) -> None:
         """What the run took and what follows from it. (collective)"""
@@ -297,6 +298,7 @@ class Run:
         )
         self.profile.finish(record, self.comm)
         record["figures"].update(
+            memory(self.problem),
             steps_done=len(self.steps),
             final_time=solver.time,
             points_per_second=solver.points / median if median else None,
@@ -336,8 +338,6 @@ def summary(steps: Sequence[Record]) -> Record:
 def sizes(problem: Problem, began: Any) -> Record:
     """What the problem counts, and its memory. (collective)"""
     solver, mesh, case, comm = problem.solver, problem.mesh, problem.case, problem.comm
-    held = memory_bytes(solver.memory_bytes, comm)
-    word = 4 if case.precision == "single" else 8
     return {
         "mesh": mesh.source,
         "straight": bool(mesh.straight),
@@ -349,9 +349,7 @@ def sizes(problem: Problem, began: Any) -> Record:
         "viscosity": solver.viscosity,
         "boundaries": {name: given.condition for name, given in problem.boundaries.items()},
         "pressure_singular": solver.pressure_singular,
-        "memory_bytes": held,
-        "memory": sum(held.values()),
-        "memory_words_per_point": sum(held.values()) / word / solver.points,
+        **memory(problem),
         "began_from": began.path if began else None,
         "formulas": {
             "memory_words_per_point": "bytes of all ranks / (bytes of a number x n), n = E (N+1)^3",
@@ -360,6 +358,18 @@ def sizes(problem: Problem, began: Any) -> Record:
             "communication_share": "MPI and copies over the recorded steps' time, mean over ranks",
         },
     }
+
+
+def memory(problem: Problem) -> Record:
+    """Bytes of all ranks by what holds them, at present: statistics and averages hold some once they are asked for.
+
+    (collective)
+    """
+    solver = problem.solver
+    held = memory_bytes(solver.memory_bytes, problem.comm)
+    word = 4 if problem.case.precision == "single" else 8
+    whole = sum(held.values())
+    return {"memory_bytes": held, "memory": whole, "memory_words_per_point": whole / word / solver.points}
 
 
 def paths(problem: Problem, record: Record) -> None:
