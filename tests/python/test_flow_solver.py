@@ -12,7 +12,7 @@ from weft.exact.flow import Channel, EthierSteinman, Kovasznay, TaylorGreen2D
 from weft.flow import Buoyancy, Filter, FlowRate, Pressure, Scalar, Solver
 from weft.mpi import CollectiveError
 
-MESHES = Path("../shared/data/meshes")
+MESHES = Path(__file__).resolve().parents[3] / "shared" / "data" / "meshes"
 SIDES = ("x-", "x+", "y-", "y+", "z-", "z+")
 
 

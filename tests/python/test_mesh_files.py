@@ -143,16 +143,20 @@ def test_numbering_of_real_meshes_does_not_depend_on_the_number_of_ranks(name, p
         figures = (world.allreduce(key.sum()), world.allreduce(mesh.elements),
                    world.allreduce(int((mesh.boundaries > 0).sum())))
         if world.rank == 0:
-            print("SUM", mesh.global_points(3), "%.9e %d %d" % figures)
+            print("SUM", mesh.global_points(3), *figures)
         fair = -(-mesh.global_elements // world.size)
         assert 1 <= mesh.elements <= 1.03 * fair + 1, (mesh.elements, fair)
     """
-    found = set()
+    counts, totals = set(), []
     for ranks in (1, 2, 3, 4):
         result = mpi_run(ranks, code, str(real(name)), partitioner)
         assert result.returncode == 0, result.stderr
-        found |= {line for line in result.stdout.splitlines() if line.startswith("SUM")}
-    assert len(found) == 1
+        [line] = [line for line in result.stdout.splitlines() if line.startswith("SUM")]
+        points, total, elements, faces = line.split()[1:]
+        counts.add((points, elements, faces))
+        totals.append(float(total))
+    assert len(counts) == 1
+    assert totals == pytest.approx([totals[0]] * 4, rel=1e-11)
 
 
 # Nek, from our own hands.
