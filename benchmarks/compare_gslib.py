@@ -10,7 +10,7 @@ above 1 weft is faster. A round takes `--seconds` a contestant; medians of `--ro
 
 Bytes are those the calls must move, each once: the index (as weft_gs_index_bytes counts it) and every 64-byte line of
 the arrays that holds a value that is combined, read and written. The bandwidth they are compared with (8 reads : 1
-write, arrays beyond the caches) is measured in the same run on as many ranks.
+write, arrays beyond the caches) is measured in the same run on as many ranks. Arrays lie in huge pages for both.
 """
 
 from __future__ import annotations

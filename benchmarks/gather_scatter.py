@@ -4,9 +4,14 @@
 
 Bytes are those the method must move, each once: for a gather-scatter 4 of index and two values (read, written) a point
 whose id occurs more than once; for a scatter 4 of index and two values a point; for a gather 4 and one value a point
-and 4 and one value an id. Points that share cache lines with those cost more than is counted. The limit is the
-streaming kernel of `weft bench` (8 reads : 1 write), measured in the same run on all ranks at once. Set-up is timed in
-three parts, once each: the mesh, the numbering of its points, and the gather-scatter with its first call.
+and 4 and one value an id. Memory moves lines: those of points that are combined hold others too, so a gather-scatter
+of one field at N = 15 moves three times the values it uses. By lines counts 4 bytes of index a combined point and twice
+each 64-byte line that holds one; by its own bytes is the figure to judge by.
+
+The limit is the streaming kernel of `weft bench` (8 reads : 1 write, beyond the caches), measured in the same run on
+all ranks at once. Arrays lie in huge pages, as that kernel's and all of weft's own do. Arrays that caches hold are
+faster than the limit. Set-up is timed in three parts, once each: the mesh, the numbering of its points, and the
+gather-scatter with its first call.
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import mmap
 import statistics
 import time
 from collections.abc import Callable
@@ -27,6 +33,8 @@ import weft
 import weft.mpi
 
 POINTS = 2**21  # over all ranks, about
+LINE = 64
+HUGE_PAGE = 2**21
 COMM = MPI.COMM_WORLD
 T = TypeVar("T")
 
@@ -57,25 +65,53 @@ def counts_for(order: int) -> tuple[int, int, int]:
     return (each, each, max(1, round(POINTS / (order + 1) ** 3 / each**2)))
 
 
-def measure(order: int, fields: int, type_: str, repetitions: int, bandwidth: float) -> dict[str, object]:
+def ones(shape: tuple[int, ...], type_: str) -> np.ndarray:
+    """An array in huge pages where the system has them."""
+    values = np.prod(shape, dtype=int)
+    memory = mmap.mmap(-1, values * np.dtype(type_).itemsize + HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.madvise(mmap.MADV_HUGEPAGE)
+    whole = np.frombuffer(memory, dtype=np.uint8)
+    first = -whole.ctypes.data % HUGE_PAGE
+    array = whole[first : first + values * np.dtype(type_).itemsize].view(type_).reshape(shape)
+    array.fill(1)
+    return array
+
+
+def lines_of(several: np.ndarray, fields: int, layout: str, itemsize: int) -> int:
+    """Lines of an array that hold a point that is combined."""
+    if layout == "fields":
+        return fields * lines_of(several, 1, "points", itemsize)
+    return np.unique(np.flatnonzero(np.repeat(several, fields)) * itemsize // LINE).size
+
+
+def measure(order: int, fields: int, layout: str, type_: str, repetitions: int, bandwidth: float) -> dict[str, object]:
     mesh, mesh_seconds = timed(lambda: weft.Mesh.box(counts_for(order), comm=COMM))
     ids, numbering_seconds = timed(lambda: mesh.point_ids(order).ravel())
-    x = np.ones((ids.size, fields) if fields > 1 else ids.size, dtype=type_)
+
+    def shape(entries: int) -> tuple[int, ...]:
+        if fields == 1:
+            return (entries,)
+        return (entries, fields) if layout == "points" else (fields, entries)
+
+    x = ones(shape(ids.size), type_)
 
     def set_up() -> weft.GatherScatter:
-        gs = weft.GatherScatter(ids, COMM, fields, check=False)
+        gs = weft.GatherScatter(ids, COMM, fields, layout=layout, check=False)
         gs(x)  # makes what is needed for this type
         return gs
 
     gs, setup_seconds = timed(set_up)
-    dofs = gs.gather(x)
+    own = gs.gather(x)
+    dofs = ones(own.shape, type_)
 
     _, inverse, multiplicity = np.unique(ids, return_inverse=True, return_counts=True)
-    several = COMM.allreduce(int((multiplicity[inverse] > 1).sum()), MPI.SUM)
+    several = multiplicity[inverse] > 1
+    combined = COMM.allreduce(int(several.sum()), MPI.SUM)
+    lines = COMM.allreduce(lines_of(several, fields, layout, x.itemsize), MPI.SUM)
     points, local = COMM.allreduce(ids.size, MPI.SUM), COMM.allreduce(gs.local_dofs, MPI.SUM)
     value = x.itemsize * fields
     moved = {
-        "gather_scatter": several * (4 + 2 * value),
+        "gather_scatter": combined * (4 + 2 * value),
         "gather": points * (4 + value) + local * (4 + value),
         "scatter": points * (4 + 2 * value),
     }
@@ -87,8 +123,10 @@ def measure(order: int, fields: int, type_: str, repetitions: int, bandwidth: fl
     row: dict[str, object] = {
         "order": order,
         "fields": fields,
+        "layout": layout,
         "type": type_,
         "points": points,
+        "combined_points": combined,
         "mesh_seconds": mesh_seconds,
         "numbering_seconds": numbering_seconds,
         "setup_seconds": setup_seconds,
@@ -97,6 +135,8 @@ def measure(order: int, fields: int, type_: str, repetitions: int, bandwidth: fl
         seconds = median_seconds(call, repetitions)
         row[f"{name}_seconds"] = seconds
         row[f"{name}_of_bandwidth"] = moved[name] / seconds / bandwidth
+    by_lines = 2 * LINE * lines + 4 * combined
+    row["gather_scatter_of_bandwidth_by_lines"] = by_lines / float(row["gather_scatter_seconds"]) / bandwidth
     return row
 
 
@@ -119,6 +159,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--orders", type=int, nargs="+", default=[3, 7, 15])
     parser.add_argument("--fields", type=int, nargs="+", default=[1, 6])
+    parser.add_argument("--layouts", nargs="+", default=["points", "fields"], choices=["points", "fields"])
     parser.add_argument("--types", nargs="+", default=["float64", "float32"], choices=["float64", "float32"])
     parser.add_argument("--repetitions", type=int, default=21)
     parser.add_argument("--output", type=Path)
@@ -137,20 +178,28 @@ def main() -> None:
         print(
             f"{COMM.size} rank(s), {bandwidth / 1e9:.1f} GB/s (8 reads : 1 write), medians of {arguments.repetitions}"
         )
-        print(
-            " N fields    type  mesh s   ids s setup s  gather-scatter ms      gather ms     scatter ms  (of bandwidth)"
-        )
+        print("of the bandwidth in brackets; gather-scatter: by its own bytes, by lines touched")
+        print(" N fields layout type    gather-scatter ms (%)  gather ms (%)  scatter ms (%)")
     rows = []
-    for order, fields, type_ in itertools.product(arguments.orders, arguments.fields, arguments.types):
-        row = measure(order, fields, type_, arguments.repetitions, bandwidth)
+    for order, fields, layout, type_ in itertools.product(
+        arguments.orders, arguments.fields, arguments.layouts, arguments.types
+    ):
+        if fields == 1 and layout != arguments.layouts[0]:
+            continue  # the same
+        row = measure(order, fields, layout, type_, arguments.repetitions, bandwidth)
         rows.append(row)
         if COMM.rank == 0:
-            columns = "   ".join(
-                f"{1e3 * float(row[name + '_seconds']):8.2f} ({100 * float(row[name + '_of_bandwidth']):3.0f} %)"
-                for name in ("gather_scatter", "gather", "scatter")
+            shares = {key: round(100 * float(row[key])) for key in row if "of_bandwidth" in key}
+            print(
+                f"{order:2d} {fields:6d} {layout:6s} {type_:8s}"
+                f"{1e3 * float(row['gather_scatter_seconds']):8.2f} ({shares['gather_scatter_of_bandwidth']:3d}, "
+                f"{shares['gather_scatter_of_bandwidth_by_lines']:3d})"
+                + "".join(
+                    f"    {1e3 * float(row[name + '_seconds']):7.2f} ({shares[name + '_of_bandwidth']:3d})"
+                    for name in ("gather", "scatter")
+                ),
+                flush=True,
             )
-            times = " ".join(f"{float(row[name + '_seconds']):7.3f}" for name in ("mesh", "numbering", "setup"))
-            print(f"{order:2d} {fields:6d} {type_} {times}      {columns}")
     result["box"] = rows
     if COMM.size > 1:
         result["latency"] = latency(20 * arguments.repetitions)

@@ -228,6 +228,28 @@ TEST(Gs, unique_leaves_one_point_of_every_group_that_had_one_unflagged) {
   }
 }
 
+TEST(Gs, arrays_with_more_groups_than_one_part_of_the_index_get_what_each_gets_alone) {
+  const Comm comm;
+  constexpr std::size_t groups = 40'000;  // parts have 16 x 1024 a thread
+  LongIds ids;
+  for (std::size_t i = 0; i < 2 * groups; ++i) ids.push_back(1 + static_cast<long long>(i % groups) * 8 + comm.rank());
+  weft_gs* gs = weft_gs_setup(ids.data(), ids.size(), MPI_COMM_WORLD, 0, nullptr);
+  std::vector<std::vector<double>> together(3, std::vector<double>(ids.size()));
+  std::vector<void*> pointers;
+  for (std::size_t f = 0; f < together.size(); ++f) {
+    for (std::size_t i = 0; i < ids.size(); ++i) together[f][i] = static_cast<double>((f + 1) * i);
+    pointers.push_back(together[f].data());
+  }
+  auto alone = together;
+  weft_gs_op_many(gs, pointers.data(), 3, WEFT_GS_DOUBLE, WEFT_GS_ADD, 0);
+  for (std::size_t f = 0; f < together.size(); ++f) {
+    EXPECT_EQ(together[f].back(), static_cast<double>((f + 1) * (3 * groups - 2)));
+    weft_gs_op(gs, alone[f].data(), WEFT_GS_DOUBLE, WEFT_GS_ADD, 0);
+    EXPECT_EQ(together[f], alone[f]);
+  }
+  weft_gs_free(gs);
+}
+
 TEST(Gs, index_takes_four_bytes_for_a_point_that_is_combined_and_some_for_a_value_that_is_sent) {
   const Comm comm;
   // A row of elements of (order + 1)^3 points that share faces, an equal piece of the row on every rank.

@@ -265,6 +265,38 @@ def test_start_and_finish_hide_other_work_and_guard_against_misuse():
     assert result.stdout.count("no gather-scatter is started") == 2
 
 
+@pytest.mark.parametrize("ranks_number", [1, 2])
+def test_arrays_that_leave_the_caches_get_the_same_bits_as_field_by_field(ranks_number):
+    # More than 24 MiB of six fields are written past the caches, a field of them is not.
+    code = """
+    import numpy as np
+    from mpi4py import MPI
+    import weft
+    comm = MPI.COMM_WORLD
+    random = np.random.default_rng(comm.rank)
+    common, own = random.integers(0, 9, 1500), np.arange(540_000) + 10 * 10**6 * (comm.rank + 1)
+    again = random.integers(own[0], own[-1], 80_000)
+    ids = np.concatenate([own, common, np.sort(again)])
+    single = weft.GatherScatter(ids, comm)
+    for layout in ("points", "fields"):
+        on = (lambda x: x) if layout == "points" else (lambda x: np.ascontiguousarray(x.T))
+        gs = weft.GatherScatter(ids, comm, fields=6, layout=layout)
+        for kind, op in (("float64", "add"), ("int64", "max")):
+            x = (1e6 * random.standard_normal((ids.size, 6))).astype(kind)
+            dofs = gs.gather(on(x), op)
+            points = gs.scatter(dofs.copy())
+            assert min(points.nbytes, dofs.nbytes) > 24.5 * 2**20
+            for f in range(6):
+                column = np.ascontiguousarray(x[:, f])
+                expected = single.gather(column, op)
+                assert (dofs[:, f] if layout == "points" else dofs[f]).tobytes() == expected.tobytes(), (layout, f)
+                expected = single.scatter(expected)
+                assert (points[:, f] if layout == "points" else points[f]).tobytes() == expected.tobytes(), (layout, f)
+    """
+    result = mpi_run(ranks_number, code)
+    assert result.returncode == 0, result.stderr
+
+
 def test_sums_of_rough_numbers_are_the_same_bits_on_every_path_rerun_and_rank():
     code = """
     import hashlib

@@ -297,9 +297,12 @@ void GatherScatter<T>::State::start(std::span<T* const> arrays, Op op, device::S
     shared_points.gather(op, count, false, points.read_only(), parts, stream);
   });
   exchange->start_halo(values.data(), stream);
-  for_each_array([&](int count, View<T> points, View<T>) {
-    own_points.combine(op, count, points, stream);  // while the messages travel
-  });
+  // While the messages travel.
+  if (pending.size() == 1) {
+    own_points.combine(op, fields, of_points(pending.front()), stream);
+  } else {
+    own_points.combine(op, pending, stream);
+  }
   active = true;
 }
 

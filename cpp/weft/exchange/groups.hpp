@@ -32,8 +32,8 @@ class GroupList {
   std::vector<std::int64_t> begin_{0};
 };
 
-// The indices of groups on a device, whatever the type of the values: 4 bytes a reference, 4 a target, and about 20 a
-// chunk and multiplicity.
+// The indices of groups on a device, whatever the type of the values: 4 bytes a reference, 4 a target, 16 a chunk and
+// multiplicity, 8 a chunk.
 class GroupIndex {
  public:
   // with_targets: false for groups that only `combine` will visit.
@@ -74,6 +74,9 @@ class Groups {
   void gather(Op op, int fields, bool accumulate, View<const T> x, View<T> y, device::Stream& stream) const;
   // x[references] = combination of x[references], in place.
   void combine(Op op, int fields, View<T> x, device::Stream& stream) const;
+  // The same for arrays of one value an entry each; on the host a part of the index serves all of them while caches
+  // hold it.
+  void combine(Op op, std::span<T* const> arrays, device::Stream& stream) const;
   // y[references] = x[target]
   void scatter(int fields, View<const T> x, View<T> y, device::Stream& stream) const;
 
@@ -107,6 +110,7 @@ class Packing {
   std::size_t bytes() const { return index_.bytes(); }
 
  private:
+  std::shared_ptr<device::Device> device_;
   device::Array<std::int32_t> index_;
   device::Kernel pack_;
 };

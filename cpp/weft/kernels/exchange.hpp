@@ -2,7 +2,8 @@
 // fields next to each other (x_field 1) or apart.
 //
 // Groups: a group is a target entry and the entries it is combined from. Groups come in chunks, one a block, and within
-// a chunk in classes of equal multiplicity: chunk b has the classes chunks[b], …, chunks[b + 1] - 1; class c is
+// a chunk in classes of equal multiplicity: chunk b has the classes chunks[2 b], …, chunks[2 b + 2] - 1, and where its
+// targets are consecutive entries chunks[2 b + 1] is the first of them, else -1; class c is
 //   classes[4 c] references a group, classes[4 c + 1] groups, the place of its references and of its targets,
 // with reference m of group g at references[place + m * groups + g], so that neighbouring threads read neighbouring
 // indices. One index (4 bytes) a reference is read, and next to nothing else. No entry is in two groups.
@@ -13,9 +14,13 @@ constexpr int exchange_threads = 256;
 constexpr int exchange_chunk = 4096;  // entries a block of `pack`
 
 // The number of values next to each other that host compilers unroll and vectorise for: six fields of an
-// electromagnetic wave. GPUs have enough threads to need no such thing.
+// electromagnetic wave. GPUs have enough threads to need no such thing. Nor have they stores that bypass the caches:
+// where a host kernel is told to, it puts what it makes into a panel that stays in caches and copies whole lines from
+// it.
 #if !defined(WEFT_TARGET_GPU) && !defined(WEFT_TARGET_FIBER)
 #define WEFT_FIXED_WIDTH 6
+#include "weft/simd/past_caches.hpp"
+constexpr int panel_values = 65536 / sizeof(real);
 #endif
 
 struct op_add {
@@ -39,41 +44,98 @@ WEFT_FUNCTION real combine(real a, real b) {
   return b > a ? b : a;
 }
 
-// buffer[i * fields + f] = value f of x's entry index[i], for i < n
+// to's entry i = x's entry from[i], for i < count: values next to each other, `width` of them where the compiler is to
+// know it.
+template <int width>
+WEFT_FUNCTION void pack_together(int count, int fields, const int* WEFT_RESTRICT from, const real* WEFT_RESTRICT x,
+                                 long x_entry, real* WEFT_RESTRICT to, long to_entry) {
+  const int values = width > 0 ? width : fields;
+  WEFT_STRIDED(i, count, exchange_threads) {
+    WEFT_NO_UNROLL
+    for (int f = 0; f < values; ++f) to[i * to_entry + f] = x[from[i] * x_entry + f];
+  }
+}
+
+WEFT_FUNCTION void pack_entries(int count, int fields, const int* WEFT_RESTRICT from, const real* WEFT_RESTRICT x,
+                                long x_entry, long x_field, real* WEFT_RESTRICT to, long to_entry, long to_field) {
+  if (fields > 1 && x_field == 1 && to_field == 1) {
+#if defined(WEFT_FIXED_WIDTH)
+    if (fields == WEFT_FIXED_WIDTH)
+      return pack_together<WEFT_FIXED_WIDTH>(count, fields, from, x, x_entry, to, to_entry);
+#endif
+    pack_together<0>(count, fields, from, x, x_entry, to, to_entry);
+    return;
+  }
+  WEFT_NO_UNROLL
+  for (int f = 0; f < fields; ++f) {
+    pack_together<1>(count, 1, from, x + f * x_field, x_entry, to + f * to_field, to_entry);
+  }
+}
+
+#if defined(WEFT_FIXED_WIDTH)
+// The same past the caches. false: not done, as the values of `to` do not lie in one piece, or of one entry are more
+// than a panel holds.
+inline bool pack_past_caches(int count, int fields, const int* WEFT_RESTRICT from, const real* WEFT_RESTRICT x,
+                             long x_entry, long x_field, real* WEFT_RESTRICT to, long to_entry, long to_field) {
+  alignas(64) real panel[panel_values];
+  const bool together = fields > 1 && to_field == 1;
+  if (together ? to_entry != fields || x_field != 1 || fields > panel_values : to_entry != 1) return false;
+  const int pieces = together ? 1 : fields, width = together ? fields : 1, each = panel_values / width;
+  for (int f = 0; f < pieces; ++f) {
+    for (int i = 0; i < count; i += each) {
+      const int some = count - i < each ? count - i : each;
+      pack_entries(some, width, from + i, x + f * x_field, x_entry, 1, panel, width, 1);
+      ::weft::simd::copy_past_caches(to + f * to_field + static_cast<long>(i) * width, panel,
+                                     static_cast<long>(some) * width);
+    }
+  }
+  ::weft::simd::past_caches_done();
+  return true;
+}
+#endif
+
+// buffer's entry i = x's entry index[i], for i < n
 WEFT_KERNEL(pack, exchange_threads,
-            (long n, int fields, const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT x, long x_entry,
-             long x_field, real* WEFT_RESTRICT buffer, long buffer_entry, long buffer_field)) {
+            (long n, int fields, int past_caches, const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT x,
+             long x_entry, long x_field, real* WEFT_RESTRICT buffer, long buffer_entry, long buffer_field)) {
   const long first = static_cast<long>(WEFT_BLOCK) * exchange_chunk;
   const int count = static_cast<int>(n - first < exchange_chunk ? n - first : exchange_chunk);
   const int* from = index + first;
   real* to = buffer + first * buffer_entry;
-  if (fields == 1) {
-    WEFT_STRIDED(i, count, exchange_threads) { to[i * buffer_entry] = x[from[i] * x_entry]; }
-  } else if (x_field == 1 && buffer_field == 1) {
-    WEFT_STRIDED(i, count, exchange_threads) {
-      WEFT_NO_UNROLL
-      for (int f = 0; f < fields; ++f) to[i * buffer_entry + f] = x[from[i] * x_entry + f];
-    }
-  } else {
-    WEFT_NO_UNROLL
-    for (int f = 0; f < fields; ++f) {
-      WEFT_STRIDED(i, count, exchange_threads) {
-        to[i * buffer_entry + f * buffer_field] = x[from[i] * x_entry + f * x_field];
-      }
-    }
-  }
+#if defined(WEFT_FIXED_WIDTH)
+  if (past_caches != 0 && pack_past_caches(count, fields, from, x, x_entry, x_field, to, buffer_entry, buffer_field))
+    return;
+#else
+  static_cast<void>(past_caches);
+#endif
+  pack_entries(count, fields, from, x, x_entry, x_field, to, buffer_entry, buffer_field);
 }
 
 // The groups of one class; `fixed` is their multiplicity where the compiler is to know it, else 0; so is `width` the
-// number of values next to each other. The order is that of the references, after y[target] if that counts.
+// number of values next to each other. The order is that of the references, after y[target] if that counts. y's entry
+// 0 is that of the target `first`.
 template <class Op, int fixed, int width>
 WEFT_FUNCTION void gather_class(int multiplicity, int groups, int fields, bool accumulate,
-                                const int* WEFT_RESTRICT references, const int* WEFT_RESTRICT targets, const real* x,
-                                long x_entry, real* y, long y_entry) {
-  const int values = width > 0 ? width : fields;
+                                const int* WEFT_RESTRICT references, const int* WEFT_RESTRICT targets, int first,
+                                const real* x, long x_entry, real* y, long y_entry) {
   WEFT_STRIDED(g, groups, exchange_threads) {
-    real* to = y + targets[g] * y_entry;
-    if constexpr (fixed > 0) {
+    real* to = y + (targets[g] - first) * y_entry;
+    if constexpr (width > 1) {
+      // All values are read before any is written: the compiler may take them as vectors.
+      const int count = fixed > 0 ? fixed : multiplicity;
+      real value[width];
+      const real* from = x + references[g] * x_entry;
+      for (int f = 0; f < width; ++f) value[f] = from[f];
+      if (accumulate) {
+        for (int f = 0; f < width; ++f) value[f] = combine<Op>(to[f], value[f]);
+      }
+      for (int m = 1; m < count; ++m) {
+        from = x + references[m * groups + g] * x_entry;
+        for (int f = 0; f < width; ++f) value[f] = combine<Op>(value[f], from[f]);
+      }
+      for (int f = 0; f < width; ++f) to[f] = value[f];
+    } else if constexpr (fixed > 0) {
+      const int values = width > 0 ? width : fields;
       const real* from[fixed];
       WEFT_UNROLL
       for (int m = 0; m < fixed; ++m) from[m] = x + references[m * groups + g] * x_entry;
@@ -85,6 +147,7 @@ WEFT_FUNCTION void gather_class(int multiplicity, int groups, int fields, bool a
         to[f] = value;
       }
     } else {
+      const int values = width > 0 ? width : fields;
       WEFT_NO_UNROLL
       for (int f = 0; f < values; ++f) {
         real value = x[references[g] * x_entry + f];
@@ -101,24 +164,25 @@ WEFT_FUNCTION void gather_class(int multiplicity, int groups, int fields, bool a
 
 template <class Op, int width>
 WEFT_FUNCTION void gather_width(int multiplicity, int groups, int fields, bool accumulate,
-                                const int* WEFT_RESTRICT references, const int* WEFT_RESTRICT targets, const real* x,
-                                long x_entry, real* y, long y_entry) {
+                                const int* WEFT_RESTRICT references, const int* WEFT_RESTRICT targets, int first,
+                                const real* x, long x_entry, real* y, long y_entry) {
   if (multiplicity == 1) {
-    gather_class<Op, 1, width>(1, groups, fields, accumulate, references, targets, x, x_entry, y, y_entry);
+    gather_class<Op, 1, width>(1, groups, fields, accumulate, references, targets, first, x, x_entry, y, y_entry);
   } else if (multiplicity == 2) {
-    gather_class<Op, 2, width>(2, groups, fields, accumulate, references, targets, x, x_entry, y, y_entry);
+    gather_class<Op, 2, width>(2, groups, fields, accumulate, references, targets, first, x, x_entry, y, y_entry);
   } else if (multiplicity == 4 && width > 0) {
-    gather_class<Op, 4, width>(4, groups, fields, accumulate, references, targets, x, x_entry, y, y_entry);
+    gather_class<Op, 4, width>(4, groups, fields, accumulate, references, targets, first, x, x_entry, y, y_entry);
   } else {
-    gather_class<Op, 0, width>(multiplicity, groups, fields, accumulate, references, targets, x, x_entry, y, y_entry);
+    gather_class<Op, 0, width>(multiplicity, groups, fields, accumulate, references, targets, first, x, x_entry, y,
+                               y_entry);
   }
 }
 
 template <class Op>
 WEFT_FUNCTION void gather_chunk(int begin, int end, const int* WEFT_RESTRICT classes,
-                                const int* WEFT_RESTRICT references, const int* WEFT_RESTRICT targets, int fields,
-                                bool accumulate, const real* x, long x_entry, long x_field, real* y, long y_entry,
-                                long y_field) {
+                                const int* WEFT_RESTRICT references, const int* WEFT_RESTRICT targets, int first,
+                                int fields, bool accumulate, const real* x, long x_entry, long x_field, real* y,
+                                long y_entry, long y_field) {
   const bool together = x_field == 1 && y_field == 1;
   for (int c = begin; c < end; ++c) {
     const int multiplicity = classes[4 * c], groups = classes[4 * c + 1];
@@ -127,43 +191,85 @@ WEFT_FUNCTION void gather_chunk(int begin, int end, const int* WEFT_RESTRICT cla
     if (fields > 1 && together) {
 #if defined(WEFT_FIXED_WIDTH)
       if (fields == WEFT_FIXED_WIDTH) {
-        gather_width<Op, WEFT_FIXED_WIDTH>(multiplicity, groups, fields, accumulate, refs, to, x, x_entry, y, y_entry);
+        gather_width<Op, WEFT_FIXED_WIDTH>(multiplicity, groups, fields, accumulate, refs, to, first, x, x_entry, y,
+                                           y_entry);
         continue;
       }
 #endif
-      gather_width<Op, 0>(multiplicity, groups, fields, accumulate, refs, to, x, x_entry, y, y_entry);
+      gather_width<Op, 0>(multiplicity, groups, fields, accumulate, refs, to, first, x, x_entry, y, y_entry);
     } else {
       WEFT_NO_UNROLL
       for (int f = 0; f < fields; ++f) {
-        gather_width<Op, 1>(multiplicity, groups, 1, accumulate, refs, to, x + f * x_field, x_entry, y + f * y_field,
-                            y_entry);
+        gather_width<Op, 1>(multiplicity, groups, 1, accumulate, refs, to, first, x + f * x_field, x_entry,
+                            y + f * y_field, y_entry);
       }
     }
   }
 }
 
-// y's target = combination of x's references, or of y's target and x's references (accumulate); x may be y. op: 0 add,
-// 1 mul, 2 min, 3 max.
+#if defined(WEFT_FIXED_WIDTH)
+// A chunk whose targets are the entries from `first` on, past the caches; x is not y. false: not done.
+template <class Op>
+inline bool gather_past_caches(int begin, int end, const int* WEFT_RESTRICT classes,
+                               const int* WEFT_RESTRICT references, const int* WEFT_RESTRICT targets, int first,
+                               int fields, const real* x, long x_entry, long x_field, real* y, long y_entry,
+                               long y_field) {
+  alignas(64) real panel[panel_values];
+  const bool together = fields > 1 && y_field == 1;
+  const int pieces = together ? 1 : fields, width = together ? fields : 1;
+  int entries = 0;
+  for (int c = begin; c < end; ++c) entries += classes[4 * c + 1];
+  if ((together && x_field != 1) || y_entry != width || static_cast<long>(entries) * width > panel_values) return false;
+  for (int f = 0; f < pieces; ++f) {
+    gather_chunk<Op>(begin, end, classes, references, targets, first, width, false, x + f * x_field, x_entry, 1, panel,
+                     width, 1);
+    ::weft::simd::copy_past_caches(y + f * y_field + static_cast<long>(first) * width, panel,
+                                   static_cast<long>(entries) * width);
+  }
+  ::weft::simd::past_caches_done();
+  return true;
+}
+#endif
+
+template <class Op>
+WEFT_FUNCTION void gather_block(const int* WEFT_RESTRICT chunk, const int* WEFT_RESTRICT classes,
+                                const int* WEFT_RESTRICT references, const int* WEFT_RESTRICT targets, int fields,
+                                bool accumulate, bool past_caches, const real* x, long x_entry, long x_field, real* y,
+                                long y_entry, long y_field) {
+#if defined(WEFT_FIXED_WIDTH)
+  if (past_caches && chunk[1] >= 0 && !accumulate &&
+      gather_past_caches<Op>(chunk[0], chunk[2], classes, references, targets, chunk[1], fields, x, x_entry, x_field, y,
+                             y_entry, y_field))
+    return;
+#else
+  static_cast<void>(past_caches);
+#endif
+  gather_chunk<Op>(chunk[0], chunk[2], classes, references, targets, 0, fields, accumulate, x, x_entry, x_field, y,
+                   y_entry, y_field);
+}
+
+// y's target = combination of x's references, or of y's target and x's references (accumulate); x may be y, but not
+// where past_caches is not 0. op: 0 add, 1 mul, 2 min, 3 max.
 WEFT_KERNEL(gather_groups, exchange_threads,
-            (int op, int fields, int accumulate, const int* WEFT_RESTRICT chunks, const int* WEFT_RESTRICT classes,
-             const int* WEFT_RESTRICT references, const int* WEFT_RESTRICT targets, const real* x, long x_entry,
-             long x_field, real* y, long y_entry, long y_field)) {
-  const int begin = chunks[WEFT_BLOCK], end = chunks[WEFT_BLOCK + 1];
-  const bool onto = accumulate != 0;
+            (int op, int fields, int accumulate, int past_caches, const int* WEFT_RESTRICT chunks,
+             const int* WEFT_RESTRICT classes, const int* WEFT_RESTRICT references, const int* WEFT_RESTRICT targets,
+             const real* x, long x_entry, long x_field, real* y, long y_entry, long y_field)) {
+  const int* chunk = chunks + 2 * WEFT_BLOCK;
+  const bool onto = accumulate != 0, past = past_caches != 0;
   if (op == 0) {
-    gather_chunk<op_add>(begin, end, classes, references, targets, fields, onto, x, x_entry, x_field, y, y_entry,
+    gather_block<op_add>(chunk, classes, references, targets, fields, onto, past, x, x_entry, x_field, y, y_entry,
                          y_field);
   }
   if (op == 1) {
-    gather_chunk<op_mul>(begin, end, classes, references, targets, fields, onto, x, x_entry, x_field, y, y_entry,
+    gather_block<op_mul>(chunk, classes, references, targets, fields, onto, past, x, x_entry, x_field, y, y_entry,
                          y_field);
   }
   if (op == 2) {
-    gather_chunk<op_min>(begin, end, classes, references, targets, fields, onto, x, x_entry, x_field, y, y_entry,
+    gather_block<op_min>(chunk, classes, references, targets, fields, onto, past, x, x_entry, x_field, y, y_entry,
                          y_field);
   }
   if (op == 3) {
-    gather_chunk<op_max>(begin, end, classes, references, targets, fields, onto, x, x_entry, x_field, y, y_entry,
+    gather_block<op_max>(chunk, classes, references, targets, fields, onto, past, x, x_entry, x_field, y, y_entry,
                          y_field);
   }
 }
@@ -254,7 +360,7 @@ WEFT_FUNCTION void combine_chunk(int begin, int end, const int* WEFT_RESTRICT cl
 WEFT_KERNEL(combine_groups, exchange_threads,
             (int op, int fields, const int* WEFT_RESTRICT chunks, const int* WEFT_RESTRICT classes,
              const int* WEFT_RESTRICT references, real* x, long x_entry, long x_field)) {
-  const int begin = chunks[WEFT_BLOCK], end = chunks[WEFT_BLOCK + 1];
+  const int begin = chunks[2 * WEFT_BLOCK], end = chunks[2 * WEFT_BLOCK + 2];
   if (op == 0) combine_chunk<op_add>(begin, end, classes, references, fields, x, x_entry, x_field);
   if (op == 1) combine_chunk<op_mul>(begin, end, classes, references, fields, x, x_entry, x_field);
   if (op == 2) combine_chunk<op_min>(begin, end, classes, references, fields, x, x_entry, x_field);
@@ -266,7 +372,7 @@ WEFT_KERNEL(scatter_groups, exchange_threads,
             (int fields, const int* WEFT_RESTRICT chunks, const int* WEFT_RESTRICT classes,
              const int* WEFT_RESTRICT references, const int* WEFT_RESTRICT targets, const real* WEFT_RESTRICT x,
              long x_entry, long x_field, real* WEFT_RESTRICT y, long y_entry, long y_field)) {
-  for (int c = chunks[WEFT_BLOCK]; c < chunks[WEFT_BLOCK + 1]; ++c) {
+  for (int c = chunks[2 * WEFT_BLOCK]; c < chunks[2 * WEFT_BLOCK + 2]; ++c) {
     const int multiplicity = classes[4 * c], groups = classes[4 * c + 1];
     const int* refs = references + classes[4 * c + 2];
     const int* from = targets + classes[4 * c + 3];
