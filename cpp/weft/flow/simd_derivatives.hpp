@@ -1,70 +1,120 @@
-// (q, div u) and (v, curl u): all derivatives of three fields at a point, then sums of them.
+// Sums over a of products of C_a and D_a f: fields are differentiated, then multiplied by the metric, in two passes.
+//   slabs of one s: columns read from the vectors, differentiated along r while a slab is in the first cache
+//   slabs of one r: differentiated along s and, column by column, along t; the products, added to the vectors
 #pragma once
 
 #include <cstdint>
 
-#include "weft/flow/simd_block_loop.hpp"
+#include "weft/flow/simd_block_columns.hpp"
 #include "weft/flow/simd_blocks.hpp"
-#include "weft/flow/simd_cofactors.hpp"
-#include "weft/flow/simd_columns.hpp"
+#include "weft/flow/simd_column_cofactors.hpp"
 #include "weft/flow/simd_layout.hpp"
-#include "weft/flow/simd_planes.hpp"
 #include "weft/flow/simd_prefetch.hpp"
+#include "weft/simd/contract.hpp"
+#include "weft/simd/vector.hpp"
 
 namespace weft::flow {
 
-template <int N, class T, int outputs, class Use>
-void of_gradients(const SimdCall<T>& c, poisson::Range chunk, T* scratch, Use&& use) {
-  using V = Vec<T>;
-  constexpr int n = N + 1, field = field_vectors<n, n>, face = n * n, step = pitch<n>;
-  run_blocks<T>(c, chunk, c.f, 3, c.out, outputs, n * n, [&](std::int64_t block, Prefetch<T>& ahead) {
-    Scratch<T> s(scratch);
-    V *U = s.take(3 * field), *Q = s.take(3 * field), *R = s.take(3 * face), *S = s.take(3 * face);
-    Cofactors<n, n, T> cofactors(c.tables, c.geometry, block, s);
-    read_derivatives<n, T>(c.blocks, c.tables.derivative, block, c.f, c.entries, 3, U, Q);
-    for (int k = 0; k < n; ++k) {
-      V *u = U + k, *q = Q + k;
-      for (int i = 0; i < 3; ++i)
-        plane_derivatives<n, T>(c.tables.derivative, u + i * field, R + i * face, S + i * face);
-      points_of_plane<n, T>(c, cofactors, ahead, k, [&](int p, const V* g, T w) WEFT_LAMBDA_INLINE {
-        V r[3], sv[3], t[3], out[outputs];
-        WEFT_UNROLL_ALL for (int i = 0; i < 3; ++i) {
-          r[i] = R[i * face + p];
-          sv[i] = S[i * face + p];
-          t[i] = q[i * field + p * step];
-        }
-        use(g, r, sv, t, out);
-        WEFT_UNROLL_ALL for (int i = 0; i < outputs; ++i) u[i * field + p * step] = w * out[i];
-      });
+// Columns of `fields` fields into U, their derivatives along r into R.
+template <int n, int fields, class T>
+__attribute__((noinline)) void read_and_differentiate(const BlockColumns<n, T>& columns, Prefetch<T>& ahead,
+                                                      const T* derivative, const T* x, std::int64_t entries, Vec<T>* U,
+                                                      Vec<T>* R) {
+  constexpr int field = field_vectors<n, n>, step = pitch<n>;
+  for (int j = 0; j < n; ++j) {
+    for (int i = 0; i < n; ++i) {
+      ahead.step();
+      for (int f = 0; f < fields; ++f) {
+        Vec<T> u[n];
+        columns.read(x + f * entries, j * n + i, u);
+        Vec<T>* const to = U + f * field + (j * n + i) * step;
+        WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) to[k] = u[k];
+      }
     }
-    add_columns<n, T>(c.blocks, block, c.out, c.entries, outputs, [=](int i, int ij, V(&v)[n]) WEFT_LAMBDA_INLINE {
-      const V* const from = U + i * field + ij * step;
-      WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) v[k] = from[k];
-    });
-  });
+    for (int f = 0; f < fields; ++f) {
+      const Vec<T>* const from = U + f * field + j * n * step;
+      Vec<T>* const to = R + f * field + j * n * step;
+#pragma GCC unroll 1
+      for (int k = 0; k < n; ++k) {
+        Vec<T> u[n];
+        WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) u[i] = from[i * step + k];
+        contract<n, T>(derivative, u, [=](int i, Vec<T> v) WEFT_LAMBDA_INLINE { to[i * step + k] = v; });
+      }
+    }
+  }
 }
 
-template <int N, class T>
-void divergence(const SimdCall<T>& c, poisson::Range chunk, T* scratch) {
-  of_gradients<N, T, 1>(c, chunk, scratch,
-                        [](const Vec<T>* g, const Vec<T>(&r)[3], const Vec<T>(&s)[3], const Vec<T>(&t)[3],
-                           Vec<T>(&out)[1]) WEFT_LAMBDA_INLINE {
-                          out[0] = g[0] * r[0] + g[1] * r[1] + g[2] * r[2] + g[3] * s[0] + g[4] * s[1] + g[5] * s[2] +
-                                   g[6] * t[0] + g[7] * t[1] + g[8] * t[2];
-                        });
+// Lines along s of the slab that begins at column U, into S [n] columns.
+template <int n, class T>
+__attribute__((noinline)) void slab_along_s(const T* __restrict__ matrix, const Vec<T>* __restrict__ U,
+                                            Vec<T>* __restrict__ S) {
+  constexpr int step = pitch<n>;
+#pragma GCC unroll 1
+  for (int k = 0; k < n; ++k) {
+    Vec<T> u[n];
+    WEFT_UNROLL_ALL for (int j = 0; j < n; ++j) u[j] = U[j * n * step + k];
+    contract<n, T>(matrix, u, [=](int j, Vec<T> v) WEFT_LAMBDA_INLINE { S[j * step + k] = v; });
+  }
 }
 
-template <int N, class T>
-void curl(const SimdCall<T>& c, poisson::Range chunk, T* scratch) {
-  of_gradients<N, T, 3>(c, chunk, scratch,
-                        [](const Vec<T>* g, const Vec<T>(&r)[3], const Vec<T>(&s)[3], const Vec<T>(&t)[3],
-                           Vec<T>(&out)[3]) WEFT_LAMBDA_INLINE {
-                          WEFT_UNROLL_ALL for (int i = 0; i < 3; ++i) {
-                            const int j = (i + 1) % 3, k = (i + 2) % 3;
-                            out[i] = g[j] * r[k] - g[k] * r[j] + g[3 + j] * s[k] - g[3 + k] * s[j] + g[6 + j] * t[k] -
-                                     g[6 + k] * t[j];
-                          }
-                        });
+// use(cofactors, derivatives along r, s, t, weight, out) for the points of a column.
+template <int n, int fields, int outputs, Shape shape, class T, class Use>
+WEFT_ALWAYS_INLINE void column_products(const ColumnCofactors<n, T>& cofactors, const T* weights, const Vec<T>* R,
+                                        const Vec<T>* S, const Vec<T>* Q, Vec<T>* out, const Use& use) {
+  using V = Vec<T>;
+  V c[9];
+  if constexpr (shape == Shape::affine) cofactors.template at<shape>(0, c);
+#pragma GCC unroll 1
+  for (int k = 0; k < n; ++k) {
+    if constexpr (shape != Shape::affine) cofactors.template at<shape>(k, c);
+    V r[fields], s[fields], t[fields], v[outputs];
+    WEFT_UNROLL_ALL for (int f = 0; f < fields; ++f) {
+      r[f] = R[f * field_vectors<n, n> + k];
+      s[f] = S[f * n * pitch<n> + k];
+      t[f] = Q[f * n + k];
+    }
+    use(c, r, s, t, weights[k], v);
+    WEFT_UNROLL_ALL for (int o = 0; o < outputs; ++o) out[o * n + k] = v[o];
+  }
+}
+
+// One block. scratch: 2 fields fields, (fields + 1) slabs ... of vectors.
+template <int N, int fields, int outputs, class T, class Use>
+__attribute__((noinline)) void block_of_derivatives(const SimdCall<T>& c, std::int64_t block, Prefetch<T>& ahead,
+                                                    Scratch<T> scratch, const Use& use) {
+  using V = Vec<T>;
+  constexpr int n = N + 1, field = field_vectors<n, n>, step = pitch<n>;
+  const SimdTables<T>& tables = c.tables;
+  V *U = scratch.take(fields * field), *R = scratch.take(fields * field), *S = scratch.take(fields * n * step),
+    *Q = scratch.take(fields * n), *out = scratch.take(outputs * n);
+  ColumnCofactors<n, T> cofactors(tables, c.geometry, block, scratch);
+  const BlockColumns<n, T> columns(c.blocks, block);
+  read_and_differentiate<n, fields, T>(columns, ahead, tables.derivative, c.f, c.entries, U, R);
+  for (int i = 0; i < n; ++i) {
+    for (int f = 0; f < fields; ++f) slab_along_s<n, T>(tables.derivative, U + f * field + i * step, S + f * n * step);
+    cofactors.slab(i);
+    for (int j = 0; j < n; ++j) {
+      const int ij = j * n + i;
+      ahead.step();
+      for (int f = 0; f < fields; ++f) {
+        V u[n];
+        WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) u[k] = U[f * field + ij * step + k];
+        contract<n, T>(tables.derivative, u, [=](int k, V v) WEFT_LAMBDA_INLINE { Q[f * n + k] = v; });
+      }
+      cofactors.column(j);
+      const T line = tables.weights[i] * tables.weights[j];
+      T weights[n];
+      for (int k = 0; k < n; ++k) weights[k] = line * tables.weights[k];
+      with_shape(cofactors.shape(), [&](auto shape) WEFT_LAMBDA_INLINE {
+        column_products<n, fields, outputs, shape(), T>(cofactors, weights, R + ij * step, S + j * step, Q, out, use);
+      });
+      for (int o = 0; o < outputs; ++o) {
+        V v[n];
+        WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) v[k] = out[o * n + k];
+        columns.add(c.out + o * c.entries, ij, v);
+      }
+    }
+  }
 }
 
 }  // namespace weft::flow

@@ -24,7 +24,7 @@ Work work(Term term, int count, bool same, const WorkOptions& o) {
   const bool convects = term == Term::convect || term == Term::convect_skew;
   const int groups = convects ? (count + 2) / 3 : 1;  // each with the velocity and the metric anew
 
-  double each = 0, metric_points = points, metric_rows = n * n;
+  double each = 0, affine = -1, metric_points = points, metric_rows = n * n;
   double curved = 9 * n * n * D + 27 * points;
   int in = 0, out = 0;
   switch (term) {
@@ -54,6 +54,7 @@ Work work(Term term, int count, bool same, const WorkOptions& o) {
       break;
     case Term::divergence:
       each = 9 * n * n * D + 18 * points;
+      if (o.simd) affine = 3 * n * n * D + 18 * points;  // a constant metric goes before the derivatives
       in = 3;
       out = 1;
       break;
@@ -66,6 +67,7 @@ Work work(Term term, int count, bool same, const WorkOptions& o) {
   // Vectors once in, once in and once out where they are added to; indices of points on the elements' surfaces.
   const double word = o.scalar_bytes, surface = points - (n - 2.0) * (n - 2) * (n - 2);
   double bytes = word * (in + 2 * out) * o.unknowns, flops = elements * each;
+  if (affine >= 0) flops += o.affine * (affine - each);
   if (o.simd) {
     bytes += elements * 4 * surface + word * (24 * (o.affine + o.trilinear) + 3 * points * o.curved);
     flops += groups * (o.trilinear * (24 * metric_points + 93 * metric_rows) + o.curved * curved);
