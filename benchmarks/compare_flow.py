@@ -250,12 +250,16 @@ def compare(options: argparse.Namespace) -> int:
     for dt in options.dt:
         for ranks in options.ranks:
             rounds: dict[str, list[dict[str, Any]]] = {"weft": [], "neko": []}
+            iterations: dict[str, list[int]] = {}  # of the pressure in each step; the same in all rounds
             for _ in range(options.rounds):
                 if options.neko:
-                    rounds["neko"].append(of_round(neko(options, ranks, dt), options.skip))
+                    other = neko(options, ranks, dt)
+                    rounds["neko"].append(of_round(other, options.skip))
+                    iterations["neko"] = other["pressure_iterations"]
                 found = weft(options, ranks, dt)
                 rounds["weft"].append(of_round(found, options.skip))
-            row = {"dt": dt, "ranks": ranks, "rounds": rounds, **medians(rounds)}
+                iterations["weft"] = found["pressure_iterations"]
+            row = {"dt": dt, "ranks": ranks, "rounds": rounds, **medians(rounds), "pressure_iterations": iterations}
             row |= {key: found[key] for key in ("words_per_point", "exchange_share", "choices")}
             disagree |= row.get("energy_difference", 0.0) > 1e-6
             record["rows"].append(row)
