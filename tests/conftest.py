@@ -1,8 +1,9 @@
-"""What all tests share: how Hypothesis looks for examples, and where is kept what many processes need."""
+"""What all tests share: how examples are found, where is kept what many processes need, how a run is ended."""
 
 import atexit
 import os
 import shutil
+import signal
 import tempfile
 
 from hypothesis import HealthCheck, settings
@@ -17,3 +18,6 @@ settings.load_profile("fixed")
 if not os.access(os.environ.get("HOME", ""), os.W_OK) and "XDG_CACHE_HOME" not in os.environ:
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="weft-cache-")
     atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
+
+# Of SIGTERM, as of Ctrl-C, a run stops with a report and leaves no program of a test behind: `timeout` sends it.
+signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -59,7 +59,9 @@ class Running(subprocess.Popen[bytes]):
         return "".join(file.read_text(errors="replace") for file in files if file.exists())
 
     def end(self) -> None:
-        """Kills it and all that it has started, ranks too."""
+        """Kills it and all that it has started, ranks too; nothing if it has ended."""
+        if self.poll() is not None:
+            return
         for pid in descendants(self):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -99,14 +101,16 @@ def interrupt(process: Running) -> None:
 def wait_until(condition: Callable[[], bool], process: Running | None = None, seconds: float = SECONDS) -> None:
     """Returns when ``condition`` holds; fails after ``seconds``, or when ``process`` has ended without it."""
     limit = time.monotonic() + seconds
-    while not condition():
-        if process is not None and process.poll() is not None and not condition():
-            raise AssertionError(f"ended with {process.returncode}: {process.said('out')}\n{process.said('err')}")
-        if time.monotonic() > limit:
-            if process is not None:
-                process.end()
-            raise AssertionError(f"not within {seconds} s")
-        time.sleep(0.05)
+    try:
+        while not condition():
+            if process is not None and process.poll() is not None and not condition():
+                raise AssertionError(f"ended with {process.returncode}: {process.said('out')}\n{process.said('err')}")
+            assert time.monotonic() < limit, f"not within {seconds} s"
+            time.sleep(0.05)
+    except BaseException:
+        if process is not None:
+            process.end()
+        raise
 
 
 def _stat(pid: int) -> list[str]:
