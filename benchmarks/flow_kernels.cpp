@@ -7,9 +7,6 @@
 // medians over the rounds, terms in turn, the slowest rank's; cpu_seconds is processor time, for machines that are
 // shared. byte_limit_fraction and flop_limit_fraction: the time the term's bytes would take at the bandwidth of the run
 // (8 reads : 1 write), and its flops at the peak of multiply-adds; fraction_of_roofline is the larger one.
-#include <mpi.h>
-#include <time.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -22,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/device/limits.hpp"
+#include "measuring.hpp"
 #include "weft/flow/terms.hpp"
 #include "weft/mesh/mesh.hpp"
 #include "weft/poisson/operator.hpp"
@@ -30,17 +27,6 @@
 using namespace weft;
 
 namespace {
-
-double cpu_now() {
-  timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
 
 struct Case {
   std::string geometry;
@@ -87,7 +73,7 @@ void run(int order, const Case& c, bool first) {
     std::string name;
     flow::Work work;
     std::function<void()> call;
-    std::vector<double> walls = {}, cpus = {};
+    std::vector<benchmarks::Time> times = {};
   };
   std::vector<Timed> timed;
   const auto add = [&](std::string name, flow::Work work, std::function<void()> call) {
@@ -104,27 +90,18 @@ void run(int order, const Case& c, bool first) {
   add("divergence", terms.work(Term::divergence), [&] { terms.divergence(u.data(), single.data(), stream); });
   add("curl", terms.work(Term::curl), [&] { terms.curl(u.data(), out.data(), stream); });
 
-  // The limits of this run, before and after the measurements, all ranks at the same time.
-  std::array<double, 2> limits{0, 0};  // bytes a second, flops a second
-  const auto measure_limits = [&] {
-    comm.barrier();
-    std::array<double, 2> measured{device::measure_bandwidth(device), device::measure_peak_flops<T>(device)};
-    comm.sum(measured.data(), 2);
-    for (int i = 0; i < 2; ++i) limits[i] = std::max(limits[i], measured[i]);
-  };
-  measure_limits();
+  benchmarks::Limits limits;
+  limits.measure<T>(device, comm);
   for (Timed& term : timed) term.call();
+  constexpr int calls = 3;
   for (int round = 0; round < c.rounds; ++round)
     for (Timed& term : timed) {
-      constexpr int calls = 3;
-      comm.barrier();
-      const double wall = MPI_Wtime(), cpu = cpu_now();
-      for (int i = 0; i < calls; ++i) term.call();
-      const double cpu_end = cpu_now(), wall_end = MPI_Wtime();
-      term.walls.push_back(comm.max(wall_end - wall) / calls);
-      term.cpus.push_back(comm.max(cpu_end - cpu) / calls);
+      const auto [wall, cpu] = benchmarks::time_of(comm, [&] {
+        for (int i = 0; i < calls; ++i) term.call();
+      });
+      term.times.push_back({wall / calls, cpu / calls});
     }
-  measure_limits();
+  limits.measure<T>(device, comm);
 
   double sizes[2] = {static_cast<double>(numbering.points()), 0};
   for (const auto& [name, bytes] : terms.memory_bytes()) sizes[1] += static_cast<double>(bytes);
@@ -136,14 +113,15 @@ void run(int order, const Case& c, bool first) {
        << (c.portable ? "portable" : "simd") << "\", \"ranks\": " << comm.size()
        << ", \"elements\": " << mesh.global_elements << ", \"points\": " << sizes[0]
        << ", \"dofs\": " << numbering.dofs() << ", \"bytes_held_per_point\": " << sizes[1] / sizes[0]
-       << ", \"bandwidth_gbs\": " << limits[0] / 1e9 << ", \"fma_peak_gflops\": " << limits[1] / 1e9
+       << ", \"bandwidth_gbs\": " << limits.bandwidth / 1e9 << ", \"fma_peak_gflops\": " << limits.flops / 1e9
        << ", \"terms\": {";
   for (std::size_t i = 0; i < timed.size(); ++i) {
     const Timed& term = timed[i];
     double work[2] = {term.work.bytes, term.work.flops};
     comm.sum(work, 2);
-    const double seconds = median(term.walls), cpu = median(term.cpus), by_bytes = work[0] / limits[0],
-                 by_flops = work[1] / limits[1], limit = std::max(by_bytes, by_flops);
+    const auto [seconds, cpu] = benchmarks::median(term.times);
+    const double by_bytes = work[0] / limits.bandwidth, by_flops = work[1] / limits.flops,
+                 limit = std::max(by_bytes, by_flops);
     text << (i > 0 ? ", " : "") << "\"" << term.name << "\": {\"seconds\": " << seconds << ", \"cpu_seconds\": " << cpu
          << ", \"nanoseconds_per_point\": " << 1e9 * seconds / sizes[0] << ", \"bytes\": " << work[0]
          << ", \"flops\": " << work[1] << ", \"byte_limit_fraction\": " << by_bytes / seconds
@@ -157,10 +135,7 @@ void run(int order, const Case& c, bool first) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  int provided = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-  int status = 0;
-  try {
+  return benchmarks::run("flow_kernels", argc, argv, [&] {
     const std::string usage = "flow_kernels ORDERS affine|trilinear|curved double|float [ROUNDS [simd|portable]]";
     if (argc < 4) throw std::invalid_argument(usage);
     Case c{argv[2]};
@@ -179,11 +154,5 @@ int main(int argc, char** argv) {
         run<float>(std::stoi(order), c, first);
     }
     if (mpi::Comm().rank() == 0) std::printf("]\n");
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "flow_kernels: %s\n", e.what());
-    status = 1;
-  }
-  if (status != 0) MPI_Abort(MPI_COMM_WORLD, status);
-  MPI_Finalize();
-  return 0;
+  });
 }

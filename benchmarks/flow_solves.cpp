@@ -5,18 +5,17 @@
 // Prints one line of JSON on rank 0: seconds (medians over rounds that alternate, the slowest rank's) of three
 // operators one by one and together, and of an iteration of the velocity's CG with the kernels any device has and with
 // the host's passes; bytes a point of the solves.
-#include <mpi.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "measuring.hpp"
 #include "weft/flow/helmholtz.hpp"
 #include "weft/flow/pressure.hpp"
 #include "weft/flow/space.hpp"
@@ -72,14 +71,11 @@ void measure(int order, poisson::Geometry geometry, std::int64_t elements, int r
       {"operators_together", [&] { op.apply(x.data(), y.data(), 3, stream); }},
       {"component_cg_kernels", [&] { solve(plain); }},
       {"component_cg_passes", [&] { solve(fused); }}};
-  std::map<std::string, std::vector<double>> seconds;
+  std::map<std::string, std::vector<benchmarks::Time>> times;
   for (int round = -1; round < rounds; ++round) {
     for (const auto& [name, work] : all) {
-      comm.barrier();
-      const double begin = MPI_Wtime();
-      work();
-      const double took = comm.max(MPI_Wtime() - begin);
-      if (round >= 0) seconds[name].push_back(took);
+      const benchmarks::Time took = benchmarks::time_of(comm, work);
+      if (round >= 0) times[name].push_back(took);
     }
   }
   flow::Helmholtz<T> helmholtz("velocity", space, 3, nullptr);
@@ -96,29 +92,27 @@ void measure(int order, poisson::Geometry geometry, std::int64_t elements, int r
       "\"iterations\": %d",
       order, static_cast<long long>(mesh.global_elements), comm.size(), device::type_name<T>(),
       poisson::name(geometry).c_str(), iterations);
-  for (auto& [name, values] : seconds) {
-    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-    std::printf(", \"%s_seconds\": %.6f", name.c_str(), values[values.size() / 2]);
-  }
+  for (const auto& [name, measured] : times)
+    std::printf(", \"%s_seconds\": %.6f", name.c_str(), benchmarks::median(measured).wall);
   std::printf(", \"bytes_a_point\": {\"operator\": %.1f, \"velocity\": %.1f, \"pressure\": %.1f}}\n",
               per_point(of_operator), per_point(helmholtz.memory_bytes()), per_point(of_pressure));
 }
 
 }  // namespace
 
-int main(int count, char** words) {
-  MPI_Init(&count, &words);
-  if (count < 4) {
-    std::fprintf(stderr, "usage: flow_solves ORDER stored|trilinear double|float [ELEMENTS A DIRECTION] [ROUNDS]\n");
-    MPI_Abort(MPI_COMM_WORLD, 2);
-  }
-  const int order = std::atoi(words[1]);
-  const auto geometry = std::strcmp(words[2], "stored") == 0 ? poisson::Geometry::stored : poisson::Geometry::trilinear;
-  const std::int64_t elements = count > 4 ? std::atoi(words[4]) : 8;
-  const int rounds = count > 5 ? std::atoi(words[5]) : 15;
-  if (std::strcmp(words[3], "float") == 0)
-    measure<float>(order, geometry, elements, rounds);
-  else
-    measure<double>(order, geometry, elements, rounds);
-  MPI_Finalize();
+int main(int argc, char** argv) {
+  return benchmarks::run("flow_solves", argc, argv, [&] {
+    const std::string usage = "flow_solves ORDER stored|trilinear double|float [ELEMENTS A DIRECTION] [ROUNDS]";
+    if (argc < 4) throw std::invalid_argument(usage);
+    const std::string geometry = argv[2], precision = argv[3];
+    if ((geometry != "stored" && geometry != "trilinear") || (precision != "double" && precision != "float"))
+      throw std::invalid_argument(usage);
+    const auto of = geometry == "stored" ? poisson::Geometry::stored : poisson::Geometry::trilinear;
+    const int order = std::atoi(argv[1]), rounds = argc > 5 ? std::max(1, std::atoi(argv[5])) : 15;
+    const std::int64_t elements = argc > 4 ? std::atoi(argv[4]) : 8;
+    if (precision == "float")
+      measure<float>(order, of, elements, rounds);
+    else
+      measure<double>(order, of, elements, rounds);
+  });
 }

@@ -5,9 +5,6 @@
 // ELEMENTS in each direction of a box with conducting walls (as NekCEM's 3dboxpec), KERNELS simd or portable. Prints
 // one line of JSON on rank 0. Times are of a step of five stages: medians over the rounds, the slowest rank's;
 // cpu_seconds is processor time, for machines that are shared.
-#include <mpi.h>
-#include <time.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -19,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/device/limits.hpp"
+#include "measuring.hpp"
 #include "weft/maxwell/operator.hpp"
 #include "weft/maxwell/stepper.hpp"
 #include "weft/mesh/points.hpp"
@@ -35,17 +32,6 @@ struct Case {
   int rounds = 7, steps = 10;
   bool portable = false;
 };
-
-double cpu_now() {
-  timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
 
 // The lowest mode of a cube [-1, 1]^3 with conducting walls: E at time 0; H is 0.
 template <class T>
@@ -85,26 +71,15 @@ void run(const Case& c) {
   set_mode(mesh, c.order, stepper.fields().data());
   const double dt = 0.5 * op.dt_limit();
 
-  // The limits of this run, before and after the measurements, all ranks at the same time.
-  std::array<double, 2> limits{0, 0};  // bytes a second, flops a second
-  const auto measure_limits = [&] {
-    comm.barrier();
-    std::array<double, 2> measured{device::measure_bandwidth(device), device::measure_peak_flops<T>(device)};
-    comm.sum(measured.data(), 2);
-    for (int i = 0; i < 2; ++i) limits[i] = std::max(limits[i], measured[i]);
-  };
-  measure_limits();
+  benchmarks::Limits limits;
+  limits.measure<T>(device, comm);
   stepper.step(2, dt);
-  std::vector<double> walls, cpus;
+  std::vector<benchmarks::Time> times;
   for (int round = 0; round < c.rounds; ++round) {
-    comm.barrier();
-    const double wall = MPI_Wtime(), cpu = cpu_now();
-    stepper.step(c.steps, dt);
-    const double cpu_end = cpu_now(), wall_end = MPI_Wtime();
-    walls.push_back(comm.max(wall_end - wall) / c.steps);
-    cpus.push_back(comm.max(cpu_end - cpu) / c.steps);
+    const auto [wall, cpu] = benchmarks::time_of(comm, [&] { stepper.step(c.steps, dt); });
+    times.push_back({wall / c.steps, cpu / c.steps});
   }
-  measure_limits();
+  limits.measure<T>(device, comm);
 
   // The mode's E at this time is cos(omega t) times the first, omega = sqrt(3) pi.
   double error = 0, energy = 0;
@@ -128,8 +103,8 @@ void run(const Case& c) {
   comm.sum(sums.data(), 5);
   if (comm.rank() != 0) return;
   const auto [bytes, flops, paper, points, memory] = sums;
-  const double seconds = median(walls), cpu = median(cpus);
-  const double limit = std::max(bytes / limits[0], flops / limits[1]);
+  const auto [seconds, cpu] = benchmarks::median(times);
+  const double limit = std::max(bytes / limits.bandwidth, flops / limits.flops);
   std::printf(
       "{\"code\": \"weft\", \"order\": %d, \"elements\": %lld, \"points\": %.0f, \"geometry\": \"%s\", "
       "\"precision\": \"%s\", \"kernels\": \"%s\", \"ranks\": %d, \"setup_seconds\": %.3f, \"step_seconds\": %.6e, "
@@ -139,17 +114,14 @@ void run(const Case& c) {
       "\"error\": %.3e, \"energy\": %.12e}\n",
       c.order, static_cast<long long>(mesh.global_elements), points, c.curved ? "curved" : "box",
       sizeof(T) == 8 ? "double" : "float", c.portable ? "portable" : "simd", comm.size(), setup, seconds, cpu,
-      1e9 * seconds / points, bytes, flops, paper / seconds / 1e9, limits[0] / 1e9, limits[1] / 1e9, limit,
+      1e9 * seconds / points, bytes, flops, paper / seconds / 1e9, limits.bandwidth / 1e9, limits.flops / 1e9, limit,
       limit / seconds, limit / cpu, memory / points, error, energy);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  int provided = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-  int status = 0;
-  try {
+  return benchmarks::run("maxwell_cpu", argc, argv, [&] {
     const std::string usage = "maxwell_cpu ORDER ELEMENTS box|curved double|float [ROUNDS [STEPS [KERNELS]]]";
     if (argc < 5) throw std::invalid_argument(usage);
     Case c{std::atoi(argv[1]), std::atoll(argv[2]), std::strcmp(argv[3], "curved") == 0};
@@ -163,11 +135,5 @@ int main(int argc, char** argv) {
       run<float>(c);
     else
       throw std::invalid_argument(usage);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "maxwell_cpu: %s\n", e.what());
-    status = 1;
-  }
-  if (status != 0) MPI_Abort(MPI_COMM_WORLD, status);
-  MPI_Finalize();
-  return 0;
+  });
 }

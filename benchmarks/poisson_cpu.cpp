@@ -4,9 +4,6 @@
 //
 // Prints one line of JSON on rank 0. Without counts the box has about 2.1 million points. Times are medians over the
 // rounds (CG: 100 iterations each), the slowest rank's; cpu_seconds is processor time, for machines that are shared.
-#include <mpi.h>
-#include <time.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -18,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/device/limits.hpp"
+#include "measuring.hpp"
 #include "weft/exchange/exchange.hpp"
 #include "weft/mesh/mesh.hpp"
 #include "weft/mesh/points.hpp"
@@ -28,36 +25,12 @@ using namespace weft;
 
 namespace {
 
-struct Time {
-  double wall, cpu;
-};
-
-Time now() {
-  timespec cpu;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-  return {MPI_Wtime(), static_cast<double>(cpu.tv_sec) + 1e-9 * static_cast<double>(cpu.tv_nsec)};
-}
-
-Time median(std::vector<Time> times) {
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  const auto by = [&](double Time::* key) {
-    std::nth_element(times.begin(), middle, times.end(),
-                     [key](const Time& a, const Time& b) { return a.*key < b.*key; });
-    return (*middle).*key;
-  };
-  return {by(&Time::wall), by(&Time::cpu)};
-}
+using benchmarks::Time;
 
 Time median_of(int rounds, const mpi::Comm& comm, const std::function<void()>& work) {
   std::vector<Time> times;
-  for (int round = 0; round < rounds; ++round) {
-    comm.barrier();
-    const Time begin = now();
-    work();
-    const Time end = now();
-    times.push_back({comm.max(end.wall - begin.wall), comm.max(end.cpu - begin.cpu)});
-  }
-  return median(times);
+  for (int round = 0; round < rounds; ++round) times.push_back(benchmarks::time_of(comm, work));
+  return benchmarks::median(times);
 }
 
 struct Case {
@@ -130,15 +103,8 @@ void run(const Case& c) {
   }
   b.data()[assembly.local] = x.data()[assembly.local] = 0;
 
-  // The limits of this run, before and after the measurements, all ranks at the same time.
-  double limits[2] = {0, 0};  // bytes a second, flops a second
-  const auto measure_limits = [&] {
-    comm.barrier();
-    double measured[2] = {device::measure_bandwidth(device), device::measure_peak_flops<T>(device)};
-    comm.sum(measured, 2);
-    for (int i = 0; i < 2; ++i) limits[i] = std::max(limits[i], measured[i]);
-  };
-  measure_limits();
+  benchmarks::Limits limits;
+  limits.measure<T>(device, comm);
 
   const auto apply = [&] {
     exchange.start_halo(x.data(), stream);
@@ -163,7 +129,7 @@ void run(const Case& c) {
   solver::CgResult result;
   const Time cg_time =
       median_of(c.rounds, comm, [&] { result = cg.solve(b.data(), y.data(), true, cg_options, stream); });
-  measure_limits();
+  limits.measure<T>(device, comm);
 
   const double n = c.order + 1, elements = static_cast<double>(mesh.global_elements);
   const double local_points = elements * n * n * n, dofs = static_cast<double>(assembly.global);
@@ -180,7 +146,7 @@ void run(const Case& c) {
   const double nekbone = 12 * elements * std::pow(n, 4) + 34 * local_points;         // Eq. 3
   const double paper_flops = 12 * elements * std::pow(n, 4) + 18 * local_points;     // Eq. 4
   const double paper_bytes = 8 * elements * std::pow(n - 1, 3) + 68 * local_points;  // Eq. 4
-  const double roofline = std::min(limits[1], paper_flops / paper_bytes * limits[0]);
+  const double roofline = std::min(limits.flops, paper_flops / paper_bytes * limits.bandwidth);
   if (comm.rank() != 0) return;
 
   const double op_s = operator_time.wall / applications, op_cpu = operator_time.cpu / applications;
@@ -190,29 +156,26 @@ void run(const Case& c) {
       "\"elements\": %.0f, \"dofs\": %.0f, \"points\": %.0f, \"setup_seconds\": %.3f, \"bandwidth_gbs\": %.2f, "
       "\"fma_peak_gflops\": %.1f, ",
       c.order, c.trilinear ? "trilinear" : "stored", sizeof(T) == 8 ? "double" : "float", comm.size(), Operator::lanes,
-      elements, dofs, local_points, setup, limits[0] / 1e9, limits[1] / 1e9);
+      elements, dofs, local_points, setup, limits.bandwidth / 1e9, limits.flops / 1e9);
   std::printf(
       "\"operator\": {\"seconds\": %.6e, \"cpu_seconds\": %.6e, \"mdofs\": %.1f, \"gflops_eq4\": %.2f, "
       "\"fraction_of_roofline_eq4\": %.3f, \"fraction_of_roofline_eq4_cpu\": %.3f, \"bytes\": %.0f, \"flops\": %.0f, "
       "\"byte_limit_fraction\": %.3f, \"flop_limit_fraction\": %.3f}, ",
       op_s, op_cpu, dofs / op_s / 1e6, paper_flops / op_s / 1e9, paper_flops / op_s / roofline,
-      paper_flops / op_cpu / roofline, operator_bytes, operator_flops, operator_bytes / limits[0] / op_s,
-      operator_flops / limits[1] / op_s);
+      paper_flops / op_cpu / roofline, operator_bytes, operator_flops, operator_bytes / limits.bandwidth / op_s,
+      operator_flops / limits.flops / op_s);
   std::printf(
       "\"cg\": {\"iterations\": %d, \"seconds\": %.6e, \"cpu_seconds\": %.6e, \"bytes\": %.0f, \"flops\": %.0f, "
       "\"byte_limit_fraction\": %.3f, \"flop_limit_fraction\": %.3f, \"relative_residual\": %.3e}, "
       "\"gflops_nekbone_count\": %.2f, \"gflops_nekbone_count_cpu\": %.2f}\n",
-      iterations, it_s, it_cpu, cg_bytes, cg_flops, cg_bytes / limits[0] / it_s, cg_flops / limits[1] / it_s,
+      iterations, it_s, it_cpu, cg_bytes, cg_flops, cg_bytes / limits.bandwidth / it_s, cg_flops / limits.flops / it_s,
       result.residuals.back() / result.residuals.front(), nekbone / it_s / 1e9, nekbone / it_cpu / 1e9);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  int provided = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-  int status = 0;
-  try {
+  return benchmarks::run("poisson_cpu", argc, argv, [&] {
     if (argc < 4) throw std::invalid_argument("poisson_cpu ORDER stored|trilinear double|float [NX NY NZ] [ROUNDS]");
     Case c{std::atoi(argv[1]), std::strcmp(argv[2], "trilinear") == 0, usual_box(std::atoi(argv[1])), 3};
     if (!c.trilinear && std::strcmp(argv[2], "stored") != 0)
@@ -225,11 +188,5 @@ int main(int argc, char** argv) {
       run<float>(c);
     else
       throw std::invalid_argument("precision: double or float");
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "poisson_cpu: %s\n", e.what());
-    status = 1;
-  }
-  if (status != 0) MPI_Abort(MPI_COMM_WORLD, status);
-  MPI_Finalize();
-  return 0;
+  });
 }

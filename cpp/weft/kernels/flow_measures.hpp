@@ -9,7 +9,7 @@
 // [field][stride]; metric as maps [element][24] (x = sum_c maps[c] r^a s^b t^c in the order 1, r, s, t, rs, rt, st,
 // rst, three components each), or where maps is null as places [element][3][n^3], the coordinates of the points, which
 // are differentiated anew; nodes [points, then weights]; derivative [n][n].
-#include "weft/kernels/dialect.hpp"
+#include "weft/kernels/trilinear.hpp"
 
 namespace {
 
@@ -22,12 +22,6 @@ struct Metric {
   const real* places;
   const real* derivative;
 };
-
-WEFT_FUNCTION void cross(const real (&a)[3], const real (&b)[3], real* out) {
-  out[0] = a[1] * b[2] - a[2] * b[1];
-  out[1] = a[2] * b[0] - a[0] * b[2];
-  out[2] = a[0] * b[1] - a[1] * b[0];
-}
 
 // g = grad r_a, three components each, at point (i, j, k) of the element; the result is w J.
 WEFT_FUNCTION real slopes(const Metric& metric, long element, int i, int j, int k, int n, real (&g)[9]) {
@@ -46,18 +40,9 @@ WEFT_FUNCTION real slopes(const Metric& metric, long element, int i, int j, int 
       }
     }
   } else {
-    const real* a = metric.maps + element * 24;
-    const real r = metric.nodes[i], s = metric.nodes[j], t = metric.nodes[k];
-    WEFT_UNROLL
-    for (int d = 0; d < 3; ++d) {
-      xr[d] = a[3 + d] + s * a[12 + d] + t * (a[15 + d] + s * a[21 + d]);
-      xs[d] = a[6 + d] + r * a[12 + d] + t * (a[18 + d] + r * a[21 + d]);
-      xt[d] = a[9 + d] + r * a[15 + d] + s * (a[18 + d] + r * a[21 + d]);
-    }
+    trilinear_derivatives(metric.maps + element * 24, metric.nodes[i], metric.nodes[j], metric.nodes[k], xr, xs, xt);
   }
-  cross(xs, xt, g);
-  cross(xt, xr, g + 3);
-  cross(xr, xs, g + 6);
+  cofactors_of(xr, xs, xt, real(1), g);
   const real jacobian = xr[0] * g[0] + xr[1] * g[1] + xr[2] * g[2];
   const real inverse = 1 / jacobian;
   WEFT_UNROLL

@@ -15,7 +15,7 @@
 // maps [element][24] (x = sum_c maps[c] r^a s^b t^c in the order 1, r, s, t, rs, rt, st, rst, three components each)
 // with nodes [points, then weights], or where maps is null as stored [element][9][points]: w C_r, w C_s, w C_t of x, y,
 // z each; derivative and conservative [n][n]; to_fine [2][m][n]: values, derivatives.
-#include "weft/kernels/dialect.hpp"
+#include "weft/kernels/trilinear.hpp"
 
 #ifndef WEFT_TILE_ELEMENTS
 #define WEFT_TILE_ELEMENTS 1
@@ -43,12 +43,6 @@ struct Metric {
   const real* stored;
 };
 
-WEFT_FUNCTION void cross(const real (&a)[3], const real (&b)[3], real scale, real* out) {
-  out[0] = scale * (a[1] * b[2] - a[2] * b[1]);
-  out[1] = scale * (a[2] * b[0] - a[0] * b[2]);
-  out[2] = scale * (a[0] * b[1] - a[1] * b[0]);
-}
-
 // c = w C_r, w C_s, w C_t at point (i, j, k) of `line` points a direction.
 template <int line>
 WEFT_FUNCTION void cofactors(const Metric& metric, long element, int i, int j, int k, real (&c)[9]) {
@@ -58,19 +52,10 @@ WEFT_FUNCTION void cofactors(const Metric& metric, long element, int i, int j, i
     for (int q = 0; q < 9; ++q) c[q] = g[q * (line * line * line)];
     return;
   }
-  const real* a = metric.maps + element * 24;
-  const real r = metric.nodes[i], s = metric.nodes[j], t = metric.nodes[k];
   const real w = metric.nodes[line + i] * metric.nodes[line + j] * metric.nodes[line + k];
   real xr[3], xs[3], xt[3];
-  WEFT_UNROLL
-  for (int d = 0; d < 3; ++d) {
-    xr[d] = a[3 + d] + s * a[12 + d] + t * (a[15 + d] + s * a[21 + d]);
-    xs[d] = a[6 + d] + r * a[12 + d] + t * (a[18 + d] + r * a[21 + d]);
-    xt[d] = a[9 + d] + r * a[15 + d] + s * (a[18 + d] + r * a[21 + d]);
-  }
-  cross(xs, xt, w, c);
-  cross(xt, xr, w, c + 3);
-  cross(xr, xs, w, c + 6);
+  trilinear_derivatives(metric.maps + element * 24, metric.nodes[i], metric.nodes[j], metric.nodes[k], xr, xs, xt);
+  cofactors_of(xr, xs, xt, w, c);
 }
 
 WEFT_FUNCTION real dot(const real* c, real x, real y, real z) { return c[0] * x + c[1] * y + c[2] * z; }
@@ -323,6 +308,21 @@ constexpr int fine_face = m * m;
 constexpr int convect_threads = fine_face >= 256 ? 256 : (fine_face + 31) / 32 * 32;
 constexpr int together = 3;  // fields that share one evaluation of the velocity
 
+// out[c] = sum_q of row w_c of a matrix times the line x_c, whose n values are `stride` apart.
+WEFT_FUNCTION void lines(const real* w0, const real* w1, const real* w2, const real* x0, const real* x1, const real* x2,
+                         int stride, real (&out)[3]) {
+  real x = 0, y = 0, z = 0;
+  WEFT_UNROLL_SOME
+  for (int q = 0; q < n; ++q) {
+    x += w0[q] * x0[q * stride];
+    y += w1[q] * x1[q * stride];
+    z += w2[q] * x2[q * stride];
+  }
+  out[0] = x;
+  out[1] = y;
+  out[2] = z;
+}
+
 }  // namespace
 
 // Each layer of fine points: the velocity there, times the weighted cofactors; then field by field the gradient, the
@@ -377,32 +377,20 @@ WEFT_KERNEL(flow_convect, convect_threads,
       WEFT_BARRIER();
       WEFT_STRIDED(q, m * n, convect_threads) {
         const int i = q % n, row = q / n;
-        real x = 0, y = 0, z = 0;
-        WEFT_UNROLL_SOME
-        for (int j = 0; j < n; ++j) {
-          x += value[row][j] * a[0][j * n + i];
-          y += value[row][j] * a[1][j * n + i];
-          z += value[row][j] * a[2][j * n + i];
-        }
-        b[0][q] = x;
-        b[1][q] = y;
-        b[2][q] = z;
+        real u_s[3];
+        lines(value[row], value[row], value[row], &a[0][i], &a[1][i], &a[2][i], n, u_s);
+        WEFT_UNROLL
+        for (int c = 0; c < 3; ++c) b[c][q] = u_s[c];
       }
       WEFT_BARRIER();
       WEFT_STRIDED(q, fine_face, convect_threads) {
         const int column = q % m, row = q / m;
-        real x = 0, y = 0, z = 0;
-        WEFT_UNROLL_SOME
-        for (int i = 0; i < n; ++i) {
-          x += value[column][i] * b[0][row * n + i];
-          y += value[column][i] * b[1][row * n + i];
-          z += value[column][i] * b[2][row * n + i];
-        }
+        real u_here[3];
+        lines(value[column], value[column], value[column], &b[0][row * n], &b[1][row * n], &b[2][row * n], 1, u_here);
         real c[9];
         cofactors<m>(metric, element, column, row, layer, c);
-        velocity[0][q] = dot(c, x, y, z);
-        velocity[1][q] = dot(c + 3, x, y, z);
-        velocity[2][q] = dot(c + 6, x, y, z);
+        WEFT_UNROLL
+        for (int d = 0; d < 3; ++d) velocity[d][q] = dot(c + 3 * d, u_here[0], u_here[1], u_here[2]);
       }
       WEFT_UNROLL
       for (int g = 0; g < together; ++g) {
@@ -422,28 +410,17 @@ WEFT_KERNEL(flow_convect, convect_threads,
         WEFT_BARRIER();
         WEFT_STRIDED(q, m * n, convect_threads) {
           const int i = q % n, row = q / n;
-          real v = 0, s = 0, t = 0;
-          WEFT_UNROLL_SOME
-          for (int j = 0; j < n; ++j) {
-            v += value[row][j] * a[0][j * n + i];
-            s += slope[row][j] * a[0][j * n + i];
-            t += value[row][j] * a[1][j * n + i];
-          }
-          b[0][q] = v;
-          b[1][q] = s;
-          b[2][q] = t;
+          real f_s[3];  // f, df/ds, df/dt
+          lines(value[row], slope[row], value[row], &a[0][i], &a[0][i], &a[1][i], n, f_s);
+          WEFT_UNROLL
+          for (int c = 0; c < 3; ++c) b[c][q] = f_s[c];
         }
         WEFT_BARRIER();
         WEFT_STRIDED(q, fine_face, convect_threads) {
           const int column = q % m, row = q / m;
-          real r = 0, s = 0, t = 0;
-          WEFT_UNROLL_SOME
-          for (int i = 0; i < n; ++i) {
-            r += slope[column][i] * b[0][row * n + i];
-            s += value[column][i] * b[1][row * n + i];
-            t += value[column][i] * b[2][row * n + i];
-          }
-          product[q] = velocity[0][q] * r + velocity[1][q] * s + velocity[2][q] * t;
+          real slopes[3];  // df/dr, df/ds, df/dt
+          lines(slope[column], value[column], value[column], &b[0][row * n], &b[1][row * n], &b[2][row * n], 1, slopes);
+          product[q] = velocity[0][q] * slopes[0] + velocity[1][q] * slopes[1] + velocity[2][q] * slopes[2];
         }
         WEFT_BARRIER();
         WEFT_STRIDED(q, m * n, convect_threads) {

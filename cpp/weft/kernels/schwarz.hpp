@@ -9,9 +9,11 @@ constexpr int n = WEFT_N + 1;
 constexpr int m = n + 2;
 constexpr int line_threads = m * m;
 
-// A line u of m values, `stride` apart in the block's memory and the thread's own: u = V^T u. The sums are registers,
-// the line is not: both in registers spill from order 4 on.
-WEFT_FUNCTION void to_modes(const real* WEFT_RESTRICT v, real* u, int stride) {
+// A line u of m values, `stride` apart in the block's memory and the thread's own: to modes, u = V^T u, or from them,
+// u = V u. The sums are registers, the line is not: both in registers spill from order 4 on.
+template <bool to_modes>
+WEFT_FUNCTION void change(const real* WEFT_RESTRICT v, real* u, int stride) {
+  constexpr int in_stride = to_modes ? m : 1, out_stride = to_modes ? 1 : m;
   real sum[m];
   WEFT_UNROLL
   for (int a = 0; a < m; ++a) sum[a] = 0;
@@ -19,26 +21,13 @@ WEFT_FUNCTION void to_modes(const real* WEFT_RESTRICT v, real* u, int stride) {
   for (int k = 0; k < m; ++k) {
     const real x = u[k * stride];
     WEFT_UNROLL
-    for (int a = 0; a < m; ++a) sum[a] += v[k * m + a] * x;
+    for (int a = 0; a < m; ++a) sum[a] += v[k * in_stride + a * out_stride] * x;
   }
   WEFT_UNROLL
   for (int a = 0; a < m; ++a) u[a * stride] = sum[a];
 }
-
-// u = V u
-WEFT_FUNCTION void from_modes(const real* WEFT_RESTRICT v, real* u, int stride) {
-  real sum[m];
-  WEFT_UNROLL
-  for (int k = 0; k < m; ++k) sum[k] = 0;
-  WEFT_NO_UNROLL
-  for (int a = 0; a < m; ++a) {
-    const real x = u[a * stride];
-    WEFT_UNROLL
-    for (int k = 0; k < m; ++k) sum[k] += v[k * m + a] * x;
-  }
-  WEFT_UNROLL
-  for (int k = 0; k < m; ++k) u[k * stride] = sum[k];
-}
+WEFT_FUNCTION void to_modes(const real* WEFT_RESTRICT v, real* u, int stride) { change<true>(v, u, stride); }
+WEFT_FUNCTION void from_modes(const real* WEFT_RESTRICT v, real* u, int stride) { change<false>(v, u, stride); }
 
 // points [element][n^3] = what each subdomain's solve with r as right-hand side gives at its element's own points.
 // inside [element][n^3], beyond [element][6][n^2]: entries of r, by face as in mesh/reference.hpp. vectors
