@@ -127,25 +127,25 @@ inline Vec<T> gather(const T* from, const std::int32_t* index) {
 #endif
 }
 
-// The lanes whose bits are set: from[index[l]], else 0; to[index[l]] = v[l], else nothing.
+// The lanes whose bits are set in the mask: from[index[l]], else 0; to[index[l]] = v[l], else nothing.
 template <class T>
-inline Vec<T> gather_lanes(const T* from, const std::int32_t* index, unsigned lanes) {
+inline Vec<T> gather_lanes(const T* from, const std::int32_t* index, unsigned mask) {
 #if defined(WEFT_AVX512)
-  return gather(from, load_index<T>(index), lanes);
+  return gather(from, load_index<T>(index), mask);
 #else
   Vec<T> v{};
-  for (int l = 0; l < simd_lanes<T>; ++l)
-    if ((lanes >> l & 1) != 0) v[l] = from[index[l]];
+  for (int l = 0; l < lanes<T>; ++l)
+    if ((mask >> l & 1) != 0) v[l] = from[index[l]];
   return v;
 #endif
 }
 template <class T>
-inline void scatter_lanes(T* to, const std::int32_t* index, Vec<T> v, unsigned lanes) {
+inline void scatter_lanes(T* to, const std::int32_t* index, Vec<T> v, unsigned mask) {
 #if defined(WEFT_AVX512)
-  scatter(to, load_index<T>(index), v, lanes);
+  scatter(to, load_index<T>(index), v, mask);
 #else
-  for (int l = 0; l < simd_lanes<T>; ++l)
-    if ((lanes >> l & 1) != 0) to[index[l]] = v[l];
+  for (int l = 0; l < lanes<T>; ++l)
+    if ((mask >> l & 1) != 0) to[index[l]] = v[l];
 #endif
 }
 
