@@ -1,4 +1,4 @@
-// What the terms have in common: a chunk block after block, the points of a plane, columns that are left along t.
+// What terms have in common: a chunk block after block, the points of a plane.
 #pragma once
 
 #include <algorithm>
@@ -6,10 +6,8 @@
 
 #include "weft/flow/simd_blocks.hpp"
 #include "weft/flow/simd_cofactors.hpp"
-#include "weft/flow/simd_columns.hpp"
 #include "weft/flow/simd_layout.hpp"
 #include "weft/flow/simd_prefetch.hpp"
-#include "weft/simd/contract.hpp"
 #include "weft/simd/vector.hpp"
 
 namespace weft::flow {
@@ -37,7 +35,7 @@ void run_blocks(const SimdCall<T>& c, poisson::Range chunk, const T* in, int fie
 
 // use(point of the plane, cofactors, quadrature weight) for the points of plane k.
 template <int n, class T, class Use>
-WEFT_ALWAYS_INLINE void points_of_plane(const SimdCall<T>& c, Cofactors<n, n, T>& cofactors, Prefetch<T>& ahead, int k,
+WEFT_ALWAYS_INLINE void points_of_plane(const SimdCall<T>& c, Cofactors<n, T>& cofactors, Prefetch<T>& ahead, int k,
                                         Use&& use) {
   const T* const weights = c.tables.weights;
   cofactors.plane(k);
@@ -48,20 +46,6 @@ WEFT_ALWAYS_INLINE void points_of_plane(const SimdCall<T>& c, Cofactors<n, n, T>
 #pragma GCC unroll 1
     for (int i = 0; i < n; ++i, g += cofactors.step) use(j * n + i, g, line * weights[i]);
   }
-}
-
-// U + M Q along t, added to the vectors.
-template <int n, class T>
-void add_with(const SimdCall<T>& c, std::int64_t block, const T* matrix, int fields, const Vec<T>* U, const Vec<T>* Q,
-              T* out) {
-  using V = Vec<T>;
-  constexpr int step = pitch<n>, field = field_vectors<n, n>;
-  add_columns<n, T>(c.blocks, block, out, c.entries, fields, [=](int i, int ij, V(&v)[n]) WEFT_LAMBDA_INLINE {
-    const V *q = Q + i * field + ij * step, *u = U + i * field + ij * step;
-    V from[n];
-    WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) from[k] = q[k];
-    contract<n, T>(matrix, from, [&](int k, V w) WEFT_LAMBDA_INLINE { v[k] = w + u[k]; });
-  });
 }
 
 }  // namespace weft::flow

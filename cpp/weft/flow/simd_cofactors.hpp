@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "weft/flow/simd_blocks.hpp"
-#include "weft/flow/simd_fine.hpp"
 #include "weft/flow/simd_layout.hpp"
 #include "weft/flow/simd_planes.hpp"
 #include "weft/poisson/simd_kernel.hpp"
@@ -18,15 +17,14 @@ using poisson::cube;
 using poisson::Vec3;
 using simd::load;
 
-// The cofactors C_r, C_s, C_t of a block, J grad r_a, row after row of its points (l = n) or fine points (l = m).
-template <int n, int l, class T>
+// The cofactors C_r, C_s, C_t of a block, J grad r_a, row after row of its points.
+template <int n, class T>
 class Cofactors {
   using V = Vec<T>;
-  static constexpr bool fine = l != n;
 
  public:
   Cofactors(const SimdTables<T>& t, const SimdGeometry<T>& g, std::int64_t block, Scratch<T>& scratch)
-      : t_(t), shape_(g.shape[block]), points_(fine ? t.fine_points : t.points), row_(scratch.take(9 * l)) {
+      : t_(t), shape_(g.shape[block]), row_(scratch.take(9 * n)) {
     constexpr int lanes = simd::lanes<T>;
     if (shape_ != Shape::curved) {
       maps_ = g.maps + block * 24 * lanes;
@@ -36,16 +34,17 @@ class Cofactors {
       }
       return;
     }
-    X_ = scratch.take(3 * field_vectors<n, l>);
-    Q_ = scratch.take(3 * field_vectors<n, l>);
-    for (V** to : {&r_, &s_, &t_layer_}) *to = scratch.take(3 * l * n);
-    rows_ = scratch.take(9 * l);
+    X_ = scratch.take(3 * field_vectors<n, n>);
+    Q_ = scratch.take(3 * field_vectors<n, n>);
+    r_ = scratch.take(3 * n * n);
+    s_ = scratch.take(3 * n * n);
+    rows_ = scratch.take(3 * n);
     read(reinterpret_cast<const V*>(g.coordinates) + block * 3 * cube(n));
   }
 
   void plane(int k) {
     if (shape_ == Shape::trilinear) {
-      const T t = points_[k];
+      const T t = t_.points[k];
       r0_ = a(1) + a(5) * t;
       r1_ = a(4) + a(7) * t;
       s0_ = a(2) + a(6) * t;
@@ -75,13 +74,13 @@ class Cofactors {
   }
   // Along a row dx/dr does not change, dx/ds = s0 + r1 r and dx/dt = t0 + t1 r.
   __attribute__((noinline)) void trilinear_row(int j) {
-    const T s = points_[j];
+    const T s = t_.points[j];
     const Vec3<T> xr = r0_ + r1_ * s, t0 = a(3) + a(6) * s, t1 = a(5) + a(7) * s;
     const Vec3<T> cr0 = cross<T>(s0_, t0), cr1 = cross<T>(s0_, t1) + cross<T>(r1_, t0), cr2 = cross<T>(r1_, t1);
     const Vec3<T> cs0 = cross<T>(t0, xr), cs1 = cross<T>(t1, xr), ct0 = cross<T>(xr, s0_), ct1 = cross<T>(xr, r1_);
 #pragma GCC unroll 1
-    for (int i = 0; i < l; ++i) {
-      const T r = points_[i];
+    for (int i = 0; i < n; ++i) {
+      const T r = t_.points[i];
       put(row_ + 9 * i, cr0 + (cr1 + cr2 * r) * r, cs0 + cs1 * r, ct0 + ct1 * r);
     }
   }
@@ -89,56 +88,33 @@ class Cofactors {
   // The coordinates are a field like others.
   __attribute__((noinline)) void read(const V* from) {
     for (int c = 0; c < 3; ++c) {
-      V* X = X_ + c * field_vectors<n, l>;
-      V* Q = Q_ + c * field_vectors<n, l>;
+      V* X = X_ + c * field_vectors<n, n>;
+      V* Q = Q_ + c * field_vectors<n, n>;
 #pragma GCC unroll 1
-      for (int ij = 0; ij < n * n; ++ij, from += n, X += pitch<l>, Q += pitch<l>) {
+      for (int ij = 0; ij < n * n; ++ij, from += n, X += pitch<n>, Q += pitch<n>) {
         V u[n];
         WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) u[k] = from[k];
-        const auto value = [=](int k, V v) WEFT_LAMBDA_INLINE { X[k] = v; };
-        const auto slope = [=](int k, V v) WEFT_LAMBDA_INLINE { Q[k] = v; };
-        if constexpr (fine) {
-          contract<l, n, true, T>(t_.value, u, value);
-          contract<l, n, false, T>(t_.slope, u, slope);
-        } else {
-          WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) value(k, u[k]);
-          contract<n, T>(t_.derivative, u, slope);
-        }
+        WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) X[k] = u[k];
+        contract<n, T>(t_.derivative, u, [=](int k, V v) WEFT_LAMBDA_INLINE { Q[k] = v; });
       }
     }
   }
   void curved_plane(int k) {
-    for (int c = 0; c < 3; ++c) {
-      const V* const X = X_ + c * field_vectors<n, l> + k;
-      const V* const Q = Q_ + c * field_vectors<n, l> + k;
-      if constexpr (fine) {
-        fine_values<n, T>(t_, X, r_ + c * l * n);
-        fine_slopes<n, T>(t_, X, s_ + c * l * n);
-        fine_values<n, T>(t_, Q, t_layer_ + c * l * n);
-      } else {
-        plane_derivatives<n, T>(t_.derivative, X, r_ + c * l * n, s_ + c * l * n);
-      }
-    }
+    for (int c = 0; c < 3; ++c)
+      plane_derivatives<n, T>(t_.derivative, X_ + c * field_vectors<n, n> + k, r_ + c * n * n, s_ + c * n * n);
     k_ = k;
   }
   void curved_row(int j) {
     const V* at[9];  // of dx/dr, dx/ds, dx/dt the components' rows
     for (int c = 0; c < 3; ++c) {
-      if constexpr (fine) {
-        fine_row_slopes<n, T>(t_.slope, r_ + (c * l + j) * n, rows_ + c * l);
-        fine_row<n, T>(t_.value, s_ + (c * l + j) * n, rows_ + (3 + c) * l);
-        fine_row<n, T>(t_.value, t_layer_ + (c * l + j) * n, rows_ + (6 + c) * l);
-        for (int a = 0; a < 3; ++a) at[3 * a + c] = rows_ + (3 * a + c) * l;
-      } else {
-        at[c] = r_ + (c * l + j) * n;
-        at[3 + c] = s_ + (c * l + j) * n;
-        const V* const from = Q_ + c * field_vectors<n, l> + j * n * pitch<l> + k_;
-        for (int i = 0; i < n; ++i) rows_[c * l + i] = from[i * pitch<l>];
-        at[6 + c] = rows_ + c * l;
-      }
+      at[c] = r_ + (c * n + j) * n;
+      at[3 + c] = s_ + (c * n + j) * n;
+      const V* const from = Q_ + c * field_vectors<n, n> + j * n * pitch<n> + k_;
+      for (int i = 0; i < n; ++i) rows_[c * n + i] = from[i * pitch<n>];
+      at[6 + c] = rows_ + c * n;
     }
 #pragma GCC unroll 1
-    for (int i = 0; i < l; ++i) {
+    for (int i = 0; i < n; ++i) {
       const Vec3<T> xr{at[0][i], at[1][i], at[2][i]}, xs{at[3][i], at[4][i], at[5][i]},
           xt{at[6][i], at[7][i], at[8][i]};
       put(row_ + 9 * i, cross<T>(xs, xt), cross<T>(xt, xr), cross<T>(xr, xs));
@@ -147,13 +123,11 @@ class Cofactors {
 
   const SimdTables<T>& t_;
   Shape shape_;
-  const T* points_;
   V* row_;
   const T* maps_ = nullptr;  // affine and trilinear
   Vec3<T> r0_, r1_, s0_;     // trilinear, of the plane: dx/dr = r0 + r1 s, dx/ds = s0 + r1 r
-  // Curved: x on planes and its derivative along t; of the plane [3][l][n] dx/dr and dx/ds, on fine points x, its slope
-  // along s and that along t still to be taken to the points of rows; a row's derivatives there.
-  V *X_ = nullptr, *Q_ = nullptr, *r_ = nullptr, *s_ = nullptr, *t_layer_ = nullptr, *rows_ = nullptr;
+  // Curved: x on planes and its derivative along t; of the plane [3][n][n] dx/dr and dx/ds; of a row dx/dt.
+  V *X_ = nullptr, *Q_ = nullptr, *r_ = nullptr, *s_ = nullptr, *rows_ = nullptr;
   int k_ = 0;
 };
 

@@ -91,22 +91,12 @@ __attribute__((noinline)) void add_columns(const SimdBlocks<T>& d, std::int64_t 
       });
 }
 
-// Columns of a term into planes: U, and where Q is asked for its derivative along t.
+// Columns of a term into planes.
 template <int n, class T>
 void read_values(const SimdBlocks<T>& d, std::int64_t block, const T* x, std::int64_t entries, int fields, Vec<T>* U) {
   read_columns<n, T>(d, block, x, entries, fields, [=](int f, int ij, const Vec<T>(&u)[n]) WEFT_LAMBDA_INLINE {
     Vec<T>* const to = U + f * field_vectors<n, n> + ij * pitch<n>;
     WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) to[k] = u[k];
-  });
-}
-template <int n, class T>
-void read_derivatives(const SimdBlocks<T>& d, const T* derivative, std::int64_t block, const T* x, std::int64_t entries,
-                      int fields, Vec<T>* U, Vec<T>* Q) {
-  read_columns<n, T>(d, block, x, entries, fields, [=](int f, int ij, const Vec<T>(&u)[n]) WEFT_LAMBDA_INLINE {
-    Vec<T>* const to = U + f * field_vectors<n, n> + ij * pitch<n>;
-    Vec<T>* const slope = Q + f * field_vectors<n, n> + ij * pitch<n>;
-    WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) to[k] = u[k];
-    contract<n, T>(derivative, u, [=](int k, Vec<T> v) WEFT_LAMBDA_INLINE { slope[k] = v; });
   });
 }
 

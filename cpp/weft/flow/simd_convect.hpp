@@ -6,43 +6,50 @@
 #include "weft/element/gauss.hpp"
 #include "weft/flow/simd_block_loop.hpp"
 #include "weft/flow/simd_blocks.hpp"
-#include "weft/flow/simd_cofactors.hpp"
 #include "weft/flow/simd_columns.hpp"
 #include "weft/flow/simd_field_groups.hpp"
 #include "weft/flow/simd_fine.hpp"
+#include "weft/flow/simd_fine_velocity.hpp"
 #include "weft/flow/simd_layout.hpp"
-#include "weft/flow/simd_planes.hpp"
 #include "weft/flow/simd_prefetch.hpp"
 #include "weft/simd/between_points.hpp"
 
 namespace weft::flow {
 
-// The projection onto [n] of U_r df/dr + U_s df/ds + U_t df/dt on a row of fine points; U [3][m].
+// The projection onto [n] of W_r df/dr + W_s df/ds + W_t df/dt on a row of fine points; all rows by parts, W [3][m]. Of
+// a product fg at opposite points, the sum is (f_+ + f_-) even g + (f_+ - f_-) odd g and so forth.
 template <int n, class T>
 __attribute__((noinline)) void convect_row(const SimdTables<T>& t, const Vec<T>* __restrict__ B,
                                            const Vec<T>* __restrict__ Bs, const Vec<T>* __restrict__ Bt,
-                                           const Vec<T>* __restrict__ U, Vec<T>* __restrict__ out) {
-  constexpr int m = element::dealiasing_points(n - 1);
-  Vec<T> u[n], g[m];
-  WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) u[i] = B[i];
-  contract<m, n, false, T>(t.slope, u, [&](int i, Vec<T> v) WEFT_LAMBDA_INLINE { g[i] = U[i] * v; });
-  WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) u[i] = Bs[i];
-  contract<m, n, true, T>(t.value, u, [&](int i, Vec<T> v) WEFT_LAMBDA_INLINE { g[i] += U[m + i] * v; });
-  WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) u[i] = Bt[i];
-  contract<m, n, true, T>(t.value, u, [&](int i, Vec<T> v) WEFT_LAMBDA_INLINE { g[i] += U[2 * m + i] * v; });
-  contract<n, m, true, T>(t.project, g, [=](int i, Vec<T> v) WEFT_LAMBDA_INLINE { out[i] = v; });
-}
-// A layer's rows [m][n] projected along s onto layer A.
-template <int n, class T>
-__attribute__((noinline)) void project_plane(const SimdTables<T>& t, const Vec<T>* __restrict__ H,
-                                             Vec<T>* __restrict__ A) {
-  constexpr int m = element::dealiasing_points(n - 1);
-#pragma GCC unroll 1
-  for (int i = 0; i < n; ++i) {
-    Vec<T> u[m];
-    WEFT_UNROLL_ALL for (int j = 0; j < m; ++j) u[j] = H[j * n + i];
-    contract<n, m, true, T>(t.project, u, [=](int j, Vec<T> v) WEFT_LAMBDA_INLINE { A[(j * n + i) * pitch<m>] = v; });
-  }
+                                           const Vec<T>* __restrict__ W, Vec<T>* __restrict__ out) {
+  using V = Vec<T>;
+  constexpr int m = element::dealiasing_points(n - 1), h = m / 2, hn = n / 2;
+  Parts<m, V> g;
+  simd::contract_parts<m, n, false, T>(
+      t.slope, row_parts<n>(B),
+      [&](int i, V a, V b) WEFT_LAMBDA_INLINE {
+        const V e = W[i], o = W[m - h + i];
+        g.even[i] = e * a + o * b;
+        g.odd[i] = o * a + e * b;
+      },
+      [&](V v) WEFT_LAMBDA_INLINE { g.even[h] = W[h] * v; });
+  simd::contract_parts<m, n, true, T>(
+      t.value, row_parts<n>(Bs, Bt),
+      [&](int i, const Two<V>& a, const Two<V>& b) WEFT_LAMBDA_INLINE {
+        const V e = W[m + i], o = W[2 * m - h + i], k = W[2 * m + i], l = W[3 * m - h + i];
+        g.even[i] += e * a.first + o * b.first;
+        g.even[i] += k * a.second + l * b.second;
+        g.odd[i] += o * a.first + e * b.first;
+        g.odd[i] += l * a.second + k * b.second;
+      },
+      [&](const Two<V>& v) WEFT_LAMBDA_INLINE { g.even[h] += W[m + h] * v.first + W[2 * m + h] * v.second; });
+  simd::contract_parts<n, m, true, T>(
+      t.project, g,
+      [=](int i, V a, V b) WEFT_LAMBDA_INLINE {
+        out[i] = a;
+        out[n - hn + i] = b;
+      },
+      [=](V v) WEFT_LAMBDA_INLINE { out[hn] = v; });
 }
 
 template <int N, class T>
@@ -56,36 +63,31 @@ void convect(const SimdCall<T>& c, poisson::Range chunk, T* scratch) {
       // Layers of values and of slopes along t, which the results take the place of; of one layer [m][n] the
       // velocity, then values and slopes field by field, so that these stay in the first cache.
       V *F = s.take(3 * fine_field), *Q = s.take(3 * fine_field), *own = same ? F : s.take(3 * fine_field);
-      V *B = s.take(3 * m * n), *Bs = s.take(m * n), *Bt = s.take(m * n), *H = s.take(m * n), *v = s.take(3 * m),
+      V *B = s.take(3 * m * n), *Bs = s.take(3 * m * n), *Bt = s.take(m * n), *H = s.take(m * n),
         *W = s.take(3 * m * m);
-      Cofactors<n, m, T> cofactors(c.tables, c.geometry, block, s);
+      FineVelocity<n, T> velocity(c.tables, c.geometry, block, s);
       read_fine<n, T>(c.blocks, c.tables, block, f, c.entries, fields, true, F, Q);
       if (!same) read_fine<n, T>(c.blocks, c.tables, block, c.u, c.entries, 3, false, own, nullptr);
       for (int k = 0; k < m; ++k) {
-        cofactors.plane(k);
-        for (int i = 0; i < 3; ++i) fine_values<n, T>(c.tables, own + i * fine_field + k, B + i * m * n);
+        velocity.layer(k);
+        for (int i = 0; i < 3; ++i) {
+          if (same)
+            fine_lines<n, true, T>(c.tables, own + i * fine_field + k, B + i * m * n, Bs + i * m * n);
+          else
+            fine_lines<n, false, T>(c.tables, own + i * fine_field + k, B + i * m * n, nullptr);
+        }
         for (int j = 0; j < m; ++j) {
           ahead.step();
-          for (int i = 0; i < 3; ++i) fine_row<n, T>(c.tables.value, B + (i * m + j) * n, v + i * m);
-          const V* g = cofactors.row(j);
-          V* const w = W + 3 * m * j;
-#pragma GCC unroll 1
-          for (int i = 0; i < m; ++i, g += cofactors.step) {
-            const V x = v[i], y = v[m + i], z = v[2 * m + i];
-            w[i] = g[0] * x + g[1] * y + g[2] * z;
-            w[m + i] = g[3] * x + g[4] * y + g[5] * z;
-            w[2 * m + i] = g[6] * x + g[7] * y + g[8] * z;
-          }
+          velocity.row(j, B + j * n, W + 3 * m * j);
         }
         for (int i = 0; i < fields; ++i) {
           V* const layer = F + i * fine_field + k;
-          V* const value = same ? B + i * m * n : B;
-          if (!same) fine_values<n, T>(c.tables, layer, value);
-          fine_slopes<n, T>(c.tables, layer, Bs);
-          fine_values<n, T>(c.tables, Q + i * fine_field + k, Bt);
+          V *value = B + (same ? i * m * n : 0), *slope = Bs + (same ? i * m * n : 0);
+          if (!same) fine_lines<n, true, T>(c.tables, layer, value, slope);
+          fine_lines<n, false, T>(c.tables, Q + i * fine_field + k, Bt, nullptr);
           for (int j = 0; j < m; ++j)
-            convect_row<n, T>(c.tables, value + j * n, Bs + j * n, Bt + j * n, W + 3 * m * j, H + j * n);
-          project_plane<n, T>(c.tables, H, layer);
+            convect_row<n, T>(c.tables, value + j * n, slope + j * n, Bt + j * n, W + 3 * m * j, H + j * n);
+          project_lines<n, T>(c.tables, H, layer);
         }
       }
       const T* project = c.tables.project;
@@ -93,7 +95,7 @@ void convect(const SimdCall<T>& c, poisson::Range chunk, T* scratch) {
         const V* const from = F + i * fine_field + ij * pitch<m>;
         V u[m];
         WEFT_UNROLL_ALL for (int k = 0; k < m; ++k) u[k] = from[k];
-        contract<n, m, true, T>(project, u, [&](int k, V w) WEFT_LAMBDA_INLINE { result[k] = w; });
+        simd::contract<n, m, true, T>(project, u, [&](int k, V w) WEFT_LAMBDA_INLINE { result[k] = w; });
       });
     });
   });

@@ -1,4 +1,8 @@
-// Lines of a block onto fine points: columns in t onto layers, lines along s of a layer, rows.
+// Lines of a block onto fine points and back: columns in t and layers, lines along s, rows.
+//
+// Between columns in t and back, rows are kept by their even and odd parts (simd/between_points.hpp): n vectors, first
+// the even parts with the middle point last, then the odd ones. Parts do not meet on the way along s, and a layer's
+// rows are contracted and projected without taking sums and differences anew.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +16,9 @@
 
 namespace weft::flow {
 
+using simd::Parts;
+using simd::Two;
+
 // Columns of a term onto fine layers: values, and slopes where asked for.
 template <int n, class T>
 void read_fine(const SimdBlocks<T>& d, const SimdTables<T>& t, std::int64_t block, const T* x, std::int64_t entries,
@@ -19,53 +26,100 @@ void read_fine(const SimdBlocks<T>& d, const SimdTables<T>& t, std::int64_t bloc
   constexpr int m = element::dealiasing_points(n - 1);
   const T *value = t.value, *slope = t.slope;
   read_columns<n, T>(d, block, x, entries, fields, [=](int f, int ij, const Vec<T>(&u)[n]) WEFT_LAMBDA_INLINE {
+    const Parts<n, Vec<T>> p = simd::parts(u);
     Vec<T>* const a = A + f * field_vectors<n, m> + ij * pitch<m>;
-    contract<m, n, true, T>(value, u, [=](int k, Vec<T> v) WEFT_LAMBDA_INLINE { a[k] = v; });
+    simd::contract<m, n, true, T>(value, p, [=](int k, Vec<T> v) WEFT_LAMBDA_INLINE { a[k] = v; });
     if (!slopes) return;
     Vec<T>* const s = S + f * field_vectors<n, m> + ij * pitch<m>;
-    contract<m, n, false, T>(slope, u, [=](int k, Vec<T> v) WEFT_LAMBDA_INLINE { s[k] = v; });
+    simd::contract<m, n, false, T>(slope, p, [=](int k, Vec<T> v) WEFT_LAMBDA_INLINE { s[k] = v; });
   });
 }
 
-// Lines along s of layer A of fine points, as above: [m][n] values, slopes.
-template <int n, class T>
-__attribute__((noinline)) void fine_values(const SimdTables<T>& t, const Vec<T>* __restrict__ A,
-                                           Vec<T>* __restrict__ B) {
-  constexpr int m = element::dealiasing_points(n - 1);
+// Lines along s of layer A of fine points, as above, onto rows by parts [m][n]: values, and slopes where asked for.
+template <int n, bool slopes, class T>
+__attribute__((noinline)) void fine_lines(const SimdTables<T>& t, const Vec<T>* __restrict__ A, Vec<T>* __restrict__ B,
+                                          Vec<T>* __restrict__ Bs) {
+  using V = Vec<T>;
+  constexpr int m = element::dealiasing_points(n - 1), h = n / 2;
 #pragma GCC unroll 1
-  for (int i = 0; i < n; ++i) {
-    Vec<T> u[n];
-    WEFT_UNROLL_ALL for (int j = 0; j < n; ++j) u[j] = A[(j * n + i) * pitch<m>];
-    contract<m, n, true, T>(t.value, u, [=](int j, Vec<T> v) WEFT_LAMBDA_INLINE { B[j * n + i] = v; });
+  for (int i = 0; i < h; ++i) {
+    Two<V> u[n];
+    WEFT_UNROLL_ALL for (int j = 0; j < n; ++j) {
+      const V left = A[(j * n + i) * pitch<m>], right = A[(j * n + n - 1 - i) * pitch<m>];
+      u[j] = {left + right, left - right};
+    }
+    const Parts<n, Two<V>> p = simd::parts(u);
+    simd::contract<m, n, true, T>(t.value, p, [=](int j, const Two<V>& v) WEFT_LAMBDA_INLINE {
+      B[j * n + i] = v.first;
+      B[j * n + n - h + i] = v.second;
+    });
+    if constexpr (slopes)
+      simd::contract<m, n, false, T>(t.slope, p, [=](int j, const Two<V>& v) WEFT_LAMBDA_INLINE {
+        Bs[j * n + i] = v.first;
+        Bs[j * n + n - h + i] = v.second;
+      });
+  }
+  if constexpr (n % 2 == 1) {
+    V u[n];
+    WEFT_UNROLL_ALL for (int j = 0; j < n; ++j) u[j] = A[(j * n + h) * pitch<m>];
+    const Parts<n, V> p = simd::parts(u);
+    simd::contract<m, n, true, T>(t.value, p, [=](int j, V v) WEFT_LAMBDA_INLINE { B[j * n + h] = v; });
+    if constexpr (slopes)
+      simd::contract<m, n, false, T>(t.slope, p, [=](int j, V v) WEFT_LAMBDA_INLINE { Bs[j * n + h] = v; });
   }
 }
+// Back: rows by parts [m][n] projected along s onto layer A.
 template <int n, class T>
-__attribute__((noinline)) void fine_slopes(const SimdTables<T>& t, const Vec<T>* __restrict__ A,
-                                           Vec<T>* __restrict__ Bs) {
-  constexpr int m = element::dealiasing_points(n - 1);
+__attribute__((noinline)) void project_lines(const SimdTables<T>& t, const Vec<T>* __restrict__ H,
+                                             Vec<T>* __restrict__ A) {
+  using V = Vec<T>;
+  constexpr int m = element::dealiasing_points(n - 1), h = n / 2;
 #pragma GCC unroll 1
-  for (int i = 0; i < n; ++i) {
-    Vec<T> u[n];
-    WEFT_UNROLL_ALL for (int j = 0; j < n; ++j) u[j] = A[(j * n + i) * pitch<m>];
-    contract<m, n, false, T>(t.slope, u, [=](int j, Vec<T> v) WEFT_LAMBDA_INLINE { Bs[j * n + i] = v; });
+  for (int i = 0; i < h; ++i) {
+    Two<V> u[m];
+    WEFT_UNROLL_ALL for (int j = 0; j < m; ++j) u[j] = {H[j * n + i], H[j * n + n - h + i]};
+    simd::contract<n, m, true, T>(t.project, u, [=](int j, const Two<V>& v) WEFT_LAMBDA_INLINE {
+      A[(j * n + i) * pitch<m>] = v.first + v.second;
+      A[(j * n + n - 1 - i) * pitch<m>] = v.first - v.second;
+    });
+  }
+  if constexpr (n % 2 == 1) {
+    V u[m];
+    WEFT_UNROLL_ALL for (int j = 0; j < m; ++j) u[j] = H[j * n + h];
+    simd::contract<n, m, true, T>(t.project, u, [=](int j, V v) WEFT_LAMBDA_INLINE { A[(j * n + h) * pitch<m>] = v; });
   }
 }
-// Of a row [n]: values or slopes on its fine points.
-template <int n, class T>
-__attribute__((noinline)) void fine_row(const T* __restrict__ value, const Vec<T>* __restrict__ B,
-                                        Vec<T>* __restrict__ v) {
-  constexpr int m = element::dealiasing_points(n - 1);
-  Vec<T> u[n];
-  WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) u[i] = B[i];
-  contract<m, n, true, T>(value, u, [=](int i, Vec<T> w) WEFT_LAMBDA_INLINE { v[i] = w; });
+
+// A row by parts [n].
+template <int n, class V>
+WEFT_ALWAYS_INLINE Parts<n, V> row_parts(const V* B) {
+  constexpr int h = n / 2;
+  Parts<n, V> p;
+  WEFT_UNROLL_ALL for (int i = 0; i < n - h; ++i) p.even[i] = B[i];
+  WEFT_UNROLL_ALL for (int i = 0; i < h; ++i) p.odd[i] = B[n - h + i];
+  return p;
 }
+// Two of them side by side.
+template <int n, class V>
+WEFT_ALWAYS_INLINE Parts<n, Two<V>> row_parts(const V* B, const V* C) {
+  constexpr int h = n / 2;
+  Parts<n, Two<V>> p;
+  WEFT_UNROLL_ALL for (int i = 0; i < n - h; ++i) p.even[i] = {B[i], C[i]};
+  WEFT_UNROLL_ALL for (int i = 0; i < h; ++i) p.odd[i] = {B[n - h + i], C[n - h + i]};
+  return p;
+}
+// On fine points [m] of a row: the slopes of B, by parts; the values of Bs and Bt, which share their coefficients.
 template <int n, class T>
-__attribute__((noinline)) void fine_row_slopes(const T* __restrict__ slope, const Vec<T>* __restrict__ B,
-                                               Vec<T>* __restrict__ v) {
+__attribute__((noinline)) void fine_row(const SimdTables<T>& t, const Vec<T>* __restrict__ B,
+                                        const Vec<T>* __restrict__ Bs, const Vec<T>* __restrict__ Bt,
+                                        Vec<T>* __restrict__ r, Vec<T>* __restrict__ s, Vec<T>* __restrict__ z) {
+  using V = Vec<T>;
   constexpr int m = element::dealiasing_points(n - 1);
-  Vec<T> u[n];
-  WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) u[i] = B[i];
-  contract<m, n, false, T>(slope, u, [=](int i, Vec<T> w) WEFT_LAMBDA_INLINE { v[i] = w; });
+  simd::contract<m, n, false, T>(t.slope, row_parts<n>(B), [=](int i, V v) WEFT_LAMBDA_INLINE { r[i] = v; });
+  simd::contract<m, n, true, T>(t.value, row_parts<n>(Bs, Bt), [=](int i, const Two<V>& v) WEFT_LAMBDA_INLINE {
+    s[i] = v.first;
+    z[i] = v.second;
+  });
 }
 
 }  // namespace weft::flow

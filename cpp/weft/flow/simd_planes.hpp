@@ -27,22 +27,4 @@ __attribute__((noinline)) void plane_derivatives(const T* __restrict__ derivativ
   }
 }
 
-// The plane U += M R along r and M S along s.
-template <int n, class T>
-__attribute__((noinline)) void add_plane(const T* __restrict__ matrix, const Vec<T>* __restrict__ R,
-                                         const Vec<T>* __restrict__ S, Vec<T>* __restrict__ U) {
-#pragma GCC unroll 1
-  for (int j = 0; j < n; ++j) {
-    Vec<T> u[n];
-    WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) u[i] = R[j * n + i];
-    contract<n, T>(matrix, u, [=](int i, Vec<T> v) WEFT_LAMBDA_INLINE { U[(j * n + i) * pitch<n>] += v; });
-  }
-#pragma GCC unroll 1
-  for (int i = 0; i < n; ++i) {
-    Vec<T> u[n];
-    WEFT_UNROLL_ALL for (int j = 0; j < n; ++j) u[j] = S[j * n + i];
-    contract<n, T>(matrix, u, [=](int j, Vec<T> v) WEFT_LAMBDA_INLINE { U[(j * n + i) * pitch<n>] += v; });
-  }
-}
-
 }  // namespace weft::flow

@@ -31,6 +31,8 @@ Work work(Term term, int count, bool same, const WorkOptions& o) {
     case Term::convect:
       each = groups * ((same ? 0 : 3 * (n * n * V + m * n * V)) + 3 * m * m * V + 15 * fine) +
              count * (n * n * (V + S + P) + m * n * (2 * V + S + P) + m * m * (2 * V + S + P) + 5 * fine);
+      if (o.simd)
+        affine = each - groups * 15.0 * m * m * (m - n);  // a constant metric goes before the last interpolation
       metric_points = fine;
       metric_rows = m * m;
       curved = 3 * (n * n * (V + S) + m * n * (2 * V + S) + m * m * (2 * V + S)) + 27 * fine;
