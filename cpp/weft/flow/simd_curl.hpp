@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "weft/flow/simd_block_loop.hpp"
+#include "weft/flow/simd_constant_curl.hpp"
 #include "weft/flow/simd_derivatives.hpp"
 
 namespace weft::flow {
@@ -20,7 +21,10 @@ void curl(const SimdCall<T>& c, poisson::Range chunk, T* scratch) {
     }
   };
   run_blocks<T>(c, chunk, c.f, 3, c.out, 3, 2 * n * n, [&](std::int64_t block, Prefetch<T>& ahead) {
-    block_of_derivatives<N, 3, 3, T>(c, block, ahead, Scratch<T>(scratch), use);
+    if (c.geometry.shape[block] == Shape::affine)
+      block_of_constant_curl<N, T>(c, block, ahead, Scratch<T>(scratch));
+    else
+      block_of_derivatives<N, 3, 3, T>(c, block, ahead, Scratch<T>(scratch), use);
   });
 }
 

@@ -78,7 +78,7 @@ WEFT_ALWAYS_INLINE void column_products(const ColumnCofactors<n, T>& cofactors, 
   }
 }
 
-// One block. scratch: 2 fields fields, (fields + 1) slabs ... of vectors.
+// One block.
 template <int N, int fields, int outputs, class T, class Use>
 __attribute__((noinline)) void block_of_derivatives(const SimdCall<T>& c, std::int64_t block, Prefetch<T>& ahead,
                                                     Scratch<T> scratch, const Use& use) {

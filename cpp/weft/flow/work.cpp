@@ -62,6 +62,7 @@ Work work(Term term, int count, bool same, const WorkOptions& o) {
       break;
     case Term::curl:
       each = 9 * n * n * D + 36 * points;
+      if (o.simd) affine = 6 * n * n * D + 36 * points;  // of covariant components
       in = 3;
       out = 3;
       break;
