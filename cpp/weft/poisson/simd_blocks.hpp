@@ -34,6 +34,20 @@ struct Range {
   std::int64_t begin, end;
 };
 
+// f(i, in, out) for the vectors of a range, one after the other: in(a + i) reads and out(a + i, v) writes as many
+// entries as are left, a whole vector but for the last.
+template <class T, class F>
+WEFT_ALWAYS_INLINE void for_vectors(Range range, F&& f) {
+  constexpr int lanes = simd::lanes<T>;
+  std::int64_t i = range.begin;
+  for (; i + lanes <= range.end; i += lanes)
+    f(i, [](const T* a) { return simd::load(a); }, [](T* a, Vec<T> v) { simd::store(a, v); });
+  if (const int count = static_cast<int>(range.end - i); count > 0)
+    f(
+        i, [=](const T* a) { return simd::load_first(a, count); },
+        [=](T* a, Vec<T> v) { simd::store_first(a, v, count); });
+}
+
 // Who visits what when. Of the entries [shared, owned), those that one chunk of blocks touches alone are updated just
 // before the first block that touches them and summed just after the last; the others ("apart": shared ones, and with
 // several threads those between chunks) before and after the sweep.

@@ -98,18 +98,18 @@ struct ComponentSweep {
     products(i, v, [](const T* a) { return load(a); });
   }
   void before(Range range) {
-    ChebyshevSweep<T>::for_vectors(range, [&](std::int64_t i, auto&& in, auto&& out) {
+    for_vectors<T>(range, [&](std::int64_t i, auto&& in, auto&& out) {
       const Vec<T> p = update(i, in, out);
       out(to.v + i, by.s * (in(to.b + i) * p));
     });
   }
   void after(Range range) {
-    ChebyshevSweep<T>::for_vectors(range, [&](std::int64_t i, auto&& in, auto&&) { products(i, in(to.v + i), in); });
+    for_vectors<T>(range, [&](std::int64_t i, auto&& in, auto&&) { products(i, in(to.v + i), in); });
   }
   // The last step: x += ax p.
   void solution(Range range) const {
-    ChebyshevSweep<T>::for_vectors(
-        range, [&](std::int64_t i, auto&& in, auto&& out) { out(to.x + i, in(to.x + i) + by.ax * in(to.p + i)); });
+    for_vectors<T>(range,
+                   [&](std::int64_t i, auto&& in, auto&& out) { out(to.x + i, in(to.x + i) + by.ax * in(to.p + i)); });
   }
   // The vector sums go to double precision block by block.
   void finish_block() {

@@ -12,9 +12,7 @@
 
 namespace weft::poisson {
 
-using simd::load_first;
 using simd::store;
-using simd::store_first;
 
 // y = S x + lambda x.
 template <class T>
@@ -115,22 +113,10 @@ struct CgSweep {
   }
 
   void before(Range range) {
-    constexpr int lanes = simd::lanes<T>;
-    std::int64_t i = range.begin;
-    for (; i + lanes <= range.end; i += lanes) store(v + i, s.lambda * read(i));
-    if (const int count = static_cast<int>(range.end - i); count > 0) {
-      const auto out = [&](T* a, Vec<T> b) { store_first(a, b, count); };
-      out(v + i, s.lambda * update(i, [&](const T* a) { return load_first(a, count); }, out));
-    }
+    for_vectors<T>(range, [&](std::int64_t i, auto&& in, auto&& out) { out(v + i, s.lambda * update(i, in, out)); });
   }
   void after(Range range) {
-    constexpr int lanes = simd::lanes<T>;
-    std::int64_t i = range.begin;
-    for (; i + lanes <= range.end; i += lanes) products(i, load(v + i), [](const T* a) { return load(a); });
-    if (const int count = static_cast<int>(range.end - i); count > 0) {
-      const auto in = [&](const T* a) { return load_first(a, count); };
-      products(i, in(v + i), in);
-    }
+    for_vectors<T>(range, [&](std::int64_t i, auto&& in, auto&&) { products(i, in(v + i), in); });
   }
   // The vector sums go to double precision block by block.
   void finish_block() {
@@ -182,16 +168,6 @@ struct ChebyshevSweep {
     out(to.x + i, x);
     return step.residual ? x : z;
   }
-  template <class F>
-  static WEFT_ALWAYS_INLINE void for_vectors(Range range, F&& f) {
-    constexpr int lanes = simd::lanes<T>;
-    std::int64_t i = range.begin;
-    for (; i + lanes <= range.end; i += lanes)
-      f(i, [](const T* a) { return load(a); }, [](T* a, Vec<T> v) { store(a, v); });
-    if (const int count = static_cast<int>(range.end - i); count > 0)
-      f(i, [=](const T* a) { return load_first(a, count); }, [=](T* a, Vec<T> v) { store_first(a, v, count); });
-  }
-
   WEFT_ALWAYS_INLINE Vec<T> read(std::int64_t i) const {
     return update(i, [](const T* a) { return load(a); }, [](T* a, Vec<T> v) { store(a, v); });
   }
@@ -200,18 +176,18 @@ struct ChebyshevSweep {
     store(to.v + i, step.residual ? load(to.b + i) - v : v);
   }
   void before(Range range) const {
-    for_vectors(range, [&](std::int64_t i, auto&& in, auto&& out) {
+    for_vectors<T>(range, [&](std::int64_t i, auto&& in, auto&& out) {
       const Vec<T> y = update(i, in, out);
       out(to.v + i, step.lambda * y);
     });
   }
   // Without the operator.
   void update_only(Range range) const {
-    for_vectors(range, [&](std::int64_t i, auto&& in, auto&& out) { update(i, in, out); });
+    for_vectors<T>(range, [&](std::int64_t i, auto&& in, auto&& out) { update(i, in, out); });
   }
   void after(Range range) const {
     if (!step.residual) return;
-    for_vectors(range, [&](std::int64_t i, auto&& in, auto&& out) { out(to.v + i, in(to.b + i) - in(to.v + i)); });
+    for_vectors<T>(range, [&](std::int64_t i, auto&& in, auto&& out) { out(to.v + i, in(to.b + i) - in(to.v + i)); });
   }
   void finish_block() {}
 };
