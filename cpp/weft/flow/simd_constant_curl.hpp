@@ -1,7 +1,5 @@
-// The curl where the metric is constant. With x_a = dx/dr_a, C_r = x_s x x_t
-// and so on, sum_a C_a x D_a u is
-//   x_r (D_s v_t - D_t v_s) + x_s (D_t v_r - D_r v_t) + x_t (D_r v_s - D_s
-//   v_r),    v_a = x_a . u,
+// The curl where the metric is constant: with x_a = dx/dr_a (C_r = x_s x x_t and so on) and v_a = x_a . u,
+//   sum_a C_a x D_a u = x_r (D_s v_t - D_t v_s) + x_s (D_t v_r - D_r v_t) + x_t (D_r v_s - D_s v_r),
 // six derivatives instead of nine. Two passes, as in simd_derivatives.hpp.
 #pragma once
 
