@@ -1,12 +1,10 @@
-# The host's SIMD kernels: one translation unit per family, order and scalar type.
+# The host's SIMD kernels: one translation unit per family and order.
 set(WEFT_SIMD_SOURCES "")
-foreach(family poisson/simd_order poisson/simd_fields poisson/simd_levels maxwell/simd_order flow/simd_order)
-  foreach(WEFT_SIMD_TYPE double float)
-    foreach(WEFT_SIMD_ORDER RANGE 1 15)
-      set(source ${CMAKE_BINARY_DIR}/${family}_${WEFT_SIMD_TYPE}_${WEFT_SIMD_ORDER}.cpp)
-      configure_file(${CMAKE_SOURCE_DIR}/cpp/weft/${family}.cpp.in ${source} @ONLY)
-      list(APPEND WEFT_SIMD_SOURCES ${source})
-    endforeach()
+foreach(family poisson maxwell flow)
+  foreach(WEFT_SIMD_ORDER RANGE 1 15)
+    set(source ${CMAKE_BINARY_DIR}/${family}/simd_order_${WEFT_SIMD_ORDER}.cpp)
+    configure_file(${CMAKE_SOURCE_DIR}/cpp/weft/${family}/simd_order.cpp.in ${source} @ONLY)
+    list(APPEND WEFT_SIMD_SOURCES ${source})
   endforeach()
 endforeach()
 # Vectors are passed between functions of one build only.

@@ -3,7 +3,6 @@
 #include <map>
 #include <stdexcept>
 #include <tuple>
-#include <utility>
 
 namespace weft::device {
 namespace {
@@ -14,9 +13,10 @@ auto& registry() {
 }
 }  // namespace
 
-void register_host_kernel(HostKernel kernel) {
-  auto key = std::tuple(kernel.file, kernel.name, kernel.constants);
-  registry().insert_or_assign(std::move(key), std::move(kernel));
+void register_host_kernel(const char* file, const char* constants, const char* name, const std::size_t* argument_sizes,
+                          std::size_t arguments, void (*run)(void** arguments, unsigned begin, unsigned end)) {
+  registry().insert_or_assign({file, name, constants},
+                              HostKernel{file, name, constants, {argument_sizes, argument_sizes + arguments}, run});
 }
 
 const HostKernel* find_host_kernel(const std::string& file, const std::string& name, const std::string& constants) {

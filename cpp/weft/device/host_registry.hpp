@@ -16,7 +16,9 @@ struct HostKernel {
   void (*run)(void** arguments, unsigned begin, unsigned end);
 };
 
-void register_host_kernel(HostKernel kernel);
+// Out of line: every kernel file calls it.
+void register_host_kernel(const char* file, const char* constants, const char* name, const std::size_t* argument_sizes,
+                          std::size_t arguments, void (*run)(void** arguments, unsigned begin, unsigned end));
 // nullptr where there is none.
 const HostKernel* find_host_kernel(const std::string& file, const std::string& name, const std::string& constants);
 

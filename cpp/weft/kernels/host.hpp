@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstddef>
-#include <tuple>
 #include <utility>
 
 #include "weft/device/host_registry.hpp"
@@ -18,14 +17,16 @@ struct HostInvoker {
   }
   template <std::size_t... I>
   static void run(void** arguments, unsigned begin, unsigned end, std::index_sequence<I...>) {
-    const std::tuple<A...> values{*static_cast<A*>(arguments[I])...};
-    for (unsigned block = begin; block < end; ++block) K{static_cast<int>(block)}(std::get<I>(values)...);
+    [&](A... values) {
+      for (unsigned block = begin; block < end; ++block) K{static_cast<int>(block)}(values...);
+    }(*static_cast<A*>(arguments[I])...);
   }
 };
 
 template <class K, class... A>
 bool register_kernel(const char* file, const char* constants, const char* name, void (K::*)(A...)) {
-  device::register_host_kernel({file, name, constants, {sizeof(A)...}, &HostInvoker<K, A...>::run});
+  constexpr std::size_t sizes[]{sizeof(A)...};
+  device::register_host_kernel(file, constants, name, sizes, sizeof...(A), &HostInvoker<K, A...>::run);
   return true;
 }
 

@@ -14,14 +14,14 @@ namespace weft::poisson {
 namespace {
 
 template <class T, int... I>
-std::array<const ComponentPassesOfOrder<T>*, sizeof...(I)> all_passes(std::integer_sequence<int, I...>) {
-  return {&SimdFields<I + 1, T>::iterate...};
+std::array<ComponentPassOfBlocks<T>, sizeof...(I)> all_passes(std::integer_sequence<int, I...>) {
+  return {SimdFields<I + 1, T>::iterate...};
 }
 
 template <class T>
 ComponentPassOfBlocks<T> pass_of(const SimdOperator<T>& op) {
   static const auto passes = all_passes<T>(std::make_integer_sequence<int, element::max_order>());
-  return (*passes.at(op.order() - 1))[op.geometry() == Geometry::trilinear ? 1 : 0];
+  return passes.at(op.order() - 1);
 }
 
 template <class T>

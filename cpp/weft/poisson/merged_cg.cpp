@@ -105,7 +105,7 @@ void MergedCg<T>::sweep(T* x, const Scalars& scalars, int part, CgSums& sums) {
                                                     "merged cg: second half"};
   const trace::Span span(names.at(part), trace::Category::cpu);
   const SimdPlan& plan = op_.plan();
-  const auto pass = simd_passes<T>(op_.order()).iterate[op_.geometry() == Geometry::trilinear ? 1 : 0];
+  const auto pass = simd_passes<T>(op_.order()).iterate;
   for (const std::vector<Range>& chunks : plan.chunks[part]) {
     const auto count = static_cast<std::int64_t>(chunks.size());
     std::vector<CgSums> parts(chunks.size());

@@ -75,8 +75,7 @@ void MergedChebyshev<T>::pass(const Sweep& sweep, device::Stream& stream) {
   auto& exchange = op_.exchange();
   T* const v = sweep.to.v;
   T* const y = sweep.step.residual ? sweep.to.x : sweep.to.z;
-  const auto work = [&,
-                     run = simd_passes<T>(op.order()).smooth[op.geometry() == Geometry::trilinear ? 1 : 0]](int part) {
+  const auto work = [&, run = simd_passes<T>(op.order()).smooth](int part) {
     for_chunks(plan.chunks[part], plan.threads, [&](const Range& chunk, int thread) {
       Sweep own = sweep;
       run(op.blocks(), plan, own, chunk, op.scratch(thread));

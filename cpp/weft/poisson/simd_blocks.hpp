@@ -13,6 +13,15 @@ namespace weft::poisson {
 
 using simd::Vec;
 
+template <class T>
+struct Ahead;
+template <class T>
+struct SimdBlocks;
+
+// What a block's columns between their two passes go through: derivatives within planes and the metric, on U and Q.
+template <class T>
+using PlanesOfBlock = void (*)(const SimdBlocks<T>&, std::int64_t block, Ahead<T>&, Vec<T>* U, Vec<T>* Q);
+
 // Views. n = order + 1, lanes = simd::lanes<T>; arrays that begin with [blocks] are aligned to a vector.
 template <class T>
 struct SimdBlocks {
@@ -27,7 +36,8 @@ struct SimdBlocks {
   const std::int64_t* interior;
   const std::int32_t* interior_index;
   const std::uint8_t* conflict;  // [blocks]: two lanes of a vector share an entry
-  const T* geometry;  // stored: [blocks][n^3][6][lanes] factors; trilinear: [blocks][8][3][lanes] coefficients
+  const T* geometry;        // stored: [blocks][n^3][6][lanes] factors; trilinear: [blocks][8][3][lanes] coefficients
+  PlanesOfBlock<T> planes;  // for this kind of geometry
 };
 
 struct Range {

@@ -1,5 +1,5 @@
 // The passes of simd_sweep.hpp over several fields at a time: a block's index and geometry come from memory for the
-// first one. Compiled once per order and scalar type (simd_fields.cpp.in).
+// first one.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace weft::poisson {
 inline constexpr int max_fields = 4;  // in one pass
 
 // sweeps: one a field. scratch: scratch_vectors(N) vectors, aligned.
-template <int N, class T, class Rows, class Sweep>
+template <int N, class T, class Sweep>
 void run_fields(const SimdBlocks<T>& d, const SimdPlan& plan, Sweep* sweeps, int fields, Range chunk, T* scratch) {
   constexpr int n = N + 1;
   Vec<T>* const U = reinterpret_cast<Vec<T>*>(scratch);
@@ -24,7 +24,7 @@ void run_fields(const SimdBlocks<T>& d, const SimdPlan& plan, Sweep* sweeps, int
         sweep->ahead.start(plan.ahead[b + 1], plan.ahead[b + 2], n * n);
       else
         sweep->ahead.start(0, 0, 1);
-      apply_block<N, T, Rows>(d, *sweep, b, U, Q);
+      apply_block<N, T>(d, *sweep, b, U, Q);
       for (std::int64_t a = plan.after_begin[b]; a < plan.after_begin[b + 1]; ++a) sweep->after(plan.after[a]);
       sweep->finish_block();
     }
@@ -120,17 +120,15 @@ struct ComponentSweep {
   }
 };
 
-// The pass of one order; index 0: stored factors, 1: trilinear.
+// The pass of one order.
 template <class T>
 using ComponentPassOfBlocks = void (*)(const SimdBlocks<T>&, const SimdPlan&, ComponentSweep<T>* sweeps, int fields,
                                        Range, T* scratch);
-template <class T>
-using ComponentPassesOfOrder = std::array<ComponentPassOfBlocks<T>, 2>;
 
 // Defined by the translation unit of each order.
 template <int N, class T>
 struct SimdFields {
-  static const ComponentPassesOfOrder<T> iterate;
+  static const ComponentPassOfBlocks<T> iterate;
 };
 
 }  // namespace weft::poisson

@@ -245,7 +245,7 @@ WEFT_ALWAYS_INLINE void for_columns(A&& on_surface, B&& inside) {
 //   read(entry)          lanes entries in a row that this block alone touches: the values to compute with
 //   write(entry, v)      the result for those
 //   ahead                see Ahead
-template <int N, class T, class Rows, class Sweep>
+template <int N, class T, class Sweep>
 WEFT_ALWAYS_INLINE void apply_block(const SimdBlocks<T>& d, Sweep& sweep, std::int64_t block, Vec<T>* __restrict__ U,
                                     Vec<T>* __restrict__ Q) {
   using V = Vec<T>;
@@ -279,7 +279,7 @@ WEFT_ALWAYS_INLINE void apply_block(const SimdBlocks<T>& d, Sweep& sweep, std::i
         WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) Q[k * stride + ij] = q[k];
       });
 
-  planes<n, T, Rows>(d, block, sweep.ahead, U, Q);
+  d.planes(d, block, sweep.ahead, U, Q);
 
   const auto add = [&](const std::int32_t* index, V v) {
     if (d.conflict[block])

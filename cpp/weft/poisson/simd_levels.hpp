@@ -1,6 +1,6 @@
 // What the levels of a multigrid cycle do on host processors beside applying their operators, block by block, one
 // element a lane: interpolation between orders, and solves on overlapping subdomains. Compiled once per order and
-// scalar type (simd_levels.cpp.in).
+// scalar type (simd_order.cpp.in).
 #pragma once
 
 #include <cstdint>

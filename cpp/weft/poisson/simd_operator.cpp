@@ -220,7 +220,7 @@ SimdOperator<T>::SimdOperator(const mesh::Mesh& mesh, int order, Geometry geomet
                               const exchange::Assembly& assembly, const BlockSplit& split,
                               std::shared_ptr<device::Device> device)
     : order_(order), geometry_(geometry), lambda_(static_cast<T>(lambda)) {
-  simd_passes<T>(order);  // checks the order
+  const SimdPasses<T>& passes = simd_passes<T>(order);  // checks the order
   const std::int64_t blocks = split.blocks, n = order + 1, block_points = points_per_block(order);
   const std::int64_t inside = (n - 2) * (n - 2) * (n - 2) * lanes, surface = block_points - inside;
   if (blocks != (mesh.elements() + lanes - 1) / lanes ||
@@ -286,8 +286,17 @@ SimdOperator<T>::SimdOperator(const mesh::Mesh& mesh, int order, Geometry geomet
     scratch_.emplace_back(static_cast<T*>(::operator new[](bytes, std::align_val_t{4096})));
   }
   const T* table = tables_.data();
-  blocks_ = {table,         table + forward,  table + points,         table + points + n, table + points + 2 * n,
-             index_.data(), interior_.data(), interior_index_.data(), conflict_.data(),   geometry_values_.data()};
+  blocks_ = {table,
+             table + forward,
+             table + points,
+             table + points + n,
+             table + points + 2 * n,
+             index_.data(),
+             interior_.data(),
+             interior_index_.data(),
+             conflict_.data(),
+             geometry_values_.data(),
+             geometry == Geometry::trilinear ? passes.trilinear : passes.stored};
 }
 
 template <class T>
@@ -305,7 +314,7 @@ template <class T>
 void SimdOperator<T>::apply(const T* x, T* y, int part, int fields) const {
   static constexpr std::array<const char*, 3> names{"operator: first half", "operator: halo", "operator: second half"};
   const trace::Span span(names.at(part), trace::Category::cpu);
-  const auto pass = simd_passes<T>(order_).apply[geometry_ == Geometry::trilinear ? 1 : 0];
+  const auto pass = simd_passes<T>(order_).apply;
   const std::int64_t entries = plan_.zero + 1;
   for_chunks(plan_.chunks[part], plan_.threads, [&](const Range& chunk, int thread) {
     if (fields == 1) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 
 #include "weft/poisson/simd_blocks.hpp"
@@ -193,7 +192,7 @@ struct ChebyshevSweep {
 };
 
 // scratch: scratch_vectors(N) vectors, aligned.
-template <int N, class T, class Rows, class Sweep>
+template <int N, class T, class Sweep>
 void run_blocks(const SimdBlocks<T>& d, const SimdPlan& plan, Sweep& sweep, Range chunk, T* scratch) {
   constexpr int n = N + 1;
   Vec<T>* const U = reinterpret_cast<Vec<T>*>(scratch);
@@ -204,20 +203,21 @@ void run_blocks(const SimdBlocks<T>& d, const SimdPlan& plan, Sweep& sweep, Rang
       sweep.ahead.start(plan.ahead[b + 1], plan.ahead[b + 2], n * n);
     else
       sweep.ahead.start(0, 0, 1);
-    apply_block<N, T, Rows>(d, sweep, b, U, Q);
+    apply_block<N, T>(d, sweep, b, U, Q);
     for (std::int64_t a = plan.after_begin[b]; a < plan.after_begin[b + 1]; ++a) sweep.after(plan.after[a]);
     sweep.finish_block();
   }
 }
 
-// The passes of one order; index 0: stored factors, 1: trilinear.
+// The passes of one order.
 template <class T>
 struct SimdPasses {
   template <class Sweep>
   using Pass = void (*)(const SimdBlocks<T>&, const SimdPlan&, Sweep&, Range, T*);
-  std::array<Pass<OperatorSweep<T>>, 2> apply;
-  std::array<Pass<CgSweep<T>>, 2> iterate;
-  std::array<Pass<ChebyshevSweep<T>>, 2> smooth;
+  PlanesOfBlock<T> stored, trilinear;
+  Pass<OperatorSweep<T>> apply;
+  Pass<CgSweep<T>> iterate;
+  Pass<ChebyshevSweep<T>> smooth;
 };
 // std::invalid_argument outside orders 1..15.
 template <class T>
