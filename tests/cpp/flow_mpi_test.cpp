@@ -129,12 +129,13 @@ TEST(Flow, PrescribedValuesAreExactAndWallsWin) {
   for (std::size_t p = 0; p < points; ++p) {
     const double y = x[3 * p + 1], z = x[3 * p + 2];
     const double top = y * (1 + solver.state().time);
-    if (y < 1e-12 || z < 1e-12)
+    if (y < 1e-12 || z < 1e-12) {
       EXPECT_EQ(u[p], 0) << p;
-    else if (x[3 * p] < 1e-12 || z > 0.6 - 1e-12)
+    } else if (x[3 * p] < 1e-12 || z > 0.6 - 1e-12) {
       EXPECT_NEAR(u[p], top, 1e-15) << p;
-    else if (y > 0.8 - 1e-12)
+    } else if (y > 0.8 - 1e-12) {
       EXPECT_EQ(u[points + p], 0) << p;
+    }
   }
 }
 

@@ -506,7 +506,9 @@ TEST(Pressure, ProjectionSavesIterationsAndDoesNotChangeTheAnswer) {
       saved += other.iterations - one.iterations;
       best = std::min(best, one.iterations);
       EXPECT_LE(with.residual(rhs), 2e-8);
-      if (step >= 3) EXPECT_LE(one.iterations, 6) << "the basis has lost its newest solutions";
+      if (step >= 3) {
+        EXPECT_LE(one.iterations, 6) << "the basis has lost its newest solutions";
+      }
       EXPECT_NEAR(one.unprojected, other.unprojected, 1e-10 * other.unprojected);
       EXPECT_LT(one.first, (step > 0 ? 0.2 : 1.01) * one.unprojected);
       double difference = 0, size = 0;
