@@ -25,10 +25,12 @@ def integers(text: str, what: str, lowest: int, highest: int | None = None) -> l
 
 
 def writable(context: click.Context, parameter: click.Parameter, folder: Path) -> Path:
-    """Makes the folder, so that one that cannot be written ends a command before it measures. Raises OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if not os.access(folder, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+    """A folder that is there or can be made; else OSError, before a command measures. Makes nothing."""
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists() or path.is_symlink())
+    if not there.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(there))
+    if not os.access(there, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(there))
     return folder
 
 
