@@ -150,7 +150,7 @@ def weft_to(options: argparse.Namespace) -> None:
             "time.dt": 0,
             "time.courant": 0.4,
             "time.end": options.from_time,
-            "output.nek": True,
+            "output.nek": "true",
         }
         weft_run(options, 1, name, keys)
         options.state.parent.mkdir(parents=True, exist_ok=True)
