@@ -411,7 +411,7 @@ class Kernel {
   }
 
   // All that is left, plane by plane.
-  template <Shape shape>
+  template <Shape shape, bool first>
   static __attribute__((noinline)) void planes(const SimdElements<T> d, const StageArguments<T> s, std::int64_t e, T* f,
                                                const T* __restrict__ curl, T* __restrict__ scratch, Ahead& ahead) {
     constexpr bool box = shape == Shape::box;
@@ -450,7 +450,7 @@ class Kernel {
           }
         });
       }
-      rows<shape>(d, s, e, k, f, curl, plane, lifts);
+      rows<shape, first>(d, s, e, k, f, curl, plane, lifts);
       // A plane late: gathers wait for stores that are not in the cache yet.
       if (s.next_traces != nullptr && k > 0) write_traces<box>(d, e, k - 1, f, s.next_traces);
     }
@@ -458,16 +458,17 @@ class Kernel {
   }
 
   // D_r by rows of plane k, and the update.
-  template <Shape shape>
+  template <Shape shape, bool first>
   static WEFT_ALWAYS_INLINE void rows(const SimdElements<T>& d, const StageArguments<T>& s, std::int64_t e, int k, T* f,
                                       const T* __restrict__ curl, const T* __restrict__ plane,
                                       const T* __restrict__ lifts) {
     constexpr int together = row_vectors == 1 ? 2 : 1;  // rows, so that enough sums run side by side
-    for (int j = 0; j + together <= n; j += together) some_rows<shape, together>(d, s, e, k, j, f, curl, plane, lifts);
-    if constexpr (n % together != 0) some_rows<shape, 1>(d, s, e, k, n - 1, f, curl, plane, lifts);
+    for (int j = 0; j + together <= n; j += together)
+      some_rows<shape, first, together>(d, s, e, k, j, f, curl, plane, lifts);
+    if constexpr (n % together != 0) some_rows<shape, first, 1>(d, s, e, k, n - 1, f, curl, plane, lifts);
   }
 
-  template <Shape shape, int count>
+  template <Shape shape, bool first, int count>
   static WEFT_ALWAYS_INLINE void some_rows(const SimdElements<T>& d, const StageArguments<T>& s, std::int64_t e, int k,
                                            int j, T* f, const T* __restrict__ curl, const T* __restrict__ plane,
                                            const T* __restrict__ lifts) {
@@ -502,15 +503,15 @@ class Kernel {
         }
         constexpr int last = n % row_lanes == 0 ? row_lanes : n % row_lanes;
         if (v + 1 < row_vectors)
-          update<shape, row_lanes>(d, s, e, k, j + q, v, along_r, f, curl, plane);
+          update<shape, first, row_lanes>(d, s, e, k, j + q, v, along_r, f, curl, plane);
         else
-          update<shape, last>(d, s, e, k, j + q, v, along_r, f, curl, plane);
+          update<shape, first, last>(d, s, e, k, j + q, v, along_r, f, curl, plane);
       }
     }
   }
 
   // The first `size` points of vector v of row j of plane k.
-  template <Shape shape, int size>
+  template <Shape shape, bool first, int size>
   static WEFT_ALWAYS_INLINE void update(const SimdElements<T>& d, const StageArguments<T>& s, std::int64_t e, int k,
                                         int j, int v, const V (&along_r)[4], T* f, const T* __restrict__ curl,
                                         const T* __restrict__ plane) {
@@ -523,10 +524,10 @@ class Kernel {
     const T* by_s = plane + j * row_stride + v * row_lanes;
     // All is read before anything is written: the arrays' lines may share their place in a page, and a load waits for
     // such a store.
-    V rate[6], now[6], left[6]{};
-    WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) now[c] = Row::template load_first<size>(u + c * points);
-    if (s.a != 0) {  // else a first stage, whose residual may hold anything
-      WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) left[c] = Row::template load_first<size>(residual + c * points);
+    V rate[6], now[6], left[6];
+    WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) {
+      now[c] = Row::template load_first<size>(u + c * points);
+      if constexpr (!first) left[c] = Row::template load_first<size>(residual + c * points);
     }
     rate[0] = Row::template load_first<size>(by_t) + Row::load(by_s);
     rate[1] = Row::template load_first<size>(by_t + scratch_stride) + along_r[0];
@@ -550,7 +551,9 @@ class Kernel {
     }
     WEFT_UNROLL_ALL for (int c = 0; c < 3; ++c) rate[c] -= values.loss * now[c];
     WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) rate[c] *= s.dt;
-    WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) rate[c] += s.a * left[c];
+    if constexpr (!first) {
+      WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) rate[c] += s.a * left[c];
+    }
     WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) now[c] += s.b * rate[c];
     WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) Row::template store_first<size>(residual + c * points, rate[c]);
     if (!s.update) return;
@@ -574,7 +577,10 @@ class Kernel {
     T* f = shape == Shape::box ? u : covariant;
     columns(d, d.values[e], f, f_stride<shape == Shape::box>, curl, ahead);
     t_faces<shape>(d, s, e, f, curl, rest);
-    planes<shape>(d, s, e, f, curl, rest, ahead);
+    if (s.a == 0)
+      planes<shape, true>(d, s, e, f, curl, rest, ahead);
+    else
+      planes<shape, false>(d, s, e, f, curl, rest, ahead);
   }
 };
 
