@@ -53,6 +53,11 @@ TEST(Header, comes_back_as_it_was_put) {
   r.end();
 }
 
+TEST(Header, has_the_number_that_was_given) {
+  EXPECT_EQ(number_of(header()), 0);
+  EXPECT_EQ(number_of(Writer(format, 12).sealed()), 12);
+}
+
 TEST(Header, of_another_format_version_or_byte_order_says_which) {
   Format other = format;
   other.magic[0] = 'W';

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -127,7 +128,7 @@ void expect_round_trips(const mpi::Comm& comm) {
       const fs::path path = written[writers - 1]->write(folder.path);
       EXPECT_EQ(path.filename(), "checkpoint-00000012");
       if (comm.rank() == 0) {
-        const std::string bytes = content(path / checkpoint_file_name);
+        const std::string bytes = content(path / checkpoint_kind.file);
         if (writers == 1) alone = bytes;
         EXPECT_TRUE(bytes == alone) << "the file depends on the ranks that wrote it: " << writers;
       }
@@ -140,7 +141,7 @@ void expect_round_trips(const mpi::Comm& comm) {
         std::fill_n(data, components * found.space.entries(), T(9));
       const CheckpointFile file(folder.path, *some[readers - 1]);
       EXPECT_EQ(file.header().text, "words");
-      EXPECT_EQ(file.bytes(), static_cast<std::int64_t>(fs::file_size(fs::path(file.path()) / checkpoint_file_name)));
+      EXPECT_EQ(file.bytes(), static_cast<std::int64_t>(fs::file_size(fs::path(file.path()) / checkpoint_kind.file)));
       const Restored restored = restore(file, found.space, found.state, &found.averages);
       EXPECT_TRUE(restored.same_order && restored.averages);
       EXPECT_EQ(found.state.step, 12);
@@ -272,13 +273,59 @@ TEST(FlowCheckpoint, only_the_last_are_kept_and_what_cannot_be_written_leaves_th
   EXPECT_EQ(CheckpointFile(folder.path, comm).header().step, 100);
 }
 
+// What cp does to a tree: the copy of what was written last may have the oldest times, or all have the same.
+TEST(FlowCheckpoint, the_newest_is_told_by_what_files_say_and_not_by_their_times) {
+  const mpi::Comm comm;
+  const Folder folder(comm);
+  Flow<float> flow(box(comm), 1);
+  flow.fill();
+  for (const std::int64_t step : {500, 600, 100}) {
+    flow.state.step = step;
+    flow.write(folder.path, 3);
+  }
+  const fs::path root(folder.path), last = root / "checkpoint-00000100", before = root / "checkpoint-00000600";
+  const auto now = fs::file_time_type::clock::now();
+  for (const fs::path& future : {before, root / "checkpoint-00000500"}) {
+    comm.barrier();
+    if (comm.rank() == 0) fs::last_write_time(future, now + std::chrono::hours(1));
+    comm.barrier();
+    EXPECT_EQ(CheckpointFile(folder.path, comm).header().step, 100);
+  }
+  comm.barrier();
+  if (comm.rank() == 0) fs::remove_all(last);
+  comm.barrier();
+  EXPECT_EQ(CheckpointFile(folder.path, comm).header().step, 600);
+  comm.barrier();
+  // Of another workload in the same folder: no matter.
+  if (comm.rank() == 0) fs::create_directories(root / "checkpoint-00000900");
+  if (comm.rank() == 0) std::ofstream(root / "checkpoint-00000900" / "part-00000.bin") << "x";
+  comm.barrier();
+  EXPECT_EQ(CheckpointFile(folder.path, comm).header().step, 600);
+  comm.barrier();
+  // So short that it cannot be told whether it is the newest: never silently another.
+  if (comm.rank() == 0) fs::resize_file(root / "checkpoint-00000500" / checkpoint_kind.file, 10);
+  comm.barrier();
+  const std::string error = error_of([&] { CheckpointFile(folder.path, comm); });
+  EXPECT_NE(error.find("checkpoint-00000500/flow.bin: the header is damaged"), std::string::npos) << error;
+  EXPECT_NE(error.find("remove it, or name another"), std::string::npos) << error;
+  EXPECT_EQ(CheckpointFile(before.string(), comm).header().step, 600);
+  comm.barrier();
+  // It is the first that makes room.
+  flow.state.step = 700;
+  flow.write(folder.path, 2);
+  comm.barrier();
+  EXPECT_FALSE(fs::exists(root / "checkpoint-00000500"));
+  EXPECT_TRUE(fs::exists(before));
+  EXPECT_EQ(CheckpointFile(folder.path, comm).header().step, 700);
+}
+
 // Every rank sees the damage, though one alone may hold the element.
 TEST(FlowCheckpoint, a_damaged_element_is_an_error_on_every_rank) {
   const mpi::Comm comm;
   const Folder folder(comm);
   Flow<double> flow(box(comm), 2), read(box(comm), 2);
   flow.fill();
-  const fs::path file = fs::path(flow.write(folder.path)) / checkpoint_file_name;
+  const fs::path file = fs::path(flow.write(folder.path)) / checkpoint_kind.file;
   if (comm.rank() == 0) {
     std::string bad = content(file);
     bad[bad.size() - 5] ^= 1;
@@ -294,7 +341,7 @@ TEST(FlowCheckpoint, damage_is_always_an_error_that_names_the_file_and_never_wro
   const Folder folder(comm);
   Flow<float> flow(mesh::make_box({.counts = {2, 1, 1}}, comm), 1, 0, 1), read(flow.space.mesh(), 1, 0, 1);
   flow.fill();
-  const fs::path file = fs::path(flow.write(folder.path)) / checkpoint_file_name;
+  const fs::path file = fs::path(flow.write(folder.path)) / checkpoint_kind.file;
   const std::string good = content(file);
   const auto attempt = [&](const std::string& bytes) {
     std::ofstream(file, std::ios::binary) << bytes;

@@ -9,7 +9,7 @@ namespace weft::files {
 namespace {
 
 constexpr std::uint32_t byte_order = 0x01020304;
-constexpr std::size_t length_at = 16;
+constexpr std::size_t length_at = 16, number_at = 24;
 constexpr std::int64_t largest_header = std::int64_t{1} << 32;  // bytes
 
 template <class V>
@@ -23,14 +23,27 @@ std::runtime_error damage(const std::string& name) {
   return std::runtime_error(name + ": the header is damaged: take an older checkpoint");
 }
 
+// So many bytes from the beginning of a file, or all of a shorter one.
+std::vector<std::byte> beginning(const std::filesystem::path& path, std::int64_t count) {
+  const std::string name = path.string();
+  std::error_code absent;
+  const auto size = static_cast<std::int64_t>(std::filesystem::file_size(path, absent));
+  std::ifstream in(path, std::ios::binary);
+  if (absent || !in) throw std::runtime_error(name + ": cannot be read: the checkpoint is incomplete");
+  std::vector<std::byte> bytes(static_cast<std::size_t>(std::min(count, size)));
+  in.read(reinterpret_cast<char*>(bytes.data()), std::ssize(bytes));
+  if (!in) throw std::runtime_error(name + ": truncated: take an older checkpoint");
+  return bytes;
+}
+
 }  // namespace
 
-Writer::Writer(const Format& format) {
+Writer::Writer(const Format& format, std::int64_t number) {
   put(std::span<const char>(format.magic));
   put(format.version);
   put(byte_order);
   put(std::int64_t{0});  // the header's length
-  put(std::int64_t{0});  // unused
+  put(number);
 }
 
 void Writer::append(std::span<const std::byte> raw) {
@@ -61,6 +74,8 @@ std::int64_t header_bytes(std::span<const std::byte> prefix, const Format& forma
   return length;
 }
 
+std::int64_t number_of(std::span<const std::byte> prefix) { return value_at<std::int64_t>(prefix, number_at); }
+
 Reader::Reader(std::span<const std::byte> header, const Format& format, const std::string& name) : name_(name) {
   if (header_bytes(header, format, name) != static_cast<std::int64_t>(header.size())) damaged();
   bytes_ = header.first(header.size() - sizeof(std::uint64_t));
@@ -70,23 +85,19 @@ Reader::Reader(std::span<const std::byte> header, const Format& format, const st
 
 void Reader::damaged() const { throw damage(name_); }
 
+std::vector<std::byte> read_prefix(const std::filesystem::path& path, const Format& format) {
+  std::vector<std::byte> prefix = beginning(path, prefix_bytes);
+  header_bytes(prefix, format, path.string());
+  return prefix;
+}
+
 std::vector<std::byte> read_header(const std::filesystem::path& path, const Format& format,
                                    const std::function<std::int64_t(std::span<const std::byte>)>& expected) {
   const std::string name = path.string();
-  std::error_code absent;
-  const auto size = static_cast<std::int64_t>(std::filesystem::file_size(path, absent));
-  std::ifstream in(path, std::ios::binary);
-  if (absent || !in) throw std::runtime_error(name + ": cannot be read: the checkpoint is incomplete");
-  const auto take = [&](std::int64_t count) {
-    std::vector<std::byte> bytes(static_cast<std::size_t>(count));
-    in.seekg(0);
-    in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(count));
-    if (in.gcount() != count) throw std::runtime_error(name + ": truncated: take an older checkpoint");
-    return bytes;
-  };
-  const std::int64_t length = header_bytes(take(std::min(prefix_bytes, size)), format, name);
+  const std::int64_t length = header_bytes(beginning(path, prefix_bytes), format, name);
+  const std::vector<std::byte> bytes = beginning(path, length);
+  const auto size = static_cast<std::int64_t>(std::filesystem::file_size(path));
   if (length > size) throw std::runtime_error(name + ": truncated: take an older checkpoint");
-  std::vector<std::byte> bytes = take(length);
   const std::int64_t told = expected(bytes);
   if (size != told)
     throw std::runtime_error(name + (size < told ? ": truncated: " : ": damaged: ") + std::to_string(size) +

@@ -25,7 +25,8 @@ struct Format {
 
 class Writer {
  public:
-  explicit Writer(const Format& format);
+  // `number`: see `number_of`.
+  explicit Writer(const Format& format, std::int64_t number = 0);
 
   template <class V>
   void put(V value) {
@@ -55,6 +56,10 @@ class Writer {
 inline constexpr std::int64_t prefix_bytes = 32;
 // The header's length. std::runtime_error that begins with `name` for another format, version or byte order.
 std::int64_t header_bytes(std::span<const std::byte> prefix, const Format& format, const std::string& name);
+
+// The number that a header's prefix has for whoever writes several of a kind, to tell their order; 0 where none was
+// put.
+std::int64_t number_of(std::span<const std::byte> prefix);
 
 // Reads a header from behind its prefix. Every error is a std::runtime_error that begins with `name`.
 class Reader {
@@ -96,6 +101,9 @@ class Reader {
   const std::string& name_;
   std::size_t at_ = 0;
 };
+
+// How a file begins; std::runtime_error that names it where it is absent, truncated or of another format. Local.
+std::vector<std::byte> read_prefix(const std::filesystem::path& path, const Format& format);
 
 // The header of a file whose length `expected` tells from it; std::runtime_error for what is absent, truncated or
 // longer. Local.

@@ -1,10 +1,13 @@
 #include "weft/files/checkpoint_folder.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <compare>
+#include <functional>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 namespace weft::files {
@@ -19,39 +22,62 @@ std::string name_of(std::int64_t step) {
   return std::string(prefix) + std::string(8 - std::min<std::size_t>(8, digits.size()), '0') + digits;
 }
 
-bool is_checkpoint(const fs::path& path) {
+// The step in a checkpoint's name; -1 for another name.
+std::int64_t step_of(const fs::path& path) {
   const std::string name = path.filename().string();
-  return name.starts_with(prefix) && name.size() > prefix.size() &&
-         std::all_of(name.begin() + static_cast<std::ptrdiff_t>(prefix.size()), name.end(),
-                     [](char c) { return c >= '0' && c <= '9'; });
+  std::int64_t step = -1;
+  if (!name.starts_with(prefix)) return -1;
+  const auto [end, error] = std::from_chars(name.data() + prefix.size(), name.data() + name.size(), step);
+  return error == std::errc{} && end == name.data() + name.size() ? step : -1;
 }
 
-// The complete checkpoints of a folder, newest first.
-std::vector<fs::path> checkpoints_of(const fs::path& folder) {
-  std::vector<std::pair<fs::file_time_type, fs::path>> found;
+struct Found {
+  std::int64_t number = -1;  // of one whose file cannot be read
+  std::int64_t step = 0;
+  fs::path path;
+  std::string error;  // why it cannot be read
+
+  auto operator<=>(const Found& other) const { return std::tie(number, step) <=> std::tie(other.number, other.step); }
+};
+
+// The complete checkpoints of a kind in a folder, newest first; those that cannot be read last.
+std::vector<Found> checkpoints_of(const fs::path& folder, const CheckpointKind& kind) {
+  std::vector<Found> found;
   if (fs::is_directory(folder))
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder))
-      if (entry.is_directory() && is_checkpoint(entry.path()))
-        found.emplace_back(entry.last_write_time(), entry.path());
-  std::sort(found.rbegin(), found.rend());
-  std::vector<fs::path> paths;
-  for (auto& [time, path] : found) paths.push_back(std::move(path));
-  return paths;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+      const fs::path file = entry.path() / kind.file;
+      if (step_of(entry.path()) < 0 || !fs::exists(file)) continue;
+      Found& one = found.emplace_back();
+      one.path = entry.path();
+      one.step = step_of(entry.path());
+      try {
+        one.number = number_of(read_prefix(file, kind.format));
+      } catch (const std::runtime_error& error) {
+        one.error = error.what();
+      }
+    }
+  std::ranges::sort(found, std::greater{});
+  return found;
 }
 
 }  // namespace
 
-std::string write_checkpoint_folder(const std::string& folder, std::int64_t step, int keep, const mpi::Comm& comm,
-                                    const std::function<void(const fs::path&)>& write) {
+std::string write_checkpoint_folder(const std::string& folder, const CheckpointKind& kind, std::int64_t step, int keep,
+                                    const mpi::Comm& comm,
+                                    const std::function<void(const fs::path&, std::int64_t)>& write) {
   const fs::path path = fs::path(folder) / name_of(step);
   const fs::path unfinished = path.string() + ".tmp";
+  std::int64_t number = 1;
   comm.together([&] {
     if (comm.rank() != 0) return;
+    if (const std::vector<Found> found = checkpoints_of(folder, kind); !found.empty())
+      number = std::max(number, found.front().number + 1);
     fs::remove_all(unfinished);
     fs::create_directories(unfinished);
   });
+  mpi::check(MPI_Bcast(&number, 1, MPI_INT64_T, 0, comm.get()), "MPI_Bcast");
   try {
-    write(unfinished);
+    write(unfinished, number);
   } catch (...) {
     std::error_code none;
     if (comm.rank() == 0) fs::remove_all(unfinished, none);  // on a full disk it makes room for the run's record
@@ -65,21 +91,24 @@ std::string write_checkpoint_folder(const std::string& folder, std::int64_t step
     if (fs::exists(path)) fs::rename(path, replaced);
     fs::rename(unfinished, path);
     fs::remove_all(replaced);
-    fs::last_write_time(path, fs::file_time_type::clock::now());
-    const std::vector<fs::path> found = checkpoints_of(folder);
-    for (std::size_t i = static_cast<std::size_t>(std::max(1, keep)); i < found.size(); ++i) fs::remove_all(found[i]);
+    const std::vector<Found> found = checkpoints_of(folder, kind);
+    for (std::size_t i = static_cast<std::size_t>(std::max(1, keep)); i < found.size(); ++i)
+      fs::remove_all(found[i].path);
   });
   return path.string();
 }
 
-fs::path find_checkpoint(const std::string& text, const std::string& file) {
+fs::path find_checkpoint(const std::string& text, const CheckpointKind& kind) {
   const fs::path path(text);
   if (!fs::exists(path)) throw std::runtime_error(text + ": no such checkpoint");
-  if (fs::exists(path / file)) return path;
-  const std::vector<fs::path> inside = checkpoints_of(path);
+  if (fs::exists(path / kind.file)) return path;
+  const std::vector<Found> inside = checkpoints_of(path, kind);
   if (inside.empty())
-    throw std::runtime_error(text + ": neither a checkpoint nor a folder that has some (checkpoint-<step>)");
-  return inside.front();
+    throw std::runtime_error(text + ": neither " + kind.format.what +
+                             " nor a folder that has some (checkpoint-<step>)");
+  if (const Found& last = inside.back(); !last.error.empty())
+    throw std::runtime_error(last.error + " (it may be the newest of " + text + ": remove it, or name another)");
+  return inside.front().path;
 }
 
 }  // namespace weft::files

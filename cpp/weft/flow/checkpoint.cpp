@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "weft/files/checkpoint_folder.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::flow {
@@ -36,10 +35,12 @@ std::string write_checkpoint(Space<T>& space, State<T>& state, Averages<T>* aver
     vectors.push_back({averages_name, averages->components(), averages->data()});
     header.numbers[averages_name] = {averages->since(), averages->until(), static_cast<double>(averages->samples())};
   }
-  return files::write_checkpoint_folder(
-      options.folder, state.step, options.keep, space.comm(), [&](const std::filesystem::path& folder) {
-        write_checkpoint_file<T>(folder / checkpoint_file_name, header, space, vectors);
-      });
+  return files::write_checkpoint_folder(options.folder, checkpoint_kind, state.step, options.keep, space.comm(),
+                                        [&](const std::filesystem::path& folder, std::int64_t number) {
+                                          header.number = number;
+                                          write_checkpoint_file<T>(folder / checkpoint_kind.file, header, space,
+                                                                   vectors);
+                                        });
 }
 
 template <class T>

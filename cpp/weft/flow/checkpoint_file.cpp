@@ -8,7 +8,6 @@
 #include <stdexcept>
 
 #include "weft/element/gll.hpp"
-#include "weft/files/checkpoint_folder.hpp"
 #include "weft/files/checksum.hpp"
 #include "weft/files/parallel_file.hpp"
 #include "weft/mesh/tensor.hpp"
@@ -157,7 +156,7 @@ int CheckpointHeader::components() const {
 std::int64_t CheckpointHeader::record_bytes() const { return components() * cube(order + 1) * value_bytes; }
 
 std::vector<std::byte> to_bytes(const CheckpointHeader& h) {
-  files::Writer w(checkpoint_format);
+  files::Writer w(checkpoint_format, h.number);
   w.put(h.mesh.elements);
   w.put(h.mesh.topology);
   w.put(std::span<const std::uint64_t>(h.mesh.geometry));
@@ -183,6 +182,7 @@ std::vector<std::byte> to_bytes(const CheckpointHeader& h) {
 CheckpointHeader from_bytes(std::span<const std::byte> bytes, const std::string& name) {
   files::Reader r(bytes, checkpoint_format, name);
   CheckpointHeader h;
+  h.number = files::number_of(bytes);
   h.mesh.elements = r.get<std::int64_t>();
   h.mesh.topology = r.get<std::uint64_t>();
   for (std::uint64_t& value : h.mesh.geometry) value = r.get<std::uint64_t>();
@@ -261,12 +261,12 @@ CheckpointFile::CheckpointFile(const std::string& path, const mpi::Comm& comm) {
   std::vector<std::byte> bytes;
   comm.together([&] {
     if (comm.rank() != 0) return;
-    path_ = files::find_checkpoint(path, checkpoint_file_name).string();
-    bytes = header_at(fs::path(path_) / checkpoint_file_name);
+    path_ = files::find_checkpoint(path, checkpoint_kind).string();
+    bytes = header_at(fs::path(path_) / checkpoint_kind.file);
   });
   share(path_, comm);
   share(bytes, comm);
-  file_ = (fs::path(path_) / checkpoint_file_name).string();
+  file_ = (fs::path(path_) / checkpoint_kind.file).string();
   header_bytes_ = std::ssize(bytes);
   header_ = from_bytes(bytes, file_);
 }

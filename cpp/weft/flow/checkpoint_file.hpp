@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "weft/files/bytes.hpp"
+#include "weft/files/checkpoint_folder.hpp"
 #include "weft/flow/space.hpp"
 #include "weft/mesh/digest.hpp"
 #include "weft/mpi/comm.hpp"
@@ -23,7 +24,7 @@ namespace weft::flow {
 
 inline constexpr files::Format checkpoint_format{
     {'w', 'e', 'f', 't', 'f', 'l', 'o', 'w'}, 1, "a checkpoint of weft's flow"};
-inline constexpr const char* checkpoint_file_name = "flow.bin";
+inline const files::CheckpointKind checkpoint_kind{checkpoint_format, "flow.bin"};
 
 struct CheckpointField {
   std::string name;
@@ -32,8 +33,9 @@ struct CheckpointField {
 
 // What a checkpoint says of the run that wrote it.
 struct CheckpointHeader {
-  int order = 1;        // N of the elements
-  int value_bytes = 8;  // 4: single precision, 8: double
+  int order = 1;            // N of the elements
+  int value_bytes = 8;      // 4: single precision, 8: double
+  std::int64_t number = 0;  // files/checkpoint_folder.hpp
   std::int64_t step = 0;
   double time = 0;
   mesh::Digest mesh;

@@ -25,6 +25,8 @@ std::string part_name(int index) {
   return "part-" + std::string(5 - std::min<std::size_t>(5, digits.size()), '0') + digits + ".bin";
 }
 
+files::CheckpointKind checkpoint_kind() { return {checkpoint_format, part_name(0)}; }
+
 // A communicator that is freed.
 class Group {
  public:
@@ -160,7 +162,8 @@ std::string write_checkpoint(CheckpointHeader header, const SpectralFields<T>& f
   block = file.blocks[static_cast<std::size_t>(group.rank())];
 
   HostPlanes<T> planes(fields.device, fields.fields, part.box.sizes[1] * part.x.count);
-  const auto write = [&](const fs::path& folder) {
+  const auto write = [&](const fs::path& folder, std::int64_t number) {
+    file.header.number = number;
     std::unique_ptr<files::ParallelFile> output;
     for (int now = 0; now < turns; ++now) {
       comm.together([&] {  // of one file all ranks open it at once
@@ -192,7 +195,7 @@ std::string write_checkpoint(CheckpointHeader header, const SpectralFields<T>& f
       });
     }
   };
-  return files::write_checkpoint_folder(options.folder, file.header.step, options.keep, comm, write);
+  return files::write_checkpoint_folder(options.folder, checkpoint_kind(), file.header.step, options.keep, comm, write);
 }
 
 namespace {
@@ -260,7 +263,7 @@ Checkpoint::Checkpoint(const std::string& path, const mpi::Comm& comm) : comm_(c
   std::vector<std::byte> bytes;
   comm.together([&] {
     if (comm.rank() != 0) return;
-    path_ = files::find_checkpoint(path, part_name(0)).string();
+    path_ = files::find_checkpoint(path, checkpoint_kind()).string();
     for (const auto& header : headers_of(path_)) {
       lengths.push_back(static_cast<std::int64_t>(header.size()));
       bytes.insert(bytes.end(), header.begin(), header.end());

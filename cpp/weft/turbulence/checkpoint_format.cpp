@@ -33,7 +33,7 @@ std::int64_t CheckpointFile::size() const {
 
 std::vector<std::byte> to_bytes(const CheckpointFile& file) {
   const CheckpointHeader& h = file.header;
-  files::Writer w(checkpoint_format);
+  files::Writer w(checkpoint_format, h.number);
   w.put(std::span<const std::int64_t>(h.box.sizes));
   w.put(std::span<const double>(h.box.lengths));
   for (const int value : {static_cast<int>(h.dealiasing), h.value_bytes, h.scalars, file.index, file.files, 0})
@@ -54,6 +54,7 @@ CheckpointFile from_bytes(std::span<const std::byte> bytes, const std::string& n
   files::Reader r(bytes, checkpoint_format, name);
   CheckpointFile file;
   CheckpointHeader& h = file.header;
+  h.number = files::number_of(bytes);
   for (std::int64_t& size : h.box.sizes)
     if (size = r.get<std::int64_t>(); size < 1 || size > largest_size) r.damaged();
   for (double& length : h.box.lengths)

@@ -25,6 +25,7 @@ struct CheckpointHeader {
   Dealiasing dealiasing = Dealiasing::phase_shift;
   int value_bytes = 8;  // 4: single precision, 8: double
   int scalars = 0;
+  std::int64_t number = 0;  // files/checkpoint_folder.hpp
   std::int64_t step = 0;
   double time = 0;
   std::vector<double> mean;   // of the velocity and of the scalars
