@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft import _weft
+from weft.files import write_text
 from weft.mesh import MeshError
 
 __all__ = ["Averages", "Checkpoint", "FieldSeries", "Output", "describe"]
@@ -301,9 +302,7 @@ class FieldSeries:
         problem = None
         if self.comm.rank == 0:
             try:
-                unfinished = path.with_name(path.name + ".tmp")
-                unfinished.write_text(text)
-                os.replace(unfinished, path)
+                write_text(path, text)
             except OSError as error:
                 problem = f"cannot write {path}: {error.strerror or error}"
         problem = self.comm.bcast(problem)

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
+from itertools import zip_longest
 
 
 def rate(value: float, unit: str) -> str:
     """A value with a decimal prefix: 35.1 GB/s."""
     for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= factor:
-            return f"{value / factor:.3g} {prefix}{unit}"
-    return f"{value:.3g} {unit}"
+            return f"{short(value / factor)} {prefix}{unit}"
+    return f"{short(value)} {unit}"
 
 
 def seconds(value: float) -> str:
     """A time with a prefix: 3.21 ms."""
     for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if value >= factor:
-            return f"{value / factor:.3g} {unit}"
-    return f"{value / 1e-9:.3g} ns"
+            return f"{short(value / factor)} {unit}"
+    return f"{short(value / 1e-9)} ns"
 
 
 def size_text(size: float) -> str:
     """Bytes with a binary prefix: 64 KiB."""
     for factor, prefix in ((2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki")):
         if size >= factor:
-            return f"{size / factor:.3g} {prefix}B"
-    return f"{size:.3g} B"
+            return f"{short(size / factor)} {prefix}B"
+    return f"{short(size)} B"
 
 
 def short(value: float) -> str:
     """Three digits, or all before the point: 0.0123, 12.3, 12345."""
-    return f"{value:.3g}" if value < 999.5 else f"{value:.0f}"
+    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
 
 
 def gigabytes(bytes_per_second: float, digits: int = 3) -> str:
@@ -40,9 +42,17 @@ def gigabytes(bytes_per_second: float, digits: int = 3) -> str:
     return f"{value:.{digits}g}" if value >= 0.001 else "<.001"
 
 
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Lines with aligned columns; the last column is left as long as it is."""
+def table(rows: Sequence[Sequence[str]], width: int = 0) -> str:
+    """Lines with aligned columns; text of the last goes on below itself where a line would be longer than ``width``.
+
+    With 0 it is left as long as it is. Words longer than the column, such as paths, are not broken.
+    """
     widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]) - 1)]
-    return "\n".join(
-        "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[-1]]).rstrip() for row in rows
-    )
+    before = sum(widths) + 2 * len(widths)
+    lines = []
+    for row in rows:
+        head = "".join(f"{cell.ljust(w)}  " for cell, w in zip(row, widths, strict=False))
+        room = max(20, width - before)
+        parts = textwrap.wrap(row[-1], room, break_long_words=False, break_on_hyphens=False) if width else [row[-1]]
+        lines += [f"{left}{part}".rstrip() for left, part in zip_longest([head], parts, fillvalue=" " * before)]
+    return "\n".join(lines)

@@ -6,12 +6,13 @@ device) and ``launch`` (the host's time in enqueueing work and in waiting for th
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from weft import _weft
+from weft.files import whole
 
 __all__ = ["categories", "enabled", "names", "phases", "span", "start", "stop", "unmet_delays", "write"]
 
@@ -55,7 +56,7 @@ def unmet_delays() -> list[str]:
     return list(_weft.trace.unmet_delays())
 
 
-@contextmanager
+@contextlib.contextmanager
 def span(name: str, category: str = "cpu") -> Iterator[None]:
     """Record the time of a ``with`` block on the host's time line."""
     if not enabled():
@@ -101,19 +102,19 @@ def write(path: str | Path, comm: Any = None) -> None:
     rank, size = (0, 1) if comm is None else (comm.rank, comm.size)
     events = _weft.trace.chrome_trace_events(rank)
     file, failure = None, None
-    if rank == 0:
-        try:
-            file = open(path, "w", encoding="utf-8")  # noqa: SIM115
-        except OSError as error:
-            failure = f"cannot write the trace: {error}"
-    if comm is not None:
-        failure = comm.bcast(failure, root=0)
-    if failure is not None:
-        raise _weft.mpi.CollectiveError(failure)
-    if file is None:
-        comm.send(events, dest=0, tag=_TAG)
-        return
-    with file:
+    with contextlib.ExitStack() as stack:
+        if rank == 0:
+            try:
+                file = stack.enter_context(stack.enter_context(whole(path)).open("w", encoding="utf-8"))
+            except OSError as error:
+                failure = f"cannot write the trace: {error}"
+        if comm is not None:
+            failure = comm.bcast(failure, root=0)
+        if failure is not None:
+            raise _weft.mpi.CollectiveError(failure)
+        if file is None:
+            comm.send(events, dest=0, tag=_TAG)
+            return
         file.write('{"displayTimeUnit":"ns","traceEvents":[\n' + events)
         for source in range(1, size):
             file.write(",\n" + comm.recv(source=source, tag=_TAG))

@@ -19,6 +19,7 @@ from mpi_run import SECONDS, VARIABLES, alive, descendants, finish, interrupt, r
 
 import weft
 from weft.cli.main import weft_command as weft_group
+from weft.format import rate
 from weft.model import formulas
 
 SHARED_MESHES = Path(__file__).resolve().parents[3] / "shared" / "data" / "meshes"
@@ -223,11 +224,12 @@ def test_bad_input_ends_every_rank_with_one_message_and_its_exit_code(
 ) -> None:
     words = [str(bad_meshes / a) if (bad_meshes / a).exists() or "inside" in a else a for a in arguments]
     ranks = 1 if "folded" in words[1] else 2  # that mesh has one element
-    output = [] if "--output" in words else ["--output", tmp_path]
+    output = [] if "--output" in words else ["--output", tmp_path / "output"]
     done = each_rank(ranks, "run", "poisson", "--set", "mesh.counts=[3, 2, 2]", *words, *output)
     assert done.stdout.count(f"exit code {code}.") == ranks, done.stdout + done.stderr
     assert said(done) == 1, done.stderr
     assert text in done.stderr
+    assert not (tmp_path / "output").exists()
 
 
 @pytest.mark.parametrize("backend", ["cuda", "hip"])
@@ -243,7 +245,8 @@ def test_a_gpu_asked_for_and_absent_is_one_message(backend: str, tmp_path) -> No
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_ctrl_c_ends_a_run_in_one_line_with_130_and_leaves_nothing(ranks: int, tmp_path) -> None:
-    words = weft_command("run", "poisson", "--order", "7", "--set", "solver.iterations=1000000", "--output", tmp_path)
+    output = tmp_path / "output"
+    words = weft_command("run", "poisson", "--order", "7", "--set", "solver.iterations=1000000", "--output", output)
     words += ["--set", "mesh.counts=[6, 6, 6]"]
     process = start(words, ranks=ranks if ranks > 1 else None)
     wait_until(lambda: "solving" in process.said("out"), process)
@@ -260,6 +263,7 @@ def test_ctrl_c_ends_a_run_in_one_line_with_130_and_leaves_nothing(ranks: int, t
     assert done.stderr.count("weft: terminated" if launcher_code else "weft: interrupted") == 1
     assert "Traceback" not in done.stderr
     wait_until(lambda: not alive(started))
+    assert not output.exists()
 
 
 # --- the command line itself ---------------------------------------------------------------------------------------
@@ -281,20 +285,24 @@ def test_help_needs_neither_numpy_nor_the_cases() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_every_command_in_the_help_exists_and_does_what_its_line_says() -> None:
-    groups: list[click.Group] = [weft_group]
-    while groups:
-        group = groups.pop()
-        context = click.Context(group)
-        for name in group.list_commands(context):
-            command = group.get_command(context, name)
-            assert command is not None, name
-            assert command.help, name
-            if isinstance(command, click.Group):
-                groups.append(command)
-    shown = CliRunner().invoke(weft_group, ["model", "--help"]).output
-    assert "replay " in shown
-    assert "table13 " in shown
+def test_every_command_and_option_has_help_that_fits_80_columns() -> None:
+    commands: list[tuple[list[str], click.Command]] = [([], weft_group)]
+    for words, command in commands:
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                below = command.get_command(context, name)
+                assert below is not None, name
+                commands.append(([*words, name], below))
+        assert command.help, words
+        for option in command.params:
+            assert isinstance(option, click.Argument) or getattr(option, "help", None), (words, option.name)
+        shown = CliRunner().invoke(weft_group, [*words, "--help"], terminal_width=80).output
+        assert shown.startswith(f"Usage: {' '.join(['weft', *words])} "), shown
+        assert max(map(len, shown.splitlines())) <= 80, shown
+        assert "..." not in shown.partition("Options:")[2].replace("[ARGS]...", "").replace(", ...]", ""), shown
+        assert "RANGE" not in shown, "what people call a number is N or X"
+    assert len(commands) > 40
 
 
 # --- other commands ------------------------------------------------------------------------------------------------
@@ -333,7 +341,7 @@ def test_a_report_is_one_page_that_needs_nothing_else(tmp_path) -> None:
     done = run("report", tmp_path / "run.json")
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "run.html").read_text()
-    fom = f"{record['figures']['fom_gflops']:.2f} GFLOP/s"
+    fom = rate(1e9 * record["figures"]["fom_gflops"], "FLOP/s")
     assert fom in page
     assert fom in done.stdout
     assert page.count("data:image/svg+xml;base64,") == 2
@@ -463,6 +471,7 @@ def test_the_output_in_the_readme_has_the_lines_a_run_prints(tmp_path) -> None:
     done = run("run", "poisson", *SMALL, "--output", tmp_path)
 
     def labels(output: str) -> set[str]:
-        return {line[:12].strip() for line in output.splitlines() if not line.startswith("weft")}
+        lines = (line[:12].strip() for line in output.splitlines() if not line.startswith("weft"))
+        return {label for label in lines if label}  # none: a line that goes on
 
     assert labels(shown) == labels(done.stdout)

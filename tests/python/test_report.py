@@ -5,9 +5,11 @@ import struct
 
 import matplotlib.pyplot as plt
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from weft import trace
-from weft.format import rate, seconds, table
+from weft.format import rate, seconds, size_text, table
 from weft.report import plots
 from weft.report.trace import figures, summarise
 from weft.traces import load
@@ -68,8 +70,27 @@ def test_numbers_are_printed_with_the_right_prefix() -> None:
     assert seconds(5e-9) == "5 ns"
 
 
+@given(st.floats(1e-12, 1e17))
+def test_every_number_for_people_has_three_digits_or_more_and_no_exponent(value: float) -> None:
+    for text in (rate(value * 1e12, "FLOP/s"), seconds(value * 1e3), size_text(1e12 * value)):
+        number = text.split()[0]
+        assert "e" not in number
+        assert len(number.replace(".", "").lstrip("0")) >= 3 or float(number) == round(float(number), 1)
+    assert rate(2.03e7, "FLOP/s") == "20.3 MFLOP/s"
+    assert (rate(999.7e6, "B/s"), size_text(1023 * 1024), seconds(2000)) == ("1000 MB/s", "1023 KiB", "2000 s")
+
+
 def test_columns_are_aligned() -> None:
     assert table([("a", "b"), ("long", "c")]) == "a     b\nlong  c"
+
+
+@given(st.lists(st.lists(st.text("ab-, ", max_size=200), min_size=2, max_size=2), min_size=1), st.integers(40, 120))
+def test_a_table_of_a_width_keeps_to_it_and_loses_no_word(rows: list[list[str]], width: int) -> None:
+    rows = [[head[:10], text] for head, text in rows]
+    lines = table(rows, width).splitlines()
+    longest = max([len(word) for _, text in rows for word in text.split()], default=0)
+    assert max(map(len, lines), default=0) <= max(width, 12 + longest)
+    assert "".join(lines).replace(" ", "") == "".join(h + t for h, t in rows).replace(" ", "")
 
 
 def plotted() -> dict[str, plt.Figure]:

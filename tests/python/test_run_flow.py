@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mpi4py import MPI
 from mpi_run import finish, interrupt, run_weft, start, wait_until, weft_command
 
 import weft
 from weft.bench import scaling_flow
 from weft.bench.flow import iterations, summary
+from weft.bench.flow_problem import Problem, make_mesh
 from weft.bench.stepping import Goal
 from weft.cases import CaseError, FlowCase, load
 
@@ -54,6 +56,7 @@ def test_a_run_leaves_a_record_tables_fields_and_a_page_that_agree(finished, ran
     folder, output = finished[ranks]
     for words in ("BDF3/EXT3", "pressure", "iterations a step", "phase", "convection", "numbers a point", "checkpoint"):
         assert words in output, words
+    assert all(len(line) <= 100 for line in output.splitlines() if str(folder) not in line)
     record = json.loads((folder / "run.json").read_text())
     figures, timings, found = record["figures"], record["timings"], record["statistics"]
     assert figures["points"] == 8 * 125
@@ -155,19 +158,22 @@ def test_a_signal_leaves_a_checkpoint_to_go_on_from(tmp_path, number: signal.Sig
 
 def test_a_run_that_blows_up_says_the_step_the_field_and_what_to_go_on_from(tmp_path) -> None:
     words = ["--case", "taylor-green", *BOX, "--dt", 3, "--steps", 400, "--set", "checkpoint.every=1"]
+    (tmp_path / "run.json").write_text("of an earlier run, whose other files this one replaces")
     done = run(*words, "--output", tmp_path, ranks=2)
     assert done.returncode == 1
     assert len(said(done)) == 1, done.stderr
     line = said(done)[0]
     for part in ("step", "checkpoint-0000"):
         assert part in line
+    assert not (tmp_path / "run.json").exists()
     assert len(list((tmp_path / "checkpoints").iterdir())) <= 2
 
 
 @pytest.mark.parametrize(
     ("words", "ranks", "parts"),
     [
-        (["--set", "mesh.counts=[2,1,1]", "--order", "2"], 2, ["boundary 'x-'", "has no condition", "wall"]),
+        (["--set", "mesh.periodic=[false,true,true]"], 2, ["boundary 'x-'", "has no condition", "wall"]),
+        (["--set", "initial.velocity=[1,0,0]"], 1, ["boundary 'x-'", "has no condition"]),
         (["--case", "taylor-green", "--set", "boundaries.lid.condition=wall"], 1, ["'boundaries.lid'", "no such"]),
         (["--case", "taylor-green", "--restart", "nowhere"], 2, ["nowhere"]),
         (["--case", "taylor-green", "--set", "statistics.reference=nowhere.dat"], 2, ["nowhere.dat"]),
@@ -212,6 +218,27 @@ def test_output_that_makes_no_sense_names_its_key(assignment: str, parts: list[s
         load(FlowCase, "taylor-green", {}, [assignment])
     for part in parts:
         assert part in str(caught.value)
+
+
+def steps_of(*assignments: str) -> tuple[float, float]:
+    """The longest step of a case of 2 x 2 x 2 elements of side pi, and the one that comes first."""
+    keys = ["mesh.counts=[2,2,2]", "time.dt=0", *assignments]
+    case = load(FlowCase, "taylor-green", {"device": "host", "order": 3}, keys)
+    assert isinstance(case, FlowCase)
+    problem = Problem(case, make_mesh(case, MPI.COMM_WORLD))
+    problem.begin()
+    return problem.longest_dt, problem.next_dt()
+
+
+def test_a_variable_step_of_a_flow_that_has_died_out_is_what_diffusion_takes_across_an_element() -> None:
+    still = ['initial.velocity=["1e-9*sin(x)",0,0]', "viscosity=0.25"]
+    assert steps_of(*still) == pytest.approx((np.pi**2 / 0.25,) * 2)
+    assert steps_of(*still, "scalars.heat.diffusivity=0.5") == pytest.approx((np.pi**2 / 0.5,) * 2)
+    assert steps_of(*still, "time.max_dt=0.7") == (0.7, 0.7)
+    longest, first = steps_of("viscosity=0.25")
+    assert first < 0.1 * longest, "a flow that moves has the steps of its Courant number"
+    with pytest.raises(CaseError, match=r"'time\.max_dt'"):
+        load(FlowCase, "taylor-green", {}, ["time.max_dt=0.7"])
 
 
 # --- figures -------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from mpi4py import MPI
 from mpi_run import run_weft
 
 from weft.bench.energy import Meter, rapl_counters
-from weft.bench.maxwell import Run, take, time_step
+from weft.bench.maxwell import Run, exact_energies, take, time_step
 from weft.cases import MaxwellCase
 from weft.cases.schema import load
 from weft.device import open as open_device
@@ -118,7 +118,7 @@ def finished(tmp_path_factory) -> dict[int, tuple[Path, str]]:
     found = {}
     for ranks in (1, 2):
         folder = tmp_path_factory.mktemp("maxwell")
-        words = ["probes.p=[0.3,0.2,0.1]", "output.slice=ez", "output.fields=true", "output.compare_paths=true",
+        words = ["probes.p=[0.3,0.2,0.1]", "output.slice=hz", "output.fields=true", "output.compare_paths=true",
                  "time.end=0.2", "exchange=pairwise:staged"]  # fmt: skip
         assignments = [w for text in words for w in ("--set", text)]
         command = ["run", "maxwell", "--case", "dielectric", "--order", 4, "--device", "host", "--output", folder]
@@ -148,11 +148,22 @@ def test_a_run_leaves_record_fields_picture_and_page(finished, ranks) -> None:
     energy = np.add(record["statistics"]["electric_energy"], record["statistics"]["magnetic_energy"])
     assert (np.diff(energy) < 1e-9 * energy[0]).all()
     assert ("staged" in figures["paths"]) == (ranks > 1)
-    assert (folder / "slice-ez.png").stat().st_size > 5000
+    for name in ("energy", "error", "slice"):
+        assert (folder / f"{name}.png").stat().st_size > 5000, name
+    found = record["statistics"]
+    assert found["slice"]["name"] == "Hz"
+    assert np.abs(np.array(found["slice"]["values"], float)).max() > 0.1
+    assert found["error"]["relative"][-1] == figures["relative_error"]
+    assert len(found["error"]["time"]) > 2
+    for kind in ("electric", "magnetic"):
+        exact = np.interp(found["time"], found["exact"]["time"], found["exact"][f"{kind}_energy"])
+        assert exact == pytest.approx(np.array(found[f"{kind}_energy"]), abs=0.01 * energy[0]), kind
     assert (folder / ("fields.vtu" if ranks == 1 else "fields.pvtu")).exists()
     page = run_weft(1, "report", folder / "run.json")
     assert page.returncode == 0, page.stderr
-    assert "Energy of the fields" in (folder / "run.html").read_text()
+    shown = (folder / "run.html").read_text()
+    for heading in ("Energy of the fields", "Error", "Plane"):
+        assert f"<h2>{heading}</h2>" in shown
 
 
 def test_one_and_two_ranks_agree_at_the_probes_in_every_step(finished) -> None:
@@ -201,6 +212,18 @@ def test_a_run_can_start_from_expressions_and_have_a_dipole() -> None:
     assert run.solver.energies() == pytest.approx((0.25, 0.25), rel=5e-3)
     take(run.solver, 20, run.dt)
     assert np.abs(run.solver.host_fields()[:, :2]).max() > 1e-3, "the dipole radiates all components"
+
+
+@pytest.mark.parametrize("sigma", [0.0, 0.3])
+def test_the_energies_of_an_exact_solution_are_those_of_its_fields_at_any_time(sigma: float) -> None:
+    materials = ["materials.m.epsilon=2", f"materials.m.sigma={sigma}"]
+    run = started("order=8", "mesh.counts=[2,2,1]", "initial.amplitude=1.5", *materials)
+    found = exact_energies(run, 0.8)
+    for place in (0, 57, 399):
+        fields = run.solution.fields(found["time"][place], run.geometry.points)
+        run.solver.set_fields(np.ascontiguousarray(np.moveaxis(1.5 * fields, 0, 1).reshape(-1, 6, 9, 9, 9)))
+        energies = [found[f"{kind}_energy"][place] for kind in ("electric", "magnetic")]
+        assert energies == pytest.approx(run.solver.energies(), rel=1e-9, abs=1e-12)
 
 
 def test_random_fields_follow_the_seed() -> None:

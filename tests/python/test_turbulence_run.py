@@ -1,7 +1,6 @@
 """`weft run turbulence` and `weft bench scaling turbulence`: records, files, restarts, signals, and bad input."""
 
 import csv
-import errno
 import json
 import math
 import os
@@ -19,7 +18,6 @@ from weft.bench import scaling_turbulence as scaling
 from weft.bench.scaling import strong_scaling
 from weft.cases import CaseError, TurbulenceCase, load
 from weft.cases.schema import named_cases, options, to_toml
-from weft.cli.workload import named
 from weft.model import sources
 
 REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "data" / "tgv" / "spectral_Re1600_512.gdiag"
@@ -178,13 +176,6 @@ def test_a_plot_that_cannot_be_written_is_told_and_the_numbers_are_safe(tmp_path
     assert done.returncode == 1
     assert said(done)[-1].startswith(f"weft: {tmp_path / 'history.png'}: ")
     assert json.loads((tmp_path / "run.json").read_text())["timings"]
-
-
-def test_a_full_disk_is_told_with_the_folder() -> None:
-    with pytest.raises(OSError, match="results"), named(Path("results")):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    with pytest.raises(OSError, match="elsewhere"), named(Path("results")):
-        raise OSError(errno.EACCES, os.strerror(errno.EACCES), "elsewhere")
 
 
 def refused(*assignments: str) -> str:

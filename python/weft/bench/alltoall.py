@@ -18,7 +18,8 @@ from mpi4py import MPI
 import weft
 from weft import _weft, mpi
 from weft.bench.machine import machine, placement, placement_rows, versions
-from weft.bench.timing import Effort, Record, RefusedError, Samples, alternate, budget, choices, require, save
+from weft.bench.timing import Effort, Record, RefusedError, Samples, alternate, budget, choices, require
+from weft.files import write_json
 from weft.format import gigabytes, short, size_text, table
 from weft.report import communication_plots, plots
 from weft.report.console import Console, Silent
@@ -226,7 +227,7 @@ def run(
         console.write(("\n" + title(transpose) + "\n" if group != previous else "") + block(measured))
         previous = group
         if comm.rank == 0:
-            save(output / "alltoall.json", record)
+            write_json(output / "alltoall.json", record)
     console.write("P2P = 4 Q N^3 / (P R); GB/s = P2P R / t a rank (GESTS Eq. 13), copies apart")
     if comm.rank == 0:
         name = f"{comm.size} rank(s), {record['machine']['device']['name']}, {record['versions']['mpi']}"

@@ -18,7 +18,8 @@ from weft.bench.launch import launch
 from weft.bench.link import lower_bound
 from weft.bench.machine import machine, nodes, placement, placement_rows, versions
 from weft.bench.pingpong import measure_link
-from weft.bench.timing import Effort, Record, RefusedError, alternate, budget, choices, require, save
+from weft.bench.timing import Effort, Record, RefusedError, alternate, budget, choices, require
+from weft.files import write_json
 from weft.format import gigabytes, rate, seconds, short, size_text, table
 from weft.report import communication_plots, plots
 from weft.report.console import Console, Silent
@@ -154,7 +155,7 @@ def run(
             record["rows"] += rows
             console.write("\n" + block(rows))
             if comm.rank == 0:  # after every block, so that an interrupted run leaves what it has
-                save(output / "exchange.json", {"runs": [record]})
+                write_json(output / "exchange.json", {"runs": [record]})
     console.write("\n* fastest, + what the tuner takes, # both")
     if comm.rank == 0:
         for path in draw(output, record):
@@ -171,7 +172,7 @@ def sweep(ranks: Sequence[int], arguments: Sequence[str], output: Path, time_lim
             said = launch(count, ["bench", "exchange", *arguments, "--output", folder], time_limit)
             print("\n".join(text for text in said.splitlines() if not text.startswith("written")), flush=True)
             records += json.loads((Path(folder) / "exchange.json").read_text())["runs"]
-        save(output / "exchange.json", {"runs": records})
+        write_json(output / "exchange.json", {"runs": records})
         for path in draw(output, records[-1]):
             print(f"written {path}")
     print(f"written {output / 'exchange.json'}")

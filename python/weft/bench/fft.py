@@ -19,7 +19,8 @@ from mpi4py import MPI
 import weft
 from weft import _weft
 from weft.bench.machine import machine, placement, placement_rows, versions
-from weft.bench.timing import Effort, Record, RefusedError, Samples, alternate, budget, require, save
+from weft.bench.timing import Effort, Record, RefusedError, Samples, alternate, budget, require
+from weft.files import write_json
 from weft.format import gigabytes, short, table
 from weft.report import fft_plots, plots
 from weft.report.console import Console, Silent
@@ -201,7 +202,7 @@ def run(
     for points in sizes:
         host = max(needs(points, REAL[p], comm.size, variables, batch, len(chosen)) for p in precisions)
         on_device = 0 if opened.is_host else host
-        require(f"N = {points}", (host, on_device), has, "use smaller --sizes, or fewer --grids")
+        require(f"N = {points}", (host, on_device), has, "use smaller --sizes, or fewer --process-grids")
     comm.Barrier()
     bandwidth = comm.allreduce(weft.device.measure_bandwidth(opened), MPI.SUM)
     record: Record = {
@@ -233,7 +234,7 @@ def run(
             for row in measured:
                 console.write(transform_line(row))
             if comm.rank == 0:
-                save(output / "fft.json", record)
+                write_json(output / "fft.json", record)
     console.write(f"\ncomplex transforms along y of a rank's planes (GESTS Table 1), ms\n{LINES_HEAD}")
     for points in sizes:
         for precision in precisions:
@@ -241,7 +242,7 @@ def run(
             record["lines"].append(row)
             console.write(lines_line(row))
             if comm.rank == 0:
-                save(output / "fft.json", record)
+                write_json(output / "fft.json", record)
     console.write(
         "GFLOP/s: 2.5 M log2 M a real transform of M = N^3 points, 5 n log2 n a line; of bound: bytes each pass must "
         "read\nand write / time / measured bandwidth (above 100 %: the field stays in a cache)"

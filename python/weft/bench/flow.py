@@ -21,7 +21,7 @@ from weft import mpi, trace
 from weft.bench.flow_output import OutputFiles
 from weft.bench.flow_problem import Problem, Watch, make_mesh
 from weft.bench.machine import machine, versions
-from weft.bench.record import Display, Record, Stopwatch, breakdown, memory_bytes
+from weft.bench.record import Display, Record, Stopwatch, breakdown, memory_bytes, open_folder
 from weft.bench.stepping import (
     Goal,
     Interrupted,
@@ -178,6 +178,7 @@ class Run:
     def go(self, began: Any) -> None:
         """Steps until the end. (collective)"""
         case, solver = self.case, self.solver
+        open_folder(self.folder, self.comm)
         self.checkpoints = Checkpoints(case, solver, self.folder, began.path if began else "")
         self.files = OutputFiles(self.problem, self.folder, began)
         self.goal = Goal(0 if case.time.end > 0 else case.time.steps, case.time.end, solver.steps, solver.time)
@@ -347,6 +348,7 @@ def sizes(problem: Problem, began: Any) -> Record:
         "fields": 4 + len(case.scalars),
         "ranks": comm.size,
         "viscosity": solver.viscosity,
+        "longest_time_step": case.time.dt or problem.longest_dt,
         "boundaries": {name: given.condition for name, given in problem.boundaries.items()},
         "pressure_singular": solver.pressure_singular,
         **memory(problem),

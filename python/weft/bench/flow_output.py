@@ -9,7 +9,7 @@ import numpy as np
 
 from weft.bench.flow_problem import Problem
 from weft.bench.record import Record
-from weft.bench.stepping import picture
+from weft.bench.stepping import plane
 from weft.flow_output import FieldSeries
 
 COMPONENTS = {"u": 0, "v": 1, "w": 2}
@@ -42,24 +42,9 @@ class OutputFiles:
         if output.averages_every:
             self.written.append(solver.write_fields(self.folder / "averages", averages=True))
         if output.slice != "none":
-            record["statistics"]["slice"] = self.plane(output.slice)
-
-    def plane(self, name: str) -> Record:
-        """A field on a plane, small enough for the record. (collective)"""
-        from weft.mesh_io.probes import on_plane
-
-        output, solver = self.problem.case.output, self.problem.solver
-        values = field(solver, name).astype(float)
-        axis = "xyz".index(output.slice_axis)
-        found, extent, at = on_plane(self.problem.mesh, solver.order, values, axis, output.slice_at, pixels=128)
-        return {
-            "name": name,
-            "axis": output.slice_axis,
-            "at": at,
-            "time": solver.time,
-            "extent": extent,
-            "values": self.problem.comm.bcast(picture(found)),
-        }
+            values = field(solver, output.slice).astype(float)
+            shown = plane(self.problem.mesh, solver.order, values, output.slice, solver.time, output)
+            record["statistics"]["slice"] = shown
 
 
 def field(solver: Any, name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -139,6 +140,19 @@ class Problem:
             solver.read_nek(case.initial.nek, time=0.0)
         return None
 
+    @functools.cached_property
+    def longest_dt(self) -> float:
+        """Of variable steps: the case's, or the time that diffusion takes across an element of the mean volume.
+
+        Without, they would grow for ever as a flow dies out, past what its own decay is resolved with. (collective)
+        """
+        case = self.case
+        if case.time.max_dt:
+            return case.time.max_dt
+        volume = self.comm.allreduce(float(np.sum(self.mesh.mass_matrix(1))), MPI.SUM) / self.mesh.global_elements
+        scalars = (case.number(f"scalars.{name}.diffusivity", s.diffusivity) for name, s in case.scalars.items())
+        return float(volume ** (2 / 3) / max(case.constants["nu"], *scalars, 0.0))
+
     def next_dt(self) -> float:
         """The length of the next step: the case's, or what gives its Courant number; the last ones end at its end.
 
@@ -155,7 +169,7 @@ class Problem:
                     "beginning; give time.dt"
                 )
             # Steps grow slowly: the flow may be about to speed up.
-            most = GROWTH * last if last > 0 else math.inf
+            most = min(self.longest_dt, GROWTH * last if last > 0 else math.inf)
             dt = min(given.courant / rate if rate > 0 else math.inf, most)
         left = (given.end - solver.time) / dt
         if 0 < left < 2 and abs(left - round(left)) > 1e-9:  # equal steps at the end rather than a tiny one

@@ -20,8 +20,10 @@ from weft.bench import maxwell_problem as problem
 from weft.bench.energy import Meter
 from weft.bench.machine import machine, rates, versions
 from weft.bench.record import Display, Record, Stopwatch, breakdown, memory_bytes
+from weft.bench.stepping import plane
 from weft.cases import MaxwellCase
 from weft.exact.maxwell import COMPONENTS
+from weft.exact.mie import Sphere
 from weft.mesh_io.probes import Probes
 from weft.model import maxwell_formulas as formulas
 from weft.mpi import CollectiveError
@@ -29,6 +31,8 @@ from weft.mpi import CollectiveError
 PROFILED = 10  # steps whose spans are recorded for the breakdown by routine
 COMPARED = 20  # steps timed with each path
 CHECKS = 20  # times that a run looks at its energy, unless told
+LOOKING = 0.1  # of the steps' time, and a second: what looking at the error on the way may take
+EXACT = 400  # times at which the energies of an exact solution are drawn
 
 
 class Run:
@@ -145,6 +149,57 @@ def time_step(case: MaxwellCase, limit: float) -> tuple[float, int]:
     return case.time.end / steps, steps
 
 
+class Errors:
+    """The error against the exact solution as a run goes on, where one is known."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.known = run.solution is not None and not problem.not_exact(run.case, run.conditions)
+        self.spent = 0.0  # seconds, the slowest rank's
+        self.found: dict[str, list[float]] = {"time": [], "energy_norm": [], "relative": []}
+
+    def look(self) -> None:
+        """Adds the error of now: the energy norm of the difference, and over that of the solution. (collective)"""
+        if not self.known:
+            return
+        begin = time.perf_counter()
+        difference, whole = self.run.error_norms()
+        row = self.run.solver.time, difference, difference / whole if whole > 0 else math.inf
+        for values, value in zip(self.found.values(), row, strict=True):
+            values.append(value)
+        self.spent += self.run.comm.allreduce(time.perf_counter() - begin, MPI.MAX)
+
+
+def exact_energies(this: Run, end: float) -> Record:
+    """Electric and magnetic energy of the exact solution at EXACT times up to `end`. (collective)
+
+    By the quadrature of the points. A field Re(P exp(-i omega t)) is |exp(-i omega t)| (Re P cos + Im P sin), so its
+    energies at every time follow from three integrals. Empty for the Mie series, whose domain ends in a layer.
+    """
+    assert this.solution is not None
+    harmonic = this.solution.solution
+    if isinstance(harmonic, Sphere):
+        return {}
+    omega, decay = harmonic.omega.real, harmonic.omega.imag
+    quarter = 0.5 * math.pi / omega if omega else 0.0
+    points, amplitude = this.geometry.points, this.case.initial.amplitude
+    even = amplitude * this.solution.fields(0.0, points)
+    odd = amplitude * this.solution.fields(quarter, points) * math.exp(-decay * quarter)
+    values = np.array(list(this.materials.values()))[this.regions]
+    weight = values[:, :2, None] * np.asarray(this.mesh.mass_matrix(this.case.order)).reshape(len(values), 1, -1)
+    products = [
+        0.5 * np.einsum("fcep,efp->f", (a * b).reshape(2, 3, *a.shape[1:]), weight)
+        for a, b in ((even, even), (even, odd), (odd, odd))
+    ]
+    square, mixed, other = this.comm.allreduce(np.array(products), MPI.SUM)
+    at = np.linspace(0.0, end, EXACT)
+    c, s = np.cos(omega * at), np.sin(omega * at)
+    electric, magnetic = np.exp(2 * decay * at) * (
+        square[:, None] * c * c + 2 * mixed[:, None] * c * s + other[:, None] * s * s
+    )
+    return {"time": at.tolist(), "electric_energy": electric.tolist(), "magnetic_energy": magnetic.tolist()}
+
+
 STATISTICS = ("step", "time", "electric_energy", "magnetic_energy")
 
 
@@ -189,6 +244,9 @@ def run(case: MaxwellCase, comm: MPI.Intracomm, display: Display) -> tuple[Recor
         display.result(record)
         return record, this
     compare(this, record)
+    if case.output.slice != "none":
+        name, values = component(solver.host_fields(), case.output.slice)
+        record["statistics"]["slice"] = plane(this.mesh, case.order, values, name, solver.time, case.output)
     if case.output.compare_paths:
         display.phase("exchange: timing every path")
         paths(this, record)
@@ -274,6 +332,8 @@ def march(this: Run, record: Record, display: Display) -> None:
     this.probes.take(0.0, this.solver.host_fields() if this.probes.holds else None)
     statistics, figures = record["statistics"], record["figures"]
     watch(this, statistics, 0)
+    errors = Errors(this)
+    errors.look()
     show = display.progress(this.steps, lambda step, total, energy: f"step {step} of {total}, energy {energy:.6e}")
     every = case.output.every or max(1, math.ceil(this.steps / CHECKS))
     meter = Meter(solver.device, comm)
@@ -287,6 +347,11 @@ def march(this: Run, record: Record, display: Display) -> None:
         figures["steps_done"] = done
         meter.sample()
         show(done, watch(this, statistics, done))
+        if done == this.steps or comm.bcast(errors.spent < 1.0 + LOOKING * seconds):
+            errors.look()
+    if errors.found["time"]:
+        statistics["error"] = errors.found
+        statistics["exact"] = exact_energies(this, statistics["time"][-1])
     slowest = comm.allreduce(seconds, MPI.MAX)
     figures["energy_to_solution"] = meter.stop()
     record["timings"].update(steps_seconds=slowest, seconds_per_step=slowest / done)
@@ -337,16 +402,21 @@ def finish(this: Run, record: Record) -> None:
 
 
 def compare(this: Run, record: Record) -> None:
-    """The energy norm of the difference from the exact solution, over that of the solution. (collective)"""
+    """The error at the end, the last of those that were looked at; or why it is not known."""
     figures = record["figures"]
-    if this.solution is None:
-        return
-    if why := problem.not_exact(this.case, this.conditions):
-        figures["no_error_because"] = why
-        return
-    difference, whole = this.error_norms()
-    figures["energy_norm_error"] = difference
-    figures["relative_error"] = difference / whole if whole > 0 else math.inf
+    if "error" in record["statistics"]:
+        found = record["statistics"]["error"]
+        figures["energy_norm_error"], figures["relative_error"] = found["energy_norm"][-1], found["relative"][-1]
+    elif this.solution is not None:
+        figures["no_error_because"] = problem.not_exact(this.case, this.conditions)
+
+
+def component(fields: Any, name: str) -> tuple[str, Any]:
+    """A component by name (ex … hz), or the magnitude of e or h: as it is written, and its values [E][n][n][n]."""
+    if len(name) == 2:
+        return name.capitalize(), fields[:, ("ex", "ey", "ez", "hx", "hy", "hz").index(name)].astype(float)
+    first = 0 if name == "e" else 3
+    return f"|{name.upper()}|", np.sqrt((fields[:, first : first + 3].astype(float) ** 2).sum(axis=1))
 
 
 def paths(this: Run, record: Record) -> None:

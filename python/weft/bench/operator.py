@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,8 @@ from mpi4py import MPI
 import weft
 from weft.bench.machine import machine, rates, versions
 from weft.bench.poisson import box_counts
-from weft.format import table
+from weft.files import write_json
+from weft.format import short, table
 from weft.model import formulas
 from weft.report import plots
 
@@ -141,8 +141,8 @@ def line(row: Record) -> str:
         "x".join(map(str, row["box"])),
         row["dofs"],
         f"{1e6 * row['seconds']:.1f}",
-        f"{row['gflops']:.2f}",
-        f"{row['dofs_per_second'] / 1e9:.3f}",
+        short(row["gflops"]),
+        short(row["dofs_per_second"] / 1e9),
         f"{100 * row['roofline_fraction']:.0f}",
         f"{100 * row['own_roofline_fraction']:.0f}",
     )
@@ -168,7 +168,6 @@ def occupancy_row(row: Record, operator: Any, device: Any) -> Record:
 
 def show(record: Record, output: Path, title: str) -> None:
     """Prints what follows the rows, and writes the files."""
-    output.mkdir(parents=True, exist_ok=True)
     before, after = record["rates_before"], record["rates_after"]
     print(
         f"bandwidth {before['bandwidth_bytes_per_second'] / 1e9:.1f} GB/s before and "
@@ -179,7 +178,7 @@ def show(record: Record, output: Path, title: str) -> None:
         print(f"{name}: {text}")
     if record["occupancy"]:
         print("\n" + table(table_1(record["occupancy"])))
-    (output / "operator.json").write_text(json.dumps(record, indent=1) + "\n")
+    write_json(output / "operator.json", record)
     bandwidth = record["rates"]["bandwidth_bytes_per_second"]
     plots.save(plots.operator(record["rows"], title, bandwidth), output / "operator.png")
     print(f"written {output / 'operator.json'}, {output / 'operator.png'}")

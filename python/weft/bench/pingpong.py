@@ -19,7 +19,8 @@ import weft
 from weft import _weft, mpi
 from weft.bench.link import Link, Point, crossovers, fit
 from weft.bench.machine import machine, nodes, placement, placement_rows, versions
-from weft.bench.timing import Effort, Record, RefusedError, alternate, budget, choices, require, save
+from weft.bench.timing import Effort, Record, RefusedError, alternate, budget, choices, require
+from weft.files import write_json
 from weft.format import gigabytes, rate, seconds, short, size_text, table
 from weft.report import communication_plots, plots
 from weft.report.console import Console, Silent
@@ -176,11 +177,11 @@ def run(
             record["rows"] += rows
             console.write(line(size, [short(1e6 * r["seconds"]) for r in rows]))
             if comm.rank == 0:  # after every size, so that an interrupted run leaves what it has
-                save(output / "pingpong.json", record)
+                write_json(output / "pingpong.json", record)
         title = f"{record['machine']['device']['name']}, {record['versions']['mpi']}"
         finish(record, scope, mine, shown, console)
         if comm.rank == 0:
-            save(output / "pingpong.json", record)
+            write_json(output / "pingpong.json", record)
             name = f"pingpong-{scope.where}-{'one' if len(scope.pairs) == 1 else 'all'}.png"
             plots.save(communication_plots.ping_pong(mine, scope.title, title), output / name)
             console.write(f"written {output / name}")

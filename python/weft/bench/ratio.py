@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from weft.bench.launch import cores
 from weft.bench.scaling import run
+from weft.files import write_json
 from weft.format import seconds
 from weft.model.ratio import Run, notes, scaling_results
 from weft.model.result import ModelError, Table
@@ -48,7 +48,6 @@ def sweep(
 
     Raises RuntimeError where a run fails or no combination fits the cores.
     """
-    output.mkdir(parents=True, exist_ok=True)
     everything = combinations(processes, threads, max(processes) * max(threads))
     chosen = everything if oversubscribe else combinations(processes, threads, cores())
     if not chosen:
@@ -67,7 +66,7 @@ def sweep(
             last = rows[-1]
             print(f"{count:9}  {each:7}  {seconds(last['t_total']):>17}  {seconds(last['t_mpi']):>12}", flush=True)
             content = {"machine": record["machine"], "case": record["case"], "rows": rows}
-            path.write_text(json.dumps(content, indent=1) + "\n")
+            write_json(path, content)
     jobs = [Run(r["processes"], r["threads"], r["t_total"], r["t_mpi"]) for r in rows]
     try:
         print("\n" + Table("CPU cores per GPU, Eqs. 5 and 6", scaling_results(jobs), notes(jobs)).console())

@@ -5,9 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Protocol
 
 from mpi4py import MPI
+
+from weft import mpi
 
 Record = dict[str, Any]
 
@@ -20,6 +23,21 @@ class Display(Protocol):
     def warn(self, text: str) -> None: ...
     def progress(self, total: int, line: Callable[..., str]) -> Callable[..., None]: ...
     def result(self, record: Record) -> None: ...
+
+
+def open_folder(folder: Path, comm: MPI.Intracomm) -> None:
+    """Makes the folder of a run that is about to write its files. (collective)
+
+    The record of an earlier run there goes, as the other files are being replaced: what run.json says is of them.
+    CollectiveError where it cannot be written.
+    """
+
+    def make() -> None:
+        if comm.rank == 0:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "run.json").unlink(missing_ok=True)
+
+    mpi.together(comm, make)
 
 
 class Stopwatch:

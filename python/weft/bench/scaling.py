@@ -12,6 +12,7 @@ from typing import Any
 
 from weft.bench.launch import cores, launch
 from weft.bench.record import Record
+from weft.files import write_json
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,6 @@ def sweep(
 
     `assignments` come after the plan's own keys. RuntimeError where a run fails.
     """
-    output.mkdir(parents=True, exist_ok=True)
     rows: list[Record] = []
     machine = ""
     print("  ".join(column.head.rjust(column.width) for column in workload.columns), flush=True)
@@ -75,7 +75,7 @@ def sweep(
         rows.append({"ranks": planned.ranks, **planned.row, **workload.measured(record)})
         print("  ".join(c.text(rows[-1]).rjust(c.width) for c in workload.columns), flush=True)
         # After every run, so that an interrupted sweep leaves what it has.
-        (output / "scaling.json").write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
+        write_json(output / "scaling.json", {"machine": machine, "rows": rows})
     return rows, machine
 
 

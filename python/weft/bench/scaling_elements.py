@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from matplotlib.figure import Figure
 from weft.bench import scaling
 from weft.bench.record import Record
 from weft.bench.scaling import Planned, Workload
+from weft.files import write_json
 from weft.format import table
 from weft.report import plots
 
@@ -75,7 +75,7 @@ def sweep(
     rows, machine = scaling.sweep(study.workload, planned, output, assignments=assignments, time_limit=time_limit)
     found = study.fit(rows)
     content = {"machine": machine, "rows": rows, study.name: found, "formulas": study.formulas}
-    (output / "scaling.json").write_text(json.dumps(content, indent=1) + "\n")
+    write_json(output / "scaling.json", content)
     if found:
         print("\n" + table(study.summary(rows, found)))
     path = output / f"scaling-{study.workload.name}.png"

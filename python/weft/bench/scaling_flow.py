@@ -9,7 +9,7 @@ from typing import Any
 from weft.bench.record import Record
 from weft.bench.scaling import Column, Workload, strong_scaling
 from weft.bench.scaling_elements import Study
-from weft.format import seconds
+from weft.format import seconds, short
 from weft.report import flow_plots
 
 SIDE = 2 * math.pi / 8  # of an element: that of the Taylor-Green vortex on 8 x 8 x 8 elements
@@ -40,7 +40,7 @@ FLOW = Workload(
         Column("elements", 8, lambda r: str(r["elements"])),
         Column("n/P", 9, lambda r: str(r["points"] // r["ranks"])),
         Column("ms a step", 9, lambda r: f"{1e3 * r['seconds_per_step']:.2f}"),
-        Column("Mpoints/s", 9, lambda r: f"{r['points_per_second'] / 1e6:.2f}"),
+        Column("Mpoints/s", 9, lambda r: short(r["points_per_second"] / 1e6)),
         Column("p its", 5, lambda r: f"{r['iterations']['pressure']:.1f}"),
         Column("u its", 5, lambda r: f"{r['iterations']['velocity']:.1f}"),
         Column("exchange", 8, lambda r: f"{100 * r['exchange_share']:.0f} %"),

@@ -9,7 +9,7 @@ from typing import Any
 from weft.bench.record import Record
 from weft.bench.scaling import Column, Workload
 from weft.bench.scaling_elements import Study
-from weft.format import rate
+from weft.format import rate, short
 from weft.model.maxwell_formulas import half_rate_size
 from weft.report import maxwell_plots
 
@@ -36,7 +36,7 @@ MAXWELL = Workload(
         Column("points n", 9, lambda r: str(r["points"])),
         Column("n/P", 9, lambda r: str(r["points"] // r["ranks"])),
         Column("ms a step", 9, lambda r: f"{1e3 * r['seconds_per_step']:.3f}"),
-        Column("GFLOP/s", 8, lambda r: f"{r['gflops']:.2f}"),
+        Column("GFLOP/s", 8, lambda r: short(r["gflops"])),
         Column("comm", 5, lambda r: f"{100 * r['communication_share']:.0f} %"),
     ],
 )

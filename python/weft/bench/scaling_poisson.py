@@ -10,7 +10,7 @@ from weft.bench import scaling
 from weft.bench.poisson import box_counts
 from weft.bench.record import Record
 from weft.bench.scaling import Column, Planned, Workload
-from weft.format import rate, table
+from weft.format import rate, short, table
 from weft.report import plots
 
 
@@ -30,8 +30,8 @@ POISSON = Workload(
         Column("box", 11, lambda r: "x".join(map(str, r["box"]))),
         Column("DOFs", 9, lambda r: str(r["dofs"])),
         Column("DOFs/rank", 10, lambda r: str(r["dofs"] // r["ranks"])),
-        Column("FOM GFLOP/s", 11, lambda r: f"{r['fom_gflops']:.2f}"),
-        Column("MDOF/s a rank", 13, lambda r: f"{r['throughput_dofs_per_second_per_rank'] / 1e6:.1f}"),
+        Column("FOM GFLOP/s", 11, lambda r: short(r["fom_gflops"])),
+        Column("MDOF/s a rank", 13, lambda r: short(r["throughput_dofs_per_second_per_rank"] / 1e6)),
     ],
 )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from weft.bench import scaling
 from weft.bench.record import Record
 from weft.bench.scaling import Column, Planned, Workload, strong_scaling
-from weft.format import rate, seconds, table
+from weft.format import rate, seconds, short, table
 from weft.report import plots, turbulence_plots
 
 
@@ -47,7 +47,7 @@ TURBULENCE = Workload(
         part("column MPI", 10),
         part("other", 8),
         Column("step (ms)", 9, lambda r: f"{1e3 * r['seconds_per_step']:.1f}"),
-        Column("Mpoints/s", 9, lambda r: f"{r['points_per_second'] / 1e6:.1f}"),
+        Column("Mpoints/s", 9, lambda r: short(r["points_per_second"] / 1e6)),
     ],
 )
 

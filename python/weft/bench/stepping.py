@@ -13,8 +13,10 @@ from mpi4py import MPI
 
 from weft import mpi
 from weft.bench.record import Record
+from weft.files import whole
 
 HISTORY_ROWS = 2000  # of a table that the record keeps at most, for the report's plots
+
 
 Row = Sequence[Any]
 
@@ -80,6 +82,16 @@ def picture(values: Any) -> list[list[float | None]]:
     ]
 
 
+def plane(mesh: Any, order: int, values: Any, name: str, time: float, output: Any) -> Record:
+    """``values`` [E][n][n][n] on the plane of `output.slice_axis` and `output.slice_at`, for a record. (collective)"""
+    from weft.mesh_io.probes import on_plane
+
+    axis = "xyz".index(output.slice_axis)
+    found, extent, at = on_plane(mesh, order, values, axis, output.slice_at, pixels=128)
+    shown = mesh.comm.bcast(picture(found))
+    return {"name": name, "axis": output.slice_axis, "at": at, "time": time, "extent": extent, "values": shown}
+
+
 class Table:
     """A CSV file that grows. A run that goes on from a checkpoint keeps its rows up to the step it starts from."""
 
@@ -89,11 +101,11 @@ class Table:
             with path.open(newline="") as old:
                 rows = list(csv.reader(old))
             if rows and rows[0] == list(head):
-                whole = [r for r in rows[1:] if len(r) == len(head) and r[0].isdigit()]
-                kept = [r for r in whole if int(r[0]) <= since_step]
+                complete = [r for r in rows[1:] if len(r) == len(head) and r[0].isdigit()]
+                kept = [r for r in complete if int(r[0]) <= since_step]
         self.path = path
         self.steps = {int(r[0]) for r in kept}
-        with path.open("w", newline="") as new:
+        with whole(path) as place, place.open("w", newline="") as new:
             csv.writer(new, lineterminator="\n").writerows([head, *kept])
 
     def add(self, rows: Sequence[Row]) -> None:

@@ -5,7 +5,6 @@ The loops themselves are in C++ (``weft._weft.bench``); here is only what comes 
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -84,14 +83,6 @@ def alternate(cases: Mapping[K, Any], comm: MPI.Intracomm, effort: Effort) -> di
             comm.Barrier()
             samples[key].append(cases[key].run(counts[key]))
     return {key: Samples(np.array(comm.allgather(values)), counts[key]) for key, values in samples.items()}
-
-
-def save(path: Path, record: Any) -> None:
-    """Writes JSON so that there is a whole file at any time, also when a run is interrupted."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    whole = path.with_suffix(".json.new")
-    whole.write_text(json.dumps(record, indent=1) + "\n")
-    whole.replace(path)
 
 
 def available_memory() -> int:

@@ -22,10 +22,11 @@ import weft
 from weft import _weft, mpi, trace
 from weft import turbulence_statistics as statistics
 from weft.bench.machine import machine, versions
-from weft.bench.record import Display, Record, Stopwatch, breakdown, memory_bytes
+from weft.bench.record import Display, Record, Stopwatch, breakdown, memory_bytes, open_folder
 from weft.bench.stepping import Goal, Interrupted, after, compared, due, picture, read_reference, thinned
 from weft.bench.turbulence_files import Files, filled, write_fields
 from weft.cases import TurbulenceCase
+from weft.files import whole
 
 PROFILED = 10  # steps whose time is broken down, after the first
 
@@ -288,6 +289,7 @@ class Run:
         """Steps until the end. (collective)"""
         case, solver = self.case, self.solver
         since = solver.steps if began else None
+        open_folder(self.folder, self.comm)
         scalars = len(case.scalars.schmidt)
         self.files = Files(self.folder, scalars, case.statistics.hdf5, since) if self.comm.rank == 0 else None
         self.history: list[Record] = []
@@ -389,7 +391,8 @@ class Run:
         if self.files is not None:
             self.files.add_points(now, points)
             if points.enstrophy_slice is not None:
-                np.save(self.folder / "enstrophy_slice.npy", points.enstrophy_slice)
+                with whole(self.folder / "enstrophy_slice.npy") as place:
+                    np.save(place, points.enstrophy_slice)
         kept = {}
         for name, d in points.distributions.items():
             lower, upper, density = zip(*filled(d), strict=True)

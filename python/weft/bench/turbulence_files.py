@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from weft.bench.stepping import Row, Table
+from weft.files import whole, write_text
 from weft.turbulence_statistics import Distribution, Points, Scales, Spectra
 
 SCALES = [f.name for f in dataclasses.fields(Scales)]
@@ -106,16 +108,18 @@ def write_fields(folder: Path, solver: Any, lengths: Sequence[float], comm: Any)
     first, count = solver.points
     sizes = solver.sizes
     here = tuple(slice(first[d], first[d] + count[d]) for d in (2, 1, 0))
-    for rank in range(comm.size):
-        if rank == comm.rank:
-            with h5py.File(folder / "fields.h5", "w" if rank == 0 else "a") as file:
-                for name, field in zip("uvw", values, strict=True):
-                    data = file.require_dataset(name, tuple(reversed(sizes)), field.dtype)
-                    if field.size:
-                        data[here] = field
-        comm.Barrier()
+    with contextlib.ExitStack() as stack:
+        place = comm.bcast(stack.enter_context(whole(folder / "fields.h5")) if comm.rank == 0 else None)
+        for rank in range(comm.size):
+            if rank == comm.rank:
+                with h5py.File(place, "w" if rank == 0 else "a") as file:
+                    for name, field in zip("uvw", values, strict=True):
+                        data = file.require_dataset(name, tuple(reversed(sizes)), field.dtype)
+                        if field.size:
+                            data[here] = field
+            comm.Barrier()
     if comm.rank == 0:
-        (folder / "fields.xdmf").write_text(xdmf(sizes, lengths, values.dtype.itemsize, solver.time))
+        write_text(folder / "fields.xdmf", xdmf(sizes, lengths, values.dtype.itemsize, solver.time))
 
 
 def xdmf(sizes: Sequence[int], lengths: Sequence[float], precision: int, time: float) -> str:

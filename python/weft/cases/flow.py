@@ -119,6 +119,9 @@ class TimeSection(Section):
     courant: float = option(
         0.4, "Courant number that variable steps are given; errors grow from about 0.7", gt=0.0, le=5.0
     )
+    max_dt: float = option(
+        0.0, "longest variable step; 0: h^2 / viscosity, h^3 the mean volume of an element", unit="time", ge=0.0
+    )
     order: int = option(3, "of the time stepping BDFk/EXTk, reached after k - 1 steps of lower orders", ge=1, le=3)
     first_step_halvings: int = option(
         6, "h of the first step's parts dt / 2^h, dt / 2^h, ..., dt / 2, for the error of its low order; 0: one step",
@@ -266,6 +269,11 @@ class FlowCase(ElementCase):
             raise ValueError(
                 f"case key 'forcing.bulk_velocity': found {self.forcing.bulk_velocity} along {self.forcing.direction}, "
                 f"where the box is not periodic; allowed: 0, or mesh.periodic true along {self.forcing.direction}"
+            )
+        if self.time.dt and self.time.max_dt:
+            raise ValueError(
+                f"case key 'time.max_dt': found {self.time.max_dt}, and time.dt = {self.time.dt} fixes the step; "
+                "allowed: one of them"
             )
         if self.initial.nek and self.initial.checkpoint:
             raise ValueError(

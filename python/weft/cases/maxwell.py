@@ -188,7 +188,7 @@ class MaxwellOutput(ElementOutput):
         0, "energy, blow-up check and progress every so many steps; 0: about 20 times", unit="steps", ge=0
     )
     slice: Literal["none", "ex", "ey", "ez", "hx", "hy", "hz", "e", "h"] = option(
-        "none", "picture of this component (e, h: of the magnitude) on a plane at the end"
+        "e", "picture of this component (e, h: of the magnitude) on a plane at the end"
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from weft.cli.communication import alltoall, exchange, pingpong
-from weft.cli.options import OUTPUT, integers
+from weft.cli.options import OUTPUT, Integer, integers
 from weft.cli.scaling import scaling
 from weft.cli.transforms import fft
 
@@ -26,21 +26,31 @@ for command in (pingpong, exchange, alltoall, fft, scaling):
 @click.option("--orders", default="1-15", show_default=True, metavar="LIST", help="Polynomial orders, as 1-4,7.")
 @click.option(
     "--dofs",
-    type=click.IntRange(min=8),
+    type=Integer(min=8),
     metavar="N",
     help="About this many degrees of freedom. [default: 2 million; on a GPU 40 million, as in the paper]",
 )
 @click.option(
     "--device", default="auto", show_default=True, metavar="auto|host|cuda|hip", help="Where the kernels run."
 )
-@click.option("--precision", default="double", show_default=True, type=click.Choice(["double", "single"]))
+@click.option(
+    "--precision",
+    default="double",
+    show_default=True,
+    type=click.Choice(["double", "single"]),
+    help="Floating-point type.",
+)
 @click.option(
     "--geometry", default="stored,trilinear", show_default=True, metavar="LIST", help="Geometries to compare."
 )
-@click.option("--kernels", default="auto", show_default=True, type=click.Choice(["auto", "portable", "simd"]))
 @click.option(
-    "--repeats", default=50, show_default=True, type=click.IntRange(min=1), help="Applications that are averaged."
+    "--kernels",
+    default="auto",
+    show_default=True,
+    type=click.Choice(["auto", "portable", "simd"]),
+    help="The one-source kernels, or the host's SIMD.",
 )
+@click.option("--repeats", default=50, show_default=True, type=Integer(min=1), help="Applications that are averaged.")
 @OUTPUT
 def operator(orders: str, geometry: str, output: Path, **options: Any) -> None:
     """The Poisson operator alone, order by order.
@@ -65,11 +75,11 @@ def operator(orders: str, geometry: str, output: Path, **options: Any) -> None:
 @bench.command()
 @click.option("--processes", default="1,2", show_default=True, metavar="LIST", help="Ranks, n_MPI.")
 @click.option("--threads", default="1,2", show_default=True, metavar="LIST", help="OpenMP threads a rank, n_OMP.")
-@click.option("--repeats", default=3, show_default=True, type=click.IntRange(min=1), help="Runs of each combination.")
+@click.option("--repeats", default=3, show_default=True, type=Integer(min=1), help="Runs of each combination.")
 @click.option("--oversubscribe", is_flag=True, help="Also combinations with more threads in all than cores.")
 @click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Any key of the case; repeatable.")
 @click.option(
-    "--time-limit", default=600, show_default=True, type=click.IntRange(min=1), metavar="SECONDS", help="For one run."
+    "--time-limit", default=600, show_default=True, type=Integer(min=1), metavar="SECONDS", help="For one run."
 )
 @OUTPUT
 def ratio(processes: str, threads: str, output: Path, **options: Any) -> None:

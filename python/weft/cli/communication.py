@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from weft.cli.options import OUTPUT, integers
+from weft.cli.options import OUTPUT, Integer, Number, integers
 
 
 def call(measure: Callable[[], Any]) -> None:
@@ -66,10 +66,10 @@ DEVICE = click.option(
     "--device", default="auto", show_default=True, metavar="auto|host|cuda|hip", help="Whose memory, beside the host's."
 )
 ROUNDS = click.option(
-    "--rounds", default=15, show_default=True, type=click.IntRange(min=1), help="Rounds whose median counts."
+    "--rounds", default=15, show_default=True, type=Integer(min=1), help="Rounds whose median counts."
 )
 SECONDS = click.option(
-    "--seconds", default=0.002, show_default=True, type=click.FloatRange(min=0, min_open=True), metavar="S",
+    "--seconds", default=0.002, show_default=True, type=Number(min=0, min_open=True), metavar="S",
     help="About how long a round of one case takes.",
 )  # fmt: skip
 
@@ -110,7 +110,7 @@ def pingpong(sizes: str, paths: str, output: Path, device: str, rounds: int, sec
     "--ranks", metavar="LIST", help="Start mpiexec on each of these, as 2,4. [default: the ranks it was given]"
 )
 @click.option(
-    "--time-limit", default=600, show_default=True, type=click.IntRange(min=1), metavar="SECONDS",
+    "--time-limit", default=600, show_default=True, type=Integer(min=1), metavar="SECONDS",
     help="For one run of --ranks.",
 )  # fmt: skip
 @DEVICE
@@ -164,7 +164,7 @@ def exchange(
 @click.command()
 @click.option("--grids", default="", metavar="LIST", help="N of N^3, as 256,512. [default: what fits well]")
 @click.option(
-    "--processes", type=click.IntRange(min=2), metavar="P",
+    "--processes", type=Integer(min=2), metavar="P",
     help="Messages as long as in a run on so many, as 32768 of the paper. [default: the ranks it was given]",
 )  # fmt: skip
 @click.option("--row-ranks", default="", metavar="LIST", help="Pr; 1 means slabs. [default: of 1,2,4,8 what divides]")

@@ -9,6 +9,20 @@ from pathlib import Path
 import click
 
 
+class Integer(click.IntRange):
+    """A bounded integer, N in the help."""
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        return "N"
+
+
+class Number(click.FloatRange):
+    """A bounded number, X in the help."""
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        return "X"
+
+
 def integers(text: str, what: str, lowest: int, highest: int | None = None) -> list[int]:
     """'1-3,7' -> [1, 2, 3, 7]."""
     values: list[int] = []
@@ -24,7 +38,7 @@ def integers(text: str, what: str, lowest: int, highest: int | None = None) -> l
     return sorted(set(values))
 
 
-def writable(context: click.Context, parameter: click.Parameter, folder: Path) -> Path:
+def writable(folder: Path) -> Path:
     """A folder that is there or can be made; else OSError, before a command measures. Makes nothing."""
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists() or path.is_symlink())
     if not there.is_dir():
@@ -36,5 +50,5 @@ def writable(context: click.Context, parameter: click.Parameter, folder: Path) -
 
 OUTPUT = click.option(
     "--output", type=click.Path(path_type=Path), default=Path("weft-output"), show_default=True, metavar="DIR",
-    help="Where results and plots go.", callback=writable,
+    help="Folder of results.", callback=lambda context, parameter, folder: writable(folder),
 )  # fmt: skip

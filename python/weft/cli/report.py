@@ -9,12 +9,15 @@ import click
 
 @click.command()
 @click.argument("record", type=click.Path(path_type=Path), metavar="RUN.json")
-@click.option("--output", type=click.Path(path_type=Path), metavar="FILE.html", help="[default: beside the record]")
+@click.option(
+    "--output", type=click.Path(path_type=Path), metavar="FILE.html", help="The page. [default: beside the record]"
+)
 def report(record: Path, output: Path | None) -> None:
     """Show a run's record, as text and as a page.
 
     Prints the tables of RUN.json (or of the folder it is in), and writes them with plots to one self-contained page.
     """
+    from weft.files import write_text
     from weft.report import console, html
 
     path = record / "run.json" if record.is_dir() else record
@@ -29,5 +32,5 @@ def report(record: Path, output: Path | None) -> None:
         ) from None
     click.echo(shown)
     page = output or path.with_suffix(".html")
-    page.write_text(text, encoding="utf-8")
+    write_text(page, text)
     click.echo(f"written {page}")

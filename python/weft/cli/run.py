@@ -12,7 +12,11 @@ from weft.cli.run_turbulence import turbulence
 
 @click.group()
 def run() -> None:
-    """Run a workload."""
+    """Run a workload.
+
+    Each leaves a folder with run.json and plots, which 'weft report' shows. 'weft cases WORKLOAD' lists every key of a
+    case. Start with mpiexec -n P for P ranks.
+    """
 
 
 run.add_command(poisson)

@@ -18,13 +18,14 @@ FLAGS: list[Flag] = [
 
 
 @click.command("flow")
-@workload_options("flow", FLAGS)
+@workload_options("flow", FLAGS, "taylor-green", ("mesh.file", "boundaries.", "initial.velocity", "initial.nek"))
 def flow(case: Any, display: Any) -> int:
-    """Incompressible flow: Navier-Stokes on spectral elements, as Nek5000 and Neko.
+    """Incompressible flow on spectral elements, as Nek5000, Neko.
 
     Writes statistics as it goes, and a checkpoint on Ctrl-C and SIGTERM. Prints the time of a step, the solves'
     iterations, where the time goes by phase, and the error where an exact solution is known. Exits with 1 if the flow
-    blows up or a solve stalls. Start with mpiexec -n P for P ranks.
+    blows up or a solve stalls. Without --case the Taylor-Green vortex, unless a
+    mesh, boundaries or initial fields are given. Start with mpiexec -n P for P ranks.
     """
     from weft.bench.flow import run
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from weft.cli.workload import ELEMENTS, Flag, carry_out, complain, workload_options
+from weft.cli.workload import ELEMENTS, Flag, carry_out, complain, save_plots, workload_options
 
 FLAGS: list[Flag] = [
     *ELEMENTS,
@@ -20,23 +20,27 @@ FLAGS: list[Flag] = [
 @click.command("maxwell")
 @workload_options("maxwell", FLAGS)
 def maxwell(case: Any, display: Any) -> int:
-    """Electromagnetic waves in time: discontinuous Galerkin on spectral elements, as NekCEM.
+    """Electromagnetic waves by discontinuous Galerkin, as NekCEM.
 
     Prints the rate by the paper's Eq. 16, where the time goes by routine, and the error where an exact solution is
-    known. Exits with 1 if the fields blow up. Start with mpiexec -n P for P ranks.
+    known. Exits with 1 if the fields blow up. Without --case a plane wave in a periodic box. Start with mpiexec -n P
+    for P ranks.
     """
     from mpi4py import MPI
 
     from weft.bench.maxwell import run
     from weft.bench.maxwell_output import write
+    from weft.bench.record import open_folder
 
     def work(comm: MPI.Intracomm, folder: Path) -> dict[str, Any]:
         record, this = run(case, comm, display)
+        open_folder(folder, comm)
         if record["figures"]["stable"]:
             for path in write(this, folder):
                 display.write(f"written     {path}")
         return record
 
     record = carry_out(case, display, work)
+    save_plots(case, record)
     figures = record["figures"]
     return 0 if figures["stable"] else complain(MPI.COMM_WORLD.rank, figures["unstable"])

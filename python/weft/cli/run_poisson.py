@@ -24,18 +24,20 @@ FLAGS: list[Flag] = [
 @click.command("poisson")
 @workload_options("poisson", FLAGS)
 def poisson(case: Any, display: Any) -> int:
-    """Screened Poisson by conjugate gradients on spectral elements: hipBone's benchmark, or a solve.
+    """Screened Poisson on spectral elements, as hipBone, NekBone.
 
-    Runs 100 iterations and reports NekBone's figure of merit; with --tolerance it solves, and exits with 1 if it does
-    not converge. Start with mpiexec -n P for P ranks.
+    Runs 100 iterations of conjugate gradients and reports NekBone's figure of merit; with --tolerance it solves, and
+    exits with 1 if it does not converge. Start with mpiexec -n P for P ranks.
     """
     from mpi4py import MPI
 
     from weft.bench.poisson import run
+    from weft.bench.record import open_folder
     from weft.mesh_io.fields import write_fields
 
     def work(comm: MPI.Intracomm, folder: Path) -> dict[str, Any]:
         record, operator, result = run(case, comm, display)
+        open_folder(folder, comm)
         if case.output.fields:
             write_fields(folder / "solution", operator.mesh, case.order, {"u": operator.at_points(result.x)})
         return record

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from weft.cli.options import OUTPUT, integers
+from weft.cli.options import OUTPUT, Integer, integers
 
 
 @click.group()
@@ -20,7 +20,7 @@ def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of every sweep: `ranks` (text or None), `assignments`, `time_limit` and `output`."""
     decorated = OUTPUT(command)
     decorated = click.option(
-        "--time-limit", default=600, show_default=True, type=click.IntRange(min=1), metavar="SECONDS",
+        "--time-limit", default=600, show_default=True, type=Integer(min=1), metavar="SECONDS",
         help="For one run.",
     )(decorated)  # fmt: skip
     decorated = click.option(
@@ -53,7 +53,7 @@ def powers_of_two(elements: str) -> tuple[int, int]:
 @click.option(
     "--sizes", default="2500-2000000", show_default=True, metavar="FROM-TO", help="Degrees of freedom per rank."
 )
-@click.option("--steps", default=7, show_default=True, type=click.IntRange(min=1), help="Sizes between those two.")
+@click.option("--steps", default=7, show_default=True, type=Integer(min=1), help="Sizes between those two.")
 def poisson(ranks: str | None, orders: str, sizes: str, output: Path, **options: Any) -> None:
     """FOM and throughput against size and ranks.
 
@@ -76,7 +76,7 @@ def poisson(ranks: str | None, orders: str, sizes: str, output: Path, **options:
     "--elements", default="1-256", show_default=True, metavar="FROM-TO",
     help="Elements in all: powers of two from the first to the last.",
 )  # fmt: skip
-@click.option("--steps", default=50, show_default=True, type=click.IntRange(min=1), help="Time steps of a run.")
+@click.option("--steps", default=50, show_default=True, type=Integer(min=1), help="Time steps of a run.")
 def maxwell(ranks: str | None, orders: str, elements: str, output: Path, **options: Any) -> None:
     """Time of a step against size and ranks.
 
@@ -94,9 +94,7 @@ def maxwell(ranks: str | None, orders: str, elements: str, output: Path, **optio
 @sweep_options
 @click.option("--grids", default="64,80,96,128", show_default=True, metavar="LIST", help="N of N^3 points.")
 @click.option("--shapes", is_flag=True, help="Every Pr x Pc, not the fastest alone.")
-@click.option(
-    "--steps", default=11, show_default=True, type=click.IntRange(min=3), help="Steps a run; the best counts."
-)
+@click.option("--steps", default=11, show_default=True, type=Integer(min=3), help="Steps a run; the best counts.")
 def turbulence(ranks: str | None, grids: str, output: Path, **options: Any) -> None:
     """Time of a step and its parts against grid and ranks.
 
@@ -122,11 +120,11 @@ def turbulence(ranks: str | None, grids: str, output: Path, **options: Any) -> N
     "--elements", default="64-512", show_default=True, metavar="FROM-TO",
     help="Elements in all: powers of two from the first to the last.",
 )  # fmt: skip
-@click.option("--steps", default=30, show_default=True, type=click.IntRange(min=5), help="Time steps of a run.")
+@click.option("--steps", default=30, show_default=True, type=Integer(min=5), help="Time steps of a run.")
 def flow(ranks: str | None, orders: str, elements: str, output: Path, **options: Any) -> None:
-    """Time of a step, iterations and the exchange's share against size and ranks.
+    """Time of a step and its iterations against size and ranks.
 
-    Strong and weak curves of vortices in a periodic box of cubic elements.
+    Strong and weak curves, and the exchange's share, of vortices in a periodic box of cubic elements.
     Starts mpiexec itself, one run after the other: do not start this command with mpiexec. Writes scaling.json and
     scaling-flow.png.
     """

@@ -8,22 +8,20 @@ from typing import Any
 import click
 
 from weft.cli.communication import ROUNDS, call, effort, words
-from weft.cli.options import OUTPUT, integers
+from weft.cli.options import OUTPUT, Integer, Number, integers
 
 
 @click.command()
 @click.option("--sizes", default="64,128,256", show_default=True, metavar="LIST", help="N of N^3.")
 @click.option("--precisions", default="double,single", show_default=True, metavar="LIST", help="Of double, single.")
-@click.option("--grids", default="", metavar="LIST", help="Pr x Pc, as 1x4,2x2. [default: all of the ranks]")
-@click.option(
-    "--variables", default=1, show_default=True, type=click.IntRange(min=1), help="Fields transformed at a time."
-)
-@click.option("--batch", default=1, show_default=True, type=click.IntRange(min=1), help="Q, fields in one message.")
+@click.option("--process-grids", "grids", default="", metavar="LIST", help="Pr x Pc, as 1x4,2x2. [default: all]")
+@click.option("--variables", default=1, show_default=True, type=Integer(min=1), help="Fields transformed at a time.")
+@click.option("--batch", default=1, show_default=True, type=Integer(min=1), help="Q, fields in one message.")
 @click.option("--exchange", default="auto", show_default=True, metavar="SCHEDULE[:PATH]", help="Of rows and columns.")
 @click.option("--device", default="auto", show_default=True, metavar="auto|host|cuda|hip", help="Where it runs.")
 @ROUNDS
 @click.option(
-    "--seconds", default=0.05, show_default=True, type=click.FloatRange(min=0, min_open=True), metavar="S",
+    "--seconds", default=0.05, show_default=True, type=Number(min=0, min_open=True), metavar="S",
     help="About how long a round of one case takes.",
 )  # fmt: skip
 @OUTPUT

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,9 @@ import click
 from weft.cases import WORKLOADS
 from weft.cases.schema import load, named_cases
 from weft.cli.interrupt import stops_by_itself, word
+from weft.cli.options import writable
 from weft.errors import tell
+from weft.files import named, write_json
 
 # An option that sets a case key: flag, key, its value's name, help.
 Flag = tuple[str, str, str, str]
@@ -22,12 +22,12 @@ Flag = tuple[str, str, str, str]
 SHARED: list[Flag] = [
     ("--device", "device", "auto|host|cuda|hip", "Where the kernels run. [default: auto]"),
     ("--precision", "precision", "double|single", "Floating-point type. [default: double]"),
-    ("--exchange", "exchange", "SCHEDULE[:PATH]", "How ranks exchange. [default: auto, the fastest]"),
-    ("--output", "output.directory", "DIR", "Where run.json and the rest go. [default: weft-output]"),
+    ("--exchange", "exchange", "SCHEDULE[:PATH]", "How ranks exchange. [default: auto (fastest)]"),
+    ("--output", "output.directory", "DIR", "Folder of results. [default: weft-output]"),
 ]
 # Of the workloads on spectral elements.
 ELEMENTS: list[Flag] = [
-    ("--mesh", "mesh.file", "FILE", "Mesh: Nek .re2 or .rea, Gmsh .msh. [default: a generated box]"),
+    ("--mesh", "mesh.file", "FILE", "Nek .re2 or .rea, Gmsh .msh; else a box."),
     ("--order", "order", "N", "Polynomial order of the elements, 1 to 15. [default: 7]"),
 ]
 TEXTS = (
@@ -41,10 +41,13 @@ TEXTS = (
 Record = dict[str, Any]
 
 
-def workload_options(workload: str, own: Sequence[Flag]) -> Callable[[Any], Any]:
+def workload_options(
+    workload: str, own: Sequence[Flag], default: str | None = None, instead_of: Sequence[str] = ()
+) -> Callable[[Any], Any]:
     """Decorates a command with its own options and the shared ones; it is called with (case, display).
 
-    `display` is the Console of rank 0, or Silent on the others.
+    `display` is the Console of rank 0, or Silent on the others. `default`: the case that runs without --case, unless a
+    key is given that begins with one of `instead_of`, which make another flow of it.
     """
     flags = [*own, *SHARED]
     keys = {flag.lstrip("-").replace("-", "_"): key for flag, key, _, _ in flags}
@@ -58,6 +61,9 @@ def workload_options(workload: str, own: Sequence[Flag]) -> Callable[[Any], Any]
             chosen = {keys[name]: _value(keys[name], text) for name, text in values.items() if text is not None}
             if trace:
                 chosen["output.trace"] = True
+            given = [*chosen, *(text.partition("=")[0].strip() for text in assignments)]
+            if case is None and not any(key.startswith(tuple(instead_of)) for key in given):
+                case = default
             loaded = load(WORKLOADS[workload], case, chosen, assignments)
             return function(loaded, _display(quiet, verbose))
 
@@ -99,14 +105,16 @@ def _display(quiet: bool, verbose: bool) -> Any:
 def carry_out(case: Any, display: Any, work: Callable[[Any, Path], Record]) -> Record:
     """Runs `work(comm, folder)` on every rank, with a trace if asked for one, and writes its record. (collective)
 
-    `work` returns the record, which rank 0 writes to run.json; `folder` exists and can be written to.
+    `work` returns the record, which rank 0 writes to run.json. `folder` can be written to; `work` makes it by
+    `open_folder` once it has something to write, so that a run that fails before leaves nothing.
     """
     from mpi4py import MPI
 
     from weft import trace
 
     comm = MPI.COMM_WORLD
-    folder = output_directory(case.output.directory, comm)
+    folder = Path(case.output.directory)
+    require_writable(folder, comm)
     if case.output.trace:
         trace.start(comm)
     with named(folder):
@@ -118,21 +126,19 @@ def carry_out(case: Any, display: Any, work: Callable[[Any, Path], Record]) -> R
             reason = "delays are for kernels on a GPU's streams, outside captured graphs"
             tell(f"weft: WEFT_TRACE_DELAY: no launch met {', '.join(unmet)}; {reason}")
     if comm.rank == 0:
-        with named(folder / "run.json"):
-            (folder / "run.json").write_text(json.dumps(record, indent=1) + "\n")
+        write_json(folder / "run.json", record)
         display.write(f"written     {folder}/run.json")
     return record
 
 
-@contextlib.contextmanager
-def named(path: Path) -> Iterator[None]:
-    """Errors of a file that do not say which, as that of a disk that is full, are about `path`."""
-    try:
-        yield
-    except OSError as error:
-        if error.filename is not None or not error.strerror:
-            raise
-        raise OSError(error.errno, error.strerror, str(path)) from error
+def save_plots(case: Any, record: Record) -> None:
+    """The plots of a run beside its record, which is safe by then."""
+    from mpi4py import MPI
+
+    from weft.report.workloads import save_figures
+
+    if MPI.COMM_WORLD.rank == 0:
+        save_figures(record, Path(case.output.directory))
 
 
 def carry_out_until_asked(case: Any, display: Any, run: Callable[[Any, Any, Any, Path, Any], Record]) -> int:
@@ -155,12 +161,7 @@ def carry_out_until_asked(case: Any, display: Any, run: Callable[[Any, Any, Any,
         return record
 
     with stops_by_itself() as asked:
-        record = carry_out(case, display, finished)
-        if MPI.COMM_WORLD.rank == 0:
-            from weft.report.workloads import save_figures
-
-            with named(Path(case.output.directory)):
-                save_figures(record, Path(case.output.directory))
+        save_plots(case, carry_out(case, display, finished))
     if not stopped:
         return 0
     stop = stopped[0]
@@ -169,22 +170,19 @@ def carry_out_until_asked(case: Any, display: Any, run: Callable[[Any, Any, Any,
     return 128 + stop.number
 
 
-def output_directory(name: str, comm: Any) -> Path:
-    """Makes the folder on rank 0; every rank gets an error if that fails. (collective)"""
+def require_writable(folder: Path, comm: Any) -> None:
+    """CollectiveError where the folder is not there and cannot be made; makes nothing. (collective)"""
     from weft import mpi
 
-    path = Path(name)
     problem = ""
     if comm.rank == 0:
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            (path / "run.json").touch()
+            writable(folder)
         except OSError as error:
-            problem = f"--output {name}: cannot be written: {error.strerror}"
+            problem = f"--output {folder}: cannot be written: {error.strerror}"
     problem = comm.bcast(problem)
     if problem:
         raise mpi.CollectiveError(problem)
-    return path
 
 
 def complain(rank: int, text: str) -> int:

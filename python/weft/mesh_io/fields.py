@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft import _weft
+from weft.files import whole, write_text
 from weft.mesh import Mesh, MeshError
 
 VTK_LAGRANGE_HEXAHEDRON = 72
@@ -117,7 +118,7 @@ def _write_vtu(path: Path, points: npt.NDArray[Any], order: int, fields: Mapping
             "types": np.full(cells, VTK_LAGRANGE_HEXAHEDRON, np.uint8),
         },
     }
-    with path.open("wb") as file:
+    with whole(path) as place, place.open("wb") as file:
         text = _HEADER.format("UnstructuredGrid")
         text += f'<UnstructuredGrid><Piece NumberOfPoints="{len(points)}" NumberOfCells="{cells}">\n'
         offset = 0
@@ -143,4 +144,4 @@ def _write_pvtu(path: Path, ranks: int, fields: Mapping[str, npt.NDArray[Any]]) 
         '</PPointData>\n<PPoints>\n<PDataArray type="Float64" Name="Points" NumberOfComponents="3"/>\n</PPoints>\n'
     ]
     lines += [f"<Piece Source={quoteattr(f'{path.stem}/{rank}.vtu')}/>\n" for rank in range(ranks)]
-    path.write_text("".join(lines) + "</PUnstructuredGrid>\n</VTKFile>\n")
+    write_text(path, "".join(lines) + "</PUnstructuredGrid>\n</VTKFile>\n")

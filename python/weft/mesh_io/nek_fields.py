@@ -205,6 +205,8 @@ def write_nek(
         _together(comm, path, write)
     except MeshError:
         file.Close()  # all ranks are here
+        if comm.rank == 0:
+            unfinished.unlink(missing_ok=True)
         raise
     _together(comm, path, close)
     return path

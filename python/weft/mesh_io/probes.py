@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from mpi4py import MPI
 
+from weft.files import whole
 from weft.mesh import Mesh, MeshError
 from weft.mesh_io.locate import Locator, lagrange, tensor
 
@@ -69,7 +70,7 @@ class Probes:
         """One row a time, six columns a probe: ``time, NAME.Ex, …``. (collective)"""
         series = self.series()
         if self.comm.rank == 0:
-            with path.open("w", newline="") as file:
+            with whole(path) as place, place.open("w", newline="") as file:
                 writer = csv.writer(file)
                 writer.writerow(["time", *(f"{name}.{c}" for name in self.names for c in self.components)])
                 for k, time in enumerate(self.times):

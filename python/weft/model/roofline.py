@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from weft.files import write_json
 from weft.model import formulas
 from weft.model.result import ModelError, Result, exact, require_finite, require_not_negative
 
@@ -100,7 +101,7 @@ def measure(device: Any, precision: str = "double") -> Constants:
 
 def write(path: str | Path, constants: Constants, source: str) -> None:
     """Keeps constants with where they are from."""
-    Path(path).write_text(json.dumps({"source": source, "seconds": asdict(constants)}, indent=1) + "\n")
+    write_json(path, {"source": source, "seconds": asdict(constants)})
 
 
 def read(path: str | Path) -> Constants:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -12,6 +13,8 @@ from weft.errors import tell
 from weft.format import seconds, table
 from weft.report.rows import Record, breakdown_rows
 from weft.report.workloads import report_of
+
+WIDTH = 100  # of lines, at most
 
 
 class Console:
@@ -102,10 +105,17 @@ class Silent(Console):
 def header(record: Record, verbose: bool = False) -> str:
     """What is about to run, on what, and what was chosen, for a terminal."""
     report = report_of(record)
-    return table([(f"weft {record['versions']['weft']}", report.title(record)), *report.header_rows(record, verbose)])
+    rows = [(f"weft {record['versions']['weft']}", report.title(record)), *report.header_rows(record, verbose)]
+    return table(rows, line_width())
 
 
 def result(record: Record) -> str:
     """The result and the breakdown, for a terminal."""
     report = report_of(record)
-    return table([*report.result_rows(record), *breakdown_rows(record, report.WHOLE, report.PARTS)])
+    rows = [*report.result_rows(record), *breakdown_rows(record, report.WHOLE, report.PARTS)]
+    return table(rows, line_width())
+
+
+def line_width() -> int:
+    """Of the lines that people read: the terminal's, at most WIDTH, and WIDTH where there is none."""
+    return min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns) if sys.stdout.isatty() else WIDTH

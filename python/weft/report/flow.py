@@ -29,6 +29,8 @@ def header_rows(record: Record, verbose: bool = False) -> Rows:
     case, figures = record["case"], record["figures"]
     time, solver = case["time"], case["solver"]
     step = f"dt = {time['dt']:g}" if time["dt"] > 0 else f"Courant number {time['courant']:g}"
+    if time["dt"] == 0 and "longest_time_step" in figures:  # not in records of before
+        step += f", dt at most {figures['longest_time_step']:.3g}"
     walls = [f"{name} {condition}" for name, condition in figures["boundaries"].items()]
     rows = [
         (
@@ -179,6 +181,7 @@ def tiles(record: Record) -> Rows:
 def figures_of(record: Record) -> list[tuple[str, str, Any]]:
     """The plots a record has data for: heading, file name, figure."""
     from weft.report import flow_plots as plots
+    from weft.report.plots import plane
 
     found, timings = record["statistics"], record["timings"]
     history, steps = found["history"], found["steps"]
@@ -193,5 +196,5 @@ def figures_of(record: Record) -> list[tuple[str, str, Any]]:
     if timings.get("phases"):
         shown.append(("Phases", "phases", plots.phases(timings["phases"], record["figures"]["profiled_steps"])))
     if "slice" in found:
-        shown.append(("Plane", "slice", plots.plane(found["slice"])))
+        shown.append(("Plane", "slice", plane(found["slice"])))
     return shown

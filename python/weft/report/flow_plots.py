@@ -80,27 +80,6 @@ def phases(found: Mapping[str, Mapping[str, float]], steps: int) -> Figure:
     return figure
 
 
-def plane(found: Mapping[str, Any]) -> Figure:
-    """A field on a plane; one that changes sign with white in the middle."""
-    values = np.array([[np.nan if v is None else v for v in line] for line in found["values"]], float)
-    signed = bool(np.nanmin(values) < 0) if np.isfinite(values).any() else False
-    largest = float(np.nanmax(np.abs(values))) if np.isfinite(values).any() else 1.0
-    with plt.rc_context({**STYLE, "axes.grid": False}):
-        figure, axes = plt.subplots(figsize=(6.4, 5.4))
-        image = axes.imshow(
-            values, origin="lower", extent=tuple(found["extent"]), interpolation="bilinear",
-            cmap="RdBu_r" if signed else "viridis", vmin=-largest if signed else None, vmax=largest if signed else None,
-        )  # fmt: skip
-        across, up = (a for a in "xyz" if a != found["axis"])
-        axes.set_xlabel(f"{across} (length)")
-        axes.set_ylabel(f"{up} (length)")
-        axes.set_title(
-            f"{found['name']} at {found['axis']} = {found['at']:.4g}, time {found['time']:.6g}", fontsize=10, loc="left"
-        )
-        figure.colorbar(image, label=found["name"], shrink=0.8)
-    return figure
-
-
 def scaling(rows: Rows, machine: str) -> Figure:
     """Seconds of a step against ranks, a line a size, beside perfect strong scaling; and the share of the exchange."""
     with plt.rc_context(STYLE):

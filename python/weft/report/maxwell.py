@@ -69,7 +69,7 @@ def result_rows(record: Record) -> Rows:
                   f"{seconds(timings['steps_seconds'])}, {seconds(timings['seconds_per_step'])} each"),
         ("a point", f"{seconds(figures['seconds_per_step_and_point'])} a step   "
                     f"{formulas['seconds_per_step_and_point']}"),
-        ("rate", f"{figures['gflops']:.2f} GFLOP/s   {formulas['gflops']}"),
+        ("rate", f"{rate(1e9 * figures['gflops'], 'FLOP/s')}   {formulas['gflops']}"),
         ("bandwidth", f"{rate(figures['bandwidth_bytes_per_second'], 'B/s')} in all   8 reads : 1 write, in this run"),
         ("FMA peak", f"{rate(figures['peak_flops_per_second'], 'FLOP/s')} in all   in this run"),
         ("roofline", f"{100 * figures['roofline_fraction']:.0f} % of it reached: a step moves at least "
@@ -125,7 +125,7 @@ def tiles(record: Record) -> Rows:
     if not figures["stable"]:
         return [("blown up", figures["unstable"])]
     tiles = [
-        (f"{figures['gflops']:.2f} GFLOP/s", "by NekCEM's count (Eq. 16)"),
+        (rate(1e9 * figures["gflops"], "FLOP/s"), "by NekCEM's count (Eq. 16)"),
         (seconds(timings["seconds_per_step"]), "a time step"),
         (f"{100 * figures['roofline_fraction']:.0f} %", "of the roofline"),
     ]
@@ -136,8 +136,23 @@ def tiles(record: Record) -> Rows:
 
 def figures_of(record: Record) -> list[tuple[str, str, Any]]:
     """The plots a record has data for: heading, file name, figure."""
-    from weft.report import maxwell_plots
+    from weft.report import maxwell_plots as plots
+    from weft.report.plots import plane
 
-    if len(record["statistics"]["time"]) < 2:
-        return []
-    return [("Energy of the fields", "energy", maxwell_plots.energy(record["statistics"]))]
+    found = record["statistics"]
+    shown: list[tuple[str, str, Any]] = []
+    if len(found["time"]) > 1:
+        shown.append(("Energy of the fields", "energy", plots.energy(found, conserved(record))))
+    if "error" in found:
+        shown.append(("Error", "error", plots.error(found["error"])))
+    if "slice" in found:
+        shown.append(("Plane", "slice", plane(found["slice"])))
+    return shown
+
+
+def conserved(record: Record) -> bool:
+    """Whether nothing in a case takes energy from the fields or gives them some."""
+    case, figures = record["case"], record["figures"]
+    conducts = any(case["materials"].get(name, {}).get("sigma") for name in figures["elements_by_material"])
+    open_ = "absorbing" in figures["boundaries"].values()
+    return not (conducts or open_ or case["sources"] or case["layer"]["thickness"])

@@ -1,4 +1,4 @@
-"""Plots of Maxwell runs: energy in time, fields on a plane, rate against size."""
+"""Plots of Maxwell runs: energy and error in time, rate against size."""
 
 from __future__ import annotations
 
@@ -9,48 +9,54 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from weft.report.plots import COLOURS, STYLE, style
+from weft.report.plots import COLOURS, MARKERS, STYLE, style
+
+KINDS = ("electric", "magnetic")
 
 
-def energy(statistics: Mapping[str, Sequence[float]]) -> Figure:
-    """Electric, magnetic and whole energy of the fields against time."""
+def energy(statistics: Mapping[str, Any], conserved: bool) -> Figure:
+    """Energies of the fields against time beside the exact solution's, and how far their sum is from what it should be.
+
+    That is the exact solution's, or where there is none and nothing takes or gives energy (``conserved``) the first.
+    """
+    time = np.array(statistics["time"])
+    found = {kind: np.array(statistics[f"{kind}_energy"]) for kind in KINDS}
+    exact = statistics.get("exact") or {}
+    given = [np.array(exact[f"{kind}_energy"]) for kind in KINDS] if exact else []
+    given += [given[0] + given[1]] if exact else []
+    sums = found["electric"] + found["magnetic"]
+    expected = np.interp(time, exact["time"], given[2]) if exact else np.full(len(time), sums[0])
+    right = (bool(exact) or conserved) and expected[0] > 0
     with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(6.4, 3.8))
-        time = statistics["time"]
-        electric, magnetic = (np.array(statistics[f"{kind}_energy"]) for kind in ("electric", "magnetic"))
-        for index, (label, values) in enumerate(
-            (("electric", electric), ("magnetic", magnetic), ("both", electric + magnetic))
-        ):
-            axes.plot(time, values, color=COLOURS[index], label=label)
-        axes.set_xlabel("time (length / speed of light)")
+        figure, all_axes = plt.subplots(1, 1 + right, figsize=(5.6 + 5.2 * right, 3.9), squeeze=False)
+        axes = all_axes[0, 0]
+        for index, (label, values) in enumerate((*found.items(), ("both", sums))):
+            axes.plot(time, values, color=COLOURS[index], marker=MARKERS[index] if exact else None,
+                      linestyle="none" if exact else "-", markersize=4, label=label)  # fmt: skip
+        for index, values in enumerate(given):
+            axes.plot(exact["time"], values, color=COLOURS[index], linewidth=1.0, label="exact" if index == 2 else None)
         axes.set_ylabel("energy of the fields")
-        axes.set_ylim(bottom=0)
-        axes.legend(loc="best", fontsize=9)
-        axes.margins(x=0.01)
+        axes.set_ylim(0, 1.25 * axes.dataLim.y1 or 1.0)  # room for the legend
+        axes.legend(loc="upper left", ncols=4, fontsize=9)
+        if right:
+            all_axes[0, 1].plot(time, sums / expected - 1, color=COLOURS[2], marker=MARKERS[2], markersize=4)
+            all_axes[0, 1].axhline(0.0, color="black", linewidth=1.0)
+            all_axes[0, 1].set_ylabel("both over the exact energy, less 1" if exact else "both over the first, less 1")
+        for axes in all_axes[0]:
+            axes.set_xlabel("time (length / speed of light)")
+            axes.margins(x=0.02)
+        figure.tight_layout()
     return figure
 
 
-def plane(picture: Any, extent: Sequence[float], axes_names: str, at: float, component: str, time: float) -> Figure:
-    """A component of the fields on a plane; components that change sign with white in the middle."""
-    with plt.rc_context({**STYLE, "axes.grid": False}):
-        figure, axes = plt.subplots(figsize=(6.4, 5.4))
-        largest = float(np.nanmax(np.abs(picture))) if np.isfinite(picture).any() else 1.0
-        signed = len(component) == 2
-        image = axes.imshow(
-            picture,
-            origin="lower",
-            extent=tuple(extent),  # type: ignore[arg-type]
-            cmap="RdBu_r" if signed else "viridis",
-            vmin=-largest if signed else 0.0,
-            vmax=largest,
-            interpolation="nearest",
-        )
-        name = component[0].upper() + component[1:] if signed else f"|{component.upper()}|"
-        normal = next(a for a in "xyz" if a not in axes_names)
-        axes.set_xlabel(f"{axes_names[0]} (length)")
-        axes.set_ylabel(f"{axes_names[1]} (length)")
-        axes.set_title(f"{name} at {normal} = {at:.4g}, time {time:.6g}", fontsize=10, loc="left")
-        figure.colorbar(image, label=name)
+def error(found: Mapping[str, Sequence[float]]) -> Figure:
+    """The energy norm of the difference from the exact solution, over that of the solution, against time."""
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(figsize=(6.4, 3.8))
+        axes.semilogy(found["time"], found["relative"], **style(0))
+        axes.set_xlabel("time (length / speed of light)")
+        axes.set_ylabel("relative error, energy norm")
+        axes.margins(x=0.02)
     return figure
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,11 @@ import matplotlib
 matplotlib.use("Agg")  # no display needed; before pyplot
 
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+
+from weft.files import whole
 
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
@@ -45,7 +48,8 @@ def style(index: int) -> dict[str, Any]:
 
 def save(figure: Figure, path: str | Path) -> None:
     """Writes a figure (the ending of the name is the format) and forgets it."""
-    figure.savefig(path, bbox_inches="tight")
+    with whole(path) as place:
+        figure.savefig(place, bbox_inches="tight")
     plt.close(figure)
 
 
@@ -150,6 +154,27 @@ def surface(latencies: Any, bandwidths: Any, speedup: Any) -> Figure:
         axes.clabel(lines, fmt="%.2f", fontsize=9)
         axes.set(xscale="log", yscale="log", xlabel="bandwidth (GB/s)", ylabel="latency (µs)")
         figure.colorbar(filled, label="speed-up over the traced run")
+    return figure
+
+
+def plane(found: Mapping[str, Any]) -> Figure:
+    """A field on a plane; one that changes sign with white in the middle."""
+    values = np.array([[np.nan if v is None else v for v in line] for line in found["values"]], float)
+    signed = bool(np.nanmin(values) < 0) if np.isfinite(values).any() else False
+    largest = float(np.nanmax(np.abs(values))) if np.isfinite(values).any() else 1.0
+    with plt.rc_context({**STYLE, "axes.grid": False}):
+        figure, axes = plt.subplots(figsize=(6.4, 5.4))
+        image = axes.imshow(
+            values, origin="lower", extent=tuple(found["extent"]), interpolation="bilinear",
+            cmap="RdBu_r" if signed else "viridis", vmin=-largest if signed else None, vmax=largest if signed else None,
+        )  # fmt: skip
+        across, up = (a for a in "xyz" if a != found["axis"])
+        axes.set_xlabel(f"{across} (length)")
+        axes.set_ylabel(f"{up} (length)")
+        axes.set_title(
+            f"{found['name']} at {found['axis']} = {found['at']:.4g}, time {found['time']:.6g}", fontsize=10, loc="left"
+        )
+        figure.colorbar(image, label=found["name"], shrink=0.8)
     return figure
 
 

@@ -85,7 +85,7 @@ def cycle_of(multigrid: Record) -> str:
 def benchmark_rows(figures: Record, formulas: Record) -> Rows:
     """NekBone's figure of merit, hipBone's throughput, and both rooflines."""
     return [
-        ("FOM", f"{figures['fom_gflops']:.2f} GFLOP/s   {formulas['fom_gflops']}"),
+        ("FOM", f"{rate(1e9 * figures['fom_gflops'], 'FLOP/s')}   {formulas['fom_gflops']}"),
         ("throughput", f"{rate(figures['throughput_dofs_per_second_per_rank'], 'DOF/s')} a rank   "
                        f"{formulas['throughput_dofs_per_second_per_rank']}"),
         ("bandwidth", f"{rate(figures['bandwidth_bytes_per_second'], 'B/s')} in all   8 reads : 1 write, in this run"),
@@ -101,12 +101,12 @@ def benchmark_rows(figures: Record, formulas: Record) -> Rows:
 def tiles(record: Record) -> Rows:
     """The figures at the top of the page, each with what it is."""
     figures, timings = record["figures"], record["timings"]
-    solve = (f"{timings['solve_seconds']:.3g} s", f"{figures['iterations']} iterations")
+    solve = (seconds(timings["solve_seconds"]), f"{figures['iterations']} iterations")
     if "fom_gflops" not in figures:
-        return [(f"{figures['dofs_per_second'] / 1e6:.2f} MDOF/s", "unknowns a second to solution"), solve]
+        return [(rate(figures["dofs_per_second"], "DOF/s"), "unknowns a second to solution"), solve]
     return [
-        (f"{figures['fom_gflops']:.2f} GFLOP/s", "figure of merit, NekBone's count (Eq. 3)"),
-        (f"{figures['throughput_dofs_per_second_per_rank'] / 1e6:.1f} MDOF/s", "throughput a rank (Eq. 6)"),
+        (rate(1e9 * figures["fom_gflops"], "FLOP/s"), "figure of merit, NekBone's count (Eq. 3)"),
+        (rate(figures["throughput_dofs_per_second_per_rank"], "DOF/s"), "throughput a rank (Eq. 6)"),
         (f"{100 * figures['roofline_fraction']:.0f} %", "of the roofline with weft's own bytes"),
         solve,
     ]

@@ -36,5 +36,6 @@ def model() -> None:
     """Say what a run would cost on another machine.
 
     Every method takes run records, traces, or the numbers themselves; prints each figure with its unit, its equation
-    and how sure it is; and writes the same as JSON with --json.
+    and how sure it is; and writes the same as JSON with --json. Sections and equations of no other source are of the
+    GPU integration report; docs/model.md tells which method answers what.
     """

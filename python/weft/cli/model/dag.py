@@ -9,6 +9,7 @@ import click
 
 from weft.cli.bench import integers
 from weft.cli.model.shared import FACTOR, JSON, output
+from weft.cli.options import Integer
 from weft.model.result import ModelError, Table
 
 
@@ -18,7 +19,7 @@ from weft.model.result import ModelError, Table
 @click.option("--wide", is_flag=True, help="27 (9) points instead of 7 (5).")
 @click.option("--machine", default="summit", show_default=True, metavar="NAME|FILE", help="As `weft model machines`.")
 @click.option("--gpus", default="1,2,4,6,12,18", show_default=True, metavar="LIST", help="GPUs, as 1,2,6.")
-@click.option("--gpus-per-node", type=click.IntRange(min=1), help="Instead of the machine's.")
+@click.option("--gpus-per-node", type=Integer(min=1), help="Instead of the machine's.")
 @click.option("--latency", type=FACTOR, metavar="US", help="Of messages between nodes, instead of the machine's curve.")
 @click.option("--bandwidth", type=FACTOR, metavar="GB/s", help="Of messages between nodes; with --latency.")
 @click.option(
@@ -27,8 +28,8 @@ from weft.model.result import ModelError, Table
     metavar="FILE",
     help="Measured, between nodes: [[bytes, seconds], ...].",
 )
-@click.option("--widest", type=click.IntRange(min=1), default=128, show_default=True, help="Columns of a supernode.")
-@click.option("--right-sides", type=click.IntRange(min=1), default=1, show_default=True, help="Right-hand sides.")
+@click.option("--widest", type=Integer(min=1), default=128, show_default=True, help="Columns of a supernode.")
+@click.option("--right-sides", type=Integer(min=1), default=1, show_default=True, help="Right-hand sides.")
 @JSON
 def dag(
     matrix: Path | None, stencil: str | None, wide: bool, machine: str, gpus: str, gpus_per_node: int | None,

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from weft.cli.model.shared import FACTOR, JSON, PRINTED, RUNS, SHARE, output
+from weft.cli.options import Integer
 from weft.model import integration as method
 from weft.model.result import Result, Table, exact
 
@@ -68,13 +69,13 @@ def integration(
 @click.option("--p2p", type=SHARE, required=True, metavar="%", help="8.1: share of that; 8.2: share of the run time.")
 @click.option("--off-node", type=SHARE, metavar="%", help="Share of the point-to-point volume between nodes (8.1).")
 @click.option("--link", type=FACTOR, default=25.0, show_default=True, metavar="GB/s", help="One GPU's links (8.1).")
-@click.option("--gpus", type=click.IntRange(min=1), default=8, show_default=True, help="GPUs of a node (8.1).")
+@click.option("--gpus", type=Integer(min=1), default=8, show_default=True, help="GPUs of a node (8.1).")
 @click.option(
     "--network", type=FACTOR, default=24.0, show_default=True, metavar="GB/s", help="The node's shared path (8.1)."
 )
 @click.option("--collective", type=SHARE, metavar="%", help="Share of the run time in large collectives (8.2).")
-@click.option("--ranks", type=click.IntRange(min=1), metavar="N", help="Ranks of the run (8.2).")
-@click.option("--ranks-per-node", type=click.IntRange(min=1), metavar="N", help="[default: all on one node] (8.2)")
+@click.option("--ranks", type=Integer(min=1), help="Ranks of the run (8.2).")
+@click.option("--ranks-per-node", type=Integer(min=1), help="[default: all on one node] (8.2)")
 @click.option(
     "--factor", type=FACTOR, default=2.0, show_default=True, metavar="X", help="Links on a node, faster (8.2)."
 )

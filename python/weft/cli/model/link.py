@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from weft.cli.model.shared import FACTOR, JSON, output
+from weft.cli.options import Integer
 from weft.model import divergence as mdm
 from weft.model import link as method
 from weft.model import pipeline as pipelines
@@ -41,8 +42,11 @@ def link_options(command: Any) -> Any:
     for option in reversed(
         (
             click.option("--bandwidth", type=FACTOR, metavar="GB/s", help="Of PCIe. [default: by generation, lanes]"),
-            click.option("--generation", type=click.IntRange(1, 5), default=3, show_default=True, help="Of PCIe."),
-            click.option("--lanes", type=click.Choice(["1", "2", "4", "8", "16"]), default="16", show_default=True),
+            click.option("--generation", type=Integer(1, 5), default=3, show_default=True, help="Of PCIe."),
+            click.option(
+                "--lanes", type=click.Choice(["1", "2", "4", "8", "16"]), default="16", show_default=True,
+                help="Of PCIe.",
+            ),
             click.option("--startup", type=FACTOR, metavar="NS", help="t_s of Eq. 9. [default: the report's, solved]"),
             click.option("--penalty", type=FACTOR, default=method.CXL_PENALTY, show_default=True, help="Of Eq. 11."),
             click.option(
@@ -94,7 +98,7 @@ def link(
 
 @click.command()
 @click.option("--stage", "stages", type=FACTOR, multiple=True, metavar="S", help="Seconds of a stage; repeatable.")
-@click.option("--tasks", type=click.IntRange(min=1), metavar="N", help="Tasks that pass the pipeline.")
+@click.option("--tasks", type=Integer(min=1), help="Tasks that pass the pipeline.")
 @click.option("--startup-time", type=float, default=0.0, metavar="S", help="s of Eq. 12.")
 @click.option("--now", type=FACTOR, metavar="S", help="Today's run time: prints the speed-up over it.")
 @click.option("--kernel", "kernels", type=FACTOR, multiple=True, metavar="S", help="Of an accelerator (Eq. 13).")
@@ -139,7 +143,7 @@ def pipeline(
 @click.argument("intervals", type=click.Path(path_type=Path), metavar="INTERVALS.csv")
 @click.option("--warps", type=FACTOR, required=True, metavar="W", help="Warps a multiprocessor runs at once.")
 @click.option("--instructions", type=FACTOR, metavar="N", help="Warp instructions of the kernel, for its time.")
-@click.option("--multiprocessors", type=click.IntRange(min=1), default=80, show_default=True, help="80: a V100.")
+@click.option("--multiprocessors", type=Integer(min=1), default=80, show_default=True, help="80: a V100.")
 @click.option("--clock", type=FACTOR, default=1.38, show_default=True, metavar="GHz", help="1.38: a V100's boost.")
 @JSON
 def divergence(

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from weft.cli.model.shared import FACTOR, JSON, output
+from weft.cli.options import Integer, Number
 from weft.model.result import Table
 
 PATTERNS = ("ping-pong", "ring", "gather-scatter", "transpose")
@@ -17,22 +18,24 @@ PATTERNS = ("ping-pong", "ring", "gather-scatter", "transpose")
 @click.option(
     "--pattern", metavar="NAME", help="Instead of a trace: ping-pong, ring, gather-scatter, transpose, or a collective."
 )
-@click.option("--ranks", type=click.IntRange(min=1), default=16, show_default=True, help="Of a pattern.")
+@click.option("--ranks", type=Integer(min=1), default=16, show_default=True, help="Of a pattern.")
 @click.option("--bytes", "size", type=FACTOR, default=1e6, show_default=True, help="A message, of a pattern.")
-@click.option("--grid", type=click.IntRange(min=2), default=256, show_default=True, help="Points a side (transpose).")
-@click.option("--rows", type=click.IntRange(min=1), default=1, show_default=True, help="Rows of ranks (transpose).")
-@click.option("--order", type=click.IntRange(1, 32), default=7, show_default=True, help="Order (gather-scatter).")
-@click.option("--elements", type=click.IntRange(min=1), default=8, help="Elements a side and rank (gather-scatter).")
+@click.option("--grid", type=Integer(min=2), default=256, show_default=True, help="Points a side (transpose).")
+@click.option("--rows", type=Integer(min=1), default=1, show_default=True, help="Rows of ranks (transpose).")
+@click.option("--order", type=Integer(1, 32), default=7, show_default=True, help="Order (gather-scatter).")
+@click.option(
+    "--elements", type=Integer(min=1), default=8, show_default=True, help="Elements a side and rank (gather-scatter)."
+)
 @click.option("--machine", metavar="NAME|FILE", help="As `weft model machines`; instead of the options below.")
-@click.option("--topology", "kind", default="full", show_default=True, help="full, torus, fat-tree or dragonfly.")
+@click.option(
+    "--topology", "kind", default="full", show_default=True, metavar="NAME", help="full, torus, fat-tree or dragonfly."
+)
 @click.option("--sizes", metavar="NxN..", help="full: nodes; torus: routers; fat-tree: nodes a leaf x leaves x taper; "
               "dragonfly: groups x nodes a group x links. [default: as many nodes as it takes]")  # fmt: skip
 @click.option("--bandwidth", type=FACTOR, default=25.0, show_default=True, metavar="GB/s", help="Of a link.")
-@click.option(
-    "--latency", type=click.FloatRange(min=0), default=2.0, show_default=True, metavar="US", help="A message."
-)
-@click.option("--hop", type=click.FloatRange(min=0), default=0.0, show_default=True, metavar="US", help="More a link.")
-@click.option("--ranks-per-node", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--latency", type=Number(min=0), default=2.0, show_default=True, metavar="US", help="A message.")
+@click.option("--hop", type=Number(min=0), default=0.0, show_default=True, metavar="US", help="More a link.")
+@click.option("--ranks-per-node", type=Integer(min=1), default=1, show_default=True, help="Ranks a node.")
 @click.option("--no-compute", is_flag=True, help="Leave out the time between a trace's MPI calls.")
 @JSON
 def network(

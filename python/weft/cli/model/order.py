@@ -11,6 +11,7 @@ import click
 import numpy as np
 
 from weft.cli.model.shared import JSON, RUNS, output
+from weft.files import write_text
 from weft.model.result import Table, exact
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def order(runs: tuple[Path, ...], pattern: str | None, graph: Path | None, json_
     results = [exact("order", quantity, value, unit, inputs, rule) for quantity, value, unit, rule in figures]
     output(Table("Order of kernels", results, notes), json_file)
     if graph is not None:
-        graph.write_text(_dot(found) if graph.suffix == ".dot" else _json(found, levels, path))
+        write_text(graph, _dot(found) if graph.suffix == ".dot" else _json(found, levels, path))
         click.echo(f"written {graph}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,8 @@ import click
 
 from weft.cli.bench import integers
 from weft.cli.model.shared import JSON, output
+from weft.cli.options import Integer
+from weft.files import write_json
 from weft.model.result import ModelError, Table
 
 MACHINE = click.option("--machine", metavar="NAME|FILE", help="As `weft model machines` lists, or a .toml file.")
@@ -26,11 +27,11 @@ WORKLOADS = ("poisson", "maxwell", "flow", "turbulence")
     help="Instead of --machine: the machine of these poisson runs; repeatable.",
 )  # fmt: skip
 @click.option("--ranks", default="1", show_default=True, metavar="LIST", help="Ranks, one a device, as 1,8,64.")
-@click.option("--order", type=click.IntRange(1, 32), help="Polynomial order. [default: 7]")
-@click.option("--elements", type=click.IntRange(min=1), metavar="N", help="Elements a rank (not turbulence).")
-@click.option("--grid", type=click.IntRange(min=2), metavar="N", help="Points a direction (turbulence).")
-@click.option("--rows", type=click.IntRange(min=1), help="Rows of the grid of ranks (turbulence). [default: 1, slabs]")
-@click.option("--batch", type=click.IntRange(min=1), help="Fields an exchange (turbulence). [default: 1]")
+@click.option("--order", type=Integer(1, 32), help="Polynomial order. [default: 7]")
+@click.option("--elements", type=Integer(min=1), help="Elements a rank (not turbulence).")
+@click.option("--grid", type=Integer(min=2), help="Points a direction (turbulence).")
+@click.option("--rows", type=Integer(min=1), help="Rows of the grid of ranks (turbulence). [default: 1, slabs]")
+@click.option("--batch", type=Integer(min=1), help="Fields an exchange (turbulence). [default: 1]")
 @click.option("--path", type=click.Choice(["direct", "staged"]), help="Of exchanges (not turbulence).")
 @JSON
 def project(
@@ -114,5 +115,5 @@ def published(json_file: Path | None) -> None:
     rows = calibration.published_rows()
     click.echo(calibration.show(rows))
     if json_file is not None:
-        json_file.write_text(json.dumps([{**vars(r), "error": r.error} for r in rows], indent=1) + "\n")
+        write_json(json_file, [{**vars(r), "error": r.error} for r in rows])
         click.echo(f"written {json_file}")

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from weft.cli.model.shared import JSON, RUNS, SHARE, output
+from weft.cli.options import Number
 from weft.model.result import Table
 
 
@@ -18,7 +19,7 @@ from weft.model.result import Table
 @click.option("--cores", "decay", multiple=True, metavar="C,SECONDS", help="A job on C cores per GPU; repeatable.")
 @click.option("--efficiency", type=SHARE, default="90%", show_default=True, help="Of the asymptotic performance.")
 @click.option("--terms", metavar="LIST", help="Terms of Eq. 5 to fit, as c_seq,c_OMP. [default: all that were varied]")
-@click.option("--least-threads", type=click.FloatRange(min=1), default=1.0, show_default=True, help="Bound of n_OMP.")
+@click.option("--least-threads", type=Number(min=1), default=1.0, show_default=True, help="Bound of n_OMP.")
 @click.option("--exponential", is_flag=True, help="Fit alpha + beta exp(-lambda c) to the runs, not Eq. 5.")
 @JSON
 def ratio(

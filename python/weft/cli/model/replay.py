@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,25 +10,27 @@ import click
 
 from weft.cli.bench import integers
 from weft.cli.model.shared import FACTOR, JSON, output
+from weft.cli.options import Integer, Number
+from weft.files import write_json
 from weft.model.result import Table, exact
 
 
 @click.command()
 @click.argument("trace", type=click.Path(path_type=Path))
-@click.option("--latency", type=click.FloatRange(min=0), metavar="US", help="From a launch to its start. [as traced]")
+@click.option("--latency", type=Number(min=0), metavar="US", help="From a launch to its start. [as traced]")
 @click.option("--bandwidth", type=FACTOR, metavar="GB/s", help="Of the host-device link, each way. [as traced]")
-@click.option("--lanes", type=click.IntRange(min=1), help="Copies each way at once; more wait. [no copy waits]")
-@click.option("--gpus", type=click.IntRange(min=1), default=1, show_default=True, help="GPUs on that one link.")
+@click.option("--lanes", type=Integer(min=1), help="Copies each way at once; more wait. [no copy waits]")
+@click.option("--gpus", type=Integer(min=1), default=1, show_default=True, help="GPUs on that one link.")
 @click.option("--gpu-speed", type=FACTOR, default=1.0, metavar="X", help="Times the traced GPU's.")
 @click.option("--cpu-speed", type=FACTOR, default=1.0, metavar="X", help="Times the traced CPU's.")
-@click.option("--message-latency", type=click.FloatRange(min=0), metavar="US", help="Between processes. [as traced]")
+@click.option("--message-latency", type=Number(min=0), metavar="US", help="Between processes. [as traced]")
 @click.option("--message-bandwidth", type=FACTOR, metavar="GB/s", help="Between processes. [as traced]")
 @click.option("--process", type=int, metavar="RANK", help="Whose latencies, bandwidths and speeds these are. [all]")
-@click.option("--queue", type=click.IntRange(min=1), help="Pieces of work a stream holds. [no limit]")
-@click.option("--kernels", "kernels_at_once", type=click.IntRange(min=1), help="Kernels at once. [as traced]")
+@click.option("--queue", type=Integer(min=1), help="Pieces of work a stream holds. [no limit]")
+@click.option("--kernels", "kernels_at_once", type=Integer(min=1), help="Kernels at once. [as traced]")
 @click.option("--longest", type=FACTOR, default=50 / 3, metavar="X", help="Latency of omega, times delta's. [50/3]")
 @click.option("--surface", is_flag=True, help="Durations over latency x bandwidth (Figs. 19 to 22).")
-@click.option("--points", type=click.IntRange(2, 100), default=20, show_default=True, help="A side of the surface.")
+@click.option("--points", type=Integer(2, 100), default=20, show_default=True, help="A side of the surface.")
 @click.option("--latencies", default="1-1000", show_default=True, metavar="FROM-TO", help="Of the surface, in us.")
 @click.option("--bandwidths", default="1-64", show_default=True, metavar="FROM-TO", help="Of the surface, in GB/s.")
 @click.option("--loose-tight", metavar="LIST", help="GPUs, as 1-4: loose against tight at 1, 5, 10, 50 us (Fig. 50).")
@@ -113,11 +114,10 @@ def _surface(
     rows += [(f"{micro[i]:.4g} us", *(seconds(float(found[i, j])) for j in chosen)) for i in chosen]
     click.echo(table(rows))
     if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
         record = {
             "latency_microseconds": micro.tolist(), "bandwidth_gigabytes_per_second": giga.tolist(),
             "seconds": found.tolist(), "traced_seconds": source.traced_seconds,
         }  # fmt: skip
-        (folder / "replay-surface.json").write_text(json.dumps(record) + "\n")
+        write_json(folder / "replay-surface.json", record)
         plots.save(plots.surface(micro, giga, source.traced_seconds / found), folder / "replay-surface.png")
         click.echo(f"written {folder / 'replay-surface.json'} and replay-surface.png")

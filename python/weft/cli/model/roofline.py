@@ -7,13 +7,14 @@ from pathlib import Path
 import click
 
 from weft.cli.model.shared import FACTOR, JSON, output
+from weft.cli.options import Integer
 from weft.model import roofline as method
 from weft.model.result import ModelError, Result, Table, exact
 
 
 @click.command()
 @click.argument("run", required=False, type=click.Path(path_type=Path), metavar="[RUN]")
-@click.option("--order", type=click.IntRange(1, 15), metavar="N", help="Print Eq. 4 for this order.")
+@click.option("--order", type=Integer(1, 15), help="Print Eq. 4 for this order.")
 @click.option("--peak", type=FACTOR, metavar="GFLOP/s", help="C of Eq. 4, 1 / t_flop.")
 @click.option("--bandwidth", type=FACTOR, metavar="GB/s", help="B of Eq. 4, 1 / t_reg.")
 @click.option("--irregular", type=FACTOR, metavar="NS", help="t_irreg: a random read when all threads make them.")

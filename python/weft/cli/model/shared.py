@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
+from weft.files import write_json
 from weft.model.result import Table
 
 JSON = click.option(
@@ -20,7 +20,7 @@ def output(table: Table, json_file: Path | None) -> None:
     """Prints a table of results, and writes it as JSON if asked."""
     click.echo(table.console())
     if json_file is not None:
-        json_file.write_text(json.dumps(table.json(), indent=1) + "\n")
+        write_json(json_file, table.json())
         click.echo(f"written {json_file}")
 
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from weft.cli.model.shared import FACTOR, JSON, RUNS
+from weft.cli.options import Integer
+from weft.files import write_json, write_text
 from weft.format import table
 
 
 @click.command()
 @RUNS
-@click.option("--ranks-per-node", type=click.IntRange(min=1), metavar="N", help="Of the traces.")
+@click.option("--ranks-per-node", type=Integer(min=1), help="Of the traces.")
 @click.option("--link", type=FACTOR, default=25.0, show_default=True, metavar="GB/s", help="One GPU's links.")
-@click.option("--gpus", type=click.IntRange(min=1), default=8, show_default=True, help="GPUs of a node.")
+@click.option("--gpus", type=Integer(min=1), default=8, show_default=True, help="GPUs of a node.")
 @click.option("--network", type=FACTOR, default=24.0, show_default=True, metavar="GB/s", help="Between two nodes.")
 @click.option("--memory", type=click.Path(path_type=Path), metavar="FILE", help="Constants of the device's memory.")
 @click.option("--unified", type=click.Path(path_type=Path), metavar="FILE", help="Constants of the host's from there.")
@@ -49,7 +50,7 @@ def table13(
     head, lines = method.console(found), method.details(found)
     click.echo(table(head) + "\n\n" + table(lines))
     if json_file is not None:
-        json_file.write_text(json.dumps([row.json() for row in found], indent=1) + "\n")
+        write_json(json_file, [row.json() for row in found])
         click.echo(f"written {json_file}")
     if html_file is not None:
         factors = {
@@ -61,7 +62,5 @@ def table13(
             for row in found
         }
         terms = {row.application: asdict(row.terms) for row in found}
-        html_file.write_text(
-            table13_page(head, lines, terms, {k: v for k, v in factors.items() if v}), encoding="utf-8"
-        )
+        write_text(html_file, table13_page(head, lines, terms, {k: v for k, v in factors.items() if v}))
         click.echo(f"written {html_file}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
+from weft.files import write_json
 from weft.format import table
 
 DEFAULT = Path("../shared/ledger")
@@ -49,7 +49,7 @@ def validate(ledger: Path | None, method: str | None, failing: bool, uncovered: 
         click.echo("\nThe papers' scaling tables, projected; * rows give the machine's constants:")
         click.echo(calibration.show(calibration.published_rows()))
     if json_file is not None:
-        json_file.write_text(json.dumps([r.json() for r in rows], indent=1) + "\n")
+        write_json(json_file, [r.json() for r in rows])
         click.echo(f"written {json_file}")
     for row in wrong:
         click.echo(f"weft: {row.entry.key}: {row.verdict}, the ledger says {row.entry.verdict}", err=True)
