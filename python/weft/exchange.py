@@ -15,6 +15,7 @@ the values of all points with its id, wherever they are::
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -84,8 +85,8 @@ class GatherScatter:
         comm = MPI.COMM_WORLD if comm is None else comm
         if comm == MPI.COMM_NULL:
             raise ValueError("comm is MPI.COMM_NULL: was the communicator freed?")
-        checked = mpi.together(comm, lambda: _as_ids(ids))
-        self._core = _weft.exchange.GatherScatter(checked, comm, fields, layout, exchange, cache, check)
+        ids, *options = mpi.together(comm, lambda: _checked(ids, fields, layout, exchange, cache, check))
+        self._core = _weft.exchange.GatherScatter(ids, comm, *options)
         self._layout = layout
 
     def __call__(self, points: Any, op: str = "add") -> Any:
@@ -94,7 +95,10 @@ class GatherScatter:
         return points
 
     def start(self, points: Any, op: str = "add") -> None:
-        """Begin a gather-scatter: messages are on their way when it returns. Leave ``points`` alone until `finish`."""
+        """Begin a gather-scatter: messages are on their way when it returns. Leave ``points`` alone until `finish`.
+
+        An object that goes before it is finished (an exception, garbage collection) leaves its messages their memory.
+        """
         self._core.start(points, op)
 
     def finish(self) -> None:
@@ -124,9 +128,9 @@ class GatherScatter:
         self._core.scatter(dofs, out)
         return out
 
-    def _like(self, array: Any, entries: int) -> NDArray[Any]:
+    def _like(self, array: Any, entries: int) -> NDArray[Any] | None:
         if not isinstance(array, np.ndarray):
-            raise TypeError("give out= for arrays that are not NumPy's")
+            return None  # refused where all ranks hear of it
         shape = (entries, self.fields) if self._layout == "points" else (self.fields, entries)
         return np.empty(shape if self.fields > 1 else entries, dtype=array.dtype)
 
@@ -184,12 +188,29 @@ class GatherScatter:
         return dict(self._core.tuning)
 
 
+def _checked(ids: ArrayLike, fields: int, layout: str, exchange: str, cache: bool, check: bool) -> tuple[Any, ...]:
+    """The arguments of a GatherScatter, or an exception."""
+    if isinstance(fields, bool) or not hasattr(fields, "__index__"):
+        raise TypeError(f"fields must be an integer, not {fields!r}")
+    if not 1 <= operator.index(fields) <= np.iinfo(np.int32).max:
+        raise ValueError(f"fields must be at least 1, and a 32-bit integer, not {fields}")
+    for name, value, kind in [
+        ("layout", layout, str),
+        ("exchange", exchange, str),
+        ("cache", cache, bool),
+        ("check", check, bool),
+    ]:
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} must be of type {kind.__name__}, not {value!r}")
+    return _as_ids(ids), operator.index(fields), layout, exchange, cache, check
+
+
 def _as_ids(ids: ArrayLike) -> NDArray[np.int64]:
     array = np.asarray(ids)
     if array.size == 0:
         return np.empty(0, dtype=np.int64)
     if array.dtype.kind not in "iu":
-        raise TypeError(f"ids must be integers, not {array.dtype}")
+        raise TypeError(f"ids must be integers of at most 64 bits, not {array.dtype}")
     if array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max:
         raise ValueError(f"id {array.max()} does not fit into 64 bits with a sign")
     return np.ascontiguousarray(array, dtype=np.int64).reshape(-1)

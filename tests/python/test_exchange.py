@@ -129,10 +129,25 @@ WRONG = [
     ("gs([1.0] * 6 if last else good)", "must be a writable array"),
     ("gs(np.frombuffer(bytes(48)).reshape(3, 2) if last else good)", "must be a writable array"),
     ("gs(good, 'sum' if last else 'add')", "no operation 'sum'"),
+    ("gs(None if last else good)", "must be a writable array"),
+    ("gs(np.empty(49, dtype=np.uint8)[1:].view(float).reshape(3, 2) if last else good)", "not aligned to its type"),
+    ("gs(good, None if last else 'add')", "op must be a text"),
+    ("gs.gather([1.0] * 6 if last else good)", "give out= for arrays that are not NumPy's"),
     ("gs.gather(good, out=np.ones((3, 2), dtype=np.float32) if last else np.ones((gs.local_dofs + 1, 2)))", "dofs"),
     ("weft.GatherScatter([1.5] if last else [1], comm)", "ids must be integers"),
     ("weft.GatherScatter(np.array([2**63], dtype=np.uint64) if last else [1], comm)", "does not fit"),
+    ("weft.GatherScatter([2**63] if last else [1], comm)", "does not fit"),
+    ("weft.GatherScatter([2**70] if last else [1], comm)", "ids must be integers of at most 64 bits"),
+    ("weft.GatherScatter([2.0**53 + 2] if last else [1], comm)", "ids must be integers"),
+    ("weft.GatherScatter([np.nan] if last else [1], comm)", "ids must be integers"),
+    ("weft.GatherScatter(None if last else [1], comm)", "ids must be integers"),
+    ("weft.GatherScatter([[1], [2, 3]] if last else [1], comm)", "inhomogeneous"),
     ("weft.GatherScatter([1], comm, fields=0 if last else 1)", "fields must be at least 1"),
+    ("weft.GatherScatter([1], comm, fields=2**31 if last else 1)", "a 32-bit integer"),
+    ("weft.GatherScatter([1], comm, fields=2.0 if last else 2)", "fields must be an integer"),
+    ("weft.GatherScatter([1], comm, layout=None if last else 'points')", "layout must be of type str"),
+    ("weft.GatherScatter([1], comm, exchange=None if last else 'auto')", "exchange must be of type str"),
+    ("weft.GatherScatter([1], comm, check='no' if last else False)", "check must be of type bool"),
     ("weft.GatherScatter([1], comm, layout='rows' if last else 'points')", "known: points, fields"),
     ("major(np.ones((3, 2)) if last else np.ones((2, 3)))", "the first dimension"),
     ("weft.GatherScatter([1], comm, exchange='carrier-pigeon' if last else 'auto')", "known: auto, pairwise"),
@@ -226,9 +241,53 @@ def test_ranks_that_make_different_calls_are_told_so():
     assert result.stdout.count("do not make the same call") == 4
 
 
-def test_a_communicator_that_is_gone_is_a_clear_error():
-    result = mpi_run(1, SETUP + "c = comm.Dup(); c.Free()\nwrong(lambda: weft.GatherScatter([1], c))\n")
-    assert "was the communicator freed" in result.stdout
+def test_ranks_that_ask_for_different_gather_scatters_are_told_so():
+    code = SETUP + (
+        "for given in ({'fields': 2}, {'exchange': 'crystal'}, {'exchange': 'pairwise:ipc'}, {'check': False}, "
+        "{'cache': True}):\n"
+        "    wrong(lambda: weft.GatherScatter([1], comm, **given if last else {}))\n"
+        "    assert gs(good.copy())[0, 0] == comm.size\n"
+    )
+    result = mpi_run(3, code)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("must be the same on all ranks; rank 0 has") == 15
+
+
+def test_a_communicator_that_is_gone_or_of_another_kind_is_a_clear_error_on_all_ranks():
+    code = SETUP + (
+        "freed = comm.Dup()\n"
+        "kept = weft.GatherScatter([1], freed)\n"
+        "freed.Free()\n"
+        "other_half = comm.Split(comm.rank % 2).Create_intercomm(0, comm, 1 - comm.rank)\n"
+        "for c in (freed, MPI.COMM_NULL, 'world', other_half):\n"
+        "    wrong(lambda: weft.GatherScatter([1], c))\n"
+        "assert kept(np.ones(1))[0] == comm.size\n"  # weft's duplicate of it lives
+        "MPI.Finalize()\n"
+        "for call in (lambda: weft.GatherScatter([1]), lambda: gs(good)):\n"
+        "    try:\n"
+        "        call()\n"
+        "    except RuntimeError as error:\n"
+        "        print(error)\n"
+    )  # fmt: skip
+    result = mpi_run(2, code)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("was the communicator freed") == 4
+    assert result.stdout.count("must be an intracommunicator") == 4
+    assert result.stdout.count("MPI was finalised") == 4
+
+
+def test_mpi_that_was_not_started_is_started():
+    code = """
+    import mpi4py
+    mpi4py.rc.initialize = False
+    import numpy as np
+    import weft
+    from mpi4py import MPI
+    x = weft.GatherScatter([1])(np.ones(1))
+    assert x[0] == MPI.COMM_WORLD.size == 2
+    """
+    result = mpi_run(2, code)
+    assert result.returncode == 0, result.stderr
 
 
 def test_a_rank_that_raises_in_setup_leaves_no_schedule_waiting():
@@ -263,6 +322,53 @@ def test_start_and_finish_hide_other_work_and_guard_against_misuse():
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("already started") == 2
     assert result.stdout.count("no gather-scatter is started") == 2
+
+
+@pytest.mark.parametrize("path", ["direct", "staged", "ipc"])
+def test_one_that_is_dropped_in_flight_writes_into_no_memory_of_others(path):
+    code = SETUP + (
+        "import gc\n"
+        "ids = np.arange(1, 20_001)\n"
+        "for schedule in ('pairwise', 'alltoallv', 'neighbor', 'crystal'):\n"
+        "    def make(): return weft.GatherScatter(ids, comm, exchange=f'{schedule}:" + path + "')\n"
+        "    dropped, by_one = make(), make()\n"
+        "    dropped.start(np.ones(ids.size))\n"
+        "    del dropped\n"
+        "    others = [np.zeros(ids.size) for _ in range(20)]\n"
+        "    comm.Barrier()\n"
+        "    assert (make()(np.ones(ids.size)) == comm.size).all()\n"
+        "    if schedule != 'crystal' and '" + path + "' != 'ipc':\n"  # whose finish takes part in later steps
+        "        x = np.ones(ids.size)\n"
+        "        by_one.start(x)\n"
+        "        if not last:\n"
+        "            by_one.finish()\n"
+        "            assert (x == comm.size).all()\n"
+        "    del by_one\n"
+        "    comm.Barrier()\n"
+        "    assert not any(other.any() for other in others)\n"
+        "print('done')\n"
+    )  # fmt: skip
+    result = mpi_run(3, code)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("done") == 3
+
+
+def test_threads_with_a_communicator_each_do_not_disturb_one_another():
+    code = SETUP + (
+        "from threading import Thread\n"
+        "right = []\n"
+        "def work(number, own):\n"
+        "    gs = weft.GatherScatter(np.arange(1, 500 + number), own, exchange='pairwise')\n"
+        "    for step in range(20):\n"
+        "        gs(x := np.full(499 + number, step))\n"
+        "        right.append((x == step * own.size).all())\n"
+        "threads = [Thread(target=work, args=(n, comm.Dup())) for n in range(3)]\n"
+        "for thread in threads: thread.start()\n"
+        "for thread in threads: thread.join()\n"
+        "assert right == [True] * 60\n"
+    )  # fmt: skip
+    result = mpi_run(2, code)
+    assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.parametrize("ranks_number", [1, 2])

@@ -41,6 +41,9 @@ void agree_on_call(const mpi::Comm& comm, const std::function<std::int64_t()>& c
     check();
     return;
   }
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  if (finalized != 0) throw std::runtime_error("MPI was finalised before weft was asked to use it");
   std::string failure;
   std::int64_t code = 0;
   try {

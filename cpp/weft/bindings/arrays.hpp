@@ -21,7 +21,7 @@ std::string shape_text(const nanobind::ndarray<A...>& array) {
   return text;
 }
 
-// ValueError, naming the remedy, unless the values lie one after the other in C order.
+// ValueError, naming the remedy, unless the values lie one after the other in C order, at addresses of their type.
 template <class... A>
 void require_contiguous(const nanobind::ndarray<A...>& array, const std::string& name) {
   std::int64_t stride = 1;
@@ -31,6 +31,9 @@ void require_contiguous(const nanobind::ndarray<A...>& array, const std::string&
           (name + " is not contiguous: pass a copy, such as numpy.ascontiguousarray(x)").c_str());
     }
     stride *= static_cast<std::int64_t>(array.shape(i));
+  }
+  if (array.size() > 0 && reinterpret_cast<std::uintptr_t>(array.data()) % array.itemsize() != 0) {
+    throw nanobind::value_error((name + " is not aligned to its type: pass a copy, such as x.copy()").c_str());
   }
 }
 

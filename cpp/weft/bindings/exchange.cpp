@@ -17,6 +17,7 @@
 #include "weft/bindings/bindings.hpp"
 #include "weft/device/device.hpp"
 #include "weft/exchange/gather_scatter.hpp"
+#include "weft/mpi/same.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -44,6 +45,11 @@ struct Values {
   Type type = Type::f64;
   std::shared_ptr<device::Device> device;
 };
+
+ex::Op check_op(nb::handle op) {
+  if (!nb::isinstance<nb::str>(op)) throw nb::type_error("op must be a text: add, mul, min or max");
+  return ex::parse_op(nb::cast<std::string>(op));
+}
 
 Values check_values(nb::handle object, const char* what, std::int64_t entries, int fields, ex::Layout layout) {
   Values values;
@@ -78,10 +84,10 @@ class PyGatherScatter {
                   bool cache, bool check)
       : comm_(to_comm(comm)), fields_(fields), exchange_(std::move(exchange), cache), check_(check) {
     const nb::gil_scoped_release release;
-    agree([&] {
-      if (fields < 1) throw std::invalid_argument("fields must be at least 1, not " + std::to_string(fields));
-      layout_ = ex::parse_layout(layout);
-    });
+    agree([&] { layout_ = ex::parse_layout(layout); });
+    mpi::require_same(
+        comm_, "a gather-scatter",
+        std::to_string(fields) + " field(s), check " + (check ? "on" : "off") + (cache ? ", cached" : ""));
     connectivity_ = std::make_shared<const ex::Connectivity>(std::span(ids.data(), ids.size()), comm_);
     ex::choose(exchange_.text, *device::open("host"), comm_);  // refuses what is not known
   }
@@ -89,17 +95,17 @@ class PyGatherScatter {
   PyGatherScatter(const PyGatherScatter&) = delete;
   PyGatherScatter& operator=(const PyGatherScatter&) = delete;
 
-  void gather_scatter(nb::handle points, const std::string& op) {
+  void gather_scatter(nb::handle points, nb::handle op) {
     start(points, op);
     finish();
   }
 
-  void start(nb::handle points, const std::string& op) {
+  void start(nb::handle points, nb::handle op) {
     Values values;
     ex::Op operation{};
     agree_on_call(0, [&] {
       if (running_) throw nb::value_error("a gather-scatter is already started: finish it first");
-      operation = ex::parse_op(op);
+      operation = check_op(op);
       values = check_values(points, "points", connectivity_->points, fields_, layout_);
       return kind_of_call(values, operation);
     });
@@ -121,13 +127,13 @@ class PyGatherScatter {
     running_.reset();
   }
 
-  void gather(nb::handle points, nb::handle dofs, const std::string& op) {
+  void gather(nb::handle points, nb::handle dofs, nb::handle op) {
     move(1, points, dofs, op, [](auto& gs, auto* from, auto* to, ex::Op operation, device::Stream& stream) {
       gs.gather(from, to, operation, stream);
     });
   }
   void scatter(nb::handle dofs, nb::handle points) {
-    move(2, points, dofs, "add",
+    move(2, points, dofs, nb::str("add"),
          [](auto& gs, auto* to, auto* from, ex::Op, device::Stream& stream) { gs.scatter(from, to, stream); });
   }
 
@@ -216,12 +222,13 @@ class PyGatherScatter {
   }
 
   template <class F>
-  void move(int call, nb::handle points, nb::handle dofs, const std::string& op, F&& work) {
+  void move(int call, nb::handle points, nb::handle dofs, nb::handle op, F&& work) {
     const std::int64_t local = assembly().local;
     Values at_points, at_dofs;
     ex::Op operation{};
     agree_on_call(call, [&] {
-      operation = ex::parse_op(op);
+      operation = check_op(op);
+      if (points.is_none() || dofs.is_none()) throw nb::type_error("give out= for arrays that are not NumPy's");
       at_points = check_values(points, "points", connectivity_->points, fields_, layout_);
       at_dofs = check_values(dofs, "dofs", local + 1, fields_, layout_);
       if (at_points.type != at_dofs.type || at_points.device != at_dofs.device) {
@@ -287,11 +294,11 @@ void bind_exchange(nb::module_& m) {
   nb::class_<PyGatherScatter>(e, "GatherScatter")
       .def(nb::init<const PyGatherScatter::IdArray&, nb::handle, int, const std::string&, std::string, bool, bool>(),
            "ids"_a.noconvert(), "comm"_a.none(), "fields"_a, "layout"_a, "exchange"_a, "cache"_a, "check"_a)
-      .def("gather_scatter", &PyGatherScatter::gather_scatter, "points"_a, "op"_a)
-      .def("start", &PyGatherScatter::start, "points"_a, "op"_a)
+      .def("gather_scatter", &PyGatherScatter::gather_scatter, "points"_a.none(), "op"_a.none())
+      .def("start", &PyGatherScatter::start, "points"_a.none(), "op"_a.none())
       .def("finish", &PyGatherScatter::finish)
-      .def("gather", &PyGatherScatter::gather, "points"_a, "dofs"_a, "op"_a)
-      .def("scatter", &PyGatherScatter::scatter, "dofs"_a, "points"_a)
+      .def("gather", &PyGatherScatter::gather, "points"_a.none(), "dofs"_a.none(), "op"_a.none())
+      .def("scatter", &PyGatherScatter::scatter, "dofs"_a.none(), "points"_a.none())
       .def_prop_ro("points", &PyGatherScatter::points)
       .def_prop_ro("fields", &PyGatherScatter::fields)
       .def_prop_ro("shared_ids", &PyGatherScatter::shared_ids)

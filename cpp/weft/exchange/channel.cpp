@@ -143,26 +143,28 @@ struct Channel::State {
         buffers(buffers_in),
         drained(device) {}
   ~State() {
-    if (!used || device->is_host()) return;
-    try {
-      drained.synchronize();           // what is still on its way out of the buffers
-    } catch (const std::exception&) {  // the device is lost
+    if (used && !device->is_host()) {
+      try {
+        drained.synchronize();           // what is still on its way out of the buffers
+      } catch (const std::exception&) {  // the device is lost
+      }
     }
+    if (!active) return;
+    // Messages are under way (an exception or garbage collection came before finish): they keep their buffers.
+    static auto& left_behind = *new std::list<ByMpi>;
+    left_behind.splice(left_behind.end(), by_mpi);
   }
 
   void begin(device::Stream& stream) {
     if (ipc) ipc->start(stream);
-    if (by_mpi.empty()) {
-      active = true;
-      return;
-    }
+    active = true;
+    if (by_mpi.empty()) return;
     if (used) drained.synchronize();  // what arrived last time has been read
     // What arrived last time by another channel that works in the same memory.
     if (buffers.receive != nullptr && !device->is_host()) stream.synchronize();
     for (const ByMpi& way : by_mpi) way.transfer().post();
     if (!device->is_host()) stream.synchronize();
     for (const ByMpi& way : by_mpi) way.transfer().start();
-    active = true;
   }
   // Everything that does not arrive in place, to `to`.
   void end(std::byte* to, device::Stream& stream) {

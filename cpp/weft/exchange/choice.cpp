@@ -12,6 +12,7 @@
 #include "weft/exchange/ipc.hpp"
 #include "weft/mpi/attached.hpp"
 #include "weft/mpi/gpu_aware.hpp"
+#include "weft/mpi/same.hpp"
 
 namespace weft::exchange {
 namespace {
@@ -55,6 +56,14 @@ Parsed parse(const std::string& text) {
   if (!asked.path || *asked.path == Path::staged)
     throw wrong("only the paths direct and ipc have another way for small messages");
   asked.small_bytes = bytes;
+  return asked;
+}
+
+// (collective)
+Parsed parse_on_all(const std::string& text, const mpi::Comm& comm) {
+  Parsed asked;
+  comm.together([&] { asked = parse(text); });
+  mpi::require_same(comm, "exchange", "'" + text + "'");
   return asked;
 }
 
@@ -123,8 +132,7 @@ std::vector<PathState> path_states(device::Device& device, const mpi::Comm& comm
 }
 
 Choice choose(const std::string& text, device::Device& device, const mpi::Comm& comm) {
-  Parsed asked;
-  comm.together([&] { asked = parse(text); });
+  const Parsed asked = parse_on_all(text, comm);
   Choice choice{.schedule = asked.schedule.value_or(Schedule::pairwise),
                 .path = asked.path.value_or(Path::direct),
                 .small_bytes = asked.small_bytes.value_or(0),
@@ -147,8 +155,7 @@ Choice choose(const std::string& text, device::Device& device, const mpi::Comm& 
 
 std::vector<Choice> candidates(const std::string& text, device::Device& device, const mpi::Comm& comm,
                                std::span<const std::int64_t> message_bytes) {
-  Parsed asked;
-  comm.together([&] { asked = parse(text); });
+  const Parsed asked = parse_on_all(text, comm);
   if (asked.schedule && asked.path) return {choose(text, device, comm)};
 
   // What all ranks' messages have in common.

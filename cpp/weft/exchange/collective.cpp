@@ -59,20 +59,17 @@ CollectiveTransfer::CollectiveTransfer(const Route& route) {
 CollectiveTransfer::~CollectiveTransfer() {
   int finalized = 0;
   MPI_Finalized(&finalized);
-  // One that is still under way, after an exception, cannot be freed or called back.
-  if (finalized == 0 && !started_ && request_ != MPI_REQUEST_NULL) MPI_Request_free(&request_);
+  if (finalized == 0 && request_ != MPI_REQUEST_NULL) MPI_Request_free(&request_);
 }
 
 void CollectiveTransfer::start() {
   const trace::Span span("start collective", trace::Category::mpi, bytes_, &started_traffic_);
   begin();
-  started_ = true;
 }
 
 void CollectiveTransfer::finish() {
   const trace::Span span("wait", trace::Category::mpi, 0, &waited_traffic_);
   mpi::check(MPI_Wait(&request_, MPI_STATUS_IGNORE), "MPI_Wait");
-  started_ = false;
 }
 
 }  // namespace weft::exchange

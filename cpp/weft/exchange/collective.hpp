@@ -54,7 +54,6 @@ class CollectiveTransfer : public Transfer {
  private:
   std::int64_t bytes_ = 0;
   std::shared_ptr<const trace::Traffic> started_traffic_, waited_traffic_;  // of the same request
-  bool started_ = false;
 };
 
 }  // namespace weft::exchange

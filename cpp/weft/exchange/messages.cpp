@@ -22,10 +22,7 @@ Messages::~Messages() {
   int finalized = 0;
   MPI_Finalized(&finalized);
   if (finalized != 0) return;
-  for (MPI_Request& request : requests_) {
-    if (started_ && receives_) MPI_Cancel(&request);  // an exception came between start and wait
-    MPI_Request_free(&request);
-  }
+  for (MPI_Request& request : requests_) MPI_Request_free(&request);
 }
 
 void Messages::add_send(const std::byte* from, std::size_t bytes, int rank) {
@@ -52,7 +49,6 @@ void Messages::add_receive(std::byte* to, std::size_t bytes, int rank) {
 }
 
 void Messages::start() {
-  started_ = true;
   if (requests_.empty()) return;
   const trace::Span span(receives_ ? "post receives" : "send", trace::Category::mpi, receives_ ? 0 : bytes_,
                          &started_traffic_);
@@ -60,11 +56,9 @@ void Messages::start() {
 }
 
 void Messages::wait() {
-  if (!requests_.empty()) {
-    const trace::Span span("wait", trace::Category::mpi, 0, &waited_traffic_);
-    mpi::check(MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
-  }
-  started_ = false;
+  if (requests_.empty()) return;
+  const trace::Span span("wait", trace::Category::mpi, 0, &waited_traffic_);
+  mpi::check(MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
 }
 
 }  // namespace weft::exchange

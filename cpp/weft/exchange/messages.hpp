@@ -34,7 +34,7 @@ class Messages {
   std::int64_t bytes_ = 0;
   std::shared_ptr<trace::Traffic> traffic_;
   std::shared_ptr<const trace::Traffic> started_traffic_, waited_traffic_;  // of the same request
-  bool receives_ = false, started_ = false;
+  bool receives_ = false;
 };
 
 }  // namespace weft::exchange

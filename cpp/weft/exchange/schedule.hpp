@@ -37,7 +37,7 @@ struct Route {
 
 // Moves the parts of `send` to the neighbours and theirs into `receive`, over and over. On one communicator several may
 // be in flight. Those of collective schedules are started in the same order on all ranks, and finished in the same
-// order, as MPI asks of non-blocking collectives; ranks without neighbours take part.
+// order, as MPI asks of non-blocking collectives; ranks without neighbours take part. None goes in flight.
 class Transfer {
  public:
   virtual ~Transfer() = default;

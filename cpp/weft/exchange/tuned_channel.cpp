@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "weft/exchange/tuning_cache.hpp"
+#include "weft/mpi/same.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::exchange {
@@ -152,6 +153,10 @@ class Tuner {
 
 TunedChannel tuned_channel(const Asked& asked, const std::shared_ptr<device::Device>& device, const mpi::Comm& comm,
                            const std::vector<Part>& parts, const Carried& carried) {
+  // Else lengths would differ between the ends of a message, or ranks wait in different collectives.
+  mpi::require_same(comm, carried.what,
+                    std::to_string(carried.fields) + " field(s) of " + carried.type + (asked.cache ? ", cached" : "") +
+                        (asked.choice ? ", by " + asked.text : ""));
   std::vector<std::int64_t> message_bytes;
   for (const Part& part : parts) message_bytes.push_back(static_cast<std::int64_t>(part.send_bytes));
   const std::vector<Choice> candidates =
