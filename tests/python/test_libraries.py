@@ -6,10 +6,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from mpi_run import finish, mpi_run, start
+
+from weft.mpi import library_version
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
@@ -80,7 +83,8 @@ def test_every_header_that_an_installed_header_needs_is_installed(prefix, tmp_pa
 
 def test_libweft_gs_shows_no_name_but_its_own_and_gslibs():
     names = {line.split()[-1] for line in run("nm", "-D", "--defined-only", BUILD / "libweft_gs.so").splitlines()}
-    assert {n for n in names if not n.startswith(("weft_gs_", "gslib_", "fgslib_"))} == set()
+    early = {f"gs_{name}_" for name in ("setup", "op", "op_vec", "op_many", "op_fields", "free")}
+    assert {n for n in names if not n.startswith(("weft_gs_", "gslib_", "fgslib_"))} == early
     fortran = ["setup", "setup_pick", "op", "op_vec", "op_many", "op_fields", "op_wait", "unique", "free"]
     assert {f"fgslib_gs_{name}_" for name in fortran} <= names
 
@@ -123,6 +127,23 @@ MISTAKES = {
         "integer(size)); lib.fgslib_gs_op_(ctypes.byref(h), p(u), *map(integer, (4, 1, 0)))",
         "datatype 4",
     ),
+    "an early Fortran datatype out of range": (
+        "h = ctypes.c_int(); lib.gs_setup_(ctypes.byref(h), p(ids), integer(4), integer(world.py2f()), "
+        "integer(size)); lib.gs_op_(ctypes.byref(h), p(u), *map(integer, (5, 1, 0)))",
+        "datatype 5; known: 1 double precision, 2 real",
+    ),
+    "ranks that ask for different exchanges": (
+        "setup(b'crystal' if rank else b'pairwise')",
+        "exchange must be the same on all ranks; rank 0 has 'pairwise'",
+    ),
+    "another number of values on one rank": (
+        "lib.weft_gs_op_vec(setup(), p(u), 2 if rank else 1, 1, 0, 0)",
+        "the halo exchange must be the same on all ranks; rank 0 has 1 field(s) of float",
+    ),
+    "a negative number of points": (
+        "lib.fgslib_gs_unique_(p(ids), integer(-4), integer(world.py2f()), integer(size))",
+        "n is -4; it must be 0 or more",
+    ),
     "a wrong number of ranks": (
         "h = ctypes.c_int(); lib.fgslib_gs_setup_(ctypes.byref(h), p(ids), integer(4), integer(world.py2f()), "
         "integer(size + 1))",
@@ -139,3 +160,52 @@ def test_a_mistake_ends_the_job_with_one_message(mistake):
     lines = [line for line in done.stderr.splitlines() if line.startswith("weft: ")]
     assert len(lines) == 1, done.stderr
     assert message in lines[0]
+
+
+FIRST_CALL = """
+import ctypes, sys
+lib = ctypes.CDLL(sys.argv[1])
+ids, comm = (ctypes.c_longlong * 2)(1, 2), ctypes.c_int(0x44000000)
+one, fortran_comm = ctypes.byref(ctypes.c_int(1)), ctypes.byref(comm)
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["weft_gs_setup(ids, ctypes.c_size_t(2), comm, 0, None)", "fgslib_gs_setup_(one, ids, one, fortran_comm, one)"],
+)
+def test_a_call_before_mpi_init_says_so(call):
+    done = finish(start([sys.executable, "-c", FIRST_CALL + f"lib.{call}", str(BUILD / "libweft_gs.so")]))
+    assert done.returncode == 1
+    assert "called before MPI_Init of " in done.stderr
+
+
+def test_a_program_on_another_mpi_is_told_so(tmp_path):
+    source, shim = tmp_path / "other.c", tmp_path / "other.so"
+    source.write_text(
+        "#include <string.h>\nint MPI_Get_library_version(char *text, int *length) {\n"
+        f'  strcpy(text, "{"MPICH" if "Open MPI" in library_version() else "Open MPI"} v5.1.0, package: other");\n'
+        "  *length = (int)strlen(text);\n  return 0;\n}\n"
+    )
+    run("cc", "-shared", "-fPIC", "-o", shim, source)
+    call = FIRST_CALL + "lib.weft_gs_setup(ids, ctypes.c_size_t(2), comm, 0, None)"
+    done = finish(start([sys.executable, "-c", call, str(BUILD / "libweft_gs.so")], {"LD_PRELOAD": str(shim)}))
+    assert done.returncode == 1
+    assert " 5.1.0, but weft was built with " in done.stderr
+    assert "build weft with the program's MPI" in done.stderr
+
+
+def test_programs_that_do_not_ask_for_threads_get_none():
+    code = (
+        "import os\ndel os.environ['OMP_NUM_THREADS']\n"
+        + CALL
+        + "def threads(): return len(os.listdir('/proc/self/task'))\n"
+        "lib.weft_gs_op(setup(), p(u), 0, 0, 0)\n"  # MPI has started what it needs
+        "ids, u = np.arange(200_000) // 2 + 1, np.ones(200_000)\n"
+        "before = threads()\n"
+        "lib.weft_gs_op(setup(n=ids.size), p(u), 0, 0, 0)\n"
+        "assert (u == 2 * size).all()\n"
+        "assert threads() == before, (before, threads())\n"
+    )
+    done = mpi_run(1, code, str(BUILD / "libweft_gs.so"))
+    assert done.returncode == 0, done.stderr

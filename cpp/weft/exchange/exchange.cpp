@@ -48,13 +48,14 @@ GroupList copies_by_entry(const Pattern& pattern) {
 
 template <class T>
 struct Exchange<T>::State {
-  State(const Pattern& pattern, const std::shared_ptr<device::Device>& device, int fields_count, Layout layout_in)
+  State(const Pattern& pattern, const std::shared_ptr<device::Device>& device, int fields_count, Layout layout_in,
+        Directions directions)
       : fields(fields_count),
         layout(fields_count == 1 ? Layout::points_major : layout_in),
         halo_first(pattern.halo_first),
         entries(pattern.entries),
-        pack(pattern.owned_index, device),
-        combine(copies_by_entry(pattern), device) {
+        pack(pattern.owned_index, device) {
+    if (directions == Directions::both) combine = Groups<T>(copies_by_entry(pattern), device);
     for (const Pattern::Neighbor& n : pattern.neighbors) messages += n.owned > 0 ? 1 : 0;
     if (layout == Layout::fields_major) {
       std::vector<std::int32_t> every(static_cast<std::size_t>(pattern.halo()));
@@ -88,7 +89,7 @@ Exchange<T>::Exchange(const Pattern& pattern, std::shared_ptr<device::Device> de
                       const Asked& asked, int fields, Layout layout, Directions directions) {
   comm.together([&] {
     if (fields < 1) throw std::invalid_argument("fields must be at least 1, not " + std::to_string(fields));
-    state_ = std::make_unique<State>(pattern, device, fields, layout);
+    state_ = std::make_unique<State>(pattern, device, fields, layout, directions);
   });
   const std::size_t entry_bytes = sizeof(T) * static_cast<std::size_t>(fields);
   Carried carried{.use = Use::halo, .type = device::type_name<T>(), .fields = fields, .what = "the halo exchange"};

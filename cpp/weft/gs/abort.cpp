@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
-
-#include "weft/mpi/comm.hpp"
+#include <stdexcept>
+#include <string>
 
 namespace weft::gs {
 namespace {
@@ -29,18 +29,41 @@ constexpr unsigned to_be_read = 200'000, to_speak = 2'000'000, longest = 6'000'0
   _exit(1);
 }
 
+// Why no call of MPI can be made, if so.
+std::string unusable() {
+#ifdef OPEN_MPI
+  constexpr bool open_mpi = true;
+#else
+  constexpr bool open_mpi = false;
+#endif
+  const std::string library = mpi::library_version();
+  if (library.starts_with("Open MPI") != open_mpi) {
+    return "the program runs on " + library + ", but weft was built with " + (open_mpi ? "Open MPI" : "an MPICH") +
+           ": build weft with the program's MPI";
+  }
+  int started = 0, finished = 0;
+  MPI_Initialized(&started);
+  MPI_Finalized(&finished);
+  if (started != 0 && finished == 0) return "";
+  return std::string("called ") + (started == 0 ? "before MPI_Init" : "after MPI_Finalize") + " of " + library;
+}
+
 }  // namespace
+
+mpi::Comm running(MPI_Comm comm) {
+  if (const std::string why = unusable(); !why.empty()) throw std::logic_error(why);
+  return mpi::Comm(comm);
+}
 
 void let_it_be_read() noexcept { usleep(to_be_read); }
 
 void abort_job(const char* call) noexcept {
-  int started = 0, finished = 0, rank = 0;
-  MPI_Initialized(&started);
-  MPI_Finalized(&finished);
-  if (started == 0 || finished != 0) {
-    std::fprintf(stderr, "weft: %s: called %s\n", call, started == 0 ? "before MPI_Init" : "after MPI_Finalize");
+  if (const std::string why = unusable(); !why.empty()) {
+    std::fprintf(stderr, "weft: %s: %s\n", call, why.c_str());
+    std::fflush(stderr);
     _exit(1);
   }
+  int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   try {
     throw;

@@ -1,7 +1,13 @@
 // What a C function does with an exception: one message for all ranks, and the end of the job.
 #pragma once
 
+#include "weft/gs/threads.hpp"
+#include "weft/mpi/comm.hpp"
+
 namespace weft::gs {
+
+// The communicator of a set-up; std::logic_error where MPI does not run, or is not the one weft was built with.
+mpi::Comm running(MPI_Comm comm);
 
 // Called inside a catch block. `call` is the function's name in the message.
 [[noreturn]] void abort_job(const char* call) noexcept;
@@ -12,6 +18,7 @@ void let_it_be_read() noexcept;
 // Runs the body of a C function.
 template <class F>
 auto guarded(const char* call, F&& body) noexcept {
+  const Threads threads;
   try {
     return body();
   } catch (...) {

@@ -85,16 +85,19 @@ extern "C" {
 weft_gs* weft_gs_setup(const long long* ids, std::size_t n, MPI_Comm comm, int unique, const char* exchange) {
   return guarded("weft_gs_setup", [&] {
     const char* asked = exchange != nullptr ? exchange : std::getenv("WEFT_EXCHANGE");
-    return new weft_gs{{{ids, n}, comm, unique != 0, asked != nullptr ? asked : "auto"}};
+    return new weft_gs{{{ids, n}, weft::gs::running(comm), unique != 0, asked != nullptr ? asked : "auto"}};
   });
 }
 
 void weft_gs_free(weft_gs* gs) {
-  guarded("weft_gs_free", [&] { delete gs; });
+  guarded("weft_gs_free", [&] {
+    if (gs != nullptr) gs->handle.finish();
+    delete gs;
+  });
 }
 
 void weft_gs_unique(long long* ids, std::size_t n, MPI_Comm comm) {
-  guarded("weft_gs_unique", [&] { weft::gs::leave_one({ids, n}, weft::mpi::Comm(comm)); });
+  guarded("weft_gs_unique", [&] { weft::gs::leave_one({ids, n}, weft::gs::running(comm)); });
 }
 
 void weft_gs_op(weft_gs* gs, void* u, weft_gs_type type, weft_gs_operation op, int transpose) {

@@ -29,7 +29,8 @@ typedef enum { WEFT_GS_ADD, WEFT_GS_MUL, WEFT_GS_MIN, WEFT_GS_MAX } weft_gs_oper
 
 /* ids: of this rank's n points; n may differ from rank to rank and be 0. unique != 0: of all points with one |id| only
    one, the same that weft_gs_unique would leave, counts as not flagged. exchange: "auto", "schedule" or
-   "schedule:path", such as "pairwise:direct"; NULL takes the environment's WEFT_EXCHANGE, or "auto". */
+   "schedule:path", such as "pairwise:direct", the same on all ranks; NULL takes the environment's WEFT_EXCHANGE, or
+   "auto". Freeing finishes what is under way. */
 weft_gs *weft_gs_setup(const long long *ids, size_t n, MPI_Comm comm, int unique, const char *exchange);
 void weft_gs_free(weft_gs *gs);
 
@@ -53,8 +54,8 @@ void weft_gs_start_vec(weft_gs *gs, void *u, int k, weft_gs_type type, weft_gs_o
 void weft_gs_start_many(weft_gs *gs, void *const *u, int k, weft_gs_type type, weft_gs_operation op, int transpose);
 void weft_gs_wait(weft_gs *gs);
 
-/* Bytes of index this rank holds: at most 4 for every one of its points whose |id| occurs more than once, and some for
-   every value it shares with a neighbour. */
+/* Bytes of index this rank holds: 4 for every one of its points whose |id| occurs more than once, 12 for every |id| it
+   shares, 12 for every value it sends, and small tables (docs/exchange-api.md, Memory). */
 size_t weft_gs_index_bytes(const weft_gs *gs);
 
 #ifdef __cplusplus

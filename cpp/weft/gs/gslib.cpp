@@ -21,6 +21,7 @@ using weft::gs::Arrays;
 using weft::gs::Call;
 using weft::gs::guarded;
 using weft::gs::Handle;
+using weft::gs::running;
 using weft::gs::Type;
 
 namespace {
@@ -50,10 +51,14 @@ std::string exchange_for(int method) {
   return "auto";
 }
 
-std::unique_ptr<Handle> set_up(const Long* ids, std::int64_t n, MPI_Comm comm, bool unique, int method, bool verbose) {
+std::size_t count(std::int64_t n) {
   if (n < 0) throw std::invalid_argument("n is " + std::to_string(n) + "; it must be 0 or more");
-  auto handle =
-      std::make_unique<Handle>(std::span(ids, static_cast<std::size_t>(n)), comm, unique, exchange_for(method));
+  return static_cast<std::size_t>(n);
+}
+
+std::unique_ptr<Handle> set_up(const Long* ids, std::int64_t n, const weft::mpi::Comm& comm, bool unique, int method,
+                               bool verbose) {
+  auto handle = std::make_unique<Handle>(std::span(ids, count(n)), comm, unique, exchange_for(method));
   if (verbose) {
     const weft::mpi::Comm& c = handle->comm();
     const auto bytes = static_cast<std::int64_t>(handle->index_bytes());
@@ -116,8 +121,10 @@ void await(int number) {
   while (!pending.empty() && pending.back().handle == nullptr) pending.pop_back();
 }
 
-// A handle that is freed while calls are under way takes them along.
+// A handle that is freed while calls are under way finishes them.
 void forget(Handle* handle) {
+  if (handle == nullptr) return;
+  handle->finish();
   for (Pending& call : pending) {
     if (call.handle == handle) call.handle = nullptr;
   }
@@ -154,13 +161,11 @@ Op fortran_operation(Int op) {
   return static_cast<Op>(op - 1);
 }
 
-MPI_Comm checked(const MPI_Fint* fortran, Int np) {
-  const MPI_Comm comm = MPI_Comm_f2c(*fortran);
-  int size = 0;
-  weft::mpi::check(MPI_Comm_size(comm, &size), "MPI_Comm_size");
-  if (size != np) {
-    throw std::invalid_argument("np is " + std::to_string(np) + " but the communicator has " + std::to_string(size) +
-                                " ranks");
+weft::mpi::Comm checked(const MPI_Fint* fortran, Int np) {
+  const weft::mpi::Comm comm = running(MPI_Comm_f2c(*fortran));
+  if (comm.size() != np) {
+    throw std::invalid_argument("np is " + std::to_string(np) + " but the communicator has " +
+                                std::to_string(comm.size()) + " ranks");
   }
   return comm;
 }
@@ -184,13 +189,14 @@ extern "C" {
 
 // C: gs.h of gslib. The buffer that its calls take is not needed.
 Handle* gslib_gs_setup(const Long* id, unsigned n, const Communicator* comm, int unique, int method, int verbose) {
-  return guarded("gs_setup", [&] { return set_up(id, n, comm->c, unique != 0, method, verbose != 0).release(); });
+  return guarded("gs_setup",
+                 [&] { return set_up(id, n, running(comm->c), unique != 0, method, verbose != 0).release(); });
 }
 void gslib_gs_free(Handle* gs) {
   guarded("gs_free", [&] { forget(gs); });
 }
 void gslib_gs_unique(Long* id, unsigned n, const Communicator* comm) {
-  guarded("gs_unique", [&] { weft::gs::leave_one({id, n}, weft::mpi::Comm(comm->c)); });
+  guarded("gs_unique", [&] { weft::gs::leave_one({id, n}, running(comm->c)); });
 }
 void gslib_gs(void* u, int dom, int op, unsigned transpose, Handle* gs, void*) {
   guarded("gs", [&] { run(of(gs), interleaved(u, 1), domain(dom), operation(op), transpose != 0); });
@@ -264,8 +270,7 @@ void fgslib_gs_free_(const Int* handle) {
   });
 }
 void fgslib_gs_unique_(Long* id, const Int* n, const MPI_Fint* comm, const Int* np) {
-  guarded("gs_unique",
-          [&] { weft::gs::leave_one({id, static_cast<std::size_t>(*n)}, weft::mpi::Comm(checked(comm, *np))); });
+  guarded("gs_unique", [&] { weft::gs::leave_one({id, count(*n)}, checked(comm, *np)); });
 }
 void fgslib_gs_op_(const Int* handle, void* u, const Int* dom, const Int* op, const Int* transpose) {
   guarded("gs_op",

@@ -100,7 +100,7 @@ void leave_one(std::span<long long> ids, const mpi::Comm& comm) {
   }
 }
 
-Handle::Handle(std::span<const long long> ids, MPI_Comm comm, bool unique, const std::string& exchange)
+Handle::Handle(std::span<const long long> ids, const mpi::Comm& comm, bool unique, const std::string& exchange)
     : comm_(comm), device_(device::open("host")), exchange_(exchange), stream_(device_) {
   std::vector<long long> one;
   if (unique) {

@@ -39,7 +39,7 @@ struct Call {
 class Handle {
  public:
   // (collective)
-  Handle(std::span<const long long> ids, MPI_Comm comm, bool unique, const std::string& exchange);
+  Handle(std::span<const long long> ids, const mpi::Comm& comm, bool unique, const std::string& exchange);
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
 

@@ -248,7 +248,8 @@ void check(int code, const char* call) {
 }
 
 std::string library_version() {
-  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  // 8192: what another MPI than that of mpi.h may write.
+  std::array<char, std::max(MPI_MAX_LIBRARY_VERSION_STRING, 8192)> text{};
   int length = 0;
   MPI_Get_library_version(text.data(), &length);
   // "MPICH Version:      5.0.2\n..." and "Open MPI v5.0.11, package: ..."
