@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "../../benchmarks/simulated_setup.hpp"
 #include "all_ids.hpp"
 #include "weft/device/device.hpp"
 #include "weft/exchange/directory.hpp"
@@ -87,6 +88,16 @@ void check(const Ids& ids, const mpi::Comm& comm) {
   std::int64_t total = traffic.bytes;
   comm.sum(&total, 1);
   EXPECT_LE(total, 8 * all_words) << "a list of holders reaches each of them once";
+
+  // The simulation of very many ranks (benchmarks/setup_at_scale) counts what is really sent.
+  const simulated::Decomposition decomposition{
+      .ranks = comm.size(),
+      .ids = [&](std::int32_t rank) { return points_by_id(all[static_cast<std::size_t>(rank)]).ids; },
+      .neighbors = {}};
+  const auto simulation = simulated::Setup::run(decomposition, {}, [](auto&&...) {});
+  const simulated::Counts& expected_traffic = simulation.ranks[static_cast<std::size_t>(comm.rank())];
+  EXPECT_EQ(traffic.messages, expected_traffic.messages_sent);
+  EXPECT_EQ(traffic.bytes, expected_traffic.bytes_sent);
 
   // Assembly: every id has one owner; neighbours know each other, and how much they exchange.
   const Assembly assembly(ids, 64, comm);
