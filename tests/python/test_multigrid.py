@@ -90,6 +90,19 @@ def test_the_constants_are_taken_out_where_they_are_the_null_space():
     assert np.abs(residual - residual.mean()).max() < 1e-6
 
 
+@pytest.mark.parametrize("method", ["cg", "gmres"])
+def test_a_periodic_mesh_of_one_element_is_solved_though_its_coarse_level_is_the_constant_alone(method):
+    mesh = weft.Mesh.box((1, 1, 1), upper=(2 * np.pi,) * 3, periodic=True)
+    operator = weft.Poisson(mesh, order=11, lam=0.0, device="host")
+    b = operator.project(lambda x, y, z: np.sin(x) * np.cos(y))
+    result = operator.multigrid(b, tolerance=1e-10, max_iterations=60, method=method)
+    assert result.converged
+    assert operator.error(result.x, lambda x, y, z: np.sin(x) * np.cos(y) / 2) < 1e-4
+    constant = weft.Poisson(mesh, order=1, lam=0.0, device="host")
+    with pytest.raises(weft.mpi.CollectiveError, match="take a higher order or more elements"):
+        constant.multigrid(constant.random_rhs(1), tolerance=1e-10)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -54,6 +54,10 @@ double largest_eigenvalue(const ChebyshevSetup<T>& setup, const std::shared_ptr<
     norm = dot.norm(r.data(), stream);
     largest = safety * norm;
   }
+  if (largest == 0)
+    throw mpi::CollectiveError(
+        "chebyshev: the preconditioned operator is 0: there is nothing to solve for but the constant, as on a periodic "
+        "mesh of one element at order 1; take a higher order or more elements");
   if (!(largest > 0) || !std::isfinite(largest))
     throw mpi::CollectiveError("chebyshev: the largest eigenvalue of the preconditioned operator came out as " +
                                std::to_string(largest) + ": the operator or its diagonal holds zeros, NaN or Inf");
