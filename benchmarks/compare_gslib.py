@@ -6,7 +6,10 @@
 Builds compare_gslib.c against the gslib in PREFIX (`--gslib` or the environment's GSLIB: the folder with include/ and
 lib/) and the libweft_gs of `--build` (or of an install prefix), and runs it for every case, number of ranks, of fields
 and layout. gslib's methods are taken each by itself and by its own choice. A ratio is gslib's median over weft's, so
-above 1 weft is faster. A round takes `--seconds` a contestant; medians of `--rounds` rounds, time of the slowest rank.
+above 1 weft is faster. A round takes `--seconds` a contestant; medians of `--rounds` rounds, from the first rank's
+begin to the last one's end, and beside weft's median its quartiles. Ranks that share processors wait for one another's
+time slices of some ms: on more ranks than processors a round therefore takes ten times as long, and what takes longest
+is left out, gslib's all-reduce and all set-ups but one.
 
 Bytes are those the calls must move, each once: the index (as weft_gs_index_bytes counts it) and every 64-byte line of
 the arrays that holds a value that is combined, read and written. The bandwidth they are compared with (8 reads : 1
@@ -119,9 +122,6 @@ def main() -> None:
     parser.add_argument("--meshes", nargs="*", default=["box", str(ROOT.parent / "shared/data/meshes/hemi.re2")])
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--seconds", type=float, default=0.02, help="of a round, a contestant")
-    parser.add_argument(
-        "--no-allreduce", action="store_true", help="leave gslib's all-reduce out: on more ranks than cores it is slow"
-    )
     parser.add_argument("--output", type=Path)
     parser.add_argument("--write-ids", nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -137,12 +137,10 @@ def main() -> None:
 
     result: dict[str, object] = {
         "rounds": arguments.rounds,
-        "seconds_a_round": arguments.seconds,
         "runs": {},
         "rows": [],
     }
     slower = []
-    number = 4 if arguments.no_allreduce else 5
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         driver = build_driver(arguments.gslib, arguments.build, folder)
@@ -151,18 +149,23 @@ def main() -> None:
             run(ranks, sys.executable, __file__, "--write-ids", folder, *cases)
             facts = json.loads((folder / f"facts_{ranks}.json").read_text())
             result["runs"][str(ranks)] = facts
+            crowded = ranks > len(os.sched_getaffinity(0))
+            seconds, number = (10 * arguments.seconds, 4) if crowded else (arguments.seconds, 5)
             for case in cases:
                 mesh, order = case.rsplit(":", 1)
                 known = facts["cases"][case]
                 for fields in arguments.fields:
                     for layout in ["vec"] if fields == 1 else ["vec", "many"]:
                         prefix = folder / f"{Path(mesh).name}_{order}_{ranks}"
-                        setups = 3 if fields == 1 else 1  # of one field: they do not depend on it
-                        words = [fields, layout, arguments.rounds, arguments.seconds, setups, number]
+                        setups = 3 if fields == 1 and not crowded else 1  # of one field: they do not depend on it
+                        words = [fields, layout, arguments.rounds, seconds, setups, number]
                         text = run(ranks, driver, prefix, *words)
                         row = json.loads(next(line for line in text.splitlines() if line.startswith("{")))
                         contestants = row["contestants"]
                         medians = {who: statistics.median(c["rounds"]) for who, c in contestants.items()}
+                        quartiles = {
+                            who: np.percentile(c["rounds"], (25, 75)).tolist() for who, c in contestants.items()
+                        }
                         ratios = {who: m / medians["weft"] for who, m in medians.items() if who != "weft"}
                         setup = {who: c["setup_seconds"] for who, c in contestants.items()}
                         # Separate arrays have their lines each; values next to each other share them.
@@ -174,7 +177,9 @@ def main() -> None:
                             "ranks": ranks,
                             "fields": fields,
                             "layout": layout,
+                            "seconds_a_round": seconds,
                             "median_seconds": medians,
+                            "quartile_seconds": quartiles,
                             "ratios": ratios,
                             "setup_ratio": setup["gslib auto"] / setup["weft"],
                             "of_bandwidth": moved / medians["weft"] / facts["bandwidth_bytes_per_second"],
@@ -184,7 +189,9 @@ def main() -> None:
                             slower.append(row)
                         print(
                             f"{row['mesh']:9s} N={order:2s} {ranks} rank(s) {fields} {layout:4s} "
-                            f"weft {1e3 * medians['weft']:8.3f} ms ({100 * row['of_bandwidth']:3.0f} % of bandwidth); "
+                            f"weft {1e3 * medians['weft']:8.3f} ms "
+                            f"({1e3 * quartiles['weft'][0]:.3f} - {1e3 * quartiles['weft'][1]:.3f}; "
+                            f"{100 * row['of_bandwidth']:3.0f} % of bandwidth); "
                             + ", ".join(f"{who.removeprefix('gslib ')} {r:.2f}" for who, r in ratios.items())
                             + f"; set-up {setup['weft']:.3f} s, {row['setup_ratio']:.1f}",
                             flush=True,

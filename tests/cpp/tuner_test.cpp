@@ -225,7 +225,7 @@ Tuning example() {
   tuning.timings[0] = {Choice{Schedule::pairwise, Path::direct}, 1.25e-6, 50, false, {}};
   tuning.timings[1] = {Choice{Schedule::pairwise, Path::staged}, 0, 0, false, "rank 1: no memory"};
   tuning.chosen = tuning.timings[0].choice;
-  tuning.chosen.reason = "fastest of 1: 1.25 us";
+  tuning.chosen.reason = "fastest of 1: 1.25 µs";
   tuning.seconds = 0.0123;
   return tuning;
 }

@@ -1,16 +1,21 @@
 #include "weft/exchange/ipc.hpp"
 
+#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <ctime>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -19,6 +24,7 @@
 #include <utility>
 
 #include "weft/device/shared.hpp"
+#include "weft/mpi/crowd.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::exchange {
@@ -57,6 +63,22 @@ inline void relax() {
 #elif defined(__aarch64__)
   asm volatile("yield");
 #endif
+}
+
+// A counter is written by tell(); in a crowd its readers sleep by futex(2), which looks at the half of it that changes.
+const std::uint32_t* changing_half(const std::atomic<Round>& counter) {
+  return reinterpret_cast<const std::uint32_t*>(&counter) + (std::endian::native == std::endian::little ? 0 : 1);
+}
+void sleep_while_below(const std::atomic<Round>& counter, Round value) {
+  const Round seen = counter.load(std::memory_order_acquire);
+  if (seen >= value) return;
+  constexpr timespec longest{.tv_sec = 0, .tv_nsec = 200'000};
+  syscall(SYS_futex, changing_half(counter), FUTEX_WAIT, static_cast<std::uint32_t>(seen), &longest, nullptr, 0);
+}
+void tell(std::atomic<Round>& counter, Round value, bool somebody_may_sleep) {
+  counter.store(value, std::memory_order_release);
+  if (!somebody_may_sleep) return;
+  syscall(SYS_futex, changing_half(counter), FUTEX_WAKE, std::numeric_limits<int>::max(), nullptr, nullptr, 0);
 }
 
 bool process_is_there(std::int64_t process) { return kill(static_cast<pid_t>(process), 0) == 0 || errno == EPERM; }
@@ -98,7 +120,7 @@ struct Ipc::State {
         host(device::open("host")),
         comm(comm_in),
         slot_bytes((send_bytes + slot_unit - 1) / slot_unit * slot_unit),
-        oversubscribed(static_cast<long>(comm.node().size()) > sysconf(_SC_NPROCESSORS_ONLN)) {
+        crowded(mpi::crowded(comm)) {
     trace::Traffic sends;
     sends.group = comm.group(tag);
     sends.request = trace::fresh_request();
@@ -192,7 +214,7 @@ struct Ipc::State {
 
   // Waits until a neighbour's counter has reached `value`.
   void wait(const std::atomic<Round>& counter, Round value, const Neighbor& neighbor) const {
-    const int spins = oversubscribed ? 20 : 400;
+    const int spins = crowded ? 20 : 400;
     for (int i = 0; i < spins; ++i) {
       if (counter.load(std::memory_order_acquire) >= value) return;
       relax();
@@ -206,9 +228,13 @@ struct Ipc::State {
     constexpr auto between_looks = std::chrono::milliseconds(100);
     auto next_look = Clock::now() + between_looks;
     for (unsigned turn = 1;; ++turn) {
-      sched_yield();
+      if (crowded) {
+        sleep_while_below(counter, value);
+      } else {
+        sched_yield();
+      }
       if (counter.load(std::memory_order_acquire) >= value) return;
-      if (turn % 16 != 0) continue;
+      if (!crowded && turn % 16 != 0) continue;
       int there = 0;
       mpi::check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm.get(), &there, MPI_STATUS_IGNORE), "MPI_Iprobe");
       const bool gone = neighbor.flags->gone.load(std::memory_order_acquire) != 0;
@@ -235,7 +261,7 @@ struct Ipc::State {
   std::shared_ptr<device::Device> device, host;
   mpi::Comm comm;
   std::size_t slot_bytes;
-  bool oversubscribed;
+  bool crowded;
   bool introduced = false;
   Introduction introduction{};
   device::SharedMemory flags_memory, memory;
@@ -281,7 +307,7 @@ void Ipc::start(device::Stream& stream) {
   const trace::Span span("publish", trace::Category::mpi, 0, &s.send_traffic);
   const Round round = ++s.round;
   if (!s.ready_events.empty()) s.ready_events[round % slots].record(stream);
-  s.mine->ready.store(round, std::memory_order_release);
+  tell(s.mine->ready, round, s.crowded);
 }
 
 void Ipc::finish(std::byte* to, device::Stream& stream) {
@@ -301,7 +327,7 @@ void Ipc::finish(std::byte* to, device::Stream& stream) {
                    n.part.receive_bytes, device::CopyKind::device_to_device, stream);
   }
   if (!host) s.read_events[round % slots].record(stream);
-  s.mine->read.store(round, std::memory_order_release);
+  tell(s.mine->read, round, s.crowded);
 
   // The next start writes the slot of the round before this one.
   for (State::Neighbor& n : s.neighbors) {
@@ -322,14 +348,14 @@ void Ipc::publish(const std::vector<int>& ranks, device::Stream& stream,
   const trace::Span span("publish", trace::Category::mpi, 0, &traffic);
   if (s.round > 0) {
     if (!s.read_events.empty()) s.read_events[s.round % slots].record(stream);
-    s.mine->read.store(s.round, std::memory_order_release);
+    tell(s.mine->read, s.round, s.crowded);
   }
   s.former_readers = std::move(s.readers);
   s.readers.clear();
   for (const int rank : ranks) s.readers.push_back(&s.neighbor(rank));
   const Round round = ++s.round;
   if (!s.ready_events.empty()) s.ready_events[round % slots].record(stream);
-  s.mine->ready.store(round, std::memory_order_release);
+  tell(s.mine->ready, round, s.crowded);
 }
 
 const std::byte* Ipc::arrived(int rank, device::Stream& stream, const std::shared_ptr<const trace::Traffic>& traffic) {

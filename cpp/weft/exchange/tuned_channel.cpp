@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "weft/exchange/tuning_cache.hpp"
+#include "weft/mpi/crowd.hpp"
 #include "weft/mpi/same.hpp"
 #include "weft/trace/recorder.hpp"
 
@@ -123,7 +124,7 @@ class Tuner {
     for (const std::size_t c : usable) running.push_back(candidates[c]);
     Tuning tuning = tune(
         running, [&](std::size_t c, int transfers) { return trials.repetition(*channels[usable[c]], transfers); },
-        [&](std::span<double> seconds) { slowest(seconds); });
+        [&](std::span<double> seconds) { slowest(seconds); }, limits());
     for (std::size_t c = 0; c < candidates.size(); ++c) {
       if (tuning.timings.size() <= c || name(tuning.timings[c].choice) != name(candidates[c])) {
         tuning.timings.insert(tuning.timings.begin() + static_cast<std::ptrdiff_t>(c),
@@ -137,6 +138,17 @@ class Tuner {
   }
 
  private:
+  // Ranks that share processors leave a barrier, and come to the next, some time slices apart: what one transfer takes
+  // is only seen in many.
+  TuningLimits limits() const {
+    TuningLimits found;
+    if (mpi::crowded(comm_)) {
+      found.repetition_seconds = 5e-3;
+      found.least_transfers = 16;
+      found.most_transfers = 256;
+    }
+    return found;
+  }
   void slowest(std::span<double> seconds) const {
     mpi::check(
         MPI_Allreduce(MPI_IN_PLACE, seconds.data(), static_cast<int>(seconds.size()), MPI_DOUBLE, MPI_MAX, comm_.get()),

@@ -17,11 +17,11 @@ double median(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
-// "3.42 us"
+// "3.42 µs"
 std::string in_words(double seconds) {
   char text[32];
   if (seconds < 1e-3) {
-    std::snprintf(text, sizeof text, "%.3g us", seconds * 1e6);
+    std::snprintf(text, sizeof text, "%.3g µs", seconds * 1e6);
   } else {
     std::snprintf(text, sizeof text, "%.3g ms", seconds * 1e3);
   }
@@ -37,7 +37,8 @@ struct Trial {
 
   int transfers(const TuningLimits& limits) const {
     if (!(least > 0)) return limits.most_transfers;
-    return static_cast<int>(std::clamp(std::ceil(limits.repetition_seconds / least), 1.0, 1.0 * limits.most_transfers));
+    return static_cast<int>(std::clamp(std::ceil(limits.repetition_seconds / least), 1.0 * limits.least_transfers,
+                                       1.0 * limits.most_transfers));
   }
   bool may_go_on(const TuningLimits& limits, double share) const {
     if (times.empty()) return true;

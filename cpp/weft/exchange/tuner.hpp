@@ -43,7 +43,7 @@ struct TuningLimits {
   int few = 5;
   // A repetition is as many transfers as take about so long, since clocks and barriers are coarse.
   double repetition_seconds = 50e-6;
-  int most_transfers = 16;
+  int least_transfers = 1, most_transfers = 16;
 };
 
 // What this rank took for some transfers, and with its waiting for the others to begin.
