@@ -102,7 +102,7 @@ def main() -> None:
         "rounds": arguments.rounds,
     }
     if COMM.rank == 0:
-        print(f"{result['mpi']}, {COMM.size} ranks, {device.name}; medians of {arguments.rounds} rounds (least), us")
+        print(f"{result['mpi']}, {COMM.size} ranks, {device.name}; medians of {arguments.rounds} rounds (least), µs")
         for path, usable, reason in states:
             print(f"  {path}: {'works' if usable else 'does not work'}: {reason}")
     rows = []

@@ -207,8 +207,8 @@ def main() -> None:
         if COMM.rank == 0:
             for row in result["latency"]:
                 print(
-                    f"{row['shared_ids']:6d} shared ids: direct {1e6 * row['direct_seconds']:7.1f} us, "
-                    f"staged {1e6 * row['staged_seconds']:7.1f} us"
+                    f"{row['shared_ids']:6d} shared ids: direct {1e6 * row['direct_seconds']:7.1f} µs, "
+                    f"staged {1e6 * row['staged_seconds']:7.1f} µs"
                 )
     if COMM.rank == 0 and arguments.output:
         arguments.output.write_text(json.dumps(result, indent=1) + "\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -253,6 +255,7 @@ def test_ctrl_c_ends_a_run_in_one_line_with_130_and_leaves_nothing(ranks: int, t
     time.sleep(1.0)  # into the C++ loop
     started = descendants(process)
     assert len(started) >= ranks
+    names = shared_memory(started)
     interrupt(process)
     done = finish(process)
     from weft import mpi
@@ -264,9 +267,45 @@ def test_ctrl_c_ends_a_run_in_one_line_with_130_and_leaves_nothing(ranks: int, t
     assert "Traceback" not in done.stderr
     wait_until(lambda: not alive(started))
     assert not output.exists()
+    assert launcher_code or not [name for name in names if Path(name).exists()]
+
+
+def shared_memory(pids: Sequence[int]) -> set[str]:
+    """The files of MPICH's shared memory that these processes have open."""
+    found = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            found |= set(re.findall(r"/dev/shm/mpich_shm_\w+$", Path(f"/proc/{pid}/maps").read_text(), re.MULTILINE))
+    return found
+
+
+def test_a_sweep_that_is_told_to_end_takes_its_ranks_and_its_folder_along(tmp_path) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    words = weft_command("bench", "exchange", "--ranks", "2", "--seconds", "1", "--output", tmp_path / "results")
+    process = start(words, {**VARIABLES, "TMPDIR": str(folder)})
+    wait_until(lambda: len(descendants(process)) > 3 and any(folder.glob("weft-exchange-*")), process)
+    started = descendants(process)
+    process.terminate()  # it alone, as a batch system may
+    done = finish(process)
+    assert done.returncode == 143
+    assert done.stderr.count("weft: terminated") == 1
+    assert "Traceback" not in done.stderr
+    wait_until(lambda: not alive(started))
+    assert not any(folder.glob("weft-exchange-*"))
+    assert not (tmp_path / "results").exists()
 
 
 # --- the command line itself ---------------------------------------------------------------------------------------
+
+
+def test_output_that_no_terminal_of_ascii_could_show_is_spelled_with_what_it_can() -> None:
+    code = "from weft.cli.spelling import *; spell_as_the_terminal_can(); print('3 µs of 2 … \u2603')"
+    spelled = {
+        encoding: finish(start([sys.executable, "-c", code], {**VARIABLES, "PYTHONIOENCODING": encoding})).stdout
+        for encoding in ("ascii", "utf-8")
+    }
+    assert spelled == {"ascii": "3 us of 2 ... ?\n", "utf-8": "3 µs of 2 … \u2603\n"}
 
 
 def test_help_needs_neither_numpy_nor_the_cases() -> None:

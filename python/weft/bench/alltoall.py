@@ -17,7 +17,7 @@ from mpi4py import MPI
 
 import weft
 from weft import _weft, mpi
-from weft.bench.machine import machine, placement, placement_rows, versions
+from weft.bench.machine import crowd_warning, machine, placement, placement_rows, versions
 from weft.bench.timing import Effort, Record, RefusedError, Samples, alternate, budget, choices, require
 from weft.files import write_json
 from weft.format import gigabytes, short, size_text, table
@@ -206,6 +206,7 @@ def run(
         "versions": versions(),
         "machine": machine(opened, comm),
         "placement": placement(opened, comm),
+        "warning": crowd_warning(comm),
         "device_pointers": None if opened.is_host else mpi.gpu_aware(opened).reason,
         "formulas": {
             "message_bytes": "4 Q N^3 / (P R), GESTS Tables 10 to 14",
@@ -217,6 +218,8 @@ def run(
     if record["device_pointers"]:
         rows.append(("device pointers", record["device_pointers"]))
     console.write(table(rows))
+    if record["warning"]:
+        console.warn(record["warning"])
     previous = None
     for transpose in todo:
         if console.terminal:
@@ -228,7 +231,7 @@ def run(
         previous = group
         if comm.rank == 0:
             write_json(output / "alltoall.json", record)
-    console.write("P2P = 4 Q N^3 / (P R); GB/s = P2P R / t a rank (GESTS Eq. 13), copies apart")
+    console.write("\nP2P = 4 Q N^3 / (P R); GB/s = P2P R / t a rank (GESTS Eq. 13), copies apart")
     if comm.rank == 0:
         name = f"{comm.size} rank(s), {record['machine']['device']['name']}, {record['versions']['mpi']}"
         plots.save(communication_plots.all_to_all(record["rows"], name), output / "alltoall.png")

@@ -16,7 +16,7 @@ import weft
 from weft import _weft
 from weft.bench.launch import launch
 from weft.bench.link import lower_bound
-from weft.bench.machine import machine, nodes, placement, placement_rows, versions
+from weft.bench.machine import crowd_warning, machine, nodes, placement, placement_rows, versions
 from weft.bench.pingpong import measure_link
 from weft.bench.timing import Effort, Record, RefusedError, alternate, budget, choices, require
 from weft.files import write_json
@@ -141,12 +141,15 @@ def run(
         "versions": versions(),
         "machine": machine(opened, comm),
         "placement": placement(opened, comm),
+        "warning": crowd_warning(comm),
         "mesh": {"source": dealt.source, "elements": dealt.global_elements},
         "bound": BOUND,
         "links": measure_link(comm, opened, LINK_SIZES, effort),
         "rows": [],
     }
     console.write(table(header(record)))
+    if record["warning"]:
+        console.warn(record["warning"])
     for order in orders:
         for count in fields:
             if console.terminal:
@@ -224,7 +227,7 @@ def block(rows: Sequence[Record]) -> str:
             f"rank, bound {seconds(r['bound_seconds'])}"
         )
     lines.append(f"{'':20}" + "".join(f"{operation:>20}" for operation in OPERATIONS))
-    lines.append(f"{'choice':20}" + f"{'us':>8} {'GB/s':>6} {'/bnd':>4}" * len(OPERATIONS))
+    lines.append(f"{'choice':20}" + f"{'µs':>8} {'GB/s':>6} {'/bnd':>4}" * len(OPERATIONS))
     for choice in dict.fromkeys(r["choice"] for r in rows):
         cells = []
         for operation in OPERATIONS:

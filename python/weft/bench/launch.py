@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -46,13 +48,50 @@ def launch(ranks: int, arguments: Sequence[str], time_limit: int, threads: int |
     environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     environment |= {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
     command = [mpiexec(), "-n", str(ranks), sys.executable, "-m", "weft.cli.main", *arguments]
-    try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=time_limit)
-    except subprocess.TimeoutExpired:
-        raise RuntimeError(f"a run passed its time limit of {time_limit} s: {' '.join(command)}") from None
-    if done.returncode != 0:
-        lines = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        running.append(process)
+        try:
+            out, errors = process.communicate(timeout=time_limit)
+        except subprocess.TimeoutExpired:
+            end(process, signal.SIGTERM)
+            raise RuntimeError(f"a run passed its time limit of {time_limit} s: {' '.join(command)}") from None
+        finally:
+            running.remove(process)
+    if asked_to_stop:
+        raise SystemExit(128 + asked_to_stop[0])
+    if process.returncode != 0:
+        lines = (errors.strip() or out.strip() or "nothing").splitlines()
         # Launchers and MPI libraries say things of their own; weft's line begins with its name.
         said = next((line for line in lines if line.startswith("weft")), lines[0])
-        raise RuntimeError(f"a run failed (exit code {done.returncode}), it said: {said}")
-    return done.stdout
+        raise RuntimeError(f"a run failed (exit code {process.returncode}), it said: {said}")
+    return out
+
+
+running: list[subprocess.Popen[str]] = []
+asked_to_stop: list[int] = []  # the signal's number
+
+
+def stop(number: int) -> bool:
+    """Ends what `launch` has started, as the signal of this number asks; False if nothing runs.
+
+    For the thread that handles signals: `launch` then raises SystemExit, so that its caller can put things in order.
+    """
+    there = list(running)
+    asked_to_stop.append(number)
+    for process in there:
+        end(process, number)
+    return bool(there)
+
+
+def end(process: subprocess.Popen[str], number: int) -> None:
+    """Has the launcher end its ranks; kills it if that takes too long."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(0.5)  # a terminal has told it too, and a second Ctrl-C would have it kill its ranks at once
+        return
+    process.send_signal(number)
+    try:
+        process.wait(5)
+    except subprocess.TimeoutExpired:
+        process.kill()

@@ -71,9 +71,14 @@ def spans(numbers: Iterable[int]) -> str:
 
 
 def nodes(comm: MPI.Intracomm) -> list[int]:
-    """For each rank the number of its node, from 0 in the order of the lowest ranks. (collective)"""
+    """For each rank the number of its node, from 0 in the order of the lowest ranks. (collective)
+
+    As the exchange layer sees them: WEFT_RANKS_PER_NODE=k splits each into pretended ones of k ranks.
+    """
     node = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    first = comm.allgather(node.bcast(comm.rank))
+    ranks = node.allgather(comm.rank)
+    pretended = int(os.environ.get("WEFT_RANKS_PER_NODE", "") or node.size)  # the layer has refused what is no number
+    first = comm.allgather(ranks[node.rank // pretended * pretended])
     node.Free()
     order = sorted(set(first))
     return [order.index(f) for f in first]
@@ -88,6 +93,18 @@ def placement(device: Any, comm: MPI.Intracomm) -> list[Record]:
         {"rank": rank, "node": node, **where}
         for rank, (node, where) in enumerate(zip(nodes(comm), comm.allgather(mine), strict=True))
     ]
+
+
+def crowd_warning(comm: MPI.Intracomm) -> str:
+    """What to think of times where a node has more ranks than processors they may run on; else nothing. (collective)"""
+    node = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    shared = len(set().union(*node.allgather(set(cores))))
+    ranks, processors = comm.allreduce((node.size, shared) if node.size > shared else (0, 0), MPI.MAX)
+    node.Free()
+    if ranks == 0:
+        return ""
+    return f"{ranks} ranks share {processors} processors of a node: times are those of taking turns, not of messages"
 
 
 def placement_rows(records: Sequence[Record]) -> list[tuple[str, str]]:

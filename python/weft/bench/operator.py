@@ -20,7 +20,7 @@ from weft.report import plots
 Record = dict[str, Any]
 LINE = "{:5} {:10} {:9} {:>12} {:>11} {:>10} {:>9} {:>9} {:>9} {:>9}"
 HEAD = LINE.format(
-    "order", "geometry", "kernels", "box", "DOFs", "time us", "GFLOP/s", "GDOF/s", "% of Eq. 4", "% of own"
+    "order", "geometry", "kernels", "box", "DOFs", "time µs", "GFLOP/s", "GDOF/s", "% of Eq. 4", "% of own"
 )
 
 

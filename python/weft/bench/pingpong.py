@@ -18,7 +18,7 @@ from mpi4py import MPI
 import weft
 from weft import _weft, mpi
 from weft.bench.link import Link, Point, crossovers, fit
-from weft.bench.machine import machine, nodes, placement, placement_rows, versions
+from weft.bench.machine import crowd_warning, machine, nodes, placement, placement_rows, versions
 from weft.bench.timing import Effort, Record, RefusedError, alternate, budget, choices, require
 from weft.files import write_json
 from weft.format import gigabytes, rate, seconds, short, size_text, table
@@ -161,13 +161,16 @@ def run(
         "versions": versions(),
         "machine": machine(opened, comm),
         "placement": placement(opened, comm),
+        "warning": crowd_warning(comm),
         "rows": [],
         "fits": [],
         "crossovers": [],
     }
     console.write(table([("MPI", record["versions"]["mpi"]), *placement_rows(record["placement"])]))
+    if record["warning"]:
+        console.warn(record["warning"])
     for scope in scopes(nodes(comm)):
-        console.write(f"\n{scope.title}: us one way, median of the slowest pair\n{heads(shown)}")
+        console.write(f"\n{scope.title}: µs one way, median of the slowest pair\n{heads(shown)}")
         mine: list[Record] = []
         for size in sizes:
             if console.terminal:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 # Signals that come sooner after the first are the same wish: of a Ctrl-C the terminal and mpiexec both tell the ranks.
 SAME_WISH_SECONDS = 3.0
@@ -59,7 +62,11 @@ def exit_on_interrupt() -> None:
                 print("\x1b[?25h", end="", flush=True)  # the cursor, which a progress bar hides
             # Whole: the launcher may end all at any time.
             os.write(sys.stderr.fileno(), f"\nweft: {word(number)}\n".encode())
-        else:
+        launched = sys.modules.get("weft.bench.launch")
+        if launched is not None and launched.stop(number):
+            time.sleep(10)  # the main thread exits before
+        remove_shared_memory()
+        if not first_of_ranks():
             time.sleep(10)  # a rank that is gone has the launcher end the first one, perhaps before it has spoken
         os._exit(128 + number)
 
@@ -67,6 +74,16 @@ def exit_on_interrupt() -> None:
         signal.signal(number, lambda *_: None)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     threading.Thread(target=watch, daemon=True).start()
+
+
+def remove_shared_memory() -> None:
+    """Removes the names of MPICH's shared memory, which otherwise stays after ranks that end without MPI_Finalize.
+
+    All ranks of the node have it open, so that nobody needs the name any more.
+    """
+    with contextlib.suppress(OSError):
+        for name in set(re.findall(r"/dev/shm/mpich_shm_\w+$", Path("/proc/self/maps").read_text(), re.MULTILINE)):
+            os.unlink(name)
 
 
 def word(number: int) -> str:

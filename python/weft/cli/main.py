@@ -15,6 +15,7 @@ import click
 import weft
 from weft.cli.interrupt import exit_on_interrupt
 from weft.cli.lazy import LazyGroup
+from weft.cli.spelling import spell_as_the_terminal_can
 from weft.errors import CaseError, tell
 
 COMMANDS = {
@@ -38,6 +39,7 @@ def weft_command() -> None:
 
 def main() -> None:
     """The entry point of the console script."""
+    spell_as_the_terminal_can()
     exit_on_interrupt()
     share_cores()
     ranks = launched_with_others()

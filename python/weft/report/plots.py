@@ -146,7 +146,7 @@ def scaling(rows: Sequence[dict[str, Any]], order: int, machine: str) -> Figure:
 
 
 def surface(latencies: Any, bandwidths: Any, speedup: Any) -> Figure:
-    """Speed-up (latencies x bandwidths) over the traced run, against latency (us) and bandwidth (GB/s)."""
+    """Speed-up (latencies x bandwidths) over the traced run, against latency (µs) and bandwidth (GB/s)."""
     with plt.rc_context({**STYLE, "axes.grid": False}):
         figure, axes = plt.subplots(figsize=(6.4, 4.8))
         filled = axes.contourf(bandwidths, latencies, speedup, levels=20, cmap="cividis")

@@ -31,9 +31,9 @@ from weft.model.result import Table, exact
 @click.option("--longest", type=FACTOR, default=50 / 3, metavar="X", help="Latency of omega, times delta's. [50/3]")
 @click.option("--surface", is_flag=True, help="Durations over latency x bandwidth (Figs. 19 to 22).")
 @click.option("--points", type=Integer(2, 100), default=20, show_default=True, help="A side of the surface.")
-@click.option("--latencies", default="1-1000", show_default=True, metavar="FROM-TO", help="Of the surface, in us.")
+@click.option("--latencies", default="1-1000", show_default=True, metavar="FROM-TO", help="Of the surface, in µs.")
 @click.option("--bandwidths", default="1-64", show_default=True, metavar="FROM-TO", help="Of the surface, in GB/s.")
-@click.option("--loose-tight", metavar="LIST", help="GPUs, as 1-4: loose against tight at 1, 5, 10, 50 us (Fig. 50).")
+@click.option("--loose-tight", metavar="LIST", help="GPUs, as 1-4: loose against tight at 1, 5, 10, 50 µs (Fig. 50).")
 @click.option("--output", "folder", type=click.Path(path_type=Path), metavar="DIR", help="Surface as JSON and plot.")
 @JSON
 def replay(
@@ -73,7 +73,7 @@ def replay(
             source, integers(loose_tight, "loose-tight", 1), (1e-6, 5e-6, 10e-6, 50e-6)
         ):
             inputs = {"loose (s)": loose, "tight (s)": tight, "GPUs": gpus, "latency (s)": seconds}
-            name = f"tight over loose, {gpus} GPUs, {seconds * 1e6:g} us"
+            name = f"tight over loose, {gpus} GPUs, {seconds * 1e6:g} µs"
             results.append(exact(method.METHOD, name, loose / tight, "x", inputs, "report section 8.5"))
     output(Table(f"replay of {trace.name}", results, notes), json_file)
     if surface:
@@ -111,7 +111,7 @@ def _surface(
         )
     chosen = sorted({0, points // 3, 2 * points // 3, points - 1})
     rows = [("LATENCY", *(f"{giga[j]:.3g} GB/s" for j in chosen))]
-    rows += [(f"{micro[i]:.4g} us", *(seconds(float(found[i, j])) for j in chosen)) for i in chosen]
+    rows += [(f"{micro[i]:.4g} µs", *(seconds(float(found[i, j])) for j in chosen)) for i in chosen]
     click.echo(table(rows))
     if folder is not None:
         record = {

@@ -37,7 +37,7 @@ def relative_bandwidth(entry: Entry) -> Result:
 @check(LEDGER, "CXL-0.08", method="link", equation="Eq. 10, section 10.2")
 def offloaded_cache_line(entry: Entry) -> Result:
     value = method.offload_gain(method.CACHE_LINE, 1e-9 * entry.value("cache_ns"))
-    return exact("link", "gain", 1e6 * value, "us", entry.inputs, "Eq. 10, section 10.2")
+    return exact("link", "gain", 1e6 * value, "µs", entry.inputs, "Eq. 10, section 10.2")
 
 
 @check(LEDGER, "CXL-2X2", method="link", equation="Eqs. 9 to 11")
