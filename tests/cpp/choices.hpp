@@ -13,10 +13,8 @@ inline std::vector<weft::exchange::Choice> all_choices() {
     for (const auto schedule : weft::exchange::schedules()) all.push_back({schedule, path});
   }
   using weft::exchange::Schedule;
-  for (const std::size_t small_bytes : {0, 40}) {
-    all.push_back({Schedule::pairwise, Path::ipc, small_bytes});
-    all.push_back({Schedule::crystal, Path::ipc, small_bytes});
-  }
+  all.push_back({Schedule::pairwise, Path::ipc});  // on one node nothing is left for the schedule
+  for (const auto schedule : weft::exchange::schedules()) all.push_back({schedule, Path::ipc, 40});
   all.push_back({Schedule::neighbor, Path::direct, 40});
   return all;
 }

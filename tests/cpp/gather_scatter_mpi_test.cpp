@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <map>
+#include <memory>
 #include <numeric>
 
 #include "all_ids.hpp"
@@ -446,6 +447,62 @@ TEST(GatherScatter, TwoPatternsStartedOneInTheOther) {
   EXPECT_EQ(b, (std::vector<double>{2 * p, 2 * p, 7, p}));
 }
 
+TEST(GatherScatter, AnotherIsSetUpTimedAndUsedWhileOneIsUnderWay) {
+  const Comm comm;
+  const auto host = device::open("host");
+  device::Stream stream(host);
+  const Ids one{1, 2, 3, 3}, two{5, 5, 0, 1};
+  const double p = comm.size();
+  for (const Choice& choice : all_choices()) {
+    if (choice.path == Path::staged || choice.small_bytes > 0) continue;  // the same messages as of others
+    SCOPED_TRACE(name(choice));
+    GatherScatter<double> first(one, comm, host, choice);
+    std::vector<double> a{1, 1, 1, 1};
+    first.start(a.data(), Op::add, stream);
+    auto second = std::make_unique<GatherScatter<std::int32_t>>(two, comm, host);
+    std::vector<std::int32_t> b{1, 1, 7, 1};
+    second->start(b.data(), Op::add, stream);
+    first.finish(stream);
+    second->finish(stream);
+    EXPECT_EQ(a, (std::vector<double>{p, p, 2 * p, 2 * p}));
+    EXPECT_EQ(b, (std::vector<std::int32_t>{2 * comm.size(), 2 * comm.size(), 7, comm.size()}));
+    first.start(a.data(), Op::max, stream);
+    second.reset();
+    first.finish(stream);
+    EXPECT_EQ(a, (std::vector<double>{p, p, 2 * p, 2 * p}));
+  }
+}
+
+TEST(GatherScatter, OneThatIsTakenDownUnderWayHarmsNoMemoryAndNoOther) {
+  const Comm comm;
+  const auto host = device::open("host");
+  device::Stream stream(host);
+  for (const std::size_t count : {10U, 20000U}) {  // MPI reads and writes the long ones after the start
+    Ids ids(count);
+    std::iota(ids.begin(), ids.end(), 1);  // all shared by all
+    const auto connectivity = std::make_shared<const Connectivity>(ids, comm);
+    for (const Choice& choice : all_choices()) {
+      SCOPED_TRACE(name(choice));
+      std::vector<double> x(count, 1.0);
+      GatherScatter<double>(connectivity, host, choice).start(x.data(), Op::add, stream);
+      // What was given back is given out again here.
+      std::vector<std::vector<double>> memory;
+      for (int i = 0; i < 4; ++i) {
+        for (const int ranks : {1, comm.size() - 1, comm.size()})
+          memory.emplace_back(count * static_cast<std::size_t>(ranks), 7.0);
+      }
+      GatherScatter<double> next(connectivity, host, choice);
+      for (int round = 0; round < 3; ++round) {
+        x.assign(count, 1.0);
+        next.gather_scatter(x.data(), Op::add, stream);
+        EXPECT_EQ(x, std::vector<double>(count, comm.size()));
+      }
+      comm.barrier();
+      for (const auto& values : memory) EXPECT_EQ(values, std::vector<double>(values.size(), 7.0));
+    }
+  }
+}
+
 TEST(Exchange, StartsAndFinishesThatDoNotPairAreErrors) {
   const Comm comm;
   const auto host = device::open("host");
@@ -479,6 +536,24 @@ TEST(GatherScatter, ARankThatFailsInSetupDoesNotLeaveTheOthersWaiting) {
   device::Stream stream(host);
   works.gather_scatter(x.data(), Op::add, stream);
   EXPECT_EQ(x[0], comm.size());
+}
+
+TEST(Choice, OnAGpuSmallMessagesOfTheDirectPathGetAWayOfTheirOwnWhereSomeAreSmallAndSomeAreNot) {
+  const Comm comm;
+  const auto host = device::open("host"), gpu = device::open("fiber");
+  const auto names = [&](device::Device& device, std::vector<std::int64_t> bytes) {
+    std::string all;
+    for (const Choice& choice : candidates("auto:direct", device, comm, bytes)) all += name(choice) + " ";
+    return all;
+  };
+  const bool last = comm.rank() == comm.size() - 1;  // what counts are all ranks' messages
+  const std::string whole = "pairwise:direct alltoallv:direct neighbor:direct crystal:direct ";
+  EXPECT_EQ(names(*gpu, {last ? 8 : 100000, 100000}),
+            "pairwise:direct pairwise:direct:65536 alltoallv:direct alltoallv:direct:65536 neighbor:direct "
+            "neighbor:direct:65536 crystal:direct crystal:direct:65536 ");
+  EXPECT_EQ(names(*gpu, {8, 65536}), whole);
+  EXPECT_EQ(names(*gpu, {65537, 100000, 0}), whole);
+  EXPECT_EQ(names(*host, {8, 100000}), whole);
 }
 
 TEST(Choice, NamesAreUnderstoodAndWrongOnesNameWhatIsAllowed) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <utility>
 
 #include "all_ids.hpp"
 #include "choices.hpp"
@@ -18,7 +20,9 @@ using namespace weft::exchange;
 // MPI's profiling interface: what is made and freed is counted.
 namespace {
 std::int64_t requests_alive = 0, communicators_alive = 0;
-}
+bool refuse = false;            // this rank's next topology is said to be impossible
+const void* instead = nullptr;  // what this rank's next alltoallv sends
+}  // namespace
 extern "C" {
 int MPI_Send_init(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* r) {
   ++requests_alive;
@@ -33,6 +37,7 @@ int MPI_Alltoallv_init(const void* send, const int counts[], const int places[],
                        const int receive_counts[], const int receive_places[], MPI_Datatype receive_type, MPI_Comm comm,
                        MPI_Info info, MPI_Request* r) {
   ++requests_alive;
+  if (instead != nullptr) send = std::exchange(instead, nullptr);
   return PMPI_Alltoallv_init(send, counts, places, type, receive, receive_counts, receive_places, receive_type, comm,
                              info, r);
 }
@@ -52,8 +57,9 @@ int MPI_Dist_graph_create_adjacent(MPI_Comm comm, int in, const int sources[], c
                                    const int destinations[], const int weights[], MPI_Info info, int reorder,
                                    MPI_Comm* made) {
   ++communicators_alive;
-  return PMPI_Dist_graph_create_adjacent(comm, in, sources, source_weights, out, destinations, weights, info, reorder,
-                                         made);
+  const int code = PMPI_Dist_graph_create_adjacent(comm, in, sources, source_weights, out, destinations, weights, info,
+                                                   reorder, made);
+  return std::exchange(refuse, false) ? MPI_ERR_NO_MEM : code;
 }
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* made) {
   ++communicators_alive;
@@ -165,6 +171,49 @@ TEST(Tuned, RanksWithoutNeighboursTakePartAndPatternsWithoutAnyAreNotTimed) {
   const GatherScatter<double> alone(Ids{comm.rank() + 1}, comm, host);
   EXPECT_TRUE(alone.tuning().timings.empty());
   EXPECT_EQ(alone.tuning().seconds, 0);
+}
+
+TEST(Tuned, ACandidateThatCannotBeMadeOrBringsOtherValuesIsOutOnAllRanksAndTheTableSaysWhy) {
+  MPI_Comm own = MPI_COMM_NULL;  // for which no topology is there yet
+  MPI_Comm_dup(MPI_COMM_WORLD, &own);
+  const mpi::Comm comm(own);
+  MPI_Comm_free(&own);
+  if (comm.size() == 1) GTEST_SKIP() << "nothing is timed on one rank";
+  const auto host = device::open("host");
+  device::Stream stream(host);
+  Ids ids(500);
+  std::iota(ids.begin(), ids.end(), 1);
+  const std::string last = "rank " + std::to_string(comm.size() - 1) + ": ";
+  const std::vector<std::byte> other(sizeof(double) * ids.size() * static_cast<std::size_t>(comm.size()));
+  const bool culprit = comm.rank() == comm.size() - 1;
+  refuse = culprit;
+#if MPI_VERSION >= 4
+  if (culprit) instead = other.data();
+#endif
+  GatherScatter<double> gs(ids, comm, host);
+  for (const Timing& timing : gs.tuning().timings) {
+    const Schedule schedule = timing.choice.schedule;
+    std::string expected;
+    if (schedule == Schedule::neighbor) expected = last + "MPI_Dist_graph_create_adjacent failed";
+#if MPI_VERSION >= 4
+    if (schedule == Schedule::alltoallv) expected = "other values arrived than were sent";
+#endif
+    EXPECT_NE(timing.failure.find(expected), std::string::npos) << name(timing.choice) << ": " << timing.failure;
+    EXPECT_EQ(timing.failure.empty(), expected.empty());
+    EXPECT_EQ(timing.repetitions == 0, !expected.empty());
+    if (!expected.empty()) {
+      EXPECT_NE(name(timing.choice), name(gs.tuning().chosen));
+    }
+  }
+  std::vector<double> x(ids.size(), 1.0);
+  gs.gather_scatter(x.data(), Op::add, stream);
+  EXPECT_EQ(x, std::vector<double>(ids.size(), comm.size()));
+  EXPECT_THROW(
+      {
+        refuse = culprit;
+        GatherScatter<double>(ids, comm, host, "neighbor:direct");
+      },
+      mpi::CollectiveError);
 }
 
 TEST(Tuned, LosersLeaveNoRequestsAndNoCommunicatorsBehind) {

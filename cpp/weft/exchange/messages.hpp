@@ -24,8 +24,6 @@ class Messages {
   void add_receive(std::byte* to, std::size_t bytes, int rank);
   void start();
   void wait();
-  bool empty() const { return requests_.empty(); }
-  std::int64_t bytes() const { return bytes_; }
 
  private:
   mpi::Comm comm_;  // the requests live on it

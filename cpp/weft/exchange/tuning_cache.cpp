@@ -58,6 +58,7 @@ std::uint64_t machine_digest(const device::Device& device, const mpi::Comm& comm
   char node[256] = {};
   gethostname(node, sizeof node - 1);
   digest.add(std::string(node));
+  for (const int rank : comm.node()) digest.add(static_cast<std::uint64_t>(rank));
   cpu_set_t processors;
   CPU_ZERO(&processors);
   digest.add(sched_getaffinity(0, sizeof processors, &processors) == 0 ? CPU_COUNT(&processors) : 0U);

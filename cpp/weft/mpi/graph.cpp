@@ -61,10 +61,12 @@ SharedGraph graph(const Comm& comm, std::span<const int> neighbors) {
   if (found != nullptr) return found;
   const int degree = static_cast<int>(neighbors.size());
   MPI_Comm made = MPI_COMM_NULL;
-  check(MPI_Dist_graph_create_adjacent(comm.get(), degree, neighbors.data(), MPI_UNWEIGHTED, degree, neighbors.data(),
-                                       MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &made),
-        "MPI_Dist_graph_create_adjacent");
-  check(MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  comm.together([&] {
+    check(MPI_Dist_graph_create_adjacent(comm.get(), degree, neighbors.data(), MPI_UNWEIGHTED, degree, neighbors.data(),
+                                         MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &made),
+          "MPI_Dist_graph_create_adjacent");
+    check(MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  });
   graphs->push_back({{neighbors.begin(), neighbors.end()}, std::make_shared<const MPI_Comm>(made)});
   return graphs->back().comm;
 }
