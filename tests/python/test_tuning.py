@@ -66,11 +66,13 @@ def test_the_choice_is_timed_the_same_on_all_ranks_and_leaves_the_arrays_alone(r
             assert 1 <= row["repetitions"] <= 50
         chosen = next(row for row in tuning["timings"] if row["exchange"] == tuning["chosen"])
         assert not chosen["stopped_early"]
-        assert all(
-            chosen["median_seconds"] <= row["median_seconds"]
+        smallest = min(
+            row["median_seconds"]
             for row in tuning["timings"]
             if row["repetitions"] == chosen["repetitions"] and not row["stopped_early"]
         )
+        apart = "cannot be told apart" not in tuning["reason"]
+        assert chosen["median_seconds"] == smallest or not apart, tuning
 
 
 @pytest.mark.parametrize("text", ["teleport", "pairwise:teleport", "pairwise:", ""])

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "weft/exchange/tuning_cache.hpp"
@@ -47,14 +49,29 @@ class Trials {
     });
   }
 
-  // The first transfer of a channel: whether what arrived is what was sent.
-  bool delivers(Channel& channel) {
-    to_.zero();
-    if (use_ == Use::halo) copy(channel.send(stream_), from_.data(), from_.bytes());
-    transfer(channel);
-    if (use_ == Use::gather) copy(to_.data(), channel.receive(), to_.bytes());
-    stream_.synchronize();
-    return to_.download() == expected_;
+  // The first transfer of a channel, and how long this rank took for it. CollectiveError if it does not deliver what
+  // was sent. (collective)
+  double prove(Channel& channel) {
+    double seconds = 0;
+    comm_.together([&] {
+      std::exception_ptr unprepared;
+      try {
+        to_.zero();
+        if (use_ == Use::halo) copy(channel.send(stream_), from_.data(), from_.bytes());
+        stream_.synchronize();
+      } catch (const std::exception&) {
+        unprepared = std::current_exception();
+      }
+      const auto begin = Clock::now();
+      transfer(channel);  // whatever it holds: the others wait for it
+      if (unprepared) std::rethrow_exception(unprepared);
+      stream_.synchronize();
+      seconds = seconds_since(begin);
+      if (use_ == Use::gather) copy(to_.data(), channel.receive(), to_.bytes());
+      stream_.synchronize();
+      if (to_.download() != expected_) throw std::runtime_error("other values arrived than were sent");
+    });
+    return seconds;
   }
 
   Repetition repetition(Channel& channel, int transfers) {
@@ -108,23 +125,23 @@ class Tuner {
     std::vector<std::unique_ptr<Channel>> channels(candidates.size());
     std::vector<std::string> failures(candidates.size());
     std::vector<std::size_t> usable;
+    std::vector<double> first;
     for (std::size_t c = 0; c < candidates.size(); ++c) {
       try {
         channels[c] = make(candidates[c]);
-        comm_.together([&] {
-          if (!trials.delivers(*channels[c])) throw std::runtime_error("other values arrived than were sent");
-        });
+        first.push_back(trials.prove(*channels[c]));
         usable.push_back(c);
       } catch (const mpi::CollectiveError& error) {
         failures[c] = error.what();
       }
     }
     if (usable.empty()) throw mpi::CollectiveError(std::string(carried_.what) + ": " + failures.front());
+    slowest(first);
     std::vector<Choice> running;
     for (const std::size_t c : usable) running.push_back(candidates[c]);
     Tuning tuning = tune(
         running, [&](std::size_t c, int transfers) { return trials.repetition(*channels[usable[c]], transfers); },
-        [&](std::span<double> seconds) { slowest(seconds); }, limits());
+        [&](std::span<double> seconds) { slowest(seconds); }, limits(), first);
     for (std::size_t c = 0; c < candidates.size(); ++c) {
       if (tuning.timings.size() <= c || name(tuning.timings[c].choice) != name(candidates[c])) {
         tuning.timings.insert(tuning.timings.begin() + static_cast<std::ptrdiff_t>(c),
@@ -146,6 +163,7 @@ class Tuner {
       found.repetition_seconds = 5e-3;
       found.least_transfers = 16;
       found.most_transfers = 256;
+      found.seconds_in_all = 0.5;
     }
     return found;
   }

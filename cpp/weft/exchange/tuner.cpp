@@ -17,6 +17,17 @@ double median(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
+// What the median of many more values could be as well: 19 times in 20 it is above the value whose place, in order, is
+// sqrt(n) before the middle (the binomial distribution of how many are below it). Of few values nothing is known.
+double least_median(std::vector<double> values) {
+  const auto n = static_cast<double>(values.size());
+  const double place = std::floor(n / 2 - std::sqrt(n));
+  if (place < 0) return 0;
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(place);
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
 // "3.42 µs"
 std::string in_words(double seconds) {
   char text[32];
@@ -35,41 +46,48 @@ struct Trial {
   double spent = 0;                                        // with waiting
   bool active = true, hopeless = false;
 
+  double fastest() const { return *std::ranges::min_element(times); }
   int transfers(const TuningLimits& limits) const {
     if (!(least > 0)) return limits.most_transfers;
     return static_cast<int>(std::clamp(std::ceil(limits.repetition_seconds / least), 1.0 * limits.least_transfers,
                                        1.0 * limits.most_transfers));
   }
-  bool may_go_on(const TuningLimits& limits, double share) const {
+  bool may_go_on(double repetitions, double seconds) const {
     if (times.empty()) return true;
-    return static_cast<double>(times.size()) < limits.repetitions * share &&
-           spent * (1 + 1.0 / static_cast<double>(times.size())) <= limits.seconds * share;  // one more as the mean
+    return static_cast<double>(times.size()) < repetitions &&
+           spent * (1 + 1.0 / static_cast<double>(times.size())) <= seconds;  // one more as the mean
   }
 };
 
 class Race {
  public:
-  Race(std::size_t candidates, const RunCandidate& run, const Slowest& slowest, const TuningLimits& limits)
+  Race(std::size_t candidates, const RunCandidate& run, const Slowest& slowest, const TuningLimits& limits,
+       std::span<const double> first)
       : run_(run), slowest_(slowest), limits_(limits), trials_(candidates) {
+    std::vector<double> seconds(first.begin(), first.end());
+    if (first.empty()) {
+      std::vector<std::size_t> all(candidates);
+      std::iota(all.begin(), all.end(), std::size_t{0});
+      for (const Repetition& repetition : repetitions(all)) seconds.push_back(repetition.seconds);
+    }
     // A first transfer, which may find cold caches and connections not made, only tells how long one takes; where it
     // takes the time of all repetitions, it is the one that counts.
-    std::vector<std::size_t> all(candidates);
-    std::iota(all.begin(), all.end(), std::size_t{0});
-    const std::vector<Repetition> first = repetitions(all);
     for (std::size_t i = 0; i < candidates; ++i) {
-      trials_[i].least = first[i].seconds;
-      if (first[i].seconds >= limits_.seconds * limits_.first_part) add(trials_[i], first[i]);
+      trials_[i].least = seconds[i];
+      if (seconds[i] >= limits_.seconds * limits_.first_part) add(trials_[i], {seconds[i], seconds[i]});
     }
   }
 
-  // Rounds of one repetition each, until every candidate has reached its share of the limits or is hopeless.
+  // Rounds of one repetition each, until every candidate has reached its share of the limits or is hopeless, or there
+  // is nothing left to decide. A slow one does not use up the time of the others.
   void rounds(double share) {
+    const double seconds = std::min(limits_.seconds, limits_.seconds_in_all / static_cast<double>(active())) * share;
     for (std::size_t round = 0;; ++round) {
       std::vector<std::size_t> running;
       for (std::size_t i = 0; i < trials_.size(); ++i) {
-        if (trials_[i].active && trials_[i].may_go_on(limits_, share)) running.push_back(i);
+        if (trials_[i].active && trials_[i].may_go_on(limits_.repetitions * share, seconds)) running.push_back(i);
       }
-      if (running.empty() || (round > 0 && spent() > limits_.seconds_in_all * share)) return;
+      if (running.empty() || (round > 0 && active() == 1)) return;
       // Each round begins with another one: what follows a slow candidate is not always the same.
       std::rotate(running.begin(), running.begin() + static_cast<std::ptrdiff_t>(round % running.size()),
                   running.end());
@@ -81,20 +99,26 @@ class Race {
 
   void keep_finalists() {
     const double best = best_median();
-    for (Trial& trial : trials_) trial.active = trial.active && median(trial.times) <= best * limits_.finalists;
+    for (Trial& trial : trials_) {
+      trial.active =
+          trial.active && (median(trial.times) <= best * limits_.finalists || least_median(trial.times) <= best);
+    }
   }
-  std::size_t finalists() const {
+  std::size_t active() const {
     return static_cast<std::size_t>(std::ranges::count_if(trials_, [](const Trial& t) { return t.active; }));
   }
-  // Of the finalists; of equal ones the first.
+  // Of the finalists the one of the smallest median. Where ranks share cores, medians may tell more of the scheduler
+  // than of the candidates: of those that could have the smallest as well the one with the fastest repetition, since
+  // disturbances lengthen times and never shorten them. Of equal ones the first.
   std::size_t winner() const {
-    std::size_t best = trials_.size();
+    const double best = best_median();
+    std::size_t winner = trials_.size();
     for (std::size_t i = 0; i < trials_.size(); ++i) {
-      if (trials_[i].active && (best == trials_.size() || median(trials_[i].times) < median(trials_[best].times))) {
-        best = i;
-      }
+      const Trial& trial = trials_[i];
+      if (!trial.active || least_median(trial.times) > best) continue;
+      if (winner == trials_.size() || trial.fastest() < trials_[winner].fastest()) winner = i;
     }
-    return best;
+    return winner;
   }
   const Trial& trial(std::size_t i) const { return trials_[i]; }
 
@@ -116,10 +140,6 @@ class Race {
     trial.times.push_back(repetition.seconds);
     trial.least = std::min(trial.least, repetition.seconds);
     trial.spent += repetition.wall_seconds;
-  }
-  double spent() const {
-    return std::accumulate(trials_.begin(), trials_.end(), 0.0,
-                           [](double sum, const Trial& trial) { return sum + trial.spent; });
   }
   double best_median() const {
     double best = std::numeric_limits<double>::infinity();
@@ -152,30 +172,36 @@ std::string Ranking::reason(const std::vector<std::string>& names) const {
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (i != winner && (next == entries.size() || entries[i].median_seconds < entries[next].median_seconds)) next = i;
   }
-  std::string text = "fastest of " + std::to_string(entries.size()) + ": " + in_words(entries[winner].median_seconds);
-  if (next != entries.size()) text += ", next " + names[next] + " " + in_words(entries[next].median_seconds);
-  return text;
+  const Entry& best = entries[winner];
+  std::string text = "fastest of " + std::to_string(entries.size()) + ": " + in_words(best.median_seconds);
+  if (next == entries.size()) return text;
+  text += ", next " + names[next] + " " + in_words(entries[next].median_seconds);
+  if (best.median_seconds <= entries[next].median_seconds) return text;
+  return text + "; by their fastest repetitions, " + in_words(best.least_seconds) + " and " +
+         in_words(entries[next].least_seconds) + ", since the medians cannot be told apart";
 }
 
-Ranking race(std::size_t candidates, const RunCandidate& run, const Slowest& slowest, const TuningLimits& limits) {
+Ranking race(std::size_t candidates, const RunCandidate& run, const Slowest& slowest, const TuningLimits& limits,
+             std::span<const double> first) {
   if (candidates == 0) throw std::invalid_argument("there is nothing to choose from");
-  Race trials(candidates, run, slowest, limits);
+  Race trials(candidates, run, slowest, limits, first);
   trials.rounds(limits.first_part);
   trials.keep_finalists();
-  if (trials.finalists() > 1) trials.rounds(1.0);
+  if (trials.active() > 1) trials.rounds(1.0);
   Ranking ranking{.winner = trials.winner()};
   for (std::size_t i = 0; i < candidates; ++i) {
     const Trial& trial = trials.trial(i);
-    ranking.entries.push_back({median(trial.times), static_cast<int>(trial.times.size()), trial.hopeless});
+    ranking.entries.push_back(
+        {median(trial.times), trial.fastest(), static_cast<int>(trial.times.size()), trial.hopeless});
   }
   return ranking;
 }
 
 Tuning tune(const std::vector<Choice>& candidates, const RunCandidate& run, const Slowest& slowest,
-            const TuningLimits& limits) {
+            const TuningLimits& limits, std::span<const double> first) {
   if (candidates.empty()) throw std::invalid_argument("there is no way to exchange to choose from");
   if (candidates.size() == 1) return {.chosen = candidates.front()};
-  const Ranking ranking = race(candidates.size(), run, slowest, limits);
+  const Ranking ranking = race(candidates.size(), run, slowest, limits, first);
   Tuning tuning{.chosen = candidates[ranking.winner]};
   std::vector<std::string> names;
   for (std::size_t i = 0; i < candidates.size(); ++i) {

@@ -32,9 +32,9 @@ struct Tuning {
 struct TuningLimits {
   int repetitions = 50;  // of a candidate
   double seconds = 0.5;  // of a candidate, waiting included; whichever comes first, but one repetition is always made
-  // Of all candidates together, once each has been timed: where ranks share cores every transfer waits for the
-  // scheduler, and a set-up that takes seconds would win back nothing.
-  double seconds_in_all = 0.5;
+  // Of all candidates together, in equal parts, once each has been timed: where ranks share cores every transfer waits
+  // for the scheduler, and a set-up that takes seconds would win back nothing.
+  double seconds_in_all = 0.25;
   // In the first part all candidates, up to this share of the limits; then those within `finalists` of the best.
   double first_part = 0.4;
   double finalists = 1.10;
@@ -57,7 +57,7 @@ using Slowest = std::function<void(std::span<double>)>;
 // How the candidates did, in their order.
 struct Ranking {
   struct Entry {
-    double median_seconds;
+    double median_seconds, least_seconds;
     int repetitions;
     bool stopped_early;
   };
@@ -68,12 +68,14 @@ struct Ranking {
 };
 
 // Times the candidates in turns, repetition by repetition, so that what disturbs the machine disturbs all, and takes
-// the smallest median; of equal ones the first. (collective: `run` and `slowest` are called in the same order on all
-// ranks)
-Ranking race(std::size_t candidates, const RunCandidate& run, const Slowest& slowest, const TuningLimits& limits = {});
+// the smallest median; of those that so few repetitions cannot tell from it, the fastest repetition. `first`: what the
+// slowest rank took for a first transfer of each; if that is not known, one is made. (collective: `run` and `slowest`
+// are called in the same order on all ranks)
+Ranking race(std::size_t candidates, const RunCandidate& run, const Slowest& slowest, const TuningLimits& limits = {},
+             std::span<const double> first = {});
 
 // The same for choices. One candidate is chosen without a run.
 Tuning tune(const std::vector<Choice>& candidates, const RunCandidate& run, const Slowest& slowest,
-            const TuningLimits& limits = {});
+            const TuningLimits& limits = {}, std::span<const double> first = {});
 
 }  // namespace weft::exchange
