@@ -131,7 +131,15 @@ def test_the_command_solves_and_tells_how(preconditioner, tmp_path):
     record = json.loads((tmp_path / "run.json").read_text())
     assert record["figures"]["converged"]
     assert record["figures"]["l2_error"] < 1e-4
-    assert record["choices"]["multigrid"]["orders"] == ([5, 2, 1] if preconditioner == "multigrid" else [5])
+    choices = record["choices"]["multigrid"]
+    assert choices["orders"] == ([5, 2, 1] if preconditioner == "multigrid" else [5])
+    tuned = {use for use, tuning in choices["exchange"].items() if tuning["timings"]}
+    assert tuned == {
+        f"order {order} {use}"
+        for order in choices["orders"]
+        for use in ("halo", "gather", "smoother's halo")
+        if use != "smoother's halo" or (preconditioner == "multigrid" and order > 1)
+    }
 
 
 def test_the_benchmark_has_no_multigrid():

@@ -153,9 +153,12 @@ std::vector<double> Multigrid<S>::largest_eigenvalues() const {
 template <class S>
 std::vector<std::pair<std::string, exchange::Tuning>> Multigrid<S>::tunings() const {
   std::vector<std::pair<std::string, exchange::Tuning>> all;
-  for (const Level& level : levels_)
-    for (auto& [use, tuning] : level.op->tunings())
-      all.emplace_back("order " + std::to_string(level.op->options().order) + " " + use, tuning);
+  for (const Level& level : levels_) {
+    const std::string order = "order " + std::to_string(level.op->options().order);
+    for (auto& [use, tuning] : level.op->tunings()) all.emplace_back(order + " " + use, tuning);
+    if (const exchange::Tuning* own = level.smoother ? level.smoother->tuning() : nullptr)
+      all.emplace_back(order + " smoother's halo", *own);
+  }
   return all;
 }
 

@@ -32,6 +32,7 @@ class Schwarz {
   void apply(T* r, T* y, device::Stream& stream);
   const T* weights() const { return weights_.data(); }  // [unknowns] one over the number of elements at each
   std::int64_t memory_bytes() const;
+  const exchange::Tuning& tuning() const { return exchange_->halo_tuning(); }
 
  private:
   void find_layer();

@@ -44,6 +44,7 @@ class ChebyshevSmoother : public Smoother<T> {
     return chebyshev_.memory_bytes() +
            (schwarz_ ? schwarz_->memory_bytes() : static_cast<std::int64_t>(inverse_diagonal_.bytes()));
   }
+  const exchange::Tuning* tuning() const override { return schwarz_ ? &schwarz_->tuning() : nullptr; }
 
  private:
   solver::ChebyshevSetup<T> setup(Operator<T>& op, int degree) const {

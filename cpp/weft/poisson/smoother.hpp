@@ -23,6 +23,8 @@ class Smoother {
   virtual void improve(const T* b, T* x, T* work, device::Stream& stream) = 0;
   virtual double largest_eigenvalue() const = 0;
   virtual std::int64_t memory_bytes() const = 0;
+  // Of an exchange of its own; nullptr if it has none.
+  virtual const exchange::Tuning* tuning() const { return nullptr; }
 };
 
 // automatic: schwarz where all elements are boxes, as its solves take them to be, else chebyshev_schwarz (measured,
