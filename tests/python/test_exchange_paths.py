@@ -1,9 +1,12 @@
-"""The path ipc as a user meets it: what dies, what is said, and what is left behind. Its values: tests/cpp."""
+"""The paths as a user meets them: what dies, what is said, and what is left behind. Their values: tests/cpp."""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
-from mpi_run import alive, mpi_run, wait_until
+from mpi_run import VARIABLES, alive, descendants, finish, interrupt, mpi_run, start, wait_until
 
 import weft
 
@@ -13,11 +16,19 @@ import numpy as np
 from mpi4py import MPI
 import weft, weft.mpi
 comm = MPI.COMM_WORLD
-gs = weft.GatherScatter([1, 2, 3 + comm.rank], comm, exchange="pairwise:ipc", check=False)
+gs = weft.GatherScatter([1, 2, 3 + comm.rank], comm, exchange=os.environ.get("EXCHANGE", "pairwise:ipc"), check=False)
 x = np.ones(3)
 for _ in range(5):
     gs(x, "max")
 """
+
+# Every path, and what waits in MPI's collectives or between a router's steps.
+EXCHANGES = ("neighbor:direct", "crystal:staged", "pairwise:ipc")
+
+
+def shared_memory() -> set[str]:
+    """Names of memory that processes share, which a crash could leave behind."""
+    return {path.name for path in Path("/dev/shm").iterdir()}
 
 
 def test_a_rank_that_is_killed_ends_the_job_and_leaves_no_shared_memory(tmp_path):
@@ -59,13 +70,52 @@ def test_a_rank_that_is_left_alone_says_who_has_ended(tmp_path):
     assert "rank 1, whose process has ended" in result.stdout, result.stderr
 
 
-def test_an_exception_on_one_rank_ends_all_with_its_message():
+# How a rank leaves the others alone in the middle of an exchange, and what is said of it.
+ENDS = {
+    "an exception": ("raise RuntimeError('no more')", "weft: rank 1 of 3: no more"),
+    "a signal": ("os.kill(os.getpid(), signal.SIGKILL)", ""),
+}
+
+
+@pytest.mark.parametrize("exchange", EXCHANGES)
+@pytest.mark.parametrize("end", ENDS)
+def test_a_rank_that_goes_between_start_and_finish_ends_all_and_leaves_nothing(tmp_path, exchange, end):
+    what, said = ENDS[end]
     code = LOOP + (
-        "weft.mpi.install_excepthook()\nif comm.rank == 1: raise RuntimeError('no more')\nwhile True: gs(x, 'max')\n"
+        "weft.mpi.install_excepthook()\n"
+        "open(f'{sys.argv[1]}/{os.getpid()}', 'w').close()\n"
+        "gs.start(x, 'max')\n"
+        f"if comm.rank == 1: {what}\n"
+        "gs.finish()\n"
+        "while True: gs(x, 'max')\n"
     )
-    result = mpi_run(3, code)
+    before = shared_memory()
+    result = mpi_run(3, code, str(tmp_path), EXCHANGE=exchange)
     assert result.returncode != 0
-    assert "no more" in result.stderr
+    assert result.stderr.count("weft:") == (1 if said else 0), result.stderr
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+    pids = [int(path.name) for path in tmp_path.iterdir()]
+    wait_until(lambda: not alive(pids))
+    assert not [name for name in shared_memory() - before if "weft" in name]
+
+
+@pytest.mark.parametrize("exchange", EXCHANGES)
+def test_ctrl_c_ends_a_program_that_exchanges_in_one_line(tmp_path, exchange):
+    code = LOOP + (
+        "weft.mpi.install_excepthook()\nopen(f'{sys.argv[1]}/{os.getpid()}', 'w').close()\nwhile True: gs(x, 'max')\n"
+    )
+    words = [sys.executable, "-c", code, str(tmp_path)]
+    process = start(words, {**VARIABLES, "EXCHANGE": exchange}, ranks=3)
+    wait_until(lambda: len(list(tmp_path.iterdir())) == 3, process)
+    started = descendants(process)
+    interrupt(process)
+    done = finish(process)
+    assert done.returncode != 0
+    assert done.stderr.count("weft:") == 1, done.stderr
+    assert "interrupted" in done.stderr or "terminated" in done.stderr
+    assert "Traceback" not in done.stderr
+    wait_until(lambda: not alive(started))
 
 
 @pytest.mark.parametrize("per_node", ["1", "2"])
