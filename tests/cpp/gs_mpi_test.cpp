@@ -275,9 +275,10 @@ TEST(Gs, index_takes_four_bytes_for_a_point_that_is_combined_and_some_for_a_valu
   const int neighbors = (comm.rank() > 0 ? 1 : 0) + (comm.rank() + 1 < comm.size() ? 1 : 0);
   const std::size_t sent = static_cast<std::size_t>(neighbors) * side * side;
   const std::size_t combined = 2 * (elements - 1) * side * side + sent;
-  const std::size_t groups = combined / 2 + sent, tables = 40 * (groups / 1024 + 3);
+  const std::size_t groups = combined / 2 + sent, tables = 60 * (groups / 1024 + 3);
   const std::size_t first = weft_gs_index_bytes(gs);
-  EXPECT_GE(first, 4 * combined + 24 * sent);
+  // Parts of shared ids follow each other: on the host sixteen of them share an index.
+  EXPECT_GE(first, 4 * combined + 8 * sent);
   EXPECT_LE(first, 4 * combined + 24 * sent + tables);
   std::vector<double> u(6 * ids.size(), 1.0);
   weft_gs_op_vec(gs, u.data(), 6, WEFT_GS_DOUBLE, WEFT_GS_ADD, 0);

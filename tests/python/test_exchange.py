@@ -403,6 +403,66 @@ def test_arrays_that_leave_the_caches_get_the_same_bits_as_field_by_field(ranks_
     assert result.returncode == 0, result.stderr
 
 
+def test_rows_of_points_get_the_bits_of_points_one_by_one_in_ascending_order():
+    # Points that follow each other in memory and in their ids are combined together on the host, and from 65,536 of
+    # them on kernels ask for points ahead.
+    code = """
+    import numpy as np
+    from mpi4py import MPI
+    import weft
+    OPS = {"add": np.add, "max": lambda a, b: np.where(b > a, b, a)}
+
+    def expected(ids, x, op):
+        order = np.argsort(ids, kind="stable")
+        first = np.flatnonzero(np.diff(ids[order], prepend=-(2**60)))
+        count = np.diff(first, append=ids.size)
+        total = x[order[first]]
+        for m in range(1, count.max()):
+            more = count > m
+            total[more] = op(total[more], x[order[first[more] + m]])
+        result = x.copy()
+        result[order] = np.repeat(total, count, axis=0)
+        result[ids <= 0] = x[ids <= 0]
+        return result
+
+    def box(order, counts):
+        return weft.Mesh.box(counts).point_ids(order).ravel()
+
+    random = np.random.default_rng(1)
+    holes = box(7, (6, 6, 5)).copy()
+    holes[random.random(holes.size) < 0.02] = 0
+    cases = {
+        "N = 3": box(3, (11, 11, 10)),
+        "N = 7": box(7, (6, 6, 5)),
+        "N = 15": box(15, (3, 3, 2)),
+        "N = 7 with points that take no part": holes,
+        "the same id twice in a row": np.repeat(np.arange(1, 40_001), 2),
+        "rows that meet backwards": np.concatenate([np.arange(1, 40_001), np.arange(40_000, 0, -1)]),
+        "rows shifted by one": np.concatenate([np.arange(k, k + 7) for k in range(1, 12_001)]),
+        "one row three times": np.tile(np.arange(1, 38), 3),
+    }
+    for name, ids in cases.items():
+        for fields, layout, kind in ((1, "points", "float64"), (6, "points", "float32"), (6, "fields", "float64"),
+                                     (3, "points", "float64"), (2, "fields", "float32")):
+            x = (random.standard_normal((ids.size, fields)) * 2.0 ** random.integers(-20, 20, (ids.size, fields)))
+            x = x.astype(kind)
+            x[random.random(x.shape) < 0.01] = np.nan
+            x[random.random(x.shape) < 0.05] = -0.0
+            on = (lambda a: np.ascontiguousarray(a.T)) if layout == "fields" else (lambda a: a.copy())
+            if fields == 1:
+                on = lambda a: a.ravel().copy()
+            gs = weft.GatherScatter(ids, MPI.COMM_WORLD, fields=fields, layout=layout)
+            for op, reference in OPS.items():
+                right = expected(ids, x, reference)
+                assert gs(on(x), op).tobytes() == on(right).tobytes(), (name, fields, layout, kind, op)
+                right[ids <= 0] = 0
+                again = gs.scatter(gs.gather(on(x), op))
+                assert again.tobytes() == on(right).tobytes(), (name, fields, layout, kind, op)
+    """
+    result = mpi_run(1, code)
+    assert result.returncode == 0, result.stderr
+
+
 def test_sums_of_rough_numbers_are_the_same_bits_on_every_path_rerun_and_rank():
     code = """
     import hashlib

@@ -1,17 +1,20 @@
 #include "weft/exchange/groups.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <bit>
 
 namespace weft::exchange {
 namespace {
 
-constexpr device::Shape threads{256};      // exchange_threads of kernels/exchange.hpp
-constexpr std::int64_t pack_chunk = 4096;  // exchange_chunk there
-constexpr unsigned chunks_per_part = 16;   // of the index, a thread; several arrays take turns to use it
+constexpr device::Shape threads{256};                               // exchange_threads of kernels/exchange.hpp
+constexpr std::int64_t pack_chunk = 4096;                           // exchange_chunk there
+constexpr unsigned chunks_per_part = 32, pack_chunks_per_part = 8;  // a thread's; fields that lie apart take turns
 // As much as this is written past the caches: the next reader will hardly find it there.
 constexpr std::int64_t past_caches_bytes = 24 << 20;
 constexpr std::size_t groups_per_chunk = 1024;  // what they touch stays in a core's L2 cache between classes
+constexpr std::size_t longest_run = 16;
+// How far ahead of its work a host kernel asks for points, and from how many references on: fewer stay in caches.
+constexpr std::size_t entries_ahead = 700, references_worth = 1 << 16;
 
 template <class T>
 device::Kernel kernel(device::Device& device, const char* name) {
@@ -34,6 +37,17 @@ int leaves_caches(const device::Device& device, std::int64_t entries, int fields
 
 std::span<const std::int32_t> view(const std::vector<std::int32_t>& values) { return values; }
 
+// Calls each(first chunk, chunks, first field, fields). On the host fields that lie apart come one by one, and a part
+// of the index serves all of them while caches hold it.
+template <class F>
+void in_parts(const device::Device& device, unsigned chunks, unsigned chunks_a_part, int fields, bool apart, F&& each) {
+  if (!device.is_host() || !apart || fields == 1) return each(0U, chunks, 0, fields);
+  const unsigned part = chunks_a_part * static_cast<unsigned>(device.info().multiprocessors);
+  for (unsigned first = 0; first < chunks; first += part) {
+    for (int f = 0; f < fields; ++f) each(first, std::min(part, chunks - first), f, 1);
+  }
+}
+
 }  // namespace
 
 GroupIndex::GroupIndex(const GroupList& list, std::shared_ptr<device::Device> device, bool with_targets)
@@ -43,37 +57,59 @@ GroupIndex::GroupIndex(const GroupList& list, std::shared_ptr<device::Device> de
   const auto multiplicity = [&](std::size_t g) {
     return static_cast<std::int32_t>(list.begin_[g + 1] - list.begin_[g]);
   };
-  std::vector<std::int32_t> chunks, classes, references(list.references_.size()), targets(count);
-  std::vector<std::size_t> order;
-  std::size_t reference_at = 0, target_at = 0;
+  struct Run {
+    std::size_t first;  // group
+    std::int32_t multiplicity, length;
+  };
+  // Whether group g + 1 continues g in its target and in every reference.
+  const auto continues = [&](std::size_t g) {
+    if (multiplicity(g) != multiplicity(g + 1) || (with_targets && list.targets_[g + 1] != list.targets_[g] + 1))
+      return false;
+    const auto of = [&](std::size_t group) { return list.references_.begin() + list.begin_[group]; };
+    return std::equal(of(g), of(g + 1), of(g + 1), [](std::int32_t a, std::int32_t b) { return b == a + 1; });
+  };
+  const bool host = device_->is_host();
+  std::vector<std::int32_t> chunks, classes, references, targets;
+  std::vector<Run> runs;
   for (std::size_t first = 0; first < count; first += groups_per_chunk) {
-    order.resize(std::min(groups_per_chunk, count - first));
-    chunks.push_back(static_cast<std::int32_t>(classes.size() / 4));
-    chunks.push_back(first_of_consecutive(std::span(list.targets_).subspan(first, order.size())));
-    std::iota(order.begin(), order.end(), first);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return multiplicity(a) < multiplicity(b); });
-    for (std::size_t i = 0; i < order.size();) {
-      const std::int32_t m_end = multiplicity(order[i]);
+    const std::size_t last = std::min(first + groups_per_chunk, count);
+    chunks.push_back(static_cast<std::int32_t>(classes.size() / 5));
+    chunks.push_back(first_of_consecutive(std::span(list.targets_).subspan(first, last - first)));
+    runs.clear();
+    for (std::size_t g = first; g < last;) {
+      std::size_t end = g + 1;
+      while (host && end < last && continues(end - 1)) ++end;
+      while (g < end) {
+        const std::size_t length = std::bit_floor(std::min(end - g, longest_run));
+        runs.push_back({g, multiplicity(g), static_cast<std::int32_t>(length)});
+        g += length;
+      }
+    }
+    std::stable_sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
+      return std::pair(a.multiplicity, a.length) < std::pair(b.multiplicity, b.length);
+    });
+    for (std::size_t i = 0; i < runs.size();) {
+      const std::int32_t m_end = runs[i].multiplicity, length = runs[i].length;
       std::size_t end = i;
-      while (end < order.size() && multiplicity(order[end]) == m_end) ++end;
-      const std::size_t groups = end - i;
-      for (const auto value : {static_cast<std::size_t>(m_end), groups, reference_at, target_at}) {
+      while (end < runs.size() && runs[end].multiplicity == m_end && runs[end].length == length) ++end;
+      for (const auto value : {static_cast<std::size_t>(m_end), static_cast<std::size_t>(length), end - i,
+                               references.size(), targets.size()}) {
         classes.push_back(static_cast<std::int32_t>(value));
       }
-      for (; i < end; ++i) {
-        const auto g = groups - (end - i);
-        for (std::int32_t m = 0; m < m_end; ++m) {
-          references[reference_at + static_cast<std::size_t>(m) * groups + g] =
-              list.references_[static_cast<std::size_t>(list.begin_[order[i]] + m)];
+      for (std::int32_t m = 0; m < m_end; ++m) {
+        for (std::size_t r = i; r < end; ++r) {
+          references.push_back(list.references_[static_cast<std::size_t>(list.begin_[runs[r].first] + m)]);
         }
-        targets[target_at + g] = list.targets_[order[i]];
       }
-      reference_at += static_cast<std::size_t>(m_end) * groups;
-      target_at += groups;
+      for (; i < end; ++i) targets.push_back(list.targets_[runs[i].first]);
     }
   }
-  chunks.push_back(static_cast<std::int32_t>(classes.size() / 4));
+  chunks.push_back(static_cast<std::int32_t>(classes.size() / 5));
+  if (host && list.references_.size() >= references_worth) {
+    ahead_ = static_cast<int>(entries_ahead * references.size() / list.references_.size());
+    references.resize(references.size() + static_cast<std::size_t>(ahead_));  // what is asked for last is there
+  }
+  entries_ = static_cast<std::int64_t>(count);
   chunks_count_ = static_cast<unsigned>(chunks.size() / 2);
   chunks_ = device::Array<std::int32_t>(device_, view(chunks));
   classes_ = device::Array<std::int32_t>(device_, view(classes));
@@ -96,33 +132,39 @@ template <class T>
 void Groups<T>::gather(Op op, int fields, bool accumulate, View<const T> x, View<T> y, device::Stream& stream) const {
   if (!index_ || index_->chunks_count_ == 0) return;
   const GroupIndex& i = *index_;
-  const int past_caches = x.data == y.data ? 0 : leaves_caches<T>(*i.device_, i.targets_.size(), fields);
-  gather_(stream, i.chunks_count_, threads, static_cast<int>(op), fields, static_cast<int>(accumulate), past_caches,
-          i.chunks_.data(), i.classes_.data(), i.references_.data(), i.targets_.data(), x.data, x.entry, x.field,
-          y.data, y.entry, y.field);
+  const int past_caches = x.data == y.data ? 0 : leaves_caches<T>(*i.device_, i.entries_, fields);
+  in_parts(*i.device_, i.chunks_count_, chunks_per_part, fields, x.field != 1 || y.field != 1,
+           [&](unsigned first, unsigned chunks, int f, int count) {
+             gather_(stream, chunks, threads, static_cast<int>(op), count, fields > 1 ? i.ahead_ : 0,
+                     static_cast<int>(accumulate), past_caches, i.chunks_.data() + 2 * first, i.classes_.data(),
+                     i.references_.data(), i.targets_.data(), x.data + f * x.field, x.entry, x.field,
+                     y.data + f * y.field, y.entry, y.field);
+           });
 }
 
 template <class T>
 void Groups<T>::combine(Op op, int fields, View<T> x, device::Stream& stream) const {
   if (!index_ || index_->chunks_count_ == 0) return;
   const GroupIndex& i = *index_;
-  combine_(stream, i.chunks_count_, threads, static_cast<int>(op), fields, i.chunks_.data(), i.classes_.data(),
-           i.references_.data(), x.data, x.entry, x.field);
+  in_parts(*i.device_, i.chunks_count_, chunks_per_part, fields, x.field != 1,
+           [&](unsigned first, unsigned chunks, int f, int count) {
+             combine_(stream, chunks, threads, static_cast<int>(op), count, x.field != 1 ? i.ahead_ : 0,
+                      i.chunks_.data() + 2 * first, i.classes_.data(), i.references_.data(), x.data + f * x.field,
+                      x.entry, x.field);
+           });
 }
 
 template <class T>
 void Groups<T>::combine(Op op, std::span<T* const> arrays, device::Stream& stream) const {
   if (!index_ || index_->chunks_count_ == 0) return;
   const GroupIndex& i = *index_;
-  const unsigned each = i.device_->is_host()
-                            ? chunks_per_part * static_cast<unsigned>(i.device_->info().multiprocessors)
-                            : i.chunks_count_;
-  for (unsigned first = 0; first < i.chunks_count_; first += each) {
-    for (T* const x : arrays) {
-      combine_(stream, std::min(each, i.chunks_count_ - first), threads, static_cast<int>(op), 1,
-               i.chunks_.data() + 2 * first, i.classes_.data(), i.references_.data(), x, 1L, 1L);
-    }
-  }
+  in_parts(*i.device_, i.chunks_count_, chunks_per_part, static_cast<int>(arrays.size()), true,
+           [&](unsigned first, unsigned chunks, int f, int count) {
+             for (int a = f; a < f + count; ++a) {
+               combine_(stream, chunks, threads, static_cast<int>(op), 1, i.ahead_, i.chunks_.data() + 2 * first,
+                        i.classes_.data(), i.references_.data(), arrays[static_cast<std::size_t>(a)], 1L, 1L);
+             }
+           });
 }
 
 template <class T>
@@ -142,8 +184,13 @@ void Packing<T>::operator()(int fields, View<const T> x, View<T> buffer, device:
   const auto blocks = static_cast<unsigned>((size() + pack_chunk - 1) / pack_chunk);
   if (blocks == 0) return;
   const int past_caches = leaves_caches<T>(*device_, size(), fields);
-  pack_(stream, blocks, threads, static_cast<long>(size()), fields, past_caches, index_.data(), x.data, x.entry,
-        x.field, buffer.data, buffer.entry, buffer.field);
+  in_parts(*device_, blocks, pack_chunks_per_part, fields, x.field != 1 || buffer.field != 1,
+           [&](unsigned first, unsigned chunks, int f, int count) {
+             const std::int64_t i = first * pack_chunk;
+             pack_(stream, chunks, threads, static_cast<long>(size() - i), count, past_caches, index_.data() + i,
+                   x.data + f * x.field, x.entry, x.field, buffer.data + i * buffer.entry + f * buffer.field,
+                   buffer.entry, buffer.field);
+           });
 }
 
 template class Groups<double>;

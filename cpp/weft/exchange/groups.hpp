@@ -32,8 +32,8 @@ class GroupList {
   std::vector<std::int64_t> begin_{0};
 };
 
-// The indices of groups on a device, whatever the type of the values: 4 bytes a reference, 4 a target, 16 a chunk and
-// multiplicity, 8 a chunk.
+// The indices of groups on a device, whatever the type of the values: 4 bytes a reference, 4 a target, 20 a chunk and
+// class, 8 a chunk. On the host a run of groups whose targets and references follow each other has one index for all.
 class GroupIndex {
  public:
   // with_targets: false for groups that only `combine` will visit.
@@ -45,6 +45,8 @@ class GroupIndex {
   friend class Groups;
   std::shared_ptr<device::Device> device_;
   unsigned chunks_count_ = 0;
+  int ahead_ = 0;             // references behind the last one, for kernels that look ahead
+  std::int64_t entries_ = 0;  // targets
   device::Array<std::int32_t> chunks_, classes_, references_, targets_;
 };
 
@@ -74,8 +76,7 @@ class Groups {
   void gather(Op op, int fields, bool accumulate, View<const T> x, View<T> y, device::Stream& stream) const;
   // x[references] = combination of x[references], in place.
   void combine(Op op, int fields, View<T> x, device::Stream& stream) const;
-  // The same for arrays of one value an entry each; on the host a part of the index serves all of them while caches
-  // hold it.
+  // The same for arrays of one value an entry each.
   void combine(Op op, std::span<T* const> arrays, device::Stream& stream) const;
   // y[references] = x[target]
   void scatter(int fields, View<const T> x, View<T> y, device::Stream& stream) const;

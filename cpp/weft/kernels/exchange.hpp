@@ -4,14 +4,18 @@
 // Groups: a group is a target entry and the entries it is combined from. Groups come in chunks, one a block, and within
 // a chunk in classes of equal multiplicity: chunk b has the classes chunks[2 b], …, chunks[2 b + 2] - 1, and where its
 // targets are consecutive entries chunks[2 b + 1] is the first of them, else -1; class c is
-//   classes[4 c] references a group, classes[4 c + 1] groups, the place of its references and of its targets,
-// with reference m of group g at references[place + m * groups + g], so that neighbouring threads read neighbouring
-// indices. One index (4 bytes) a reference is read, and next to nothing else. No entry is in two groups.
+//   classes[5 c] references a group, classes[5 c + 1] entries a run, classes[5 c + 2] runs, the place of its references
+//   and of its targets,
+// with reference m of run g at references[place + m * runs + g], so that neighbouring threads read neighbouring
+// indices. A run is several groups one after the other, whose targets and references follow those of the first one by
+// one: rows of points of an element, on the host; on GPUs every run is one group. One index (4 bytes) a reference of a
+// run is read, and next to nothing else. No entry is in two groups.
 #include "weft/kernels/dialect.hpp"
 
 using real = WEFT_REAL;
 constexpr int exchange_threads = 256;
 constexpr int exchange_chunk = 4096;  // entries a block of `pack`
+constexpr int pack_ahead = 512;       // entries
 
 // The number of values next to each other that host compilers unroll and vectorise for: six fields of an
 // electromagnetic wave. GPUs have enough threads to need no such thing. Nor have they stores that bypass the caches:
@@ -21,7 +25,27 @@ constexpr int exchange_chunk = 4096;  // entries a block of `pack`
 #define WEFT_FIXED_WIDTH 6
 #include "weft/simd/past_caches.hpp"
 constexpr int panel_values = 65536 / sizeof(real);
+constexpr int pack_panel_values = 16384 / sizeof(real);
+#define WEFT_AHEAD(address) __builtin_prefetch(address, 0, 2)
+#else
+#define WEFT_AHEAD(address) static_cast<void>(sizeof(address))
 #endif
+
+struct Class {
+  int multiplicity, length, runs;
+  const int *references, *targets;
+};
+WEFT_FUNCTION Class class_at(const int* WEFT_RESTRICT at, const int* references, const int* targets) {
+  return {at[0], at[1], at[2], references + at[3], targets + at[4]};
+}
+// Entries of a run that are taken one by one: where the fields of an entry lie next to each other, or entries apart.
+template <int width>
+WEFT_FUNCTION int entries_of([[maybe_unused]] const Class& c) {
+#if defined(WEFT_FIXED_WIDTH)
+  if constexpr (width == 0 || width == WEFT_FIXED_WIDTH) return c.length;
+#endif
+  return 1;
+}
 
 struct op_add {
   static constexpr int code = 0;
@@ -45,46 +69,50 @@ WEFT_FUNCTION real combine(real a, real b) {
 }
 
 // to's entry i = x's entry from[i], for i < count: values next to each other, `width` of them where the compiler is to
-// know it.
+// know it. The host asks for what it will read `ahead` entries later; for one value an entry that is more work than
+// use.
 template <int width>
-WEFT_FUNCTION void pack_together(int count, int fields, const int* WEFT_RESTRICT from, const real* WEFT_RESTRICT x,
-                                 long x_entry, real* WEFT_RESTRICT to, long to_entry) {
+WEFT_FUNCTION void pack_together(int count, int fields, int ahead, const int* WEFT_RESTRICT from,
+                                 const real* WEFT_RESTRICT x, long x_entry, real* WEFT_RESTRICT to, long to_entry) {
   const int values = width > 0 ? width : fields;
   WEFT_STRIDED(i, count, exchange_threads) {
+    if constexpr (width != 1) WEFT_AHEAD(x + from[i + ahead] * x_entry);
     WEFT_NO_UNROLL
     for (int f = 0; f < values; ++f) to[i * to_entry + f] = x[from[i] * x_entry + f];
   }
 }
 
-WEFT_FUNCTION void pack_entries(int count, int fields, const int* WEFT_RESTRICT from, const real* WEFT_RESTRICT x,
-                                long x_entry, long x_field, real* WEFT_RESTRICT to, long to_entry, long to_field) {
+WEFT_FUNCTION void pack_entries(int count, int fields, int ahead, const int* WEFT_RESTRICT from,
+                                const real* WEFT_RESTRICT x, long x_entry, long x_field, real* WEFT_RESTRICT to,
+                                long to_entry, long to_field) {
   if (fields > 1 && x_field == 1 && to_field == 1) {
 #if defined(WEFT_FIXED_WIDTH)
     if (fields == WEFT_FIXED_WIDTH)
-      return pack_together<WEFT_FIXED_WIDTH>(count, fields, from, x, x_entry, to, to_entry);
+      return pack_together<WEFT_FIXED_WIDTH>(count, fields, ahead, from, x, x_entry, to, to_entry);
 #endif
-    pack_together<0>(count, fields, from, x, x_entry, to, to_entry);
+    pack_together<0>(count, fields, ahead, from, x, x_entry, to, to_entry);
     return;
   }
   WEFT_NO_UNROLL
   for (int f = 0; f < fields; ++f) {
-    pack_together<1>(count, 1, from, x + f * x_field, x_entry, to + f * to_field, to_entry);
+    pack_together<1>(count, 1, ahead, from, x + f * x_field, x_entry, to + f * to_field, to_entry);
   }
 }
 
 #if defined(WEFT_FIXED_WIDTH)
 // The same past the caches. false: not done, as the values of `to` do not lie in one piece, or of one entry are more
 // than a panel holds.
-inline bool pack_past_caches(int count, int fields, const int* WEFT_RESTRICT from, const real* WEFT_RESTRICT x,
-                             long x_entry, long x_field, real* WEFT_RESTRICT to, long to_entry, long to_field) {
-  alignas(64) real panel[panel_values];
+inline bool pack_past_caches(int count, int fields, int ahead, const int* WEFT_RESTRICT from,
+                             const real* WEFT_RESTRICT x, long x_entry, long x_field, real* WEFT_RESTRICT to,
+                             long to_entry, long to_field) {
+  alignas(64) real panel[pack_panel_values];
   const bool together = fields > 1 && to_field == 1;
-  if (together ? to_entry != fields || x_field != 1 || fields > panel_values : to_entry != 1) return false;
-  const int pieces = together ? 1 : fields, width = together ? fields : 1, each = panel_values / width;
+  if (together ? to_entry != fields || x_field != 1 || fields > pack_panel_values : to_entry != 1) return false;
+  const int pieces = together ? 1 : fields, width = together ? fields : 1, each = pack_panel_values / width;
   for (int f = 0; f < pieces; ++f) {
     for (int i = 0; i < count; i += each) {
       const int some = count - i < each ? count - i : each;
-      pack_entries(some, width, from + i, x + f * x_field, x_entry, 1, panel, width, 1);
+      pack_entries(some, width, ahead, from + i, x + f * x_field, x_entry, 1, panel, width, 1);
       ::weft::simd::copy_past_caches(to + f * to_field + static_cast<long>(i) * width, panel,
                                      static_cast<long>(some) * width);
     }
@@ -102,106 +130,147 @@ WEFT_KERNEL(pack, exchange_threads,
   const int count = static_cast<int>(n - first < exchange_chunk ? n - first : exchange_chunk);
   const int* from = index + first;
   real* to = buffer + first * buffer_entry;
+  const int ahead = past_caches != 0 && first + exchange_chunk + pack_ahead <= n ? pack_ahead : 0;
 #if defined(WEFT_FIXED_WIDTH)
-  if (past_caches != 0 && pack_past_caches(count, fields, from, x, x_entry, x_field, to, buffer_entry, buffer_field))
+  if (past_caches != 0 &&
+      pack_past_caches(count, fields, ahead, from, x, x_entry, x_field, to, buffer_entry, buffer_field))
     return;
-#else
-  static_cast<void>(past_caches);
 #endif
-  pack_entries(count, fields, from, x, x_entry, x_field, to, buffer_entry, buffer_field);
+  pack_entries(count, fields, ahead, from, x, x_entry, x_field, to, buffer_entry, buffer_field);
 }
 
 // The groups of one class; `fixed` is their multiplicity where the compiler is to know it, else 0; so is `width` the
 // number of values next to each other. The order is that of the references, after y[target] if that counts. y's entry
-// 0 is that of the target `first`.
-template <class Op, int fixed, int width>
-WEFT_FUNCTION void gather_class(int multiplicity, int groups, int fields, bool accumulate,
-                                const int* WEFT_RESTRICT references, const int* WEFT_RESTRICT targets, int first,
-                                const real* x, long x_entry, real* y, long y_entry) {
-  WEFT_STRIDED(g, groups, exchange_threads) {
-    real* to = y + (targets[g] - first) * y_entry;
-    if constexpr (width > 1) {
-      // All values are read before any is written: the compiler may take them as vectors.
-      const int count = fixed > 0 ? fixed : multiplicity;
-      real value[width];
-      const real* from = x + references[g] * x_entry;
-      for (int f = 0; f < width; ++f) value[f] = from[f];
-      if (accumulate) {
-        for (int f = 0; f < width; ++f) value[f] = combine<Op>(to[f], value[f]);
-      }
-      for (int m = 1; m < count; ++m) {
-        from = x + references[m * groups + g] * x_entry;
-        for (int f = 0; f < width; ++f) value[f] = combine<Op>(value[f], from[f]);
-      }
-      for (int f = 0; f < width; ++f) to[f] = value[f];
-    } else if constexpr (fixed > 0) {
-      const int values = width > 0 ? width : fields;
-      const real* from[fixed];
-      WEFT_UNROLL
-      for (int m = 0; m < fixed; ++m) from[m] = x + references[m * groups + g] * x_entry;
-      WEFT_NO_UNROLL
-      for (int f = 0; f < values; ++f) {
-        real value = accumulate ? combine<Op>(to[f], from[0][f]) : from[0][f];
-        WEFT_UNROLL
-        for (int m = 1; m < fixed; ++m) value = combine<Op>(value, from[m][f]);
-        to[f] = value;
-      }
-    } else {
-      const int values = width > 0 ? width : fields;
-      WEFT_NO_UNROLL
-      for (int f = 0; f < values; ++f) {
-        real value = x[references[g] * x_entry + f];
-        if (accumulate) value = combine<Op>(to[f], value);
-        WEFT_NO_UNROLL
-        for (int m = 1; m < multiplicity; ++m) {
-          value = combine<Op>(value, x[references[m * groups + g] * x_entry + f]);
+// 0 is that of the target `first`. Where it `asks`, the host asks for what it
+// will read `ahead` references later.
+template <class Op, int fixed, int width, bool asks>
+WEFT_FUNCTION void gather_class(const Class& c, int fields, int ahead, bool accumulate, int first, const real* x,
+                                long x_entry, real* y, long y_entry) {
+  const int runs = c.runs, count = fixed > 0 ? fixed : c.multiplicity, values = width > 0 ? width : fields;
+  const int length = entries_of<width>(c);
+  const int* WEFT_RESTRICT references = c.references;
+  const int* WEFT_RESTRICT targets = c.targets;
+  WEFT_NO_UNROLL
+  for (int l = 0; l < length; ++l) {
+    WEFT_STRIDED(g, runs, exchange_threads) {
+      real* to = y + (targets[g] - first + l) * y_entry;
+      if constexpr (asks) WEFT_AHEAD(x + (references[g + ahead] + l) * x_entry);
+      if constexpr (width > 1) {
+        // All values are read before any is written: the compiler may take them as vectors.
+        real value[width];
+        const real* from = x + (references[g] + l) * x_entry;
+        for (int f = 0; f < width; ++f) value[f] = from[f];
+        if (accumulate) {
+          for (int f = 0; f < width; ++f) value[f] = combine<Op>(to[f], value[f]);
         }
-        to[f] = value;
+        for (int m = 1; m < count; ++m) {
+          if constexpr (asks) WEFT_AHEAD(x + (references[m * runs + g + ahead] + l) * x_entry);
+          from = x + (references[m * runs + g] + l) * x_entry;
+          for (int f = 0; f < width; ++f) value[f] = combine<Op>(value[f], from[f]);
+        }
+        for (int f = 0; f < width; ++f) to[f] = value[f];
+      } else if constexpr (fixed > 0) {
+        const real* from[fixed];
+        WEFT_UNROLL
+        for (int m = 0; m < fixed; ++m) from[m] = x + (references[m * runs + g] + l) * x_entry;
+        WEFT_NO_UNROLL
+        for (int f = 0; f < values; ++f) {
+          real value = accumulate ? combine<Op>(to[f], from[0][f]) : from[0][f];
+          WEFT_UNROLL
+          for (int m = 1; m < fixed; ++m) value = combine<Op>(value, from[m][f]);
+          to[f] = value;
+        }
+        if constexpr (asks) {
+          for (int m = 1; m < fixed; ++m) WEFT_AHEAD(x + (references[m * runs + g + ahead] + l) * x_entry);
+        }
+      } else {
+        WEFT_NO_UNROLL
+        for (int f = 0; f < values; ++f) {
+          real value = x[(references[g] + l) * x_entry + f];
+          if (accumulate) value = combine<Op>(to[f], value);
+          WEFT_NO_UNROLL
+          for (int m = 1; m < count; ++m) value = combine<Op>(value, x[(references[m * runs + g] + l) * x_entry + f]);
+          to[f] = value;
+        }
+        if constexpr (asks) {
+          for (int m = 1; m < count; ++m) WEFT_AHEAD(x + (references[m * runs + g + ahead] + l) * x_entry);
+        }
       }
     }
   }
 }
 
-template <class Op, int width>
-WEFT_FUNCTION void gather_width(int multiplicity, int groups, int fields, bool accumulate,
-                                const int* WEFT_RESTRICT references, const int* WEFT_RESTRICT targets, int first,
-                                const real* x, long x_entry, real* y, long y_entry) {
-  if (multiplicity == 1) {
-    gather_class<Op, 1, width>(1, groups, fields, accumulate, references, targets, first, x, x_entry, y, y_entry);
-  } else if (multiplicity == 2) {
-    gather_class<Op, 2, width>(2, groups, fields, accumulate, references, targets, first, x, x_entry, y, y_entry);
-  } else if (multiplicity == 4 && width > 0) {
-    gather_class<Op, 4, width>(4, groups, fields, accumulate, references, targets, first, x, x_entry, y, y_entry);
+template <class Op, int width, bool asks>
+WEFT_FUNCTION void gather_width(const Class& c, int fields, int ahead, bool accumulate, int first, const real* x,
+                                long x_entry, real* y, long y_entry) {
+  if (c.multiplicity == 1) {
+    gather_class<Op, 1, width, asks>(c, fields, ahead, accumulate, first, x, x_entry, y, y_entry);
+  } else if (c.multiplicity == 2) {
+    gather_class<Op, 2, width, asks>(c, fields, ahead, accumulate, first, x, x_entry, y, y_entry);
+  } else if (c.multiplicity == 4 && width > 0) {
+    gather_class<Op, 4, width, asks>(c, fields, ahead, accumulate, first, x, x_entry, y, y_entry);
   } else {
-    gather_class<Op, 0, width>(multiplicity, groups, fields, accumulate, references, targets, first, x, x_entry, y,
-                               y_entry);
+    gather_class<Op, 0, width, asks>(c, fields, ahead, accumulate, first, x, x_entry, y, y_entry);
   }
 }
+
+#if defined(WEFT_FIXED_WIDTH)
+// Calls each.template operator()<length, asks>(): a run of one field is `length` values next to each other.
+template <bool asks, class Each>
+inline void for_length_asking(int length, const Each& each) {
+  if (length == 1) each.template operator()<1, asks>();
+  if (length == 2) each.template operator()<2, asks>();
+  if (length == 4) each.template operator()<4, asks>();
+  if (length == 8) each.template operator()<8, asks>();
+  if (length == 16) each.template operator()<16, asks>();
+}
+template <class Each>
+inline void for_length(int length, bool asks, const Each& each) {
+  if (asks) {
+    for_length_asking<true>(length, each);
+  } else {
+    for_length_asking<false>(length, each);
+  }
+}
+#endif
 
 template <class Op>
 WEFT_FUNCTION void gather_chunk(int begin, int end, const int* WEFT_RESTRICT classes,
                                 const int* WEFT_RESTRICT references, const int* WEFT_RESTRICT targets, int first,
-                                int fields, bool accumulate, const real* x, long x_entry, long x_field, real* y,
-                                long y_entry, long y_field) {
+                                int fields, [[maybe_unused]] int ahead, bool accumulate, const real* x, long x_entry,
+                                long x_field, real* y, long y_entry, long y_field) {
   const bool together = x_field == 1 && y_field == 1;
-  for (int c = begin; c < end; ++c) {
-    const int multiplicity = classes[4 * c], groups = classes[4 * c + 1];
-    const int* refs = references + classes[4 * c + 2];
-    const int* to = targets + classes[4 * c + 3];
+  for (int i = begin; i < end; ++i) {
+    const Class c = class_at(classes + 5 * i, references, targets);
     if (fields > 1 && together) {
 #if defined(WEFT_FIXED_WIDTH)
       if (fields == WEFT_FIXED_WIDTH) {
-        gather_width<Op, WEFT_FIXED_WIDTH>(multiplicity, groups, fields, accumulate, refs, to, first, x, x_entry, y,
-                                           y_entry);
+        // To ask for shorter runs is more work than use.
+        if (c.length >= 4 && ahead != 0) {
+          gather_width<Op, WEFT_FIXED_WIDTH, true>(c, fields, ahead, accumulate, first, x, x_entry, y, y_entry);
+        } else {
+          gather_width<Op, WEFT_FIXED_WIDTH, false>(c, fields, 0, accumulate, first, x, x_entry, y, y_entry);
+        }
         continue;
       }
 #endif
-      gather_width<Op, 0>(multiplicity, groups, fields, accumulate, refs, to, first, x, x_entry, y, y_entry);
+      gather_width<Op, 0, false>(c, fields, 0, accumulate, first, x, x_entry, y, y_entry);
     } else {
       WEFT_NO_UNROLL
       for (int f = 0; f < fields; ++f) {
-        gather_width<Op, 1>(multiplicity, groups, 1, accumulate, refs, to, first, x + f * x_field, x_entry,
-                            y + f * y_field, y_entry);
+        const real* from = x + f * x_field;
+        real* to = y + f * y_field;
+#if defined(WEFT_FIXED_WIDTH)
+        if (x_entry == 1 && y_entry == 1 && !accumulate) {
+          for_length(c.length, ahead != 0, [&]<int length, bool asks>() {
+            gather_width<Op, length, asks>(c, 1, ahead, false, first, from, 1, to, 1);
+          });
+        } else {
+          gather_width<Op, 0, false>(c, 1, 0, accumulate, first, from, x_entry, to, y_entry);
+        }
+#else
+        gather_width<Op, 1, false>(c, 1, 0, accumulate, first, from, x_entry, to, y_entry);
+#endif
       }
     }
   }
@@ -212,17 +281,17 @@ WEFT_FUNCTION void gather_chunk(int begin, int end, const int* WEFT_RESTRICT cla
 template <class Op>
 inline bool gather_past_caches(int begin, int end, const int* WEFT_RESTRICT classes,
                                const int* WEFT_RESTRICT references, const int* WEFT_RESTRICT targets, int first,
-                               int fields, const real* x, long x_entry, long x_field, real* y, long y_entry,
+                               int fields, int ahead, const real* x, long x_entry, long x_field, real* y, long y_entry,
                                long y_field) {
   alignas(64) real panel[panel_values];
   const bool together = fields > 1 && y_field == 1;
   const int pieces = together ? 1 : fields, width = together ? fields : 1;
   int entries = 0;
-  for (int c = begin; c < end; ++c) entries += classes[4 * c + 1];
+  for (int c = begin; c < end; ++c) entries += classes[5 * c + 1] * classes[5 * c + 2];
   if ((together && x_field != 1) || y_entry != width || static_cast<long>(entries) * width > panel_values) return false;
   for (int f = 0; f < pieces; ++f) {
-    gather_chunk<Op>(begin, end, classes, references, targets, first, width, false, x + f * x_field, x_entry, 1, panel,
-                     width, 1);
+    gather_chunk<Op>(begin, end, classes, references, targets, first, width, ahead, false, x + f * x_field, x_entry, 1,
+                     panel, width, 1);
     ::weft::simd::copy_past_caches(y + f * y_field + static_cast<long>(first) * width, panel,
                                    static_cast<long>(entries) * width);
   }
@@ -234,123 +303,135 @@ inline bool gather_past_caches(int begin, int end, const int* WEFT_RESTRICT clas
 template <class Op>
 WEFT_FUNCTION void gather_block(const int* WEFT_RESTRICT chunk, const int* WEFT_RESTRICT classes,
                                 const int* WEFT_RESTRICT references, const int* WEFT_RESTRICT targets, int fields,
-                                bool accumulate, bool past_caches, const real* x, long x_entry, long x_field, real* y,
-                                long y_entry, long y_field) {
+                                int ahead, bool accumulate, bool past_caches, const real* x, long x_entry, long x_field,
+                                real* y, long y_entry, long y_field) {
 #if defined(WEFT_FIXED_WIDTH)
   if (past_caches && chunk[1] >= 0 && !accumulate &&
-      gather_past_caches<Op>(chunk[0], chunk[2], classes, references, targets, chunk[1], fields, x, x_entry, x_field, y,
-                             y_entry, y_field))
+      gather_past_caches<Op>(chunk[0], chunk[2], classes, references, targets, chunk[1], fields, ahead, x, x_entry,
+                             x_field, y, y_entry, y_field))
     return;
 #else
   static_cast<void>(past_caches);
 #endif
-  gather_chunk<Op>(chunk[0], chunk[2], classes, references, targets, 0, fields, accumulate, x, x_entry, x_field, y,
-                   y_entry, y_field);
+  gather_chunk<Op>(chunk[0], chunk[2], classes, references, targets, 0, fields, ahead, accumulate, x, x_entry, x_field,
+                   y, y_entry, y_field);
 }
 
 // y's target = combination of x's references, or of y's target and x's references (accumulate); x may be y, but not
-// where past_caches is not 0. op: 0 add, 1 mul, 2 min, 3 max.
+// where past_caches is not 0. op: 0 add, 1 mul, 2 min, 3 max. There are `ahead` references more than the classes have.
 WEFT_KERNEL(gather_groups, exchange_threads,
-            (int op, int fields, int accumulate, int past_caches, const int* WEFT_RESTRICT chunks,
+            (int op, int fields, int ahead, int accumulate, int past_caches, const int* WEFT_RESTRICT chunks,
              const int* WEFT_RESTRICT classes, const int* WEFT_RESTRICT references, const int* WEFT_RESTRICT targets,
              const real* x, long x_entry, long x_field, real* y, long y_entry, long y_field)) {
   const int* chunk = chunks + 2 * WEFT_BLOCK;
   const bool onto = accumulate != 0, past = past_caches != 0;
   if (op == 0) {
-    gather_block<op_add>(chunk, classes, references, targets, fields, onto, past, x, x_entry, x_field, y, y_entry,
-                         y_field);
+    gather_block<op_add>(chunk, classes, references, targets, fields, ahead, onto, past, x, x_entry, x_field, y,
+                         y_entry, y_field);
   }
   if (op == 1) {
-    gather_block<op_mul>(chunk, classes, references, targets, fields, onto, past, x, x_entry, x_field, y, y_entry,
-                         y_field);
+    gather_block<op_mul>(chunk, classes, references, targets, fields, ahead, onto, past, x, x_entry, x_field, y,
+                         y_entry, y_field);
   }
   if (op == 2) {
-    gather_block<op_min>(chunk, classes, references, targets, fields, onto, past, x, x_entry, x_field, y, y_entry,
-                         y_field);
+    gather_block<op_min>(chunk, classes, references, targets, fields, ahead, onto, past, x, x_entry, x_field, y,
+                         y_entry, y_field);
   }
   if (op == 3) {
-    gather_block<op_max>(chunk, classes, references, targets, fields, onto, past, x, x_entry, x_field, y, y_entry,
-                         y_field);
+    gather_block<op_max>(chunk, classes, references, targets, fields, ahead, onto, past, x, x_entry, x_field, y,
+                         y_entry, y_field);
   }
 }
 
-template <class Op, int fixed, int width>
-WEFT_FUNCTION void combine_class(int multiplicity, int groups, int fields, const int* WEFT_RESTRICT references, real* x,
-                                 long x_entry) {
-  WEFT_STRIDED(g, groups, exchange_threads) {
-    if constexpr (width > 1) {
-      // All values are read before any is written: the compiler may take them as vectors.
-      const int count = fixed > 0 ? fixed : multiplicity;
-      real value[width];
-      const real* first = x + references[g] * x_entry;
-      for (int f = 0; f < width; ++f) value[f] = first[f];
-      for (int m = 1; m < count; ++m) {
-        const real* from = x + references[m * groups + g] * x_entry;
-        for (int f = 0; f < width; ++f) value[f] = combine<Op>(value[f], from[f]);
+template <class Op, int fixed, int width, bool asks>
+WEFT_FUNCTION void combine_class(const Class& c, int fields, int ahead, real* x, long x_entry) {
+  const int runs = c.runs, count = fixed > 0 ? fixed : c.multiplicity, values = width > 0 ? width : fields;
+  const int length = entries_of<width>(c);
+  const int* WEFT_RESTRICT references = c.references;
+  WEFT_NO_UNROLL
+  for (int l = 0; l < length; ++l) {
+    WEFT_STRIDED(g, runs, exchange_threads) {
+      if constexpr (asks) {
+        for (int m = 0; m < count; ++m) WEFT_AHEAD(x + (references[m * runs + g + ahead] + l) * x_entry);
       }
-      for (int m = 0; m < count; ++m) {
-        real* to = x + references[m * groups + g] * x_entry;
-        for (int f = 0; f < width; ++f) to[f] = value[f];
-      }
-    } else if constexpr (fixed > 0) {
-      const int values = width > 0 ? width : fields;
-      real* at[fixed];
-      WEFT_UNROLL
-      for (int m = 0; m < fixed; ++m) at[m] = x + references[m * groups + g] * x_entry;
-      WEFT_NO_UNROLL
-      for (int f = 0; f < values; ++f) {
-        real value = at[0][f];
-        WEFT_UNROLL
-        for (int m = 1; m < fixed; ++m) value = combine<Op>(value, at[m][f]);
-        WEFT_UNROLL
-        for (int m = 0; m < fixed; ++m) at[m][f] = value;
-      }
-    } else {
-      const int values = width > 0 ? width : fields;
-      WEFT_NO_UNROLL
-      for (int f = 0; f < values; ++f) {
-        real value = x[references[g] * x_entry + f];
-        WEFT_NO_UNROLL
-        for (int m = 1; m < multiplicity; ++m) {
-          value = combine<Op>(value, x[references[m * groups + g] * x_entry + f]);
+      if constexpr (width > 1) {
+        // All values are read before any is written: the compiler may take them as vectors.
+        real value[width];
+        const real* from = x + (references[g] + l) * x_entry;
+        for (int f = 0; f < width; ++f) value[f] = from[f];
+        for (int m = 1; m < count; ++m) {
+          from = x + (references[m * runs + g] + l) * x_entry;
+          for (int f = 0; f < width; ++f) value[f] = combine<Op>(value[f], from[f]);
         }
+        for (int m = 0; m < count; ++m) {
+          real* to = x + (references[m * runs + g] + l) * x_entry;
+          for (int f = 0; f < width; ++f) to[f] = value[f];
+        }
+      } else if constexpr (fixed > 0) {
+        real* at[fixed];
+        WEFT_UNROLL
+        for (int m = 0; m < fixed; ++m) at[m] = x + (references[m * runs + g] + l) * x_entry;
         WEFT_NO_UNROLL
-        for (int m = 0; m < multiplicity; ++m) x[references[m * groups + g] * x_entry + f] = value;
+        for (int f = 0; f < values; ++f) {
+          real value = at[0][f];
+          WEFT_UNROLL
+          for (int m = 1; m < fixed; ++m) value = combine<Op>(value, at[m][f]);
+          WEFT_UNROLL
+          for (int m = 0; m < fixed; ++m) at[m][f] = value;
+        }
+      } else {
+        WEFT_NO_UNROLL
+        for (int f = 0; f < values; ++f) {
+          real value = x[(references[g] + l) * x_entry + f];
+          WEFT_NO_UNROLL
+          for (int m = 1; m < count; ++m) value = combine<Op>(value, x[(references[m * runs + g] + l) * x_entry + f]);
+          WEFT_NO_UNROLL
+          for (int m = 0; m < count; ++m) x[(references[m * runs + g] + l) * x_entry + f] = value;
+        }
       }
     }
   }
 }
 
-template <class Op, int width>
-WEFT_FUNCTION void combine_width(int multiplicity, int groups, int fields, const int* WEFT_RESTRICT references, real* x,
-                                 long x_entry) {
-  if (multiplicity == 2) {
-    combine_class<Op, 2, width>(2, groups, fields, references, x, x_entry);
-  } else if (multiplicity == 4) {
-    combine_class<Op, 4, width>(4, groups, fields, references, x, x_entry);
+template <class Op, int width, bool asks>
+WEFT_FUNCTION void combine_width(const Class& c, int fields, int ahead, real* x, long x_entry) {
+  if (c.multiplicity == 2) {
+    combine_class<Op, 2, width, asks>(c, fields, ahead, x, x_entry);
+  } else if (c.multiplicity == 4) {
+    combine_class<Op, 4, width, asks>(c, fields, ahead, x, x_entry);
   } else {
-    combine_class<Op, 0, width>(multiplicity, groups, fields, references, x, x_entry);
+    combine_class<Op, 0, width, asks>(c, fields, ahead, x, x_entry);
   }
 }
 
 template <class Op>
 WEFT_FUNCTION void combine_chunk(int begin, int end, const int* WEFT_RESTRICT classes,
-                                 const int* WEFT_RESTRICT references, int fields, real* x, long x_entry, long x_field) {
-  for (int c = begin; c < end; ++c) {
-    const int multiplicity = classes[4 * c], groups = classes[4 * c + 1];
-    const int* refs = references + classes[4 * c + 2];
+                                 const int* WEFT_RESTRICT references, int fields, [[maybe_unused]] int ahead, real* x,
+                                 long x_entry, long x_field) {
+  for (int i = begin; i < end; ++i) {
+    const Class c = class_at(classes + 5 * i, references, references);
     if (fields > 1 && x_field == 1) {
 #if defined(WEFT_FIXED_WIDTH)
       if (fields == WEFT_FIXED_WIDTH) {
-        combine_width<Op, WEFT_FIXED_WIDTH>(multiplicity, groups, fields, refs, x, x_entry);
+        combine_width<Op, WEFT_FIXED_WIDTH, false>(c, fields, 0, x, x_entry);
         continue;
       }
 #endif
-      combine_width<Op, 0>(multiplicity, groups, fields, refs, x, x_entry);
+      combine_width<Op, 0, false>(c, fields, 0, x, x_entry);
     } else {
       WEFT_NO_UNROLL
       for (int f = 0; f < fields; ++f) {
-        combine_width<Op, 1>(multiplicity, groups, 1, refs, x + f * x_field, x_entry);
+        real* field = x + f * x_field;
+#if defined(WEFT_FIXED_WIDTH)
+        if (x_entry == 1) {
+          for_length(c.length, ahead != 0,
+                     [&]<int length, bool asks>() { combine_width<Op, length, asks>(c, 1, ahead, field, 1); });
+        } else {
+          combine_width<Op, 0, false>(c, 1, 0, field, x_entry);
+        }
+#else
+        combine_width<Op, 1, false>(c, 1, 0, field, x_entry);
+#endif
       }
     }
   }
@@ -358,13 +439,13 @@ WEFT_FUNCTION void combine_chunk(int begin, int end, const int* WEFT_RESTRICT cl
 
 // Every reference of a group gets the combination of all of them, in place.
 WEFT_KERNEL(combine_groups, exchange_threads,
-            (int op, int fields, const int* WEFT_RESTRICT chunks, const int* WEFT_RESTRICT classes,
+            (int op, int fields, int ahead, const int* WEFT_RESTRICT chunks, const int* WEFT_RESTRICT classes,
              const int* WEFT_RESTRICT references, real* x, long x_entry, long x_field)) {
   const int begin = chunks[2 * WEFT_BLOCK], end = chunks[2 * WEFT_BLOCK + 2];
-  if (op == 0) combine_chunk<op_add>(begin, end, classes, references, fields, x, x_entry, x_field);
-  if (op == 1) combine_chunk<op_mul>(begin, end, classes, references, fields, x, x_entry, x_field);
-  if (op == 2) combine_chunk<op_min>(begin, end, classes, references, fields, x, x_entry, x_field);
-  if (op == 3) combine_chunk<op_max>(begin, end, classes, references, fields, x, x_entry, x_field);
+  if (op == 0) combine_chunk<op_add>(begin, end, classes, references, fields, ahead, x, x_entry, x_field);
+  if (op == 1) combine_chunk<op_mul>(begin, end, classes, references, fields, ahead, x, x_entry, x_field);
+  if (op == 2) combine_chunk<op_min>(begin, end, classes, references, fields, ahead, x, x_entry, x_field);
+  if (op == 3) combine_chunk<op_max>(begin, end, classes, references, fields, ahead, x, x_entry, x_field);
 }
 
 // y's references = x's target
@@ -372,23 +453,20 @@ WEFT_KERNEL(scatter_groups, exchange_threads,
             (int fields, const int* WEFT_RESTRICT chunks, const int* WEFT_RESTRICT classes,
              const int* WEFT_RESTRICT references, const int* WEFT_RESTRICT targets, const real* WEFT_RESTRICT x,
              long x_entry, long x_field, real* WEFT_RESTRICT y, long y_entry, long y_field)) {
-  for (int c = chunks[2 * WEFT_BLOCK]; c < chunks[2 * WEFT_BLOCK + 2]; ++c) {
-    const int multiplicity = classes[4 * c], groups = classes[4 * c + 1];
-    const int* refs = references + classes[4 * c + 2];
-    const int* from = targets + classes[4 * c + 3];
-    if (x_field == 1 && y_field == 1) {
-      for (int m = 0; m < multiplicity; ++m) {
-        WEFT_STRIDED(g, groups, exchange_threads) {
+  const bool together = x_field == 1 && y_field == 1;
+  const int pieces = together ? 1 : fields, width = together ? fields : 1;
+  for (int i = chunks[2 * WEFT_BLOCK]; i < chunks[2 * WEFT_BLOCK + 2]; ++i) {
+    const Class c = class_at(classes + 5 * i, references, targets);
+    WEFT_NO_UNROLL
+    for (int p = 0; p < pieces; ++p) {
+      for (int m = 0; m < c.multiplicity; ++m) {
+        WEFT_STRIDED(g, c.runs, exchange_threads) {
           WEFT_NO_UNROLL
-          for (int f = 0; f < fields; ++f) y[refs[m * groups + g] * y_entry + f] = x[from[g] * x_entry + f];
-        }
-      }
-    } else {
-      WEFT_NO_UNROLL
-      for (int f = 0; f < fields; ++f) {
-        for (int m = 0; m < multiplicity; ++m) {
-          WEFT_STRIDED(g, groups, exchange_threads) {
-            y[refs[m * groups + g] * y_entry + f * y_field] = x[from[g] * x_entry + f * x_field];
+          for (int l = 0; l < entries_of<0>(c); ++l) {
+            const real* from = x + (c.targets[g] + l) * x_entry + p * x_field;
+            real* to = y + (c.references[m * c.runs + g] + l) * y_entry + p * y_field;
+            WEFT_NO_UNROLL
+            for (int f = 0; f < width; ++f) to[f] = from[f];
           }
         }
       }
