@@ -177,7 +177,7 @@ std::string Ranking::reason(const std::vector<std::string>& names) const {
   if (next == entries.size()) return text;
   text += ", next " + names[next] + " " + in_words(entries[next].median_seconds);
   if (best.median_seconds <= entries[next].median_seconds) return text;
-  return text + "; by their fastest repetitions, " + in_words(best.least_seconds) + " and " +
+  return text + ", by their fastest repetitions, " + in_words(best.least_seconds) + " and " +
          in_words(entries[next].least_seconds) + ", since the medians cannot be told apart";
 }
 
