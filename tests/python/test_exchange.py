@@ -10,7 +10,7 @@ from mpi_run import Workers, mpi_run
 
 # One launch a number of ranks. Where many ranks share few cores a case takes long, so there are fewer. The schedules by
 # themselves run on more numbers of ranks in tests/cpp.
-EXAMPLES = {1: 12, 2: 24, 3: 6, 4: 6, 5: 2, 6: 2, 7: 2, 8: 2, 13: 2, 16: 2}
+EXAMPLES = {1: 12, 2: 24, 3: 6, 4: 6, 5: 2, 6: 1, 7: 1, 8: 2, 13: 1, 16: 1}
 
 
 @pytest.fixture(scope="module", params=EXAMPLES)
