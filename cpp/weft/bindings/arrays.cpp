@@ -53,10 +53,8 @@ void agree_on_call(const mpi::Comm& comm, const std::function<std::int64_t()>& c
     if (failure.empty()) failure = "an error without text";
   }
   std::int64_t least[3] = {failure.empty() ? 1 : 0, code, -code};
-  {
-    const nb::gil_scoped_release release;
-    mpi::check(MPI_Allreduce(MPI_IN_PLACE, least, 3, MPI_INT64_T, MPI_MIN, comm.get()), "MPI_Allreduce");
-  }
+  const nb::gil_scoped_release release;
+  mpi::check(MPI_Allreduce(MPI_IN_PLACE, least, 3, MPI_INT64_T, MPI_MIN, comm.get()), "MPI_Allreduce");
   if (least[0] == 1 && least[1] == -least[2]) return;
   comm.together([&] {
     if (!failure.empty()) throw std::runtime_error(failure);

@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <memory>
+#include <optional>
 
 #include "weft/bindings/bindings.hpp"
 #include "weft/bindings/flow.hpp"
@@ -151,8 +152,13 @@ void bind_flow_output(nb::module_& m) {
   f.def(
       "checkpoint",
       [](const std::string& path, nb::handle comm) {
+        std::optional<flow::CheckpointFile> file;
         const mpi::Comm all = to_comm(comm);
-        return to_dict(flow::CheckpointFile(path, all));
+        {
+          const nb::gil_scoped_release release;
+          file.emplace(path, all);
+        }
+        return to_dict(*file);
       },
       "path"_a, "comm"_a.none());
 }

@@ -12,13 +12,16 @@ namespace weft::bindings {
 
 mpi::Comm to_comm(nb::handle comm) {
   nb::module_::import_("weft.mpi");  // checks that both use one MPI library
-  if (comm.is_none()) return mpi::Comm();
-  const nb::object module = nb::module_::import_("mpi4py.MPI");
-  if (!nb::isinstance(comm, module.attr("Intracomm"))) {
-    throw nb::type_error("comm must be an intracommunicator of mpi4py, or None for MPI.COMM_WORLD");
+  const MPI_Comm* given = nullptr;
+  if (!comm.is_none()) {
+    const nb::object module = nb::module_::import_("mpi4py.MPI");
+    if (!nb::isinstance(comm, module.attr("Intracomm"))) {
+      throw nb::type_error("comm must be an intracommunicator of mpi4py, or None for MPI.COMM_WORLD");
+    }
+    given = reinterpret_cast<const MPI_Comm*>(nb::cast<std::uintptr_t>(module.attr("_addressof")(comm)));
   }
-  const auto address = nb::cast<std::uintptr_t>(module.attr("_addressof")(comm));
-  return mpi::Comm(*reinterpret_cast<const MPI_Comm*>(address));
+  const nb::gil_scoped_release release;
+  return given == nullptr ? mpi::Comm() : mpi::Comm(*given);
 }
 
 nb::object from_comm(const mpi::Comm& comm) {
@@ -51,7 +54,9 @@ void bind_mpi(nb::module_& m) {
   mpi.def(
       "agree",
       [](nb::handle comm, const std::optional<std::string>& failure) {
-        to_comm(comm).together([&] {
+        const weft::mpi::Comm own = to_comm(comm);
+        const nb::gil_scoped_release release;
+        own.together([&] {
           if (failure) throw std::runtime_error(*failure);
         });
       },

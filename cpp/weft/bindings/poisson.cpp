@@ -231,7 +231,15 @@ template <class T>
 void bind(nb::module_& m, const char* name) {
   using P = Poisson<T>;
   using HostVector = typename P::HostVector;
-  const auto span = [](const HostVector& v) { return std::span<const T>(v.data(), v.size()); };
+  using Sums = std::vector<T> (poisson::Operator<T>::*)(std::span<const T>);
+  const auto summed = [](P& self, const HostVector& v, Sums sums) {
+    std::vector<T> values;
+    {
+      const nb::gil_scoped_release release;
+      values = (self.op().*sums)({v.data(), v.size()});
+    }
+    return to_numpy(std::move(values));
+  };
   nb::class_<P>(m, name)
       .def(
           "__init__",
@@ -311,14 +319,18 @@ void bind(nb::module_& m, const char* name) {
              return to_numpy(std::move(values));
            })
       .def(
-          "sum_points", [span](P& self, const HostVector& v) { return to_numpy(self.op().sum_points(span(v))); },
+          "sum_points",
+          [summed](P& self, const HostVector& v) { return summed(self, v, &poisson::Operator<T>::sum_points); },
           "values"_a.noconvert())
       .def(
-          "at_points", [span](P& self, const HostVector& v) { return to_numpy(self.op().at_points(span(v))); },
+          "at_points",
+          [summed](P& self, const HostVector& v) { return summed(self, v, &poisson::Operator<T>::at_points); },
           "x"_a.noconvert())
       .def(
           "stiffness_of_points",
-          [span](P& self, const HostVector& v) { return to_numpy(self.op().stiffness_of_points(span(v))); },
+          [summed](P& self, const HostVector& v) {
+            return summed(self, v, &poisson::Operator<T>::stiffness_of_points);
+          },
           "values"_a.noconvert());
 }
 

@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <memory>
+#include <optional>
 
 #include "weft/bindings/bindings.hpp"
 #include "weft/turbulence/checkpoint.hpp"
@@ -182,7 +183,15 @@ void bind_turbulence_output(nb::module_& m) {
   bind<float>(t);
   t.def(
       "checkpoint",
-      [](const std::string& path, nb::handle comm) { return to_dict(turbulence::Checkpoint(path, to_comm(comm))); },
+      [](const std::string& path, nb::handle comm) {
+        std::optional<turbulence::Checkpoint> checkpoint;
+        const mpi::Comm all = to_comm(comm);
+        {
+          const nb::gil_scoped_release release;
+          checkpoint.emplace(path, all);
+        }
+        return to_dict(*checkpoint);
+      },
       "path"_a, "comm"_a.none());
 }
 
