@@ -141,6 +141,13 @@ def mpi_run(ranks: int, code: str, *arguments: str, timeout: float = SECONDS, **
     return finish(start(words, {**VARIABLES, **environment}, ranks), timeout)
 
 
+def mpi_prints(ranks: int, code: str, *arguments: str, timeout: float = SECONDS, **environment: str) -> str:
+    """What ``code`` prints under `mpi_run`, which must succeed."""
+    result = mpi_run(ranks, code, *arguments, timeout=timeout, **environment)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
 def weft_command(*arguments: object) -> list[str]:
     """The command line of ``weft``, from this tree."""
     return [sys.executable, "-m", "weft.cli.main", *map(str, arguments)]

@@ -54,8 +54,8 @@ void weft_gs_start_vec(weft_gs *gs, void *u, int k, weft_gs_type type, weft_gs_o
 void weft_gs_start_many(weft_gs *gs, void *const *u, int k, weft_gs_type type, weft_gs_operation op, int transpose);
 void weft_gs_wait(weft_gs *gs);
 
-/* Bytes of index this rank holds: 4 for every one of its points whose |id| occurs more than once, 12 for every |id| it
-   shares, 12 for every value it sends, and small tables (docs/exchange-api.md, Memory). */
+/* Bytes of index this rank holds: at most 4 for every one of its points whose |id| occurs more than once, 12 for every
+   |id| it shares, 12 for every value it sends, and small tables (docs/exchange-api.md, Memory). */
 size_t weft_gs_index_bytes(const weft_gs *gs);
 
 #ifdef __cplusplus
