@@ -41,6 +41,32 @@ TEST(Recorder, ASpanOpenedBeforeRecordingStartsIsNotClosedIntoIt) {
   enable(false);
 }
 
+TEST(Recorder, WhatHappensInAPauseLeavesNoIntervalAndASpanAroundItDoes) {
+  const Recording recording;
+  {
+    const Span around("around", Category::cpu);
+    const Pause pause;
+    {
+      const Pause nested;
+      const Span span("unseen", Category::cpu);
+    }
+    const Span span("unseen", Category::cpu);
+    record(host("unseen", Category::gpu, 0, 1));
+  }
+  {
+    const Span after("after", Category::cpu);
+  }
+  const std::vector<Interval> found = intervals();
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_STREQ(found[0].name, "around");
+  EXPECT_STREQ(found[1].name, "after");
+  {
+    enable(false);
+    const Pause off;
+  }
+  EXPECT_FALSE(enabled());
+}
+
 TEST(Recorder, ExclusiveTimesOfNestedSpansAddUpToTheOutermost) {
   const Recording recording;
   // outer [0, 100] holds mpi [10, 40], which holds copy [20, 25], and launch [40, 60]; recorded in order of closing.

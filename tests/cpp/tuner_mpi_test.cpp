@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "all_ids.hpp"
 #include "choices.hpp"
@@ -13,6 +15,7 @@
 #include "weft/exchange/assembly.hpp"
 #include "weft/exchange/gather_scatter.hpp"
 #include "weft/exchange/tuning_cache.hpp"
+#include "weft/trace/recorder.hpp"
 
 using namespace weft;
 using namespace weft::exchange;
@@ -139,6 +142,22 @@ TEST(Tuned, EveryCandidateIsTimedAllRanksChooseAlikeAndValuesAreThoseOfAForcedCh
   EXPECT_EQ(x, y);
   expect_fastest(*tuned.halo_tuning(), comm);
   expect_fastest(*tuned.gather_tuning(), comm);
+}
+
+TEST(Tuned, ATraceHoldsThatItWasTunedAndNotTheTrials) {
+  const mpi::Comm comm;
+  const auto host = device::open("host");
+  trace::enable(true);
+  const GatherScatter<double> tuned(ring(comm), comm, host);
+  trace::enable(false);
+  const std::vector<trace::Interval> found = trace::intervals();
+  std::map<std::string, int> calls;
+  for (const trace::Interval& interval : found) ++calls[interval.name];
+  EXPECT_EQ(calls["tune exchange"], comm.size() > 1 ? 1 : 0);
+  // A first transfer of each candidate, and the steps of set-up.
+  const std::size_t most = 40 * candidates("auto", *host, comm).size();
+  EXPECT_LE(found.size(), most);
+  EXPECT_TRUE(comm.size() == 1 || calls["wait"] > 0);
 }
 
 TEST(Tuned, WhatATextLeavesOpenIsTimedAndNothingElse) {

@@ -181,6 +181,16 @@ TEST(Tuner, OnABusyMachineTheFasterOneIsFoundByItsUndisturbedRepetitions) {
   EXPECT_GE(right, 160);  // by medians alone 113
 }
 
+TEST(Tuner, WhereRanksWaitForOneAnotherALuckyRepetitionDoesNotCountEvenIfMediansAreClose) {
+  // The first has the smaller median by little, the second the fastest repetition.
+  Bench bench{.seconds = {{1e-4, 1.02e-4}},
+              .noise = [](std::size_t c, int call) { return c == 1 && call % 8 == 5 ? 0.5 : 1 + 0.1 * (call % 3); }};
+  EXPECT_EQ(bench.run({.fastest_decides = true}).chosen.path, Path::staged);
+  const Tuning tuning = bench.run({.fastest_decides = false});
+  EXPECT_EQ(tuning.chosen.path, Path::direct);
+  EXPECT_EQ(tuning.chosen.reason.find("fastest repetitions"), std::string::npos);
+}
+
 TEST(Tuner, WhereMediansTellALuckyRepetitionDoesNotCount) {
   Bench bench{.seconds = {{1e-4, 0.95e-4}},
               .noise = [](std::size_t c, int call) { return c == 0 && call % 9 == 4 ? 0.5 : 1.0; }};

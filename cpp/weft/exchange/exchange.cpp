@@ -92,7 +92,12 @@ Exchange<T>::Exchange(const Pattern& pattern, std::shared_ptr<device::Device> de
     state_ = std::make_unique<State>(pattern, device, fields, layout, directions);
   });
   const std::size_t entry_bytes = sizeof(T) * static_cast<std::size_t>(fields);
-  Carried carried{.use = Use::halo, .type = device::type_name<T>(), .fields = fields, .what = "the halo exchange"};
+  const auto worked_on = static_cast<std::size_t>(std::max(pattern.entries, pattern.worked_on));
+  Carried carried{.use = Use::halo,
+                  .type = device::type_name<T>(),
+                  .fields = fields,
+                  .worked_on_bytes = worked_on * entry_bytes,
+                  .what = "the halo exchange"};
   state_->halo = tuned_channel(asked, device, comm, halo_parts(pattern, entry_bytes, false), carried);
   if (directions == Directions::halo) return;
   carried.use = Use::gather;

@@ -90,6 +90,7 @@ struct LocalIndex {
              const std::shared_ptr<device::Device>& device) {
     Parts parts = parts_of(sharing, rank);
     pattern = std::move(parts.pattern);
+    pattern.worked_on = points;
     parts_all = std::make_shared<const GroupIndex>(parts.all, device);
     std::vector<std::int32_t> shared_as(by_id.ids.size(), -1);
     for (std::size_t s = 0; s < sharing.positions.size(); ++s) {

@@ -23,7 +23,8 @@ struct Pattern {
   std::vector<Neighbor> neighbors;        // ordered by rank
   std::vector<std::int32_t> owned_index;  // sum of Neighbor::owned
   std::int64_t halo_first = 0;
-  std::int64_t entries = 0;  // of a vector; it may have more than these
+  std::int64_t entries = 0;    // of a vector; it may have more than these
+  std::int64_t worked_on = 0;  // entries that a rank works on between exchanges, where they are others: for the tuner
 
   std::int64_t halo() const {
     std::int64_t sum = 0;

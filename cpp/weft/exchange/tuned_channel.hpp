@@ -21,7 +21,8 @@ struct Carried {
   Use use;
   std::string type;  // of the values, as in kernel sources: "double"
   int fields;
-  const char* what;  // in errors: "the halo exchange"
+  std::size_t worked_on_bytes;  // by this rank between exchanges
+  const char* what;             // in errors: "the halo exchange"
 };
 
 struct TunedChannel {

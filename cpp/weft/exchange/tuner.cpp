@@ -7,6 +7,8 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "weft/trace/recorder.hpp"
+
 namespace weft::exchange {
 namespace {
 
@@ -107,16 +109,18 @@ class Race {
   std::size_t active() const {
     return static_cast<std::size_t>(std::ranges::count_if(trials_, [](const Trial& t) { return t.active; }));
   }
-  // Of the finalists the one of the smallest median. Where ranks share cores, medians may tell more of the scheduler
-  // than of the candidates: of those that could have the smallest as well the one with the fastest repetition, since
-  // disturbances lengthen times and never shorten them. Of equal ones the first.
+  // Of the finalists the one of the smallest median or, where that is asked for, of those that could have the smallest
+  // as well the one with the fastest repetition. Of equal ones the first.
   std::size_t winner() const {
     const double best = best_median();
+    const auto time = [&](const Trial& trial) {
+      return limits_.fastest_decides ? trial.fastest() : median(trial.times);
+    };
     std::size_t winner = trials_.size();
     for (std::size_t i = 0; i < trials_.size(); ++i) {
       const Trial& trial = trials_[i];
       if (!trial.active || least_median(trial.times) > best) continue;
-      if (winner == trials_.size() || trial.fastest() < trials_[winner].fastest()) winner = i;
+      if (winner == trials_.size() || time(trial) < time(trials_[winner])) winner = i;
     }
     return winner;
   }
@@ -184,6 +188,7 @@ std::string Ranking::reason(const std::vector<std::string>& names) const {
 Ranking race(std::size_t candidates, const RunCandidate& run, const Slowest& slowest, const TuningLimits& limits,
              std::span<const double> first) {
   if (candidates == 0) throw std::invalid_argument("there is nothing to choose from");
+  const trace::Pause pause;
   Race trials(candidates, run, slowest, limits, first);
   trials.rounds(limits.first_part);
   trials.keep_finalists();

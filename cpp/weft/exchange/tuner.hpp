@@ -41,6 +41,9 @@ struct TuningLimits {
   // Hopeless: after a few repetitions even the fastest is slower than the best median by this.
   double hopeless = 1.5;
   int few = 5;
+  // Disturbances lengthen times and never shorten them: of those whose medians cannot be told apart the one with the
+  // fastest repetition. Not where ranks that share processors disturb one another: that is part of what is chosen.
+  bool fastest_decides = true;
   // A repetition is as many transfers as take about so long, since clocks and barriers are coarse.
   double repetition_seconds = 50e-6;
   int least_transfers = 1, most_transfers = 16;

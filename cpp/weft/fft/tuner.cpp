@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "weft/exchange/tuner.hpp"
+#include "weft/mpi/crowd.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::fft {
@@ -75,8 +76,10 @@ class Trials {
       if (rows.back().failure.empty()) usable.push_back(rows.size() - 1);
     }
     if (usable.empty()) throw mpi::CollectiveError(rows.front().failure);
-    const exchange::TuningLimits limits{
-        .repetitions = 30, .seconds = seconds / static_cast<double>(candidates.size()), .seconds_in_all = seconds};
+    const exchange::TuningLimits limits{.repetitions = 30,
+                                        .seconds = seconds / static_cast<double>(candidates.size()),
+                                        .seconds_in_all = seconds,
+                                        .fastest_decides = !mpi::crowded(comm_)};
     const exchange::Ranking ranking = exchange::race(
         usable.size(), [&](std::size_t c, int times) { return repetition(candidates[usable[c]], times); },
         [&](std::span<double> values) {

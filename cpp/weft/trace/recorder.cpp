@@ -146,6 +146,9 @@ void enable(bool on) {
   detail::enabled.store(on, std::memory_order_relaxed);
 }
 
+Pause::Pause() : was_enabled_(detail::enabled.exchange(false, std::memory_order_relaxed)) {}
+Pause::~Pause() { detail::enabled.store(was_enabled_, std::memory_order_relaxed); }
+
 const char* intern(std::string_view text) {
   Recorder& r = recorder();
   const std::lock_guard lock(r.mutex);

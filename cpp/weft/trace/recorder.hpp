@@ -58,6 +58,19 @@ inline bool enabled() { return detail::enabled.load(std::memory_order_relaxed); 
 // Throws std::invalid_argument where WEFT_TRACE_DELAY (below) cannot be read.
 void enable(bool on);
 
+// While one lives nothing is recorded: of trials, whose number is large and says nothing of the run. Made on all ranks
+// round the same calls, so that what is recorded still matches.
+class Pause {
+ public:
+  Pause();
+  ~Pause();
+  Pause(const Pause&) = delete;
+  Pause& operator=(const Pause&) = delete;
+
+ private:
+  bool was_enabled_;
+};
+
 // A name that outlives every Interval.
 const char* intern(std::string_view text);
 
