@@ -1,5 +1,6 @@
 #include "fiber_device.hpp"
 
+#include <setjmp.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -10,6 +11,7 @@
 #include <optional>
 #include <random>
 #include <set>
+#include <span>
 #include <stdexcept>
 #include <tuple>
 
@@ -29,15 +31,29 @@ constexpr std::size_t stack_bytes = std::size_t{128} << 10;
 
 enum class State { ready, waiting, finished };
 
+// A barrier as the kernel names it, which every thread does every time.
+struct Place {
+  const char* file;
+  int line;
+  auto operator<=>(const Place&) const = default;
+  Barrier barrier() const {
+    const char* slash = std::strrchr(file, '/');
+    return {slash != nullptr ? slash + 1 : file, line};
+  }
+};
+
+// A thread of one block after another.
 struct Fiber {
-  ucontext_t context;
+  void* stack;
+  bool begun = false;
+  jmp_buf here;  // where it goes on
   Index index;
   State state;
-  Barrier barrier;  // where it waits
+  Place barrier;  // where it waits
 };
 
 std::mt19937 generator(1);
-std::set<Barrier> met;
+std::set<Place> met;
 std::optional<Barrier> skipped;
 
 auto& registry() {
@@ -45,7 +61,7 @@ auto& registry() {
   return kernels;
 }
 
-// The fibers of one block at a time; their stacks are kept from launch to launch.
+// The fibers of one block at a time, kept from block to block and from launch to launch.
 class Engine {
  public:
   void launch(const Kernel& kernel, unsigned blocks, device::Shape threads, void** arguments) {
@@ -54,10 +70,10 @@ class Engine {
       throw std::invalid_argument("kernel " + kernel.name + ": " + std::to_string(count) +
                                   " threads a block, its bound is " + std::to_string(kernel.max_threads));
     }
-    while (stacks_.size() < count) {
+    while (fibers_.size() < count) {
       void* stack = mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       if (stack == MAP_FAILED) throw std::bad_alloc();
-      stacks_.push_back(stack);
+      fibers_.emplace_back().stack = stack;
     }
     std::vector<unsigned> order(blocks);
     std::iota(order.begin(), order.end(), 0u);
@@ -69,13 +85,12 @@ class Engine {
 
   // Called by the fiber that runs.
   void wait(const char* file, int line) {
-    const char* slash = std::strrchr(file, '/');
-    Barrier here{slash != nullptr ? slash + 1 : file, line};
+    const Place here{file, line};
     met.insert(here);
-    if (skipped == here) return;
-    current_->barrier = std::move(here);
+    if (skipped && skipped->line == line && *skipped == here.barrier()) return;
+    current_->barrier = here;
     current_->state = State::waiting;
-    swapcontext(&current_->context, &scheduler_);
+    pause();
   }
   void enter_shared(void* array, std::size_t bytes) {
     if (poisoned_.insert(array).second) std::memset(array, 0xFF, bytes);
@@ -84,19 +99,31 @@ class Engine {
  private:
   static void enter();
 
+  // The two switches. Only a fiber's first is by ucontext, which asks the kernel for the signal mask every time. No
+  // variable of theirs changes between leaving and coming back.
+  [[gnu::noinline]] void resume() {
+    if (_setjmp(scheduler_) != 0) return;
+    if (current_->begun) _longjmp(current_->here, 1);
+    current_->begun = true;
+    ucontext_t context;
+    getcontext(&context);
+    context.uc_stack.ss_sp = current_->stack;
+    context.uc_stack.ss_size = stack_bytes;
+    context.uc_link = nullptr;
+    makecontext(&context, &Engine::enter, 0);
+    setcontext(&context);
+  }
+  [[gnu::noinline]] void pause() {
+    if (_setjmp(current_->here) == 0) _longjmp(scheduler_, 1);
+  }
+
   void run_block(unsigned block, device::Shape threads, unsigned count) {
     block_index = {block, 0, 0};
     poisoned_.clear();
-    std::vector<Fiber> fibers(count);
+    const std::span fibers(fibers_.data(), count);
     for (unsigned t = 0; t < count; ++t) {
-      Fiber& fiber = fibers[t];
-      fiber.index = {t % threads.x, t / threads.x % threads.y, t / threads.x / threads.y};
-      fiber.state = State::ready;
-      getcontext(&fiber.context);
-      fiber.context.uc_stack.ss_sp = stacks_[t];
-      fiber.context.uc_stack.ss_size = stack_bytes;
-      fiber.context.uc_link = nullptr;
-      makecontext(&fiber.context, &Engine::enter, 0);
+      fibers[t].index = {t % threads.x, t / threads.x % threads.y, t / threads.x / threads.y};
+      fibers[t].state = State::ready;
     }
     std::vector<unsigned> order(count);
     std::iota(order.begin(), order.end(), 0u);
@@ -105,7 +132,7 @@ class Engine {
       for (const unsigned t : order) {
         current_ = &fibers[t];
         thread_index = current_->index;
-        swapcontext(&scheduler_, &current_->context);
+        resume();
       }
       const Fiber* waiting = find(fibers, State::waiting);
       if (waiting == nullptr) return;
@@ -120,12 +147,13 @@ class Engine {
     }
   }
 
-  static const Fiber* find(const std::vector<Fiber>& fibers, State state) {
+  static const Fiber* find(std::span<const Fiber> fibers, State state) {
     const auto found = std::find_if(fibers.begin(), fibers.end(), [=](const Fiber& f) { return f.state == state; });
     return found == fibers.end() ? nullptr : &*found;
   }
-  static std::string text(const Barrier& barrier) { return barrier.file + ":" + std::to_string(barrier.line); }
-  [[noreturn]] void fail(const Fiber& fiber, const std::string& what) const {
+  static std::string text(const Place& place) { return place.barrier().file + ":" + std::to_string(place.line); }
+  [[noreturn]] void fail(const Fiber& fiber, const std::string& what) {
+    for (Fiber& any : fibers_) any.begun = false;  // some are inside the kernel
     const auto [x, y, z] = fiber.index;
     throw std::runtime_error("kernel " + kernel_->name + ", block " + std::to_string(block_index.x) + ": thread (" +
                              std::to_string(x) + ", " + std::to_string(y) + ", " + std::to_string(z) + ") " + what);
@@ -134,17 +162,19 @@ class Engine {
   const Kernel* kernel_ = nullptr;
   void** arguments_ = nullptr;
   Fiber* current_ = nullptr;
-  ucontext_t scheduler_;
-  std::vector<void*> stacks_;
+  jmp_buf scheduler_;
+  std::vector<Fiber> fibers_;
   std::set<void*> poisoned_;  // the shared arrays this block has met
 };
 
 Engine engine;
 
 void Engine::enter() {
-  engine.kernel_->body(engine.arguments_);
-  engine.current_->state = State::finished;
-  swapcontext(&engine.current_->context, &engine.scheduler_);
+  while (true) {
+    engine.kernel_->body(engine.arguments_);
+    engine.current_->state = State::finished;
+    engine.pause();
+  }
 }
 
 class FiberKernel final : public device::detail::KernelImpl {
@@ -205,9 +235,10 @@ std::vector<std::size_t> argument_sizes(const device::KernelSpec& spec) {
 void seed(unsigned value) { generator.seed(value); }
 
 std::vector<Barrier> take_barriers_met() {
-  std::vector<Barrier> result(met.begin(), met.end());
+  std::set<Barrier> barriers;  // one for the places of all instances of a kernel
+  for (const Place& place : met) barriers.insert(place.barrier());
   met.clear();
-  return result;
+  return {barriers.begin(), barriers.end()};
 }
 
 WithoutBarrier::WithoutBarrier(Barrier barrier) { skipped = std::move(barrier); }
