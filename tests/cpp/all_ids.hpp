@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -15,13 +16,19 @@ using Ids = std::vector<std::int64_t>;
 // The values of all ranks, on every rank (a reference may be wasteful).
 template <class T>
 std::vector<std::vector<T>> of_all_ranks(const std::vector<T>& mine, const weft::mpi::Comm& comm) {
+  const auto ranks = static_cast<std::size_t>(comm.size());
+  const int bytes = static_cast<int>(mine.size() * sizeof(T));
+  std::vector<int> counts(ranks), begins(ranks + 1);
+  MPI_Allgather(&bytes, 1, MPI_INT, counts.data(), 1, MPI_INT, comm.get());
+  std::inclusive_scan(counts.begin(), counts.end(), begins.begin() + 1);
+  std::vector<T> together(static_cast<std::size_t>(begins.back()) / sizeof(T));
+  MPI_Allgatherv(mine.data(), bytes, MPI_BYTE, together.data(), counts.data(), begins.data(), MPI_BYTE, comm.get());
   std::vector<std::vector<T>> all;
-  for (int r = 0; r < comm.size(); ++r) {
-    int count = static_cast<int>(mine.size());
-    MPI_Bcast(&count, 1, MPI_INT, r, comm.get());
-    auto& values = all.emplace_back(static_cast<std::size_t>(count));
-    if (r == comm.rank()) values = mine;
-    MPI_Bcast(values.data(), count * static_cast<int>(sizeof(T)), MPI_BYTE, r, comm.get());
+  auto next = together.begin();
+  for (const int count : counts) {
+    const auto begin = next;
+    next += static_cast<std::ptrdiff_t>(static_cast<std::size_t>(count) / sizeof(T));
+    all.emplace_back(begin, next);
   }
   return all;
 }

@@ -76,11 +76,18 @@ T combined(int op, T a, T b) {
   }
 }
 
+// The ids of this rank and, gathered once, of all ranks.
+struct Points {
+  const LongIds& ids;
+  const Comm& comm;
+  std::vector<LongIds> all = of_all_ranks(ids, comm);
+};
+
 // What gslib's manual says of one field: flagged points take no part in the combination (transpose 0) or do not get it
 // (transpose 1).
 template <class T>
-std::vector<T> reference(const LongIds& ids, const std::vector<T>& values, int op, bool transpose, const Comm& comm) {
-  const auto all_ids = of_all_ranks(ids, comm);
+std::vector<T> reference(const Points& points, const std::vector<T>& values, int op, bool transpose) {
+  const auto& [ids, comm, all_ids] = points;
   const auto all_values = of_all_ranks(values, comm);
   std::map<long long, T> result;
   for (std::size_t r = 0; r < all_ids.size(); ++r) {
@@ -101,13 +108,13 @@ std::vector<T> reference(const LongIds& ids, const std::vector<T>& values, int o
 }
 
 // Groups of flagged points only get the value that changes no other; the reference leaves them as they were.
-std::vector<bool> without_unflagged(const LongIds& ids, const Comm& comm) {
+std::vector<bool> without_unflagged(const Points& points) {
   std::map<long long, bool> any;
-  for (const auto& rank : of_all_ranks(ids, comm)) {
+  for (const auto& rank : points.all) {
     for (const long long id : rank) any[std::abs(id)] = any[std::abs(id)] || id > 0;
   }
   std::vector<bool> result;
-  for (const long long id : ids) result.push_back(id != 0 && !any[std::abs(id)]);
+  for (const long long id : points.ids) result.push_back(id != 0 && !any[std::abs(id)]);
   return result;
 }
 
@@ -128,10 +135,11 @@ constexpr weft_gs_type type_of() {
 }
 
 template <class T>
-void expect_field(const LongIds& ids, const std::vector<T>& got, const std::vector<T>& before, int op, bool transpose,
-                  const Comm& comm) {
-  const std::vector<T> expected = reference(ids, before, op, transpose, comm);
-  const std::vector<bool> neutral = without_unflagged(ids, comm);
+void expect_field(const Points& points, const std::vector<T>& got, const std::vector<T>& before, int op,
+                  bool transpose) {
+  const LongIds& ids = points.ids;
+  const std::vector<T> expected = reference(points, before, op, transpose);
+  const std::vector<bool> neutral = without_unflagged(points);
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (neutral[i] && !transpose) {
       EXPECT_TRUE(op != WEFT_GS_ADD || got[i] == T{0});
@@ -156,6 +164,7 @@ TYPED_TEST(GsOf, ops_on_one_array_on_vectors_on_many_arrays_and_on_strided_field
   const Comm comm;
   for (unsigned seed = 0; seed < 6; ++seed) {
     const LongIds ids = flagged_ids(seed, comm);
+    const Points points{ids, comm};
     const std::size_t n = ids.size();
     weft_gs* gs = weft_gs_setup(ids.data(), n, MPI_COMM_WORLD, 0, seed % 3 == 0 ? "pairwise" : nullptr);
     for (const int op : {WEFT_GS_ADD, WEFT_GS_MUL, WEFT_GS_MIN, WEFT_GS_MAX}) {
@@ -192,7 +201,7 @@ TYPED_TEST(GsOf, ops_on_one_array_on_vectors_on_many_arrays_and_on_strided_field
           of_vec.push_back(vec[i * before.size() + f]);
           of_fields.push_back(fields[f * stride + i]);
         }
-        expect_field(ids, many[f], before[f], op, transpose, comm);
+        expect_field(points, many[f], before[f], op, transpose);
         EXPECT_EQ(of_vec, many[f]);
         EXPECT_EQ(of_fields, many[f]);
         for (std::size_t i = n; i < stride; ++i) EXPECT_EQ(fields[f * stride + i], T{99});
@@ -211,9 +220,10 @@ TEST(Gs, unique_leaves_one_point_of_every_group_that_had_one_unflagged) {
     LongIds ids = flagged_ids(seed, comm);
     const LongIds before = ids;
     weft_gs_unique(ids.data(), ids.size(), MPI_COMM_WORLD);
-    const std::vector<bool> none = without_unflagged(before, comm);
+    const std::vector<bool> none = without_unflagged({before, comm});
+    const Points points{ids, comm};
     std::map<long long, int> left;
-    for (const auto& rank : of_all_ranks(ids, comm)) {
+    for (const auto& rank : points.all) {
       for (const long long id : rank) left[std::abs(id)] += id > 0 ? 1 : 0;
     }
     for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -228,10 +238,10 @@ TEST(Gs, unique_leaves_one_point_of_every_group_that_had_one_unflagged) {
     std::vector<double> values = small_values<double>(ids.size(), WEFT_GS_ADD, seed + 5);
     std::vector<double> expected = values, transposed = values;
     weft_gs_op(gs, values.data(), WEFT_GS_DOUBLE, WEFT_GS_ADD, 0);
-    expect_field(ids, values, expected, WEFT_GS_ADD, false, comm);
+    expect_field(points, values, expected, WEFT_GS_ADD, false);
     expected = transposed;
     weft_gs_op(gs, transposed.data(), WEFT_GS_DOUBLE, WEFT_GS_ADD, 1);
-    expect_field(ids, transposed, expected, WEFT_GS_ADD, true, comm);
+    expect_field(points, transposed, expected, WEFT_GS_ADD, true);
     weft_gs_free(gs);
   }
 }
@@ -290,6 +300,7 @@ TEST(Gs, index_takes_four_bytes_for_a_point_that_is_combined_and_some_for_a_valu
 TEST(Gslib, c_entry_points_do_what_gslib_s_do) {
   const Comm comm;
   const LongIds ids = flagged_ids(2, comm);
+  const Points points{ids, comm};
   const auto n = static_cast<unsigned>(ids.size());
   const gslib_comm c{static_cast<unsigned>(comm.rank()), static_cast<unsigned>(comm.size()), MPI_COMM_WORLD};
   for (const int method : {0, 1, 2, 3}) {
@@ -297,11 +308,11 @@ TEST(Gslib, c_entry_points_do_what_gslib_s_do) {
     const auto before = small_values<double>(n, WEFT_GS_ADD, 3 + static_cast<unsigned>(comm.rank()));
     std::vector<double> u = before;
     gslib_gs(u.data(), 0, 0, 1, gs, nullptr);
-    expect_field(ids, u, before, WEFT_GS_ADD, true, comm);
+    expect_field(points, u, before, WEFT_GS_ADD, true);
     const auto whole = small_values<long>(n, WEFT_GS_MAX, 4 + static_cast<unsigned>(comm.rank()));
     std::vector<long> v = whole;
     gslib_gs(v.data(), 3, 3, 0, gs, nullptr);
-    expect_field(ids, v, whole, WEFT_GS_MAX, false, comm);
+    expect_field(points, v, whole, WEFT_GS_MAX, false);
 
     std::vector<double> a = before, b = before;
     const std::array<void*, 2> both{a.data(), b.data()};
@@ -328,6 +339,7 @@ TEST(Gslib, c_entry_points_do_what_gslib_s_do) {
 TEST(Gslib, fortran_entry_points_do_what_gslib_s_do) {
   const Comm comm;
   const LongIds ids = flagged_ids(4, comm);
+  const Points points{ids, comm};
   const int n = static_cast<int>(ids.size()), np = comm.size(), add = 1, dp = 1, i8 = 3, no = 0, yes = 1, three = 3;
   const MPI_Fint world = MPI_Comm_c2f(MPI_COMM_WORLD);
   int first = -1, second = -1;
@@ -340,7 +352,7 @@ TEST(Gslib, fortran_entry_points_do_what_gslib_s_do) {
   const auto before = small_values<double>(ids.size(), WEFT_GS_ADD, 6 + static_cast<unsigned>(comm.rank()));
   std::vector<double> u = before;
   fgslib_gs_op_(&second, u.data(), &dp, &add, &no);
-  expect_field(ids, u, before, WEFT_GS_ADD, false, comm);
+  expect_field(points, u, before, WEFT_GS_ADD, false);
   std::vector<double> a = before, b = before, c = before;
   fgslib_gs_op_many_(&second, a.data(), b.data(), c.data(), nullptr, nullptr, nullptr, &three, &dp, &add, &no);
   EXPECT_EQ(a, u);
@@ -365,7 +377,7 @@ TEST(Gslib, fortran_entry_points_do_what_gslib_s_do) {
     result[i] = fields[2 * static_cast<std::size_t>(stride) + i];
     EXPECT_EQ(result[i], vec[3 * i + 2]);
   }
-  expect_field(ids, result, whole, WEFT_GS_ADD, true, comm);
+  expect_field(points, result, whole, WEFT_GS_ADD, true);
 
   LongIds one = ids;
   fgslib_gs_unique_(one.data(), &n, &world, &np);
@@ -378,6 +390,7 @@ TEST(Gslib, fortran_entry_points_do_what_gslib_s_do) {
 TEST(Gslib, early_fortran_names_do_what_todays_do_with_the_datatypes_of_their_time) {
   const Comm comm;
   const LongIds ids = flagged_ids(4, comm);
+  const Points points{ids, comm};
   const int n = static_cast<int>(ids.size()), np = comm.size(), max = 4, yes = 1, one = 1;
   const MPI_Fint world = MPI_Comm_c2f(MPI_COMM_WORLD);
   int gs = -1;
@@ -389,7 +402,7 @@ TEST(Gslib, early_fortran_names_do_what_todays_do_with_the_datatypes_of_their_ti
     gs_op_vec_(&gs, vec.data(), &one, &type, &max, &yes);
     gs_op_many_(&gs, many.data(), nullptr, nullptr, nullptr, nullptr, nullptr, &one, &type, &max, &yes);
     gs_op_fields_(&gs, fields.data(), &n, &one, &type, &max, &yes);
-    expect_field(ids, op, before, WEFT_GS_MAX, true, comm);
+    expect_field(points, op, before, WEFT_GS_MAX, true);
     EXPECT_EQ(vec, op);
     EXPECT_EQ(many, op);
     EXPECT_EQ(fields, op);
