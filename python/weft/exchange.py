@@ -110,7 +110,7 @@ class GatherScatter:
 
         Returns (or fills ``out``) an array of ``local_dofs + 1`` entries: the first ``owned_dofs`` are complete, the
         next, up to ``local_dofs``, hold this rank's part of what other ranks own, the last is 0. For arrays other than
-        NumPy's, ``out`` must be given.
+        NumPy's, ``out`` must be given. It shares no memory with the points.
         """
         if out is None:
             out = self._like(points, self.local_dofs + 1)

@@ -117,6 +117,7 @@ def wrong(call):
 gs = weft.GatherScatter([1, 2, 3], comm, fields=2)
 major = weft.GatherScatter([1, 2, 3], comm, fields=2, layout="fields", exchange="crystal")
 good = np.ones((3, 2))
+room = np.ones((7, 2))  # for the four degrees of freedom of a rank and for its points
 """
 
 
@@ -134,6 +135,8 @@ WRONG = [
     ("gs(good, None if last else 'add')", "op must be a text"),
     ("gs.gather([1.0] * 6 if last else good)", "give out= for arrays that are not NumPy's"),
     ("gs.gather(good, out=np.ones((3, 2), dtype=np.float32) if last else np.ones((gs.local_dofs + 1, 2)))", "dofs"),
+    ("gs.gather(room[3:6] if last else room[4:], out=room[:4])", "share memory"),
+    ("gs.scatter(room[1:5] if last else room[:4], out=room[4:])", "share memory"),
     ("weft.GatherScatter([1.5] if last else [1], comm)", "ids must be integers"),
     ("weft.GatherScatter(np.array([2**63], dtype=np.uint64) if last else [1], comm)", "does not fit"),
     ("weft.GatherScatter([2**63] if last else [1], comm)", "does not fit"),
@@ -157,7 +160,11 @@ WRONG = [
 @pytest.fixture(scope="module", params=[1, 3])
 def errors(request) -> list[list[str]]:
     """What each rank said of each wrong call, after which the object still works: no rank is left behind in a call."""
-    code = SETUP + "".join(f"wrong(lambda: {call})\nassert gs(good.copy())[0, 0] == comm.size\n" for call, _ in WRONG)
+    code = SETUP + "".join(
+        f"wrong(lambda: {call})\nassert gs(good.copy())[0, 0] == comm.size\n"
+        "assert gs.scatter(gs.gather(room[4:], out=room[:4]), out=room[4:]) is not None\n"
+        for call, _ in WRONG
+    )
     printed = mpi_prints(request.param, code)
     lines = printed.splitlines()
     assert len(lines) == request.param * len(WRONG)

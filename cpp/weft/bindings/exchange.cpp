@@ -75,6 +75,11 @@ Values check_values(nb::handle object, const char* what, std::int64_t entries, i
   return values;
 }
 
+bool overlap(const nb::ndarray<>& a, const nb::ndarray<>& b) {
+  const auto begin_of = [](const nb::ndarray<>& x) { return reinterpret_cast<std::uintptr_t>(x.data()); };
+  return begin_of(a) < begin_of(b) + b.nbytes() && begin_of(b) < begin_of(a) + a.nbytes();
+}
+
 // weft.GatherScatter: one C++ object per device and type, made when the first array of the kind comes.
 class PyGatherScatter {
  public:
@@ -233,6 +238,9 @@ class PyGatherScatter {
       at_dofs = check_values(dofs, "dofs", local + 1, fields_, layout_);
       if (at_points.type != at_dofs.type || at_points.device != at_dofs.device) {
         throw nb::type_error("points and dofs must be of one type, on one device");
+      }
+      if (overlap(at_points.array, at_dofs.array)) {
+        throw nb::value_error("points and dofs share memory: give out= an array of its own");
       }
       return kind_of_call(at_points, operation);
     });
