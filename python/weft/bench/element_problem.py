@@ -1,4 +1,4 @@
-"""What cases on spectral elements have in common: boxes, and which condition holds on which boundary."""
+"""What cases on spectral elements have in common: boxes, conditions of boundaries, fields at other points."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 from mpi4py import MPI
 
 import weft
+from weft import _weft
 from weft.bench.poisson import box_counts
 from weft.mpi import CollectiveError
 
 OTHERS = "*"  # stands in a case for every boundary that has no condition of its own
 
 C = TypeVar("C")
+Values = npt.NDArray[Any]
 
 
 def box(case: Any, comm: MPI.Intracomm) -> Any:
@@ -54,3 +57,16 @@ def conditions(mesh: Any, given: Mapping[str, C], spoken: Mapping[str, C], allow
             )
         result[name] = condition
     return result
+
+
+def places(mesh: Any, order: int) -> Values:
+    """[3][E][points] coordinates of the points of an order."""
+    return np.moveaxis(np.asarray(mesh.point_coordinates(order)), -1, 0)
+
+
+def interpolated(fields: Values, order: int, to: int) -> Values:
+    """[E][6][m^3] fields [E][6][n][n][n] of an order at the points of another, in double precision."""
+    source, target = (_weft.mesh.gll(n)[0] for n in (order, to))
+    matrix = np.asarray(_weft.mesh.interpolation(source, target))
+    values = np.einsum("kc,jb,ia,efcba->efkji", matrix, matrix, matrix, fields.astype(float), optimize=True)
+    return values.reshape(*fields.shape[:2], -1)

@@ -11,9 +11,8 @@ from mpi4py import MPI
 
 import weft
 from weft import flow
-from weft.bench.element_problem import box, conditions
+from weft.bench.element_problem import box, conditions, interpolated, places
 from weft.bench.flow_values import Values
-from weft.bench.maxwell_problem import interpolated, places
 from weft.bench.record import Record
 from weft.cases import FlowCase
 from weft.cases.flow import CONDITIONS, BoundarySection

@@ -17,6 +17,7 @@ from mpi4py import MPI
 import weft
 from weft import trace
 from weft.bench import maxwell_problem as problem
+from weft.bench.element_problem import interpolated, places
 from weft.bench.energy import Meter
 from weft.bench.machine import machine, rates, versions
 from weft.bench.record import Display, Record, Stopwatch, breakdown, memory_bytes
@@ -115,10 +116,10 @@ class Run:
         """
         assert self.solution is not None
         order = min(self.case.order + 3, 15)
-        fine = problem.interpolated(self.solver.host_fields(), self.case.order, order)
+        fine = interpolated(self.solver.host_fields(), self.case.order, order)
         mass = np.asarray(self.mesh.mass_matrix(order)).reshape(len(fine), -1)
         values = np.array(list(self.materials.values()))[self.regions]
-        points = problem.places(self.mesh, order)
+        points = places(self.mesh, order)
         if where is None:
             where = np.ones(len(fine), bool) if self.damping is None else ~self.damping.any(axis=(1, 2, 3, 4))
         squares = np.zeros(2)

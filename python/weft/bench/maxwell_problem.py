@@ -11,8 +11,8 @@ import numpy.typing as npt
 from mpi4py import MPI
 
 import weft
-from weft import _weft, maxwell
-from weft.bench.element_problem import box, conditions
+from weft import maxwell
+from weft.bench.element_problem import box, conditions, places
 from weft.cases import MaxwellCase
 from weft.cases.expressions import Expression
 from weft.cases.maxwell import CONDITIONS, RegionSection
@@ -65,19 +65,6 @@ class Geometry:
         comm = mesh.comm
         self.lower = np.array([comm.allreduce(float(c.min()) if c.size else math.inf, MPI.MIN) for c in self.points])
         self.upper = np.array([comm.allreduce(float(c.max()) if c.size else -math.inf, MPI.MAX) for c in self.points])
-
-
-def places(mesh: Any, order: int) -> Values:
-    """[3][E][points] coordinates of the points of an order."""
-    return np.moveaxis(np.asarray(mesh.point_coordinates(order)), -1, 0)
-
-
-def interpolated(fields: Values, order: int, to: int) -> Values:
-    """[E][6][m^3] fields [E][6][n][n][n] of an order at the points of another, in double precision."""
-    source, target = (_weft.mesh.gll(n)[0] for n in (order, to))
-    matrix = np.asarray(_weft.mesh.interpolation(source, target))
-    values = np.einsum("kc,jb,ia,efcba->efkji", matrix, matrix, matrix, fields.astype(float), optimize=True)
-    return values.reshape(*fields.shape[:2], -1)
 
 
 def together(mesh: Any, problem: str | None) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
+from scipy import special
 
 Values = npt.NDArray[Any]
 
@@ -187,6 +187,8 @@ class LayeredMode(Harmonic):
                 if found == self.index:
                     break
             low, value = high, after
+        from scipy import optimize  # takes longer than the rest of what a run imports
+
         self.omega = complex(optimize.brentq(self._mismatch, low, high, xtol=1e-15, rtol=1e-15))
 
     def _weight(self, layer: tuple[float, float, float]) -> float:
