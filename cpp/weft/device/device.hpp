@@ -55,6 +55,21 @@ struct KernelResources {
   int max_blocks_per_multiprocessor;  // at its launch bounds
 };
 
+// The C++ name of T in kernel sources.
+template <class T>
+constexpr const char* type_name() {
+  if constexpr (std::is_same_v<T, double>)
+    return "double";
+  else if constexpr (std::is_same_v<T, float>)
+    return "float";
+  else if constexpr (std::is_same_v<T, std::int32_t>)
+    return "int";
+  else {
+    static_assert(std::is_same_v<T, std::int64_t>);
+    return "long";  // 64 bits on every system weft builds on; std::int64_t is `long` there
+  }
+}
+
 struct Define {
   std::string name;
   std::string value;
@@ -207,6 +222,12 @@ class Device : public std::enable_shared_from_this<Device> {
 
   // Compiles (or finds in the cache) and loads. Errors quote the compiler's log.
   Kernel kernel(const KernelSpec& spec);
+  // The kernel for values of type T (WEFT_REAL), with other constants, such as WEFT_N, the order.
+  template <class T>
+  Kernel kernel(std::string file, std::string name, std::vector<Define> others = {}) {
+    others.push_back({"WEFT_REAL", type_name<T>()});
+    return kernel({std::move(file), std::move(name), std::move(others)});
+  }
 
  protected:
   virtual std::shared_ptr<detail::KernelImpl> load(const KernelSpec& spec) = 0;
@@ -283,20 +304,5 @@ class Array {
   T* data_ = nullptr;
   std::size_t size_ = 0;
 };
-
-// The C++ name of T in kernel sources.
-template <class T>
-constexpr const char* type_name() {
-  if constexpr (std::is_same_v<T, double>)
-    return "double";
-  else if constexpr (std::is_same_v<T, float>)
-    return "float";
-  else if constexpr (std::is_same_v<T, std::int32_t>)
-    return "int";
-  else {
-    static_assert(std::is_same_v<T, std::int64_t>);
-    return "long";  // 64 bits on every system weft builds on; std::int64_t is `long` there
-  }
-}
 
 }  // namespace weft::device

@@ -137,7 +137,7 @@ double gpu_bandwidth(const std::shared_ptr<Device>& device, std::size_t bytes) {
   const long n = static_cast<long>(blocks) * limits_shape.x;
   Array<double> x(device, 8 * n), y(device, n);
   x.zero();
-  const Kernel kernel = device->kernel({"limits", "stream", {{"WEFT_REAL", "double"}}});
+  const Kernel kernel = device->kernel<double>("limits", "stream");
   const double seconds = best_event_seconds(device, [&](Stream& stream) {
     kernel(stream, blocks, limits_shape, n, static_cast<const double*>(x.data()), y.data());
   });
@@ -147,7 +147,7 @@ double gpu_bandwidth(const std::shared_ptr<Device>& device, std::size_t bytes) {
 template <class T>
 double gpu_peak(const std::shared_ptr<Device>& device) {
   constexpr int steps = 8192;
-  const Kernel kernel = device->kernel({"limits", "multiply_add", {{"WEFT_REAL", type_name<T>()}}});
+  const Kernel kernel = device->kernel<T>("limits", "multiply_add");
   // Four full waves of blocks.
   const unsigned blocks =
       4u * std::max(1, device->info().multiprocessors) * std::max(1, kernel.resources().max_blocks_per_multiprocessor);
@@ -195,7 +195,7 @@ double host_irregular_read(const std::vector<int>& next, int lines) {
 
 double gpu_irregular_read(const std::shared_ptr<Device>& device, const std::vector<int>& next, int lines) {
   constexpr int steps = 64;
-  const Kernel kernel = device->kernel({"limits", "chase", {{"WEFT_REAL", "double"}}});
+  const Kernel kernel = device->kernel<double>("limits", "chase");
   const unsigned blocks = static_cast<unsigned>(std::max(1, device->info().multiprocessors) *
                                                 std::max(1, kernel.resources().max_blocks_per_multiprocessor));
   Array<int> memory(device, next), last(device, static_cast<std::size_t>(blocks) * limits_shape.x);

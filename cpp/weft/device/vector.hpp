@@ -17,7 +17,7 @@ inline unsigned vector_blocks(std::int64_t n) { return static_cast<unsigned>((n 
 // A vector kernel for entries of T: vector_kernel<double>(*device, "axpy").
 template <class T>
 Kernel vector_kernel(Device& device, const char* name) {
-  return device.kernel({"vector", name, {{"WEFT_REAL", type_name<T>()}}});
+  return device.kernel<T>("vector", name);
 }
 
 }  // namespace weft::device

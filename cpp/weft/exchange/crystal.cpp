@@ -191,8 +191,9 @@ class Copies {
     }
     blocks_ = static_cast<unsigned>(words.size() / 4);
     pieces_ = device::Array<std::int64_t>(memory, words);
-    kernel_ = memory->kernel({"pieces", "copy_pieces", {{"WEFT_REAL", word == 8 ? "long" : "int"}}});
     wide_ = word == 8;
+    kernel_ = wide_ ? memory->kernel<std::int64_t>("pieces", "copy_pieces")
+                    : memory->kernel<std::int32_t>("pieces", "copy_pieces");
   }
   bool empty() const { return blocks_ == 0; }
   void operator()(const std::byte* send, const std::byte* arena, std::byte* to, device::Stream& stream) const {

@@ -32,8 +32,8 @@ template <class T>
 GpuStages<T>::GpuStages(const Decomposition& decomposition, std::shared_ptr<device::Device> device)
     : decomposition_(decomposition),
       device_(std::move(device)),
-      unpack_(device_->kernel({"fft", "unpack", {{"WEFT_REAL", device::type_name<T>()}}})),
-      pack_(device_->kernel({"fft", "pack", {{"WEFT_REAL", device::type_name<T>()}}})) {}
+      unpack_(device_->kernel<T>("fft", "unpack")),
+      pack_(device_->kernel<T>("fft", "pack")) {}
 
 template <class T>
 template <class V>

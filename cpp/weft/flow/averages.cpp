@@ -9,9 +9,7 @@ template <class T>
 Averages<T>::Averages(std::shared_ptr<device::Device> device, std::int64_t entries, int scalars)
     : entries_(entries), scalars_(scalars), values_(device, static_cast<std::size_t>(components() * entries)) {
   values_.zero();
-  const auto kernel = [&](const char* name) {
-    return device->kernel({"flow_averages", name, {{"WEFT_REAL", device::type_name<T>()}}});
-  };
+  const auto kernel = [&](const char* name) { return device->kernel<T>("flow_averages", name); };
   flow_ = kernel("average_flow");
   scalar_ = kernel("average_scalar");
 }

@@ -20,7 +20,7 @@ constexpr const char* condition_words = "wall, velocity, outflow, symmetry";
 
 template <class T>
 device::Kernel flow_kernel(device::Device& device, const char* name) {
-  return device.kernel({"flow", name, {{"WEFT_REAL", device::type_name<T>()}}});
+  return device.kernel<T>("flow", name);
 }
 
 // Owned entries where `wanted` holds.
@@ -258,9 +258,7 @@ void Boundaries<T>::set_up_vorticity(const std::vector<BoundaryFace>& faces) {
   offsets_ = device::Array<std::int32_t>(device, offsets);
   columns_ = device::Array<std::int32_t>(device, columns);
   wall_vorticity_ =
-      device->kernel({"flow_faces",
-                      "flow_wall_vorticity",
-                      {{"WEFT_N", std::to_string(space_.order())}, {"WEFT_REAL", device::type_name<T>()}}});
+      device->template kernel<T>("flow_faces", "flow_wall_vorticity", {{"WEFT_N", std::to_string(space_.order())}});
   add_rows_ = flow_kernel<T>(*device, "flow_add_rows");
 }
 

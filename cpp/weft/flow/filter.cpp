@@ -96,10 +96,8 @@ Filter<T>::Filter(Space<T>& space, const FilterOptions& options) : space_(space)
       entry = ~entry;
     }
   index_ = device::Array<std::int32_t>(device, index);
-  filter_ = device->kernel({"flow_filter",
-                            "flow_filter",
-                            {{"WEFT_N", std::to_string(space.order())}, {"WEFT_REAL", device::type_name<T>()}}});
-  replace_ = device->kernel({"flow", "flow_replace", {{"WEFT_REAL", device::type_name<T>()}}});
+  filter_ = device->template kernel<T>("flow_filter", "flow_filter", {{"WEFT_N", std::to_string(space.order())}});
+  replace_ = device->template kernel<T>("flow", "flow_replace");
 }
 
 template <class T>

@@ -69,9 +69,9 @@ PortableTerms<T>::PortableTerms(const mesh::Mesh& mesh, int order, std::span<con
   const int fine_face = fine.points * fine.points;
   convect_shape_ = {static_cast<unsigned>(fine_face >= 256 ? 256 : (fine_face + 31) / 32 * 32)};
   const auto kernel = [&](const char* name, int tile) {
-    std::vector<device::Define> defines{{"WEFT_N", std::to_string(order)}, {"WEFT_REAL", device::type_name<T>()}};
+    std::vector<device::Define> defines{{"WEFT_N", std::to_string(order)}};
     if (tile > 1) defines.push_back({"WEFT_TILE_ELEMENTS", std::to_string(tile)});
-    return device->kernel({"flow_terms", name, defines});
+    return device->kernel<T>("flow_terms", name, std::move(defines));
   };
   convect_ = kernel("flow_convect", 1);
   convect_skew_ = kernel("flow_convect_skew", tile_);

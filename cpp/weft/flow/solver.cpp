@@ -83,9 +83,7 @@ struct Solver<T>::Impl {
       response = device::Array<T>(space.device(), static_cast<std::size_t>(3 * space.entries()));
       response_pressure = device::Array<T>(space.device(), static_cast<std::size_t>(space.entries()));
     }
-    const auto kernel = [&](const char* name) {
-      return device.kernel({"flow", name, {{"WEFT_REAL", device::type_name<T>()}}});
-    };
+    const auto kernel = [&](const char* name) { return device.kernel<T>("flow", name); };
     extrapolate = kernel("flow_extrapolate");
     subtract = kernel("flow_subtract");
     force = kernel("flow_force");

@@ -64,10 +64,9 @@ Statistics<T>::Statistics(Space<T>& space) : space_(space) {
     metric_ = {maps_.data(), nodes, places_.data(), derivative};
     if (!device->is_host()) index_ = device::Array<std::int32_t>(device, numbering.index());
     points_ = device->is_host() ? numbering.index().data() : index_.data();
-    const std::vector<device::Define> defines{{"WEFT_REAL", device::type_name<T>()}};
-    measures_ = device->kernel({"flow_measures", "flow_measures", defines});
-    courant_ = device->kernel({"flow_measures", "flow_courant", defines});
-    extrema_ = device->kernel({"flow_measures", "flow_extrema", defines});
+    measures_ = device->template kernel<T>("flow_measures", "flow_measures");
+    courant_ = device->template kernel<T>("flow_measures", "flow_courant");
+    extrema_ = device->template kernel<T>("flow_measures", "flow_extrema");
   });
 }
 

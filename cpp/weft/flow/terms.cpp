@@ -54,7 +54,7 @@ Terms<T>::Terms(poisson::Operator<T>& numbering, std::optional<poisson::Kernels>
     offsets_ = device::Array<std::int32_t>(device, offsets);
     columns_ = device::Array<std::int32_t>(device, columns);
     points_ = device::Array<T>(device, 3 * index.size());
-    gather_ = device->kernel({"gather", "gather_fields", {{"WEFT_REAL", device::type_name<T>()}}});
+    gather_ = device->template kernel<T>("gather", "gather_fields");
   });
 }
 

@@ -57,9 +57,9 @@ LocalOperator<T>::LocalOperator(const Geometry& geometry, const Coefficients& co
   shape_ = threads_ == Threads::points ? device::Shape{static_cast<unsigned>(n), static_cast<unsigned>(face_ * tile_)}
                                        : device::Shape{static_cast<unsigned>(face_ * tile_)};
   const auto kernel = [&](const char* name, int tile = 1) {
-    std::vector<device::Define> defines{{"WEFT_N", std::to_string(order)}, {"WEFT_REAL", device::type_name<T>()}};
+    std::vector<device::Define> defines{{"WEFT_N", std::to_string(order)}};
     if (tile > 1) defines.push_back({"WEFT_TILE_ELEMENTS", std::to_string(tile)});
-    return device_->kernel({"maxwell", name, defines});
+    return device_->kernel<T>("maxwell", name, std::move(defines));
   };
   traces_ = kernel("maxwell_traces");
   curl_ = kernel(threads_ == Threads::points ? "maxwell_curl_points" : "maxwell_curl_columns", tile_);

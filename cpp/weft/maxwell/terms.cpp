@@ -154,9 +154,7 @@ Terms<T>::Terms(const mesh::Mesh& mesh, const Options& options, const Geometry& 
   mesh.comm.sum(counts.data(), 2);
   driven_ = counts[0] > 0;
   layered_ = counts[1] > 0;
-  const auto kernel = [&](const char* name) {
-    return device_->kernel({"maxwell_terms", name, {{"WEFT_REAL", device::type_name<T>()}}});
-  };
+  const auto kernel = [&](const char* name) { return device_->kernel<T>("maxwell_terms", name); };
   mesh.comm.together([&] {
     if (driven_) {
       clock_ = device::Array<double>(device_, 1);

@@ -119,11 +119,9 @@ LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, 
   shape_ = threads_ == Threads::points
                ? device::Shape{static_cast<unsigned>(n), static_cast<unsigned>(n * n * tile_)}
                : device::Shape{static_cast<unsigned>(threads_per_element(options.order, threads_) * tile_)};
-  kernel_ = device->kernel({"poisson",
-                            "poisson_" + name(geometry_) + (threads_ == Threads::points ? "_3d" : "_2d"),
-                            {{"WEFT_N", std::to_string(options.order)},
-                             {"WEFT_REAL", device::type_name<T>()},
-                             {"WEFT_TILE_ELEMENTS", std::to_string(tile_)}}});
+  kernel_ =
+      device->kernel<T>("poisson", "poisson_" + name(geometry_) + (threads_ == Threads::points ? "_3d" : "_2d"),
+                        {{"WEFT_N", std::to_string(options.order)}, {"WEFT_TILE_ELEMENTS", std::to_string(tile_)}});
 }
 
 template <class T>

@@ -152,10 +152,7 @@ CgSums MergedCg<T>::iterate(T* x, const Scalars& scalars, device::Stream& stream
 template <class T>
 solver::CgResult MergedCg<T>::solve(const T* b, T* x, bool zero_guess, const solver::CgOptions& options,
                                     device::Stream& stream) {
-  if (options.max_iterations < 0) throw std::invalid_argument("cg: the number of iterations is negative");
-  if (!(options.tolerance >= 0 && options.tolerance < 1))
-    throw std::invalid_argument("cg: the tolerance is relative to the first residual: at least 0, below 1, not " +
-                                std::to_string(options.tolerance));
+  options.check("cg");
   const trace::Span span("merged cg", trace::Category::cpu);
   // Below this part of r.z the recurrence for the next r.z has lost a quarter of its digits: sum it anew.
   const double cancels = std::pow(static_cast<double>(std::numeric_limits<T>::epsilon()), 0.25);

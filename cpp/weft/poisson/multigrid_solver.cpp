@@ -40,17 +40,15 @@ MultigridSolver<T>::MultigridSolver(Operator<T>& op, const mesh::Mesh& mesh, con
   if (masked.mask != nullptr) levels.dirichlet = masked.boundaries;
   system.entries = op.entries();
   system.unknowns = op.unknowns();
-  const auto kernel = [&](const char* name, const char* type) {
-    return device->kernel({"smoother", name, {{"WEFT_REAL", type}}});
-  };
   if (single && std::is_same_v<T, double>) {
     single_ = std::make_unique<Multigrid<float>>(mesh, levels, multigrid);
     map_to(op, single_->finest());
     r_single_ = zeros<float>(device, single_->finest().entries());
     z_single_ = zeros<float>(device, single_->finest().entries());
     system.precondition = [this, n = static_cast<long>(single_->finest().unknowns()),
-                           down = kernel("from_double", "float"),
-                           up = kernel("to_double", "float")](T* r, T* z, device::Stream& stream) {
+                           down = device->template kernel<float>("smoother", "from_double"),
+                           up = device->template kernel<float>("smoother", "to_double")](T* r, T* z,
+                                                                                         device::Stream& stream) {
       const unsigned blocks = device::vector_blocks(n);
       if constexpr (std::is_same_v<T, double>) {
         const std::int32_t* map = map_.data();
@@ -65,8 +63,9 @@ MultigridSolver<T>::MultigridSolver(Operator<T>& op, const mesh::Mesh& mesh, con
     r_own_ = zeros<T>(device, own_->finest().entries());
     z_own_ = zeros<T>(device, own_->finest().entries());
     system.precondition = [this, n = static_cast<long>(own_->finest().unknowns()),
-                           take = kernel("take_entries", device::type_name<T>()),
-                           put = kernel("put_entries", device::type_name<T>())](T* r, T* z, device::Stream& stream) {
+                           take = device->template kernel<T>("smoother", "take_entries"),
+                           put = device->template kernel<T>("smoother", "put_entries")](T* r, T* z,
+                                                                                        device::Stream& stream) {
       const unsigned blocks = device::vector_blocks(n);
       const std::int32_t* map = map_.data();
       take(stream, blocks, device::vector_shape, n, map, static_cast<const T*>(r), r_own_.data());

@@ -134,9 +134,9 @@ void Operator<T>::set_up_gather() {
   offsets_ = device::Array<std::int32_t>(device, offsets);
   columns_ = device::Array<std::int32_t>(device, columns);
   points_ = device::Array<T>(device, index_.size());
-  gather_ = device->kernel({"gather", "gather_points", {{"WEFT_REAL", device::type_name<T>()}}});
-  gather_product_ = device->kernel({"gather", "gather_product", {{"WEFT_REAL", device::type_name<T>()}}});
-  gather_fields_ = device->kernel({"gather", "gather_fields", {{"WEFT_REAL", device::type_name<T>()}}});
+  gather_ = device->kernel<T>("gather", "gather_points");
+  gather_product_ = device->kernel<T>("gather", "gather_product");
+  gather_fields_ = device->kernel<T>("gather", "gather_fields");
 }
 
 // Values of `each` numbers a point, from the caller's order of elements to the operator's or back.

@@ -208,8 +208,7 @@ void Schwarz<T>::set_up_solves() {
   } else {
     inside_index_ = device::Array<std::int32_t>(options.device, op_.index());
     beyond_index_ = device::Array<std::int32_t>(options.device, beyond_);
-    solve_ = options.device->kernel(
-        {"schwarz", "schwarz_points", {{"WEFT_N", std::to_string(order)}, {"WEFT_REAL", device::type_name<T>()}}});
+    solve_ = options.device->kernel<T>("schwarz", "schwarz_points", {{"WEFT_N", std::to_string(order)}});
   }
   beyond_ = {};
 }

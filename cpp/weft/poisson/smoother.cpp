@@ -25,7 +25,7 @@ class ChebyshevSmoother : public Smoother<T> {
         schwarz_(std::move(schwarz)),
         inverse_diagonal_(schwarz_ ? device::Array<T>() : op.inverse_diagonal()),
         chebyshev_(setup(op, degree), op.options().device, op.comm()),
-        difference_(op.options().device->kernel({"smoother", "difference", {{"WEFT_REAL", device::type_name<T>()}}})) {}
+        difference_(op.options().device->template kernel<T>("smoother", "difference")) {}
 
   void start(const T* b, T* x, T* work, bool residual, device::Stream& stream) override {
     const trace::Span span("smoother", trace::Category::cpu);

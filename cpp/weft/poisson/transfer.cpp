@@ -93,12 +93,11 @@ void Transfer<T>::set_up_portable() {
   points_ = device::Array<T>(device, index.size());
 
   const auto kernel = [&](const char* name) {
-    return device->kernel(
-        {"transfer", name, {{"WEFT_N", std::to_string(options.order)}, {"WEFT_REAL", device::type_name<T>()}}});
+    return device->kernel<T>("transfer", name, {{"WEFT_N", std::to_string(options.order)}});
   };
   prolong_ = kernel("prolong");
   restrict_ = kernel("restrict_points");
-  gather_ = device->kernel({"gather", "gather_points", {{"WEFT_REAL", device::type_name<T>()}}});
+  gather_ = device->kernel<T>("gather", "gather_points");
 }
 
 template <class T>

@@ -58,7 +58,7 @@ Program<T>::Program(Code code, std::shared_ptr<device::Device> device)
     : code_(std::move(code)),
       operations_(device, code_.operations()),
       constants_(device, code_.constants()),
-      run_(device->kernel({"program", "run_program", {{"WEFT_REAL", device::type_name<T>()}}})) {}
+      run_(device->kernel<T>("program", "run_program")) {}
 
 template <class T>
 void Program<T>::evaluate(const T* points, std::int64_t stride, std::int64_t n, double time, T* values,

@@ -43,9 +43,7 @@ ConjugateGradients<T>::ConjugateGradients(System<T> system, std::shared_ptr<devi
       copy_(device::vector_kernel<T>(*device_, "copy")),
       axpby_(device::vector_kernel<T>(*device_, "axpby")),
       dot_(device::vector_kernel<T>(*device_, system_.weights == nullptr ? "dot" : "weighted_dot")) {
-  const auto kernel = [this](const char* name) {
-    return device_->kernel({"cg", name, {{"WEFT_REAL", device::type_name<T>()}}});
-  };
+  const auto kernel = [this](const char* name) { return device_->kernel<T>("cg", name); };
   residual_ = kernel("cg_residual");
   solution_ = kernel("cg_solution");
   direction_ = kernel("cg_direction");
@@ -186,13 +184,18 @@ void ConjugateGradients<T>::iterate_alone(T* x, device::Stream& stream) {
           x, p_.data());
 }
 
+void CgOptions::check(const char* solver) const {
+  const std::string name = solver;
+  if (max_iterations < 0) throw std::invalid_argument(name + ": the number of iterations is negative");
+  if (!(tolerance >= 0 && tolerance < 1))
+    throw std::invalid_argument(name + ": the tolerance is relative to the first residual: at least 0, below 1, not " +
+                                std::to_string(tolerance));
+}
+
 template <class T>
 CgResult ConjugateGradients<T>::solve(const T* b, T* x, bool zero_guess, const CgOptions& options,
                                       device::Stream& stream) {
-  if (options.max_iterations < 0) throw std::invalid_argument("cg: the number of iterations is negative");
-  if (!(options.tolerance >= 0 && options.tolerance < 1))
-    throw std::invalid_argument("cg: the tolerance is relative to the first residual: at least 0, below 1, not " +
-                                std::to_string(options.tolerance));
+  options.check("cg");
   const trace::Span span("cg", trace::Category::cpu);
   CgResult result;
   stream.synchronize();

@@ -38,6 +38,9 @@ struct CgOptions {
   // Called with the iteration and |r| for every iteration (on a GPU for several at a time); may throw to stop, on all
   // ranks alike.
   std::function<void(int, double)> progress = nullptr;
+
+  // std::invalid_argument, which begins with the solver's name, for numbers that make no sense.
+  void check(const char* solver) const;
 };
 
 struct CgResult {

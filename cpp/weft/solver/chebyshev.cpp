@@ -78,10 +78,10 @@ Chebyshev<T>::Chebyshev(Setup setup, std::shared_ptr<device::Device> device, con
       z_(device_, setup_.entries),
       az_(device_, setup_.entries),
       copy_(device::vector_kernel<T>(*device_, "copy")),
-      difference_(device_->kernel({"smoother", "difference", {{"WEFT_REAL", device::type_name<T>()}}})),
+      difference_(device_->kernel<T>("smoother", "difference")),
       axpy_(device::vector_kernel<T>(*device_, "axpy")),
-      diagonal_step_(device_->kernel({"smoother", "chebyshev_jacobi", {{"WEFT_REAL", device::type_name<T>()}}})),
-      step_(device_->kernel({"smoother", "chebyshev_step", {{"WEFT_REAL", device::type_name<T>()}}})) {
+      diagonal_step_(device_->kernel<T>("smoother", "chebyshev_jacobi")),
+      step_(device_->kernel<T>("smoother", "chebyshev_step")) {
   setup_.start = {};
   r_.zero();
   z_.zero();

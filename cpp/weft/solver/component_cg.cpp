@@ -41,9 +41,7 @@ ComponentCg<T>::ComponentCg(ComponentSystem<T> system, std::shared_ptr<device::D
       host_(device_, device::Memory::host, kinds * max_components * sizeof(double)) {
   if (system_.components < 1 || system_.components > max_components)
     throw std::invalid_argument("component cg: " + std::to_string(system_.components) + " components; 1 to 4");
-  const auto kernel = [this](const char* name) {
-    return device_->kernel({"component_cg", name, {{"WEFT_REAL", device::type_name<T>()}}});
-  };
+  const auto kernel = [this](const char* name) { return device_->kernel<T>("component_cg", name); };
   diagonal_ = kernel("component_diagonal");
   start_ = kernel("component_start");
   products_ = kernel("component_products");

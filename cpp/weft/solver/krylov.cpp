@@ -24,7 +24,7 @@ Krylov<T>::Krylov(PreconditionedSystem<T> system, std::shared_ptr<device::Device
       axpby_(device::vector_kernel<T>(*device_, "axpby")),
       copy_(device::vector_kernel<T>(*device_, "copy")),
       scale_(device::vector_kernel<T>(*device_, "scale")),
-      difference_(device_->kernel({"smoother", "difference", {{"WEFT_REAL", device::type_name<T>()}}})),
+      difference_(device_->kernel<T>("smoother", "difference")),
       shift_(device::vector_kernel<T>(*device_, "shift")) {
   r_.zero();
   if (!system_.constants_in_null_space) return;
@@ -70,10 +70,7 @@ void Krylov<T>::without_constants(T* x, device::Stream& stream) {
 
 template <class T>
 CgResult Krylov<T>::solve(const T* b, T* x, bool zero_guess, const CgOptions& options, device::Stream& stream) {
-  if (options.max_iterations < 0) throw std::invalid_argument("krylov: the number of iterations is negative");
-  if (!(options.tolerance >= 0 && options.tolerance < 1))
-    throw std::invalid_argument("krylov: the tolerance is relative to the first residual: at least 0, below 1, not " +
-                                std::to_string(options.tolerance));
+  options.check("krylov");
   const trace::Span span("krylov", trace::Category::cpu);
   CgResult result;
   stream.synchronize();

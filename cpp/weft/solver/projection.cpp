@@ -36,14 +36,12 @@ Projection<T>::Projection(Map<T> apply, T* image, std::int64_t entries, std::int
       sums_(device_, max_vectors + 1),
       matrix_(device_, max_vectors * max_vectors),
       host_(device_, device::Memory::host, (max_vectors + 1) * max_vectors * sizeof(double)),
-      sum_(device_->kernel({"component_cg", "component_sums", {{"WEFT_REAL", device::type_name<T>()}}})),
+      sum_(device_->kernel<T>("component_cg", "component_sums")),
       copy_(device::vector_kernel<T>(*device_, "copy")) {
   if (most < 0 || most > max_vectors)
     throw std::invalid_argument("projection onto " + std::to_string(most) + " solutions; 0 to " +
                                 std::to_string(max_vectors));
-  const auto kernel = [this](const char* name) {
-    return device_->kernel({"projection", name, {{"WEFT_REAL", device::type_name<T>()}}});
-  };
+  const auto kernel = [this](const char* name) { return device_->kernel<T>("projection", name); };
   products_ = kernel("projection_products");
   combine_ = kernel("projection_combine");
   rotate_ = kernel("projection_rotate");

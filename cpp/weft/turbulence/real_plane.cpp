@@ -23,8 +23,8 @@ template <class T>
 ModeList<T>::ModeList(std::shared_ptr<device::Device> device, const std::vector<std::int64_t>& places)
     : device_(std::move(device)),
       places_(device_, std::span<const std::int64_t>(places)),
-      gather_(device_->kernel({"turbulence", "gather_modes", {{"WEFT_REAL", device::type_name<T>()}}})),
-      scatter_(device_->kernel({"turbulence", "scatter_modes", {{"WEFT_REAL", device::type_name<T>()}}})) {}
+      gather_(device_->kernel<T>("turbulence", "gather_modes")),
+      scatter_(device_->kernel<T>("turbulence", "scatter_modes")) {}
 
 template <class T>
 std::vector<std::complex<T>> ModeList<T>::gather(const Complex* fields, int count, std::int64_t stride,

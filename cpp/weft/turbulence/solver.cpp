@@ -166,9 +166,7 @@ struct Solver<T>::Impl {
     if (shifted())
       for (Tables<Value>& shift : shifts) shift = Tables<Value>(device, options.box);
 
-    const auto kernel = [&](const char* name) {
-      return device->kernel({"turbulence", name, {{"WEFT_REAL", device::type_name<T>()}}});
-    };
+    const auto kernel = [&](const char* name) { return device->kernel<T>("turbulence", name); };
     products_kernel = kernel("velocity_products");
     combine_kernel = kernel("combine_products");
     shift_kernel = kernel("shift_modes");
