@@ -22,8 +22,11 @@ constexpr int pack_ahead = 512;       // entries
 // where a host kernel is told to, it puts what it makes into a panel that stays in caches and copies whole lines from
 // it.
 #if !defined(WEFT_TARGET_GPU) && !defined(WEFT_TARGET_FIBER)
+#define WEFT_HOST
 #define WEFT_FIXED_WIDTH 6
+
 #include "weft/simd/past_caches.hpp"
+#include "weft/simd/vector.hpp"
 constexpr int panel_values = 65536 / sizeof(real);
 constexpr int pack_panel_values = 16384 / sizeof(real);
 #define WEFT_AHEAD(address) __builtin_prefetch(address, 0, 2)
@@ -38,14 +41,66 @@ struct Class {
 WEFT_FUNCTION Class class_at(const int* WEFT_RESTRICT at, const int* references, const int* targets) {
   return {at[0], at[1], at[2], references + at[3], targets + at[4]};
 }
-// Entries of a run that are taken one by one: where the fields of an entry lie next to each other, or entries apart.
-template <int width>
-WEFT_FUNCTION int entries_of([[maybe_unused]] const Class& c) {
-#if defined(WEFT_FIXED_WIDTH)
-  if constexpr (width == 0 || width == WEFT_FIXED_WIDTH) return c.length;
-#endif
+// GPUs know runs of one entry only.
+WEFT_FUNCTION int length_of([[maybe_unused]] const Class& c) {
+#if defined(WEFT_HOST)
+  return c.length;
+#else
   return 1;
+#endif
 }
+
+#if defined(WEFT_HOST)
+namespace simd = ::weft::simd;
+constexpr int line = 64 / sizeof(real);
+constexpr int longest_run = 16;  // of exchange/groups.cpp
+// `count` values next to each other, or as many as a register holds.
+template <class T, int count>
+struct Piece {
+  using type = simd::Vec<T, (count < simd::lanes<T> ? count : simd::lanes<T>)>;
+};
+template <class T>
+struct Piece<T, 1> {
+  using type = T;
+};
+
+template <class P>
+WEFT_ALWAYS_INLINE P load(const real* from) {
+  P value;
+  __builtin_memcpy(&value, from, sizeof(P));
+  return value;
+}
+template <class P>
+WEFT_ALWAYS_INLINE void store(real* to, const P& value) {
+  __builtin_memcpy(to, &value, sizeof(P));
+}
+// For the pieces P of a row of `values` (at least one piece): made by make(v), which reads, and put by put(v, piece).
+// The last piece may overlap others; it is made before anything is put.
+template <class P, class Make, class Put>
+WEFT_ALWAYS_INLINE void for_row(int values, const Make& make, const Put& put) {
+  constexpr int count = sizeof(P) / sizeof(real);
+  const P last = make(values - count);
+  for (int v = 0; v + count < values; v += count) put(v, make(v));
+  put(values - count, last);
+}
+// Calls each.template operator()<count>() with the largest power of two up to `values` and `most`.
+template <int most, int count = 1, class Each>
+WEFT_ALWAYS_INLINE void with_count(int values, const Each& each) {
+  if constexpr (2 * count <= most) {
+    if (values >= 2 * count) return with_count<most, 2 * count>(values, each);
+  }
+  each.template operator()<count>();
+}
+// Asks for the row of values at `at`; those of one value an entry are short.
+template <int width>
+WEFT_ALWAYS_INLINE void ask(const real* at, int values) {
+  __builtin_prefetch(at, 0, 2);
+  if constexpr (width != 1) {
+    for (int v = line; v < values; v += line) __builtin_prefetch(at + v, 0, 2);
+    __builtin_prefetch(at + values - 1, 0, 2);
+  }
+}
+#endif
 
 struct op_add {
   static constexpr int code = 0;
@@ -60,8 +115,8 @@ struct op_max {
   static constexpr int code = 3;
 };
 
-template <class Op>
-WEFT_FUNCTION real combine(real a, real b) {
+template <class Op, class V>
+WEFT_FUNCTION V combine(V a, V b) {
   if constexpr (Op::code == 0) return a + b;
   if constexpr (Op::code == 1) return a * b;
   if constexpr (Op::code == 2) return b < a ? b : a;
@@ -139,37 +194,20 @@ WEFT_KERNEL(pack, exchange_threads,
   pack_entries(count, fields, ahead, from, x, x_entry, x_field, to, buffer_entry, buffer_field);
 }
 
-// The groups of one class; `fixed` is their multiplicity where the compiler is to know it, else 0; so is `width` the
-// number of values next to each other. The order is that of the references, after y[target] if that counts. y's entry
-// 0 is that of the target `first`. Where it `asks`, the host asks for what it
-// will read `ahead` references later.
-template <class Op, int fixed, int width, bool asks>
-WEFT_FUNCTION void gather_class(const Class& c, int fields, int ahead, bool accumulate, int first, const real* x,
-                                long x_entry, real* y, long y_entry) {
+// The groups of one class, wherever their values lie; `fixed` is their multiplicity where the compiler is to know it,
+// else 0; so is `width` the number of values next to each other. The order is that of the references, after y[target]
+// if that counts. y's entry 0 is that of the target `first`.
+template <class Op, int fixed, int width>
+WEFT_FUNCTION void gather_class(const Class& c, int fields, bool accumulate, int first, const real* x, long x_entry,
+                                real* y, long y_entry) {
   const int runs = c.runs, count = fixed > 0 ? fixed : c.multiplicity, values = width > 0 ? width : fields;
-  const int length = entries_of<width>(c);
   const int* WEFT_RESTRICT references = c.references;
   const int* WEFT_RESTRICT targets = c.targets;
   WEFT_NO_UNROLL
-  for (int l = 0; l < length; ++l) {
+  for (int l = 0; l < length_of(c); ++l) {
     WEFT_STRIDED(g, runs, exchange_threads) {
       real* to = y + (targets[g] - first + l) * y_entry;
-      if constexpr (asks) WEFT_AHEAD(x + (references[g + ahead] + l) * x_entry);
-      if constexpr (width > 1) {
-        // All values are read before any is written: the compiler may take them as vectors.
-        real value[width];
-        const real* from = x + (references[g] + l) * x_entry;
-        for (int f = 0; f < width; ++f) value[f] = from[f];
-        if (accumulate) {
-          for (int f = 0; f < width; ++f) value[f] = combine<Op>(to[f], value[f]);
-        }
-        for (int m = 1; m < count; ++m) {
-          if constexpr (asks) WEFT_AHEAD(x + (references[m * runs + g + ahead] + l) * x_entry);
-          from = x + (references[m * runs + g] + l) * x_entry;
-          for (int f = 0; f < width; ++f) value[f] = combine<Op>(value[f], from[f]);
-        }
-        for (int f = 0; f < width; ++f) to[f] = value[f];
-      } else if constexpr (fixed > 0) {
+      if constexpr (fixed > 0) {
         const real* from[fixed];
         WEFT_UNROLL
         for (int m = 0; m < fixed; ++m) from[m] = x + (references[m * runs + g] + l) * x_entry;
@@ -180,9 +218,6 @@ WEFT_FUNCTION void gather_class(const Class& c, int fields, int ahead, bool accu
           for (int m = 1; m < fixed; ++m) value = combine<Op>(value, from[m][f]);
           to[f] = value;
         }
-        if constexpr (asks) {
-          for (int m = 1; m < fixed; ++m) WEFT_AHEAD(x + (references[m * runs + g + ahead] + l) * x_entry);
-        }
       } else {
         WEFT_NO_UNROLL
         for (int f = 0; f < values; ++f) {
@@ -192,45 +227,63 @@ WEFT_FUNCTION void gather_class(const Class& c, int fields, int ahead, bool accu
           for (int m = 1; m < count; ++m) value = combine<Op>(value, x[(references[m * runs + g] + l) * x_entry + f]);
           to[f] = value;
         }
-        if constexpr (asks) {
-          for (int m = 1; m < count; ++m) WEFT_AHEAD(x + (references[m * runs + g + ahead] + l) * x_entry);
-        }
       }
     }
   }
 }
 
-template <class Op, int width, bool asks>
-WEFT_FUNCTION void gather_width(const Class& c, int fields, int ahead, bool accumulate, int first, const real* x,
-                                long x_entry, real* y, long y_entry) {
+template <class Op, int width>
+WEFT_FUNCTION void gather_width(const Class& c, int fields, bool accumulate, int first, const real* x, long x_entry,
+                                real* y, long y_entry) {
   if (c.multiplicity == 1) {
-    gather_class<Op, 1, width, asks>(c, fields, ahead, accumulate, first, x, x_entry, y, y_entry);
+    gather_class<Op, 1, width>(c, fields, accumulate, first, x, x_entry, y, y_entry);
   } else if (c.multiplicity == 2) {
-    gather_class<Op, 2, width, asks>(c, fields, ahead, accumulate, first, x, x_entry, y, y_entry);
+    gather_class<Op, 2, width>(c, fields, accumulate, first, x, x_entry, y, y_entry);
   } else if (c.multiplicity == 4 && width > 0) {
-    gather_class<Op, 4, width, asks>(c, fields, ahead, accumulate, first, x, x_entry, y, y_entry);
+    gather_class<Op, 4, width>(c, fields, accumulate, first, x, x_entry, y, y_entry);
   } else {
-    gather_class<Op, 0, width, asks>(c, fields, ahead, accumulate, first, x, x_entry, y, y_entry);
+    gather_class<Op, 0, width>(c, fields, accumulate, first, x, x_entry, y, y_entry);
   }
 }
 
-#if defined(WEFT_FIXED_WIDTH)
-// Calls each.template operator()<length, asks>(): a run of one field is `length` values next to each other.
-template <bool asks, class Each>
-inline void for_length_asking(int length, const Each& each) {
-  if (length == 1) each.template operator()<1, asks>();
-  if (length == 2) each.template operator()<2, asks>();
-  if (length == 4) each.template operator()<4, asks>();
-  if (length == 8) each.template operator()<8, asks>();
-  if (length == 16) each.template operator()<16, asks>();
-}
-template <class Each>
-inline void for_length(int length, bool asks, const Each& each) {
-  if (asks) {
-    for_length_asking<true>(length, each);
-  } else {
-    for_length_asking<false>(length, each);
+#if defined(WEFT_HOST)
+// The same for entries that follow each other, `width` values an entry where the compiler is to know it, else 0: a run
+// is one row of values, combined piece by piece. It asks for what lies `ahead` references later.
+template <class Op, int fixed, int width, int count>
+WEFT_FUNCTION void gather_rows(const Class c, int fields, int ahead, int first, const real* x, real* y) {
+  using P = typename Piece<real, count>::type;
+  const int runs = c.runs, multiplicity = fixed > 0 ? fixed : c.multiplicity;
+  const long entry = width > 0 ? width : fields;
+  const int values = width == 1 ? count : c.length * fields;
+  const int* WEFT_RESTRICT references = c.references;
+  const int* WEFT_RESTRICT targets = c.targets;
+  for (int g = 0; g < runs; ++g) {
+    if (ahead != 0) {
+      for (int m = 0; m < multiplicity; ++m) ask<width>(x + references[m * runs + g + ahead] * entry, values);
+    }
+    const real* from[fixed > 0 ? fixed : 1];
+    for (int m = 0; m < fixed; ++m) from[m] = x + references[m * runs + g] * entry;
+    const auto at = [&](int m) { return fixed > 0 ? from[m] : x + references[m * runs + g] * entry; };
+    real* to = y + (targets[g] - first) * entry;
+    for_row<P>(
+        values,
+        [&](int v) {
+          P value = load<P>(at(0) + v);
+          for (int m = 1; m < multiplicity; ++m) value = combine<Op>(value, load<P>(at(m) + v));
+          return value;
+        },
+        [&](int v, const P& value) { store(to + v, value); });
   }
+}
+
+template <class Op, int width>
+WEFT_FUNCTION void gather_rows(const Class& c, int fields, int ahead, int first, const real* x, real* y) {
+  with_count<width == 1 ? longest_run : line>(c.length * fields, [&]<int count>() {
+    if (c.multiplicity == 1) return gather_rows<Op, 1, width, count>(c, fields, ahead, first, x, y);
+    if (c.multiplicity == 2) return gather_rows<Op, 2, width, count>(c, fields, ahead, first, x, y);
+    if (c.multiplicity == 4) return gather_rows<Op, 4, width, count>(c, fields, ahead, first, x, y);
+    gather_rows<Op, 0, width, count>(c, fields, ahead, first, x, y);
+  });
 }
 #endif
 
@@ -243,40 +296,31 @@ WEFT_FUNCTION void gather_chunk(int begin, int end, const int* WEFT_RESTRICT cla
   for (int i = begin; i < end; ++i) {
     const Class c = class_at(classes + 5 * i, references, targets);
     if (fields > 1 && together) {
-#if defined(WEFT_FIXED_WIDTH)
-      if (fields == WEFT_FIXED_WIDTH) {
-        // To ask for shorter runs is more work than use.
-        if (c.length >= 4 && ahead != 0) {
-          gather_width<Op, WEFT_FIXED_WIDTH, true>(c, fields, ahead, accumulate, first, x, x_entry, y, y_entry);
-        } else {
-          gather_width<Op, WEFT_FIXED_WIDTH, false>(c, fields, 0, accumulate, first, x, x_entry, y, y_entry);
-        }
+#if defined(WEFT_HOST)
+      if (x_entry == fields && y_entry == fields && !accumulate) {
+        gather_rows<Op, 0>(c, fields, ahead, first, x, y);
         continue;
       }
 #endif
-      gather_width<Op, 0, false>(c, fields, 0, accumulate, first, x, x_entry, y, y_entry);
+      gather_width<Op, 0>(c, fields, accumulate, first, x, x_entry, y, y_entry);
     } else {
       WEFT_NO_UNROLL
       for (int f = 0; f < fields; ++f) {
         const real* from = x + f * x_field;
         real* to = y + f * y_field;
-#if defined(WEFT_FIXED_WIDTH)
+#if defined(WEFT_HOST)
         if (x_entry == 1 && y_entry == 1 && !accumulate) {
-          for_length(c.length, ahead != 0, [&]<int length, bool asks>() {
-            gather_width<Op, length, asks>(c, 1, ahead, false, first, from, 1, to, 1);
-          });
-        } else {
-          gather_width<Op, 0, false>(c, 1, 0, accumulate, first, from, x_entry, to, y_entry);
+          gather_rows<Op, 1>(c, 1, ahead, first, from, to);
+          continue;
         }
-#else
-        gather_width<Op, 1, false>(c, 1, 0, accumulate, first, from, x_entry, to, y_entry);
 #endif
+        gather_width<Op, 1>(c, 1, accumulate, first, from, x_entry, to, y_entry);
       }
     }
   }
 }
 
-#if defined(WEFT_FIXED_WIDTH)
+#if defined(WEFT_HOST)
 // A chunk whose targets are the entries from `first` on, past the caches; x is not y. false: not done.
 template <class Op>
 inline bool gather_past_caches(int begin, int end, const int* WEFT_RESTRICT classes,
@@ -305,7 +349,7 @@ WEFT_FUNCTION void gather_block(const int* WEFT_RESTRICT chunk, const int* WEFT_
                                 const int* WEFT_RESTRICT references, const int* WEFT_RESTRICT targets, int fields,
                                 int ahead, bool accumulate, bool past_caches, const real* x, long x_entry, long x_field,
                                 real* y, long y_entry, long y_field) {
-#if defined(WEFT_FIXED_WIDTH)
+#if defined(WEFT_HOST)
   if (past_caches && chunk[1] >= 0 && !accumulate &&
       gather_past_caches<Op>(chunk[0], chunk[2], classes, references, targets, chunk[1], fields, ahead, x, x_entry,
                              x_field, y, y_entry, y_field))
@@ -343,31 +387,14 @@ WEFT_KERNEL(gather_groups, exchange_threads,
   }
 }
 
-template <class Op, int fixed, int width, bool asks>
-WEFT_FUNCTION void combine_class(const Class& c, int fields, int ahead, real* x, long x_entry) {
+template <class Op, int fixed, int width>
+WEFT_FUNCTION void combine_class(const Class& c, int fields, real* x, long x_entry) {
   const int runs = c.runs, count = fixed > 0 ? fixed : c.multiplicity, values = width > 0 ? width : fields;
-  const int length = entries_of<width>(c);
   const int* WEFT_RESTRICT references = c.references;
   WEFT_NO_UNROLL
-  for (int l = 0; l < length; ++l) {
+  for (int l = 0; l < length_of(c); ++l) {
     WEFT_STRIDED(g, runs, exchange_threads) {
-      if constexpr (asks) {
-        for (int m = 0; m < count; ++m) WEFT_AHEAD(x + (references[m * runs + g + ahead] + l) * x_entry);
-      }
-      if constexpr (width > 1) {
-        // All values are read before any is written: the compiler may take them as vectors.
-        real value[width];
-        const real* from = x + (references[g] + l) * x_entry;
-        for (int f = 0; f < width; ++f) value[f] = from[f];
-        for (int m = 1; m < count; ++m) {
-          from = x + (references[m * runs + g] + l) * x_entry;
-          for (int f = 0; f < width; ++f) value[f] = combine<Op>(value[f], from[f]);
-        }
-        for (int m = 0; m < count; ++m) {
-          real* to = x + (references[m * runs + g] + l) * x_entry;
-          for (int f = 0; f < width; ++f) to[f] = value[f];
-        }
-      } else if constexpr (fixed > 0) {
+      if constexpr (fixed > 0) {
         real* at[fixed];
         WEFT_UNROLL
         for (int m = 0; m < fixed; ++m) at[m] = x + (references[m * runs + g] + l) * x_entry;
@@ -393,16 +420,54 @@ WEFT_FUNCTION void combine_class(const Class& c, int fields, int ahead, real* x,
   }
 }
 
-template <class Op, int width, bool asks>
-WEFT_FUNCTION void combine_width(const Class& c, int fields, int ahead, real* x, long x_entry) {
+template <class Op, int width>
+WEFT_FUNCTION void combine_width(const Class& c, int fields, real* x, long x_entry) {
   if (c.multiplicity == 2) {
-    combine_class<Op, 2, width, asks>(c, fields, ahead, x, x_entry);
+    combine_class<Op, 2, width>(c, fields, x, x_entry);
   } else if (c.multiplicity == 4) {
-    combine_class<Op, 4, width, asks>(c, fields, ahead, x, x_entry);
+    combine_class<Op, 4, width>(c, fields, x, x_entry);
   } else {
-    combine_class<Op, 0, width, asks>(c, fields, ahead, x, x_entry);
+    combine_class<Op, 0, width>(c, fields, x, x_entry);
   }
 }
+
+#if defined(WEFT_HOST)
+template <class Op, int fixed, int width, int count>
+WEFT_FUNCTION void combine_rows(const Class c, int fields, int ahead, real* x) {
+  using P = typename Piece<real, count>::type;
+  const int runs = c.runs, multiplicity = fixed > 0 ? fixed : c.multiplicity;
+  const long entry = width > 0 ? width : fields;
+  const int values = width == 1 ? count : c.length * fields;
+  const int* WEFT_RESTRICT references = c.references;
+  for (int g = 0; g < runs; ++g) {
+    if (ahead != 0) {
+      for (int m = 0; m < multiplicity; ++m) ask<width>(x + references[m * runs + g + ahead] * entry, values);
+    }
+    real* rows[fixed > 0 ? fixed : 1];
+    for (int m = 0; m < fixed; ++m) rows[m] = x + references[m * runs + g] * entry;
+    const auto at = [&](int m) { return fixed > 0 ? rows[m] : x + references[m * runs + g] * entry; };
+    for_row<P>(
+        values,
+        [&](int v) {
+          P value = load<P>(at(0) + v);
+          for (int m = 1; m < multiplicity; ++m) value = combine<Op>(value, load<P>(at(m) + v));
+          return value;
+        },
+        [&](int v, const P& value) {
+          for (int m = 0; m < multiplicity; ++m) store(at(m) + v, value);
+        });
+  }
+}
+
+template <class Op, int width>
+WEFT_FUNCTION void combine_rows(const Class& c, int fields, int ahead, real* x) {
+  with_count<width == 1 ? longest_run : line>(c.length * fields, [&]<int count>() {
+    if (c.multiplicity == 2) return combine_rows<Op, 2, width, count>(c, fields, ahead, x);
+    if (c.multiplicity == 4) return combine_rows<Op, 4, width, count>(c, fields, ahead, x);
+    combine_rows<Op, 0, width, count>(c, fields, ahead, x);
+  });
+}
+#endif
 
 template <class Op>
 WEFT_FUNCTION void combine_chunk(int begin, int end, const int* WEFT_RESTRICT classes,
@@ -411,27 +476,24 @@ WEFT_FUNCTION void combine_chunk(int begin, int end, const int* WEFT_RESTRICT cl
   for (int i = begin; i < end; ++i) {
     const Class c = class_at(classes + 5 * i, references, references);
     if (fields > 1 && x_field == 1) {
-#if defined(WEFT_FIXED_WIDTH)
-      if (fields == WEFT_FIXED_WIDTH) {
-        combine_width<Op, WEFT_FIXED_WIDTH, false>(c, fields, 0, x, x_entry);
+#if defined(WEFT_HOST)
+      if (x_entry == fields) {
+        combine_rows<Op, 0>(c, fields, ahead, x);
         continue;
       }
 #endif
-      combine_width<Op, 0, false>(c, fields, 0, x, x_entry);
+      combine_width<Op, 0>(c, fields, x, x_entry);
     } else {
       WEFT_NO_UNROLL
       for (int f = 0; f < fields; ++f) {
         real* field = x + f * x_field;
-#if defined(WEFT_FIXED_WIDTH)
+#if defined(WEFT_HOST)
         if (x_entry == 1) {
-          for_length(c.length, ahead != 0,
-                     [&]<int length, bool asks>() { combine_width<Op, length, asks>(c, 1, ahead, field, 1); });
-        } else {
-          combine_width<Op, 0, false>(c, 1, 0, field, x_entry);
+          combine_rows<Op, 1>(c, 1, ahead, field);
+          continue;
         }
-#else
-        combine_width<Op, 1, false>(c, 1, 0, field, x_entry);
 #endif
+        combine_width<Op, 1>(c, 1, field, x_entry);
       }
     }
   }
@@ -462,7 +524,7 @@ WEFT_KERNEL(scatter_groups, exchange_threads,
       for (int m = 0; m < c.multiplicity; ++m) {
         WEFT_STRIDED(g, c.runs, exchange_threads) {
           WEFT_NO_UNROLL
-          for (int l = 0; l < entries_of<0>(c); ++l) {
+          for (int l = 0; l < length_of(c); ++l) {
             const real* from = x + (c.targets[g] + l) * x_entry + p * x_field;
             real* to = y + (c.references[m * c.runs + g] + l) * y_entry + p * y_field;
             WEFT_NO_UNROLL
