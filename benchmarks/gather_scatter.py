@@ -8,19 +8,30 @@ and 4 and one value an id. Memory moves lines: those of points that are combined
 of one field at N = 15 moves three times the values it uses. By lines counts 4 bytes of index a combined point and twice
 each 64-byte line that holds one; by its own bytes is the figure to judge by.
 
-The limit is the streaming kernel of `weft bench` (8 reads : 1 write, beyond the caches), measured in the same run on
-all ranks at once. Arrays lie in huge pages, as that kernel's and all of weft's own do. Arrays that caches hold are
-faster than the limit. Set-up is timed in three parts, once each: the mesh, the numbering of its points, and the
+There are two limits. The first is the streaming kernel of `weft bench` (8 reads : 1 write, beyond the caches), measured
+at the begin of the run on all ranks at once; a kernel's share of it is by its own bytes. Arrays that caches hold are
+faster than it. The second is a plain program over arrays as large and with the same mix of reads and writes
+(gather_scatter_limit.cpp), in turn with the kernel: a kernel's share of it is that program's median time over the
+kernel's. For a gather it reads the points' values and all index bytes and writes the ids' values; for a scatter it
+reads the ids' values and the index and writes the points'; both in order, with stores past the caches or without,
+whichever is faster. For a gather-scatter it reads and writes back, in ascending order, the lines that hold a combined
+point, and reads 4 bytes a line. Every call that is timed comes after one that is not. Arrays lie in huge pages, as all
+of weft's own do.
+
+Set-up is timed in three parts, once each: the mesh, the numbering of its points, and the
 gather-scatter with its first call.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import itertools
 import json
 import mmap
 import statistics
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -39,16 +50,17 @@ COMM = MPI.COMM_WORLD
 T = TypeVar("T")
 
 
-def median_seconds(call: Callable[[], object], repetitions: int) -> float:
-    """Median over repetitions of the slowest rank's time."""
-    call()
-    seconds = []
+def medians_in_turn(calls: list[Callable[[], object]], repetitions: int) -> list[float]:
+    """Medians over repetitions of the slowest rank's time, of calls that take turns; each is warmed up every time."""
+    seconds: list[list[float]] = [[] for _ in calls]
     for _ in range(repetitions):
-        COMM.Barrier()
-        begin = time.perf_counter()
-        call()
-        seconds.append(COMM.allreduce(time.perf_counter() - begin, MPI.MAX))
-    return statistics.median(seconds)
+        for call, of_call in zip(calls, seconds, strict=True):
+            call()
+            COMM.Barrier()
+            begin = time.perf_counter()
+            call()
+            of_call.append(COMM.allreduce(time.perf_counter() - begin, MPI.MAX))
+    return [statistics.median(of_call) for of_call in seconds]
 
 
 def timed(call: Callable[[], T]) -> tuple[T, float]:
@@ -77,15 +89,64 @@ def ones(shape: tuple[int, ...], type_: str) -> np.ndarray:
     return array
 
 
-def lines_of(several: np.ndarray, fields: int, layout: str, itemsize: int) -> int:
-    """Lines of an array that hold a point that is combined."""
+def lines_of(several: np.ndarray, fields: int, layout: str, itemsize: int) -> np.ndarray:
+    """Lines of an array that hold a point that is combined, ascending."""
+    first = np.flatnonzero(several)
     if layout == "fields":
-        return fields * lines_of(several, 1, "points", itemsize)
-    lines = np.flatnonzero(np.repeat(several, fields)) * itemsize // LINE  # ascending
-    return int((lines.size > 0) + np.count_nonzero(np.diff(lines)))
+        first = (np.arange(fields)[:, None] * several.size + first).ravel() * itemsize
+        last = first
+    else:
+        first = first * itemsize * fields
+        last = first + itemsize * fields - 1
+    return np.unique(np.concatenate([first // LINE, last // LINE])).astype(np.int32)
 
 
-def measure(order: int, fields: int, layout: str, type_: str, repetitions: int, bandwidth: float) -> dict[str, object]:
+class Limit:
+    """The programs of gather_scatter_limit.cpp."""
+
+    def __init__(self) -> None:
+        source = Path(__file__).with_name("gather_scatter_limit.cpp")
+        with tempfile.TemporaryDirectory() as folder:
+            library = Path(folder) / "limit.so"
+            build = [
+                "c++",
+                "-std=c++20",
+                "-O3",
+                "-march=native",
+                "-Wno-psabi",
+                "-shared",
+                "-fPIC",
+                "-o",
+                library,
+                source,
+            ]
+            subprocess.run(build, check=True)
+            self.library = ctypes.CDLL(str(library))
+
+    def stream(self, read: int, written: int) -> list[Callable[[], object]]:
+        """Two ways to read and write so many bytes."""
+        lines = [max(1, -(-size // LINE)) for size in (read, written)]
+        source, target = (ones((count * LINE,), "uint8") for count in lines)
+
+        def call(past_caches: int) -> None:
+            arguments = (source.ctypes.data, lines[0], target.ctypes.data, lines[1])
+            self.library.stream_lines(*map(ctypes.c_int64, arguments), past_caches)
+
+        return [lambda: call(0), lambda: call(1)]
+
+    def update(self, x: np.ndarray, lines: np.ndarray) -> list[Callable[[], object]]:
+        """The one way to read and write back these lines of x."""
+        arguments = [ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(lines.ctypes.data), ctypes.c_int64(lines.size)]
+
+        def call() -> None:
+            self.library.update_lines(*arguments)
+
+        return [call]
+
+
+def measure(
+    order: int, fields: int, layout: str, type_: str, repetitions: int, bandwidth: float, limit: Limit
+) -> dict[str, object]:
     mesh, mesh_seconds = timed(lambda: weft.Mesh.box(counts_for(order), comm=COMM))
     ids, numbering_seconds = timed(lambda: mesh.point_ids(order).ravel())
 
@@ -108,7 +169,8 @@ def measure(order: int, fields: int, layout: str, type_: str, repetitions: int, 
     _, inverse, multiplicity = np.unique(ids, return_inverse=True, return_counts=True)
     several = multiplicity[inverse] > 1
     combined = COMM.allreduce(int(several.sum()), MPI.SUM)
-    lines = COMM.allreduce(lines_of(several, fields, layout, x.itemsize), MPI.SUM)
+    own_lines = lines_of(several, fields, layout, x.itemsize)
+    lines = COMM.allreduce(own_lines.size, MPI.SUM)
     points, local = COMM.allreduce(ids.size, MPI.SUM), COMM.allreduce(gs.local_dofs, MPI.SUM)
     value = x.itemsize * fields
     moved = {
@@ -120,6 +182,12 @@ def measure(order: int, fields: int, layout: str, type_: str, repetitions: int, 
         "gather_scatter": lambda: gs(x, "max"),  # sums would grow without bound
         "gather": lambda: gs.gather(x, out=dofs),
         "scatter": lambda: gs.scatter(dofs, out=x),
+    }
+    here = {"points": ids.size, "dofs": gs.local_dofs}
+    limits = {
+        "gather_scatter": limit.update(ones(x.shape, type_), own_lines),
+        "gather": limit.stream(here["points"] * (4 + value) + 4 * here["dofs"], here["dofs"] * value),
+        "scatter": limit.stream(here["points"] * 4 + here["dofs"] * value, here["points"] * value),
     }
     row: dict[str, object] = {
         "order": order,
@@ -133,9 +201,11 @@ def measure(order: int, fields: int, layout: str, type_: str, repetitions: int, 
         "setup_seconds": setup_seconds,
     }
     for name, call in calls.items():
-        seconds = median_seconds(call, repetitions)
+        seconds, *of_limit = medians_in_turn([call, *limits[name]], repetitions)
         row[f"{name}_seconds"] = seconds
         row[f"{name}_of_bandwidth"] = moved[name] / seconds / bandwidth
+        row[f"{name}_limit_seconds"] = min(of_limit)
+        row[f"{name}_of_limit"] = min(of_limit) / seconds
     by_lines = 2 * LINE * lines + 4 * combined
     row["gather_scatter_of_bandwidth_by_lines"] = by_lines / float(row["gather_scatter_seconds"]) / bandwidth
     return row
@@ -151,7 +221,7 @@ def latency(repetitions: int) -> list[dict[str, float]]:
         row: dict[str, float] = {"shared_ids": shared}
         for path in ("direct", "staged"):
             gs = weft.GatherScatter(ids, COMM, exchange=f"pairwise:{path}", check=False)
-            row[f"{path}_seconds"] = median_seconds(lambda gs=gs, x=x: gs(x, "max"), repetitions)
+            (row[f"{path}_seconds"],) = medians_in_turn([lambda gs=gs, x=x: gs(x, "max")], repetitions)
         rows.append(row)
     return rows
 
@@ -166,6 +236,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
 
+    limit = Limit()
     COMM.Barrier()
     bandwidth = COMM.allreduce(weft.device.measure_bandwidth(weft.device.open("host")), MPI.SUM)
     result: dict[str, object] = {
@@ -179,24 +250,26 @@ def main() -> None:
         print(
             f"{COMM.size} rank(s), {bandwidth / 1e9:.1f} GB/s (8 reads : 1 write), medians of {arguments.repetitions}"
         )
-        print("of the bandwidth in brackets; gather-scatter: by its own bytes, by lines touched")
-        print(" N fields layout type    gather-scatter ms (%)  gather ms (%)  scatter ms (%)")
+        print("in brackets % of that bandwidth by its own bytes, % of a stream of its own mix;")
+        print("gather-scatter: % of that bandwidth by the lines it touches, too")
+        print(" N fields layout type    gather-scatter ms (%, %, %)     gather ms (%, %)    scatter ms (%, %)")
     rows = []
     for order, fields, layout, type_ in itertools.product(
         arguments.orders, arguments.fields, arguments.layouts, arguments.types
     ):
         if fields == 1 and layout != arguments.layouts[0]:
             continue  # the same
-        row = measure(order, fields, layout, type_, arguments.repetitions, bandwidth)
+        row = measure(order, fields, layout, type_, arguments.repetitions, bandwidth, limit)
         rows.append(row)
         if COMM.rank == 0:
-            shares = {key: round(100 * float(row[key])) for key in row if "of_bandwidth" in key}
+            shares = {key: round(100 * float(row[key])) for key in row if "_of_" in key}
             print(
                 f"{order:2d} {fields:6d} {layout:6s} {type_:8s}"
                 f"{1e3 * float(row['gather_scatter_seconds']):8.2f} ({shares['gather_scatter_of_bandwidth']:3d}, "
-                f"{shares['gather_scatter_of_bandwidth_by_lines']:3d})"
+                f"{shares['gather_scatter_of_limit']:3d}, {shares['gather_scatter_of_bandwidth_by_lines']:3d})"
                 + "".join(
-                    f"    {1e3 * float(row[name + '_seconds']):7.2f} ({shares[name + '_of_bandwidth']:3d})"
+                    f"    {1e3 * float(row[name + '_seconds']):7.2f} ({shares[name + '_of_bandwidth']:3d}, "
+                    f"{shares[name + '_of_limit']:3d})"
                     for name in ("gather", "scatter")
                 ),
                 flush=True,
