@@ -89,7 +89,7 @@ TYPED_TEST(GatherScatterOf, RandomIdsEveryOperationAndChoiceAgreeWithTheSerialRe
       all_ways.emplace_back(connectivity, host, choice, fields);
       if (fields > 1) fields_major.emplace_back(connectivity, host, choice, fields, Layout::fields_major);
     }
-    GatherScatter<T> single(connectivity, host, {});
+    GatherScatter<T> single(connectivity, host, Choice{});
     for (const Op op : ops) {
       const auto values = random_values<T>(ids.size() * width, op, seed, comm);
       const auto all_values = of_all_ranks(values, comm);
@@ -404,7 +404,7 @@ TYPED_TEST(GatherScatterOf, TheGpuBranchOfTheKernelsGivesTheSameBitsAsTheHosts) 
     const auto width = static_cast<std::size_t>(fields);
     const Choice choice =
         seed == 0 ? Choice{Schedule::crystal, Path::direct} : Choice{Schedule::pairwise, Path::staged};
-    GatherScatter<T> on_host(ids, comm, host, {}, fields);
+    GatherScatter<T> on_host(ids, comm, host, Choice{}, fields);
     GatherScatter<T> on_fibers(ids, comm, fibers, choice, fields);
     GatherScatter<T> apart(ids, comm, fibers, choice, fields, Layout::fields_major);
     for (const Op op : ops) {
@@ -436,7 +436,7 @@ TEST(GatherScatter, TwoPatternsStartedOneInTheOther) {
   const auto host = device::open("host");
   device::Stream stream(host);
   const Ids one{1, 2, 3, 3}, two{5, 5, 0, 1};
-  GatherScatter<double> first(one, comm, host, {}), second(two, comm, host, {});
+  GatherScatter<double> first(one, comm, host, Choice{}), second(two, comm, host, Choice{});
   std::vector<double> a{1, 1, 1, 1}, b{1, 1, 7, 1};
   first.start(a.data(), Op::add, stream);
   second.start(b.data(), Op::add, stream);
@@ -508,7 +508,7 @@ TEST(Exchange, StartsAndFinishesThatDoNotPairAreErrors) {
   const auto host = device::open("host");
   device::Stream stream(host);
   const Ids ids{1, 2, 3};
-  GatherScatter<double> gs(ids, comm, host, {});
+  GatherScatter<double> gs(ids, comm, host, Choice{});
   std::vector<double> x{1, 1, 1};
   EXPECT_THROW(gs.finish(stream), std::logic_error);
   gs.start(x.data(), Op::add, stream);
@@ -530,8 +530,8 @@ TEST(GatherScatter, ARankThatFailsInSetupDoesNotLeaveTheOthersWaiting) {
   const auto host = device::open("host");
   const Ids ids{1, 2, 3};
   const int bad = comm.size() - 1;
-  EXPECT_THROW(GatherScatter<double>(ids, comm, host, {}, comm.rank() == bad ? 0 : 2), weft::mpi::CollectiveError);
-  GatherScatter<double> works(ids, comm, host, {});  // and the ranks still agree on tags
+  EXPECT_THROW(GatherScatter<double>(ids, comm, host, Choice{}, comm.rank() == bad ? 0 : 2), weft::mpi::CollectiveError);
+  GatherScatter<double> works(ids, comm, host, Choice{});  // and the ranks still agree on tags
   std::vector<double> x{1, 1, 1};
   device::Stream stream(host);
   works.gather_scatter(x.data(), Op::add, stream);

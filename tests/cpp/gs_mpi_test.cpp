@@ -5,8 +5,10 @@
 
 #include <array>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
 #include <map>
+#include <type_traits>
 
 #include "all_ids.hpp"
 
@@ -154,6 +156,11 @@ void expect_field(const Points& points, const std::vector<T>& got, const std::ve
 
 }  // namespace
 
+// By turns, so that every type has them all; the first is timed for each type and number of fields anew, which takes
+// long where ranks share processors.
+constexpr const char* exchanges[] = {nullptr,           "pairwise:direct", "alltoallv:direct",
+                                     "neighbor:direct", "crystal:direct",  "pairwise:staged"};
+
 template <class T>
 class GsOf : public testing::Test {};
 using Types = testing::Types<double, float, int, long long>;
@@ -166,7 +173,8 @@ TYPED_TEST(GsOf, ops_on_one_array_on_vectors_on_many_arrays_and_on_strided_field
     const LongIds ids = flagged_ids(seed, comm);
     const Points points{ids, comm};
     const std::size_t n = ids.size();
-    weft_gs* gs = weft_gs_setup(ids.data(), n, MPI_COMM_WORLD, 0, seed % 3 == 0 ? "pairwise" : nullptr);
+    const char* const exchange = exchanges[(seed + sizeof(T) + std::is_integral_v<T>) % std::size(exchanges)];
+    weft_gs* gs = weft_gs_setup(ids.data(), n, MPI_COMM_WORLD, 0, exchange);
     for (const int op : {WEFT_GS_ADD, WEFT_GS_MUL, WEFT_GS_MIN, WEFT_GS_MAX}) {
       const auto operation = static_cast<weft_gs_operation>(op);
       const int k = seed % 4 == 1 ? 6 : 1 + static_cast<int>(seed % 3);
@@ -233,7 +241,7 @@ TEST(Gs, unique_leaves_one_point_of_every_group_that_had_one_unflagged) {
     }
     // setup with unique does the same and leaves the ids alone: Q copies the one value to all, its transpose sums to it
     LongIds untouched = before;
-    weft_gs* gs = weft_gs_setup(untouched.data(), untouched.size(), MPI_COMM_WORLD, 1, nullptr);
+    weft_gs* gs = weft_gs_setup(untouched.data(), untouched.size(), MPI_COMM_WORLD, 1, "pairwise:direct");
     EXPECT_EQ(untouched, before);
     std::vector<double> values = small_values<double>(ids.size(), WEFT_GS_ADD, seed + 5);
     std::vector<double> expected = values, transposed = values;
@@ -251,7 +259,7 @@ TEST(Gs, arrays_with_more_groups_than_one_part_of_the_index_get_what_each_gets_a
   constexpr std::size_t groups = 40'000;  // parts have 16 x 1024 a thread
   LongIds ids;
   for (std::size_t i = 0; i < 2 * groups; ++i) ids.push_back(1 + static_cast<long long>(i % groups) * 8 + comm.rank());
-  weft_gs* gs = weft_gs_setup(ids.data(), ids.size(), MPI_COMM_WORLD, 0, nullptr);
+  weft_gs* gs = weft_gs_setup(ids.data(), ids.size(), MPI_COMM_WORLD, 0, "pairwise:direct");
   std::vector<std::vector<double>> together(3, std::vector<double>(ids.size()));
   std::vector<void*> pointers;
   for (std::size_t f = 0; f < together.size(); ++f) {
@@ -281,7 +289,7 @@ TEST(Gs, index_takes_four_bytes_for_a_point_that_is_combined_and_some_for_a_valu
       }
     }
   }
-  weft_gs* gs = weft_gs_setup(ids.data(), ids.size(), MPI_COMM_WORLD, 0, nullptr);
+  weft_gs* gs = weft_gs_setup(ids.data(), ids.size(), MPI_COMM_WORLD, 0, "pairwise:direct");
   const int neighbors = (comm.rank() > 0 ? 1 : 0) + (comm.rank() + 1 < comm.size() ? 1 : 0);
   const std::size_t sent = static_cast<std::size_t>(neighbors) * side * side;
   const std::size_t combined = 2 * (elements - 1) * side * side + sent;
