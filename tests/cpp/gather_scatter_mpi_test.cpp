@@ -530,7 +530,8 @@ TEST(GatherScatter, ARankThatFailsInSetupDoesNotLeaveTheOthersWaiting) {
   const auto host = device::open("host");
   const Ids ids{1, 2, 3};
   const int bad = comm.size() - 1;
-  EXPECT_THROW(GatherScatter<double>(ids, comm, host, Choice{}, comm.rank() == bad ? 0 : 2), weft::mpi::CollectiveError);
+  EXPECT_THROW(GatherScatter<double>(ids, comm, host, Choice{}, comm.rank() == bad ? 0 : 2),
+               weft::mpi::CollectiveError);
   GatherScatter<double> works(ids, comm, host, Choice{});  // and the ranks still agree on tags
   std::vector<double> x{1, 1, 1};
   device::Stream stream(host);
