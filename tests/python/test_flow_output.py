@@ -276,7 +276,8 @@ def test_a_case_begins_from_a_nek_file_of_another_order(tmp_path):
     solver.set_velocity(("2 * sin(x) * cos(y)", "-2 * cos(x) * sin(y)", 0.0))
     file = solver.write_nek(tmp_path / "a0.f00001")
     words = ["run", "flow", "--case", "taylor-green", "--set", "mesh.counts=[2,2,2]", "--device", "host", "--quiet",
-             "--set", "output.slice=none", "--set", "time.warmup=0", "--order", 5, "--steps", 1]  # fmt: skip
+             "--set", "output.slice=none", "--set", "time.warmup=0", "--order", 5, "--steps", 1,
+             "--exchange", "pairwise:direct"]  # fmt: skip
     done = run_weft(2, *words, "--set", f"initial.nek={file}", "--output", tmp_path)
     assert done.returncode == 0, done.stderr
     first = json.loads((tmp_path / "run.json").read_text())["statistics"]["history"][0]

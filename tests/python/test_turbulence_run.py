@@ -111,7 +111,8 @@ def modes_of(checkpoint: Path) -> np.ndarray:
 def test_a_restart_is_the_run_that_was_not_stopped(tmp_path) -> None:
     words = ["--grid", 20, "--set", "viscosity=0.02", "--set", "initial.field=random", "--set", "statistics.every=1",
              "--set", "forcing.kind=stochastic", "--set", "scalars.schmidt=[1.0]",
-             "--set", "scalars.gradient=[1.0, 0.0, 0.0]", "--set", "checkpoint.every=3", "--quiet"]  # fmt: skip
+             "--set", "scalars.gradient=[1.0, 0.0, 0.0]", "--set", "checkpoint.every=3", "--quiet",
+             "--exchange", "pairwise:direct"]  # fmt: skip
     whole, same, other, single = (tmp_path / n for n in ("whole", "same", "other", "single"))
     done = run(*words, "--steps", 6, "--process-grid", "1x2", "--output", whole, ranks=2)
     assert done.returncode == 0, done.stderr

@@ -470,7 +470,7 @@ def test_blown_up_run_ends_all_ranks_with_one_message():
     import numpy as np
     from mpi4py import MPI
     from weft import turbulence as t
-    s = t.Solver(16, viscosity=0.1, dt=0.05, device="host")
+    s = t.Solver(16, viscosity=0.1, dt=0.05, device="host", exchange="pairwise:direct")
     s.set_velocity(lambda x, y, z: (10 * np.exp(-4 * ((y - 1) ** 2 + (z - 1) ** 2)), 0 * y, 0 * z))
     try:
         s.step(1)
@@ -491,7 +491,7 @@ def test_a_checkpoint_that_does_not_fit_on_the_disk_is_one_line_and_leaves_the_o
     from mpi4py import MPI
     from weft import _weft, turbulence as t
     comm, folder = MPI.COMM_WORLD, {str(tmp_path)!r}
-    s = t.Solver(16, viscosity=0.1, dt=0.01, device="host")
+    s = t.Solver(16, viscosity=0.1, dt=0.01, device="host", exchange="pairwise:direct")
     s.set_abc()
     write = lambda: _weft.turbulence.write_checkpoint(s._core, folder, "", comm.size, 1, 2)
     write()
