@@ -14,6 +14,7 @@
 
 #include "weft/device/backends.hpp"
 #include "weft/device/host_registry.hpp"
+#include "weft/simd/past_caches.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::device {
@@ -59,7 +60,7 @@ class HostKernelImpl final : public detail::KernelImpl {
     check_arguments(kernel_, sizes, count);
     const int threads = omp_get_max_threads();
     if (threads == 1 || blocks == 1) {
-      kernel_.run(arguments, 0, blocks);
+      run(arguments, 0, blocks);
       return;
     }
     // Contiguous shares, the same for the same number of blocks: threads meet the pages they touched first.
@@ -68,12 +69,16 @@ class HostKernelImpl final : public detail::KernelImpl {
       const auto share = [&](unsigned long i) { return static_cast<unsigned>(blocks * i / omp_get_num_threads()); };
       const unsigned long thread = omp_get_thread_num();
       const unsigned begin = share(thread), end = share(thread + 1);
-      if (begin < end) kernel_.run(arguments, begin, end);
+      if (begin < end) run(arguments, begin, end);
     }
   }
   KernelResources resources() const override { return {}; }
 
  private:
+  void run(void** arguments, unsigned begin, unsigned end) const {
+    kernel_.run(arguments, begin, end);
+    simd::past_caches_done();
+  }
   const HostKernel& kernel_;
 };
 

@@ -28,7 +28,8 @@ constexpr int pack_ahead = 512;       // entries
 #include "weft/simd/past_caches.hpp"
 #include "weft/simd/vector.hpp"
 constexpr int panel_values = 65536 / sizeof(real);
-constexpr int pack_panel_values = 16384 / sizeof(real);
+// Of single values less: what is copied goes to memory while the next are fetched.
+constexpr int pack_panel_values = 16384 / sizeof(real), pack_single_values = 4096 / sizeof(real);
 #define WEFT_AHEAD(address) __builtin_prefetch(address, 0, 2)
 #else
 #define WEFT_AHEAD(address) static_cast<void>(sizeof(address))
@@ -163,7 +164,8 @@ inline bool pack_past_caches(int count, int fields, int ahead, const int* WEFT_R
   alignas(64) real panel[pack_panel_values];
   const bool together = fields > 1 && to_field == 1;
   if (together ? to_entry != fields || x_field != 1 || fields > pack_panel_values : to_entry != 1) return false;
-  const int pieces = together ? 1 : fields, width = together ? fields : 1, each = pack_panel_values / width;
+  const int pieces = together ? 1 : fields, width = together ? fields : 1;
+  const int each = together ? pack_panel_values / width : pack_single_values;
   for (int f = 0; f < pieces; ++f) {
     for (int i = 0; i < count; i += each) {
       const int some = count - i < each ? count - i : each;
@@ -172,7 +174,6 @@ inline bool pack_past_caches(int count, int fields, int ahead, const int* WEFT_R
                                      static_cast<long>(some) * width);
     }
   }
-  ::weft::simd::past_caches_done();
   return true;
 }
 #endif
@@ -339,7 +340,6 @@ inline bool gather_past_caches(int begin, int end, const int* WEFT_RESTRICT clas
     ::weft::simd::copy_past_caches(y + f * y_field + static_cast<long>(first) * width, panel,
                                    static_cast<long>(entries) * width);
   }
-  ::weft::simd::past_caches_done();
   return true;
 }
 #endif
