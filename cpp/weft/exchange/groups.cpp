@@ -16,11 +16,6 @@ constexpr std::size_t longest_run = 16;
 // How far ahead of its work a host kernel asks for points, and from how many references on: fewer stay in caches.
 constexpr std::size_t entries_ahead = 700, references_worth = 1 << 16;
 
-template <class T>
-device::Kernel kernel(device::Device& device, const char* name) {
-  return device.kernel({"exchange", name, {{"WEFT_REAL", device::type_name<T>()}}});
-}
-
 // The first of these targets if the others follow it one by one, else -1.
 std::int32_t first_of_consecutive(std::span<const std::int32_t> targets) {
   for (std::size_t i = 1; i < targets.size(); ++i) {
@@ -122,10 +117,10 @@ Groups<T>::Groups(std::shared_ptr<const GroupIndex> index) : index_(std::move(in
   if (index_->chunks_count_ == 0) return;
   device::Device& device = *index_->device_;
   if (!index_->targets_.empty()) {
-    gather_ = kernel<T>(device, "gather_groups");
-    scatter_ = kernel<T>(device, "scatter_groups");
+    gather_ = device.kernel<T>("exchange", "gather_groups");
+    scatter_ = device.kernel<T>("exchange", "scatter_groups");
   }
-  combine_ = kernel<T>(device, "combine_groups");
+  combine_ = device.kernel<T>("exchange", "combine_groups");
 }
 
 template <class T>
@@ -177,7 +172,7 @@ void Groups<T>::scatter(int fields, View<const T> x, View<T> y, device::Stream& 
 
 template <class T>
 Packing<T>::Packing(std::span<const std::int32_t> index, std::shared_ptr<device::Device> device)
-    : device_(std::move(device)), index_(device_, index), pack_(kernel<T>(*device_, "pack")) {}
+    : device_(std::move(device)), index_(device_, index), pack_(device_->kernel<T>("exchange", "pack")) {}
 
 template <class T>
 void Packing<T>::operator()(int fields, View<const T> x, View<T> buffer, device::Stream& stream) const {
