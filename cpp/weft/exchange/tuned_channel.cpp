@@ -134,7 +134,7 @@ class Tuner {
   TunedChannel best_of(const std::vector<Choice>& candidates) const {
     const trace::Span span("tune exchange", trace::Category::cpu);
     const auto begin = Clock::now();
-    const bool crowded = mpi::crowded(comm_);
+    const bool crowded = mpi::any_crowded(comm_);
     const std::size_t work_bytes = crowded ? std::min(carried_.worked_on_bytes, most_work_bytes) : 0;
     Trials trials(device_, comm_, parts_, carried_.use, work_bytes);
     std::vector<std::unique_ptr<Channel>> channels(candidates.size());

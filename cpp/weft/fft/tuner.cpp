@@ -79,7 +79,7 @@ class Trials {
     const exchange::TuningLimits limits{.repetitions = 30,
                                         .seconds = seconds / static_cast<double>(candidates.size()),
                                         .seconds_in_all = seconds,
-                                        .fastest_decides = !mpi::crowded(comm_)};
+                                        .fastest_decides = !mpi::any_crowded(comm_)};
     const exchange::Ranking ranking = exchange::race(
         usable.size(), [&](std::size_t c, int times) { return repetition(candidates[usable[c]], times); },
         [&](std::span<double> values) {

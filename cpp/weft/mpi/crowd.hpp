@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <cstdint>
+
 #include "weft/mpi/comm.hpp"
 
 namespace weft::mpi {
@@ -13,5 +15,8 @@ namespace weft::mpi {
 // another session was seen to get its processor back at once, until its slice of some ms was over; asleep it hands over
 // in microseconds. (collective the first time)
 inline bool crowded(const Comm& comm) { return static_cast<long>(comm.node().size()) > sysconf(_SC_NPROCESSORS_ONLN); }
+
+// Whether any node has: the same on all ranks, as what they decide together needs. (collective)
+inline bool any_crowded(const Comm& comm) { return comm.max(std::int64_t{crowded(comm)}) == 1; }
 
 }  // namespace weft::mpi
