@@ -1,12 +1,10 @@
-"""Runs on every rank under mpiexec: reads cases (JSON lines) on rank 0, answers each with what all ranks got."""
+"""Runs on every rank under mpiexec: gather-scatters of given ids, and what all ranks got."""
 
 from __future__ import annotations
 
-import json
-import sys
-
 import numpy as np
 from mpi4py import MPI
+from worker_loop import answer_cases
 
 import weft
 
@@ -85,10 +83,4 @@ def run(case: dict) -> dict[str, object]:
     }
 
 
-while True:
-    case = comm.bcast(json.loads(sys.stdin.readline() or "null") if comm.rank == 0 else None)
-    if case is None:
-        break
-    answers = comm.gather(run(case))
-    if comm.rank == 0:
-        print(json.dumps(answers), flush=True)
+answer_cases(run, comm)

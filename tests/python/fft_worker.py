@@ -1,12 +1,10 @@
-"""Runs on every rank under mpiexec: reads cases (JSON lines) on rank 0, answers each with what all ranks found."""
+"""Runs on every rank under mpiexec: transforms of given shapes, and what all ranks found."""
 
 from __future__ import annotations
 
-import json
-import sys
-
 import numpy as np
 from mpi4py import MPI
+from worker_loop import answer_cases
 
 import weft.fft
 
@@ -59,14 +57,4 @@ def plan_modes(case: dict) -> int:
     return case["modes_x"] or case["shape"][2] // 2 + 1
 
 
-def main() -> None:
-    while True:
-        line = comm.bcast(sys.stdin.readline() if comm.rank == 0 else None)
-        if not line:
-            return
-        answers = comm.gather(run(json.loads(line)))
-        if comm.rank == 0:
-            print(json.dumps(answers), flush=True)
-
-
-main()
+answer_cases(run, comm)

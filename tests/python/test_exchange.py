@@ -10,7 +10,7 @@ from mpi_run import Workers, mpi_prints, mpi_run
 
 # One launch a number of ranks. Where many ranks share few cores a case takes long, so there are fewer. The schedules by
 # themselves run on more numbers of ranks in tests/cpp.
-EXAMPLES = {1: 12, 2: 24, 3: 6, 4: 6, 5: 2, 6: 1, 7: 1, 8: 2, 13: 1, 16: 1}
+EXAMPLES = {1: 20, 2: 30, 3: 12, 4: 12, 5: 4, 6: 3, 7: 3, 8: 3, 13: 2, 16: 2}
 
 
 @pytest.fixture(scope="module", params=EXAMPLES)
