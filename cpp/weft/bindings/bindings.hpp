@@ -9,6 +9,13 @@
 
 namespace weft::bindings {
 
+// What work() gives, without Python's lock: work that waits for other ranks, which may need the lock in another thread.
+template <class Work>
+auto unlocked(Work&& work) {
+  const nanobind::gil_scoped_release release;
+  return work();
+}
+
 // The communicator behind an mpi4py one; None is MPI_COMM_WORLD. The first use checks that mpi4py is on the MPI library
 // this extension was built with (ImportError). TypeError for anything else.
 mpi::Comm to_comm(nanobind::handle comm);

@@ -4,7 +4,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <memory>
-#include <optional>
 
 #include "weft/bindings/bindings.hpp"
 #include "weft/bindings/flow.hpp"
@@ -152,13 +151,8 @@ void bind_flow_output(nb::module_& m) {
   f.def(
       "checkpoint",
       [](const std::string& path, nb::handle comm) {
-        std::optional<flow::CheckpointFile> file;
         const mpi::Comm all = to_comm(comm);
-        {
-          const nb::gil_scoped_release release;
-          file.emplace(path, all);
-        }
-        return to_dict(*file);
+        return to_dict(unlocked([&] { return flow::CheckpointFile(path, all); }));
       },
       "path"_a, "comm"_a.none());
 }

@@ -231,15 +231,7 @@ template <class T>
 void bind(nb::module_& m, const char* name) {
   using P = Poisson<T>;
   using HostVector = typename P::HostVector;
-  using Sums = std::vector<T> (poisson::Operator<T>::*)(std::span<const T>);
-  const auto summed = [](P& self, const HostVector& v, Sums sums) {
-    std::vector<T> values;
-    {
-      const nb::gil_scoped_release release;
-      values = (self.op().*sums)({v.data(), v.size()});
-    }
-    return to_numpy(std::move(values));
-  };
+  const auto span = [](const HostVector& v) { return std::span<const T>(v.data(), v.size()); };
   nb::class_<P>(m, name)
       .def(
           "__init__",
@@ -309,27 +301,23 @@ void bind(nb::module_& m, const char* name) {
       .def("coordinates", [](P& self) { return to_numpy(self.op().coordinates(), 3); })
       .def("point_coordinates", [](P& self) { return to_numpy(self.op().point_coordinates(), 3); })
       .def("masked", [](P& self) { return to_numpy(self.op().masked()); })
-      .def("mass",
-           [](P& self) {
-             std::vector<double> values;
-             {
-               nb::gil_scoped_release release;
-               values = self.op().mass();
-             }
-             return to_numpy(std::move(values));
-           })
+      .def("mass", [](P& self) { return to_numpy(unlocked([&] { return self.op().mass(); })); })
       .def(
           "sum_points",
-          [summed](P& self, const HostVector& v) { return summed(self, v, &poisson::Operator<T>::sum_points); },
+          [span](P& self, const HostVector& v) {
+            return to_numpy(unlocked([&] { return self.op().sum_points(span(v)); }));
+          },
           "values"_a.noconvert())
       .def(
           "at_points",
-          [summed](P& self, const HostVector& v) { return summed(self, v, &poisson::Operator<T>::at_points); },
+          [span](P& self, const HostVector& v) {
+            return to_numpy(unlocked([&] { return self.op().at_points(span(v)); }));
+          },
           "x"_a.noconvert())
       .def(
           "stiffness_of_points",
-          [summed](P& self, const HostVector& v) {
-            return summed(self, v, &poisson::Operator<T>::stiffness_of_points);
+          [span](P& self, const HostVector& v) {
+            return to_numpy(unlocked([&] { return self.op().stiffness_of_points(span(v)); }));
           },
           "values"_a.noconvert());
 }

@@ -4,7 +4,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <memory>
-#include <optional>
 
 #include "weft/bindings/bindings.hpp"
 #include "weft/turbulence/checkpoint.hpp"
@@ -184,13 +183,8 @@ void bind_turbulence_output(nb::module_& m) {
   t.def(
       "checkpoint",
       [](const std::string& path, nb::handle comm) {
-        std::optional<turbulence::Checkpoint> checkpoint;
         const mpi::Comm all = to_comm(comm);
-        {
-          const nb::gil_scoped_release release;
-          checkpoint.emplace(path, all);
-        }
-        return to_dict(*checkpoint);
+        return to_dict(unlocked([&] { return turbulence::Checkpoint(path, all); }));
       },
       "path"_a, "comm"_a.none());
 }

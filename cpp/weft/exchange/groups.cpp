@@ -12,7 +12,7 @@ constexpr unsigned chunks_per_part = 32, pack_chunks_per_part = 8;  // a thread'
 // As much as this is written past the caches: the next reader will hardly find it there.
 constexpr std::int64_t past_caches_bytes = 24 << 20;
 constexpr std::size_t groups_per_chunk = 1024;  // what they touch stays in a core's L2 cache between classes
-constexpr std::size_t longest_run = 16;
+constexpr std::size_t longest_run = 16;         // longest_run of kernels/exchange.hpp, which knows no longer ones
 // How far ahead of its work a host kernel asks for points, and from how many references on: fewer stay in caches.
 constexpr std::size_t entries_ahead = 700, references_worth = 1 << 16;
 
