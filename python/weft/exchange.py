@@ -64,10 +64,10 @@ class GatherScatter:
         Make sure before every call that the arguments are right on all ranks. An error on one rank is then a
         ``CollectiveError`` on all, instead of the others waiting for ever. Costs a reduction of three integers a call.
 
-    Arrays may be NumPy's, or any library's with DLPack (CuPy on a GPU): writable, C-contiguous, of float64, float32,
-    int32 or int64. The order in which values are combined depends on ids and ranks only: the same bits from run to run,
-    and the same bits at all points of an id. Creating the object and every method are collective; the first call with
-    arrays of a new type or device sets up buffers for them.
+    Arrays may be NumPy's, or any library's with DLPack (CuPy on a GPU): writable (but for the points of `gather`),
+    C-contiguous, of float64, float32, int32 or int64. The order in which values are combined depends on ids and ranks
+    only: the same bits from run to run, and the same bits at all points of an id. Creating the object and every method
+    are collective; the first call with arrays of a new type or device sets up buffers for them.
 
     Source: the operators Z and Z^T of hipBone (Chalmers et al., Eq. 2), and gs of Nek5000.
     """
@@ -202,6 +202,8 @@ def _checked(ids: ArrayLike, fields: int, layout: str, exchange: str, cache: boo
     ]:
         if not isinstance(value, kind):
             raise TypeError(f"{name} must be of type {kind.__name__}, not {value!r}")
+        if isinstance(value, str) and not value.isprintable():
+            raise ValueError(f"there is no {name} {value!r}")  # not every text is one in C++
     return _as_ids(ids), operator.index(fields), layout, exchange, cache, check
 
 

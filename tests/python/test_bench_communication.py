@@ -424,6 +424,10 @@ REFUSED = [
     (["alltoall", "--grids", "65536"], "MiB are there"),
     (["alltoall", "--row-ranks", "3"], "rows of 3 ranks"),
     (["alltoall", "--processes", "1"], "1"),
+    (["alltoall", "--methods", ","], "no --methods"),
+    (["alltoall", "--grids", "1-1000000000000"], "found '1-1000000000000'"),
+    (["pingpong", "--seconds", "nan"], "nan is not a finite number"),
+    (["exchange", "--seconds", "inf"], "inf is not a finite number"),
 ]
 
 
@@ -471,3 +475,16 @@ def test_a_refusal_is_one_line_and_exit_code_2(ranks: int, words: list[str], tex
     assert text in lines[0]
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["pingpong", "--sizes", "8"], ["exchange", "--box", "2,2,2", "--orders", "1"], ["alltoall", "--grids", "32"]],
+)
+def test_results_that_cannot_be_written_are_told_once_and_keep_no_rank_waiting(words: list[str], tmp_path) -> None:
+    (tmp_path / f"{words[0]}.tmp.json").mkdir()  # where it is written before it gets its name
+    done = run_weft(2, "bench", *words, *QUICK, "--output", tmp_path, timeout=50)  # the ranks of an error wait for 60
+    assert done.returncode == 1, done.stdout + done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("weft")]
+    assert "Is a directory" in line
+    assert f"{words[0]}.json" in line

@@ -133,6 +133,9 @@ WRONG = [
     ("gs(None if last else good)", "must be a writable array"),
     ("gs(np.empty(49, dtype=np.uint8)[1:].view(float).reshape(3, 2) if last else good)", "not aligned to its type"),
     ("gs(good, None if last else 'add')", "op must be a text"),
+    ("gs(good, '\\udc80' if last else 'add')", "op must be a text"),
+    ("gs(good.astype('>f8') if last else good)", "in the machine's byte order"),
+    ("gs(np.array(1.0) if last else good)", "has the shape ()"),
     ("gs.gather([1.0] * 6 if last else good)", "give out= for arrays that are not NumPy's"),
     ("gs.gather(good, out=np.ones((3, 2), dtype=np.float32) if last else np.ones((gs.local_dofs + 1, 2)))", "dofs"),
     ("gs.gather(room[3:6] if last else room[4:], out=room[:4])", "share memory"),
@@ -154,6 +157,7 @@ WRONG = [
     ("weft.GatherScatter([1], comm, layout='rows' if last else 'points')", "known: points, fields"),
     ("major(np.ones((3, 2)) if last else np.ones((2, 3)))", "the first dimension"),
     ("weft.GatherScatter([1], comm, exchange='carrier-pigeon' if last else 'auto')", "known: auto, pairwise"),
+    ("weft.GatherScatter([1], comm, exchange='\\udc80' if last else 'auto')", "there is no exchange '\\udc80'"),
 ]
 
 
@@ -177,6 +181,11 @@ def errors(request) -> list[list[str]]:
 def test_bad_input_on_one_rank_is_a_clear_error_on_all(errors, number, said):
     for line in errors[number]:
         assert said in line
+
+
+def test_what_is_only_read_may_be_read_only():
+    code = SETUP + ("dofs = gs.gather(good)\ngood.flags.writeable = False\nassert (gs.gather(good) == dofs).all()\n")
+    mpi_prints(2, code)
 
 
 LENT = """
@@ -264,8 +273,13 @@ def test_a_communicator_that_is_gone_or_of_another_kind_is_a_clear_error_on_all_
         "for c in (freed, MPI.COMM_NULL, 'world', other_half):\n"
         "    wrong(lambda: weft.GatherScatter([1], c))\n"
         "assert kept(np.ones(1))[0] == comm.size\n"  # weft's duplicate of it lives
+        "under_way = weft.GatherScatter([1], comm, exchange='pairwise:direct')\n"
+        "unchecked = weft.GatherScatter([1], comm, exchange='pairwise:direct', check=False)\n"
+        "under_way.start(np.ones(1))\n"
         "MPI.Finalize()\n"
-        "for call in (lambda: weft.GatherScatter([1]), lambda: gs(good)):\n"
+        "for call in (lambda: weft.GatherScatter([1]), lambda: gs(good), under_way.finish,\n"
+        "             lambda: unchecked(np.ones(1)), lambda: under_way.local_dofs,\n"
+        "             lambda: under_way.gather(np.ones(1)), lambda: unchecked.tuning):\n"
         "    try:\n"
         "        call()\n"
         "    except RuntimeError as error:\n"
@@ -274,7 +288,7 @@ def test_a_communicator_that_is_gone_or_of_another_kind_is_a_clear_error_on_all_
     printed = mpi_prints(2, code)
     assert printed.count("was the communicator freed") == 4
     assert printed.count("must be an intracommunicator") == 4
-    assert printed.count("MPI was finalised") == 4
+    assert printed.count("MPI was finalised") == 14
 
 
 def test_mpi_that_was_not_started_is_started():

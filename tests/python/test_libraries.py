@@ -111,6 +111,20 @@ MISTAKES = {
     "an unknown operation": ("lib.weft_gs_op(setup(), p(u), 0, 4, 0)", "there is no operation 4"),
     "no handle": ("lib.weft_gs_op(None, p(u), 0, 0, 0)", "gs is NULL"),
     "a negative number of fields": ("lib.weft_gs_op_vec(setup(), p(u), -1, 0, 0, 0)", "k is -1"),
+    "a negative number of fields of flagged points, from Fortran": (
+        "ids *= -1; h = ctypes.c_int(); lib.fgslib_gs_setup_(ctypes.byref(h), p(ids), integer(4), "
+        "integer(world.py2f()), integer(size)); "
+        "lib.fgslib_gs_op_vec_(ctypes.byref(h), p(u), *map(integer, (-1, 1, 1, 0)))",
+        "k is -1",
+    ),
+    "no ids": ("lib.weft_gs_setup(None, ctypes.c_size_t(4), comm, 0, None)", "the ids of 4 points are NULL"),
+    "no array, on one rank": ("lib.weft_gs_op(setup(), p(u) if rank == 0 else None, 0, 0, 0)", "an array is NULL"),
+    "no list of arrays": ("lib.weft_gs_op_many(setup(), None, 2, 0, 0, 0)", "the list of arrays is NULL"),
+    "an inter-communicator": (
+        "both = world.Split(rank % 2).Create_intercomm(0, world, 1 - rank)\n"
+        "comm = handle.from_address(MPI._addressof(both))\nsetup()",
+        "is an inter-communicator",
+    ),
     "an unknown schedule": ("setup(b'pigeon')", "there is no schedule 'pigeon'"),
     "an id without absolute value, on one rank": (
         "ids[2] = -2**63 if rank == size - 1 else 5; setup()",

@@ -16,6 +16,7 @@ namespace weft::bindings {
 // "3 x 4 x 5"
 template <class... A>
 std::string shape_text(const nanobind::ndarray<A...>& array) {
+  if (array.ndim() == 0) return "()";
   std::string text;
   for (std::size_t i = 0; i < array.ndim(); ++i) text += (i == 0 ? "" : " x ") + std::to_string(array.shape(i));
   return text;
@@ -45,6 +46,9 @@ int dlpack_device(const device::Device& device);
 
 // Makes the stream wait for the device's default stream: DLPack hands arrays over in its order.
 void after_default_stream(device::Stream& stream);
+
+// RuntimeError after MPI_Finalize, where every call of MPI would end the process.
+void require_mpi();
 
 // Runs `check`, which gives a number that says what is to be done, on all ranks. If it throws on any, all throw
 // CollectiveError with that text; if the numbers differ, with `difference`. It costs one reduction; on one rank its own

@@ -47,16 +47,26 @@ struct Values {
 };
 
 ex::Op check_op(nb::handle op) {
-  if (!nb::isinstance<nb::str>(op)) throw nb::type_error("op must be a text: add, mul, min or max");
-  return ex::parse_op(nb::cast<std::string>(op));
+  std::string text;
+  if (!nb::try_cast(op, text)) throw nb::type_error("op must be a text: add, mul, min or max");
+  return ex::parse_op(text);
 }
 
-Values check_values(nb::handle object, const char* what, std::int64_t entries, int fields, ex::Layout layout) {
+enum class Access { read, write };
+
+Values check_values(nb::handle object, const char* what, Access access, std::int64_t entries, int fields,
+                    ex::Layout layout) {
   Values values;
-  if (!nb::try_cast(object, values.array, false)) {
-    throw nb::type_error(
-        (std::string(what) + " must be a writable array of NumPy, CuPy or another library with DLPack").c_str());
+  nb::ndarray<nb::ro> readable;
+  const bool known =
+      access == Access::write ? nb::try_cast(object, values.array, false) : nb::try_cast(object, readable, false);
+  if (!known) {
+    throw nb::type_error((std::string(what) + " must be " + (access == Access::write ? "a writable" : "an") +
+                          " array of numbers, in the machine's byte order, of NumPy, CuPy or another library with "
+                          "DLPack")
+                             .c_str());
   }
+  if (access == Access::read) values.array = nb::ndarray<>(readable);
   const nb::ndarray<>& a = values.array;
   values.type = type_of(a.dtype());
   const std::string name = what;
@@ -111,7 +121,7 @@ class PyGatherScatter {
     agree_on_call(0, [&] {
       if (running_) throw nb::value_error("a gather-scatter is already started: finish it first");
       operation = check_op(op);
-      values = check_values(points, "points", connectivity_->points, fields_, layout_);
+      values = check_values(points, "points", Access::write, connectivity_->points, fields_, layout_);
       return kind_of_call(values, operation);
     });
     const nb::gil_scoped_release release;
@@ -123,6 +133,7 @@ class PyGatherScatter {
 
   void finish() {
     if (!running_) throw nb::value_error("no gather-scatter is started");
+    require_mpi();
     {
       const nb::gil_scoped_release release;
       Kind& kind = *running_->second;
@@ -133,18 +144,20 @@ class PyGatherScatter {
   }
 
   void gather(nb::handle points, nb::handle dofs, nb::handle op) {
-    move(1, points, dofs, op, [](auto& gs, auto* from, auto* to, ex::Op operation, device::Stream& stream) {
-      gs.gather(from, to, operation, stream);
-    });
+    move(1, Access::read, points, dofs, op,
+         [](auto& gs, auto* from, auto* to, ex::Op operation, device::Stream& stream) {
+           gs.gather(from, to, operation, stream);
+         });
   }
   void scatter(nb::handle dofs, nb::handle points) {
-    move(2, points, dofs, nb::str("add"),
+    move(2, Access::write, points, dofs, nb::str("add"),
          [](auto& gs, auto* to, auto* from, ex::Op, device::Stream& stream) { gs.scatter(from, to, stream); });
   }
 
   const ex::Assembly& assembly() {
     const nb::gil_scoped_release release;
     if (!assembly_) {
+      require_mpi();
       assembly_ = std::make_shared<ex::Assembly>(connectivity_->points, connectivity_->by_id, connectivity_->sharing,
                                                  std::max<std::int64_t>(connectivity_->points, 1), comm_);
     }
@@ -156,6 +169,7 @@ class PyGatherScatter {
   // Of the type and device last used; float64 on the host if none was yet. (collective then)
   nb::dict tuning() {
     if (last_ == nullptr) {
+      require_mpi();
       const nb::gil_scoped_release release;
       kind_of({.array = {}, .type = Type::f64, .device = device::open("host")});
     }
@@ -191,6 +205,7 @@ class PyGatherScatter {
            static_cast<int>(operation);
   }
   void agree_on_call(int call, const std::function<int()>& check) const {
+    require_mpi();
     if (!check_) {
       check();
       return;
@@ -227,15 +242,15 @@ class PyGatherScatter {
   }
 
   template <class F>
-  void move(int call, nb::handle points, nb::handle dofs, nb::handle op, F&& work) {
+  void move(int call, Access of_points, nb::handle points, nb::handle dofs, nb::handle op, F&& work) {
     const std::int64_t local = assembly().local;
     Values at_points, at_dofs;
     ex::Op operation{};
     agree_on_call(call, [&] {
       operation = check_op(op);
       if (points.is_none() || dofs.is_none()) throw nb::type_error("give out= for arrays that are not NumPy's");
-      at_points = check_values(points, "points", connectivity_->points, fields_, layout_);
-      at_dofs = check_values(dofs, "dofs", local + 1, fields_, layout_);
+      at_points = check_values(points, "points", of_points, connectivity_->points, fields_, layout_);
+      at_dofs = check_values(dofs, "dofs", Access::write, local + 1, fields_, layout_);
       if (at_points.type != at_dofs.type || at_points.device != at_dofs.device) {
         throw nb::type_error("points and dofs must be of one type, on one device");
       }

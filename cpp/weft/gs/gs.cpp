@@ -12,6 +12,9 @@ using weft::gs::Arrays;
 using weft::gs::Call;
 using weft::gs::guarded;
 using weft::gs::Handle;
+using weft::gs::interleaved;
+using weft::gs::separate;
+using weft::gs::strided;
 
 struct weft_gs {
   Handle handle;
@@ -52,22 +55,6 @@ weft::exchange::Op to_op(weft_gs_operation op) {
 Handle& of(weft_gs* gs) {
   if (gs == nullptr) throw std::invalid_argument("gs is NULL");
   return gs->handle;
-}
-
-int count(int k) {
-  if (k < 0) throw std::invalid_argument("k is " + std::to_string(k) + "; it must be 0 or more");
-  return k;
-}
-
-Arrays interleaved(void* u, int k) { return {true, {u}, count(k)}; }
-Arrays separate(void* const* u, int k) { return {false, {u, u + count(k)}, k}; }
-Arrays strided(void* u, std::size_t stride, int k, weft_gs_type type) {
-  const std::size_t bytes = to_type(type) == weft::gs::Type::f64 || to_type(type) == weft::gs::Type::i64 ? 8 : 4;
-  Arrays arrays{false, {}, count(k)};
-  for (int f = 0; f < k; ++f) {
-    arrays.each.push_back(static_cast<char*>(u) + static_cast<std::size_t>(f) * stride * bytes);
-  }
-  return arrays;
 }
 
 void start(weft_gs* gs, Arrays arrays, weft_gs_type type, weft_gs_operation op, int transpose) {
@@ -114,7 +101,8 @@ void weft_gs_op_many(weft_gs* gs, void* const* u, int k, weft_gs_type type, weft
 
 void weft_gs_op_fields(weft_gs* gs, void* u, std::size_t stride, int k, weft_gs_type type, weft_gs_operation op,
                        int transpose) {
-  guarded("weft_gs_op_fields", [&] { run(gs, strided(u, stride, k, type), type, op, transpose); });
+  guarded("weft_gs_op_fields",
+          [&] { run(gs, strided(u, static_cast<std::ptrdiff_t>(stride), k, to_type(type)), type, op, transpose); });
 }
 
 void weft_gs_start(weft_gs* gs, void* u, weft_gs_type type, weft_gs_operation op, int transpose) {

@@ -21,7 +21,10 @@ using weft::gs::Arrays;
 using weft::gs::Call;
 using weft::gs::guarded;
 using weft::gs::Handle;
+using weft::gs::interleaved;
 using weft::gs::running;
+using weft::gs::separate;
+using weft::gs::strided;
 using weft::gs::Type;
 
 namespace {
@@ -91,9 +94,6 @@ Handle& of(Handle* handle) {
   if (handle == nullptr) throw std::invalid_argument("the gs_data is NULL");
   return *handle;
 }
-
-Arrays interleaved(void* u, int k) { return {true, {u}, k}; }
-Arrays separate(void* const* u, int k) { return {false, {u, u + k}, k}; }
 
 void run(Handle& handle, Arrays arrays, Type type, Op op, bool transpose) {
   handle.finish(handle.start({std::move(arrays), type, op, transpose}));
@@ -168,14 +168,6 @@ weft::mpi::Comm checked(const MPI_Fint* fortran, Int np) {
                                 std::to_string(comm.size()) + " ranks");
   }
   return comm;
-}
-
-Arrays strided(void* u, Int stride, Int k, Int dom) {
-  const Type type = fortran_type(dom);
-  const std::ptrdiff_t bytes = type == Type::f64 || type == Type::i64 ? 8 : 4;
-  Arrays arrays{false, {}, k};
-  for (Int f = 0; f < k; ++f) arrays.each.push_back(static_cast<char*>(u) + std::ptrdiff_t{f} * stride * bytes);
-  return arrays;
 }
 
 Arrays six(const std::array<void*, 6>& u, Int k) {
@@ -290,8 +282,8 @@ void fgslib_gs_op_fields_(const Int* handle, void* u, const Int* stride, const I
                           const Int* transpose) {
   guarded("gs_op_fields", [&] {
     Handle& gs = at(*handle);
-    const Op operation = fortran_operation(*op);
-    run(gs, strided(u, *stride, std::max(*k, 0), *dom), fortran_type(*dom), operation, *transpose != 0);
+    const Type type = fortran_type(*dom);
+    run(gs, strided(u, *stride, std::max(*k, 0), type), type, fortran_operation(*op), *transpose != 0);
   });
 }
 void fgslib_igs_op_(const Int* handle, void* u, const Int* dom, const Int* op, const Int* transpose, Int* wait) {

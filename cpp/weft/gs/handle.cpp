@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
 #include <type_traits>
 
 #include "weft/exchange/hash.hpp"
@@ -28,7 +29,15 @@ T identity(Op op) {
   throw std::invalid_argument("there is no such operation");
 }
 
+int count(int k) {
+  if (k < 0) throw std::invalid_argument("k is " + std::to_string(k) + "; it must be 0 or more");
+  return k;
+}
+
 std::vector<std::int64_t> groups_of(std::span<const long long> ids) {
+  if (ids.data() == nullptr && !ids.empty()) {
+    throw std::invalid_argument("the ids of " + std::to_string(ids.size()) + " points are NULL");
+  }
   std::vector<std::int64_t> groups(ids.size());
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] == std::numeric_limits<long long>::min()) {
@@ -62,6 +71,18 @@ void for_each_value(const Arrays& arrays, std::span<const std::int32_t> points, 
 }
 
 }  // namespace
+
+Arrays interleaved(void* u, int k) { return {true, {u}, count(k)}; }
+Arrays separate(void* const* u, int k) {
+  if (u == nullptr && count(k) > 0) throw std::invalid_argument("the list of arrays is NULL");
+  return {false, {u, u + count(k)}, k};
+}
+Arrays strided(void* u, std::ptrdiff_t stride, int k, Type type) {
+  const std::ptrdiff_t bytes = type == Type::f64 || type == Type::i64 ? 8 : 4;
+  Arrays arrays{false, {}, count(k)};
+  for (int f = 0; f < k; ++f) arrays.each.push_back(u == nullptr ? u : static_cast<char*>(u) + f * stride * bytes);
+  return arrays;
+}
 
 void leave_one(std::span<long long> ids, const mpi::Comm& comm) {
   // Every rank draws a lot for each id it has an unflagged point of; the least draw of all ranks wins. A lot is a hash
@@ -166,6 +187,9 @@ void Handle::finish_as(const Call& call) {
 }
 
 std::int64_t Handle::start(Call call) {
+  if (call.arrays.k > 0 && connectivity_->points > 0 && std::ranges::count(call.arrays.each, nullptr) > 0) {
+    throw std::invalid_argument("an array is NULL");
+  }
   if (active_) finish();
   if (call.arrays.k == 0) return ++started_;
   switch (call.type) {

@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -28,6 +29,11 @@ struct Arrays {
   int k = 1;
 };
 
+// A user's arrays; std::invalid_argument for a negative k, and for no list of k arrays. `stride` in values of the type.
+Arrays interleaved(void* u, int k);
+Arrays separate(void* const* u, int k);
+Arrays strided(void* u, std::ptrdiff_t stride, int k, Type type);
+
 struct Call {
   Arrays arrays;
   Type type = Type::f64;
@@ -43,7 +49,8 @@ class Handle {
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
 
-  // A start while another call is under way finishes that one first. Returns the number by which finish() knows it.
+  // std::invalid_argument for an array that is NULL though there are points. A start while another call is under way
+  // finishes that one first. Returns the number by which finish() knows it.
   std::int64_t start(Call call);
   void finish(std::int64_t number);  // nothing to do if it is finished
   void finish() { finish(started_); }

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <numeric>
 #include <sstream>
 #include <utility>
@@ -109,6 +110,11 @@ struct Duplicates {
     initialize();
     if (comm == MPI_COMM_NULL) throw std::invalid_argument("the communicator is MPI_COMM_NULL: was it freed?");
     if (finalized()) throw std::runtime_error("MPI was finalised before weft was asked to use it");
+    int between_groups = 0;
+    check(MPI_Comm_test_inter(comm, &between_groups), "MPI_Comm_test_inter");
+    if (between_groups != 0) {
+      throw std::invalid_argument("the communicator is an inter-communicator: give one of a single group of ranks");
+    }
     void* value = nullptr;
     int found = 0;
     check(MPI_Comm_get_attr(comm, keyval(), &value, &found), "MPI_Comm_get_attr");
@@ -225,6 +231,8 @@ void Comm::together(const std::function<void()>& work) const {
   try {
     work();
     failed = false;
+  } catch (const std::bad_alloc&) {
+    text = "not enough memory";
   } catch (const std::exception& error) {
     text = error.what();
   } catch (...) {

@@ -28,8 +28,9 @@ class CollectiveError : public std::runtime_error {
 // are gone. MPI is initialised if it was not. Failed MPI calls throw std::runtime_error with the library's text.
 class Comm {
  public:
-  Comm();                        // of MPI_COMM_WORLD
-  explicit Comm(MPI_Comm comm);  // of `comm` (collective the first time); std::invalid_argument for MPI_COMM_NULL
+  Comm();  // of MPI_COMM_WORLD
+  // Of `comm` (collective the first time); std::invalid_argument for MPI_COMM_NULL and inter-communicators.
+  explicit Comm(MPI_Comm comm);
   static Comm self();
 
   int rank() const;

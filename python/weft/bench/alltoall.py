@@ -18,6 +18,7 @@ from mpi4py import MPI
 import weft
 from weft import _weft, mpi
 from weft.bench.machine import crowd_warning, machine, placement, placement_rows, versions
+from weft.bench.record import by_first
 from weft.bench.timing import Effort, Record, RefusedError, Samples, alternate, budget, choices, require
 from weft.files import write_json
 from weft.format import gigabytes, short, size_text, table
@@ -192,6 +193,8 @@ def run(
     of = processes or comm.size
     if of < comm.size:
         raise RefusedError(f"--processes {of} are fewer than the {comm.size} ranks here")
+    if not methods:
+        raise RefusedError(f"no --methods: name some of {', '.join(MPI_METHODS)}, or a choice of the exchange layer")
     chosen = methods_here(comm, opened, methods)
     has = budget(opened, comm)
     if not grids:
@@ -229,14 +232,18 @@ def run(
         group = (transpose.grid, transpose.row_ranks, transpose.variables)
         console.write(("\n" + title(transpose) + "\n" if group != previous else "") + block(measured))
         previous = group
-        if comm.rank == 0:
-            write_json(output / "alltoall.json", record)
+        by_first(comm, write_json, output / "alltoall.json", record)
     console.write("\nP2P = 4 Q N^3 / (P R); GB/s = P2P R / t a rank (GESTS Eq. 13), copies apart")
-    if comm.rank == 0:
-        name = f"{comm.size} rank(s), {record['machine']['device']['name']}, {record['versions']['mpi']}"
-        plots.save(communication_plots.all_to_all(record["rows"], name), output / "alltoall.png")
-        console.write(f"written {output / 'alltoall.json'}, {output / 'alltoall.png'}")
+    by_first(comm, draw, output / "alltoall.png", record)
+    console.write(f"written {output / 'alltoall.json'}, {output / 'alltoall.png'}")
     return record
+
+
+def draw(path: Path, record: Record) -> None:
+    """Writes the plot."""
+    where = record["machine"]
+    name = f"{where['ranks']} rank(s), {where['device']['name']}, {record['versions']['mpi']}"
+    plots.save(communication_plots.all_to_all(record["rows"], name), path)
 
 
 def title(t: Transpose) -> str:

@@ -18,6 +18,7 @@ from weft.bench.launch import launch
 from weft.bench.link import lower_bound
 from weft.bench.machine import crowd_warning, machine, nodes, placement, placement_rows, versions
 from weft.bench.pingpong import measure_link
+from weft.bench.record import by_first
 from weft.bench.timing import Effort, Record, RefusedError, alternate, budget, choices, require
 from weft.files import write_json
 from weft.format import gigabytes, rate, seconds, short, size_text, table
@@ -157,13 +158,11 @@ def run(
             rows = measure(comm, dealt, opened, texts, order, count, record["links"], effort)
             record["rows"] += rows
             console.write("\n" + block(rows))
-            if comm.rank == 0:  # after every block, so that an interrupted run leaves what it has
-                write_json(output / "exchange.json", {"runs": [record]})
+            # After every block, so that an interrupted run leaves what it has.
+            by_first(comm, write_json, output / "exchange.json", {"runs": [record]})
     console.write("\n* fastest, + what the tuner takes, # both")
-    if comm.rank == 0:
-        for path in draw(output, record):
-            console.write(f"written {path}")
-        console.write(f"written {output / 'exchange.json'}")
+    by_first(comm, draw, output, record)
+    console.write(f"written {plot(output, record)}\nwritten {output / 'exchange.json'}")
     return record
 
 
@@ -176,18 +175,22 @@ def sweep(ranks: Sequence[int], arguments: Sequence[str], output: Path, time_lim
             print("\n".join(text for text in said.splitlines() if not text.startswith("written")), flush=True)
             records += json.loads((Path(folder) / "exchange.json").read_text())["runs"]
         write_json(output / "exchange.json", {"runs": records})
-        for path in draw(output, records[-1]):
-            print(f"written {path}")
+        draw(output, records[-1])
+        print(f"written {plot(output, records[-1])}")
     print(f"written {output / 'exchange.json'}")
     return records
 
 
-def draw(output: Path, record: Record) -> list[Path]:
-    """The plot of a run."""
-    path = output / f"exchange-ranks-{record['machine']['ranks']}.png"
+def plot(output: Path, record: Record) -> Path:
+    """The file that has the plot of a run."""
+    return output / f"exchange-ranks-{record['machine']['ranks']}.png"
+
+
+def draw(output: Path, record: Record) -> None:
+    """Writes the plot of a run."""
     title = f"{record['mesh']['source']}, {record['machine']['ranks']} ranks, {record['machine']['device']['name']}"
-    plots.save(communication_plots.exchange(record["rows"], f"{title}, {record['versions']['mpi']}"), path)
-    return [path]
+    title += f", {record['versions']['mpi']}"
+    plots.save(communication_plots.exchange(record["rows"], title), plot(output, record))
 
 
 def header(record: Record) -> list[tuple[str, str]]:

@@ -19,6 +19,7 @@ from mpi4py import MPI
 import weft
 from weft import _weft
 from weft.bench.machine import machine, placement, placement_rows, versions
+from weft.bench.record import by_first
 from weft.bench.timing import Effort, Record, RefusedError, Samples, alternate, budget, require
 from weft.files import write_json
 from weft.format import gigabytes, short, table
@@ -233,25 +234,27 @@ def run(
             record["transforms"] += measured
             for row in measured:
                 console.write(transform_line(row))
-            if comm.rank == 0:
-                write_json(output / "fft.json", record)
+            by_first(comm, write_json, output / "fft.json", record)
     console.write(f"\ncomplex transforms along y of a rank's planes (GESTS Table 1), ms\n{LINES_HEAD}")
     for points in sizes:
         for precision in precisions:
             row = lines(comm, opened, points, precision, bandwidth, effort)
             record["lines"].append(row)
             console.write(lines_line(row))
-            if comm.rank == 0:
-                write_json(output / "fft.json", record)
+            by_first(comm, write_json, output / "fft.json", record)
     console.write(
         "GFLOP/s: 2.5 M log2 M a real transform of M = N^3 points, 5 n log2 n a line; of bound: bytes each pass must "
         "read\nand write / time / measured bandwidth (above 100 %: the field stays in a cache)"
     )
-    if comm.rank == 0:
-        name = f"{comm.size} rank(s), {record['machine']['device']['name']}, {of_library}"
-        plots.save(fft_plots.transforms(record, name), output / "fft.png")
-        console.write(f"written {output / 'fft.json'}, {output / 'fft.png'}")
+    name = f"{comm.size} rank(s), {record['machine']['device']['name']}, {of_library}"
+    by_first(comm, draw, output / "fft.png", record, name)
+    console.write(f"written {output / 'fft.json'}, {output / 'fft.png'}")
     return record
+
+
+def draw(path: Path, record: Record, title: str) -> None:
+    """Writes the plot."""
+    plots.save(fft_plots.transforms(record, title), path)
 
 
 HEAD = f"{'N':>6}  {'precision':<10}{'grid':<8}{'row, column exchange':<36}{'ms':>9}{'GFLOP/s':>9}{'of bound':>9}"

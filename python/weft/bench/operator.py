@@ -12,6 +12,7 @@ from mpi4py import MPI
 import weft
 from weft.bench.machine import machine, rates, versions
 from weft.bench.poisson import box_counts
+from weft.bench.record import by_first
 from weft.files import write_json
 from weft.format import short, table
 from weft.model import formulas
@@ -116,8 +117,7 @@ def sweep(
         "rows": rows,
         "occupancy": resources,
     }
-    if comm.rank == 0:
-        show(record, output, title)
+    by_first(comm, show, record, output, title)
     return record
 
 

@@ -19,6 +19,7 @@ import weft
 from weft import _weft, mpi
 from weft.bench.link import Link, Point, crossovers, fit
 from weft.bench.machine import crowd_warning, machine, nodes, placement, placement_rows, versions
+from weft.bench.record import by_first
 from weft.bench.timing import Effort, Record, RefusedError, alternate, budget, choices, require
 from weft.files import write_json
 from weft.format import gigabytes, rate, seconds, short, size_text, table
@@ -179,15 +180,13 @@ def run(
             mine += rows
             record["rows"] += rows
             console.write(line(size, [short(1e6 * r["seconds"]) for r in rows]))
-            if comm.rank == 0:  # after every size, so that an interrupted run leaves what it has
-                write_json(output / "pingpong.json", record)
-        title = f"{record['machine']['device']['name']}, {record['versions']['mpi']}"
+            # After every size, so that an interrupted run leaves what it has.
+            by_first(comm, write_json, output / "pingpong.json", record)
         finish(record, scope, mine, shown, console)
-        if comm.rank == 0:
-            write_json(output / "pingpong.json", record)
-            name = f"pingpong-{scope.where}-{'one' if len(scope.pairs) == 1 else 'all'}.png"
-            plots.save(communication_plots.ping_pong(mine, scope.title, title), output / name)
-            console.write(f"written {output / name}")
+        by_first(comm, write_json, output / "pingpong.json", record)
+        name = f"pingpong-{scope.where}-{'one' if len(scope.pairs) == 1 else 'all'}.png"
+        by_first(comm, draw, output / name, record, scope, mine)
+        console.write(f"written {output / name}")
     console.write(f"written {output / 'pingpong.json'}")
     return record
 
@@ -239,6 +238,12 @@ def finish(record: Record, scope: Scope, rows: Sequence[Record], shown: Sequence
         )
         words = [f"{first} first", *(f"{c.faster} from {size_text(c.size)} on" for c in changes)]
         console.write(fill(f"fastest from {memory} memory: {', '.join(words)}", 80, subsequent_indent="  "))
+
+
+def draw(path: Path, record: Record, scope: Scope, rows: Sequence[Record]) -> None:
+    """Writes the plot of a scope."""
+    title = f"{record['machine']['device']['name']}, {record['versions']['mpi']}"
+    plots.save(communication_plots.ping_pong(rows, scope.title, title), path)
 
 
 def heads(shown: Sequence[Column]) -> str:

@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ParamSpec, Protocol
 
 from mpi4py import MPI
 
 from weft import mpi
 
 Record = dict[str, Any]
+P = ParamSpec("P")
 
 
 class Display(Protocol):
@@ -38,6 +39,11 @@ def open_folder(folder: Path, comm: MPI.Intracomm) -> None:
             (folder / "run.json").unlink(missing_ok=True)
 
     mpi.together(comm, make)
+
+
+def by_first(comm: MPI.Intracomm, write: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+    """`write` with these arguments, on rank 0. CollectiveError on all ranks if it fails (a full disk). (collective)"""
+    mpi.together(comm, lambda: write(*args, **kwargs) if comm.rank == 0 else None)
 
 
 class Stopwatch:

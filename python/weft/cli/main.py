@@ -73,7 +73,9 @@ def fail(error: Exception, text: str, code: int, ranks: bool) -> NoReturn:
     if ranks or "weft.mpi" in sys.modules:
         from weft import mpi
 
-        mpi.fail(mpi.CollectiveError(text) if text else error)
+        # All ranks read the same words and the same case; a file may fail one of them alone.
+        kind = RuntimeError if isinstance(error, OSError) else mpi.CollectiveError
+        mpi.fail(kind(text) if text else error)
     else:
         known = isinstance(error, ValueError | RuntimeError | OSError | ImportError) and str(error)
         if os.environ.get("WEFT_TRACEBACK", "0") not in ("", "0"):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+from math import isfinite
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -22,20 +24,31 @@ class Number(click.FloatRange):
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
         return "X"
 
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = float(super().convert(value, param, ctx))
+        if not isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
+
+MOST_INTEGERS = 10_000  # that a list may name
+
 
 def integers(text: str, what: str, lowest: int, highest: int | None = None) -> list[int]:
     """'1-3,7' -> [1, 2, 3, 7]."""
-    values: list[int] = []
+    spans: list[range] = []
     try:
         for part in text.split(","):
             first, dash, last = part.partition("-")
-            values += range(int(first), int(last) + 1) if dash else [int(first)]
+            spans.append(range(int(first), int(last if dash else first) + 1))
     except ValueError:
-        values = []
+        spans = []
+    spans = [span for span in spans if span]
+    values = {v for span in spans for v in span} if sum(s.stop - s.start for s in spans) <= MOST_INTEGERS else set()
     if not values or min(values) < lowest or (highest is not None and max(values) > highest):
         limit = f"between {lowest} and {highest}" if highest is not None else f"of at least {lowest}"
         raise click.BadParameter(f"found '{text}', allowed: integers {limit}, as 1-4,8", param_hint=f"--{what}")
-    return sorted(set(values))
+    return sorted(values)
 
 
 def writable(folder: Path) -> Path:
