@@ -70,6 +70,8 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=5, help="gather-scatters a round")
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
+    if COMM.size == 1:
+        raise SystemExit("one rank has nothing to choose: start it with mpiexec -n 2 or more")
     mesh = weft.Mesh.read(arguments.mesh, comm=COMM)
     rows = []
     for order in arguments.orders:
