@@ -7,8 +7,8 @@
    each). A round is as many calls as take about SECONDS, for one contestant after the other, the order turning from
    round to round. CONTESTANTS: 5, or 4 without gslib's all-reduce. Rank 0 prints one JSON object: per contestant the
    median of SETUPS setups' seconds and the seconds of the first call (the slowest rank's), and each round's seconds a
-   call, from the first rank's begin to the last rank's end: ranks that share processors leave a barrier some time slices
-   apart, and one that came late must not count as fast. So all ranks are on one node, whose clock they share. */
+   call, from the first rank's begin to the last rank's end: ranks that share processors leave a barrier some time
+   slices apart, and one that came late must not count as fast. So all ranks are on one node, whose clock they share. */
 #include <gslib.h>
 #include <math.h>
 #include <stdio.h>
