@@ -67,6 +67,25 @@ TEST_P(OnGpu, GatherScatterGatherAndScatterGiveTheHostsBitsForEveryChoice) {
   }
 }
 
+TEST_P(OnGpu, WhereMemoryRanOutOnOneRankTheNextAttemptFindsAllRanksAtTheSameStep) {
+  const mpi::Comm comm;
+  const Ids ids{1, 2, 2, 3, 3};
+  const auto known = std::make_shared<const Connectivity>(ids, comm);
+  const auto gpu = device::open(GetParam());
+  if (comm.rank() == comm.size() - 1) {
+    device::find_fake_gpu(GetParam())->fail = "cuMemAlloc_v2";
+  }
+  const Choice choice{Schedule::pairwise, Path::staged};
+  EXPECT_THROW(GatherScatter<double>(known, gpu, choice), mpi::CollectiveError);
+  GatherScatter<double> gs(known, gpu, choice);
+  device::Array<double> points(gpu, std::span<const double>(std::vector<double>(ids.size(), 1.0)));
+  device::Stream stream(gpu);
+  gs.gather_scatter(points.data(), Op::add, stream);
+  stream.synchronize();
+  const double ranks = comm.size();
+  EXPECT_EQ(points.download(), (std::vector<double>{ranks, 2 * ranks, 2 * ranks, 2 * ranks, 2 * ranks}));
+}
+
 TEST_P(OnGpu, KernelsLaunchedBetweenStartAndFinishDoNotChangeWhatIsSent) {
   const mpi::Comm comm;
   const auto gpu = device::open(GetParam());

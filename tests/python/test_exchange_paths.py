@@ -146,6 +146,9 @@ def test_a_bad_number_of_ranks_per_node_is_named():
     result = mpi_run(2, LOOP, WEFT_RANKS_PER_NODE="two")
     assert result.returncode != 0
     assert "WEFT_RANKS_PER_NODE is 'two'" in result.stderr
+    result = mpi_run(2, LOOP.replace("gs =", "os.environ['WEFT_RANKS_PER_NODE'] = str(1 + comm.rank)\ngs ="))
+    assert result.returncode != 0
+    assert "WEFT_RANKS_PER_NODE must be the same on all ranks" in result.stderr
 
 
 def test_every_path_has_a_reason():

@@ -223,10 +223,12 @@ class PyGatherScatter {
     return found->second;
   }
   Kind make_kind(const Values& values) {
+    std::optional<device::Stream> stream;
+    agree([&] { stream.emplace(values.device); });
     const auto make = [&]<class T>(std::in_place_type_t<T>) {
       return Kind{AnyGatherScatter(std::in_place_type<ex::GatherScatter<T>>, connectivity_, values.device, exchange_,
                                    fields_, layout_),
-                  device::Stream(values.device)};
+                  std::move(*stream)};
     };
     switch (values.type) {
       case Type::f64:

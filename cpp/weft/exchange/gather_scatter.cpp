@@ -229,10 +229,13 @@ std::shared_ptr<const LocalIndex> Connectivity::local(const std::shared_ptr<devi
     if (where == device) return index;
   }
   check_points();
+  std::shared_ptr<const LocalIndex> made;
   comm.together([&] {
-    local_.emplace_back(device, std::make_shared<const LocalIndex>(by_id, sharing, points, comm.rank(), device));
+    made = std::make_shared<const LocalIndex>(by_id, sharing, points, comm.rank(), device);
+    local_.reserve(local_.size() + 1);
   });
-  return local_.back().second;
+  local_.emplace_back(device, made);  // on all ranks or on none, so that all go the same way next time
+  return made;
 }
 
 void Connectivity::check_points() const {

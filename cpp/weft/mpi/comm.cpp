@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "weft/mpi/error_text.hpp"
+#include "weft/mpi/same.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::mpi {
@@ -159,6 +160,7 @@ const std::vector<int>& Comm::node() const {
   if (!ranks.empty()) return ranks;
   int pretended = 0;
   together([&] { pretended = pretended_ranks_per_node(); });
+  require_same(*this, "WEFT_RANKS_PER_NODE", std::to_string(pretended));
   MPI_Comm node = MPI_COMM_NULL;
   check(MPI_Comm_split_type(get(), MPI_COMM_TYPE_SHARED, rank(), MPI_INFO_NULL, &node), "MPI_Comm_split_type");
   int count = 0, place = 0;
