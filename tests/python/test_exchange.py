@@ -336,6 +336,35 @@ def test_start_and_finish_hide_other_work_and_guard_against_misuse():
     assert printed.count("no gather-scatter is started") == 2
 
 
+def test_a_second_thread_in_one_object_is_told_so_and_breaks_nothing():
+    # Rank 1 comes late, so that rank 0's thread is in its call for as long as the other one tries.
+    code = SETUP + (
+        "import threading, time\n"
+        "one = weft.GatherScatter([1], comm, exchange='pairwise:direct', check=False)\n"
+        "x, y = np.ones(1), np.ones(1)\n"
+        "one(y)\n"
+        "if comm.rank == 0:\n"
+        "    thread = threading.Thread(target=one, args=(x,))\n"
+        "    thread.start()\n"
+        "    said = ''\n"
+        "    for attempt in range(6000):\n"
+        "        try:\n"
+        "            one.tuning\n"
+        "        except RuntimeError as error:\n"
+        "            said = str(error)\n"
+        "            break\n"
+        "        time.sleep(0.01)\n"
+        "    comm.send('come', 1)\n"
+        "    thread.join()\n"
+        "    print(said)\n"
+        "else:\n"
+        "    comm.recv(source=0)\n"
+        "    one(x)\n"
+        "assert x[0] == 2 and one(np.ones(1))[0] == 2\n"
+    )
+    assert "give each thread one of its own" in mpi_prints(2, code)
+
+
 @pytest.mark.parametrize("path", ["direct", "staged", "ipc"])
 def test_one_that_is_dropped_in_flight_writes_into_no_memory_of_others(path):
     code = SETUP + (

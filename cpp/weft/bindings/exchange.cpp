@@ -111,38 +111,18 @@ class PyGatherScatter {
   PyGatherScatter& operator=(const PyGatherScatter&) = delete;
 
   void gather_scatter(nb::handle points, nb::handle op) {
-    start(points, op);
-    finish();
+    const Use use(busy_);
+    begin(points, op);
+    complete();
   }
-
   void start(nb::handle points, nb::handle op) {
-    Values values;
-    ex::Op operation{};
-    agree_on_call(0, [&] {
-      if (running_) throw nb::value_error("a gather-scatter is already started: finish it first");
-      operation = check_op(op);
-      values = check_values(points, "points", Access::write, connectivity_->points, fields_, layout_);
-      return kind_of_call(values, operation);
-    });
-    const nb::gil_scoped_release release;
-    Kind& kind = kind_of(values);
-    after_default_stream(kind.stream);
-    std::visit([&](auto& gs) { gs.start(pointer(gs, values), operation, kind.stream); }, kind.gs);
-    running_.emplace(std::move(values), &kind);
+    const Use use(busy_);
+    begin(points, op);
   }
-
   void finish() {
-    if (!running_) throw nb::value_error("no gather-scatter is started");
-    require_mpi();
-    {
-      const nb::gil_scoped_release release;
-      Kind& kind = *running_->second;
-      std::visit([&](auto& gs) { gs.finish(kind.stream); }, kind.gs);
-      kind.stream.synchronize();
-    }
-    running_.reset();
+    const Use use(busy_);
+    complete();
   }
-
   void gather(nb::handle points, nb::handle dofs, nb::handle op) {
     move(1, Access::read, points, dofs, op,
          [](auto& gs, auto* from, auto* to, ex::Op operation, device::Stream& stream) {
@@ -155,19 +135,15 @@ class PyGatherScatter {
   }
 
   const ex::Assembly& assembly() {
-    const nb::gil_scoped_release release;
-    if (!assembly_) {
-      require_mpi();
-      assembly_ = std::make_shared<ex::Assembly>(connectivity_->points, connectivity_->by_id, connectivity_->sharing,
-                                                 std::max<std::int64_t>(connectivity_->points, 1), comm_);
-    }
-    return *assembly_;
+    const Use use(busy_);
+    return numbered();
   }
   std::int64_t points() const { return connectivity_->points; }
   std::int64_t shared_ids() const { return static_cast<std::int64_t>(connectivity_->sharing.positions.size()); }
   int fields() const { return fields_; }
   // Of the type and device last used; float64 on the host if none was yet. (collective then)
   nb::dict tuning() {
+    const Use use(busy_);
     if (last_ == nullptr) {
       require_mpi();
       const nb::gil_scoped_release release;
@@ -185,6 +161,59 @@ class PyGatherScatter {
   }
 
  private:
+  // One thread at a time: calls work without Python's lock, which alone guards the flag.
+  class Use {
+   public:
+    explicit Use(bool& busy) : busy_(busy) {
+      if (busy) throw std::runtime_error("another thread uses this GatherScatter: give each thread one of its own");
+      busy = true;
+    }
+    ~Use() { busy_ = false; }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    bool& busy_;
+  };
+
+  void begin(nb::handle points, nb::handle op) {
+    Values values;
+    ex::Op operation{};
+    agree_on_call(0, [&] {
+      if (running_) throw nb::value_error("a gather-scatter is already started: finish it first");
+      operation = check_op(op);
+      values = check_values(points, "points", Access::write, connectivity_->points, fields_, layout_);
+      return kind_of_call(values, operation);
+    });
+    const nb::gil_scoped_release release;
+    Kind& kind = kind_of(values);
+    after_default_stream(kind.stream);
+    std::visit([&](auto& gs) { gs.start(pointer(gs, values), operation, kind.stream); }, kind.gs);
+    running_.emplace(std::move(values), &kind);
+  }
+
+  void complete() {
+    if (!running_) throw nb::value_error("no gather-scatter is started");
+    require_mpi();
+    {
+      const nb::gil_scoped_release release;
+      Kind& kind = *running_->second;
+      std::visit([&](auto& gs) { gs.finish(kind.stream); }, kind.gs);
+      kind.stream.synchronize();
+    }
+    running_.reset();
+  }
+
+  const ex::Assembly& numbered() {
+    const nb::gil_scoped_release release;
+    if (!assembly_) {
+      require_mpi();
+      assembly_ = std::make_shared<ex::Assembly>(connectivity_->points, connectivity_->by_id, connectivity_->sharing,
+                                                 std::max<std::int64_t>(connectivity_->points, 1), comm_);
+    }
+    return *assembly_;
+  }
+
   struct Kind {
     AnyGatherScatter gs;
     device::Stream stream;
@@ -245,7 +274,8 @@ class PyGatherScatter {
 
   template <class F>
   void move(int call, Access of_points, nb::handle points, nb::handle dofs, nb::handle op, F&& work) {
-    const std::int64_t local = assembly().local;
+    const Use use(busy_);
+    const std::int64_t local = numbered().local;
     Values at_points, at_dofs;
     ex::Op operation{};
     agree_on_call(call, [&] {
@@ -278,6 +308,7 @@ class PyGatherScatter {
   std::shared_ptr<ex::Assembly> assembly_;
   std::map<std::pair<device::Device*, Type>, Kind> kinds_;
   const Kind* last_ = nullptr;  // used last
+  bool busy_ = false;           // a thread is in a call
   std::optional<std::pair<Values, Kind*>> running_;
 };
 
