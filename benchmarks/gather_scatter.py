@@ -136,10 +136,10 @@ class Limit:
 
     def update(self, x: np.ndarray, lines: np.ndarray) -> list[Callable[[], object]]:
         """The one way to read and write back these lines of x."""
-        arguments = [ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(lines.ctypes.data), ctypes.c_int64(lines.size)]
 
         def call() -> None:
-            self.library.update_lines(*arguments)
+            addresses = map(ctypes.c_void_p, (x.ctypes.data, lines.ctypes.data))
+            self.library.update_lines(*addresses, ctypes.c_int64(lines.size))
 
         return [call]
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <iterator>
@@ -254,24 +255,30 @@ TEST(Gs, unique_leaves_one_point_of_every_group_that_had_one_unflagged) {
   }
 }
 
-TEST(Gs, arrays_with_more_groups_than_one_part_of_the_index_get_what_each_gets_alone) {
+TEST(Gs, arrays_wherever_they_lie_and_with_more_groups_than_one_part_of_the_index_get_what_each_gets_alone) {
   const Comm comm;
-  constexpr std::size_t groups = 40'000;  // parts have 16 x 1024 a thread
+  constexpr std::size_t groups = 40'000, n = 2 * groups;  // parts have 85 x 384 a thread
   LongIds ids;
-  for (std::size_t i = 0; i < 2 * groups; ++i) ids.push_back(1 + static_cast<long long>(i % groups) * 8 + comm.rank());
+  for (std::size_t i = 0; i < n; ++i) ids.push_back(1 + static_cast<long long>(i % groups) * 8 + comm.rank());
   weft_gs* gs = weft_gs_setup(ids.data(), ids.size(), MPI_COMM_WORLD, 0, "pairwise:direct");
-  std::vector<std::vector<double>> together(3, std::vector<double>(ids.size()));
-  std::vector<void*> pointers;
-  for (std::size_t f = 0; f < together.size(); ++f) {
-    for (std::size_t i = 0; i < ids.size(); ++i) together[f][i] = static_cast<double>((f + 1) * i);
-    pointers.push_back(together[f].data());
-  }
-  auto alone = together;
-  weft_gs_op_many(gs, pointers.data(), 3, WEFT_GS_DOUBLE, WEFT_GS_ADD, 0);
-  for (std::size_t f = 0; f < together.size(); ++f) {
-    EXPECT_EQ(together[f].back(), static_cast<double>((f + 1) * (3 * groups - 2)));
-    weft_gs_op(gs, alone[f].data(), WEFT_GS_DOUBLE, WEFT_GS_ADD, 0);
-    EXPECT_EQ(together[f], alone[f]);
+  std::vector<double> memory(5 * n + 7), alone(n);
+  using Places = std::vector<std::size_t>;
+  for (const Places& places : {Places{0, n, 2 * n, 3 * n, 4 * n}, Places{0, n + 1, 3 * n}, Places{2 * n + 2, n + 1, 0},
+                               Places{4 * n + 7, 0, n, 2 * n + 1, 3 * n + 1}}) {
+    std::ranges::fill(memory, -1.0);
+    std::vector<void*> pointers;
+    for (std::size_t f = 0; f < places.size(); ++f) {
+      for (std::size_t i = 0; i < n; ++i) memory[places[f] + i] = static_cast<double>((f + 1) * i);
+      pointers.push_back(&memory[places[f]]);
+    }
+    weft_gs_op_many(gs, pointers.data(), static_cast<int>(places.size()), WEFT_GS_DOUBLE, WEFT_GS_ADD, 0);
+    for (std::size_t f = 0; f < places.size(); ++f) {
+      for (std::size_t i = 0; i < n; ++i) alone[i] = static_cast<double>((f + 1) * i);
+      weft_gs_op(gs, alone.data(), WEFT_GS_DOUBLE, WEFT_GS_ADD, 0);
+      EXPECT_EQ(alone.back(), static_cast<double>((f + 1) * (3 * groups - 2)));
+      EXPECT_TRUE(std::equal(alone.begin(), alone.end(), &memory[places[f]])) << "array " << f;
+    }
+    EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(memory, -1.0)), memory.size() - places.size() * n);
   }
   weft_gs_free(gs);
 }
@@ -293,7 +300,7 @@ TEST(Gs, index_takes_four_bytes_for_a_point_that_is_combined_and_some_for_a_valu
   const int neighbors = (comm.rank() > 0 ? 1 : 0) + (comm.rank() + 1 < comm.size() ? 1 : 0);
   const std::size_t sent = static_cast<std::size_t>(neighbors) * side * side;
   const std::size_t combined = 2 * (elements - 1) * side * side + sent;
-  const std::size_t groups = combined / 2 + sent, tables = 60 * (groups / 1024 + 3);
+  const std::size_t groups = combined / 2 + sent, tables = 60 * (groups / 384 + 3);
   const std::size_t first = weft_gs_index_bytes(gs);
   // Parts of shared ids follow each other: on the host sixteen of them share an index.
   EXPECT_GE(first, 4 * combined + 8 * sent);

@@ -1,20 +1,25 @@
 #include "weft/exchange/groups.hpp"
 
 #include <algorithm>
-#include <bit>
+#include <optional>
 
 namespace weft::exchange {
 namespace {
 
 constexpr device::Shape threads{256};                               // exchange_threads of kernels/exchange.hpp
 constexpr std::int64_t pack_chunk = 4096;                           // exchange_chunk there
-constexpr unsigned chunks_per_part = 32, pack_chunks_per_part = 8;  // a thread's; fields that lie apart take turns
-// As much as this is written past the caches: the next reader will hardly find it there.
-constexpr std::int64_t past_caches_bytes = 24 << 20;
-constexpr std::size_t groups_per_chunk = 1024;  // what they touch stays in a core's L2 cache between classes
-constexpr std::size_t longest_run = 16;         // longest_run of kernels/exchange.hpp, which knows no longer ones
-// How far ahead of its work a host kernel asks for points, and from how many references on: fewer stay in caches.
-constexpr std::size_t entries_ahead = 700, references_worth = 1 << 16;
+constexpr unsigned chunks_per_part = 85, pack_chunks_per_part = 8;  // a thread's; fields that lie apart take turns
+constexpr int apart_at_once = 3;                                    // of kernels/exchange.hpp
+// As much as this is written past the caches, where the next reader will hardly find it. What is gathered is not
+// written in order, which makes lines that are read before they are written dearer.
+constexpr std::int64_t gathered_past_caches = 12 << 20, packed_past_caches = 24 << 20;
+constexpr std::size_t groups_per_chunk = 1024;
+constexpr std::size_t groups_per_host_chunk = 384;  // three fields of them stay in a core's L1 cache between classes
+constexpr std::size_t longest_run = 16;             // few lengths, so that a class has many runs
+// Host kernels ask for blocks of entries (block_entries there) after each ask_every runs, where there are references
+// enough to leave the caches. A block stays there for about so many chunks.
+constexpr std::size_t block_entries = 16, ask_every = 16, references_worth = 1 << 16;
+constexpr std::int32_t chunks_kept = 32;
 
 // The first of these targets if the others follow it one by one, else -1.
 std::int32_t first_of_consecutive(std::span<const std::int32_t> targets) {
@@ -26,22 +31,66 @@ std::int32_t first_of_consecutive(std::span<const std::int32_t> targets) {
 
 // Whether what a kernel writes is past all caches before it is read.
 template <class T>
-int leaves_caches(const device::Device& device, std::int64_t entries, int fields) {
-  return device.is_host() && entries * fields * static_cast<std::int64_t>(sizeof(T)) >= past_caches_bytes ? 1 : 0;
+int leaves_caches(const device::Device& device, std::int64_t entries, int fields, std::int64_t bytes) {
+  return device.is_host() && entries * fields * static_cast<std::int64_t>(sizeof(T)) >= bytes ? 1 : 0;
 }
 
 std::span<const std::int32_t> view(const std::vector<std::int32_t>& values) { return values; }
 
-// Calls each(first chunk, chunks, first field, fields). On the host fields that lie apart come one by one, and a part
-// of the index serves all of them while caches hold it.
+// Calls each(first chunk, chunks, first field, fields). On the host fields that lie apart come apart_at_once or one by
+// one, and a part of the index serves all of them while caches hold it.
 template <class F>
 void in_parts(const device::Device& device, unsigned chunks, unsigned chunks_a_part, int fields, bool apart, F&& each) {
   if (!device.is_host() || !apart || fields == 1) return each(0U, chunks, 0, fields);
   const unsigned part = chunks_a_part * static_cast<unsigned>(device.info().multiprocessors);
   for (unsigned first = 0; first < chunks; first += part) {
-    for (int f = 0; f < fields; ++f) each(first, std::min(part, chunks - first), f, 1);
+    for (int f = 0; f < fields;) {
+      const int some = fields - f >= apart_at_once ? apart_at_once : 1;
+      each(first, std::min(part, chunks - first), f, some);
+      f += some;
+    }
   }
 }
+
+// How many values lie between each of these arrays and the next, if between all as many: they are fields of one array.
+template <class T>
+std::optional<long> distance(std::span<T* const> arrays) {
+  std::optional<std::intptr_t> bytes;
+  for (std::size_t a = 1; a < arrays.size(); ++a) {
+    const std::intptr_t next =
+        reinterpret_cast<std::intptr_t>(arrays[a]) - reinterpret_cast<std::intptr_t>(arrays[a - 1]);
+    if (bytes.value_or(next) != next || next % static_cast<std::intptr_t>(sizeof(T)) != 0) return {};
+    bytes = next;
+  }
+  if (!bytes) return {};
+  return *bytes / static_cast<std::intptr_t>(sizeof(T));
+}
+
+// The blocks of entries that chunks refer to, each with the first chunk that caches do not hold it for.
+class Blocks {
+ public:
+  explicit Blocks(std::span<const std::int32_t> references)
+      : last_use_(static_cast<std::size_t>(*std::ranges::max_element(references)) / block_entries + 1,
+                  -chunks_kept - 1) {}
+  void add_chunk(std::span<const std::int32_t> references) {
+    const std::size_t first = blocks_.size();
+    const auto chunk = static_cast<std::int32_t>(begin_.size());
+    begin_.push_back(static_cast<std::int32_t>(first));
+    for (const std::int32_t r : references) {
+      const std::size_t block = static_cast<std::size_t>(r) / block_entries;
+      if (last_use_[block] < chunk - chunks_kept) blocks_.push_back(static_cast<std::int32_t>(block));
+      last_use_[block] = chunk;
+    }
+    std::sort(blocks_.begin() + static_cast<std::ptrdiff_t>(first), blocks_.end());
+  }
+  const std::vector<std::int32_t>& all() const { return blocks_; }
+  std::int32_t begin(std::size_t chunk) const {
+    return chunk < begin_.size() ? begin_[chunk] : static_cast<std::int32_t>(blocks_.size());
+  }
+
+ private:
+  std::vector<std::int32_t> blocks_, begin_, last_use_;
+};
 
 }  // namespace
 
@@ -66,16 +115,24 @@ GroupIndex::GroupIndex(const GroupList& list, std::shared_ptr<device::Device> de
   const bool host = device_->is_host();
   std::vector<std::int32_t> chunks, classes, references, targets;
   std::vector<Run> runs;
-  for (std::size_t first = 0; first < count; first += groups_per_chunk) {
-    const std::size_t last = std::min(first + groups_per_chunk, count);
+  std::optional<Blocks> blocks;
+  if (host && list.references_.size() >= references_worth) blocks.emplace(list.references_);
+  const std::size_t groups = host ? groups_per_host_chunk : groups_per_chunk;
+  for (std::size_t first = 0; first < count; first += groups) {
+    const std::size_t last = std::min(first + groups, count);
     chunks.push_back(static_cast<std::int32_t>(classes.size() / 5));
     chunks.push_back(first_of_consecutive(std::span(list.targets_).subspan(first, last - first)));
+    if (blocks) {
+      const auto [from, to] = std::pair(list.begin_[first], list.begin_[last]);
+      blocks->add_chunk(
+          std::span(list.references_).subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(to - from)));
+    }
     runs.clear();
     for (std::size_t g = first; g < last;) {
       std::size_t end = g + 1;
       while (host && end < last && continues(end - 1)) ++end;
       while (g < end) {
-        const std::size_t length = std::bit_floor(std::min(end - g, longest_run));
+        const std::size_t length = std::min(end - g, longest_run);
         runs.push_back({g, multiplicity(g), static_cast<std::int32_t>(length)});
         g += length;
       }
@@ -83,6 +140,7 @@ GroupIndex::GroupIndex(const GroupList& list, std::shared_ptr<device::Device> de
     std::stable_sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
       return std::pair(a.multiplicity, a.length) < std::pair(b.multiplicity, b.length);
     });
+    std::size_t strips = 0;
     for (std::size_t i = 0; i < runs.size();) {
       const std::int32_t m_end = runs[i].multiplicity, length = runs[i].length;
       std::size_t end = i;
@@ -96,16 +154,24 @@ GroupIndex::GroupIndex(const GroupList& list, std::shared_ptr<device::Device> de
           references.push_back(list.references_[static_cast<std::size_t>(list.begin_[runs[r].first] + m)]);
         }
       }
+      strips += (end - i + ask_every - 1) / ask_every;
       for (; i < end; ++i) targets.push_back(list.targets_[runs[i].first]);
     }
+    chunks.push_back(0);
+    chunks.push_back(static_cast<std::int32_t>(strips));
   }
-  chunks.push_back(static_cast<std::int32_t>(classes.size() / 5));
-  if (host && list.references_.size() >= references_worth) {
-    ahead_ = static_cast<int>(entries_ahead * references.size() / list.references_.size());
-    references.resize(references.size() + static_cast<std::size_t>(ahead_));  // what is asked for last is there
+  chunks.insert(chunks.end(), {static_cast<std::int32_t>(classes.size() / 5), -1, 0, 1});
+  // A chunk asks for what the next one will read, where the index stays within 4 bytes a reference.
+  if (blocks && blocks->all().size() + references.size() <= list.references_.size()) {
+    for (std::size_t c = 0; 4 * c < chunks.size(); ++c) {
+      std::int32_t *chunk = &chunks[4 * c], strips = chunk[3];
+      chunk[2] = blocks->begin(c + 1);
+      chunk[3] = (blocks->begin(c + 2) - chunk[2] + strips - 1) / strips;
+    }
+    blocks_ = device::Array<std::int32_t>(device_, view(blocks->all()));
   }
   entries_ = static_cast<std::int64_t>(count);
-  chunks_count_ = static_cast<unsigned>(chunks.size() / 2);
+  chunks_count_ = static_cast<unsigned>(chunks.size() / 4 - 1);
   chunks_ = device::Array<std::int32_t>(device_, view(chunks));
   classes_ = device::Array<std::int32_t>(device_, view(classes));
   references_ = device::Array<std::int32_t>(device_, view(references));
@@ -127,13 +193,12 @@ template <class T>
 void Groups<T>::gather(Op op, int fields, bool accumulate, View<const T> x, View<T> y, device::Stream& stream) const {
   if (!index_ || index_->chunks_count_ == 0) return;
   const GroupIndex& i = *index_;
-  const int past_caches = x.data == y.data ? 0 : leaves_caches<T>(*i.device_, i.entries_, fields);
+  const int past_caches = x.data == y.data ? 0 : leaves_caches<T>(*i.device_, i.entries_, fields, gathered_past_caches);
   in_parts(*i.device_, i.chunks_count_, chunks_per_part, fields, x.field != 1 || y.field != 1,
            [&](unsigned first, unsigned chunks, int f, int count) {
-             gather_(stream, chunks, threads, static_cast<int>(op), count, fields > 1 ? i.ahead_ : 0,
-                     static_cast<int>(accumulate), past_caches, i.chunks_.data() + 2 * first, i.classes_.data(),
-                     i.references_.data(), i.targets_.data(), x.data + f * x.field, x.entry, x.field,
-                     y.data + f * y.field, y.entry, y.field);
+             gather_(stream, chunks, threads, static_cast<int>(op), count, static_cast<int>(accumulate), past_caches,
+                     i.chunks_.data() + 4 * first, i.blocks_.data(), i.classes_.data(), i.references_.data(),
+                     i.targets_.data(), x.data + f * x.field, x.entry, x.field, y.data + f * y.field, y.entry, y.field);
            });
 }
 
@@ -143,9 +208,9 @@ void Groups<T>::combine(Op op, int fields, View<T> x, device::Stream& stream) co
   const GroupIndex& i = *index_;
   in_parts(*i.device_, i.chunks_count_, chunks_per_part, fields, x.field != 1,
            [&](unsigned first, unsigned chunks, int f, int count) {
-             combine_(stream, chunks, threads, static_cast<int>(op), count, x.field != 1 ? i.ahead_ : 0,
-                      i.chunks_.data() + 2 * first, i.classes_.data(), i.references_.data(), x.data + f * x.field,
-                      x.entry, x.field);
+             combine_(stream, chunks, threads, static_cast<int>(op), count, i.chunks_.data() + 4 * first,
+                      i.blocks_.data(), i.classes_.data(), i.references_.data(), x.data + f * x.field, x.entry,
+                      x.field);
            });
 }
 
@@ -155,9 +220,11 @@ void Groups<T>::combine(Op op, std::span<T* const> arrays, device::Stream& strea
   const GroupIndex& i = *index_;
   in_parts(*i.device_, i.chunks_count_, chunks_per_part, static_cast<int>(arrays.size()), true,
            [&](unsigned first, unsigned chunks, int f, int count) {
-             for (int a = f; a < f + count; ++a) {
-               combine_(stream, chunks, threads, static_cast<int>(op), 1, i.ahead_, i.chunks_.data() + 2 * first,
-                        i.classes_.data(), i.references_.data(), arrays[static_cast<std::size_t>(a)], 1L, 1L);
+             const auto some = arrays.subspan(static_cast<std::size_t>(f), static_cast<std::size_t>(count));
+             const std::optional<long> field = distance(some);
+             for (T* const array : field ? some.first(1) : some) {
+               combine_(stream, chunks, threads, static_cast<int>(op), field ? count : 1, i.chunks_.data() + 4 * first,
+                        i.blocks_.data(), i.classes_.data(), i.references_.data(), array, 1L, field.value_or(1));
              }
            });
 }
@@ -178,7 +245,7 @@ template <class T>
 void Packing<T>::operator()(int fields, View<const T> x, View<T> buffer, device::Stream& stream) const {
   const auto blocks = static_cast<unsigned>((size() + pack_chunk - 1) / pack_chunk);
   if (blocks == 0) return;
-  const int past_caches = leaves_caches<T>(*device_, size(), fields);
+  const int past_caches = leaves_caches<T>(*device_, size(), fields, packed_past_caches);
   in_parts(*device_, blocks, pack_chunks_per_part, fields, x.field != 1 || buffer.field != 1,
            [&](unsigned first, unsigned chunks, int f, int count) {
              const std::int64_t i = first * pack_chunk;

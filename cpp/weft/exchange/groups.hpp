@@ -32,22 +32,24 @@ class GroupList {
   std::vector<std::int64_t> begin_{0};
 };
 
-// The indices of groups on a device, whatever the type of the values: 4 bytes a reference, 4 a target, 20 a chunk and
-// class, 8 a chunk. On the host a run of groups whose targets and references follow each other has one index for all.
+// The indices of groups on a device, whatever the type of the values: at most 4 bytes a reference, 4 a target, 20 a
+// chunk and class, 16 a chunk. On the host a run of groups whose targets and references follow each other has one index
+// for all, and part of what that saves tells kernels what to ask for ahead of their work.
 class GroupIndex {
  public:
   // with_targets: false for groups that only `combine` will visit.
   GroupIndex(const GroupList& list, std::shared_ptr<device::Device> device, bool with_targets = true);
-  std::size_t bytes() const { return chunks_.bytes() + classes_.bytes() + references_.bytes() + targets_.bytes(); }
+  std::size_t bytes() const {
+    return chunks_.bytes() + blocks_.bytes() + classes_.bytes() + references_.bytes() + targets_.bytes();
+  }
 
  private:
   template <class T>
   friend class Groups;
   std::shared_ptr<device::Device> device_;
   unsigned chunks_count_ = 0;
-  int ahead_ = 0;             // references behind the last one, for kernels that look ahead
   std::int64_t entries_ = 0;  // targets
-  device::Array<std::int32_t> chunks_, classes_, references_, targets_;
+  device::Array<std::int32_t> chunks_, blocks_, classes_, references_, targets_;
 };
 
 // Where the values of entries are: value f of entry e is data[e * entry + f * field].

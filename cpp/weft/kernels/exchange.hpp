@@ -2,20 +2,23 @@
 // fields next to each other (x_field 1) or apart.
 //
 // Groups: a group is a target entry and the entries it is combined from. Groups come in chunks, one a block, and within
-// a chunk in classes of equal multiplicity: chunk b has the classes chunks[2 b], …, chunks[2 b + 2] - 1, and where its
-// targets are consecutive entries chunks[2 b + 1] is the first of them, else -1; class c is
+// a chunk in classes of equal multiplicity: chunk b has the classes chunks[4 b], …, chunks[4 b + 4] - 1, and where its
+// targets are consecutive entries chunks[4 b + 1] is the first of them, else -1; class c is
 //   classes[5 c] references a group, classes[5 c + 1] entries a run, classes[5 c + 2] runs, the place of its references
 //   and of its targets,
 // with reference m of run g at references[place + m * runs + g], so that neighbouring threads read neighbouring
 // indices. A run is several groups one after the other, whose targets and references follow those of the first one by
 // one: rows of points of an element, on the host; on GPUs every run is one group. One index (4 bytes) a reference of a
-// run is read, and next to nothing else. No entry is in two groups.
+// run is read, and next to nothing else. No entry is in two groups. On the host a chunk asks for the blocks of entries
+// blocks[chunks[4 b + 2]], …, blocks[chunks[4 b + 6] - 1], chunks[4 b + 3] at a time, which are what the next one
+// reads.
 #include "weft/kernels/dialect.hpp"
 
 using real = WEFT_REAL;
 constexpr int exchange_threads = 256;
 constexpr int exchange_chunk = 4096;  // entries a block of `pack`
 constexpr int pack_ahead = 512;       // entries
+constexpr int apart_at_once = 3;      // fields that lie apart and that the host does at a time: one index serves them
 
 // The number of values next to each other that host compilers unroll and vectorise for: six fields of an
 // electromagnetic wave. GPUs have enough threads to need no such thing. Nor have they stores that bypass the caches:
@@ -28,6 +31,7 @@ constexpr int pack_ahead = 512;       // entries
 #include "weft/simd/past_caches.hpp"
 #include "weft/simd/vector.hpp"
 constexpr int panel_values = 65536 / sizeof(real);
+constexpr int panel_gap = 256 / sizeof(real);  // between fields, which are not to meet in the same lines of a cache
 // Of single values less: what is copied goes to memory while the next are fetched.
 constexpr int pack_panel_values = 16384 / sizeof(real), pack_single_values = 4096 / sizeof(real);
 #define WEFT_AHEAD(address) __builtin_prefetch(address, 0, 2)
@@ -51,58 +55,6 @@ WEFT_FUNCTION int length_of([[maybe_unused]] const Class& c) {
 #endif
 }
 
-#if defined(WEFT_HOST)
-namespace simd = ::weft::simd;
-constexpr int line = 64 / sizeof(real);
-constexpr int longest_run = 16;  // of exchange/groups.cpp
-// `count` values next to each other, or as many as a register holds.
-template <class T, int count>
-struct Piece {
-  using type = simd::Vec<T, (count < simd::lanes<T> ? count : simd::lanes<T>)>;
-};
-template <class T>
-struct Piece<T, 1> {
-  using type = T;
-};
-
-template <class P>
-WEFT_ALWAYS_INLINE P load(const real* from) {
-  P value;
-  __builtin_memcpy(&value, from, sizeof(P));
-  return value;
-}
-template <class P>
-WEFT_ALWAYS_INLINE void store(real* to, const P& value) {
-  __builtin_memcpy(to, &value, sizeof(P));
-}
-// For the pieces P of a row of `values` (at least one piece): made by make(v), which reads, and put by put(v, piece).
-// The last piece may overlap others; it is made before anything is put.
-template <class P, class Make, class Put>
-WEFT_ALWAYS_INLINE void for_row(int values, const Make& make, const Put& put) {
-  constexpr int count = sizeof(P) / sizeof(real);
-  const P last = make(values - count);
-  for (int v = 0; v + count < values; v += count) put(v, make(v));
-  put(values - count, last);
-}
-// Calls each.template operator()<count>() with the largest power of two up to `values` and `most`.
-template <int most, int count = 1, class Each>
-WEFT_ALWAYS_INLINE void with_count(int values, const Each& each) {
-  if constexpr (2 * count <= most) {
-    if (values >= 2 * count) return with_count<most, 2 * count>(values, each);
-  }
-  each.template operator()<count>();
-}
-// Asks for the row of values at `at`; those of one value an entry are short.
-template <int width>
-WEFT_ALWAYS_INLINE void ask(const real* at, int values) {
-  __builtin_prefetch(at, 0, 2);
-  if constexpr (width != 1) {
-    for (int v = line; v < values; v += line) __builtin_prefetch(at + v, 0, 2);
-    __builtin_prefetch(at + values - 1, 0, 2);
-  }
-}
-#endif
-
 struct op_add {
   static constexpr int code = 0;
 };
@@ -122,6 +74,19 @@ WEFT_FUNCTION V combine(V a, V b) {
   if constexpr (Op::code == 1) return a * b;
   if constexpr (Op::code == 2) return b < a ? b : a;
   return b > a ? b : a;
+}
+
+#if defined(WEFT_HOST)
+#include "weft/kernels/exchange_rows.hpp"
+#else
+struct Ahead {};
+#endif
+WEFT_FUNCTION Ahead ahead_of([[maybe_unused]] const int* chunk, [[maybe_unused]] const int* blocks) {
+#if defined(WEFT_HOST)
+  return {blocks + chunk[2], blocks + chunk[6], chunk[3]};
+#else
+  return {};
+#endif
 }
 
 // to's entry i = x's entry from[i], for i < count: values next to each other, `width` of them where the compiler is to
@@ -149,6 +114,15 @@ WEFT_FUNCTION void pack_entries(int count, int fields, int ahead, const int* WEF
     pack_together<0>(count, fields, ahead, from, x, x_entry, to, to_entry);
     return;
   }
+#if defined(WEFT_HOST)
+  if (fields == apart_at_once) {
+    for (int i = 0; i < count; ++i) {
+      const real* at = x + from[i] * x_entry;
+      for (int f = 0; f < apart_at_once; ++f) to[i * to_entry + f * to_field] = at[f * x_field];
+    }
+    return;
+  }
+#endif
   WEFT_NO_UNROLL
   for (int f = 0; f < fields; ++f) {
     pack_together<1>(count, 1, ahead, from, x + f * x_field, x_entry, to + f * to_field, to_entry);
@@ -163,14 +137,16 @@ inline bool pack_past_caches(int count, int fields, int ahead, const int* WEFT_R
                              long to_entry, long to_field) {
   alignas(64) real panel[pack_panel_values];
   const bool together = fields > 1 && to_field == 1;
-  if (together ? to_entry != fields || x_field != 1 || fields > pack_panel_values : to_entry != 1) return false;
   const int pieces = together ? 1 : fields, width = together ? fields : 1;
+  if (to_entry != width || (together && x_field != 1)) return false;
   const int each = together ? pack_panel_values / width : pack_single_values;
-  for (int f = 0; f < pieces; ++f) {
-    for (int i = 0; i < count; i += each) {
-      const int some = count - i < each ? count - i : each;
-      pack_entries(some, width, ahead, from + i, x + f * x_field, x_entry, 1, panel, width, 1);
-      ::weft::simd::copy_past_caches(to + f * to_field + static_cast<long>(i) * width, panel,
+  const long piece = together ? 1 : each + panel_gap;
+  if (each == 0 || pieces * piece > pack_panel_values) return false;
+  for (int i = 0; i < count; i += each) {
+    const int some = count - i < each ? count - i : each;
+    pack_entries(some, fields, ahead, from + i, x, x_entry, x_field, panel, width, piece);
+    for (int p = 0; p < pieces; ++p) {
+      ::weft::simd::copy_past_caches(to + p * to_field + static_cast<long>(i) * width, panel + p * piece,
                                      static_cast<long>(some) * width);
     }
   }
@@ -247,75 +223,30 @@ WEFT_FUNCTION void gather_width(const Class& c, int fields, bool accumulate, int
   }
 }
 
-#if defined(WEFT_HOST)
-// The same for entries that follow each other, `width` values an entry where the compiler is to know it, else 0: a run
-// is one row of values, combined piece by piece. It asks for what lies `ahead` references later.
-template <class Op, int fixed, int width, int count>
-WEFT_FUNCTION void gather_rows(const Class c, int fields, int ahead, int first, const real* x, real* y) {
-  using P = typename Piece<real, count>::type;
-  const int runs = c.runs, multiplicity = fixed > 0 ? fixed : c.multiplicity;
-  const long entry = width > 0 ? width : fields;
-  const int values = width == 1 ? count : c.length * fields;
-  const int* WEFT_RESTRICT references = c.references;
-  const int* WEFT_RESTRICT targets = c.targets;
-  for (int g = 0; g < runs; ++g) {
-    if (ahead != 0) {
-      for (int m = 0; m < multiplicity; ++m) ask<width>(x + references[m * runs + g + ahead] * entry, values);
-    }
-    const real* from[fixed > 0 ? fixed : 1];
-    for (int m = 0; m < fixed; ++m) from[m] = x + references[m * runs + g] * entry;
-    const auto at = [&](int m) { return fixed > 0 ? from[m] : x + references[m * runs + g] * entry; };
-    real* to = y + (targets[g] - first) * entry;
-    for_row<P>(
-        values,
-        [&](int v) {
-          P value = load<P>(at(0) + v);
-          for (int m = 1; m < multiplicity; ++m) value = combine<Op>(value, load<P>(at(m) + v));
-          return value;
-        },
-        [&](int v, const P& value) { store(to + v, value); });
-  }
-}
-
-template <class Op, int width>
-WEFT_FUNCTION void gather_rows(const Class& c, int fields, int ahead, int first, const real* x, real* y) {
-  with_count<width == 1 ? longest_run : line>(c.length * fields, [&]<int count>() {
-    if (c.multiplicity == 1) return gather_rows<Op, 1, width, count>(c, fields, ahead, first, x, y);
-    if (c.multiplicity == 2) return gather_rows<Op, 2, width, count>(c, fields, ahead, first, x, y);
-    if (c.multiplicity == 4) return gather_rows<Op, 4, width, count>(c, fields, ahead, first, x, y);
-    gather_rows<Op, 0, width, count>(c, fields, ahead, first, x, y);
-  });
-}
-#endif
-
 template <class Op>
-WEFT_FUNCTION void gather_chunk(int begin, int end, const int* WEFT_RESTRICT classes,
-                                const int* WEFT_RESTRICT references, const int* WEFT_RESTRICT targets, int first,
-                                int fields, [[maybe_unused]] int ahead, bool accumulate, const real* x, long x_entry,
-                                long x_field, real* y, long y_entry, long y_field) {
-  const bool together = x_field == 1 && y_field == 1;
-  for (int i = begin; i < end; ++i) {
-    const Class c = class_at(classes + 5 * i, references, targets);
-    if (fields > 1 && together) {
+WEFT_FUNCTION void gather_chunk(const int* chunk, const int* WEFT_RESTRICT classes, const int* WEFT_RESTRICT references,
+                                const int* WEFT_RESTRICT targets, int first, int fields, [[maybe_unused]] Ahead ahead,
+                                bool accumulate, const real* x, long x_entry, long x_field, real* y, long y_entry,
+                                long y_field) {
+  const bool together = fields > 1 && x_field == 1 && y_field == 1;
 #if defined(WEFT_HOST)
-      if (x_entry == fields && y_entry == fields && !accumulate) {
-        gather_rows<Op, 0>(c, fields, ahead, first, x, y);
-        continue;
-      }
+  const int entry = together ? fields : 1;
+  const bool in_rows = x_entry == entry && y_entry == entry && !accumulate;
 #endif
+  for (int i = chunk[0]; i < chunk[4]; ++i) {
+    const Class c = class_at(classes + 5 * i, references, targets);
+#if defined(WEFT_HOST)
+    if (in_rows) {
+      combine_runs<Op, false>(c, fields, together, ahead, first, x, x_field, y, y_field);
+      continue;
+    }
+#endif
+    if (together) {
       gather_width<Op, 0>(c, fields, accumulate, first, x, x_entry, y, y_entry);
     } else {
       WEFT_NO_UNROLL
       for (int f = 0; f < fields; ++f) {
-        const real* from = x + f * x_field;
-        real* to = y + f * y_field;
-#if defined(WEFT_HOST)
-        if (x_entry == 1 && y_entry == 1 && !accumulate) {
-          gather_rows<Op, 1>(c, 1, ahead, first, from, to);
-          continue;
-        }
-#endif
-        gather_width<Op, 1>(c, 1, accumulate, first, from, x_entry, to, y_entry);
+        gather_width<Op, 1>(c, 1, accumulate, first, x + f * x_field, x_entry, y + f * y_field, y_entry);
       }
     }
   }
@@ -324,21 +255,22 @@ WEFT_FUNCTION void gather_chunk(int begin, int end, const int* WEFT_RESTRICT cla
 #if defined(WEFT_HOST)
 // A chunk whose targets are the entries from `first` on, past the caches; x is not y. false: not done.
 template <class Op>
-inline bool gather_past_caches(int begin, int end, const int* WEFT_RESTRICT classes,
-                               const int* WEFT_RESTRICT references, const int* WEFT_RESTRICT targets, int first,
-                               int fields, int ahead, const real* x, long x_entry, long x_field, real* y, long y_entry,
-                               long y_field) {
+inline bool gather_past_caches(const int* chunk, const int* WEFT_RESTRICT classes, const int* WEFT_RESTRICT references,
+                               const int* WEFT_RESTRICT targets, int fields, const Ahead& ahead, const real* x,
+                               long x_entry, long x_field, real* y, long y_entry, long y_field) {
   alignas(64) real panel[panel_values];
-  const bool together = fields > 1 && y_field == 1;
-  const int pieces = together ? 1 : fields, width = together ? fields : 1;
+  const bool together = fields > 1 && x_field == 1 && y_field == 1;
+  const int width = together ? fields : 1, pieces = together ? 1 : fields, first = chunk[1];
   int entries = 0;
-  for (int c = begin; c < end; ++c) entries += classes[5 * c + 1] * classes[5 * c + 2];
-  if ((together && x_field != 1) || y_entry != width || static_cast<long>(entries) * width > panel_values) return false;
-  for (int f = 0; f < pieces; ++f) {
-    gather_chunk<Op>(begin, end, classes, references, targets, first, width, ahead, false, x + f * x_field, x_entry, 1,
-                     panel, width, 1);
-    ::weft::simd::copy_past_caches(y + f * y_field + static_cast<long>(first) * width, panel,
-                                   static_cast<long>(entries) * width);
+  for (int c = chunk[0]; c < chunk[4]; ++c) entries += classes[5 * c + 1] * classes[5 * c + 2];
+  const long values = static_cast<long>(entries) * width, piece = together ? 1 : values + panel_gap;
+  if (first < 0 || y_entry != width || pieces * piece > panel_values || values > panel_values) return false;
+  real* to = y + static_cast<long>(first) * width;
+  for (int p = 0; p < pieces; ++p) ::weft::simd::expect_copy_past_caches(to + p * y_field, values);
+  gather_chunk<Op>(chunk, classes, references, targets, first, fields, ahead, false, x, x_entry, x_field, panel, width,
+                   piece);
+  for (int p = 0; p < pieces; ++p) {
+    ::weft::simd::copy_past_caches(to + p * y_field, panel + p * piece, values);
   }
   return true;
 }
@@ -347,27 +279,27 @@ inline bool gather_past_caches(int begin, int end, const int* WEFT_RESTRICT clas
 template <class Op>
 WEFT_FUNCTION void gather_block(const int* WEFT_RESTRICT chunk, const int* WEFT_RESTRICT classes,
                                 const int* WEFT_RESTRICT references, const int* WEFT_RESTRICT targets, int fields,
-                                int ahead, bool accumulate, bool past_caches, const real* x, long x_entry, long x_field,
-                                real* y, long y_entry, long y_field) {
+                                const Ahead& ahead, bool accumulate, [[maybe_unused]] bool past_caches, const real* x,
+                                long x_entry, long x_field, real* y, long y_entry, long y_field) {
 #if defined(WEFT_HOST)
-  if (past_caches && chunk[1] >= 0 && !accumulate &&
-      gather_past_caches<Op>(chunk[0], chunk[2], classes, references, targets, chunk[1], fields, ahead, x, x_entry,
-                             x_field, y, y_entry, y_field))
+  if (past_caches && !accumulate &&
+      gather_past_caches<Op>(chunk, classes, references, targets, fields, ahead, x, x_entry, x_field, y, y_entry,
+                             y_field))
     return;
-#else
-  static_cast<void>(past_caches);
 #endif
-  gather_chunk<Op>(chunk[0], chunk[2], classes, references, targets, 0, fields, ahead, accumulate, x, x_entry, x_field,
-                   y, y_entry, y_field);
+  gather_chunk<Op>(chunk, classes, references, targets, 0, fields, ahead, accumulate, x, x_entry, x_field, y, y_entry,
+                   y_field);
 }
 
 // y's target = combination of x's references, or of y's target and x's references (accumulate); x may be y, but not
-// where past_caches is not 0. op: 0 add, 1 mul, 2 min, 3 max. There are `ahead` references more than the classes have.
+// where past_caches is not 0. op: 0 add, 1 mul, 2 min, 3 max.
 WEFT_KERNEL(gather_groups, exchange_threads,
-            (int op, int fields, int ahead, int accumulate, int past_caches, const int* WEFT_RESTRICT chunks,
-             const int* WEFT_RESTRICT classes, const int* WEFT_RESTRICT references, const int* WEFT_RESTRICT targets,
-             const real* x, long x_entry, long x_field, real* y, long y_entry, long y_field)) {
-  const int* chunk = chunks + 2 * WEFT_BLOCK;
+            (int op, int fields, int accumulate, int past_caches, const int* WEFT_RESTRICT chunks,
+             const int* WEFT_RESTRICT blocks, const int* WEFT_RESTRICT classes, const int* WEFT_RESTRICT references,
+             const int* WEFT_RESTRICT targets, const real* x, long x_entry, long x_field, real* y, long y_entry,
+             long y_field)) {
+  const int* chunk = chunks + 4 * WEFT_BLOCK;
+  const Ahead ahead = ahead_of(chunk, blocks);
   const bool onto = accumulate != 0, past = past_caches != 0;
   if (op == 0) {
     gather_block<op_add>(chunk, classes, references, targets, fields, ahead, onto, past, x, x_entry, x_field, y,
@@ -431,83 +363,39 @@ WEFT_FUNCTION void combine_width(const Class& c, int fields, real* x, long x_ent
   }
 }
 
-#if defined(WEFT_HOST)
-template <class Op, int fixed, int width, int count>
-WEFT_FUNCTION void combine_rows(const Class c, int fields, int ahead, real* x) {
-  using P = typename Piece<real, count>::type;
-  const int runs = c.runs, multiplicity = fixed > 0 ? fixed : c.multiplicity;
-  const long entry = width > 0 ? width : fields;
-  const int values = width == 1 ? count : c.length * fields;
-  const int* WEFT_RESTRICT references = c.references;
-  for (int g = 0; g < runs; ++g) {
-    if (ahead != 0) {
-      for (int m = 0; m < multiplicity; ++m) ask<width>(x + references[m * runs + g + ahead] * entry, values);
-    }
-    real* rows[fixed > 0 ? fixed : 1];
-    for (int m = 0; m < fixed; ++m) rows[m] = x + references[m * runs + g] * entry;
-    const auto at = [&](int m) { return fixed > 0 ? rows[m] : x + references[m * runs + g] * entry; };
-    for_row<P>(
-        values,
-        [&](int v) {
-          P value = load<P>(at(0) + v);
-          for (int m = 1; m < multiplicity; ++m) value = combine<Op>(value, load<P>(at(m) + v));
-          return value;
-        },
-        [&](int v, const P& value) {
-          for (int m = 0; m < multiplicity; ++m) store(at(m) + v, value);
-        });
-  }
-}
-
-template <class Op, int width>
-WEFT_FUNCTION void combine_rows(const Class& c, int fields, int ahead, real* x) {
-  with_count<width == 1 ? longest_run : line>(c.length * fields, [&]<int count>() {
-    if (c.multiplicity == 2) return combine_rows<Op, 2, width, count>(c, fields, ahead, x);
-    if (c.multiplicity == 4) return combine_rows<Op, 4, width, count>(c, fields, ahead, x);
-    combine_rows<Op, 0, width, count>(c, fields, ahead, x);
-  });
-}
-#endif
-
 template <class Op>
-WEFT_FUNCTION void combine_chunk(int begin, int end, const int* WEFT_RESTRICT classes,
-                                 const int* WEFT_RESTRICT references, int fields, [[maybe_unused]] int ahead, real* x,
+WEFT_FUNCTION void combine_chunk(const int* WEFT_RESTRICT chunk, const int* WEFT_RESTRICT classes,
+                                 const int* WEFT_RESTRICT references, int fields, [[maybe_unused]] Ahead ahead, real* x,
                                  long x_entry, long x_field) {
-  for (int i = begin; i < end; ++i) {
+  const bool together = fields > 1 && x_field == 1;
+  for (int i = chunk[0]; i < chunk[4]; ++i) {
     const Class c = class_at(classes + 5 * i, references, references);
-    if (fields > 1 && x_field == 1) {
 #if defined(WEFT_HOST)
-      if (x_entry == fields) {
-        combine_rows<Op, 0>(c, fields, ahead, x);
-        continue;
-      }
+    if (x_entry == (together ? fields : 1)) {
+      combine_runs<Op, true>(c, fields, together, ahead, 0, x, x_field, x, x_field);
+      continue;
+    }
 #endif
+    if (together) {
       combine_width<Op, 0>(c, fields, x, x_entry);
     } else {
       WEFT_NO_UNROLL
-      for (int f = 0; f < fields; ++f) {
-        real* field = x + f * x_field;
-#if defined(WEFT_HOST)
-        if (x_entry == 1) {
-          combine_rows<Op, 1>(c, 1, ahead, field);
-          continue;
-        }
-#endif
-        combine_width<Op, 1>(c, 1, field, x_entry);
-      }
+      for (int f = 0; f < fields; ++f) combine_width<Op, 1>(c, 1, x + f * x_field, x_entry);
     }
   }
 }
 
 // Every reference of a group gets the combination of all of them, in place.
 WEFT_KERNEL(combine_groups, exchange_threads,
-            (int op, int fields, int ahead, const int* WEFT_RESTRICT chunks, const int* WEFT_RESTRICT classes,
-             const int* WEFT_RESTRICT references, real* x, long x_entry, long x_field)) {
-  const int begin = chunks[2 * WEFT_BLOCK], end = chunks[2 * WEFT_BLOCK + 2];
-  if (op == 0) combine_chunk<op_add>(begin, end, classes, references, fields, ahead, x, x_entry, x_field);
-  if (op == 1) combine_chunk<op_mul>(begin, end, classes, references, fields, ahead, x, x_entry, x_field);
-  if (op == 2) combine_chunk<op_min>(begin, end, classes, references, fields, ahead, x, x_entry, x_field);
-  if (op == 3) combine_chunk<op_max>(begin, end, classes, references, fields, ahead, x, x_entry, x_field);
+            (int op, int fields, const int* WEFT_RESTRICT chunks, const int* WEFT_RESTRICT blocks,
+             const int* WEFT_RESTRICT classes, const int* WEFT_RESTRICT references, real* x, long x_entry,
+             long x_field)) {
+  const int* chunk = chunks + 4 * WEFT_BLOCK;
+  const Ahead ahead = ahead_of(chunk, blocks);
+  if (op == 0) combine_chunk<op_add>(chunk, classes, references, fields, ahead, x, x_entry, x_field);
+  if (op == 1) combine_chunk<op_mul>(chunk, classes, references, fields, ahead, x, x_entry, x_field);
+  if (op == 2) combine_chunk<op_min>(chunk, classes, references, fields, ahead, x, x_entry, x_field);
+  if (op == 3) combine_chunk<op_max>(chunk, classes, references, fields, ahead, x, x_entry, x_field);
 }
 
 // y's references = x's target
@@ -517,7 +405,7 @@ WEFT_KERNEL(scatter_groups, exchange_threads,
              long x_entry, long x_field, real* WEFT_RESTRICT y, long y_entry, long y_field)) {
   const bool together = x_field == 1 && y_field == 1;
   const int pieces = together ? 1 : fields, width = together ? fields : 1;
-  for (int i = chunks[2 * WEFT_BLOCK]; i < chunks[2 * WEFT_BLOCK + 2]; ++i) {
+  for (int i = chunks[4 * WEFT_BLOCK]; i < chunks[4 * WEFT_BLOCK + 4]; ++i) {
     const Class c = class_at(classes + 5 * i, references, targets);
     WEFT_NO_UNROLL
     for (int p = 0; p < pieces; ++p) {

@@ -17,6 +17,13 @@ inline void past_caches_done() {
 #endif
 }
 
+// Asks for the lines of `to` that copy_past_caches will write in part, where it is called a while later.
+template <class T>
+inline void expect_copy_past_caches(T* to, std::int64_t n) {
+  __builtin_prefetch(to, 1);
+  __builtin_prefetch(to + n - 1, 1);
+}
+
 // to[i] = from[i] for i < n, whole lines of `to` past the caches.
 template <class T>
 inline void copy_past_caches(T* __restrict__ to, const T* __restrict__ from, std::int64_t n) {
