@@ -2,6 +2,7 @@
 #include "weft/gs/gs.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <array>
@@ -427,6 +428,19 @@ TEST(Gslib, early_fortran_names_do_what_todays_do_with_the_datatypes_of_their_ti
   check(3, int{});
   check(4, 0LL);
   gs_free_(&gs);
+}
+
+TEST(Gs, those_that_are_gone_leave_no_memory_behind) {
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const char* exchange = ranks > 1 ? "pairwise:ipc" : "pairwise:direct";
+  const std::vector<long long> ids{1, 2, 3};
+  const auto in_use_after = [&](int count) {
+    for (int i = 0; i < count; ++i) weft_gs_free(weft_gs_setup(ids.data(), ids.size(), MPI_COMM_WORLD, 0, exchange));
+    return static_cast<long long>(mallinfo2().uordblks);
+  };
+  const long long before = in_use_after(30);
+  EXPECT_LT(in_use_after(150) - before, 30'000);  // 200 bytes each
 }
 
 TEST(Gs, one_that_is_freed_while_a_call_is_under_way_finishes_it) {

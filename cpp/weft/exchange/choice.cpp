@@ -80,6 +80,7 @@ struct Shared {
 // ipc_state, proved once a communicator and device; what does not work is tried again. (collective)
 PathState known_ipc_state(device::Device& device, const mpi::Comm& comm) {
   auto& proved = mpi::attached<Shared>(comm).proved;
+  std::erase_if(proved, [](const auto& entry) { return entry.first.expired(); });
   const auto known = std::find_if(proved.begin(), proved.end(),
                                   [&](const auto& entry) { return entry.first.lock().get() == &device; });
   const bool here = known != proved.end();
