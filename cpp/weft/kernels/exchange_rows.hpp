@@ -45,11 +45,11 @@ template <class P>
 WEFT_ALWAYS_INLINE void store(real* to, const P& value) {
   __builtin_memcpy(to, &value, sizeof(P));
 }
-// Calls each.template operator()<count>() with the largest power of two up to `values` and `most`.
-template <int most, int count = 1, class Each>
+// Calls each.template operator()<count>() with the largest power of two from `count` to `most` that is up to `values`.
+template <int count, int most, class Each>
 WEFT_ALWAYS_INLINE void with_count(int values, const Each& each) {
   if constexpr (2 * count <= most) {
-    if (values >= 2 * count) return with_count<most, 2 * count>(values, each);
+    if (values >= 2 * count) return with_count<2 * count, most>(values, each);
   }
   each.template operator()<count>();
 }
@@ -115,7 +115,8 @@ WEFT_FUNCTION void combine_rows(const Class c, const Rows<together, several> row
 template <class Op, bool in_place, class X, bool together, int several>
 WEFT_FUNCTION void combine_rows(const Class& c, const Rows<together, several>& rows, Ahead& ahead, int first, X* x,
                                 real* y) {
-  with_count<row_values>(c.length * static_cast<int>(rows.entry()), [&]<int count>() {
+  // Rows of one array's values are seldom as long as the longest vectors.
+  with_count<together ? 2 : 1, together ? row_values : 8>(c.length * static_cast<int>(rows.entry()), [&]<int count>() {
     if (c.multiplicity == 1) {
       if constexpr (!in_place) combine_rows<Op, in_place, 1, count>(c, rows, ahead, first, x, y);
     } else if (c.multiplicity == 2) {
