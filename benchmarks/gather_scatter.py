@@ -3,10 +3,10 @@
     mpiexec -n 2 python benchmarks/gather_scatter.py --types float64 float32 --output results.json
 
 Bytes are those the method must move, each once: for a gather-scatter 4 of index and two values (read, written) a point
-whose id occurs more than once; for a scatter 4 of index and two values a point; for a gather 4 and one value a point
-and 4 and one value an id. Memory moves lines: those of points that are combined hold others too, so a gather-scatter
-of one field at N = 15 moves three times the values it uses. By lines counts 4 bytes of index a combined point and twice
-each 64-byte line that holds one; by its own bytes is the figure to judge by.
+whose id occurs more than once; for a scatter 4 of index and one value a point and one value an id; for a gather 4 and
+one value a point and 4 and one value an id. Memory moves lines: those of points that are combined hold others too, so a
+gather-scatter of one field at N = 15 moves three times the values it uses. By lines counts 4 bytes of index a combined
+point and twice each 64-byte line that holds one; by its own bytes is the figure to judge by.
 
 There are two limits. The first is the streaming kernel of `weft bench` (8 reads : 1 write, beyond the caches), measured
 at the begin of the run on all ranks at once; a kernel's share of it is by its own bytes. Arrays that caches hold are
@@ -15,11 +15,11 @@ faster than it. The second is a plain program over arrays as large and with the 
 kernel's. For a gather it reads the points' values and all index bytes and writes the ids' values; for a scatter it
 reads the ids' values and the index and writes the points'; both in order, with stores past the caches or without,
 whichever is faster. For a gather-scatter it reads and writes back, in ascending order, the lines that hold a combined
-point, and reads 4 bytes a line. Every call that is timed comes after one that is not. Arrays lie in huge pages, as all
-of weft's own do.
+point, and reads 4 bytes a line, asking for lines ahead or not, whichever is faster. Every call that is timed comes
+after one that is not. Arrays lie in huge pages, as all of weft's own do.
 
 Set-up is timed in three parts, once each: the mesh, the numbering of its points, and the
-gather-scatter with its first call.
+gather-scatter with its first call (and, on several ranks, the tuning of its exchange).
 """
 
 from __future__ import annotations
@@ -135,13 +135,13 @@ class Limit:
         return [lambda: call(0), lambda: call(1)]
 
     def update(self, x: np.ndarray, lines: np.ndarray) -> list[Callable[[], object]]:
-        """The one way to read and write back these lines of x."""
+        """Two ways to read and write back these lines of x."""
 
-        def call() -> None:
+        def call(asks: int) -> None:
             addresses = map(ctypes.c_void_p, (x.ctypes.data, lines.ctypes.data))
-            self.library.update_lines(*addresses, ctypes.c_int64(lines.size))
+            self.library.update_lines(*addresses, ctypes.c_int64(lines.size), asks)
 
-        return [call]
+        return [lambda: call(0), lambda: call(1)]
 
 
 def measure(
@@ -176,7 +176,7 @@ def measure(
     moved = {
         "gather_scatter": combined * (4 + 2 * value),
         "gather": points * (4 + value) + local * (4 + value),
-        "scatter": points * (4 + 2 * value),
+        "scatter": points * (4 + value) + local * value,
     }
     calls = {
         "gather_scatter": lambda: gs(x, "max"),  # sums would grow without bound
@@ -212,7 +212,10 @@ def measure(
 
 
 def latency(repetitions: int) -> list[dict[str, float]]:
-    """Time of a gather-scatter in which each rank shares `shared` ids with the next and has no other work."""
+    """Time of a gather-scatter in which each rank shares `shared` ids with each of its two neighbours in a ring.
+
+    On two ranks that is one neighbour, and twice as many.
+    """
     rows = []
     for shared in (1, 8, 64, 512, 4096, 32768):
         following = (COMM.rank + 1) % COMM.size

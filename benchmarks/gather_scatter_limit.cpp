@@ -39,9 +39,13 @@ void stream_lines(const void* from, std::int64_t read, void* to, std::int64_t wr
                                                     written);
 }
 
-// Reads these lines and writes them back.
-void update_lines(void* data, const std::int32_t* lines, std::int64_t count) {
+// Reads these lines and writes them back; asks for them some ahead or leaves that to the processor.
+void update_lines(void* data, const std::int32_t* lines, std::int64_t count, int asks) {
+  constexpr std::int64_t ahead = 64;
   Line* x = static_cast<Line*>(data);
-  for (std::int64_t i = 0; i < count; ++i) x[lines[i]] = -x[lines[i]];
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (asks != 0) __builtin_prefetch(x + lines[i + ahead < count ? i + ahead : count - 1], 1);
+    x[lines[i]] = -x[lines[i]];
+  }
 }
 }

@@ -103,6 +103,27 @@ WEFT_FUNCTION void pack_together(int count, int fields, int ahead, const int* WE
   }
 }
 
+#if defined(WEFT_HOST)
+// The same for `several` fields of one value an entry: an index that is read serves all of them. Vectors of eight lanes
+// gain nothing by reading through their indices.
+template <int several>
+inline void pack_single(int count, const int* WEFT_RESTRICT from, const real* WEFT_RESTRICT x, long x_field,
+                        real* WEFT_RESTRICT to, long to_field) {
+  int i = 0;
+  if constexpr (sizeof(real) == 4) {
+    constexpr int lanes = ::weft::simd::lanes<real>;
+    for (; i + lanes <= count; i += lanes) {
+      for (int f = 0; f < several; ++f) {
+        ::weft::simd::store(to + f * to_field + i, ::weft::simd::gather(x + f * x_field, from + i));
+      }
+    }
+  }
+  for (; i < count; ++i) {
+    for (int f = 0; f < several; ++f) to[f * to_field + i] = x[f * x_field + from[i]];
+  }
+}
+#endif
+
 WEFT_FUNCTION void pack_entries(int count, int fields, int ahead, const int* WEFT_RESTRICT from,
                                 const real* WEFT_RESTRICT x, long x_entry, long x_field, real* WEFT_RESTRICT to,
                                 long to_entry, long to_field) {
@@ -115,12 +136,9 @@ WEFT_FUNCTION void pack_entries(int count, int fields, int ahead, const int* WEF
     return;
   }
 #if defined(WEFT_HOST)
-  if (fields == apart_at_once) {
-    for (int i = 0; i < count; ++i) {
-      const real* at = x + from[i] * x_entry;
-      for (int f = 0; f < apart_at_once; ++f) to[i * to_entry + f * to_field] = at[f * x_field];
-    }
-    return;
+  if (x_entry == 1 && to_entry == 1 && fields == 1) return pack_single<1>(count, from, x, 0, to, 0);
+  if (x_entry == 1 && to_entry == 1 && fields == apart_at_once) {
+    return pack_single<apart_at_once>(count, from, x, x_field, to, to_field);
   }
 #endif
   WEFT_NO_UNROLL

@@ -123,6 +123,8 @@ WEFT_FUNCTION void combine_rows(const Class& c, const Rows<together, several>& r
       combine_rows<Op, in_place, 2, count>(c, rows, ahead, first, x, y);
     } else if (c.multiplicity == 4) {
       combine_rows<Op, in_place, 4, count>(c, rows, ahead, first, x, y);
+    } else if (c.multiplicity == 8) {
+      combine_rows<Op, in_place, 8, count>(c, rows, ahead, first, x, y);
     } else {
       combine_rows<Op, in_place, 0, count>(c, rows, ahead, first, x, y);
     }

@@ -86,6 +86,10 @@ inline Vec<double> gather(const double* from, __m256i index) {
 inline Vec<float> gather(const float* from, __m512i index) {
   return reinterpret_cast<Vec<float>>(_mm512_mask_i32gather_ps(_mm512_setzero_ps(), 0xFFFF, index, from, 4));
 }
+inline Vec<std::int32_t> gather(const std::int32_t* from, __m512i index) {
+  return reinterpret_cast<Vec<std::int32_t>>(
+      _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), 0xFFFF, index, from, 4));
+}
 inline void scatter(double* to, __m256i index, Vec<double> v) {
   _mm512_i32scatter_pd(to, index, reinterpret_cast<__m512d>(v), 8);
 }
