@@ -33,7 +33,7 @@ constexpr int apart_at_once = 3;      // fields that lie apart and that the host
 constexpr int panel_values = 65536 / sizeof(real);
 constexpr int panel_gap = 256 / sizeof(real);  // between fields, which are not to meet in the same lines of a cache
 // Of single values less: what is copied goes to memory while the next are fetched.
-constexpr int pack_panel_values = 16384 / sizeof(real), pack_single_values = 4096 / sizeof(real);
+constexpr int pack_panel_values = 16384 / sizeof(real), pack_single_values = 1024 / sizeof(real);
 #define WEFT_AHEAD(address) __builtin_prefetch(address, 0, 2)
 #else
 #define WEFT_AHEAD(address) static_cast<void>(sizeof(address))
