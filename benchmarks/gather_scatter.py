@@ -9,14 +9,14 @@ gather-scatter of one field at N = 15 moves three times the values it uses. By l
 point and twice each 64-byte line that holds one; by its own bytes is the figure to judge by.
 
 There are two limits. The first is the streaming kernel of `weft bench` (8 reads : 1 write, beyond the caches), measured
-at the begin of the run on all ranks at once; a kernel's share of it is by its own bytes. Arrays that caches hold are
-faster than it. The second is a plain program over arrays as large and with the same mix of reads and writes
-(gather_scatter_limit.cpp), in turn with the kernel: a kernel's share of it is that program's median time over the
-kernel's. For a gather it reads the points' values and all index bytes and writes the ids' values; for a scatter it
-reads the ids' values and the index and writes the points'; both in order, with stores past the caches or without,
-whichever is faster. For a gather-scatter it reads and writes back, in ascending order, the lines that hold a combined
-point, and reads 4 bytes a line, asking for lines ahead or not, whichever is faster. Every call that is timed comes
-after one that is not. Arrays lie in huge pages, as all of weft's own do.
+before every row on all ranks at once, since others may use the machine's memory too; a kernel's share of it is by its
+own bytes. Arrays that caches hold are faster than it. The second is a plain program over arrays as large and with the
+same mix of reads and writes (gather_scatter_limit.cpp), in turn with the kernel: a kernel's share of it is that
+program's median time over the kernel's. For a gather it reads the points' values and all index bytes and writes the
+ids' values; for a scatter it reads the ids' values and the index and writes the points'; both in order, with stores
+past the caches or without, whichever is faster. For a gather-scatter it reads and writes back, in ascending order, the
+lines that hold a combined point, and reads 4 bytes a line, asking for lines ahead or not, whichever is faster. Every
+call that is timed comes after one that is not. Arrays lie in huge pages, as all of weft's own do.
 
 Set-up is timed in three parts, once each: the mesh, the numbering of its points, and the
 gather-scatter with its first call (and, on several ranks, the tuning of its exchange).
@@ -144,9 +144,7 @@ class Limit:
         return [lambda: call(0), lambda: call(1)]
 
 
-def measure(
-    order: int, fields: int, layout: str, type_: str, repetitions: int, bandwidth: float, limit: Limit
-) -> dict[str, object]:
+def measure(order: int, fields: int, layout: str, type_: str, repetitions: int, limit: Limit) -> dict[str, object]:
     mesh, mesh_seconds = timed(lambda: weft.Mesh.box(counts_for(order), comm=COMM))
     ids, numbering_seconds = timed(lambda: mesh.point_ids(order).ravel())
 
@@ -189,7 +187,9 @@ def measure(
         "gather": limit.stream(here["points"] * (4 + value) + 4 * here["dofs"], here["dofs"] * value),
         "scatter": limit.stream(here["points"] * 4 + here["dofs"] * value, here["points"] * value),
     }
+    bandwidth = COMM.allreduce(weft.device.measure_bandwidth(weft.device.open("host")), MPI.SUM)
     row: dict[str, object] = {
+        "bandwidth_bytes_per_second": bandwidth,
         "order": order,
         "fields": fields,
         "layout": layout,
@@ -241,33 +241,29 @@ def main() -> None:
 
     limit = Limit()
     COMM.Barrier()
-    bandwidth = COMM.allreduce(weft.device.measure_bandwidth(weft.device.open("host")), MPI.SUM)
     result: dict[str, object] = {
         "mpi": weft.mpi.library_version(),
         "ranks": COMM.size,
         "processor": weft.device.open("host").name,
-        "bandwidth_bytes_per_second": bandwidth,
         "repetitions": arguments.repetitions,
     }
     if COMM.rank == 0:
-        print(
-            f"{COMM.size} rank(s), {bandwidth / 1e9:.1f} GB/s (8 reads : 1 write), medians of {arguments.repetitions}"
-        )
+        print(f"{COMM.size} rank(s), medians of {arguments.repetitions}; GB/s: 8 reads : 1 write")
         print("in brackets % of that bandwidth by its own bytes, % of a stream of its own mix;")
         print("gather-scatter: % of that bandwidth by the lines it touches, too")
-        print(" N fields layout type    gather-scatter ms (%, %, %)     gather ms (%, %)    scatter ms (%, %)")
+        print(" N fields layout type     GB/s  gather-scatter ms (%, %, %)     gather ms (%, %)    scatter ms (%, %)")
     rows = []
     for order, fields, layout, type_ in itertools.product(
         arguments.orders, arguments.fields, arguments.layouts, arguments.types
     ):
         if fields == 1 and layout != arguments.layouts[0]:
             continue  # the same
-        row = measure(order, fields, layout, type_, arguments.repetitions, bandwidth, limit)
+        row = measure(order, fields, layout, type_, arguments.repetitions, limit)
         rows.append(row)
         if COMM.rank == 0:
             shares = {key: round(100 * float(row[key])) for key in row if "_of_" in key}
             print(
-                f"{order:2d} {fields:6d} {layout:6s} {type_:8s}"
+                f"{order:2d} {fields:6d} {layout:6s} {type_:8s} {float(row['bandwidth_bytes_per_second']) / 1e9:5.1f}"
                 f"{1e3 * float(row['gather_scatter_seconds']):8.2f} ({shares['gather_scatter_of_bandwidth']:3d}, "
                 f"{shares['gather_scatter_of_limit']:3d}, {shares['gather_scatter_of_bandwidth_by_lines']:3d})"
                 + "".join(

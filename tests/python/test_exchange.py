@@ -412,7 +412,7 @@ def test_threads_with_a_communicator_each_do_not_disturb_one_another():
 
 @pytest.mark.parametrize("ranks_number", [1, 2])
 def test_arrays_that_leave_the_caches_get_the_same_bits_as_field_by_field(ranks_number):
-    # More than 12 or 24 MiB of six fields are written past the caches, a field of them is not.
+    # More than 8 or 24 MiB of six fields are written past the caches, a field of them is not.
     code = """
     import numpy as np
     from mpi4py import MPI

@@ -12,7 +12,7 @@ constexpr unsigned chunks_per_part = 85, pack_chunks_per_part = 8;  // a thread'
 constexpr int apart_at_once = 3;                                    // of kernels/exchange.hpp
 // As much as this is written past the caches, where the next reader will hardly find it. What is gathered is not
 // written in order, which makes lines that are read before they are written dearer.
-constexpr std::int64_t gathered_past_caches = 12 << 20, packed_past_caches = 24 << 20;
+constexpr std::int64_t gathered_past_caches = 8 << 20, packed_past_caches = 24 << 20;
 constexpr std::size_t groups_per_chunk = 1024;
 constexpr std::size_t groups_per_host_chunk = 384;  // three fields of them stay in a core's L1 cache between classes
 constexpr std::size_t longest_run = 16;             // few lengths, so that a class has many runs
