@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <stdexcept>
 
+#include "weft/mpi/finalized.hpp"
+
 namespace nb = nanobind;
 
 namespace weft::bindings {
@@ -36,18 +38,12 @@ void after_default_stream(device::Stream& stream) {
   device.destroy_event(event);
 }
 
-void require_mpi() {
-  int finalized = 0;
-  MPI_Finalized(&finalized);
-  if (finalized != 0) throw std::runtime_error("MPI was finalised before weft was asked to use it");
-}
-
 void agree_on_call(const mpi::Comm& comm, const std::function<std::int64_t()>& check, const char* difference) {
   if (comm.size() == 1) {
     check();
     return;
   }
-  require_mpi();
+  mpi::require_not_finalized();
   std::string failure;
   std::int64_t code = 0;
   try {

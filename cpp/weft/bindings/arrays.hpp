@@ -47,9 +47,6 @@ int dlpack_device(const device::Device& device);
 // Makes the stream wait for the device's default stream: DLPack hands arrays over in its order.
 void after_default_stream(device::Stream& stream);
 
-// RuntimeError after MPI_Finalize, where every call of MPI would end the process.
-void require_mpi();
-
 // Runs `check`, which gives a number that says what is to be done, on all ranks. If it throws on any, all throw
 // CollectiveError with that text; if the numbers differ, with `difference`. It costs one reduction; on one rank its own
 // exception passes. (collective)

@@ -17,6 +17,7 @@
 #include "weft/bindings/bindings.hpp"
 #include "weft/device/device.hpp"
 #include "weft/exchange/gather_scatter.hpp"
+#include "weft/mpi/finalized.hpp"
 #include "weft/mpi/same.hpp"
 
 namespace nb = nanobind;
@@ -145,7 +146,7 @@ class PyGatherScatter {
   nb::dict tuning() {
     const Use use(busy_);
     if (last_ == nullptr) {
-      require_mpi();
+      mpi::require_not_finalized();
       const nb::gil_scoped_release release;
       kind_of({.array = {}, .type = Type::f64, .device = device::open("host")});
     }
@@ -194,7 +195,7 @@ class PyGatherScatter {
 
   void complete() {
     if (!running_) throw nb::value_error("no gather-scatter is started");
-    require_mpi();
+    mpi::require_not_finalized();
     {
       const nb::gil_scoped_release release;
       Kind& kind = *running_->second;
@@ -207,7 +208,7 @@ class PyGatherScatter {
   const ex::Assembly& numbered() {
     const nb::gil_scoped_release release;
     if (!assembly_) {
-      require_mpi();
+      mpi::require_not_finalized();
       assembly_ = std::make_shared<ex::Assembly>(connectivity_->points, connectivity_->by_id, connectivity_->sharing,
                                                  std::max<std::int64_t>(connectivity_->points, 1), comm_);
     }
@@ -234,7 +235,7 @@ class PyGatherScatter {
            static_cast<int>(operation);
   }
   void agree_on_call(int call, const std::function<int()>& check) const {
-    require_mpi();
+    mpi::require_not_finalized();
     if (!check_) {
       check();
       return;

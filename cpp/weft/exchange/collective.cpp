@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "weft/mpi/finalized.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::exchange {
@@ -25,9 +26,7 @@ class Unit {
     mpi::check(MPI_Type_commit(&type_), "MPI_Type_commit");
   }
   ~Unit() {
-    int finalized = 0;
-    MPI_Finalized(&finalized);
-    if (finalized == 0) MPI_Type_free(&type_);
+    if (!mpi::finalized()) MPI_Type_free(&type_);
   }
   Unit(const Unit&) = delete;
   Unit& operator=(const Unit&) = delete;
@@ -88,9 +87,7 @@ class CollectiveTransfer final : public Transfer {
 #endif
   }
   ~CollectiveTransfer() override {
-    int finalized = 0;
-    MPI_Finalized(&finalized);
-    if (finalized == 0 && request_ != MPI_REQUEST_NULL) MPI_Request_free(&request_);
+    if (!mpi::finalized() && request_ != MPI_REQUEST_NULL) MPI_Request_free(&request_);
   }
 
   void post() override {}

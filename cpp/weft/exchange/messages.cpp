@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "weft/mpi/finalized.hpp"
+
 namespace weft::exchange {
 namespace {
 
@@ -19,9 +21,7 @@ Messages::Messages(const mpi::Comm& comm, int tag) : comm_(comm), tag_(tag) {
 }
 
 Messages::~Messages() {
-  int finalized = 0;
-  MPI_Finalized(&finalized);
-  if (finalized != 0) return;
+  if (mpi::finalized()) return;
   for (MPI_Request& request : requests_) MPI_Request_free(&request);
 }
 

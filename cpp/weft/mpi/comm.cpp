@@ -12,17 +12,12 @@
 #include <vector>
 
 #include "weft/mpi/error_text.hpp"
+#include "weft/mpi/finalized.hpp"
 #include "weft/mpi/same.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::mpi {
 namespace {
-
-bool finalized() {
-  int flag = 0;
-  MPI_Finalized(&flag);
-  return flag != 0;
-}
 
 void initialize() {
   int flag = 0;
@@ -110,7 +105,7 @@ struct Duplicates {
   static std::shared_ptr<Comm::Handle> of(MPI_Comm comm) {
     initialize();
     if (comm == MPI_COMM_NULL) throw std::invalid_argument("the communicator is MPI_COMM_NULL: was it freed?");
-    if (finalized()) throw std::runtime_error("MPI was finalised before weft was asked to use it");
+    require_not_finalized();
     int between_groups = 0;
     check(MPI_Comm_test_inter(comm, &between_groups), "MPI_Comm_test_inter");
     if (between_groups != 0) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weft/mpi/attached.hpp"
+#include "weft/mpi/finalized.hpp"
 
 namespace weft::mpi {
 namespace {
@@ -17,10 +18,8 @@ struct Graph {
 };
 
 void free(const Graph& graph) {
-  int finalized = 0;
-  MPI_Finalized(&finalized);
   MPI_Comm comm = *graph.comm;
-  if (finalized == 0) MPI_Comm_free(&comm);
+  if (!finalized()) MPI_Comm_free(&comm);
 }
 
 struct Graphs {

@@ -1,0 +1,21 @@
+// Whether MPI can still be called: after MPI_Finalize almost every call of it ends the process.
+#pragma once
+
+#include <mpi.h>
+
+#include <stdexcept>
+
+namespace weft::mpi {
+
+inline bool finalized() {
+  int flag = 0;
+  MPI_Finalized(&flag);
+  return flag != 0;
+}
+
+// std::runtime_error after MPI_Finalize.
+inline void require_not_finalized() {
+  if (finalized()) throw std::runtime_error("MPI was finalised before weft was asked to use it");
+}
+
+}  // namespace weft::mpi
