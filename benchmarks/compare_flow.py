@@ -34,7 +34,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from weft.bench.launch import mpiexec, processor_name
+from weft.run.launch import mpiexec, processor_name
 
 CIRCLE = 6.283185307179586
 POST_EVERY = 50  # steps between Neko's lines on the energy

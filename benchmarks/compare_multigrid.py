@@ -26,7 +26,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from weft.bench.launch import processor_name
+from weft.run.launch import processor_name
 
 ELEMENTS = 8  # a direction
 TOLERANCE = 1e-8

@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from weft.bench.launch import processor_name
+from weft.run.launch import processor_name
 
 ROOT = Path(__file__).resolve().parent.parent
 

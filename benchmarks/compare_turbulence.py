@@ -32,7 +32,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from weft.bench.launch import mpiexec, processor_name
+from weft.run.launch import mpiexec, processor_name
 
 WEFT = """
 import json, statistics, sys, time

@@ -25,7 +25,7 @@ import numpy as np
 from mpi4py import MPI
 
 import weft
-from weft.bench.machine import machine, versions
+from weft.run.machine import machine, versions
 
 COMM = MPI.COMM_WORLD
 

@@ -17,11 +17,11 @@ from pathlib import Path
 import numpy as np
 from mpi4py import MPI
 
-from weft.bench.machine import machine, versions
-from weft.bench.maxwell import Run, take
 from weft.cases import MaxwellCase
 from weft.cases.schema import load
 from weft.report.console import Silent
+from weft.run.machine import machine, versions
+from weft.run.maxwell.loop import Run, take
 
 SERIES = ["mesh.radii=[0.5,0.8,1.3,1.8]", "mesh.half_width=0", "mesh.box_layers=[]", "layer.thickness=0", "mesh.side=2",
           "initial.zero=false", "sources.wave.ramp=0", "time.end=0.4"]  # fmt: skip

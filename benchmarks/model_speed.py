@@ -20,8 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from weft.bench.launch import processor_name
 from weft.model import dag, machine, network, project, replay
+from weft.run.launch import processor_name
 from weft.traces.table import Builder, Category, Trace
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from weft.bench.launch import mpiexec
 from weft.report import plots, turbulence_plots
+from weft.run.launch import mpiexec
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT.parent / "shared" / "data" / "tgv" / "spectral_Re1600_512.gdiag"

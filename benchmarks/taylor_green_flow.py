@@ -20,9 +20,9 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from weft.bench.launch import mpiexec
 from weft.cases.turbulence import smooth_neighbours
 from weft.report import plots
+from weft.run.launch import mpiexec
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT.parent / "shared" / "data" / "tgv" / "spectral_Re1600_512.gdiag"

@@ -16,10 +16,10 @@ from mpi_run import mpi_run, run_weft
 from weft import mpi
 from weft.bench.alltoall import default_grids, effective_bandwidth, message_bytes, transposes
 from weft.bench.link import Point, crossovers, fit, lower_bound
-from weft.bench.machine import spans
 from weft.bench.pingpong import Scope, scopes
 from weft.bench.timing import RefusedError, Samples, require
 from weft.cli.communication import message_sizes
+from weft.run.machine import spans
 
 LEDGER = Path(__file__).resolve().parents[3] / "shared" / "ledger" / "scaling.json"
 QUICK = ["--rounds", "2", "--seconds", "0.0002"]

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
-from weft.bench.flow_problem import Problem, make_mesh
 from weft.cases import FlowCase
 from weft.cases.schema import load
+from weft.run.flow.problem import Problem, make_mesh
 
 ROOT = Path(__file__).resolve().parents[2]
 MESHES = ROOT.parent / "shared" / "data" / "meshes"

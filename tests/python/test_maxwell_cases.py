@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft
-from weft.bench import maxwell_problem as problem
 from weft.cases import MaxwellCase
 from weft.cases.expressions import FUNCTIONS, Expression, ExpressionError
 from weft.cases.schema import CaseError, load, named_cases, options, to_toml
 from weft.mpi import CollectiveError
+from weft.run.maxwell import problem
 
 
 def case(*assignments: str) -> MaxwellCase:

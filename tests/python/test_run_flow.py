@@ -13,10 +13,10 @@ from mpi_run import finish, interrupt, run_weft, start, wait_until, weft_command
 
 import weft
 from weft.bench import scaling_flow
-from weft.bench.flow import iterations, summary
-from weft.bench.flow_problem import Problem, make_mesh
-from weft.bench.stepping import Goal
 from weft.cases import CaseError, FlowCase, load
+from weft.run.flow.loop import iterations, summary
+from weft.run.flow.problem import Problem, make_mesh
+from weft.run.stepping import Goal
 
 BOX = ["--set", "mesh.counts=[2,2,2]", "--order", 4, "--device", "host", "--set", "exchange=pairwise:staged"]
 

@@ -12,8 +12,6 @@ import pytest
 from mpi4py import MPI
 from mpi_run import run_weft
 
-from weft.bench.energy import Meter, rapl_counters
-from weft.bench.maxwell import Run, exact_energies, take, time_step
 from weft.cases import MaxwellCase
 from weft.cases.schema import load
 from weft.device import open as open_device
@@ -22,6 +20,8 @@ from weft.mesh import Mesh, MeshError
 from weft.mesh_io.probes import Probes, on_plane
 from weft.model import maxwell_formulas as formulas
 from weft.report.console import Silent
+from weft.run.energy import Meter, rapl_counters
+from weft.run.maxwell.loop import Run, exact_energies, take, time_step
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 LEDGER = SHARED / "ledger" / "scaling.json"

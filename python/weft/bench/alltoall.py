@@ -17,13 +17,13 @@ from mpi4py import MPI
 
 import weft
 from weft import _weft, mpi
-from weft.bench.machine import crowd_warning, machine, placement, placement_rows, versions
-from weft.bench.record import by_first
 from weft.bench.timing import Effort, Record, RefusedError, Samples, alternate, budget, choices, require
 from weft.files import write_json
 from weft.format import gigabytes, short, size_text, table
 from weft.report import communication_plots, plots
 from weft.report.console import Console, Silent
+from weft.run.machine import crowd_warning, machine, placement, placement_rows, versions
+from weft.run.record import by_first
 
 MPI_METHODS = ("alltoall", "alltoallv", "ialltoall")
 WORD = 8  # bytes of a complex number in single precision: what is counted in a message

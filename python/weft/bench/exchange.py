@@ -14,16 +14,16 @@ from mpi4py import MPI
 
 import weft
 from weft import _weft
-from weft.bench.launch import launch
 from weft.bench.link import lower_bound
-from weft.bench.machine import crowd_warning, machine, nodes, placement, placement_rows, versions
 from weft.bench.pingpong import measure_link
-from weft.bench.record import by_first
 from weft.bench.timing import Effort, Record, RefusedError, alternate, budget, choices, require
 from weft.files import write_json
 from weft.format import gigabytes, rate, seconds, short, size_text, table
 from weft.report import communication_plots, plots
 from weft.report.console import Console, Silent
+from weft.run.launch import launch
+from weft.run.machine import crowd_warning, machine, nodes, placement, placement_rows, versions
+from weft.run.record import by_first
 
 OPERATIONS = ("halo", "gather", "gather-scatter")
 LINK_SIZES = (8, 64, 1024, 16384, 262144, 4194304)

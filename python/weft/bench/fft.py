@@ -18,13 +18,13 @@ from mpi4py import MPI
 
 import weft
 from weft import _weft
-from weft.bench.machine import machine, placement, placement_rows, versions
-from weft.bench.record import by_first
 from weft.bench.timing import Effort, Record, RefusedError, Samples, alternate, budget, require
 from weft.files import write_json
 from weft.format import gigabytes, short, table
 from weft.report import fft_plots, plots
 from weft.report.console import Console, Silent
+from weft.run.machine import machine, placement, placement_rows, versions
+from weft.run.record import by_first
 
 REAL = {"double": 8, "single": 4}  # bytes
 

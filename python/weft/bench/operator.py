@@ -10,13 +10,13 @@ from typing import Any
 from mpi4py import MPI
 
 import weft
-from weft.bench.machine import machine, rates, versions
-from weft.bench.poisson import box_counts
-from weft.bench.record import by_first
 from weft.files import write_json
 from weft.format import short, table
 from weft.model import formulas
 from weft.report import plots
+from weft.run.machine import machine, rates, versions
+from weft.run.poisson.loop import box_counts
+from weft.run.record import by_first
 
 Record = dict[str, Any]
 LINE = "{:5} {:10} {:9} {:>12} {:>11} {:>10} {:>9} {:>9} {:>9} {:>9}"

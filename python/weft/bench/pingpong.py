@@ -18,13 +18,13 @@ from mpi4py import MPI
 import weft
 from weft import _weft, mpi
 from weft.bench.link import Link, Point, crossovers, fit
-from weft.bench.machine import crowd_warning, machine, nodes, placement, placement_rows, versions
-from weft.bench.record import by_first
 from weft.bench.timing import Effort, Record, RefusedError, alternate, budget, choices, require
 from weft.files import write_json
 from weft.format import gigabytes, rate, seconds, short, size_text, table
 from weft.report import communication_plots, plots
 from weft.report.console import Console, Silent
+from weft.run.machine import crowd_warning, machine, nodes, placement, placement_rows, versions
+from weft.run.record import by_first
 
 PLAIN = "mpi"  # the reference: MPI_Send and MPI_Recv on the same memory
 PATHS = (PLAIN, "direct", "staged", "ipc")

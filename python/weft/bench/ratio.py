@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from weft.bench.launch import cores
 from weft.bench.scaling import run
 from weft.files import write_json
 from weft.format import seconds
 from weft.model.ratio import Run, notes, scaling_results
 from weft.model.result import ModelError, Table
+from weft.run.launch import cores
 
 Record = dict[str, Any]
 

@@ -11,11 +11,11 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from weft.bench import scaling
-from weft.bench.record import Record
 from weft.bench.scaling import Planned, Workload
 from weft.files import write_json
 from weft.format import table
 from weft.report import plots
+from weft.run.record import Record
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from weft.bench import scaling
-from weft.bench.poisson import box_counts
-from weft.bench.record import Record
 from weft.bench.scaling import Column, Planned, Workload
 from weft.format import rate, short, table
 from weft.report import plots
+from weft.run.poisson.loop import box_counts
+from weft.run.record import Record
 
 
 def measured(record: Record) -> Record:

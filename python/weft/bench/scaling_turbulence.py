@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from weft.bench import scaling
-from weft.bench.record import Record
 from weft.bench.scaling import Column, Planned, Workload, strong_scaling
 from weft.format import rate, seconds, short, table
 from weft.report import plots, turbulence_plots
+from weft.run.record import Record
 
 
 def measured(record: Record) -> Record:

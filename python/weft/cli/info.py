@@ -15,8 +15,8 @@ def info(no_measure: bool) -> None:
     from mpi4py import MPI
 
     from weft import mpi
-    from weft.bench.machine import describe
     from weft.format import table
+    from weft.run.machine import describe
 
     mpi.install_excepthook()
     rows = describe(MPI.COMM_WORLD, measure=not no_measure)

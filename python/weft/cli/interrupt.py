@@ -62,7 +62,7 @@ def exit_on_interrupt() -> None:
                 print("\x1b[?25h", end="", flush=True)  # the cursor, which a progress bar hides
             # Whole: the launcher may end all at any time.
             os.write(sys.stderr.fileno(), f"\nweft: {word(number)}\n".encode())
-        launched = sys.modules.get("weft.bench.launch")
+        launched = sys.modules.get("weft.run.launch")
         if launched is not None and launched.stop(number):
             time.sleep(10)  # the main thread exits before
         remove_shared_memory()

@@ -27,6 +27,6 @@ def flow(case: Any, display: Any) -> int:
     blows up or a solve stalls. Without --case the Taylor-Green vortex, unless a
     mesh, boundaries or initial fields are given. Start with mpiexec -n P for P ranks.
     """
-    from weft.bench.flow import run
+    from weft.run.flow.loop import run
 
     return carry_out_until_asked(case, display, run)

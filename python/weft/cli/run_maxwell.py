@@ -28,9 +28,9 @@ def maxwell(case: Any, display: Any) -> int:
     """
     from mpi4py import MPI
 
-    from weft.bench.maxwell import run
-    from weft.bench.maxwell_output import write
-    from weft.bench.record import open_folder
+    from weft.run.maxwell.loop import run
+    from weft.run.maxwell.output import write
+    from weft.run.record import open_folder
 
     def work(comm: MPI.Intracomm, folder: Path) -> dict[str, Any]:
         record, this = run(case, comm, display)

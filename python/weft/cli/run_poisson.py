@@ -31,9 +31,9 @@ def poisson(case: Any, display: Any) -> int:
     """
     from mpi4py import MPI
 
-    from weft.bench.poisson import run
-    from weft.bench.record import open_folder
     from weft.mesh_io.fields import write_fields
+    from weft.run.poisson.loop import run
+    from weft.run.record import open_folder
 
     def work(comm: MPI.Intracomm, folder: Path) -> dict[str, Any]:
         record, operator, result = run(case, comm, display)

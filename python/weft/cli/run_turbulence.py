@@ -24,6 +24,6 @@ def turbulence(case: Any, display: Any) -> int:
     The pseudo-spectral method on slabs or pencils. Writes statistics as it goes, and a checkpoint on Ctrl-C and
     SIGTERM. Without --case the Taylor-Green vortex. Start with mpiexec -n P for P ranks.
     """
-    from weft.bench.turbulence import run
+    from weft.run.turbulence.loop import run
 
     return carry_out_until_asked(case, display, run)

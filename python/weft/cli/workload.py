@@ -148,7 +148,7 @@ def carry_out_until_asked(case: Any, display: Any, run: Callable[[Any, Any, Any,
     """
     from mpi4py import MPI
 
-    from weft.bench.stepping import Interrupted
+    from weft.run.stepping import Interrupted
 
     stopped: list[Interrupted] = []
 

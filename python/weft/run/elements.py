@@ -11,8 +11,8 @@ from mpi4py import MPI
 
 import weft
 from weft import _weft
-from weft.bench.poisson import box_counts
 from weft.mpi import CollectiveError
+from weft.run.poisson.loop import box_counts
 
 OTHERS = "*"  # stands in a case for every boundary that has no condition of its own
 

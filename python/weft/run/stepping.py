@@ -12,8 +12,8 @@ import numpy as np
 from mpi4py import MPI
 
 from weft import mpi
-from weft.bench.record import Record
 from weft.files import whole
+from weft.run.record import Record
 
 HISTORY_ROWS = 2000  # of a table that the record keeps at most, for the report's plots
 

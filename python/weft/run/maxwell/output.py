@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from weft.bench.maxwell import Run
+from weft.run.maxwell.loop import Run
 
 
 def write(run: Run, folder: Path) -> list[Path]:

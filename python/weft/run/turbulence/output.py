@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from weft.bench.stepping import Row, Table
 from weft.files import whole, write_text
+from weft.run.stepping import Row, Table
 from weft.turbulence_statistics import Distribution, Points, Scales, Spectra
 
 SCALES = [f.name for f in dataclasses.fields(Scales)]

@@ -12,13 +12,13 @@ from mpi4py import MPI
 
 import weft
 from weft import maxwell
-from weft.bench.element_problem import box, conditions, places
 from weft.cases import MaxwellCase
 from weft.cases.expressions import Expression
 from weft.cases.maxwell import CONDITIONS, RegionSection
 from weft.exact.maxwell import BoxMode, CylinderMode, Harmonic, LayeredMode, PlaneWave
 from weft.exact.mie import Sphere
 from weft.mpi import CollectiveError
+from weft.run.elements import box, conditions, places
 
 Values = npt.NDArray[Any]
 VACUUM = (1.0, 1.0, 0.0)

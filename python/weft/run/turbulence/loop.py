@@ -21,12 +21,12 @@ from mpi4py import MPI
 import weft
 from weft import _weft, mpi, trace
 from weft import turbulence_statistics as statistics
-from weft.bench.machine import machine, versions
-from weft.bench.record import Display, Record, Stopwatch, breakdown, memory_bytes, open_folder
-from weft.bench.stepping import Goal, Interrupted, after, compared, due, picture, read_reference, thinned
-from weft.bench.turbulence_files import Files, filled, write_fields
 from weft.cases import TurbulenceCase
 from weft.files import whole
+from weft.run.machine import machine, versions
+from weft.run.record import Display, Record, Stopwatch, breakdown, memory_bytes, open_folder
+from weft.run.stepping import Goal, Interrupted, after, compared, due, picture, read_reference, thinned
+from weft.run.turbulence.output import Files, filled, write_fields
 
 PROFILED = 10  # steps whose time is broken down, after the first
 

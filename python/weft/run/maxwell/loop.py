@@ -16,18 +16,18 @@ from mpi4py import MPI
 
 import weft
 from weft import trace
-from weft.bench import maxwell_problem as problem
-from weft.bench.element_problem import interpolated, places
-from weft.bench.energy import Meter
-from weft.bench.machine import machine, rates, versions
-from weft.bench.record import Display, Record, Stopwatch, breakdown, memory_bytes
-from weft.bench.stepping import plane
 from weft.cases import MaxwellCase
 from weft.exact.maxwell import COMPONENTS
 from weft.exact.mie import Sphere
 from weft.mesh_io.probes import Probes
 from weft.model import maxwell_formulas as formulas
 from weft.mpi import CollectiveError
+from weft.run.elements import interpolated, places
+from weft.run.energy import Meter
+from weft.run.machine import machine, rates, versions
+from weft.run.maxwell import problem
+from weft.run.record import Display, Record, Stopwatch, breakdown, memory_bytes
+from weft.run.stepping import plane
 
 PROFILED = 10  # steps whose spans are recorded for the breakdown by routine
 COMPARED = 20  # steps timed with each path

@@ -11,12 +11,12 @@ from mpi4py import MPI
 
 import weft
 from weft import flow
-from weft.bench.element_problem import box, conditions, interpolated, places
-from weft.bench.flow_values import Values
-from weft.bench.record import Record
 from weft.cases import FlowCase
 from weft.cases.flow import CONDITIONS, BoundarySection
 from weft.mpi import CollectiveError
+from weft.run.elements import box, conditions, interpolated, places
+from weft.run.flow.values import Values
+from weft.run.record import Record
 
 GROWTH = 1.1  # of a variable step, at most
 # What the names of boundaries say by themselves; letters as Nek's files have them.

@@ -11,8 +11,8 @@ import numpy as np
 from mpi4py import MPI
 
 import weft
-from weft.bench.launch import processor_name
 from weft.format import rate
+from weft.run.launch import processor_name
 
 Record = dict[str, Any]
 

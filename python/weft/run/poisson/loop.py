@@ -15,10 +15,10 @@ import numpy as np
 from mpi4py import MPI
 
 import weft
-from weft.bench.machine import machine, rates, versions
-from weft.bench.record import Display, Record, Stopwatch, breakdown, memory_bytes
 from weft.cases import PoissonCase
 from weft.model import formulas
+from weft.run.machine import machine, rates, versions
+from weft.run.record import Display, Record, Stopwatch, breakdown, memory_bytes
 
 
 def box_counts(points: int, order: int) -> tuple[int, int, int]:

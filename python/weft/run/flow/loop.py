@@ -18,11 +18,12 @@ from mpi4py import MPI
 
 import weft
 from weft import mpi, trace
-from weft.bench.flow_output import OutputFiles
-from weft.bench.flow_problem import Problem, Watch, make_mesh
-from weft.bench.machine import machine, versions
-from weft.bench.record import Display, Record, Stopwatch, breakdown, memory_bytes, open_folder
-from weft.bench.stepping import (
+from weft.cases import FlowCase
+from weft.run.flow.output import OutputFiles
+from weft.run.flow.problem import Problem, Watch, make_mesh
+from weft.run.machine import machine, versions
+from weft.run.record import Display, Record, Stopwatch, breakdown, memory_bytes, open_folder
+from weft.run.stepping import (
     Goal,
     Interrupted,
     Table,
@@ -32,7 +33,6 @@ from weft.bench.stepping import (
     read_reference,
     thinned,
 )
-from weft.cases import FlowCase
 
 PROFILED = 10  # steps whose spans are recorded: every second one from the first that counts
 COMPARED = 10  # steps timed with each path of the exchange

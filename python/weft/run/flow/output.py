@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from weft.bench.flow_problem import Problem
-from weft.bench.record import Record
-from weft.bench.stepping import plane
 from weft.flow_output import FieldSeries
+from weft.run.flow.problem import Problem
+from weft.run.record import Record
+from weft.run.stepping import plane
 
 COMPONENTS = {"u": 0, "v": 1, "w": 2}
 
