@@ -19,9 +19,9 @@ from weft.bench.link import Point, crossovers, fit, lower_bound
 from weft.bench.pingpong import Scope, scopes
 from weft.bench.timing import RefusedError, Samples, require
 from weft.cli.communication import message_sizes
+from weft.model.ledger import ledgers
 from weft.run.machine import spans
 
-LEDGER = Path(__file__).resolve().parents[3] / "shared" / "ledger" / "scaling.json"
 QUICK = ["--rounds", "2", "--seconds", "0.0002"]
 
 # GESTS, Tables 10, 11, 12 and 14 (Q = 1): N, P, R, P2P in MiB, MPI seconds from the GPU, GB/s; numbers as printed.
@@ -89,9 +89,8 @@ def test_the_effective_bandwidth_is_that_of_the_gests_tables_but_for_three_rows_
     assert sum(counts.values()) == 44
     off = {(t, n, q) for (t, n, _, _, q, *_), v in zip(ROWS, verdicts, strict=True) if v == "MISMATCH"}
     assert off == {("10", 4096, 1), ("10", 32768, 1), ("13", 16384, 1)}
-    if LEDGER.is_file():
-        entry = next(e for e in json.loads(LEDGER.read_text()) if e["id"] == "G-BW")
-        assert counts == eval(entry["computed_output"], {"__builtins__": {}})
+    entry = next(e for e in ledgers() if e.key == "G-BW")
+    assert counts == eval(entry.computed, {"__builtins__": {}})
 
 
 @given(st.floats(1e-7, 1e-3), st.floats(1e6, 1e12))

@@ -1,19 +1,17 @@
-"""weft's formulas against hipBone's published figures, and against the ledger of recomputed claims where it is there.
+"""weft's formulas against hipBone's published figures, and against the ledger of recomputed claims that weft ships.
 
-The numbers below are facts quoted from the paper (its Tables 1 and 2 and text). The ledger,
-../shared/ledger/scaling.json, holds for each claim what an independent computation gave and whether the two agree: the
-same must come out here, a mismatch included.
+The numbers below are facts quoted from the paper (its Tables 1 and 2 and text). The ledger, scaling.json, holds for
+each claim what an independent computation gave and whether the two agree: the same must come out here, a mismatch
+included.
 """
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
 from weft.model import formulas
-
-LEDGER = Path(__file__).resolve().parents[3] / "shared" / "ledger" / "scaling.json"
+from weft.model.ledger import SHIPPED
 
 # Table 2: peak FOM in GFLOP/s at N = 15 by ranks, and the column of FOM a rank as printed.
 TABLE_2 = {
@@ -290,9 +288,8 @@ CHECKS = {
 
 @pytest.fixture(scope="module")
 def ledger() -> dict[str, dict]:
-    if not LEDGER.is_file():
-        pytest.skip("the ledger ../shared/ledger/scaling.json is not beside this checkout; the checks above still ran")
-    return {e["id"]: e for e in json.loads(LEDGER.read_text()) if e["id"].startswith("H-")}
+    content = json.loads((SHIPPED / "scaling.json").read_text())
+    return {e["id"]: e for e in content if e["id"].startswith("H-")}
 
 
 def test_every_hipbone_claim_of_the_ledger_has_a_check(ledger) -> None:

@@ -27,6 +27,11 @@ def test_the_installed_package_has_its_case_files() -> None:
     assert names == {f.name for f in (ROOT / "python/weft/cases/files/poisson").glob("*.toml")} != set()
 
 
+def test_the_installed_package_has_the_ledgers_of_published_figures() -> None:
+    names = {f.name for f in (resources.files("weft.model") / "ledgers").iterdir()}
+    assert names == {"gpu-integration.json", "scaling.json"}
+
+
 def test_importing_weft_starts_neither_mpi_nor_the_extension() -> None:
     code = "import sys, weft; print([m for m in ('mpi4py', 'numpy', 'weft._weft') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS)

@@ -19,12 +19,12 @@ from weft.exact.maxwell import COMPONENTS
 from weft.mesh import Mesh, MeshError
 from weft.mesh_io.probes import Probes, on_plane
 from weft.model import maxwell_formulas as formulas
+from weft.model.ledger import SHIPPED
 from weft.report.console import Silent
 from weft.run.energy import Meter, rapl_counters
 from weft.run.maxwell.loop import Run, exact_energies, take, time_step
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
-LEDGER = SHARED / "ledger" / "scaling.json"
 
 
 def error(name: str, order: int, *assignments: str, tags: tuple[int, ...] = ()) -> float:
@@ -250,10 +250,9 @@ def test_fields_set_anew_meet_a_matched_layer_at_rest() -> None:
 # --- figures -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not LEDGER.exists(), reason=f"no {LEDGER}")
 def test_the_paper_s_counts_and_rates_follow_from_the_formulas() -> None:
     """NekCEM's figures; where the paper does not agree with itself, what its numbers give."""
-    entries = {e["id"]: e for e in json.loads(LEDGER.read_text())}
+    entries = {e["id"]: e for e in json.loads((SHIPPED / "scaling.json").read_text())}
 
     def of(id_: str, key: str) -> float:
         return float(entries[id_]["inputs"][key])

@@ -29,6 +29,7 @@ PARTIAL = "PARTIAL"
 OWN = ("METHOD-CHECK", "INFERRED", "CONSISTENCY-ONLY", "NOT-REPRODUCIBLE")
 VERDICTS = (REPRODUCES, WITHIN, MISMATCH, INCONSISTENT, PARTIAL, *OWN)
 DIFFERS = "DIFFERS"  # from the ledger's own computation
+SHIPPED = Path(__file__).with_name("ledgers")  # what the sources of weft's methods published
 KEYS = ("id", "method", "inputs", "claimed_output", "computed_output", "verdict")
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[-+]?\d+)?", re.IGNORECASE)
@@ -234,8 +235,8 @@ def read_ledger(path: str | Path) -> list[Entry]:
     return list(others.values())
 
 
-def ledgers(folder: str | Path) -> list[Entry]:
-    """All entries of a folder's ledgers, or of one file."""
+def ledgers(folder: str | Path = SHIPPED) -> list[Entry]:
+    """All entries of a folder's ledgers, or of one file; by default of those that weft ships."""
     folder = Path(folder)
     files = [folder] if folder.is_file() else sorted(folder.glob("*.json"))
     if not files:

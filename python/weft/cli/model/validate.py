@@ -9,12 +9,10 @@ import click
 from weft.files import write_json
 from weft.format import table
 
-DEFAULT = Path("../shared/ledger")
-
 
 @click.command()
 @click.option(
-    "--ledger", type=click.Path(path_type=Path), metavar="FOLDER|FILE", help=f"Ledgers. [default: {DEFAULT} if there]"
+    "--ledger", type=click.Path(path_type=Path), metavar="FOLDER|FILE", help="Ledgers. [default: those weft ships]"
 )
 @click.option("--method", metavar="NAME", help="Only the entries that this method covers.")
 @click.option("--failing", is_flag=True, help="Only the entries whose verdict is not the ledger's.")
@@ -27,11 +25,9 @@ def validate(ledger: Path | None, method: str | None, failing: bool, uncovered: 
     as that mismatch. Exits with 1 where a verdict is not the ledger's.
     """
     from weft.model import validate as method_checks
-    from weft.model.ledger import ledgers
+    from weft.model.ledger import SHIPPED, ledgers
 
-    if ledger is None and not DEFAULT.is_dir():
-        raise click.UsageError(f"no ledger at {DEFAULT}: name its folder with --ledger")
-    rows = method_checks.validate(ledgers(ledger or DEFAULT), method)
+    rows = method_checks.validate(ledgers(ledger or SHIPPED), method)
     wrong = [r for r in rows if r.agrees is False]
     shown = wrong if failing else [r for r in rows if (r.verdict is None) == uncovered]
     if shown:
