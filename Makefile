@@ -1,6 +1,6 @@
-# make        builds everything into .venv        make run    the Poisson benchmark on 2 ranks
-# make test   every check CI makes                make clean  forgets the build
-# PYTHON=python3.12 picks the interpreter, VENV=folder the place, JOBS=4 the parallel compilations.
+# make        builds everything into .venv        make run    runs the Poisson benchmark on 2 ranks
+# make test   runs every check that CI makes      make clean  removes the build folder
+# PYTHON=python3.12 selects the interpreter, VENV=folder the environment, JOBS=4 the number of parallel compilations.
 PYTHON ?= python3
 VENV   ?= .venv
 JOBS   ?= $(shell nproc)

@@ -1,5 +1,5 @@
-# What other codes link: weft::weft (C++, libweft) and weft::gs (C and Fortran, libweft_gs, gslib's entry points).
-# From an install prefix by find_package(weft), from a build tree by weft_DIR=<build>/weft-package.
+# The libraries for other codes: weft::weft (C++, libweft) and weft::gs (C and Fortran, libweft_gs, gslib's entry points).
+# find_package(weft) finds them in an install prefix, or in a build tree with weft_DIR=<build>/weft-package.
 if(NOT WEFT_BUILD_LIBRARIES)
   return()
 endif()
@@ -8,13 +8,13 @@ include(CMakePackageConfigHelpers)
 
 file(GLOB gs_sources CONFIGURE_DEPENDS cpp/weft/gs/*.cpp)
 
-file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/weft_shared.cpp CONTENT "// The library is all of the static one.\n")
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/weft_shared.cpp CONTENT "// This library is the whole static one.\n")
 add_library(weft_shared SHARED ${CMAKE_BINARY_DIR}/weft_shared.cpp)
 target_link_libraries(weft_shared PRIVATE -Wl,--whole-archive weft -Wl,--no-whole-archive)
 target_link_libraries(weft_shared PUBLIC MPI::MPI_CXX)
 set_target_properties(weft_shared PROPERTIES OUTPUT_NAME weft EXPORT_NAME weft LINKER_LANGUAGE CXX)
 
-# Self-contained, and with no name visible but its own and gslib's: it must not meet names of the code it is put into.
+# Self-contained. It exports only its own names and gslib's, so that they cannot clash with the code it is linked into.
 add_library(weft_gs SHARED ${gs_sources})
 target_link_libraries(weft_gs PRIVATE -Wl,--whole-archive weft -Wl,--no-whole-archive
                       -Wl,--version-script=${CMAKE_SOURCE_DIR}/cpp/weft/gs/exported.map)

@@ -1,8 +1,8 @@
-# The set-up: a virtual environment, an MPI where the site has none, Debian packages only where a step needs one.
-# Every stage leaves a file in $(VENV), so that it runs once.
+# The set-up: a virtual environment, an MPI if the site has none, and a Debian package only where a step needs it.
+# Every stage leaves a file in $(VENV), so that it runs only once.
 export PATH := $(bin):$(PATH)
 export PYTHON VENV
-# Open MPI refuses root and more ranks than cores unless told; MPICH reads none of these.
+# Open MPI refuses to run as root, and more ranks than cores, unless these are set. MPICH ignores them.
 export OMPI_ALLOW_RUN_AS_ROOT = 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = 1
 export OMPI_MCA_rmaps_base_oversubscribe = 1
