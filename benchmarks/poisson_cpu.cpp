@@ -122,11 +122,11 @@ void run(const Case& c) {
     for (int i = 0; i < applications; ++i) apply();
   });
 
-  solver::CgOptions cg_options;
+  solver::SolveOptions cg_options;
   cg_options.max_iterations = 2;
   cg.solve(b.data(), y.data(), true, cg_options, stream);
   cg_options.max_iterations = iterations;
-  solver::CgResult result;
+  solver::SolveResult result;
   const Time cg_time =
       median_of(c.rounds, comm, [&] { result = cg.solve(b.data(), y.data(), true, cg_options, stream); });
   limits.measure<T>(device, comm);

@@ -14,7 +14,6 @@
 #include "weft/mesh/mesh.hpp"
 #include "weft/mesh/points.hpp"
 #include "weft/solver/cg.hpp"
-#include "weft/solver/stall.hpp"
 
 using namespace weft;
 using poisson::Geometry;
@@ -261,7 +260,7 @@ namespace {
 
 // Iterations and solution of the single CG on h1 S + h2 B, unmasked.
 template <class T>
-solver::CgResult single_cg(flow::Space<T>& space, double h1, double h2, const T* b, T* x, double tolerance) {
+solver::SolveResult single_cg(flow::Space<T>& space, double h1, double h2, const T* b, T* x, double tolerance) {
   auto& op = space.stiffness();
   std::vector<T> inverse = op.diagonal().download();
   for (std::int64_t i = 0; i < op.unknowns(); ++i)
@@ -364,21 +363,6 @@ TEST(ComponentCg, NaNIsAnErrorThatNamesTheSystem) {
   };
   EXPECT_NE(message(true).find("temperature: the right-hand side"), std::string::npos);
   EXPECT_EQ(message(false), "");
-}
-
-TEST(StallGuard, LetsSlowProgressThroughAndStopsNone) {
-  solver::StallGuard slow("pressure", "Advice.", 1e-9, 100, 10);
-  for (int i = 0; i < 90; ++i) EXPECT_NO_THROW(slow.take(std::pow(0.98, i)));
-  solver::StallGuard rising("pressure", "Advice.", 1e-9, 100, 10);
-  for (int i = 0; i < 10; ++i) EXPECT_NO_THROW(rising.take(1.0 + i));
-  EXPECT_THROW(rising.take(0.95), mpi::CollectiveError);
-  solver::StallGuard many("pressure", "Advice.", 1e-9, 3, 10);
-  for (int i = 0; i < 3; ++i) many.take(std::pow(0.1, i));
-  EXPECT_THROW(many.take(1e-3), mpi::CollectiveError);
-  solver::StallGuard last("pressure", "Advice.", 1e-9, 1, 10);
-  last.take(1);
-  EXPECT_NO_THROW(last.take(1e-9));
-  EXPECT_TRUE(last.reached());
 }
 
 namespace {

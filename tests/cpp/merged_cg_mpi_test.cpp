@@ -131,9 +131,9 @@ void compare(const mesh::Mesh& mesh, int order, bool dirichlet, Geometry geometr
   if (!zero_guess)
     for (std::size_t i = 0; i < b.size(); ++i) guess[i] = b[b.size() - 1 - i] * (b[i] != 0);
   std::vector<T> x = zero_guess ? std::vector<T>(problem.assembly.local + 1, T(7)) : solver.local(guess);
-  solver::CgOptions options;
+  solver::SolveOptions options;
   options.max_iterations = iterations;
-  const solver::CgResult result =
+  const solver::SolveResult result =
       solver.cg->solve(solver.local(b).data(), x.data(), zero_guess, options, solver.stream);
   omp_set_num_threads(1);
   const History plain = plain_cg(problem, b, guess, iterations, preconditioned);
@@ -175,7 +175,7 @@ TEST(MergedCg, RerunsAreBitEqual) {
     Solver<double> solver(problem, Geometry::trilinear);
     const std::vector<double> b = solver.local(rhs(problem));
     std::vector<double> x(b.size()), again(b.size());
-    solver::CgOptions options;
+    solver::SolveOptions options;
     options.max_iterations = 30;
     const auto first = solver.cg->solve(b.data(), x.data(), true, options, solver.stream);
     const auto second = solver.cg->solve(b.data(), again.data(), true, options, solver.stream);
@@ -194,7 +194,7 @@ TEST(MergedCg, ATolerancePassedEndsTheSolveWithASolutionThatSolves) {
       Solver<double> solver(problem, Geometry::stored, preconditioned);
       const std::vector<double> b = rhs(problem);
       std::vector<double> x(problem.assembly.local + 1);
-      solver::CgOptions options;
+      solver::SolveOptions options;
       options.max_iterations = 1000;
       options.tolerance = tolerance;
       int calls = 0;
@@ -218,7 +218,7 @@ TEST(MergedCg, ConvergenceInOneStepSurvivesTheCancellation) {
   const SimdProblem<double> problem(box({3, 3, 2}, "none"), 3, false);
   Solver<double> solver(problem, Geometry::trilinear);
   std::vector<double> b(problem.assembly.local + 1, 1.0), x(b.size());
-  solver::CgOptions options;
+  solver::SolveOptions options;
   options.max_iterations = 50;
   options.tolerance = 1e-9;
   const auto result = solver.cg->solve(b.data(), x.data(), true, options, solver.stream);

@@ -71,15 +71,15 @@ std::vector<double> restricted(poisson::Operator<double>& fine, poisson::Operato
   return r_c.download();
 }
 
-solver::CgResult solved(poisson::Operator<double>& op, const mesh::Mesh& mesh, std::vector<int> orders, int degree,
-                        bool single, poisson::Method method, std::vector<double>* solution = nullptr) {
+solver::SolveResult solved(poisson::Operator<double>& op, const mesh::Mesh& mesh, std::vector<int> orders, int degree,
+                           bool single, poisson::Method method, std::vector<double>* solution = nullptr) {
   poisson::MultigridSolver<double> multigrid(op, mesh, {std::move(orders), degree}, single, method, 8);
   if (const poisson::Triplets matrix = multigrid.coarse_matrix(); multigrid.coarse_unknowns() != op.unknowns())
     multigrid.set_coarse(exact_coarse_solver(matrix, op.comm(), multigrid.coarse_unknowns()));
   const auto& device = op.options().device;
   device::Array<double> b(device, noise_of(op, 3)), x(device, op.entries());
   device::Stream stream(device);
-  const solver::CgResult result =
+  const solver::SolveResult result =
       multigrid.solve(b.data(), x.data(), true, {.max_iterations = 100, .tolerance = 1e-9}, stream);
   if (solution != nullptr) *solution = x.download();
   return result;

@@ -269,8 +269,8 @@ TEST(PoissonCg, GpuSumsAreWrongWithoutAnyOneOfTheirBarriers) {
 // A x = b for A = diag(1, 2, …) shifted: small systems for the solver's own rules.
 struct Diagonal {
   explicit Diagonal(std::vector<double> values) : values(std::move(values)) {}
-  solver::CgResult solve(std::vector<double> b, const solver::CgOptions& options, std::vector<double>* x = nullptr,
-                         bool zero_guess = true) {
+  solver::SolveResult solve(std::vector<double> b, const solver::SolveOptions& options,
+                            std::vector<double>* x = nullptr, bool zero_guess = true) {
     const auto host = device::open("host");
     const auto n = static_cast<std::int64_t>(values.size());
     solver::ConjugateGradients<double> cg({.apply =
@@ -334,7 +334,7 @@ TEST(Cg, FindsAnIndefiniteOperatorOnAllRanks) {
 
 TEST(Cg, ReportsEveryIteration) {
   std::vector<int> seen;
-  solver::CgOptions options{.max_iterations = 4};
+  solver::SolveOptions options{.max_iterations = 4};
   options.progress = [&](int iteration, double) { seen.push_back(iteration); };
   Diagonal({1, 2, 3, 4, 5, 6}).solve({1, 1, 1, 1, 1, 1}, options);
   EXPECT_EQ(seen, (std::vector<int>{1, 2, 3, 4}));

@@ -104,7 +104,7 @@ class Poisson {
   nb::dict solve_multigrid(const Vector& b, std::optional<Vector> guess, int max_iterations, double tolerance,
                            nb::object progress) {
     return solve(
-        b, guess, max_iterations, tolerance, progress, [] {},
+        "multigrid", b, guess, max_iterations, tolerance, progress, [] {},
         [this](auto&&... arguments) { return multigrid_->solve(arguments...); });
   }
 
@@ -113,7 +113,7 @@ class Poisson {
     if (preconditioner != "none" && preconditioner != "jacobi")
       throw std::invalid_argument("poisson: preconditioner = \"" + preconditioner + "\" is not one of: none, jacobi");
     return solve(
-        b, guess, max_iterations, tolerance, progress, [&] { prepare(preconditioner == "jacobi", merged); },
+        "cg", b, guess, max_iterations, tolerance, progress, [&] { prepare(preconditioner == "jacobi", merged); },
         [&](auto&&... arguments) { return merged ? merged_->solve(arguments...) : cg_->solve(arguments...); });
   }
 
@@ -187,12 +187,12 @@ class Poisson {
 
   // What every solve has in common: `prepare` and `run` are called without Python's lock.
   template <class Prepare, class Run>
-  nb::dict solve(const Vector& b, std::optional<Vector> guess, int max_iterations, double tolerance,
+  nb::dict solve(const char* name, const Vector& b, std::optional<Vector> guess, int max_iterations, double tolerance,
                  nb::object progress, const Prepare& prepare, const Run& run) {
     const Source right_hand_side = checked(b);
     std::optional<Source> first;
     if (guess) first = checked(*guess);
-    solver::CgOptions options{.max_iterations = max_iterations, .tolerance = tolerance};
+    solver::SolveOptions options{.name = name, .max_iterations = max_iterations, .tolerance = tolerance};
     // On a GPU the host would wait for every iteration to look at its residual: only where somebody asked.
     if (device_->is_host() || !progress.is_none()) {
       options.progress = [&](int iteration, double norm) {
@@ -201,7 +201,7 @@ class Poisson {
         if (!progress.is_none()) progress(iteration, norm);
       };
     }
-    solver::CgResult result;
+    solver::SolveResult result;
     {
       nb::gil_scoped_release release;
       prepare();

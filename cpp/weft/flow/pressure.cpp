@@ -4,7 +4,6 @@
 #include <stdexcept>
 
 #include "weft/device/vector.hpp"
-#include "weft/solver/stall.hpp"
 
 namespace weft::flow {
 namespace {
@@ -45,18 +44,19 @@ PressureResult Pressure<T>::solve(T* rhs, T* x, double tolerance, device::Stream
   const long n = space_.unknowns();
   if (mask_ != nullptr)
     multiply_(stream, device::vector_blocks(n), device::vector_shape, n, mask_, static_cast<const T*>(rhs), rhs);
-  solver::StallGuard guard("pressure", advice, tolerance, options_.max_iterations, window);
   PressureResult result;
   result.unprojected = scale * projection_.project(rhs, x, stream);
-  guard.take(result.unprojected);
-
-  solver::CgOptions krylov{.max_iterations = options_.max_iterations, .absolute = tolerance / scale};
-  krylov.progress = [&](int, double norm) { guard.take(scale * norm); };
-  const solver::CgResult solved = multigrid_.solve(rhs, projection_.correction(), true, krylov, stream);
+  const solver::SolveOptions krylov{.name = "pressure",
+                                    .max_iterations = options_.max_iterations,
+                                    .absolute = tolerance,
+                                    .norm_scale = scale,
+                                    .stall_window = window,
+                                    .advice = advice};
+  const solver::SolveResult solved = multigrid_.solve(rhs, projection_.correction(), true, krylov, stream);
   if (solved.iterations > 0) projection_.keep(x, stream);
   result.iterations = solved.iterations;
-  result.first = scale * solved.residuals.front();
-  result.last = scale * solved.residuals.back();
+  result.first = solved.residuals.front();
+  result.last = solved.residuals.back();
   return result;
 }
 

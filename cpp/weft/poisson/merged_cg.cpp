@@ -28,8 +28,6 @@ CgSums sum_over(const std::vector<Range>& ranges, int threads, Work&& work) {
   return total;
 }
 
-std::string at(int iteration) { return " in iteration " + std::to_string(iteration); }
-
 }  // namespace
 
 template <class T>
@@ -150,9 +148,9 @@ CgSums MergedCg<T>::iterate(T* x, const Scalars& scalars, device::Stream& stream
 }
 
 template <class T>
-solver::CgResult MergedCg<T>::solve(const T* b, T* x, bool zero_guess, const solver::CgOptions& options,
-                                    device::Stream& stream) {
-  options.check("cg");
+solver::SolveResult MergedCg<T>::solve(const T* b, T* x, bool zero_guess, const solver::SolveOptions& options,
+                                       device::Stream& stream) {
+  solver::StoppingRule rule(options);
   const trace::Span span("merged cg", trace::Category::cpu);
   // Below this part of r.z the recurrence for the next r.z has lost a quarter of its digits: sum it anew.
   const double cancels = std::pow(static_cast<double>(std::numeric_limits<T>::epsilon()), 0.25);
@@ -160,13 +158,10 @@ solver::CgResult MergedCg<T>::solve(const T* b, T* x, bool zero_guess, const sol
   // beta that would amplify rounding.
   constexpr double smallest_beta = 0.05;
 
-  solver::CgResult result;
   comm_.barrier();
   const auto begin = std::chrono::steady_clock::now();
   start(b, x, zero_guess, stream);
 
-  const double infinity = std::numeric_limits<double>::infinity();
-  double target = 0;
   double alpha = 0;  // step along the p at hand, found after the last sweep
   double older = 0;  // the step before that
   double made = 0;   // beta the p at hand was made with
@@ -189,17 +184,7 @@ solver::CgResult MergedCg<T>::solve(const T* b, T* x, bool zero_guess, const sol
     comm_.sum(all.data(), static_cast<int>(all.size()));
     const auto [rr, rz, pv, zv, vdv] = all;
 
-    if (!std::isfinite(rr))
-      throw mpi::CollectiveError(j == 0
-                                     ? "cg: the right-hand side (or the operator, or the first guess) holds NaN or Inf"
-                                     : "cg: NaN or Inf" + at(j) + ": the operator or the vectors hold it");
-    result.residuals.push_back(std::sqrt(rr));
-    result.iterations = j;
-    const double absolute = options.absolute * options.absolute;
-    if (j == 0) target = std::max(options.tolerance * options.tolerance * rr, absolute);
-    result.converged = rr == 0 || (j > 0 && target > 0 && rr <= target) || rr <= absolute;
-    if (j > 0 && options.progress) options.progress(j, result.residuals.back());
-    if (result.converged || last) {
+    if (rule.take(std::sqrt(rr))) {
       if (pending == 1) {  // p has moved on: x += alpha p_{j-1}
         const T step = static_cast<T>(alpha / beta);
         for (std::int64_t i = 0; i < owned_; ++i)
@@ -208,11 +193,7 @@ solver::CgResult MergedCg<T>::solve(const T* b, T* x, bool zero_guess, const sol
       break;
     }
 
-    if (!(std::abs(pv) < infinity))
-      throw mpi::CollectiveError("cg: NaN or Inf" + at(j + 1) + ": the operator or the vectors hold it");
-    if (pv <= 0)
-      throw mpi::CollectiveError("cg: p . A p = " + std::to_string(pv) + at(j + 1) +
-                                 ": the operator is not positive definite");
+    rule.require_positive(pv);
     older = alpha;
     made = beta;
     alpha = rz / pv;
@@ -224,10 +205,7 @@ solver::CgResult MergedCg<T>::solve(const T* b, T* x, bool zero_guess, const sol
     }
     beta = next / rz;
   }
-  result.seconds = comm_.max(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  if (options.tolerance == 0 && options.absolute == 0 && result.iterations == options.max_iterations)
-    result.converged = true;
-  return result;
+  return rule.result(comm_.max(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()));
 }
 
 template class MergedCg<double>;

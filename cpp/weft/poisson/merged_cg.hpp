@@ -26,7 +26,8 @@ class MergedCg {
            const mpi::Comm& comm, const T* inverse_diagonal = nullptr);
 
   // As ConjugateGradients::solve: same arguments, errors and result. (collective)
-  solver::CgResult solve(const T* b, T* x, bool zero_guess, const solver::CgOptions& options, device::Stream& stream);
+  solver::SolveResult solve(const T* b, T* x, bool zero_guess, const solver::SolveOptions& options,
+                            device::Stream& stream);
 
   std::int64_t memory_bytes() const { return static_cast<std::int64_t>(r_.bytes() + p_.bytes() + v_.bytes()); }
 

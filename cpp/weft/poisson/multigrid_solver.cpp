@@ -112,8 +112,8 @@ void MultigridSolver<T>::set_coarse(solver::Amg hierarchy) {
 }
 
 template <class T>
-solver::CgResult MultigridSolver<T>::solve(const T* b, T* x, bool zero_guess, const solver::CgOptions& options,
-                                           device::Stream& stream) {
+solver::SolveResult MultigridSolver<T>::solve(const T* b, T* x, bool zero_guess, const solver::SolveOptions& options,
+                                              device::Stream& stream) {
   return krylov_->solve(b, x, zero_guess, options, stream);
 }
 

@@ -39,7 +39,8 @@ class MultigridSolver {
   // y = A x, 0 at masked points. (collective)
   void apply(T* x, T* y, device::Stream& stream);
   // Where A is singular (no boundary condition, lambda = 0) the solution is the one whose unknowns have mean 0.
-  solver::CgResult solve(const T* b, T* x, bool zero_guess, const solver::CgOptions& options, device::Stream& stream);
+  solver::SolveResult solve(const T* b, T* x, bool zero_guess, const solver::SolveOptions& options,
+                            device::Stream& stream);
 
   Smoothing smoothing() const;  // what was chosen
   std::vector<double> largest_eigenvalues() const;

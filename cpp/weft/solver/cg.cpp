@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <optional>
-#include <string>
+#include <vector>
 
 #include "weft/device/graph.hpp"
 #include "weft/device/vector.hpp"
@@ -14,8 +14,6 @@ namespace {
 
 enum Scalar { alpha, beta, rho, curvature, residual, scalar_count };  // as in kernels/cg.hpp
 constexpr int batch = 16;  // iterations between two looks at the history, where nothing else needs the host
-
-std::string at(int iteration) { return " in iteration " + std::to_string(iteration) + " of conjugate gradients"; }
 
 }  // namespace
 
@@ -184,47 +182,21 @@ void ConjugateGradients<T>::iterate_alone(T* x, device::Stream& stream) {
           x, p_.data());
 }
 
-void CgOptions::check(const char* solver) const {
-  const std::string name = solver;
-  if (max_iterations < 0) throw std::invalid_argument(name + ": the number of iterations is negative");
-  if (!(tolerance >= 0 && tolerance < 1))
-    throw std::invalid_argument(name + ": the tolerance is relative to the first residual: at least 0, below 1, not " +
-                                std::to_string(tolerance));
-}
-
 template <class T>
-CgResult ConjugateGradients<T>::solve(const T* b, T* x, bool zero_guess, const CgOptions& options,
-                                      device::Stream& stream) {
-  options.check("cg");
+SolveResult ConjugateGradients<T>::solve(const T* b, T* x, bool zero_guess, const SolveOptions& options,
+                                         device::Stream& stream) {
+  StoppingRule rule(options);
   const trace::Span span("cg", trace::Category::cpu);
-  CgResult result;
   stream.synchronize();
   comm_.barrier();
   const auto begin = std::chrono::steady_clock::now();
   start(b, x, zero_guess, stream);
-  const double first = host_scalars_[residual];
-  if (!std::isfinite(first))
-    throw mpi::CollectiveError("cg: the right-hand side (or the operator, or the first guess) holds NaN or Inf");
-  result.residuals.push_back(std::sqrt(first));
-
-  // Sums are the same on all ranks, so all ranks leave the loop in the same iteration.
-  const double target = std::max(options.tolerance * options.tolerance * first, options.absolute * options.absolute);
-  result.converged = first == 0 || first <= options.absolute * options.absolute;
-  const auto take = [&](double norm, double product) {
-    ++result.iterations;
-    if (!std::isfinite(product) || !std::isfinite(norm))
-      throw mpi::CollectiveError("cg: NaN or Inf" + at(result.iterations) + ": the operator or the vectors hold it");
-    if (product <= 0)
-      throw mpi::CollectiveError("cg: p . A p = " + std::to_string(product) + at(result.iterations) +
-                                 ": the operator is not positive definite");
-    result.residuals.push_back(std::sqrt(norm));
-    result.converged = norm == 0 || (target > 0 && norm <= target);
-    if (options.progress) options.progress(result.iterations, result.residuals.back());
-  };
+  rule.take(std::sqrt(host_scalars_[residual]));
   if (comm_.size() > 1) {
-    while (!result.converged && result.iterations < options.max_iterations) {
+    while (!rule.ended()) {
       iterate(x, stream);
-      take(host_scalars_[residual], host_scalars_[curvature]);
+      rule.require_positive(host_scalars_[curvature]);
+      rule.take(std::sqrt(host_scalars_[residual]));
     }
   } else {
     const int stride = device_->is_host() || options.tolerance > 0 ? 1 : batch;
@@ -232,20 +204,20 @@ CgResult ConjugateGradients<T>::solve(const T* b, T* x, bool zero_guess, const C
     // Small problems cost launches, not work: an iteration is recorded once and then launched as one.
     std::optional<device::Graph> graph;
     if (device::Graph::supported(*device_)) graph.emplace(stream, [&] { iterate_alone(x, stream); });
-    while (!result.converged && result.iterations < options.max_iterations) {
-      const int count = std::min(stride, options.max_iterations - result.iterations);
+    while (!rule.ended()) {
+      const int count = std::min(stride, options.max_iterations - rule.iterations());
       device_->fill_zero(history_.data(), sizeof(double), stream);
       for (int i = 0; i < count; ++i) graph ? graph->replay(stream) : iterate_alone(x, stream);
       device_->copy(history.data(), history_.data(), history_.bytes(), device::CopyKind::device_to_host, stream);
       stream.synchronize();
-      for (int i = 0; i < count && !result.converged; ++i) take(history[1 + 2 * i], history[2 + 2 * i]);
+      for (int i = 0; i < count && !rule.ended(); ++i) {
+        rule.require_positive(history[2 + 2 * i]);
+        rule.take(std::sqrt(history[1 + 2 * i]));
+      }
     }
   }
   stream.synchronize();
-  result.seconds = comm_.max(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  if (options.tolerance == 0 && options.absolute == 0 && result.iterations == options.max_iterations)
-    result.converged = true;
-  return result;
+  return rule.result(comm_.max(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()));
 }
 
 template <class T>

@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <vector>
 
 #include "weft/device/buffer.hpp"
 #include "weft/device/device.hpp"
 #include "weft/mpi/comm.hpp"
+#include "weft/solver/stopping.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::solver {
@@ -31,25 +31,6 @@ struct System {
   const T* inverse_diagonal = nullptr;  // [unknowns] Jacobi preconditioner, null: none
 };
 
-struct CgOptions {
-  int max_iterations = 100;
-  double tolerance = 0;  // of |r| / |r_0|; 0, and absolute too: exactly max_iterations, as the benchmark does
-  double absolute = 0;   // of |r|; whichever tolerance is reached first
-  // Called with the iteration and |r| for every iteration (on a GPU for several at a time); may throw to stop, on all
-  // ranks alike.
-  std::function<void(int, double)> progress = nullptr;
-
-  // std::invalid_argument, which begins with the solver's name, for numbers that make no sense.
-  void check(const char* solver) const;
-};
-
-struct CgResult {
-  std::vector<double> residuals;  // |r| before the first iteration and after each
-  int iterations = 0;
-  bool converged = false;  // tolerance reached; without one: all iterations done
-  double seconds = 0;      // of the iterations, first residual included, the slowest rank's
-};
-
 // Memory of its own: r, p and A p.
 template <class T>
 class ConjugateGradients {
@@ -59,7 +40,7 @@ class ConjugateGradients {
   // Solves A x = b from the x given (zero_guess: from 0, whatever x holds). b and x: [entries]. CollectiveError, the
   // same on every rank, if b (or A) holds NaN or Inf, or p . A p <= 0 shows that A is not positive definite. A solve
   // that runs out of iterations returns converged = false. (collective)
-  CgResult solve(const T* b, T* x, bool zero_guess, const CgOptions& options, device::Stream& stream);
+  SolveResult solve(const T* b, T* x, bool zero_guess, const SolveOptions& options, device::Stream& stream);
 
   std::int64_t memory_bytes() const;
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "weft/device/vector.hpp"
-#include "weft/solver/stall.hpp"
+#include "weft/solver/stopping.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::solver {
@@ -97,14 +97,18 @@ std::vector<ComponentResult> ComponentCg<T>::solve(T* rhs, T* x, bool zero_guess
   start_(stream, blocks, device::vector_shape, n, entries, k, h1, h2, b, d, mask,
          zero_guess ? nullptr : static_cast<const T*>(v), static_cast<const T*>(x), rhs, p, partials);
 
-  std::vector<StallGuard> guards(k,
-                                 StallGuard(system_.name, advice, options.tolerance, options.max_iterations, window));
+  std::vector<StoppingRule> rules(k, StoppingRule({.name = system_.name,
+                                                   .max_iterations = options.max_iterations,
+                                                   .absolute = options.tolerance,
+                                                   .norm_scale = options.norm_scale,
+                                                   .stall_window = window,
+                                                   .advice = advice}));
   // sqrt of a square that rounding may have made negative; NaN and Inf stay.
-  const auto norm = [&](double square) { return options.norm_scale * std::sqrt(square < 0 ? 0 : square); };
+  const auto norm = [](double square) { return std::sqrt(square < 0 ? 0 : square); };
   std::vector<double> sums(kinds * k);
   sum_up(made_with_residual, sums.data(), stream);
   comm_.sum(sums.data(), made_with_residual * k);
-  for (int c = 0; c < k; ++c) guards[c].take(norm(sums[rr * k + c]));
+  for (int c = 0; c < k; ++c) rules[c].take(norm(sums[rr * k + c]));
 
   const bool fused = system_.fused && h1_ > 0;
   Scalars scalars{};
@@ -128,7 +132,7 @@ std::vector<ComponentResult> ComponentCg<T>::solve(T* rhs, T* x, bool zero_guess
   // What rounding may leave of r . r where the formula below says nothing is left.
   constexpr double rounding = 16 * static_cast<double>(std::numeric_limits<T>::epsilon());
   bool stepped = false;
-  while (!std::ranges::all_of(guards, [](const StallGuard& guard) { return guard.reached(); })) {
+  while (!std::ranges::all_of(rules, &StoppingRule::ended)) {
     if (fused) {
       pass(false);
     } else {
@@ -142,17 +146,14 @@ std::vector<ComponentResult> ComponentCg<T>::solve(T* rhs, T* x, bool zero_guess
     scalars = {};
     stepped = true;
     for (int c = 0; c < k; ++c) {
-      if (guards[c].reached()) continue;  // steps of length 0
+      if (rules[c].ended()) continue;  // steps of length 0
       const auto of = [&](Kind kind) { return sums[kind * k + c]; };
-      if (of(pv) <= 0)
-        throw mpi::CollectiveError(system_.name + ": p . A p = " + std::to_string(of(pv)) + " in iteration " +
-                                   std::to_string(guards[c].iterations() + 1) +
-                                   ": the operator is not positive definite");
+      rules[c].require_positive(of(pv));
       const double alpha = of(rz) / of(pv);
       const double next = of(rr) - 2 * alpha * of(rv) + alpha * alpha * of(vv);
       scalars.alpha[c] = alpha;
       scalars.beta[c] = std::max(0.0, (of(rz) - 2 * alpha * of(zv) + alpha * alpha * of(vdv)) / of(rz));
-      guards[c].take(norm(next < rounding * of(rr) ? rounding * of(rr) : next));
+      rules[c].take(norm(next < rounding * of(rr) ? rounding * of(rr) : next));
     }
   }
   if (stepped && fused)
@@ -160,7 +161,7 @@ std::vector<ComponentResult> ComponentCg<T>::solve(T* rhs, T* x, bool zero_guess
   else if (stepped)
     solution_(stream, blocks, device::vector_shape, n, entries, k, scalars, static_cast<const T*>(p), x);
   std::vector<ComponentResult> results;
-  for (const StallGuard& guard : guards) results.push_back({guard.iterations(), guard.first(), guard.last()});
+  for (const StoppingRule& rule : rules) results.push_back({rule.iterations(), rule.first(), rule.last()});
   return results;
 }
 

@@ -69,10 +69,9 @@ void Krylov<T>::without_constants(T* x, device::Stream& stream) {
 }
 
 template <class T>
-CgResult Krylov<T>::solve(const T* b, T* x, bool zero_guess, const CgOptions& options, device::Stream& stream) {
-  options.check("krylov");
+SolveResult Krylov<T>::solve(const T* b, T* x, bool zero_guess, const SolveOptions& options, device::Stream& stream) {
+  StoppingRule rule(options);
   const trace::Span span("krylov", trace::Category::cpu);
-  CgResult result;
   stream.synchronize();
   comm_.barrier();
   const auto begin = std::chrono::steady_clock::now();
@@ -83,29 +82,10 @@ CgResult Krylov<T>::solve(const T* b, T* x, bool zero_guess, const CgOptions& op
     residual(b, x, stream);
   }
   without_constants(r_.data(), stream);
-  const double first = products_.norm(r_.data(), stream);
-  if (!std::isfinite(first))
-    throw mpi::CollectiveError("krylov: the right-hand side (or the operator, or the first guess) holds NaN or Inf");
-  result.residuals.push_back(first);
-  result.converged = first == 0 || first <= options.absolute;
-  const auto take = [&](double norm) {
-    ++result.iterations;
-    if (!std::isfinite(norm))
-      throw mpi::CollectiveError("krylov: NaN or Inf in iteration " + std::to_string(result.iterations) +
-                                 ": the operator, the preconditioner or the vectors hold it");
-    result.residuals.push_back(norm);
-    result.converged =
-        norm == 0 || norm <= options.absolute || (options.tolerance > 0 && norm <= options.tolerance * first);
-    if (options.progress) options.progress(result.iterations, norm);
-    return result.converged || result.iterations >= options.max_iterations;
-  };
-  if (!result.converged && options.max_iterations > 0) iterate(x, take, stream);
+  if (!rule.take(products_.norm(r_.data(), stream))) iterate(x, rule, stream);
   without_constants(x, stream);
   stream.synchronize();
-  result.seconds = comm_.max(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  if (options.tolerance == 0 && options.absolute == 0 && result.iterations == options.max_iterations)
-    result.converged = true;
-  return result;
+  return rule.result(comm_.max(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()));
 }
 
 template <class T>
@@ -123,7 +103,7 @@ FlexibleCg<T>::FlexibleCg(PreconditionedSystem<T> system, std::shared_ptr<device
 }
 
 template <class T>
-void FlexibleCg<T>::iterate(T* x, const std::function<bool(double)>& take, device::Stream& stream) {
+void FlexibleCg<T>::iterate(T* x, StoppingRule& rule, device::Stream& stream) {
   T *r = this->r_.data(), *ap = ap_.data();
   double rho = 0, alpha = 0;
   for (bool fresh = true;; fresh = false) {
@@ -139,9 +119,7 @@ void FlexibleCg<T>::iterate(T* x, const std::function<bool(double)>& take, devic
       next = both[0];
       cross = -alpha * both[1];
     }
-    if (!(next > 0) && std::isfinite(next))
-      throw mpi::CollectiveError("flexible cg: r . M r = " + std::to_string(next) +
-                                 ": the preconditioner is not positive definite; use gmres");
+    rule.require_positive(next, "r . M r", "the preconditioner is not positive definite; use gmres");
     if (fresh)
       std::swap(z_, p_);
     else
@@ -150,12 +128,10 @@ void FlexibleCg<T>::iterate(T* x, const std::function<bool(double)>& take, devic
     T* const p = p_.data();
     this->system_.apply(p, ap, stream);
     const double curvature = this->products_(p, ap, stream);
-    if (!(curvature > 0) && std::isfinite(curvature))
-      throw mpi::CollectiveError("flexible cg: p . A p = " + std::to_string(curvature) +
-                                 ": the operator is not positive definite");
+    rule.require_positive(curvature);
     alpha = rho / curvature;
     this->axpy(alpha, p, x, stream);
-    if (take(this->products_.subtract(alpha, ap, r, stream))) return;
+    if (rule.take(this->products_.subtract(alpha, ap, r, stream))) return;
   }
 }
 
@@ -177,7 +153,7 @@ Gmres<T>::Gmres(PreconditionedSystem<T> system, std::shared_ptr<device::Device> 
 }
 
 template <class T>
-void Gmres<T>::iterate(T* x, const std::function<bool(double)>& take, device::Stream& stream) {
+void Gmres<T>::iterate(T* x, StoppingRule& rule, device::Stream& stream) {
   const int m = restart_;
   std::vector<double> h((m + 1) * m), c(m), s(m), g(m + 1);
   double norm = this->products_.norm(this->r_.data(), stream);
@@ -216,7 +192,7 @@ void Gmres<T>::iterate(T* x, const std::function<bool(double)>& take, device::St
       g[k + 1] = -s[k] * g[k];
       g[k] *= c[k];
       ++k;
-      enough = take(std::abs(g[k]));
+      enough = rule.take(std::abs(g[k]));
       if (last == 0) break;
     }
     for (int i = k - 1; i >= 0; --i) {

@@ -6,15 +6,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "weft/device/device.hpp"
 #include "weft/mpi/comm.hpp"
-#include "weft/solver/cg.hpp"
 #include "weft/solver/chebyshev.hpp"
 #include "weft/solver/inner_products.hpp"
+#include "weft/solver/stopping.hpp"
 
 namespace weft::solver {
 
@@ -34,13 +33,13 @@ class Krylov {
  public:
   Krylov(PreconditionedSystem<T> system, std::shared_ptr<device::Device> device, const mpi::Comm& comm, int products);
   virtual ~Krylov() = default;
-  // (collective) tolerance is of |r| / |r_0|; 0: exactly max_iterations.
-  CgResult solve(const T* b, T* x, bool zero_guess, const CgOptions& options, device::Stream& stream);
+  // (collective)
+  SolveResult solve(const T* b, T* x, bool zero_guess, const SolveOptions& options, device::Stream& stream);
   virtual std::int64_t memory_bytes() const;
 
  protected:
-  // Iterates until take(|r|) says that it is enough. r_ holds the residual.
-  virtual void iterate(T* x, const std::function<bool(double)>& take, device::Stream& stream) = 0;
+  // Iterates until rule.take(|r|) says that it is enough. r_ holds the residual.
+  virtual void iterate(T* x, StoppingRule& rule, device::Stream& stream) = 0;
   void axpy(double a, const T* x, T* y, device::Stream& stream);             // y += a x
   void axpby(double a, const T* x, double b, T* y, device::Stream& stream);  // y = a x + b y
   void copy(const T* x, T* y, device::Stream& stream);
@@ -68,7 +67,7 @@ class FlexibleCg : public Krylov<T> {
   std::int64_t memory_bytes() const override;
 
  private:
-  void iterate(T* x, const std::function<bool(double)>& take, device::Stream& stream) override;
+  void iterate(T* x, StoppingRule& rule, device::Stream& stream) override;
   device::Array<T> z_, p_, ap_;
 };
 
@@ -82,7 +81,7 @@ class Gmres : public Krylov<T> {
   std::int64_t memory_bytes() const override;
 
  private:
-  void iterate(T* x, const std::function<bool(double)>& take, device::Stream& stream) override;
+  void iterate(T* x, StoppingRule& rule, device::Stream& stream) override;
   int restart_;
   std::vector<device::Array<T>> basis_, directions_;
 };
