@@ -1,14 +1,15 @@
-"""weft's 3-D real transform beside other libraries', a pair R-C + C-R of one field, in alternating rounds.
+"""weft's 3-D real transform compared with other libraries: a pair R-C + C-R of one field, in alternating rounds.
 
     python benchmarks/compare_fft.py --fftw PREFIX [--heffte PREFIX] [--decomp2d FOLDER] --output results.json
 
-Contestants: `weft.fft.Plan` (process grid and exchange as its tuner chooses); FFTW-MPI, slabs with transposed output
-(FFTW_MEASURE), and on one rank FFTW's own 3-D plan too; heFFTe on FFTW; 2DECOMP&FFT on FFTW; mpi4py-fft where Python
-has it. PREFIX is where each is installed, FFTW in both precisions with MPI; FOLDER has 2DECOMP&FFT's build folders
-`b_double` and `b_single`, its compiler is `--mpifort`. Each contestant is a program of its own, written here by its
-documentation (compare_fft/); while it is not its turn it sleeps. Every one first transforms a field
-forward and back: `error` is the largest difference. A round takes `--seconds` a contestant; medians of `--rounds`
-rounds, time of the slowest rank. A ratio is the other's median over weft's, so above 1 weft is faster.
+The contestants are `weft.fft.Plan` (process grid and exchange as its tuner chooses); FFTW-MPI on slabs with transposed
+output (FFTW_MEASURE), and on one rank also FFTW's own 3-D plan; heFFTe on FFTW; 2DECOMP&FFT on FFTW; and mpi4py-fft if
+Python finds it. PREFIX is the install prefix of each library, with FFTW in both precisions and with MPI. FOLDER
+contains 2DECOMP&FFT's build folders `b_double` and `b_single`, whose compiler is `--mpifort`. Each contestant is a
+program of its own, written here from its documentation (compare_fft/), which sleeps while it is not its turn. Every
+contestant first transforms a field forward and back; `error` is the largest difference. A round takes `--seconds` per
+contestant. The figures are medians over `--rounds` rounds of the time of the slowest rank. A ratio is the other
+library's median over weft's: weft is faster where it is above 1.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ HERE = ROOT / "benchmarks" / "compare_fft"
 
 
 class Contestant:
-    """A program under mpiexec that waits for its turns at one pipe a rank."""
+    """A program under mpiexec that waits for its turns, with one pipe per rank."""
 
     def __init__(self, name: str, ranks: int, command: list[object], folder: Path, launcher: str = "mpiexec"):
         self.name, self.rounds = name, []
@@ -39,7 +40,7 @@ class Contestant:
         for path in paths:
             path.unlink(missing_ok=True)
             os.mkfifo(path)
-        # Opened for reading too, so that opening waits for nobody.
+        # Opened for reading too, so that opening does not block.
         self.pipes = [os.open(path, os.O_RDWR) for path in paths]
         words = [str(prefix) if word is PIPES else str(word) for word in command]
         self.log = Path(f"{prefix}.log")
@@ -76,7 +77,7 @@ class Contestant:
             os.close(pipe)
 
 
-PIPES = object()  # where a program's command has the prefix of its pipes
+PIPES = object()  # stands for the prefix of the pipes in a program's command
 
 
 def worker(which: str, prefix: str, points: int, precision: str) -> None:
@@ -99,7 +100,7 @@ def worker(which: str, prefix: str, points: int, precision: str) -> None:
 
         def pair() -> None:
             plan.forward(physical, spectral)
-            plan.backward(spectral, physical, overwrite=True)  # as FFTW is allowed to
+            plan.backward(spectral, physical, overwrite=True)  # FFTW may overwrite its input too
     else:
         import mpi4py_fft
 
@@ -187,18 +188,20 @@ def contestants(arguments: argparse.Namespace, programs: dict, ranks: int, point
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fftw", type=Path, help="FFTW's install prefix: both precisions, with MPI")
+    parser.add_argument("--fftw", type=Path, help="FFTW's install prefix, with both precisions and MPI")
     parser.add_argument("--heffte", type=Path, help="heFFTe's install prefix")
     parser.add_argument("--decomp2d", type=Path, help="folder of 2DECOMP&FFT's build folders b_double and b_single")
     parser.add_argument(
-        "--mpifort", default="mpifort", help="of the MPI that 2DECOMP&FFT was built with; mpiexec beside"
+        "--mpifort",
+        default="mpifort",
+        help="compiler of the MPI that 2DECOMP&FFT was built with; its mpiexec is in the same folder",
     )
-    parser.add_argument("--mpi4py-fft", action="store_true", help="also mpi4py-fft, which Python must find")
+    parser.add_argument("--mpi4py-fft", action="store_true", help="also run mpi4py-fft, which Python must find")
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--sizes", type=int, nargs="+", default=[128, 256])
     parser.add_argument("--precisions", nargs="+", default=["double", "single"], choices=["double", "single"])
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=0.15, help="of a round, a contestant")
+    parser.add_argument("--seconds", type=float, default=0.15, help="seconds per round and contestant")
     parser.add_argument("--output", type=Path)
     parser.add_argument("--worker", nargs=4, help=argparse.SUPPRESS)
     arguments = parser.parse_args()

@@ -1,22 +1,22 @@
 #!/usr/bin/env python3
-"""A time step of weft's flow solver beside Neko's: alternating rounds, medians, one JSON file.
+"""A step of weft's flow solver compared with Neko's: alternating rounds, medians, one JSON file.
 
     python benchmarks/compare_flow.py --neko NEKO --neko-mesh 512.nmsh --neko-mpiexec MPIEXEC --output results.json
     python benchmarks/compare_flow.py ... --from-time 8 --dt 0.005     # in the turbulent stretch
 
-The Taylor-Green vortex at Re 1600 in a periodic box of side 2 pi, 8 x 8 x 8 elements, order 7 (or as asked for): both
-start from the same flow, take the same steps with third-order BDF/EXT, over-integrated convection and the same
-tolerances of the same norm of the residuals. NEKO is the program that Neko's own `makeneko examples/tgv/tgv.f90`
-makes, the mesh the one beside it (0 to 8 a side, which that program scales). Neko solves by its defaults for this
-case: GMRES with hybrid Schwarz multigrid and projection on 20 earlier solutions for the pressure, CG with Jacobi for
-each velocity component. Without --neko weft runs alone.
+The case is the Taylor-Green vortex at Re 1600 in a periodic box of side 2 pi, by default with 8 x 8 x 8 elements of
+order 7. Both codes start from the same flow and take the same steps, with third-order BDF/EXT, over-integrated
+convection and the same tolerances in the same norm of the residuals. NEKO is the program that Neko's own `makeneko
+examples/tgv/tgv.f90` makes, and the mesh is the one next to it (0 to 8 per side, which that program scales). Neko uses
+its default solvers for this case: GMRES with hybrid Schwarz multigrid and projection on 20 earlier solutions for the
+pressure, CG with Jacobi for each velocity component. Without --neko, weft runs alone.
 
-With --from-time weft first runs to that time (steps of Courant number 0.4) and leaves velocity and pressure in a Nek
-field file, which both begin from; --state names the file, which is kept, and taken where it is there already.
+With --from-time, weft first runs to that time (with steps of Courant number 0.4) and writes velocity and pressure to a
+Nek field file, from which both codes start. --state names this file; it is kept, and reused if it exists.
 
-A step's time is what each code measures itself, of the slowest rank, without set-up and output; the first --skip steps
-(lower orders, first use) do not count. In a round one code runs after the other; times are medians over the steps of a
-round, and of these over the rounds; ratios are above 1 where weft is faster. Energies at the end have to agree.
+The time of a step is what each code measures itself, on the slowest rank, without set-up and output. The first --skip
+steps (lower orders, first use) do not count. In a round one code runs after the other. Times are medians over the steps
+of a round, then over the rounds; weft is faster where a ratio is above 1. The energies at the end have to agree.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from typing import Any
 from weft.run.launch import mpiexec, processor_name
 
 CIRCLE = 6.283185307179586
-POST_EVERY = 50  # steps between Neko's lines on the energy
+POST_EVERY = 50  # steps between the lines in which Neko prints the energy
 
 
 def run(command: list[str], folder: Path, limit: float) -> str:
@@ -142,7 +142,7 @@ def weft_run(options: argparse.Namespace, ranks: int, folder: str, keys: dict[st
 
 
 def weft_to(options: argparse.Namespace) -> None:
-    """Leaves the flow at --from-time in a field file, on one rank: its elements are in Neko's order, x fastest."""
+    """Writes the flow at --from-time to a field file, on one rank: its elements are in Neko's order, x fastest."""
     if options.state.exists():
         return
     with tempfile.TemporaryDirectory(prefix="compare-flow-") as name:
@@ -158,13 +158,13 @@ def weft_to(options: argparse.Namespace) -> None:
 
 
 def weft(options: argparse.Namespace, ranks: int, dt: float) -> dict[str, Any]:
-    """The same of `weft run flow`."""
+    """The same for `weft run flow`."""
     with tempfile.TemporaryDirectory(prefix="compare-flow-") as name:
         keys = {
             "time.dt": dt,
             "time.end": 0,
             "time.steps": options.steps,
-            "time.first_step_halvings": 0,  # as Neko
+            "time.first_step_halvings": 0,  # like Neko
             "statistics.every": POST_EVERY,
             **({"initial.nek": options.state} if options.state else {}),
             **dict(text.split("=", 1) for text in options.set),
@@ -187,7 +187,7 @@ def weft(options: argparse.Namespace, ranks: int, dt: float) -> dict[str, Any]:
 
 
 def of_round(found: dict[str, Any], skip: int) -> dict[str, Any]:
-    """What a round adds: the median step, the mean iterations of the steps that count."""
+    """The result of a round: the median step, and the mean iterations of the steps that count."""
     steps = found.get("steps") or range(1, len(found["seconds"]) + 1)
     seconds = [s for step, s in zip(steps, found["seconds"], strict=True) if step > skip]
     return {
@@ -201,22 +201,26 @@ def of_round(found: dict[str, Any], skip: int) -> dict[str, Any]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--neko", type=Path, help="the program of Neko's Taylor-Green example")
-    parser.add_argument("--neko-mesh", type=Path, help="its mesh of as many elements")
-    parser.add_argument("--neko-mpiexec", default="mpiexec", help="launcher of the MPI that Neko is built with")
-    parser.add_argument("--neko-velocity", default="cg", help="its velocity solver: cg (its case's), or coupled_cg")
-    parser.add_argument("--elements", type=int, default=8, help="a side")
+    parser.add_argument("--neko-mesh", type=Path, help="Neko's mesh with the same number of elements")
+    parser.add_argument("--neko-mpiexec", default="mpiexec", help="launcher of the MPI that Neko was built with")
+    parser.add_argument(
+        "--neko-velocity", default="cg", help="Neko's velocity solver: cg (as in its case) or coupled_cg"
+    )
+    parser.add_argument("--elements", type=int, default=8, help="elements per side")
     parser.add_argument("--order", type=int, default=7)
     parser.add_argument("--reynolds", type=float, default=1600.0)
     parser.add_argument("--dt", type=float, nargs="+", default=[0.01])
-    parser.add_argument("--from-time", type=float, default=0.0, help="let the flow develop to this time first")
-    parser.add_argument("--state", type=Path, help="the field file of that time, as NAME0.f00001; made where it is not")
-    parser.add_argument("--steps", type=int, default=POST_EVERY, help=f"of a run, a multiple of {POST_EVERY}")
+    parser.add_argument("--from-time", type=float, default=0.0, help="time to which the flow develops first")
+    parser.add_argument("--state", type=Path, help="field file of that time, as NAME0.f00001; created if missing")
+    parser.add_argument("--steps", type=int, default=POST_EVERY, help=f"steps per run, a multiple of {POST_EVERY}")
     parser.add_argument("--skip", type=int, default=10, help="first steps that do not count")
     parser.add_argument("--tolerance", type=float, default=1e-7)
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--limit", type=float, default=120, help="seconds a run may take")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of weft's case; repeatable")
+    parser.add_argument("--limit", type=float, default=120, help="time limit of a run, in seconds")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="key of weft's case; repeatable"
+    )
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     if options.steps % POST_EVERY or options.skip >= options.steps:
@@ -234,7 +238,7 @@ def main() -> int:
 
 
 def compare(options: argparse.Namespace) -> int:
-    """All rows, each by rounds that take turns; 1 if the energies at the end disagree."""
+    """Measures all rows, each in alternating rounds; returns 1 if the energies at the end disagree."""
     record: dict[str, Any] = {
         "what": "seconds of a step of the Taylor-Green vortex: medians over steps and rounds that take turns",
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -250,7 +254,7 @@ def compare(options: argparse.Namespace) -> int:
     for dt in options.dt:
         for ranks in options.ranks:
             rounds: dict[str, list[dict[str, Any]]] = {"weft": [], "neko": []}
-            iterations: dict[str, list[int]] = {}  # of the pressure in each step; the same in all rounds
+            iterations: dict[str, list[int]] = {}  # pressure iterations of each step; the same in all rounds
             for _ in range(options.rounds):
                 if options.neko:
                     other = neko(options, ranks, dt)
@@ -269,12 +273,15 @@ def compare(options: argparse.Namespace) -> int:
                 options.output.parent.mkdir(parents=True, exist_ok=True)
                 options.output.write_text(json.dumps(record, indent=1) + "\n")
     if disagree:
-        print("the energies at the end differ by more than 1e-6 of them: not the same flow", file=sys.stderr)
+        print(
+            "the energies at the end differ by more than 1e-6: the two codes did not compute the same flow",
+            file=sys.stderr,
+        )
     return int(disagree)
 
 
 def medians(rounds: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
-    """Of every code over its rounds, and how many times as long Neko takes."""
+    """The medians of every code over its rounds, and Neko's time over weft's."""
     found: dict[str, Any] = {}
     for code, runs in rounds.items():
         if runs:

@@ -1,21 +1,21 @@
-"""weft's gather-scatter against gslib's: the same ids and arrays, in one process, in alternating rounds.
+"""weft's gather-scatter compared with gslib's: the same ids and arrays, in one process, in alternating rounds.
 
     git clone https://github.com/Nek5000/gslib && make -C gslib CC=mpicc CFLAGS="-O3 -march=native"
     python benchmarks/compare_gslib.py --gslib gslib/build --output results.json
 
-Builds compare_gslib.c against the gslib in PREFIX (`--gslib` or the environment's GSLIB: the folder with include/ and
-lib/) and the libweft_gs of `--build` (or of an install prefix), and runs it for every case, number of ranks, of fields
-and layout. gslib's methods are taken each by itself and by its own choice. A ratio is gslib's median over weft's, so
-above 1 weft is faster. A round takes `--seconds` a contestant; medians of `--rounds` rounds, from the first rank's
-begin to the last one's end, and beside weft's median its quartiles. Set-up is timed by itself and with the first call,
-in which weft makes and tunes its exchange of six fields. Ranks that share processors wait for one another's time slices
-of some ms: on more ranks than processors a round therefore takes ten times as long, and what takes longest is left out,
-gslib's all-reduce and all set-ups but one.
+The program builds compare_gslib.c against the gslib in PREFIX (`--gslib` or the environment variable GSLIB: the folder
+with include/ and lib/) and the libweft_gs of `--build` (or of an install prefix). It runs every case, number of ranks,
+number of fields and layout. gslib runs with each of its methods and with the method that it chooses itself. A ratio is
+gslib's median over weft's: weft is faster where it is above 1. A round takes `--seconds` per contestant. The medians
+are over `--rounds` rounds, from the first rank's start to the last rank's end; weft's median comes with its quartiles.
+Set-up is timed alone, and together with the first call, in which weft makes and tunes its exchange of six fields. Ranks
+that share processors wait for one another's time slices of some ms. With more ranks than processors a round therefore
+takes ten times as long, and the slowest parts are left out: gslib's all-reduce, and all set-ups but one.
 
-Bytes are those the calls must move, each once: the index (as weft_gs_index_bytes counts it) and every 64-byte line of
-the arrays that holds a value that is combined, read and written. The bandwidth they are compared with (8 reads : 1
-write, arrays beyond the caches) is measured in the same run on as many ranks; above 100 % of it, caches hold part of
-the arrays. Arrays lie in huge pages for both.
+Bytes are those that the calls must move, each counted once: the index (as weft_gs_index_bytes counts it), and every
+64-byte line of the arrays that holds a combined value, read and written. They are compared with a bandwidth (8 reads :
+1 write, arrays larger than the caches) measured in the same run on as many ranks; above 100 % of it, caches hold part
+of the arrays. Arrays are in huge pages for both codes.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-POINTS = 2**21  # of a box, over all ranks, about
+POINTS = 2**21  # of a box, about, over all ranks
 LINE = 64
 
 
 def counts_for(order: int) -> tuple[int, int, int]:
-    """Elements a direction for about POINTS points."""
+    """Elements per direction for about POINTS points."""
     each = max(1, round((POINTS / (order + 1) ** 3) ** (1 / 3)))
     return (each, each, max(1, round(POINTS / (order + 1) ** 3 / each**2)))
 
@@ -87,11 +87,13 @@ def write_ids(folder: Path, cases: list[str]) -> None:
 
 def build_driver(gslib: Path, weft_at: Path, folder: Path) -> Path:
     if not (gslib / "lib" / "libgs.a").exists():
-        sys.exit(f"there is no gslib in {gslib}: it has no lib/libgs.a (see --help)")
+        sys.exit(
+            f"{gslib} does not contain gslib (lib/libgs.a is missing): pass its install prefix as --gslib (see --help)"
+        )
     installed = weft_at / "lib" / "libweft_gs.so"
     library = installed if installed.exists() else weft_at / "libweft_gs.so"
     if not library.exists():
-        sys.exit(f"there is no libweft_gs in {weft_at}: build it (ninja -C build weft_gs)")
+        sys.exit(f"{weft_at} does not contain libweft_gs: build it with ninja -C build weft_gs")
     driver = folder / "compare_gslib"
     headers = [weft_at / "include" if installed.exists() else ROOT / "cpp", gslib / "include"]
     command = ["mpicc", "-O2", "-std=gnu99", *(f"-I{h}" for h in headers), f"-I{gslib / 'include' / 'gslib'}"]
@@ -123,7 +125,7 @@ def main() -> None:
     parser.add_argument("--fields", type=int, nargs="+", default=[1, 6], choices=[1, 6])
     parser.add_argument("--meshes", nargs="*", default=["box", str(ROOT.parent / "shared/data/meshes/hemi.re2")])
     parser.add_argument("--rounds", type=int, default=21)
-    parser.add_argument("--seconds", type=float, default=0.02, help="of a round, a contestant")
+    parser.add_argument("--seconds", type=float, default=0.02, help="seconds per round and contestant")
     parser.add_argument("--output", type=Path)
     parser.add_argument("--write-ids", nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -134,7 +136,7 @@ def main() -> None:
         parser.error("say where gslib is: --gslib PREFIX, or GSLIB in the environment")
     meshes = [m for m in arguments.meshes if m == "box" or Path(m).exists()]
     for absent in set(arguments.meshes) - set(meshes):
-        print(f"left out: there is no mesh {absent}")
+        print(f"left out: the mesh {absent} does not exist")
     cases = [f"{mesh}:{order}" for mesh in meshes for order in arguments.orders]
 
     result: dict[str, object] = {
@@ -146,7 +148,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         driver = build_driver(arguments.gslib, arguments.build, folder)
-        print("gslib's time over weft's (above 1: weft is faster); of the bandwidth: by lines touched, see --help")
+        print("gslib's time over weft's (above 1: weft is faster); share of the bandwidth by lines touched, see --help")
         for ranks in arguments.ranks:
             run(ranks, sys.executable, __file__, "--write-ids", folder, *cases)
             facts = json.loads((folder / f"facts_{ranks}.json").read_text())
@@ -159,7 +161,9 @@ def main() -> None:
                 for fields in arguments.fields:
                     for layout in ["vec"] if fields == 1 else ["vec", "many"]:
                         prefix = folder / f"{Path(mesh).name}_{order}_{ranks}"
-                        setups = 3 if fields == 1 and not crowded else 1  # of one field: they do not depend on it
+                        setups = (
+                            3 if fields == 1 and not crowded else 1
+                        )  # with one field: set-up does not depend on the fields
                         words = [fields, layout, arguments.rounds, seconds, setups, number]
                         text = run(ranks, driver, prefix, *words)
                         row = json.loads(next(line for line in text.splitlines() if line.startswith("{")))
@@ -171,7 +175,7 @@ def main() -> None:
                         ratios = {who: m / medians["weft"] for who, m in medians.items() if who != "weft"}
                         setup = {who: c["setup_seconds"] for who, c in contestants.items()}
                         ready = {who: s + contestants[who]["first_call_seconds"] for who, s in setup.items()}
-                        # Separate arrays have their lines each; values next to each other share them.
+                        # Separate arrays have separate lines; values next to each other share them.
                         lines = known["lines"][str(fields)] if layout == "vec" else fields * known["lines"]["1"]
                         moved = 2 * LINE * lines + row["index_bytes_of_rank_0"] * ranks
                         row |= {

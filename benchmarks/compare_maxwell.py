@@ -1,14 +1,15 @@
-"""weft's Maxwell step against NekCEM's: the same boxes, orders and ranks, in alternating rounds, and the roofline.
+"""weft's Maxwell step compared with NekCEM's and with the roofline: the same boxes, orders and ranks.
 
     for each N:E   python benchmarks/nekcem_case.py nekcem CASES/nN --order N --elements E     (see its help)
     ninja -C build maxwell_cpu
     python benchmarks/compare_maxwell.py --nekcem CASES --output results.json
 
-Both run the lowest mode of a cube with conducting walls in double precision, upwind flux, fourth-order Runge-Kutta
-steps of five stages. NekCEM's time is what it reports itself (its clock round the steps, from step 10 on); weft's the
-median of its rounds, of the slowest rank. In a round one runs after the other; ratios are of medians over the rounds,
-above 1 weft is faster. The limits (8:1 bandwidth, FMA peak) are measured in weft's runs, on as many ranks; the bytes
-and operations a step must take are stated in docs/cpu-kernels.md. Without --nekcem weft runs alone.
+Both codes run the lowest mode of a cube with conducting walls in double precision, with the upwind flux and
+fourth-order Runge-Kutta steps of five stages. NekCEM's time is the one it prints (its clock around the steps, from step
+10 on). weft's time is the median of its rounds, on the slowest rank. In a round one code runs after the other; ratios
+are those of medians over the rounds, and weft is faster where they are above 1. The limits (8:1 bandwidth, FMA peak)
+are measured in weft's runs, on as many ranks; docs/cpu-kernels.md states the bytes and operations that a step must
+take. Without --nekcem, weft runs alone.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def run(command: list[str], folder: Path, limit: float = 120) -> str:
 
 
 def nekcem(folder: Path, order: int, ranks: int, steps: int, launcher: str) -> tuple[float, float]:
-    """Seconds a step and the largest error of the electric field at the end."""
+    """Seconds per step and the largest error of the electric field at the end."""
     nekcem_case.write_steps(folder, order, FIRST + steps, 1e-4)
     (folder / "SESSION.NAME").write_text(f"{nekcem_case.NAME}\n{folder.resolve()}/\n")
     command = ["./nekcem"] if ranks == 1 else [launcher, "-n", str(ranks), "./nekcem"]
@@ -73,18 +74,18 @@ def weft(program: Path, case: tuple[int, int], ranks: int, steps: int) -> dict[s
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nekcem", type=Path, help="folder of the cases: n7, n9, ...")
-    parser.add_argument("--mpiexec", default="mpiexec", help="of the MPI that NekCEM is built with")
+    parser.add_argument("--nekcem", type=Path, help="folder with NekCEM's cases n7, n9, ...")
+    parser.add_argument("--mpiexec", default="mpiexec", help="launcher of the MPI that NekCEM was built with")
     parser.add_argument("--build", type=Path, default=ROOT / "build", help="weft's build folder")
-    parser.add_argument("--cases", nargs="+", default=["7:8", "9:6", "14:4", "15:4"], help="N:elements a direction")
+    parser.add_argument("--cases", nargs="+", default=["7:8", "9:6", "14:4", "15:4"], help="N:elements per direction")
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=20, help="of NekCEM a round, after its first 10")
+    parser.add_argument("--steps", type=int, default=20, help="NekCEM's steps per round, after its first 10")
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     program = arguments.build.resolve() / "benchmarks" / "maxwell_cpu"
     if not program.exists():
-        sys.exit(f"there is no {program}: build it (ninja -C {arguments.build} maxwell_cpu)")
+        sys.exit(f"{program} does not exist: build it with ninja -C {arguments.build} maxwell_cpu")
 
     rows = []
     for text in arguments.cases:
@@ -100,7 +101,7 @@ def main() -> None:
                     errors.append(error)
                 ours.append(weft(program, (order, count), ranks, arguments.steps))
             step = statistics.median(o["step_seconds"] for o in ours)
-            # The machine's limits are the best seen of them.
+            # The limits of the machine are the best of those measured.
             bandwidth = max(o["bandwidth_gbs"] for o in ours) * 1e9
             peak = max(o["fma_peak_gflops"] for o in ours) * 1e9
             by_bytes, by_flops = ours[0]["bytes"] / bandwidth, ours[0]["flops"] / peak

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""weft's multigrid and conjugate gradients beside Nekbone's, to one tolerance: alternating rounds, medians, JSON.
+"""weft's multigrid and conjugate gradients compared with Nekbone's: alternating rounds, medians, one JSON file.
 
     benchmarks/compare_multigrid.py --nekbone multigrid=PATH --nekbone plain=PATH --lam 0 \\
         --output benchmarks/results/compare_multigrid.json
 
 The problem is Nekbone's: 8 x 8 x 8 cubes of side 2, S + lambda I, all boundaries Dirichlet, a rough right-hand side
-(the codes' own), from 0 to |r| <= 1e-8 |r_0|. Seconds are those of the iterations.
+(each code's own), solved from 0 to |r| <= 1e-8 |r_0|. The time is that of the iterations.
 
-The Nekbone binaries (https://github.com/Nek5000/Nekbone) are the user's to build: by its makenek, with MGRID in PPLIST
-for `multigrid` and without for `plain`; with optimisation (-O3 -march=native); in SIZE lx1 = 10 and lelt = 512; and
-with three changes: in driver.f niter = 2000; in cg.f the commented test of `rtr` becomes a stop where rnorm is at most
-1.e-8 times that of iteration 0; and for --lam 0 the constant .1 of `add2s2(w,u,.1,n)` in ax is 0.0. A binary of another
-lambda gives other iterations, so give those that fit.
+You build the Nekbone binaries (https://github.com/Nek5000/Nekbone) yourself with its makenek: with MGRID in PPLIST for
+`multigrid` and without it for `plain`; with optimisation (-O3 -march=native); with lx1 = 10 and lelt = 512 in SIZE; and
+with three changes. In driver.f, niter = 2000. In cg.f, the commented test of `rtr` becomes a stop where rnorm is at
+most 1.e-8 times that of iteration 0. For --lam 0, the constant .1 of `add2s2(w,u,.1,n)` in ax becomes 0.0. Pass
+binaries built for the given lambda: with another one the iterations differ.
 """
 
 import argparse
@@ -28,12 +28,12 @@ from typing import Any
 
 from weft.run.launch import processor_name
 
-ELEMENTS = 8  # a direction
+ELEMENTS = 8  # per direction
 TOLERANCE = 1e-8
 
 
 def weft_here(order: int, lam: float) -> None:
-    """What one started process of weft does: both solvers, twice, the second one counts; rank 0 prints."""
+    """The work of one weft process: both solvers, each twice, of which the second counts; rank 0 prints."""
     import weft
 
     side = 2.0 * ELEMENTS
@@ -115,13 +115,13 @@ def medians(record: dict[str, Any]) -> list[dict[str, Any]]:
 
 def parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nekbone", action="append", default=[], metavar="NAME=PATH", help="a built Nekbone")
-    parser.add_argument("--nekbone-mpiexec", default="mpiexec", help="of the MPI that Nekbone was built on")
+    parser.add_argument("--nekbone", action="append", default=[], metavar="NAME=PATH", help="a Nekbone binary")
+    parser.add_argument("--nekbone-mpiexec", default="mpiexec", help="launcher of the MPI that Nekbone was built with")
     parser.add_argument("--lam", type=float, default=0.0)
     parser.add_argument("--orders", default="7,9")
     parser.add_argument("--ranks", default="1,2")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--limit", type=float, default=120, help="seconds a command may take")
+    parser.add_argument("--limit", type=float, default=120, help="time limit of a command, in seconds")
     parser.add_argument("--here", type=int, metavar="ORDER", help=argparse.SUPPRESS)
     parser.add_argument("--output", type=Path)
     return parser.parse_args(argv)
@@ -134,7 +134,7 @@ def main(argv: list[str]) -> int:
         weft_here(options.here, options.lam)
         return 0
     if options.output is None:
-        sys.exit("--output FILE: where the JSON goes")
+        sys.exit("--output FILE is missing: it names the JSON file")
     peers = [(name, Path(path).resolve()) for name, _, path in (peer.partition("=") for peer in options.nekbone)]
     for name, path in peers:
         if not path.is_file():

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""weft's CPU Poisson benchmark beside other codes: alternating rounds in one run, medians, one JSON file.
+"""weft's CPU Poisson benchmark compared with other codes: alternating rounds in one run, medians, one JSON file.
 
     benchmarks/compare_poisson_cpu.py --peer "deal.II merged=run_dealii_merged {order} {ranks}" \\
         --orders 3,5,7,9,11,13,15 --ranks 1,2 --rounds 5 --output benchmarks/results/poisson_cpu.json
 
-A peer is NAME=COMMAND; {order} and {ranks} are filled in, and the last line of its output that is a JSON object must
-hold gflops_nekbone_count (Nekbone's count, 12 E (N+1)^4 + 34 E (N+1)^3 a CG iteration, over its time).
-A command that fails or takes longer than --limit is recorded with its message and left out of the medians.
+A peer is NAME=COMMAND, in which {order} and {ranks} are replaced. The last line of its output that is a JSON object
+must contain gflops_nekbone_count: Nekbone's count, 12 E (N+1)^4 + 34 E (N+1)^3 per CG iteration, over its time. A
+command that fails, or takes longer than --limit, is recorded with its message and left out of the medians.
 """
 
 import argparse
@@ -47,8 +47,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--orders", default="3,5,7,9,11,13,15")
     parser.add_argument("--ranks", default="1,2")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--limit", type=float, default=120, help="seconds a command may take")
-    parser.add_argument("--note", default="", help="what else the reader should know of this run")
+    parser.add_argument("--limit", type=float, default=120, help="time limit of a command, in seconds")
+    parser.add_argument("--note", default="", help="a remark for the reader of the record")
     parser.add_argument("--output", type=Path, required=True)
     return parser.parse_args(argv)
 
@@ -62,7 +62,7 @@ def main(argv: list[str]) -> int:
     for peer in options.peer:
         name, _, command = peer.partition("=")
         if not command:
-            sys.exit(f"--peer {peer}: want NAME=COMMAND")
+            sys.exit(f"--peer {peer}: expected NAME=COMMAND")
         commands[name] = command
     environment = {"OMP_NUM_THREADS": "1"}
     os.environ.update(environment)

@@ -1,24 +1,24 @@
 #!/usr/bin/env python3
-"""A time step of weft's turbulence solver beside FluidSim's and GHOST's: alternating rounds, medians, one JSON file.
+"""A step of weft's turbulence solver compared with FluidSim and GHOST: alternating rounds, medians, one JSON file.
 
     python benchmarks/compare_turbulence.py --fluidsim-python ~/fluidsim-venv/bin/python \\
         --fluidsim-fft fft3d.with_fftw3d --output benchmarks/results/turbulence.json
 
-Second-order Runge-Kutta, the same number of points; FluidSim in double precision with truncation at 2/3 and with random
-phase shifts (its RK2_phaseshift_random, both with its own FFT plug-ins), GHOST in single precision. weft is run with
-the same truncation and precision. Each round starts every code anew in turn and takes its median step, after warm-up.
-A code that fails or takes longer than --limit is recorded with its message.
+All codes take second-order Runge-Kutta steps on the same number of points. FluidSim runs in double precision with
+truncation at 2/3, and with random phase shifts (its RK2_phaseshift_random), both with its own FFT plug-ins; GHOST runs
+in single precision. weft runs with the same truncation and precision. Each round starts every code anew, in turn, and
+takes its median step after warm-up. A code that fails, or takes longer than --limit, is recorded with its message.
 
-FluidSim: pip install fluidsim mpi4py fluidfft-fftw fluidfft-fftwmpi, with an FFTW of your own on PKG_CONFIG_PATH, CPATH
-and LIBRARY_PATH; then --fluidsim-fft fft3d.with_fftw3d (its default here, pyFFTW, needs nothing but pip and is slower).
+FluidSim: pip install fluidsim mpi4py fluidfft-fftw fluidfft-fftwmpi, with your own FFTW on PKG_CONFIG_PATH, CPATH and
+LIBRARY_PATH; then pass --fluidsim-fft fft3d.with_fftw3d. (The default here, pyFFTW, needs only pip and is slower.)
 
-GHOST (https://github.com/pmininni/GHOST): a binary a grid, as its makefile makes them, with the Taylor-Green vortex
+GHOST (https://github.com/pmininni/GHOST): one binary per grid, built by its makefile with the Taylor-Green vortex
 (examples/initialv.f90_tg) as initialv.f90:
 
     make NX=128 NY=128 NZ=128 SOLVER=HD ORD=2 PRECISION=SINGLE FFTP=fftp-3 FFTW3DIR=... COMPILER=GNU FC_GNU=mpifort \\
         FFLAGS_GNU='-O3 -funroll-loops -march=native' TARGET_GNU= MPI=MPICH MPIINC_MPICH= MPILIB_MPICH= MPILD_MPICH=
 
-then --ghost 'ghost/HD-{grid}'. What it tells of its benchmark mode is taken: the mean of three times as many steps.
+then pass --ghost 'ghost/HD-{grid}'. Its time is what its benchmark mode prints: the mean of three times as many steps.
 """
 
 import argparse
@@ -133,7 +133,7 @@ def launched(launcher: str, ranks: int, command: list[str]) -> list[str]:
 
 
 def commands(options: argparse.Namespace, grid: int, ranks: int, steps: int) -> dict[str, list[str]]:
-    """Every code's command line by its name, those of a pair one after the other."""
+    """The command line of every code by its name; the two of a pair follow each other."""
 
     def weft(dealiasing: str, precision: str) -> list[str]:
         words = [sys.executable, "-c", WEFT, str(grid), str(steps), dealiasing, precision]
@@ -160,17 +160,19 @@ def commands(options: argparse.Namespace, grid: int, ranks: int, steps: int) -> 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fluidsim-python", help="of the environment FluidSim is installed in")
-    parser.add_argument("--fluidsim-fft", default="fft3d.with_pyfftw", help="its FFT class on one rank")
-    parser.add_argument("--fluidsim-fft-parallel", default="fft3d.mpi_with_fftwmpi3d", help="on more")
-    parser.add_argument("--fluidsim-mpiexec", help="launcher of the MPI its mpi4py uses [default: weft's]")
-    parser.add_argument("--ghost", metavar="BINARY", help="of GHOST; {grid} is filled in: one is built for each grid")
-    parser.add_argument("--ghost-mpiexec", help="launcher of the MPI it was linked with [default: weft's]")
+    parser.add_argument("--fluidsim-python", help="Python of the environment that contains FluidSim")
+    parser.add_argument("--fluidsim-fft", default="fft3d.with_pyfftw", help="FluidSim's FFT class on one rank")
+    parser.add_argument("--fluidsim-fft-parallel", default="fft3d.mpi_with_fftwmpi3d", help="on several ranks")
+    parser.add_argument("--fluidsim-mpiexec", help="launcher of the MPI that its mpi4py uses [default: weft's]")
+    parser.add_argument(
+        "--ghost", metavar="BINARY", help="GHOST's binary; {grid} is replaced, as each grid has its own"
+    )
+    parser.add_argument("--ghost-mpiexec", help="launcher of the MPI that GHOST was built with [default: weft's]")
     parser.add_argument("--grids", default="128,256")
     parser.add_argument("--ranks", default="1,2")
-    parser.add_argument("--rounds", default="3,2", help="by grid")
-    parser.add_argument("--steps", default="6,3", help="of a round, by grid")
-    parser.add_argument("--limit", type=float, default=120, help="seconds a command may take")
+    parser.add_argument("--rounds", default="3,2", help="number of rounds, by grid")
+    parser.add_argument("--steps", default="6,3", help="steps per round, by grid")
+    parser.add_argument("--limit", type=float, default=120, help="time limit of a command, in seconds")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
     grids = [int(n) for n in options.grids.split(",")]
@@ -201,7 +203,7 @@ def main() -> int:
 
 
 def medians(rounds: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of every code, grid and number of ranks."""
+    """The medians for every code, grid and number of ranks."""
     table = []
     for code, grid, ranks in dict.fromkeys((r["code"], r["grid"], r["ranks"]) for r in rounds):
         found = [
@@ -218,7 +220,7 @@ def medians(rounds: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def line(table: list[dict[str, Any]], rounds: list[dict[str, Any]], grid: int, ranks: int) -> str:
-    """Times, and how many times faster weft is than the code it was run beside."""
+    """Times, and the ratio to weft of each code that ran in the same rounds."""
     seconds = {m["code"]: m["step_seconds"] for m in table if (m["grid"], m["ranks"]) == (grid, ranks)}
     words = []
     for code in dict.fromkeys(r["code"] for r in rounds if (r["grid"], r["ranks"]) == (grid, ranks)):

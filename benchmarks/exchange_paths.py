@@ -1,14 +1,14 @@
-"""The paths of an exchange against each other, over message sizes.
+"""Compares the paths of an exchange over message sizes.
 
     mpiexec -n 2 python benchmarks/exchange_paths.py --output paths.json
     mpiexec -n 4 python benchmarks/exchange_paths.py --device cuda
 
-Two shapes: `pair`, each rank shares ids with the next one and the one before (a ring; on two ranks one message each
-way), and `all`, with every other rank. A message of a gather-scatter is `bytes` long, one of a scatter about half of
-it: each of two ranks owns half of the ids they share, and sends the values of those. The times are those of a whole
-call, the work on the points included. Choices take turns in many short rounds, so that what else the machine does falls
-on all alike; the figure is the median over rounds of the slowest rank's time. Times of a machine that does other work
-are no measure of it: ratios, at most.
+There are two shapes. In `pair`, each rank shares ids with the next rank and the previous one (a ring; on two ranks, one
+message in each direction). In `all`, it shares ids with every other rank. A message of a gather-scatter has `bytes`
+bytes, and one of a scatter about half as many: each of two ranks owns half of the ids they share, and sends the values
+of those. The times are those of a whole call, including the work on the points. Choices take turns in many short
+rounds, so that other work on the machine affects all of them; the figure is the median over rounds of the slowest
+rank's time. On a machine that does other work, use only the ratios.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ import weft.mpi
 
 COMM = MPI.COMM_WORLD
 VALUE = 8  # bytes
-MOST_SHARED = 10_000_000  # ids of two ranks
+MOST_SHARED = 10_000_000  # ids that two ranks share
 
 
 def ids_of(shape: str, shared: int) -> np.ndarray:
-    """Ids of which this rank shares `shared` with each of its neighbours, and nobody else has those."""
+    """Ids of which this rank shares `shared` with each of its neighbours, and with nobody else."""
     others = {(COMM.rank + 1) % COMM.size, (COMM.rank - 1) % COMM.size} if shape == "pair" else set(range(COMM.size))
     first = []
     for other in sorted(others - {COMM.rank}):
@@ -42,7 +42,7 @@ def ids_of(shape: str, shared: int) -> np.ndarray:
 
 
 def seconds(call: Callable[[], object], repetitions: int) -> float:
-    """Of one call, on the slowest rank."""
+    """Seconds of one call on the slowest rank."""
     COMM.Barrier()
     begin = time.perf_counter()
     for _ in range(repetitions):
@@ -51,7 +51,7 @@ def seconds(call: Callable[[], object], repetitions: int) -> float:
 
 
 def measure(shape: str, size: int, choices: list[str], rounds: int, array: Callable) -> dict[str, object]:
-    """Medians of one message size for all choices."""
+    """The medians of all choices for one message size."""
     ids = ids_of(shape, size // VALUE)
     calls: dict[tuple[str, str], Callable[[], object]] = {}
     messages = COMM.size - 1 if shape == "all" else min(2, COMM.size - 1)
@@ -76,7 +76,9 @@ def measure(shape: str, size: int, choices: list[str], rounds: int, array: Calla
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--choices", nargs="+", default=[], help="schedule:path[:bytes]; by default all paths here")
+    parser.add_argument(
+        "--choices", nargs="+", default=[], help="schedule:path[:bytes]; by default all paths that work here"
+    )
     parser.add_argument("--sizes", type=int, nargs="+", default=[8, 64, 512, 4096, 16384, 65536, 262144, 1048576])
     parser.add_argument("--shapes", nargs="+", default=["pair", "all"], choices=["pair", "all"])
     parser.add_argument("--device", default="host", choices=["host", "cuda", "hip"], help="cuda and hip need CuPy")
@@ -84,10 +86,10 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     if COMM.size == 1:
-        raise SystemExit("one rank has nobody to exchange with: start it with mpiexec -n 2 or more")
+        raise SystemExit("an exchange needs at least two ranks: start this program with mpiexec -n 2 or more")
 
     if not all(VALUE <= size <= VALUE * MOST_SHARED for size in arguments.sizes):
-        raise SystemExit(f"--sizes are of {VALUE} to {VALUE * MOST_SHARED} bytes")
+        raise SystemExit(f"--sizes must be between {VALUE} and {VALUE * MOST_SHARED} bytes")
 
     device = weft.device.open(arguments.device)
     states = weft.exchange.paths(device, COMM)

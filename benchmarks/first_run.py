@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs what `make run` runs, and puts its output into README.md between the marks.
+"""Runs what `make run` runs, and writes its output into README.md between the marks.
 
 benchmarks/first_run.py [--ranks 2]
 """
@@ -22,7 +22,12 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=2)
     ranks = parser.parse_args().ranks
     beside = Path(sys.executable).parent / "mpiexec"
-    launcher = str(beside) if beside.exists() else shutil.which("mpiexec") or sys.exit("no mpiexec on PATH")
+    launcher = (
+        str(beside)
+        if beside.exists()
+        else shutil.which("mpiexec")
+        or sys.exit("mpiexec is not on PATH: activate the environment with . .venv/bin/activate")
+    )
     with tempfile.TemporaryDirectory() as folder:
         command = [launcher, "-n", str(ranks), sys.executable, "-m", "weft.cli.main", "run", "poisson"]
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}

@@ -2,11 +2,12 @@
 
     mpiexec -n 2 python benchmarks/flow_output.py --output benchmarks/results/flow_output_2_ranks.json
 
-512 elements of order 7 by default. Steps with a sample of the averages after each and steps without alternate, a round
-of --steps each; `averages_share` is the difference of the medians over the median without. Files go to --folder (the
-system's temporary one) and are removed; writes end on the disk (fsync) for checkpoints and Nek files. Rates are of the
-file's bytes; medians of --rounds. `steps_after_checkpoint`: pressure iterations of the steps before a checkpoint, and
-after it, where the space of earlier solutions is empty. About a minute on two quiet cores.
+The default is 512 elements of order 7. Rounds of --steps steps with a sample of the averages after each step alternate
+with rounds without; `averages_share` is the difference of the medians over the median without. Files go to --folder (by
+default the system's temporary folder) and are removed. Checkpoints and Nek files are timed until they are on the disk
+(fsync). Rates are bytes of the file over the time, medians of --rounds. `steps_after_checkpoint` compares the pressure
+iterations of the steps before a checkpoint with those after it, where the space of earlier solutions is empty. The
+program takes about a minute on two quiet cores.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def make(side: int, order: int) -> weft.flow.Solver:
 
 
 def seconds(work: Callable[[], Any]) -> float:
-    """Of the slowest rank."""
+    """Seconds of the slowest rank."""
     COMM.Barrier()
     begin = time.perf_counter()
     work()

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Statistically steady isotropic turbulence: does what the forcing puts in come out as dissipation, with known figures?
+"""Statistically steady isotropic turbulence: does the dissipation balance the forcing, with the known statistics?
 
     python benchmarks/forced_turbulence.py --grid 64 --output benchmarks/results/forced_turbulence.json
 
-Stochastic forcing (Eswaran & Pope) of |k| <= 2 sqrt(2), phase shifts, Courant number 0.6. After --spin-up time units
-spectra are taken every 20 steps and gradients every 100, for --time units or --minutes at most. Averages of the energy
-budget, of the longitudinal gradients' skewness (about -0.5 in experiments and simulations: Sreenivasan & Antonia 1997)
-and of the largest value of the compensated spectrum E(k) k^(5/3) / dissipation^(2/3) beyond the forced shells (near 2
-at these Reynolds numbers: Yeung & Zhou 1997). Errors are of means: standard deviations of ten parts, over the root of
-ten.
+Stochastic forcing (Eswaran & Pope) acts on |k| <= 2 sqrt(2), with phase shifts and a Courant number of 0.6. After
+--spin-up time units, spectra are taken every 20 steps and gradients every 100, for --time units or at most --minutes.
+The averages are the energy budget, the skewness of the longitudinal gradients (about -0.5 in experiments and
+simulations: Sreenivasan & Antonia 1997), and the largest value of the compensated spectrum E(k) k^(5/3) /
+dissipation^(2/3) beyond the forced shells (near 2 at these Reynolds numbers: Yeung & Zhou 1997). Errors are those of
+means: the standard deviation of ten parts over the root of ten.
 """
 
 import argparse

@@ -1,25 +1,26 @@
-"""Gather-scatter on a box of spectral elements: times, and the share of the memory's bandwidth they reach.
+"""Gather-scatter on a box of spectral elements: times, and the share of the memory bandwidth that they reach.
 
     mpiexec -n 2 python benchmarks/gather_scatter.py --types float64 float32 --output results.json
 
-Bytes are those the method must move, each once: for a gather-scatter 4 of index and two values (read, written) a point
-whose id occurs more than once; for a scatter 4 of index and one value a point and one value an id; for a gather 4 and
-one value a point and 4 and one value an id. Memory moves lines: those of points that are combined hold others too, so a
-gather-scatter of one field at N = 15 moves three times the values it uses. By lines counts 4 bytes of index a combined
-point and twice each 64-byte line that holds one; by its own bytes is the figure to judge by.
+Bytes are those that the method must move, each counted once. A gather-scatter takes 4 of index and two values (read,
+written) per point whose id occurs more than once; a scatter 4 of index and one value per point, and one value per id; a
+gather 4 and one value per point, and 4 and one value per id. Memory moves whole lines, and the lines of combined points
+also hold others: a gather-scatter of one field at N = 15 moves three times the values it uses. The count by lines has 4
+bytes of index per combined point, and twice each 64-byte line that holds one. Judge a kernel by its own bytes.
 
-There are two limits. The first is the streaming kernel of `weft bench` (8 reads : 1 write, beyond the caches), measured
-before every row on all ranks at once, since others may use the machine's memory too; a kernel's share of it is by its
-own bytes. Arrays that caches hold are faster than it. The second is a plain program over arrays as large and with the
-same mix of reads and writes (gather_scatter_limit.cpp), in turn with the kernel: a kernel's share of it is that
-program's median time over the kernel's. For a gather it reads the points' values and all index bytes and writes the
-ids' values; for a scatter it reads the ids' values and the index and writes the points'; both in order, with stores
-past the caches or without, whichever is faster. For a gather-scatter it reads and writes back, in ascending order, the
-lines that hold a combined point, and reads 4 bytes a line, asking for lines ahead or not, whichever is faster. Every
-call that is timed comes after one that is not. Arrays lie in huge pages, as all of weft's own do.
+There are two limits. The first is the streaming kernel of `weft bench` (8 reads : 1 write, arrays larger than the
+caches). It is measured before every row on all ranks at once, because other machines may use the same memory; the share
+of it counts a kernel's own bytes. Arrays that fit into caches exceed it. The second limit is a plain program over
+arrays of the same size with the same mix of reads and writes (gather_scatter_limit.cpp), which takes turns with the
+kernel; the share of it is that program's median time over the kernel's. For a gather the program reads the values of
+the points and all index bytes, and writes the values of the ids. For a scatter it reads the values of the ids and the
+index, and writes the points. Both go in order, with or without non-temporal stores, whichever is faster. For a
+gather-scatter it reads and writes back, in ascending order, the lines that hold a combined point, and reads 4 bytes per
+line, with or without prefetching, whichever is faster. Every timed call follows one that is not timed. Arrays are in
+huge pages, like all of weft's own.
 
-Set-up is timed in three parts, once each: the mesh, the numbering of its points, and the
-gather-scatter with its first call (and, on several ranks, the tuning of its exchange).
+Set-up is timed in three parts, once each: the mesh, the numbering of its points, and the gather-scatter with its first
+call, which on several ranks includes the tuning of its exchange.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from mpi4py import MPI
 import weft
 import weft.mpi
 
-POINTS = 2**21  # over all ranks, about
+POINTS = 2**21  # about, over all ranks
 LINE = 64
 HUGE_PAGE = 2**21
 COMM = MPI.COMM_WORLD
@@ -51,7 +52,7 @@ T = TypeVar("T")
 
 
 def medians_in_turn(calls: list[Callable[[], object]], repetitions: int) -> list[float]:
-    """Medians over repetitions of the slowest rank's time, of calls that take turns; each is warmed up every time."""
+    """Medians over repetitions of the slowest rank's time, of calls in turn, each after a call that is not timed."""
     seconds: list[list[float]] = [[] for _ in calls]
     for _ in range(repetitions):
         for call, of_call in zip(calls, seconds, strict=True):
@@ -64,7 +65,7 @@ def medians_in_turn(calls: list[Callable[[], object]], repetitions: int) -> list
 
 
 def timed(call: Callable[[], T]) -> tuple[T, float]:
-    """What a collective call returns, and the slowest rank's time for it."""
+    """The result of a collective call, and its time on the slowest rank."""
     COMM.Barrier()
     begin = time.perf_counter()
     result = call()
@@ -72,7 +73,7 @@ def timed(call: Callable[[], T]) -> tuple[T, float]:
 
 
 def counts_for(order: int) -> tuple[int, int, int]:
-    """Elements a direction for about POINTS points."""
+    """Elements per direction for about POINTS points."""
     each = max(1, round((POINTS / (order + 1) ** 3) ** (1 / 3)))
     return (each, each, max(1, round(POINTS / (order + 1) ** 3 / each**2)))
 
@@ -90,7 +91,7 @@ def ones(shape: tuple[int, ...], type_: str) -> np.ndarray:
 
 
 def lines_of(several: np.ndarray, fields: int, layout: str, itemsize: int) -> np.ndarray:
-    """Lines of an array that hold a point that is combined, ascending."""
+    """The lines of an array that hold a combined point, ascending."""
     first = np.flatnonzero(several)
     if layout == "fields":
         first = (np.arange(fields)[:, None] * several.size + first).ravel() * itemsize
@@ -124,7 +125,7 @@ class Limit:
             self.library = ctypes.CDLL(str(library))
 
     def stream(self, read: int, written: int) -> list[Callable[[], object]]:
-        """Two ways to read and write so many bytes."""
+        """Two ways to read and write that many bytes."""
         lines = [max(1, -(-size // LINE)) for size in (read, written)]
         source, target = (ones((count * LINE,), "uint8") for count in lines)
 

@@ -1,11 +1,11 @@
-"""Scattering by a dielectric sphere against the Mie series, order by order: errors of the fields in the energy norm.
+"""Scattering by a dielectric sphere compared with the Mie series: errors of the fields in the energy norm, by order.
 
     python benchmarks/maxwell_mie.py --output benchmarks/results/maxwell_mie.json
 
-`from the series`: started from the series in the total and the scattered field and followed for a fifth of a period, in
-the sphere and the shell round it, before what the outer boundary reflects comes there: what the method itself errs.
-`from nothing`: the case `sphere`, whose wave is switched on slowly, with a matched layer round it: what a user gets,
-the layer and the ramp included.
+`from the series`: the fields start from the series, in the total and the scattered field, and are followed for a fifth
+of a period, in the sphere and the shell around it, before reflections from the outer boundary arrive. This is the error
+of the method itself. `from nothing`: the case `sphere`, whose wave is switched on slowly and which has a matched layer
+around it. This is what a user gets, including the errors of the layer and the ramp.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
     python benchmarks/model_speed.py --output benchmarks/results/model_speed.json
 
-Times are medians of `--rounds` rounds (building the program and the surface: one); two to three minutes in all. The
-replayed trace is made here: launches, kernels, copies and waits on four streams; its program is built and replayed on
-one core. Limits asked for: 10^6 events replayed in 60 s on one core, `project turbulence` at 32768 ranks in 1 s.
+Times are medians of `--rounds` rounds (one round for building the program and for the surface). The benchmark takes two
+to three minutes. It generates the trace that it replays: launches, kernels, copies and waits on four streams. Its
+program is built and replayed on one core. The required limits are 60 s on one core for a replay of 10^6 events, and 1 s
+for `project turbulence` at 32768 ranks.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Iterations of weft's multigrid to |r| <= 1e-8 |r_0| by mesh, order and smoother: the table of docs/multigrid.md.
+"""Iterations of weft's multigrid to |r| <= 1e-8 |r_0| by mesh, order and smoother: the table in docs/multigrid.md.
 
     python benchmarks/multigrid_iterations.py --output benchmarks/results/multigrid_iterations.json
     python benchmarks/multigrid_iterations.py --table benchmarks/results/multigrid_iterations.json
 
-The Laplacian with Dirichlet boundaries and a rough right-hand side on boxes, boxes in Kershaw's deformation and, where
---hemi gives its file, the mesh of a flow past a hemisphere. Iterations do not depend on the machine, and hardly on the
-ranks; seconds are those of the iterations, on one rank. A case that takes longer than --points allows is left out.
+The problem is the Laplacian with Dirichlet boundaries and a rough right-hand side, on boxes, boxes in Kershaw's
+deformation and, if --hemi gives its file, the mesh of a flow past a hemisphere. Iterations do not depend on the
+machine, and hardly on the number of ranks. Seconds are those of the iterations, on one rank. A case with more than
+--points points is left out.
 """
 
 import argparse
@@ -18,8 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from compare_poisson_cpu import processor
+from weft.run.launch import processor_name
 
 TOLERANCE = 1e-8
 
@@ -41,7 +41,7 @@ def meshes(hemi: Path | None) -> dict[str, Callable[[], Any]]:
 
 
 def table(record: dict[str, Any], seconds: bool) -> str:
-    """Markdown: a row a mesh and smoother, a column an order; iterations, with --seconds milliseconds in all."""
+    """Markdown with a row per mesh and smoother and a column per order: iterations, with --seconds also ms."""
     rows = record["solves"]
     orders = sorted({row["order"] for row in rows})
     lines = [
@@ -63,11 +63,13 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--orders", default="3,5,7,9,11")
     parser.add_argument("--smoothers", default="chebyshev-jacobi:3,schwarz:1,chebyshev-schwarz:3")
     parser.add_argument("--hemi", type=Path)
-    parser.add_argument("--meshes", default="", help="only those whose names contain this")
-    parser.add_argument("--points", type=float, default=1.6e6, help="most points of a case")
+    parser.add_argument("--meshes", default="", help="run only meshes whose names contain this")
+    parser.add_argument("--points", type=float, default=1.6e6, help="largest number of points of a case")
     parser.add_argument("--output", type=Path)
-    parser.add_argument("--seconds", action="store_true", help="in the table too; for a quiet machine")
-    parser.add_argument("--table", type=Path, help="print the table of a record and do nothing else")
+    parser.add_argument(
+        "--seconds", action="store_true", help="also print times in the table; meant for a quiet machine"
+    )
+    parser.add_argument("--table", type=Path, help="print the table of an existing record, and run nothing")
     return parser.parse_args(argv)
 
 
@@ -77,14 +79,14 @@ def main(argv: list[str]) -> int:
         print(table(json.loads(options.table.read_text()), options.seconds))
         return 0
     if options.output is None:
-        sys.exit("--output FILE: where the JSON goes")
+        sys.exit("--output FILE is missing: it names the JSON file")
     os.environ["OMP_NUM_THREADS"] = "1"
     import weft
 
     record: dict[str, Any] = {
         "what": f"multigrid to |r| <= {TOLERANCE:g} |r_0|, lambda = 0, Dirichlet, one rank",
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "processor": processor(),
+        "processor": processor_name(),
         "load_at_start": os.getloadavg()[0],
         "solves": [],
     }

@@ -1,10 +1,10 @@
-"""A conducting box of any number of elements and order as a case of NekCEM, built from its own case tests/3dboxpec.
+"""Builds a conducting box with any number of elements and any order as a case of NekCEM, from its case tests/3dboxpec.
 
     git clone https://github.com/NekCEM/NekCEM nekcem
     python benchmarks/nekcem_case.py nekcem cases/n7 --order 7 --elements 8
 
-writes the case's mesh, map, sizes and parameters into the folder and compiles NekCEM there (`mpifort` and `mpicc` of an
-MPI with Fortran, BLAS, LAPACK). benchmarks/compare_maxwell.py runs what this builds.
+The program writes the mesh, map, sizes and parameters of the case into the folder and compiles NekCEM there. This needs
+`mpifort` and `mpicc` of an MPI with Fortran, BLAS and LAPACK. benchmarks/compare_maxwell.py runs what it builds.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAME = "box"  # of the case's files
+NAME = "box"  # of the files of the case
 
 
 def corners(cell: tuple[int, int, int]) -> list[tuple[int, int, int]]:
-    """Lattice points of an element's corners as a .rea file lists them: round the lower face, then the upper."""
+    """Lattice points of an element's corners in the order of a .rea file: around the lower face, then the upper."""
     x, y, z = cell
     return [(x + a, y + b, z + c) for c in (0, 1) for a, b in ((0, 0), (1, 0), (1, 1), (0, 1))]
 
@@ -51,11 +51,11 @@ def mesh_text(count: int) -> str:
 
 
 def map_text(count: int) -> str:
-    """Which rank an element goes to (slabs in z) and the numbers of its corners, x fastest."""
+    """The rank of each element (slabs in z) and the numbers of its corners, x fastest."""
     elements, side = count**3, count + 1
     depth = max(1, (elements - 1).bit_length())
     header = (elements, side**3, depth, 2**depth, 8 * elements, side**3, 0)
-    lines = ["".join(f"{v:12d}" for v in header)]  # NekCEM divides by the largest place it finds, plus one
+    lines = ["".join(f"{v:12d}" for v in header)]  # NekCEM divides by the largest position it finds, plus one
     for e in range(elements):
         x, y, z = e % count, e // count % count, e // count**2
         ids = [1 + x + a + side * (y + b + side * (z + c)) for c in (0, 1) for b in (0, 1) for a in (0, 1)]
@@ -66,7 +66,7 @@ def map_text(count: int) -> str:
 def replaced(pattern: str, by: str, text: str) -> str:
     text, count = re.subn(pattern, by, text, count=1, flags=re.MULTILINE)
     if count != 1:
-        sys.exit(f"this NekCEM's case 3dboxpec has no line {pattern!r}")
+        sys.exit(f"the case 3dboxpec of this NekCEM has no line {pattern!r}: its version is not supported")
     return text
 
 
@@ -77,7 +77,7 @@ def write_case(nekcem: Path, folder: Path, order: int, count: int) -> None:
     size = replaced(r"\(lxi *= *\d+\)", f"(lxi = {order})", size)
     size = replaced(r"\(lelg *= *\d+\)", f"(lelg= {count**3})", size)
     (folder / "SIZE").write_text(size)
-    # Its check of errors is for its own mesh and steps.
+    # Its check of errors assumes its own mesh and steps.
     usr = (source / "3dboxpec.usr").read_text()
     for limits in ("l2tol", "linftol"):
         usr = re.sub(rf"({limits}\(\d\)) = \S+", r"\1 = 1e-2", usr)
@@ -112,10 +112,10 @@ def build(nekcem: Path, folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("nekcem", type=Path, help="NekCEM's source")
-    parser.add_argument("folder", type=Path, help="where the case goes")
+    parser.add_argument("nekcem", type=Path, help="folder with NekCEM's source")
+    parser.add_argument("folder", type=Path, help="folder for the case")
     parser.add_argument("--order", type=int, required=True)
-    parser.add_argument("--elements", type=int, required=True, help="in each direction")
+    parser.add_argument("--elements", type=int, required=True, help="elements in each direction")
     arguments = parser.parse_args()
     write_case(arguments.nekcem, arguments.folder, arguments.order, arguments.elements)
     write_steps(arguments.folder, arguments.order, 30, 1e-4)

@@ -1,10 +1,11 @@
-"""Iterations of the pressure solve: over the order, the number of elements, and with earlier solutions as a guess.
+"""Iterations of the pressure solve by order and number of elements, with and without a first guess.
 
     python benchmarks/pressure_iterations.py [--orders 3 5 7 9] [--elements 8 16] [--steps 24] [--output FILE]
 
-First table: -Laplacian p = f in a periodic box to a residual of 1e-8 of the first, of the Taylor-Green vortex's f (two
-modes) and of noise (all modes). Second: pressure iterations a step of the vortex at Re = 1600 to the absolute tolerance
-1e-7, with projection onto 8 earlier solutions and from the last pressure. One rank; about three minutes.
+The first table solves -Laplacian p = f in a periodic box to a residual of 1e-8 of the first one, for the f of the
+Taylor-Green vortex (two modes) and for noise (all modes). The second table gives the pressure iterations per step of
+the vortex at Re = 1600 to the absolute tolerance 1e-7, with projection onto 8 earlier solutions, and from the last
+pressure. One rank; about three minutes.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ def step_iterations(elements: int, order: int, steps: int, projection: int) -> l
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--orders", type=int, nargs="+", default=[3, 5, 7, 9])
-    parser.add_argument("--elements", type=int, nargs="+", default=[8, 16], help="in each direction")
+    parser.add_argument("--elements", type=int, nargs="+", default=[8, 16], help="elements in each direction")
     parser.add_argument("--steps", type=int, default=24)
-    parser.add_argument("--output", help="JSON file for the record")
+    parser.add_argument("--output", help="JSON file of the record")
     options = parser.parse_args()
     record: dict[str, Any] = {"solves": [], "steps": []}
     print("elements  N  vortex  noise")
@@ -61,7 +62,7 @@ def main() -> int:
             found = poisson_iterations(elements, order)
             record["solves"].append({"elements": elements, "order": order, **found})
             print(f"{elements:6}^3 {order:2} {found['vortex']:7} {found['noise']:6}", flush=True)
-    print("pressure iterations a step, mean of the second half: elements  N  projection 8  0")
+    print("pressure iterations per step, mean of the second half: elements  N  projection 8  0")
     for elements in options.elements[:1]:
         for order in options.orders:
             row: dict[str, Any] = {"elements": elements, "order": order}

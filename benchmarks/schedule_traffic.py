@@ -1,9 +1,10 @@
-"""Messages and bytes a rank sends by each schedule, counted without MPI: a periodic box of ranks with 26 neighbours.
+"""Counts, without MPI, the messages and bytes that a rank sends by each schedule in a periodic box of ranks.
 
     python benchmarks/schedule_traffic.py --ranks 4 4 4 --points 8 64
 
-`points` are those along a rank's edge; a face of them goes to 6 neighbours, an edge to 12, a corner to 8; 8 bytes each.
-What MPI makes of alltoallv and neighbor is its own affair: the row of pairwise is the least they can send.
+Each rank has 26 neighbours. `points` are those along an edge of a rank; a face of them goes to 6 neighbours, an edge to
+12 and a corner to 8, with 8 bytes per point. What alltoallv and neighbor send is up to MPI; the row of pairwise is the
+least they can send.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 
 def traffic(shape: tuple[int, int, int], points: int) -> list[Counter[int]]:
-    """By rank: bytes for each other rank."""
+    """For each rank, the bytes for each other rank."""
     ranks = []
     for place in itertools.product(*[range(n) for n in shape]):
         to: Counter[int] = Counter()
@@ -30,7 +31,7 @@ def traffic(shape: tuple[int, int, int], points: int) -> list[Counter[int]]:
 
 
 def crystal(traffic: list[Counter[int]]) -> list[tuple[int, int]]:
-    """By rank: messages and bytes it sends, by the halving of cpp/weft/exchange/crystal.cpp."""
+    """For each rank, the messages and bytes it sends by the halving of cpp/weft/exchange/crystal.cpp."""
     held = [Counter(to) for to in traffic]
     sent = [(0, 0)] * len(held)
     groups = [(0, len(held))]
@@ -51,7 +52,7 @@ def crystal(traffic: list[Counter[int]]) -> list[tuple[int, int]]:
         for partner, parcels in arriving:
             held[partner].update(parcels)
         groups = halves
-    assert all(set(left) <= {rank} for rank, left in enumerate(held))  # all arrived
+    assert all(set(left) <= {rank} for rank, left in enumerate(held))  # everything has arrived
     return sent
 
 
@@ -60,7 +61,7 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, nargs=3, default=[8, 8, 8])
     parser.add_argument("--points", type=int, nargs="+", default=[2, 8, 57])
     arguments = parser.parse_args()
-    print("ranks  points  schedule   messages a rank (most)   kB a rank (most)")
+    print("ranks  points  schedule   messages/rank (most)     kB/rank (most)")
     for points in arguments.points:
         wanted = traffic(tuple(arguments.ranks), points)
         rows = {"pairwise": [(len(to), to.total()) for to in wanted], "crystal": crystal(wanted)}

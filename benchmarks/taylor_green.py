@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The Taylor-Green vortex at Re 1600 beside its 512^3 spectral reference: largest error, a plot and a JSON file.
+"""The Taylor-Green vortex at Re 1600 compared with its 512^3 spectral reference: largest error, a plot and a JSON file.
 
     python benchmarks/taylor_green.py --grid 128 --ranks 2 --output benchmarks/results
 
-Runs `weft run turbulence --case taylor-green`; the reference (time, energy, dissipation) is by default the one beside
-the checkout, ../shared/data/tgv. On two cores 128^3 takes minutes, 256^3 about an hour.
+Runs `weft run turbulence --case taylor-green`. The reference (columns time, energy, dissipation) is by default
+../shared/data/tgv, next to the checkout. On two cores 128^3 takes minutes, and 256^3 about an hour.
 """
 
 import argparse
@@ -32,11 +32,13 @@ def main() -> int:
     parser.add_argument("--courant", type=float, default=0.9)
     parser.add_argument("--precision", choices=["double", "single"], default="double")
     parser.add_argument("--reference", type=Path, default=REFERENCE)
-    parser.add_argument("--limit", type=float, default=7200, help="seconds the run may take")
-    parser.add_argument("--output", type=Path, required=True, help="a folder")
+    parser.add_argument("--limit", type=float, default=7200, help="time limit of the run, in seconds")
+    parser.add_argument("--output", type=Path, required=True, help="folder of the results")
     options = parser.parse_args()
     if not options.reference.exists():
-        sys.exit(f"{options.reference}: not there; --reference names a file of columns time, energy, dissipation")
+        sys.exit(
+            f"{options.reference} does not exist: pass a file with columns time, energy, dissipation as --reference"
+        )
     options.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         command = [

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The Taylor-Green vortex at Re 1600 on spectral elements, beside `weft run turbulence` with as many points and the
-512^3 spectral reference: largest errors, a plot and a JSON file.
+"""The Taylor-Green vortex at Re 1600 on spectral elements, compared with a Fourier code and the 512^3 reference.
 
     python benchmarks/taylor_green_flow.py --elements 8 --ranks 2 --output benchmarks/results
 
-Runs `weft run flow --case taylor-green` with so many elements a side, then the Fourier code on the grid nearest to its
-points. The reference (time, energy, -dE/dt) is by default the one beside the checkout, ../shared/data/tgv. On two cores
-8 elements at N = 7 take minutes, 16 an hour or more.
+Runs `weft run flow --case taylor-green` with the given number of elements per side, then `weft run turbulence` on the
+grid nearest to as many points. Writes the largest errors, a plot and a JSON file. The reference (columns time, energy,
+-dE/dt) is by default ../shared/data/tgv, next to the checkout. On two cores 8 elements at N = 7 take minutes, and 16 an
+hour or more.
 """
 
 import argparse
@@ -46,12 +46,12 @@ def run(options, *arguments):
 
 
 def errors(found, reference):
-    """The largest differences over the reference's largest values, and the peak of dissipation."""
+    """The largest differences relative to the largest values of the reference, and the peak of dissipation."""
     result = {}
     for column, key in ((1, "energy"), (2, "dissipation")):
         expected = np.interp(found["time"], reference[:, 0], reference[:, column])
         result[f"largest_{key}_error"] = float(np.abs(found[key] - expected).max() / reference[:, column].max())
-    # What the energy really loses, numerical dissipation with it.
+    # The actual loss of energy, including numerical dissipation.
     middle = (found["time"][1:] + found["time"][:-1]) / 2
     loss = -np.diff(found["energy"]) / np.diff(found["time"])
     expected = np.interp(middle, reference[:, 0], reference[:, 2])
@@ -63,7 +63,7 @@ def errors(found, reference):
 
 
 def thinned(found, count=200):
-    """The curves at about so many times, for the record."""
+    """The curves at about that many times, for the record."""
     every = max(1, len(found["time"]) // count)
     return {key: [float(f"{value:.7g}") for value in column[::every]] for key, column in found.items()}
 
@@ -95,22 +95,24 @@ def picture(curves, reference, path):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--elements", type=int, default=8, help="a side")
+    parser.add_argument("--elements", type=int, default=8, help="elements per side")
     parser.add_argument("--order", type=int, default=7)
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--end", type=float, default=20.0)
-    parser.add_argument("--courant", type=float, default=0.4, help="of steps; BDF3/EXT3 is near its limit at 0.7")
+    parser.add_argument(
+        "--courant", type=float, default=0.4, help="Courant number of the steps; BDF3/EXT3 is near its limit at 0.7"
+    )
     parser.add_argument("--convection", choices=["overintegrated", "skew-symmetric"], default="overintegrated")
     parser.add_argument("--reference", type=Path, default=REFERENCE)
-    parser.add_argument("--limit", type=float, default=7200, help="seconds a run may take")
-    parser.add_argument("--output", type=Path, required=True, help="a folder")
+    parser.add_argument("--limit", type=float, default=7200, help="time limit of a run, in seconds")
+    parser.add_argument("--output", type=Path, required=True, help="folder of the results")
     options = parser.parse_args()
     if not options.reference.exists():
-        sys.exit(f"{options.reference}: not there; --reference names a file of columns time, energy, dissipation")
+        sys.exit(f"{options.reference} does not exist: pass a file with columns time, energy, -dE/dt as --reference")
     options.output.mkdir(parents=True, exist_ok=True)
     reference = np.loadtxt(options.reference, comments="#")
 
-    points = options.elements * options.order  # a side, without repetition
+    points = options.elements * options.order  # per side, without repetition
     grid = min(smooth_neighbours(points), key=lambda size: abs(size - points))
     count = options.elements
     flow_record, flow = run(

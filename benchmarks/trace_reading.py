@@ -2,9 +2,9 @@
 
     python benchmarks/trace_reading.py --events 1000000 --output benchmarks/results/trace_reading.json
 
-Generates a trace of that many events as Kineto JSON, weft's trace.json and an Nsight Systems database, reads each in a
-process of its own, and gives seconds (processor time of that process) and the most memory it held. Then orders 2,000
-kernels of 20 runs.
+Generates a trace of that many events as Kineto JSON, as weft's trace.json and as an Nsight Systems database. Each is
+read in a process of its own, which reports its processor time and the most memory it held. The benchmark then orders
+2,000 kernels of 20 runs.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def write_nsys(path: Path, events: int) -> None:
 
 
 def measure(path: str) -> None:
-    """In a process of its own: read, attribute, and print what it took."""
+    """The work of a separate process: read, attribute, and print time and memory."""
     from weft.traces import attribute, exclusive, load
 
     began = time.process_time()

@@ -1,11 +1,11 @@
-"""The tuned exchange against every forced one in the same run, on the patterns of a real mesh.
+"""Compares the tuned exchange with every forced one in the same run, on the patterns of a real mesh.
 
     mpiexec -n 2 python benchmarks/tuned_choice.py --mesh ../shared/data/meshes/pipe.msh --output results.json
 
-Every order and number of fields has its own tuned gather-scatter. Rounds alternate over the tuned one and one forced to
-each candidate; a time is that of a whole gather-scatter, the median over rounds of the slowest rank's. The ratio is the
-time of the forced one that was chosen, and of the tuned one itself, over that of the best: the first says how good the
-choice was, and the second shows how far two objects with the same schedule and path are apart by noise alone.
+Every order and number of fields has its own tuned gather-scatter. Rounds alternate between the tuned one and one forced
+to each candidate. A time is that of a whole gather-scatter, the median over rounds of the slowest rank's. Two ratios to
+the best forced one are reported. That of the forced one with the chosen schedule and path shows how good the choice
+was. That of the tuned one itself shows how much two objects with the same schedule and path differ by noise alone.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ def main() -> None:
     parser.add_argument("--orders", type=int, nargs="+", default=[1, 3, 7, 9])
     parser.add_argument("--fields", type=int, nargs="+", default=[1, 6])
     parser.add_argument("--rounds", type=int, default=41)
-    parser.add_argument("--calls", type=int, default=5, help="gather-scatters a round")
+    parser.add_argument("--calls", type=int, default=5, help="gather-scatters per round")
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     if COMM.size == 1:
-        raise SystemExit("one rank has nothing to choose: start it with mpiexec -n 2 or more")
+        raise SystemExit("one rank has no exchange to choose: start this program with mpiexec -n 2 or more")
     mesh = weft.Mesh.read(arguments.mesh, comm=COMM)
     rows = []
     for order in arguments.orders:
