@@ -1,14 +1,15 @@
-/* weft against gslib in one process, on the same ids and arrays: setup and gather-scatter, in alternating rounds.
-   Started by compare_gslib.py, which builds it against the gslib the user points to:
+/* weft and gslib in one process, on the same ids and arrays: set-up and gather-scatter, in alternating rounds.
+   compare_gslib.py builds this program against the user's gslib and starts it:
 
        compare_gslib IDS K LAYOUT ROUNDS SECONDS SETUPS CONTESTANTS
 
-   IDS.<rank> holds this rank's ids (64-bit); K doubles a point, LAYOUT "vec" (next to each other) or "many" (an array
-   each). A round is as many calls as take about SECONDS, for one contestant after the other, the order turning from
-   round to round. CONTESTANTS: 5, or 4 without gslib's all-reduce. Rank 0 prints one JSON object: per contestant the
-   median of SETUPS setups' seconds and the seconds of the first call (the slowest rank's), and each round's seconds a
-   call, from the first rank's begin to the last rank's end: ranks that share processors leave a barrier some time
-   slices apart, and one that came late must not count as fast. So all ranks are on one node, whose clock they share. */
+   IDS.<rank> contains this rank's ids (64-bit). There are K doubles per point, with LAYOUT "vec" (next to each other) or
+   "many" (one array each). A round is as many calls as take about SECONDS, for one contestant after another, and each
+   round rotates the order. CONTESTANTS is 5, or 4 without gslib's all-reduce. Rank 0 prints one JSON object. For each
+   contestant it has the median of the seconds of SETUPS set-ups, the seconds of the first call (both of the slowest
+   rank), and the seconds per call of each round, from the first rank's start to the last rank's end. Ranks that share
+   processors leave a barrier some time slices apart, and one that came late must not count as fast. All ranks must
+   therefore be on one node, whose clock they share. */
 #include <gslib.h>
 #include <math.h>
 #include <stdio.h>

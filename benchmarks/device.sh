@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# On a machine with a GPU and without a network: builds weft, runs tests/gpu, then the benchmarks, all results as JSON.
+# Builds weft on a machine with a GPU and without a network, runs tests/gpu and the benchmarks, and writes JSON results.
 #
-#   benchmarks/device.sh [OUT]        OUT: where results go, default device-results
+#   benchmarks/device.sh [OUT]        OUT: the folder of the results, default device-results
 #
-# Needs there: Python 3.11 or newer with the packages weft depends on, CMake, a C++ compiler, NVRTC or hipRTC. Packages
-# that are missing are taken from wheels in the folder WHEELS (default ./wheels); gather them where there is a network:
+# The machine needs Python 3.11 or newer with the packages that weft depends on, CMake, a C++ compiler, and NVRTC or
+# hipRTC. Missing packages come from wheels in the folder WHEELS (default ./wheels). Collect them on another machine:
 #   pip download --only-binary=:all: --python-version 3.12 --platform manylinux_2_28_x86_64 --platform
 #     manylinux2014_x86_64 -d wheels mpich==5.0.2 mpi4py nanobind meshio pymech pymetis pyfftw
-# PYTHON picks the interpreter, RANKS (default "1 2") the numbers of ranks that share the device, STEPS (default "tests
-# operator communication fft poisson multigrid maxwell turbulence flow") what is run, POINTS (default 10 million) the size
-# of the problems, FFT_SIZES (default 256,512) that of transforms, GRID (default 512) that of the turbulence.
-# WEFT_GPU_TESTS_ON=host goes on where there is no GPU, to try the script.
+# Environment variables: PYTHON selects the interpreter; RANKS (default "1 2") the numbers of ranks that share the device;
+# STEPS (default "tests operator communication fft poisson multigrid maxwell turbulence flow") the steps to run; POINTS
+# (default 10 million) the size of the problems; FFT_SIZES (default 256,512) the sizes of transforms; GRID (default 512)
+# the grid of the turbulence. WEFT_GPU_TESTS_ON=host continues without a GPU, to try the script.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$(realpath -m "${1:-device-results}")
@@ -20,11 +20,11 @@ work=$PWD/build/device
 mkdir -p "$out" "$work"
 say() { echo "device.sh: $*"; }
 
-# --- an environment that sees the machine's packages, with the missing ones from wheels ---
+# --- an environment with the packages of the machine, and the missing ones from wheels ---
 venv=$work/venv
 if [ ! -x "$venv/bin/python" ]; then
   "$python" -m venv --without-pip "$venv"
-  # Also where `python` is itself in an environment, which --system-site-packages would not see.
+  # A .pth file, because --system-site-packages does not cover a `python` that is itself in an environment.
   "$python" -c 'import site, sysconfig; print(*{sysconfig.get_path("purelib"), *site.getsitepackages()}, sep="\n")' \
     >"$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/machine.pth"
 fi
@@ -36,7 +36,7 @@ for package in numpy scipy mpi4py click rich pydantic matplotlib meshio pymech p
 done
 command -v mpicxx >/dev/null || missing+=(mpich)
 if [ ${#missing[@]} -gt 0 ]; then
-  say "from $wheels: ${missing[*]}"
+  say "installing from $wheels: ${missing[*]}"
   "$python" -m pip --python "$venv/bin/python" install --quiet --no-index --find-links "$wheels" "${missing[@]}"
   hash -r
 fi
@@ -51,7 +51,7 @@ rm -rf "$work/site" && mkdir -p "$work/site"
 cp -r python/weft "$work/site/weft"
 cp --remove-destination "$work"/build/_weft*.so "$work/site/weft/"
 export PYTHONPATH=$work/site OMP_NUM_THREADS=${OMP_NUM_THREADS:-4} WEFT_CACHE=$work/kernels
-# mpi4py's wheel loads the MPI it finds: let it be the one weft was built with.
+# mpi4py's wheel loads the first MPI it finds, which must be the one weft was built with.
 export LD_LIBRARY_PATH=$(realpath "$(dirname "$(command -v mpicxx)")/../lib")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 weft() { "$venv/bin/python" -m weft.cli.main "$@"; }
 
@@ -70,9 +70,9 @@ EOF
 cat "$out/device.json"
 [ "${WEFT_GPU_TESTS_ON:-}" = host ] ||
   "$venv/bin/python" -c "from weft import device; raise SystemExit(device.open('auto').is_host)" ||
-  { say "no GPU backend works here (see above): nothing to measure"; exit 1; }
+  { say "no GPU backend works here (see above), so there is nothing to measure"; exit 1; }
 
-# --- tests, then benchmarks; a failure is told at the end and stops nothing ---
+# --- tests, then benchmarks; failures are listed at the end and stop nothing ---
 failed=()
 step() {
   local name=$1
@@ -143,7 +143,7 @@ for part in ${STEPS:-tests operator communication fft poisson multigrid maxwell 
         done
       done
       ;;
-    flow) # Taylor-Green's vortex
+    flow) # the Taylor-Green vortex
       for ranks in ${RANKS:-1 2}; do
         for order in 7 9; do
           step "flow-$order-ranks-$ranks" mpiexec -n "$ranks" "$venv/bin/python" -m weft.cli.main run flow \
@@ -152,11 +152,11 @@ for part in ${STEPS:-tests operator communication fft poisson multigrid maxwell 
         done
       done
       ;;
-    *) say "unknown step $part" && exit 1 ;;
+    *) say "unknown step '$part' in STEPS" && exit 1 ;;
   esac
 done
 
-say "results in $out"
+say "the results are in $out"
 if [ ${#failed[@]} -gt 0 ]; then
   say "failed: ${failed[*]}"
   exit 1

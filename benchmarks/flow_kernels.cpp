@@ -2,11 +2,12 @@
 //
 //   mpiexec -n RANKS flow_kernels ORDERS affine|trilinear|curved double|float [ROUNDS [KERNELS]]
 //
-// ORDERS is a list, 5,7,9,11; each on a periodic or deformed box of about half a million points a rank, so that vectors
-// come from memory. KERNELS: simd (default) or portable. Prints a JSON list on rank 0, an object an order. Times are
-// medians over the rounds, terms in turn, the slowest rank's; cpu_seconds is processor time, for machines that are
-// shared. byte_limit_fraction and flop_limit_fraction: the time the term's bytes would take at the bandwidth of the run
-// (8 reads : 1 write), and its flops at the peak of multiply-adds; fraction_of_roofline is the larger one.
+// ORDERS is a list such as 5,7,9,11. Each order runs on a periodic or deformed box of about half a million points per
+// rank, so that vectors come from memory. KERNELS is simd (default) or portable. Prints a JSON list on rank 0 with one
+// object per order. Times are medians over the rounds of the slowest rank, with the terms in turn; cpu_seconds is
+// processor time, for machines that are shared. byte_limit_fraction and flop_limit_fraction are the shares of the time
+// that the bytes of the term would take at the bandwidth of the run (8 reads : 1 write), and its flops at the peak of
+// multiply-adds; fraction_of_roofline is the larger one.
 #include <algorithm>
 #include <array>
 #include <cmath>

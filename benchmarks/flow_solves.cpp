@@ -2,9 +2,9 @@
 //
 //   mpiexec -n RANKS flow_solves ORDER stored|trilinear double|float [ELEMENTS A DIRECTION] [ROUNDS]
 //
-// Prints one line of JSON on rank 0: seconds (medians over rounds that alternate, the slowest rank's) of three
-// operators one by one and together, and of an iteration of the velocity's CG with the kernels any device has and with
-// the host's passes; bytes a point of the solves.
+// Prints one line of JSON on rank 0: seconds (medians over alternating rounds, of the slowest rank) of three operators
+// one by one and together, and of an iteration of the velocity's CG with the portable kernels and with the host's
+// passes; and the bytes per point of the solves.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// What gather_scatter.py compares its kernels with: plain programs that move as many bytes of whole lines in order.
+// The limits that gather_scatter.py compares with: plain programs that move the same bytes as whole lines, in order.
 #include <emmintrin.h>
 
 #include <cstdint>

@@ -2,9 +2,9 @@
 //
 //   mpiexec -n RANKS maxwell_cpu ORDER ELEMENTS box|curved double|float [ROUNDS [STEPS [KERNELS]]]
 //
-// ELEMENTS in each direction of a box with conducting walls (as NekCEM's 3dboxpec), KERNELS simd or portable. Prints
-// one line of JSON on rank 0. Times are of a step of five stages: medians over the rounds, the slowest rank's;
-// cpu_seconds is processor time, for machines that are shared.
+// ELEMENTS is the number in each direction of a box with conducting walls (like NekCEM's 3dboxpec); KERNELS is simd or
+// portable. Prints one line of JSON on rank 0. Times are those of a step of five stages: medians over the rounds, of
+// the slowest rank. cpu_seconds is processor time, for machines that are shared.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -81,7 +81,7 @@ void run(const Case& c) {
   }
   limits.measure<T>(device, comm);
 
-  // The mode's E at this time is cos(omega t) times the first, omega = sqrt(3) pi.
+  // E of the mode at this time is cos(omega t) times the initial one, with omega = sqrt(3) pi.
   double error = 0, energy = 0;
   if (!c.curved) {
     std::vector<T> first(static_cast<std::size_t>(op.entries()));

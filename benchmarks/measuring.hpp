@@ -1,4 +1,4 @@
-// What the benchmarks of host kernels share: clocks, medians, the limits of the run, and a main that tells errors.
+// What the benchmarks of host kernels share: clocks, medians, the limits of the run, and a main that reports errors.
 #pragma once
 
 #include <mpi.h>
@@ -17,7 +17,7 @@
 
 namespace weft::benchmarks {
 
-// Seconds: by the clock on the wall, and of the process on its processors, for machines that are shared.
+// Seconds of wall-clock time, and of processor time for machines that are shared.
 struct Time {
   double wall = 0, cpu = 0;
 };
@@ -53,7 +53,7 @@ inline Time median(std::vector<Time> times) {
 struct Limits {
   double bandwidth = 0, flops = 0;
 
-  // To be called before and after the measurements. (collective)
+  // Call it before and after the measurements. (collective)
   template <class T>
   void measure(const std::shared_ptr<device::Device>& device, const mpi::Comm& comm) {
     comm.barrier();

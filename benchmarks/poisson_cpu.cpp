@@ -2,8 +2,8 @@
 //
 //   mpiexec -n RANKS poisson_cpu ORDER stored|trilinear double|float [NX NY NZ] [ROUNDS]
 //
-// Prints one line of JSON on rank 0. Without counts the box has about 2.1 million points. Times are medians over the
-// rounds (CG: 100 iterations each), the slowest rank's; cpu_seconds is processor time, for machines that are shared.
+// Prints one line of JSON on rank 0. Without NX NY NZ the box has about 2.1 million points. Times are medians over the
+// rounds (CG: 100 iterations each) of the slowest rank; cpu_seconds is processor time, for machines that are shared.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -73,7 +73,7 @@ void run(const Case& c) {
   const auto device = device::open("host");
   mesh::BoxOptions options;
   options.counts = c.counts;
-  // Elements of size 1: S and lambda are of one order, and residuals stay far from underflow.
+  // With elements of size 1, S and lambda have the same magnitude, and residuals stay far from underflow.
   for (int d = 0; d < 3; ++d) options.upper[d] = static_cast<double>(c.counts[d]);
   const double setup_begin = MPI_Wtime();
   const mesh::Mesh box = mesh::make_box(options, comm);
@@ -134,7 +134,7 @@ void run(const Case& c) {
   const double n = c.order + 1, elements = static_cast<double>(mesh.global_elements);
   const double local_points = elements * n * n * n, dofs = static_cast<double>(assembly.global);
   const double word = sizeof(T), surface = elements * (n * n * n - std::pow(n - 2, 3));
-  // What must pass between memory and cache, each entry once. Geometry and indices first.
+  // Bytes that must pass between memory and cache, each entry once: first geometry and indices.
   const double geometry_bytes = c.trilinear ? 24 * word * elements : 6 * word * local_points;
   const double fixed_bytes = geometry_bytes + 4 * surface;
   const double operator_bytes = fixed_bytes + 3 * word * dofs;  // x read; y read (for ownership) and written

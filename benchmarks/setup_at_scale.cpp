@@ -1,8 +1,9 @@
-// Messages, bytes and memory of finding out who shares which id, counted on very many simulated ranks in one process:
+// Counts the messages, bytes and memory of finding out who shares which id, on very many simulated ranks in one
+// process:
 //   ninja -C build setup_at_scale && build/benchmarks/setup_at_scale 50 50 40 > results.json
-// Arguments: the grid of ranks, then elements a rank along an edge (2), order (3), and of how many ranks one holds the
-// common id of the adversarial case (1: all). Two cases: boxes of spectral elements, and the same with an id that all
-// hold and a rank that holds everything. What sampled ranks are told is checked against what they should be told.
+// Arguments: the grid of ranks, elements per rank along an edge (2), order (3), and K such that one in K ranks holds
+// the common id of the adversarial case (1: all). There are two cases: boxes of spectral elements, and the same with an
+// id that all those ranks hold and a rank that holds every id. The answers to sampled ranks are checked.
 #include <sys/resource.h>
 
 #include <chrono>

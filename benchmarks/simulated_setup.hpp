@@ -68,7 +68,7 @@ struct Boxes {
   }
 
  private:
-  // Points are inside entities; an entity spans the directions in which the point is between vertices.
+  // A point is inside an entity, which spans the directions in which the point is between vertices.
   std::int64_t id(const std::int64_t (&point)[3]) const {
     int kind = 0;
     std::int64_t inside = 0, each = 1;
@@ -102,18 +102,18 @@ struct Boxes {
 struct Counts {
   std::int64_t messages_sent = 0, messages_received = 0;
   std::int64_t bytes_sent = 0, bytes_received = 0;
-  std::int64_t held_bytes = 0;  // the most in parcels at once
+  std::int64_t held_bytes = 0;  // maximum held in parcels at one time
   std::int64_t ids = 0, shared_words = 0;
 };
 
 struct Result {
   std::vector<Counts> ranks;
-  int exchanges = 0;  // sparse exchanges, one after the other
+  int exchanges = 0;  // consecutive sparse exchanges
 };
 
 class Setup {
  public:
-  // `each_sample(rank, sharing)` gets what find_sharing would give the sampled ranks.
+  // `each_sample(rank, sharing)` receives what find_sharing would return on the sampled ranks.
   using EachSample = std::function<void(std::int32_t, const Ids&, const weft::exchange::Sharing&)>;
 
   static Result run(const Decomposition& d, const std::vector<std::int32_t>& samples, const EachSample& each_sample) {
@@ -192,7 +192,7 @@ class Setup {
     if (!passing_.empty()) throw std::logic_error("lists of holders are left to pass on after the last round");
   }
 
-  // Kept are answers of sampled ranks, and those that a rank has to pass on.
+  // Keeps only the answers to sampled ranks, and those that a rank has to forward.
   void deliver(std::int32_t from, const Parcels& parcels, std::map<std::int32_t, Parcels>& passing) {
     for (std::size_t p = 0; p < parcels.count(); ++p) {
       const std::int32_t to = parcels.ranks[p];
@@ -218,9 +218,9 @@ class Setup {
 
   const Decomposition& d_;
   Result result_;
-  std::vector<Parcels> inbox_;                             // of homes
-  std::map<std::int32_t, std::vector<Parcels>> answered_;  // of sampled ranks
-  std::map<std::int32_t, Parcels> passing_;                // what ranks have to pass on in the next round
+  std::vector<Parcels> inbox_;                             // of home ranks
+  std::map<std::int32_t, std::vector<Parcels>> answered_;  // to sampled ranks
+  std::map<std::int32_t, Parcels> passing_;                // what ranks have to forward in the next round
   std::int64_t most_holders_ = 0;
 };
 
