@@ -76,13 +76,13 @@ def test_time_between_nested_calls_belongs_to_the_call_around_them() -> None:
 
 
 def test_work_before_its_launch_is_an_error() -> None:
-    with pytest.raises(ModelError, match="'kernel' happens 10000 ns before what it depends on"):
+    with pytest.raises(ModelError, match="'kernel' happens 10000 ns before the event it depends on"):
         critical_path(build(("host", 20, 30, Category.launch, "launch", 1), ("7", 10, 15, Category.gpu, "kernel", 1)))
 
 
 def test_a_circle_of_requirements_is_an_error() -> None:
     events = (("7", 0, 10, Category.gpu, "a", 1), ("8", 0, 10, Category.gpu, "b", 2))
-    with pytest.raises(ModelError, match="in a circle"):
+    with pytest.raises(ModelError, match="in a cycle"):
         critical_path(build(*events, requires=[[0, 1], [1, 0]]))
 
 
@@ -154,5 +154,5 @@ def test_the_command_names_what_most_of_the_path_is() -> None:
 
     file = DATA / "end_to_end" / "simple_add" / "input" / "trace.json.gz"
     done = CliRunner().invoke(command, [str(file)], catch_exceptions=False)
-    assert "most of it: cudaDeviceGetStreamPriorityRange" in done.output
-    assert "on it: launch" in done.output
+    assert "longest: cudaDeviceGetStreamPriorityRange" in done.output
+    assert "on the path: launch" in done.output

@@ -67,13 +67,13 @@ def test_the_critical_path_is_the_longest_of_all_paths(n: int, data: st.DataObje
 
 def test_levels_count_the_edges_before_a_task_and_cycles_are_refused() -> None:
     assert dag.levels(dag.graph([1] * 4, [(0, 1), (1, 2), (0, 2), (3, 2)])).tolist() == [0, 1, 2, 0]
-    with pytest.raises(ModelError, match="2 of 3 tasks wait for themselves"):
+    with pytest.raises(ModelError, match="2 of 3 tasks depend on themselves"):
         dag.levels(dag.graph([1] * 3, [(0, 1), (1, 0)]))
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [(([], []), "without tasks"), (([1.0], [(0, 1)]), "not there"), (([-1.0], []), "at least zero"),
+    [(([], []), "has no tasks"), (([1.0], [(0, 1)]), "does not exist"), (([-1.0], []), "at least zero"),
      (([1.0, float("nan")], []), "finite")],
 )  # fmt: skip
 def test_a_graph_that_makes_no_sense_is_refused(
@@ -240,4 +240,4 @@ def test_the_command_prints_times_speed_ups_and_the_three_questions(tmp_path: Pa
     done = CliRunner().invoke(weft_command, slow)
     assert "not a message curve" in str(done.exception)
     done = CliRunner().invoke(weft_command, ["model", "dag", "--machine", "titan"])
-    assert "matrix or --stencil" in done.output + str(done.exception)
+    assert "matrix file or --stencil" in done.output + str(done.exception)

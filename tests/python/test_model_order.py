@@ -185,9 +185,9 @@ def host_only() -> Trace:
     ("runs", "message"),
     [
         ([], "at least one run"),
-        ([host_only()], "no work on streams to order, only cpu events"),
-        ([simulate(PAIR), simulate(PAIR[:5])], "lacks 3 of the kernels of the other run, the first k5#0 on stream 1"),
-        ([simulate(PAIR[:5]), simulate(PAIR)], "lacks 3 of the kernels"),
+        ([host_only()], "no kernels or copies on streams, only cpu events"),
+        ([simulate(PAIR), simulate(PAIR[:5])], "3 kernels of the other run are missing, the first is k5#0 on stream 1"),
+        ([simulate(PAIR[:5]), simulate(PAIR)], "3 kernels of the other run are missing"),
     ],
 )
 def test_runs_that_cannot_be_compared_are_errors(runs: list[Trace], message: str) -> None:
@@ -222,7 +222,7 @@ def test_the_command_prints_the_figures_and_writes_the_graph(tmp_path) -> None:
     (tmp_path / "trace.json").write_text(json.dumps({"displayTimeUnit": "ns", "traceEvents": events}))
     done = CliRunner().invoke(command, [str(tmp_path), "--graph", str(tmp_path / "g.json")], catch_exceptions=False)
     assert done.exit_code == 0
-    assert "delays that would test more: a#0 on stream 1" in done.output
+    assert "to test more dependencies, delay a#0 on stream 1" in done.output
     graph = json.loads((tmp_path / "g.json").read_text())
     assert [(e["before"], e["after"], e["tested"]) for e in graph["edges"]] == [(0, 1, False), (1, 2, False)]
     assert [k["critical"] for k in graph["kernels"]] == [True, True, True]

@@ -142,7 +142,7 @@ def test_one_run_gives_the_machine_its_time_back() -> None:
     assert project.poisson(local, 2, order=7, elements_per_rank=216).seconds == pytest.approx(0.011, rel=1e-3)
     with pytest.raises(ModelError, match="no run on 1 rank"):
         calibration.machine_of_runs([record(432, 0.011, ranks=2)])
-    with pytest.raises(ModelError, match="not the record"):
+    with pytest.raises(ModelError, match="not a record"):
         calibration.machine_of_runs([{"figures": {}}])
 
 
@@ -161,12 +161,12 @@ def test_every_described_machine_loads_and_the_template_too() -> None:
     [
         ("ranks_per_node = 4", "ranks_per_node = 0", "ranks_per_node"),
         ("ranks_per_node = 4", "ranks_pr_node = 4", "ranks_p"),
-        ("ranks_per_package = 1", "ranks_per_package = 3", "multiple"),
+        ("ranks_per_package = 1", "ranks_per_package = 3", "must be a multiple"),
         ("value = 1.0e12", "value = -1.0e12", "stream_bytes_per_second"),
         ("value = 1.0e12", "value = inf", "stream_bytes_per_second"),
         ('source = "its data sheet"', 'source = ""', "source"),
         ("stream_efficiency = ", "stream_efficincy = ", "unknown constant"),
-        ("[device]", "[device", "no valid TOML"),
+        ("[device]", "[device", "not valid TOML"),
         ('kind = "fat-tree"', 'kind = "hypercube"', "topology.kind"),
         ("[links.network]", "[links.nearby]", "links"),
     ],
@@ -209,11 +209,11 @@ def test_a_damaged_description_loads_or_is_refused_in_words(data: st.DataObject)
         (["poisson", "--machine", "absent.toml"], "absent.toml"),
         (["poisson"], "--machine or --run"),
         (["turbulence", "--machine", "frontier"], "needs --grid"),
-        (["turbulence", "--machine", "frontier", "--grid", "64", "--order", "3"], "not an option of turbulence"),
+        (["turbulence", "--machine", "frontier", "--grid", "64", "--order", "3"], "does not apply to turbulence"),
         (["turbulence", "--machine", "frontier", "--grid", "32768", "--ranks", "8"], "GiB"),
         (["turbulence", "--machine", "frontier", "--grid", "64", "--ranks", "128"], "at most 64"),
-        (["turbulence", "--machine", "frontier", "--grid", "512", "--ranks", "64", "--rows", "7"], "multiple"),
-        (["poisson", "--machine", "titan", "--ranks", "99999"], "it has 18688"),
+        (["turbulence", "--machine", "frontier", "--grid", "512", "--ranks", "64", "--rows", "7"], "must divide"),
+        (["poisson", "--machine", "titan", "--ranks", "99999"], "which has 18688 nodes"),
         (["maxwell", "--machine", "alvis", "--path", "staged", "--ranks", "1-"], "integers"),
     ],
 )
@@ -227,7 +227,7 @@ def test_the_command_prints_times_with_ranges_and_writes_json(tmp_path: object) 
     file = f"{tmp_path}/out.json"
     command = ["model", "project", "turbulence", "--machine", "frontier", "--grid", "32768", "--ranks", "32768"]
     done = CliRunner().invoke(weft_command, [*command, "--rows", "2", "--json", file], catch_exceptions=False)
-    assert "time of a step" in done.output
+    assert "time per step" in done.output
     assert "column MPI" in done.output
     with open(file) as text:
         assert "GESTS Eqs. 9 and 13" in text.read()
@@ -236,4 +236,4 @@ def test_the_command_prints_times_with_ranges_and_writes_json(tmp_path: object) 
 def test_published_tables_are_printed_with_their_errors() -> None:
     done = CliRunner().invoke(weft_command, ["model", "published"], catch_exceptions=False)
     assert "GESTS Table 7" in done.output
-    assert "rows not calibrated on" in done.output
+    assert "rows not used for calibration" in done.output

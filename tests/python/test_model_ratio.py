@@ -72,11 +72,11 @@ def test_the_range_holds_the_truth_about_as_often_as_it_says() -> None:
 @pytest.mark.parametrize(
     ("points", "terms", "message"),
     [
-        ([], None, "no run to fit"),
-        ([(2, 2)] * 5, None, "same processes and threads"),
+        ([], None, "no run is given"),
+        ([(2, 2)] * 5, None, "same number of processes and of threads"),
         ([(1, 1), (1, 2), (2, 1)], None, "3 combination"),
         ([(1, 1), (2, 2), (4, 4), (8, 8)], None, "cannot tell"),
-        ([(1, 1), (2, 1)], ["c_seq", "c_GPU"], "unknown term c_GPU; allowed"),
+        ([(1, 1), (2, 1)], ["c_seq", "c_GPU"], "unknown term c_GPU; the terms are"),
     ],
 )
 def test_data_that_do_not_determine_the_terms_are_refused(points, terms, message: str) -> None:
@@ -128,7 +128,7 @@ def test_the_cores_of_the_exponential_reach_the_efficiency(
 @pytest.mark.parametrize(
     ("points", "message"),
     [
-        ([(1, 10), (2, 5)], "under-determined: 2"),
+        ([(1, 10), (2, 5)], "at least 3 different numbers of cores"),
         ([(1, 40), (2, 30), (3, 20), (4, 10)], "do not level off"),
         ([(1, 10), (2, 11), (3, 13), (4, 17)], "do not"),
         ([(1, 10), (2, math.nan), (3, 3)], "seconds is nan"),
@@ -150,7 +150,7 @@ def test_the_command_fits_points_and_names_its_equations() -> None:
 def test_records_of_other_kinds_and_empty_ones_are_refused(tmp_path) -> None:
     for content, message in [
         ("[]", "neither"),
-        ('{"rows": []}', "holds no run"),
+        ('{"rows": []}', "the list of runs is empty"),
         ('{"rows": [{"processes": 1}]}', "neither"),
         ("{", "not a record"),
         ('{"rows": [{"processes": 0, "threads": 1, "t_total": 1, "t_mpi": 0}]}', "processes is 0"),

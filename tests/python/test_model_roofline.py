@@ -57,7 +57,7 @@ def test_constants_that_cannot_be_are_refused_by_name(values) -> None:
         Constants(*values)
 
 
-@pytest.mark.parametrize(("values", "message"), [((0, 0), "nothing to do"), ((-1, 0), "flops is -1")])
+@pytest.mark.parametrize(("values", "message"), [((0, 0), "all counts are zero"), ((-1, 0), "flops is negative")])
 def test_counts_that_cannot_be_are_refused(values, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         Pattern(*values)
@@ -81,10 +81,10 @@ def test_constants_are_kept_and_read_again_and_foreign_files_refused(tmp_path) -
     method.write(path, machine, "measured here")
     assert method.read(path) == machine
     for text, message in [
-        ("{", "not constants"),
-        ('{"seconds": {"flop": 1}}', "regular is missing"),
-        ('{"seconds": {"flop": 1, "regular": 1, "cache": 1}}', "unknown constant cache"),
-        ('{"seconds": {"flop": 1, "regular": "fast"}}', "not constants"),
+        ("{", "not a file of roofline constants"),
+        ('{"seconds": {"flop": 1}}', "'regular' is missing"),
+        ('{"seconds": {"flop": 1, "regular": 1, "cache": 1}}', "unknown constant 'cache'"),
+        ('{"seconds": {"flop": 1, "regular": "fast"}}', "not a file of roofline constants"),
     ]:
         path.write_text(text)
         with pytest.raises(ModelError, match=message):
@@ -140,7 +140,7 @@ def test_table_13_has_a_row_an_application_and_says_what_is_missing(tmp_path) ->
     assert gpu["cells"]["CPU:GPU ratio"]["unit"] == "cores"
     assert gpu["cells"]["GPU-GPU integration"]["value"] == 1
     assert "--memory" in gpu["cells"]["unified memory"]["why"]
-    assert "host alone" in host["cells"]["CPU-GPU integration"]["why"]
+    assert "host only" in host["cells"]["CPU-GPU integration"]["why"]
     text = page.read_text()
     assert text.count("data:image/svg+xml") == 2
     assert "N/E" in text
@@ -159,7 +159,7 @@ def test_what_a_record_cannot_tell_is_not_guessed(tmp_path) -> None:
 
 
 def test_table_13_of_no_run_is_refused(tmp_path) -> None:
-    with pytest.raises(ModelError, match="no run given"):
+    with pytest.raises(ModelError, match="no run is named"):
         table13.rows([], acceleration=8.0)
     with pytest.raises(ModelError, match="no such file"):
         table13.rows([tmp_path / "nothing.json"], acceleration=8.0)
@@ -174,7 +174,7 @@ def test_a_run_is_held_against_its_own_roofline(tmp_path) -> None:
     broken = record()
     del broken["figures"]["elements"]
     done = CliRunner().invoke(weft_command, ["model", "roofline", str(write(tmp_path, "broken", broken))])
-    assert "lacks 'elements'" in str(done.exception)
+    assert "'elements' is missing" in str(done.exception)
 
 
 # --- weft bench ratio ----------------------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ def test_a_verdict_follows_from_the_rounding_of_both_sides(computed: Result, ver
 def test_the_worst_of_several_values_decides() -> None:
     good, bad = exact("m", "q", 2, "s", {}, "Eq. 1"), exact("m", "q", 9, "s", {}, "Eq. 1")
     assert ledger.compare(claims("2 s, 3 calls"), [good, bad]).verdict == "MISMATCH"
-    with pytest.raises(ModelError, match="2 computed"):
+    with pytest.raises(ModelError, match="2 values for 1 published"):
         ledger.compare(claims("2 s"), [good, bad])
 
 
@@ -131,7 +131,7 @@ def test_the_command_fails_where_a_verdict_is_not_the_ledgers(tmp_path) -> None:
     path = write(tmp_path, "MISMATCH")
     bad = run(weft_command, ["model", "validate", "--ledger", str(path), "--failing"], standalone_mode=False)
     assert bad.return_value == 1
-    assert "the ledger says MISMATCH" in bad.output
+    assert "the ledger has MISMATCH" in bad.output
 
 
 def test_an_input_that_a_method_refuses_is_an_error_and_not_an_agreement(tmp_path) -> None:
@@ -144,8 +144,8 @@ def test_an_input_that_a_method_refuses_is_an_error_and_not_an_agreement(tmp_pat
     ("content", "message"),
     [
         ("{", "not a ledger"),
-        ("[]", "a list of entries"),
-        ('[{"id": "A"}]', "entry 1: method"),
+        ("[]", "a JSON list of entries"),
+        ('[{"id": "A"}]', "entry 1 has no method"),
         (
             '[{"id": "A", "method": "", "inputs": {}, "claimed_output": "", "computed_output": "", "verdict": "GOOD"}]',
             "unknown verdict 'GOOD'",
@@ -162,5 +162,5 @@ def test_a_file_that_is_no_ledger_is_one_clear_error(tmp_path, content: str, mes
 def test_unknown_methods_and_empty_folders_are_refused(tmp_path) -> None:
     with pytest.raises(ModelError, match="no ledger"):
         ledger.ledgers(tmp_path)
-    with pytest.raises(ModelError, match=r"no check belongs to method 'magic'; known: .*integration"):
+    with pytest.raises(ModelError, match=r"no check uses the method 'magic'; known methods: .*integration"):
         method.validate([], "magic")

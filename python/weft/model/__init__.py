@@ -1,1 +1,4 @@
-"""What a run would cost on another machine: one module a method. Reads run records and traces, never the solvers."""
+"""Predictions of what a run would cost on another machine, one module per method.
+
+The methods read run records and traces and never import the solvers.
+"""

@@ -1,4 +1,4 @@
-"""Constants of machines from stated rows of published tables or from runs of weft, and the errors on the other rows."""
+"""Calibration of machine constants on published tables or on runs of weft, and the errors on the other rows."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from weft.model.result import ModelError, number, require_positive
 
 @dataclass(frozen=True)
 class Row:
-    """One published figure beside the projected one."""
+    """A published figure and its projection."""
 
     table: str
     row: str
     published: float
     projected: float
     unit: str
-    calibrated: bool  # whether a constant comes from this row
+    calibrated: bool  # whether a constant was calibrated on this row
 
     @property
     def error(self) -> float:
-        """Relative."""
+        """The relative error of the projection."""
         return self.projected / self.published - 1.0
 
 
@@ -46,12 +46,15 @@ def hipbone(machine: Machine, ranks: int) -> project.Projection:
 
 
 def calibrate_poisson(machine: Machine, foms: dict[int, float], order: int, elements_per_rank: int) -> dict[str, float]:
-    """The three constants from the FOM (GFLOP/s, Eq. 3) of one rank and of two other counts, one within a node.
+    """The three constants from the FOM (GFLOP/s, Eq. 3) on 1 rank and on two other numbers of ranks, one inside a node.
 
-    Time is linear in split_overhead and exchange_factor while the halo fits behind the interior, as here.
+    The time is linear in split_overhead and exchange_factor as long as the interior hides the halo, as it does here.
     """
     if len(foms) != 3 or min(foms) != 1:
-        raise ModelError(f"calibrating poisson needs the FOM of 1 rank and of two other counts, found {sorted(foms)}")
+        raise ModelError(
+            "the calibration of poisson needs the FOM on 1 rank and on two other numbers of ranks, but has those on "
+            f"{sorted(foms)}"
+        )
     size = formulas.large_mesh(order, math.prod(project.box_of(elements_per_rank)))
     seconds = {p: formulas.fom_flops(size).value * p / (fom * 1e9) for p, fom in foms.items()}
 
@@ -76,7 +79,7 @@ def calibrate_poisson(machine: Machine, foms: dict[int, float], order: int, elem
 
 
 def hipbone_rows(name: str, machine: Machine | None = None) -> list[Row]:
-    """hipBone's Table 2 on a machine."""
+    """hipBone's Table 2, projected on a machine."""
     machine = machine or load(name)
     used = published.HIPBONE_CALIBRATION[name]
     return [
@@ -99,7 +102,7 @@ def gests(machine: Machine, row: Gests) -> project.Projection:
 
 
 def calibrate_turbulence(machine: Machine, row: Gests) -> dict[str, float]:
-    """The three constants from one row: its FFT, its packing and other kernels, its MPI time."""
+    """The three constants from the times of one row: FFT, packing and other kernels, and MPI."""
     trial = dict.fromkeys(("network_efficiency", "strided_efficiency", "kernel_efficiency"), 1.0)
 
     def at(**values: float) -> dict[str, float]:
@@ -108,11 +111,13 @@ def calibrate_turbulence(machine: Machine, row: Gests) -> dict[str, float]:
     ones, halves = at(), at(strided_efficiency=0.5, kernel_efficiency=0.5, network_efficiency=0.5)
 
     def solve(measured: float, *phases: str) -> float:
-        # Each time is a + b / efficiency.
+        # Each time has the form a + b / efficiency.
         one, half = (sum(p[name] for name in phases) for p in (ones, halves))
         b = half - one
         if measured <= one - b or b <= 0:
-            raise ModelError(f"{measured:g} s for {' and '.join(phases)} is less than its fixed part")
+            raise ModelError(
+                f"{measured:g} s for {' and '.join(phases)} is less than the part that does not depend on an efficiency"
+            )
         return b / (measured - (one - b))
 
     return {
@@ -123,7 +128,7 @@ def calibrate_turbulence(machine: Machine, row: Gests) -> dict[str, float]:
 
 
 def gests_rows(table: int, machine: Machine | None = None) -> list[Row]:
-    """One of GESTS Tables 2 to 7: total times of a step. Table 4 is of the CPU code."""
+    """The total times per step of one of GESTS Tables 2 to 7, projected. Table 4 is for the CPU code."""
     rows: list[Gests] = getattr(published, f"GESTS_TABLE_{table}")
     machine = machine or load("frontier-cpu" if table == 4 else "frontier")
     used = (published.GESTS_CALIBRATION, published.GESTS_CPU_CALIBRATION)
@@ -145,7 +150,7 @@ def nekcem(machine: Machine, order: int, ranks: int, elements: int, path: projec
 
 
 def calibrate_maxwell(machine: Machine) -> dict[str, float]:
-    """Two constants: the streaming efficiency from one GPU at N = 14, the exchange's from 8 GPUs."""
+    """Two constants: the streaming efficiency from one GPU at N = 14, and the exchange efficiency from 8 GPUs."""
     one, eight = published.NEKCEM_SECONDS[14, 1, 1024], published.NEKCEM_SECONDS[14, 8, 1000]
 
     def phases(ranks: int, elements: int, **values: float) -> dict[str, float]:
@@ -160,7 +165,7 @@ def calibrate_maxwell(machine: Machine) -> dict[str, float]:
 
 
 def nekcem_rows(machine: Machine | None = None) -> list[Row]:
-    """The times and ratios that NekCEM's text gives of its Figs. 7 to 9."""
+    """The times and ratios that NekCEM's text gives for its Figs. 7 to 9."""
     machine = machine or load("titan")
     rows = [
         Row(
@@ -174,18 +179,18 @@ def nekcem_rows(machine: Machine | None = None) -> list[Row]:
         rows.append(Row("NekCEM Fig. 7", f"n_1/2, N = {order}", points, found, "points", order == 14))
     weak = nekcem(machine, 14, 8, 8 * 125) / nekcem(machine, 14, 16384, 16384 * 125)
     rows.append(
-        Row("NekCEM Fig. 8", "weak efficiency, 8 to 16,384 GPUs", published.NEKCEM_WEAK_EFFICIENCY, weak, "", False)
+        Row("NekCEM Fig. 8", "weak scaling, 8 to 16,384 GPUs", published.NEKCEM_WEAK_EFFICIENCY, weak, "", False)
     )
     for ranks, printed in zip((8, 16384), published.NEKCEM_DIRECT_GAIN, strict=True):
         elements = 125 * ranks
         gain = nekcem(machine, 14, ranks, elements, "staged") / nekcem(machine, 14, ranks, elements) - 1
-        rows.append(Row("NekCEM Fig. 9", f"GPUDirect's gain, {ranks} GPUs (4 % to 12 %)", printed, gain, "", False))
+        rows.append(Row("NekCEM Fig. 9", f"gain by GPUDirect, {ranks} GPUs (4 % to 12 %)", printed, gain, "", False))
     direct = project.maxwell(machine, 16384, order=14, elements_per_rank=125)
     share = direct.phases["exchange"] / direct.seconds
     rows.append(
         Row(
             "NekCEM Fig. 9",
-            "gather-scatter's share (33 % to 46 %)",
+            "share of gather-scatter (33 % to 46 %)",
             published.NEKCEM_EXCHANGE_SHARE[0],
             share,
             "",
@@ -196,7 +201,7 @@ def nekcem_rows(machine: Machine | None = None) -> list[Row]:
 
 
 def published_rows() -> list[Row]:
-    """Every row of every published scaling table, projected."""
+    """All rows of all published scaling tables, projected."""
     rows: list[Row] = []
     for name in published.HIPBONE_TABLE_2:
         rows += hipbone_rows(name)
@@ -206,7 +211,7 @@ def published_rows() -> list[Row]:
 
 
 def calibrations() -> dict[str, Callable[[], dict[str, float]]]:
-    """How the constants in a machine's description come from its stated rows, by machine."""
+    """By machine: the calibration of the constants in its description."""
 
     def poisson(name: str) -> Callable[[], dict[str, float]]:
         foms = {p: published.HIPBONE_TABLE_2[name][p] for p in published.HIPBONE_CALIBRATION[name]}
@@ -221,12 +226,12 @@ def calibrations() -> dict[str, Callable[[], dict[str, float]]]:
 
 
 def errors(rows: Sequence[Row], calibrated: bool = False) -> list[float]:
-    """Absolute relative errors of the rows that were (or were not) calibrated on."""
+    """The absolute relative errors of the rows that were (or were not) used for calibration."""
     return [abs(r.error) for r in rows if r.calibrated == calibrated]
 
 
 def show(rows: Sequence[Row]) -> str:
-    """The rows as aligned lines, and by table the errors on the rows that were not calibrated on."""
+    """The rows as aligned lines, and the errors by table on the rows that were not used for calibration."""
     lines = [("TABLE", "ROW", "PUBLISHED", "PROJECTED", "ERROR", "")]
     for r in rows:
         mark = "*" if r.calibrated else ""
@@ -237,8 +242,8 @@ def show(rows: Sequence[Row]) -> str:
     for name in dict.fromkeys(r.table for r in rows):
         found = errors([r for r in rows if r.table == name])
         summary.append(
-            (name, f"{len(found)} rows not calibrated on", "", "median", f"{100 * float(np.median(found)):.1f} %",
-             f"largest {100 * max(found):.1f} %")
+            (name, f"{len(found)} rows not used for calibration", "", "median",
+             f"{100 * float(np.median(found)):.1f} %", f"largest {100 * max(found):.1f} %")
         )  # fmt: skip
     return table([*lines, *summary])
 
@@ -247,22 +252,25 @@ def show(rows: Sequence[Row]) -> str:
 
 
 def machine_of_runs(records: Sequence[dict[str, Any]]) -> Machine:
-    """The machine that made these records of `weft run poisson`, with its constants from them.
+    """The machine on which these records of `weft run poisson` were made, with constants calibrated on them.
 
-    From runs on one rank: the streaming efficiency and the cost of a launch, by least squares of
-    t = kernels x launch + bytes / (efficiency x rate) where sizes differ, else without launches. From runs on several
-    ranks: the split's overhead. Links between ranks of one node are its memory's: a copy reads and writes.
+    The runs on one rank determine the streaming efficiency and the launch cost, by a least-squares fit of
+    t = kernels x launch + bytes / (efficiency x rate) if their sizes differ, else without the launch cost. The runs on
+    several ranks determine the overhead of the split. Links between ranks of a node have half the bandwidth of memory,
+    because a copy reads and writes.
     """
     runs: list[dict[str, Any]] = []
     for record in records:
         try:
             figures, machine = record["figures"], record["machine"]
             if record.get("workload", "poisson") != "poisson":
-                raise ModelError(f"a record of '{record['workload']}': only poisson's calibrate a machine so far")
+                raise ModelError(
+                    f"the record is of workload '{record['workload']}', but only poisson runs can calibrate a machine"
+                )
             runs.append(
                 {
                     "ranks": int(figures["ranks"]), "per_node": int(machine["ranks_per_node"]),
-                    # As `project.poisson` counts them, whatever the run moved: the efficiency has the difference.
+                    # Counted as in `project.poisson`, whatever the run moved: the efficiency absorbs the difference.
                     "bytes": formulas.iteration_bytes(
                         formulas.large_mesh(int(figures["order"]), int(figures["elements"]))
                     ).value / int(figures["ranks"]),
@@ -275,10 +283,12 @@ def machine_of_runs(records: Sequence[dict[str, Any]]) -> Machine:
         except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
             if isinstance(error, ModelError):
                 raise
-            raise ModelError(f"not the record of a 'weft run poisson': {error!r} is missing or wrong in it") from None
+            raise ModelError(f"not a record of 'weft run poisson': a value is missing or wrong ({error!r})") from None
     alone = [r for r in runs if r["ranks"] == 1]
     if not alone:
-        raise ModelError(f"no run on 1 rank among {len(runs)}: its time is what the others are compared with")
+        raise ModelError(
+            f"there is no run on 1 rank among the {len(runs)} given; add one, with which the others are compared"
+        )
     for r in runs:
         require_positive(**{k: r[k] for k in ("bytes", "seconds", "rate", "peak", "memory", "per_node")})
     rate = float(np.median([r["rate"] for r in alone]))
@@ -294,10 +304,10 @@ def machine_of_runs(records: Sequence[dict[str, Any]]) -> Machine:
     if several:
         over = [r["seconds"] / (r["bytes"] * inverse + launch * kernels) - 1.0 for r in several]
         constants["split_overhead"] = max(0.0, float(np.median(over)))
-        constants["exchange_factor"] = 0.0  # what overlap does not hide is within the overhead measured
-    source = f"{len(runs)} run record(s)"
+        constants["exchange_factor"] = 0.0  # the measured overhead includes what overlap does not hide
+    source = f"{len(runs)} run record{'s' * (len(runs) > 1)}"
 
-    def sourced(value: float) -> dict[str, Any]:
+    def sourced(value: float) -> dict[str, float | str]:
         return {"value": value, "source": source}
 
     link = {"latency_seconds": sourced(1e-6), "bytes_per_second": sourced(rate / 2)}

@@ -1,16 +1,17 @@
-"""The critical path of one traced run: the chain of host and device work that nothing else could have hidden.
+"""The critical path of a traced run: the longest chain of dependent host and device work.
 
-The rules, those of Holistic Trace Analysis in essence (its documentation, "Lightweight Critical Path Analysis"):
+The rules follow Holistic Trace Analysis (its documentation, "Lightweight Critical Path Analysis"):
 
-- A thread does one thing after another, nested calls included; its time counts from event to event, the time between
-  events that enclose nothing not.
-- A call that waits for a device takes no time of its own: it ends when what it waits for has ended. What that is the
-  file tells (`Trace.requires`); else all that its process launched before it and that ended within it.
-- Work that was launched onto an idle stream starts after its launch, the time from the start of the call counting
-  (launch delay). Work launched onto a busy stream starts after the work before it, the gap counting.
-- Work that a stream was made to wait for comes before what waits, at no cost.
+- The events of a thread follow one another, nested calls included. The time inside events counts; the time between
+  outermost events does not.
+- A call that waits for a device takes no time of its own: it ends when the work it waits for has ended. The file says
+  what that work is (`Trace.requires`); otherwise it is all work that the process launched before the call and that
+  ended during the call.
+- Work launched onto an idle stream starts after its launch, and the time since the start of the call counts as launch
+  delay. Work launched onto a busy stream starts after the previous work, and the gap between them counts.
+- Work that a stream was made to wait for precedes the waiting work, at no cost.
 
-The path is the longest chain of such times: a lower bound of the run's time whatever runs beside it.
+The length of the path is a lower bound on the run time, however much other work runs concurrently.
 """
 
 from __future__ import annotations
@@ -25,13 +26,17 @@ from weft.model.result import ModelError
 from weft.traces import Category, Trace
 from weft.traces.launches import Launches
 
-SKEW = 2000  # ns by which clocks of host and device, rounded to microseconds, may disagree
+SKEW = 2000  # ns; clocks of host and device, rounded to microseconds, may disagree by this much
 
 
 @dataclass(frozen=True)
 class CriticalPath:
-    """`events`: bool (n), whether a path's node is the start or end of the event. `own`: int64 (n), the nanoseconds of
-    the path that pass in an event, those of nested events apart; `between`: those that pass between events, by kind."""
+    """The critical path through n events.
+
+    events   bool (n): whether the start or the end of the event is on the path
+    own      int64 (n): nanoseconds of the path inside the event, without those inside nested events
+    between  nanoseconds of the path between events, by kind
+    """
 
     events: NDArray[np.bool_]
     own: NDArray[np.int64]
@@ -39,14 +44,16 @@ class CriticalPath:
 
     @property
     def length(self) -> int:
-        """Nanoseconds of the whole path."""
+        """The length of the path in nanoseconds."""
         return int(self.own.sum()) + sum(self.between.values())
 
 
 def critical_path(trace: Trace) -> CriticalPath:
-    """The critical path through host threads and streams of all processes of the trace; messages between processes
-    are no edges of it. Raises ModelError where events depend on each other in a circle or work starts before its
-    launch: then clocks of host and device do not agree."""
+    """The critical path through the host threads and streams of all processes of a trace.
+
+    Messages between processes are not taken into account. Raises ModelError if events depend on each other in a cycle,
+    or if work starts before its launch because the clocks of host and device disagree.
+    """
     trace.validate()
     graph = _Graph(trace)
     graph.threads()
@@ -75,28 +82,28 @@ class _Graph:
         if length < -SKEW and not free:
             name = self.trace.names[self.trace.name[later // 2]]
             raise ModelError(
-                f"{self.trace.path}: '{name}' happens {-length} ns before what it depends on: "
-                "the clocks of host and device do not agree"
+                f"{self.trace.path}: '{name}' happens {-length} ns before the event it depends on: "
+                "the clocks of host and device disagree"
             )
         self.before[later].append((earlier, 0 if free else max(length, 0), kind))
 
     def _sources(self) -> dict[int, list[int]]:
-        """For each waiting call what it waits for, for each piece of work the work on other streams it waits for."""
-        told: dict[int, list[int]] = defaultdict(list)
+        """What each event waits for: for calls, work on any stream; for work on a stream, work on other streams."""
+        sources: dict[int, list[int]] = defaultdict(list)
         if self.trace.requires is not None:
             for event, needed in self.trace.requires.tolist():
-                told[event].append(needed)
-            return told
+                sources[event].append(needed)
+            return sources
         work = np.flatnonzero(self.launches.call >= 0)
         launched = self.trace.start[self.launches.call[work]]
         for call in np.flatnonzero(~self.stream & (self.trace.category == Category.sync)).tolist():
             inside = (self.trace.end[work] > self.start[call]) & (self.trace.end[work] <= self.end[call] + SKEW)
             mine = work[inside & (launched < self.start[call]) & (self.trace.process[work] == self.trace.process[call])]
-            told[call] = mine.tolist()
-        return told
+            sources[call] = mine.tolist()
+        return sources
 
     def threads(self) -> None:
-        """Starts and ends of a thread's events in their order."""
+        """Edges between the starts and ends of a thread's events, in order."""
         waits = {e for e in self.sources if not self.stream[e]}
         records = ~self.stream & (self.trace.category == Category.sync)
         host = np.flatnonzero(~self.stream & ~self.skipped)
@@ -116,7 +123,7 @@ class _Graph:
             close(line, self.start[event])
             stack = stacks[line]
             if stack and records[event] and self.trace.correlation[event] == self.trace.correlation[stack[-1]] >= 0:
-                self.skipped[event] = True  # the profiler's record of the wait that the call around it is
+                self.skipped[event] = True  # the profiler's record of the wait inside the enclosing call
                 continue
             if line in last:
                 self._edge(last[line], 2 * event, "" if stack else "between calls", free=not stack)
@@ -126,7 +133,7 @@ class _Graph:
             close(line, None)
 
     def streams(self) -> None:
-        """Each piece of work after its launch or after the work before it."""
+        """Edges to each piece of work from its launch or from the work before it."""
         work = np.flatnonzero(self.stream)
         order = work[np.lexsort((self.trace.end[work], self.trace.start[work], self.trace.line[work]))].tolist()
         previous, line = -1, -1
@@ -144,7 +151,7 @@ class _Graph:
             previous = event
 
     def waits(self) -> None:
-        """What waits comes after what it waits for."""
+        """Edges to each waiting event from the work it waits for."""
         for event, sources in self.sources.items():
             for source in sources:
                 self._edge(2 * source + 1, 2 * event + (0 if self.stream[event] else 1), "wait", free=True)
@@ -173,7 +180,7 @@ class _Graph:
                     ready.append(later)
         if done < len(nodes):
             name = self.trace.names[self.trace.name[next(n for n in nodes if missing[n]) // 2]]
-            raise ModelError(f"{self.trace.path}: events depend on each other in a circle, '{name}' among them")
+            raise ModelError(f"{self.trace.path}: events depend on each other in a cycle that includes '{name}'")
         return self._path(max(nodes, key=lambda n: (length[n], self._time(n))), origin)
 
     def _path(self, node: int, origin: dict[int, tuple[int, int, str]]) -> CriticalPath:
@@ -185,7 +192,7 @@ class _Graph:
             earlier, length, kind = origin[node]
             if kind:
                 between[kind] += length
-            else:  # of two nodes of nested events, the time is that of the one that is open between them
+            else:  # between two nodes of nested events, the time belongs to the event that is open there
                 own[self._open_between(earlier, node)] += length
             node = earlier
             events[node // 2] = True
@@ -196,7 +203,7 @@ class _Graph:
             return earlier // 2
         if later % 2 == 1:
             return later // 2
-        line = self.trace.line[later // 2]  # from the end of one to the start of the next: the parent's time
+        line = self.trace.line[later // 2]  # from the end of one event to the start of the next: the parent's time
         candidates = np.flatnonzero(
             (self.trace.line == line)
             & ~self.skipped

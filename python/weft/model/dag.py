@@ -1,7 +1,7 @@
-"""Critical path of a task graph over several GPUs, with the sparse triangular solve as the instance.
+"""Critical path of a task graph on several GPUs, applied to the sparse triangular solve.
 
-Sections are of "Hardware Evaluation Analytical Modeling and Node Simulation: Benefits of Tighter GPU Integration"
-(ECP-HIHE01-35, 2021), here "the report": 4.1, 5.4, 7.4, 8.4.
+Section numbers refer to "Hardware Evaluation Analytical Modeling and Node Simulation: Benefits of Tighter GPU
+Integration" (ECP-HIHE01-35, 2021), "the report": 4.1, 5.4, 7.4 and 8.4.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Literal
 
 import numpy as np
 import scipy.io
@@ -24,12 +24,12 @@ from weft.model.result import ModelError, Result, exact, require_positive
 METHOD = "dag"
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-INSIDE, NODE, NETWORK = 0, 1, 2  # where the ends of an edge are: one GPU, one node, two nodes
+INSIDE, NODE, NETWORK = 0, 1, 2  # the ends of an edge are on the same GPU, the same node, or different nodes
 
 # Section 8.4, V100: peak over 80 SMs with two thread blocks each, and over 640 thread blocks.
 MULTIPROCESSORS = 80
 BLOCKS_PER_MULTIPROCESSOR = 8  # 64 warps in blocks of 8
-BUSY_BLOCKS_PER_MULTIPROCESSOR = 2  # one waits, one works
+BUSY_BLOCKS_PER_MULTIPROCESSOR = 2  # one waits while the other works
 
 
 # --- graphs --------------------------------------------------------------------------------------------------------
@@ -37,7 +37,10 @@ BUSY_BLOCKS_PER_MULTIPROCESSOR = 2  # one waits, one works
 
 @dataclass(frozen=True)
 class Graph:
-    """Tasks 0 to n - 1: bytes each moves, and edges with the bytes of a message (sent where owners differ)."""
+    """Tasks 0 to n - 1 with the bytes that each moves, and edges with the size of a message.
+
+    An edge is a message only if its two tasks have different owners.
+    """
 
     task_bytes: Floats  # (n,)
     tail: Ints  # (m,), from
@@ -47,32 +50,33 @@ class Graph:
     def __post_init__(self) -> None:
         n, m = len(self.task_bytes), len(self.tail)
         if n == 0:
-            raise ModelError("a graph without tasks")
+            raise ModelError("the graph has no tasks")
         if len(self.head) != m or len(self.edge_bytes) != m:
             raise ModelError(
-                f"{m} tails, {len(self.head)} heads, {len(self.edge_bytes)} message sizes: one each an edge"
+                f"the graph has {m} tails, {len(self.head)} heads and {len(self.edge_bytes)} message sizes, but needs "
+                "one of each per edge"
             )
         if m and (min(self.tail.min(), self.head.min()) < 0 or max(self.tail.max(), self.head.max()) >= n):
-            raise ModelError(f"an edge names a task that is not there: tasks are 0 to {n - 1}")
-        for name, values in (("bytes of a task", self.task_bytes), ("bytes of a message", self.edge_bytes)):
+            raise ModelError(f"an edge refers to a task that does not exist: tasks are numbered 0 to {n - 1}")
+        for name, values in (("the bytes of a task", self.task_bytes), ("the bytes of a message", self.edge_bytes)):
             if len(values) and not (np.isfinite(values).all() and values.min() >= 0):
                 raise ModelError(f"{name} must be finite and at least zero")
 
     @property
     def tasks(self) -> int:
-        """How many."""
+        """The number of tasks."""
         return len(self.task_bytes)
 
 
 def graph(task_bytes: ArrayLike, edges: Sequence[tuple[int, int]], edge_bytes: ArrayLike = 0.0) -> Graph:
-    """A graph from lists: edges as (from, to), one message size or one each."""
+    """A graph from lists. Edges are pairs (from, to); `edge_bytes` is one message size, or one per edge."""
     tail, head = (np.array([e[k] for e in edges], dtype=np.int64) for k in (0, 1))
     sizes = np.broadcast_to(np.asarray(edge_bytes, dtype=np.float64), len(edges)).copy()
     return Graph(np.asarray(task_bytes, dtype=np.float64), tail, head, sizes)
 
 
 def levels(of: Graph) -> Ints:
-    """The level of each task: edges on the longest way to it. Raises ModelError where the graph has a cycle."""
+    """The level of each task: the number of edges on the longest path to it. Raises ModelError for a cyclic graph."""
     n = of.tasks
     order = np.argsort(of.tail, kind="stable")
     heads, first = of.head[order], np.searchsorted(of.tail[order], np.arange(n + 1))
@@ -90,7 +94,7 @@ def levels(of: Graph) -> Ints:
         front = reached[waiting[reached] == 0]
         depth += 1
     if seen < n:
-        raise ModelError(f"the task graph has a cycle: {n - seen} of {n} tasks wait for themselves")
+        raise ModelError(f"the task graph has a cycle: {n - seen} of {n} tasks depend on themselves")
     return level
 
 
@@ -99,7 +103,7 @@ def levels(of: Graph) -> Ints:
 
 @dataclass(frozen=True)
 class Gpu:
-    """What tasks run on (section 8.4): peak rate, and a thread block's rate between peak / 640 and peak / 160."""
+    """A GPU (section 8.4): its peak bandwidth, and a thread block's bandwidth, from peak / 640 to peak / 160."""
 
     peak: float  # byte/s
     low: float
@@ -107,36 +111,36 @@ class Gpu:
 
     @classmethod
     def of(cls, peak: float, multiprocessors: int = MULTIPROCESSORS) -> Gpu:
-        """From the memory's rate and the number of multiprocessors."""
+        """A GPU with this memory bandwidth and number of multiprocessors."""
         require_positive(peak=peak, multiprocessors=multiprocessors)
         low = peak / (multiprocessors * BLOCKS_PER_MULTIPROCESSOR)
         return cls(peak, low, peak / (multiprocessors * BUSY_BLOCKS_PER_MULTIPROCESSOR))
 
     def integrated(self, count: float) -> Gpu:
-        """`count` GPUs as one: the upper bound of a block's rate grows with them, and the peak (section 8.4)."""
+        """`count` GPUs integrated into one, whose peak and upper bound of a block's rate are `count` times as high."""
         return Gpu(self.peak * count, self.low, self.high * count)
 
     def rate(self, active: Floats) -> Floats:
-        """A block's rate where `active` blocks run on the GPU at once."""
+        """The rate of a block while `active` blocks run on the GPU."""
         return np.clip(self.peak / np.maximum(active, 1), self.low, self.high)
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Seconds of a message against its bytes: between points linear, beyond them at the last points' rate."""
+    """Time of a message against its size: linear between the points, and at the rate of the last points beyond them."""
 
     bytes: Floats
     seconds: Floats
-    rounded: bool = True  # sizes up to the next power of two (section 4.1), which is pessimistic
+    rounded: bool = True  # round sizes up to the next power of two, a pessimistic choice of section 4.1
 
     def __post_init__(self) -> None:
         if not len(self.bytes) or len(self.bytes) != len(self.seconds):
-            raise ModelError("a message curve needs as many times as sizes, at least one")
+            raise ModelError("a message curve needs one time per size, and at least one of them")
         if (np.diff(self.bytes) <= 0).any() or self.bytes[0] <= 0 or not (self.seconds > 0).all():
-            raise ModelError("a message curve needs ascending sizes and times above zero")
+            raise ModelError("the sizes of a message curve must ascend, and its sizes and times must be above zero")
 
     def __call__(self, size: Floats) -> Floats:
-        """Time (s) of messages of these sizes."""
+        """Times (s) of messages of these sizes."""
         taken = np.exp2(np.ceil(np.log2(np.maximum(size, 1.0)))) if self.rounded else size
         found = np.interp(taken, self.bytes, self.seconds)
         if len(self.bytes) > 1:
@@ -147,27 +151,27 @@ class Curve:
         return np.where(taken > self.bytes[-1], beyond, found)
 
     def faster(self, factor: float) -> Curve:
-        """All messages `factor` times faster."""
+        """The curve with all messages `factor` times faster."""
         require_positive(factor=factor)
         return replace(self, seconds=self.seconds / factor)
 
     @classmethod
     def line(cls, latency: float, rate: float) -> Curve:
-        """latency + bytes / rate."""
+        """The curve latency + bytes / rate."""
         require_positive(latency=latency, rate=rate)
         sizes = np.exp2(np.arange(3, 31))
         return cls(sizes, latency + sizes / rate)
 
     @classmethod
     def measured(cls, points: Sequence[tuple[float, float]]) -> Curve:
-        """From (bytes, seconds)."""
+        """The curve through measured points (bytes, seconds)."""
         data = np.array(sorted(points), dtype=np.float64).reshape(-1, 2)
         return cls(data[:, 0], data[:, 1])
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """GPUs, how many a node holds, and messages inside a node and between nodes."""
+    """GPUs, their number per node, and the message curves inside a node and between nodes."""
 
     gpu: Gpu
     gpus_per_node: int
@@ -176,13 +180,13 @@ class Cluster:
 
     @classmethod
     def of(cls, machine: Machine) -> Cluster:
-        """A described machine; without a message curve of its own, its links' latency and rate."""
+        """The cluster of a described machine. Without message curves, the latency and rate of its links are used."""
 
-        def curve(level: str) -> Curve:
+        def curve(level: Literal["node", "network"]) -> Curve:
             if level in machine.messages:
-                own = machine.messages[level]  # type: ignore[index]
+                own = machine.messages[level]
                 return Curve(np.array(own.bytes), np.array(own.seconds))
-            link = machine.link("node" if level == "node" else "network")
+            link = machine.link(level)
             return Curve.line(max(link.latency_seconds.value, 1e-9), link.bytes_per_second.value)
 
         gpu = Gpu.of(machine.device.stream_bytes_per_second.value)
@@ -194,25 +198,26 @@ class Cluster:
 
 @dataclass(frozen=True)
 class CriticalPath:
-    """The longest way through a graph on a cluster, and what it consists of (s)."""
+    """The longest path through a graph on a cluster, and the parts of its time, in seconds."""
 
     seconds: float
     compute: float
     node_messages: float
     network_messages: float
-    messages: int  # on it
-    tasks: Ints  # in order
-    all_messages: int  # in the graph
+    messages: int  # messages on the path
+    tasks: Ints  # tasks on the path, in order
+    all_messages: int  # messages in the graph
 
 
 def critical_path(of: Graph, owner: ArrayLike, cluster: Cluster, level: Ints | None = None) -> CriticalPath:
-    """Section 4.1: each task starts when all before it are done and their messages have come; `owner`: GPU of a task.
+    """The critical path of a graph whose tasks are owned by the GPUs `owner` (section 4.1).
 
-    A task takes its bytes over a block's rate, which falls with the tasks of its level on its GPU.
+    A task starts when all its predecessors are done and their messages have arrived. It takes its bytes over the rate
+    of a block, which decreases with the number of tasks of its level on its GPU.
     """
     where = np.asarray(owner, dtype=np.int64)
     if where.shape != (of.tasks,):
-        raise ModelError(f"{of.tasks} tasks and {where.size} owners: one each is needed")
+        raise ModelError(f"the graph has {of.tasks} tasks, but {where.size} owners are given; give one per task")
     level = levels(of) if level is None else level
     gpus = int(where.max()) + 1
     place = level * gpus + where
@@ -243,7 +248,7 @@ def critical_path(of: Graph, owner: ArrayLike, cluster: Cluster, level: Ints | N
 
 
 def _longest(of: Graph, cost: Floats, message: Floats, level: Ints) -> tuple[Floats, Ints]:
-    """When each task is done, and the edge that made it wait longest (-1: none); level by level."""
+    """The time at which each task is done, and the edge that it waited for longest (-1: none), level by level."""
     ready, last = np.zeros(of.tasks), np.full(of.tasks, -1, dtype=np.int64)
     finish = np.zeros(of.tasks)
     edges = np.argsort(level[of.head], kind="stable")
@@ -268,32 +273,35 @@ def _longest(of: Graph, cost: Floats, message: Floats, level: Ints) -> tuple[Flo
 
 @dataclass(frozen=True)
 class Supernodes:
-    """A lower triangular factor in blocks: columns first[k] to first[k + 1] are supernode k (k < count)."""
+    """A lower triangular factor in blocks. Supernode k has the columns first[k] to first[k + 1] - 1."""
 
     first: Ints  # (count + 1,)
     row: Ints  # block row of each block below the diagonal
-    column: Ints  # its block column
-    rows: Ints  # nonzero rows in it
+    column: Ints  # block column of each block
+    rows: Ints  # nonzero rows in each block
     nonzeros: int
 
     @property
     def count(self) -> int:
-        """Supernodes."""
+        """The number of supernodes."""
         return len(self.first) - 1
 
     @property
     def width(self) -> Ints:
-        """Columns of each."""
+        """The number of columns of each supernode."""
         return np.diff(self.first)
 
 
-def factor(matrix: Any) -> sp.csc_matrix:
-    """L of a sparse matrix by SuperLU, columns ordered by minimum degree on A + A^T (SciPy offers no METIS)."""
+def factor(matrix: sp.spmatrix | sp.sparray) -> sp.csc_matrix:
+    """The factor L of a sparse matrix by SuperLU, with columns ordered by minimum degree on A + A^T.
+
+    SciPy does not offer METIS orderings.
+    """
     square = sp.csc_matrix(matrix)
     if square.shape[0] != square.shape[1] or square.shape[0] == 0:
-        raise ModelError(f"a matrix of {square.shape[0]} x {square.shape[1]}: a square one is needed")
+        raise ModelError(f"the matrix is {square.shape[0]} x {square.shape[1]}, but must be square")
     if not np.isfinite(square.data).all():
-        raise ModelError("the matrix holds values that are not finite")
+        raise ModelError("the matrix has values that are not finite")
     try:
         found = splu(square, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     except RuntimeError as error:
@@ -301,10 +309,10 @@ def factor(matrix: Any) -> sp.csc_matrix:
     return sp.csc_matrix(found.L)
 
 
-def supernodes(lower: Any, widest: int = 128, relax: float = 0.0) -> Supernodes:
-    """Supernodes of L: neighbouring columns with one structure below, at most `widest`.
+def supernodes(lower: sp.spmatrix | sp.sparray, widest: int = 128, relax: float = 0.0) -> Supernodes:
+    """The supernodes of L: at most `widest` adjacent columns that have the same structure below the diagonal.
 
-    A column joins where its structure and the next one's differ by no more than the share `relax` of rows.
+    Structures count as the same if they differ by no more than the share `relax` of their rows.
     """
     csc = sp.csc_matrix(lower)
     csc.sort_indices()
@@ -312,11 +320,11 @@ def supernodes(lower: Any, widest: int = 128, relax: float = 0.0) -> Supernodes:
     start, index = csc.indptr.astype(np.int64), csc.indices.astype(np.int64)
     counts = np.diff(start)
     if (counts < 1).any() or (index[start[:-1]] != np.arange(n)).any():
-        raise ModelError("not a lower triangular matrix with a full diagonal")
+        raise ModelError("the matrix is not lower triangular with a full diagonal")
     first = [0]
     for j in range(1, n):
         joins = j - first[-1] < widest and counts[j - 1] > 1 and index[start[j - 1] + 1] == j
-        # The structure below j of column j - 1 is contained in that of j: equal sizes mean equal structures.
+        # The structure of column j - 1 below row j is a subset of that of column j: equal sizes mean equal structures.
         if joins and counts[j] - (counts[j - 1] - 1) <= relax * counts[j]:
             continue
         first.append(j)
@@ -324,25 +332,26 @@ def supernodes(lower: Any, widest: int = 128, relax: float = 0.0) -> Supernodes:
     owner = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
     column = owner[np.repeat(np.arange(n), counts)]
     below = owner[index] != column
-    pairs = np.unique(np.column_stack([column[below], index[below]]), axis=0)  # one for each row of a block
+    pairs = np.unique(np.column_stack([column[below], index[below]]), axis=0)  # one per row of a block
     blocks, rows = np.unique(np.column_stack([pairs[:, 0], owner[pairs[:, 1]]]), axis=0, return_counts=True)
     return Supernodes(bounds, blocks[:, 1], blocks[:, 0], rows.astype(np.int64), int(csc.nnz))
 
 
 def process_grid(gpus: int) -> tuple[int, int]:
-    """Rows and columns, as square as can be, no more columns than rows."""
+    """Rows and columns of a process grid that is as square as possible, with no more columns than rows."""
     if gpus < 1:
-        raise ModelError(f"{gpus} GPUs: at least 1 is needed")
+        raise ModelError(f"the number of GPUs is {gpus}, but must be at least 1")
     columns = max(c for c in range(1, math.isqrt(gpus) + 1) if gpus % c == 0)
     return gpus // columns, columns
 
 
 def solve_graph(blocks: Supernodes, gpus: int, right_sides: int = 1) -> tuple[Graph, Ints]:
-    """Tasks of L x = b with blocks dealt out block-cyclically over a process grid, and their owners (Fig. 3).
+    """The tasks of L x = b, with blocks distributed block-cyclically over a process grid, and their owners (Fig. 3).
 
-    Of supernode K: its diagonal solve; on every GPU with blocks of its column their products, which need x(K)
-    (broadcast along the column); on every GPU with blocks of its row the sum of their products, which the diagonal's
-    owner needs (reduction along the row). Bytes of a task: the blocks it reads, 8 a value.
+    Supernode K has three kinds of task: its diagonal solve; on every GPU with blocks of its column, their products,
+    which need x(K) (a broadcast along the column); and on every GPU with blocks of its row, the sum of their products,
+    which the owner of the diagonal needs (a reduction along the row). The bytes of a task are those of the blocks it
+    reads, 8 per value.
     """
     require_positive(right_sides=right_sides)
     rows, columns = process_grid(gpus)
@@ -352,7 +361,7 @@ def solve_graph(blocks: Supernodes, gpus: int, right_sides: int = 1) -> tuple[Gr
     size = 8 * blocks.rows * width[blocks.column]
 
     def group(key: Ints) -> tuple[Ints, Ints, Ints]:
-        """Numbers of the distinct (supernode, GPU) pairs: supernode, GPU, and the pair of every block."""
+        """The distinct (supernode, GPU) pairs: their supernodes, their GPUs, and the pair of each block."""
         both = key * gpus + owner
         distinct, of_block = np.unique(both, return_inverse=True)
         return distinct // gpus, distinct % gpus, of_block.astype(np.int64)
@@ -392,28 +401,28 @@ def triangular(blocks: Supernodes, gpus: int, cluster: Cluster, right_sides: int
 
 
 def supernode_levels(blocks: Supernodes) -> int:
-    """Levels of the DAG of supernodes (section 5.4 counts these)."""
+    """The number of levels of the graph of supernodes, as section 5.4 counts them."""
     edges = Graph(np.zeros(blocks.count), blocks.column, blocks.row, np.zeros(len(blocks.row)))
     return int(levels(edges).max()) + 1
 
 
-# --- what the report asks ------------------------------------------------------------------------------------------
+# --- the report's questions ----------------------------------------------------------------------------------------
 
 
-SIZES = "messages at their own sizes"  # instead of rounded up: what the pessimism of section 4.1 is worth
+SIZES = "messages at exact sizes"  # the effect of the sizes that section 4.1 rounds up
 
 
 def exact_sizes(cluster: Cluster) -> Cluster:
-    """The cluster with message sizes not rounded up."""
+    """The cluster without rounding up message sizes."""
     return replace(cluster, node=replace(cluster.node, rounded=False), network=replace(cluster.network, rounded=False))
 
 
 def scaling(blocks: Supernodes, counts: Sequence[int], cluster: Cluster, right_sides: int = 1) -> list[Result]:
     """Time and speed-up over one GPU against the number of GPUs (Fig. 18b)."""
     alone = triangular(blocks, 1, cluster, right_sides).path.seconds
-    inputs: dict[str, Any] = {
+    inputs: dict[str, float] = {
         "supernodes": blocks.count, "nonzeros of L": blocks.nonzeros, "levels": supernode_levels(blocks),
-        "GPUs a node": cluster.gpus_per_node, "right-hand sides": right_sides,
+        "GPUs per node": cluster.gpus_per_node, "right-hand sides": right_sides,
     }  # fmt: skip
     results = []
     for count in counts:
@@ -434,7 +443,7 @@ def scaling(blocks: Supernodes, counts: Sequence[int], cluster: Cluster, right_s
 
 
 def questions(blocks: Supernodes, gpus: int, cluster: Cluster, right_sides: int = 1) -> list[Result]:
-    """The report's three questions for `gpus` GPUs: sections 5.4, 7.4 and 8.4."""
+    """The answers to the report's three questions for `gpus` GPUs (sections 5.4, 7.4 and 8.4)."""
 
     def seconds(on: Cluster, count: int = gpus) -> float:
         return triangular(blocks, count, on, right_sides).path.seconds
@@ -444,7 +453,7 @@ def questions(blocks: Supernodes, gpus: int, cluster: Cluster, right_sides: int 
     apart = replace(cluster, node=cluster.node.faster(1 / DISAGGREGATED))
     per_node = cluster.gpus_per_node
     nodes = -(-gpus // per_node)
-    inputs: dict[str, Any] = {"supernodes": blocks.count, "GPUs": gpus, "GPUs a node": per_node}
+    inputs = {"supernodes": blocks.count, "GPUs": gpus, "GPUs per node": per_node}
 
     def result(quantity: str, value: float, section: str) -> Result:
         return exact(METHOD, quantity, value, "x", inputs, f"report section {section}")
@@ -454,7 +463,7 @@ def questions(blocks: Supernodes, gpus: int, cluster: Cluster, right_sides: int 
         result(f"disaggregation: messages inside nodes /{DISAGGREGATED:g}", seconds(apart) / base, "7.4"),
     ]
     if nodes > 1:
-        # A super GPU a node: its processes share the node's rates, messages between them become accesses to memory.
+        # One super GPU per node: messages inside the node become memory accesses at the node's combined rates.
         merged = replace(cluster, gpu=cluster.gpu.integrated(per_node))
         found.append(
             result(f"GPU-GPU integration: {nodes} nodes of one super GPU each", base / seconds(merged, nodes), "8.4")
@@ -464,16 +473,16 @@ def questions(blocks: Supernodes, gpus: int, cluster: Cluster, right_sides: int 
     return found
 
 
-PUT_HOST, PUT_DEVICE = 2.0, 6.5  # us, section 5.4: a put started by the CPU and by the GPU
-PUT_SPEEDUP = PUT_DEVICE / (PUT_HOST + 0.5)  # with 10 x cheaper synchronisation, 4.5 us / 10 rounded as in the text
+PUT_HOST, PUT_DEVICE = 2.0, 6.5  # us, section 5.4: a put issued by the CPU and by the GPU
+PUT_SPEEDUP = PUT_DEVICE / (PUT_HOST + 0.5)  # with synchronisation 10x cheaper: 4.5 us / 10, rounded as in the text
 DISAGGREGATED = 4.0  # section 7.4
 
 
 def put_speedup(host: float, device: float, factor: float) -> float:
-    """How much faster a put from a GPU gets when its synchronisation with the CPU does `factor` times (section 5.4)."""
+    """The speed-up of a put from a GPU if its synchronisation with the CPU gets `factor` times faster (section 5.4)."""
     require_positive(host=host, device=device, factor=factor)
     if device < host:
-        raise ModelError(f"a put from the GPU takes {device}, less than one from the CPU ({host})")
+        raise ModelError(f"a put from the GPU takes {device}, less than a put from the CPU ({host})")
     return device / (host + (device - host) / factor)
 
 
@@ -481,18 +490,21 @@ def put_speedup(host: float, device: float, factor: float) -> float:
 
 
 def read(path: str | Path) -> sp.csc_matrix:
-    """A square matrix in Matrix Market form, coordinate or array, gzipped or not. Raises ModelError on any other."""
+    """A square, real matrix from a Matrix Market file, plain or gzipped. Raises ModelError for anything else.
+
+    The values of a pattern matrix are chosen to make it diagonally dominant.
+    """
     try:
         found = scipy.io.mmread(str(path))
     except (ValueError, OverflowError, IndexError, TypeError, EOFError, MemoryError) as error:
         raise ModelError(
-            f"{path}: no Matrix Market file that can be read ({str(error).strip() or 'cut short'})"
+            f"{path}: not a readable Matrix Market file ({str(error).strip() or 'the file ends early'})"
         ) from None
     matrix = sp.csc_matrix(found)
     if np.iscomplexobj(matrix):
-        raise ModelError(f"{path}: a complex matrix; a real one is needed")
+        raise ModelError(f"{path}: the matrix is complex, but must be real")
     if matrix.shape[0] != matrix.shape[1]:
-        raise ModelError(f"{path}: a matrix of {matrix.shape[0]} x {matrix.shape[1]}; a square one is needed")
+        raise ModelError(f"{path}: the matrix is {matrix.shape[0]} x {matrix.shape[1]}, but must be square")
     if "pattern" in _banner(path):
         matrix = sp.csc_matrix(matrix + sp.eye(matrix.shape[0]) * (1.0 + abs(matrix).sum(axis=1).max()))
     return matrix.astype(np.float64)
@@ -501,15 +513,18 @@ def read(path: str | Path) -> sp.csc_matrix:
 def _banner(path: str | Path) -> str:
     import gzip
 
-    opener: Callable[..., Any] = gzip.open if str(path).endswith(".gz") else open
+    opener: Callable[..., IO[str]] = gzip.open if str(path).endswith(".gz") else open
     with opener(path, "rt", errors="replace") as file:
         return str(file.readline()).lower()
 
 
 def stencil(points: Sequence[int], wide: bool = False) -> sp.csc_matrix:
-    """The Laplacian of a grid of points: 5 or 7 points, with `wide` 9 or 27, diagonally dominant."""
+    """The Laplacian on a grid of points, made diagonally dominant: 5 or 7 points, or with `wide` 9 or 27 points."""
     if not 1 <= len(points) <= 3 or min(points) < 1 or math.prod(points) > 10_000_000:
-        raise ModelError(f"a stencil on {list(points)} points: one to three numbers above zero are needed")
+        raise ModelError(
+            f"the stencil's grid is {list(points)} points, but must have one to three directions and at most 10 "
+            "million points"
+        )
     n = math.prod(points)
     if wide:
         near = sp.csc_matrix(np.ones((1, 1)))

@@ -1,4 +1,4 @@
-"""MDM, the memory divergence model of GPU kernels: Eq. 7, after Wang et al., MICRO 2020 (the report's section 4.4.2).
+"""MDM, the memory divergence model of GPU kernels (Eq. 7; Wang et al., MICRO 2020; section 4.4.2 of the report).
 
 "The report" is ECP-HIHE01-35 (2021).
 """
@@ -18,32 +18,32 @@ METHOD = "divergence"
 
 @dataclass(frozen=True)
 class Interval:
-    """A stretch of a warp's instructions up to one that stalls it: how many, their cycles, and three kinds of stall."""
+    """An interval of a warp's instructions, up to one that stalls it, with the cycles of three kinds of stall."""
 
     instructions: float
-    cycles: float  # C_i: issuing them, without contention
+    cycles: float  # C_i: issuing the instructions, without contention
     mshr: float = 0.0  # S_i^MSHR: waiting for a miss status holding register
     noc: float = 0.0  # S_i^NoC: queueing in the network on chip
     dram: float = 0.0  # S_i^DRAM: queueing at the memory
 
     def __post_init__(self) -> None:
-        require_not_negative("counts of instructions and cycles are needed", **asdict(self))
+        require_not_negative("give counts of instructions and cycles", **asdict(self))
         require_positive(instructions=self.instructions)
 
 
 def ipc(warps: float, intervals: Sequence[Interval]) -> float:
-    """Eq. 7: instructions a cycle of one multiprocessor that runs `warps` warps, each through `intervals`."""
+    """Eq. 7: instructions per cycle of a multiprocessor with `warps` warps, each of which executes `intervals`."""
     require_positive(warps=warps)
     if not intervals:
-        raise ModelError("no interval given: Eq. 7 sums over at least one")
+        raise ModelError("no interval is given, but Eq. 7 needs at least one")
     cycles = math.fsum(i.cycles + i.mshr + i.noc + i.dram for i in intervals)
     if cycles <= 0:
-        raise ModelError("the intervals take no cycles at all")
+        raise ModelError("the intervals take zero cycles in total")
     return warps * math.fsum(i.instructions for i in intervals) / cycles
 
 
 def kernel_time(instructions: float, ipc_per_sm: float, multiprocessors: int, clock: float) -> float:
-    """Seconds of a kernel of `instructions` warp instructions at the IPC of Eq. 7 on all SMs; clock in Hz."""
+    """Time (s) of a kernel of `instructions` warp instructions at the IPC of Eq. 7 on all SMs; `clock` is in Hz."""
     require_positive(instructions=instructions, ipc=ipc_per_sm, multiprocessors=multiprocessors, clock=clock)
     return instructions / (ipc_per_sm * multiprocessors * clock)
 
@@ -55,7 +55,7 @@ def implied_clock(instructions: float, ipc_per_sm: float, multiprocessors: int, 
 
 
 def relative_error(measured: float, modelled: float) -> float:
-    """(modelled - measured) / measured."""
+    """The relative error (modelled - measured) / measured."""
     require_positive(measured=measured, modelled=modelled)
     return modelled / measured - 1
 
@@ -63,7 +63,7 @@ def relative_error(measured: float, modelled: float) -> float:
 def results(
     warps: float, intervals: Sequence[Interval], instructions: float | None, multiprocessors: int, clock: float
 ) -> list[Result]:
-    """IPC, where its cycles go, and with `instructions` the kernel's time."""
+    """The IPC, the shares of stalled cycles, and with `instructions` the time of the kernel."""
     inputs = {"warps": warps, "intervals": len(intervals)}
     value = ipc(warps, intervals)
     cycles = math.fsum(i.cycles + i.mshr + i.noc + i.dram for i in intervals)
@@ -79,7 +79,7 @@ def results(
 
 
 def read_intervals(path: str | Path) -> list[Interval]:
-    """Intervals from CSV with a header: instructions,cycles and, where known, mshr,noc,dram; cycles each."""
+    """Intervals from a CSV file with the columns instructions, cycles and, optionally, mshr, noc and dram (cycles)."""
     known = [f.name for f in fields(Interval)]
     with Path(path).open(newline="", encoding="utf-8") as lines:
         reader = csv.DictReader(lines)
@@ -87,8 +87,10 @@ def read_intervals(path: str | Path) -> list[Interval]:
         unknown = [c for c in columns if c not in known]
         missing = [c for c in known[:2] if c not in columns]
         if unknown or missing:
-            what = f"unknown column {unknown[0]}" if unknown else f"column {missing[0]} is missing"
-            raise ModelError(f"{path}: {what}; the header is {','.join(known)}, the last three optional")
+            what = f"unknown column '{unknown[0]}'" if unknown else f"column '{missing[0]}' is missing"
+            raise ModelError(
+                f"{path}: {what}; the header must be {','.join(known)}, of which the last three are optional"
+            )
         reader.fieldnames = columns
         found = []
         for number, row in enumerate(reader, 2):
@@ -97,5 +99,5 @@ def read_intervals(path: str | Path) -> list[Interval]:
             except (TypeError, ValueError) as error:
                 raise ModelError(f"{path}, line {number}: {error}") from None
     if not found:
-        raise ModelError(f"{path}: no interval below the header")
+        raise ModelError(f"{path}: the file has no intervals below its header")
     return found

@@ -1,8 +1,8 @@
 """The formulas behind every figure of the Poisson benchmark, each with its source.
 
 hipBone is "HipBone: A performance-portable GPU-accelerated C++ version of the NekBone benchmark" (Chalmers, Mishra,
-McDougall, Warburton). E elements of order N have n = N + 1 points a direction; N_L = E n^3 element-local points and N_G
-degrees of freedom. Bytes are those that must pass through main memory, with perfect caching of what is used again.
+McDougall, Warburton). E elements of order N have n = N + 1 points per direction, N_L = E n^3 element-local points, and
+N_G degrees of freedom. Bytes are those that must pass through main memory if reused data are perfectly cached.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Size:
-    """What a problem counts: elements E, order N, degrees of freedom N_G; `word` is the bytes of a floating number."""
+    """The size of a problem: elements E, order N, degrees of freedom N_G, and bytes per floating-point number."""
 
     elements: int
     order: int
@@ -21,23 +21,23 @@ class Size:
 
     @property
     def n(self) -> int:
-        """Points of an element in each direction, N + 1."""
+        """The points of an element per direction, N + 1."""
         return self.order + 1
 
     @property
     def points(self) -> int:
-        """N_L = E (N + 1)^3, element-local points."""
+        """The element-local points, N_L = E (N + 1)^3."""
         return self.elements * self.n**3
 
 
 def large_mesh(order: int, elements: int = 1, word: int = 8) -> Size:
-    """A size with N_G = E N^3, what the paper's equations take for a large mesh."""
+    """A size with N_G = E N^3, which the paper's equations assume for large meshes."""
     return Size(elements, order, elements * order**3, word)
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A count and the words it is printed with."""
+    """A count, the formula as printed, and its source."""
 
     value: float
     text: str
@@ -48,7 +48,7 @@ class Formula:
 
 
 def fom_flops(size: Size) -> Formula:
-    """Operations of one CG iteration as NekBone counts them, whatever is really done: the figure of merit's count."""
+    """Operations per CG iteration as NekBone counts them for the figure of merit, whatever is actually executed."""
     e, n = size.elements, size.n
     return Formula(12 * e * n**4 + 34 * e * n**3, "12 E (N+1)^4 + 34 E (N+1)^3", "hipBone Eq. 3")
 
@@ -60,7 +60,7 @@ def operator_flops(size: Size) -> Formula:
 
 
 def iteration_flops(size: Size) -> Formula:
-    """Operations hipBone does in a CG iteration: the operator, one per point for the gather, 10 per DOF for vectors."""
+    """Operations per CG iteration of hipBone: the operator, one per point in the gather, 10 per DOF for vectors."""
     e, n = size.elements, size.n
     value = 12 * e * n**4 + 19 * e * n**3 + 10 * size.dofs
     return Formula(value, "12 E (N+1)^4 + 19 E (N+1)^3 + 10 N_G", "hipBone Eq. 5")
@@ -70,25 +70,28 @@ def iteration_flops(size: Size) -> Formula:
 
 
 def operator_bytes(size: Size) -> Formula:
-    """x once, a 4-byte index, six factors and W, and the write of y_L: 8 N_G + (4 + 56 + 8) N_L in double."""
+    """Bytes of the operator: x once, 4-byte indices, six factors, W, and y_L written. 8 N_G + (4 + 56 + 8) N_L in
+    double precision."""
     w = size.word
     return Formula(w * size.dofs + (8 * w + 4) * size.points, _bytes_text(w, 8 * w + 4), "hipBone Eq. 4")
 
 
 def gather_bytes(size: Size) -> Formula:
-    """The gather Z^T: y_L and 4-byte indices in, N_G offsets and values out: 12 N_G + 12 N_L in double."""
+    """Bytes of the gather Z^T: y_L and 4-byte indices read, N_G offsets read and values written. 12 N_G + 12 N_L in
+    double precision."""
     w = size.word
     return Formula((w + 4) * (size.dofs + size.points), _bytes_text(w + 4, w + 4), "hipBone, text before Eq. 5")
 
 
 def vector_bytes(size: Size) -> Formula:
-    """The vector operations of an iteration read or write 11 vectors (2 + 3 + 3 + 3): 88 N_G in double."""
+    """Bytes of the vector operations of an iteration, which read or write 11 vectors (2 + 3 + 3 + 3). 88 N_G in double
+    precision."""
     w = size.word
     return Formula(11 * w * size.dofs, f"{11 * w} N_G", "hipBone, text before Eq. 5")
 
 
 def iteration_bytes(size: Size) -> Formula:
-    """A whole iteration: operator, gather and vectors, 108 N_G + 80 N_L in double."""
+    """Bytes of a whole iteration: operator, gather and vectors. 108 N_G + 80 N_L in double precision."""
     value = operator_bytes(size).value + gather_bytes(size).value + vector_bytes(size).value
     w = size.word
     return Formula(value, _bytes_text(13 * w + 4, 9 * w + 8), "hipBone, text before Eq. 5")
@@ -103,7 +106,7 @@ def _bytes_text(per_dof: int, per_point: int) -> str:
 
 @dataclass(frozen=True)
 class Method:
-    """Which of weft's ways an operator or a solve goes; the values are those of `weft.Poisson`."""
+    """The variants of the operator and the solver that a run uses; the values are those of `weft.Poisson`."""
 
     storage: str = "assembled"  # or scattered
     geometry: str = "stored"  # or trilinear
@@ -111,18 +114,18 @@ class Method:
     algorithm: str = "classic"  # or merged
     preconditioner: str = "none"  # or jacobi
     ranks: int = 1
-    masked: bool = False  # Dirichlet points taken out
+    masked: bool = False  # Dirichlet points are masked out
 
 
 class _Count:
-    """Adds up terms of a count, and the words for them: one per kind of thing counted."""
+    """Sum of the terms of a count, which also builds the formula as text."""
 
     def __init__(self) -> None:
         self.value = 0.0
         self.per: dict[str, int] = {}
 
     def add(self, per: int, count: int, name: str) -> None:
-        """`per` bytes for each of `count` things called `name`."""
+        """Adds `per` bytes for each of `count` items, written as `name` in the formula."""
         self.value += per * count
         self.per[name] = self.per.get(name, 0) + per
 
@@ -131,7 +134,7 @@ class _Count:
 
 
 def _surface(size: Size) -> tuple[int, str]:
-    """Local points on the surfaces of their elements, the only ones elements can share."""
+    """The local points on the surfaces of elements, the only points that elements can share."""
     return size.elements * (size.n**3 - max(0, size.n - 2) ** 3), "E ((N+1)^3 - (N-1)^3)"
 
 
@@ -139,13 +142,13 @@ def _add_geometry(count: _Count, size: Size, geometry: str) -> None:
     if geometry == "stored":
         count.add(6 * size.word, size.points, "N_L")
     else:
-        count.add(24 * size.word, size.elements, "E")  # eight corners of three coordinates
+        count.add(24 * size.word, size.elements, "E")  # eight corners with three coordinates each
 
 
 def _add_operator(count: _Count, size: Size, method: Method) -> None:
     w = size.word
     if method.kernels == "simd":
-        # Straight between assembled vectors: x in, y out, and indices of surface points alone.
+        # Reads and writes assembled vectors directly: x in, y out, and indices for surface points only.
         count.add(2 * w, size.dofs, "N_G")
         count.add(4, *_surface(size))
         _add_geometry(count, size, method.geometry)
@@ -157,31 +160,34 @@ def _add_operator(count: _Count, size: Size, method: Method) -> None:
         count.add(w, size.points, "N_L")
     _add_geometry(count, size, method.geometry)
     if method.storage == "scattered" or method.geometry == "stored":
-        count.add(w, size.points, "N_L")  # W; else lambda x is left to the gather
+        count.add(w, size.points, "N_L")  # W; otherwise the gather adds lambda x
     count.add(w, size.points, "N_L")  # y_L
 
 
 def weft_operator_bytes(size: Size, method: Method) -> Formula:
-    """What the element kernel moves, without Z^T and exchange: portable and stored it is Eq. 4's count."""
+    """Bytes of weft's element kernel, without Z^T and exchange. The portable, stored variant has the count of Eq. 4."""
     count = _Count()
     _add_operator(count, size, method)
     return count.formula()
 
 
 def weft_iteration_bytes(size: Size, method: Method) -> Formula:
-    """What a CG iteration of weft moves; the portable, stored and classic one 8 N_G less than the paper's on ranks."""
+    """Bytes of a CG iteration of weft.
+
+    On several ranks, the portable, stored and classic variant moves 8 N_G bytes less than the paper's iteration.
+    """
     w = size.word
     count = _Count()
     jacobi = 1 if method.preconditioner == "jacobi" else 0
     if method.algorithm == "merged":
-        # One pass: r, p and A p read and written, x too in every second iteration, the preconditioner read.
+        # One pass: r, p and A p are read and written, x too in every second iteration, and the preconditioner is read.
         count.add((7 + jacobi) * w, size.dofs, "N_G")
         count.add(4, *_surface(size))
         _add_geometry(count, size, method.geometry)
         return count.formula()
     _add_operator(count, size, method)
-    # p . Ap 2 unless the gather sums it; r update and r . r 3; x and p updates 6, or 5 in one pass where no all-reduce
-    # is left to hide
+    # Vectors read or written: 2 for p . Ap unless the gather computes it; 3 for the update of r and r . r; 6 for the
+    # updates of x and p, or 5 in one pass if there is no all-reduce to hide.
     in_gather = method.kernels == "portable" and method.storage == "assembled"
     vectors = (0 if in_gather else 2) + 3 + (5 if method.ranks == 1 else 6) + 2 * jacobi
     if method.storage == "scattered":
@@ -202,7 +208,10 @@ def weft_iteration_bytes(size: Size, method: Method) -> Formula:
 
 
 def roofline(flops: float, bytes_: float, peak_flops: float, bandwidth: float) -> float:
-    """Eq. 4: the rate in FLOP/s of work of `flops` and `bytes_`; C = peak_flops in FLOP/s, B = bandwidth in byte/s."""
+    """Eq. 4: the attainable rate (FLOP/s) of work with this many operations and bytes.
+
+    `peak_flops` is C in FLOP/s, `bandwidth` is B in byte/s.
+    """
     return min(peak_flops, flops / bytes_ * bandwidth)
 
 
@@ -212,12 +221,12 @@ def throughput(dofs: int, iterations: int, ranks: int, seconds: float) -> float:
 
 
 def weak_efficiency(rate_per_rank: float, reference_rate_per_rank: float) -> float:
-    """How much of a reference's figure of merit per rank is kept."""
+    """Figure of merit per rank, relative to a reference."""
     return rate_per_rank / reference_rate_per_rank
 
 
 def storage_overhead(order: int) -> float:
-    """How much longer scattered vectors are on a large mesh: N_L / N_G - 1 = (N+1)^3 / N^3 - 1."""
+    """Extra length of scattered vectors on a large mesh: N_L / N_G - 1 = (N+1)^3 / N^3 - 1."""
     return (order + 1) ** 3 / order**3 - 1
 
 
@@ -226,16 +235,16 @@ def storage_overhead(order: int) -> float:
 
 @dataclass(frozen=True)
 class Multiprocessor:
-    """An NVIDIA SM or an AMD CU: four SIMD units, among which its register file is divided evenly."""
+    """An NVIDIA SM or an AMD CU. Its register file is divided evenly among four SIMD units."""
 
-    lanes: int  # of a warp or wavefront
+    lanes: int  # lanes per warp or wavefront
     register_bytes: int  # of the whole SM or CU
-    granularity: int  # registers a lane are given out in multiples of this
+    granularity: int  # registers per lane are allocated in multiples of this
     max_warps: int
     max_blocks: int
     shared_bytes: int
     simds: int = 4
-    reserved_shared_bytes: int = 0  # taken by the system from each block's share
+    reserved_shared_bytes: int = 0  # reserved by the system in each block
 
 
 # Register files: hipBone, section "Poisson Operator Performance"; the rest: the vendors' architecture manuals.
@@ -245,7 +254,7 @@ MI250X = Multiprocessor(64, 512 * 1024, 8, 32, 32, 64 * 1024)
 
 
 def multiprocessor(limits: dict[str, int], architecture: str) -> Multiprocessor:
-    """The SM or CU of an opened device, from what its driver says (`Device.limits`)."""
+    """The SM or CU of an opened device, from the limits that its driver reports (`Device.limits`)."""
     return Multiprocessor(
         lanes=limits["warp_size"],
         register_bytes=4 * limits["registers_per_multiprocessor"],
@@ -260,7 +269,7 @@ def multiprocessor(limits: dict[str, int], architecture: str) -> Multiprocessor:
 
 @dataclass(frozen=True)
 class Occupancy:
-    """What one SM or CU holds at once of a kernel, as in hipBone's Table 1."""
+    """The occupancy of one SM or CU by a kernel, as in hipBone's Table 1."""
 
     warps_per_block: int
     masked_lanes: int  # idle lanes of a block's last warp
@@ -270,7 +279,7 @@ class Occupancy:
 
 
 def occupancy(on: Multiprocessor, threads: int, registers: int, shared_bytes: int = 0) -> Occupancy:
-    """Blocks of `threads` threads, `registers` 4-byte registers a thread and `shared_bytes` that one SM or CU holds."""
+    """The occupancy by blocks of `threads` threads with `registers` 4-byte registers per thread and `shared_bytes`."""
     warps_per_block = -(-threads // on.lanes)
     given = -(-registers // on.granularity) * on.granularity
     warps_by_registers = on.simds * (on.register_bytes // on.simds // (given * on.lanes * 4))

@@ -1,6 +1,7 @@
-"""Machines described in TOML: devices, links by level and topology, each number with its source.
+"""Descriptions of machines in TOML: device, links by level and topology, each number with its source.
 
-The descriptions are in the folder `machines`; a person's own is a file of the same form (`template.toml`).
+The folder `machines` holds the descriptions that weft knows. Users describe their own machines in copies of its
+`template.toml`.
 """
 
 from __future__ import annotations
@@ -10,61 +11,61 @@ import tomllib
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from weft.model.result import ModelError
 
-MOST_CONSTANTS = 3  # calibrated, a machine
+MOST_CONSTANTS = 3  # calibrated constants per machine
 Level = Literal["device", "node", "network", "host"]
 
 
 class Form(BaseModel):
-    """A table of the file; a key that is not known is an error."""
+    """A table of the file; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Number(Form):
-    """A number above zero and where it is from."""
+    """A number above zero, and its source."""
 
     value: Annotated[float, Field(gt=0)]
     source: Annotated[str, Field(min_length=3)]
 
 
 class Share(Form):
-    """A number that may be zero, and where it is from."""
+    """A number that may be zero, and its source."""
 
     value: Annotated[float, Field(ge=0)]
     source: Annotated[str, Field(min_length=3)]
 
 
 class Device(Form):
-    """What one rank computes on: a GPU, a die of one, or cores of a CPU."""
+    """The device that one rank computes on: a GPU, one die of a GPU, or cores of a CPU."""
 
     name: str
-    stream_bytes_per_second: Number  # streaming rate of main memory, reads and writes together
-    flops_per_second: Number  # peak, FP64
-    kernel_seconds: Share  # what launching a kernel adds to its time
+    stream_bytes_per_second: Number  # streaming bandwidth of main memory, reads plus writes
+    flops_per_second: Number  # peak rate, FP64
+    kernel_seconds: Share  # launch overhead per kernel
     memory_bytes: Number
-    cached_fft_bytes: Number | None = None  # a line up to this long is transformed in one pass through memory
+    cached_fft_bytes: Number | None = None  # FFT lines up to this size take one pass through memory
 
 
 class Link(Form):
-    """A way between ranks, one direction: Hockney's latency and rate of one rank."""
+    """A link between ranks, in one direction: latency and bandwidth of one rank (Hockney's model)."""
 
     latency_seconds: Share
     bytes_per_second: Number
-    node_bytes_per_second: Number | None = None  # what all ranks of a node share, where that is less
+    node_bytes_per_second: Number | None = None  # shared by all ranks of a node, if that is a tighter limit
 
     def seconds(self, count: float, data: float) -> float:
-        """Time of `count` messages one after another, `data` bytes together (Hockney 1982)."""
+        """Time of `count` messages sent one after another, with `data` bytes in total (Hockney 1982)."""
         return count * self.latency_seconds.value + data / self.bytes_per_second.value
 
 
 class Links(Form):
-    """By level: between dies of one package, packages of one node, nodes; and between a device and its host."""
+    """Links by level: between dies of a package, packages of a node, and nodes; and between a device and its host."""
 
     device: Link | None = None
     node: Link | None = None
@@ -73,7 +74,7 @@ class Links(Form):
 
 
 class Topology(Form):
-    """The network for `weft model network`."""
+    """Network topology, for `weft model network`."""
 
     kind: Literal["fat-tree", "dragonfly", "torus", "full"]
     sizes: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]
@@ -81,7 +82,7 @@ class Topology(Form):
 
 
 class MessageCurve(Form):
-    """One-sided messages from inside a kernel, for `weft model dag`: seconds of `bytes`, by level."""
+    """Time of one-sided messages sent from inside a kernel against their size, for `weft model dag`."""
 
     bytes: tuple[Annotated[float, Field(gt=0)], ...]
     seconds: tuple[Annotated[float, Field(gt=0)], ...]
@@ -90,14 +91,14 @@ class MessageCurve(Form):
     @model_validator(mode="after")
     def _same_length(self) -> MessageCurve:
         if len(self.bytes) != len(self.seconds) or not self.bytes:
-            raise ValueError("'bytes' and 'seconds' need the same number of entries, at least one")
+            raise ValueError("'bytes' and 'seconds' must have the same number of entries, at least one")
         if any(b <= a for a, b in zip(self.bytes, self.bytes[1:], strict=False)):
-            raise ValueError("'bytes' must ascend")
+            raise ValueError("'bytes' must be in ascending order")
         return self
 
 
 class Machine(Form):
-    """A machine: `ranks_per_node` ranks, one a device; `constants` are those calibrated, three at most."""
+    """A machine with one rank per device. `constants` holds the calibrated constants, three at most."""
 
     title: str
     nodes: Number
@@ -108,31 +109,31 @@ class Machine(Form):
     topology: Topology | None = None
     messages: dict[Literal["node", "network"], MessageCurve] = {}
     constants: dict[str, Share] = {}
-    errors: dict[str, Number] = {}  # by workload: the largest relative error on published rows not calibrated on
+    errors: dict[str, Number] = {}  # by workload: largest relative error on published rows not used for calibration
 
     @model_validator(mode="after")
     def _sound(self) -> Machine:
         if self.ranks_per_node % self.ranks_per_package:
             raise ValueError("'ranks_per_node' must be a multiple of 'ranks_per_package'")
         if len(self.constants) > MOST_CONSTANTS:
-            raise ValueError(f"{len(self.constants)} calibrated constants: at most {MOST_CONSTANTS} are allowed")
+            raise ValueError(f"{len(self.constants)} constants are given, but at most {MOST_CONSTANTS} are allowed")
         if self.ranks_per_node > 1 and self.links.node is None:
-            raise ValueError("'links.node' is needed where a node has more than one rank")
+            raise ValueError("'links.node' is missing; machines with several ranks per node need it")
         if self.ranks_per_package > 1 and self.links.device is None:
-            raise ValueError("'links.device' is needed where a package has more than one rank")
+            raise ValueError("'links.device' is missing; machines with several ranks per package need it")
         zero = [n for n, c in self.constants.items() if c.value == 0 and n.endswith("efficiency")]
         if zero:
-            raise ValueError(f"constant '{zero[0]}' is 0: an efficiency is above zero")
+            raise ValueError(f"constant '{zero[0]}' is 0, but an efficiency must be above zero")
         unknown = sorted(set(self.constants) - set(CONSTANTS))
         if unknown:
-            raise ValueError(f"unknown constant '{unknown[0]}': known are {', '.join(CONSTANTS)}")
+            raise ValueError(f"unknown constant '{unknown[0]}'; known: {', '.join(CONSTANTS)}")
         return self
 
     def link(self, level: Level) -> Link:
-        """The link of a level; a package without one of its own uses the node's, a lone rank the network's."""
+        """The link of a level. Without a link of its own, a level uses the next wider one (device, node, network)."""
         if level == "host":
             if self.links.host is None:
-                raise ModelError(f"{self.title}: no 'links.host' is described, which staged transfers need")
+                raise ModelError(f"{self.title}: staged transfers need 'links.host', which is not described")
             return self.links.host
         if level == "device" and self.links.device is not None:
             return self.links.device
@@ -141,48 +142,50 @@ class Machine(Form):
         return self.links.network
 
     def constant(self, name: str) -> float:
-        """A calibrated constant, else the value every machine starts from (`CONSTANTS`)."""
+        """A constant of this machine, or the default in `CONSTANTS` if it is not calibrated."""
         return self.constants[name].value if name in self.constants else CONSTANTS[name][0]
 
     def constant_range(self, name: str) -> tuple[float, float]:
-        """Where the constant lies: a calibrated one where it is, else the range of `CONSTANTS`."""
+        """The range of a constant: a single value if it is calibrated, else the range in `CONSTANTS`."""
         value = self.constant(name)
         return (value, value) if name in self.constants else CONSTANTS[name][1:]
 
     def require(self, ranks: int) -> None:
-        """Raises ModelError where the machine has not so many ranks."""
+        """Raises ModelError if the machine has fewer ranks than this."""
         most = int(self.nodes.value) * self.ranks_per_node
         if not 1 <= ranks <= most:
-            raise ModelError(f"{ranks} ranks on {self.title}: it has {most} ({int(self.nodes.value)} nodes)")
+            raise ModelError(
+                f"{ranks} ranks do not fit on {self.title}, which has {int(self.nodes.value)} nodes and {most} ranks"
+            )
 
 
-# Name: (value where a machine has none of its own, low, high). What each means is in docs/model-project.md. The values
-# are those of the machine that the published tables calibrate best; the ranges span the calibrated machines.
+# Name: (default, low, high). docs/model-project.md explains each constant. The defaults are those of the machine that
+# the published tables calibrate best; the ranges span the calibrated machines.
 CONSTANTS: dict[str, tuple[float, float, float]] = {
-    "stream_efficiency": (0.93, 0.8, 1.0),  # of the streaming rate, reached by the solver's own kernels
+    "stream_efficiency": (0.93, 0.8, 1.0),  # share of the streaming bandwidth that the solver's kernels reach
     "split_overhead": (0.03, 0.0, 0.06),  # extra time of an operator split in three for overlap
-    # Seconds of a halo's transfer that are seen, over those at the links' rates: overlap lowers, contention raises it.
+    # Visible time of a halo exchange over its time at the links' rates: overlap lowers it, contention raises it.
     "exchange_factor": (0.8, 0.2, 1.2),
-    "network_efficiency": (0.6, 0.3, 1.0),  # of a rank's share of the network, in all-to-alls
-    "strided_efficiency": (0.16, 0.1, 0.5),  # of the streaming rate, by transforms of strided lines
-    "kernel_efficiency": (0.45, 0.3, 1.0),  # of the streaming rate, by packing and pointwise kernels
-    "exchange_efficiency": (0.6, 0.3, 1.0),  # of the network's rate, in a gather-scatter over faces
+    "network_efficiency": (0.6, 0.3, 1.0),  # share of a rank's network bandwidth reached in all-to-alls
+    "strided_efficiency": (0.16, 0.1, 0.5),  # share of the streaming bandwidth reached by strided FFTs
+    "kernel_efficiency": (0.45, 0.3, 1.0),  # share of the streaming bandwidth reached by packing, pointwise kernels
+    "exchange_efficiency": (0.6, 0.3, 1.0),  # share of the network bandwidth reached in gather-scatters over faces
 }
 
 
 def names() -> list[str]:
-    """The machines that weft describes; the template is none."""
+    """The names of the machines that weft has a description of."""
     folder = files("weft.model") / "machines"
     found = (p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith(".toml"))
     return sorted(n for n in found if n != "template")
 
 
 def parse(text: str, where: str) -> Machine:
-    """A machine from the text of a TOML file. Raises ModelError that names the key and what is wrong with it."""
+    """A machine from the text of a TOML file. Raises ModelError naming the wrong key."""
     try:
         return Machine.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
-        raise ModelError(f"{where}: no valid TOML ({error})") from None
+        raise ModelError(f"{where}: not valid TOML ({error})") from None
     except (ValidationError, RecursionError) as error:
         raise ModelError(f"{where}: {_first(error)}") from None
 
@@ -197,7 +200,7 @@ def _first(error: ValidationError | RecursionError) -> str:
 
 
 def load(name: str | Path) -> Machine:
-    """A described machine by its name, or one's own by its file. Raises ModelError with the list of those known."""
+    """A machine by its name, or by the path of a .toml file. Raises ModelError for unknown names."""
     text = str(name)
     if text.endswith(".toml"):
         try:
@@ -208,11 +211,11 @@ def load(name: str | Path) -> Machine:
     if text.lower() not in known:
         near = difflib.get_close_matches(text.lower(), known, 1)
         hint = f"; did you mean '{near[0]}'?" if near else ""
-        raise ModelError(f"unknown machine '{text}': known are {', '.join(known)}, or a .toml file{hint}")
+        raise ModelError(f"unknown machine '{text}'; known: {', '.join(known)}, or the path of a .toml file{hint}")
     return parse((files("weft.model") / "machines" / f"{text.lower()}.toml").read_text(encoding="utf-8"), text)
 
 
 def with_constants(machine: Machine, values: Mapping[str, float], source: str) -> Machine:
     """The machine with these constants in place of its own."""
-    constants: dict[str, Any] = {n: {"value": v, "source": source} for n, v in values.items()}
+    constants = {n: {"value": v, "source": source} for n, v in values.items()}
     return Machine.model_validate({**machine.model_dump(), "constants": constants})

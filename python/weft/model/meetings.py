@@ -1,6 +1,6 @@
-"""Meetings: messages and collectives of a trace, as what processes wait for in each other.
+"""Meetings: the messages and collectives of a trace in which processes wait for each other.
 
-Matching is `weft.traces.messages`; replay moves the waits (docs/model-replay.md).
+`weft.traces.messages` matches them, and the replay moves the waits (docs/model-replay.md).
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ from weft.traces.table import Category, Trace
 
 
 class Meeting(NamedTuple):
-    """A message or a collective: it has come about when the calls of `processes` that open it have begun."""
+    """A message or a collective. It takes place when the calls with which `processes` open it have all begun."""
 
-    processes: tuple[int, ...]  # that something waits for
-    bytes: float = 0.0  # that one of them sends another
+    processes: tuple[int, ...]  # the processes that others wait for
+    bytes: float = 0.0  # from one process to another
 
 
 @dataclass
 class Meetings:
-    """By event: the meetings it opens; those it needs, and how long after them it ended; of one that waited, the time
-    (s) from the last to come to its end."""
+    """All meetings of a trace, and how its events take part in them."""
 
     meetings: list[Meeting] = field(default_factory=list)
-    opens: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    opens: dict[int, tuple[int, ...]] = field(default_factory=dict)  # by event: the meetings it opens
+    # By event: the meetings it waits for, and how long (s) after each it ended.
     needs: dict[int, tuple[tuple[int, float], ...]] = field(default_factory=dict)
-    tails: dict[int, float] = field(default_factory=dict)
-    latency: float = 0.0  # the 5 % quantile of these times
-    bandwidth: float = np.inf  # by which they grow with bytes; infinite where they do not
+    tails: dict[int, float] = field(default_factory=dict)  # by event that waited: time (s) from last arrival to its end
+    latency: float = 0.0  # 5 % quantile of the tails
+    bandwidth: float = np.inf  # rate at which the tails grow with the bytes; infinite if they do not grow
     notes: list[str] = field(default_factory=list)
 
     def of(self, event: int) -> tuple[tuple[int, ...], tuple[tuple[int, float], ...], float | None]:
-        """What an event opens, needs, and its time from the last to come to its end if it waited."""
+        """The meetings that an event opens, those it needs, and its tail if it waited."""
         return self.opens.get(event, ()), self.needs.get(event, ()), self.tails.get(event)
 
 
 def find_meetings(trace: Trace, threads: Sequence[NDArray[np.int64]], kinds: Sequence[str]) -> Meetings:
-    """Who waits for which processes in MPI calls.
+    """Finds which MPI calls wait for which processes.
 
-    A receive (or the wait that ends it) does not end before its send has begun; sends end by themselves, as messages
-    that MPI buffers do. From an all-reduce, an all-gather, an all-to-all or a barrier no process returns before all
-    have come; a gather's or a reduce's root waits for all, others for the root of a broadcast, in a scan each for
-    those below. A call ends as long after the last it waits for as it did in the trace if it waited for that there,
-    else by the shortest such time at the latest.
+    A receive, or the wait that completes it, does not end before its send has begun. Sends complete on their own, like
+    messages that MPI buffers. No process returns from an all-reduce, all-gather, all-to-all or barrier before all have
+    entered it. The root of a gather or reduce waits for all processes, all processes wait for the root of a broadcast,
+    and in a scan each process waits for those of lower rank. If a call waited in the trace, it ends as long after the
+    last arrival as it did there; otherwise, within the shortest such time.
     """
     found = Meetings()
     rows: dict[int, NDArray[np.int64]] = {}
@@ -61,14 +61,14 @@ def find_meetings(trace: Trace, threads: Sequence[NDArray[np.int64]], kinds: Seq
     if len(rows) < 2:
         return found
     matched = messages.match(trace, rows, kinds)
-    found.notes += [f"{text}: their waits stay as traced" for text in matched.alone]
+    found.notes += [f"{text}: these waits stay as traced" for text in matched.alone]
     start, end = trace.start, trace.end
     began = {e: int(start[p]) for e, p in matched.partner.items() if kinds[trace.name[e]] == "irecv"}
-    ends: dict[int, int] = {}  # of an event that starts something
+    ends: dict[int, int] = {}  # by event that starts an operation: the wait that completes it
     for row in rows.values():
         ends.update(messages.ended_by(trace, row, kinds, began))
 
-    wanted: dict[int, list[tuple[int, int]]] = {}  # by call: (meeting, when the last came to it)
+    wanted: dict[int, list[tuple[int, int]]] = {}  # by call: (meeting, time of the last arrival)
     opens: dict[int, list[int]] = {}
 
     def meet(comes: Sequence[int], leaves: Sequence[int], size: float) -> None:
@@ -104,7 +104,7 @@ def find_meetings(trace: Trace, threads: Sequence[NDArray[np.int64]], kinds: Seq
         else:
             meet(events, [o for o in over.values() if o >= 0], size)
 
-    waits = []  # (bytes, seconds from the last to come to the end) of calls that waited
+    waits = []  # (bytes, tail) of calls that waited
     for call, pairs in wanted.items():
         last = max(when for _, when in pairs)
         if last > start[call]:

@@ -1,8 +1,8 @@
-"""Replay of communication graphs on network topologies: static routes, links shared max-min fairly between flows.
+"""Replay of communication graphs on network topologies with static routes and max-min fair sharing of links.
 
-A graph has delays (computation) and messages, each after others. A message waits its latency, then flows at the rate
-that progressive filling gives it among all flows of the moment (Bertsekas and Gallager, Data Networks, section 6.5.2).
-Replays of graphs of MPI traces follow the report's FENATE (ECP-HIHE01-35, section 4.5.1).
+A graph consists of delays (computation) and messages, with dependencies between them. A message first waits for its
+latency and then flows at the rate that progressive filling assigns to it among all current flows (Bertsekas and
+Gallager, Data Networks, section 6.5.2). The replay of MPI traces follows FENATE (ECP-HIHE01-35, section 4.5.1).
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ Floats = NDArray[np.float64]
 
 @dataclass
 class Topology:
-    """Nodes and directed links of one rate; `route` gives the links from a node to another, in order."""
+    """Nodes and directed links. `route` gives the links on the way from one node to another, in order."""
 
     kind: str
     sizes: tuple[int, ...]
     nodes: int
     route: Callable[[int, int], tuple[int, ...]]
-    capacity: Floats  # of each link, in links of rate 1
+    capacity: Floats  # of each link, relative to a single link
 
 
 def full(nodes: int) -> Topology:
-    """A link of its own from every node to every other."""
+    """A separate link from every node to every other node."""
     return Topology("full", (nodes,), nodes, lambda a, b: (a * nodes + b,), np.ones(nodes * nodes))
 
 
 def torus(*sizes: int) -> Topology:
-    """Nodes on a grid with periodic ends; dimension by dimension, the shorter way round (ties: upwards)."""
+    """A periodic grid of nodes with dimension-ordered routes, the shorter way around (upwards if both are as short)."""
     nodes = math.prod(sizes)
     strides = [math.prod(sizes[k + 1 :]) for k in range(len(sizes))]
 
@@ -69,9 +69,9 @@ def torus(*sizes: int) -> Topology:
 
 
 def fat_tree(per_leaf: int, leaves: int, taper: int = 1) -> Topology:
-    """Two levels: `per_leaf` nodes a leaf switch, each leaf with per_leaf / taper links to spines.
+    """Two levels: `per_leaf` nodes per leaf switch, and per_leaf / taper links from each leaf to the spines.
 
-    The spine is chosen by the destination (D-mod-k, Zahavi 2010), so that a shift of all nodes has no conflicts.
+    The destination determines the spine (D-mod-k, Zahavi 2010), so that a shift of all nodes causes no conflicts.
     """
     spines = max(1, per_leaf // taper)
     nodes = per_leaf * leaves
@@ -88,9 +88,9 @@ def fat_tree(per_leaf: int, leaves: int, taper: int = 1) -> Topology:
 
 
 def dragonfly(groups: int, per_group: int, links: int = 1) -> Topology:
-    """Groups whose nodes reach each other without sharing; `links` from each group to each other one, shared.
+    """Groups of fully connected nodes, with `links` shared links from each group to every other group.
 
-    Minimal routes: to the group's link, over it, to the node (Kim, Dally, Scott, Abts 2008).
+    Routes are minimal: to the link between the groups, over it, and to the node (Kim, Dally, Scott, Abts 2008).
     """
     nodes = groups * per_group
 
@@ -105,28 +105,32 @@ def dragonfly(groups: int, per_group: int, links: int = 1) -> Topology:
 
 KINDS: dict[str, tuple[Callable[..., Topology], tuple[int, int], str]] = {
     "full": (full, (1, 1), "nodes"),
-    "torus": (torus, (1, 5), "routers a direction"),
-    "fat-tree": (fat_tree, (2, 3), "nodes a leaf, leaves, taper"),
-    "dragonfly": (dragonfly, (2, 3), "groups, nodes a group, links between two"),
+    "torus": (torus, (1, 5), "routers per direction"),
+    "fat-tree": (fat_tree, (2, 3), "nodes per leaf, leaves, taper"),
+    "dragonfly": (dragonfly, (2, 3), "groups, nodes per group, links between two groups"),
 }
 
 
 def topology(kind: str, sizes: Sequence[int]) -> Topology:
-    """A topology by name. Raises ModelError with those known, and with what their sizes mean."""
+    """A topology by name. Raises ModelError for unknown names and invalid sizes."""
     if kind not in KINDS:
-        raise ModelError(f"unknown topology '{kind}': known are {', '.join(KINDS)}")
+        raise ModelError(f"unknown topology '{kind}'; known: {', '.join(KINDS)}")
     make, (fewest, most), meaning = KINDS[kind]
+    text = "x".join(map(str, sizes))
     if not fewest <= len(sizes) <= most or any(s < 1 for s in sizes):
-        raise ModelError(f"topology {kind} of {list(sizes)}: needs {meaning}, whole numbers above zero")
+        raise ModelError(f"sizes '{text}' do not fit topology {kind}, which takes {meaning} (whole numbers above zero)")
     if math.prod(sizes[:2] if kind in ("fat-tree", "dragonfly") else sizes) > 10_000_000:
-        raise ModelError(f"topology {kind} of {list(sizes)}: more than 10 million nodes")
+        raise ModelError(f"topology {kind} {text} has more than 10 million nodes; give smaller sizes")
     if kind == "full" and sizes[0] > 4096:
-        raise ModelError(f"topology full of {sizes[0]} nodes: at most 4096, a link for each pair")
+        raise ModelError(
+            f"topology full with {sizes[0]} nodes is too large: it has a link per pair of nodes, so at most 4096 nodes "
+            "are supported"
+        )
     return make(*sizes)
 
 
 def default_sizes(kind: str, nodes: int) -> tuple[int, ...]:
-    """Sizes that hold `nodes` nodes: a near-cubic torus, leaves of 16, groups of 16."""
+    """Sizes for at least `nodes` nodes: a nearly cubic torus, leaves of 16 nodes, groups of 16 nodes."""
     if kind == "torus":
         return near_cube(nodes)
     if kind in ("fat-tree", "dragonfly"):
@@ -138,34 +142,34 @@ def default_sizes(kind: str, nodes: int) -> tuple[int, ...]:
 
 @dataclass
 class Network:
-    """A topology with rates and latencies; `ranks_per_node` consecutive ranks on a node."""
+    """A topology with rates and latencies. Consecutive ranks share a node."""
 
     topology: Topology
-    rate: float  # byte/s of a link
-    latency: float = 0.0  # s of a message
-    hop: float = 0.0  # s more a link
+    rate: float  # byte/s per link
+    latency: float = 0.0  # s per message
+    hop: float = 0.0  # extra latency per link, s
     ranks_per_node: int = 1
-    node_rate: float = math.inf  # byte/s of a rank's messages inside its node
+    node_rate: float = math.inf  # byte/s per rank, inside a node
     node_latency: float = 0.0
     _routes: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         require_positive(rate=self.rate, ranks_per_node=self.ranks_per_node)
         if min(self.latency, self.hop, self.node_latency) < 0 or not self.node_rate > 0:
-            raise ModelError("latencies of a network must be at least zero, rates above")
+            raise ModelError("the latencies of a network must not be negative, and its rates must be above zero")
 
     @property
     def ranks(self) -> int:
-        """How many it holds."""
+        """The number of ranks that fit on the network."""
         return self.topology.nodes * self.ranks_per_node
 
     def capacities(self) -> Floats:
-        """Of all links, byte/s: the topology's, then each rank's way out inside its node."""
+        """The rates of all links (byte/s): the topology's, then one per rank for messages inside its node."""
         inside = np.full(self.ranks, min(self.node_rate, 1e300))
         return np.concatenate([self.topology.capacity * self.rate, inside])
 
     def path(self, a: int, b: int) -> tuple[int, ...]:
-        """Links from rank a to rank b; none from a rank to itself."""
+        """The links on the way from rank a to rank b; empty if they are the same rank."""
         if a == b:
             return ()
         first, last = a // self.ranks_per_node, b // self.ranks_per_node
@@ -177,7 +181,7 @@ class Network:
         return self._routes[key]
 
     def wait(self, a: int, b: int) -> float:
-        """Latency (s) of a message from rank a to rank b."""
+        """The latency (s) of a message from rank a to rank b."""
         if a == b:
             return 0.0
         if a // self.ranks_per_node == b // self.ranks_per_node:
@@ -186,9 +190,11 @@ class Network:
 
     @classmethod
     def of(cls, machine: Machine) -> Network:
-        """A described machine's network. Raises ModelError where it describes no topology."""
+        """The network of a described machine. Raises ModelError if the description has no topology."""
         if machine.topology is None:
-            raise ModelError(f"{machine.title}: no topology is described; give --topology and --sizes")
+            raise ModelError(
+                f"{machine.title}: the description has no topology; give --topology and --sizes instead of --machine"
+            )
         made = topology(machine.topology.kind, machine.topology.sizes)
         network, node = machine.links.network, machine.link("node")
         rate = (network.node_bytes_per_second or network.bytes_per_second).value
@@ -205,11 +211,11 @@ class Network:
 
 @dataclass
 class Graph:
-    """Delays and messages, each after others. Build with `delay` and `message`."""
+    """Delays and messages, and the entries that each depends on. `delay` and `message` add to it."""
 
     ranks: int
-    seconds: list[float] = field(default_factory=list)  # of a delay; of a message 0
-    source: list[int] = field(default_factory=list)  # rank; of a delay -1
+    seconds: list[float] = field(default_factory=list)  # of a delay; 0 for messages
+    source: list[int] = field(default_factory=list)  # rank; -1 for delays
     target: list[int] = field(default_factory=list)
     bytes: list[float] = field(default_factory=list)
     after: list[tuple[int, ...]] = field(default_factory=list)
@@ -224,28 +230,33 @@ class Graph:
         return len(self.seconds) - 1
 
     def delay(self, seconds: float, after: Sequence[int] = ()) -> int:
-        """Computation, or with 0 s a point where others meet; its number."""
+        """Adds computation, or with 0 s a synchronisation point, and returns its number."""
         if not 0 <= seconds < math.inf:
-            raise ModelError(f"a delay of {seconds} s: a number of at least zero is needed")
+            raise ModelError(f"a delay is {seconds} s, but must be a finite number of at least zero")
         return self._add(seconds, -1, -1, 0.0, after)
 
     def message(self, source: int, target: int, size: float, after: Sequence[int] = ()) -> int:
-        """`size` bytes from a rank to another; its number."""
+        """Adds a message of `size` bytes from one rank to another and returns its number."""
         if not (0 <= source < self.ranks and 0 <= target < self.ranks):
-            raise ModelError(f"a message from rank {source} to {target}: ranks are 0 to {self.ranks - 1}")
+            raise ModelError(
+                f"a message goes from rank {source} to rank {target}, but ranks are numbered 0 to {self.ranks - 1}"
+            )
         if not 0 <= size < math.inf:
-            raise ModelError(f"a message of {size} bytes: a number of at least zero is needed")
+            raise ModelError(f"a message has {size} bytes, but must have a finite number of at least zero")
         if self.messages >= MOST_MESSAGES:
-            raise ModelError(f"more than {MOST_MESSAGES} messages: replay fewer ranks or a shorter run")
+            raise ModelError(
+                f"the graph has more than {MOST_MESSAGES} messages, the most that can be replayed; use fewer ranks or "
+                "a shorter run"
+            )
         self.messages += 1
         return self._add(0.0, source, target, size, after)
 
 
-Ends = dict[int, tuple[int, ...]]  # what each rank must have done before it goes on
+Ends = dict[int, tuple[int, ...]]  # by rank: the entries that must finish before it continues
 
 
 def _exchange(graph: Graph, pairs: Sequence[tuple[int, int, float]], ends: Ends) -> Ends:
-    """Messages at once, each after what its two ranks did last; both go on when theirs are done."""
+    """Adds concurrent messages. Each waits for the last entries of its two ranks, which continue after it."""
     made: dict[int, list[int]] = defaultdict(list)
     for a, b, size in pairs:
         number = graph.message(a, b, size, (*ends.get(a, ()), *(ends.get(b, ()) if a != b else ())))
@@ -266,7 +277,7 @@ def bcast(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root: int
 
 
 def reduce(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root: int = 0) -> Ends:
-    """Binomial tree to `ranks[root]`: the broadcast's messages turned round, in the opposite order."""
+    """Binomial tree to `ranks[root]`: the messages of a broadcast reversed, in the opposite order."""
     n = len(ranks)
     step = 1 << max(0, math.ceil(math.log2(n)) - 1) if n > 1 else 0
     while step:
@@ -277,7 +288,7 @@ def reduce(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root: in
 
 
 def gather(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root: int = 0) -> Ends:
-    """Binomial tree; each message carries all that its sender holds by then."""
+    """Binomial tree in which each message carries everything that its sender has gathered so far."""
     n = len(ranks)
     held = [1] * n
     step = 1
@@ -292,7 +303,7 @@ def gather(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root: in
 
 
 def allreduce(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root: int = 0) -> Ends:
-    """Recursive doubling; ranks beyond a power of two hand over first and are told last."""
+    """Recursive doubling. Ranks beyond a power of two send their data first and receive the result last."""
     del root
     n = len(ranks)
     whole = 1 << int(math.log2(n))
@@ -309,7 +320,7 @@ def allreduce(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root:
 
 
 def allgather(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root: int = 0) -> Ends:
-    """Ring: P - 1 steps, each rank sends on what it got last."""
+    """Ring of P - 1 steps in which each rank forwards what it received last."""
     del root
     n = len(ranks)
     for _ in range(n - 1):
@@ -318,7 +329,7 @@ def allgather(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root:
 
 
 def alltoall(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root: int = 0) -> Ends:
-    """Pairwise: in step k to the k-th next, from the k-th before. `size`: to each other rank."""
+    """Pairwise exchange: in step k, each rank sends `size` bytes to the k-th next rank."""
     del root
     n = len(ranks)
     for step in range(1, n):
@@ -327,7 +338,7 @@ def alltoall(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root: 
 
 
 def barrier(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root: int = 0) -> Ends:
-    """Dissemination: log2 P rounds of empty messages."""
+    """Dissemination barrier: log2 P rounds of empty messages."""
     del root, size
     n, step = len(ranks), 1
     while step < n:
@@ -344,26 +355,27 @@ COLLECTIVES: dict[str, Collective] = {
 
 
 def collective(name: str, ranks: int, size: float) -> Graph:
-    """One collective over all ranks; `size` bytes as its function says."""
+    """One collective over all ranks. The function of the collective says what `size` means."""
     if name not in COLLECTIVES:
-        raise ModelError(f"unknown collective '{name}': known are {', '.join(COLLECTIVES)}")
+        raise ModelError(f"unknown collective '{name}'; known: {', '.join(COLLECTIVES)}")
     graph = Graph(_ranks(ranks))
     COLLECTIVES[name](graph, range(ranks), size, {}, 0)
     return graph
 
 
 def ping_pong(ranks: int, size: float, rounds: int = 1, a: int = 0, b: int | None = None) -> Graph:
-    """`rounds` times a message from rank a to b (default: the last) and back."""
+    """A message from rank a to rank b (default: the last rank) and back, `rounds` times."""
     graph = Graph(_ranks(ranks))
-    other, last = ranks - 1 if b is None else b, ()
+    other = ranks - 1 if b is None else b
+    last: tuple[int, ...] = ()
     for _ in range(rounds):
         there = graph.message(a, other, size, last)
-        last = (graph.message(other, a, size, (there,)),)  # type: ignore[assignment]
+        last = (graph.message(other, a, size, (there,)),)
     return graph
 
 
 def ring(ranks: int, size: float, rounds: int = 1) -> Graph:
-    """`rounds` times a message from every rank to the next, all at once."""
+    """A message from every rank to the next, all concurrently, `rounds` times."""
     graph, ends = Graph(_ranks(ranks)), Ends()
     for _ in range(rounds if ranks > 1 else 0):
         ends = _exchange(graph, [(k, (k + 1) % ranks, size) for k in range(ranks)], ends)
@@ -371,7 +383,10 @@ def ring(ranks: int, size: float, rounds: int = 1) -> Graph:
 
 
 def gather_scatter(ranks: int, points: tuple[int, int, int], order: int, fields: int = 1) -> Graph:
-    """One exchange of a spectral-element mesh: a near-cubic grid of boxes of `points` elements, all 26 neighbours."""
+    """One halo exchange of a spectral-element mesh with all 26 neighbours.
+
+    The ranks form a nearly cubic grid, and each has a box of `points` elements.
+    """
     graph, grid = Graph(_ranks(ranks)), near_cube(ranks)
     side = [p * order + 1 for p in points]
     pairs = []
@@ -387,9 +402,9 @@ def gather_scatter(ranks: int, points: tuple[int, int, int], order: int, fields:
 
 
 def transpose(ranks: int, grid: int, rows: int = 1, word: int = 4) -> Graph:
-    """The transposes of one field of a 3-D FFT: rows of `rows` ranks, then columns of ranks / rows; 1: slabs."""
+    """The transposes of one field of a 3-D FFT: among `rows` ranks, then among ranks / rows; 1 row means slabs."""
     if rows < 1 or ranks % rows:
-        raise ModelError(f"{rows} rows of ranks: {ranks} ranks are no multiple of it")
+        raise ModelError(f"{ranks} ranks cannot be divided into {rows} rows; the number of rows must divide the ranks")
     graph, ends, columns = Graph(_ranks(ranks)), Ends(), ranks // rows
     volume = word * grid**3 / ranks
     for first in range(0, ranks, rows):
@@ -401,7 +416,7 @@ def transpose(ranks: int, grid: int, rows: int = 1, word: int = 4) -> Graph:
 
 def _ranks(count: int) -> int:
     if count < 1:
-        raise ModelError(f"{count} ranks: at least 1 is needed")
+        raise ModelError(f"the number of ranks is {count}, but must be at least 1")
     return count
 
 
@@ -409,11 +424,12 @@ def _ranks(count: int) -> int:
 
 
 def of_trace(trace: Trace, compute: bool = True) -> Graph:
-    """The messages of a trace's MPI events, with the time between them as delays (`compute`).
+    """The messages of a trace's MPI events, with the time between them as delays if `compute` is set.
 
-    A schedule (GOAL) brings its own order. Else each process does its events in order: a blocking send or receive ends
-    with its message, a non-blocking one at once, a wait with those it is for, where the file tells, or all before it;
-    collectives become the messages of `COLLECTIVES`, matched as in `weft.traces.messages`.
+    A GOAL schedule has an order of its own. Otherwise each process executes its events in order: a blocking send or
+    receive ends with its message, a non-blocking one immediately, and a wait with the operations it completes (if the
+    file does not say which, with all before it). Collectives become the messages of `COLLECTIVES`.
+    `weft.traces.messages` matches the calls.
     """
     if trace.requires is not None:
         return _of_schedule(trace, compute)
@@ -421,16 +437,16 @@ def of_trace(trace: Trace, compute: bool = True) -> Graph:
     rows = messages.calls(trace, kinds)
     if not rows:
         held = ", ".join(sorted({Category(int(c)).name for c in np.unique(trace.category)}))
-        raise ModelError(f"{trace.path}: no MPI events to replay on a network; it has only {held}")
+        raise ModelError(f"{trace.path}: the trace has no MPI events to replay on a network, only {held} events")
     matched = messages.match(trace, rows, kinds)
     if matched.alone:
-        raise ModelError(f"{trace.path}: {matched.alone[0]}: a trace that was cut, that holds one side only, or "
-                         "several runs in one file cannot be replayed")  # fmt: skip
+        raise ModelError(f"{trace.path}: {matched.alone[0]}; a trace that was cut short, has only one side of its "
+                         "messages, or holds several runs cannot be replayed")  # fmt: skip
     return _Calls(trace, compute, kinds, rows, matched).graph()
 
 
 class _Calls:
-    """Goes through the calls of all processes side by side, each as far as it comes."""
+    """Steps through the calls of all processes concurrently, each process as far as it can get."""
 
     def __init__(
         self, trace: Trace, compute: bool, kinds: list[str], rows: dict[int, Ints], matched: messages.Matched
@@ -440,12 +456,12 @@ class _Calls:
         self.rank = {p: k for k, p in enumerate(rows)}
         self.made = Graph(len(rows))
         self.joined = {e: j for j in matched.joined for e in j.events.values()}
-        self.entered: dict[int, int] = defaultdict(int)  # processes in a collective, by its identity
-        self.result: dict[int, tuple[int, ...]] = {}  # of a collective, by event
-        self.message: dict[int, int] = {}  # a message's number by its send
-        self.arrived: dict[int, tuple[int, ...]] = {}  # what its process had done, by event
+        self.entered: dict[int, int] = defaultdict(int)  # by identity of a collective: processes that entered it
+        self.result: dict[int, tuple[int, ...]] = {}  # by event of a collective: entries that complete it
+        self.message: dict[int, int] = {}  # by send: the number of its message
+        self.arrived: dict[int, tuple[int, ...]] = {}  # by event: entries that its process had finished before it
         self.ends: list[tuple[int, ...]] = [() for _ in rows]
-        self.open: list[dict[int, list[int]]] = [defaultdict(list) for _ in rows]  # by request
+        self.open: list[dict[int, list[int]]] = [defaultdict(list) for _ in rows]  # by request: open operations
         self.clock = [0] * len(rows)
 
     def graph(self) -> Graph:
@@ -463,13 +479,13 @@ class _Calls:
             if active and not moved:
                 event = self.rows[active[0]][place[active[0]]]
                 raise ModelError(
-                    f"{self.trace.path}: the replay cannot go on: process {int(self.trace.process[event])} waits in "
-                    f"'{self.trace.names[self.trace.name[event]]}' for what no other does"
+                    f"{self.trace.path}: the replay is stuck: process {int(self.trace.process[event])} waits in "
+                    f"'{self.trace.names[self.trace.name[event]]}' for a call that no other process makes"
                 )
         return self.made
 
     def _step(self, r: int, event: int) -> bool:
-        """One call of rank r; whether it could be done."""
+        """Executes one call of rank r; False if it must wait for another process."""
         trace = self.trace
         kind = self.kinds[trace.name[event]]
         if event not in self.arrived:
@@ -499,7 +515,7 @@ class _Calls:
         return True
 
     def _send(self, event: int) -> int:
-        """The send of a message, which is made when both its sides have come."""
+        """The send of a message, which is added to the graph when both sides have arrived."""
         trace, half = self.trace, self.partner[event]
         sender, receiver = (event, half) if self.kinds[trace.name[event]] in ("send", "isend") else (half, event)
         if sender not in self.message and half in self.arrived:
@@ -519,7 +535,7 @@ class _Calls:
         roots = {int(trace.peer[e]) for e in joined.events.values()}
         root = next((k for k, p in enumerate(joined.events) if p in roots), 0)
         if joined.kind == "alltoall":
-            size /= len(ranks)  # a trace gives what a rank sends to all
+            size /= len(ranks)  # a trace gives the total that a rank sends
         before = {r: self.arrived[e] for r, e in zip(ranks, joined.events.values(), strict=True)}
         after = COLLECTIVES[joined.kind](self.made, ranks, size, before, root)
         for r, event in zip(ranks, joined.events.values(), strict=True):
@@ -574,7 +590,7 @@ def _of_schedule(trace: Trace, compute: bool) -> Graph:
             if waiting[other] == 0:
                 ready.append(other)
     if len(number) < len(trace):
-        raise ModelError(f"{trace.path}: the schedule waits for itself")
+        raise ModelError(f"{trace.path}: the schedule has a cycle: some of its operations wait for themselves")
     return graph
 
 
@@ -583,17 +599,17 @@ def _of_schedule(trace: Trace, compute: bool) -> Graph:
 
 @dataclass
 class Outcome:
-    """A replay: when the last thing was done, and what flowed."""
+    """The outcome of a replay: its duration, and the traffic."""
 
     seconds: float = 0.0
     messages: int = 0
-    bytes: float = 0.0  # that arrived
-    link_bytes: Floats = field(default_factory=lambda: np.zeros(0))  # over each link
-    finish: Floats = field(default_factory=lambda: np.zeros(0))  # of each delay and message
+    bytes: float = 0.0  # delivered
+    link_bytes: Floats = field(default_factory=lambda: np.zeros(0))  # by link
+    finish: Floats = field(default_factory=lambda: np.zeros(0))  # time at which each delay and message finished
 
 
 def max_min(paths: Sequence[tuple[int, ...]], capacity: Floats) -> Floats:
-    """Rates of flows over their links by progressive filling: all rise together until a link is full."""
+    """Max-min fair rates of flows by progressive filling: all rates rise together until a link is saturated."""
     rates = np.full(len(paths), np.inf)
     flow = np.repeat(np.arange(len(paths)), [len(p) for p in paths])
     if not len(flow):
@@ -615,10 +631,12 @@ def max_min(paths: Sequence[tuple[int, ...]], capacity: Floats) -> Floats:
 
 
 def replay(graph: Graph, network: Network) -> Outcome:
-    """A graph on a network. Raises ModelError where the graph has more ranks or waits for itself."""
+    """Replays a graph on a network. Raises ModelError if the graph has too many ranks or a cycle."""
     if graph.ranks > network.ranks:
         kind, sizes = network.topology.kind, "x".join(map(str, network.topology.sizes))
-        raise ModelError(f"{graph.ranks} ranks on {kind} {sizes}: it holds {network.ranks}")
+        raise ModelError(
+            f"{graph.ranks} ranks do not fit on topology {kind} {sizes}, which has room for {network.ranks}"
+        )
     count = len(graph.seconds)
     waiting = [len(a) for a in graph.after]
     then: list[list[int]] = [[] for _ in range(count)]
@@ -627,7 +645,7 @@ def replay(graph: Graph, network: Network) -> Outcome:
             then[b].append(number)
     capacity = network.capacities()
     found = Outcome(finish=np.full(count, np.nan), link_bytes=np.zeros(len(capacity)))
-    # Heap of (time, order, number, what): 0 a delay or an empty message is done, 1 a message begins to flow.
+    # Heap of (time, order, number, event): 0, a delay or an empty message is done; 1, a message begins to flow.
     heap: list[tuple[float, int, int, int]] = []
     order = itertools.count()
     now, done = 0.0, 0
@@ -668,7 +686,7 @@ def replay(graph: Graph, network: Network) -> Outcome:
         else:
             step, now = soonest - now, soonest
         if flows:
-            # By their ends, not by what is left: a step too short to move the clock must end its flow too.
+            # Select flows by their end times, not by the bytes left: a step too short to move the clock must end too.
             over = ends <= ends.min() * (1 + 1e-9) if soonest < math.inf else np.zeros(len(flows), dtype=bool)
             left = left - rates * step
             over |= left <= 1e-9
@@ -704,16 +722,16 @@ def replay(graph: Graph, network: Network) -> Outcome:
                     users[link] += 1
             left = np.concatenate([left, [graph.bytes[n] for n in new]])
             rates = np.concatenate([rates, alone])
-        if changed:  # else the flows that came or went shared no link with another
+        if changed:  # otherwise the flows that started or ended shared no link with another flow
             rates = max_min(paths, capacity)
     if done < count:
-        raise ModelError(f"the communication graph waits for itself: {count - done} of {count} entries never start")
+        raise ModelError(f"the communication graph has a cycle: {count - done} of its {count} entries never start")
     found.seconds = float(np.nanmax(found.finish)) if count else 0.0
     return found
 
 
 def bound(graph: Graph, network: Network) -> float:
-    """The time (s) that the busiest link needs for all that crosses it: no replay is faster."""
+    """The time (s) that the busiest link needs for its bytes, a lower bound on the replayed time."""
     capacity = network.capacities()
     load = np.zeros(len(capacity))
     for a, b, size in zip(graph.source, graph.target, graph.bytes, strict=True):
@@ -724,19 +742,17 @@ def bound(graph: Graph, network: Network) -> float:
 
 
 def results(graph: Graph, network: Network, name: str) -> list[Result]:
-    """Time of a graph, the busiest link's bound, and what flowed."""
+    """The replayed time of a graph, and the lower bound by its busiest link."""
     found = replay(graph, network)
     sizes = "x".join(map(str, network.topology.sizes))
     inputs = {
-        "topology": f"{network.topology.kind} {sizes}", "ranks": graph.ranks, "ranks a node": network.ranks_per_node,
+        "topology": f"{network.topology.kind} {sizes}", "ranks": graph.ranks, "ranks per node": network.ranks_per_node,
         "link (B/s)": network.rate, "latency (s)": network.latency, "messages": found.messages, "bytes": found.bytes,
     }  # fmt: skip
     equation = "max-min fair flows, static routes"
     least = min(bound(graph, network), found.seconds)
     return [
         exact(METHOD, f"time, {name}", found.seconds, "s", inputs, equation),
-        exact(METHOD, "busiest link alone", least, "s", inputs, "bytes over a link / its rate"),
-        exact(
-            METHOD, "busiest link's share", least / found.seconds if found.seconds else 0.0, "", inputs, "their ratio"
-        ),
+        exact(METHOD, "lower bound by the busiest link", least, "s", inputs, "bytes over a link / its rate"),
+        exact(METHOD, "lower bound / time", least / found.seconds if found.seconds else 0.0, "", inputs, "their ratio"),
     ]

@@ -1,12 +1,12 @@
-"""Which kernels depend on which: the order that several perturbed runs of one program have in common.
+"""Dependencies between kernels, inferred from the order that several perturbed runs of a program have in common.
 
-A run puts its kernels into a partial order: a is before b where a ends before b starts. A dependency holds in every
-run, so the dependencies are in the intersection of the runs' orders; what else is left there is an accident of timing
-that no run has broken. One long delay of kernel a breaks every accident "a before b", since b does not wait for it;
-random jitter breaks few (GPU integration report, section 4.5: FENATE's poger and NVDAG).
+Each run puts its kernels into a partial order, in which a precedes b if a ends before b starts. Dependencies hold in
+every run, so they are contained in the intersection of the orders. The other pairs in the intersection are accidents of
+timing that no run has disproved. A long delay of kernel a disproves every accident "a before b", because b does not
+wait for a; random jitter disproves few (GPU integration report, section 4.5: FENATE's poger and NVDAG).
 
-The transitive reduction of that order, its cover relation, is the graph of dependencies between kernels of all streams:
-kernels of one stream follow each other, those of several streams wait for events, for the host, or for nothing.
+The transitive reduction of the common order is the graph of dependencies between kernels of all streams. Kernels of the
+same stream follow each other; kernels of different streams wait for events, for the host, or for nothing.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from scipy.sparse.csgraph import maximum_flow
 from weft.model.result import ModelError
 from weft.traces import Category, Trace
 
-MOST_KERNELS = 20_000  # whose order takes 400 MB
+MOST_KERNELS = 20_000  # the order of so many kernels takes 400 MB
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel or copy on a stream: the `number`-th of its name there, from 0."""
+    """A kernel or copy on a stream. `number` counts those of the same name on the stream, from 0."""
 
     process: int
     stream: str
@@ -41,12 +41,13 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Order:
-    """The order of n kernels that all of R runs have in common; none is before one of a lower number.
+    """The order of n kernels that all R runs have in common. No kernel precedes one with a lower number.
 
-    before   bool (n, n): row before column in every run; transitive
-    edges    int64 (m, 2): its transitive reduction, pairs (before, after)
-    tested   bool (m): a run shows the second of an edge waiting: it started later than it did in another run, where the
-             first ended sooner. Edges within a stream need no test. What is not tested may be an accident.
+    before   bool (n, n): the row's kernel precedes the column's in every run; transitive
+    edges    int64 (m, 2): its transitive reduction, as pairs (before, after)
+    tested   bool (m): some run shows the second kernel of the edge waiting, because it started later than in another
+             run in which the first kernel ended sooner. Edges within a stream need no test. An untested edge may be
+             an accident of timing.
     start, end   int64 (R, n): ns from the first event of each run
     """
 
@@ -59,7 +60,7 @@ class Order:
 
     @property
     def durations(self) -> NDArray[np.float64]:
-        """Each kernel's median duration over the runs, ns."""
+        """The median duration of each kernel over the runs, in ns."""
         return np.median(self.end - self.start, axis=0)
 
     def across(self) -> NDArray[np.bool_]:
@@ -73,20 +74,22 @@ class Order:
         return np.array([numbers.setdefault((k.process, k.stream), len(numbers)) for k in self.kernels], dtype=np.int64)
 
     def levels(self) -> NDArray[np.int64]:
-        """The length of the longest chain before each kernel: kernels of one level can run side by side. The count of
-        each level is the concurrency profile of the graph."""
+        """The length of the longest chain before each kernel.
+
+        Kernels of the same level can run concurrently; their number is the concurrency profile of the graph.
+        """
         level = np.zeros(len(self.kernels), dtype=np.int64)
         for first, second in self.edges:  # edges ascend in their first, which precedes its second
             level[second] = max(level[second], level[first] + 1)
         return level
 
     def width(self) -> int:
-        """The most kernels of which none waits for another: by Dilworth's theorem the fewest chains (streams) that
-        hold all kernels in order.
+        """The largest number of kernels of which none waits for another.
 
-        That is n less a maximum matching of the order's two-sided graph (Fulkerson 1956). A matched pair is a path of
-        the transitive reduction, so the matching is a maximum flow through the reduction's few edges: out of a
-        kernel's first copy, through second copies and back, into the sink from a second copy, each copy used once.
+        By Dilworth's theorem, this is the smallest number of chains (streams) that hold all kernels in order. It equals
+        n minus a maximum matching of the bipartite graph of the order (Fulkerson 1956). A matched pair corresponds to a
+        path in the transitive reduction, so that the matching is a maximum flow through its few edges: from the first
+        copy of a kernel, through second copies and back, and from a second copy into the sink, using each copy once.
         """
         n = len(self.kernels)
         first, second, source, sink = np.arange(n), np.arange(n) + n, 2 * n, 2 * n + 1
@@ -97,8 +100,10 @@ class Order:
         return n - int(maximum_flow(graph, source, sink).flow_value)
 
     def critical_path(self) -> tuple[list[int], float]:
-        """The chain of kernels with the longest sum of durations, and that sum in ns: no number of streams and devices
-        runs the graph faster."""
+        """The chain of kernels with the longest total duration, and that duration in ns.
+
+        No number of streams and devices executes the graph faster.
+        """
         duration = self.durations
         finish, origin = duration.copy(), np.full(len(duration), -1)
         for first, second in self.edges:
@@ -110,7 +115,7 @@ class Order:
         return path[::-1], float(finish.max())
 
     def running(self) -> NDArray[np.float64]:
-        """Share of the time during which 0, 1, 2 ... kernels ran at once, mean over the runs."""
+        """The share of the time during which 0, 1, 2, ... kernels ran concurrently, as a mean over the runs."""
         shares = []
         for start, end in zip(self.start, self.end, strict=True):
             times, at = np.unique(np.concatenate([start, end]), return_inverse=True)
@@ -123,28 +128,31 @@ class Order:
         return np.mean([np.pad(s, (0, most - len(s))) for s in shares], axis=0)
 
     def delays(self) -> list[Kernel]:
-        """The kernels whose delay would test the edges that are not tested, those with most of them first."""
+        """The kernels whose delay would test untested edges, those with the most such edges first."""
         open_ = self.edges[~self.tested, 0]
         kernels, counts = np.unique(open_, return_counts=True)
         return [self.kernels[k] for k in kernels[np.argsort(-counts, kind="stable")]]
 
 
 def order(runs: Sequence[Trace], pattern: str | None = None, resolution: int = 1000) -> Order:
-    """The order that the kernels and copies on streams of all `runs` have in common.
+    """The order that all `runs` have in common in their kernels and copies on streams.
 
-    `resolution`, in ns: how far the clocks of two streams may be apart (CUDA's events resolve half a microsecond). Work
-    that overlaps by no more counts as one after the other.
+    `resolution` (ns) is the difference allowed between the clocks of two streams; CUDA events resolve half a
+    microsecond. Work that overlaps by no more than this counts as sequential.
 
-    A kernel is the same in two runs where process, stream, name and its number among those of its name on that stream
-    agree. `pattern` is a regular expression that picks kernels by name. Raises ModelError where a run has no work on
-    streams, where runs differ in their kernels, and where kernels of one stream overlap.
+    A kernel is the same in two runs if its process, stream, name and number agree. `pattern` is a regular expression
+    that selects kernels by name. Raises ModelError if a run has no work on streams or if the runs differ in their
+    kernels, and ValueError if kernels of the same stream overlap.
     """
     if not runs:
-        raise ModelError("order needs the trace of at least one run")
+        raise ModelError("no trace is given; give the trace of at least one run")
     found = [_work(trace, pattern) for trace in runs]
     kernels, start, end = found[0]
     if len(kernels) > MOST_KERNELS:
-        raise ModelError(f"{runs[0].path}: {len(kernels)} kernels, more than {MOST_KERNELS}: pick some by name")
+        raise ModelError(
+            f"{runs[0].path}: the trace has {len(kernels)} kernels, but at most {MOST_KERNELS} can be ordered: select "
+            "some by name (--kernels)"
+        )
     starts, ends = [start], [end]
     place = {k: i for i, k in enumerate(kernels)}
     for trace, (others, start, end) in zip(runs[1:], found[1:], strict=True):
@@ -163,20 +171,22 @@ def order(runs: Sequence[Trace], pattern: str | None = None, resolution: int = 1
 
 
 def common_order(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """bool (n, n): whether the row's event ends before the column's starts, in every run; start and end are (R, n)."""
+    """Whether the event of the row ends before that of the column starts in every run: bool (n, n).
+
+    `start` and `end` have the shape (R, n).
+    """
     before = np.ones((start.shape[1],) * 2, dtype=bool)
     for s, e in zip(start, end, strict=True):
         before &= e[:, None] <= s
-        before &= s[:, None] < e  # else two events without length at one instant would each be before the other
+        before &= s[:, None] < e  # or two events of zero length at the same time would each precede the other
     return before
 
 
 def reduction(before: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The edges (m, 2) of the transitive reduction of a strict partial order whose numbering is one of its linear
-    extensions.
+    """The edges (m, 2) of the transitive reduction of a strict partial order that is numbered in a linear extension.
 
-    The lowest of what follows i follows it directly; what follows that one does not. So each edge costs one operation
-    on a row, O(m n) in all instead of the O(n^3) of a matrix product.
+    The lowest-numbered successor of i follows it directly, and the successors of that one do not. Each edge therefore
+    costs one operation on a row: O(m n) in total, instead of O(n^3) for a matrix product.
     """
     edges = []
     for i, row in enumerate(before):
@@ -195,15 +205,15 @@ def _work(trace: Trace, pattern: str | None) -> tuple[tuple[Kernel, ...], NDArra
     mask = trace.on_stream() & trace.of(Category.gpu, Category.copy, Category.mpi)
     if not mask.any():
         held = ", ".join(sorted({Category(int(c)).name for c in np.unique(trace.category)}))
-        raise ModelError(f"{trace.path}: no work on streams to order, only {held} events of the host")
+        raise ModelError(f"{trace.path}: the trace has no kernels or copies on streams, only {held} events of the host")
     if pattern is not None:
         try:
             fits = np.array([re.search(pattern, n) is not None for n in trace.names], dtype=bool)
         except re.error as error:
-            raise ModelError(f"'{pattern}' is no regular expression: {error}") from None
+            raise ModelError(f"'{pattern}' is not a valid regular expression: {error}") from None
         mask &= fits[trace.name]
         if not mask.any():
-            raise ModelError(f"{trace.path}: no kernel's name matches '{pattern}'")
+            raise ModelError(f"{trace.path}: no kernel has a name that matches '{pattern}'")
     index = np.flatnonzero(mask)
     index = index[np.lexsort((trace.end[index], trace.start[index]))]
     counts: dict[tuple[int, int], int] = {}
@@ -221,6 +231,6 @@ def _check_same(first: Trace, place: dict[Kernel, int], trace: Trace, kernels: t
         missing = sorted(here - there, key=str)
         if missing:
             raise ModelError(
-                f"{lacking.path} lacks {len(missing)} of the kernels of the other run, the first {missing[0]}: "
-                "only runs that launch the same kernels on the same streams can be compared"
+                f"{lacking.path}: {len(missing)} kernels of the other run are missing, the first is {missing[0]}; all "
+                "runs must launch the same kernels on the same streams"
             )

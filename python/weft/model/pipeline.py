@@ -1,4 +1,4 @@
-"""Pipelined accelerators: Eq. 12, unbalanced stages too, and the penalty of moving data between them, Eq. 13.
+"""Pipelines of accelerators with balanced or unbalanced stages (Eq. 12), and the cost of moving data (Eq. 13).
 
 "The report" is ECP-HIHE01-35 (2021), sections 4.8.4 and 10.
 """
@@ -18,15 +18,16 @@ METHOD = "pipeline"
 
 
 def balanced_time(stage: float, depth: int, tasks: int, startup: float = 0.0) -> float:
-    """Eq. 12: t_app = d t_stage + (n - 1) t_stage + s, seconds."""
+    """Eq. 12: t_app = d t_stage + (n - 1) t_stage + s, in seconds."""
     require_counts(depth=depth, tasks=tasks)
     return pipeline_time([stage] * depth, tasks, startup)
 
 
 def pipeline_time(stages: Sequence[float], tasks: int, startup: float = 0.0) -> float:
-    """Eq. 12 for stages that take different times: the first task passes all, then one leaves every slowest stage.
+    """Eq. 12 for stages of different lengths: the first task passes all stages, and the slowest stage sets the pace.
 
-    Exact for constant times and room for one task at least between stages: the slowest stage never waits once filled.
+    Exact if the times are constant and at least one task fits between stages: the slowest stage then never waits once
+    the pipeline is full.
     """
     if not stages:
         raise ModelError("a pipeline needs at least one stage")
@@ -35,42 +36,42 @@ def pipeline_time(stages: Sequence[float], tasks: int, startup: float = 0.0) -> 
         require_positive(**{f"stage {index + 1}": stage})
     require_finite(startup=startup)
     if startup < 0:
-        raise ModelError(f"startup is {startup:g} s, below zero")
+        raise ModelError(f"startup is {startup:g} s, but must not be negative")
     return math.fsum(stages) + (tasks - 1) * max(stages) + startup
 
 
 def serial_time(stages: Sequence[float], tasks: int, startup: float = 0.0) -> float:
-    """Without a pipeline: every task passes all stages before the next starts (the report's Fig. 57a), seconds."""
+    """The time (s) without a pipeline: every task passes all stages before the next one starts (Fig. 57a)."""
     return pipeline_time([math.fsum(stages)], tasks, startup)
 
 
 def require_counts(**counts: int) -> None:
-    """Raises ModelError naming the first that is not a whole number of at least one."""
+    """Raises ModelError naming the first value that is not a whole number of at least one."""
     for name, count in counts.items():
         if count != int(count) or count < 1:
-            raise ModelError(f"{name} is {count:g}: a whole number of at least 1 is needed")
+            raise ModelError(f"{name} is {count:g}, but must be a whole number of at least 1")
 
 
 def disaggregation_penalty(total: float, kernels: Sequence[float]) -> float:
     """Eq. 13: T_total over the sum of the accelerators' kernel times."""
     if not kernels:
-        raise ModelError("no kernel time given: Eq. 13 divides by their sum")
+        raise ModelError("no kernel time is given, but Eq. 13 needs at least one")
     require_positive(total=total, kernels=math.fsum(kernels))
     if any(k < 0 for k in kernels):
-        raise ModelError("a kernel time is below zero")
+        raise ModelError("a kernel time is negative; give times of at least zero")
     if total < max(kernels):
-        raise ModelError(f"T_total {total:g} s is less than a kernel's {max(kernels):g} s")
+        raise ModelError(f"T_total is {total:g} s, but one of the kernels alone takes {max(kernels):g} s")
     return total / math.fsum(kernels)
 
 
 def implied_total(penalty: float, kernels: Sequence[float]) -> float:
-    """The T_total of which Eq. 13 makes `penalty`, seconds."""
+    """The T_total (s) for which Eq. 13 gives `penalty`."""
     require_positive(penalty=penalty, kernels=math.fsum(kernels))
     return penalty * math.fsum(kernels)
 
 
 def chunked_time(total: float, chunk: float, transfer: float, depth: int = 3) -> float:
-    """Fig. 58: `total` bytes in chunks of `chunk`, each taking `transfer` seconds a stage (Eq. 12)."""
+    """Fig. 58: time (s) to move `total` bytes in chunks, each of which takes `transfer` seconds per stage (Eq. 12)."""
     require_positive(total=total, chunk=chunk)
     return balanced_time(transfer, depth, math.ceil(total / chunk))
 
@@ -78,7 +79,7 @@ def chunked_time(total: float, chunk: float, transfer: float, depth: int = 3) ->
 def chunk_results(
     total: float, chunks: Sequence[float], link: Link, startup: float, penalty: float, cache_access: float
 ) -> list[Result]:
-    """Fig. 58 for PCIe and both CXL models: seconds to move `total` bytes through three balanced stages."""
+    """Fig. 58 for PCIe and both CXL models: times to move `total` bytes through three balanced stages."""
     results = []
     for chunk in chunks:
         inputs = {"total (B)": total, "chunk (B)": chunk, "t_s (s)": startup, "CXL penalty": penalty}
@@ -95,17 +96,17 @@ def chunk_results(
 def simulate(
     stages: Sequence[float], arrivals: Sequence[float], room: float = math.inf
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The pipeline as a discrete-event simulation (SimPy): when each task enters its first stage and leaves the last.
+    """Simulates the pipeline by discrete events: when each task enters the first and leaves the last stage.
 
-    `arrivals` are the times at which tasks come, in order; `room` is how many may wait between two stages (a stage
-    holds its task until there is room). What Eq. 12 cannot say: tasks that do not all wait at the start.
+    `arrivals` are the times at which tasks arrive, in order; `room` is the number of tasks that may wait between two
+    stages, and a stage keeps its task until there is room. Unlike Eq. 12, this covers tasks that arrive over time.
     """
     import simpy
 
     if not stages or not arrivals:
-        raise ModelError("a simulation needs at least one stage and one task")
+        raise ModelError("the simulation needs at least one stage and one task")
     if list(arrivals) != sorted(arrivals):
-        raise ModelError("arrivals run backwards: give them in order")
+        raise ModelError("the arrival times are not in order; sort them")
     environment = simpy.Environment()
     queues = [simpy.Store(environment, capacity=room if index else math.inf) for index in range(len(stages))]
     entered = np.full(len(arrivals), np.nan)
@@ -135,17 +136,17 @@ def simulate(
 
 
 def stage_results(stages: Sequence[float], tasks: int, startup: float, now: float | None) -> list[Result]:
-    """The pipelined time, what it gains over no pipeline and over today's time, and the stage that limits it."""
+    """The pipelined time, its speed-up over serial execution and over today's time, and the limiting stage."""
     inputs = {"stages (s)": list(stages), "tasks": tasks, "s (s)": startup}
     time = pipeline_time(stages, tasks, startup)
     serial = serial_time(stages, tasks, startup)
     slowest = max(range(len(stages)), key=lambda index: stages[index])
     share = 100 * tasks * stages[slowest] / time
     results = [
-        exact(METHOD, "pipelined", time, "s", inputs, "Eq. 12"),
-        exact(METHOD, "one stage after the other", serial, "s", inputs, "sum of the stages x tasks"),
+        exact(METHOD, "time, pipelined", time, "s", inputs, "Eq. 12"),
+        exact(METHOD, "time, one stage after another", serial, "s", inputs, "sum of the stages x tasks"),
         exact(METHOD, "benefit of the pipeline", serial / time, "x", inputs, "Eq. 12"),
-        exact(METHOD, f"stage {slowest + 1}, the slowest, is busy", share, "%", inputs, "Eq. 12"),
+        exact(METHOD, f"utilisation of stage {slowest + 1}, the slowest", share, "%", inputs, "Eq. 12"),
     ]
     if now is not None:
         require_positive(now=now)

@@ -1,8 +1,8 @@
-"""weft's workloads at any scale: computation from bytes and flops over rates, exchanges from message sizes and links.
+"""Projection of weft's workloads to any scale: computation from bytes, operations and rates; exchanges from messages.
 
-One function a workload gives the seconds of an iteration or a step, by what they go to. Machines are described in
-`weft.model.machine`; constants that no data sheet gives are few, named (`machine.CONSTANTS`) and calibrated by
-`weft.model.calibration`. Eq. numbers are of the papers named beside them.
+One function per workload returns the time of an iteration or a time step, by phase. Machines are described in
+`weft.model.machine`. The few constants that no data sheet gives are listed in `machine.CONSTANTS` and calibrated by
+`weft.model.calibration`. Equation numbers are followed by the paper they refer to.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -26,7 +26,7 @@ Path = Literal["direct", "staged"]
 
 @dataclass(frozen=True)
 class Projection:
-    """Seconds of one iteration or step of the slowest rank, by phase; `figures` hold what the paper prints of them."""
+    """Time (s) of one iteration or step on the slowest rank, by phase, and the `figures` that the papers report."""
 
     workload: str
     machine: str
@@ -37,7 +37,7 @@ class Projection:
 
     @property
     def seconds(self) -> float:
-        """Of all phases."""
+        """The total time of all phases."""
         return math.fsum(self.phases.values())
 
 
@@ -46,7 +46,7 @@ class Projection:
 
 @lru_cache(maxsize=4096)
 def near_cube(count: int) -> tuple[int, int, int]:
-    """Three factors of `count` whose box has the smallest surface, largest first."""
+    """The three factors of `count` whose box has the smallest surface, in descending order."""
     best = (count, 1, 1)
     for c in range(1, round(count ** (1 / 3)) + 2):
         if count % c:
@@ -59,7 +59,7 @@ def near_cube(count: int) -> tuple[int, int, int]:
 
 
 def box_of(elements: int) -> tuple[int, int, int]:
-    """A box of `elements` elements where three near factors exist, else of about so many, sides as equal as can be."""
+    """A box of `elements` elements if they have three similar factors, else a nearly cubic box of about this size."""
     exact = near_cube(elements)
     if exact[0] <= 2 * exact[2]:
         return exact
@@ -69,22 +69,23 @@ def box_of(elements: int) -> tuple[int, int, int]:
 
 @dataclass(frozen=True)
 class Halo:
-    """What the slowest rank of a box of ranks sends in one exchange: points and messages on its node and off it."""
+    """Points and messages that the slowest rank sends in one exchange, inside its node and over the network."""
 
     node_points: float
     node_messages: float
     network_points: float
     network_messages: float
-    busiest_node_points: float  # leaving the node that sends most
+    busiest_node_points: float  # sent over the network by the node that sends most
 
 
 def halo(
     ranks: int, box: tuple[int, int, int], order: int, ranks_per_node: int, *, corners: bool, periodic: bool
 ) -> Halo:
-    """Neighbours of every rank of a near-cubic grid of ranks with `box` elements each, consecutive ranks on a node.
+    """The halo of a nearly cubic grid of ranks with `box` elements each, in which consecutive ranks share a node.
 
-    `corners`: also edges and corners, points shared (order x elements + 1 a side), as continuous elements need; else
-    faces with all their points ((order + 1) x elements a side), as discontinuous ones.
+    With `corners`, as for continuous elements, ranks exchange shared points on faces, edges and corners (order x
+    elements + 1 points per direction). Without, as for discontinuous elements, they exchange all points of faces
+    ((order + 1) x elements points per direction).
     """
     grid = np.array(near_cube(ranks))
     place = np.stack(np.unravel_index(np.arange(ranks), tuple(grid)), axis=1)
@@ -105,7 +106,7 @@ def halo(
         for level, here in enumerate((inside & (node[other] == node), inside & (node[other] != node))):
             points[level] += size * here
             messages[level] += here
-    # The rank whose network and node traffic together is largest: the network weighs ten times a node's link.
+    # The rank with the most traffic, where network traffic counts ten times as much as traffic inside the node.
     worst = int(np.argmax(points[0] + 10 * points[1]))
     leaving = np.bincount(node, weights=points[1])
     return Halo(
@@ -114,7 +115,7 @@ def halo(
 
 
 def transfer_seconds(machine: Machine, sent: Halo, bytes_per_point: float, path: Path = "direct") -> float:
-    """Time of an exchange: node and network messages one after another, the node's card shared by its ranks."""
+    """Time (s) of an exchange: messages inside the node, then network messages, with the network card shared."""
     near, far = machine.link("node"), machine.link("network")
     leaving = sent.network_points * bytes_per_point / far.bytes_per_second.value
     if far.node_bytes_per_second is not None:
@@ -123,13 +124,13 @@ def transfer_seconds(machine: Machine, sent: Halo, bytes_per_point: float, path:
     seconds = near.seconds(sent.node_messages, sent.node_points * bytes_per_point)
     seconds += sent.network_messages * far.latency_seconds.value + leaving
     if path == "staged":
-        # Out of the device and back in, each one copy.
+        # One copy out of the device and one back into it.
         seconds += machine.link("host").seconds(2, 2 * (sent.node_points + sent.network_points) * bytes_per_point)
     return seconds
 
 
 def reduction_seconds(machine: Machine, ranks: int) -> float:
-    """An all-reduce of one number: recursive doubling, log2 P messages of which those inside a node are its link's."""
+    """Time (s) of an all-reduce of one number by recursive doubling: log2 P messages, the first inside the node."""
     if ranks == 1:
         return 0.0
     inside = min(ranks, machine.ranks_per_node)
@@ -139,7 +140,7 @@ def reduction_seconds(machine: Machine, ranks: int) -> float:
 
 
 def streamed(machine: Machine, bytes_: float, flops: float, kernels: float) -> float:
-    """hipBone Eq. 4 with the launch cost alpha of its streaming model t = alpha + beta B."""
+    """Time (s) by hipBone Eq. 4, plus the launch cost alpha of its streaming model t = alpha + beta B."""
     rate = machine.device.stream_bytes_per_second.value * machine.constant("stream_efficiency")
     return max(bytes_ / rate, flops / machine.device.flops_per_second.value) + kernels * (
         machine.device.kernel_seconds.value
@@ -148,16 +149,18 @@ def streamed(machine: Machine, bytes_: float, flops: float, kernels: float) -> f
 
 # --- spectral elements ---------------------------------------------------------------------------------------------
 
-POISSON_KERNELS = 8  # an iteration on several ranks: pack, three operator parts, gather, two fused updates, x (Fig. 2)
+# Per iteration on several ranks: pack, operator in three parts, gather, two fused updates, x (hipBone Fig. 2).
+POISSON_KERNELS = 8
 
 
 def poisson(
     machine: Machine, ranks: int, *, order: int = 7, elements_per_rank: int = 8192, path: Path = "direct"
 ) -> Projection:
-    """One CG iteration of hipBone's benchmark: bytes 108 N_G + 80 N_L (text before its Eq. 5), halo and gather.
+    """One CG iteration of hipBone's benchmark: 108 N_G + 80 N_L bytes (text before its Eq. 5), halo and gather.
 
-    The halo and the gather move the points that ranks share, each half of them on average, and overlap two halves of
-    the interior; `exchange_factor` of their time is seen all the same. The figure of merit counts Eq. 3.
+    The halo exchange and the gather each move half of the shared points on average, and overlap with two halves of the
+    interior. The share `exchange_factor` of their time remains visible. The figure of merit counts the operations of
+    Eq. 3.
     """
     machine.require(ranks)
     _at_least_one(order=order, elements_per_rank=elements_per_rank)
@@ -179,16 +182,16 @@ def poisson(
     return _with(projection, {"FOM (GFLOP/s)": fom, "FOM per rank (GFLOP/s)": fom / ranks, "DOF/s per rank": dofs})
 
 
-# Words of memory a point and stage, NekCEM Eqs. 9 to 15: six fields and nine metric terms in and six derivatives out
-# for the curls (21), mass and material (6 + 2), Runge-Kutta with residual and field of six components, each read and
-# written (24); fluxes and their addition on the faces are part of the exchange.
+# Memory words per point and stage, from NekCEM Eqs. 9 to 15. Curls: six fields and nine metric terms read, six
+# derivatives written (21). Mass and material: 6 + 2. Runge-Kutta: residual and field of six components, each read and
+# written (24). Fluxes and their addition on the faces are part of the exchange.
 MAXWELL_WORDS = 21 + 8 + 24
 MAXWELL_STAGES = 5
-MAXWELL_KERNELS = 215  # a step: calls in NekCEM Table 3 over 1000 steps
+MAXWELL_KERNELS = 215  # per step: calls in NekCEM Table 3, divided by its 1000 steps
 
 
 def maxwell_step_flops(order: int, points: int) -> float:
-    """NekCEM Eq. 16: operations of a time step for `points` = E (N + 1)^3."""
+    """NekCEM Eq. 16: operations per time step for `points` = E (N + 1)^3."""
     return (180 * (order + 1) + 420) * points
 
 
@@ -197,7 +200,7 @@ def maxwell(
 ) -> Projection:
     """One time step of NekCEM's scheme: five Runge-Kutta stages, each with an exchange of six fields over the faces.
 
-    The work is Eq. 16. The start-up cost of the kernels is what makes n_1/2 (text on its Fig. 7).
+    The operations are those of Eq. 16. The launch cost of the kernels determines n_1/2 (text on its Fig. 7).
     """
     machine.require(ranks)
     _at_least_one(order=order, elements_per_rank=elements_per_rank)
@@ -231,10 +234,11 @@ def flow(
     velocity_iterations: int = 4,
     path: Path = "direct",
 ) -> Projection:
-    """One step of incompressible Navier-Stokes on spectral elements: pressure and three velocity solves, and advection.
+    """One time step of incompressible Navier-Stokes on spectral elements.
 
-    A solver iteration costs what hipBone's does (`poisson`). Advection is evaluated on 3/2 as many points a direction
-    (the usual dealiasing): three fields interpolated, nine derivatives, three results back.
+    It consists of a pressure solve, three velocity solves and the advection term. A solver iteration costs as much as
+    hipBone's (`poisson`). Advection is evaluated on 3/2 as many points per direction, the usual dealiasing: three
+    fields are interpolated, nine derivatives taken, and three results returned.
     """
     machine.require(ranks)
     _at_least_one(pressure_iterations=pressure_iterations, velocity_iterations=velocity_iterations)
@@ -253,30 +257,31 @@ def flow(
 
 # --- turbulence ----------------------------------------------------------------------------------------------------
 
-STAGES = 2  # Runge-Kutta, second order (GESTS section 3.1)
-INVERSE, FORWARD_X, FORWARD_Y = 3, 5, 4  # fields: velocities; Rogallo's five products in x and z, four left in y
+STAGES = 2  # second-order Runge-Kutta (GESTS section 3.1)
+INVERSE, FORWARD_X, FORWARD_Y = 3, 5, 4  # fields: velocities; Rogallo's five products in x and z, of which four in y
 COLUMN_CALLS = STAGES * (INVERSE + FORWARD_Y)  # 14, GESTS section 4.3
 ROW_CALLS = STAGES * (INVERSE + FORWARD_X)  # 16, section 5.2
-CONTIGUOUS_LINES = STAGES * (INVERSE + FORWARD_X)  # transforms in x, along memory
-STRIDED_LINES = STAGES * (2 * INVERSE + FORWARD_X + FORWARD_Y)  # in y and z, strided (section 2.1)
-# Fields that the pointwise kernels of a stage read or write: phase shift 6, products 3 + 5, inverse shift and
-# derivatives 5 + 3, projection and Runge-Kutta 8, largest velocity and truncation 5.
+CONTIGUOUS_LINES = STAGES * (INVERSE + FORWARD_X)  # transforms in x, contiguous in memory
+STRIDED_LINES = STAGES * (2 * INVERSE + FORWARD_X + FORWARD_Y)  # transforms in y and z, strided (section 2.1)
+# Fields that the pointwise kernels of a stage read or write: 6 for the phase shift, 3 + 5 for products, 5 + 3 for the
+# inverse shift and derivatives, and 8 for projection and Runge-Kutta.
 POINTWISE = STAGES * (6 + 8 + 8 + 8)
-WORD = 4  # bytes of a real number in single precision
+WORD = 4  # bytes per real number in single precision
 
 
 def turbulence_memory_gib(grid: int, ranks: int, batch: int = 1) -> float:
-    """GESTS Eq. 9: GiB a rank."""
+    """GESTS Eq. 9: memory per rank in GiB."""
     return (8 + 2 * batch + 0.5) * grid**3 / (2 * ranks) * 8 / 1024**3
 
 
 def all_to_all_seconds(
     machine: Machine, members: int, stride: int, volume: float, calls: float, efficiency: float
 ) -> float:
-    """`calls` all-to-alls of `volume` bytes a rank each among ranks 0, stride, 2 stride …, seen from rank 0.
+    """Time (s) of `calls` all-to-alls among the ranks 0, stride, 2 stride, …, each with `volume` bytes per rank.
 
-    Messages to each level go at that level's rate, one after another (a copy engine serves one at a time, GESTS section
-    5.2); what a rank keeps is a copy in its memory. `efficiency`: of the network's rate.
+    Messages to each level take that level's rate, one after another, because a copy engine serves one message at a time
+    (GESTS section 5.2). What a rank keeps is a copy in its memory. `efficiency` is the share of the network's rate that
+    is reached.
     """
     others = np.arange(1, members, dtype=np.int64) * stride
     package = int((others < machine.ranks_per_package).sum())
@@ -295,25 +300,30 @@ def all_to_all_seconds(
 def turbulence(
     machine: Machine, ranks: int, *, grid: int, rows: int = 1, batch: int = 1, slabs: bool = False
 ) -> Projection:
-    """One step of GESTS' Fourier pseudo-spectral DNS on `rows` x (ranks / rows) ranks; one row: a slab each.
+    """One time step of GESTS's Fourier pseudo-spectral DNS on `rows` x (ranks / rows) ranks; one row means slabs.
 
-    `batch` fields are exchanged in one call (Q of Eq. 9). Raises ModelError where the grid does not fit.
+    `batch` fields are exchanged per call (Q of Eq. 9). Raises ModelError if the grid does not fit.
     """
     machine.require(ranks)
     _at_least_one(grid=grid, rows=rows, batch=batch)
     if ranks % rows:
-        raise ModelError(f"{rows} rows of ranks: {ranks} ranks are no multiple of it")
+        raise ModelError(f"{ranks} ranks cannot be divided into {rows} rows; the number of rows must divide the ranks")
     columns = ranks // rows
     if columns > grid or rows > grid:
-        raise ModelError(f"a {rows} x {columns} grid of ranks on {grid}^3: at most {grid} ranks a direction")
+        raise ModelError(
+            f"the process grid {rows} x {columns} is too large for {grid}^3 points: at most {grid} ranks per direction"
+        )
     memory = turbulence_memory_gib(grid, ranks, batch)
     if memory * 1024**3 > machine.device.memory_bytes.value:
         room = machine.device.memory_bytes.value / 1024**3
-        raise ModelError(f"{grid}^3 on {ranks} ranks needs {memory:.1f} GiB a rank (GESTS Eq. 9), there are {room:.1f}")
-    volume = WORD * grid**3 / ranks  # bytes of a field a rank
+        raise ModelError(
+            f"{grid}^3 points on {ranks} ranks need {memory:.1f} GiB per rank (GESTS Eq. 9), but a device has "
+            f"{room:.1f} GiB: use more ranks or a smaller grid"
+        )
+    volume = WORD * grid**3 / ranks  # bytes per field and rank
     stream = machine.device.stream_bytes_per_second.value
     limit = machine.device.cached_fft_bytes
-    # A line that does not fit beside a multiprocessor is transformed in two passes through memory.
+    # A line that does not fit into the shared memory of a multiprocessor takes two passes through memory.
     passes = 2 if limit is not None and 2 * WORD * grid > limit.value else 1
     strided = stream * machine.constant("strided_efficiency")
     kernels = stream * machine.constant("kernel_efficiency")
@@ -348,28 +358,28 @@ EQUATIONS = {
 
 
 def results(machine: Machine, project: Callable[[Machine], Projection]) -> list[Result]:
-    """The time of `project(machine)` and of its phases, and its figures, with their ranges.
+    """The time of `project(machine)`, the times of its phases, and its figures, with their ranges.
 
-    The range: where the workload was calibrated on published rows, the largest error on the rows that were not used;
-    else the corners of the constants' ranges.
+    If the machine was calibrated on published rows, the range is the largest error on the other rows. Otherwise, it
+    spans the corners of the constants' ranges.
     """
     central = project(machine)
     name = central.workload
     used = CONSTANTS_OF[name]
-    inputs: dict[str, Any] = {
+    inputs: dict[str, object] = {
         "machine": machine.title,
         "ranks": central.ranks,
         **{c: machine.constant(c) for c in used},
     }
-    what = f"time of {'an' if central.unit == 'iteration' else 'a'} {central.unit}"
+    what = f"time per {central.unit}"
     equation = EQUATIONS[name]
     if name in machine.errors:
         error = machine.errors[name].value
-        factors, range_is = (1 - error, 1 + error), "largest error on published rows not calibrated on"
+        factors, range_is = (1 - error, 1 + error), "largest error on published rows not used for calibration"
     else:
         seconds = [project(m).seconds for m in _corners(machine, used)] + [central.seconds]
         factors = (min(seconds) / central.seconds, max(seconds) / central.seconds)
-        # Where all constants are calibrated and nothing was left to compare with, no range is known.
+        # If all constants are calibrated and no rows are left to compare with, the range is unknown.
         range_is = "range of the constants" if factors[0] < factors[1] else ""
 
     def one(quantity: str, value: float, unit: str, inverse: bool = False) -> Result:
@@ -387,13 +397,13 @@ def results(machine: Machine, project: Callable[[Machine], Projection]) -> list[
 
 
 def notes(machine: Machine, workload: str) -> list[str]:
-    """What a reader must know of a projection on this machine."""
+    """Notes on the limits of a projection on this machine."""
     missing = [n for n in CONSTANTS_OF[workload] if n not in machine.constants]
     if not missing:
         return []
     return [
-        f"{', '.join(missing)}: not calibrated on {machine.title}, taken from other machines (docs/model-project.md); "
-        "the range shows what that leaves open"
+        f"{', '.join(missing)}: not calibrated for {machine.title}, so values of other machines are used "
+        "(docs/model-project.md); the range shows the resulting uncertainty"
     ]
 
 
@@ -412,9 +422,9 @@ def _with(projection: Projection, figures: dict[str, float]) -> Projection:
 def _at_least_one(**values: int) -> None:
     for name, value in values.items():
         if value < 1:
-            raise ModelError(f"{name} is {value}: at least 1 is needed")
+            raise ModelError(f"{name} is {value}, but must be at least 1")
 
 
 def alltoall_bandwidth(volume: float, seconds: float) -> float:
-    """GESTS Eq. 13: P2P x R / t, bytes a second a rank."""
+    """GESTS Eq. 13: P2P x R / t, in byte/s per rank."""
     return volume / seconds

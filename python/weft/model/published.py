@@ -1,4 +1,4 @@
-"""Scaling tables of the papers, as printed: what projections are compared with, and the rows constants come from.
+"""Published scaling tables, as printed. Projections are compared with them and calibrated on some of their rows.
 
 hipBone: Chalmers et al.; GESTS: Yeung et al.; NekCEM: Otten et al.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# hipBone Table 2: peak FOM in GFLOP/s at N = 15 by ranks, at about 45 million degrees of freedom a rank.
+# hipBone Table 2: peak FOM in GFLOP/s at N = 15 by ranks, at about 45 million degrees of freedom per rank.
 HIPBONE_TABLE_2: dict[str, dict[int, float]] = {
     "summit": {1: 1051.5, 3: 3086.1, 6: 6129.7, 12: 11935.5, 24: 23611.4, 48: 45294.6},
     "spock": {1: 1124.8, 2: 2172.5, 4: 4333.0, 8: 8609.5, 16: 17065.0, 32: 34011.7},
@@ -20,7 +20,7 @@ HIPBONE_CALIBRATION = {"summit": (1, 3, 12), "spock": (1, 2, 8), "crusher": (1, 
 
 @dataclass(frozen=True)
 class Gests:
-    """A row of GESTS Tables 2 to 7: seconds of a step by what they go to. `slabs` rows have no row communicator."""
+    """A row of GESTS Tables 2 to 7: seconds per time step, in total and by part. Slabs have no row communicator."""
 
     table: int
     case: str
@@ -90,7 +90,7 @@ GESTS_TABLE_3 = _pencils(
 """,
 )
 
-# The CPU code: 64 ranks a node. The table prints one MPI time; it stands here as that of the columns.
+# The CPU code, with 64 ranks per node. The table prints one MPI time, which is stored here as that of the columns.
 GESTS_TABLE_4 = [
     Gests(4, str(case), grid, nodes, rows, columns, fft, pack, 0.0, mpi, other, total)
     for case, grid, nodes, rows, columns, fft, pack, mpi, other, total in (
@@ -158,12 +158,13 @@ GESTS_TABLE_7 = _pencils(
 """,
 )
 
-GESTS_CALIBRATION = GESTS_TABLE_2[2]  # 8192^3, slabs, 64 nodes: one row gives all three constants
+GESTS_CALIBRATION = GESTS_TABLE_2[2]  # 8192^3, slabs, 64 nodes: this row determines all three constants
 GESTS_CPU_CALIBRATION = GESTS_TABLE_4[4]
 
-# NekCEM, 1000 steps: text on Fig. 7 (one GPU) and on Table 3 (8 GPUs); weak efficiency of Fig. 8; GPUDirect in Fig. 9.
+# NekCEM, 1000 steps: text on Fig. 7 (1 GPU) and on Table 3 (8 GPUs); weak-scaling efficiency of Fig. 8; GPUDirect in
+# Fig. 9.
 NEKCEM_SECONDS = {(14, 1, 1024): 230.0, (7, 1, 4096): 140.0, (14, 8, 1000): 35.40}  # (order, GPUs, elements)
 NEKCEM_HALF_POINTS = {7: 33308, 14: 34525}  # n_1/2
 NEKCEM_WEAK_EFFICIENCY = 0.80  # from 8 to 16,384 GPUs
 NEKCEM_DIRECT_GAIN = (0.04, 0.12)
-NEKCEM_EXCHANGE_SHARE = (0.33, 0.46)  # of the computation, with GPUDirect
+NEKCEM_EXCHANGE_SHARE = (0.33, 0.46)  # gather-scatter over computation, with GPUDirect

@@ -1,4 +1,4 @@
-"""The rate of a link, from the copies or messages that went over it."""
+"""The bandwidth of a link, fitted to the copies or messages that it carried."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import numpy as np
 
 from weft.model.result import bootstrap
 
-MOST_COPIES = 300  # that a link's rate is fitted to, taken evenly over the trace
+MOST_COPIES = 300  # sampled evenly over the trace to fit the bandwidth of a link
 
 
 def link_bandwidth(copies: Sequence[tuple[float, float]]) -> float:
-    """Rate of a link (byte/s) from (bytes, seconds) of copies; infinite without copies.
+    """The bandwidth of a link (byte/s), from (bytes, seconds) of copies; infinite without copies.
 
-    The slope of seconds over bytes by least squares relative to the time, where sizes differ; else total over total.
+    If the sizes differ, this is the slope of a least-squares fit of seconds over bytes with relative errors; otherwise,
+    total bytes over total time.
     """
     sample = [c for c in copies if c[1] > 0]
     if not sample:
@@ -30,7 +31,7 @@ def link_bandwidth(copies: Sequence[tuple[float, float]]) -> float:
 
 
 def link_bandwidth_range(copies: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The 95 % bootstrap range of `link_bandwidth`, from at most MOST_COPIES copies taken evenly."""
+    """The 95 % bootstrap range of `link_bandwidth`, from at most MOST_COPIES evenly sampled copies."""
     sample = [c for c in copies if c[1] > 0]
     if len(sample) < 2:
         return (link_bandwidth(sample),) * 2

@@ -1,6 +1,6 @@
-"""How many CPU cores a GPU needs: fits of Eqs. 5 and 6, and of T = alpha + beta exp(-lambda c) (sections 4.3, 6).
+"""CPU cores needed per GPU: fits of Eqs. 5 and 6, and of T = alpha + beta exp(-lambda c) (sections 4.3, 6).
 
-"The report" is ECP-HIHE01-35 (2021). Its T_inf = t_MPI + t_OMP is a slip: the limit of Eq. 6 is t_mpi + c_seq.
+"The report" is ECP-HIHE01-35 (2021). Its T_inf = t_MPI + t_OMP is an error: the limit of Eq. 6 is t_mpi + c_seq.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
 from weft.model.result import (
+    Inputs,
     ModelError,
     Result,
     exact,
@@ -29,12 +30,12 @@ from weft.model.result import (
 METHOD = "ratio"
 Fit = TypeVar("Fit")
 TERMS = ("c_seq", "c_MPI", "c_OMP", "c_hybrid")
-WORST_CONDITION = 1e6  # of the columns scaled to length one: beyond, the fit says nothing about single terms
+WORST_CONDITION = 1e6  # of columns scaled to unit length; above it, the fit does not determine the single terms
 
 
 @dataclass(frozen=True)
 class Run:
-    """One timed job: processes per GPU, threads per process, seconds in all and in MPI."""
+    """One timed job: processes per GPU, threads per process, run time and time in MPI (s)."""
 
     processes: int
     threads: int
@@ -45,12 +46,14 @@ class Run:
         require_positive(processes=self.processes, threads=self.threads, t_total=self.t_total)
         require_finite(t_mpi=self.t_mpi)
         if not 0 <= self.t_mpi < self.t_total:
-            raise ModelError(f"t_mpi is {self.t_mpi:g} s of t_total {self.t_total:g} s: it must be a part of it")
+            raise ModelError(
+                f"t_mpi is {self.t_mpi:g} s, but must be between zero and t_total, which is {self.t_total:g} s"
+            )
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """Eq. 6: t_mpi and the c of Eq. 5, seconds. A term that was not fitted is zero."""
+    """Eq. 6: t_mpi and the terms c of Eq. 5, in seconds. Terms that were not fitted are zero."""
 
     t_mpi: float
     c_seq: float
@@ -59,7 +62,7 @@ class Scaling:
     c_hybrid: float = 0.0
 
     def time(self, processes: float, threads: float) -> float:
-        """T_model(n_MPI, n_OMP), Eq. 6."""
+        """T_model(n_MPI, n_OMP) of Eq. 6."""
         return (
             self.t_mpi + self.c_seq + self.c_MPI / processes + self.c_OMP / threads
             + self.c_hybrid / (processes * threads)
@@ -67,12 +70,12 @@ class Scaling:
 
     @property
     def limit(self) -> float:
-        """T_inf: Eq. 6 for infinitely many processes and threads."""
+        """T_inf, the limit of Eq. 6 for infinitely many processes and threads."""
         return self.t_mpi + self.c_seq
 
 
 def design(runs: Sequence[Run], terms: Sequence[str]) -> NDArray[np.float64]:
-    """The columns of Eq. 5 that `terms` name, a row a run."""
+    """The columns of Eq. 5 named by `terms`, with one row per run."""
     columns = {
         "c_seq": [1.0 for _ in runs],
         "c_MPI": [1.0 / r.processes for r in runs],
@@ -81,17 +84,17 @@ def design(runs: Sequence[Run], terms: Sequence[str]) -> NDArray[np.float64]:
     }
     unknown = set(terms) - set(columns)
     if unknown:
-        raise ModelError(f"unknown term {', '.join(sorted(unknown))}; allowed: {', '.join(TERMS)}")
+        raise ModelError(f"unknown term {', '.join(sorted(unknown))}; the terms are {', '.join(TERMS)}")
     return np.array([columns[t] for t in terms]).T
 
 
 def condition(matrix: NDArray[np.float64]) -> float:
-    """The condition number of the columns scaled to length one."""
+    """The condition number of the columns scaled to unit length."""
     return float(np.linalg.cond(matrix / np.linalg.norm(matrix, axis=0)))
 
 
 def determined_terms(runs: Sequence[Run]) -> tuple[str, ...]:
-    """The terms of Eq. 5 that the runs' processes and threads can tell apart: those whose count was varied."""
+    """The terms of Eq. 5 that the runs can tell apart, because they vary the numbers of processes or threads."""
     several_processes = len({r.processes for r in runs}) > 1
     several_threads = len({r.threads for r in runs}) > 1
     if several_processes and several_threads:
@@ -100,28 +103,30 @@ def determined_terms(runs: Sequence[Run]) -> tuple[str, ...]:
         return ("c_seq", "c_MPI")
     if several_threads:
         return ("c_seq", "c_OMP")
-    raise ModelError("under-determined: all runs have the same processes and threads; vary at least one of them")
+    raise ModelError(
+        "under-determined: all runs have the same number of processes and of threads; vary at least one of them"
+    )
 
 
 def fit(runs: Sequence[Run], terms: Sequence[str] | None = None) -> Scaling:
-    """Eq. 5 by least squares with no c below zero (a negative time means nothing); t_mpi is the runs' mean.
+    """A fit of Eq. 5 by least squares with non-negative terms; t_mpi is the mean over the runs.
 
-    Without `terms`, those that the runs can tell apart. Raises ModelError where the data under-determine them.
+    Without `terms`, fits all terms that the runs can tell apart. Raises ModelError if the data under-determine them.
     """
     if not runs:
-        raise ModelError("no run to fit: give records that 'weft bench ratio' wrote, or --point")
+        raise ModelError("no run is given: name the ratio.json of 'weft bench ratio' or run records, or give --point")
     chosen = tuple(terms) if terms is not None else determined_terms(runs)
     matrix = design(runs, chosen)
     points = {(r.processes, r.threads) for r in runs}
     if len(points) < len(chosen):
         raise ModelError(
-            f"under-determined: {len(points)} combination(s) of processes and threads for {len(chosen)} terms "
-            f"({', '.join(chosen)}); run at least {len(chosen)}, or fit fewer with --terms"
+            f"under-determined: the runs have {len(points)} combinations of processes and threads, but {len(chosen)} "
+            f"terms ({', '.join(chosen)}) need at least {len(chosen)}; add runs, or fit fewer terms with --terms"
         )
     if np.linalg.matrix_rank(matrix) < len(chosen) or condition(matrix) > WORST_CONDITION:
         raise ModelError(
             f"under-determined: the runs cannot tell {', '.join(chosen)} apart; vary processes and threads "
-            "independently (as 1, 2, 4 of each), or fit fewer with --terms"
+            "independently (e.g. 1, 2, 4 of each), or fit fewer terms with --terms"
         )
     values, _ = optimize.nnls(matrix, np.array([r.t_total - r.t_mpi for r in runs]))
     t_mpi = math.fsum(r.t_mpi for r in runs) / len(runs)
@@ -130,7 +135,7 @@ def fit(runs: Sequence[Run], terms: Sequence[str] | None = None) -> Scaling:
 
 
 def rms_error(scaling: Scaling, runs: Sequence[Run]) -> float:
-    """Root of the mean squared difference between Eq. 6 and the runs, seconds."""
+    """The root-mean-square difference between Eq. 6 and the runs, in seconds."""
     return math.sqrt(
         math.fsum((scaling.time(r.processes, r.threads) - scaling.t_mpi - (r.t_total - r.t_mpi)) ** 2 for r in runs)
         / len(runs)
@@ -138,41 +143,44 @@ def rms_error(scaling: Scaling, runs: Sequence[Run]) -> float:
 
 
 def require_efficiency(efficiency: float) -> None:
-    """Raises ModelError unless it is between 0 and 1, both left out."""
+    """Raises ModelError unless the efficiency is strictly between 0 and 1."""
     if not 0 < efficiency < 1:
-        raise ModelError(f"efficiency is {efficiency:g}: a share between 0 and 1 is needed, as 0.9")
+        raise ModelError(f"efficiency is {efficiency:g}, but must be between 0 and 1 (exclusive), such as 0.9")
 
 
 @dataclass(frozen=True)
 class Cores:
-    """An optimum of Eq. 6; not whole numbers, which a person rounds up."""
+    """An optimum of Eq. 6. The numbers are not rounded up to whole processes and threads."""
 
     processes: float
     threads: float
 
     @property
     def count(self) -> float:
-        """n_core = n_MPI n_OMP, per GPU."""
+        """The cores per GPU, n_core = n_MPI n_OMP."""
         return self.processes * self.threads
 
 
 def cores_needed(scaling: Scaling, efficiency: float = 0.9, *, least_threads: float = 1.0) -> Cores:
-    """The least n_MPI n_OMP with T_inf / T_model >= efficiency, both at least 1, by closed form.
+    """The smallest n_MPI n_OMP with T_inf / T_model >= efficiency and both at least 1, in closed form.
 
-    `least_threads` is a larger lower bound of n_OMP, as section 6.2 sets for Sigma. With q = T_inf (1/efficiency - 1)
-    the constraint is c_MPI / p + c_OMP / t + c_hybrid / (p t) <= q; on its edge p = (c_MPI + c_hybrid / t) /
+    `least_threads` is a larger lower bound on n_OMP, as section 6.2 sets for Sigma. With q = T_inf (1/efficiency - 1)
+    the constraint is c_MPI / p + c_OMP / t + c_hybrid / (p t) <= q. On its boundary p = (c_MPI + c_hybrid / t) /
     (q - c_OMP / t), and p t has one minimum, at t = (c_OMP + sqrt(c_OMP^2 + q c_hybrid c_OMP / c_MPI)) / q.
     """
     require_efficiency(efficiency)
     if not 1 <= least_threads < math.inf:
-        raise ModelError(f"least_threads is {least_threads:g}: at least 1 is needed")
+        raise ModelError(f"least_threads is {least_threads:g}, but must be at least 1")
     if scaling.limit <= 0:
-        raise ModelError(f"t_mpi + c_seq is zero: perfect scaling has no limit, so no {100 * efficiency:g} % of it")
+        raise ModelError(
+            f"t_mpi + c_seq is zero: the runs scale perfectly, so there is no limit of which to reach "
+            f"{100 * efficiency:g} %"
+        )
     slack = scaling.limit * (1 / efficiency - 1)
     if slack > scaling.c_MPI:
         alone = max(least_threads, (scaling.c_OMP + scaling.c_hybrid) / (slack - scaling.c_MPI))
         if scaling.c_MPI == 0:
-            return Cores(1.0, alone)  # p t falls with t until one process suffices
+            return Cores(1.0, alone)  # p t decreases with t until one process suffices
     else:
         alone = math.inf
     root = math.sqrt(scaling.c_OMP**2 + slack * scaling.c_hybrid * scaling.c_OMP / scaling.c_MPI)
@@ -186,11 +194,11 @@ def cores_needed(scaling: Scaling, efficiency: float = 0.9, *, least_threads: fl
 def scaling_results(
     runs: Sequence[Run], efficiency: float = 0.9, terms: Sequence[str] | None = None, least_threads: float = 1.0
 ) -> list[Result]:
-    """The fitted terms of Eq. 5 and the cores a GPU needs (Eq. 6), each with its bootstrap range over the runs."""
+    """The fitted terms of Eq. 5 and the cores needed per GPU (Eq. 6), each with its bootstrap range."""
     scaling = fit(runs, terms)
     chosen = tuple(terms) if terms is not None else determined_terms(runs)
     inputs = {"runs": len(runs), "terms": ", ".join(chosen), "RMS error (s)": rms_error(scaling, runs)}
-    quantities: list[Quantity] = [(name, "s", attrgetter(name), "Eq. 5") for name in ("t_mpi", *chosen)]
+    quantities: list[Quantity[Scaling]] = [(name, "s", attrgetter(name), "Eq. 5") for name in ("t_mpi", *chosen)]
     quantities.append(("T_inf = t_mpi + c_seq", "s", lambda s: s.limit, "limit of Eq. 6"))
 
     def cores(found: Scaling) -> float:
@@ -209,21 +217,21 @@ def scaling_results(
     return fit_results(quantities, scaling, residuals if spare else [], len(chosen), refit, inputs)
 
 
-Quantity = tuple[str, str, Callable[[Any], float], str]  # what, unit, from a fit, equation
+Quantity = tuple[str, str, Callable[[Fit], float], str]  # name, unit, function of a fit, equation
 
 
 def fit_results(
-    quantities: Sequence[Quantity],
+    quantities: Sequence[Quantity[Fit]],
     fitted: Fit,
     residuals: Sequence[float],
     parameters: int,
     refit: Callable[[Sequence[float]], Fit],
-    inputs: dict[str, Any],
+    inputs: Inputs,
 ) -> list[Result]:
-    """Functions of a fit, with their bootstrap ranges over its residuals; without residuals, no range.
+    """Functions of a fit with their bootstrap ranges over its residuals, or without ranges if there are no residuals.
 
-    Resampling residuals, not runs, leaves every combination its run (Efron and Tibshirani 1993, section 9.5). A fit of
-    p parameters to n points leaves residuals too small by sqrt((n - p) / n), which is made good.
+    Resampling residuals instead of runs keeps one run per combination (Efron and Tibshirani 1993, section 9.5). The
+    residuals of a fit of p parameters to n points are too small by sqrt((n - p) / n), which is corrected.
     """
     if not residuals:
         return [
@@ -237,7 +245,7 @@ def fit_results(
     for quantity, unit, function, equation in quantities:
         value = function(fitted)
         values = [v for v in (defined(function, f) for f in fits) if v is not None]
-        if len(values) < len(fits) / 2:  # mostly without a limit: no range to speak of
+        if len(values) < len(fits) / 2:  # most fits have no limit, so there is no meaningful range
             results.append(exact(METHOD, quantity, value, unit, inputs, equation))
             continue
         low, high = percentiles(values)
@@ -248,7 +256,7 @@ def fit_results(
 
 
 def defined(function: Callable[[Fit], float], fit: Fit) -> float | None:
-    """The function of a fit, None where this fit has none: perfect scaling has no 90 %."""
+    """The function of a fit, or None if this fit does not determine it, as when scaling is perfect."""
     try:
         return function(fit)
     except ModelError:
@@ -260,7 +268,7 @@ def defined(function: Callable[[Fit], float], fit: Fit) -> float | None:
 
 @dataclass(frozen=True)
 class Decay:
-    """Section 4.3.2: T = alpha + beta exp(-lambda c), seconds for c cores per GPU; `decay` is lambda, 1/core."""
+    """Section 4.3.2: T = alpha + beta exp(-lambda c), in seconds for c cores per GPU; `decay` is lambda, in 1/core."""
 
     alpha: float
     beta: float
@@ -270,10 +278,10 @@ class Decay:
         require_positive(alpha=self.alpha, decay=self.decay)
         require_finite(beta=self.beta)
         if self.beta < 0:
-            raise ModelError(f"beta is {self.beta:g}: below zero, more cores would cost time")
+            raise ModelError(f"beta is negative ({self.beta:g}): more cores would increase the run time")
 
     def time(self, cores: float) -> float:
-        """T(c), seconds."""
+        """T(c) in seconds."""
         return self.alpha + self.beta * math.exp(-self.decay * cores)
 
     def efficiency(self, cores: float) -> float:
@@ -285,21 +293,22 @@ def decay_cores(decay: Decay, efficiency: float = 0.9) -> float:
     """The cores per GPU at which alpha / T(c) reaches `efficiency`: ln(beta / (alpha (1/efficiency - 1))) / lambda."""
     require_efficiency(efficiency)
     if decay.beta <= decay.alpha * (1 / efficiency - 1):
-        return 0.0  # reached without any
+        return 0.0  # reached without any cores
     return math.log(decay.beta / (decay.alpha * (1 / efficiency - 1))) / decay.decay
 
 
 def fit_decay(points: Sequence[tuple[float, float]]) -> Decay:
-    """alpha, beta, lambda from (cores, seconds): for each lambda the best alpha and beta are linear least squares.
+    """A fit of alpha, beta and lambda to (cores, seconds); for each lambda, alpha and beta are linear least squares.
 
-    Raises ModelError for fewer than three different numbers of cores, or where the times do not fall and level off.
+    Raises ModelError for fewer than three different numbers of cores, or if the times do not fall and level off.
     """
     for count, elapsed in points:
         require_positive(cores=count, seconds=elapsed)
     different = len({c for c, _ in points})
     if different < 3:
         raise ModelError(
-            f"under-determined: {different} number(s) of cores for alpha, beta and lambda; run at least 3, better 5"
+            "under-determined: alpha, beta and lambda need runs on at least 3 different numbers of cores, ideally 5, "
+            f"but there are {different}"
         )
     cores = np.array([c for c, _ in points])
     seconds = np.array([t for _, t in points])
@@ -310,34 +319,36 @@ def fit_decay(points: Sequence[tuple[float, float]]) -> Decay:
         values, *_ = np.linalg.lstsq(matrix, seconds, rcond=None)
         return float(np.sum((matrix @ values - seconds) ** 2)), values
 
-    # From a decay that is straight over all the points to one that is over before the second.
+    # From a decay that is linear over all points to one that ends before the second point.
     step = float(np.diff(np.unique(cores)).min())
     lowest, highest = math.log(1e-3 / span), math.log(30 / step)
     grid = np.linspace(lowest, highest, 80)
     best = int(np.argmin([linear(x)[0] for x in grid]))
     if best == 0:
-        raise ModelError("the times do not level off over these numbers of cores: alpha is not determined; add larger")
+        raise ModelError("the times do not level off, so alpha is not determined: add runs on more cores")
     if best == len(grid) - 1:
-        raise ModelError("the times level off at the second number of cores: lambda is not determined; add smaller")
+        raise ModelError(
+            "the times level off at the second number of cores already, so lambda is not determined: add runs on fewer "
+            "cores"
+        )
     bounds = (grid[best - 1], grid[best + 1])
     found = optimize.minimize_scalar(lambda x: linear(x)[0], bounds=bounds, method="bounded", options={"xatol": 1e-12})
     rate = math.exp(found.x)
     alpha, scaled = (float(v) for v in linear(found.x)[1])
     if alpha <= 0 or scaled < 0:
         raise ModelError(
-            f"the times do not fall towards a limit above zero (alpha {alpha:.3g} s, the falling part {scaled:.3g} s)"
+            f"the times do not fall towards a limit above zero (alpha {alpha:.3g} s, decaying part {scaled:.3g} s)"
         )
     return Decay(alpha, scaled * math.exp(rate * float(cores.min())), rate)
 
 
 def decay_results(points: Sequence[tuple[float, float]], efficiency: float = 0.9) -> list[Result]:
-    """The fit of section 4.3.2 and the cores a GPU needs, with bootstrap ranges where points are to spare."""
+    """The fit of section 4.3.2 and the cores needed per GPU, with bootstrap ranges if there are more than 3 points."""
     decay = fit_decay(points)
     inputs = {"points": len(points)}
-    spare = len({c for c, _ in points}) > 4
     section = "section 4.3.2"
     cores = f"cores per GPU for {100 * efficiency:g} % of the asymptotic performance"
-    quantities: list[Quantity] = [
+    quantities: list[Quantity[Decay]] = [
         ("alpha", "s", lambda d: d.alpha, section),
         ("beta", "s", lambda d: d.beta, section),
         ("lambda", "1/core", lambda d: d.decay, section),
@@ -354,7 +365,7 @@ def decay_results(points: Sequence[tuple[float, float]], efficiency: float = 0.9
 
 
 def printed_decay_cores(alpha: str, beta: str, decay: str, efficiency: float = 0.9) -> Result:
-    """The cores a GPU needs by printed parameters (the report's Table 6), with the range of their rounding."""
+    """The cores needed per GPU for printed parameters (the report's Table 6), with the range of their rounding."""
 
     def cores(alpha: float, beta: float, decay: float) -> float:
         return decay_cores(Decay(alpha, beta, decay), efficiency)
@@ -363,7 +374,7 @@ def printed_decay_cores(alpha: str, beta: str, decay: str, efficiency: float = 0
     return rounded_result(METHOD, f"cores per GPU for {100 * efficiency:g} %", "cores", inputs, cores, "section 4.3.2")
 
 
-# --- what a person types ------------------------------------------------------------------------------------------
+# --- points given as text ------------------------------------------------------------------------------------------
 
 
 def _numbers(text: str, least: int, most: int, form: str) -> list[float]:
@@ -373,37 +384,39 @@ def _numbers(text: str, least: int, most: int, form: str) -> list[float]:
     except ValueError:
         values = []
     if not least <= len(values) <= most:
-        raise ModelError(f"'{text}' is not {form}")
+        raise ModelError(f"'{text}' is not of the form {form}")
     return values
 
 
 def parse_run(text: str) -> Run:
-    """'2,4,10.5' or '2,4,10.5,0.3' as processes, threads, seconds in all, seconds in MPI."""
+    """A run given as '2,4,10.5' or '2,4,10.5,0.3': processes, threads, run time, time in MPI."""
     processes, threads, t_total, *t_mpi = _numbers(
-        text, 3, 4, "PROCESSES,THREADS,SECONDS[,MPI SECONDS], as 2,4,10.5,0.3"
+        text, 3, 4, "PROCESSES,THREADS,SECONDS[,MPI SECONDS], such as 2,4,10.5,0.3"
     )
     if processes != int(processes) or threads != int(threads):
-        raise ModelError(f"'{text}': processes and threads are whole numbers")
+        raise ModelError(f"'{text}': the numbers of processes and threads must be whole numbers")
     return Run(int(processes), int(threads), t_total, *t_mpi)
 
 
 def parse_cores(text: str) -> tuple[float, float]:
-    """'4,10.5' as cores per GPU, seconds."""
-    cores, elapsed = _numbers(text, 2, 2, "CORES,SECONDS, as 4,10.5")
+    """A run given as '4,10.5': cores per GPU, run time."""
+    cores, elapsed = _numbers(text, 2, 2, "CORES,SECONDS, such as 4,10.5")
     return cores, elapsed
 
 
 def notes(runs: Sequence[Run]) -> list[str]:
-    """What the runs leave open."""
+    """Notes on what the runs do not determine."""
     found = []
     fitted = determined_terms(runs)
     if len(fitted) < len(TERMS):
         what = "processes" if "c_OMP" in fitted else "threads"
-        found.append(f"{what} per GPU were not varied, so the terms that scale with them count as c_seq or the other")
+        found.append(
+            f"the number of {what} was not varied: the terms that depend on it are contained in the fitted ones"
+        )
     scaling = fit(runs)
     share = rms_error(scaling, runs) / (math.fsum(r.t_total - r.t_mpi for r in runs) / len(runs))
     if share > 0.1:
-        found.append(f"the runs are {100 * share:.0f} % (RMS) off Eq. 5: it does not describe how they scale")
+        found.append(f"the runs deviate from Eq. 5 by {100 * share:.0f} % (RMS): it does not describe their scaling")
     if not any(r.t_mpi for r in runs):
-        found.append("no run says how long it was in MPI; that time counts as c_seq or scales with the rest")
+        found.append("no run gives its time in MPI, which is therefore contained in the other terms")
     return found

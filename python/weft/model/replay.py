@@ -1,13 +1,13 @@
-"""Discrete-event replay of a trace on another coupling of host and device: the report's SSI and AgoChart in one.
+"""Discrete-event replay of a trace with another coupling of host and device; combines the report's SSI and AgoChart.
 
-Sections and figures are of "Hardware Evaluation Analytical Modeling and Node Simulation: Benefits of Tighter GPU
-Integration" (ECP-HIHE01-35, 2021), here "the report": 4.4 and 5.6 (SSI), 4.7, 5.5 and 8.5 (AgoChart).
+Section and figure numbers refer to "Hardware Evaluation Analytical Modeling and Node Simulation: Benefits of Tighter
+GPU Integration" (ECP-HIHE01-35, 2021), "the report": 4.4 and 5.6 (SSI), 4.7, 5.5 and 8.5 (AgoChart).
 
-A trace becomes a `Program`: calls in order on each thread of the host with the time between them, and work in order on
-each stream of a device, tied by who launched what and who waited for what. Replaying keeps those ties and everything
-the scenario does not change, so that the scenario "as traced" gives the trace's own times back. Every line carries its
-own clock and runs ahead until it needs another line; only what lines compete for (links, execution units) is served by
-SimPy in the order of the simulated time.
+A trace becomes a `Program`: ordered calls on each host thread with the time between them, and ordered work on each
+device stream, connected by launches and waits. A replay keeps these dependencies and everything that the scenario does
+not change, so that the scenario "as traced" reproduces the times of the trace. Every thread and stream has a clock of
+its own and runs ahead until it needs another one. Only shared resources (links, execution units) are served by SimPy
+in the order of simulated time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import simpy
@@ -30,36 +30,37 @@ from weft.traces import messages
 from weft.traces.table import Category, Trace
 
 METHOD = "replay"
-NONE, UP, DOWN = 0, 1, 2  # which way of the link a piece of device work takes
-LITTLE = 500_000  # replayed events that are not worth starting processes for
-MOST_STREAMS_WAITED = 64  # of one process; beyond it only streams that were seen to be waited for count
-Steps = Generator[simpy.Event, Any, None]
+NONE, UP, DOWN = 0, 1, 2  # direction in which a piece of device work uses the link
+LITTLE = 500_000  # with fewer replayed events than this, starting processes does not pay
+MOST_STREAMS_WAITED = 64  # per process; with more, a device-wide wait only covers streams seen to be waited for
+Steps = Generator[simpy.Event, object, None]
+Hold = Generator[simpy.Event, object, float]
 
 
 class Call(NamedTuple):
-    """A call of the host: `gap` seconds after the one before it on its thread."""
+    """A call on the host, `gap` seconds after the previous call on its thread."""
 
     gap: float
-    seconds: float  # its duration; of one that waits, what it takes when there is nothing to wait for
+    seconds: float  # duration; for a call that waits, without the time spent waiting
     launches: tuple[int, ...] = ()  # device work, by number
-    offsets: tuple[float, ...] = ()  # when, after the call's start, that work is handed over
-    waits: tuple[int, ...] = ()  # device work that is done before the call returns
-    tail: float = 0.0  # from the last of it to the return
-    bytes: float = -1.0  # of a copy the host does itself
+    offsets: tuple[float, ...] = ()  # time from the start of the call to each launch
+    waits: tuple[int, ...] = ()  # device work that must be done before the call returns
+    tail: float = 0.0  # time from the end of that work to the return
+    bytes: float = -1.0  # of a copy that the host makes itself
     way: int = NONE
-    opens: tuple[int, ...] = ()  # meetings of processes, by number, that it comes to
-    needs: tuple[tuple[int, float], ...] = ()  # meetings without which it does not return, and how long after them
+    opens: tuple[int, ...] = ()  # meetings of processes that it enters, by number
+    needs: tuple[tuple[int, float], ...] = ()  # meetings it waits for, and the time from each to its return
 
 
 class Work(NamedTuple):
-    """A piece of device work, a kernel or a copy, at its place in a stream."""
+    """A piece of device work (a kernel or a copy) on a stream."""
 
     stream: int
     seconds: float
-    launched: bool  # by a call of the trace
-    bound_by_launch: bool  # whether it started late because it was launched late, not because the stream was busy
-    delay: float  # after the launch (bound_by_launch) or after the work before it
-    floor: float  # the part of the time since its launch that is latency
+    launched: bool  # whether a call of the trace launched it
+    bound_by_launch: bool  # whether it had to wait for its launch, rather than for a busy stream
+    delay: float  # after the launch (bound_by_launch) or after the previous work
+    floor: float  # launch latency contained in the time since its launch
     bytes: float = -1.0
     way: int = NONE
     kernel: bool = True
@@ -67,74 +68,74 @@ class Work(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """What a trace did, ready to be replayed."""
+    """The content of a trace in the form in which it is replayed."""
 
     threads: tuple[tuple[Call, ...], ...]
     thread_process: tuple[int, ...]
     work: tuple[Work, ...]
-    streams: tuple[tuple[int, ...], ...]  # numbers of work, in order
+    streams: tuple[tuple[int, ...], ...]  # numbers of the work on each stream, in order
     stream_process: tuple[int, ...]
     traced_seconds: float
-    latency: float  # from a launch to its start on an idle stream, as traced
-    bandwidth: float  # of the link, as traced; infinite where nothing was copied over it
+    latency: float  # traced launch latency: from a launch to the start of its work on an idle stream
+    bandwidth: float  # traced bandwidth of the link; infinite if nothing was copied over it
     traced_events: int
     notes: tuple[str, ...] = ()
     meetings: tuple[Meeting, ...] = ()
-    message_latency: float = 0.0  # of a message or collective without bytes, as traced
-    message_bandwidth: float = np.inf  # of messages, as traced; infinite where waits do not grow with bytes
+    message_latency: float = 0.0  # traced latency of messages and collectives
+    message_bandwidth: float = np.inf  # traced bandwidth of messages; infinite if waits do not grow with their size
 
     @property
     def processes(self) -> set[int]:
-        """That have threads or streams."""
+        """The processes that have threads or streams."""
         return set(self.stream_process) | set(self.thread_process)
 
     @property
     def copies(self) -> list[tuple[float, float]]:
-        """(bytes, seconds) of what went over a link."""
+        """The (bytes, seconds) of all copies over a link."""
         found = [(w.bytes, w.seconds) for w in self.work if w.way != NONE and w.bytes > 0]
         return found + [(c.bytes, c.seconds) for t in self.threads for c in t if c.way != NONE and c.bytes > 0]
 
     @property
     def calls(self) -> int:
-        """Of all threads."""
+        """The number of calls on all threads."""
         return sum(len(t) for t in self.threads)
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A machine to replay on. What is None stays as traced."""
+    """A machine to replay on. Values that are None stay as traced."""
 
-    latency: float | None = None  # s, from a launch to its start on an idle stream
-    bandwidth: float | None = None  # byte/s of the link, each way
-    lanes: int | None = None  # copies that one way of a process's link carries at once; None: no copy waits
-    gpus: int = 1  # loosely coupled: each takes its share of all device work, all are fed over one link
-    gpu_speed: float = 1.0
-    cpu_speed: float = 1.0
-    queue: int | None = None  # pieces of work a stream holds; a launch into a full one waits
-    kernels_at_once: int | None = None  # of one process
-    commands_on_link: bool = False  # a launch holds the link for its latency, as AgoChart's shared resource
-    message_latency: float | None = None  # s, of a message or collective between processes
-    message_bandwidth: float | None = None  # byte/s of a message between processes
-    process: int | None = None  # whose latencies, bandwidths and speeds these are, and that of messages to and from it;
-    # None: every process's
+    latency: float | None = None  # s, from a launch to the start of its work on an idle stream
+    bandwidth: float | None = None  # byte/s of the link, per direction
+    lanes: int | None = None  # concurrent copies per direction of a process's link; None: unlimited
+    gpus: int = 1  # loosely coupled GPUs, which share the device work and one link
+    gpu_speed: float = 1.0  # relative to the traced GPU
+    cpu_speed: float = 1.0  # relative to the traced CPU
+    queue: int | None = None  # pieces of work that a stream can hold; a launch into a full stream waits
+    kernels_at_once: int | None = None  # concurrent kernels per process
+    commands_on_link: bool = False  # launches occupy the link for their latency, like AgoChart's shared resource
+    message_latency: float | None = None  # s, of messages and collectives between processes
+    message_bandwidth: float | None = None  # byte/s, of messages between processes
+    # The process to which latencies, bandwidths and speeds apply, including those of its messages; None: all processes.
+    process: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("latency", "message_latency"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < np.inf:
-                raise ModelError(f"{name} is {value}: a number of at least zero is needed")
+                raise ModelError(f"{name} is {value}, but must be a finite number of at least zero")
         positive = {
             n: getattr(self, n)
             for n in ("bandwidth", "gpu_speed", "cpu_speed", "message_bandwidth")
             if getattr(self, n) is not None
         }
         for name, value in positive.items():
-            if not value > 0:  # an infinite bandwidth is a fine question
-                raise ModelError(f"{name} is {value}: a number above zero is needed")
+            if not value > 0:  # an infinite bandwidth is allowed
+                raise ModelError(f"{name} is {value}, but must be above zero")
         for name in ("lanes", "gpus", "queue", "kernels_at_once"):
             value = getattr(self, name)
             if value is not None and value < 1:
-                raise ModelError(f"{name} is {value}: at least 1 is needed")
+                raise ModelError(f"{name} is {value}, but must be at least 1")
 
 
 AS_TRACED = Scenario()
@@ -142,17 +143,17 @@ AS_TRACED = Scenario()
 
 @dataclass
 class Outcome:
-    """A replay: its duration, and what it did in it."""
+    """The outcome of a replay: its duration, and the work done."""
 
     seconds: float = 0.0
     calls: int = 0
     work: int = 0
     bytes: float = 0.0  # over links
-    kernel_seconds: float = 0.0  # of all GPUs together
-    link_seconds: float = 0.0  # held, both ways together
-    link_wait_seconds: float = 0.0  # for a way that was held
-    waits: int = field(default=0)  # requests that found the link held
-    messages: int = 0  # messages and collectives that came about
+    kernel_seconds: float = 0.0  # sum over all GPUs
+    link_seconds: float = 0.0  # time during which links were occupied, both directions added
+    link_wait_seconds: float = 0.0  # time spent waiting for occupied links
+    waits: int = field(default=0)  # requests that found the link occupied
+    messages: int = 0  # messages and collectives
     message_bytes: float = 0.0
 
 
@@ -160,7 +161,7 @@ class Outcome:
 
 
 def direction(name: str) -> int:
-    """The way over the link that a copy of this name takes."""
+    """The direction over the link of a copy with this name."""
     text = name.lower().replace(" ", "").replace("_", "").replace("-", "").replace(">", "")
     if any(t in text for t in ("dtoh", "d2h", "devicetohost", "fromdevice")):
         return DOWN
@@ -172,8 +173,11 @@ def direction(name: str) -> int:
 
 
 def program(trace: Trace) -> Program:
-    """A trace as a program. Raises ValueError (ModelError) where events overlap on a stream, clocks disagree, or
-    nothing can be replayed."""
+    """A trace as a program.
+
+    Raises ValueError if events overlap on a stream, if the clocks of host and device disagree, or if the trace has
+    nothing to replay.
+    """
     trace.validate()
     notes: list[str] = []
     on_stream = trace.on_stream()
@@ -184,11 +188,11 @@ def program(trace: Trace) -> Program:
     device = np.flatnonzero(on_stream)
     if not len(device) and not acting.any():
         held = ", ".join(sorted({Category(int(c)).name for c in np.unique(trace.category)}))
-        raise ModelError(f"{trace.path}: nothing to replay: no device work and no call that launches, waits, copies or "
-                         f"sends; it has only {held}")  # fmt: skip
+        raise ModelError(f"{trace.path}: the trace has nothing to replay, neither device work nor calls that launch, "
+                         f"wait, copy or communicate; it has only {held} events")  # fmt: skip
     start, end = trace.start * 1e-9, trace.end * 1e-9
 
-    # Calls: on each thread those that are not inside another; inner ones hand work over in the name of the outer.
+    # Calls: on each thread, the outermost ones; what an inner call launches counts as launched by the outer one.
     owner = np.full(len(trace), -1, dtype=np.int64)
     threads: list[NDArray[np.int64]] = []
     for line in np.unique(trace.line[acting]):
@@ -205,7 +209,7 @@ def program(trace: Trace) -> Program:
                 f"{trace.path}: {int(early.sum())} of {len(device)} pieces of device work start before the call that "
                 "launched them: the clocks of host and device disagree"
             )
-        notes.append(f"{int(early.sum())} pieces of device work start before their launch; taken as not launched")
+        notes.append(f"{int(early.sum())} pieces of device work start before their launch, which is therefore ignored")
         launcher[early] = -1
 
     work, streams, stream_process, latency = _work(trace, device, launcher, ways, start, end)
@@ -235,7 +239,10 @@ def program(trace: Trace) -> Program:
     relevant = np.concatenate([device, *threads]) if threads else device
     outside = len(trace) - len(relevant)
     if outside:
-        notes.append(f"{outside} of {len(trace)} events are ranges or inner calls; their time is in the gaps")
+        notes.append(
+            f"{outside} of {len(trace)} events are ranges or inner calls; their time counts as that of the outer call "
+            "or as a gap between calls"
+        )
     found = Program(
         tuple(calls), tuple(int(trace.process[t[0]]) for t in threads), tuple(work), tuple(map(tuple, streams)),
         tuple(stream_process), float(end[relevant].max()), latency, np.inf, len(trace), tuple(notes),
@@ -245,7 +252,7 @@ def program(trace: Trace) -> Program:
 
 
 def _launchers(trace: Trace, device: NDArray[np.int64], acting: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The call that launched each piece of device work, -1 where the trace does not tell."""
+    """The call that launched each piece of device work; -1 if the trace does not say."""
     hosts = np.flatnonzero(acting & (trace.correlation >= 0))
     found = np.full(len(device), -1, dtype=np.int64)
     if not len(hosts):
@@ -257,7 +264,7 @@ def _launchers(trace: Trace, device: NDArray[np.int64], acting: NDArray[np.bool_
         place = np.clip(np.searchsorted(keys[order], of), 0, len(keys) - 1)
         return np.where(keys[order][place] == of, hosts[order][place], -1)
 
-    # A correlation is one process's; files that number processes otherwise on devices are matched without it.
+    # Correlations belong to a process. Files that number the processes of devices differently are matched without it.
     spread = int(trace.correlation.max()) + 1
     process = np.unique(trace.process, return_inverse=True)[1].astype(np.int64)
     found = look(process[hosts] * spread + trace.correlation[hosts], process[device] * spread + wanted)
@@ -279,7 +286,7 @@ def _work(
     handed = np.where(launcher >= 0, start[launcher], 0.0)
     lines, stream = np.unique(trace.line[device], return_inverse=True)
     order = np.lexsort((np.arange(len(device)), stream))
-    before = np.zeros(len(device))  # end of the work before it in the stream
+    before = np.zeros(len(device))  # end of the previous work on the stream
     inside = stream[order][1:] == stream[order][:-1]
     before[order[1:]] = np.where(inside, finish[order[:-1]], 0.0)
     since_launch, since_work = begin - handed, np.maximum(0.0, begin - before)
@@ -307,10 +314,10 @@ def _waits(
     streams: Sequence[Sequence[int]],
     stream_process: Sequence[int],
 ) -> dict[int, list[int]]:
-    """What each waiting call waits for: the last work of each stream launched before it and done when it returns.
+    """The work that each waiting call waits for: per stream, the last work launched before it and done at its return.
 
-    Of a call that waits for the whole device, or in a process of one stream, every stream's; else of the streams whose
-    work ended while it waited. A copy that the host blocks in waits for its own.
+    A call that waits for the whole device, or that belongs to a process with one stream, waits for every stream. Other
+    calls wait for the streams whose work ended during the call. A blocking copy waits for its own work.
     """
     waited: dict[int, list[int]] = {}
     calls = np.concatenate(threads) if threads else np.zeros(0, dtype=np.int64)
@@ -357,7 +364,7 @@ def _call(
 ) -> Call:
     seconds, tail = finish - begin, 0.0
     opens, needs, message_tail = meetings
-    if message_tail is not None:  # it waited for another process: that time is not its own
+    if message_tail is not None:  # it waited for another process, which is not time of its own
         seconds = min(seconds, max(0.0, message_tail))
     if waited:
         last = max(ends[k] for k in waited)
@@ -374,7 +381,7 @@ def _call(
 
 
 def _slower(bandwidth: float | None, traced: float) -> float:
-    """Seconds more a byte at `bandwidth` than at the traced one."""
+    """Extra time (s) per byte at `bandwidth`, compared with the traced bandwidth."""
     return 1 / bandwidth - 1 / traced if bandwidth is not None and np.isfinite(traced) else 0.0
 
 
@@ -383,7 +390,7 @@ def _copy_seconds(seconds: float, data: float, slower: float) -> float:
 
 
 class _Replay:
-    """One simulation; its threads, streams and dispatchers are SimPy processes with clocks of their own."""
+    """One simulation. Its threads, streams and dispatchers are SimPy processes with clocks of their own."""
 
     def __init__(self, source: Program, scenario: Scenario) -> None:
         self.source, self.scenario = source, scenario
@@ -391,7 +398,7 @@ class _Replay:
         count = len(source.work)
         self.handed: list[float | None] = [None if w.launched else 0.0 for w in source.work]
         self.done: list[float | None] = [None] * count
-        self.arrived: list[list[float] | None] = [None] * count  # at each GPU, where commands hold the link
+        self.arrived: list[list[float] | None] = [None] * count  # at each GPU, if commands occupy the link
         self.waiting: dict[tuple[str, int], list[simpy.Event]] = {}
         self.outcome = Outcome()
         shared = scenario.lanes is not None or scenario.commands_on_link
@@ -399,7 +406,7 @@ class _Replay:
         self.units: dict[int, simpy.Resource] = {}
         if scenario.process is not None and scenario.process not in source.processes:
             held = ", ".join(str(p) for p in sorted(source.processes)[:20])
-            raise ModelError(f"process is {scenario.process}, allowed: those of the trace, {held}")
+            raise ModelError(f"the trace has no process {scenario.process}; its processes are {held}")
         for p in source.processes:
             if shared:
                 for way in (UP, DOWN):
@@ -413,7 +420,7 @@ class _Replay:
         self.latency = source.latency if scenario.latency is None else scenario.latency
         self.slower = _slower(scenario.bandwidth, source.bandwidth)
         self.missing = [len(m.processes) for m in source.meetings]
-        self.last = [0.0] * len(source.meetings)  # to come so far
+        self.last = [0.0] * len(source.meetings)  # latest arrival so far
         slower = _slower(scenario.message_bandwidth, source.message_bandwidth)
         later = 0.0 if scenario.message_latency is None else scenario.message_latency - source.message_latency
         self.message = [later + slower * m.bytes for m in source.meetings]
@@ -429,16 +436,16 @@ class _Replay:
         left = sum(d is None for d in self.done)
         if left:
             raise ModelError(
-                f"{left} of {len(self.done)} pieces of device work never ran: the trace's waits are circular"
+                f"{left} of {len(self.done)} pieces of device work never start, because the trace's waits are circular"
             )
         if self.outcome.calls < self.source.calls:
             raise ModelError(
-                f"{self.source.calls - self.outcome.calls} of {self.source.calls} calls were never made: processes "
-                "wait for each other in a circle"
+                f"{self.source.calls - self.outcome.calls} of {self.source.calls} calls never start, because the "
+                "processes wait for each other in a cycle"
             )
         return self.outcome
 
-    # A thread, stream or dispatcher that needs what another has not reached yet waits for its (kind, number).
+    # A thread, stream or dispatcher that needs something another has not reached yet waits for its (kind, number).
     def _wait(self, kind: str, number: int) -> simpy.Event:
         event = self.env.event()
         self.waiting.setdefault((kind, number), []).append(event)
@@ -462,11 +469,11 @@ class _Replay:
                 self._wake("met", meeting)
 
     def _is_meant(self, process: int) -> bool:
-        """Whether the scenario's latencies, bandwidths and speeds are this process's."""
+        """Whether the latencies, bandwidths and speeds of the scenario apply to this process."""
         return self.scenario.process is None or self.scenario.process == process
 
-    def _hold(self, resource: simpy.Resource, ready: float, seconds: float) -> Generator[simpy.Event, Any, float]:
-        """Waits until `ready`, takes the resource in its turn, holds it; returns when it is free again."""
+    def _hold(self, resource: simpy.Resource, ready: float, seconds: float) -> Hold:
+        """Queues for the resource from `ready` on and occupies it; returns the time at which it is released."""
         if ready > self.env.now:
             yield self.env.timeout(ready - self.env.now)
         asked = self.env.now
@@ -523,7 +530,7 @@ class _Replay:
         self._ended(now)
 
     def _dispatch(self, stream: Sequence[int], process: int) -> Steps:
-        """Commands of a stream to each GPU, one after another over the link, each holding it for the latency."""
+        """Sends the commands of a stream to each GPU in turn; each occupies the link for its latency."""
         work = self.source.work
         latency = self.latency if self._is_meant(process) else self.source.latency
         for number in stream:
@@ -544,7 +551,7 @@ class _Replay:
         if not self._is_meant(process):
             speed, change, slower = 1.0, 0.0, 0.0
         unit = self.units.get(process)
-        free = [0.0] * gpus  # each GPU's end of the work before
+        free = [0.0] * gpus  # end of the previous work on each GPU
         for number in stream:
             one = work[number]
             if scenario.commands_on_link:
@@ -587,20 +594,20 @@ class _Replay:
                 self._wake("done", number)
         self._ended(max(free))
 
-    def _part(self, resource: simpy.Resource, ready: float, seconds: float) -> Generator[simpy.Event, Any, float]:
+    def _part(self, resource: simpy.Resource, ready: float, seconds: float) -> Hold:
         return (yield from self._hold(resource, ready, seconds))
 
 
 def replay(source: Program, scenario: Scenario = AS_TRACED) -> Outcome:
-    """A program on another machine."""
+    """Replays a program on another machine."""
     return _Replay(source, scenario).run()
 
 
-# --- what the report asks ------------------------------------------------------------------------------------------
+# --- the report's questions ----------------------------------------------------------------------------------------
 
 
-def _inputs(source: Program, scenario: Scenario) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def _inputs(source: Program, scenario: Scenario) -> dict[str, object]:
+    found: dict[str, object] = {
         "traced (s)": source.traced_seconds, "calls": source.calls, "pieces of device work": len(source.work),
         "traced latency (s)": source.latency, "traced bandwidth (B/s)": source.bandwidth,
     }  # fmt: skip
@@ -615,7 +622,7 @@ def _inputs(source: Program, scenario: Scenario) -> dict[str, Any]:
 
 
 def duration(source: Program, scenario: Scenario) -> Result:
-    """The replayed duration; its range from that of the traced link's rate."""
+    """The replayed duration, with the range that follows from the range of the traced bandwidth."""
     value = replay(source, scenario).seconds
     equation = "discrete-event replay, report sections 4.4, 4.7"
     inputs = _inputs(source, scenario)
@@ -624,13 +631,14 @@ def duration(source: Program, scenario: Scenario) -> Result:
     rates = link_bandwidth_range(source.copies)
     ends = [replay(replace(source, bandwidth=b), scenario).seconds for b in rates]
     low, high = min(value, *ends), max(value, *ends)
-    return Result(
-        METHOD, "duration", value, "s", low, high, inputs, equation, "95 % bootstrap of the traced link's rate"
-    )
+    return Result(METHOD, "duration", value, "s", low, high, inputs, equation, "95 % bootstrap of the traced bandwidth")
 
 
 def benefits(source: Program, longest: float = 50 / 3, scenario: Scenario = AS_TRACED) -> list[Result]:
-    """Section 5.6: alpha at no latency, delta at the traced one, omega at `longest` times it; benefit and penalty."""
+    """Benefit and penalty of section 5.6: durations alpha without latency, delta with the traced latency, and omega.
+
+    The latency of omega is `longest` times that of delta.
+    """
     require_positive(longest=longest)
     base = source.latency if scenario.latency is None else scenario.latency
     alpha, delta, omega = (
@@ -648,10 +656,10 @@ def benefits(source: Program, longest: float = 50 / 3, scenario: Scenario = AS_T
 def loose_and_tight(
     source: Program, gpus: Sequence[int], latencies: Sequence[float]
 ) -> list[tuple[int, float, float, float]]:
-    """Section 8.5, Figs. 50 to 52: (GPUs, latency, seconds loosely coupled, seconds tightly coupled).
+    """The durations of section 8.5, Figs. 50 to 52: (GPUs, latency, seconds loosely coupled, seconds tightly coupled).
 
-    Loosely coupled GPUs share one link: each gets its own commands and its share of the work. Tightly coupled ones are
-    one GPU as many times as fast.
+    Loosely coupled GPUs share one link; each receives its own commands and a share of the work. Tightly coupled GPUs
+    act as one GPU that is faster by their number.
     """
     rows = []
     for count in gpus:
@@ -681,7 +689,10 @@ def many(
     processes: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[float]:
-    """Durations (s) under many scenarios, on `processes` processes (all cores there are); `progress(done, all)`."""
+    """Durations (s) under many scenarios, computed by `processes` processes (default: one per core).
+
+    Calls `progress(done, all)` after each scenario.
+    """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     workers = min(processes or cores, len(scenarios))
     seconds: list[float] = []
@@ -693,12 +704,12 @@ def many(
                 progress(len(seconds), len(scenarios))
         return seconds
 
-    # Starting processes costs about a second: not worth it for little programs, unless asked for.
+    # Starting processes costs about a second, which does not pay for small programs unless asked for.
     if processes is None and len(scenarios) * (source.calls + len(source.work)) < LITTLE:
         workers = 1
     if workers <= 1:
         return take(replay(source, s).seconds for s in scenarios)
-    # spawn: a fork would copy an MPI library that is up.
+    # "spawn", because a fork would copy an initialised MPI library.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, context, _pool_start, (source,)) as pool:
         return take(pool.map(_pool_run, scenarios))
@@ -712,18 +723,18 @@ def surface(
     processes: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> NDArray[np.float64]:
-    """Durations (s) over latency x bandwidth, shape (latencies, bandwidths): Figs. 19 to 22 of the report."""
+    """Durations (s) over latencies and bandwidths, of shape (latencies, bandwidths): Figs. 19 to 22 of the report."""
     if not len(latencies) or not len(bandwidths):
-        raise ModelError("a surface needs at least one latency and one bandwidth")
+        raise ModelError("the surface needs at least one latency and one bandwidth")
     scenarios = [replace(scenario, latency=float(a), bandwidth=float(b)) for a in latencies for b in bandwidths]
     found = many(source, scenarios, processes, progress)
     return np.array(found).reshape(len(latencies), len(bandwidths))
 
 
 def closed_loop(calls: int, kernel_seconds: float, copy_bytes: float, bandwidth: float, latency: float) -> Program:
-    """SSI's workload (section 5.6): `calls` times a copy to the device and a kernel on what it brought, one by one.
+    """SSI's workload (section 5.6): a copy to the device followed by a kernel on the data, `calls` times in sequence.
 
-    `latency` is the traced one that a scenario replaces.
+    `latency` is the traced latency, which a scenario can replace.
     """
     require_positive(calls=calls, bandwidth=bandwidth)
     copy_seconds = copy_bytes / bandwidth
@@ -742,33 +753,36 @@ def closed_loop(calls: int, kernel_seconds: float, copy_bytes: float, bandwidth:
 def propagation_penalty(benefit: float, current: float = 3.0, longest: float = 50.0) -> float:
     """The penalty that follows from a published benefit (sections 5.6, 7.6), by replaying SSI's closed loop.
 
-    `benefit` is the duration at propagation setting `current` over that at 0; the penalty is that at `longest` over
-    that at `current`. Only the settings are printed (0, 3, 50), so calls cost what the benefit says.
+    `benefit` is the duration at propagation setting `current` over that at setting 0; the penalty is the duration at
+    `longest` over that at `current`. The report prints only the settings (0, 3, 50), so the cost of a call is derived
+    from the benefit.
     """
     require_positive(benefit=benefit, current=current, longest=longest)
     if benefit < 1:
-        raise ModelError(f"benefit is {benefit}: a shorter link cannot be slower; at least 1 is needed")
+        raise ModelError(f"benefit is {benefit}, but must be at least 1: a shorter link cannot be slower")
     source = closed_loop(100, 1.0, 0.0, 1.0, benefit - 1.0)
     return benefits(source, longest / current)[1].value
 
 
 def propagation_setting(benefit: float, penalty: float, longest: float = 50.0) -> float:
-    """The current setting at which a published benefit and penalty agree: `propagation_penalty` solved for it."""
+    """The current setting for which a published benefit and penalty agree; the inverse of `propagation_penalty`."""
     require_positive(benefit=benefit, penalty=penalty, longest=longest)
     if penalty * benefit <= 1:
-        raise ModelError(f"benefit {benefit:g} and penalty {penalty:g}: a longer link made something faster")
+        raise ModelError(
+            f"benefit {benefit:g} and penalty {penalty:g} contradict each other: a longer link would be faster"
+        )
     return longest * (benefit - 1) / (penalty * benefit - 1)
 
 
 def latency_penalty(benefit: float, base: float, target: float, apart: float) -> float:
     """The penalty of latency `apart` over `base` (s), from the benefit of `target` over `base` (sections 5.5, 7.5).
 
-    A closed loop whose calls cost what the benefit says is replayed at the three latencies.
+    Replays a closed loop whose cost per call is derived from the benefit.
     """
     require_positive(benefit=benefit, base=base, target=target, apart=apart)
-    share = (1 - 1 / benefit) / (1 - target / base)  # of latency in the time at `base`
+    share = (1 - 1 / benefit) / (1 - target / base)  # share of latency in the time at `base`
     if not 0 <= share < 1:
-        raise ModelError(f"benefit {benefit:g}: no share of latency in the time gives it")
+        raise ModelError(f"no share of latency in the run time gives a benefit of {benefit:g}")
     if share == 0:
         return 1.0
     source = closed_loop(100, base * (1 / share - 1), 0.0, 1.0, base)

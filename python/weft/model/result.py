@@ -1,4 +1,4 @@
-"""What every method returns: values with a unit, the inputs they follow from, how sure they are, and their equation."""
+"""The results that every method returns: a value with its unit, inputs, range and equation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,19 +16,20 @@ from weft.format import table
 
 Sample = TypeVar("Sample")
 Outcome = TypeVar("Outcome")
-MOST_CORNERS = 12  # 4096 evaluations
+Inputs = Mapping[str, object]  # by name; inputs are only shown and written to files
+MOST_CORNERS = 12  # of the box of rounded inputs: 2^12 = 4096 evaluations
 
 
 class ModelError(ValueError):
-    """Inputs that a method cannot use; the message says what is wrong and what to give instead."""
+    """Raised for inputs that a method cannot use; the message says what is wrong and what to give instead."""
 
 
 @dataclass(frozen=True)
 class Result:
     """One modelled quantity: `value` within `low` to `high`, in `unit`, from `inputs`, by `equation`.
 
-    `range_is` says what the range is of: "input rounding", "95 % bootstrap over 5 runs", a fit's covariance. A method
-    that knows nothing of its inputs' errors leaves low = high = value and `range_is` empty.
+    `range_is` names the origin of the range, such as "input rounding" or "95 % bootstrap over 5 runs". A method that
+    does not know the errors of its inputs sets low = high = value and leaves `range_is` empty.
     """
 
     method: str
@@ -37,19 +38,21 @@ class Result:
     unit: str
     low: float
     high: float
-    inputs: dict[str, Any]
+    inputs: Inputs
     equation: str
     range_is: str = ""
 
     def __post_init__(self) -> None:
         if not self.equation:
-            raise ValueError(f"{self.method}: {self.quantity}: a result names its equation")
+            raise ValueError(f"{self.method}: {self.quantity}: the result has no equation")
         if not self.low <= self.value <= self.high:
-            raise ValueError(f"{self.method}: {self.quantity}: {self.value} is outside {self.low} to {self.high}")
+            raise ValueError(
+                f"{self.method}: {self.quantity}: the value {self.value} is outside its range {self.low} to {self.high}"
+            )
 
     @property
     def text(self) -> str:
-        """The value with its unit, and its range where one is known."""
+        """The value with its unit, and with its range if one is known."""
         shown = with_unit(self.value, self.unit)
         if not self.range_is:
             return shown
@@ -59,39 +62,40 @@ class Result:
 
 @dataclass(frozen=True)
 class Table:
-    """Results under a title, with notes on what they leave out."""
+    """Results under a title, with notes on their limits."""
 
     title: str
     results: list[Result]
     notes: list[str] = field(default_factory=list)
 
     def console(self) -> str:
-        """Aligned lines for a terminal."""
+        """The table as aligned lines for a terminal."""
         rows = [("QUANTITY", "VALUE", "EQUATION")]
         rows += [(r.quantity, r.text, r.equation) for r in self.results]
         inputs = self._inputs()
         lines = [self.title, table(rows)]
         if inputs:
-            lines.append("from " + ", ".join(f"{k} = {show(v)}" for k, v in inputs.items()))
+            lines.append("inputs: " + ", ".join(f"{k} = {show(v)}" for k, v in inputs.items()))
         return "\n".join([*lines, *(f"note: {n}" for n in self.notes)])
 
-    def json(self) -> dict[str, Any]:
-        """For a file: no NaN or infinity, which JSON does not have; they become null."""
+    def json(self) -> dict[str, object]:
+        """The content of a JSON file. NaN and infinity, which JSON does not have, become null."""
         results = [{k: finite_or_none(v) for k, v in asdict(r).items()} for r in self.results]
         return {"title": self.title, "results": results, "notes": self.notes}
 
     def html(self) -> str:
-        """A section of a page: heading, table, notes."""
+        """The table as a section of an HTML page: heading, table and notes."""
         rows = [("quantity", "value", "equation"), *((r.quantity, r.text, r.equation) for r in self.results)]
         parts = [f"<h2>{html.escape(self.title)}</h2>", html_table(rows, header=True)]
         inputs = self._inputs()
         if inputs:
-            parts.append("<p>From " + html.escape(", ".join(f"{k} = {show(v)}" for k, v in inputs.items())) + ".</p>")
+            text = ", ".join(f"{k} = {show(v)}" for k, v in inputs.items())
+            parts.append("<p>Inputs: " + html.escape(text) + ".</p>")
         return "\n".join([*parts, *(f"<p>{html.escape(n)}</p>" for n in self.notes)])
 
-    def _inputs(self) -> dict[str, Any]:
-        """The inputs, without those that differ from result to result: their quantities name them."""
-        merged: dict[str, Any] = {}
+    def _inputs(self) -> dict[str, object]:
+        """The inputs that all results share. The name of a quantity gives those that differ between results."""
+        merged: dict[str, object] = {}
         differ = set()
         for result in self.results:
             for name, value in result.inputs.items():
@@ -101,7 +105,7 @@ class Table:
 
 
 def html_table(rows: Sequence[Sequence[str]], header: bool = False) -> str:
-    """Rows as an HTML table, escaped; the first row as a header if asked."""
+    """Rows as an HTML table with escaped cells; with `header`, the first row is the header."""
     lines = []
     for index, row in enumerate(rows):
         tag = "th" if header and index == 0 else "td"
@@ -109,20 +113,20 @@ def html_table(rows: Sequence[Sequence[str]], header: bool = False) -> str:
     return "<table>" + "\n".join(lines) + "</table>"
 
 
-def exact(method: str, quantity: str, value: float, unit: str, inputs: Mapping[str, Any], equation: str) -> Result:
-    """A result of inputs whose errors are not known."""
+def exact(method: str, quantity: str, value: float, unit: str, inputs: Inputs, equation: str) -> Result:
+    """A result without a range, from inputs whose errors are not known."""
     return Result(method, quantity, value, unit, value, value, dict(inputs), equation)
 
 
 def number(value: float) -> str:
-    """Four significant digits, no exponent where a person would not write one."""
+    """The number with four significant digits, and with an exponent only if it is very large or small."""
     if not math.isfinite(value):
         return str(value)
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
 
 
 def scale(value: float, unit: str) -> tuple[float, str]:
-    """The factor and the unit a person reads `value` in: 7.4e-7 s in ns, 1.3e10 B/s in GB/s."""
+    """The factor and the unit in which to show `value`: 7.4e-7 s in ns, 1.3e10 B/s in GB/s."""
     if unit == "s":
         for factor, name in ((1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")):
             if 0 < abs(value) < 0.1 * 1e3 * factor and abs(value) >= 0.1 * factor:
@@ -135,12 +139,12 @@ def scale(value: float, unit: str) -> tuple[float, str]:
 
 
 def with_unit(value: float, unit: str) -> str:
-    """1.913x, 97.1 %, 3.21 s, 740.7 ns."""
+    """The value with its unit, such as 1.913x, 97.1 %, 3.21 s or 740.7 ns."""
     factor, unit = scale(value, unit)
     return number(value / factor) + (unit if unit == "x" else f" {unit}" if unit else "")
 
 
-def show(value: Any) -> str:
+def show(value: object) -> str:
     """An input as text."""
     if isinstance(value, float):
         return number(value)
@@ -149,8 +153,8 @@ def show(value: Any) -> str:
     return str(value)
 
 
-def finite_or_none(value: Any) -> Any:
-    """`value` with what JSON cannot hold, also inside lists and dictionaries, as None."""
+def finite_or_none(value: object) -> object:
+    """The value with NaN and infinity, also inside lists and dictionaries, replaced by None for JSON."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -164,15 +168,15 @@ def require_finite(**values: float) -> None:
     """Raises ModelError naming the first value that is NaN or infinite."""
     for name, value in values.items():
         if not math.isfinite(value):
-            raise ModelError(f"{name} is {value}: a finite number is needed")
+            raise ModelError(f"{name} is {value}, but must be a finite number")
 
 
 def require_not_negative(remedy: str, **values: float) -> None:
-    """Raises ModelError naming the first value that is not a finite number of at least zero, and what is needed."""
+    """Raises ModelError naming the first value that is negative or not finite; `remedy` says what to give instead."""
     require_finite(**values)
     for name, value in values.items():
         if value < 0:
-            raise ModelError(f"{name} is {value:g}, below zero: {remedy}")
+            raise ModelError(f"{name} is negative ({value:g}): {remedy}")
 
 
 def require_positive(**values: float) -> None:
@@ -180,11 +184,11 @@ def require_positive(**values: float) -> None:
     require_finite(**values)
     for name, value in values.items():
         if value <= 0:
-            raise ModelError(f"{name} is {value:g}: a number above zero is needed")
+            raise ModelError(f"{name} is {value:g}, but must be above zero")
 
 
 def half_unit(printed: str) -> float:
-    """Half a unit of the last digit that a number was printed with: '5.79' -> 0.005, '53' -> 0.5, '1.6e9' -> 5e7."""
+    """Half a unit of the last printed digit of a number: '5.79' -> 0.005, '53' -> 0.5, '1.6e9' -> 5e7."""
     text = printed.strip().lower().lstrip("+-")
     mantissa, _, exponent = text.partition("e")
     try:
@@ -198,16 +202,20 @@ def half_unit(printed: str) -> float:
 
 
 def rounding(inputs: Mapping[str, str | float], function: Callable[..., float]) -> tuple[float, float]:
-    """The range of `function(**inputs)` when each text lies anywhere within half a unit of its last printed digit.
+    """The range of `function(**inputs)` that the rounding of its inputs leaves.
 
-    An input given as text was printed, one given as a number is exact.
-    Evaluates every corner, which is exact where the function is monotone in each input over so short an interval, as
-    all of the report's are. Corners that it refuses with a ModelError, as parts that exceed their whole, are no part of
-    the range. Raises what it raises for the inputs as printed.
+    An input given as text was printed and may lie anywhere within half a unit of its last digit; an input given as a
+    number is exact. The function is evaluated at every corner of this box, which gives the exact range if it is
+    monotone in each input, as all functions of the report are over such short intervals. Corners for which it raises
+    ModelError (for example, parts that exceed their whole) are ignored. What it raises for the printed inputs
+    themselves is passed on.
     """
     halves = [half_unit(v) if isinstance(v, str) else 0.0 for v in inputs.values()]
     if np.count_nonzero(halves) > MOST_CORNERS:
-        raise ModelError(f"rounding of {np.count_nonzero(halves)} inputs: at most {MOST_CORNERS} can vary together")
+        raise ModelError(
+            f"{np.count_nonzero(halves)} inputs are rounded, but the range of at most {MOST_CORNERS} can be computed: "
+            "give the others as exact numbers"
+        )
     ends = [(float(v) - h, float(v) + h) if h else (float(v),) for v, h in zip(inputs.values(), halves, strict=True)]
     values = [function(**{k: float(v) for k, v in inputs.items()})]
     for corner in itertools.product(*ends):
@@ -224,7 +232,7 @@ def rounded_result(
     function: Callable[..., float],
     equation: str,
 ) -> Result:
-    """The result of a function of printed numbers, with the range their rounding leaves."""
+    """The result of a function of printed numbers, with the range that their rounding leaves."""
     low, high = rounding(inputs, function)
     value = function(**{k: float(v) for k, v in inputs.items()})
     range_is = "input rounding" if any(isinstance(v, str) for v in inputs.values()) else ""
@@ -234,13 +242,14 @@ def rounded_result(
 def resample(
     samples: Sequence[Sample], function: Callable[[list[Sample]], Outcome], *, resamples: int = 2000, seed: int = 0
 ) -> list[Outcome]:
-    """`function` of resamples with replacement (Efron 1979), always the same ones.
+    """The values of `function` on bootstrap resamples (Efron 1979); the seed makes them reproducible.
 
-    The samples are independent runs of one thing. Raises ModelError for fewer than two. Resamples on which the
-    function raises ModelError (a fit that they under-determine) do not count; at least half must.
+    The samples must be independent runs of the same thing. Resamples on which the function raises ModelError, because
+    they under-determine a fit, are skipped. Raises ModelError for fewer than two samples, and if more than half of the
+    resamples are skipped.
     """
     if len(samples) < 2:
-        raise ModelError(f"an uncertainty over runs needs at least 2 runs, found {len(samples)}")
+        raise ModelError(f"an uncertainty over runs needs at least 2 runs, but there is only {len(samples)}")
     generator = np.random.default_rng(seed)
     values = []
     for _ in range(resamples):
@@ -250,12 +259,14 @@ def resample(
         except ModelError:
             continue
     if len(values) < resamples / 2:
-        raise ModelError(f"too few samples ({len(samples)}) for an uncertainty: most resamples under-determine it")
+        raise ModelError(
+            f"{len(samples)} samples are too few for an uncertainty: most resamples leave the fit under-determined"
+        )
     return values
 
 
 def percentiles(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
-    """The middle `confidence` of the values."""
+    """The interval that holds the middle share `confidence` of the values."""
     tail = 50 * (1 - confidence)
     low, high = np.percentile(values, [tail, 100 - tail])
     return float(low), float(high)
@@ -272,10 +283,10 @@ def over_runs(
     unit: str,
     samples: Sequence[Sample],
     function: Callable[[list[Sample]], float],
-    inputs: Mapping[str, Any],
+    inputs: Inputs,
     equation: str,
 ) -> Result:
-    """The result of a function of several runs, with its bootstrap range; of one run, without."""
+    """The result of a function of several runs with its bootstrap range, or of one run without a range."""
     value = function(list(samples))
     if len(samples) < 2:
         return exact(method, quantity, value, unit, inputs, equation)

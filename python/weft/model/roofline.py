@@ -1,7 +1,7 @@
-"""Rooflines: hipBone's Eq. 4, and the extended one of Eq. 8 with regular, irregular and transfer terms (section 4.6).
+"""Rooflines: hipBone's Eq. 4, and the report's Eq. 8 with regular, irregular and transfer terms (section 4.6).
 
-"The report" is ECP-HIHE01-35 (2021). Constants are measured by weft on the machine, given, or read from a file;
-patterns are counts of weft's own kernels (weft.model.formulas) or anybody's.
+"The report" is ECP-HIHE01-35 (2021). The constants are measured by weft, given, or read from a file. The counts are
+those of weft's own kernels (`weft.model.formulas`) or of any other code.
 """
 
 from __future__ import annotations
@@ -9,19 +9,23 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from weft.files import write_json
 from weft.model import formulas
 from weft.model.result import ModelError, Result, exact, require_finite, require_not_negative
 
+if TYPE_CHECKING:
+    from weft.device import Device
+
 METHOD = "roofline"
-LINE = 128  # bytes; strides beyond are irregular (section 4.6.1)
+RANGE = "from indexed values sharing lines to one line each"
+LINE = 128  # bytes; accesses with larger strides are irregular (section 4.6.1)
 
 
 @dataclass(frozen=True)
 class Constants:
-    """The t of Eq. 8, seconds: of an operation, a byte streamed, an irregular read of a line, a byte copied."""
+    """The constants t of Eq. 8, in seconds per operation, byte streamed, irregular read of a line, and byte copied."""
 
     flop: float
     regular: float
@@ -34,12 +38,12 @@ class Constants:
             value = getattr(self, field.name)
             require_finite(**{f"t_{field.name}": value})
             if value < 0 or (value == 0 and field.name in ("flop", "regular")):
-                raise ModelError(f"t_{field.name} is {value:g}: seconds above zero are needed")
+                raise ModelError(f"t_{field.name} is {value:g} s, but must be above zero")
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """The n of Eq. 8: operations, bytes streamed, irregular reads of a line each, bytes copied there and back."""
+    """The counts n of Eq. 8: operations, bytes streamed, irregular reads of one line each, bytes copied each way."""
 
     flops: float
     regular_bytes: float
@@ -48,13 +52,13 @@ class Pattern:
     d2h_bytes: float = 0.0
 
     def __post_init__(self) -> None:
-        require_not_negative("a count is needed", **asdict(self))
+        require_not_negative("give a count", **asdict(self))
         if not any(asdict(self).values()):
-            raise ModelError("nothing to do: all counts are zero")
+            raise ModelError("all counts are zero; at least one must be above zero")
 
 
 def terms(pattern: Pattern, constants: Constants) -> dict[str, float]:
-    """The five products of Eq. 8, seconds."""
+    """The five products of Eq. 8, in seconds."""
     return {
         "flop": constants.flop * pattern.flops,
         "regular": constants.regular * pattern.regular_bytes,
@@ -65,13 +69,13 @@ def terms(pattern: Pattern, constants: Constants) -> dict[str, float]:
 
 
 def gpu_time(pattern: Pattern, constants: Constants) -> float:
-    """Eq. 8: T_GPU, seconds: the longer of computing and of all that moves."""
+    """Eq. 8: T_GPU in seconds, the maximum of the time of computation and the time of all data movement."""
     found = terms(pattern, constants)
     return max(found["flop"], found["regular"] + found["irregular"] + found["h2d"] + found["d2h"])
 
 
 def relative_performance(pattern: Pattern, constants: Constants, reference: Constants) -> float:
-    """How fast the pattern runs on one memory of another's speed (section 9.1: DDR-only of HBM-only)."""
+    """Performance with one memory relative to a reference memory (section 9.1: DDR only, relative to HBM only)."""
     return gpu_time(pattern, reference) / gpu_time(pattern, constants)
 
 
@@ -81,15 +85,15 @@ def relative_performance(pattern: Pattern, constants: Constants, reference: Cons
 def of_rates(
     peak_flops: float, bandwidth: float, irregular: float = 0.0, h2d: float = 0.0, d2h: float = 0.0
 ) -> Constants:
-    """From rates as people give them: FLOP/s, byte/s, seconds an irregular read, byte/s of copies (0: not used)."""
+    """The constants for given rates: FLOP/s, byte/s, seconds per irregular read, byte/s of copies (0: not used)."""
     for name, value in (("peak", peak_flops), ("bandwidth", bandwidth)):
         if not 0 < value < float("inf"):
-            raise ModelError(f"{name} is {value:g}: a rate above zero is needed")
+            raise ModelError(f"{name} is {value:g}, but must be a finite rate above zero")
     return Constants(1 / peak_flops, 1 / bandwidth, irregular, 1 / h2d if h2d else 0.0, 1 / d2h if d2h else 0.0)
 
 
-def measure(device: Any, precision: str = "double") -> Constants:
-    """The constants of a device now: FMA peak, hipBone's stream, chased pointers, copies (`weft.device`)."""
+def measure(device: Device, precision: Literal["single", "double"] = "double") -> Constants:
+    """Measures the constants of a device: FMA peak, hipBone's streaming kernel, pointer chasing and copies."""
     from weft import device as devices
 
     h2d, d2h = devices.measure_copies(device)
@@ -100,21 +104,23 @@ def measure(device: Any, precision: str = "double") -> Constants:
 
 
 def write(path: str | Path, constants: Constants, source: str) -> None:
-    """Keeps constants with where they are from."""
+    """Writes constants with their source."""
     write_json(path, {"source": source, "seconds": asdict(constants)})
 
 
 def read(path: str | Path) -> Constants:
-    """Constants that `write` wrote. Raises ModelError naming what is wrong."""
+    """Reads constants that `write` wrote. Raises ModelError if the file is not valid."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
         given = {k: float(v) for k, v in content["seconds"].items()}
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ModelError(f"{path}: not constants of a machine ({type(error).__name__}: {error})") from None
+        raise ModelError(
+            f"{path}: not a file of roofline constants as written by --save ({type(error).__name__}: {error})"
+        ) from None
     known = [f.name for f in fields(Constants)]
     unknown = sorted(set(given) - set(known))
     if unknown or "flop" not in given or "regular" not in given:
-        what = f"unknown constant {unknown[0]}" if unknown else "flop or regular is missing"
+        what = f"unknown constant '{unknown[0]}'" if unknown else "constant 'flop' or 'regular' is missing"
         raise ModelError(f"{path}: {what}; known: {', '.join(known)}")
     return Constants(**given)
 
@@ -123,15 +129,15 @@ def read(path: str | Path) -> Constants:
 
 
 def surface_dofs(size: formulas.Size) -> int:
-    """Degrees of freedom on the surfaces of elements, the only ones that elements share and read through indices."""
+    """The degrees of freedom on the surfaces of elements, the only ones that are shared and read through indices."""
     return size.dofs - size.elements * (size.order - 1) ** 3
 
 
 def poisson_iteration(size: formulas.Size, method: formulas.Method, *, lines: bool) -> Pattern:
-    """A CG iteration of weft's Poisson solver.
+    """The counts of a CG iteration of weft's Poisson solver.
 
-    What a kernel reads in order is regular; values on element surfaces are read through indices. With `lines` those
-    that follow one another share a line of 128 bytes, without each takes a line of its own: the truth is between.
+    Contiguous accesses are regular; values on element surfaces are read through indices. With `lines`, consecutive
+    values share lines of 128 bytes; without, each value takes a line of its own. The actual number is in between.
     """
     surface = surface_dofs(size)
     moved = formulas.weft_iteration_bytes(size, method).value
@@ -140,14 +146,16 @@ def poisson_iteration(size: formulas.Size, method: formulas.Method, *, lines: bo
 
 
 def run_pattern(record: dict[str, Any]) -> tuple[formulas.Size, formulas.Method]:
-    """The size and the ways of a Poisson run from its record."""
+    """The size and the variants of a Poisson run, from its record."""
     try:
         case, choices, figures, machine = (record[k] for k in ("case", "choices", "figures", "machine"))
         if case["workload"] != "poisson":
-            raise ModelError(f"no counts for workload '{case['workload']}'; give --flops, --regular and so on")
+            raise ModelError(
+                f"the counts of workload '{case['workload']}' are not known; give --flops, --regular-bytes and so on"
+            )
 
         def chosen(name: str) -> str:
-            return str(choices[name]).partition(":")[0]  # what follows says why
+            return str(choices[name]).partition(":")[0]  # without the reason that follows
 
         word = 4 if case["precision"] == "single" else 8
         size = formulas.Size(int(figures["elements"]), int(figures["order"]), int(figures["dofs"]), word)
@@ -157,14 +165,14 @@ def run_pattern(record: dict[str, Any]) -> tuple[formulas.Size, formulas.Method]
             ranks=int(machine["ranks"]), masked=case["boundary"] == "dirichlet",
         )  # fmt: skip
     except (KeyError, TypeError) as error:
-        raise ModelError(f"the record lacks {error}: not a finished run of weft") from None
+        raise ModelError(f"{error} is missing from the record; give the record of a finished run") from None
 
 
 # --- results -------------------------------------------------------------------------------------------------------
 
 
 def eq4(order: int, peak_flops: float, bandwidth: float) -> Result:
-    """hipBone's Eq. 4: the operator's rate on a large mesh, FLOP/s."""
+    """hipBone's Eq. 4: the attainable rate of the operator on a large mesh, in FLOP/s."""
     size = formulas.large_mesh(order)
     flops, moved = formulas.operator_flops(size), formulas.operator_bytes(size)
     value = formulas.roofline(flops.value, moved.value, peak_flops, bandwidth)
@@ -173,12 +181,12 @@ def eq4(order: int, peak_flops: float, bandwidth: float) -> Result:
 
 
 def pattern_results(pattern: Pattern, constants: Constants, upper: Pattern | None = None) -> list[Result]:
-    """T_GPU and its terms; with `upper`, a pattern that moves more, the range up to it."""
+    """T_GPU and its terms. With `upper`, a pattern that moves more data, the results have the range up to it."""
     inputs = {f"n_{k}": v for k, v in asdict(pattern).items()}
     inputs |= {f"t_{k} (s)": v for k, v in asdict(constants).items()}
     value = gpu_time(pattern, constants)
     high = gpu_time(upper, constants) if upper is not None else value
-    why = "indexed values share lines, or none does" if upper is not None else ""
+    why = RANGE if upper is not None else ""
     results = [Result(METHOD, "T_GPU", value, "s", min(value, high), max(value, high), inputs, "Eq. 8", why)]
     most = terms(upper or pattern, constants)
     for name, least in terms(pattern, constants).items():
@@ -188,7 +196,10 @@ def pattern_results(pattern: Pattern, constants: Constants, upper: Pattern | Non
 
 
 def run_results(record: dict[str, Any], constants: Constants | None = None) -> list[Result]:
-    """A Poisson run against its rooflines. Without constants, those of its record, which has no irregular term."""
+    """A Poisson run compared with its rooflines.
+
+    Without constants, those of the record are used, which do not include the irregular term.
+    """
     size, method = run_pattern(record)
     figures = record["figures"]
     peak, bandwidth = figures["peak_flops_per_second"], figures["bandwidth_bytes_per_second"]
@@ -197,22 +208,22 @@ def run_results(record: dict[str, Any], constants: Constants | None = None) -> l
     most = poisson_iteration(size, method, lines=False)
     measured = float(record["timings"]["seconds_per_iteration"])
     results = [eq4(size.order, peak, bandwidth), *pattern_results(least, constants, most)]
-    inputs = {"seconds an iteration": measured}
-    results.append(exact(METHOD, "measured, an iteration", measured, "s", inputs, "the run's record"))
+    inputs = {"seconds per iteration": measured}
+    results.append(exact(METHOD, "measured time per iteration", measured, "s", inputs, "run record"))
     low, high = (100 * gpu_time(p, constants) / measured for p in (least, most))
-    name, why = "of the extended roofline reached", "indexed values share lines, or none does"
-    results.append(Result(METHOD, name, low, "%", min(low, high), max(low, high), inputs, "Eq. 8 / measured", why))
+    name = "share of the extended roofline reached"
+    results.append(Result(METHOD, name, low, "%", min(low, high), max(low, high), inputs, "Eq. 8 / measured", RANGE))
     return results
 
 
 def constant_results(constants: Constants) -> list[Result]:
     """The constants as rates."""
     rows = [
-        ("C, fused multiply-adds", 1 / constants.flop, "FLOP/s", "1 / t_flop of Eq. 8"),
-        ("B, 8 reads : 1 write", 1 / constants.regular, "B/s", "1 / t_reg of Eq. 8"),
-        (f"random reads of {LINE} B", constants.irregular, "s", "t_irreg of Eq. 8"),
+        ("peak rate C, fused multiply-adds", 1 / constants.flop, "FLOP/s", "1 / t_flop of Eq. 8"),
+        ("bandwidth B, 8 reads : 1 write", 1 / constants.regular, "B/s", "1 / t_reg of Eq. 8"),
+        (f"time per random read of {LINE} B", constants.irregular, "s", "t_irreg of Eq. 8"),
     ]
     for name in ("h2d", "d2h"):
         if getattr(constants, name):
-            rows.append((f"copies, {name}", 1 / getattr(constants, name), "B/s", f"1 / t_{name} of Eq. 8"))
+            rows.append((f"bandwidth of copies, {name}", 1 / getattr(constants, name), "B/s", f"1 / t_{name} of Eq. 8"))
     return [exact(METHOD, what, value, unit, {}, equation) for what, value, unit, equation in rows]

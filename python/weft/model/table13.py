@@ -1,16 +1,16 @@
-"""The report's Table 13 for anybody's applications: one row each, by the methods of this folder.
+"""Table 13 of the report for any application: one row per application, computed by the methods of this package.
 
-"The report" is ECP-HIHE01-35 (2021). A cell without the data that its method needs is N/E, with why.
+"The report" is ECP-HIHE01-35 (2021). A cell whose method lacks data is N/E (not evaluated), with the reason.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import ParamSpec
 
 import numpy as np
 
@@ -23,20 +23,21 @@ COLUMNS = (
     "CPU-GPU integration", "CPU:GPU ratio", "disaggregation penalty", "GPU-GPU integration", "unified memory",
     "FPGA-GPU integration",
 )  # fmt: skip
+Arguments = ParamSpec("Arguments")
 TIGHTER, LOOSER = 10.0, 0.1  # sections 5 and 7
 NOT_EVALUATED = "N/E"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A value, or why there is none."""
+    """A value, or the reason why there is none."""
 
     result: Result | None
     why: str = ""
 
     @property
     def text(self) -> str:
-        """As in the report: 1.9x, 3.5:1, N/E."""
+        """The cell as the report prints it: 1.9x, 3.5:1 or N/E."""
         if self.result is None:
             return NOT_EVALUATED
         value = self.result.value
@@ -45,7 +46,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """An application: its cells by column, its terms of Eq. 3 (means over runs, seconds), and how many runs."""
+    """An application: its cells by column, its terms of Eq. 3 (means over runs, in seconds), and its runs' number."""
 
     application: str
     cells: dict[str, Cell]
@@ -53,8 +54,8 @@ class Row:
     runs: int
     notes: tuple[str, ...]
 
-    def json(self) -> dict[str, Any]:
-        """For a file."""
+    def json(self) -> dict[str, object]:
+        """The content of the JSON file."""
         cells = {
             name: {
                 "value": finite_or_none(c.result.value), "low": finite_or_none(c.result.low),
@@ -68,53 +69,53 @@ class Row:
         return {"application": self.application, "runs": self.runs, "cells": cells, "notes": list(self.notes)}
 
 
-def evaluate(function: Any, *arguments: Any) -> Cell:
-    """A method's result, or what it says it lacks."""
+def evaluate(function: Callable[Arguments, Result], *arguments: Arguments.args, **options: Arguments.kwargs) -> Cell:
+    """The result of a method, or the data that it reports as missing."""
     try:
-        return Cell(function(*arguments))
+        return Cell(function(*arguments, **options))
     except ModelError as error:
         return Cell(None, str(error))
 
 
 def coupling(sources: Sequence[Source], factor: float) -> Result:
-    """Eqs. 3 and 4 for runs in which a device took part."""
+    """Eqs. 3 and 4, for runs that used a device."""
     terms = [s.terms for s in sources]
     if not any(t.t_gpu + t.t_cg_data + t.t_cg_control > 0 for t in terms):
-        raise ModelError("no device took part in the run")
+        raise ModelError("the run used no device")
     if all(s.record is not None and s.record["machine"]["device"]["backend"] == "host" for s in sources):
-        raise ModelError("the run computed on the host alone")
+        raise ModelError("the run used the host only")
     return integration.coupling(terms, factor, factor)
 
 
 def cores(runs: Sequence[Run]) -> Result:
-    """The cores per GPU for 90 %, by Eq. 6."""
+    """The cores per GPU that reach 90 % of the asymptotic performance, by Eq. 6."""
     if not runs:
-        raise ModelError("no sweep over processes and threads: give the ratio.json of 'weft bench ratio'")
+        raise ModelError("needs a sweep over processes and threads: give the ratio.json of 'weft bench ratio'")
     return ratio.scaling_results(runs)[-1]
 
 
 def merged_nodes(sources: Sequence[Source], ranks_per_node: int | None, acceleration: float) -> Result:
-    """Section 8.1: twice the GPUs on a node, so that messages between two nodes stay on one."""
+    """Section 8.1: twice as many GPUs per node, so that messages between two nodes stay inside one."""
     shares = [communication(s, ranks_per_node) for s in sources]
     point_to_point, off_node = (statistics.fmean(s[k] for s in shares) for k in (1, 2))
     return integration.gpu_gpu_point_to_point([s[0] for s in shares], point_to_point, off_node, acceleration)
 
 
 def communication(source: Source, ranks_per_node: int | None) -> tuple[float, float, float]:
-    """Shares: of the time in MPI, of its bytes point-to-point, of those between nodes (Table 12)."""
+    """Shares (Table 12): MPI in the time, point-to-point in MPI's bytes, between nodes in point-to-point bytes."""
     share = source.terms.t_mpi / source.terms.t_total
     if source.record is not None:
         machine = source.record["machine"]
         if machine["ranks"] > machine["ranks_per_node"]:
-            raise ModelError("a record does not say which messages went between nodes: give a trace (--trace)")
-        return share, 1.0, 0.0  # all ranks on one node
+            raise ModelError("a run record does not say which messages went between nodes: give a trace (--trace)")
+        return share, 1.0, 0.0  # all ranks were on one node
     from weft.traces import load
     from weft.traces.table import Category
 
     trace = load(source.path)
     mpi = (trace.category == Category.mpi) & (trace.bytes > 0)
     if not mpi.any():
-        raise ModelError("the trace has no MPI message whose bytes it tells")
+        raise ModelError("the trace has no MPI message with a size")
     if ranks_per_node is None:
         raise ModelError("a trace does not say which ranks share a node: give --ranks-per-node")
     addressed = mpi & (trace.peer >= 0)
@@ -126,24 +127,24 @@ def communication(source: Source, ranks_per_node: int | None) -> tuple[float, fl
 def unified_memory(
     sources: Sequence[Source], here: roofline.Constants | None, there: roofline.Constants | None
 ) -> Result:
-    """Section 9.1: the performance from the host's memory over that from the device's, by Eq. 8."""
+    """Section 9.1: performance with data in the host's memory relative to the device's, by Eq. 8."""
     if here is None or there is None:
-        raise ModelError("the constants of two memories are missing: --memory HERE --unified THERE")
+        raise ModelError("needs the constants of two memories: give --memory and --unified")
     record = sources[0].record
     if record is None:
-        raise ModelError("a trace does not count memory operations: give a run record")
+        raise ModelError("a trace does not count memory accesses: give a run record")
     size, method = roofline.run_pattern(record)
     values = []
     for lines in (True, False):
         pattern = roofline.poisson_iteration(size, method, lines=lines)
         values.append(roofline.relative_performance(pattern, there, here))
-    why = "indexed values share lines, or none does"
     inputs = {"elements": size.elements, "N": size.order}
-    return Result("table13", "unified memory", values[0], "x", min(values), max(values), inputs, "Eq. 8", why)
+    low, high = min(values), max(values)
+    return Result("table13", "unified memory", values[0], "x", low, high, inputs, "Eq. 8", roofline.RANGE)
 
 
 def label(source: Source) -> str:
-    """What tells applications apart: for a record workload, mesh, order, ranks and device; for a trace its name."""
+    """The name of an application: workload, mesh, order, ranks and device of a record; file name of a trace."""
     if source.record is None:
         return source.application
     figures = source.record.get("figures", {})
@@ -151,9 +152,9 @@ def label(source: Source) -> str:
         machine = source.record["machine"]
         parts = [str(figures["mesh"])] if "mesh" in figures else []
         parts += [f"N = {figures['order']}"] if "order" in figures else []
-        parts += [f"{machine['ranks']} rank(s)", str(machine["device"]["backend"])]
+        parts += [f"{machine['ranks']} rank{'s' * (machine['ranks'] != 1)}", str(machine["device"]["backend"])]
     except (KeyError, TypeError) as error:
-        raise ModelError(f"{source.path}: the record does not say what it ran on: {error} missing") from None
+        raise ModelError(f"{source.path}: the record does not describe its machine: {error} is missing") from None
     return f"{source.application} ({', '.join(parts)})"
 
 
@@ -165,9 +166,9 @@ def rows(
     here: roofline.Constants | None = None,
     there: roofline.Constants | None = None,
 ) -> list[Row]:
-    """A row for each application among run records and traces; several runs of one give ranges.
+    """One row per application among the run records and traces; several runs of an application give ranges.
 
-    The ratio.json of a sweep belongs to the records of its workload. Raises ModelError where no run is named.
+    The ratio.json of a sweep applies to the records of its workload. Raises ModelError if no run is named.
     """
     sweeps: dict[str, list[Run]] = defaultdict(list)
     applications: dict[str, list[Source]] = defaultdict(list)
@@ -179,7 +180,9 @@ def rows(
         source = read(path)
         applications[label(source)].append(source)
     if not applications:
-        raise ModelError("no run given: name run directories, run.json files or traces (a ratio.json adds to them)")
+        raise ModelError(
+            "no run is named: give run directories, run.json files or traces (a ratio.json only adds to these)"
+        )
     found = []
     for name, sources in applications.items():
         values = (
@@ -188,7 +191,7 @@ def rows(
             evaluate(coupling, sources, LOOSER),
             evaluate(merged_nodes, sources, ranks_per_node, acceleration),
             evaluate(unified_memory, sources, here, there),
-            Cell(None, "no FPGA in the run; 'weft model pipeline' takes stage times"),
+            Cell(None, "the run used no FPGA; 'weft model pipeline' models one from stage times"),
         )
         notes = tuple(dict.fromkeys(n for s in sources for n in s.notes))
         cells = dict(zip(COLUMNS, values, strict=True))
@@ -197,23 +200,23 @@ def rows(
 
 
 def console(table: Sequence[Row]) -> list[tuple[str, ...]]:
-    """The lines of the table."""
+    """The rows of the table, with its header."""
     lines: list[tuple[str, ...]] = [("APPLICATION", *(c.upper() for c in COLUMNS))]
     return lines + [(r.application, *(r.cells[c].text for c in COLUMNS)) for r in table]
 
 
 def details(table: Sequence[Row]) -> list[tuple[str, ...]]:
-    """A line a cell: its value with its range and equation, or why it was not evaluated."""
+    """One line per cell: its value with range and equation, or the reason why it was not evaluated."""
     lines: list[tuple[str, ...]] = []
     for row in table:
         for name, cell in row.cells.items():
-            told = f"{cell.result.text}   {cell.result.equation}" if cell.result is not None else f"N/E: {cell.why}"
-            lines.append((row.application, name, told))
+            text = f"{cell.result.text}   {cell.result.equation}" if cell.result is not None else f"N/E: {cell.why}"
+            lines.append((row.application, name, text))
         lines += [(row.application, "note", n) for n in row.notes]
     return lines
 
 
-# --- what the report's section 11 says of such a table -------------------------------------------------------------
+# --- statistics over columns (section 11) --------------------------------------------------------------------------
 
 
 def median(column: Sequence[float]) -> float:
@@ -222,5 +225,5 @@ def median(column: Sequence[float]) -> float:
 
 
 def count_at_least(column: Sequence[float], limit: float, *, strictly: bool = False) -> int:
-    """How many values of a column reach `limit`, or with `strictly` exceed it."""
+    """The number of values in a column that reach `limit`, or with `strictly` exceed it."""
     return sum(x > limit or (x == limit and not strictly) for x in column)

@@ -1,4 +1,4 @@
-"""`weft model METHOD`: one module a method, and one line of registration each."""
+"""`weft model METHOD`: each method is one module here and one line in `METHODS`."""
 
 from __future__ import annotations
 
@@ -10,32 +10,33 @@ _HERE = "weft.cli.model"
 METHODS = {
     "critical-path": (
         "critical_path:critical_path",
-        "The chain of host and device work that decides a traced run's time.",
+        "Chain of host and device work that determines the time of a traced run.",
     ),
-    "dag": ("dag:dag", "Critical path of a sparse triangular solve over several GPUs."),
-    "divergence": ("link:divergence", "Instructions a cycle of a kernel under memory divergence (MDM, Eq. 7)."),
-    "gpu-gpu": ("integration:gpu_gpu", "Benefit of more GPUs on a node, or of faster links between them."),
-    "integration": ("integration:integration", "Benefit of a tighter CPU-GPU coupling, penalty of a looser one."),
-    "link": ("link:link", "Times of transfers over PCIe and CXL, and where one overtakes the other."),
-    "machines": ("project:machines_command", "The machines that weft describes."),
-    "network": ("network:network", "Messages on a network: of a trace's MPI calls, or of a pattern."),
-    "order": ("order:order", "Dependencies between kernels, from several perturbed runs."),
-    "pipeline": ("link:pipeline", "Pipelines of accelerators: time, penalty of data between them, chunk sizes."),
-    "project": ("project:project", "Time of an iteration or a step of a workload on a machine, at any scale."),
-    "published": ("project:published", "The papers' scaling tables beside their projections."),
-    "ratio": ("ratio:ratio", "CPU cores a GPU needs, from runs on a constant number of GPUs."),
-    "replay": ("replay:replay", "A trace's calls, device work and messages on another machine."),
-    "roofline": ("roofline:roofline", "Limits of a kernel, with irregular reads and transfers."),
-    "table13": ("table13:table13", "The report's Table 13 for your own applications."),
-    "validate": ("validate:validate", "Recompute what the papers published, entry by entry."),
+    "dag": ("dag:dag", "Critical path of a sparse triangular solve on several GPUs."),
+    "divergence": ("link:divergence", "Instructions per cycle of a kernel with divergent memory accesses (MDM)."),
+    "gpu-gpu": ("integration:gpu_gpu", "Benefit of more GPUs per node, or of faster links between them."),
+    "integration": ("integration:integration", "Benefit of a tighter CPU-GPU coupling, or penalty of a looser one."),
+    "link": ("link:link", "Transfer times over PCIe and CXL, and the sizes at which PCIe overtakes CXL."),
+    "machines": ("project:machines_command", "List of the machines that weft has a description of."),
+    "network": ("network:network", "Simulated network traffic of a trace's MPI calls, or of a pattern."),
+    "order": ("order:order", "Dependencies between kernels, inferred from several perturbed runs."),
+    "pipeline": ("link:pipeline", "Pipelines of accelerators: run time, cost of moving data, chunk sizes."),
+    "project": ("project:project", "Projected time per iteration or time step, on any machine and at any scale."),
+    "published": ("project:published", "Published scaling tables compared with weft's projections."),
+    "ratio": ("ratio:ratio", "CPU cores needed per GPU, from runs on a fixed number of GPUs."),
+    "replay": ("replay:replay", "Discrete-event replay of a trace on another machine."),
+    "roofline": ("roofline:roofline", "Roofline of a kernel, including irregular reads and transfers."),
+    "table13": ("table13:table13", "Table 13 of the GPU integration report for your own applications."),
+    "validate": ("validate:validate", "Published figures recomputed, entry by entry."),
 }
 
 
 @click.group(cls=LazyGroup, places={name: (f"{_HERE}.{place}", text) for name, (place, text) in METHODS.items()})
 def model() -> None:
-    """Say what a run would cost on another machine.
+    """Predict what a run would cost on another machine.
 
-    Every method takes run records, traces, or the numbers themselves; prints each figure with its unit, its equation
-    and how sure it is; and writes the same as JSON with --json. Sections and equations of no other source are of the
-    GPU integration report; docs/model.md tells which method answers what.
+    Every method takes run records, traces, or plain numbers. It prints each figure with its unit, its equation and its
+    uncertainty, and with --json writes the same results to a file. Section and equation numbers refer to the GPU
+    integration report (ECP-HIHE01-35, 2021) unless another source is named. docs/model.md says which method answers
+    which question.
     """

@@ -17,9 +17,9 @@ _SHOWN = 8
 @click.argument("run", type=click.Path(path_type=Path))
 @JSON
 def critical_path(run: Path, json_file: Path | None) -> None:
-    """The chain of host and device work that decides how long one traced run takes.
+    """Chain of host and device work that determines how long a traced run takes.
 
-    RUN is a trace of any format, or a run's directory.
+    RUN is a trace in any format that weft reads, or the directory of a run.
     """
     from weft.model import critical_path as method
     from weft.traces import Category, load
@@ -27,15 +27,15 @@ def critical_path(run: Path, json_file: Path | None) -> None:
     trace = load(run / "trace.json" if run.is_dir() else run)
     found = method.critical_path(trace)
     rule = "longest chain of start and end times"
-    inputs = {"events": len(trace), "on the path": int(found.events.sum())}
-    figures = [("critical path", found.length), ("the run", trace.span)]
+    inputs = {"events": len(trace), "events on the path": int(found.events.sum())}
+    figures = [("critical path", found.length), ("traced run", trace.span)]
     for category in Category:
         mine = int(found.own[trace.category == category].sum())
-        figures += [(f"on it: {category.name}", mine)] if mine else []
-    figures += [(f"on it: {kind}", length) for kind, length in found.between.items() if length]
+        figures += [(f"on the path: {category.name}", mine)] if mine else []
+    figures += [(f"on the path: {kind}", length) for kind, length in found.between.items() if length]
     times = np.zeros(len(trace.names), dtype=np.int64)
     np.add.at(times, trace.name, found.own)
     longest = np.argsort(-times, kind="stable")[:_SHOWN]
-    figures += [(f"most of it: {trace.names[i][:60]}", int(times[i])) for i in longest if times[i]]
+    figures += [(f"longest: {trace.names[i][:60]}", int(times[i])) for i in longest if times[i]]
     results = [exact("critical-path", name, ns * 1e-9, "s", inputs, rule) for name, ns in figures]
     output(Table("Critical path", results, list(trace.notes)), json_file)

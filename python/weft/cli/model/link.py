@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, TypeVar, Unpack
 
 import click
 
@@ -15,43 +16,62 @@ from weft.model import link as method
 from weft.model import pipeline as pipelines
 from weft.model.result import Result, Table, exact
 
+Command = TypeVar("Command", bound=Callable[..., None])
 PREFIXES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
 class Size(click.ParamType[float]):
-    """'1.3KiB', '16 MiB', '1.6GB', '64' in bytes."""
+    """A size in bytes, such as '1.3KiB', '16 MiB', '1.6GB' or '64'."""
 
     name = "size"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         match = re.fullmatch(r"\s*([0-9.eE+]+)\s*([kKmMgGtT]?i?)B?\s*", str(value))
         try:
             size = float(match[1]) * PREFIXES[match[2].lower()] if match else 0.0
         except (KeyError, ValueError):
             size = 0.0
         if not 0 < size < float("inf"):
-            self.fail(f"found '{value}', allowed: a size, as 64, 1.3KiB, 16MiB or 1.6GB", param, ctx)
+            self.fail(f"'{value}' is not a size such as 64, 1.3KiB, 16MiB or 1.6GB", param, ctx)
         return size
 
 
 SIZE = Size()
 
 
-def link_options(command: Any) -> Any:
-    """Decorates a command with what describes the two links."""
+class LinkOptions(TypedDict):
+    """The options of `link_options` that describe the PCIe link."""
+
+    bandwidth: float | None
+    generation: int
+    lanes: str
+    startup: float | None
+
+
+def link_options(command: Command) -> Command:
+    """Decorates a command with the options that describe the PCIe and the CXL link."""
     for option in reversed(
         (
-            click.option("--bandwidth", type=FACTOR, metavar="GB/s", help="Of PCIe. [default: by generation, lanes]"),
-            click.option("--generation", type=Integer(1, 5), default=3, show_default=True, help="Of PCIe."),
+            click.option(
+                "--bandwidth", type=FACTOR, metavar="GB/s",
+                help="PCIe bandwidth. [default: from --generation and --lanes]",
+            ),
+            click.option("--generation", type=Integer(1, 5), default=3, show_default=True, help="PCIe generation."),
             click.option(
                 "--lanes", type=click.Choice(["1", "2", "4", "8", "16"]), default="16", show_default=True,
-                help="Of PCIe.",
+                help="Number of PCIe lanes.",
             ),
-            click.option("--startup", type=FACTOR, metavar="NS", help="t_s of Eq. 9. [default: the report's, solved]"),
-            click.option("--penalty", type=FACTOR, default=method.CXL_PENALTY, show_default=True, help="Of Eq. 11."),
+            click.option(
+                "--startup", type=FACTOR, metavar="NS",
+                help="PCIe start-up time t_s (Eq. 9). [default: derived from a ratio that the report prints]",
+            ),
+            click.option(
+                "--penalty", type=FACTOR, default=method.CXL_PENALTY, show_default=True,
+                help="CXL penalty factor (Eq. 11).",
+            ),
             click.option(
                 "--cache-access", type=FACTOR, default=1e9 * method.CACHE_ACCESS, show_default=True, metavar="NS",
-                help="A CXL cache miss.",
+                help="Time of one CXL cache miss.",
             ),
         )
     ):  # fmt: skip
@@ -62,17 +82,20 @@ def link_options(command: Any) -> Any:
 def links(
     bandwidth: float | None, generation: int, lanes: str, startup: float | None
 ) -> tuple[method.Link, float, list[str]]:
-    """The PCIe link, its t_s in seconds, and what to say of them."""
+    """The PCIe link, its start-up time t_s in seconds, and notes on where both come from."""
     link: method.Link
     link = method.ConstantLink(1e9 * bandwidth) if bandwidth else method.PcieLink(generation, int(lanes))
     notes = []
     if not bandwidth:
-        notes.append("b_n of Eq. 9: Neugebauer et al. 2018, 256 B payloads, 512 B requests, reads and writes at once")
+        notes.append(
+            "PCIe bandwidth b_n of Eq. 9: Neugebauer et al. (2018), payloads of 256 B, read requests of 512 B, "
+            "concurrent reads and writes"
+        )
     if startup is None:
         seconds = method.report_startup(link)
         notes.append(
-            f"t_s = {1e9 * seconds:.4g} ns solves the report's printed ratio {method.REPORT_RATIO} at 16 MiB for this "
-            "link; the report does not print t_s"
+            f"the report does not print t_s; {1e9 * seconds:.4g} ns reproduces its ratio of {method.REPORT_RATIO} "
+            "at 16 MiB on this link"
         )
         return link, seconds, notes
     return link, 1e-9 * startup, notes
@@ -87,9 +110,12 @@ def link(
     penalty: float,
     cache_access: float,
     json_file: Path | None,
-    **options: Any,
+    **options: Unpack[LinkOptions],
 ) -> None:
-    """Times of transfers over PCIe and CXL, and where one overtakes the other (Eqs. 9 to 11)."""
+    """Transfer times over PCIe and CXL, and the sizes at which PCIe overtakes CXL (Eqs. 9 to 11).
+
+    SIZE is a number of bytes, such as 64, 1.3KiB, 16MiB or 1.6GB.
+    """
     wire, startup, notes = links(**options)
     results = [r for s in sizes for r in method.transfer_results(s, wire, startup, penalty, 1e-9 * cache_access)]
     results += method.crossover_results(wire, startup, penalty, 1e-9 * cache_access)
@@ -97,13 +123,20 @@ def link(
 
 
 @click.command()
-@click.option("--stage", "stages", type=FACTOR, multiple=True, metavar="S", help="Seconds of a stage; repeatable.")
-@click.option("--tasks", type=Integer(min=1), help="Tasks that pass the pipeline.")
-@click.option("--startup-time", type=float, default=0.0, metavar="S", help="s of Eq. 12.")
-@click.option("--now", type=FACTOR, metavar="S", help="Today's run time: prints the speed-up over it.")
-@click.option("--kernel", "kernels", type=FACTOR, multiple=True, metavar="S", help="Of an accelerator (Eq. 13).")
-@click.option("--total", type=SIZE, metavar="SIZE", help="Bytes to move in chunks, as in Fig. 58.")
-@click.option("--chunk", "chunks", type=SIZE, multiple=True, metavar="SIZE", help="Chunk size; repeatable.")
+@click.option("--stage", "stages", type=FACTOR, multiple=True, metavar="S", help="Time of one stage; repeatable.")
+@click.option("--tasks", type=Integer(min=1), help="Number of tasks that pass through the pipeline.")
+@click.option("--startup-time", type=float, default=0.0, metavar="S", help="Start-up time s of the pipeline (Eq. 12).")
+@click.option("--now", type=FACTOR, metavar="S", help="Run time today, with which the pipeline is compared.")
+@click.option(
+    "--kernel",
+    "kernels",
+    type=FACTOR,
+    multiple=True,
+    metavar="S",
+    help="Kernel time of one accelerator (Eq. 13); repeatable.",
+)
+@click.option("--total", type=SIZE, metavar="SIZE", help="Data moved in chunks (Fig. 58).")
+@click.option("--chunk", "chunks", type=SIZE, multiple=True, metavar="SIZE", help="Size of a chunk; repeatable.")
 @link_options
 @JSON
 def pipeline(
@@ -117,11 +150,12 @@ def pipeline(
     penalty: float,
     cache_access: float,
     json_file: Path | None,
-    **options: Any,
-) -> None:
-    """Pipelines of accelerators: time, penalty of data between them, chunk sizes.
+    **options: Unpack[LinkOptions],
+) -> None:  # fmt: skip
+    """Pipelines of accelerators: run time, cost of moving data between them, chunk sizes.
 
-    By Eqs. 12 and 13 and Fig. 58. Stages may take different times: once filled, the slowest sets the pace.
+    Uses Eqs. 12 and 13 and Fig. 58. Stages may take different times: once the pipeline is full, the slowest stage sets
+    the pace.
     """
     results: list[Result] = []
     notes: list[str] = []
@@ -135,16 +169,31 @@ def pipeline(
         wire, startup, notes = links(**options)
         results += pipelines.chunk_results(total, chunks, wire, startup, penalty, 1e-9 * cache_access)
     if not results:
-        raise click.UsageError("give --stage and --tasks (Eq. 12), --kernel and --now (Eq. 13), or --total and --chunk")
+        raise click.UsageError(
+            "give --stage and --tasks (Eq. 12), --kernel and --now (Eq. 13), or --total and --chunk (Fig. 58)"
+        )
     output(Table("Pipelines", results, notes), json_file)
 
 
 @click.command()
 @click.argument("intervals", type=click.Path(path_type=Path), metavar="INTERVALS.csv")
-@click.option("--warps", type=FACTOR, required=True, metavar="W", help="Warps a multiprocessor runs at once.")
-@click.option("--instructions", type=FACTOR, metavar="N", help="Warp instructions of the kernel, for its time.")
-@click.option("--multiprocessors", type=Integer(min=1), default=80, show_default=True, help="80: a V100.")
-@click.option("--clock", type=FACTOR, default=1.38, show_default=True, metavar="GHz", help="1.38: a V100's boost.")
+@click.option("--warps", type=FACTOR, required=True, metavar="W", help="Concurrent warps per multiprocessor.")
+@click.option("--instructions", type=FACTOR, metavar="N", help="Warp instructions of the kernel; prints its time.")
+@click.option(
+    "--multiprocessors",
+    type=Integer(min=1),
+    default=80,
+    show_default=True,
+    help="Multiprocessors of the GPU; the V100 has 80.",
+)
+@click.option(
+    "--clock",
+    type=FACTOR,
+    default=1.38,
+    show_default=True,
+    metavar="GHz",
+    help="Clock rate; the V100's boost clock is 1.38 GHz.",
+)
 @JSON
 def divergence(
     intervals: Path,
@@ -153,10 +202,11 @@ def divergence(
     multiprocessors: int,
     clock: float,
     json_file: Path | None,
-) -> None:
-    """Instructions a cycle of a kernel under memory divergence, and its time (MDM, Eq. 7).
+) -> None:  # fmt: skip
+    """Instructions per cycle of a kernel with divergent memory accesses, and its time (MDM, Eq. 7).
 
-    INTERVALS.csv has a line an interval: instructions,cycles,mshr,noc,dram (the stalls are optional).
+    INTERVALS.csv has a header and one line per interval of a warp's instructions: instructions, cycles, and optionally
+    the stall cycles mshr, noc and dram.
     """
     found = mdm.read_intervals(intervals)
     results = mdm.results(warps, found, instructions, multiprocessors, 1e9 * clock)

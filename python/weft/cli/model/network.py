@@ -16,66 +16,89 @@ PATTERNS = ("ping-pong", "ring", "gather-scatter", "transpose")
 @click.command()
 @click.argument("trace", type=click.Path(path_type=Path), required=False)
 @click.option(
-    "--pattern", metavar="NAME", help="Instead of a trace: ping-pong, ring, gather-scatter, transpose, or a collective."
+    "--pattern",
+    metavar="NAME",
+    help="Communication pattern instead of a trace: ping-pong, ring, gather-scatter, transpose, or a collective.",
 )
-@click.option("--ranks", type=Integer(min=1), default=16, show_default=True, help="Of a pattern.")
-@click.option("--bytes", "size", type=FACTOR, default=1e6, show_default=True, help="A message, of a pattern.")
-@click.option("--grid", type=Integer(min=2), default=256, show_default=True, help="Points a side (transpose).")
-@click.option("--rows", type=Integer(min=1), default=1, show_default=True, help="Rows of ranks (transpose).")
-@click.option("--order", type=Integer(1, 32), default=7, show_default=True, help="Order (gather-scatter).")
+@click.option("--ranks", type=Integer(min=1), default=16, show_default=True, help="Ranks of the pattern.")
+@click.option("--bytes", "size", type=FACTOR, default=1e6, show_default=True, help="Bytes per message of the pattern.")
 @click.option(
-    "--elements", type=Integer(min=1), default=8, show_default=True, help="Elements a side and rank (gather-scatter)."
+    "--grid", type=Integer(min=2), default=256, show_default=True, help="Grid points per direction (transpose)."
 )
-@click.option("--machine", metavar="NAME|FILE", help="As `weft model machines`; instead of the options below.")
+@click.option("--rows", type=Integer(min=1), default=1, show_default=True, help="Rows of the process grid (transpose).")
+@click.option("--order", type=Integer(1, 32), default=7, show_default=True, help="Polynomial order (gather-scatter).")
 @click.option(
-    "--topology", "kind", default="full", show_default=True, metavar="NAME", help="full, torus, fat-tree or dragonfly."
+    "--elements",
+    type=Integer(min=1),
+    default=8,
+    show_default=True,
+    help="Elements per direction and rank (gather-scatter).",
 )
-@click.option("--sizes", metavar="NxN..", help="full: nodes; torus: routers; fat-tree: nodes a leaf x leaves x taper; "
-              "dragonfly: groups x nodes a group x links. [default: as many nodes as it takes]")  # fmt: skip
-@click.option("--bandwidth", type=FACTOR, default=25.0, show_default=True, metavar="GB/s", help="Of a link.")
-@click.option("--latency", type=Number(min=0), default=2.0, show_default=True, metavar="US", help="A message.")
-@click.option("--hop", type=Number(min=0), default=0.0, show_default=True, metavar="US", help="More a link.")
-@click.option("--ranks-per-node", type=Integer(min=1), default=1, show_default=True, help="Ranks a node.")
-@click.option("--no-compute", is_flag=True, help="Leave out the time between a trace's MPI calls.")
+@click.option(
+    "--machine",
+    metavar="NAME|FILE",
+    help="Machine listed by `weft model machines`, or a description of your own; replaces the options below.",
+)
+@click.option(
+    "--topology",
+    "kind",
+    default="full",
+    show_default=True,
+    metavar="NAME",
+    help="Network topology: full, torus, fat-tree or dragonfly.",
+)
+@click.option(
+    "--sizes",
+    metavar="NxN..",
+    help="Sizes of the topology. full: nodes; torus: routers per direction; fat-tree: nodes per leaf x leaves x taper; "
+    "dragonfly: groups x nodes per group x links between two groups. [default: just large enough]",
+)
+@click.option("--bandwidth", type=FACTOR, default=25.0, show_default=True, metavar="GB/s", help="Bandwidth per link.")
+@click.option(
+    "--latency", type=Number(min=0), default=2.0, show_default=True, metavar="US", help="Latency per message."
+)
+@click.option("--hop", type=Number(min=0), default=0.0, show_default=True, metavar="US", help="Extra latency per link.")
+@click.option("--ranks-per-node", type=Integer(min=1), default=1, show_default=True, help="Ranks per node.")
+@click.option("--no-compute", is_flag=True, help="Ignore the computation between the MPI calls of the trace.")
 @JSON
 def network(
     trace: Path | None, pattern: str | None, ranks: int, size: float, grid: int, rows: int, order: int, elements: int,
     machine: str | None, kind: str, sizes: str | None, bandwidth: float, latency: float, hop: float,
     ranks_per_node: int, no_compute: bool, json_file: Path | None,
 ) -> None:  # fmt: skip
-    """Replay messages on a network: of a trace's MPI calls, or of a pattern.
+    """Simulate the network traffic of a trace's MPI calls, or of a communication pattern.
 
-    Static routes; messages that share a link share its rate max-min fairly.
+    Routes are static, and messages that share a link share its bandwidth max-min fairly.
     """
     from weft import traces
     from weft.model import machine as machines
     from weft.model import network as method
 
     if (trace is None) == (pattern is None):
-        raise click.UsageError("give a trace or --pattern, one of them")
+        raise click.UsageError("give either a trace or --pattern")
     if trace is not None:
         name, graph = trace.name, method.of_trace(traces.load(trace), compute=not no_compute)
     elif pattern == "ping-pong":
-        name, graph = f"{pattern} of {ranks}", method.ping_pong(ranks, size)
+        name, graph = f"{pattern}, {ranks} ranks", method.ping_pong(ranks, size)
     elif pattern == "ring":
-        name, graph = f"{pattern} of {ranks}", method.ring(ranks, size)
+        name, graph = f"{pattern}, {ranks} ranks", method.ring(ranks, size)
     elif pattern == "gather-scatter":
-        name, graph = f"{pattern} of {ranks}", method.gather_scatter(ranks, (elements,) * 3, order)
+        name, graph = f"{pattern}, {ranks} ranks", method.gather_scatter(ranks, (elements,) * 3, order)
     elif pattern == "transpose":
-        name, graph = f"{pattern} of {grid}^3", method.transpose(ranks, grid, rows)
+        name, graph = f"{pattern} of {grid}^3 points, {ranks} ranks", method.transpose(ranks, grid, rows)
     elif pattern in method.COLLECTIVES:
-        name, graph = f"{pattern} of {ranks}", method.collective(pattern, ranks, size)
+        name, graph = f"{pattern}, {ranks} ranks", method.collective(pattern, ranks, size)
     else:
         allowed = ", ".join((*PATTERNS, *method.COLLECTIVES))
-        raise click.BadParameter(f"found '{pattern}', allowed: {allowed}", param_hint="--pattern")
+        raise click.BadParameter(f"unknown pattern '{pattern}'; known: {allowed}", param_hint="--pattern")
     if machine is not None:
         on = method.Network.of(machines.load(machine))
     else:
         try:
             given = tuple(int(s) for s in sizes.split("x")) if sizes else None
         except ValueError:
-            raise click.BadParameter(f"found '{sizes}', allowed: as 4x4x4", param_hint="--sizes") from None
+            raise click.BadParameter(f"'{sizes}' is not a list of sizes such as 4x4x4", param_hint="--sizes") from None
         chosen = given or method.default_sizes(kind, -(-graph.ranks // ranks_per_node))
         made = method.topology(kind, chosen)
         on = method.Network(made, bandwidth * 1e9, latency * 1e-6, hop * 1e-6, ranks_per_node)
-    output(Table(f"network replay on {on.topology.kind}", method.results(graph, on, name)), json_file)
+    output(Table(f"Network replay, {on.topology.kind} topology", method.results(graph, on, name)), json_file)

@@ -22,21 +22,23 @@ _SHOWN = 5
 
 @click.command()
 @RUNS
-@click.option("--kernels", "pattern", metavar="REGEX", help="Only the kernels whose names match.")
-@click.option("--graph", type=click.Path(path_type=Path), metavar="FILE", help="Write the graph: .json, or .dot.")
+@click.option("--kernels", "pattern", metavar="REGEX", help="Only kernels whose names match.")
+@click.option(
+    "--graph", type=click.Path(path_type=Path), metavar="FILE", help="Also write the graph, to a .json or .dot file."
+)
 @JSON
 def order(runs: tuple[Path, ...], pattern: str | None, graph: Path | None, json_file: Path | None) -> None:
-    """Dependencies between kernels, from several perturbed runs (section 4.5).
+    """Dependencies between kernels, inferred from several perturbed runs (section 4.5).
 
-    RUN is a trace, or a run's directory. Give runs that launch the same kernels, each with another one delayed:
-    WEFT_TRACE_DELAY='NAME#K@S=MS' delays the K-th kernel NAME of stream S by MS milliseconds in a weft run with
-    --trace.
+    RUN is a trace or the directory of a run. All runs must launch the same kernels, each with a different kernel
+    delayed: in a `weft run` with --trace, WEFT_TRACE_DELAY='NAME#K@S=MS' delays the K-th kernel NAME of stream S by MS
+    milliseconds.
     """
     from weft.model import order as method
     from weft.traces import load
 
     if not runs:
-        raise click.UsageError("nothing to order: name the traces of several runs")
+        raise click.UsageError("no input: name the traces of several runs")
     found = method.order([load(r / "trace.json" if r.is_dir() else r) for r in runs], pattern)
     n, levels = len(found.kernels), found.levels()
     path, longest = found.critical_path()
@@ -46,28 +48,28 @@ def order(runs: tuple[Path, ...], pattern: str | None, graph: Path | None, json_
     figures: list[tuple[str, float, str, str]] = [
         ("streams", int(found.lines().max()) + 1, "", "count"),
         ("dependencies", len(found.edges), "", "transitive reduction of the runs' common order"),
-        ("of them between streams", across, "", "the same"),
-        ("of those not tested by any delay", int((~found.tested).sum()), "", "no run shows the second waiting"),
+        ("dependencies between streams", across, "", "as above"),
+        ("untested dependencies", int((~found.tested).sum()), "", "no run shows the later kernel waiting"),
         ("width", found.width(), "", "Dilworth: n - maximum matching"),
         ("levels", int(levels.max()) + 1, "", "longest chain"),
-        ("kernels a level", n / (int(levels.max()) + 1), "", "n / levels"),
-        ("kernels running at once", float(found.running() @ np.arange(len(found.running()))), "", "mean over time"),
-        ("sum of kernels", total * 1e-9, "s", "sum of median durations"),
+        ("kernels per level", n / (int(levels.max()) + 1), "", "n / levels"),
+        ("concurrent kernels", float(found.running() @ np.arange(len(found.running()))), "", "mean over time"),
+        ("time in kernels", total * 1e-9, "s", "sum of median durations"),
         ("critical path", longest * 1e-9, "s", "longest chain of median durations"),
-        ("kernels on it", len(path), "", "count"),
-        ("speed-up left in the graph", total / longest if longest else 1.0, "", "sum / critical path"),
+        ("kernels on the critical path", len(path), "", "count"),
+        ("possible speed-up", total / longest if longest else 1.0, "", "time in kernels / critical path"),
     ]
     notes = []
     if len(runs) == 1:
-        notes.append("one run: its order is timing as much as dependency; give runs with delays")
+        notes.append("a single run cannot tell a dependency from an accident of timing: add runs with delayed kernels")
     untested = found.delays()
     if untested:
-        notes.append(f"delays that would test more: {', '.join(map(_short, untested[:_SHOWN]))}")
+        notes.append(f"to test more dependencies, delay {', '.join(map(_short, untested[:_SHOWN]))}")
     results = [exact("order", quantity, value, unit, inputs, rule) for quantity, value, unit, rule in figures]
     output(Table("Order of kernels", results, notes), json_file)
     if graph is not None:
         write_text(graph, _dot(found) if graph.suffix == ".dot" else _json(found, levels, path))
-        click.echo(f"written {graph}")
+        click.echo(f"wrote {graph}")
 
 
 def _short(kernel: Kernel) -> str:

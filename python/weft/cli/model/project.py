@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, Unpack
 
 import click
 
@@ -15,8 +15,21 @@ from weft.cli.options import Integer
 from weft.files import write_json
 from weft.model.result import ModelError, Table
 
-MACHINE = click.option("--machine", metavar="NAME|FILE", help="As `weft model machines` lists, or a .toml file.")
+MACHINE = click.option(
+    "--machine", metavar="NAME|FILE", help="Machine listed by `weft model machines`, or a .toml file of your own."
+)
 WORKLOADS = ("poisson", "maxwell", "flow", "turbulence")
+
+
+class Sizes(TypedDict):
+    """The options that describe the problem; None where an option is not given."""
+
+    order: int | None
+    elements: int | None
+    grid: int | None
+    rows: int | None
+    batch: int | None
+    path: str | None
 
 
 @click.command()
@@ -24,29 +37,44 @@ WORKLOADS = ("poisson", "maxwell", "flow", "turbulence")
 @MACHINE
 @click.option(
     "--run", "runs", type=click.Path(path_type=Path), multiple=True, metavar="RUN",
-    help="Instead of --machine: the machine of these poisson runs; repeatable.",
+    help="Record of a poisson run; its machine replaces --machine. Repeatable.",
 )  # fmt: skip
-@click.option("--ranks", default="1", show_default=True, metavar="LIST", help="Ranks, one a device, as 1,8,64.")
-@click.option("--order", type=Integer(1, 32), help="Polynomial order. [default: 7]")
-@click.option("--elements", type=Integer(min=1), help="Elements a rank (not turbulence).")
-@click.option("--grid", type=Integer(min=2), help="Points a direction (turbulence).")
-@click.option("--rows", type=Integer(min=1), help="Rows of the grid of ranks (turbulence). [default: 1, slabs]")
-@click.option("--batch", type=Integer(min=1), help="Fields an exchange (turbulence). [default: 1]")
-@click.option("--path", type=click.Choice(["direct", "staged"]), help="Of exchanges (not turbulence).")
+@click.option(
+    "--ranks",
+    default="1",
+    show_default=True,
+    metavar="LIST",
+    help="Numbers of ranks, one rank per device, e.g. 1,8,64.",
+)
+@click.option("--order", type=Integer(1, 32), help="Polynomial order (all but turbulence). [default: 7]")
+@click.option("--elements", type=Integer(min=1), help="Elements per rank (all but turbulence).")
+@click.option("--grid", type=Integer(min=2), help="Grid points per direction (turbulence).")
+@click.option("--rows", type=Integer(min=1), help="Rows of the process grid (turbulence). [default: 1, i.e. slabs]")
+@click.option("--batch", type=Integer(min=1), help="Fields per exchange (turbulence). [default: 1]")
+@click.option(
+    "--path", type=click.Choice(["direct", "staged"]),
+    help="Path of exchanges: from device memory, or staged in host memory (all but turbulence). [default: direct]",
+)  # fmt: skip
 @JSON
 def project(
-    workload: str, machine: str | None, runs: tuple[Path, ...], ranks: str, json_file: Path | None, **given: Any
+    workload: str,
+    machine: str | None,
+    runs: tuple[Path, ...],
+    ranks: str,
+    json_file: Path | None,
+    **given: Unpack[Sizes],
 ) -> None:
-    """Time of an iteration or a step of a workload on a machine, at any scale.
+    """Project the time per iteration or time step of a workload on a machine, at any scale.
 
-    Computation from bytes and rates, exchanges from message sizes and the links of each level (device, node, network).
+    The time of computation follows from bytes, operations and the device's rates, the time of exchanges from message
+    sizes and the links at each level (device, node, network).
     """
     from weft.model import calibration
     from weft.model import machine as machines
     from weft.model import project as method
 
     if bool(machine) == bool(runs):
-        raise click.UsageError("give --machine or --run, one of them")
+        raise click.UsageError("give either --machine or --run")
     if machine:
         described = machines.load(machine)
     else:
@@ -57,7 +85,7 @@ def project(
             file = path / "run.json" if path.is_dir() else path
             record = run_record(file)
             if record is None:
-                raise ModelError(f"{file}: not the record of a run of weft")
+                raise ModelError(f"{file}: not a run record; give a run directory or the run.json in it")
             records.append(record)
         described = calibration.machine_of_runs(records)
     allowed = ("grid", "rows", "batch") if workload == "turbulence" else ("order", "elements", "path")
@@ -65,26 +93,27 @@ def project(
     foreign = sorted(set(options) - set(allowed))
     if foreign:
         allowed_text = ", ".join(f"--{a}" for a in allowed)
-        raise click.UsageError(f"--{foreign[0]} is not an option of {workload}: it has {allowed_text}")
+        raise click.UsageError(f"--{foreign[0]} does not apply to {workload}, which takes {allowed_text}")
     if workload == "turbulence" and "grid" not in options:
-        raise click.UsageError("turbulence needs --grid")
+        raise click.UsageError("turbulence needs --grid, the number of grid points per direction")
     if "elements" in options:
         options["elements_per_rank"] = options.pop("elements")
     function = getattr(method, workload)
     results = []
     for count in integers(ranks, "ranks", 1):
         found = method.results(described, partial(function, ranks=count, **options))
-        results += [replace(r, quantity=f"{count} rank(s): {r.quantity}") for r in found]
+        of = f"{count} rank{'s' * (count > 1)}"
+        results += [replace(r, quantity=f"{of}: {r.quantity}") for r in found]
     output(Table(f"{workload} on {described.title}", results, method.notes(described, workload)), json_file)
 
 
 @click.command("machines")
 def machines_command() -> None:
-    """The machines that weft describes."""
+    """List the machines that weft has a description of."""
     from weft.format import rate, table
     from weft.model import machine as machines
 
-    rows = [("NAME", "NODES", "RANKS A NODE", "DEVICE", "STREAM", "CALIBRATED")]
+    rows = [("NAME", "NODES", "RANKS/NODE", "DEVICE", "STREAM", "CALIBRATED CONSTANTS")]
     for name in machines.names():
         m = machines.load(name)
         stream = rate(m.device.stream_bytes_per_second.value, "B/s")
@@ -95,20 +124,22 @@ def machines_command() -> None:
                 str(m.ranks_per_node),
                 m.device.name,
                 stream,
-                ", ".join(m.constants) or "no",
+                ", ".join(m.constants) or "none",
             )
         )
     click.echo(table(rows))
-    click.echo("Your own: copy machines/template.toml of the package and give the file's path.")
+    click.echo("For a machine of your own, copy machines/template.toml of the package and pass the path of the copy.")
 
 
 @click.command()
-@click.option("--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Also write them to FILE.")
+@click.option(
+    "--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Also write the rows to FILE."
+)
 def published(json_file: Path | None) -> None:
-    """The papers' scaling tables beside their projections.
+    """Compare published scaling tables with weft's projections.
 
-    hipBone Table 2, GESTS Tables 2 to 7, and what NekCEM's text says of its Figs. 7 to 9. Rows marked * are those the
-    machine's constants come from.
+    Covers Table 2 of hipBone, Tables 2 to 7 of GESTS, and the figures that NekCEM's text gives for its Figs. 7 to 9.
+    The constants of a machine were calibrated on the rows marked *.
     """
     from weft.model import calibration
 

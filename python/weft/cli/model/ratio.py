@@ -14,13 +14,39 @@ from weft.model.result import Table
 @click.command()
 @RUNS
 @click.option(
-    "--point", "points", multiple=True, metavar="P,T,SECONDS[,MPI]", help="A job: processes, threads; repeatable."
+    "--point",
+    "points",
+    multiple=True,
+    metavar="P,T,SECONDS[,MPI]",
+    help="A timed job: processes per GPU, threads per process, run time, time in MPI; repeatable.",
 )
-@click.option("--cores", "decay", multiple=True, metavar="C,SECONDS", help="A job on C cores per GPU; repeatable.")
-@click.option("--efficiency", type=SHARE, default="90%", show_default=True, help="Of the asymptotic performance.")
-@click.option("--terms", metavar="LIST", help="Terms of Eq. 5 to fit, as c_seq,c_OMP. [default: all that were varied]")
-@click.option("--least-threads", type=Number(min=1), default=1.0, show_default=True, help="Bound of n_OMP.")
-@click.option("--exponential", is_flag=True, help="Fit alpha + beta exp(-lambda c) to the runs, not Eq. 5.")
+@click.option(
+    "--cores",
+    "decay",
+    multiple=True,
+    metavar="C,SECONDS",
+    help="A timed job on C cores per GPU, for the exponential fit; repeatable.",
+)
+@click.option(
+    "--efficiency",
+    type=SHARE,
+    default="90%",
+    show_default=True,
+    help="Performance to reach, as a share of the asymptotic performance.",
+)
+@click.option(
+    "--terms",
+    metavar="LIST",
+    help="Terms of Eq. 5 to fit, e.g. c_seq,c_OMP. [default: all that the runs can tell apart]",
+)
+@click.option(
+    "--least-threads",
+    type=Number(min=1),
+    default=1.0,
+    show_default=True,
+    help="Lower bound on the threads per process, n_OMP.",
+)
+@click.option("--exponential", is_flag=True, help="Fit alpha + beta exp(-lambda c) to the runs instead of Eq. 5.")
 @JSON
 def ratio(
     runs: tuple[Path, ...],
@@ -31,12 +57,12 @@ def ratio(
     least_threads: float,
     exponential: bool,
     json_file: Path | None,
-) -> None:
-    """CPU cores a GPU needs, from runs on a constant number of GPUs (Eqs. 5, 6; section 4.3.2).
+) -> None:  # fmt: skip
+    """CPU cores needed per GPU, from runs on a fixed number of GPUs (Eqs. 5, 6; section 4.3.2).
 
-    RUN is a run directory, a run.json, or the ratio.json that 'weft bench ratio' wrote. Fits Eq. 5 by least squares,
-    and finds the fewest cores that reach the efficiency by Eq. 6; with --cores or --exponential the decaying
-    exponential instead. Data that leave the fit under-determined are refused.
+    RUN is a run directory, a run.json, or the ratio.json that `weft bench ratio` wrote. Fits Eq. 5 by least squares and
+    finds the smallest number of cores that reaches the efficiency by Eq. 6. With --cores or --exponential, fits the
+    decaying exponential of section 4.3.2 instead. Data that leave a fit under-determined are an error.
     """
     from weft.model import ratio as method  # here: it loads SciPy, which other commands need not wait for
     from weft.model.sources import ratio_runs
@@ -45,7 +71,7 @@ def ratio(
     jobs += [method.parse_run(text) for text in points]
     if decay or exponential:
         if jobs and decay:
-            raise click.UsageError("give --cores, or runs, not both")
+            raise click.UsageError("give either --cores or runs (RUN, --point), not both")
         pairs = [method.parse_cores(t) for t in decay] or [(float(r.processes * r.threads), r.t_total) for r in jobs]
         output(
             Table("CPU cores per GPU, T = alpha + beta exp(-lambda c)", method.decay_results(pairs, efficiency)),

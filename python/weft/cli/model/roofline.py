@@ -14,21 +14,32 @@ from weft.model.result import ModelError, Result, Table, exact
 
 @click.command()
 @click.argument("run", required=False, type=click.Path(path_type=Path), metavar="[RUN]")
-@click.option("--order", type=Integer(1, 15), help="Print Eq. 4 for this order.")
-@click.option("--peak", type=FACTOR, metavar="GFLOP/s", help="C of Eq. 4, 1 / t_flop.")
-@click.option("--bandwidth", type=FACTOR, metavar="GB/s", help="B of Eq. 4, 1 / t_reg.")
-@click.option("--irregular", type=FACTOR, metavar="NS", help="t_irreg: a random read when all threads make them.")
-@click.option("--h2d", type=FACTOR, metavar="GB/s", help="Copies to the device, 1 / t_h2d.")
-@click.option("--d2h", type=FACTOR, metavar="GB/s", help="Copies back, 1 / t_d2h.")
-@click.option("--constants", type=click.Path(path_type=Path), metavar="FILE", help="Constants that --save wrote.")
-@click.option("--measure", metavar="DEVICE", help="Measure the constants on auto, host, cuda or hip.")
-@click.option("--save", type=click.Path(path_type=Path), metavar="FILE", help="Keep the measured constants.")
-@click.option("--against", type=click.Path(path_type=Path), metavar="FILE", help="Another memory's constants (9.1).")
-@click.option("--flops", type=float, default=0.0, metavar="N", help="n_flop.")
-@click.option("--regular-bytes", type=float, default=0.0, metavar="N", help="n_reg, bytes.")
-@click.option("--irregular-reads", type=float, default=0.0, metavar="N", help="n_irreg, reads of a line each.")
-@click.option("--h2d-bytes", type=float, default=0.0, metavar="N", help="n_h2d.")
-@click.option("--d2h-bytes", type=float, default=0.0, metavar="N", help="n_d2h.")
+@click.option(
+    "--order", type=Integer(1, 15), help="Polynomial order for which to print the operator's roofline (hipBone Eq. 4)."
+)
+@click.option("--peak", type=FACTOR, metavar="GFLOP/s", help="Peak rate of arithmetic, 1 / t_flop.")
+@click.option("--bandwidth", type=FACTOR, metavar="GB/s", help="Streaming bandwidth, 1 / t_reg.")
+@click.option("--irregular", type=FACTOR, metavar="NS", help="Time per random read with all threads reading, t_irreg.")
+@click.option("--h2d", type=FACTOR, metavar="GB/s", help="Bandwidth of copies to the device, 1 / t_h2d.")
+@click.option("--d2h", type=FACTOR, metavar="GB/s", help="Bandwidth of copies to the host, 1 / t_d2h.")
+@click.option(
+    "--constants", type=click.Path(path_type=Path), metavar="FILE", help="File of constants written by --save."
+)
+@click.option("--measure", metavar="DEVICE", help="Device to measure the constants on: auto, host, cuda or hip.")
+@click.option("--save", type=click.Path(path_type=Path), metavar="FILE", help="File for the measured constants.")
+@click.option(
+    "--against",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Constants of another memory to compare with (section 9.1).",
+)
+@click.option("--flops", type=float, default=0.0, metavar="N", help="Floating-point operations, n_flop.")
+@click.option("--regular-bytes", type=float, default=0.0, metavar="N", help="Bytes streamed, n_reg.")
+@click.option(
+    "--irregular-reads", type=float, default=0.0, metavar="N", help="Irregular reads, one cache line each, n_irreg."
+)
+@click.option("--h2d-bytes", type=float, default=0.0, metavar="N", help="Bytes copied to the device, n_h2d.")
+@click.option("--d2h-bytes", type=float, default=0.0, metavar="N", help="Bytes copied to the host, n_d2h.")
 @JSON
 def roofline(
     run: Path | None,
@@ -49,11 +60,11 @@ def roofline(
     d2h_bytes: float,
     json_file: Path | None,
 ) -> None:
-    """Limits of a kernel, with irregular reads and transfers.
+    """Roofline of a kernel, including irregular reads and transfers (hipBone Eq. 4; report Eq. 8).
 
-    By hipBone's Eq. 4, and Eq. 8 of the GPU integration report. RUN is a Poisson run: its counts against its measured
-    rates; else counts as options. Constants are measured (--measure), read (--constants), or given (--peak,
-    --bandwidth and so on).
+    RUN is a Poisson run, whose operations and bytes are compared with the rates measured in it. Without RUN, give the
+    counts as options. The constants of Eq. 8 are measured (--measure), read from a file (--constants), or given as
+    rates (--peak, --bandwidth and so on).
     """
     machine: method.Constants | None = None
     if measure is not None:
@@ -63,7 +74,7 @@ def roofline(
         machine = method.measure(opened)
         if save is not None:
             method.write(save, machine, f"measured by weft on {opened.name}")
-            click.echo(f"written {save}")
+            click.echo(f"wrote {save}")
     elif constants is not None:
         machine = method.read(constants)
     elif peak is not None and bandwidth is not None:
@@ -77,22 +88,22 @@ def roofline(
 
         record = read(run).record
         if record is None:
-            raise ModelError(f"{run}: a run record is needed, not a trace")
+            raise ModelError(f"{run}: this is a trace; the roofline needs a run record (run.json)")
         results += method.run_results(record, machine)
     if order is not None:
         if machine is None:
-            raise click.UsageError("--order needs constants: --measure, --constants, or --peak and --bandwidth")
+            raise click.UsageError("--order needs constants: give --measure, --constants, or --peak and --bandwidth")
         results.append(method.eq4(order, 1 / machine.flop, 1 / machine.regular))
     counts = (flops, regular_bytes, irregular_reads, h2d_bytes, d2h_bytes)
     if any(counts):
         if machine is None:
-            raise click.UsageError("counts need constants: --measure, --constants, or --peak and --bandwidth")
+            raise click.UsageError("counts need constants: give --measure, --constants, or --peak and --bandwidth")
         pattern = method.Pattern(*counts)
         results += method.pattern_results(pattern, machine)
         if against is not None:
             ratio = method.relative_performance(pattern, method.read(against), machine)
-            name = f"performance on {against.name} of that here"
+            name = f"performance with the constants of {against.name}, relative"
             results.append(exact("roofline", name, ratio, "x", {}, "Eq. 8, section 9.1"))
     if not results:
-        raise click.UsageError("give a RUN, --order, --measure, or counts (--flops, --regular-bytes …) with constants")
+        raise click.UsageError("give RUN, --order, --measure, or counts (--flops, --regular-bytes, …) with constants")
     output(Table("Rooflines", results), json_file)

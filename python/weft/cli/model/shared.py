@@ -1,9 +1,8 @@
-"""What the commands of `weft model` share."""
+"""Options, option types and output that the commands of `weft model` share."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -17,11 +16,11 @@ RUNS = click.argument("runs", nargs=-1, type=click.Path(path_type=Path), metavar
 
 
 def output(table: Table, json_file: Path | None) -> None:
-    """Prints a table of results, and writes it as JSON if asked."""
+    """Prints a table of results, and writes it to `json_file` if one is given."""
     click.echo(table.console())
     if json_file is not None:
         write_json(json_file, table.json())
-        click.echo(f"written {json_file}")
+        click.echo(f"wrote {json_file}")
 
 
 class Factor(click.ParamType[float]):
@@ -29,45 +28,45 @@ class Factor(click.ParamType[float]):
 
     name = "number"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         try:
-            number = float(value)
+            number = float(str(value))
         except ValueError:
             number = float("nan")
         if not 0 < number < float("inf"):
-            self.fail(f"found '{value}', allowed: a number above zero", param, ctx)
+            self.fail(f"'{value}' is not a number above zero", param, ctx)
         return number
 
 
 class Share(click.ParamType[float]):
-    """'53%' or '0.53' -> 0.53."""
+    """A share between 0 and 1, typed as '53%' or '0.53'."""
 
     name = "share"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         text = str(value).strip()
         try:
             number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
         except ValueError:
             number = float("nan")
         if not 0 <= number <= 1:
-            self.fail(f"found '{value}', allowed: a share, as 53% or 0.53", param, ctx)
+            self.fail(f"'{value}' is not a share between 0 and 1, such as 53% or 0.53", param, ctx)
         return number
 
 
 class Printed(click.ParamType[str]):
-    """A number kept as it was typed: its digits say how sure it is."""
+    """A number kept as typed, because its last digit says how precisely it is known."""
 
     name = "number"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
         text = str(value).strip()
         try:
             good = 0 <= float(text) < float("inf")
         except ValueError:
             good = False
         if not good:
-            self.fail(f"found '{value}', allowed: a number of at least zero", param, ctx)
+            self.fail(f"'{value}' is not a number of at least zero", param, ctx)
         return text
 
 

@@ -15,13 +15,29 @@ from weft.format import table
 
 @click.command()
 @RUNS
-@click.option("--ranks-per-node", type=Integer(min=1), help="Of the traces.")
-@click.option("--link", type=FACTOR, default=25.0, show_default=True, metavar="GB/s", help="One GPU's links.")
-@click.option("--gpus", type=Integer(min=1), default=8, show_default=True, help="GPUs of a node.")
-@click.option("--network", type=FACTOR, default=24.0, show_default=True, metavar="GB/s", help="Between two nodes.")
-@click.option("--memory", type=click.Path(path_type=Path), metavar="FILE", help="Constants of the device's memory.")
-@click.option("--unified", type=click.Path(path_type=Path), metavar="FILE", help="Constants of the host's from there.")
-@click.option("--html", "html_file", type=click.Path(path_type=Path), metavar="FILE", help="Also a page with plots.")
+@click.option("--ranks-per-node", type=Integer(min=1), help="Ranks per node of the traced runs.")
+@click.option(
+    "--link", type=FACTOR, default=25.0, show_default=True, metavar="GB/s", help="Bandwidth of one GPU's links."
+)
+@click.option("--gpus", type=Integer(min=1), default=8, show_default=True, help="GPUs per node.")
+@click.option(
+    "--network", type=FACTOR, default=24.0, show_default=True, metavar="GB/s", help="Bandwidth between two nodes."
+)
+@click.option(
+    "--memory",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Roofline constants of the device reading its own memory.",
+)
+@click.option(
+    "--unified",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Roofline constants of the device reading the host's memory.",
+)
+@click.option(
+    "--html", "html_file", type=click.Path(path_type=Path), metavar="FILE", help="Also write a page with plots to FILE."
+)
 @JSON
 def table13(
     runs: tuple[Path, ...],
@@ -33,11 +49,12 @@ def table13(
     unified: Path | None,
     html_file: Path | None,
     json_file: Path | None,
-) -> None:
-    """Print the report's Table 13 for your own applications.
+) -> None:  # fmt: skip
+    """Print Table 13 of the GPU integration report for your own applications.
 
-    One row an application, from run directories, run.json files and traces; several runs of one give ranges; a
-    ratio.json of 'weft bench ratio' adds the CPU:GPU ratio. N/E where data are missing, and why.
+    RUN is a run directory, a run.json file or a trace; each application gives one row, and several runs of it give
+    ranges. The ratio.json of `weft bench ratio` adds the CPU:GPU ratio. A value that cannot be computed is shown as
+    N/E (not evaluated), with the reason below the table.
     """
     from weft.model import roofline
     from weft.model import table13 as method
@@ -51,7 +68,7 @@ def table13(
     click.echo(table(head) + "\n\n" + table(lines))
     if json_file is not None:
         write_json(json_file, [row.json() for row in found])
-        click.echo(f"written {json_file}")
+        click.echo(f"wrote {json_file}")
     if html_file is not None:
         factors = {
             row.application: {
@@ -63,4 +80,4 @@ def table13(
         }
         terms = {row.application: asdict(row.terms) for row in found}
         write_text(html_file, table13_page(head, lines, terms, {k: v for k, v in factors.items() if v}))
-        click.echo(f"written {html_file}")
+        click.echo(f"wrote {html_file}")

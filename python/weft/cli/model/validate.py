@@ -12,17 +12,20 @@ from weft.format import table
 
 @click.command()
 @click.option(
-    "--ledger", type=click.Path(path_type=Path), metavar="FOLDER|FILE", help="Ledgers. [default: those weft ships]"
+    "--ledger", type=click.Path(path_type=Path), metavar="FOLDER|FILE",
+    help="Ledger file, or folder of ledgers. [default: the ledgers that weft ships]",
+)  # fmt: skip
+@click.option("--method", metavar="NAME", help="Only entries that this method covers.")
+@click.option("--failing", is_flag=True, help="Only entries whose verdict differs from the ledger's.")
+@click.option("--uncovered", is_flag=True, help="Only entries that no method covers, each with the reason.")
+@click.option(
+    "--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Also write all entries to FILE."
 )
-@click.option("--method", metavar="NAME", help="Only the entries that this method covers.")
-@click.option("--failing", is_flag=True, help="Only the entries whose verdict is not the ledger's.")
-@click.option("--uncovered", is_flag=True, help="Only the entries that no method covers, with why.")
-@click.option("--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Also write all to FILE.")
 def validate(ledger: Path | None, method: str | None, failing: bool, uncovered: bool, json_file: Path | None) -> int:
-    """Recompute what the papers published: every entry of the ledgers that a method covers.
+    """Recompute published figures: every entry of the ledgers that a method covers.
 
-    Prints published, computed, relative error and verdict; an entry that the ledger marks as a mismatch must come out
-    as that mismatch. Exits with 1 where a verdict is not the ledger's.
+    Prints the published and the computed value, the relative error and the verdict. An entry that its ledger marks as a
+    mismatch must come out as that mismatch. Exits with status 1 if any verdict differs from the ledger's.
     """
     from weft.model import validate as method_checks
     from weft.model.ledger import SHIPPED, ledgers
@@ -36,24 +39,24 @@ def validate(ledger: Path | None, method: str | None, failing: bool, uncovered: 
         click.echo(table(lines) + "\n")
     if not failing and not uncovered and method is None:
         missing = [r for r in rows if r.verdict is None]
-        click.echo(f"not covered by any method: {len(missing)}")
+        click.echo(f"Not covered by any method: {len(missing)}")
         click.echo(table([("  " + r.entry.key, r.computed) for r in missing]) + "\n" if missing else "")
     click.echo(table(method_checks.summary(rows)))
     if not failing and not uncovered and method is None:
         from weft.model import calibration
 
-        click.echo("\nThe papers' scaling tables, projected; * rows give the machine's constants:")
+        click.echo("\nPublished scaling tables and projections (the machine's constants come from rows marked *):")
         click.echo(calibration.show(calibration.published_rows()))
     if json_file is not None:
         write_json(json_file, [r.json() for r in rows])
-        click.echo(f"written {json_file}")
+        click.echo(f"wrote {json_file}")
     for row in wrong:
-        click.echo(f"weft: {row.entry.key}: {row.verdict}, the ledger says {row.entry.verdict}", err=True)
+        click.echo(f"weft: {row.entry.key}: verdict {row.verdict}, but the ledger has {row.entry.verdict}", err=True)
     return 1 if wrong else 0
 
 
 def columns(row: object) -> tuple[str, ...]:
-    """The columns of one row after its id."""
+    """The columns of one row that follow its id."""
     from weft.model.validate import Row
 
     assert isinstance(row, Row)
@@ -65,5 +68,5 @@ def columns(row: object) -> tuple[str, ...]:
 
 
 def short(text: str, width: int = 40) -> str:
-    """The text, cut where it is long."""
+    """The text, cut off after `width` characters."""
     return text if len(text) <= width else text[: width - 1] + "…"

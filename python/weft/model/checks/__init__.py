@@ -1,4 +1,4 @@
-"""Checks of the methods against the ledgers: one module a group, one import line each."""
+"""Checks of the methods against the ledgers, one module and one import line per group."""
 
 from __future__ import annotations
 

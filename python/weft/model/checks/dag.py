@@ -1,4 +1,4 @@
-"""SpTRSV, sections 5.4, 7.4 and 8.4 of the report."""
+"""Checks of the sparse triangular solve (SpTRSV): sections 5.4, 7.4 and 8.4 of the report."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def blocks(entry: Entry) -> Result:
 
 @check(LEDGER, "SPTRSV-BWLO", method="dag", equation="section 8.4")
 def lower(entry: Entry) -> Result:
-    return exact("dag", "a block's least rate", gpu(entry).low / 1e9, "GB/s", {}, "section 8.4")
+    return exact("dag", "lowest rate of a block", gpu(entry).low / 1e9, "GB/s", {}, "section 8.4")
 
 
 @check(LEDGER, "SPTRSV-BWHI", method="dag", equation="section 8.4")
 def upper(entry: Entry) -> Result:
-    return exact("dag", "a block's largest rate", gpu(entry).high / 1e9, "GB/s", {}, "section 8.4")
+    return exact("dag", "highest rate of a block", gpu(entry).high / 1e9, "GB/s", {}, "section 8.4")
 
 
 @check(LEDGER, "SPTRSV-SN", method="dag", equation="section 8.4")
@@ -51,7 +51,7 @@ def nvshmem(entry: Entry) -> Result:
 
 @check(LEDGER, "SPTRSV-S1-3X", method="dag", equation="section 5.4")
 def three_times(entry: Entry) -> Outcome:
-    """No path gets shorter by more than its messages between nodes get faster."""
+    """The speed-up of a path is at most that of its messages between nodes."""
     (claim,) = claims(entry.claimed)
     bound = entry.value("nvshmem_speedup")
     return Outcome(
@@ -61,7 +61,7 @@ def three_times(entry: Entry) -> Outcome:
 
 @check(LEDGER, "SPTRSV-DIS-IMPLIED", method="dag", equation="section 7.4")
 def implied_share(entry: Entry) -> Outcome:
-    """The share of messages in the time, where only they get slower."""
+    """The share of messages in the run time, if only they get slower."""
     factor = entry.value("bw_factor")
     return own("CONSISTENCY-ONLY", entry, [(entry.value(name) - 1) / (factor - 1) for name in ("S1", "Li")])
 
@@ -69,5 +69,5 @@ def implied_share(entry: Entry) -> Outcome:
 uncovered(
     LEDGER,
     "SPTRSV-RESULTS",
-    why="needs the two factored matrices and the curve of Fig. 18a; `weft model dag FILE.mtx` computes it from yours",
+    why="needs the two factored matrices and the curve of Fig. 18a; use `weft model dag FILE.mtx` for your own",
 )

@@ -1,4 +1,4 @@
-"""The report's sections 5.1 to 5.3, 7.1 to 7.3 and 8.1 to 8.3, Tables 2 to 5, 8, 9, 11 and 12."""
+"""Checks of the report's sections 5.1 to 5.3, 7.1 to 7.3 and 8.1 to 8.3, and of its Tables 2 to 5, 8, 9, 11 and 12."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOOSER = 0.1
 
 
 def share_of(inputs: dict[str, str], lambda_: float, quantity: str) -> Result:
-    """Benefit or penalty for printed shares of the run time in percent; `launch` is control, the others are data."""
+    """The benefit or penalty for printed percentages of the run time; `launch` is control, the others are data."""
 
     def value(launch: float = 0.0, uvm: float = 0.0, memcpy: float = 0.0) -> float:
         terms = method.terms_of_total(100.0, 0.0, 0.0, uvm + memcpy, launch)
@@ -40,16 +40,16 @@ def share_of(inputs: dict[str, str], lambda_: float, quantity: str) -> Result:
 
 @check(LEDGER, "AMR-INT-*", method="integration", equation=EQUATION)
 def amrex_integration(entry: Entry) -> Result:
-    return share_of({k: entry.text(k) for k in entry.inputs}, TIGHTER, "benefit")
+    return share_of({k: entry.text(k) for k in entry.named}, TIGHTER, "benefit")
 
 
 @check(LEDGER, "AMR-DIS-*", method="integration", equation=EQUATION)
 def amrex_disaggregation(entry: Entry) -> Result:
-    return share_of({k: entry.text(k) for k in entry.inputs}, LOOSER, "penalty")
+    return share_of({k: entry.text(k) for k in entry.named}, LOOSER, "penalty")
 
 
 def changed(entry: Entry, names: dict[str, str], lambda_data: float, lambda_control: float) -> Result:
-    """Eqs. 3 and 4 for printed terms: `names` says what the ledger calls t_cg_data, t_cg_control and the total."""
+    """Eqs. 3 and 4 for printed terms; `names` maps t_cg_data, t_cg_control and t_total to the ledger's names."""
     inputs = {ours: entry.text(theirs) for ours, theirs in names.items()}
     total = inputs.pop("t_total")
     return method.printed_coupling(inputs, lambda_data, lambda_control, t_total=total)
@@ -57,7 +57,7 @@ def changed(entry: Entry, names: dict[str, str], lambda_data: float, lambda_cont
 
 @check(LEDGER, "BGW-EPS-INT*", "BGW-EPS-DIS*", method="integration", equation=EQUATION)
 def berkeleygw_epsilon(entry: Entry) -> Result:
-    # The total stands at the end of the words that say which one was taken.
+    # The total is the last number in the text that says which one was used.
     total = numbers(entry.text("basis"))[-1]
     terms = {"t_cg_control": entry.text("t_CGcontrol"), "t_cg_data": entry.text("t_CGdata")}
     return method.printed_coupling(terms, entry.value("lam"), entry.value("lam"), t_total=total)
@@ -75,7 +75,7 @@ def data_alone(entry: Entry) -> Result:
 
 
 def as_percent(factor: Result) -> Result:
-    """1.12x as 12 %."""
+    """A factor as a percentage of change: 1.12x as 12 %."""
     low, value, high = (100 * (x - 1) for x in (factor.low, factor.value, factor.high))
     return Result(
         factor.method, factor.quantity, value, "%", low, high, factor.inputs, factor.equation, factor.range_is
@@ -99,7 +99,8 @@ def gtcp_text_and_table(entry: Entry) -> Outcome:
     return consistent([text, table, Claim(computed.text, computed.low, computed.high)])
 
 
-# Table 5 prints the time of all launches, and their number beside the mean of one: two roundings of one thing.
+# Table 5 prints the total time of all launches, their number, and the mean time, so that the total is known with two
+# different roundings.
 LAUNCHES = 22104
 LAUNCH_MILLISECONDS = "0.01"
 
@@ -116,7 +117,7 @@ def gtcp_latency(entry: Entry) -> Result:
         "integration", "", "%", {"mean": LAUNCH_MILLISECONDS}, lambda mean: percent(1e-3 * mean * LAUNCHES), EQUATION
     )
     low, high = min(by_sum.low, by_mean.low), max(by_sum.high, by_mean.high)
-    return Result("integration", "slowdown", by_sum.value, "%", low, high, entry.inputs, EQUATION, "input rounding")
+    return Result("integration", "slowdown", by_sum.value, "%", low, high, entry.named, EQUATION, "input rounding")
 
 
 @check(LEDGER, "GTCP-LAT10", method="integration", equation=EQUATION)
@@ -130,14 +131,14 @@ def gtcp_lower_latency(entry: Entry) -> Result:
 
 
 def rounding_of(values: list[float]) -> float:
-    """How far the sum of printed numbers may be from the printed sum: half a unit each."""
+    """The largest possible difference between the sum of printed numbers and the printed sum: half a unit each."""
     return math.fsum(half_unit(str(v)) for v in values)
 
 
 @check(LEDGER, "BGW-EPS-SUM", method="integration", equation="Eq. 3")
 def epsilon_terms(entry: Entry) -> Outcome:
     terms = method.Terms(*(entry.value(k) for k in ("t_CPU", "t_GPU", "t_MPI", "t_CGdata", "t_CGcontrol")))
-    slack = rounding_of(list(entry.inputs.values())[:-1])
+    slack = rounding_of([entry.value(k) for k in list(entry.named)[:-1]])
     summed = Claim(f"{terms.t_total:.2f} s", terms.t_total - slack, terms.t_total + slack)
     return consistent([claim_of(entry.text("t_total")), summed])
 
@@ -146,35 +147,35 @@ def epsilon_terms(entry: Entry) -> Outcome:
 def sigma_terms(entry: Entry) -> Result:
     cpu, gpu, mpi, data, control = (entry.value(k) for k in ("cpu", "t_GPU", "mpi", "data", "ctrl"))
     terms = method.Terms(cpu, gpu, mpi, data, control)
-    return exact("integration", "t_total", terms.t_total, "s", entry.inputs, "Eq. 3")
+    return exact("integration", "t_total", terms.t_total, "s", entry.named, "Eq. 3")
 
 
 @check(LEDGER, "GTCP-SUM", method="integration", equation="Eq. 3")
 def gtcp_terms(entry: Entry) -> Result:
     cpu, gpu, mpi, data = (entry.value(k) for k in ("t_CPU", "t_GPU", "t_MPI", "t_CGdata"))
     terms = method.Terms(cpu, gpu, mpi, data, 0.0)
-    return exact("integration", "t_total", terms.t_total, "s", entry.inputs, "Eq. 3")
+    return exact("integration", "t_total", terms.t_total, "s", entry.named, "Eq. 3")
 
 
 @check(LEDGER, "BGW-EPS-GPUROWS", method="profile", equation="sum of the rows")
 def epsilon_kernels(entry: Entry) -> Outcome:
-    total = math.fsum(entry.inputs["rows"])
+    total = math.fsum(entry.values("rows"))
     published = claim_of(numbers(entry.claimed)[0])
-    if total < published.low - rounding_of(entry.inputs["rows"]):
+    if total < published.low - rounding_of(entry.values("rows")):
         return own(PARTIAL, entry, [total], picked=slice(0, 1))
-    return compare([published], [exact("profile", "t_GPU", total, "s", entry.inputs, "sum of the rows")])
+    return compare([published], [exact("profile", "t_GPU", total, "s", entry.named, "sum of the rows")])
 
 
 @check(LEDGER, "BGW-EPS-CTRLROWS", method="profile", equation="sum of the rows")
 def epsilon_control(entry: Entry) -> Result:
-    return exact("profile", "t_CGcontrol", math.fsum(entry.inputs["rows"]), "s", {}, "sum of the rows")
+    return exact("profile", "t_CGcontrol", math.fsum(entry.values("rows")), "s", {}, "sum of the rows")
 
 
 @check(LEDGER, "GTCP-GPUROWS", method="profile", equation="sum of the rows")
 def gtcp_kernels(entry: Entry) -> list[Result]:
     return [
-        exact("profile", "t_GPU", math.fsum(entry.inputs["rows"]), "s", {}, "sum of the rows"),
-        exact("profile", "calls", math.fsum(entry.inputs["calls"]), "calls", {}, "sum of the rows"),
+        exact("profile", "t_GPU", math.fsum(entry.values("rows")), "s", {}, "sum of the rows"),
+        exact("profile", "calls", math.fsum(entry.values("calls")), "calls", {}, "sum of the rows"),
     ]
 
 
@@ -193,7 +194,7 @@ def host_allocations(entry: Entry) -> Result:
 
 @check(LEDGER, "BGW-EPS-MEMMGMT", method="profile", equation="sum of the shares")
 def memory_management(entry: Entry) -> Result:
-    inputs = {k: entry.text(k) for k in entry.inputs}
+    inputs = {k: entry.text(k) for k in entry.named}
     return rounded_result("profile", "share", "%", inputs, lambda **s: math.fsum(s.values()), "sum of the shares")
 
 
@@ -209,8 +210,8 @@ def sw4lite(entry: Entry) -> Result:
 
 @check(LEDGER, "LAGHOS-T8", "LAGHOS-T9", method="profile", equation="sum of the kernels")
 def laghos(entry: Entry) -> Outcome:
-    """Whether one choice of the four kernels sums to the printed total for every data set."""
-    rows = list(entry.inputs.values())
+    """Whether some choice among the four kernels adds up to the printed total for every data set."""
+    rows = list(entry.rows().values())
 
     def off(chosen: tuple[int, ...], row: list[float]) -> float:
         parts = [row[i] for i in chosen]
@@ -228,14 +229,14 @@ def laghos(entry: Entry) -> Outcome:
 
 
 def acceleration(entry: Entry) -> float:
-    """Section 8.1: the links of 8 GPUs against the measured path between nodes."""
+    """The acceleration of section 8.1: the links of 8 GPUs over the measured bandwidth between nodes."""
     link = entry.other("GG-8.3")
     return method.off_node_acceleration(link.value("bw"), int(link.value("gpus")), link.value("measured"))
 
 
 @check(LEDGER, "GG-8.3", method="integration", equation="section 8.1")
 def fatter_node(entry: Entry) -> Result:
-    return exact("integration", "acceleration", acceleration(entry), "x", entry.inputs, "section 8.1")
+    return exact("integration", "acceleration", acceleration(entry), "x", entry.named, "section 8.1")
 
 
 @check(LEDGER, "GG-CASTRO", "GG-MFIX", "GG-PELEC", "GG-WARPX", method="integration", equation="section 8.1, Table 12")
@@ -249,11 +250,11 @@ def amrex_nodes(entry: Entry) -> Result:
     return rounded_result("integration", "benefit", "x", inputs, speedup, "section 8.1, Table 12")
 
 
-RANKS, RANKS_PER_NODE, FASTER = 16, 8, 2.0  # section 8.2: two nodes, links on a node twice as fast
+RANKS, RANKS_PER_NODE, FASTER = 16, 8, 2.0  # section 8.2: two nodes, with links inside a node twice as fast
 
 
 def epsilon_runtime(entry: Entry, ranks_per_node: int) -> float:
-    """Section 8.2, percent of the run time."""
+    """The remaining run time of section 8.2, in percent."""
     shares = entry.other("BGW-GG-97.1")
     coll, p2p = shares.value("coll") / 100, shares.value("p2p") / 100
     return 100 * method.tree_runtime(coll, p2p, RANKS, ranks_per_node, FASTER)
@@ -262,29 +263,29 @@ def epsilon_runtime(entry: Entry, ranks_per_node: int) -> float:
 @check(LEDGER, "BGW-GG-97.1", method="integration", equation="section 8.2")
 def epsilon_trees(entry: Entry) -> Result:
     value = epsilon_runtime(entry, RANKS_PER_NODE)
-    return exact("integration", "runtime left", value, "%", entry.inputs, "section 8.2")
+    return exact("integration", "runtime left", value, "%", entry.named, "section 8.2")
 
 
 @check(LEDGER, "BGW-GG-2.7", method="integration", equation="section 8.2")
 def epsilon_gain(entry: Entry) -> Result:
     value = 100 * (100 / epsilon_runtime(entry, RANKS_PER_NODE) - 1)
-    return exact("integration", "gain", value, "%", entry.inputs, "section 8.2")
+    return exact("integration", "gain", value, "%", entry.named, "section 8.2")
 
 
 @check(LEDGER, "BGW-GG-1.2", method="integration", equation="section 8.2")
 def epsilon_one_node(entry: Entry) -> Result:
     value = 100 * (epsilon_runtime(entry, RANKS_PER_NODE) / epsilon_runtime(entry, RANKS) - 1)
-    return exact("integration", "further gain", value, "%", entry.inputs, "section 8.2")
+    return exact("integration", "further gain", value, "%", entry.named, "section 8.2")
 
 
 @check(LEDGER, "BGW-GG-1.04", method="integration", equation="section 8.2")
 def epsilon_table(entry: Entry) -> Result:
     value = 100 / epsilon_runtime(entry, RANKS)
-    return exact("integration", "benefit", value, "x", entry.inputs, "section 8.2")
+    return exact("integration", "benefit", value, "x", entry.named, "section 8.2")
 
 
 def sigma_speedup(entry: Entry) -> Result:
-    """Section 8.2: on one node everything but barriers gets faster."""
+    """The speed-up of section 8.2: on one node everything but barriers gets faster."""
 
     def speedup(bcast: float, wait: float) -> float:
         return method.accelerated((bcast + wait) / 100, FASTER)

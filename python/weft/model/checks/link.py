@@ -1,4 +1,4 @@
-"""The report's sections 4.4.2, 4.8.4, 9.2 and 10: transfers, pipelines, memory divergence."""
+"""Checks of the report's sections 4.4.2, 4.8.4, 9.2 and 10: transfers, pipelines, memory divergence."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SLOT = method.PcieLink(generation=3, lanes=16, payload=256, read_request=512)
 
 
 def kibibytes(text: str) -> float:
-    """'1.3 KiB' in bytes."""
+    """A text such as '1.3 KiB' in bytes."""
     return float(numbers(text)[0]) * KIB
 
 
@@ -37,7 +37,7 @@ def relative_bandwidth(entry: Entry) -> Result:
 @check(LEDGER, "CXL-0.08", method="link", equation="Eq. 10, section 10.2")
 def offloaded_cache_line(entry: Entry) -> Result:
     value = method.offload_gain(method.CACHE_LINE, 1e-9 * entry.value("cache_ns"))
-    return exact("link", "gain", 1e6 * value, "µs", entry.inputs, "Eq. 10, section 10.2")
+    return exact("link", "gain", 1e6 * value, "µs", entry.named, "Eq. 10, section 10.2")
 
 
 @check(LEDGER, "CXL-2X2", method="link", equation="Eqs. 9 to 11")
@@ -50,7 +50,7 @@ def two_crossovers(entry: Entry) -> Outcome:
 
 
 def overtaken(entry: Entry, lines: bool) -> Outcome:
-    """Where PCIe overtakes a CXL model, with t_s from the report's printed ratio."""
+    """The size at which PCIe overtakes a CXL model, with t_s from the ratio that the report prints."""
     startup = method.report_startup(SLOT)
 
     def cxl(size: float) -> float:
@@ -118,14 +118,14 @@ def two_kernel_times(entry: Entry) -> Outcome:
 
 
 def by_speedup(entry: Entry) -> tuple[float, float]:
-    """T_total between these, by the speed-up over the pipeline (section 10.2)."""
+    """The bounds of T_total that follow from the speed-up by the pipeline (section 10.2)."""
     time = entry.other("ORNL-1.48").value("t_pipe")
     claim = claims(entry.other("ORNL-1.48").claimed)[0]
     return claim.low * time, claim.high * time
 
 
 def by_penalty(entry: Entry) -> list[tuple[float, float]]:
-    """T_total between these, by Eq. 13, for the printed FPGA time and for 99 kernels of Eq. 12's."""
+    """The bounds of T_total by Eq. 13, for the printed FPGA time and for 99 kernels as in Eq. 12."""
     inputs = entry.other("ORNL-1.28")
     claim = claims(inputs.claimed)[0]
     gpu = inputs.value("T_GPU")
@@ -150,7 +150,7 @@ def two_totals(entry: Entry) -> Outcome:
     low, high = by_speedup(entry)
     speedup = Claim(f"{low:.2f}-{high:.2f} s by 1.48x", low, high)
     found = [consistent([speedup, Claim(f"{a:.2f}-{b:.2f} s by 1.28x", a, b)]) for a, b in by_penalty(entry)]
-    # Consistent where either reading of the FPGA's time is.
+    # Consistent if either interpretation of the FPGA's time is.
     best = min(found, key=lambda o: o.verdict != "REPRODUCES")
     return Outcome(best.verdict, "; ".join(o.computed for o in found))
 
@@ -176,7 +176,7 @@ def wire_used(entry: Entry) -> Result:
 @check(LEDGER, "ORNL-99000", method="profile", equation="runs x transfers")
 def transfers(entry: Entry) -> Outcome:
     counts = [entry.value("runs") * entry.value(k) for k in ("writes", "reads")]
-    results = [exact("profile", "transfers", n, "", entry.inputs, "runs x transfers") for n in counts]
+    results = [exact("profile", "transfers", n, "", entry.named, "runs x transfers") for n in counts]
     # Counts are exact: 99,000 is not 98,500 to 99,500.
     published = [Claim(n, float(n), float(n)) for n in numbers(entry.claimed)]
     return compare(published, results)
@@ -192,14 +192,14 @@ def read_back(entry: Entry) -> Outcome:
 
 # --- memory divergence ---------------------------------------------------------------------------------------------
 
-REASONABLY_CLOSE = 0.25  # what MDM's authors and the report can mean at most; the errors are beyond it or below by far
+REASONABLY_CLOSE = 0.25  # a generous reading of "reasonably close"; the errors are far above it or far below
 
 
 @check(LEDGER, "MDM-ERR", method="divergence", equation="Eq. 7, Table 1")
 def ipc_errors(entry: Entry) -> Outcome:
-    errors = {app: divergence.relative_error(ipc, model) for app, (_, ipc, model) in entry.inputs.items()}
-    told = ", ".join(f"{app} {100 * e:+.0f} %" for app, e in errors.items())
-    return holds(all(abs(e) <= REASONABLY_CLOSE for e in errors.values()), told)
+    errors = {app: divergence.relative_error(ipc, model) for app, (_, ipc, model) in entry.rows().items()}
+    text = ", ".join(f"{app} {100 * e:+.0f} %" for app, e in errors.items())
+    return holds(all(abs(e) <= REASONABLY_CLOSE for e in errors.values()), text)
 
 
 V100_MULTIPROCESSORS = 80  # section 2.1
@@ -207,11 +207,11 @@ V100_MULTIPROCESSORS = 80  # section 2.1
 
 @check(LEDGER, "MDM-TO-TIME", method="divergence", equation="section 4.4.2")
 def implied_clocks(entry: Entry) -> Outcome:
-    """The clock that would take Table 1's instructions and IPC to Table 7's times."""
+    """The clock rate that would turn the instructions and IPC of Table 1 into the times of Table 7."""
     clocks = []
-    for app, (count, measured, modelled) in entry.inputs["Table1"].items():
-        seconds = 1e-6 * entry.inputs["Table7"][app][1]
+    for app, (count, measured, modelled) in entry.rows("Table1").items():
+        seconds = 1e-6 * entry.rows("Table7")[app][1]
         for ipc, sms in ((measured, V100_MULTIPROCESSORS), (modelled, V100_MULTIPROCESSORS), (modelled, 1)):
             clocks.append(divergence.implied_clock(count, ipc, sms, seconds) / 1e9)
-    # Numbers of "80 SM" and "1 SM" stand before those of the applications.
+    # The numbers in "80 SM" and "1 SM" precede those of the applications.
     return own("NOT-REPRODUCIBLE", entry, clocks, picked=slice(-len(clocks), None))

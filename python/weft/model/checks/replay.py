@@ -1,4 +1,4 @@
-"""SSI and AgoChart, sections 5.5, 5.6, 7.5 and 7.6 of the report."""
+"""Checks of SSI and AgoChart: sections 5.5, 5.6, 7.5 and 7.6 of the report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from weft.model.result import rounded_result
 LEDGER = "gpu-integration"
 CASES = [f"SSI-LAW-{app}-{link}" for app in ("SW4Lite", "MiniVite", "QuickSilver", "Laghos") for link in (
     "NVLink2", "PCIe4")]  # fmt: skip
-# As the report prints them: 1.40 and 4, where the ledger's JSON has 1.4 and 4.0.
+# The report prints 1.40 and 4, but the ledger's JSON has 1.4 and 4.0.
 PRINTED = {"1.4": "1.40", "4.0": "4"}
 
 
@@ -20,7 +20,7 @@ def benefit(entry: Entry) -> str:
 
 @check(LEDGER, *CASES, method="replay", equation="sections 5.6, 7.6")
 def law(entry: Entry) -> Outcome:
-    """The penalty that follows from the benefit, by replaying a closed loop at the three printed settings."""
+    """The penalty that follows from the benefit, by replaying a closed loop with the three printed settings."""
     current, longest = entry.value("current_prop"), entry.value("max_prop")
     result = rounded_result(
         "replay", "penalty", "x", {"benefit": benefit(entry)},
@@ -50,7 +50,7 @@ def longest(entry: Entry) -> Outcome:
 
 @check(LEDGER, "AGO-LIN-*", method="replay", equation="sections 5.5, 7.5")
 def linear(entry: Entry) -> Outcome:
-    """The penalty of ten times the latency from the benefit of a tenth of it, by replaying a closed loop."""
+    """The penalty of ten times the latency, from the benefit of a tenth of it, by replaying a closed loop."""
     base, target, apart = (entry.value(n) * 1e-6 for n in ("base_us", "target_us", "disagg_us"))
     value = replay.latency_penalty(entry.value("integration"), base, target, apart)
     (claim,) = claims(entry.claimed)
@@ -62,7 +62,7 @@ def linear(entry: Entry) -> Outcome:
 uncovered(
     LEDGER,
     "SSI-ABSOLUTE",
-    why="transmission delay, lanes and queue sizes are not printed; `weft model replay` computes it from a trace",
+    why="transmission delay, lanes and queue sizes are not published; `weft model replay` computes it from a trace",
 )
-uncovered(LEDGER, "SSI-INFER-*", why="two constants fitted by the ledger's author; the paper prints neither")
-uncovered(LEDGER, "AGO", why="needs the OpenCL traces of HACC, LAMMPS and OpenMC; `weft model replay` takes yours")
+uncovered(LEDGER, "SSI-INFER-*", why="two constants fitted by the ledger's author; the paper publishes neither")
+uncovered(LEDGER, "AGO", why="needs the OpenCL traces of HACC, LAMMPS and OpenMC; use `weft model replay` for your own")

@@ -1,5 +1,8 @@
-"""The scaling ledger: hipBone's counts, roofline, occupancy and Table 2; GESTS's memory, efficiencies and messages;
-NekCEM's rates. Tables as printed are those of `weft.model.published`."""
+"""Checks of the scaling ledger.
+
+They cover hipBone's counts, roofline, occupancy and Table 2; GESTS's memory, efficiencies and messages; and NekCEM's
+rates. `weft.model.published` has the tables as printed.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ GIB, MIB = 2**30, 2**20
 
 
 def whole(method: str, value: float, unit: str, equation: str) -> Result:
-    """A value of exact inputs."""
+    """A result from exact inputs."""
     return exact(method, "", value, unit, {}, equation)
 
 
@@ -71,7 +74,7 @@ def iteration_flops(entry: Entry) -> Outcome:
 
 @check(LEDGER, "H-EQ3", method="formulas", equation="hipBone Eqs. 3, 4")
 def nekbone_flops(entry: Entry) -> Outcome:
-    """Of Eq. 3's 34 n^3 the paper itemises 15 for G: the operator's 18 less 3 for lambda W."""
+    """Of the 34 n^3 in Eq. 3, the paper itemises 15 for G: the operator's 18, minus 3 for lambda W."""
     fourth = 12 * SIZE.n**4
     itemised = (formulas.operator_flops(SIZE).value - fourth) / SIZE.n**3 - 3
     return own("PARTIAL", entry, [itemised, (formulas.fom_flops(SIZE).value - fourth) / SIZE.n**3 - itemised])
@@ -90,7 +93,7 @@ def operator_roofline(entry: Entry) -> Outcome:
     measured = float(numbers(entry.claimed)[0])
     flops, moved = formulas.operator_flops(SIZE).value, formulas.operator_bytes(SIZE).value
     values: list[float] = []
-    for bandwidth in entry.inputs["B"]:
+    for bandwidth in entry.values("B"):
         roof = formulas.roofline(flops, moved, math.inf, 1e9 * bandwidth) / 1e9
         values += [roof, 100 * measured / roof]
     return own("METHOD-CHECK", entry, values)
@@ -108,7 +111,7 @@ MULTIPROCESSORS = {"V100": formulas.V100, "MI100": formulas.MI100, "MI250X": for
 
 
 def held(entry: Entry, device: str) -> formulas.Occupancy:
-    """What a multiprocessor holds of the entry's kernel."""
+    """The occupancy of a multiprocessor by the entry's kernel."""
     return formulas.occupancy(MULTIPROCESSORS[device], int(entry.value("block")), int(entry.value("regs")))
 
 
@@ -121,13 +124,13 @@ def occupancy(entry: Entry) -> list[Result]:
 
 @check(LEDGER, "H-MASK", method="formulas", equation="occupancy (hipBone Table 1)")
 def masked(entry: Entry) -> Result:
-    """N = 11 takes blocks of (N + 1)^2 threads on a wavefront of 64."""
+    """N = 11 uses blocks of (N + 1)^2 threads on wavefronts of 64."""
     found = formulas.occupancy(formulas.MI100, (int(entry.value("N")) + 1) ** 2, 1)
     return whole("formulas", found.masked_lanes, "lanes", "occupancy")
 
 
 def kept(system: str, ranks: int, reference: int) -> float:
-    """Percent of the reference's FOM per rank that more ranks keep (Table 2)."""
+    """The FOM per rank in percent of that on fewer ranks (Table 2)."""
     table = published.HIPBONE_TABLE_2[system]
     return 100 * formulas.weak_efficiency(table[ranks] / ranks, table[reference] / reference)
 
@@ -140,7 +143,7 @@ def weak_scaling(entry: Entry) -> Result:
 
 @check(LEDGER, "H-WS28-V100", "H-WS28-AMD", method="formulas", equation="FOM per rank, 2 to 8 nodes")
 def weak_scaling_of_nodes(entry: Entry) -> Outcome:
-    """The last row is 8 nodes, so 2 nodes are a quarter of its ranks."""
+    """The last row uses 8 nodes, so that 2 nodes have a quarter of its ranks."""
     systems = ["summit"] if entry.key.endswith("V100") else ["spock", "crusher"]
     results = []
     for system in systems:
@@ -170,8 +173,8 @@ RANKS_PER_NODE = 8
 
 
 def memory(entry: Entry) -> float:
-    """Eq. 9, GiB a rank."""
-    batch = int(entry.inputs.get("Q", 1))
+    """GiB per rank by Eq. 9."""
+    batch = int(entry.value("Q")) if "Q" in entry.named else 1
     return project.turbulence_memory_gib(int(entry.value("N")), int(entry.value("P")), batch)
 
 
@@ -182,9 +185,9 @@ def memory_of_a_rank(entry: Entry) -> Result:
 
 @check(LEDGER, "G-EQ9-2048N", method="project", equation="GESTS Eq. 9")
 def least_nodes(entry: Entry) -> Outcome:
-    """Half the published nodes do not hold it, and those do."""
+    """The problem fits on the published number of nodes, but not on half of them."""
     half = memory(entry)
-    return holds(half / 2 <= GCD_GIB < half, f"{half:g} GiB a rank on half of them, of {GCD_GIB}")
+    return holds(half / 2 <= GCD_GIB < half, f"{half:g} GiB per rank on half the nodes, which have {GCD_GIB} GiB")
 
 
 @check(LEDGER, "G-2304", method="project", equation="GESTS Eq. 9")
@@ -271,7 +274,7 @@ def calls_make_the_time(entry: Entry) -> Result:
 
 
 def column_sums(entry: Entry, rows: list[published.Gests]) -> Outcome:
-    """Whether a row's parts sum to its total within the rounding of them all."""
+    """Whether the parts of each row add up to its total within their rounding."""
     parts = [(r.fft, r.pack, r.row_mpi, r.column_mpi, r.other) for r in rows]
     off = max(abs(math.fsum(p) - r.total) for p, r in zip(parts, rows, strict=True))
     slack = 0.005 * (len(parts[0]) + 1)
@@ -289,12 +292,12 @@ def sums_of_table_3(entry: Entry) -> Outcome:
 
 
 def work(grid: int) -> float:
-    """The weak-scaling work of a grid on its least nodes: both tables put 2048^3 on one."""
+    """The weak-scaling work per rank of a grid on the fewest nodes; both tables have 2048^3 on one node."""
     return efficiency.fft_work(grid, RANKS_PER_NODE * (grid / 2048) ** 3)
 
 
 def weak_percent(entry: Entry, grid: int) -> Result:
-    """WS1 against 4096^3, WS2 against the next smaller grid."""
+    """Weak-scaling efficiency relative to 4096^3 (WS1) or to the next smaller grid (WS2)."""
     reference = 4096 if entry.key.endswith("WS1") else grid // 2
 
     def percent(seconds: float, reference_seconds: float) -> float:
@@ -305,7 +308,7 @@ def weak_percent(entry: Entry, grid: int) -> Result:
 
 
 def fixed(seconds: float) -> str:
-    """Seconds with the two decimals the tables print: the ledger's 13.1 is 13.10."""
+    """Seconds with two decimals as in the tables: the ledger's 13.1 is printed as 13.10."""
     return f"{seconds:.2f}"
 
 
@@ -321,7 +324,7 @@ def weak_of_table_3(entry: Entry) -> Result:
 
 
 def strong_percent(seconds: float, ranks: float, reference: float, reference_ranks: float) -> Result:
-    """Strong scaling from printed times."""
+    """Strong-scaling efficiency from printed times."""
     inputs = {"seconds": fixed(seconds), "reference_seconds": fixed(reference)}
 
     def percent(seconds: float, reference_seconds: float) -> float:
@@ -333,7 +336,7 @@ def strong_percent(seconds: float, ranks: float, reference: float, reference_ran
 @check(LEDGER, "G-T5-*", "G-T6-*", method="efficiency", equation="T_ref P_ref / (T P)")
 def strong_of_tables_5_and_6(entry: Entry) -> Result:
     nodes = int(entry.key.split("-")[3])
-    reference_nodes, reference, *_ = entry.inputs["ref"]
+    reference_nodes, reference, *_ = entry.values("ref")
     return strong_percent(entry.value("T"), nodes, reference, reference_nodes)
 
 
@@ -346,13 +349,13 @@ def strong_of_table_7(entry: Entry) -> Result:
 
 @check(LEDGER, "G-SLAB-*", method="efficiency", equation="T_ref P_ref / (T P)")
 def strong_of_slabs(entry: Entry) -> Result:
-    """Section 4.4: a fourfold increase of nodes."""
-    reference, seconds = entry.inputs["t"]
+    """Strong-scaling efficiency for a fourfold increase of nodes (section 4.4)."""
+    reference, seconds = entry.values("t")
     return strong_percent(seconds, 4, reference, 1)
 
 
 def fastest(rows: list[published.Gests], grid: int) -> published.Gests:
-    """The row with the least time for a grid."""
+    """The row with the shortest time for a grid."""
     return min((r for r in rows if r.grid == grid), key=lambda r: r.total)
 
 
@@ -372,13 +375,13 @@ def gpu_speedup_by_part(entry: Entry) -> Result:
 
 @check(LEDGER, "G-27", "G-51", method="published", equation="Table 3, R-MPI")
 def row_savings(entry: Entry) -> Result:
-    """How much less time the row all-to-all takes with half as many rows, from 8 and from 4, at 32768^3."""
+    """The time saved in the row all-to-all by halving the rows, from 8 or from 4, at 32768^3."""
     seconds = {r.rows: r.row_mpi for r in published.GESTS_TABLE_3 if r.grid == 32768}
     rows = 8 if entry.key == "G-27" else 4
     return whole("published", 100 * (1 - seconds[rows // 2] / seconds[rows]), "%", "Table 3")
 
 
-# Table 10, a single variable between all ranks: by nodes, seconds on the CPU in all and on the GPU, GPU GB/s.
+# Table 10, one variable exchanged among all ranks. By nodes: seconds on the CPU, seconds on the GPU, GB/s on the GPU.
 TABLE_10 = {1: (1.706, 0.131, 32.90), 512: (2.152, 0.590, 7.28), 4096: (2.006, 0.771, 5.58)}
 ON_NODE_GBPS = 50.0  # Table 9, 8 GCDs
 
@@ -405,14 +408,13 @@ def columns_of_the_peak(entry: Entry) -> Result:
 
 @check(LEDGER, "G-23.25", method="published", equation="section 5.2")
 def between_two_gcds(entry: Entry) -> Result:
-    """Nearly 93 GB/s (Table 11), of which half crosses the links of 200 GB/s."""
+    """Nearly 93 GB/s (Table 11), half of which crosses the links of 200 GB/s."""
     return whole("published", 100 * (93.0 / 2) / 200.0, "%", "section 5.2")
 
 
-WHERE = "weft keeps GESTS Tables 2 to 7; "
-uncovered(LEDGER, "G-MSG-T1*", why=WHERE + "the messages of Tables 10 to 14 are checked for cases 16 and 18 alone")
-uncovered(LEDGER, "G-BW", why=WHERE + "not the bandwidths of Tables 10 to 14")
-uncovered(LEDGER, "H-T2-PERRANK", why="weft keeps Table 2's totals, from which its column per rank follows")
+uncovered(LEDGER, "G-MSG-T1*", why="the messages of GESTS Tables 10 to 14 are checked for cases 16 and 18 only")
+uncovered(LEDGER, "G-BW", why="weft includes GESTS Tables 2 to 7, but not the bandwidths of Tables 10 to 14")
+uncovered(LEDGER, "H-T2-PERRANK", why="the column per rank follows from the totals of Table 2, which are covered")
 
 
 # --- NekCEM --------------------------------------------------------------------------------------------------------
@@ -433,7 +435,7 @@ def flops_of_a_point(entry: Entry) -> Result:
 
 @check(LEDGER, "N-28", "N-48", method="project", equation="NekCEM Eq. 16")
 def rate_of_one_gpu(entry: Entry) -> Result:
-    """The order is 14 or 7, the one whose (N + 1)^3 points an element make up n."""
+    """The order is 14 or 7, whichever divides n into elements of (N + 1)^3 points."""
     n = int(entry.value("n"))
     order = next(o for o in (14, 7) if n % (o + 1) ** 3 == 0)
     flops = project.maxwell_step_flops(order, n) * STEPS
