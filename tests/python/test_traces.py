@@ -170,7 +170,7 @@ def test_a_span_of_several_messages_becomes_as_many_calls_of_mpi(tmp_path) -> No
     ("content", "message"),
     [
         ("", "the file is empty"),
-        ("{}", "no trace format that weft reads"),
+        ("{}", "not in a trace format that weft reads"),
         ("\x00", "binary and begins with 00"),
         ('{"displayTimeUnit":"ns","traceEvents":[]}', "no events"),
         ('{"displayTimeUnit":"ns","traceEvents":[{"ph":"X"}]}', "event 0"),

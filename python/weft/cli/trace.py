@@ -1,4 +1,4 @@
-"""`weft trace`: what a trace file says."""
+"""`weft trace`: summaries of trace files."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import click
 
 @click.group()
 def trace() -> None:
-    """Look into trace files."""
+    """Inspect trace files."""
 
 
 @trace.command()
 @click.argument("file", type=click.Path())
-@click.option("--top", default=15, show_default=True, metavar="N", help="How many names to list.")
-@click.option("--format", "format_", metavar="NAME", help="The file's format; found by looking into it unless named.")
-@click.option("--json", "as_json", is_flag=True, help="Print figures as JSON instead of tables.")
+@click.option("--top", default=15, show_default=True, metavar="N", help="Number of event names to list.")
+@click.option("--format", "format_", metavar="NAME", help="Format of the file. [default: detected from its content]")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON instead of tables.")
 def summary(file: str, top: int, format_: str | None, as_json: bool) -> None:
-    """Where the time of a run went.
+    """Show where the time of a run went.
 
-    Prints the terms of Eq. 3 of the GPU integration report, exclusive time by category and by name, bytes moved.
-    FILE is a trace that weft or another tool wrote; see docs/traces.md for the formats.
+    Prints the terms of Eq. 3 of the GPU integration report, the exclusive time per category and per event name, and the
+    bytes moved. FILE is a trace written by weft or another tool; docs/traces.md lists the formats.
     """
     from weft.report.trace import figures, summarise
     from weft.traces import load

@@ -1,12 +1,12 @@
-"""Traces of weft's own and of other programs' runs, read into one event table.
+"""Readers of traces, weft's own and those of other tools, into one event table.
 
     from weft.traces import attribute, load
 
     trace = load("report.sqlite")
     print(attribute(trace).mean())
 
-A format is one module here with `DESCRIPTION`, `probe(head)` and `read(path)`, and its name in `READERS`; a module is
-imported only when a file is probed for its format.
+A format is one module of this package with `DESCRIPTION`, `probe(head)` and `read(path)`, and its name in `READERS`. A
+module is imported only when a file is probed for its format.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ __all__ = [
     "load",
 ]
 
-# In the order in which a file is offered to them: what is told by a few certain bytes first.
+# In the order in which a file is probed: formats that a few bytes identify reliably come first.
 READERS = ("weft", "nsys", "otf2", "rocprof", "kineto", "collectives", "goal", "tables")
 
 
 def reader(name: str) -> ModuleType:
     """The module that reads a format."""
     if name not in READERS:
-        raise ValueError(f"unknown trace format '{name}': weft reads {', '.join(READERS)}")
+        raise ValueError(f"unknown trace format '{name}'; known: {', '.join(READERS)}")
     return import_module(f"weft.traces.{name}")
 
 
 def formats() -> dict[str, str]:
-    """Every format by name, with a line that describes it."""
+    """All formats by name, with a description of each."""
     return {name: str(reader(name).DESCRIPTION) for name in READERS}
 
 
 def load(path: str | Path, format: str | None = None) -> Trace:
-    """Read a trace; the format is found by looking into the file unless it is named.
+    """Reads a trace. Without `format`, the format is detected from the content of the file.
 
-    Raises OSError where the file cannot be opened; ValueError, in a sentence that says what the file does contain,
-    where it is of no known format, damaged, cut short, without events, or where its clock runs backwards.
+    Raises OSError if the file cannot be opened. Raises ValueError, with a message that says what the file contains, if
+    its format is unknown, if it is damaged, cut short or has no events, or if its clock runs backwards.
     """
     head = look(path)
     chosen = [format] if format is not None else READERS
@@ -65,8 +65,8 @@ def load(path: str | Path, format: str | None = None) -> Trace:
         try:
             trace: Trace = module.read(Path(path))
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise ValueError(f"{path}: compressed data are damaged or end early ({error})") from None
+            raise ValueError(f"{path}: the compressed data are damaged or end early ({error})") from None
         except UnicodeDecodeError as error:
-            raise ValueError(f"{path}: not text where {module.DESCRIPTION} has text ({error})") from None
+            raise ValueError(f"{path}: {module.DESCRIPTION} with text that is not UTF-8 ({error})") from None
         return trace
-    raise ValueError(f"{path}: no trace format that weft reads ({', '.join(READERS)}); {head.describe()}")
+    raise ValueError(f"{path}: not in a trace format that weft reads ({', '.join(READERS)}); {head.describe()}")

@@ -1,15 +1,15 @@
-"""Where the time of a trace went: the five terms of Eq. 3 of the GPU integration report, and exclusive times.
+"""Attribution of the time of a trace to the five terms of Eq. 3 of the GPU integration report, and exclusive times.
 
-The report adds up profiles, so that what overlaps counts twice and the CPU's time, the remainder, may come out
-negative. Here each instant of a process counts once, for the first of these that holds:
+The report adds up profiles, so that overlapping times count twice and the CPU time, which is the remainder, may become
+negative. Here each instant of a process counts once, for the first of these conditions that holds:
 
-    t_GPU         a kernel, a memset or a copy within devices runs
+    t_GPU         a kernel, a memset or a copy within devices is running
     t_MPI         a thread is inside MPI, or a stream in a collective between devices
-    t_CGdata      a copy between host and device runs, or a thread is inside a copying call that blocks
-    t_CGcontrol   a thread is inside the device's runtime: launching, allocating, waiting for a device that does nothing
-    t_CPU         none of these
+    t_CGdata      a copy between host and device is running, or a thread is inside a blocking copy
+    t_CGcontrol   a thread is inside the device's runtime: launching, allocating, or waiting for an idle device
+    t_CPU         none of the above
 
-So every term is >= 0 and t_GPU + t_MPI + t_CGdata + t_CGcontrol + t_CPU = t_total to the nanosecond.
+Every term is therefore >= 0, and t_GPU + t_MPI + t_CGdata + t_CGcontrol + t_CPU = t_total to the nanosecond.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from weft.traces.table import Category, Trace
 
-# From the term that takes an instant first to the one that takes it last; what no row claims is t_CPU.
+# Terms in order of precedence; instants that no row claims count as t_CPU.
 PRECEDENCE: tuple[tuple[str, tuple[Category, ...]], ...] = (
     ("t_gpu", (Category.gpu,)),
     ("t_mpi", (Category.mpi,)),
@@ -32,7 +32,7 @@ PRECEDENCE: tuple[tuple[str, tuple[Category, ...]], ...] = (
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms of Eq. 3 of one run, in seconds or, all five, in any one unit of time."""
+    """The terms of Eq. 3 of one run, in seconds or in any other common unit of time."""
 
     t_cpu: float
     t_gpu: float
@@ -42,14 +42,17 @@ class Terms:
 
     @property
     def t_total(self) -> float:
-        """Eq. 3."""
+        """The run time, which is the sum of the terms (Eq. 3)."""
         return self.t_cpu + self.t_gpu + self.t_mpi + self.t_cg_data + self.t_cg_control
 
 
 @dataclass(frozen=True)
 class Attribution:
-    """The terms of Eq. 3 of each process: arrays of seconds, in the order of `processes`. `nanoseconds` holds the same
-    exactly, (processes, 5), the columns t_cpu, t_gpu, t_mpi, t_cg_data, t_cg_control."""
+    """The terms of Eq. 3 of each process, as arrays of seconds in the order of `processes`.
+
+    `nanoseconds` has the exact values, of shape (processes, 5), in the columns t_cpu, t_gpu, t_mpi, t_cg_data,
+    t_cg_control.
+    """
 
     processes: tuple[int, ...]
     nanoseconds: NDArray[np.int64]
@@ -79,25 +82,25 @@ class Attribution:
         return self.nanoseconds.sum(axis=1) * 1e-9
 
     def mean(self) -> Terms:
-        """The mean over the processes."""
+        """The mean over all processes."""
         return Terms(*(float(getattr(self, f.name).mean()) for f in fields(Terms)))
 
     def total(self) -> Terms:
-        """The sum over the processes (process-seconds)."""
+        """The sum over all processes, in process-seconds."""
         return Terms(*(float(getattr(self, f.name).sum()) for f in fields(Terms)))
 
 
 def attribute(trace: Trace) -> Attribution:
-    """The terms of Eq. 3 for every process, from its first event's start to its last event's end.
+    """The terms of Eq. 3 of every process, from the start of its first event to the end of its last event.
 
-    One sweep: all starts and ends of a process in order cut its time into segments; running sums of +1 and -1 tell for
-    each segment which kinds of event are open. O(n log n) time, O(n) memory.
+    The sorted starts and ends of a process divide its time into segments, and running sums of +1 and -1 give the kinds
+    of event that are open in each segment. Takes O(n log n) time and O(n) memory.
     """
     processes, process = np.unique(trace.process, return_inverse=True)
     kind = np.full(len(Category), len(PRECEDENCE), dtype=np.int8)
     for row, (_, categories) in enumerate(PRECEDENCE):
         kind[list(categories)] = row
-    # Only what claims time cuts segments, besides each process's first start and last end.
+    # Only events that claim time divide segments, in addition to the first start and last end of each process.
     claims = np.flatnonzero((kind[trace.category] < len(PRECEDENCE)) & (trace.end > trace.start))
     count = len(processes)
     first = np.full(count, np.iinfo(np.int64).max)
@@ -126,16 +129,16 @@ def attribute(trace: Trace) -> Attribution:
 
 
 def exclusive(trace: Trace) -> NDArray[np.int64]:
-    """Each event's own nanoseconds: on its time line an instant belongs to the event that began last of those open.
+    """The exclusive time of each event in ns: each instant of a time line belongs to the open event that began last.
 
-    Where events nest, that is an event's length less that of the events inside it; where they overlap without nesting,
-    each instant still counts once, so the values of a line add up to the time its events cover.
+    For nested events, this is the duration of an event minus that of the events inside it. If events overlap without
+    nesting, each instant still counts once, so that the times of a line add up to the time that its events cover.
     """
     n = len(trace)
     result = np.zeros(n, dtype=np.int64)
     if n == 0:
         return result
-    # Lines are laid one after another on one axis of the ranks of the times, which cannot overflow.
+    # All lines are placed one after another on a single axis of the ranks of the times, which cannot overflow.
     times, at = np.unique(np.concatenate([trace.start, trace.end]), return_inverse=True)
     order = np.lexsort((-trace.end, trace.start, trace.line))
     line = trace.line[order].astype(np.int64)
@@ -143,7 +146,7 @@ def exclusive(trace: Trace) -> NDArray[np.int64]:
     end = at[n:][order] + line * len(times)
     outer = previous_longer(end, line)
 
-    # From each start or end up to the next one on the axis, the event that began last of those still open.
+    # For each interval between two starts or ends on the axis: the open event that began last.
     cuts = np.unique(np.concatenate([start, end]))
     owner = np.searchsorted(start, cuts, side="right") - 1
     active = np.flatnonzero(end[owner] <= cuts)
@@ -158,8 +161,11 @@ def exclusive(trace: Trace) -> NDArray[np.int64]:
 
 
 def previous_longer(end: NDArray[np.int64], line: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each event the last earlier one on its line that ends after it, -1 where none, by pointer jumping: what lies
-    between an event and its candidate is known to end before it, so a candidate that does too hands on its own."""
+    """For each event, the last earlier event on its line that ends after it; -1 if there is none.
+
+    Uses pointer jumping: all events between an event and its candidate are known to end before it, so a candidate that
+    also does passes on its own candidate.
+    """
     candidate = np.arange(-1, len(end) - 1)
     active = np.arange(len(end))
     while True:

@@ -1,6 +1,6 @@
-"""Chrome's trace events (the JSON that Perfetto opens), read as a stream: weft, Kineto and rocprof write dialects.
+"""Streaming reader of Chrome trace events, the JSON that Perfetto opens. weft, Kineto and rocprof write dialects of it.
 
-The file is never in memory as a whole, and the objects of one event live only until the next.
+The file is never held in memory as a whole, and the objects of an event live only until the next event.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any
+from typing import cast
+
+Event = dict[str, object]
 
 _WINDOW = 1 << 22  # characters
 _GAP = re.compile(r"[\s,]*")
@@ -20,22 +22,24 @@ _SPACE = re.compile(r"\s*")
 
 
 class Events:
-    """Iterates over the objects in the array `traceEvents` (or in the file's outermost array); what stands beside
-    that array is in `header`, complete once the iteration has ended. Numbers with a fraction arrive as their text, so
-    that no nanosecond is lost. Raises ValueError where the file is no such JSON or ends early."""
+    """Iterates over the objects in the array `traceEvents`, or in the outermost array of the file.
+
+    `header` has the other values of the file once the iteration has ended. Numbers with a fraction are returned as
+    text, so that no nanosecond is lost. Raises ValueError if the file is not such JSON or ends early.
+    """
 
     def __init__(self, path: Path, key: str = "traceEvents") -> None:
         self.path, self.key = path, key
-        self.header: dict[str, Any] = {}
+        self.header: dict[str, object] = {}
         self.count = 0
         self._decode = json.JSONDecoder(parse_float=str).raw_decode
         self._text, self._at, self._done = "", 0, False
         with path.open("rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
         stream = gzip.open(path) if packed else path.open("rb")  # noqa: SIM115
-        self._file = io.TextIOWrapper(stream, encoding="utf-8-sig")  # type: ignore[arg-type]
+        self._file = io.TextIOWrapper(cast(io.BufferedReader, stream), encoding="utf-8-sig")
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[Event]:
         with self._file:
             self._skip(_SPACE)
             found = False
@@ -48,7 +52,7 @@ class Events:
                     name = self._value()
                     self._skip(_SPACE)
                     if not isinstance(name, str) or self._peek() != ":":
-                        raise self._error("no JSON object")
+                        raise self._error("not a valid JSON object")
                     self._at += 1
                     self._skip(_SPACE)
                     if name == self.key and self._peek() == "[":
@@ -60,9 +64,9 @@ class Events:
                     raise self._error(f"the JSON ends early, after {self.count} events; was the file cut short?")
             if not found:
                 names = ", ".join(f"'{n}'" for n in list(self.header)[:12]) or "nothing"
-                raise self._error(f"JSON without an array '{self.key}'; it holds {names}")
+                raise self._error(f"the JSON has no array '{self.key}'; it has {names}")
 
-    def _array(self) -> Iterator[dict[str, Any]]:
+    def _array(self) -> Iterator[Event]:
         self._at += 1
         while True:
             self._skip(_GAP)
@@ -75,7 +79,7 @@ class Events:
             self.count += 1
             yield event
 
-    def _value(self) -> Any:
+    def _value(self) -> object:
         while True:
             try:
                 value, end = self._decode(self._text, self._at)
@@ -88,8 +92,8 @@ class Events:
                     raise self._error(reason) from None
             except RecursionError:
                 raise self._error(f"the JSON nests too deeply after {self.count} events") from None
-            except ValueError as error:  # a number of thousands of digits
-                raise self._error(f"a value that cannot be read after {self.count} events ({error})") from None
+            except ValueError as error:  # a number with thousands of digits
+                raise self._error(f"a value after {self.count} events cannot be read ({error})") from None
 
     def _skip(self, pattern: re.Pattern[str]) -> bool:
         while True:
@@ -102,7 +106,7 @@ class Events:
         return self._text[self._at : self._at + 1]
 
     def _more(self) -> bool:
-        """Reads on; drops what has been used. A value longer than the window doubles it, so that none costs squares."""
+        """Reads more text and drops what was used. Doubles the window for long values to keep the cost linear."""
         chunk = self._file.read(max(_WINDOW, len(self._text) - self._at)) if not self._done else ""
         self._done = not chunk
         self._text, self._at = self._text[self._at :] + chunk, 0
@@ -112,8 +116,16 @@ class Events:
         return ValueError(f"{self.path}: {reason}")
 
 
-def nanoseconds(microseconds: Any) -> int:
-    """A time in microseconds, an int or the text of a number, in whole nanoseconds (the rest cut off)."""
+def arguments(event: Event) -> dict[str, object]:
+    """The `args` of an event, empty if it has none. Raises TypeError if they are not an object."""
+    found = event.get("args") or {}
+    if not isinstance(found, dict):
+        raise TypeError("'args' is not an object")
+    return found
+
+
+def nanoseconds(microseconds: object) -> int:
+    """A time in microseconds, given as an int or as text, in whole nanoseconds (rounded down)."""
     if type(microseconds) is int:
         return microseconds * 1000
     if type(microseconds) is str:
@@ -126,11 +138,11 @@ def nanoseconds(microseconds: Any) -> int:
             value = Decimal("nan")
         if value.is_finite() and value.adjusted() < 19:
             return int(value.scaleb(3))
-    raise ValueError(f"{microseconds!r} is no time in microseconds")
+    raise ValueError(f"{microseconds!r} is not a time in microseconds")
 
 
-def integer(value: Any, default: int = -1) -> int:
-    """An int of 64 bits, or the text of one; else the default."""
+def integer(value: object, default: int = -1) -> int:
+    """A 64-bit integer, given as an int or as text; the default for anything else."""
     if type(value) is int:
         return value if -(2**63) <= value < 2**63 else default
     if type(value) is str and len(value) < 19:

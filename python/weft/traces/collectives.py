@@ -1,8 +1,8 @@
-"""Times of MPI collectives as FENATE's tracer (VISUS) records them, a file a rank and function in a .tgz archive.
+"""Reader of MPI collectives recorded by FENATE's tracer (VISUS): a .tgz archive with a file per rank and function.
 
-A folder of the archive is a run. `trace_MPI<function>_<number>.ct` has lines `id,rank,root,bytes,count,start,end,` with
-times in ns on the clock of the rank's node; `skew_<rank>.ct` has the times at which the rank left three barriers.
-Clocks of nodes differ by tens of seconds: each rank's is set so that all leave the last barrier together.
+Each folder of the archive is a run. `trace_MPI<function>_<number>.ct` has lines `id,rank,root,bytes,count,start,end,`
+with times in ns on the clock of the rank's node; `skew_<rank>.ct` has the times at which the rank left three barriers.
+The clocks of nodes differ by tens of seconds, so each is shifted such that all ranks leave the last barrier together.
 """
 
 from __future__ import annotations
@@ -29,8 +29,11 @@ def probe(head: Head) -> bool:
 
 
 def read(path: Path) -> Trace:
-    """Every run of the archive, each from time zero on. The ranks of a second run are numbered on after the first's,
-    so that no two runs share a process; `FILE.tgz/FOLDER` reads one run alone."""
+    """Reads every run of the archive, each starting at time zero.
+
+    Ranks are numbered consecutively over all runs, so that no two runs share a process. `FILE.tgz/FOLDER` reads a
+    single run.
+    """
     only = None
     if not path.exists():
         path, only = path.parent, path.name
@@ -38,14 +41,14 @@ def read(path: Path) -> Trace:
     try:
         runs, foreign = _members(path)
     except (tarfile.TarError, EOFError, OSError) as error:
-        raise ValueError(f"{path}: a damaged or truncated archive ({error})") from None
+        raise ValueError(f"{path}: the archive is damaged or truncated ({error})") from None
     if only is not None:
         if only not in runs:
-            raise ValueError(f"{path}: no run '{only}' in this archive; it holds {', '.join(runs) or 'none'}")
+            raise ValueError(f"{path}: the archive has no run '{only}'; its runs are {', '.join(runs) or 'none'}")
         runs = {only: runs[only]}
     if not any(files for files, _ in runs.values()):
         inside = ", ".join(foreign[:8]) or "nothing"
-        raise ValueError(f"{path}: an archive without trace_MPI*.ct files; it holds {inside}")
+        raise ValueError(f"{path}: the archive has no trace_MPI*.ct files; it has {inside}")
     first = 0
     for run, (files, skews) in runs.items():
         first = _add_run(builder, run, files, skews, first)
@@ -77,7 +80,7 @@ def _numbers(path: str, text: bytes, columns: int) -> np.ndarray:
         values = np.array(text.replace(b",", b" ").split(), dtype=np.int64)
         return values.reshape(-1, columns)
     except (ValueError, OverflowError):
-        raise ValueError(f"{path}: a file of the archive holds what is not rows of {columns} integers") from None
+        raise ValueError(f"{path}: a file of the archive does not consist of rows of {columns} integers") from None
 
 
 def _add_run(builder: Builder, run: str, files: dict[str, list[bytes]], skews: dict[int, bytes], first: int) -> int:
@@ -86,7 +89,8 @@ def _add_run(builder: Builder, run: str, files: dict[str, list[bytes]], skews: d
     if len(ranks) == 0:
         return first
     if ranks[0] < 0 or ranks[-1] >= 2**24:
-        raise ValueError(f"{builder.path}: rank {ranks[0] if ranks[0] < 0 else ranks[-1]} in run '{run}'")
+        wrong = ranks[0] if ranks[0] < 0 else ranks[-1]
+        raise ValueError(f"{builder.path}: run '{run}' has rank {wrong}, but ranks must be between 0 and {2**24 - 1}")
     offset = np.zeros(int(ranks[-1]) + 1, dtype=np.int64)
     if set(ranks.tolist()) <= set(skews):
         left = {r: _numbers(builder.path, skews[r], 1) for r in ranks.tolist()}
@@ -96,7 +100,7 @@ def _add_run(builder: Builder, run: str, files: dict[str, list[bytes]], skews: d
         offset[ranks] = np.array([int(left[r][-1, 0]) - int(left[int(ranks[0])][-1, 0]) for r in ranks.tolist()])
     else:
         missing = sorted(set(ranks.tolist()) - set(skews))
-        builder.notes.append(f"run '{run}' has no skew file of {len(missing)} ranks: their clocks stay as they are")
+        builder.notes.append(f"run '{run}' has no skew file for {len(missing)} ranks, so its clocks are not corrected")
     start_of_run = min(int((r[:, 5] - offset[r[:, 1]]).min()) for r in rows.values() if len(r))
     lines = np.zeros(len(offset), dtype=np.int64)
     lines[ranks] = [builder.line(first + r, f"{run} rank {r}", "host") for r in ranks.tolist()]
@@ -118,7 +122,7 @@ def _add_run(builder: Builder, run: str, files: dict[str, list[bytes]], skews: d
 
 
 def _check_clocks(builder: Builder, run: str, count: np.ndarray, start: np.ndarray, end: np.ndarray) -> None:
-    """No rank leaves an all-reduce before all have entered: how far a run's clocks break that is told in a note."""
+    """Adds a note if the clocks let a rank leave an all-reduce before all ranks have entered it."""
     _, which = np.unique(count, return_inverse=True)
     entered = np.full(which.max() + 1, np.iinfo(np.int64).min)
     left = np.full(which.max() + 1, np.iinfo(np.int64).max)
@@ -126,4 +130,4 @@ def _check_clocks(builder: Builder, run: str, count: np.ndarray, start: np.ndarr
     np.minimum.at(left, which, end)
     wrong = int((entered - left).max())
     if wrong > 0:
-        builder.notes.append(f"clocks of run '{run}' agree to {wrong / 1e6:.3g} ms only, by its all-reduces")
+        builder.notes.append(f"the all-reduces of run '{run}' show that its clocks differ by {wrong / 1e6:.3g} ms")

@@ -1,8 +1,8 @@
-"""GOAL schedules (LogGOPSim's input): what each rank computes, sends and receives, and in which order.
+"""Reader of GOAL schedules, the input of LogGOPSim: what each rank computes, sends and receives, and in which order.
 
-A schedule has no clock. Its events get the times they would have on a network that takes no time, with as many cores
-as the schedule could use: `calc` takes its nanoseconds, an operation starts when all it requires have ended, a receive
-ends with its send. T. Hoefler, C. Siebert, A. Lumsdaine: Group Operation Assembly Language, ICPP 2009.
+A schedule has no clock. Its events get the times that they would have on an infinitely fast network with as many cores
+as the schedule can use: `calc` takes its nanoseconds, an operation starts when all operations it requires have ended,
+and a receive ends with its send. T. Hoefler, C. Siebert, A. Lumsdaine: Group Operation Assembly Language, ICPP 2009.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MESSAGE = re.compile(
 _CALC = re.compile(_LABEL + r"calc\s+(\d+)(?:\s+(?:cpu|nic)\s+\d+)*$")
 _ORDER = re.compile(r"\s*(\w+)\s+(i?requires)\s+(\w+)$")
 _RANK = re.compile(r"\s*rank\s+(\d+)\s*\{$")
-_LONGEST = 2**50  # ns, 13 days of one calc: sums cannot overflow
+_LONGEST = 2**50  # ns, 13 days for one calc, so that sums cannot overflow
 
 
 def probe(head: Head) -> bool:
@@ -33,7 +33,7 @@ def probe(head: Head) -> bool:
 
 
 def read(path: Path) -> Trace:
-    """Every operation; `requires` has the schedule's own orders and (receive, send) pairs."""
+    """Reads every operation. `requires` has the dependencies of the schedule and the pairs (receive, send)."""
     schedule = _Schedule(path)
     with path.open(encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
@@ -48,8 +48,8 @@ class _Schedule:
         self.rank: int | None = None
         self.labels: dict[str, int] = {}
         self.operations: list[tuple[int, str, int, int, int]] = []  # rank, kind, bytes or ns, peer, tag
-        self.pairs: list[tuple[int, int]] = []  # operation, what it requires to have ended
-        self.starts: list[tuple[int, int]] = []  # operation, what it requires to have started
+        self.pairs: list[tuple[int, int]] = []  # (operation, operation that must have ended before)
+        self.starts: list[tuple[int, int]] = []  # (operation, operation that must have started before)
 
     def take(self, number: int, line: str) -> None:
         if not line:
@@ -57,12 +57,12 @@ class _Schedule:
         if self.ranks is None:
             match = re.match(r"num_ranks\s+(\d{1,9})$", line)
             if not match:
-                raise self._error(number, f"'num_ranks N' expected, not {line[:40]!r}")
+                raise self._error(number, f"expected 'num_ranks N', found {line[:40]!r}")
             self.ranks = int(match[1])
         elif self.rank is None:
             match = _RANK.match(line)
             if not match or len(match[1]) > 9 or int(match[1]) >= self.ranks:
-                raise self._error(number, f"'rank R {{' with R below {self.ranks} expected, not {line[:40]!r}")
+                raise self._error(number, f"expected 'rank R {{' with R below {self.ranks}, found {line[:40]!r}")
             self.rank, self.labels = int(match[1]), {}
         elif line == "}":
             self.rank = None
@@ -74,22 +74,22 @@ class _Schedule:
         if message:
             label, kind, size, peer, tag = message.groups()
             if len(peer) > 9 or int(peer) >= (self.ranks or 0):
-                raise self._error(number, f"rank {peer[:20]} of {self.ranks}")
+                raise self._error(number, f"rank {peer[:20]} does not exist; the schedule has {self.ranks} ranks")
             values = kind, self._number(number, size), int(peer), self._number(number, tag or "0")
         elif calc:
             label, values = calc[1], ("calc", self._number(number, calc[2]), -1, 0)
         elif order:
             unknown = [name for name in (order[1], order[3]) if name not in self.labels]
             if unknown:
-                raise self._error(number, f"no operation '{unknown[0]}' of rank {rank} above this line")
+                raise self._error(number, f"operation '{unknown[0]}' of rank {rank} is not defined above this line")
             where = self.pairs if order[2] == "requires" else self.starts
             where.append((self.labels[order[1]], self.labels[order[3]]))
             return
         else:
-            raise self._error(number, f"send, recv, calc or requires expected, not {line[:40]!r}")
+            raise self._error(number, f"expected send, recv, calc or requires, found {line[:40]!r}")
         if label:
             if label in self.labels:
-                raise self._error(number, f"a second operation '{label}' of rank {rank}")
+                raise self._error(number, f"operation '{label}' of rank {rank} is defined twice")
             self.labels[label] = len(self.operations)
         self.operations.append((rank, *values))
 
@@ -107,7 +107,7 @@ class _Schedule:
         pairs = self.pairs + self._messages()
         start, end = self._times(pairs)
         builder = Builder("goal", self.path)
-        builder.notes.append("a schedule has no clock: times are those of a network that takes no time")
+        builder.notes.append("a schedule has no clock; the times assume an infinitely fast network")
         if self.operations:
             rank, kind, size, peer, _ = zip(*self.operations, strict=True)
             calc = np.array([k == "calc" for k in kind])
@@ -123,7 +123,7 @@ class _Schedule:
         return builder.build(requires=np.array(pairs, dtype=np.int64).reshape(-1, 2))
 
     def _messages(self) -> list[tuple[int, int]]:
-        """(receive, send), matched in the order in which the two ranks name them."""
+        """The pairs (receive, send), matched in the order in which the two ranks list them."""
         sends: dict[tuple[int, int, int, int], deque[int]] = defaultdict(deque)
         for i, (rank, kind, size, peer, tag) in enumerate(self.operations):
             if kind == "send":
@@ -133,11 +133,15 @@ class _Schedule:
             if kind == "recv":
                 waiting = sends[peer, rank, tag, size]
                 if not waiting:
-                    raise ValueError(f"{self.path}: rank {rank} receives {size} B from {peer} that are never sent")
+                    raise ValueError(
+                        f"{self.path}: rank {rank} receives {size} B from rank {peer}, which never sends them"
+                    )
                 pairs.append((i, waiting.popleft()))
         left = next((key for key, waiting in sends.items() if waiting), None)
         if left is not None:
-            raise ValueError(f"{self.path}: rank {left[0]} sends {left[3]} B to {left[1]} that are never received")
+            raise ValueError(
+                f"{self.path}: rank {left[0]} sends {left[3]} B to rank {left[1]}, which never receives them"
+            )
         return pairs
 
     def _times(self, pairs: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
@@ -163,5 +167,5 @@ class _Schedule:
                     ready.append(operation)
         if done < len(self.operations):
             rank, kind, *_ = self.operations[next(i for i, w in enumerate(waits) if w)]
-            raise ValueError(f"{self.path}: the schedule waits for itself, for example a {kind} of rank {rank}")
+            raise ValueError(f"{self.path}: the dependencies have a cycle, which includes a {kind} of rank {rank}")
         return start, end

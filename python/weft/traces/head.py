@@ -1,4 +1,4 @@
-"""The beginning of a file, from which its format is told."""
+"""The beginning of a file, from which its format is detected."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LENGTH = 1 << 16
 
 @dataclass(frozen=True)
 class Head:
-    """The first 64 KiB of a file, decompressed where it is gzipped."""
+    """The first 64 KiB of a file, decompressed if it is gzipped."""
 
     path: Path
     data: bytes
@@ -23,11 +23,11 @@ class Head:
         return self.data.decode("utf-8", errors="replace").removeprefix("\ufeff")
 
     def is_json(self) -> bool:
-        """Whether the file begins as a JSON object or array."""
+        """Whether the file begins like a JSON object or array."""
         return self.text.lstrip()[:1] in ("{", "[")
 
     def describe(self) -> str:
-        """What the file begins with, for messages."""
+        """A description of the beginning of the file, for messages."""
         if not self.data:
             return "the file is empty"
         line = self.text.lstrip().split("\n", 1)[0][:60]
@@ -38,11 +38,11 @@ class Head:
 
 
 def look(path: str | Path) -> Head:
-    """The head of a file. Raises OSError where it cannot be opened, ValueError where it is a folder."""
+    """The head of a file. Raises OSError if the file cannot be opened, and ValueError if it is a folder."""
     path = Path(path)
     if path.is_dir():
         inside = ", ".join(sorted(p.name for p in path.iterdir())[:8]) or "nothing"
-        raise ValueError(f"{path}: a folder, not a trace file; it holds {inside}")
+        raise ValueError(f"{path}: this is a folder, not a trace file; it contains {inside}")
     outer = path.parent if path.parent.is_file() else path  # the name of a run inside an archive
     with outer.open("rb") as file:
         data = file.read(_LENGTH)
@@ -54,8 +54,8 @@ def look(path: str | Path) -> Head:
     except (EOFError, zlib.error, gzip.BadGzipFile):
         pass
     unpacked = b""
-    try:  # damaged further on: what comes before still tells the format
+    try:  # damaged further on, but what precedes the damage still identifies the format
         unpacked = zlib.decompressobj(31).decompress(data, _LENGTH)
     except zlib.error as error:
-        raise ValueError(f"{path}: a gzip file that is damaged at its beginning ({error})") from None
+        raise ValueError(f"{path}: the gzip file is damaged at its beginning ({error})") from None
     return Head(path, unpacked, True)

@@ -1,16 +1,15 @@
-"""PyTorch's profiler (Kineto): Chrome's trace events in JSON, plain or gzipped, one process of the host a file."""
+"""Reader of traces of PyTorch's profiler (Kineto): Chrome trace events, plain or gzipped, one host process per file."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from weft.traces import apis
-from weft.traces.chrome import Events, integer, nanoseconds
+from weft.traces.chrome import Event, Events, arguments, integer, nanoseconds
 from weft.traces.head import Head
 from weft.traces.launches import Launches
 from weft.traces.table import Builder, Category, Trace
@@ -28,11 +27,11 @@ def probe(head: Head) -> bool:
 
 
 def read(path: Path) -> Trace:
-    """Operators, calls of the runtime and work on streams. The process is the rank where the file tells it.
+    """Reads operators, runtime calls and work on streams. The process is the rank, if the file says it.
 
-    A wait ('cuda_sync') stands on the thread that waited; it tells what the waiting call, or the next work of the
-    waiting stream, requires. Annotations name what runs and are of category `other`; those of streams stand on lines of
-    their own.
+    A wait ('cuda_sync') is placed on the thread that waited, and determines what the waiting call, or the next work on
+    the waiting stream, requires. Annotations name what runs and have the category `other`; those of streams are on
+    separate lines.
     """
     return _File(path).read()
 
@@ -41,10 +40,10 @@ class _File:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.builder = Builder("kineto", path)
-        self.hosts: dict[Any, int] = {}  # process of the host -> its number
+        self.hosts: dict[object, int] = {}  # process of the host -> its number
         self.rows: list[tuple[int, ...]] = []
         self.waits: list[tuple[str, int, int, int, int, int]] = []  # kind, correlation, device, stream, on, record
-        self.lines: dict[tuple[Any, Any, str], int] = {}
+        self.lines: dict[tuple[object, object, str], int] = {}
         self.other: Counter[str] = Counter()
 
     def read(self) -> Trace:
@@ -58,28 +57,28 @@ class _File:
                     self.other[phase] += 1
             except (KeyError, TypeError, AttributeError, ValueError) as error:
                 reason = f"{type(error).__name__}: {error}"
-                raise ValueError(f"{self.path}: event {number} is no event of Kineto ({reason})") from None
+                raise ValueError(f"{self.path}: event {number} is not a Kineto event ({reason})") from None
             if len(self.rows) >= _CHUNK:
                 self._flush()
         self._flush()
         if self.other["B"]:
-            self.builder.notes.append(f"{self.other['B']} events given as begin and end were left out")
+            self.builder.notes.append(f"{self.other['B']} events given as begin and end are ignored")
         trace = self.builder.build()
         trace = self._with_processes(trace, events.header)
         return self._with_requirements(trace)
 
-    def _event(self, event: dict[str, Any]) -> None:
+    def _event(self, event: Event) -> None:
         category, name, pid, tid = event.get("cat", ""), str(event["name"]), event["pid"], event["tid"]
         start = nanoseconds(event["ts"])
         end = start + nanoseconds(event["dur"])
-        arguments = event.get("args") or {}
-        correlation = integer(arguments.get("correlation"))
+        details = arguments(event)
+        correlation = integer(details.get("correlation"))
         moved = -1
         if category in _CALLS:
             kind, host, suffix = apis.call(name), True, ""
         elif category in _WORK:
             host, suffix = False, ""
-            moved = integer(arguments.get("bytes"))
+            moved = integer(details.get("bytes"))
             if category == "kernel":
                 kind = apis.kernel(name)
             elif category == "gpu_memcpy":
@@ -87,10 +86,10 @@ class _File:
             else:
                 kind = Category.gpu
         elif category == "cuda_sync":
-            wait = str(arguments.get("cuda_sync_kind", name))
-            record = integer(arguments.get("wait_on_cuda_event_record_corr_id"))
-            on = integer(arguments.get("wait_on_stream"))
-            self.waits.append((wait, correlation, integer(pid), integer(arguments.get("stream")), on, record))
+            wait = str(details.get("cuda_sync_kind", name))
+            record = integer(details.get("wait_on_cuda_event_record_corr_id"))
+            on = integer(details.get("wait_on_stream"))
+            self.waits.append((wait, correlation, integer(pid), integer(details.get("stream")), on, record))
             kind, host, suffix = Category.sync, True, ", waits"
         elif category == "gpu_user_annotation":
             kind, host, suffix = Category.other, True, ", annotations"
@@ -103,10 +102,10 @@ class _File:
             line = self._line(pid, tid, suffix, host)
         self.rows.append((line, start, end, int(kind), self.builder.name(name), moved, correlation))
 
-    def _line(self, pid: Any, tid: Any, suffix: str, host: bool) -> int:
+    def _line(self, pid: object, tid: object, suffix: str, host: bool) -> int:
         on_device = not host or suffix != ""
         label = f"device {pid} stream {tid}{suffix}" if on_device else f"thread {tid}"
-        # Which process a device serves is known at the end: until then its number stands for it.
+        # The process that a device belongs to is only known at the end; until then, the device's number stands for it.
         in_words = integer(pid) < 0
         number = -2 - max(integer(pid), 0) if on_device or in_words else self.hosts.setdefault(pid, integer(pid))
         line = self.builder.line(number, label, "host" if host else "stream")
@@ -120,9 +119,11 @@ class _File:
                              correlation=correlation)  # fmt: skip
             self.rows.clear()
 
-    def _with_processes(self, trace: Trace, header: dict[str, Any]) -> Trace:
-        """Gives lines of devices, and those named in words ('Spans'), the process they belong to: that of the host
-        with which they share correlations, the only one in nearly all files."""
+    def _with_processes(self, trace: Trace, header: dict[str, object]) -> Trace:
+        """Assigns the lines of devices, and those named in words ('Spans'), to their processes.
+
+        A device belongs to the host process with which it shares correlations, the only one in nearly all files.
+        """
         hosts = sorted(set(self.hosts.values())) or [0]
         info = header.get("distributedInfo")
         rank = integer(info.get("rank")) if isinstance(info, dict) else -1
@@ -142,8 +143,10 @@ class _File:
         return replace(trace, lines=lines, process=processes[trace.line])
 
     def _with_requirements(self, trace: Trace) -> Trace:
-        """Puts the records of waits on the threads that waited and finds what was waited for, by the order of
-        launches: a record of a CUDA event stands for what was last launched on its stream before it."""
+        """Puts the records of waits on the threads that waited, and finds what they wait for by the order of launches.
+
+        A record of a CUDA event stands for the work last launched on its stream before it.
+        """
         if not self.waits:
             return trace
         launches = Launches(trace)

@@ -1,4 +1,4 @@
-"""Which call launched which work, and what was launched on a stream before or after an instant."""
+"""The calls that launched device work, and the work launched on a stream before or after a given time."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from weft.traces.table import Trace
 
 
 class Launches:
-    """The launch order of the work on every stream, by the start of the call of the same process and correlation.
+    """The launch order of the work on every stream, by the start of the call with the same process and correlation.
 
-    call     int64 (n): for an event on a stream the index of the call that launched it, else -1
+    call     int64 (n): for an event on a stream, the index of the call that launched it; otherwise -1
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -21,12 +21,12 @@ class Launches:
         work = np.flatnonzero(stream & (trace.correlation >= 0))
         calls = np.flatnonzero(~stream & (trace.correlation >= 0))
         if len(work) and len(calls):
-            # One number for each pair of process and correlation, so that one search finds the pairs that match.
+            # One number per pair of process and correlation, so that a single search finds the matching pairs.
             _, key = np.unique(
                 np.stack([np.concatenate([trace.process[calls], trace.process[work]]).astype(np.int64),
                           np.concatenate([trace.correlation[calls], trace.correlation[work]])]),
                 axis=1, return_inverse=True)  # fmt: skip
-            have, first = np.unique(key[: len(calls)], return_index=True)  # of calls in calls, the outermost
+            have, first = np.unique(key[: len(calls)], return_index=True)  # of nested calls, the outermost
             wanted = key[len(calls) :]
             place = np.minimum(np.searchsorted(have, wanted), len(have) - 1)
             found = have[place] == wanted
@@ -43,7 +43,7 @@ class Launches:
         return [line for line in self._lines if self.trace.lines[line].process == process]
 
     def last_before(self, line: int, time: int) -> int:
-        """The event launched last on a line before `time`, -1 where none."""
+        """The last event launched on a line before `time`; -1 if there is none."""
         if line not in self._lines:
             return -1
         events, times = self._lines[line]
@@ -51,7 +51,7 @@ class Launches:
         return int(events[place]) if place >= 0 else -1
 
     def first_after(self, line: int, time: int) -> int:
-        """The event launched first on a line at or after `time`, -1 where none."""
+        """The first event launched on a line at or after `time`; -1 if there is none."""
         if line not in self._lines:
             return -1
         events, times = self._lines[line]

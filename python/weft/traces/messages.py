@@ -1,7 +1,7 @@
-"""Which MPI calls of a trace belong together: sends with receives, calls that start with waits that end, collectives.
+"""Matching of the MPI calls of a trace: sends with receives, non-blocking calls with waits, and collectives.
 
-Readers give MPI calls names that begin with the function's ('MPI_Isend', 'isend (send)'), the other process in `peer`,
-and where the file tells, communicator and tag in `group` and requests in `correlation`.
+Readers give MPI calls names that begin with the name of the function ('MPI_Isend', 'isend (send)') and the other
+process in `peer`. If the file has them, `group` stands for communicator and tag, and `correlation` for requests.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 from weft.traces.table import Category, Trace
 
 COLLECTIVES = ("allreduce", "allgather", "alltoall", "barrier", "bcast", "gather", "reduce", "scan")
-_ALIASES = {"exscan": "scan", "scatter": "bcast"}  # who waits for whom is the same
+_ALIASES = {"exscan": "scan", "scatter": "bcast"}  # processes wait for each other in the same way
 
 
 def kind(name: str) -> str:
-    """What an MPI function does: send, isend, recv, irecv, wait, one of `COLLECTIVES`, or one with an i before it;
-    '' for what neither sends nor waits."""
+    """The kind of an MPI function: send, isend, recv, irecv, wait, or a collective, prefixed by 'i' if non-blocking.
+
+    The kind is '' for functions that neither communicate nor wait.
+    """
     text = name.lower().removeprefix("mpi").lstrip("_").split("(")[0].split("_")[0].strip()
     if text in ("send", "ssend", "rsend", "bsend"):
         return "send"
@@ -42,15 +44,14 @@ def kind(name: str) -> str:
 
 
 def collective(of: str) -> str:
-    """The collective that a kind is or starts, '' for others."""
+    """The collective that a kind performs or starts; '' for other kinds."""
     if of in COLLECTIVES:
         return of
     return of[1:] if of[1:] in COLLECTIVES and of[:1] == "i" else ""
 
 
 def ranges(trace: Trace, acting: NDArray[np.bool_], kinds: Sequence[str]) -> NDArray[np.bool_]:
-    """Mask of the MPI events that name a stretch of a program in which other `acting` events happen and are no function
-    of MPI themselves."""
+    """Mask of the MPI events that are named ranges of the program around other `acting` events, not MPI functions."""
     named = np.array([k == "" for k in kinds], dtype=bool)[trace.name] & (trace.category == Category.mpi) & acting
     found = np.zeros(len(trace), dtype=bool)
     for line in np.unique(trace.line[named]):
@@ -58,7 +59,7 @@ def ranges(trace: Trace, acting: NDArray[np.bool_], kinds: Sequence[str]) -> NDA
         follows = np.searchsorted(trace.start[index], trace.start[index], side="right")  # begins later
         last = len(index) - 1
         here = named[index]
-        # One that begins at the same time and is not longer comes next in the table.
+        # An event that begins at the same time and is not longer comes next in the table.
         after = np.minimum(np.arange(len(index)) + 1, last)
         inside = (trace.end[index[after]] <= trace.end[index]) & (trace.start[index[after]] < trace.end[index])
         later = np.minimum(follows, last)
@@ -68,7 +69,7 @@ def ranges(trace: Trace, acting: NDArray[np.bool_], kinds: Sequence[str]) -> NDA
 
 
 def outermost(trace: Trace, index: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Of events in the order of their starts those that are not inside another of them."""
+    """The outermost of some events, which must be in the order of their starts."""
     reach = np.maximum.accumulate(trace.end[index])
     outer = np.ones(len(index), dtype=bool)
     outer[1:] = trace.start[index[1:]] >= reach[:-1]
@@ -76,7 +77,7 @@ def outermost(trace: Trace, index: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def calls(trace: Trace, kinds: Sequence[str]) -> dict[int, NDArray[np.int64]]:
-    """The MPI calls of each process in order, those inside another left out."""
+    """The outermost MPI calls of each process, in order."""
     mpi = trace.of(Category.mpi)
     mpi &= ~ranges(trace, mpi, kinds)
     return {int(p): outermost(trace, np.flatnonzero(mpi & (trace.process == p))) for p in np.unique(trace.process[mpi])}
@@ -84,7 +85,7 @@ def calls(trace: Trace, kinds: Sequence[str]) -> dict[int, NDArray[np.int64]]:
 
 @dataclass
 class Joined:
-    """One collective: the event of each process that takes part."""
+    """A collective, with the event of each process that takes part."""
 
     kind: str
     events: dict[int, int]
@@ -92,17 +93,19 @@ class Joined:
 
 @dataclass
 class Matched:
-    """`partner`: of each send its receive and the other way round. `joined`: collectives. `alone`: what a part of the
-    messages or collectives has no counterpart for, in words."""
+    """The matched MPI calls of a trace."""
 
-    partner: dict[int, int] = field(default_factory=dict)
-    joined: list[Joined] = field(default_factory=list)
-    alone: list[str] = field(default_factory=list)
+    partner: dict[int, int] = field(default_factory=dict)  # by send: its receive; by receive: its send
+    joined: list[Joined] = field(default_factory=list)  # collectives
+    alone: list[str] = field(default_factory=list)  # messages and collectives without a counterpart, in words
 
 
 def match(trace: Trace, rows: dict[int, NDArray[np.int64]], kinds: Sequence[str]) -> Matched:
-    """Sends with receives in order within a group for every pair of processes, and the k-th collectives of a name and
-    group; of a group that the file does not tell, of all processes."""
+    """Matches sends with receives and the calls of collectives.
+
+    Sends and receives of two processes match in their order within a group. The k-th collectives of the same name
+    within a group match; if the file has no group, all processes take part.
+    """
     found = Matched()
     halves: dict[tuple[int, int, int], tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     entered: dict[tuple[int, str], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
@@ -143,8 +146,11 @@ def _rank(process: int, rows: dict[int, NDArray[np.int64]]) -> str:
 def ended_by(
     trace: Trace, row: NDArray[np.int64], kinds: Sequence[str], began: dict[int, int]
 ) -> Iterator[tuple[int, int]]:
-    """(event that only starts something, wait that ends it) of one process: the next wait of its request; where the
-    file tells none, the first wait that ends after the other side, `began` (ns) of a receive, had begun."""
+    """The pairs (non-blocking call, wait that completes it) of one process.
+
+    This is the next wait for its request. If the file has no requests, it is the first wait that ends after the other
+    side had begun, which for a receive was at the time `began` (ns).
+    """
     by_request: dict[int, list[int]] = defaultdict(list)
     open_: list[int] = []
     columns = (row, trace.name[row], trace.correlation[row], trace.end[row])

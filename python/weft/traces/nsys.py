@@ -1,7 +1,7 @@
-"""Nsight Systems reports exported as SQLite (`nsys export --type sqlite`).
+"""Reader of Nsight Systems reports exported as SQLite (`nsys export --type sqlite`).
 
-Which tables and columns there are depends on the version and on what was recorded, so each is asked for. Schemas 2.9
-and 3.13 are tested on real reports; what later versions renamed or added is found by the same questions.
+The tables and columns of a report depend on the version and on what was recorded, so the reader checks for each.
+Schemas 2.9 and 3.13 are tested with real reports; tables that later versions renamed or added are found the same way.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from weft.traces import apis
 from weft.traces.head import Head
@@ -22,7 +22,7 @@ from weft.traces.table import Builder, Category, Trace
 DESCRIPTION = "an Nsight Systems report exported as SQLite"
 
 _CHUNK = 1 << 16
-# CUpti_ActivityMemcpyKind: what crosses between host and device, and how nsys names it.
+# CUpti_ActivityMemcpyKind, with the names that nsys uses.
 _COPIES = {
     0: "unknown", 1: "HtoD", 2: "DtoH", 3: "HtoA", 4: "AtoH", 5: "AtoA", 6: "AtoD", 7: "DtoA", 8: "DtoD", 9: "HtoH",
     10: "PtoP", 11: "UVM HtoD", 12: "UVM DtoH", 13: "UVM DtoD",
@@ -38,18 +38,18 @@ def probe(head: Head) -> bool:
 
 
 def read(path: Path) -> Trace:
-    """All work on devices, calls of the runtime and driver, MPI, NVTX ranges and calls of the system's libraries.
+    """Reads device work, runtime and driver calls, MPI calls, NVTX ranges and calls into system libraries.
 
-    A record of a wait stands on the line of the call that waited. Calls of the system's libraries stand on lines of
-    their own, so that they do not take the time of the runtime's calls they serve.
+    A record of a wait is placed on the line of the call that waited. Calls into system libraries are on separate lines,
+    so that they do not take the time of the runtime calls that make them.
     """
     connection = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1", uri=True)
     try:
         return _Report(path, connection).read()
     except (sqlite3.Error, OverflowError) as error:
-        raise ValueError(f"{path}: a damaged or truncated SQLite file ({error})") from None
+        raise ValueError(f"{path}: the SQLite file is damaged or truncated ({error})") from None
     except (TypeError, AttributeError) as error:  # SQLite keeps values of any type in any column
-        raise ValueError(f"{path}: a table holds values that are not of its columns' types ({error})") from None
+        raise ValueError(f"{path}: a table has values of the wrong type ({error})") from None
     finally:
         connection.close()
 
@@ -67,7 +67,6 @@ class _Report:
         self.ranks = self._ranks()
         self.unended = 0
         self.call_lines: dict[tuple[int, int], int] = {}  # (process, correlation) -> line
-        self._name_numbers: dict[tuple[str, Any], int] = {}
 
     def read(self) -> Trace:
         self._calls()
@@ -79,12 +78,12 @@ class _Report:
         self._ranges()
         self._system()
         if len(self.builder) == 0:
-            raise ValueError(f"{self.path}: an SQLite file without events of Nsight Systems; {self._contents()}")
+            raise ValueError(f"{self.path}: the SQLite file has no events of Nsight Systems; {self._contents()}")
         if self.unended:
-            self.builder.notes.append(f"{self.unended} events had not ended when recording did and were left out")
+            self.builder.notes.append(f"{self.unended} events had not ended when the recording stopped and are ignored")
         trace = self.builder.build()
         if not trace.on_stream().any():
-            trace = _noted(trace, f"the report holds no work on devices; {self._contents()}")
+            trace = _noted(trace, f"the report has no device work; {self._contents()}")
         return trace
 
     def _contents(self) -> str:
@@ -97,7 +96,7 @@ class _Report:
         return f"tables with rows: {', '.join(filled[:12]) or 'none'}{more}"
 
     def _ranks(self) -> dict[int, int]:
-        """Process number -> rank; used only where every process with a rank has its own."""
+        """The ranks by process number; empty unless the ranks of all processes differ."""
         if not {"globalTid", "rank"} <= set(self.tables.get("MPI_RANKS", ())):
             return {}
         rows = self.connection.execute("SELECT globalTid, rank FROM MPI_RANKS")
@@ -129,12 +128,12 @@ class _Report:
             try:
                 yield {c: np.array(v, dtype=np.int64) for c, v in zip(wanted, zip(*rows, strict=True), strict=True)}
             except (ValueError, TypeError, OverflowError):
-                raise ValueError(f"{self.path}: table {table} holds text where numbers belong") from None
+                raise ValueError(f"{self.path}: table {table} has text instead of numbers") from None
         (open_,) = self.connection.execute(f"SELECT count(*) FROM {_quoted(table)} WHERE end IS NULL").fetchone()
-        self.unended += 0 if table == "NVTX_EVENTS" else open_  # there, marks without a length
+        self.unended += 0 if table == "NVTX_EVENTS" else open_  # NVTX marks have no end
 
     def _map(self, keys: np.ndarray, function: Callable[[int], int]) -> np.ndarray:
-        """function of each key, called once for each that differs."""
+        """The function of each key, called once per distinct key."""
         values, which = np.unique(keys, return_inverse=True)
         return np.array([function(int(v)) for v in values], dtype=np.int64)[which]
 
@@ -188,7 +187,7 @@ class _Report:
         for r in self._rows("CUPTI_ACTIVITY_KIND_MEMSET", *self._PLACE, "bytes"):
             self._work(r, int(Category.gpu), self.builder.name("[CUDA memset]"))
 
-    def _work(self, r: dict[str, np.ndarray], category: Any, name: Any) -> None:
+    def _work(self, r: dict[str, np.ndarray], category: ArrayLike, name: ArrayLike) -> None:
         self.builder.add(
             line=self._streams(r),
             start=r["start"],
@@ -230,8 +229,8 @@ class _Report:
                 )
 
     def _ranges(self) -> None:
-        """NVTX ranges: they name what runs, so they are of category `other`. Old versions record MPI as ranges of a
-        domain 'MPI'. Ranges that need not nest (start-end) have lines of their own."""
+        """NVTX ranges. They name what runs and have the category `other`, unless they belong to the domain 'MPI', as
+        which old versions record MPI calls. Ranges that need not nest (start-end) are on separate lines."""
         have = self.tables.get("NVTX_EVENTS", [])
         texts: dict[str, int] = {}
         domains: set[tuple[int, int]] = set()
@@ -248,7 +247,9 @@ class _Report:
             return
         wanted = ["start", "end", "globalTid", "eventType", "textId", "domainId"]
         if not {"start", "end", "globalTid"} <= set(have):
-            raise ValueError(f"{self.path}: table NVTX_EVENTS has no start, end and globalTid, but {', '.join(have)}")
+            raise ValueError(
+                f"{self.path}: table NVTX_EVENTS needs the columns start, end and globalTid, but has {', '.join(have)}"
+            )
         select = ", ".join(f"coalesce({c}, -1)" if c in have else "-1" for c in wanted)
         text = "text" if "text" in have else "NULL"
         marks = self.connection.execute(f"SELECT {select}, {text} FROM NVTX_EVENTS WHERE end IS NOT NULL")
@@ -257,7 +258,7 @@ class _Report:
             try:
                 r = {c: np.array(v, dtype=np.int64) for c, v in zip(wanted, numbers, strict=True)}
             except (ValueError, TypeError, OverflowError):
-                raise ValueError(f"{self.path}: table NVTX_EVENTS holds text where numbers belong") from None
+                raise ValueError(f"{self.path}: table NVTX_EVENTS has text instead of numbers") from None
             ids = np.where([w is None for w in words], r["textId"], [texts.get(w, -1) for w in words])
             name = self._map(ids, lambda i: self.builder.name(own.get(i) or self.strings.get(i) or "range"))
             mpi = np.array([(t >> 24, d) in domains for t, d in zip(r["globalTid"].tolist(), r["domainId"].tolist(),

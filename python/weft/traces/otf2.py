@@ -1,7 +1,7 @@
-"""OTF2 archives (Score-P, and others): the anchor file `traces.otf2` with what lies beside it.
+"""Reader of OTF2 archives of Score-P and other tools: the anchor file `traces.otf2` and the files next to it.
 
-The official library (`otf2` on PyPI) decodes them, through its plain callbacks: its Python objects, one an event, would
-take ten times as long. It is C and trusts its input, so it works in a process of its own.
+The official library (`otf2` on PyPI) decodes them through its C callbacks, because creating its Python objects, one per
+event, would take ten times as long. The library trusts its input, so it runs in a process of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
@@ -26,27 +26,43 @@ DESCRIPTION = "an OTF2 archive (its anchor file, traces.otf2)"
 _TIME_LIMIT = 3600.0  # seconds
 
 
+class _Group(Protocol):
+    """A location group of the library: a process, or an accelerator that belongs to one."""
+
+    name: str
+    _ref: int
+
+
+class _Location(Protocol):
+    """A location of the library: a thread, or a stream of an accelerator."""
+
+    group: _Group
+
+
 def probe(head: Head) -> bool:
     return head.data[2:6] == b"OTF2"
 
 
 def read(path: Path) -> Trace:
-    """The regions of every location; a region in which messages were sent or received has their bytes and last peer.
-    Metrics and the other kinds of event are left out."""
+    """Reads the regions of every location.
+
+    A region in which messages were sent or received has their bytes and last peer. Metrics and other kinds of event are
+    ignored.
+    """
     command = [sys.executable, "-c", "from weft.traces.otf2 import decode; decode()", str(path)]
     environment = {"PYTHONPATH": ":".join(p for p in sys.path if p), "PATH": ""}
     try:
         done = subprocess.run(command, capture_output=True, timeout=_TIME_LIMIT, env=environment)
     except subprocess.TimeoutExpired:
-        raise ValueError(f"{path}: the OTF2 library did not come to an end with this archive") from None
+        raise ValueError(f"{path}: the OTF2 library did not finish reading this archive within an hour") from None
     if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip().split("\n")[-1] or f"it ended with code {done.returncode}"
-        raise ValueError(f"{path}: a damaged or incomplete OTF2 archive: {said[:300]}")
+        said = done.stderr.decode(errors="replace").strip().split("\n")[-1] or f"it exited with code {done.returncode}"
+        raise ValueError(f"{path}: the OTF2 archive is damaged or incomplete: {said[:300]}")
     with np.load(io.BytesIO(done.stdout)) as arrays:
         return _table(path, dict(arrays))
 
 
-def _table(path: Path, arrays: dict[str, Any]) -> Trace:
+def _table(path: Path, arrays: dict[str, np.ndarray]) -> Trace:
     builder = Builder("otf2", path)
     lines = [builder.line(int(p), str(label), "stream" if s else "host")
              for p, label, s in zip(arrays["process"], arrays["label"], arrays["stream"], strict=True)]  # fmt: skip
@@ -81,7 +97,7 @@ def _category(name: str, paradigm: str, stream: bool) -> Category:
 
 
 def decode() -> None:
-    """Reads the archive named on the command line and writes its columns to the standard output as an .npz."""
+    """Reads the archive named on the command line and writes its columns to standard output as an .npz file."""
     try:
         arrays = _Archive(sys.argv[1]).arrays()
     except ImportError as error:
@@ -91,8 +107,8 @@ def decode() -> None:
     np.savez(sys.stdout.buffer, **arrays)
 
 
-def _process(location: Any) -> int:
-    """The number in the name of a location's process ('MPI Rank 3'), of its creator's where it is an accelerator."""
+def _process(location: _Location) -> int:
+    """The number in the name of a location's process ('MPI Rank 3'), or of the creating process for an accelerator."""
     group = location.group
     group = getattr(group, "creating_location_group", None) or group
     number = re.search(r"\d{1,9}$", group.name)
@@ -124,7 +140,7 @@ class _Archive:
                 "MpiCollectiveEnd": self._collective,
             }
             handlers |= dict.fromkeys(("MpiSend", "MpiIsend", "MpiRecv", "MpiIrecv"), self._message)
-            # The library ties the life of its C function to the Python function it gets: one each, kept until the end.
+            # The library ties the lifetime of its C functions to the Python functions, which are therefore kept.
             functions = [partial(handler) for handler in handlers.values()]
             for kind, function in zip(handlers, functions, strict=True):
                 getattr(_otf2, f"GlobalEvtReaderCallbacks_Set{kind}Callback")(callbacks, function)
@@ -136,16 +152,16 @@ class _Archive:
                 self.open_ended += 1
                 self._close(stack, self.last[place])
 
-    def _members(self, comm: Any) -> list[int]:
-        """The processes of a communicator's ranks, empty where the archive does not list them."""
+    def _members(self, comm: object) -> list[int]:
+        """The processes of a communicator's ranks; empty if the archive does not list them."""
         members = getattr(getattr(comm, "group", None), "members", None) or []
         return [self.process.get(getattr(m, "_ref", -1), -1) for m in members]
 
-    def _enter(self, location: int, time: int, _: Any, __: Any, region: int) -> None:
+    def _enter(self, location: int, time: int, _: object, __: object, region: int) -> None:
         self.last[location] = time
         self.stacks.setdefault(location, []).append([self.places[location], time, 0, self.regions[region], -1, -1])
 
-    def _leave(self, location: int, time: int, _: Any, __: Any, region: int) -> None:
+    def _leave(self, location: int, time: int, _: object, __: object, region: int) -> None:
         self.last[location] = time
         stack = self.stacks.get(location)
         if not stack or stack[-1][3] != self.regions[region]:
@@ -158,12 +174,12 @@ class _Archive:
         row[2] = time
         self.rows.append(row)
 
-    def _message(self, location: int, _: int, __: Any, ___: Any, peer: int, comm: int, tag: int, length: int,
+    def _message(self, location: int, _: int, __: object, ___: object, peer: int, comm: int, tag: int, length: int,
                  *request: int) -> None:  # fmt: skip
         self._note(location, length, peer, comm)
 
-    def _collective(self, location: int, _: int, __: Any, ___: Any, operation: int, comm: int, root: int, sent: int,
-                    received: int) -> None:  # fmt: skip
+    def _collective(self, location: int, _: int, __: object, ___: object, operation: int, comm: int, root: int,
+                    sent: int, received: int) -> None:  # fmt: skip
         self._note(location, sent, root if root < 2**31 else -1, comm)
 
     def _note(self, location: int, length: int, peer: int, comm: int) -> None:
@@ -173,7 +189,7 @@ class _Archive:
             stack[-1][4] = max(stack[-1][4], 0) + length
             stack[-1][5] = members[peer] if 0 <= peer < len(members) else peer
 
-    def arrays(self) -> dict[str, Any]:
+    def arrays(self) -> dict[str, np.ndarray]:
         process, label, stream = [], [], []
         for i, location in enumerate(self.definitions.locations):
             on_device = str(location.type).endswith(("GPU", "ACCELERATOR_STREAM"))
@@ -181,7 +197,7 @@ class _Archive:
             label.append(location.name if on_device or location.name else f"location {i}")
             stream.append(on_device)
         labels: dict[tuple[int, str], int] = {}
-        for i, key in enumerate(zip(process, label, strict=True)):  # threads of one name stay apart
+        for i, key in enumerate(zip(process, label, strict=True)):  # threads with the same name stay separate
             labels[key] = labels.get(key, 0) + 1
             label[i] += f" {labels[key]}" if labels[key] > 1 else ""
         table = np.array(self.rows, dtype=np.uint64).reshape(-1, 6) if not self.rows else np.array(self.rows, np.int64)
@@ -190,9 +206,9 @@ class _Archive:
             table[:, column] = self._nanoseconds(table[:, column])
         notes = []
         if self.open_ended:
-            notes.append(f"{self.open_ended} regions were still open at the end and are closed there")
+            notes.append(f"{self.open_ended} regions were still open at the end and were closed there")
         if self.unmatched:
-            notes.append(f"{self.unmatched} leaves of regions that were not entered were left out")
+            notes.append(f"{self.unmatched} ends of regions that were never entered are ignored")
         regions = list(self.definitions.regions)
         return {
             "process": np.array(process, dtype=np.int64),
@@ -205,7 +221,7 @@ class _Archive:
         }
 
     def _nanoseconds(self, ticks: np.ndarray) -> np.ndarray:
-        """Ticks of the archive's clock since its beginning, in nanoseconds; exact for clocks below 9 GHz."""
+        """Ticks of the archive's clock since its beginning, in nanoseconds. Exact for clocks below 9 GHz."""
         whole, rest = np.divmod(ticks - self.offset, self.resolution)
         if self.resolution < 9 * 10**9:
             return whole * 10**9 + rest * 10**9 // self.resolution

@@ -1,7 +1,8 @@
-"""AMD's profilers: JSON of `rocprof --hip-trace|--hsa-trace` (Chrome's trace events whose times stand in `args`) and of
-`rocprofv3 --output-format json` (records by kind).
+"""Reader of JSON written by AMD's profilers.
 
-No real file was at hand: what is read follows the profilers' documentation and published excerpts.
+`rocprof --hip-trace|--hsa-trace` writes Chrome trace events with their times in `args`, and `rocprofv3 --output-format
+json` writes records by kind. The reader follows the profilers' documentation and published excerpts, because no real
+file was available.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.traces import apis
-from weft.traces.chrome import Events, integer
+from weft.traces.chrome import Event, Events, arguments, integer
 from weft.traces.head import Head
 from weft.traces.table import Builder, Category, Trace
 
@@ -20,6 +21,7 @@ DESCRIPTION = "JSON of rocprof or rocprofv3"
 
 _CHUNK = 1 << 16
 _SDK = "rocprofiler-sdk-tool"
+_Record = dict[str, Any]  # as parsed: a record has nested objects, and every access to it is checked by `_read_sdk`
 _CALLS = ("hip_api", "hsa_api", "rccl_api", "rocshmem_api")
 
 
@@ -29,7 +31,7 @@ def probe(head: Head) -> bool:
 
 
 def read(path: Path) -> Trace:
-    """Calls of the runtime, kernels, copies and markers, with nanoseconds as recorded."""
+    """Reads runtime calls, kernels, copies and markers, with the recorded nanoseconds."""
     with path.open(encoding="utf-8-sig") as file:
         new = f'"{_SDK}"' in file.read(1 << 16)
     return _read_sdk(path) if new else _read_chrome(path)
@@ -42,27 +44,27 @@ def _read_chrome(path: Path) -> Trace:
     for number, event in enumerate(Events(path)):
         try:
             if event.get("ph") == "M" and event.get("name") == "process_name":
-                sections[integer(event["pid"])] = str(event["args"]["name"])
-            elif event.get("ph") == "X" and "BeginNs" in event.get("args", {}):
+                sections[integer(event["pid"])] = str(arguments(event)["name"])
+            elif event.get("ph") == "X" and "BeginNs" in arguments(event):
                 rows.append(_chrome_row(builder, event, sections.get(integer(event["pid"]), "")))
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}"
-            raise ValueError(f"{path}: event {number} is no event of rocprof ({reason})") from None
+            raise ValueError(f"{path}: event {number} is not a rocprof event ({reason})") from None
         if len(rows) == _CHUNK:
             _flush(builder, rows)
     _flush(builder, rows)
     return builder.build()
 
 
-def _chrome_row(builder: Builder, event: dict[str, Any], section: str) -> tuple[int, ...]:
-    arguments, name = event["args"], str(event["name"])
-    start, end = _time(arguments["BeginNs"]), _time(arguments["EndNs"])
-    process, thread = integer(arguments.get("pid"), 0), arguments.get("tid", event.get("tid", 0))
-    size = re.search(r"\bsize(?:Bytes)?\((\d{1,15})\)|\bsizeBytes=(\d{1,15})", str(arguments.get("args", "")))
+def _chrome_row(builder: Builder, event: Event, section: str) -> tuple[int, ...]:
+    details, name = arguments(event), str(event["name"])
+    start, end = _time(details["BeginNs"]), _time(details["EndNs"])
+    process, thread = integer(details.get("pid"), 0), details.get("tid", event.get("tid", 0))
+    size = re.search(r"\bsize(?:Bytes)?\((\d{1,15})\)|\bsizeBytes=(\d{1,15})", str(details.get("args", "")))
     moved = int(size[1] or size[2]) if size else -1
     if "GPU" in section:
         device = re.search(r"GPU\d+", section)
-        queue = arguments.get("queue-id", arguments.get("stream-id", event.get("tid", 0)))
+        queue = details.get("queue-id", details.get("stream-id", event.get("tid", 0)))
         label = f"{device[0] if device else 'GPU'} queue {queue}"
         line, category = builder.line(process, label, "stream"), _device_work(name)
     elif "COPY" in section:
@@ -72,7 +74,7 @@ def _chrome_row(builder: Builder, event: dict[str, Any], section: str) -> tuple[
         moved = moved if category == Category.copy else -1
     else:
         line, category = builder.line(process, f"thread {thread}", "host"), Category.cpu
-    link = integer(arguments.get("correlation_id", arguments.get("corr-id")))
+    link = integer(details.get("correlation_id", details.get("corr-id")))
     return line, start, end, int(category), builder.name(name), moved, link
 
 
@@ -91,7 +93,7 @@ def _read_sdk(path: Path) -> Trace:
     except UnicodeDecodeError:
         raise
     except ValueError as error:
-        raise ValueError(f"{path}: a value that cannot be read ({error})") from None
+        raise ValueError(f"{path}: a value cannot be read ({error})") from None
     builder = Builder("rocprof", path)
     try:
         tools = content[_SDK]
@@ -102,7 +104,7 @@ def _read_sdk(path: Path) -> Trace:
     return builder.build()
 
 
-def _read_tool(builder: Builder, tool: dict[str, Any]) -> None:
+def _read_tool(builder: Builder, tool: _Record) -> None:
     process = integer(tool.get("metadata", {}).get("pid"), 0)
     kinds = tool.get("strings", {}).get("buffer_records", [])
     kernels = {integer(k.get("kernel_id")): str(k.get("formatted_kernel_name") or k.get("kernel_name", "kernel"))
@@ -112,11 +114,11 @@ def _read_tool(builder: Builder, tool: dict[str, Any]) -> None:
     records = tool["buffer_records"]
     rows: list[tuple[int, ...]] = []
 
-    def operation(record: dict[str, Any]) -> str:
+    def operation(record: _Record) -> str:
         kind = kinds[integer(record["kind"])]
         return str(kind["operations"][integer(record["operation"])])
 
-    def add(record: dict[str, Any], line: int, category: Category, name: str, moved: int = -1) -> None:
+    def add(record: _Record, line: int, category: Category, name: str, moved: int = -1) -> None:
         link = record.get("correlation_id")
         link = integer(link.get("internal") if isinstance(link, dict) else link)
         start, end = _time(record["start_timestamp"]), _time(record["end_timestamp"])
@@ -146,8 +148,8 @@ def _read_tool(builder: Builder, tool: dict[str, Any]) -> None:
     _flush(builder, rows)
 
 
-def _labels(agents: list[dict[str, Any]]) -> dict[int, str]:
-    """Names of agents by handle; those of one name, as the GPUs of a node, are told apart by their order."""
+def _labels(agents: list[_Record]) -> dict[int, str]:
+    """Names of agents by handle. Agents with the same name, such as the GPUs of a node, are numbered."""
     names = [str(a.get("name", "")) or "agent" for a in agents]
     return {
         _handle(a.get("id")): name if names.count(name) == 1 else f"{name} #{names[:k].count(name)}"
@@ -155,16 +157,16 @@ def _labels(agents: list[dict[str, Any]]) -> dict[int, str]:
     }
 
 
-def _handle(value: Any) -> int:
-    """An unsigned number of 64 bits that says nothing but which."""
+def _handle(value: object) -> int:
+    """An opaque handle, an unsigned 64-bit number."""
     value = value.get("handle") if isinstance(value, dict) else value
     return value if type(value) is int and 0 <= value < 2**64 else integer(value)
 
 
-def _time(value: Any) -> int:
+def _time(value: object) -> int:
     time = integer(value, -1)
     if time < 0:
-        raise ValueError(f"{value!r} is no time in nanoseconds")
+        raise ValueError(f"{value!r} is not a time in nanoseconds")
     return time
 
 

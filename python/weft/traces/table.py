@@ -1,6 +1,6 @@
-"""The one event table: what happened on which time line from when to when, in columns.
+"""The event table: what happened on which time line, from when to when, in columns.
 
-Every reader of this package fills it, whatever the file's format; everything that models or reports reads only it.
+Every reader of this package fills it, whatever the format of the file, and all models and reports read only this table.
 """
 
 from __future__ import annotations
@@ -14,11 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Kind = Literal["host", "stream"]
+Column = NDArray[Any]  # each column has an integer type of its own
 
 
 class Category(IntEnum):
-    """What an event is. ``copy`` moves data between host and device, on a stream or as a blocking call on the host;
-    ``launch`` is a call into the device's runtime that does not wait, ``sync`` one that waits for the device."""
+    """The category of an event.
+
+    ``copy`` moves data between host and device, on a stream or as a blocking call on the host. ``launch`` is a call
+    into the device's runtime that does not wait, and ``sync`` one that waits for the device.
+    """
 
     cpu = 0
     gpu = 1
@@ -40,19 +44,19 @@ class Line:
 
 @dataclass(frozen=True)
 class Trace:
-    """Events in columns of one length n, in the order of their starts (of those that start together, the longer first).
+    """Events in columns of the same length n, sorted by start; of events that start together, the longer comes first.
 
-    process      int32, the rank where the file tells ranks, else the operating system's process number
+    process      int32, the rank if the file has ranks, otherwise the process number of the operating system
     line         int32, index into `lines`
-    start, end   int64, nanoseconds since the trace's first event
+    start, end   int64, nanoseconds since the first event of the trace
     category     int8, a `Category`
     name         int32, index into `names`
-    bytes        int64, what the event moved or sent, -1 where unknown
-    peer         int32, the other process (or the root) of a message, -1 where none
-    correlation  int64, equal on an API call and the device work it launched, and on an MPI call that only starts
-                 something and the wait that ends it, -1 where none
-    group        int64, of an MPI call: messages of two processes match in their order within a group (communicator and
-                 tag), so do collectives of a group (communicator); -1 where unknown
+    bytes        int64, bytes moved or sent by the event; -1 if unknown
+    peer         int32, the other process (or the root) of a message; -1 if there is none
+    correlation  int64, the same for an API call and the device work it launched, and for a non-blocking MPI call and
+                 the wait that completes it; -1 if there is none
+    group        int64, for MPI calls: messages of two processes match in their order within a group (communicator and
+                 tag), and so do the collectives of a group (communicator); -1 if unknown
     """
 
     format: str
@@ -69,26 +73,27 @@ class Trace:
     group: NDArray[np.int64]
     names: tuple[str, ...]
     lines: tuple[Line, ...]
-    origin: int = 0  # nanoseconds on the file's clock at which this trace's clock is zero
-    requires: NDArray[np.int64] | None = None  # (m, 2): what the file tells of an event and one it waits for: work
-    # and messages do not start, and calls that wait do not end, before the other has ended
-    notes: tuple[str, ...] = ()  # what a reader had to leave out or assume, in sentences
+    origin: int = 0  # time on the file's clock (ns) at which the clock of this trace is zero
+    # (m, 2), if the file has dependencies: pairs of an event and an event that it waits for. Work and messages do not
+    # start, and waiting calls do not end, before the other event has ended.
+    requires: NDArray[np.int64] | None = None
+    notes: tuple[str, ...] = ()  # what the reader had to ignore or assume, in sentences
 
     def __len__(self) -> int:
         return len(self.start)
 
     @property
     def processes(self) -> list[int]:
-        """The processes that have events, ascending."""
+        """The processes that have events, in ascending order."""
         return [int(p) for p in np.unique(self.process)]
 
     @property
     def span(self) -> int:
-        """Nanoseconds from the first start to the last end."""
+        """The time from the first start to the last end, in nanoseconds."""
         return int(self.end.max() - self.start.min()) if len(self) else 0
 
     def select(self, mask: ArrayLike) -> Trace:
-        """The events where `mask` (bool, length n) holds; names, lines and the clock's zero stay as they are."""
+        """The events for which `mask` (bool, length n) is true; names, lines and the clock's origin stay the same."""
         keep = np.asarray(mask, dtype=bool)
         columns = {c: getattr(self, c)[keep] for c in COLUMNS}
         requires = self.requires
@@ -98,7 +103,7 @@ class Trace:
         return replace(self, requires=requires, **columns)
 
     def of(self, *categories: Category) -> NDArray[np.bool_]:
-        """Mask of the events of these categories."""
+        """Mask of the events that have one of these categories."""
         return np.isin(self.category, np.array(categories, dtype=np.int8))
 
     def on_stream(self) -> NDArray[np.bool_]:
@@ -106,25 +111,28 @@ class Trace:
         return np.array([line.kind == "stream" for line in self.lines], dtype=bool)[self.line]
 
     def overlaps(self) -> NDArray[np.int64]:
-        """Indices of the events that start on a stream before an earlier one there has ended."""
+        """Indices of the events on streams that start before an earlier event on the same stream has ended."""
         index = np.flatnonzero(self.on_stream())
         index = index[np.argsort(self.line[index], kind="stable")]  # starts ascend within a line
         line, start, end = self.line[index], self.start[index], self.end[index]
-        # The largest end so far on the line: lines are laid one after another on one axis so that one pass does all.
+        # The largest end so far on the line. All lines are placed one after another on one axis for a single pass.
         offset = line.astype(np.int64) * (int(self.end.max(initial=0)) + 1)
         before = np.maximum.accumulate(end + offset)[:-1]
         late = np.flatnonzero((line[1:] == line[:-1]) & (start[1:] + offset[1:] < before)) + 1
         return np.sort(index[late])
 
     def validate(self) -> None:
-        """Raises ValueError where no method can trust the table: no events, ends before starts, events of one stream
-        that overlap (a stream does one thing at a time, so the file mixes streams or its clock is wrong)."""
+        """Raises ValueError if the table cannot be trusted.
+
+        That is the case if it has no events, if events end before they start, or if events on the same stream overlap,
+        because then the file mixes streams or its clock is wrong.
+        """
         check_events(self)
         late = self.overlaps()
         if len(late):
             raise ValueError(
                 f"{self.path}: {len(late)} of {int(self.on_stream().sum())} events on streams start before an earlier "
-                f"one of their stream has ended, the first {describe(self, int(late[0]))}"
+                f"event on the same stream has ended; the first is {describe(self, int(late[0]))}"
             )
 
 
@@ -142,11 +150,11 @@ _TYPES: tuple[type[np.signedinteger], ...] = (
     np.int64,
 )
 _DEFAULTS = {"bytes": -1, "peer": -1, "correlation": -1, "group": -1}
-_LONGEST = 2**62  # nanoseconds, 146 years: beyond it differences of times would overflow
+_LONGEST = 2**62  # nanoseconds, 146 years; longer differences of times would overflow
 
 
 def describe(trace: Trace, event: int) -> str:
-    """One event in words, for messages."""
+    """An event in words, for messages."""
     line = trace.lines[trace.line[event]]
     return (
         f"'{trace.names[trace.name[event]]}' on {line.label} of process {line.process}, "
@@ -155,40 +163,41 @@ def describe(trace: Trace, event: int) -> str:
 
 
 def check_events(trace: Trace) -> None:
-    """Raises ValueError where there is no event or one ends before it starts."""
+    """Raises ValueError if there are no events or if an event ends before it starts."""
     if len(trace) == 0:
-        raise ValueError(f"{trace.path}: no events in this {trace.format} file")
+        raise ValueError(f"{trace.path}: this {trace.format} file has no events")
     backwards = np.flatnonzero(trace.end < trace.start)
     if len(backwards):
         raise ValueError(
-            f"{trace.path}: the clock runs backwards: {len(backwards)} of {len(trace)} events end before they start, "
-            f"the first {describe(trace, int(backwards[0]))}"
+            f"{trace.path}: the clock runs backwards: {len(backwards)} of {len(trace)} events end before they start; "
+            f"the first is {describe(trace, int(backwards[0]))}"
         )
 
 
 class Builder:
-    """Collects columns chunk by chunk, and lines and names by their text, into a Trace."""
+    """Builds a Trace from chunks of columns, and from lines and names given as text."""
 
     def __init__(self, format: str, path: str | Path) -> None:
         self.format, self.path = format, str(path)
         self.notes: list[str] = []
         self._names: dict[str, int] = {}
         self._lines: dict[Line, int] = {}
-        self._chunks: list[dict[str, NDArray[Any]]] = []
+        self._chunks: list[dict[str, Column]] = []
 
     def name(self, text: str) -> int:
-        """The number of a name."""
+        """The number of a name, which is added if it is new."""
         return self._names.setdefault(text, len(self._names))
 
     def line(self, process: int, label: str, kind: Kind) -> int:
-        """The number of a time line."""
+        """The number of a time line, which is added if it is new."""
         if not -(2**31) <= process < 2**31:
             raise ValueError(f"{self.path}: process number {process} is out of range")
         return self._lines.setdefault(Line(process, label, kind), len(self._lines))
 
     def add(self, **columns: ArrayLike) -> None:
-        """Events: `line`, `start`, `end` (ns on the file's clock), `category`, `name`, and of `bytes`, `peer`,
-        `correlation` and `group` what is known; arrays of one length, or scalars that hold for all of `start`."""
+        """Adds events: `line`, `start`, `end` (ns on the file's clock), `category` and `name`, and `bytes`, `peer`,
+        `correlation` and `group` if they are known. Columns have the length of `start`, or are scalars for all events.
+        """
         n = len(np.atleast_1d(np.asarray(columns["start"])))
         if n == 0:
             return
@@ -206,16 +215,18 @@ class Builder:
                     raise OverflowError
                 chunk[column] = np.ascontiguousarray(np.broadcast_to(array.astype(type_), n))
             except (OverflowError, TypeError, ValueError):
-                raise ValueError(f"{self.path}: column '{column}' holds what is no {np.dtype(type_)}") from None
+                raise ValueError(f"{self.path}: column '{column}' has values that are not {np.dtype(type_)}") from None
         self._chunks.append(chunk)
 
     def __len__(self) -> int:
         return sum(len(c["start"]) for c in self._chunks)
 
     def build(self, requires: NDArray[np.int64] | None = None) -> Trace:
-        """The table, sorted, its clock starting at zero; `requires` counts events in the order they were added.
-        Raises ValueError without events, and where one ends before it starts."""
-        columns: dict[str, NDArray[Any]] = {}
+        """The table, sorted, with its clock starting at zero. `requires` numbers events in the order of their addition.
+
+        Raises ValueError if there are no events or if an event ends before it starts.
+        """
+        columns: dict[str, Column] = {}
         for column, type_ in zip(COLUMNS, _TYPES, strict=True):
             if column != "process":
                 parts = [c.pop(column) for c in self._chunks]

@@ -1,6 +1,9 @@
-"""Tables of events in CSV: `nvprof --print-gpu-trace|--print-api-trace --csv`, `nsys stats --report ..._trace --format
-csv`, and Pipit's exports of entered and left events. Columns are told by their names, units by the names or by nvprof's
-row of units."""
+"""Reader of tables of events in CSV.
+
+It reads `nvprof --print-gpu-trace|--print-api-trace --csv`, `nsys stats --report ..._trace --format csv`, and the
+enter and leave events that Pipit exports. Columns are recognised by their names, and units by these names or by the row
+of units that nvprof writes.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from weft.traces.table import Builder, Category, Trace
 
 DESCRIPTION = "a table of events in CSV (nvprof, nsys stats, Pipit)"
 
-# What a column is, by its name in lower case and without its unit.
+# The meaning of a column by its name, in lower case and without the unit.
 _COLUMNS = {
     "start": "start", "timestamp": "start", "end": "end", "duration": "duration", "name": "name",
     "process": "process", "pid": "process", "thread": "thread", "tid": "thread",
@@ -25,7 +28,7 @@ _COLUMNS = {
     "ctx": "context", "correlation_id": "correlation", "corrid": "correlation", "correlation id": "correlation",
     "bytes": "bytes", "size": "bytes", "event type": "event", "type": "type", "rank": "process",
 }  # fmt: skip
-_SECONDS = {"ns": 0, "us": 3, "µs": 3, "ms": 6, "s": 9}  # decimal digits to nanoseconds
+_SECONDS = {"ns": 0, "us": 3, "µs": 3, "ms": 6, "s": 9}  # decimal exponents of the unit in nanoseconds
 _BYTES = {"b": 1, "bytes": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 _CHUNK = 1 << 16
 _UNIT = re.compile(r"(.*?)\s*(?:\((\w+)\)|:\w*?_?(ns|us|ms|s))?$")
@@ -36,7 +39,7 @@ def probe(head: Head) -> bool:
 
 
 def _header(lines: list[str]) -> int | None:
-    """The number of the line that names the columns: those before it are nvprof's ('==1234== ...') or comments."""
+    """The number of the line that names the columns, after nvprof's messages ('==1234== ...') and comments."""
     for number, line in enumerate(lines[:200]):
         if line.startswith(("==", "#")) or not line.strip():
             continue
@@ -46,18 +49,18 @@ def _header(lines: list[str]) -> int | None:
 
 
 def read(path: Path) -> Trace:
-    """The events; work on streams where a table has streams, calls and ranges of threads otherwise."""
+    """Reads the events: work on streams if the table has streams, otherwise calls and ranges of threads."""
     csv.field_size_limit(1 << 24)
     with path.open(encoding="utf-8-sig", newline="") as file:
         top: list[str] = []
         while (number := _header(top)) is None and len(top) < 200 and (line := file.readline()):
             top.append(line)
         if number is None:
-            raise ValueError(f"{path}: no line names columns 'Name' and 'Start'")
+            raise ValueError(f"{path}: the table has no header with the columns 'Name' and 'Start'")
         try:
             return _Table(path, next(csv.reader(io.StringIO(top[number])))).read(csv.reader(file, strict=True))
         except csv.Error as error:
-            raise ValueError(f"{path}: not a table in CSV ({error})") from None
+            raise ValueError(f"{path}: not a CSV table ({error})") from None
 
 
 class _Table:
@@ -76,8 +79,8 @@ class _Table:
         times = {"start", "event"} if "event" in self.place else {"start"}
         length = {"event", "end", "duration"} & set(self.place)
         if not times <= set(self.place) or not length or "name" not in self.place:
-            raise ValueError(f"{path}: columns for the name, the start and the end or duration of events are missing; "
-                             f"there are {', '.join(header)[:300]}")  # fmt: skip
+            raise ValueError(f"{path}: the table needs columns for the name, the start, and the end or duration of "
+                             f"events, but has {', '.join(header)[:300]}")  # fmt: skip
         self.lines: dict[tuple[str, ...], int] = {}
 
     def read(self, rows: Iterator[list[str]]) -> Trace:
@@ -92,7 +95,7 @@ class _Table:
             try:
                 event = self._entered_left(row, open_) if "event" in self.place else self._event(row)
             except (ValueError, InvalidOperation) as error:
-                raise ValueError(f"{self.path}: row {number + 1}: {error or 'a cell that is no number'}") from None
+                raise ValueError(f"{self.path}: row {number + 1}: {error or 'a cell is not a number'}") from None
             if event:
                 chunk.append(event)
             if len(chunk) == _CHUNK:
@@ -100,11 +103,11 @@ class _Table:
         self._flush(chunk)
         waiting = sum(len(stack) for stack in open_.values())
         if waiting:
-            self.builder.notes.append(f"{waiting} events that were entered but not left were left out")
+            self.builder.notes.append(f"{waiting} events that have no end are ignored")
         return self.builder.build()
 
     def _units(self, row: list[str]) -> bool:
-        """Whether this is nvprof's row of units, which it takes note of."""
+        """Reads nvprof's row of units; False if the row is something else."""
         cells = {k: row[p].strip().lower() for k, p in self.place.items() if p < len(row)}
         if cells.get("start") not in _SECONDS:
             return False
@@ -121,7 +124,7 @@ class _Table:
             return int(text)
         value = Decimal(text)
         if not value.is_finite() or value.adjusted() + digits > 18:
-            raise ValueError(f"{text!r} is no time")
+            raise ValueError(f"{text!r} is not a valid time")
         return int(value.scaleb(digits))
 
     def _event(self, row: list[str]) -> tuple[int, ...]:
@@ -130,7 +133,7 @@ class _Table:
         return self._row(row, start, end)
 
     def _entered_left(self, row: list[str], open_: dict[int, list[tuple[int, str]]]) -> tuple[int, ...] | None:
-        """Pipit's rows: an event ends where its line leaves the one entered last."""
+        """Reads a row of Pipit: an event ends when its line leaves the event entered last."""
         line, time, name = self._line(row), self._time(row, "start"), self._cell(row, "name")
         kind = self._cell(row, "event").lower()
         stack = open_.setdefault(line, [])
@@ -140,10 +143,10 @@ class _Table:
         if kind != "leave":
             return None
         if not stack or stack[-1][1] != name:
-            # Work of a stream may be left in the order in which it was entered.
+            # Events on a stream may end in the order in which they began.
             place = next((i for i, e in enumerate(stack) if e[1] == name), None)
             if place is None:
-                raise ValueError(f"{name!r} is left but was not entered")
+                raise ValueError(f"{name!r} ends, but never began")
             begun = stack.pop(place)[0]
         else:
             begun = stack.pop()[0]
@@ -175,7 +178,7 @@ class _Table:
             scale = _BYTES.get(self.unit["bytes"], 1)
             value = Decimal(text)
             if not value.is_finite() or value.adjusted() > 15:
-                raise ValueError(f"{text!r} is no number of bytes")
+                raise ValueError(f"{text!r} is not a number of bytes")
             moved = int(value * scale)
         link = int(correlation) if re.fullmatch(r"\d{1,18}", correlation) else -1
         shown = name if self._on_stream(row) else apis.plain(name)

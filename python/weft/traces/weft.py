@@ -1,4 +1,4 @@
-"""weft's own `trace.json`: Chrome's complete events, a process a rank, thread 0 its host, the others its streams."""
+"""Reader of weft's `trace.json`: Chrome trace events, where a process is a rank, thread 0 its host, others streams."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from weft.traces.chrome import Events, nanoseconds
+from weft.traces.chrome import Event, Events, arguments, nanoseconds
 from weft.traces.head import Head
 from weft.traces.table import Builder, Category, Trace
 
@@ -15,6 +15,7 @@ DESCRIPTION = "weft's trace.json"
 _CATEGORIES = {c.name: int(c) for c in Category}
 _BEGINNING = re.compile(r'\s*\{\s*"displayTimeUnit"\s*:\s*"ns"\s*,\s*"traceEvents"\s*:\s*\[')
 _CHUNK = 1 << 16
+Place = tuple[object, object]  # process and thread of an event
 
 
 def probe(head: Head) -> bool:
@@ -22,18 +23,21 @@ def probe(head: Head) -> bool:
 
 
 def read(path: Path) -> Trace:
-    """The spans. The recorder's category `launch` is split: waits for the device, 'synchronize', become `sync`. A span
-    that sends or receives several messages becomes as many MPI calls, one after another, of equal times, named
-    'isend (SPAN)', 'irecv (SPAN)' or, if it blocks, 'recv (SPAN)'; a collective 'allreduce (SPAN)'."""
+    """Reads the spans of a trace.
+
+    The recorder's category `launch` is split: waits for the device, named 'synchronize', become `sync`. A span that
+    sends or receives several messages becomes as many consecutive MPI calls of equal length, named 'isend (SPAN)',
+    'irecv (SPAN)' or, if it blocks, 'recv (SPAN)'. A collective is named 'allreduce (SPAN)'.
+    """
     builder = Builder("weft", path)
-    labels: dict[tuple[int, int], str] = {}
-    lines: dict[tuple[int, int], int] = {}
+    labels: dict[Place, str] = {}
+    lines: dict[Place, int] = {}
     rows: list[tuple[int, ...]] = []
     for number, event in enumerate(Events(path)):
         try:
             phase = event.get("ph")
             if phase == "M" and event["name"] == "thread_name":
-                labels[event["pid"], event["tid"]] = str(event["args"]["name"])
+                labels[event["pid"], event["tid"]] = str(arguments(event)["name"])
             elif phase == "X":
                 rows += _rows(event, builder, labels, lines)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -45,30 +49,25 @@ def read(path: Path) -> Trace:
     return builder.build()
 
 
-def _rows(
-    event: dict[str, Any],
-    builder: Builder,
-    labels: dict[tuple[int, int], str],
-    lines: dict[tuple[int, int], int],
-) -> list[tuple[int, ...]]:
+def _rows(event: Event, builder: Builder, labels: dict[Place, str], lines: dict[Place, int]) -> list[tuple[int, ...]]:
     key = event["pid"], event["tid"]
     line = lines.get(key)
     if line is None:
         rank, thread = key
         label = labels.get(key) or ("host" if thread == 0 else "device")
-        line = lines[key] = builder.line(int(rank), label, "host" if thread == 0 else "stream")
+        line = lines[key] = builder.line(int(str(rank)), label, "host" if thread == 0 else "stream")
     start = nanoseconds(event["ts"])
     end = start + nanoseconds(event["dur"])
-    category = _CATEGORIES.get(event.get("cat", ""), int(Category.other))
+    category = _CATEGORIES.get(str(event.get("cat", "")), int(Category.other))
     name = str(event["name"])
     if name == "synchronize" and category == Category.launch:
         category = int(Category.sync)
-    arguments = event.get("args", {})
-    moved, request, group = arguments.get("bytes", 0), arguments.get("request", -1), arguments.get("group", -1)
+    details: dict[str, Any] = arguments(event)  # weft's own: numbers and lists of (peer, bytes)
+    moved, request, group = details.get("bytes", 0), details.get("request", -1), details.get("group", -1)
     starts = "i" if request >= 0 else ""
-    messages = [("recv", m) for m in arguments.get("receives", ())] + [("send", m) for m in arguments.get("sends", ())]
+    messages = [("recv", m) for m in details.get("receives", ())] + [("send", m) for m in details.get("sends", ())]
     if not messages:
-        if joins := arguments.get("collective"):
+        if joins := details.get("collective"):
             name = f"{starts}{joins}" if name == joins else f"{starts}{joins} ({name})"
         return [(line, start, end, category, builder.name(name), moved or -1, -1, request, group)]
     times = [start + (end - start) * k // len(messages) for k in range(len(messages) + 1)]
