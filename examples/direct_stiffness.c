@@ -1,4 +1,4 @@
-/* Direct-stiffness summation with weft_gs in C: a row of spectral elements along x, shared out over the ranks.
+/* Direct-stiffness summation with weft_gs in C: a row of spectral elements along x, distributed over the ranks.
 
        mpicc direct_stiffness.c -lweft_gs -lm && mpiexec -n 2 ./a.out
 

@@ -13,7 +13,7 @@
 namespace ex = weft::exchange;
 
 int main() {
-  const weft::mpi::Comm comm;  // of MPI_COMM_WORLD; initialises MPI
+  const weft::mpi::Comm comm;  // MPI_COMM_WORLD; initialises MPI
   constexpr int elements = 12, side = 5;
   constexpr double x[side] = {-1, -0.654653670707977144, 0, 0.654653670707977144, 1};
   constexpr double w[side] = {0.1, 49. / 90, 32. / 45, 49. / 90, 0.1};
@@ -47,7 +47,7 @@ int main() {
 
   const auto host = weft::device::open("host");
   weft::device::Stream stream(host);
-  // two fields a point: the stiffness matrix applied to u, and the mass matrix
+  // two fields per point: the stiffness matrix applied to u, and the mass matrix
   ex::GatherScatter<double> gs(ids, comm, host, "auto", 2);
   std::vector<double> fields(2 * ids.size(), 0.0);
   for (std::size_t e = 0; e < ids.size() / side; ++e) {
@@ -69,7 +69,7 @@ int main() {
     worst = std::max(worst, std::abs(fields[2 * p] / fields[2 * p + 1] - std::sin(at[p])));
   }
   worst = comm.max(worst);
-  const bool right = worst < 2e-3;  // what order 4 gives on 12 elements
+  const bool right = worst < 2e-3;  // the accuracy of order 4 on 12 elements
   if (comm.rank() == 0) {
     std::printf("%d elements on %d rank(s), %s: -u'' of sin is off by %.2g, %s\n", elements, comm.size(),
                 ex::name(gs.tuning().chosen).c_str(), worst, right ? "right" : "WRONG");

@@ -1,5 +1,5 @@
-! Direct-stiffness summation in Fortran by the calls of gslib: what a Nek-like code has in it, run on weft by linking
-! libweft_gs. The main program is C (direct_stiffness_fortran.c): it starts MPI, which not every MPI offers to Fortran.
+! Direct-stiffness summation in Fortran with gslib's calls, as in a Nek-like code. Linking libweft_gs runs them on weft.
+! The main program is in C (direct_stiffness_fortran.c) and starts MPI, because not every MPI supports Fortran.
 subroutine direct_stiffness(comm, rank, ranks, length)
   implicit none
   integer, intent(in) :: comm, rank, ranks   ! comm: the Fortran handle of a communicator
