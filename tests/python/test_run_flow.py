@@ -54,7 +54,15 @@ def finished(tmp_path_factory) -> dict[int, tuple[Path, str]]:
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_a_run_leaves_a_record_tables_fields_and_a_page_that_agree(finished, ranks: int) -> None:
     folder, output = finished[ranks]
-    for words in ("BDF3/EXT3", "pressure", "iterations a step", "phase", "convection", "numbers a point", "checkpoint"):
+    for words in (
+        "BDF3/EXT3",
+        "pressure",
+        "iterations per step",
+        "phase",
+        "convection",
+        "numbers per point",
+        "checkpoint",
+    ):
         assert words in output, words
     assert all(len(line) <= 100 for line in output.splitlines() if str(folder) not in line)
     record = json.loads((folder / "run.json").read_text())

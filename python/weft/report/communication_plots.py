@@ -137,7 +137,7 @@ def all_to_all(rows: Rows, machine: str) -> Figure:
             size_axis(axes, [r["message_bytes"] for r in here])
             axes.set_yscale("log")
             axes.set_title(f"{communicator} communicator of {ranks}", fontsize=10, loc="left")
-        panels[0][0].set_ylabel("bandwidth a rank (GB/s, GESTS Eq. 13)")
+        panels[0][0].set_ylabel("bandwidth per rank (GB/s, GESTS Eq. 13)")
         handles, labels = panels[0][0].get_legend_handles_labels()
         figure.suptitle(machine, fontsize=10, x=0.01, ha="left")
         figure.tight_layout()

@@ -44,7 +44,7 @@ def transforms(record: dict[str, Any], machine: str) -> Figure:
             axes.set_xticks(sizes)
             axes.minorticks_off()
             axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:.0f}"))
-            axes.set_xlabel("N (points a direction)")
+            axes.set_xlabel("N (points per direction)")
             axes.set_ylabel("GFLOP/s, all ranks")
             axes.set_ylim(bottom=0)
             axes.set_title(title, fontsize=10.5, loc="left")

@@ -49,7 +49,10 @@ def header_rows(record: Record, verbose: bool = False) -> Rows:
             f"pressure {solver['pressure_tolerance']:g}, velocity {solver['velocity_tolerance']:g}; pressure starts "
             f"from {solver['projection']} earlier solutions",
         ),
-        ("memory", f"{figures['memory_words_per_point']:.1f} numbers a point   {size_text(figures['memory'])} in all"),
+        (
+            "memory",
+            f"{figures['memory_words_per_point']:.1f} numbers per point   {size_text(figures['memory'])} in total",
+        ),
         *machine_rows(record),
     ]
     for name, choice in record["choices"].items():
@@ -89,23 +92,23 @@ def result_rows(record: Record) -> Rows:
         rows += [
             (
                 "step",
-                f"{seconds(timings['seconds_per_step'])} in the median, {seconds(timings['best_step_seconds'])} at "
+                f"{seconds(timings['seconds_per_step'])} median, {seconds(timings['best_step_seconds'])} "
                 "best; slowest rank",
             ),
             ("speed", f"{rate(figures['points_per_second'], 'points/s')}   n over the median step"),
         ]
     for name, solve in figures["iterations"].items():
-        rows.append((f"  {name}", f"{solve['mean']:.1f} iterations a step, {solve['largest']} at most"))
+        rows.append((f"  {name}", f"{solve['mean']:.1f} iterations per step, {solve['largest']} at most"))
     rows += watched_rows(found["history"])
     if "reference" in found:
         name = found["reference"]["name"]
         for key in ("energy", "dissipation"):
             if (error := found["reference"][f"largest_{key}_error"]) is not None:
-                rows.append((f"  {key}", f"largest difference from {name}: {100 * error:.3g} % of its largest"))
+                rows.append((f"  {key}", f"largest difference from {name}: {100 * error:.3g} % of its largest value"))
     for name, error in figures.get("errors", {}).items():
         rows.append(("error", f"{name}: {error:.3e} of the exact solution's norm   L2 norm of the difference"))
     if timings["profiled_seconds"] > 0:
-        share = f"{100 * figures['exchange_share']:.1f} % of a step   {figures['formulas']['exchange_share']}"
+        share = f"{100 * figures['exchange_share']:.1f} % of the time   {figures['formulas']['exchange_share']}"
         rows.append(("exchange", share))
     rows += path_rows(figures)
     rows += phase_rows(record)
@@ -144,7 +147,7 @@ def path_rows(figures: Record) -> Rows:
     rows = [
         (
             f"  path {path}",
-            f"{seconds(row['seconds_per_step'])} a step, {100 * row['exchange_share']:.1f} % exchange"
+            f"{seconds(row['seconds_per_step'])} per step, {100 * row['exchange_share']:.1f} % exchange"
             + (f", {row['speed_up']:.2f} times as fast as staged" if row["speed_up"] else ""),
         )
         for path, row in figures.get("paths", {}).items()
@@ -158,7 +161,7 @@ def phase_rows(record: Record) -> Rows:
     total = timings["profiled_seconds"]
     if not timings["phases"] or total <= 0:
         return []
-    rows = [("phase", f"{figures['profiled_steps']} steps with the recorder on: mean over ranks; of it MPI and copies")]
+    rows = [("phase", f"{figures['profiled_steps']} steps with the recorder on: mean over ranks; MPI and copies of it")]
     for name, spent in timings["phases"].items():
         whole = sum(spent.values())
         told = spent.get("mpi", 0.0) + spent.get("copy", 0.0)
@@ -171,10 +174,10 @@ def tiles(record: Record) -> Rows:
     figures, timings = record["figures"], record["timings"]
     found = [(f"t = {figures['final_time']:.4g}", f"after {figures['steps_done']} steps")]
     if timings["seconds_per_step"]:
-        found.append((seconds(timings["seconds_per_step"]), "a step (median)"))
-        found.append((rate(figures["points_per_second"], "points/s"), "points a second"))
+        found.append((seconds(timings["seconds_per_step"]), "per step (median)"))
+        found.append((rate(figures["points_per_second"], "points/s"), "points per second"))
     if "pressure" in figures["iterations"]:
-        found.append((f"{figures['iterations']['pressure']['mean']:.1f}", "pressure iterations a step"))
+        found.append((f"{figures['iterations']['pressure']['mean']:.1f}", "pressure iterations per step"))
     return found
 
 

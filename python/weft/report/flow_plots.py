@@ -52,7 +52,7 @@ def solves(rows: Rows) -> Figure:
         left.legend(fontsize=9)
         left.yaxis.set_major_locator(MaxNLocator(integer=True))
         right.plot(step, 1e3 * column(rows, "seconds"), color=COLOURS[0])
-        right.set_ylabel("time of a step (ms)")
+        right.set_ylabel("time per step (ms)")
         for axes in (left, right):
             axes.set_xlabel("step")
             axes.set_ylim(bottom=0)
@@ -74,7 +74,7 @@ def phases(found: Mapping[str, Mapping[str, float]], steps: int) -> Figure:
             axes.barh(list(found), values, left=left, color=COLOURS[index % len(COLOURS)], label=category)
             left += values
         axes.invert_yaxis()
-        axes.set_xlabel("time of a step, mean over ranks (ms)")
+        axes.set_xlabel("time per step, mean over ranks (ms)")
         axes.grid(axis="y", visible=False)
         axes.legend(ncols=max(1, len(shown)), loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0.2, fontsize=9)
     return figure
@@ -96,7 +96,7 @@ def scaling(rows: Rows, machine: str) -> Figure:
             perfect = [first["seconds_per_step"] * first["ranks"] / p for p in ranks]
             left.loglog(ranks, perfect, color="#888888", linestyle=":", linewidth=1.0)
             right.semilogx(ranks, [100 * r["exchange_share"] for r in mine], label=label, **style(index))
-        left.set_ylabel("seconds a step; dotted: perfect")
+        left.set_ylabel("seconds per step; dotted: ideal")
         right.set_ylabel("share of the exchange (%)")
         right.set_ylim(bottom=0)
         for axes in (left, right):

@@ -64,31 +64,32 @@ def result_rows(record: Record) -> Rows:
     setup = sum(v for k, v in timings.items() if k in ("mesh_seconds", "operator_seconds", "initial_seconds"))
     energy = [a + b for a, b in zip(statistics["electric_energy"], statistics["magnetic_energy"], strict=True)]
     rows = [
-        ("set-up", f"{seconds(setup)}; {figures['memory_bytes_per_point']:.0f} bytes a point"),
+        ("set-up", f"{seconds(setup)}; {figures['memory_bytes_per_point']:.0f} bytes per point"),
         ("steps", f"{figures['steps_done']:,} to time {statistics['time'][-1]:.6g} in "
                   f"{seconds(timings['steps_seconds'])}, {seconds(timings['seconds_per_step'])} each"),
-        ("a point", f"{seconds(figures['seconds_per_step_and_point'])} a step   "
+        ("per point", f"{seconds(figures['seconds_per_step_and_point'])} per step   "
                     f"{formulas['seconds_per_step_and_point']}"),
         ("rate", f"{rate(1e9 * figures['gflops'], 'FLOP/s')}   {formulas['gflops']}"),
-        ("bandwidth", f"{rate(figures['bandwidth_bytes_per_second'], 'B/s')} in all   8 reads : 1 write, in this run"),
-        ("FMA peak", f"{rate(figures['peak_flops_per_second'], 'FLOP/s')} in all   in this run"),
-        ("roofline", f"{100 * figures['roofline_fraction']:.0f} % of it reached: a step moves at least "
+        ("bandwidth", f"{rate(figures['bandwidth_bytes_per_second'], 'B/s')} on all ranks   "
+                      "8 reads : 1 write, in this run"),
+        ("FMA peak", f"{rate(figures['peak_flops_per_second'], 'FLOP/s')} on all ranks   in this run"),
+        ("roofline", f"{100 * figures['roofline_fraction']:.0f} % reached: a step moves at least "
                      f"{rate(figures['step_bytes'], 'B')} and computes {rate(figures['step_flops_done'], 'FLOP')}"),
-        ("sent", f"{rate(figures['step_bytes_sent'], 'B')} in {figures['step_messages']:.0f} messages a step, "
+        ("sent", f"{rate(figures['step_bytes_sent'], 'B')} in {figures['step_messages']:.0f} messages per step, "
                  "all ranks"),
-        ("field energy", f"{energy[0]:.6e} at first, {energy[-1]:.6e} at last: "
-                         + ("x " + format(energy[-1] / energy[0], ".9f") if energy[0] > 0 else "from nothing")),
+        ("field energy", f"{energy[0]:.6e} at the start, {energy[-1]:.6e} at the end: "
+                         + ("x " + format(energy[-1] / energy[0], ".9f") if energy[0] > 0 else "from zero")),
     ]  # fmt: skip
     if "relative_error" in figures:
         error = f"{figures['relative_error']:.3e} of the exact solution's energy norm   the norm of the difference"
         rows.append(("error", error))
     if "no_error_because" in figures:
-        rows.append(("error", f"not known: {figures['no_error_because']}"))
+        rows.append(("error", f"not available: {figures['no_error_because']}"))
     rows.append(("energy used", energy_used(record)))
-    share = f"{100 * figures['communication_share']:.1f} % of a step in MPI and copies, mean over ranks"
+    share = f"{100 * figures['communication_share']:.1f} % of the time in MPI and copies, mean over ranks"
     rows.append(("communication", share))
     for path, row in figures.get("paths", {}).items():
-        told = f"{seconds(row['seconds_per_step'])} a step, {100 * row['communication_share']:.1f} % communication"
+        told = f"{seconds(row['seconds_per_step'])} per step, {100 * row['communication_share']:.1f} % communication"
         rows.append((f"  path {path}", told))
     if "paths_note" in figures:
         rows.append(("  paths", figures["paths_note"]))
@@ -100,11 +101,11 @@ def energy_used(record: Record) -> str:
     used = record["figures"]["energy_to_solution"]
     why = "; ".join(used["missing"])
     if used["joules"] is None:
-        return f"not known: {why}"
+        return f"not available: {why}"
     parts = ", ".join(f"{name} {rate(joules, 'J')}" for name, joules in used["parts_joules"].items())
     each = rate(record["figures"]["joules_per_step"], "J")
     rest = f"; not counted: {why}" if why else ""
-    return f"{rate(used['joules'], 'J')} to solution, {each} a step ({parts}){rest}"
+    return f"{rate(used['joules'], 'J')} to solution, {each} per step ({parts}){rest}"
 
 
 def routine_rows(record: Record) -> Rows:
@@ -126,7 +127,7 @@ def tiles(record: Record) -> Rows:
         return [("blown up", figures["unstable"])]
     tiles = [
         (rate(1e9 * figures["gflops"], "FLOP/s"), "by NekCEM's count (Eq. 16)"),
-        (seconds(timings["seconds_per_step"]), "a time step"),
+        (seconds(timings["seconds_per_step"]), "per time step"),
         (f"{100 * figures['roofline_fraction']:.0f} %", "of the roofline"),
     ]
     if "relative_error" in figures:

@@ -55,7 +55,7 @@ def result_rows(record: Record) -> Rows:
         algorithm += " conjugate gradients"
     setup = sum(v for k, v in timings.items() if k in ("mesh_seconds", "operator_seconds", "right_hand_side_seconds"))
     rows = [
-        ("set-up", f"{seconds(setup)}; {figures['memory_bytes_per_point']:.0f} bytes a point"),
+        ("set-up", f"{seconds(setup)}; {figures['memory_bytes_per_point']:.0f} bytes per point"),
         ("solve", f"{algorithm}, {n} iterations in {seconds(timings['solve_seconds'])}, "
                   f"{seconds(timings['seconds_per_iteration'])} each; |r| / |r0| = {drop:.3e}"),
     ]  # fmt: skip
@@ -77,7 +77,7 @@ def cycle_of(multigrid: Record) -> str:
     """The levels of a cycle and how it smooths."""
     orders = ", ".join(str(order) for order in multigrid["orders"])
     sizes = ", ".join(f"{size:,}" for size in multigrid["algebraic_level_unknowns"])
-    below = f"; below it algebraic levels of {sizes} unknowns" if sizes else ""
+    below = f"; below these, algebraic levels of {sizes} unknowns" if sizes else ""
     smoother = f"{multigrid['smoother']} of degree {multigrid['degree']}"
     return f"orders {orders}{below}; {smoother}, {multigrid['precision']} precision"
 
@@ -86,15 +86,16 @@ def benchmark_rows(figures: Record, formulas: Record) -> Rows:
     """NekBone's figure of merit, hipBone's throughput, and both rooflines."""
     return [
         ("FOM", f"{rate(1e9 * figures['fom_gflops'], 'FLOP/s')}   {formulas['fom_gflops']}"),
-        ("throughput", f"{rate(figures['throughput_dofs_per_second_per_rank'], 'DOF/s')} a rank   "
+        ("throughput", f"{rate(figures['throughput_dofs_per_second_per_rank'], 'DOF/s')} per rank   "
                        f"{formulas['throughput_dofs_per_second_per_rank']}"),
-        ("bandwidth", f"{rate(figures['bandwidth_bytes_per_second'], 'B/s')} in all   8 reads : 1 write, in this run"),
-        ("FMA peak", f"{rate(figures['peak_flops_per_second'], 'FLOP/s')} in all   in this run"),
-        ("bytes", f"{rate(figures['iteration_bytes'], 'B')} an iteration   {formulas['iteration_bytes']}"),
+        ("bandwidth", f"{rate(figures['bandwidth_bytes_per_second'], 'B/s')} on all ranks   "
+                      "8 reads : 1 write, in this run"),
+        ("FMA peak", f"{rate(figures['peak_flops_per_second'], 'FLOP/s')} on all ranks   in this run"),
+        ("bytes", f"{rate(figures['iteration_bytes'], 'B')} per iteration   {formulas['iteration_bytes']}"),
         ("  paper's", f"{rate(figures['iteration_bytes_paper'], 'B')}   {formulas['iteration_bytes_paper']}"),
-        ("flops", f"{rate(figures['iteration_flops'], 'FLOP')} an iteration   {formulas['iteration_flops']}"),
-        ("roofline", f"{100 * figures['roofline_fraction']:.0f} % of it reached with weft's own bytes, "
-                     f"{100 * figures['roofline_fraction_paper']:.0f} % with the paper's"),
+        ("flops", f"{rate(figures['iteration_flops'], 'FLOP')} per iteration   {formulas['iteration_flops']}"),
+        ("roofline", f"{100 * figures['roofline_fraction']:.0f} % reached (weft's own bytes), "
+                     f"{100 * figures['roofline_fraction_paper']:.0f} % (the paper's bytes)"),
     ]  # fmt: skip
 
 
@@ -103,11 +104,11 @@ def tiles(record: Record) -> Rows:
     figures, timings = record["figures"], record["timings"]
     solve = (seconds(timings["solve_seconds"]), f"{figures['iterations']} iterations")
     if "fom_gflops" not in figures:
-        return [(rate(figures["dofs_per_second"], "DOF/s"), "unknowns a second to solution"), solve]
+        return [(rate(figures["dofs_per_second"], "DOF/s"), "unknowns per second to solution"), solve]
     return [
         (rate(1e9 * figures["fom_gflops"], "FLOP/s"), "figure of merit, NekBone's count (Eq. 3)"),
-        (rate(figures["throughput_dofs_per_second_per_rank"], "DOF/s"), "throughput a rank (Eq. 6)"),
-        (f"{100 * figures['roofline_fraction']:.0f} %", "of the roofline with weft's own bytes"),
+        (rate(figures["throughput_dofs_per_second_per_rank"], "DOF/s"), "throughput per rank (Eq. 6)"),
+        (f"{100 * figures['roofline_fraction']:.0f} %", "of the roofline by weft's own bytes"),
         solve,
     ]
 

@@ -17,7 +17,7 @@ def machine_rows(record: Record) -> Rows:
     return [
         (
             "ranks",
-            f"{machine['ranks']}, {machine['threads_per_rank']} thread(s) each, {machine['ranks_per_node']} a node",
+            f"{machine['ranks']}, {machine['threads_per_rank']} thread(s) each, {machine['ranks_per_node']} per node",
         ),
         ("device", f"{device['backend']}: {device['name']} ({device['architecture']})"),
         ("MPI", record["versions"]["mpi"]),

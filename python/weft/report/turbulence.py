@@ -50,7 +50,7 @@ def header_rows(record: Record, verbose: bool = False) -> Rows:
         ),
         (
             "memory",
-            f"{size_text(figures['memory_bytes_per_rank'])} a rank; Eq. 9 of the paper: "
+            f"{size_text(figures['memory_bytes_per_rank'])} per rank; Eq. 9 of the paper: "
             f"{size_text(figures['equation_9_bytes_per_rank'])}",
         ),
         *machine_rows(record),
@@ -86,8 +86,7 @@ def result_rows(record: Record) -> Rows:
         rows += [
             (
                 "step",
-                f"{seconds(timings['seconds_per_step'])} in the median, "
-                f"{seconds(timings['best_step_seconds'])} at best",
+                f"{seconds(timings['seconds_per_step'])} median, {seconds(timings['best_step_seconds'])} best",
             ),
             ("speed", f"{rate(figures['grid_points_per_second'], 'points/s')}   grid points over the median step"),
         ]
@@ -114,13 +113,13 @@ def result_rows(record: Record) -> Rows:
         rows.append(("gradients", f"skewness {words[0]}; flatness {words[1]}   of du/dx, dv/dy, dw/dz"))
     for name in ("dissipation", "enstrophy"):
         if name in parts:
-            rows.append((f"  {name}", f"largest {parts[name]['largest']:.3g} of the mean"))
+            rows.append((f"  {name}", f"largest {parts[name]['largest']:.3g} times the mean"))
     if "reference" in found:
         rows += [
             (
                 f"  {key}",
                 f"largest difference from {found['reference']['name']}: "
-                f"{100 * found['reference'][f'largest_{key}_error']:.3g} % of its largest",
+                f"{100 * found['reference'][f'largest_{key}_error']:.3g} % of its largest value",
             )
             for key in ("energy", "dissipation")
             if found["reference"][f"largest_{key}_error"] is not None
@@ -136,8 +135,8 @@ def tiles(record: Record) -> Rows:
     history = record["statistics"].get("history") or [{}]
     found = [(f"t = {figures['final_time']:.4g}", f"after {figures['steps']} steps")]
     if timings["seconds_per_step"]:
-        found.append((seconds(timings["seconds_per_step"]), "a step (median)"))
-        found.append((rate(figures["grid_points_per_second"], "points/s"), "grid points a second"))
+        found.append((seconds(timings["seconds_per_step"]), "per step (median)"))
+        found.append((rate(figures["grid_points_per_second"], "points/s"), "grid points per second"))
     reynolds = history[-1].get("reynolds_taylor")
     if reynolds is not None:
         found.append((f"{reynolds:.3g}", "Taylor-scale Reynolds number at the end"))

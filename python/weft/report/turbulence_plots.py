@@ -127,7 +127,7 @@ def table3(rows: Sequence[Mapping[str, Any]], title: str) -> Figure:
             axes.barh(names, values, left=left, color=COLOURS[index % len(COLOURS)], label=part)
             left += values
         axes.invert_yaxis()
-        axes.set_xlabel("seconds a step")
+        axes.set_xlabel("seconds per step")
         axes.grid(axis="y", visible=False)
         axes.set_title(title, fontsize=10, loc="left", pad=28)
         axes.legend(ncols=len(parts), loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0.2, fontsize=9)
@@ -148,7 +148,7 @@ def scaling(rows: Sequence[Mapping[str, Any]], machine: str) -> Figure:
             axes.loglog(list(best), [best[first] * first / p for p in best], color="#888888", linestyle=":",
                         linewidth=1.0)  # fmt: skip
         axes.set_xlabel("ranks")
-        axes.set_ylabel("seconds a step")
+        axes.set_ylabel("seconds per step")
         axes.set_xticks(sorted({r["ranks"] for r in rows}), labels=[str(p) for p in sorted({r["ranks"] for r in rows})])
         axes.minorticks_off()
         axes.set_title(f"{machine}; dotted: perfect strong scaling", fontsize=9, loc="left")
