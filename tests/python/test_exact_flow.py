@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from weft import program
 from weft.cases import FlowCase, load
-from weft.cases.expressions import Expression
 from weft.exact.flow import Channel, EthierSteinman, Kovasznay, Solution, TaylorGreen2D, Womersley
 
 PLACES = np.random.default_rng(11).uniform(-1, 1, (3, 40))
@@ -83,9 +83,7 @@ def test_the_solution_a_case_gives_is_the_exact_one(name, solution):
 
     def value(given, t: float):
         x, y, z = PLACES
-        if not isinstance(given, str):
-            return np.full(x.shape, given)
-        return Expression(given, ("x", "y", "z", "t", *case.constants))(x=x, y=y, z=z, t=t, **case.constants)
+        return program.values(program.compiled(given, case.constants), x, y, z, t)
 
     for t in (0.0, 0.7):
         for text, expected in zip(case.exact.velocity, solution.velocity(*PLACES, t), strict=True):

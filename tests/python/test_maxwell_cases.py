@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft
+from weft import program
 from weft.cases import MaxwellCase
 from weft.cases.expressions import FUNCTIONS, Expression, ExpressionError
 from weft.cases.schema import CaseError, load, named_cases, options, to_toml
@@ -114,13 +115,14 @@ def test_a_bad_value_is_one_line_that_names_the_key_and_what_is_allowed(assignme
 
 def test_an_expression_is_evaluated_as_numpy_would() -> None:
     x, y = np.random.default_rng(0).random((2, 7))
-    value = Expression("sin(pi*x)**2 + where(x < y <= 1 and not y == 2, -x, 2*hypot(x, y) % 1)")(x=x, y=y, z=0.0)
+    code = program.compiled("sin(pi*x)**2 + where(x < y <= 1 and not y == 2, -x, 2*hypot(x, y) % 1)")
+    value = program.values(code, x, y, 0.0)
     expected = np.sin(np.pi * x) ** 2 + np.where((x < y) & (y <= 1), -x, 2 * np.hypot(x, y) % 1)
     assert value == pytest.approx(expected, abs=1e-15)
 
 
 def test_a_constant_has_the_shape_of_the_coordinates() -> None:
-    assert Expression("2")(x=np.zeros((3, 2)), y=0.0, z=0.0).tolist() == [[2.0, 2.0]] * 3
+    assert program.values(program.compiled("2"), np.zeros((3, 2)), 0.0, 0.0).tolist() == [[2.0, 2.0]] * 3
 
 
 @pytest.mark.parametrize(
@@ -137,8 +139,14 @@ def test_what_is_no_arithmetic_is_refused_with_what_is_allowed(text) -> None:
         Expression(text)
 
 
+def test_an_expression_of_parameters_alone_is_a_number() -> None:
+    assert Expression("2 * k + 1", (), {"k": 3.0}).number == 7.0
+    with pytest.raises(ValueError, match="depends on a variable"):
+        _ = Expression("k * x", parameters={"k": 3.0}).number
+
+
 def test_huge_powers_end_at_once() -> None:
-    assert Expression("9**9**9**9")(x=0.0, y=0.0, z=0.0) == np.inf
+    assert Expression("9**9**9**9").number == np.inf
 
 
 WORDS = st.sampled_from(["x", "y", "z", "pi", "1", "0.5", "+", "-", "*", "/", "**", "(", ")", "<", ">=", "==", "and",
@@ -149,7 +157,8 @@ WORDS = st.sampled_from(["x", "y", "z", "pi", "1", "0.5", "+", "-", "*", "/", "*
 @given(st.one_of(st.text(max_size=30), st.lists(WORDS, max_size=12).map("".join)))
 def test_any_text_is_an_expression_or_one_readable_error(text) -> None:
     try:
-        value = Expression(text)(x=np.ones(2), y=np.zeros(2), z=0.25)
+        Expression(text)
+        value = program.values(program.compiled(text), np.ones(2), np.zeros(2), 0.25)
     except ExpressionError as error:
         said = str(error)
     else:

@@ -1,45 +1,33 @@
-"""Expressions of a case, in x, y, z (and what else is allowed): arithmetic, comparisons, a few functions, nothing more.
+"""Expressions of a case in x, y, z (and what else is allowed): arithmetic, comparisons, a few functions, nothing more.
 
-simpleeval walks the expression's syntax tree; no Python is evaluated.
+An expression is read into a program in postfix order, which ``weft.program`` evaluates at points; no Python is
+evaluated. Parameters become constants, and what depends on no variable is computed here.
 """
 
 from __future__ import annotations
 
 import ast
 import difflib
-import functools
 import operator
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import simpleeval
-
-
-def _of(function: Any, count: int) -> Callable[..., Any]:
-    """A function that takes so many arrays and nothing else: NumPy's own take places to write to, too."""
-
-    def call(*arguments: Any) -> Any:
-        if len(arguments) != count:
-            raise ExpressionError(f"{function.__name__} takes {count} value(s), found {len(arguments)}")
-        return function(*arguments)
-
-    return call
 
 
 def _truth(function: Any) -> Callable[..., Any]:
     """A comparison or logic whose values are the numbers 0 and 1: NumPy's booleans add up by `or`."""
-    return lambda *arguments: np.asarray(function(*arguments), float)
+    return lambda *arguments: np.float64(function(*arguments))
 
 
-_ONE = (np.sin, np.cos, np.tan, np.sinh, np.cosh, np.tanh, np.exp, np.log, np.sqrt)
-FUNCTIONS: dict[str, Any] = {
-    **{f.__name__: _of(f, 1) for f in _ONE},
-    "abs": _of(np.abs, 1),
-    **{f.__name__: _of(f, 2) for f in (np.minimum, np.maximum, np.hypot, np.arctan2)},
-    "where": _of(np.where, 3),
+# Of every function: how many values it takes, and what it computes.
+FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {
+    **{f.__name__: (1, f) for f in (np.sin, np.cos, np.tan, np.sinh, np.cosh, np.tanh, np.exp, np.log, np.sqrt)},
+    "abs": (1, np.abs),
+    **{f.__name__: (2, f) for f in (np.minimum, np.maximum, np.hypot, np.arctan2)},
+    "where": (3, np.where),
 }
 CONSTANTS = {"pi": np.pi, "True": 1.0, "False": 0.0}
 # Of a syntax tree: the operation's name and what it computes.
@@ -51,7 +39,6 @@ ALGEBRA: dict[type, tuple[str, Callable[..., Any]]] = {
     ast.Mod: ("mod", np.mod),
     ast.Pow: ("power", np.power),
     ast.USub: ("negate", operator.neg),
-    ast.UAdd: ("plus", operator.pos),
     ast.Not: ("logical_not", _truth(np.logical_not)),
     ast.And: ("logical_and", _truth(np.logical_and)),
     ast.Or: ("logical_or", _truth(np.logical_or)),
@@ -64,56 +51,109 @@ ALGEBRA: dict[type, tuple[str, Callable[..., Any]]] = {
 }
 LONGEST = 2000  # characters: a syntax tree of that size is walked without trouble
 
+_COMMUTE = frozenset(
+    ("add", "multiply", "minimum", "maximum", "hypot", "equal", "not_equal", "logical_and", "logical_or")
+)
+
 
 class ExpressionError(ValueError):
     """An expression that cannot be read; the text says what is allowed."""
 
 
-class Expression:
-    """A function of arrays, from text. ExpressionError where the text is none, before anything is evaluated."""
+@dataclass(frozen=True)
+class Program:
+    """Operations in postfix order that leave one value more: names of variables, of operations, or "constant"."""
 
-    def __init__(self, text: str, variables: Sequence[str] = ("x", "y", "z")) -> None:
-        self.text = text
-        self.variables = tuple(variables)
-        if len(text) > LONGEST:
-            raise ExpressionError(f"an expression of {len(text)} characters; at most {LONGEST} are read")
-        self(**{name: np.full(1, 0.5) for name in variables})
-
-    def __call__(self, **values: Any) -> npt.NDArray[Any]:
-        """The values at these values of the variables, in their common shape."""
-        numbers = {name: np.asarray(value, float) for name, value in values.items()}
-        shape = np.broadcast_shapes(*(v.shape for v in numbers.values()))
-        try:
-            with np.errstate(all="ignore"):
-                result = np.asarray(_evaluate(self.text, {**CONSTANTS, **numbers}))
-            if result.dtype.kind != "f":
-                raise ExpressionError("its value is no number")
-            return np.broadcast_to(result, shape)
-        except Exception as error:  # a parser, a walker and NumPy raise what they like on any text
-            raise ExpressionError(f"{self._reason(error)}; {self.allowed()}") from None
+    operations: tuple[str, ...]
+    constants: tuple[float, ...]  # of the operations "constant", in their order
+    depth: int  # of the stack that it needs
 
     @property
-    def tree(self) -> ast.expr:
-        """The syntax tree; of an expression that could be read it holds what is allowed, nothing else."""
-        return _parsed(self.text)
+    def is_constant(self) -> bool:
+        """Whether it is a number alone."""
+        return self.operations == ("constant",)
 
-    def allowed(self) -> str:
-        """What an expression may hold, in words."""
-        return (
-            f"allowed: numbers, {', '.join([*self.variables, 'pi'])}, + - * / ** %, comparisons, and, or, not, "
+
+class Expression:
+    """An expression in ``variables`` and ``parameters`` as a program. ExpressionError where the text is none."""
+
+    def __init__(
+        self, text: str, variables: Sequence[str] = ("x", "y", "z"), parameters: Mapping[str, float] | None = None
+    ) -> None:
+        self._variables = tuple(variables)
+        self._numbers = CONSTANTS | dict(parameters or {})
+        self._known = (*variables, *(parameters or {}))
+        if len(text) > LONGEST:
+            raise ExpressionError(f"an expression of {len(text)} characters; at most {LONGEST} are read")
+        try:
+            self.program = self._lower(_parsed(text))
+        except SyntaxError:
+            raise self._error("it cannot be parsed") from None
+        except (RecursionError, MemoryError):
+            raise self._error("it nests too deeply; split it with named parameters") from None
+        except (ValueError, OverflowError) as error:  # a parser raises what it likes on any text
+            if isinstance(error, ExpressionError):
+                raise
+            raise self._error((str(error) or type(error).__name__).splitlines()[0].rstrip(".")) from None
+
+    @property
+    def number(self) -> float:
+        """The value of an expression that depends on no variable; ValueError for any other."""
+        if not self.program.is_constant:
+            raise ValueError("the expression depends on a variable")
+        return self.program.constants[0]
+
+    def _error(self, reason: str) -> ExpressionError:
+        """A reason, and what an expression may hold."""
+        return ExpressionError(
+            f"{reason}; allowed: numbers, {', '.join([*self._known, 'pi'])}, + - * / ** %, comparisons, and, or, not, "
             f"{', '.join(FUNCTIONS)}"
         )
 
-    def _reason(self, error: Exception) -> str:
-        if isinstance(error, SyntaxError):
-            return "it cannot be parsed"
-        if isinstance(error, simpleeval.NameNotDefined):
-            return f"'{error.name}' is not known{_near(error.name, [*self.variables, 'pi'])}"
-        if isinstance(error, simpleeval.FunctionNotDefined):
-            return f"the function '{error.func_name}' is not known{_near(error.func_name, FUNCTIONS)}"
-        if isinstance(error, simpleeval.OperatorNotDefined | KeyError):
-            return "it has an operator that is not known"
-        return (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
+    def _lower(self, node: ast.AST) -> Program:
+        match node:
+            case ast.Constant(value=bool() | int() | float()):
+                return _number(node.value)
+            case ast.Constant():
+                raise self._error(f"{node.value!r} is no number")
+            case ast.Name(id=name):
+                if name in self._variables:
+                    return Program((name,), (), 1)
+                if name in self._numbers:
+                    return _number(self._numbers[name])
+                raise self._error(f"'{name}' is not known{_near(name, [*self._known, 'pi'])}")
+            case ast.UnaryOp(op=ast.UAdd()):
+                return self._lower(node.operand)
+            case ast.UnaryOp():
+                return self._operator(node.op, self._lower(node.operand))
+            case ast.BinOp():
+                return self._operator(node.op, self._lower(node.left), self._lower(node.right))
+            case ast.BoolOp():
+                return self._joined(node.op, [self._lower(value) for value in node.values])
+            case ast.Compare():
+                sides = [self._lower(value) for value in (node.left, *node.comparators)]
+                pairs = zip(node.ops, sides, sides[1:], strict=False)
+                return self._joined(ast.And(), [self._operator(kind, left, right) for kind, left, right in pairs])
+            case ast.Call(func=ast.Name(id=name), keywords=[]):
+                if name not in FUNCTIONS:
+                    raise self._error(f"the function '{name}' is not known{_near(name, FUNCTIONS)}")
+                count, function = FUNCTIONS[name]
+                if len(node.args) != count:
+                    raise self._error(f"{name} takes {count} value(s), found {len(node.args)}")
+                return _apply(name, function, [self._lower(value) for value in node.args])
+        raise self._error(f"{ast.unparse(node)!r} is neither arithmetic nor a comparison")
+
+    def _operator(self, kind: ast.AST, *arguments: Program) -> Program:
+        if type(kind) not in ALGEBRA:
+            raise self._error("it has an operator that is not known")
+        name, function = ALGEBRA[type(kind)]
+        return _apply(name, function, list(arguments))
+
+    def _joined(self, kind: ast.AST, programs: list[Program]) -> Program:
+        result = programs[0]
+        for program in programs[1:]:
+            result = self._operator(kind, result, program)
+        return result
 
 
 def _near(word: str, known: Iterable[str]) -> str:
@@ -127,35 +167,28 @@ def _parsed(text: str) -> ast.expr:
         return ast.parse(text.strip(), mode="eval").body  # one expression, no statements
 
 
-def _evaluate(text: str, names: Mapping[str, Any]) -> Any:
-    operators = {kind: function for kind, (_, function) in ALGEBRA.items()}
-    walker = simpleeval.SimpleEval(operators=operators, functions=FUNCTIONS)
+def _number(value: Any) -> Program:
+    # Whole numbers of Python have no bound: 9**9**9 would run for ever.
+    return Program(("constant",), (float(value),), 1)
 
-    def numeric(node: ast.Constant) -> Any:
-        if not isinstance(node.value, int | float):
-            raise ExpressionError(f"{node.value!r} is no number")
-        return float(node.value)  # whole numbers of Python have no bound: 9**9**9 would run for ever
 
-    def name(node: ast.Name) -> Any:
-        if node.id not in names:
-            raise simpleeval.NameNotDefined(node.id, text)
-        return names[node.id]
+def _in_turn(programs: list[Program], *operations: str) -> Program:
+    return Program(
+        (*(name for program in programs for name in program.operations), *operations),
+        tuple(value for program in programs for value in program.constants),
+        max(program.depth + below for below, program in enumerate(programs)),
+    )
 
-    def both(node: ast.BoolOp) -> Any:
-        return functools.reduce(operators[type(node.op)], [walker._eval(v) for v in node.values])
 
-    def compare(node: ast.Compare) -> Any:
-        sides = [walker._eval(v) for v in (node.left, *node.comparators)]
-        found: list[Any] = [operators[type(op)](a, b) for op, a, b in zip(node.ops, sides, sides[1:], strict=False)]
-        return functools.reduce(operators[ast.And], found)
-
-    # Of all that simpleeval can walk, what acts on arrays element by element.
-    kept = (ast.Expr, ast.UnaryOp, ast.BinOp, ast.Call)
-    walker.nodes = {
-        **{kind: walk for kind, walk in walker.nodes.items() if kind in kept},
-        ast.Constant: numeric,
-        ast.Name: name,
-        ast.BoolOp: both,
-        ast.Compare: compare,
-    }
-    return walker.eval(text, previously_parsed=_parsed(text))
+def _apply(name: str, function: Callable[..., Any], arguments: list[Program]) -> Program:
+    if all(program.is_constant for program in arguments):
+        with np.errstate(all="ignore"):
+            return _number(function(*(np.float64(program.constants[0]) for program in arguments)))
+    if name == "where":
+        return _in_turn(arguments[::-1], name)
+    if name == "power" and arguments[1].is_constant and arguments[1].constants[0] == 2.0:
+        return _in_turn(arguments[:1], "square")
+    if len(arguments) == 2 and arguments[1].depth > arguments[0].depth:
+        # The operand that needs more of the stack first: the depth grows as the logarithm of the expression's length.
+        return _in_turn(arguments[::-1], *(() if name in _COMMUTE else ("swap",)), name)
+    return _in_turn(arguments, name)

@@ -308,7 +308,7 @@ def _constant(key: str, value: Value, known: dict[str, float]) -> float:
     if not isinstance(value, str):
         return value
     try:
-        found = float(Expression(value, tuple(known))(**known))
+        found = Expression(value, (), known).number
     except ExpressionError as error:
         raise ValueError(f"case key '{key}': found {value!r}: {error}") from None
     if not math.isfinite(found):
@@ -360,6 +360,6 @@ def _check_value(case: FlowCase, key: str, value: Value) -> None:
             raise ValueError(f"case key '{key}': found {value!r}; say which file it is in by functions.file")
         return
     try:
-        Expression(value, (*VARIABLES, *case.constants))
+        Expression(value, VARIABLES, case.constants)
     except ExpressionError as error:
         raise ValueError(f"case key '{key}': found {value!r}: {error}") from None

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from weft import mpi
+from weft import mpi, program
 from weft.cases import FlowCase
-from weft.cases.expressions import Expression
 from weft.cases.flow import EXACT, PYTHON
 from weft.flow import takes_time
-from weft.program import VARIABLES, compiled
+from weft.program import compiled
 
 Function = Callable[..., Any]
 
@@ -101,10 +100,8 @@ class Values:
             value = exact[index]
         if isinstance(value, str) and value.startswith(PYTHON):
             return self._checked(key, self.functions[value.removeprefix(PYTHON)], 1)
-        if not isinstance(value, str):
-            return lambda x, y, z, t: np.full(np.shape(x), float(value))
-        expression, constants = Expression(value, (*VARIABLES, *self.constants)), self.constants
-        return lambda x, y, z, t: np.broadcast_to(expression(x=x, y=y, z=z, t=t, **constants), np.shape(x))
+        code = compiled(value, self.constants)
+        return lambda x, y, z, t: program.values(code, x, y, z, t)
 
     @staticmethod
     def _checked(key: str, function: Function, components: int) -> Function:

@@ -11,9 +11,8 @@ import numpy.typing as npt
 from mpi4py import MPI
 
 import weft
-from weft import maxwell
+from weft import maxwell, program
 from weft.cases import MaxwellCase
-from weft.cases.expressions import Expression
 from weft.cases.maxwell import CONDITIONS, RegionSection
 from weft.exact.maxwell import BoxMode, CylinderMode, Harmonic, LayeredMode, PlaneWave
 from weft.exact.mie import Sphere
@@ -90,7 +89,7 @@ def chosen(region: RegionSection, name: str, geometry: Geometry) -> npt.NDArray[
         inner = geometry.inner
         inside: Any  # [E][points]
         if region.where:
-            inside = Expression(region.where)(x=inner[0], y=inner[1], z=inner[2]).astype(bool)
+            inside = program.values(program.compiled(region.where), *inner) != 0
         else:
             low, high = (np.array(c)[:, None, None] for c in (region.lower, region.upper))
             inside = np.logical_and(inner > low, inner < high).all(axis=0)
@@ -352,10 +351,7 @@ def initial_fields(case: MaxwellCase, geometry: Geometry, solution: Exact | None
     else:
         zero = np.zeros(points[0].shape)
         values = np.stack(
-            [
-                Expression(text)(x=points[0], y=points[1], z=points[2]) if text else zero
-                for text in initial.expressions.values()
-            ]
+            [program.values(program.compiled(text), *points) if text else zero for text in initial.expressions.values()]
         )
     values = initial.amplitude * np.asarray(values, float)
     return np.ascontiguousarray(np.moveaxis(values, 0, 1).reshape(-1, 6, n, n, n))
