@@ -104,7 +104,7 @@ def decode() -> None:
         sys.exit(f"reading OTF2 needs the package 'otf2' (pip install otf2): {error}")
     except Exception as error:
         sys.exit(f"{type(error).__name__}: {error}")
-    np.savez(sys.stdout.buffer, **arrays)
+    np.savez(sys.stdout.buffer, allow_pickle=True, **arrays)
 
 
 def _process(location: _Location) -> int:
