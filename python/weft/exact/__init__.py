@@ -1,1 +1,1 @@
-"""Exact solutions that runs are compared with: pure functions of time and place."""
+"""Exact solutions for comparison with runs, as pure functions of time and place."""

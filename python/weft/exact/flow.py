@@ -1,35 +1,34 @@
-"""Exact solutions of the incompressible Navier-Stokes equations, as functions of NumPy arrays x, y, z and of t.
+"""Exact solutions of the incompressible Navier-Stokes equations, as functions of NumPy arrays x, y, z and of time t.
 
-Each has ``viscosity``, ``velocity(x, y, z, t)`` (three arrays), ``pressure(x, y, z, t)`` over density, known up to a
-constant, and ``force(x, y, z, t)``, the acceleration that drives it (0 where there is none).
+Each solution has ``viscosity``; ``velocity(x, y, z, t)``, three arrays; ``pressure(x, y, z, t)`` over density, which is
+determined up to a constant; and ``force(x, y, z, t)``, the driving acceleration, which is 0 for most solutions.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 __all__ = ["Channel", "EthierSteinman", "Kovasznay", "Solution", "TaylorGreen2D", "Womersley"]
 
-Array = npt.NDArray[Any]
+Array = npt.NDArray[np.float64]
 Triple = tuple[Array, Array, Array]
 
 
 class Solution:
-    """What the solutions have in common."""
+    """The interface of all solutions."""
 
     viscosity: float
 
     def velocity(self, x: Array, y: Array, z: Array, t: float) -> Triple:
-        """u, v, w at places of any one shape."""
+        """The velocity components u, v, w at places given by arrays of the same shape."""
         raise NotImplementedError
 
     def pressure(self, x: Array, y: Array, z: Array, t: float) -> Array:
-        """p over density at these places, up to a constant."""
+        """The pressure over density at these places, up to a constant."""
         raise NotImplementedError
 
     def force(self, x: Array, y: Array, z: Array, t: float) -> Triple:
@@ -40,9 +39,9 @@ class Solution:
 
 @dataclass(frozen=True)
 class EthierSteinman(Solution):
-    """C. R. Ethier and D. A. Steinman, Int. J. Numer. Meth. Fluids 19 (1994) 369: unsteady, in three dimensions.
+    """The unsteady 3-D flow of C. R. Ethier and D. A. Steinman, Int. J. Numer. Meth. Fluids 19 (1994) 369.
 
-    All terms of the equations are at work; it decays as exp(-nu d^2 t). Their box is [-1, 1]^3.
+    All terms of the equations contribute, and the flow decays as exp(-nu d^2 t). The authors use the box [-1, 1]^3.
     """
 
     viscosity: float = 1.0
@@ -72,18 +71,18 @@ class EthierSteinman(Solution):
 
 @dataclass(frozen=True)
 class Kovasznay(Solution):
-    """L. I. G. Kovasznay, Proc. Camb. Phil. Soc. 44 (1948) 58: steady flow behind a grid of period 1 in y."""
+    """The steady flow behind a grid of period 1 in y, by L. I. G. Kovasznay, Proc. Camb. Phil. Soc. 44 (1948) 58."""
 
     reynolds: float = 40.0
 
     @property
     def viscosity(self) -> float:  # type: ignore[override]
-        """1 / Re: the grid's period and the mean velocity are 1."""
+        """1 / Re, because the period of the grid and the mean velocity are 1."""
         return 1 / self.reynolds
 
     @property
     def rate(self) -> float:
-        """lambda: disturbances decay as exp(lambda x)."""
+        """The decay rate lambda of disturbances, which behave as exp(lambda x)."""
         half = self.reynolds / 2
         return half - math.sqrt(half**2 + 4 * math.pi**2)
 
@@ -99,7 +98,7 @@ class Kovasznay(Solution):
 
 @dataclass(frozen=True)
 class TaylorGreen2D(Solution):
-    """The vortices of G. I. Taylor and A. E. Green, Proc. R. Soc. A 158 (1937) 499, in a plane, which decay."""
+    """The decaying vortices of G. I. Taylor and A. E. Green, Proc. R. Soc. A 158 (1937) 499, in two dimensions."""
 
     viscosity: float = 0.01
 
@@ -115,7 +114,7 @@ class TaylorGreen2D(Solution):
 
 @dataclass(frozen=True)
 class Channel(Solution):
-    """Poiseuille's flow between walls at y = -1 and 1, fastest velocity 1, driven by a pressure gradient or a force."""
+    """Poiseuille flow between walls at y = -1 and 1 with peak velocity 1, driven by a pressure gradient or a force."""
 
     viscosity: float = 0.1
     driven_by_force: bool = False
@@ -135,7 +134,7 @@ class Channel(Solution):
 
 @dataclass(frozen=True)
 class Womersley(Solution):
-    """Flow between walls at y = -1 and 1 under the force cos(omega t) along x (J. R. Womersley, 1955; plane form)."""
+    """Flow between walls at y = -1 and 1 driven by the force cos(omega t) in x (J. R. Womersley, 1955; plane form)."""
 
     viscosity: float = 0.1
     omega: float = 2.0

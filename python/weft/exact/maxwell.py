@@ -1,8 +1,8 @@
 """Exact solutions of Maxwell's equations: eps dE/dt + sigma E = curl H, mu dH/dt = -curl E.
 
-Each is harmonic in time: a phasor F(x, y, z) with six complex components, E first, and the real fields
-Re(F exp(-i omega t)); so curl E = i omega mu H and curl H = (sigma - i omega eps) E. Lengths, eps and mu are in the
-mesh's own units with c = 1 / sqrt(eps mu); eps = mu = 1 is vacuum.
+Each solution is harmonic in time. It has a phasor F(x, y, z) with six complex components, those of E first, and the
+real fields are Re(F exp(-i omega t)), so that curl E = i omega mu H and curl H = (sigma - i omega eps) E. Lengths, eps
+and mu are in the units of the mesh, with c = 1 / sqrt(eps mu); vacuum has eps = mu = 1.
 """
 
 from __future__ import annotations
@@ -11,48 +11,50 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-Values = npt.NDArray[Any]
+Values = npt.NDArray[np.float64]
+Phasor = npt.NDArray[np.complex128]
 
 COMPONENTS = ("Ex", "Ey", "Ez", "Hx", "Hy", "Hz")
 
 
 class Harmonic:
-    """A field with one angular frequency (complex where it decays)."""
+    """A field with a single angular frequency, which is complex if the field decays."""
 
     omega: complex
 
-    def phasor(self, x: Values, y: Values, z: Values, within: Sequence[Values] | None = None) -> Values:
-        """[6][...] complex amplitudes at places of any one shape.
+    def phasor(self, x: Values, y: Values, z: Values, within: Sequence[Values] | None = None) -> Phasor:
+        """The complex amplitudes [6][...] at places given by arrays of the same shape.
 
-        ``within``: for each place one near it, off any interface, that says which material's value is meant.
+        ``within`` gives, for each place, a nearby place away from any interface, which selects the material whose value
+        is returned.
         """
         raise NotImplementedError
 
     def fields(self, t: float, x: Values, y: Values, z: Values, within: Sequence[Values] | None = None) -> Values:
-        """[6][...] Ex, Ey, Ez, Hx, Hy, Hz at time ``t``."""
+        """The fields Ex, Ey, Ez, Hx, Hy, Hz at time ``t``: [6][...]."""
         return np.real(self.phasor(x, y, z, within) * np.exp(-1j * self.omega * t))
 
     @property
     def period(self) -> float:
-        """2 pi / the real part of omega; infinite where nothing oscillates."""
+        """The period 2 pi / Re(omega); infinite if nothing oscillates."""
         return 2 * math.pi / abs(self.omega.real) if self.omega.real else math.inf
 
 
-def _vector(electric: Sequence[Any], magnetic: Sequence[Any]) -> Values:
+def _vector(electric: Sequence[Values | Phasor], magnetic: Sequence[Values | Phasor]) -> Phasor:
     return np.stack(np.broadcast_arrays(*electric, *magnetic)).astype(complex)
 
 
 @dataclass
 class PlaneWave(Harmonic):
-    """E = p exp(i k . x) in a uniform medium; sigma > 0 damps it.
+    """The plane wave E = p exp(i k . x) in a uniform medium, which sigma > 0 damps.
 
-    ``polarization`` is complex where the wave is elliptic. ValueError unless it is normal to ``wavevector``.
+    A complex ``polarization`` makes the wave elliptic. Raises ValueError unless it is normal to ``wavevector``.
     """
 
     wavevector: Sequence[float]
@@ -64,14 +66,14 @@ class PlaneWave(Harmonic):
     def __post_init__(self) -> None:
         k, p = np.asarray(self.wavevector, float), np.asarray(self.polarization, complex)
         if not np.any(k) or not np.any(p):
-            raise ValueError("a plane wave needs a wave vector and a polarization that are not 0")
+            raise ValueError("the wave vector and the polarization of a plane wave must not be 0")
         if abs(k @ p) > 1e-12 * np.linalg.norm(k) * np.linalg.norm(p):
             raise ValueError(f"polarization {list(self.polarization)} is not normal to the wave vector {k.tolist()}")
         # (sigma - i omega eps)(i omega mu) = -k^2
         damping = 0.5 * self.sigma / self.epsilon
         self.omega = -1j * damping + np.sqrt(complex(k @ k / (self.epsilon * self.mu) - damping**2))
 
-    def phasor(self, x: Values, y: Values, z: Values, within: Sequence[Values] | None = None) -> Values:
+    def phasor(self, x: Values, y: Values, z: Values, within: Sequence[Values] | None = None) -> Phasor:
         k, p = np.asarray(self.wavevector, float), np.asarray(self.polarization, complex)
         wave = np.exp(1j * (k[0] * x + k[1] * y + k[2] * z))
         h = np.cross(k, p) / (self.omega * self.mu)
@@ -80,10 +82,10 @@ class PlaneWave(Harmonic):
 
 @dataclass
 class BoxMode(Harmonic):
-    """A standing wave between perfectly conducting walls: the box from ``lower`` of edges ``lengths``.
+    """A standing wave in a box with perfectly conducting walls, which begins at ``lower`` and has edges ``lengths``.
 
-    ``indices`` (m, n, p) are half waves in x, y and z; ``kind``: TE (Ez = 0) or TM (Hz = 0). ValueError for modes that
-    vanish: TE needs p > 0 and m + n > 0, TM m > 0 and n > 0.
+    ``indices`` (m, n, p) are the numbers of half waves in x, y and z; ``kind`` is TE (Ez = 0) or TM (Hz = 0). Raises
+    ValueError for modes that vanish: TE modes need p > 0 and m + n > 0, TM modes m > 0 and n > 0.
     """
 
     lengths: Sequence[float]
@@ -97,15 +99,17 @@ class BoxMode(Harmonic):
         m, n, p = self.indices
         if min(m, n, p) < 0 or (self.kind == "te" and (p == 0 or m + n == 0)) or (self.kind == "tm" and m * n == 0):
             rule = "p > 0 and m + n > 0" if self.kind == "te" else "m > 0 and n > 0"
-            raise ValueError(f"the {self.kind.upper()} mode {list(self.indices)} of a box vanishes; it needs {rule}")
+            raise ValueError(
+                f"the {self.kind.upper()} mode {list(self.indices)} of a box vanishes; the indices must satisfy {rule}"
+            )
         self.k = math.pi * np.asarray(self.indices) / np.asarray(self.lengths, float)
         self.omega = complex(np.linalg.norm(self.k) / math.sqrt(self.epsilon * self.mu))
         kx, ky, kz = self.k
-        # E = (a cos sin sin, b sin cos sin, c sin sin cos) is free of divergence where k . (a, b, c) = 0.
+        # E = (a cos sin sin, b sin cos sin, c sin sin cos) is free of divergence if k . (a, b, c) = 0.
         amplitude = np.array([-ky, kx, 0.0]) if self.kind == "te" else np.array([kx * kz, ky * kz, -kx * kx - ky * ky])
         self.amplitude = amplitude / np.linalg.norm(amplitude)
 
-    def phasor(self, x: Values, y: Values, z: Values, within: Sequence[Values] | None = None) -> Values:
+    def phasor(self, x: Values, y: Values, z: Values, within: Sequence[Values] | None = None) -> Phasor:
         (kx, ky, kz), (a, b, c) = self.k, self.amplitude
         places = [k * (place - low) for k, place, low in zip(self.k, (x, y, z), self.lower, strict=True)]
         (sx, sy, sz), (cx, cy, cz) = ([f(p) for p in places] for f in (np.sin, np.cos))
@@ -116,11 +120,11 @@ class BoxMode(Harmonic):
 
 @dataclass
 class CylinderMode(Harmonic):
-    """A wave along z inside a perfectly conducting cylinder round the z axis, of Bessel functions.
+    """A wave along z inside a perfectly conducting cylinder around the z axis.
 
-    J_m(k_c rho) exp(i (m phi + k_z z)) is Ez (``kind`` TM) or Hz (TE); k_c ``radius`` is the n-th zero of J_m or of its
-    derivative. ``wavenumber`` is k_z: 2 pi times a whole number over the length where z is periodic. (Jackson,
-    Classical Electrodynamics, 3rd ed., section 8.)
+    J_m(k_c rho) exp(i (m phi + k_z z)) is Ez (``kind`` TM) or Hz (TE), where k_c ``radius`` is the n-th zero of J_m or
+    of its derivative. ``wavenumber`` is k_z; on a mesh that is periodic in z, it must be a multiple of 2 pi over the
+    length. (Jackson, Classical Electrodynamics, 3rd ed., section 8.)
     """
 
     radius: float
@@ -133,12 +137,12 @@ class CylinderMode(Harmonic):
 
     def __post_init__(self) -> None:
         if self.m < 0 or self.n < 1:
-            raise ValueError(f"a cylinder's mode has m >= 0 and n >= 1, found m = {self.m}, n = {self.n}")
+            raise ValueError(f"the mode of a cylinder has m = {self.m} and n = {self.n}, but needs m >= 0 and n >= 1")
         zeros = special.jn_zeros if self.kind == "tm" else special.jnp_zeros
         self.cutoff = float(zeros(self.m, self.n)[-1]) / self.radius
         self.omega = complex(math.hypot(self.cutoff, self.wavenumber) / math.sqrt(self.epsilon * self.mu))
 
-    def phasor(self, x: Values, y: Values, z: Values, within: Sequence[Values] | None = None) -> Values:
+    def phasor(self, x: Values, y: Values, z: Values, within: Sequence[Values] | None = None) -> Phasor:
         kc, kz, m = self.cutoff, self.wavenumber, self.m
         rho, turn = np.hypot(x, y), np.exp(1j * np.arctan2(y, x))
         along = np.exp(1j * kz * z)
@@ -156,11 +160,11 @@ class CylinderMode(Harmonic):
 
 @dataclass
 class LayeredMode(Harmonic):
-    """A wave in layers across x between perfectly conducting walls at both ends, travelling along y.
+    """A wave that travels along y in layers normal to x, with perfectly conducting walls at both ends.
 
-    ``layers``: (thickness, epsilon, mu) from ``lower`` on. ``polarization`` ``s``: Ez = f(x) exp(i k_y y), with f and
-    f' / mu continuous; ``p``: Hz = f(x) exp(i k_y y), with f and f' / epsilon continuous, so that normal E jumps.
-    ``index`` counts the frequencies, from 1 (for p with k_y = 0 the static one is left out).
+    ``layers`` are (thickness, epsilon, mu), starting at ``lower``. For ``polarization`` ``s``, Ez = f(x) exp(i k_y y)
+    with f and f' / mu continuous. For ``p``, Hz = f(x) exp(i k_y y) with f and f' / epsilon continuous, so that the
+    normal component of E jumps. ``index`` counts the frequencies from 1, without the static one for p and k_y = 0.
     """
 
     layers: Sequence[tuple[float, float, float]]
@@ -172,9 +176,9 @@ class LayeredMode(Harmonic):
 
     def __post_init__(self) -> None:
         if self.index < 1 or not self.layers or min(min(layer) for layer in self.layers) <= 0:
-            raise ValueError("layers need thickness, epsilon and mu above 0, and the mode an index of at least 1")
+            raise ValueError("the thickness, epsilon and mu of layers must be above 0, and the index at least 1")
         self.starts = [self.lower, *(self.lower + d for d in itertools.accumulate(layer[0] for layer in self.layers))]
-        # Between two frequencies lies at least pi / (2 x optical length) at k_y = 0; steps far below find them all.
+        # Frequencies are at least pi / (2 x optical length) apart at k_y = 0, so much smaller steps find them all.
         optical = sum(d * math.sqrt(e * m) for d, e, m in self.layers)
         step = math.pi / optical / 40
         low = max(1e-3 * step, abs(self.wavenumber) / max(math.sqrt(e * m) for _, e, m in self.layers) * 0.999)
@@ -187,7 +191,7 @@ class LayeredMode(Harmonic):
                 if found == self.index:
                     break
             low, value = high, after
-        from scipy import optimize  # takes longer than the rest of what a run imports
+        from scipy import optimize  # imported here because it takes longer than all other imports of a run
 
         self.omega = complex(optimize.brentq(self._mismatch, low, high, xtol=1e-15, rtol=1e-15))
 
@@ -195,11 +199,11 @@ class LayeredMode(Harmonic):
         return layer[2] if self.polarization == "s" else layer[1]
 
     def _start(self) -> Values:
-        """f and f' / weight at the first wall: E tangential to it is 0."""
+        """f and f' / weight at the first wall, where the tangential component of E is 0."""
         return np.array([0.0, 1.0]) if self.polarization == "s" else np.array([1.0, 0.0])
 
-    def _transfer(self, layer: tuple[float, float, float], omega: float, depth: Any) -> Values:
-        """[2][2][...] from the start of a layer to ``depth`` into it."""
+    def _transfer(self, layer: tuple[float, float, float], omega: float, depth: float | Values) -> Values:
+        """The transfer matrix [2][2][...] from the start of a layer to ``depth`` inside it."""
         kappa = np.sqrt(complex(omega**2 * layer[1] * layer[2] - self.wavenumber**2))
         weight = self._weight(layer)
         cosine, sine = np.cos(kappa * depth), np.sin(kappa * depth)
@@ -212,7 +216,7 @@ class LayeredMode(Harmonic):
             state = self._transfer(layer, omega, layer[0]) @ state
         return float(state[0] if self.polarization == "s" else state[1])
 
-    def phasor(self, x: Values, y: Values, z: Values, within: Sequence[Values] | None = None) -> Values:
+    def phasor(self, x: Values, y: Values, z: Values, within: Sequence[Values] | None = None) -> Phasor:
         x, y, z = np.broadcast_arrays(x, y, z)
         omega, state = self.omega.real, self._start()
         f, slope, epsilon, mu = (np.zeros(x.shape) for _ in range(4))

@@ -1,29 +1,27 @@
-"""Scattering of a plane wave by a sphere: the Mie series, fields everywhere and efficiencies.
+"""Scattering of a plane wave by a sphere (Mie series): the fields everywhere, and the efficiencies.
 
-Bohren and Huffman, Absorption and Scattering of Light by Small Particles (1983), chapter 4; equations are theirs. Time
-goes as exp(-i omega t), the medium outside has eps = mu = 1.
+Equation numbers refer to Bohren and Huffman, Absorption and Scattering of Light by Small Particles (1983), chapter 4.
+The time dependence is exp(-i omega t), and the medium outside the sphere has eps = mu = 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import spherical_jn, spherical_yn
 
-from weft.exact.maxwell import Harmonic, PlaneWave
-
-Values = npt.NDArray[Any]
+from weft.exact.maxwell import Harmonic, Phasor, PlaneWave, Values
 
 
 @dataclass
 class Sphere(Harmonic):
-    """A sphere round the origin, met by E = p exp(i k . x + i phase); ``conducting`` makes it a perfect conductor.
+    """A sphere around the origin in the incident wave E = p exp(i k . x + i phase).
 
-    ``terms`` of the series; by default Wiscombe's x + 4 x^(1/3) + 2 for size parameter x, and 8 more for near fields.
+    ``conducting`` makes it a perfect conductor. ``terms`` is the number of terms of the series, by default Wiscombe's
+    x + 4 x^(1/3) + 2 for the size parameter x, plus 8 for near fields.
     """
 
     radius: float
@@ -50,7 +48,7 @@ class Sphere(Harmonic):
         self._coefficients(x)
 
     def _coefficients(self, x: float) -> None:
-        """a_n, b_n of the scattered field (Eqs. 4.52, 4.53), c_n, d_n inside."""
+        """The coefficients a_n, b_n of the scattered field (Eqs. 4.52, 4.53), and c_n, d_n inside."""
         n, m, mu = self.n, np.sqrt(self.epsilon * self.mu), self.mu
         j, h = spherical_jn(n, x), spherical_jn(n, x) + 1j * spherical_yn(n, x)
         dj = j + x * spherical_jn(n, x, derivative=True)  # [x j_n(x)]'
@@ -68,13 +66,13 @@ class Sphere(Harmonic):
         self.d = mu * m * (j * dh - h * dj) / bottom_a
 
     def efficiencies(self) -> tuple[float, float]:
-        """Cross sections of scattering and of extinction over pi radius^2 (Eqs. 4.61, 4.62)."""
+        """The cross sections of scattering and of extinction over pi radius^2 (Eqs. 4.61, 4.62)."""
         x, weight = self.k * self.radius, 2 * self.n + 1
         scattering = np.sum(weight * (np.abs(self.a) ** 2 + np.abs(self.b) ** 2))
         return float(2 / x**2 * scattering), float(2 / x**2 * np.sum(weight * (self.a + self.b).real))
 
-    def phasor(self, x: Values, y: Values, z: Values, within: Sequence[Values] | None = None) -> Values:
-        """The total field: inside the sphere what is transmitted, outside incident and scattered."""
+    def phasor(self, x: Values, y: Values, z: Values, within: Sequence[Values] | None = None) -> Phasor:
+        """The total field: transmitted inside the sphere, incident plus scattered outside."""
         return self.part("total", x, y, z, within)
 
     def part(
@@ -84,9 +82,8 @@ class Sphere(Harmonic):
         y: Values,
         z: Values,
         within: Sequence[Values] | None = None,
-    ) -> Values:
-        """[6][...] the total field, or outside the sphere the scattered one (inside it is the total one less the
-        incident)."""
+    ) -> Phasor:
+        """The total or the scattered field [6][...]; inside the sphere, the latter is the total minus the incident."""
         x, y, z = np.broadcast_arrays(x, y, z)
         place = self.axes @ np.stack([x.ravel(), y.ravel(), z.ravel()])
         meant = place if within is None else np.stack([np.broadcast_to(w, x.shape).ravel() for w in within])
@@ -101,8 +98,8 @@ class Sphere(Harmonic):
         incident = self.incident.phasor(x, y, z)
         return result + outside * incident if what == "total" else result - ~outside * incident
 
-    def _series(self, place: Values, interior: bool) -> Values:
-        """[6][points] in the book's axes, for unit amplitude: inside the total field, outside the scattered one."""
+    def _series(self, place: Values, interior: bool) -> Phasor:
+        """The fields [6][points] in the book's axes for unit amplitude: total inside, scattered outside."""
         n = self.n[:, None]
         centre = np.linalg.norm(place, axis=0) < 1e-6 * self.radius  # the series has 0/0 there
         place = np.where(centre, np.array([[0.0], [0.0], [1e-6 * self.radius]]), place)
@@ -142,7 +139,7 @@ class Sphere(Harmonic):
         return np.concatenate(turned)
 
     def _angular(self, cos: Values) -> tuple[Values, Values]:
-        """pi_n and tau_n [n][points], by recurrence (Eq. 4.47)."""
+        """The functions pi_n and tau_n [n][points], by recurrence (Eq. 4.47)."""
         pi, tau = (np.zeros((len(self.n) + 1, len(cos))) for _ in range(2))
         pi[1], tau[1] = 1.0, cos
         for n in range(2, len(self.n) + 1):
