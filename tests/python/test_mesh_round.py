@@ -40,9 +40,9 @@ def test_the_outer_boundary_of_a_sphere_is_its_surface_and_nothing_else() -> Non
     ("options", "text"),
     [
         ({"radii": []}, "radii"),
-        ({"radii": [1.0, 0.5]}, "must grow"),
+        ({"radii": [1.0, 0.5]}, "must be above 0 and ascend"),
         ({"radii": [1.0], "layers": [0]}, "at least 1 layer"),
-        ({"radii": [1.0], "half_width": 0.9}, "does not hold"),
+        ({"radii": [1.0], "half_width": 0.9}, "is too small"),
         ({"radii": [1.0], "box_layers": [0.1]}, "need a cube"),
     ],
 )

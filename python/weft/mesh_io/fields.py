@@ -1,6 +1,6 @@
-"""Fields for ParaView and VisIt: one ``.vtu`` of high-order Lagrange hexahedra a rank, and a ``.pvtu`` to join them.
+"""Writer of fields for ParaView and VisIt: a ``.vtu`` of Lagrange hexahedra per rank, and a ``.pvtu`` that joins them.
 
-meshio writes VTK files, but no Lagrange hexahedra beyond order 2 and no ``.pvtu``.
+meshio also writes VTK files, but neither Lagrange hexahedra above order 2 nor ``.pvtu`` files.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -18,15 +17,17 @@ from weft import _weft
 from weft.files import whole, write_text
 from weft.mesh import Mesh, MeshError
 
+Column = npt.NDArray[np.generic]  # floating-point or integer
+
 VTK_LAGRANGE_HEXAHEDRON = 72
 _TYPES = {"f4": "Float32", "f8": "Float64", "i4": "Int32", "i8": "Int64", "u1": "UInt8"}
 
 
 def lagrange_order(order: int) -> npt.NDArray[np.int64]:
-    """[(order+1)^3] the lexicographic place (i fastest) of each node of a VTK_LAGRANGE_HEXAHEDRON.
+    """The lexicographic index (i fastest) of each node of a VTK_LAGRANGE_HEXAHEDRON: [(order+1)^3].
 
-    Corners, then the inside of edges, of faces and of the cell, each lexicographic; the vertical edges go round, as the
-    corners do (VTK 9.1 and later, files of version 2.1 and later).
+    The corners come first, followed by the interiors of the edges, of the faces and of the cell, each in lexicographic
+    order. The vertical edges go around the cell like the corners (VTK 9.1 and later, file version 2.1 and later).
     """
     n1, inside = order + 1, range(1, order)
     around = [(0, 0), (order, 0), (order, order), (0, order)]
@@ -43,12 +44,13 @@ def lagrange_order(order: int) -> npt.NDArray[np.int64]:
 
 
 def write_fields(path: str | os.PathLike[str], mesh: Mesh, order: int, fields: Mapping[str, npt.ArrayLike]) -> Path:
-    """Write fields given at the points of ``order``; returns the file to open.
+    """Writes fields given at the points of ``order`` and returns the file to open. (collective)
 
-    ``fields``: name -> [E][(order+1)^3] or [E][(order+1)^3][components] (points may be one axis or three), real. On one
-    rank ``path`` with suffix ``.vtu`` is written; on several ``path`` with suffix ``.pvtu`` and a folder beside it with
-    one ``.vtu`` a rank. Values are interpolated from the GLL points to the equidistant points that VTK expects, at the
-    same order: nothing is lost. MeshError, the same on every rank, if a rank cannot write. (collective)
+    ``fields`` maps names to real arrays [E][(order+1)^3] or [E][(order+1)^3][components], where the points may be one
+    axis or three. One rank writes ``path`` with the suffix ``.vtu``; several ranks write ``path`` with the suffix
+    ``.pvtu`` and a folder next to it with one ``.vtu`` per rank. Values are interpolated from the GLL points to the
+    equidistant points that VTK expects, at the same order and thus without loss. Raises MeshError, the same on every
+    rank, if any rank cannot write.
     """
     comm = mesh.comm
     path = Path(path)
@@ -77,16 +79,17 @@ def write_fields(path: str | os.PathLike[str], mesh: Mesh, order: int, fields: M
     return path.with_suffix(".vtu" if comm.size == 1 else ".pvtu")
 
 
-def _equidistant(values: npt.NDArray[Any], elements: int, order: int, name: str) -> npt.NDArray[Any]:
-    """[E n1^3][components] in VTK's order of nodes."""
+def _equidistant(values: Column, elements: int, order: int, name: str) -> npt.NDArray[np.floating]:
+    """Values at equidistant points in VTK's node order: [E n1^3][components]."""
     n1 = order + 1
     if values.dtype.kind not in "fiu":
-        raise ValueError(f"field {name!r} holds {values.dtype}: real numbers can be written")
+        raise ValueError(f"field {name!r} has the type {values.dtype}, but only real numbers can be written")
     if values.shape[1:4] == (n1, n1, n1):
         values = values.reshape(elements, n1**3, *values.shape[4:])
     if values.shape[:2] != (elements, n1**3) or values.ndim > 3:
         raise ValueError(
-            f"field {name!r} has the shape {values.shape}: expected ({elements}, {n1**3}) or with components"
+            f"field {name!r} has the shape {values.shape}, but needs ({elements}, {n1**3}) or ({elements}, {n1**3}, "
+            "components)"
         )
     points, _, _ = _weft.mesh.gll(order)
     matrix = _weft.mesh.interpolation(points, np.linspace(-1, 1, n1))
@@ -98,7 +101,7 @@ def _equidistant(values: npt.NDArray[Any], elements: int, order: int, name: str)
     return cube.reshape(elements, n1**3, components)[:, lagrange_order(order)].reshape(-1, components).astype(kind)
 
 
-def _attributes(array: npt.NDArray[Any], name: str) -> str:
+def _attributes(array: Column, name: str) -> str:
     components = "" if array.ndim == 1 else f" NumberOfComponents={quoteattr(str(array.shape[1]))}"
     return f'type="{_TYPES[array.dtype.str[1:]]}" Name={quoteattr(name)}{components}'
 
@@ -106,10 +109,10 @@ def _attributes(array: npt.NDArray[Any], name: str) -> str:
 _HEADER = '<?xml version="1.0"?>\n<VTKFile type="{}" version="2.2" byte_order="LittleEndian" header_type="UInt64">\n'
 
 
-def _write_vtu(path: Path, points: npt.NDArray[Any], order: int, fields: Mapping[str, npt.NDArray[Any]]) -> None:
+def _write_vtu(path: Path, points: Column, order: int, fields: Mapping[str, Column]) -> None:
     per_cell = (order + 1) ** 3
     cells = len(points) // per_cell
-    sections: dict[str, Mapping[str, npt.NDArray[Any]]] = {
+    sections: dict[str, Mapping[str, Column]] = {
         "PointData": fields,
         "Points": {"Points": points},
         "Cells": {
@@ -137,7 +140,7 @@ def _write_vtu(path: Path, points: npt.NDArray[Any], order: int, fields: Mapping
         file.write(b"\n</AppendedData>\n</VTKFile>\n")
 
 
-def _write_pvtu(path: Path, ranks: int, fields: Mapping[str, npt.NDArray[Any]]) -> None:
+def _write_pvtu(path: Path, ranks: int, fields: Mapping[str, Column]) -> None:
     lines = [_HEADER.format("PUnstructuredGrid"), '<PUnstructuredGrid GhostLevel="0">\n<PPointData>\n']
     lines += [f"<PDataArray {_attributes(array, name)}/>\n" for name, array in fields.items()]
     lines += [

@@ -1,16 +1,17 @@
-"""Gmsh's ``.msh``: versions 2.2, 4.0 and 4.1, ASCII and binary, hexahedra of order 1 and 2.
+"""Reader of Gmsh's ``.msh`` files: versions 2.2, 4.0 and 4.1, ASCII and binary, hexahedra of order 1 and 2.
 
-meshio reads these too, but keys physical groups by name alone, takes unknown node tags for the last node, allocates by
-the largest tag and needs consecutive tags in binary files; the boundaries of a mesh are too dear for that.
+meshio reads these files too, but it identifies physical groups by name only, takes unknown node tags for the last node,
+allocates memory by the largest tag, and requires consecutive tags in binary files. The boundaries of a mesh must not be
+lost this way.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -52,9 +53,9 @@ _TYPES = {
 _HEXAHEDRA = {5: 8, 12: 27, 17: 20}
 _QUADRANGLES = (3, 10, 16)
 
-# Of corner i + 2 j + 4 k: its place in Gmsh's order, which goes round the bottom and the top.
+# The index of corner i + 2 j + 4 k in Gmsh's order, which goes around the bottom and then the top.
 _CORNERS = np.array([0, 1, 3, 2, 4, 5, 7, 6])
-# The corners (Gmsh's) between which Gmsh's nodes 8 to 26 lie.
+# The corners, in Gmsh's order, between which Gmsh's nodes 8 to 26 lie.
 _BETWEEN = [
     *([0, 1], [0, 3], [0, 4], [1, 2], [1, 5], [2, 3], [2, 6], [3, 7], [4, 5], [4, 7], [5, 6], [6, 7]),
     *([0, 1, 2, 3], [0, 1, 5, 4], [0, 3, 7, 4], [1, 2, 6, 5], [2, 3, 7, 6], [4, 5, 6, 7]),
@@ -63,7 +64,7 @@ _BETWEEN = [
 
 
 def _lexicographic() -> Ints:
-    """Of each of Gmsh's 27 nodes: its place in the 3 x 3 x 3 lexicographic order."""
+    """The index of each of Gmsh's 27 nodes in the 3 x 3 x 3 lexicographic order."""
     place = np.empty(8, np.int64)
     place[_CORNERS] = np.arange(8)
     at = 2 * np.stack([place & 1, place >> 1 & 1, place >> 2], axis=1)
@@ -78,16 +79,16 @@ _NODES = _lexicographic()
 class _File:
     version: str = ""
     names: dict[tuple[int, int], str] = field(default_factory=dict)  # (dimension, physical tag)
-    physical: dict[tuple[int, int], list[int]] = field(default_factory=dict)  # of an entity (dimension, tag), version 4
+    physical: dict[tuple[int, int], list[int]] = field(default_factory=dict)  # by entity (dimension, tag), version 4
     tags: list[Ints] = field(default_factory=list)
     places: list[Floats] = field(default_factory=list)
-    # type -> nodes [n][k], and of each element its physical groups (0: none) and entity
+    # By type: nodes [n][k], and the physical group (0: none) and the entity of each element.
     elements: dict[int, list[tuple[Ints, Ints, Ints]]] = field(default_factory=lambda: defaultdict(list))
-    periodic: list[tuple[int, Ints]] = field(default_factory=list)  # slave surface, [n][2] slave and master node
+    periodic: list[tuple[int, Ints]] = field(default_factory=list)  # slave surface; slave and master nodes [n][2]
 
 
 class _Numbers:
-    """Numbers from a section, as text or binary, each request checked against what is left."""
+    """The numbers of a section, as text or binary. Each request is checked against the data that are left."""
 
     def __init__(self, data: bytes, offset: int, ascii_end: int | None, order: str, size: int, section: str) -> None:
         self.data, self.offset, self.order, self.size, self.section = data, offset, order, size, section
@@ -105,7 +106,7 @@ class _Numbers:
     def _take(self, kind: str, count: int) -> np.ndarray:
         need = count * (np.dtype(kind).itemsize if self.words is None else 1)
         if count < 0 or need > self._left():
-            raise FormatError(f"section ${self.section} is truncated or damaged: {count} more numbers were promised")
+            raise FormatError(f"section ${self.section} is truncated or damaged: {count} more numbers are expected")
         if self.words is None:
             result = np.frombuffer(self.data, self.order + kind, count, self.offset)
             self.offset += need
@@ -115,7 +116,7 @@ class _Numbers:
         if kind[0] == "f":
             return result
         if not (np.isfinite(result) & (np.abs(result) < 2**53) & (result == np.rint(result))).all():
-            raise FormatError(f"section ${self.section} has something else where whole numbers should be")
+            raise FormatError(f"section ${self.section} is damaged: it must have whole numbers, but has others")
         return result.astype(np.int64)
 
     def ints(self, count: int) -> Ints:
@@ -128,27 +129,27 @@ class _Numbers:
         return self._take("f8", count)
 
     def tagged(self, count: int, values: int) -> tuple[Ints, Floats]:
-        """``count`` times an int and ``values`` doubles."""
+        """Reads an int and ``values`` doubles, ``count`` times."""
         if self.words is None:
             record = np.dtype([("tag", self.order + "i4"), ("values", self.order + "f8", (values,))])
             if count < 0 or count * record.itemsize > self._left():
-                raise FormatError(f"section ${self.section} is truncated or damaged: {count} nodes were promised")
+                raise FormatError(f"section ${self.section} is truncated or damaged: {count} nodes are expected")
             table = np.frombuffer(self.data, record, count, self.offset)
             self.offset += count * record.itemsize
             return table["tag"].astype(np.int64), table["values"].astype(np.float64)
         if count < 0 or count * (1 + values) > self._left():
-            raise FormatError(f"section ${self.section} is truncated or damaged: {count} nodes were promised")
+            raise FormatError(f"section ${self.section} is truncated or damaged: {count} nodes are expected")
         rows = self._take("f8", count * (1 + values)).reshape(count, 1 + values)
         if not (np.isfinite(rows[:, 0]) & (np.abs(rows[:, 0]) < 2**53)).all():
-            raise FormatError(f"section ${self.section} has something else where node tags should be")
+            raise FormatError(f"section ${self.section} is damaged: its node tags are not whole numbers")
         return rows[:, 0].astype(np.int64), rows[:, 1:]
 
 
 def read_msh(path: Path) -> RawMesh:
-    """Read the hexahedra of a Gmsh file, its named surfaces and its periodic surfaces.
+    """Reads the hexahedra, the named surfaces and the periodic surfaces of a Gmsh file.
 
-    A surface inside the mesh is no boundary. A surface that Gmsh made periodic is periodic, whatever its name. Surfaces
-    without a name are called ``surface TAG``, faces on no surface ``unnamed``.
+    Surfaces inside the mesh are not boundaries. Surfaces that Gmsh made periodic are periodic, whatever their names.
+    Surfaces without a name are called ``surface TAG``, and faces that are on no surface ``unnamed``.
     """
     return _assemble(_parse(path.read_bytes()), path.name)
 
@@ -165,8 +166,8 @@ def _parse(data: bytes) -> _File:
         end = data.find(b"\n", start)
         line = data[start : end if end >= 0 else len(data)].strip()
         if not line.startswith(b"$"):
-            what = "this is no Gmsh file" if not seen else f"the file is damaged at byte {start}"
-            raise FormatError(f"{what}: a section beginning with $ should stand there")
+            what = "this is not a Gmsh file" if not seen else f"the file is damaged at byte {start}"
+            raise FormatError(f"{what}: expected a section that begins with $")
         section = line[1:].decode("latin-1")
         closing = data.find(b"$End" + line[1:], start)
         if closing < 0 or end < 0:
@@ -176,16 +177,18 @@ def _parse(data: bytes) -> _File:
             file.version, binary, size, order = _format(data, body, closing)
         elif section in ("Nodes", "Elements", "Entities", "Periodic", "PhysicalNames"):
             if not file.version:
-                raise FormatError("this is no Gmsh file: section $MeshFormat must come first")
+                raise FormatError("this is not a Gmsh file: section $MeshFormat must come first")
             if section in seen:
-                raise FormatError(f"section ${section} comes twice")
+                raise FormatError(f"section ${section} appears twice")
             if section == "PhysicalNames":
                 _physical_names(data[body:closing], file)
             elif section == "Periodic" and file.version == "2.2":
                 _periodic_lines(data[body:closing], file)
             elif section == "Periodic" and file.version == "4.0":
                 if binary:
-                    raise FormatError("periodic surfaces in binary files of version 4.0 are not read: save as 4.1")
+                    raise FormatError(
+                        "periodic surfaces in binary files of version 4.0 are not supported: save the mesh as 4.1"
+                    )
                 _periodic_lines(data[body:closing], file)
             else:
                 if binary and file.version == "2.2":  # the count is text, the rest is not
@@ -204,7 +207,7 @@ def _parse(data: bytes) -> _File:
         offset = closing + len(line) + 3
     for section in ("MeshFormat", "Nodes", "Elements"):
         if section not in seen:
-            raise FormatError(f"the file is truncated, or no mesh: it has no section ${section}")
+            raise FormatError(f"the file is truncated or not a mesh: section ${section} is missing")
     return file
 
 
@@ -217,7 +220,7 @@ def _format(data: bytes, body: int, closing: int) -> tuple[str, bool, int, str]:
     version = {"2": "2.2", "2.0": "2.2", "2.1": "2.2", "4": "4.0"}.get(version, version)
     if version not in ("2.2", "4.0", "4.1"):
         raise FormatError(
-            f"Gmsh format {version} is not read; save as 4.1 (or 2.2): gmsh in.msh -save -format msh41 -o out.msh"
+            f"Gmsh format {version} is not supported; save as 4.1 (or 2.2): gmsh in.msh -save -format msh41 -o out.msh"
         )
     if kind not in (0, 1) or size not in (4, 8):
         raise FormatError(f"section $MeshFormat is damaged: file type {kind}, data size {size}")
@@ -243,7 +246,7 @@ def _physical_names(body: bytes, file: _File) -> None:
 
 
 def _periodic_lines(body: bytes, file: _File) -> None:
-    """Versions 2.2 and 4.0 write this section as text, also in binary files of 2.2."""
+    """Reads the periodic section of versions 2.2 and 4.0, which is text even in binary files of version 2.2."""
     lines = iter(line for line in body.decode("latin-1").splitlines() if line.strip())
     try:
         for _ in range(int(next(lines))):
@@ -267,7 +270,7 @@ def _nodes_2(numbers: _Numbers, count: int, file: _File) -> None:
 def _elements_2(numbers: _Numbers, count: int, file: _File) -> None:
     def nodes_of(kind: int) -> int:
         if kind not in _TYPES:
-            raise FormatError(f"element type {kind} is not known: weft reads hexahedra of order 1 and 2")
+            raise FormatError(f"element type {kind} is not supported: weft reads hexahedra of order 1 and 2")
         return _TYPES[kind][1]
 
     def add(kind: int, rows: Ints, groups: int) -> None:
@@ -293,7 +296,7 @@ def _elements_2(numbers: _Numbers, count: int, file: _File) -> None:
     at = 0
     for _ in range(count):
         if at + 3 > len(flat):
-            raise FormatError(f"section $Elements is truncated or damaged: {count} elements were promised")
+            raise FormatError(f"section $Elements is truncated or damaged: {count} elements are expected")
         kind, groups = flat[at + 1], flat[at + 2]
         if groups < 0:
             raise FormatError("section $Elements is damaged")
@@ -301,11 +304,11 @@ def _elements_2(numbers: _Numbers, count: int, file: _File) -> None:
         at += 3 + groups + nodes_of(kind)
     if at != len(flat):
         raise FormatError(
-            f"section $Elements is damaged: {count} elements take {at} numbers, and there are {len(flat)}"
+            f"section $Elements is damaged: {count} elements need {at} numbers, but there are {len(flat)}"
         )
     for (kind, groups), starts in shapes.items():
         width = 1 + groups + nodes_of(kind)
-        # the element's number is the first of the row; type and number of groups are left out
+        # A row begins with the element's number; type and number of groups are skipped.
         add(kind, words[np.array(starts)[:, None] + 2 + np.arange(width)], groups)
 
 
@@ -343,14 +346,14 @@ def _elements_4(numbers: _Numbers, _: int, file: _File) -> None:
         dimension, entity = (first, second) if file.version == "4.1" else (second, first)
         count = int(numbers.sizes(1)[0])
         if kind not in _TYPES:
-            raise FormatError(f"element type {kind} is not known: weft reads hexahedra of order 1 and 2")
+            raise FormatError(f"element type {kind} is not supported: weft reads hexahedra of order 1 and 2")
         width = 1 + _TYPES[kind][1]
         rows = numbers.sizes(count * width) if file.version == "4.1" else numbers.ints(count * width)
         groups = [abs(g) for g in file.physical.get((dimension, entity), [])]
         if dimension == 2 and len(groups) > 1:
             named = ", ".join(file.names.get((2, g), f"surface {g}") for g in groups)
             raise FormatError(
-                f"surface {entity} is in several physical groups ({named}): a face can be in one boundary only"
+                f"surface {entity} is in several physical groups ({named}), but a face can be in only one boundary"
             )
         file.elements[kind].append(
             (rows.reshape(count, width)[:, 1:], np.full(count, groups[0] if groups else 0), np.full(count, entity))
@@ -366,7 +369,7 @@ def _periodic_4(numbers: _Numbers, _: int, file: _File) -> None:
             file.periodic.append((slave, pairs))
 
 
-_SECTIONS: dict[tuple[str, str], Any] = {
+_SECTIONS: dict[tuple[str, str], Callable[[_Numbers, int, _File], None]] = {
     ("Nodes", "2"): _nodes_2,
     ("Elements", "2"): _elements_2,
     ("Entities", "2"): lambda *_: None,
@@ -384,14 +387,14 @@ def _assemble(file: _File, source: str) -> RawMesh:
     others = [f"{n} {name}" for (dimension, name), n in counts.items() if dimension == 3 and name != "hexahedra" and n]
     if others:
         raise FormatError(
-            f"the mesh has {', '.join(others)}; weft reads hexahedra only (in Gmsh: transfinite or extruded volumes "
-            "with Recombine, or Mesh.SubdivisionAlgorithm = 2)"
+            f"the mesh has {', '.join(others)}, but weft reads hexahedra only (in Gmsh, use transfinite or extruded "
+            "volumes with Recombine, or Mesh.SubdivisionAlgorithm = 2)"
         )
     kinds = [k for k in _HEXAHEDRA if sum(len(b[0]) for b in file.elements.get(k, []))]
     if not kinds:
         raise FormatError("the mesh has no volume elements: weft needs 3-D hexahedra")
     if len(kinds) > 1:
-        raise FormatError("the mesh mixes hexahedra of order 1 and 2: save it with one order")
+        raise FormatError("the mesh mixes hexahedra of order 1 and 2: save it with a single order")
 
     tags = np.concatenate([np.empty(0, np.int64), *file.tags])
     if len(tags) == 0:
@@ -400,12 +403,12 @@ def _assemble(file: _File, source: str) -> RawMesh:
     by_tag = np.argsort(tags, kind="stable")
     ordered = tags[by_tag]
     if (ordered[1:] == ordered[:-1]).any():
-        raise FormatError(f"node {ordered[:-1][ordered[1:] == ordered[:-1]][0]} comes twice")
+        raise FormatError(f"node {ordered[:-1][ordered[1:] == ordered[:-1]][0]} is defined twice")
 
     def index(wanted: Ints, what: str) -> Ints:
         at = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
         if not (ordered[at] == wanted).all():
-            raise FormatError(f"{what} name node {wanted[ordered[at] != wanted][0]}, which does not exist")
+            raise FormatError(f"{what} refer to node {wanted[ordered[at] != wanted][0]}, which does not exist")
         return by_tag[at]
 
     hexahedra = index(np.concatenate([b[0] for b in file.elements[kinds[0]]]), "hexahedra")
@@ -420,19 +423,19 @@ def _assemble(file: _File, source: str) -> RawMesh:
     quads, labels, surfaces = _quadrangles(file, lambda tags: vertex_of[index(tags, "quadrangles")])
     _, group = unique_rows(np.concatenate([faces, np.sort(quads, axis=1)]))
     face_group, quad_group = group[: len(faces)], group[len(faces) :]
-    sides = np.bincount(face_group, minlength=len(group))  # how many elements have the face
+    sides = np.bincount(face_group, minlength=len(group))  # number of elements that have the face
     lost = sides[quad_group] == 0
     if lost.any():
         raise FormatError(
-            f"a quadrangle of {labels[int(np.argmax(lost))]!r} is no face of any hexahedron: the surface mesh and the "
-            "volume mesh do not belong together"
+            f"a quadrangle of {labels[int(np.argmax(lost))]!r} is not a face of any hexahedron: the surface mesh and "
+            "the volume mesh do not match"
         )
     outer = sides[face_group] == 1
 
-    label_of: dict[int, str] = {}  # of a face by its group
+    label_of: dict[int, str] = {}  # by group of the face
     for g, label in zip(quad_group.tolist(), labels, strict=True):
         if label_of.setdefault(g, label) != label:
-            raise FormatError(f"a face is in two boundaries, {label_of[g]!r} and {label!r}: it can be in one only")
+            raise FormatError(f"a face is in two boundaries, {label_of[g]!r} and {label!r}, but can be in only one")
     raw.periodic, periodic = _periodic(file, vertices, outer, vertex_of, index, quads, surfaces, face_group, quad_group)
 
     names: dict[str, int] = {}
@@ -451,12 +454,12 @@ def _assemble(file: _File, source: str) -> RawMesh:
 
 
 def _nodes(places: Floats, kind: int) -> Floats:
-    """[E][8 or 27][3] in lexicographic order."""
+    """The nodes of all elements in lexicographic order: [E][8 or 27][3]."""
     if kind == 5:
         return np.ascontiguousarray(places[:, _CORNERS])
     nodes = np.empty((len(places), 27, 3))
     nodes[:, _NODES[: places.shape[1]]] = places
-    if kind == 17:  # serendipity shape functions in the middle of faces and of the element
+    if kind == 17:  # nodes in the middle of faces and of the element follow from serendipity shape functions
         for n in range(20, 27):
             ends = set(_BETWEEN[n - 8])
             edges = [8 + i for i, pair in enumerate(_BETWEEN[:12]) if set(pair) <= ends]
@@ -465,8 +468,8 @@ def _nodes(places: Floats, kind: int) -> Floats:
     return nodes
 
 
-def _quadrangles(file: _File, vertices: Any) -> tuple[Ints, list[str], Ints]:
-    """Corners [Q][4] as vertex ids (-1: of no hexahedron), the boundary's name and the surface of each quadrangle."""
+def _quadrangles(file: _File, vertices: Callable[[Ints], Ints]) -> tuple[Ints, list[str], Ints]:
+    """Of each quadrangle: its corners [Q][4] as vertex ids (-1: not in a hexahedron), its boundary and its surface."""
     quads, labels, surfaces = [np.empty((0, 4), np.int64)], [], [np.empty(0, np.int64)]
     for kind in _QUADRANGLES:
         for nodes, groups, entities in file.elements.get(kind, []):
@@ -486,13 +489,13 @@ def _periodic(
     vertices: Ints,
     outer: np.ndarray,
     vertex_of: Ints,
-    index: Any,
+    index: Callable[[Ints, str], Ints],
     quads: Ints,
     surfaces: Ints,
     face_group: Ints,
     quad_group: Ints,
 ) -> tuple[Ints, np.ndarray]:
-    """Pairs [K][8] for the mesh, and which of the 6 E faces they take."""
+    """The periodic pairs of the mesh [K][8], and a mask of the faces [6 E] that they contain."""
     taken = np.zeros(len(outer), bool)
     rows = []
     corners = vertices[:, FACE_CORNERS].reshape(-1, 4)
@@ -529,9 +532,9 @@ def _periodic(
 
 
 def _refuse_torn(raw: RawMesh, faces: Ints) -> None:
-    """Two outer faces in one place, one of them without a name, are a mesh that should have been connected there.
+    """Refuses meshes with two outer faces in the same place, unless both have names.
 
-    Both named they are meant: a crack or a thin wall.
+    Such a mesh should have been connected there. If both faces have names, they are intended: a crack or a thin wall.
     """
     corners = raw.corners()
     own = corners[faces // 6][np.arange(len(faces))[:, None], FACE_CORNERS[faces % 6]]
@@ -541,7 +544,7 @@ def _refuse_torn(raw: RawMesh, faces: Ints) -> None:
         faces // 6
     ]
     distance, other = cKDTree(own.mean(axis=1)).query(own.mean(axis=1), k=2)
-    # equal places may come in either order: the other one is the one that is not the face itself
+    # Equal places may come in either order; the other face is the one that is not the face itself.
     other = np.where(other[:, 0] == np.arange(len(faces)), other[:, 1], other[:, 0])
     bare = raw.boundaries.reshape(-1)[faces] == 0
     torn = (distance[:, 1] <= CORNER_TOLERANCE * size) & (bare | bare[other])
@@ -550,6 +553,6 @@ def _refuse_torn(raw: RawMesh, faces: Ints) -> None:
         a, b = int(faces[k]), int(faces[other[k]])
         raise FormatError(
             f"torn face: face {FACE_NAMES[a % 6]} of element {a // 6} and face {FACE_NAMES[b % 6]} of element {b // 6} "
-            "(counting from 0) lie in one place, but have different nodes; merge them (gmsh: Coherence Mesh), or name "
-            "the surfaces if they are the two sides of a crack"
+            "(counting from 0) are in the same place, but have different nodes; merge them (Gmsh: Coherence Mesh), or "
+            "name both surfaces if they are the two sides of a crack"
         )

@@ -1,9 +1,8 @@
-"""Where places lie in a mesh: the element and the reference coordinates, and values interpolated there."""
+"""Search for places in a mesh: their elements and reference coordinates, and interpolation there."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,33 +12,33 @@ from weft.mesh import Mesh
 
 Floats = npt.NDArray[np.float64]
 
-SLACK = (
-    1e-6  # reference coordinates beyond the element that still count as inside: faces of curved elements are inexact
-)
+# Reference coordinates this far outside an element count as inside, because faces of curved elements are inexact.
+SLACK = 1e-6
 
 
 def lagrange(order: int, at: Floats) -> tuple[Floats, Floats]:
-    """[points][order + 1] the Lagrange polynomials on the GLL points, and their derivatives, at places in [-1, 1]."""
+    """The Lagrange polynomials on the GLL points and their derivatives at places in [-1, 1]: [points][order + 1]."""
     nodes, _, derivative = _weft.mesh.gll(order)
     values = np.asarray(_weft.mesh.interpolation(np.asarray(nodes), np.ascontiguousarray(at)))
     return values, values @ np.asarray(derivative)
 
 
 class Locator:
-    """Finds places in this rank's elements, by Newton's method on their shapes at an order."""
+    """Finds places in the elements of this rank, by Newton's method on the shapes of the elements at an order."""
 
     def __init__(self, mesh: Mesh, order: int) -> None:
         n = order + 1
         self.order = order
         self.nodes = np.asarray(mesh.point_coordinates(order)).reshape(-1, n, n, n, 3)
         flat = self.nodes.reshape(len(self.nodes), -1, 3)
-        # Between its nodes a curved element can reach a little beyond them.
+        # A curved element can extend slightly beyond its nodes.
         self.low, self.high = flat.min(axis=1), flat.max(axis=1)
         margin = 0.05 * (self.high - self.low).max(axis=1, keepdims=True)
         self.low, self.high = self.low - margin, self.high + margin
 
     def find(self, places: Floats) -> Iterator[tuple[int, npt.NDArray[np.int64], Floats]]:
-        """For each element with places [P][3] in it: its number, their indices, their reference coordinates [K][3]."""
+        """For each element that contains some of the places [P][3]: its number, and the indices and reference
+        coordinates [K][3] of these places."""
         left = np.ones(len(places), bool)
         for element in range(len(self.nodes)):
             near = left & ((places >= self.low[element]) & (places <= self.high[element])).all(axis=1)
@@ -68,6 +67,7 @@ class Locator:
         return np.clip(at, -1, 1), (np.abs(at) <= 1 + SLACK).all(axis=1) & (np.abs(miss).max(axis=1) < 1e-6 * size)
 
 
-def tensor(values: npt.NDArray[Any], r: Floats, s: Floats, t: Floats) -> npt.NDArray[Any]:
-    """[points][...] of values [k][j][i][...] with the polynomials r, s, t [points][n] of each point."""
-    return np.einsum("pk,pj,pi,kji...->p...", t, s, r, values, optimize=["einsum_path", (0, 3), (0, 2), (0, 1)])
+def tensor(values: npt.NDArray[np.floating], r: Floats, s: Floats, t: Floats) -> Floats:
+    """Interpolates values [k][j][i][...] with the polynomials r, s, t [points][n] of each point: [points][...]."""
+    path = ["einsum_path", (0, 3), (0, 2), (0, 1)]
+    return np.asarray(np.einsum("pk,pj,pi,kji...->p...", t, s, r, values, optimize=path))

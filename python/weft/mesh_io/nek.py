@@ -1,8 +1,8 @@
-"""Meshes of Nek5000, nekRS and NekCEM: binary ``.re2`` (versions 1 to 4) and ASCII ``.rea``.
+"""Reader of meshes of Nek5000, nekRS and NekCEM: binary ``.re2`` (versions 1 to 4) and ASCII ``.rea``.
 
-pymech reads both, but cuts three-letter boundary conditions of ``.rea`` to two, builds Python objects element by
-element and keeps the sections' ends to itself, so that a damaged file is not told from a good one; NumPy reads the
-records as they are. The format is that of Nek5000's ``reader_re2.f`` and ``reader_rea.f``.
+pymech reads both formats, but it truncates three-letter boundary conditions of ``.rea`` files to two letters, builds
+Python objects element by element, and does not report where sections end, so that damaged files go unnoticed. Here
+NumPy reads the records directly. The format follows Nek5000's ``reader_re2.f`` and ``reader_rea.f``.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from weft.mesh_io.raw import (
     match_vertices,
 )
 
-# The preprocessor's numbers (from 1), as ours.
-_CORNERS = [0, 1, 3, 2, 4, 5, 7, 6]  # of corner c: the place in the file's order
+# Our numbers for those of Nek's preprocessor, which count from 1.
+_CORNERS = [0, 1, 3, 2, 4, 5, 7, 6]  # index of our corner c in the order of the file
 _FACES = np.array([2, 1, 3, 0, 4, 5])
 _EDGES = np.array([0, 5, 1, 4, 2, 7, 3, 6, 8, 9, 11, 10])
-_BACKWARDS = np.array([False, False, True, True] * 2 + [False] * 4)  # edges the file runs against ours
+_BACKWARDS = np.array([False, False, True, True] * 2 + [False] * 4)  # edges with the opposite direction in the file
 
 _RECORDS = {
     4: np.dtype([("element", "i4"), ("side", "i4"), ("values", "f4", 5), ("code", "S4")]),
@@ -41,14 +41,14 @@ _RECORDS = {
 
 
 def read_re2(path: Path) -> RawMesh:
-    """Read a binary mesh: coordinates in single (#v001) or double precision, either byte order."""
+    """Reads a binary mesh in either byte order, with coordinates in single (#v001) or double precision."""
     data = path.read_bytes()
     if len(data) < 84:
-        raise FormatError(f"the file ends inside its header: {len(data)} bytes, where a .re2 has at least 84")
+        raise FormatError(f"the file ends inside its header: it has {len(data)} bytes, but a .re2 has at least 84")
     header = data[:80].decode("latin-1")
     version = header[:5]
     if version not in ("#v001", "#v002", "#v003", "#v004"):
-        raise FormatError(f"this is no .re2 file: it begins with {header[:5]!r}, not with #v001 to #v004")
+        raise FormatError(f"this is not a .re2 file: it begins with {header[:5]!r} instead of #v001 to #v004")
     try:
         if version == "#v004":
             words = header.split()
@@ -87,7 +87,7 @@ def read_re2(path: Path) -> RawMesh:
 
 
 def _partners(conditions: np.ndarray, word: int, count: int) -> Floats:
-    """The five values; in single precision and beyond 999 999 elements a periodic partner is stored as an integer."""
+    """The five values per condition. Single-precision files store partners as integers from a million elements on."""
     values = conditions["values"].astype(np.float64)
     if word == 4 and count >= 1_000_000:
         periodic = np.char.startswith(conditions["code"], b"P  ")
@@ -98,13 +98,13 @@ def _partners(conditions: np.ndarray, word: int, count: int) -> Floats:
 
 def _check_size(count: int, dimensions: int) -> None:
     if dimensions != 3:
-        raise FormatError(f"this is a {dimensions}-D mesh; weft reads 3-D hexahedra only (extrude it, e.g. with n2to3)")
+        raise FormatError(f"the mesh is {dimensions}-D, but weft reads 3-D hexahedra only: extrude it (e.g. n2to3)")
     if count < 1:
-        raise FormatError(f"the header promises {count} elements")
+        raise FormatError(f"the header says that the mesh has {count} elements, but it must have at least one")
 
 
 class _Words:
-    """Arrays taken from a file one after another, each checked against the file's end first."""
+    """Arrays read from a file one after another, each checked against the end of the file first."""
 
     def __init__(self, data: bytes, offset: int, order: str, word: int) -> None:
         self.data, self.offset, self.word = data, offset, word
@@ -114,7 +114,7 @@ class _Words:
         need, have = count * dtype.itemsize, len(self.data) - self.offset
         if need > have:
             raise FormatError(
-                f"the file is truncated or damaged: {count} {what} take {need} bytes, and {max(have, 0)} are left"
+                f"the file is truncated or damaged: {count} {what} need {need} bytes, but only {max(have, 0)} are left"
             )
         base = dtype.base.newbyteorder(self.order)
         result = np.frombuffer(self.data, np.dtype((base, dtype.shape)), count, self.offset)
@@ -122,56 +122,56 @@ class _Words:
         return result
 
     def section(self, what: str, elements: int) -> np.ndarray:
-        """A number, and as many records. The sections after the elements may be left out altogether."""
+        """Reads a section: a number, and as many records. The sections after the elements are optional."""
         if self.offset == len(self.data):
             return np.empty(0, _RECORDS[self.word])
         number = float(self.take(np.dtype("i4" if self.word == 4 else "f8"), 1, f"number of {what}")[0])
         if not (0 <= number <= 12 * elements) or number != int(number):
-            raise FormatError(f"the file is damaged: it promises {number:g} {what} for {elements} elements")
+            raise FormatError(f"the file is damaged: it claims {number:g} {what} for {elements} elements")
         records = self.take(_RECORDS[self.word], int(number), what)
         for name, high in (("element", elements), ("side", 12)):
             if not ((records[name] >= 1) & (records[name] <= high)).all():
-                raise FormatError(f"the file is damaged: {what} name a {name} outside 1..{high}")
+                raise FormatError(f"the file is damaged: {what} refer to a {name} outside 1..{high}")
         return records
 
 
 def read_rea(path: Path) -> RawMesh:
-    """Read the mesh of an ASCII ``.rea`` (its parameters are not for weft)."""
+    """Reads the mesh of an ASCII ``.rea`` file and ignores its parameters."""
     lines = path.read_text(encoding="latin-1").splitlines()
     at = _find(lines, 0, "MESH DATA")
     if at is None:
-        raise FormatError("this is no .rea file: there is no line with MESH DATA")
+        raise FormatError("this is not a .rea file: it has no line with MESH DATA")
     try:
         count, dimensions = (int(word) for word in lines[at + 1].split()[:2])
     except (ValueError, IndexError):
         raise FormatError(f"line {at + 2}: the numbers of elements and dimensions are missing") from None
     if count < 0:
-        raise FormatError("the mesh is in the .re2 file beside this .rea: read that one")
+        raise FormatError("the mesh is in the .re2 file next to this .rea file: read that file instead")
     _check_size(count, dimensions)
     first = at + 2
     if first + 7 * count > len(lines):
         raise FormatError(
-            f"the file is truncated: {count} elements need {7 * count} lines, and {len(lines) - first} are left"
+            f"the file is truncated: {count} elements need {7 * count} lines, but only {len(lines) - first} are left"
         )
     rows = [lines[i] for i in range(first, first + 7 * count) if (i - first) % 7 != 0]
     try:
         values = np.array(" ".join(rows).replace("D", "E").replace("d", "e").split(), dtype=np.float64)
     except ValueError as error:
         raise FormatError(
-            f"the coordinates of the elements (lines {first + 1} to {first + 7 * count}): {error}"
+            f"the coordinates of the elements (lines {first + 1} to {first + 7 * count}) are not numbers: {error}"
         ) from None
     if values.size != 24 * count:
-        raise FormatError(f"{count} elements need {24 * count} coordinates, and the file has {values.size}")
-    # Six lines an element: x, y, z of corners 1-4, then of corners 5-8.
+        raise FormatError(f"{count} elements need {24 * count} coordinates, but the file has {values.size}")
+    # Six lines per element: x, y, z of corners 1 to 4, then of corners 5 to 8.
     corners = values.reshape(count, 2, 3, 4).transpose(0, 1, 3, 2).reshape(count, 8, 3)[:, _CORNERS]
 
     at = _find(lines, first + 7 * count, "CURVED SIDE")
     if at is None:
-        raise FormatError("the file is truncated: there is no section CURVED SIDE DATA")
+        raise FormatError("the file is truncated: section CURVED SIDE DATA is missing")
     curves, at = _rea_curves(lines, at + 1, count)
     at = _find(lines, at, "BOUNDARY CONDITIONS")
     if at is None:
-        raise FormatError("the file is truncated: there is no section BOUNDARY CONDITIONS")
+        raise FormatError("the file is truncated: section BOUNDARY CONDITIONS is missing")
     conditions = _rea_conditions(lines, at + 1, count)
     raw = _assemble(corners, *curves, *conditions, path.name)
     raw.tags = np.array([_group(lines[i]) for i in range(first, first + 7 * count, 7)], np.int64)
@@ -179,7 +179,7 @@ def read_rea(path: Path) -> RawMesh:
 
 
 def _group(heading: str) -> int:
-    """The number after GROUP in the line that heads an element; 0 where there is none."""
+    """The number after GROUP in the first line of an element; 0 if there is none."""
     found = re.search(r"GROUP\s+(-?\d{1,9})\b", heading.upper())
     return int(found[1]) if found else 0
 
@@ -198,8 +198,8 @@ def _rea_curves(lines: list[str], at: int, count: int) -> tuple[tuple[Ints, Ints
     except (ValueError, IndexError):
         raise FormatError(f"line {at + 1}: the number of curved sides is missing") from None
     if not 0 <= number <= 12 * count or at + 1 + number > len(lines):
-        raise FormatError(f"line {at + 1}: {number} curved sides cannot be: the file is truncated or damaged")
-    width = 3 if count < 1000 else 2  # columns of the edge; the element's follow up to the first of the five values
+        raise FormatError(f"line {at + 1}: the file is truncated or damaged: it cannot have {number} curved sides")
+    width = 3 if count < 1000 else 2  # columns of the edge number, which the element number follows
     elements, sides = np.empty(number, np.int64), np.empty(number, np.int64)
     values, codes = np.empty((number, 5)), []
     for k in range(number):
@@ -212,15 +212,18 @@ def _rea_curves(lines: list[str], at: int, count: int) -> tuple[tuple[Ints, Ints
             sides[k], elements[k] = int(head[:width]), int(head[width:])
             values[k] = [_number(text) for text in numbers]
         except ValueError:
-            raise FormatError(f"line {at + 2 + k}: this is no curved side: {line!r}") from None
+            raise FormatError(f"line {at + 2 + k} is not a valid curved side: {line!r}") from None
         codes.append(code)
     if ((elements < 1) | (elements > count) | (sides < 1) | (sides > 12)).any():
-        raise FormatError("a curved side names an element or a side that does not exist")
+        raise FormatError("a curved side refers to an element or a side that does not exist")
     return (elements, sides, values, codes), at + 1 + number
 
 
 def _rea_conditions(lines: list[str], at: int, count: int) -> tuple[Ints, Ints, Floats, list[str]]:
-    """Of the first field that has any (the heading of one without begins with NO): a line a face, in order."""
+    """The boundary conditions of the first field that has any, one line per face.
+
+    The heading of a field without boundary conditions begins with NO.
+    """
     while (
         at < len(lines)
         and "BOUNDARY CONDITIONS" in lines[at].upper()
@@ -228,7 +231,7 @@ def _rea_conditions(lines: list[str], at: int, count: int) -> tuple[Ints, Ints, 
     ):
         at += 1
     if at >= len(lines) or "BOUNDARY CONDITIONS" not in lines[at].upper():
-        raise FormatError("no field of the file has boundary conditions")
+        raise FormatError("none of the fields in the file has boundary conditions")
     at += 1
     if at + 6 * count > len(lines):
         raise FormatError(f"the file is truncated: {count} elements need {6 * count} boundary conditions")
@@ -242,7 +245,7 @@ def _rea_conditions(lines: list[str], at: int, count: int) -> tuple[Ints, Ints, 
                 raise ValueError
             values[k] = [_number(text) for text in numbers]
         except ValueError:
-            raise FormatError(f"line {at + k + 1}: this is no boundary condition: {line!r}") from None
+            raise FormatError(f"line {at + k + 1} is not a valid boundary condition: {line!r}") from None
         codes.append(line[1:4].strip())
     return elements + 1, sides + 1, values, codes
 
@@ -259,12 +262,12 @@ def _assemble(
     condition_codes: list[str],
     source: str,
 ) -> RawMesh:
-    """From the file's numbers (elements and sides from 1, in the preprocessor's order) to ours."""
+    """Converts the numbering of the file (from 1, in the order of Nek's preprocessor) to ours."""
     corners = np.ascontiguousarray(corners)
     count = len(corners)
     check_numbers(corners)
     if len(condition_sides) and condition_sides.max() > 6:
-        raise FormatError("a boundary condition names a side outside 1..6")
+        raise FormatError("a boundary condition refers to a side outside 1..6")
     raw = RawMesh(match_vertices(corners), corners, np.zeros((count, 6), np.int32), [], source)
 
     elements, faces, codes = condition_elements - 1, _FACES[condition_sides - 1], np.array(condition_codes, dtype="U3")
@@ -273,7 +276,7 @@ def _assemble(
             continue
         mine = codes == name
         labels = np.zeros(len(codes), np.int64)
-        if name in ("EXO", "MSH"):  # converted from Exodus or Gmsh: the fifth value is the side set
+        if name in ("EXO", "MSH"):  # in meshes converted from Exodus or Gmsh, the fifth value is the side set
             labels[mine] = np.nan_to_num(condition_values[mine, 4], posinf=0, neginf=0).clip(-1e9, 1e9).astype(np.int64)
         for label in np.unique(labels[mine]):
             raw.boundary_names.append(f"{name} {label}" if name in ("EXO", "MSH") else str(name))
@@ -304,8 +307,8 @@ def _periodic_pairs(corners: Floats, elements: Ints, faces: Ints, values: Floats
     for a, b in back.items():
         if back.get(b) != a:
             raise FormatError(
-                f"torn periodic boundary: {name(a // 6, a % 6)} is paired with {name(b // 6, b % 6)}, which is not "
-                "paired with it"
+                f"torn periodic boundary: {name(a // 6, a % 6)} is paired with {name(b // 6, b % 6)}, "
+                "but not vice versa"
             )
     pairs = np.array([[a // 6, a % 6, b // 6, b % 6] for a, b in back.items() if a < b], np.int64).reshape(-1, 4)
     ours, theirs = (
@@ -315,8 +318,8 @@ def _periodic_pairs(corners: Floats, elements: Ints, faces: Ints, values: Floats
     if not meets.all():
         e, f, e2, f2 = pairs[np.argmin(meets)]
         raise FormatError(
-            f"torn periodic boundary: {name(e, f)} and {name(e2, f2)} are paired, but one shifted onto the other does "
-            "not fit corner by corner (weft knows periodicity by translation only)"
+            f"torn periodic boundary: {name(e, f)} and {name(e2, f2)} are paired, but their corners do not match after "
+            "a shift (weft supports periodicity by translation only)"
         )
     return np.hstack([pairs, match])
 
@@ -330,16 +333,18 @@ def _curves(elements: Ints, numbers: Ints, values: Floats, codes: list[str]) -> 
         where = f"side {number + 1} of element {elements[k]} (both counting from 1)"
         if code == "C":
             if number > 7:
-                raise FormatError(f"{where} is a circular arc, which only edges 1 to 8 can be")
+                raise FormatError(f"{where} is a circular arc, but only edges 1 to 8 can be arcs")
             sides[k, 1:] = ARC, _EDGES[number]
-            if _BACKWARDS[number]:  # to the right of the edge's other direction
+            if _BACKWARDS[number]:  # the arc bulges to the right of the edge, whose direction is reversed
                 values[k, 0] = -values[k, 0]
         elif code == "m":
             sides[k, 1:] = MIDPOINT, _EDGES[number]
         elif code == "s":
             if number > 5:
-                raise FormatError(f"{where} is a sphere, which only faces 1 to 6 can be")
+                raise FormatError(f"{where} is a sphere, but only faces 1 to 6 can be spheres")
             sides[k, 1:] = SPHERE, _FACES[number]
         else:
-            raise FormatError(f"{where} is curved by {code!r}; weft knows C (circle), s (sphere) and m (midside node)")
+            raise FormatError(
+                f"{where} has curve type {code!r}, but weft supports only C (circle), s (sphere) and m (midside node)"
+            )
     return sides, values

@@ -1,11 +1,11 @@
-"""Field files of Nek5000, nekRS and Neko (``name0.f00000``), written and read by all ranks.
+"""Reader and writer of field files of Nek5000, nekRS and Neko (``name0.f00000``), in parallel on all ranks.
 
-A file has a header of 132 characters, the number 6.54321 as a mark of the byte order, the global numbers of its
-elements, and for each variable in turn the values at the GLL points of every element: coordinates (X), velocity (U),
-pressure (P), temperature (T), further scalars (S01, S02, ...). Of a vector an element has its three components one
-after the other. At the end come the smallest and largest value of every component in each element, in single precision.
-The format is that of Nek5000's ``prepost.f`` (``mfo_write_hdr``, ``mfo_outv``, ``mfo_mdatav``). docs/flow-files.md has
-the bytes. pymech reads such files whole on one rank; here each rank reads its own elements.
+A file has a header of 132 characters, the number 6.54321 as a byte-order mark, the global numbers of its elements, and
+for each variable the values at the GLL points of every element. The variables are coordinates (X), velocity (U),
+pressure (P), temperature (T) and further scalars (S01, S02, ...). Vectors have their three components one after another
+in each element. The file ends with the smallest and largest value of every component in each element, in single
+precision. The format follows Nek5000's ``prepost.f`` (``mfo_write_hdr``, ``mfo_outv``, ``mfo_mdatav``);
+docs/flow-files.md has the details. pymech reads whole files on one rank, while here each rank reads its own elements.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -24,20 +24,24 @@ from weft import _weft
 from weft.mesh import Mesh, MeshError
 
 if TYPE_CHECKING:
-    Values = npt.NDArray[Any]
+    from mpi4py import MPI
+
+    Values = npt.NDArray[np.floating]
 
 HEADER_BYTES = 132
 MARK = 6.54321
-PIECE_BYTES = 16 << 20  # of a transfer
-MOST_SCALARS = 99  # beside the temperature: the header has two digits
-SAME_PLACE = 1e-5  # of the largest coordinate: how far a file's points may be from the mesh's (it may be single)
+PIECE_BYTES = 16 << 20  # per transfer
+MOST_SCALARS = 99  # in addition to the temperature, because the header has two digits
+# Largest distance between the points of a file and those of the mesh, relative to the largest coordinate. It allows for
+# single precision.
+SAME_PLACE = 1e-5
 
 
 @dataclass
 class NekFields:
-    """Fields at this rank's points: vectors [3][E][n][n][n], others [E][n][n][n]; what is None is not there.
+    """Fields at the points of this rank: vectors [3][E][n][n][n], scalars [E][n][n][n]. None stands for absent fields.
 
-    ``scalars``: the first is Nek's temperature, if ``has_temperature``; the others its passive scalars.
+    If ``has_temperature``, the first of the ``scalars`` is Nek's temperature. The others are its passive scalars.
     """
 
     time: float = 0.0
@@ -50,10 +54,10 @@ class NekFields:
 
 @dataclass(frozen=True)
 class Header:
-    """What the first 132 characters of a field file say."""
+    """The contents of the header of a field file."""
 
-    word: int  # bytes of a number
-    points: int  # n = order + 1 along each direction
+    word: int  # bytes per number
+    points: int  # per direction, n = order + 1
     elements: int  # in this file
     global_elements: int
     time: float
@@ -67,12 +71,12 @@ class Header:
 
     @property
     def components(self) -> list[int]:
-        """Of each variable, in the order of the file."""
+        """The number of components of each variable, in the order of the file."""
         vectors = [3] * (self.coordinates + self.velocity)
         return vectors + [1] * (self.pressure + self.temperature + self.scalars)
 
     def text(self) -> bytes:
-        """As Nek5000 writes it."""
+        """The header as Nek5000 writes it."""
         code = "X" * self.coordinates + "U" * self.velocity + "P" * self.pressure + "T" * self.temperature
         code += f"S{self.scalars:02d}" if self.scalars else ""
         n = self.points
@@ -82,10 +86,10 @@ class Header:
 
     @classmethod
     def parse(cls, text: bytes) -> Header:
-        """ValueError for what is no such header, or of a file that weft does not read."""
+        """The header in a text. Raises ValueError if it is invalid or of a file that weft does not support."""
         words = text.decode("latin-1").split()
         if not words or words[0] != "#std":
-            raise ValueError(f"this is no Nek field file: it begins with {text[:4]!r}, not with b'#std'")
+            raise ValueError(f"this is not a Nek field file: it begins with {text[:4]!r} instead of b'#std'")
         try:
             word, nx, ny, nz, elements, global_elements = (int(w) for w in words[1:7])
             time, step, files = float(words[7]), int(words[8]), int(words[10])
@@ -94,19 +98,19 @@ class Header:
             raise ValueError(f"the header is damaged: {text.rstrip()!r}") from None
         if code is None:
             raise ValueError(
-                f"the header is damaged: it lists the variables {words[11]!r}, where X, U, P, T, S01 may be"
+                f"the header is damaged: it lists the variables {words[11]!r}, but allowed are X, U, P, T, S01 etc."
             )
         if word not in (4, 8) or not 1 <= elements <= global_elements or files < 1 or step < 0 or not np.isfinite(time):
             raise ValueError(f"the header is damaged: {text.rstrip()!r}")
         if nz == 1:
-            raise ValueError("the file is of a 2-D mesh; weft reads 3-D fields only")
+            raise ValueError("the file is for a 2-D mesh, but weft reads 3-D fields only")
         if not nx == ny == nz or not 2 <= nx <= 16:
             raise ValueError(
-                f"the elements have {nx} x {ny} x {nz} points; weft reads 2 to 16, as many in each direction"
+                f"the elements have {nx} x {ny} x {nz} points, but weft reads 2 to 16, the same in each direction"
             )
         if files != 1 or elements != global_elements:
-            raise ValueError(f"the file is one of {files}, with {elements} of {global_elements} elements: have Nek5000 "
-                             "write one file (writeNFiles = 1), or join them first")  # fmt: skip
+            raise ValueError(f"the file is one of {files} and has {elements} of {global_elements} elements: let "
+                             "Nek5000 write a single file (writeNFiles = 1), or merge the files")  # fmt: skip
         x, u, p, t, s = (bool(part) for part in code.groups(default=""))
         return cls(word, nx, elements, global_elements, time, step, files, x, u, p, t, int(code[5][1:]) if s else 0)
 
@@ -120,12 +124,13 @@ def write_nek(
     precision: str = "single",
     coordinates: bool = True,
 ) -> Path:
-    """Write one field file by all ranks, each its own elements; it has its name when it is whole. (collective)
+    """Writes one field file, to which every rank contributes its elements. (collective)
 
-    Elements are in the order of their global numbers: the file is the same from any ranks, and Neko, which does not
-    look at the numbers in the file when it begins from one, finds its own order. ``precision``: ``single`` or
-    ``double``. ``coordinates``: with the points' places, which the first file of a series needs. MeshError, the same on
-    every rank, for wrong shapes and where the file cannot be written.
+    The file gets its name when it is complete. Elements are in the order of their global numbers, so that the file does
+    not depend on the number of ranks, and so that Neko, which ignores the numbers in the file when it restarts, finds
+    its own order. ``precision`` is ``single`` or ``double``. ``coordinates`` includes the coordinates of the points,
+    which the first file of a series needs. Raises MeshError, the same on every rank, for wrong shapes and if the file
+    cannot be written.
     """
     from mpi4py import MPI
 
@@ -147,14 +152,14 @@ def write_nek(
         max(0, len(fields.scalars) - fields.has_temperature),
     )
     order_in_file = np.argsort(mesh.element_ids)
-    file: Any = None
+    file = MPI.FILE_NULL
     variables: list[Values] = []
     problems: list[Exception] = []
     most = comm.allreduce(mesh.elements, MPI.MAX)
 
     def prepare() -> None:
         if header.scalars > MOST_SCALARS:
-            raise ValueError(f"a Nek field file holds {MOST_SCALARS} scalars besides the temperature; there are more")
+            raise ValueError(f"a Nek field file holds at most {MOST_SCALARS} scalars in addition to the temperature")
         variables.extend(_by_element(mesh, n, fields, coordinates))
         if comm.rank == 0:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -177,8 +182,8 @@ def write_nek(
         if problems:
             raise problems[0]
 
-    def put(at: int, values: Values, kind: Any) -> int:
-        """A record of `values` an element, from `at` on; where they end. Pieces are as many on all ranks."""
+    def put(at: int, values: npt.NDArray[np.generic], kind: npt.DTypeLike) -> int:
+        """Writes one record of `values` per element from `at` on and returns the end. All ranks write equally often."""
         each = np.dtype(kind).itemsize * int(np.prod(values.shape[1:]))
         element = MPI.BYTE.Create_contiguous(each).Commit()
         for piece in _pieces(most, each):
@@ -188,7 +193,7 @@ def write_nek(
             try:
                 file.Write_all([np.ascontiguousarray(values[mine], kind), len(mine), element])
             except MPI.Exception as error:
-                problems.append(error)  # and on: the other ranks wait in the next piece
+                problems.append(error)  # and continue, because the other ranks wait in the next piece
             places.Free()
         element.Free()
         file.Set_view(0, MPI.BYTE, MPI.BYTE)
@@ -204,7 +209,7 @@ def write_nek(
     try:
         _together(comm, path, write)
     except MeshError:
-        file.Close()  # all ranks are here
+        file.Close()  # all ranks get here
         if comm.rank == 0:
             unfinished.unlink(missing_ok=True)
         raise
@@ -213,7 +218,7 @@ def write_nek(
 
 
 def _by_element(mesh: Mesh, n: int, fields: NekFields, coordinates: bool) -> list[Values]:
-    """[E][components][n^3] of each variable, in the order of the file."""
+    """The values of each variable as [E][components][n^3], in the order of the file."""
     shape = (mesh.elements, n, n, n)
     found: list[Values] = []
     if coordinates:
@@ -227,7 +232,7 @@ def _by_element(mesh: Mesh, n: int, fields: NekFields, coordinates: bool) -> lis
             continue
         whole = np.asarray(values).reshape(components, *np.shape(values)[-4:])
         if whole.shape[1:] != shape:
-            raise ValueError(f"{name} has the shape {np.shape(values)}: expected points {shape}")
+            raise ValueError(f"{name} has the shape {np.shape(values)}, but the points have the shape {shape}")
         found.append(np.moveaxis(whole, 0, 1).reshape(mesh.elements, components, n**3))
     return found
 
@@ -237,8 +242,8 @@ def _pieces(elements: int, element_bytes: int) -> Iterator[slice]:
     return (slice(begin, begin + count) for begin in range(0, elements, count))
 
 
-def _together(comm: Any, path: Path, work: Callable[[], None]) -> None:
-    """Runs ``work``; if it fails on any rank, MeshError with the first one's text on all. (collective)"""
+def _together(comm: MPI.Intracomm, path: Path, work: Callable[[], None]) -> None:
+    """Runs ``work``. If it fails on any rank, raises MeshError with the first rank's message on all. (collective)"""
     problem = None
     try:
         work()
@@ -246,7 +251,7 @@ def _together(comm: Any, path: Path, work: Callable[[], None]) -> None:
         problem = f"{path}: {error.strerror or error}"
     except ValueError as error:
         problem = f"{path}: {error}"
-    except Exception as error:  # MPI's, mostly; the other ranks wait for word from this one
+    except Exception as error:  # mostly MPI's; the other ranks wait for this one below
         problem = f"{path}: {error or type(error).__name__}"
     problems = [text for text in comm.allgather(problem) if text is not None]
     if problems:
@@ -254,10 +259,10 @@ def _together(comm: Any, path: Path, work: Callable[[], None]) -> None:
 
 
 def read_nek(path: str | os.PathLike[str], mesh: Mesh, order: int) -> NekFields:
-    """The fields of a file at the points of ``order`` on a mesh, from a file of any order. (collective)
+    """Reads the fields of a file of any order at the points of ``order`` on a mesh. (collective)
 
-    MeshError, the same on every rank, for what is no field file, truncated or damaged, of several files, or of another
-    mesh: another number of elements or, where the file has coordinates, other places.
+    Raises MeshError, the same on every rank, if the file is not a field file, is truncated or damaged, is one of
+    several files, or belongs to another mesh, with another number of elements or other coordinates.
     """
     path, comm = Path(path), mesh.comm
     header: Header | None = None
@@ -268,8 +273,8 @@ def read_nek(path: str | os.PathLike[str], mesh: Mesh, order: int) -> NekFields:
         if comm.rank == 0:
             header, endian, where = _read_head(path)
             if header.global_elements != mesh.global_elements:
-                raise ValueError(f"of {header.global_elements} elements, and the mesh has {mesh.global_elements}: give "
-                                 "the mesh that it was written on")  # fmt: skip
+                raise ValueError(f"the file has {header.global_elements} elements, but the mesh has "
+                                 f"{mesh.global_elements}: use the mesh that the file was written on")  # fmt: skip
 
     _together(comm, path, open_)
     header, endian, where = comm.bcast((header, endian, where))
@@ -288,7 +293,7 @@ def read_nek(path: str | os.PathLike[str], mesh: Mesh, order: int) -> NekFields:
             _check_places(mesh, header.points - 1, variables.pop(0))
         for values in variables:
             if not np.isfinite(values).all():
-                raise ValueError("the file holds values that are not finite numbers")
+                raise ValueError("the file has values that are not finite numbers")
         at_order = [_at_order(values, header.points - 1, order) for values in variables]
         if header.velocity:
             fields.velocity = at_order.pop(0)
@@ -301,7 +306,7 @@ def read_nek(path: str | os.PathLike[str], mesh: Mesh, order: int) -> NekFields:
 
 
 def _read_head(path: Path) -> tuple[Header, str, npt.NDArray[np.int64]]:
-    """The header, the byte order, and the place in the file of each element."""
+    """The header, the byte order, and the position of each element in the file."""
     with path.open("rb") as file:
         head = file.read(HEADER_BYTES + 4)
         size = os.fstat(file.fileno()).st_size
@@ -314,21 +319,21 @@ def _read_head(path: Path) -> tuple[Header, str, npt.NDArray[np.int64]]:
         need = HEADER_BYTES + 4 + 4 * header.elements
         need += sum(header.components) * header.points**3 * header.word * header.elements
         if size < need:
-            raise ValueError(f"the file is truncated: {size} bytes, where its header promises at least {need}")
+            raise ValueError(f"the file is truncated: it has {size} bytes, but its header requires at least {need}")
         ids = np.frombuffer(file.read(4 * header.elements), f"{endian}i4").astype(np.int64) - 1
     where = np.full(header.elements, -1)
     if ids.min() < 0 or ids.max() >= header.elements:
-        raise ValueError("the map of elements is damaged: it has numbers beyond the number of elements")
+        raise ValueError("the list of element numbers is damaged: some numbers exceed the number of elements")
     where[ids] = np.arange(header.elements)
     if where.min() < 0:
-        raise ValueError("the map of elements is damaged: it has an element twice")
+        raise ValueError("the list of element numbers is damaged: an element appears twice")
     return header, endian, where
 
 
 def _take(
     data: npt.NDArray[np.uint8], at: int, header: Header, components: int, endian: str, mine: npt.NDArray[np.int64]
 ) -> Values:
-    """[components][E][n][n][n] of this rank's elements of a variable that begins at ``at``."""
+    """The values of a variable that begins at ``at``, for the elements of this rank: [components][E][n][n][n]."""
     n = header.points
     each = components * n**3
     raw = data[at : at + header.elements * each * header.word]
@@ -343,12 +348,14 @@ def _check_places(mesh: Mesh, order: int, found: Values) -> None:
     wrong = np.flatnonzero(~(away <= SAME_PLACE * np.abs(expected).max()))
     if len(wrong):
         number = int(mesh.element_ids[wrong[0]]) + 1
-        raise ValueError(f"of another mesh: the points of element {number} are up to {away[wrong[0]]:.3g} away from "
-                         "those of the mesh; give the mesh that it was written on")  # fmt: skip
+        raise ValueError(
+            f"the file belongs to another mesh: the points of element {number} are up to {away[wrong[0]]:.3g} away "
+            "from those of the mesh; use the mesh that the file was written on"
+        )
 
 
 def _at_order(values: Values, order: int, to: int) -> Values:
-    """[components][E][n][n][n] at the GLL points of another order."""
+    """Values interpolated to the GLL points of another order: [components][E][n][n][n]."""
     if order == to:
         return np.ascontiguousarray(values)
     matrix = _weft.mesh.interpolation(_weft.mesh.gll(order)[0], _weft.mesh.gll(to)[0])
@@ -358,5 +365,5 @@ def _at_order(values: Values, order: int, to: int) -> Values:
 
 
 def series_text(name: str, first: int, count: int) -> str:
-    """The ``.nek5000`` file that ParaView and VisIt open: of ``name0.f00000`` and so on."""
+    """The text of the ``.nek5000`` file with which ParaView and VisIt open the series ``name0.f00000`` etc."""
     return f"filetemplate: {name}%01d.f%05d\nfirsttimestep: {first}\nnumtimesteps: {count}\n"

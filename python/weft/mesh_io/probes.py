@@ -1,11 +1,10 @@
-"""Values of fields at places: time series at points, and pictures of a plane."""
+"""Values of fields at given places: time series at points, and images of a plane."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,15 +12,15 @@ from mpi4py import MPI
 
 from weft.files import whole
 from weft.mesh import Mesh, MeshError
-from weft.mesh_io.locate import Locator, lagrange, tensor
+from weft.mesh_io.locate import Floats, Locator, lagrange, tensor
 
-Values = npt.NDArray[Any]
+Values = npt.NDArray[np.floating]
 
 
 class Probes:
-    """Time series of fields [E][components][n][n][n] at places by name. Making one is collective.
+    """Time series of fields [E][components][n][n][n] at named places. The constructor is collective.
 
-    MeshError naming a place that lies outside the mesh.
+    Raises MeshError if a place lies outside the mesh.
     """
 
     def __init__(
@@ -29,18 +28,18 @@ class Probes:
     ) -> None:
         self.comm = mesh.comm
         self.names, self.components = list(places), list(components)
-        #: whether any rank has a probe: all of them then step one by one
+        #: whether any rank has a probe, in which case all ranks advance one step at a time
         self.any = bool(places)
         self.times: list[float] = []
-        self._mine: list[tuple[str, int, list[Values], list[Values]]] = []  # name, element, polynomials, series
+        self._mine: list[tuple[str, int, list[Floats], list[Values]]] = []  # name, element, polynomials, series
         if not places:
             return
         where = np.array(list(places.values()), float).reshape(-1, 3)
-        found: dict[int, tuple[int, list[Values]]] = {}
+        found: dict[int, tuple[int, list[Floats]]] = {}
         for element, indices, reference in Locator(mesh, order).find(where):
             for k, index in enumerate(indices):
                 found[int(index)] = element, [lagrange(order, reference[k : k + 1, d])[0] for d in range(3)]
-        # A place on a face that ranks share is the lowest one's.
+        # A place on a face shared by several ranks belongs to the lowest rank.
         owner = np.array([self.comm.rank if k in found else self.comm.size for k in range(len(where))])
         self.comm.Allreduce(MPI.IN_PLACE, owner, MPI.MIN)
         for k, name in enumerate(self.names):
@@ -50,7 +49,7 @@ class Probes:
                 self._mine.append((name, *found[k], []))
 
     def take(self, time: float, fields: Values | None) -> None:
-        """Adds the values at a time; ``fields`` may be None on ranks that ``holds`` no probe."""
+        """Adds the values at a time. ``fields`` may be None on ranks whose ``holds`` is False."""
         self.times.append(time)
         for _, element, (r, s, t), series in self._mine:
             assert fields is not None
@@ -58,16 +57,16 @@ class Probes:
 
     @property
     def holds(self) -> bool:
-        """Whether this rank has a probe in its elements."""
+        """Whether the elements of this rank contain a probe."""
         return bool(self._mine)
 
     def series(self) -> dict[str, Values]:
-        """[times][components] by name, on rank 0; empty elsewhere. (collective)"""
+        """The series [times][components] by name on rank 0; empty on other ranks. (collective)"""
         gathered = self.comm.gather([(name, np.array(values)) for name, *_, values in self._mine])
         return dict(item for rank in gathered or [] for item in rank)
 
     def write(self, path: Path) -> None:
-        """One row a time, six columns a probe: ``time, NAME.Ex, …``. (collective)"""
+        """Writes a CSV file with one row per time and one column per component: ``time, NAME.Ex, …``. (collective)"""
         series = self.series()
         if self.comm.rank == 0:
             with whole(path) as place, place.open("w", newline="") as file:
@@ -80,11 +79,11 @@ class Probes:
 def on_plane(
     mesh: Mesh, order: int, values: Values, axis: int, share: float, pixels: int = 400
 ) -> tuple[Values, list[float], float]:
-    """``values`` [E][n][n][n] on a plane normal to an axis: a picture, its edges, and where it lies. (collective)
+    """An image of ``values`` [E][n][n][n] on a plane normal to an axis, its extent, and its coordinate. (collective)
 
-    On rank 0 the picture [rows][columns] of the next two axes in turn (NaN outside the mesh), the extent
-    [left, right, bottom, top] and the plane's coordinate, at a ``share`` of the mesh's extent; on other ranks a picture
-    without content. The longer side has ``pixels`` pixels.
+    On rank 0, the image [rows][columns] shows the next two axes (NaN outside the mesh); on other ranks it is empty. The
+    extent is [left, right, bottom, top], and the plane is at the given ``share`` of the mesh's extent. The longer side
+    has ``pixels`` pixels.
     """
     comm = mesh.comm
     locator = Locator(mesh, order)

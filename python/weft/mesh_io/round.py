@@ -1,4 +1,4 @@
-"""Meshes of concentric spheres ("cubed spheres") and of cylinders: a cube or square, and curved layers round it."""
+"""Meshes of concentric spheres ("cubed spheres") and of cylinders: a cube or square, and curved layers around it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from weft.mesh_io.raw import ARC, FACE_CORNERS, SPHERE, Floats, FormatError, Ints, RawMesh, match_vertices, unique_rows
 
-CORE = 0.5  # corners of the cube in the middle, in radii of the innermost sphere
+CORE = 0.5  # distance of the corners of the inner cube from the centre, in radii of the innermost sphere
 
 
 def cubed_sphere(
@@ -19,27 +19,28 @@ def cubed_sphere(
     half_width: float = 0.0,
     box_layers: Sequence[float] = (),
 ) -> RawMesh:
-    """The mesh that ``weft.Mesh.sphere`` describes; FormatError where the numbers make no mesh."""
+    """The mesh that ``weft.Mesh.sphere`` describes. Raises FormatError if the numbers are not valid."""
     counts = [layers] * len(radii) if isinstance(layers, int) else list(layers)
     if side < 1 or not radii or len(counts) != len(radii) or min(counts) < 1:
         raise FormatError(
-            f"a sphere needs radii, at least 1 layer for each and a side of at least 1: {radii}, {counts}"
+            "a sphere needs at least one radius, at least 1 layer per radius and at least 1 element per side; found "
+            f"radii {list(radii)}, layers {counts} and side {side}"
         )
     if not all(a < b for a, b in itertools.pairwise([0.0, *radii])):
-        raise FormatError(f"radii of spheres must grow from above 0, found {list(radii)}")
+        raise FormatError(f"the radii of spheres must be above 0 and ascend; found {list(radii)}")
     if half_width and not half_width > radii[-1]:
-        raise FormatError(f"a cube of half width {half_width} does not hold a sphere of radius {radii[-1]}")
+        raise FormatError(f"a cube of half width {half_width} is too small for a sphere of radius {radii[-1]}")
     if box_layers and (not half_width or min(box_layers) <= 0):
-        raise FormatError("layers round the cube need a cube (half_width) and thicknesses above 0")
+        raise FormatError("layers around the cube need a cube (half_width) and thicknesses above 0")
 
-    # Equal angles along a cube's face: the elements on the sphere differ little in size.
+    # Equal angles along a face of the cube, so that elements on the sphere have similar sizes.
     grid = np.tan(0.25 * np.pi * np.linspace(-1, 1, side + 1))
     core = CORE * radii[0] / np.sqrt(3.0)
     corners, tags, spheres = [_cuboids([core * grid] * 3)], [np.ones(side**3, np.int64)], [np.zeros((side**3, 2))]
 
-    shells: list[tuple[Floats, Floats, int, float, float]] = []  # blends of two surfaces, tag, radii (0: no sphere)
+    shells: list[tuple[Floats, Floats, int, float, float]] = []  # two surfaces, tag, their radii (0: not a sphere)
     for tag, (radius, count) in enumerate(zip(radii, counts, strict=True), 1):
-        # From the cube in the middle the first layers go over to the sphere little by little.
+        # The first layers change gradually from the inner cube to the sphere.
         inner = radii[tag - 2] if tag > 1 else 0.0
         for k in range(count):
             low, high = k / count, (k + 1) / count
@@ -81,7 +82,7 @@ def cubed_sphere(
 
 
 def _cuboids(lines: Sequence[Floats]) -> Floats:
-    """[E][8][3] the cuboids between lines of x, y and z."""
+    """The cuboids between lines of constant x, y and z: [E][8][3]."""
     nx, ny, nz = (len(line) - 1 for line in lines)
     k, j, i = (index.ravel() for index in np.meshgrid(range(nz), range(ny), range(nx), indexing="ij"))
     corner = [
@@ -92,8 +93,11 @@ def _cuboids(lines: Sequence[Floats]) -> Floats:
 
 
 def _faces(grid: Floats) -> Floats:
-    """[6][n][n][3] the six faces of the cube [-1, 1]^3, each so that (first index, second index, outwards) is
-    right-handed with the second index running fastest along the first tangent."""
+    """The six faces of the cube [-1, 1]^3: [6][n][n][3].
+
+    On each face, the last index runs along the first tangent, and (first tangent, second tangent, outwards) is
+    right-handed.
+    """
     b, a = np.meshgrid(grid, grid, indexing="ij")  # a runs along the last index
     one = np.ones_like(a)
     faces = []
@@ -102,7 +106,7 @@ def _faces(grid: Floats) -> Floats:
         for sign in (-1.0, 1.0):
             face = np.empty((*a.shape, 3))
             face[..., axis] = sign * one
-            # e_u x e_v = e_axis: outwards on the positive side; on the negative side the tangents change places.
+            # e_u x e_v = e_axis points outwards on the positive side; on the negative side, the tangents are swapped.
             face[..., u], face[..., v] = (a, b) if sign > 0 else (b, a)
             faces.append(face)
     return np.stack(faces)
@@ -118,14 +122,14 @@ def _ball(radius: float, grid: Floats) -> Floats:
 
 
 def _between(core: float, radius: float, share: float, grid: Floats) -> Floats:
-    """A surface a share of the way from the cube in the middle to the innermost sphere."""
+    """The surface at a share of the way from the inner cube to the innermost sphere."""
     if share == 1.0:
         return _ball(radius, grid)
     return (1 - share) * _cube(core, grid) + share * _ball(radius, grid)
 
 
 def _shell(inner: Floats, outer: Floats) -> Floats:
-    """[E][8][3] elements between two surfaces [6][n][n][3], t outwards."""
+    """The elements between two surfaces [6][n][n][3], with t outwards: [E][8][3]."""
     corner = [
         surface[:, j : j + surface.shape[1] - 1, i : i + surface.shape[2] - 1].reshape(-1, 3)
         for surface in (inner, outer)
@@ -135,23 +139,23 @@ def _shell(inner: Floats, outer: Floats) -> Floats:
 
 
 def _outer(vertices: Ints) -> np.ndarray:
-    """[E][6] 1 where a face has no neighbour."""
+    """1 for faces without a neighbour, otherwise 0: [E][6]."""
     faces = np.sort(vertices[:, FACE_CORNERS], axis=2).reshape(-1, 4)
     _, group = unique_rows(np.ascontiguousarray(faces))
     return (np.bincount(group)[group] == 1).astype(np.int32).reshape(-1, 6)
 
 
 def cylinder(radius: float, length: float, side: int, layers: int, slices: int, periodic: bool) -> RawMesh:
-    """The mesh that ``weft.Mesh.cylinder`` describes; FormatError where the numbers make no mesh."""
+    """The mesh that ``weft.Mesh.cylinder`` describes. Raises FormatError if the numbers are not valid."""
     if not (radius > 0 and length > 0) or min(side, layers, slices) < 1:
         raise FormatError(
-            "a cylinder needs radius and length above 0 and at least 1 element along the square's side, in layers and "
-            f"in slices: found {radius}, {length}, {side}, {layers}, {slices}"
+            "a cylinder needs a radius and a length above 0, and at least 1 element per side of the inner square, 1 "
+            f"layer and 1 slice; found radius {radius}, length {length}, side {side}, layers {layers}, slices {slices}"
         )
     grid = np.tan(0.25 * np.pi * np.linspace(-1, 1, side + 1))
     core = CORE * radius / np.sqrt(2.0)
-    edge = np.stack([np.ones(side + 1), grid], axis=1)  # of the square, counterclockwise
-    quarter = np.array([[0.0, 1.0], [-1.0, 0.0]])  # turns rows by 90 degrees
+    edge = np.stack([np.ones(side + 1), grid], axis=1)  # edge of the square, counterclockwise
+    quarter = np.array([[0.0, 1.0], [-1.0, 0.0]])  # rotates rows by 90 degrees
     quads = [_cuboids([core * grid, core * grid, np.array([0.0, 1.0])])[:, :4, :2]]
     for turn in range(4):
         ray = edge @ np.linalg.matrix_power(quarter, turn)
@@ -181,5 +185,5 @@ def cylinder(radius: float, length: float, side: int, layers: int, slices: int, 
     raw = RawMesh(match_vertices(nodes), nodes, boundaries.reshape(-1, 6), names, "cylinder", pairs)
     bent = np.flatnonzero(np.tile(outermost, slices))
     raw.curve_sides = np.array([[e, ARC, side_of] for e in bent for side_of in (5, 7)], np.int64)
-    raw.curve_values = np.tile([radius, 0.0, 0.0, 0.0, 0.0], (len(raw.curve_sides), 1))  # bulging to the right
+    raw.curve_values = np.tile([radius, 0.0, 0.0, 0.0, 0.0], (len(raw.curve_sides), 1))  # arcs bulge to the right
     return raw.check()
