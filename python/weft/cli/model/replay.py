@@ -120,8 +120,8 @@ def replay(
     """Replay a trace on a machine with another coupling of host and device.
 
     Prints the duration as traced, as replayed unchanged, and on the machine that the options describe, then the
-    benefit of zero launch latency and the penalty of a long one (section 5.6). The time that an MPI call waits for
-    another process follows that process.
+    benefit of zero launch latency and the penalty of a long one (section 5.6). If an MPI call waited for another
+    process, its wait moves with that process.
     """
     from weft import traces
     from weft.model import replay as method
