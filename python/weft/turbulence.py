@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ import numpy.typing as npt
 
 from weft import _weft, trace
 from weft import device as _device
+from weft.options import by_name
 
 __all__ = ["BlownUp", "Forcing", "Scalar", "Solver"]
 
@@ -39,29 +39,8 @@ Spectrum = Callable[[npt.NDArray[np.float64]], Any]
 Function = Callable[[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]], Any]
 
 
-@dataclass(frozen=True)
-class Forcing:
-    """Forcing of the modes with 0 < abs(k) <= ``radius``.
-
-    ``stochastic``: solenoidal accelerations that follow Uhlenbeck-Ornstein processes of correlation time ``time`` T and
-    variance sigma^2 of every real number, ``amplitude`` = sigma^2 T (Eswaran & Pope 1988, their epsilon*). ``band``:
-    after every step the energy of each shell round(abs(k) / unit) is what ``energies`` says, or what it was after the
-    first step (Donzis & Yeung 2010).
-    """
-
-    kind: str = "stochastic"
-    radius: float = 2.0 * math.sqrt(2.0)
-    amplitude: float = 0.0
-    time: float = 0.0
-    energies: Sequence[float] = ()
-
-
-@dataclass(frozen=True)
-class Scalar:
-    """A passive scalar of diffusivity viscosity / ``schmidt``, above a uniform mean gradient."""
-
-    schmidt: float = 1.0
-    gradient: tuple[float, float, float] = (0.0, 0.0, 0.0)
+#: how the modes with 0 < abs(k) <= ``radius`` are forced, and a scalar above a uniform mean ``gradient``
+Forcing, Scalar = _weft.turbulence.Forcing, _weft.turbulence.Scalar
 
 
 class Solver:
@@ -81,27 +60,20 @@ class Solver:
     that compute are collective. ``weft.mpi.CollectiveError`` for options that do not go together.
     """
 
+    @by_name(_weft.turbulence.Options, hidden=("box", "grid", "row", "column"))
     def __init__(
         self,
         sizes: int | Sequence[int],
         *,
         viscosity: float,
         lengths: float | Sequence[float] = 2.0 * math.pi,
-        scheme: str = "rk2",
-        dealiasing: str = "phase-shift",
-        dt: float | None = None,
-        courant: float | None = None,
-        courant_limit: float = 1.0,
-        forcing: Forcing | None = None,
-        scalars: Sequence[Scalar] = (),
         process_grid: str | tuple[int, int] = "auto",
-        batch: int = 1,
         exchange: str | tuple[str, str] = "auto",
         exchange_cache: bool = False,
-        seed: int = 0,
         device: Any = "auto",
         precision: str = "double",
         comm: Any = None,
+        **options: Any,
     ) -> None:
         from weft.mpi import MPI
 
@@ -109,42 +81,25 @@ class Solver:
             raise ValueError(f"turbulence: precision = {precision!r} is not one of: {', '.join(_CORES)}")
         self.sizes = _three(sizes, operator.index, "sizes")
         self.lengths = _three(lengths, float, "lengths")
-        self.viscosity = float(viscosity)
         self.precision = precision
-        self.scheme = scheme
-        self.dealiasing = dealiasing
-        self.forcing = forcing
-        self.scalars = tuple(scalars)
-        self.batch = operator.index(batch)
         self.device = _device.open(device) if isinstance(device, str) else device
         self.comm = MPI.COMM_WORLD if comm is None else comm
         self.process_grid = _grid(process_grid, self.comm.size, self.sizes)
-        force = forcing if forcing is not None else Forcing("none", 0.0)
         row, column = (exchange, exchange) if isinstance(exchange, str) else exchange
-        self._core = _CORES[precision](
-            self.sizes,
-            self.lengths,
-            self.viscosity,
-            scheme,
-            dealiasing,
-            0.0 if dt is None else float(dt),
-            0.0 if courant is None else float(courant),
-            float(courant_limit),
-            force.kind,
-            float(force.radius),
-            float(force.amplitude),
-            float(force.time),
-            [float(e) for e in force.energies],
-            [(float(s.schmidt), tuple(float(g) for g in s.gradient)) for s in self.scalars],
-            seed,
-            self.process_grid,
-            self.batch,
-            row,
-            column,
-            exchange_cache,
-            self.device,
-            self.comm,
+        #: what the solver was made with, by name
+        self.options = _weft.turbulence.Options(
+            box=(self.sizes, self.lengths),
+            viscosity=viscosity,
+            grid=self.process_grid,
+            row=(row, exchange_cache),
+            column=(column, exchange_cache),
+            device=self.device,
+            **options,
         )
+        self.viscosity = self.options.viscosity
+        self.scalars = tuple(self.options.scalars)
+        self.batch = self.options.batch
+        self._core = _CORES[precision](self.options, self.comm)
 
     # --- what it is --------------------------------------------------------------------------------------------------
 
@@ -344,10 +299,8 @@ class Solver:
     def __repr__(self) -> str:
         size = " x ".join(map(str, self.sizes))
         pr, pc = self.process_grid
-        return (
-            f"Solver({size} points, {self.scheme}, {self.dealiasing}, {self.precision}, {pr}x{pc} ranks, "
-            f"{self.device.backend})"
-        )
+        chosen = f"{self.options.scheme}, {self.options.dealiasing}, {self.precision}"
+        return f"Solver({size} points, {chosen}, {pr}x{pc} ranks, {self.device.backend})"
 
 
 _EXCHANGES = ("row exchange", "column exchange")

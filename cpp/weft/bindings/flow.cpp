@@ -48,8 +48,8 @@ void bind(nb::module_& m, const char* name) {
             using namespace poisson;
             poisson::Options space;
             space.order = order;
-            space.geometry = one_of("flow", "geometry", geometry, {Geometry::stored, Geometry::trilinear});
-            space.kernels = one_of("flow", "kernels", kernels, {Kernels::portable, Kernels::simd});
+            space.geometry = one_of<Geometry>("flow: geometry", geometry);
+            space.kernels = one_of<Kernels>("flow: kernels", kernels);
             space.exchange = exchange::Asked(exchange, exchange_cache);
             space.device = device;
             flow::Options<T> options;

@@ -1,21 +1,22 @@
 // The enumerator that a user's word names.
 #pragma once
 
-#include <initializer_list>
 #include <stdexcept>
 #include <string>
 
+#include "weft/bindings/fields.hpp"
+
 namespace weft::bindings {
 
-// std::invalid_argument, telling `where` and what is allowed, for a text that is the name() of none of the values.
+// std::invalid_argument, naming `key` and what is allowed, for a text that is the name() of no enumerator of E.
 template <class E>
-E one_of(const char* where, const char* key, const std::string& text, std::initializer_list<E> values) {
+E one_of(const std::string& key, const std::string& text) {
   std::string allowed;
-  for (const E value : values) {
+  for (const E value : enumerators<E>()) {
     if (name(value) == text) return value;
     allowed += (allowed.empty() ? "" : ", ") + name(value);
   }
-  throw std::invalid_argument(std::string(where) + ": " + key + " = \"" + text + "\" is not one of: " + allowed);
+  throw std::invalid_argument(key + " = '" + text + "' is not one of: " + allowed);
 }
 
 }  // namespace weft::bindings

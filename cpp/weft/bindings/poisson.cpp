@@ -74,9 +74,7 @@ class Poisson {
   nb::dict make_multigrid(const mesh::Mesh& mesh, const std::vector<int>& orders, const std::string& smoother,
                           int degree, bool single, const std::string& method, int restart) {
     using poisson::Smoothing;
-    const Smoothing smoothing =
-        one_of("poisson", "smoother", smoother,
-               {Smoothing::automatic, Smoothing::chebyshev_jacobi, Smoothing::schwarz, Smoothing::chebyshev_schwarz});
+    const Smoothing smoothing = one_of<Smoothing>("poisson: smoother", smoother);
     poisson::Triplets matrix;
     {
       nb::gil_scoped_release release;
@@ -243,11 +241,10 @@ void bind(nb::module_& m, const char* name) {
             Options options;
             options.order = order;
             options.lambda = lam;
-            options.storage = one_of("poisson", "storage", storage, {Storage::assembled, Storage::scattered});
-            options.geometry = one_of("poisson", "geometry", geometry, {Geometry::stored, Geometry::trilinear});
-            options.kernels = one_of("poisson", "kernels", kernels, {Kernels::portable, Kernels::simd});
-            options.threads =
-                one_of("poisson", "threads", threads, {Threads::automatic, Threads::points, Threads::columns});
+            options.storage = one_of<Storage>("poisson: storage", storage);
+            options.geometry = one_of<Geometry>("poisson: geometry", geometry);
+            options.kernels = one_of<Kernels>("poisson: kernels", kernels);
+            options.threads = one_of<Threads>("poisson: threads", threads);
             if (const bool* every = std::get_if<bool>(&dirichlet))
               options.dirichlet = *every ? mesh::BoundarySet::all() : mesh::BoundarySet();
             else

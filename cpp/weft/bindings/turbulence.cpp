@@ -12,7 +12,7 @@
 
 #include "weft/bindings/arrays.hpp"
 #include "weft/bindings/bindings.hpp"
-#include "weft/bindings/one_of.hpp"
+#include "weft/bindings/options.hpp"
 #include "weft/turbulence/solver.hpp"
 
 namespace nb = nanobind;
@@ -84,39 +84,12 @@ void bind(nb::module_& m, const char* name) {
   nb::class_<S>(m, name)
       .def(
           "__init__",
-          [](S* self, std::array<std::int64_t, 3> sizes, std::array<double, 3> lengths, double viscosity,
-             const std::string& scheme, const std::string& dealiasing, double dt, double courant, double courant_limit,
-             const std::string& forcing, double radius, double amplitude, double time, std::vector<double> energies,
-             const std::vector<std::tuple<double, std::array<double, 3>>>& scalars, std::uint64_t seed,
-             std::array<int, 2> grid, int batch, const std::string& row, const std::string& column, bool cache,
-             std::shared_ptr<device::Device> device, nb::handle comm) {
-            using namespace turbulence;
-            Options options;
-            options.box = {sizes, lengths};
-            options.viscosity = viscosity;
-            options.scheme = one_of("turbulence", "scheme", scheme, {Scheme::rk2, Scheme::rk4});
-            options.dealiasing =
-                one_of("turbulence", "dealiasing", dealiasing, {Dealiasing::phase_shift, Dealiasing::two_thirds});
-            options.dt = dt;
-            options.courant = courant;
-            options.courant_limit = courant_limit;
-            options.forcing = {one_of("turbulence", "forcing", forcing,
-                                      {ForcingKind::none, ForcingKind::stochastic, ForcingKind::band}),
-                               radius, amplitude, time, std::move(energies)};
-            for (const auto& [schmidt, gradient] : scalars) options.scalars.push_back({schmidt, gradient});
-            options.seed = seed;
-            options.grid = {grid[0], grid[1]};
-            options.batch = batch;
-            options.row = exchange::Asked(row, cache);
-            options.column = exchange::Asked(column, cache);
-            options.device = std::move(device);
+          [](S* self, const turbulence::Options& options, nb::handle comm) {
             const mpi::Comm ranks = to_comm(comm);
             nb::gil_scoped_release release;
             new (self) S(options, ranks);
           },
-          "sizes"_a, "lengths"_a, "viscosity"_a, "scheme"_a, "dealiasing"_a, "dt"_a, "courant"_a, "courant_limit"_a,
-          "forcing"_a, "radius"_a, "amplitude"_a, "time"_a, "energies"_a, "scalars"_a, "seed"_a, "grid"_a, "batch"_a,
-          "row"_a, "column"_a, "cache"_a, "device"_a, "comm"_a.none())
+          "options"_a, "comm"_a.none())
       .def(
           "step",
           [](S& self, std::int64_t steps) {
@@ -210,7 +183,20 @@ void bind(nb::module_& m, const char* name) {
 }  // namespace
 
 void bind_turbulence(nb::module_& m) {
+  using namespace turbulence;
   nb::module_ t = m.def_submodule("turbulence", "Pseudo-spectral turbulence; use weft.turbulence");
+  bind_options<ForcingOptions>(
+      t, "Forcing", "turbulence: forcing.",
+      "Forcing of the modes with 0 < abs(k) <= ``radius``.\n\n``stochastic``: solenoidal accelerations that follow "
+      "Uhlenbeck-Ornstein processes of correlation time ``time`` T and variance sigma^2 of every real number, "
+      "``amplitude`` = sigma^2 T (Eswaran & Pope 1988, their epsilon*). ``band``: after every step the energy of each "
+      "shell round(abs(k) / unit) is what ``energies`` says, or what it was after the first step (Donzis & Yeung "
+      "2010).");
+  bind_options<ScalarOptions>(t, "Scalar", "turbulence: scalar.",
+                              "A passive scalar: what it has above a uniform mean ``gradient``.");
+  bind_options<Box>(t, "Box", "turbulence: ", "Points and lengths along x, y, z.");
+  bind_options<fft::Grid>(t, "Grid", "turbulence: process grid ", "Pr x Pc ranks.");
+  bind_options<Options>(t, "Options", "turbulence: ", "What `weft.turbulence.Solver` takes by name.");
   bind<double>(t, "SolverDouble");
   bind<float>(t, "SolverSingle");
   t.attr("BlownUp") = nb::steal(PyErr_NewExceptionWithDoc(

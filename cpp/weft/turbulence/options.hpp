@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <numbers>
 #include <string>
 #include <vector>
 
@@ -24,13 +25,13 @@ enum class ForcingKind { none, stochastic, band };
 std::string name(ForcingKind kind);
 
 struct ForcingOptions {
-  ForcingKind kind = ForcingKind::none;
-  double radius = 0;     // modes with 0 < |k| <= radius are forced
+  ForcingKind kind = ForcingKind::stochastic;
+  double radius = 2 * std::numbers::sqrt2;  // modes with 0 < |k| <= radius are forced
   double amplitude = 0;  // stochastic: sigma^2 T, the paper's epsilon*, as an acceleration squared times time
   double time = 0;       // stochastic: T, the correlation time
   // band: energy of the shells round(|k| / unit) = 1, 2, …, unit the smallest wavenumber; empty: as they are at the
   // first step
-  std::vector<double> energies;
+  std::vector<double> energies = {};
 };
 
 // d phi/dt + u . grad phi = -u . gradient + (nu / schmidt) laplacian phi: phi is what is above the mean gradient.
@@ -47,7 +48,7 @@ struct Options {
   double dt = 0;             // fixed, if not 0; else from
   double courant = 0;        // the Courant number of Eq. 8
   double courant_limit = 1;  // a step beyond it stops the run
-  ForcingOptions forcing;
+  ForcingOptions forcing = {.kind = ForcingKind::none};
   std::vector<ScalarOptions> scalars;
   std::uint64_t seed = 0;  // of phase shifts and forcing
   fft::Grid grid;          // Pr x Pc ranks

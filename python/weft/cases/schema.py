@@ -36,9 +36,13 @@ class Case(Section):
     """The root of a case file; `workload` is the command's name."""
 
 
-def option(default: Any, help: str, *, unit: str = "", alias: str | None = None, **limits: Any) -> Any:
-    """A leaf of a case: its default, one line of help, its unit ("" for a pure number or a word) and its limits."""
-    return pydantic.Field(default, description=help, json_schema_extra={"unit": unit}, alias=alias, **limits)
+def option(default: Any, help: str, *, unit: str = "", alias: str | None = None, sets: str = "", **limits: Any) -> Any:
+    """A leaf of a case: its default, one line of help, its unit ("" for a pure number or a word) and its limits.
+
+    ``sets``: the option of the workload's solver that takes its value, "forcing.radius" where it is part of another.
+    """
+    extra: dict[str, Any] = {"unit": unit, "sets": sets}
+    return pydantic.Field(default, description=help, json_schema_extra=extra, alias=alias, **limits)
 
 
 def section(model: type[Section]) -> Any:
@@ -63,6 +67,7 @@ class Option:
     unit: str
     allowed: str
     help: str
+    sets: str = ""
 
 
 def _section(kind: Any) -> type[Section] | None:
@@ -96,7 +101,31 @@ def options(model: type[Section], prefix: str = "") -> Iterator[Option]:
             words = _kind(_named_kind(field))
             yield Option(f"{key}.{NAME}", None, unit, words, field.description or "")
         else:
-            yield Option(key, field.default, unit, allowed(field), field.description or "")
+            yield Option(key, field.default, unit, allowed(field), field.description or "", _sets(field))
+
+
+def _sets(field: FieldInfo) -> str:
+    extra = field.json_schema_extra
+    return str(extra.get("sets", "")) if isinstance(extra, Mapping) else ""
+
+
+def settings(table: Section, into: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The values of a table's leaves by the names of the solver's options that they set, keywords of the solver.
+
+    What a table under a name of the case's own choice sets is left out: it is asked for itself.
+    """
+    found: dict[str, Any] = {} if into is None else into
+    for name, field in type(table).model_fields.items():
+        value = getattr(table, name)
+        if isinstance(value, Section):
+            settings(value, found)
+        elif _sets(field):
+            *path, last = _sets(field).split(".")
+            place = found
+            for part in path:
+                place = place.setdefault(part, {})
+            place[last] = value
+    return found
 
 
 def allowed(field: FieldInfo) -> str:

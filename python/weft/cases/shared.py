@@ -61,11 +61,17 @@ class ElementOutput(OutputSection):
 class SharedCase(Case):
     """Base of every workload's case."""
 
-    device: Literal["auto", "host", "cuda", "hip"] = option("auto", "where kernels run; auto: a GPU if there is one")
-    precision: Literal["double", "single"] = option("double", "floating-point type of the fields")
-    exchange: str = option("auto", "schedule[:path] of the exchange, as pairwise:staged; auto: timed, chosen and told")
+    device: Literal["auto", "host", "cuda", "hip"] = option(
+        "auto", "where kernels run; auto: a GPU if there is one", sets="device"
+    )
+    precision: Literal["double", "single"] = option("double", "floating-point type of the fields", sets="precision")
+    exchange: str = option(
+        "auto", "schedule[:path] of the exchange, as pairwise:staged; auto: timed, chosen and told", sets="exchange"
+    )
     exchange_cache: bool = option(
-        False, "keep the exchange's timings on disk (WEFT_CACHE), and use those of an earlier run of the same case"
+        False,
+        "keep the exchange's timings on disk (WEFT_CACHE), and use those of an earlier run of the same case",
+        sets="exchange_cache",
     )
     output: OutputSection = section(OutputSection)
 

@@ -19,10 +19,12 @@ class TimeSection(Section):
 
     steps: int = option(100, "steps to take; 0: until time.end", unit="steps", ge=0)
     end: float = option(0.0, "stop at this time; 0: after time.steps", unit="time", ge=0.0)
-    scheme: Literal["rk2", "rk4"] = option("rk2", "Runge-Kutta of second order (the paper's) or fourth")
-    dt: float = option(0.0, "length of a step; 0: from time.courant", unit="time", ge=0.0)
-    courant: float = option(0.5, "Courant number of Eq. 8 that steps are given", gt=0.0, lt=1.0)
-    courant_limit: float = option(1.0, "a step with a Courant number above this ends the run", gt=0.0, le=1.0)
+    scheme: Literal["rk2", "rk4"] = option("rk2", "Runge-Kutta of second order (the paper's) or fourth", sets="scheme")
+    dt: float = option(0.0, "length of a step; 0: from time.courant", unit="time", ge=0.0, sets="dt")
+    courant: float = option(0.5, "Courant number of Eq. 8 that steps are given", gt=0.0, lt=1.0, sets="courant")
+    courant_limit: float = option(
+        1.0, "a step with a Courant number above this ends the run", gt=0.0, le=1.0, sets="courant_limit"
+    )
 
 
 class InitialSection(Section):
@@ -45,13 +47,21 @@ class ForcingSection(Section):
     """What keeps the large scales going."""
 
     kind: Literal["none", "stochastic", "band"] = option(
-        "none", "stochastic: Eswaran and Pope 1988; band: the energy of each low shell is held (Donzis and Yeung 2010)"
+        "none",
+        "stochastic: Eswaran and Pope 1988; band: the energy of each low shell is held (Donzis and Yeung 2010)",
+        sets="forcing.kind",
     )
-    radius: float = option(2.5, "modes with 0 < |k| <= radius are forced", unit="1 / length", gt=0.0)
+    radius: float = option(
+        2.5, "modes with 0 < |k| <= radius are forced", unit="1 / length", gt=0.0, sets="forcing.radius"
+    )
     amplitude: float = option(
-        0.02, "stochastic: sigma^2 T, an acceleration squared times time", unit="length^2 / time^3", ge=0.0
+        0.02,
+        "stochastic: sigma^2 T, an acceleration squared times time",
+        unit="length^2 / time^3",
+        ge=0.0,
+        sets="forcing.amplitude",
     )
-    time: float = option(1.0, "stochastic: correlation time T", unit="time", gt=0.0)
+    time: float = option(1.0, "stochastic: correlation time T", unit="time", gt=0.0, sets="forcing.time")
 
 
 class ScalarSection(Section):
@@ -119,14 +129,20 @@ class TurbulenceCase(SharedCase):
     workload: Literal["turbulence"] = option("turbulence", "the command this file is for")
     grid: int = option(64, "points along a side, 2^a 3^b 5^c", unit="points", ge=4, le=2**20)
     sizes: tuple[int, int, int] = option((0, 0, 0), "points along x, y, z where they differ; zeros: grid")
-    lengths: tuple[float, float, float] = option((CIRCLE, CIRCLE, CIRCLE), "sides of the box", unit="length")
-    viscosity: float = option(0.01, "kinematic viscosity nu", unit="length^2 / time", ge=0.0)
-    dealiasing: Literal["phase-shift", "two-thirds"] = option(
-        "phase-shift", "shifted grids and truncation at sqrt(2) N / 3, or truncation at N / 3 in each direction"
+    lengths: tuple[float, float, float] = option(
+        (CIRCLE, CIRCLE, CIRCLE), "sides of the box", unit="length", sets="lengths"
     )
-    process_grid: str = option("auto", "Pr x Pc ranks, as 2x4; 1xP: slabs; auto: timed, chosen and told")
-    batch: int = option(0, "Q, variables in a message; 0: timed, chosen and told", ge=0, le=64)
-    seed: int = option(1, "seed of phase shifts, forcing and random fields", ge=0, lt=2**63)
+    viscosity: float = option(0.01, "kinematic viscosity nu", unit="length^2 / time", ge=0.0, sets="viscosity")
+    dealiasing: Literal["phase-shift", "two-thirds"] = option(
+        "phase-shift",
+        "shifted grids and truncation at sqrt(2) N / 3, or truncation at N / 3 in each direction",
+        sets="dealiasing",
+    )
+    process_grid: str = option(
+        "auto", "Pr x Pc ranks, as 2x4; 1xP: slabs; auto: timed, chosen and told", sets="process_grid"
+    )
+    batch: int = option(0, "Q, variables in a message; 0: timed, chosen and told", ge=0, le=64, sets="batch")
+    seed: int = option(1, "seed of phase shifts, forcing and random fields", ge=0, lt=2**63, sets="seed")
     time: TimeSection = section(TimeSection)
     initial: InitialSection = section(InitialSection)
     forcing: ForcingSection = section(ForcingSection)

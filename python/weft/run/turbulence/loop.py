@@ -22,6 +22,7 @@ import weft
 from weft import _weft, mpi, trace
 from weft import turbulence_statistics as statistics
 from weft.cases import TurbulenceCase
+from weft.cases.schema import settings
 from weft.files import whole
 from weft.run.machine import machine, versions
 from weft.run.record import Display, Record, Stopwatch, breakdown, memory_bytes, open_folder
@@ -137,32 +138,18 @@ def tuned(case: TurbulenceCase, comm: MPI.Intracomm, device: Any) -> Record:
 
 def make_solver(case: TurbulenceCase, choice: Record, comm: MPI.Intracomm, device: Any) -> Any:
     """The solver a case asks for, without a flow yet. (collective)"""
-    forcing = case.forcing
     exchange = tuple(
         case.exchange if comm.size == 1 else choice[key] or case.exchange for key in ("row_exchange", "column_exchange")
     )
-    return weft.turbulence.Solver(
-        case.points,
-        lengths=case.lengths,
-        viscosity=case.viscosity,
-        scheme=case.time.scheme,
-        dealiasing=case.dealiasing,
-        dt=case.time.dt or None,
-        courant=None if case.time.dt > 0 else case.time.courant,
-        courant_limit=case.time.courant_limit,
-        forcing=None
-        if forcing.kind == "none"
-        else weft.turbulence.Forcing(forcing.kind, forcing.radius, forcing.amplitude, forcing.time),
-        scalars=[weft.turbulence.Scalar(schmidt, case.scalars.gradient) for schmidt in case.scalars.schmidt],
-        process_grid=choice["process_grid"],
-        batch=choice["batch"],
-        exchange=exchange,
-        exchange_cache=case.exchange_cache,
-        seed=case.seed,
-        device=device,
-        precision=case.precision,
-        comm=comm,
-    )
+    chosen = {
+        "courant": None if case.time.dt > 0 else case.time.courant,
+        "scalars": [weft.turbulence.Scalar(schmidt, case.scalars.gradient) for schmidt in case.scalars.schmidt],
+        "process_grid": choice["process_grid"],
+        "batch": choice["batch"],
+        "exchange": exchange,
+        "device": device,
+    }
+    return weft.turbulence.Solver(case.points, comm=comm, **settings(case) | chosen)
 
 
 def set_initial(case: TurbulenceCase, solver: Any) -> Record | None:

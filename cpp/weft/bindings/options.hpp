@@ -1,0 +1,205 @@
+// Structs of options as Python has them: bind_options makes a class of a struct's own members (fields.hpp), which is
+// filled by their names. A member that is added to the struct is known to Python by that alone.
+//
+// Members may be numbers, flags and texts; enumerators, by the words of their name(); structs like their own, given as
+// what is bound here, as a mapping by name or as a sequence in order; vectors, arrays, pairs, optionals and maps by
+// text of these; exchange::Asked; and what else nanobind casts. None leaves a member as the struct has it.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "weft/bindings/fields.hpp"
+#include "weft/bindings/one_of.hpp"
+#include "weft/exchange/choice.hpp"
+
+namespace weft::bindings {
+
+template <class T, template <class...> class Kind>
+inline constexpr bool is = false;
+template <class... X, template <class...> class Kind>
+inline constexpr bool is<Kind<X...>, Kind> = true;
+template <class T>
+inline constexpr bool is_array = false;
+template <class X, std::size_t n>
+inline constexpr bool is_array<std::array<X, n>> = true;
+template <class T>
+concept OptionStruct = std::is_aggregate_v<T> && !is_array<T>;
+
+using NamedValues = std::vector<std::pair<std::string, nanobind::object>>;
+
+// TypeError "turbulence: dt = 'soon' is not a number".
+[[noreturn]] void refuse(const std::string& key, nanobind::handle value, const char* wanted);
+// TypeError "turbulence: there is no option 'viscocity'; nearest: 'viscosity'; known: …".
+[[noreturn]] void refuse_name(const std::string& prefix, const std::string& name,
+                              std::span<const std::string_view> known);
+// The items of a sequence; refused if it is none, or one of another length than `count` (-1: any).
+std::vector<nanobind::object> items(const std::string& key, nanobind::handle value, int count = -1);
+// The items of a mapping whose keys are texts.
+NamedValues named_items(const std::string& key, nanobind::handle value);
+// Values under the names that they have by their order; TypeError for more than there are names.
+NamedValues in_order(std::vector<nanobind::object> values, std::span<const std::string_view> names,
+                     const std::string& key);
+std::string text(const std::string& key, nanobind::handle value);
+std::int64_t integer(const std::string& key, nanobind::handle value);
+double number(const std::string& key, nanobind::handle value);
+// Numbers of an array of any shape as one of NumPy's type `kind` ('f', 'i', 'u') of so many bytes; refused where they
+// are of another kind.
+nanobind::object flat_array(const std::string& key, nanobind::handle value, char kind, std::size_t bytes);
+// "Forcing(kind='band', radius=2.5, …)", and whether two objects of one class have the same values.
+std::string shown(nanobind::handle options);
+bool same(nanobind::handle options, nanobind::handle other);
+
+// What a member is for Python: enumerators are their words, vectors are lists, arrays tuples.
+template <class M>
+nanobind::object to_python(const M& value) {
+  if constexpr (std::is_enum_v<M>) {
+    return nanobind::cast(name(value));
+  } else if constexpr (is<M, std::vector> || is_array<M>) {
+    nanobind::list list;
+    for (const auto& item : value) list.append(to_python<typename M::value_type>(item));
+    if constexpr (is_array<M>) return nanobind::tuple(list);
+    return list;
+  } else if constexpr (is<M, std::pair>) {
+    return nanobind::make_tuple(to_python(value.first), to_python(value.second));
+  } else if constexpr (is<M, std::map>) {
+    nanobind::dict dict;
+    for (const auto& [key, item] : value) dict[nanobind::cast(key)] = to_python(item);
+    return dict;
+  } else if constexpr (is<M, std::optional>) {
+    return value ? to_python(*value) : nanobind::none();
+  } else if constexpr (std::same_as<M, exchange::Asked>) {
+    return nanobind::make_tuple(value.text, value.cache);
+  } else {
+    return nanobind::cast(value);
+  }
+}
+
+template <OptionStruct S>
+void fill(S& options, const NamedValues& values, const std::string& prefix);
+
+// Gives a member Python's value. `key` names it: "turbulence: forcing.radius".
+template <class M>
+void assign(M& member, nanobind::handle value, const std::string& key) {
+  if constexpr (is<M, std::optional>) {
+    if (value.is_none()) return member.reset();
+    assign(member.emplace(), value, key);
+  } else if (value.is_none()) {
+    return;
+  } else if constexpr (std::is_enum_v<M>) {
+    member = one_of<M>(key, text(key, value));
+  } else if constexpr (std::same_as<M, bool>) {
+    if (!nanobind::try_cast(value, member)) refuse(key, value, "True or False");
+  } else if constexpr (std::integral<M>) {
+    const std::int64_t given = integer(key, value);
+    if (!std::in_range<M>(given)) refuse(key, value, "in the range of this integer");
+    member = static_cast<M>(given);
+  } else if constexpr (std::floating_point<M>) {
+    member = static_cast<M>(number(key, value));
+  } else if constexpr (std::same_as<M, std::string>) {
+    member = text(key, value);
+  } else if constexpr (std::same_as<M, exchange::Asked>) {
+    if (nanobind::isinstance<nanobind::str>(value)) {
+      member = exchange::Asked(text(key, value), member.cache);
+    } else {
+      const auto parts = items(key, value, 2);
+      member = exchange::Asked(text(key, parts[0]), nanobind::cast<bool>(parts[1]));
+    }
+  } else if constexpr (is<M, std::vector>) {
+    using X = typename M::value_type;
+    if constexpr (std::is_arithmetic_v<X>) {
+      using Array = nanobind::ndarray<const X, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
+      constexpr char kind = std::is_floating_point_v<X> ? 'f' : std::is_signed_v<X> ? 'i' : 'u';
+      const auto array = nanobind::cast<Array>(flat_array(key, value, kind, sizeof(X)));
+      member.assign(array.data(), array.data() + array.size());
+    } else {
+      member.clear();
+      for (const nanobind::object& item : items(key, value)) {
+        const std::string place = key + "[" + std::to_string(member.size()) + "]";
+        assign(member.emplace_back(), item, place);
+      }
+    }
+  } else if constexpr (is_array<M>) {
+    const auto parts = items(key, value, static_cast<int>(member.size()));
+    for (std::size_t i = 0; i < member.size(); ++i) assign(member[i], parts[i], key + "[" + std::to_string(i) + "]");
+  } else if constexpr (is<M, std::pair>) {
+    const auto parts = items(key, value, 2);
+    assign(member.first, parts[0], key + "[0]");
+    assign(member.second, parts[1], key + "[1]");
+  } else if constexpr (is<M, std::map>) {
+    member.clear();
+    for (const auto& [name, item] : named_items(key, value)) assign(member[name], item, key + "['" + name + "']");
+  } else if constexpr (OptionStruct<M>) {
+    if (nanobind::isinstance<M>(value))
+      member = nanobind::cast<M>(value);
+    else if (nanobind::isinstance<nanobind::dict>(value))
+      fill(member, named_items(key, value), key + ".");
+    else
+      fill(member, in_order(items(key, value), field_names<M>, key), key + ".");
+  } else if (!nanobind::try_cast(value, member)) {
+    refuse(key, value, "what this option takes");
+  }
+}
+
+// Gives members the values of these names. `prefix` stands before names in errors: "turbulence: forcing.".
+template <OptionStruct S>
+void fill(S& options, const NamedValues& values, const std::string& prefix) {
+  for (const auto& [name, value] : values) {
+    const auto& known = field_names<S>;
+    const auto found = std::find(known.begin(), known.end(), name);
+    if (found == known.end()) refuse_name(prefix, name, known);
+    const auto members = fields(options);
+    [&]<std::size_t... i>(std::index_sequence<i...>) {
+      const auto place = static_cast<std::size_t>(found - known.begin());
+      ((i == place ? assign(std::get<i>(members), value, prefix + name) : void()), ...);
+    }(std::make_index_sequence<field_count<S>>{});
+  }
+}
+
+// Binds S as a class whose objects are made of values in order and by name and have its members as attributes, and
+// whose `fields` are their names. `prefix` as in fill.
+template <OptionStruct S>
+void bind_options(nanobind::handle scope, const char* name, const std::string& prefix, const char* doc) {
+  namespace nb = nanobind;
+  nb::class_<S> bound(scope, name, doc);
+  bound.def("__init__", [prefix](S* self, const nb::args& args, const nb::kwargs& named) {
+    S options;
+    fill(options, in_order(items(prefix, args), field_names<S>, prefix), prefix);
+    fill(options, named_items(prefix, named), prefix);
+    new (self) S(std::move(options));
+  });
+  nb::list names;
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    (
+        [&] {
+          const std::string member(field_names<S>[i]);
+          names.append(nb::cast(member));
+          bound.def_prop_rw(
+              member.c_str(), [](const S& self) { return to_python(std::get<i>(fields(self))); },
+              [key = prefix + member](S& self, nb::handle value) { assign(std::get<i>(fields(self)), value, key); },
+              nb::for_setter(nb::arg("value").none()));
+        }(),
+        ...);
+  }(std::make_index_sequence<field_count<S>>{});
+  bound.attr("fields") = nb::tuple(names);
+  bound.def("__repr__", [](nb::handle self) { return shown(self); });
+  bound.def("__eq__", [](nb::handle self, nb::handle other) { return same(self, other); }, nb::arg().none());
+}
+
+}  // namespace weft::bindings
