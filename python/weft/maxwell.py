@@ -17,13 +17,14 @@ from __future__ import annotations
 import operator as _operator
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from weft import _weft
 from weft import device as _device
+from weft.options import by_name
 from weft.solver_on_elements import SolverOnElements
 
 __all__ = ["Dipole", "Material", "PlaneWave", "Pulse", "Solver", "matched_layer"]
@@ -34,44 +35,9 @@ Fields = Callable[[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]], Sequen
 _CORES = {"double": _weft.maxwell.MaxwellDouble, "single": _weft.maxwell.MaxwellSingle}
 
 
-class Material(NamedTuple):
-    """Of a region, relative to vacuum."""
-
-    eps: float = 1.0
-    mu: float = 1.0
-    sigma: float = 0.0  #: conductivity, in units of 1 / (free-space impedance x length)
-
-
-class Pulse(NamedTuple):
-    """f(t) = sin(2 pi frequency s + phase) with s = t - delay.
-
-    Times exp(-(s / width)^2) if width > 0; switched on by sin^2 between s = 0 and s = ramp if ramp > 0.
-    """
-
-    frequency: float = 1.0
-    phase: float = 0.0
-    delay: float = 0.0
-    width: float = 0.0
-    ramp: float = 0.0
-
-
-class PlaneWave(NamedTuple):
-    """E = field f(t - direction . (x - origin) / c), in the medium eps, mu that it comes from."""
-
-    direction: Sequence[float]
-    field: Sequence[float]  #: normal to direction
-    origin: Sequence[float] = (0.0, 0.0, 0.0)
-    eps: float = 1.0
-    mu: float = 1.0
-    pulse: Pulse = Pulse()
-
-
-class Dipole(NamedTuple):
-    """The current density moment f(t) delta(x - position)."""
-
-    position: Sequence[float]
-    moment: Sequence[float]
-    pulse: Pulse = Pulse()
+#: materials, and sources with their course in time: the extension's structs, made in order or by name
+Material, Pulse = _weft.maxwell.Material, _weft.maxwell.Pulse
+PlaneWave, Dipole = _weft.maxwell.PlaneWave, _weft.maxwell.Dipole
 
 
 def matched_layer(
@@ -109,17 +75,6 @@ def matched_layer(
     return damping
 
 
-def _choice(key: str, value: str, allowed: tuple[str, ...]) -> str:
-    if value not in allowed:
-        raise ValueError(f"maxwell: {key} = {value!r} is not one of: {', '.join(allowed)}")
-    return value
-
-
-def _three(values: Sequence[float]) -> tuple[float, float, float]:
-    x, y, z = (float(v) for v in values)
-    return x, y, z
-
-
 class Solver(SolverOnElements):
     """eps dE/dt = curl H - sigma E, mu dH/dt = -curl E on the ranks of ``mesh`` (NekCEM, Eqs. 1 to 9).
 
@@ -142,66 +97,41 @@ class Solver(SolverOnElements):
     without a condition, a region without a material, eps or mu that are not positive, periodic faces that do not fit.
     """
 
+    @by_name(_weft.maxwell.Options)
     def __init__(
         self,
         mesh: Any,
         order: int = 7,
         *,
-        flux: str = "upwind",
-        materials: Mapping[str, Sequence[float]] | None = None,
-        regions: npt.ArrayLike | None = None,
-        boundaries: Mapping[str, str] | None = None,
-        waves: Sequence[PlaneWave] = (),
+        materials: Mapping[str, Any] | None = None,
         total_field: npt.ArrayLike | None = None,
-        dipoles: Sequence[Dipole] = (),
-        damping: npt.ArrayLike | None = None,
         device: Any = "auto",
         precision: str = "double",
         kernels: str = "auto",
-        integrator: str = "runge-kutta",
-        krylov_dimension: int = 20,
-        krylov_tolerance: float = 1e-9,
         exchange: str = "auto",
         exchange_cache: bool = False,
+        **options: Any,
     ) -> None:
-        order = _operator.index(order)
-        if not 1 <= order <= 15:
-            raise ValueError(f"maxwell: order = {order} is outside 1..15")
-        _choice("flux", flux, ("upwind", "central"))
-        _choice("precision", precision, ("double", "single"))
-        _choice("kernels", kernels, ("auto", "portable", "simd"))
-        _choice("integrator", integrator, ("runge-kutta", "exponential"))
-        for boundary, condition in (boundaries or {}).items():
-            _choice(f"boundaries[{boundary!r}]", condition, ("pec", "pmc", "absorbing"))
+        if precision not in _CORES:
+            raise ValueError(f"maxwell: precision = {precision!r} is not one of: {', '.join(_CORES)}")
         self.mesh = mesh
-        self.order = order
-        self.flux = flux
         self.precision = precision
-        self.integrator = integrator
         self.device = _device.open(device) if isinstance(device, str) else device
         if kernels == "auto":
-            kernels = "simd" if self.device.is_host and not waves else "portable"
+            kernels = "simd" if self.device.is_host and not options.get("waves") else "portable"
         self.kernels = kernels
-        table = {"vacuum": Material()} if materials is None else {k: Material(*v) for k, v in materials.items()}
-        self.materials = table
-        self._core = _CORES[precision](
-            mesh._core,
-            order,
-            flux,
-            self.kernels,
-            [(name, float(m.eps), float(m.mu), float(m.sigma)) for name, m in table.items()],
-            [] if regions is None else [int(r) for r in np.asarray(regions).ravel()],
-            dict(boundaries or {}),
-            [(_three(w.direction), _three(w.field), _three(w.origin), w.eps, w.mu, tuple(w.pulse)) for w in waves],
-            [] if total_field is None else [int(bool(flag)) for flag in np.asarray(total_field).ravel()],
-            [(_three(d.position), _three(d.moment), tuple(d.pulse)) for d in dipoles],
-            np.zeros(0) if damping is None else np.ascontiguousarray(damping, np.float64).ravel(),
-            exchange,
-            exchange_cache,
-            self.device,
-            _operator.index(krylov_dimension) if integrator == "exponential" else 0,
-            float(krylov_tolerance),
+        given = _weft.maxwell.Options(
+            order=order,
+            kernels=kernels,
+            materials=None if materials is None else list(materials.items()),
+            total_field=None if total_field is None else np.asarray(total_field, bool),
+            exchange=(exchange, exchange_cache),
+            device=self.device,
+            **options,
         )
+        self.order = given.order
+        self.integrator = given.integrator
+        self._core = _CORES[precision](mesh._core, given)
         #: the time step that ``step`` takes where it is given none
         self.dt = self.dt_limit
         self._warned = False

@@ -28,7 +28,7 @@ inline maxwell::Options maxwell_options(const mesh::Mesh& mesh, int order, const
   constexpr std::array<Condition, 3> conditions{Condition::pec, Condition::pmc, Condition::absorbing};
   for (std::size_t b = 0; b < mesh.boundary_names.size(); ++b)
     options.boundaries[mesh.boundary_names[b]] = conditions[(b + 2) % conditions.size()];
-  options.materials = {{"vacuum", 1, 1, 0}, {"glass", 2.25, 1, 0}, {"mud", 5, 1.5, 0.7}};
+  options.materials = {{"vacuum", {1, 1, 0}}, {"glass", {2.25, 1, 0}}, {"mud", {5, 1.5, 0.7}}};
   for (const std::int64_t id : mesh.element_ids) options.regions.push_back(static_cast<std::int32_t>(id % 3));
   if (!driven) return options;
   options.waves = {{.direction = {1, 2, 0}, .field = {2, -1, 0.5}, .pulse = {.frequency = 2, .ramp = 0.5}}};

@@ -115,7 +115,7 @@ TEST(Maxwell, CentralFluxKeepsTheEnergyOnCurvedTurnedElementsOfAnyMaterials) {
     for (const int order : {1, 4, 7}) {
       Options options = test::maxwell_options(mesh, order, "host", false);
       options.flux = Flux::central;
-      options.materials[2].sigma = 0;
+      options.materials[2].second.sigma = 0;
       int b = 0;
       for (auto& [name, condition] : options.boundaries) condition = b++ % 2 == 0 ? Condition::pec : Condition::pmc;
       Operator<double> op(mesh, options);
@@ -145,7 +145,7 @@ TEST(Maxwell, ConstantFieldsStayConstantOnCurvedElements) {
   const mesh::Mesh mesh = box(mpi::Comm(), {true, true, true});
   for (const int order : {1, 2, 5, 9, 15}) {
     Options options = test::maxwell_options(mesh, order, "host", false);
-    options.materials[2].sigma = 0;
+    options.materials[2].second.sigma = 0;
     Operator<double> op(mesh, options);
     const std::size_t each = static_cast<std::size_t>(op.points() / std::max<std::int64_t>(1, op.elements()));
     std::vector<double> fields(op.entries()), rates(op.entries());

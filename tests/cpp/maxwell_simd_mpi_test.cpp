@@ -35,7 +35,7 @@ Options options_for(const mesh::Mesh& mesh, int order, Kernels kernels) {
   constexpr std::array<Condition, 3> conditions{Condition::pec, Condition::pmc, Condition::absorbing};
   for (std::size_t b = 0; b < mesh.boundary_names.size(); ++b)
     options.boundaries[mesh.boundary_names[b]] = conditions[b % conditions.size()];
-  options.materials = {{"vacuum", 1, 1, 0}, {"glass", 2.25, 1, 0}, {"mud", 5, 1.5, 0.7}};
+  options.materials = {{"vacuum", {1, 1, 0}}, {"glass", {2.25, 1, 0}}, {"mud", {5, 1.5, 0.7}}};
   for (std::int64_t e = 0; e < mesh.elements(); ++e)
     options.regions.push_back(static_cast<std::int32_t>(mesh.element_ids[e] % 3));
   return options;

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from weft import _weft, cases, turbulence
-from weft.cases.schema import options, settings
+from weft import _weft, cases, maxwell, turbulence
+from weft.cases.schema import NAME, options, settings
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,21 @@ class Workload:
 
 
 WORKLOADS = {
+    "maxwell": Workload(
+        cases.MaxwellCase,
+        _weft.maxwell.Options,
+        maxwell.Solver,
+        {
+            "materials": "materials",
+            "regions": "regions",
+            "boundaries": "boundaries",
+            "waves": "waves",
+            "total_field": "total_field",
+            "dipoles": "dipoles",
+            "damping": "damping",
+            "threads": "threads",
+        },
+    ),
     "turbulence": Workload(
         cases.TurbulenceCase,
         _weft.turbulence.Options,
@@ -56,8 +71,8 @@ def members(struct: Any, prefix: str = "") -> Iterator[str]:
 
 
 def set_by(case: Any) -> set[str]:
-    """What the leaves of a case set."""
-    return {leaf.sets for leaf in options(case) if leaf.sets}
+    """What the leaves of a case set, those of tables under names of the case's own choice left out."""
+    return {leaf.sets for leaf in options(case) if leaf.sets and NAME not in leaf.key}
 
 
 @pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS)
@@ -79,12 +94,17 @@ def test_what_a_case_sets_is_a_member_of_the_struct_or_a_keyword_that_members_ar
 def test_keywords_that_are_shown_have_the_defaults_of_the_struct(workload: Workload) -> None:
     shown = inspect.signature(workload.solver).parameters
     struct = workload.struct()
-    for name in set(struct.fields) & set(shown):
-        if shown[name].default is not inspect.Parameter.empty and name not in workload.made.values():
-            own = getattr(struct, name)
-            assert name in ("device", "exchange") or shown[name].default == (
-                repr(own) if hasattr(own, "fields") else own
-            )
+    for name in set(struct.fields) & set(shown) - set(workload.made.values()):
+        own, default = getattr(struct, name), shown[name].default
+        if default not in (inspect.Parameter.empty, "auto"):
+            assert default == (repr(own) if hasattr(own, "fields") else own), name
+
+
+def test_every_member_of_a_source_of_waves_is_set_by_a_key_of_the_case_or_is_the_background() -> None:
+    known = set(members(_weft.maxwell.PlaneWave())) | set(members(_weft.maxwell.Dipole()))
+    set_by_sources = {leaf.sets for leaf in options(cases.MaxwellCase) if leaf.key.startswith("sources.") and leaf.sets}
+    assert set_by_sources <= known
+    assert known - set_by_sources == {"origin", "position", "eps", "mu"}  # sources.<name>.at; waves come through vacuum
 
 
 def test_the_settings_of_a_case_are_its_values_under_the_names_of_the_options() -> None:

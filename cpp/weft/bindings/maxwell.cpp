@@ -13,6 +13,7 @@
 
 #include "weft/bindings/arrays.hpp"
 #include "weft/bindings/bindings.hpp"
+#include "weft/bindings/options.hpp"
 #include "weft/maxwell/operator.hpp"
 #include "weft/maxwell/stepper.hpp"
 
@@ -22,24 +23,14 @@ using namespace nb::literals;
 namespace weft::bindings {
 namespace {
 
-using Three = std::tuple<double, double, double>;
-std::array<double, 3> array_of(const Three& v) { return {std::get<0>(v), std::get<1>(v), std::get<2>(v)}; }
-using PulseTuple = std::tuple<double, double, double, double, double>;
-maxwell::Pulse pulse_of(const PulseTuple& p) {
-  const auto& [frequency, phase, delay, width, ramp] = p;
-  return {frequency, phase, delay, width, ramp};
-}
-using WaveTuple = std::tuple<Three, Three, Three, double, double, PulseTuple>;
-using DipoleTuple = std::tuple<Three, Three, PulseTuple>;
-
 // An operator with its stepper.
 template <class T>
 class Maxwell {
  public:
   using HostFields = nb::ndarray<const T, nb::ndim<5>, nb::c_contig, nb::device::cpu>;
 
-  Maxwell(const mesh::Mesh& mesh, const maxwell::Options& options, const maxwell::Integrator& integrator)
-      : device_(options.device), op_(mesh, options), stepper_(op_, integrator) {}
+  Maxwell(const mesh::Mesh& mesh, const maxwell::Options& options)
+      : device_(options.device), op_(mesh, options), stepper_(op_) {}
 
   maxwell::Operator<T>& op() { return op_; }
   maxwell::Stepper<T>& stepper() { return stepper_; }
@@ -136,45 +127,14 @@ class Maxwell {
 template <class T>
 void bind(nb::module_& m, const char* name) {
   using M = Maxwell<T>;
-  using HostValues = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
   nb::class_<M>(m, name)
       .def(
           "__init__",
-          [](M* self, const mesh::Mesh& mesh, int order, const std::string& flux, const std::string& kernels,
-             const std::vector<std::tuple<std::string, double, double, double>>& materials,
-             std::vector<std::int32_t> regions, const std::map<std::string, std::string>& boundaries,
-             const std::vector<WaveTuple>& waves, std::vector<std::uint8_t> total_field,
-             const std::vector<DipoleTuple>& dipoles, const HostValues& damping, const std::string& exchange,
-             bool exchange_cache, std::shared_ptr<device::Device> device, int krylov_dimension,
-             double krylov_tolerance) {
-            using namespace maxwell;
-            Options options;
-            options.order = order;
-            options.flux = flux == "central" ? Flux::central : Flux::upwind;
-            options.kernels = kernels == "simd" ? Kernels::simd : Kernels::portable;
-            options.materials.clear();
-            for (const auto& [region, eps, mu, sigma] : materials)
-              options.materials.push_back({region, eps, mu, sigma});
-            options.regions = std::move(regions);
-            for (const auto& [boundary, condition] : boundaries)
-              options.boundaries[boundary] = parse_condition(condition);
-            for (const auto& [direction, field, origin, eps, mu, pulse] : waves)
-              options.waves.push_back(
-                  {array_of(direction), array_of(field), array_of(origin), eps, mu, pulse_of(pulse)});
-            options.total_field = std::move(total_field);
-            for (const auto& [position, moment, pulse] : dipoles)
-              options.dipoles.push_back({array_of(position), array_of(moment), pulse_of(pulse)});
-            options.damping.assign(damping.data(), damping.data() + damping.size());
-            options.exchange = exchange::Asked(exchange, exchange_cache);
-            options.device = std::move(device);
-            Integrator integrator;
-            if (krylov_dimension > 0) integrator = {Integrator::Kind::exponential, krylov_dimension, krylov_tolerance};
+          [](M* self, const mesh::Mesh& mesh, const maxwell::Options& options) {
             nb::gil_scoped_release release;
-            new (self) M(mesh, options, integrator);
+            new (self) M(mesh, options);
           },
-          "mesh"_a, "order"_a, "flux"_a, "kernels"_a, "materials"_a, "regions"_a, "boundaries"_a, "waves"_a,
-          "total_field"_a, "dipoles"_a, "damping"_a.noconvert(), "exchange"_a, "exchange_cache"_a, "device"_a,
-          "krylov_dimension"_a, "krylov_tolerance"_a)
+          "mesh"_a, "options"_a)
       .def("set_fields", &M::set_fields, "values"_a.noconvert())
       .def("fields", [](nb::object self) { return nb::cast<M&>(self).view(self); })
       .def("host_fields", [](nb::object self) { return nb::cast<M&>(self).host_fields(self); })
@@ -208,6 +168,19 @@ void bind(nb::module_& m, const char* name) {
 
 void bind_maxwell(nb::module_& m) {
   nb::module_ p = m.def_submodule("maxwell", "Maxwell's equations; use weft.maxwell.Solver");
+  using namespace maxwell;
+  bind_options<Material>(p, "Material", "maxwell: material.",
+                         "Of a region, relative to vacuum. ``sigma``: conductivity, in units of 1 / (free-space "
+                         "impedance x length).");
+  bind_options<Pulse>(
+      p, "Pulse", "maxwell: pulse.",
+      "f(t) = sin(2 pi frequency s + phase) with s = t - delay.\n\nTimes exp(-(s / width)^2) if width > "
+      "0; switched on by sin^2 between s = 0 and s = ramp if ramp > 0.");
+  bind_options<PlaneWave>(p, "PlaneWave", "maxwell: wave.",
+                          "E = field f(t - direction . (x - origin) / c), in the medium eps, mu that it comes from; "
+                          "``field`` is normal to ``direction``.");
+  bind_options<Dipole>(p, "Dipole", "maxwell: dipole.", "The current density moment f(t) delta(x - position).");
+  bind_options<Options>(p, "Options", "maxwell: ", "What `weft.maxwell.Solver` takes by name.");
   bind<double>(p, "MaxwellDouble");
   bind<float>(p, "MaxwellSingle");
 }

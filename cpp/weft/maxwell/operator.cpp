@@ -19,10 +19,10 @@ namespace {
 constexpr double normals_tolerance = 1e-6;  // relative; geometry from files in single precision passes
 
 void check_materials(const Options& options, std::int64_t elements) {
-  for (const Material& m : options.materials) {
-    const auto refuse = [&](const char* what, double value, const char* rule) {
+  for (const auto& [region, m] : options.materials) {
+    const auto refuse = [&, &name = region](const char* what, double value, const char* rule) {
       std::ostringstream text;
-      text << "maxwell: region \"" << m.name << "\" has " << what << " = " << value << "; it must be " << rule;
+      text << "maxwell: region \"" << name << "\" has " << what << " = " << value << "; it must be " << rule;
       throw std::invalid_argument(text.str());
     };
     if (!(m.eps > 0 && std::isfinite(m.eps))) refuse("eps", m.eps, "positive");
@@ -43,7 +43,7 @@ void check_materials(const Options& options, std::int64_t elements) {
 }
 
 const Material& material_of(const Options& options, std::size_t element) {
-  return options.materials[options.regions.empty() ? 0 : options.regions[element]];
+  return options.materials[options.regions.empty() ? 0 : options.regions[element]].second;
 }
 
 }  // namespace
@@ -56,10 +56,8 @@ std::string name(Threads threads) {
 std::string name(Condition condition) {
   return condition == Condition::pec ? "pec" : condition == Condition::pmc ? "pmc" : "absorbing";
 }
-Condition parse_condition(const std::string& text) {
-  for (const Condition condition : {Condition::pec, Condition::pmc, Condition::absorbing})
-    if (name(condition) == text) return condition;
-  throw std::invalid_argument("maxwell: the boundary condition \"" + text + "\" is not one of: pec, pmc, absorbing");
+std::string name(Integrator integrator) {
+  return integrator == Integrator::runge_kutta ? "runge-kutta" : "exponential";
 }
 
 template <class T>

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/device/device.hpp"
@@ -22,17 +23,19 @@ enum class Kernels { portable, simd };
 enum class Threads { automatic, points, columns };
 // pec: n x E = 0; pmc: n x H = 0; absorbing: no wave comes in along the normal (Silver-Mueller).
 enum class Condition { pec, pmc, absorbing };
+// runge_kutta: low-storage, five stages, of order 4. exponential: exp(dt A) in a Krylov space, without sources and
+// layers (solver/exponential.hpp).
+enum class Integrator { runge_kutta, exponential };
 
 std::string name(Flux flux);
 std::string name(Kernels kernels);
 std::string name(Threads threads);
 std::string name(Condition condition);
-Condition parse_condition(const std::string& text);  // std::invalid_argument naming the three
+std::string name(Integrator integrator);
 
 // Of a region, relative to vacuum: times are in units of length over the speed of light in vacuum, sigma in units of
 // 1 / (free-space impedance x length).
 struct Material {
-  std::string name = "vacuum";
   double eps = 1;
   double mu = 1;
   double sigma = 0;
@@ -64,8 +67,8 @@ struct Options {
   int order = 7;
   Flux flux = Flux::upwind;
   Kernels kernels = Kernels::portable;
-  Threads threads = Threads::automatic;  // of the portable kernels
-  std::vector<Material> materials = {Material{}};
+  Threads threads = Threads::automatic;                                        // of the portable kernels
+  std::vector<std::pair<std::string, Material>> materials = {{"vacuum", {}}};  // of regions, with their names
   std::vector<std::int32_t> regions = {};            // [elements] place in `materials` of each local element; empty: 0
   std::map<std::string, Condition> boundaries = {};  // by the mesh's names of boundaries
   // Waves enter where elements of the total field meet others or an absorbing boundary; elsewhere fields are scattered
@@ -76,6 +79,9 @@ struct Options {
   // [elements][3][n^3] sigma_x, sigma_y, sigma_z of a perfectly matched layer, in 1 / time; empty: none. An element is
   // of the layer where one of them is not 0.
   std::vector<double> damping = {};
+  Integrator integrator = Integrator::runge_kutta;
+  int krylov_dimension = 20;       // exponential: vectors of the space,
+  double krylov_tolerance = 1e-9;  // and the error of a step relative to the fields
   exchange::Asked exchange = {};
   std::shared_ptr<device::Device> device = nullptr;
 };

@@ -19,23 +19,24 @@ constexpr double layer_allowance = 100;
 }  // namespace
 
 template <class T>
-Stepper<T>::Stepper(Operator<T>& op, const Integrator& integrator)
+Stepper<T>::Stepper(Operator<T>& op)
     : op_(op), stream_(op.options().device), fields_(op.options().device, op.entries()) {
   fields_.zero();
-  if (integrator.kind == Integrator::Kind::runge_kutta) {
+  const Options& options = op.options();
+  if (options.integrator == Integrator::runge_kutta) {
     residual_ = device::Array<T>(op.options().device, op.entries());
     residual_.zero();
     return;
   }
   if (op_.driven() || op_.layered())
     throw std::invalid_argument(
-        "maxwell: the exponential integrator takes no waves, dipoles or matched layers; use runge-kutta");
+        "maxwell: integrator = 'exponential' takes no waves, dipoles or matched layers; use 'runge-kutta'");
   exponential_ = std::make_unique<solver::KrylovExponential<T>>(
       [this](const T* x, T* y, device::Stream& stream) {
         ++applications_;
         op_.apply(0, x, y, stream);
       },
-      op_.entries(), integrator.dimension, integrator.tolerance, op_.options().device, op_.comm());
+      op_.entries(), options.krylov_dimension, options.krylov_tolerance, options.device, op_.comm());
 }
 
 template <class T>

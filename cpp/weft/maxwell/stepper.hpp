@@ -15,21 +15,13 @@
 
 namespace weft::maxwell {
 
-// runge_kutta: five stages, order 4, one vector beside the fields. exponential: exp(dt A) in a Krylov space of
-// `dimension` vectors to `tolerance` relative to the fields, for any dt; without sources and layers.
-struct Integrator {
-  enum class Kind { runge_kutta, exponential } kind = Kind::runge_kutta;
-  int dimension = 20;
-  double tolerance = 1e-9;
-};
-
-// T: float or double.
+// By options().integrator of the operator; runge_kutta keeps one vector beside the fields. T: float or double.
 template <class T>
 class Stepper {
  public:
   // Fields are zero at first. `op` outlives the stepper. std::invalid_argument for an exponential integrator of an
   // operator that is driven or layered. (collective)
-  explicit Stepper(Operator<T>& op, const Integrator& integrator = {});
+  explicit Stepper(Operator<T>& op);
 
   // `count` steps of dt from where the fields and the time are. dt is the caller's to choose; see Operator::dt_limit.
   // Now and then, and at the end, the energy is looked at (check). std::invalid_argument unless dt is positive and

@@ -95,7 +95,7 @@ std::optional<Vector> reference_place(const double* coordinates, const element::
 }
 
 const Material& material_of(const Options& options, std::size_t element) {
-  return options.materials[options.regions.empty() ? 0 : options.regions[element]];
+  return options.materials[options.regions.empty() ? 0 : options.regions[element]].second;
 }
 
 template <class T>

@@ -65,15 +65,21 @@ class SourceSection(Section):
     """
 
     kind: Literal["plane-wave", "dipole"] = option("plane-wave", "what it is")
-    direction: Point = option((0.0, 0.0, 1.0), "plane-wave: where it goes; of any length")
-    field: Point = option((1.0, 0.0, 0.0), "plane-wave: amplitude of E, normal to the direction")
+    direction: Point = option((0.0, 0.0, 1.0), "plane-wave: where it goes; of any length", sets="direction")
+    field: Point = option((1.0, 0.0, 0.0), "plane-wave: amplitude of E, normal to the direction", sets="field")
     at: Point = option((0.0, 0.0, 0.0), "dipole: its place; plane-wave: where s = t - delay", unit="length")
-    moment: Point = option((0.0, 0.0, 1.0), "dipole: amplitude of the current times length")
-    frequency: float = option(1.0, "periods a unit of time", unit="speed of light / length", ge=0.0)
-    phase: float = option(0.0, "of the oscillation", unit="radian")
-    delay: float = option(0.0, "it starts so much later", unit="length / speed of light")
-    width: float = option(0.0, "half width of the bell exp(-(s / width)^2); 0: none", unit="length / c", ge=0.0)
-    ramp: float = option(0.0, "switched on by sin^2 in this time; 0: it has always been on", unit="length / c", ge=0.0)
+    moment: Point = option((0.0, 0.0, 1.0), "dipole: amplitude of the current times length", sets="moment")
+    frequency: float = option(
+        1.0, "periods a unit of time", unit="speed of light / length", ge=0.0, sets="pulse.frequency"
+    )
+    phase: float = option(0.0, "of the oscillation", unit="radian", sets="pulse.phase")
+    delay: float = option(0.0, "it starts so much later", unit="length / speed of light", sets="pulse.delay")
+    width: float = option(
+        0.0, "half width of the bell exp(-(s / width)^2); 0: none", unit="length / c", ge=0.0, sets="pulse.width"
+    )
+    ramp: float = option(
+        0.0, "switched on by sin^2 in this time; 0: it has always been on", unit="length / c", ge=0.0, sets="pulse.ramp"
+    )
 
     @pydantic.model_validator(mode="after")
     def _consistent(self) -> SourceSection:
@@ -170,10 +176,16 @@ class TimeSection(Section):
     """How far, and how."""
 
     integrator: Literal["runge-kutta", "exponential"] = option(
-        "runge-kutta", "low-storage Runge-Kutta, order 4 in 5 stages; or exp(dt A) in a Krylov space, for any time step"
+        "runge-kutta",
+        "low-storage Runge-Kutta, order 4 in 5 stages; or exp(dt A) in a Krylov space, for any time step",
+        sets="integrator",
     )
-    krylov_dimension: int = option(20, "exponential: vectors of the Krylov space", ge=2, le=200)
-    krylov_tolerance: float = option(1e-9, "exponential: error of a step relative to the fields", gt=0.0, lt=1.0)
+    krylov_dimension: int = option(
+        20, "exponential: vectors of the Krylov space", ge=2, le=200, sets="krylov_dimension"
+    )
+    krylov_tolerance: float = option(
+        1e-9, "exponential: error of a step relative to the fields", gt=0.0, lt=1.0, sets="krylov_tolerance"
+    )
     steps: int = option(100, "time steps (where time.end is 0)", ge=1)
     end: float = option(0.0, "run to this time; 0: time.steps steps", unit="length / speed of light", ge=0.0)
     courant: float = option(0.9, "time step over the largest stable one, which weft estimates", gt=0.0)
@@ -197,8 +209,12 @@ class MaxwellCase(ElementCase):
 
     workload: Literal["maxwell"] = option("maxwell", "the command this file is for")
     mesh: MaxwellMesh = section(MaxwellMesh)
-    flux: Literal["upwind", "central"] = option("upwind", "between elements: upwind dissipates jumps, central does not")
-    kernels: Literal["auto", "portable", "simd"] = option("auto", "the one-source kernels, or the host's SIMD ones")
+    flux: Literal["upwind", "central"] = option(
+        "upwind", "between elements: upwind dissipates jumps, central does not", sets="flux"
+    )
+    kernels: Literal["auto", "portable", "simd"] = option(
+        "auto", "the one-source kernels, or the host's SIMD ones", sets="kernels"
+    )
     materials: dict[str, MaterialSection] = named("by name; elements of none are vacuum")
     boundaries: dict[str, Literal["pec", "pmc", "absorbing"]] = named("condition on that boundary; '*': on the rest")
     initial: InitialSection = section(InitialSection)

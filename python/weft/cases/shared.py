@@ -80,4 +80,4 @@ class ElementCase(SharedCase):
     """Base of the workloads on spectral elements."""
 
     mesh: MeshSection = section(MeshSection)
-    order: int = option(7, "polynomial order N of the elements", ge=1, le=15)
+    order: int = option(7, "polynomial order N of the elements", ge=1, le=15, sets="order")

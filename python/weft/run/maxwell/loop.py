@@ -17,6 +17,7 @@ from mpi4py import MPI
 import weft
 from weft import trace
 from weft.cases import MaxwellCase
+from weft.cases.schema import settings
 from weft.exact.maxwell import COMPONENTS
 from weft.exact.mie import Sphere
 from weft.mesh_io.probes import Probes
@@ -70,8 +71,6 @@ class Run:
         waves, dipoles = problem.sources(case)
         return weft.maxwell.Solver(
             self.mesh,
-            case.order,
-            flux=case.flux,
             materials=self.materials,
             regions=self.regions,
             boundaries=self.conditions,
@@ -79,14 +78,7 @@ class Run:
             total_field=self.total,
             dipoles=dipoles,
             damping=self.damping,
-            device=case.device,
-            precision=case.precision,
-            kernels=case.kernels,
-            integrator=case.time.integrator,
-            krylov_dimension=case.time.krylov_dimension,
-            krylov_tolerance=case.time.krylov_tolerance,
-            exchange=exchange,
-            exchange_cache=case.exchange_cache,
+            **settings(case) | {"exchange": exchange},
         )
 
     def reset(self, solver: Any) -> None:

@@ -14,6 +14,7 @@ import weft
 from weft import maxwell, program
 from weft.cases import MaxwellCase
 from weft.cases.maxwell import CONDITIONS, RegionSection
+from weft.cases.schema import settings
 from weft.exact.maxwell import BoxMode, CylinderMode, Harmonic, LayeredMode, PlaneWave
 from weft.exact.mie import Sphere
 from weft.mpi import CollectiveError
@@ -275,11 +276,11 @@ def sources(case: MaxwellCase) -> tuple[list[Any], list[Any]]:
     """The plane waves and the dipoles of a case, as weft.maxwell.Solver takes them."""
     waves, dipoles = [], []
     for source in case.sources.values():
-        pulse = maxwell.Pulse(source.frequency, source.phase, source.delay, source.width, source.ramp)
+        given = settings(source)
         if source.kind == "plane-wave":
-            waves.append(maxwell.PlaneWave(source.direction, source.field, source.at, pulse=pulse))
+            waves.append(maxwell.PlaneWave(given["direction"], given["field"], source.at, pulse=given["pulse"]))
         else:
-            dipoles.append(maxwell.Dipole(source.at, source.moment, pulse))
+            dipoles.append(maxwell.Dipole(source.at, given["moment"], given["pulse"]))
     return waves, dipoles
 
 
