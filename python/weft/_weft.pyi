@@ -1,4 +1,26 @@
-# The extension's types are not described here: the public modules of weft annotate what they hand out.
+# Stands in for the stubs that nanobind makes in the build (python/weft/_weft), where there is no build yet.
 from typing import Any
+
+class _Unknown:
+    def __getattr__(self, name: str) -> Any: ...
+
+class device:  # noqa: N801
+    class Array(_Unknown): ...
+    class Device(_Unknown): ...
+    class Event(_Unknown): ...
+    class Graph(_Unknown): ...
+    class Kernel(_Unknown): ...
+    class Stream(_Unknown): ...
+    available: Any
+    cache_directory: Any
+    compile_check: Any
+    compiler: Any
+    kernel_names: Any
+    launched_kernels: Any
+    measure_bandwidth: Any
+    measure_copies: Any
+    measure_irregular_read: Any
+    measure_peak: Any
+    open: Any
 
 def __getattr__(name: str) -> Any: ...

@@ -39,7 +39,7 @@ Kernel = _weft.device.Kernel
 Graph = _weft.device.Graph
 
 
-def open(which: str = "auto", ordinal: int = -1) -> Any:
+def open(which: str = "auto", ordinal: int = -1) -> Device:
     """Open a device: ``auto`` (cuda, else hip, else host), ``host``, ``cuda`` or ``hip``.
 
     ``ordinal`` picks the GPU; -1 takes the rank within the node modulo the number of GPUs. Raises ``ValueError`` for an

@@ -124,6 +124,7 @@ def test_an_uncalibrated_machine_says_so_and_gives_a_range() -> None:
 def test_one_run_gives_the_machine_its_time_back() -> None:
     def record(elements: int, seconds: float, ranks: int = 1) -> dict[str, Any]:
         return {
+            "case": {"workload": "poisson"},
             "figures": {
                 "ranks": ranks, "order": 7, "elements": elements, "bandwidth_bytes_per_second": 1e10,
                 "peak_flops_per_second": 1e11,

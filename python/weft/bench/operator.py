@@ -16,9 +16,8 @@ from weft.model import formulas
 from weft.report import plots
 from weft.run.machine import machine, rates, versions
 from weft.run.poisson.loop import box_counts
-from weft.run.record import by_first
+from weft.run.record import Record, by_first
 
-Record = dict[str, Any]
 LINE = "{:5} {:10} {:9} {:>12} {:>11} {:>10} {:>9} {:>9} {:>9} {:>9}"
 HEAD = LINE.format(
     "order", "geometry", "kernels", "box", "DOFs", "time µs", "GFLOP/s", "GDOF/s", "% of Eq. 4", "% of own"

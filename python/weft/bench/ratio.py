@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from weft.bench.scaling import run
 from weft.files import write_json
@@ -12,8 +11,7 @@ from weft.format import seconds
 from weft.model.ratio import Run, notes, scaling_results
 from weft.model.result import ModelError, Table
 from weft.run.launch import cores
-
-Record = dict[str, Any]
+from weft.run.record import Record
 
 
 def combinations(processes: Sequence[int], threads: Sequence[int], most: int) -> list[tuple[int, int]]:

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from mpi4py import MPI
 
-Record = dict[str, Any]
+from weft.run.record import Record
+
 K = TypeVar("K")
 
 

@@ -18,14 +18,15 @@ def report(record: Path, output: Path | None) -> None:
     Prints the tables of RUN.json (or of the folder it is in), and writes them with plots to one self-contained page.
     """
     from weft.files import write_text
+    from weft.record import read
     from weft.report import console, html
 
     path = record / "run.json" if record.is_dir() else record
-    content = html.read_record(path)
+    content = read(path)
     try:
         shown, text = f"{console.header(content)}\n{console.result(content)}", html.page(content)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        by = content["versions"].get("weft", "?") if isinstance(content["versions"], dict) else "?"
+        by = content["versions"].get("weft", "?")
         raise ValueError(
             f"{path}: a record of another version of weft (written by {by}) that this one cannot show "
             f"({type(error).__name__}: {error}): run again, or use that version"

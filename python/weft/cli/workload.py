@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from weft.cli.interrupt import stops_by_itself, word
 from weft.cli.options import writable
 from weft.errors import tell
 from weft.files import named, write_json
+
+if TYPE_CHECKING:
+    from weft.record import Record
 
 # An option that sets a case key: flag, key, its value's name, help.
 Flag = tuple[str, str, str, str]
@@ -37,8 +40,6 @@ TEXTS = (
     "process_grid",
     "initial.checkpoint",
 )  # whose values are never numbers
-
-Record = dict[str, Any]
 
 
 def workload_options(
@@ -102,7 +103,7 @@ def _display(quiet: bool, verbose: bool) -> Any:
     return Console(quiet, verbose) if MPI.COMM_WORLD.rank == 0 else Silent()
 
 
-def carry_out(case: Any, display: Any, work: Callable[[Any, Path], Record]) -> Record:
+def carry_out(case: Any, display: Any, work: Callable[[Any, Path], dict[str, Any]]) -> Record:
     """Runs `work(comm, folder)` on every rank, with a trace if asked for one, and writes its record. (collective)
 
     `work` returns the record, which rank 0 writes to run.json. `folder` can be written to; `work` makes it by
@@ -111,6 +112,7 @@ def carry_out(case: Any, display: Any, work: Callable[[Any, Path], Record]) -> R
     from mpi4py import MPI
 
     from weft import trace
+    from weft.record import finished
 
     comm = MPI.COMM_WORLD
     folder = Path(case.output.directory)
@@ -118,7 +120,7 @@ def carry_out(case: Any, display: Any, work: Callable[[Any, Path], Record]) -> R
     if case.output.trace:
         trace.start(comm)
     with named(folder):
-        record = work(comm, folder)
+        record = finished(work(comm, folder))
     if case.output.trace:
         trace.stop()
         trace.write(folder / "trace.json", comm)
@@ -141,7 +143,7 @@ def save_plots(case: Any, record: Record) -> None:
         save_figures(record, Path(case.output.directory))
 
 
-def carry_out_until_asked(case: Any, display: Any, run: Callable[[Any, Any, Any, Path, Any], Record]) -> int:
+def carry_out_until_asked(case: Any, display: Any, run: Callable[[Any, Any, Any, Path, Any], dict[str, Any]]) -> int:
     """The same for a run that Ctrl-C and SIGTERM stop in order, and its plots; the exit code. (collective)
 
     `run(case, comm, display, folder, asked)` raises Interrupted once `asked.number` is a signal's number.
@@ -152,7 +154,7 @@ def carry_out_until_asked(case: Any, display: Any, run: Callable[[Any, Any, Any,
 
     stopped: list[Interrupted] = []
 
-    def finished(comm: Any, folder: Path) -> Record:
+    def until_stopped(comm: Any, folder: Path) -> dict[str, Any]:
         try:
             record = run(case, comm, display, folder, asked)
         except Interrupted as stop:
@@ -161,7 +163,7 @@ def carry_out_until_asked(case: Any, display: Any, run: Callable[[Any, Any, Any,
         return record
 
     with stops_by_itself() as asked:
-        save_plots(case, carry_out(case, display, finished))
+        save_plots(case, carry_out(case, display, until_stopped))
     if not stopped:
         return 0
     stop = stopped[0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from weft.model import formulas, project, published
 from weft.model.machine import Machine, load, with_constants
 from weft.model.published import Gests
 from weft.model.result import ModelError, number, require_positive
+from weft.record import Record
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,7 @@ class _PoissonRun:
     name: str  # of the device
 
 
-def machine_of_runs(records: Sequence[dict[str, Any]]) -> Machine:
+def machine_of_runs(records: Sequence[Record]) -> Machine:
     """The machine on which these records of `weft run poisson` were made, with constants calibrated on them.
 
     The runs on one rank determine the streaming efficiency and the launch cost, by a least-squares fit of
@@ -277,9 +277,9 @@ def machine_of_runs(records: Sequence[dict[str, Any]]) -> Machine:
     for record in records:
         try:
             figures, machine = record["figures"], record["machine"]
-            if record.get("workload", "poisson") != "poisson":
+            if (workload := record["case"]["workload"]) != "poisson":
                 raise ModelError(
-                    f"the record is of workload '{record['workload']}', but only poisson runs can calibrate a machine"
+                    f"the record is of workload '{workload}', but only poisson runs can calibrate a machine"
                 )
             ranks = int(figures["ranks"])
             # Counted as in `project.poisson`, whatever the run moved: the efficiency absorbs the difference.

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from weft.files import write_json
 from weft.model import formulas
 from weft.model.result import ModelError, Result, exact, require_finite, require_not_negative
+from weft.record import Record
 
 if TYPE_CHECKING:
     from weft.device import Device
@@ -145,23 +146,23 @@ def poisson_iteration(size: formulas.Size, method: formulas.Method, *, lines: bo
     return Pattern(formulas.iteration_flops(size).value, moved - surface * size.word, reads)
 
 
-def run_pattern(record: dict[str, Any]) -> tuple[formulas.Size, formulas.Method]:
+def run_pattern(record: Record) -> tuple[formulas.Size, formulas.Method]:
     """The size and the variants of a Poisson run, from its record."""
     try:
-        case, choices, figures, machine = (record[k] for k in ("case", "choices", "figures", "machine"))
+        case, choices, figures, machine = record["case"], record["choices"], record["figures"], record["machine"]
         if case["workload"] != "poisson":
             raise ModelError(
                 f"the counts of workload '{case['workload']}' are not known; give --flops, --regular-bytes and so on"
             )
 
-        def chosen(name: str) -> str:
-            return str(choices[name]).partition(":")[0]  # without the reason that follows
+        def chosen(choice: str) -> str:
+            return choice.partition(":")[0]  # without the reason that follows
 
         word = 4 if case["precision"] == "single" else 8
         size = formulas.Size(int(figures["elements"]), int(figures["order"]), int(figures["dofs"]), word)
         return size, formulas.Method(
-            storage=case["storage"], geometry=chosen("geometry"), kernels=chosen("kernels"),
-            algorithm=chosen("algorithm"), preconditioner=case["solver"]["preconditioner"],
+            storage=case["storage"], geometry=chosen(choices["geometry"]), kernels=chosen(choices["kernels"]),
+            algorithm=chosen(choices["algorithm"]), preconditioner=case["solver"]["preconditioner"],
             ranks=int(machine["ranks"]), masked=case["boundary"] == "dirichlet",
         )  # fmt: skip
     except (KeyError, TypeError) as error:
@@ -195,7 +196,7 @@ def pattern_results(pattern: Pattern, constants: Constants, upper: Pattern | Non
     return results
 
 
-def run_results(record: dict[str, Any], constants: Constants | None = None) -> list[Result]:
+def run_results(record: Record, constants: Constants | None = None) -> list[Result]:
     """A Poisson run compared with its rooflines.
 
     Without constants, those of the record are used, which do not include the irregular term.
@@ -206,7 +207,7 @@ def run_results(record: dict[str, Any], constants: Constants | None = None) -> l
     constants = constants or of_rates(peak, bandwidth)
     least = poisson_iteration(size, method, lines=True)
     most = poisson_iteration(size, method, lines=False)
-    measured = float(record["timings"]["seconds_per_iteration"])
+    measured = record["timings"]["seconds_per_iteration"]
     results = [eq4(size.order, peak, bandwidth), *pattern_results(least, constants, most)]
     inputs = {"seconds per iteration": measured}
     results.append(exact(METHOD, "measured time per iteration", measured, "s", inputs, "run record"))

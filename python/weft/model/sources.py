@@ -6,13 +6,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from weft.model.integration import Terms
 from weft.model.ratio import Run
 from weft.model.result import ModelError
-
-Record = dict[str, Any]
+from weft.record import Record, RecordError, Timings, current, is_record
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,12 @@ def run_record(path: Path) -> Record | None:
         return None
     except json.JSONDecodeError as error:
         raise ModelError(f"{path}: not valid JSON ({error}); was the file cut short?") from None
-    return content if isinstance(content, dict) and "timings" in content and "case" in content else None
+    if not is_record(content):
+        return None
+    try:
+        return current(content, path)
+    except RecordError as error:
+        raise ModelError(str(error)) from None
 
 
 def looks_like_trace(path: Path) -> bool:
@@ -97,7 +100,7 @@ def of_record(path: Path, record: Record) -> Source:
     return Source(path, str(case.get("workload", path.parent.name)), terms, record, tuple(notes))
 
 
-def broken_down_seconds(timings: Record) -> float:
+def broken_down_seconds(timings: Timings) -> float:
     """The time that timings.breakdown divides up: the profiled time steps of a run, or a whole solve."""
     return float(timings["profiled_seconds"] if "profiled_seconds" in timings else timings["solve_seconds"])
 
@@ -152,5 +155,5 @@ def ratio_file(path: str | Path) -> tuple[str, list[Run]] | None:
 def _ratio_run(record: Record) -> Run:
     """A run record as a job of Eq. 5. Its ranks are taken to share one GPU."""
     machine, timings = record["machine"], record["timings"]
-    t_mpi = float(timings["breakdown"].get("mpi", {}).get("mean_seconds", 0.0))
+    t_mpi = float(timings["breakdown"]["mpi"]["mean_seconds"] if "mpi" in timings["breakdown"] else 0.0)
     return Run(int(machine["ranks"]), int(machine["threads_per_rank"]), broken_down_seconds(timings), t_mpi)

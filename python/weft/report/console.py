@@ -11,7 +11,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from weft.errors import tell
 from weft.format import seconds, table
-from weft.report.rows import Record, breakdown_rows
+from weft.record import Record
+from weft.report.rows import breakdown_rows
 from weft.report.workloads import report_of
 
 WIDTH = 100  # of lines, at most
@@ -112,7 +113,7 @@ def header(record: Record, verbose: bool = False) -> str:
 def result(record: Record) -> str:
     """The result and the breakdown, for a terminal."""
     report = report_of(record)
-    rows = [*report.result_rows(record), *breakdown_rows(record, report.WHOLE, report.PARTS)]
+    rows = [*report.result_rows(record), *breakdown_rows(report.time_spent(record))]
     return table(rows, line_width())
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import cast
 
 from weft.format import rate, seconds, size_text
-from weft.report.rows import Record, Rows, exchange_rows, machine_rows
-
-HISTORY = "statistics"  # the record's key for what went on from step to step
-WHOLE = "profiled_seconds"  # the timing whose breakdown is shown
-PARTS = "breakdown"  # the timing that tells its parts
+from weft.record import Figures, Iterations, Plane, Record, Row, Tuning
+from weft.report.rows import Parts, Plot, Rows, choice_rows, exchange_rows, machine_rows, reference_rows
 
 
 def title(record: Record) -> str:
@@ -55,17 +53,18 @@ def header_rows(record: Record, verbose: bool = False) -> Rows:
         ),
         *machine_rows(record),
     ]
-    for name, choice in record["choices"].items():
-        if name == "exchange":
-            rows += exchange_rows(choice, True) if verbose else grouped_exchanges(choice)
-        elif isinstance(choice, dict):
-            rows.append((f"  {name}", ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in choice.items())))
-        else:
-            rows.append((f"  {name}", str(choice)))
-    return rows
+    choices = record["choices"]
+    pressure = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in choices["pressure"].items())
+    exchanges = exchange_rows(choices["exchange"], True) if verbose else grouped_exchanges(choices["exchange"])
+    return [*rows, *choice_rows(choices), ("  pressure", pressure), *exchanges]
 
 
-def grouped_exchanges(tunings: Record) -> Rows:
+def iterations(figures: Figures) -> dict[str, Iterations]:
+    """Of each of a flow's solves."""
+    return cast("dict[str, Iterations]", figures["iterations"])
+
+
+def grouped_exchanges(tunings: Mapping[str, Tuning]) -> Rows:
     """What was chosen for the exchanges, those alike in one line: each level of the multigrid has its own."""
     groups: dict[str, list[str]] = {}
     for use, tuning in tunings.items():
@@ -88,27 +87,23 @@ def result_rows(record: Record) -> Rows:
             f" (statistics {seconds(timings['statistics_seconds'])}, files {seconds(timings['output_seconds'])})",
         )
     ]
-    if timings["seconds_per_step"]:
+    median, best, speed = timings["seconds_per_step"], timings["best_step_seconds"], figures["points_per_second"]
+    if median and best and speed:
         rows += [
-            (
-                "step",
-                f"{seconds(timings['seconds_per_step'])} median, {seconds(timings['best_step_seconds'])} "
-                "best; slowest rank",
-            ),
-            ("speed", f"{rate(figures['points_per_second'], 'points/s')}   n over the median step"),
+            ("step", f"{seconds(median)} median, {seconds(best)} best; slowest rank"),
+            ("speed", f"{rate(speed, 'points/s')}   n over the median step"),
         ]
-    for name, solve in figures["iterations"].items():
+    for name, solve in iterations(figures).items():
         rows.append((f"  {name}", f"{solve['mean']:.1f} iterations per step, {solve['largest']} at most"))
     rows += watched_rows(found["history"])
     if "reference" in found:
-        name = found["reference"]["name"]
-        for key in ("energy", "dissipation"):
-            if (error := found["reference"][f"largest_{key}_error"]) is not None:
-                rows.append((f"  {key}", f"largest difference from {name}: {100 * error:.3g} % of its largest value"))
+        rows += reference_rows(found["reference"])
     for name, error in figures.get("errors", {}).items():
         rows.append(("error", f"{name}: {error:.3e} of the exact solution's norm   L2 norm of the difference"))
     if timings["profiled_seconds"] > 0:
-        share = f"{100 * figures['exchange_share']:.1f} % of the time   {figures['formulas']['exchange_share']}"
+        share = (
+            f"{100 * (figures['exchange_share'] or 0.0):.1f} % of the time   {figures['formulas']['exchange_share']}"
+        )
         rows.append(("exchange", share))
     rows += path_rows(figures)
     rows += phase_rows(record)
@@ -117,7 +112,7 @@ def result_rows(record: Record) -> Rows:
     return rows
 
 
-def watched_rows(history: list[Record]) -> Rows:
+def watched_rows(history: list[Row]) -> Rows:
     """What is watched, at the end: means, and forces on boundaries."""
     if not history:
         return []
@@ -142,7 +137,7 @@ def watched_rows(history: list[Record]) -> Rows:
     return rows
 
 
-def path_rows(figures: Record) -> Rows:
+def path_rows(figures: Figures) -> Rows:
     """Time of a step with every path of the exchange, and what the direct one gains over the staged."""
     rows = [
         (
@@ -169,26 +164,31 @@ def phase_rows(record: Record) -> Rows:
     return rows
 
 
+def time_spent(record: Record) -> Parts:
+    """Seconds of the recorded steps, and where they went."""
+    return record["timings"]["profiled_seconds"], record["timings"]["breakdown"]
+
+
 def tiles(record: Record) -> Rows:
     """The figures at the top of the page, each with what it is."""
     figures, timings = record["figures"], record["timings"]
     found = [(f"t = {figures['final_time']:.4g}", f"after {figures['steps_done']} steps")]
     if timings["seconds_per_step"]:
         found.append((seconds(timings["seconds_per_step"]), "per step (median)"))
-        found.append((rate(figures["points_per_second"], "points/s"), "points per second"))
-    if "pressure" in figures["iterations"]:
-        found.append((f"{figures['iterations']['pressure']['mean']:.1f}", "pressure iterations per step"))
+        found.append((rate(figures["points_per_second"] or 0.0, "points/s"), "points per second"))
+    if "pressure" in iterations(figures):
+        found.append((f"{iterations(figures)['pressure']['mean']:.1f}", "pressure iterations per step"))
     return found
 
 
-def figures_of(record: Record) -> list[tuple[str, str, Any]]:
+def figures_of(record: Record) -> list[Plot]:
     """The plots a record has data for: heading, file name, figure."""
     from weft.report import flow_plots as plots
     from weft.report.plots import plane
 
     found, timings = record["statistics"], record["timings"]
     history, steps = found["history"], found["steps"]
-    shown: list[tuple[str, str, Any]] = []
+    shown: list[Plot] = []
     if len(history) > 1:
         panels = {"kinetic energy": ["energy"], "dissipation": ["dissipation"]}
         forces = [k for k in history[0] if k.startswith("force_") and "_pressure_" not in k]
@@ -199,5 +199,5 @@ def figures_of(record: Record) -> list[tuple[str, str, Any]]:
     if timings.get("phases"):
         shown.append(("Phases", "phases", plots.phases(timings["phases"], record["figures"]["profiled_steps"])))
     if "slice" in found:
-        shown.append(("Plane", "slice", plane(found["slice"])))
+        shown.append(("Plane", "slice", plane(cast(Plane, found["slice"]))))
     return shown

@@ -5,14 +5,12 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
+from weft.record import Record
 from weft.report import plots
-from weft.report.rows import Record, breakdown_rows
+from weft.report.rows import breakdown_rows
 from weft.report.workloads import report_of
-
-KEYS = ("case", "versions", "machine", "choices", "timings", "figures")
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
@@ -34,34 +32,20 @@ pre {{ background: #f6f6f6; padding: .8rem; overflow-x: auto; font-size: .85rem;
 """
 
 
-def read_record(path: str | Path) -> Record:
-    """A run.json. Raises OSError where it cannot be read, ValueError where it is not one."""
-    try:
-        record = json.loads(Path(path).read_text())
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: not a run record: {error}") from None
-    missing = [k for k in KEYS if not isinstance(record, dict) or k not in record]
-    if not missing and report_of(record).HISTORY not in record:
-        missing = [report_of(record).HISTORY]
-    if missing:
-        raise ValueError(f"{path}: not a complete run record: {', '.join(missing)} missing (did the run end?)")
-    return dict(record)
-
-
 def page(record: Record) -> str:
     """The page of a run."""
-    report, timings = report_of(record), record["timings"]
+    report = report_of(record)
+    total, spent = report.time_spent(record)
     title = f"weft {report.heading(record)}"
     boxes = "".join(f'<div class="figure"><b>{_text(a)}</b>{_text(b)}</div>' for a, b in report.tiles(record))
-    means = {k: v["mean_seconds"] for k, v in timings[report.PARTS].items()}
+    means = {k: v["mean_seconds"] for k, v in spent.items()}
     parts = [
         f"<h1>{_text(title)}</h1>",
         f'<div class="figures">{boxes}</div>',
         "<h2>The run</h2>" + _table(report.header_rows(record, verbose=True)),
         "<h2>Result</h2>" + _table(report.result_rows(record)),
-        "<h2>Where the time went</h2>"
-        + plots.as_html(plots.breakdown(means, timings[report.WHOLE]), "time by category"),
-        _table(breakdown_rows(record, report.WHOLE, report.PARTS)),
+        "<h2>Where the time went</h2>" + plots.as_html(plots.breakdown(means, total), "time by category"),
+        _table(breakdown_rows((total, spent))),
     ]
     for head, _, figure in report.figures_of(record):
         parts.append(f"<h2>{_text(head)}</h2>" + plots.as_html(figure, head.lower()))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 from weft.format import rate, seconds
-from weft.report.rows import Record, Rows, exchange_rows, machine_rows
-
-HISTORY = "statistics"  # the record's key for what went on from step to step
-WHOLE = "profiled_seconds"  # the timing whose breakdown is shown
-PARTS = "breakdown"  # the timing that tells its parts
+from weft.record import Plane, Record
+from weft.report.rows import Parts, Plot, Rows, choice_rows, exchange_rows, machine_rows
 
 
 def title(record: Record) -> str:
@@ -47,12 +44,7 @@ def header_rows(record: Record, verbose: bool = False) -> Rows:
         ),
         *machine_rows(record),
     ]
-    for name, choice in record["choices"].items():
-        if name == "exchange":
-            rows += exchange_rows(choice, verbose)
-        else:
-            rows.append((f"  {name}", choice))
-    return rows
+    return [*rows, *choice_rows(record["choices"]), *exchange_rows(record["choices"]["exchange"], verbose)]
 
 
 def result_rows(record: Record) -> Rows:
@@ -61,12 +53,13 @@ def result_rows(record: Record) -> Rows:
         return [("BLOWN UP", record["figures"]["unstable"])]
     figures, timings = record["figures"], record["timings"]
     formulas, statistics = figures["formulas"], record["statistics"]
-    setup = sum(v for k, v in timings.items() if k in ("mesh_seconds", "operator_seconds", "initial_seconds"))
+    setup = timings["mesh_seconds"] + timings["operator_seconds"] + timings["initial_seconds"]
+    per_step = timings["seconds_per_step"] or 0.0
     energy = [a + b for a, b in zip(statistics["electric_energy"], statistics["magnetic_energy"], strict=True)]
     rows = [
         ("set-up", f"{seconds(setup)}; {figures['memory_bytes_per_point']:.0f} bytes per point"),
         ("steps", f"{figures['steps_done']:,} to time {statistics['time'][-1]:.6g} in "
-                  f"{seconds(timings['steps_seconds'])}, {seconds(timings['seconds_per_step'])} each"),
+                  f"{seconds(timings['steps_seconds'])}, {seconds(per_step)} each"),
         ("per point", f"{seconds(figures['seconds_per_step_and_point'])} per step   "
                     f"{formulas['seconds_per_step_and_point']}"),
         ("rate", f"{rate(1e9 * figures['gflops'], 'FLOP/s')}   {formulas['gflops']}"),
@@ -86,7 +79,7 @@ def result_rows(record: Record) -> Rows:
     if "no_error_because" in figures:
         rows.append(("error", f"not available: {figures['no_error_because']}"))
     rows.append(("energy used", energy_used(record)))
-    share = f"{100 * figures['communication_share']:.1f} % of the time in MPI and copies, mean over ranks"
+    share = f"{100 * (figures['communication_share'] or 0.0):.1f} % of the time in MPI and copies, mean over ranks"
     rows.append(("communication", share))
     for path, row in figures.get("paths", {}).items():
         told = f"{seconds(row['seconds_per_step'])} per step, {100 * row['communication_share']:.1f} % communication"
@@ -103,7 +96,7 @@ def energy_used(record: Record) -> str:
     if used["joules"] is None:
         return f"not available: {why}"
     parts = ", ".join(f"{name} {rate(joules, 'J')}" for name, joules in used["parts_joules"].items())
-    each = rate(record["figures"]["joules_per_step"], "J")
+    each = rate(record["figures"]["joules_per_step"] or 0.0, "J")
     rest = f"; not counted: {why}" if why else ""
     return f"{rate(used['joules'], 'J')} to solution, {each} per step ({parts}){rest}"
 
@@ -120,6 +113,11 @@ def routine_rows(record: Record) -> Rows:
     return rows
 
 
+def time_spent(record: Record) -> Parts:
+    """Seconds of the recorded steps, and where they went."""
+    return record["timings"]["profiled_seconds"], record["timings"]["breakdown"]
+
+
 def tiles(record: Record) -> Rows:
     """The figures at the top of the page, each with what it is."""
     figures, timings = record["figures"], record["timings"]
@@ -127,7 +125,7 @@ def tiles(record: Record) -> Rows:
         return [("blown up", figures["unstable"])]
     tiles = [
         (rate(1e9 * figures["gflops"], "FLOP/s"), "by NekCEM's count (Eq. 16)"),
-        (seconds(timings["seconds_per_step"]), "per time step"),
+        (seconds(timings["seconds_per_step"] or 0.0), "per time step"),
         (f"{100 * figures['roofline_fraction']:.0f} %", "of the roofline"),
     ]
     if "relative_error" in figures:
@@ -135,19 +133,19 @@ def tiles(record: Record) -> Rows:
     return tiles
 
 
-def figures_of(record: Record) -> list[tuple[str, str, Any]]:
+def figures_of(record: Record) -> list[Plot]:
     """The plots a record has data for: heading, file name, figure."""
     from weft.report import maxwell_plots as plots
     from weft.report.plots import plane
 
     found = record["statistics"]
-    shown: list[tuple[str, str, Any]] = []
+    shown: list[Plot] = []
     if len(found["time"]) > 1:
         shown.append(("Energy of the fields", "energy", plots.energy(found, conserved(record))))
     if "error" in found:
         shown.append(("Error", "error", plots.error(found["error"])))
     if "slice" in found:
-        shown.append(("Plane", "slice", plane(found["slice"])))
+        shown.append(("Plane", "slice", plane(cast(Plane, found["slice"]))))
     return shown
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from weft.files import whole
+from weft.record import Plane
 
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
@@ -157,15 +158,16 @@ def surface(latencies: Any, bandwidths: Any, speedup: Any) -> Figure:
     return figure
 
 
-def plane(found: Mapping[str, Any]) -> Figure:
+def plane(found: Plane) -> Figure:
     """A field on a plane; one that changes sign with white in the middle."""
     values = np.array([[np.nan if v is None else v for v in line] for line in found["values"]], float)
+    left, right, lower, upper = found["extent"]
     signed = bool(np.nanmin(values) < 0) if np.isfinite(values).any() else False
     largest = float(np.nanmax(np.abs(values))) if np.isfinite(values).any() else 1.0
     with plt.rc_context({**STYLE, "axes.grid": False}):
         figure, axes = plt.subplots(figsize=(6.4, 5.4))
         image = axes.imshow(
-            values, origin="lower", extent=tuple(found["extent"]), interpolation="bilinear",
+            values, origin="lower", extent=(left, right, lower, upper), interpolation="bilinear",
             cmap="RdBu_r" if signed else "viridis", vmin=-largest if signed else None, vmax=largest if signed else None,
         )  # fmt: skip
         across, up = (a for a in "xyz" if a != found["axis"])

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.format import rate, seconds
-from weft.report.rows import Record, Rows, exchange_rows, machine_rows
-
-HISTORY = "residuals"  # the record's key for what went on from step to step
-WHOLE = "solve_seconds"  # the timing whose breakdown is shown
-PARTS = "breakdown"  # the timing that tells its parts
+from weft.record import Figures, Multigrid, Record
+from weft.report.rows import Parts, Plot, Rows, choice_rows, exchange_rows, machine_rows
 
 
 def title(record: Record) -> str:
@@ -35,12 +30,7 @@ def header_rows(record: Record, verbose: bool = False) -> Rows:
         *machine_rows(record),
     ]
     # What the solver chose is known only once it has run: result_rows tells it.
-    for name, choice in record["choices"].items():
-        if name == "exchange":
-            rows += exchange_rows(choice, verbose)
-        elif name not in ("algorithm", "multigrid"):
-            rows.append((f"  {name}", choice))
-    return rows
+    return [*rows, *choice_rows(record["choices"]), *exchange_rows(record["choices"]["exchange"], verbose)]
 
 
 def result_rows(record: Record) -> Rows:
@@ -53,7 +43,7 @@ def result_rows(record: Record) -> Rows:
     algorithm = record["choices"]["algorithm"]
     if algorithm in ("classic", "merged"):
         algorithm += " conjugate gradients"
-    setup = sum(v for k, v in timings.items() if k in ("mesh_seconds", "operator_seconds", "right_hand_side_seconds"))
+    setup = timings["mesh_seconds"] + timings["operator_seconds"] + timings["right_hand_side_seconds"]
     rows = [
         ("set-up", f"{seconds(setup)}; {figures['memory_bytes_per_point']:.0f} bytes per point"),
         ("solve", f"{algorithm}, {n} iterations in {seconds(timings['solve_seconds'])}, "
@@ -62,7 +52,8 @@ def result_rows(record: Record) -> Rows:
     if "multigrid" in record["choices"]:
         rows.append(("cycle", cycle_of(record["choices"]["multigrid"])))
     if "dofs_per_second" in formulas:
-        rows.append(("to solution", f"{rate(figures['dofs_per_second'], 'DOF/s')}   {formulas['dofs_per_second']}"))
+        reached = rate(figures["dofs_per_second"] or 0.0, "DOF/s")
+        rows.append(("to solution", f"{reached}   {formulas['dofs_per_second']}"))
     else:
         rows += benchmark_rows(figures, formulas)
     if "l2_error" in figures:
@@ -73,7 +64,7 @@ def result_rows(record: Record) -> Rows:
     return rows
 
 
-def cycle_of(multigrid: Record) -> str:
+def cycle_of(multigrid: Multigrid) -> str:
     """The levels of a cycle and how it smooths."""
     orders = ", ".join(str(order) for order in multigrid["orders"])
     sizes = ", ".join(f"{size:,}" for size in multigrid["algebraic_level_unknowns"])
@@ -82,7 +73,7 @@ def cycle_of(multigrid: Record) -> str:
     return f"orders {orders}{below}; {smoother}, {multigrid['precision']} precision"
 
 
-def benchmark_rows(figures: Record, formulas: Record) -> Rows:
+def benchmark_rows(figures: Figures, formulas: dict[str, str]) -> Rows:
     """NekBone's figure of merit, hipBone's throughput, and both rooflines."""
     return [
         ("FOM", f"{rate(1e9 * figures['fom_gflops'], 'FLOP/s')}   {formulas['fom_gflops']}"),
@@ -99,12 +90,17 @@ def benchmark_rows(figures: Record, formulas: Record) -> Rows:
     ]  # fmt: skip
 
 
+def time_spent(record: Record) -> Parts:
+    """Seconds of the solve, and where they went."""
+    return record["timings"]["solve_seconds"], record["timings"]["breakdown"]
+
+
 def tiles(record: Record) -> Rows:
     """The figures at the top of the page, each with what it is."""
     figures, timings = record["figures"], record["timings"]
     solve = (seconds(timings["solve_seconds"]), f"{figures['iterations']} iterations")
     if "fom_gflops" not in figures:
-        return [(rate(figures["dofs_per_second"], "DOF/s"), "unknowns per second to solution"), solve]
+        return [(rate(figures["dofs_per_second"] or 0.0, "DOF/s"), "unknowns per second to solution"), solve]
     return [
         (rate(1e9 * figures["fom_gflops"], "FLOP/s"), "figure of merit, NekBone's count (Eq. 3)"),
         (rate(figures["throughput_dofs_per_second_per_rank"], "DOF/s"), "throughput per rank (Eq. 6)"),
@@ -113,7 +109,7 @@ def tiles(record: Record) -> Rows:
     ]
 
 
-def figures_of(record: Record) -> list[tuple[str, str, Any]]:
+def figures_of(record: Record) -> list[Plot]:
     """The plots a record has data for: heading, file name, figure."""
     from weft.report import plots
 

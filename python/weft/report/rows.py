@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from weft.format import seconds
+from weft.record import Choices, Record, Reference, Spread, Timing, Tuning
 
-Record = dict[str, Any]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 Rows = list[tuple[str, str]]
+Parts = tuple[float, Mapping[str, Spread]]  # seconds, and what they were spent on
+Plot = tuple[str, str, "Figure"]  # heading, file name, figure
 
 
 def machine_rows(record: Record) -> Rows:
@@ -24,10 +30,14 @@ def machine_rows(record: Record) -> Rows:
     ]
 
 
-def exchange_rows(tunings: Record | str, timings: bool) -> Rows:
+def choice_rows(choices: Choices) -> Rows:
+    """What was chosen and why, of the options that are told in a line."""
+    lines = [(name, why) for name, why in choices.items() if isinstance(why, str)]
+    return [(f"  {name}", why) for name, why in lines if name != "algorithm"]
+
+
+def exchange_rows(tunings: Mapping[str, Tuning], timings: bool) -> Rows:
     """What was chosen for every exchange and why; `timings`: and what was tried."""
-    if isinstance(tunings, str):  # a record of before exchanges were tuned
-        return [("  exchange", tunings)]
     rows = []
     for use, tuning in tunings.items():
         took = "from the cache" if tuning["cached"] else f"timed in {seconds(tuning['tuning_seconds'])}"
@@ -43,7 +53,7 @@ def exchange_rows(tunings: Record | str, timings: bool) -> Rows:
     return rows
 
 
-def timing_in_words(row: Record) -> str:
+def timing_in_words(row: Timing) -> str:
     """One line of the table of timings."""
     if row["failure"]:
         return f"not usable: {row['failure']}"
@@ -53,12 +63,21 @@ def timing_in_words(row: Record) -> str:
     return f"{seconds(row['median_seconds'])}, median of {row['repetitions']}{stopped}"
 
 
-def breakdown_rows(record: Record, whole: str, parts: str) -> Rows:
-    """Where the time of the timing named `whole` went, by what the timing named `parts` tells apart."""
-    timings = record["timings"]
-    total = timings[whole]
+def reference_rows(reference: Reference) -> Rows:
+    """How far a run is from a reference."""
+    errors = {"energy": reference["largest_energy_error"], "dissipation": reference["largest_dissipation_error"]}
+    return [
+        (f"  {key}", f"largest difference from {reference['name']}: {100 * error:.3g} % of its largest value")
+        for key, error in errors.items()
+        if error is not None
+    ]
+
+
+def breakdown_rows(spent: Parts) -> Rows:
+    """Where the time went."""
+    total, parts = spent
     rows = [("time in", "mean over ranks, slowest rank")]
-    for category, value in timings[parts].items():
+    for category, value in parts.items():
         share = 100 * value["mean_seconds"] / total if total > 0 else 0.0
         rows.append(
             (f"  {category}", f"{seconds(value['mean_seconds'])} ({share:.1f} %), {seconds(value['max_seconds'])}")

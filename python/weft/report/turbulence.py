@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.format import rate, seconds, size_text
-from weft.report.rows import Record, Rows, machine_rows
-
-HISTORY = "statistics"  # the record's key for what went on from step to step
-WHOLE = "profiled_seconds"  # the timing whose parts are shown
-PARTS = "parts"  # the timing that tells them
+from weft.record import Record
+from weft.report.rows import Parts, Plot, Rows, machine_rows, reference_rows
 
 
 def title(record: Record) -> str:
@@ -56,7 +51,8 @@ def header_rows(record: Record, verbose: bool = False) -> Rows:
         *machine_rows(record),
     ]
     choices = record["choices"]
-    rows += [(f"  {name} exchange", choices[f"{name}_exchange"]) for name, size in messages.items() if size > 0]
+    exchanges = {"row": choices["row_exchange"], "column": choices["column_exchange"]}
+    rows += [(f"  {name} exchange", exchanges[name]) for name, size in messages.items() if size > 0]
     if "reason" in choices:
         rows.append(("  chosen", f"{choices['reason']} (timed in {seconds(choices['tuning_seconds'])})"))
     if verbose:
@@ -82,13 +78,11 @@ def result_rows(record: Record) -> Rows:
             f"checkpoints {seconds(timings['checkpoint_seconds'])})",
         ),
     ]
-    if timings["seconds_per_step"]:
+    median, best, speed = timings["seconds_per_step"], timings["best_step_seconds"], figures["grid_points_per_second"]
+    if median and best and speed:
         rows += [
-            (
-                "step",
-                f"{seconds(timings['seconds_per_step'])} median, {seconds(timings['best_step_seconds'])} best",
-            ),
-            ("speed", f"{rate(figures['grid_points_per_second'], 'points/s')}   grid points over the median step"),
+            ("step", f"{seconds(median)} median, {seconds(best)} best"),
+            ("speed", f"{rate(speed, 'points/s')}   grid points over the median step"),
         ]
     history = found.get("history") or []
     if history:
@@ -115,18 +109,15 @@ def result_rows(record: Record) -> Rows:
         if name in parts:
             rows.append((f"  {name}", f"largest {parts[name]['largest']:.3g} times the mean"))
     if "reference" in found:
-        rows += [
-            (
-                f"  {key}",
-                f"largest difference from {found['reference']['name']}: "
-                f"{100 * found['reference'][f'largest_{key}_error']:.3g} % of its largest value",
-            )
-            for key in ("energy", "dissipation")
-            if found["reference"][f"largest_{key}_error"] is not None
-        ]
+        rows += reference_rows(found["reference"])
     if figures["checkpoint"]:
         rows.append(("checkpoint", figures["checkpoint"]))
     return rows
+
+
+def time_spent(record: Record) -> Parts:
+    """Seconds of the recorded steps, and its parts as GESTS's Table 3 has them."""
+    return record["timings"]["profiled_seconds"], record["timings"]["parts"]
 
 
 def tiles(record: Record) -> Rows:
@@ -136,20 +127,20 @@ def tiles(record: Record) -> Rows:
     found = [(f"t = {figures['final_time']:.4g}", f"after {figures['steps']} steps")]
     if timings["seconds_per_step"]:
         found.append((seconds(timings["seconds_per_step"]), "per step (median)"))
-        found.append((rate(figures["grid_points_per_second"], "points/s"), "grid points per second"))
+        found.append((rate(figures["grid_points_per_second"] or 0.0, "points/s"), "grid points per second"))
     reynolds = history[-1].get("reynolds_taylor")
     if reynolds is not None:
         found.append((f"{reynolds:.3g}", "Taylor-scale Reynolds number at the end"))
     return found
 
 
-def figures_of(record: Record) -> list[tuple[str, str, Any]]:
+def figures_of(record: Record) -> list[Plot]:
     """The plots a record has data for: heading, file name, figure."""
     from weft.report import turbulence_plots as plots
 
     found, case = record["statistics"], record["case"]
     history = found.get("history") or []
-    shown: list[tuple[str, str, Any]] = []
+    shown: list[Plot] = []
     if len(history) > 1:
         times, dissipation, energy = ([row[k] for row in history] for k in ("time", "dissipation", "energy"))
         shown.append(("History", "history", plots.history(times, dissipation, energy, found.get("reference"))))

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
+from weft.record import Reference
 from weft.report.plots import COLOURS, STYLE, style
 
 KOLMOGOROV = 1.6  # C of E(k) = C eps^(2/3) k^(-5/3); Sreenivasan, Phys. Fluids 7, 2778 (1995): 1.62 +- 0.17
@@ -52,17 +53,21 @@ def transfer(wavenumbers: Any, values: Any, dissipation: Any) -> Figure:
 
 
 def history(
-    times: Sequence[float], dissipation: Sequence[float], energy: Sequence[float], reference: Mapping[str, Any] | None
+    times: Sequence[float | None],
+    dissipation: Sequence[float | None],
+    energy: Sequence[float | None],
+    reference: Reference | None,
 ) -> Figure:
     """Dissipation and energy against time, with a reference beside them if there is one."""
     with plt.rc_context(STYLE):
         figure, (left, right) = plt.subplots(1, 2, figsize=(10.4, 4.0))
-        for axes, values, key, label in (
-            (left, dissipation, "dissipation", "dissipation $\\epsilon$"),
-            (right, energy, "energy", "kinetic energy"),
+        others = (None, None) if reference is None else (reference["dissipation"], reference["energy"])
+        for axes, values, other, label in (
+            (left, dissipation, others[0], "dissipation $\\epsilon$"),
+            (right, energy, others[1], "kinetic energy"),
         ):
-            if reference is not None:
-                axes.plot(reference["time"], reference[key], color="black", linewidth=1.0, label=reference["name"])
+            if reference is not None and other is not None:
+                axes.plot(reference["time"], other, color="black", linewidth=1.0, label=reference["name"])
             axes.plot(times, values, color=COLOURS[0], linestyle="--" if reference is not None else "-", label="weft")
             axes.set_xlabel("time")
             axes.set_ylabel(label)

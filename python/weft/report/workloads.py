@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import ModuleType
+from typing import Protocol
 
+from weft.record import Record
 from weft.report import flow, maxwell, poisson, turbulence
-from weft.report.rows import Record
+from weft.report.rows import Parts, Plot, Rows
 
-# A module has HISTORY, WHOLE, PARTS, title, heading, header_rows, result_rows, tiles and figures_of, as poisson.py.
-REPORTS: dict[str, ModuleType] = {
+
+class Report(Protocol):
+    """What the module of each workload has; poisson.py says what its functions give."""
+
+    def title(self, record: Record) -> str: ...
+    def heading(self, record: Record) -> str: ...
+    def header_rows(self, record: Record, verbose: bool = False) -> Rows: ...
+    def result_rows(self, record: Record) -> Rows: ...
+    def time_spent(self, record: Record) -> Parts: ...
+    def tiles(self, record: Record) -> Rows: ...
+    def figures_of(self, record: Record) -> list[Plot]: ...
+
+
+REPORTS: dict[str, Report] = {
     "poisson": poisson,
     "maxwell": maxwell,
     "turbulence": turbulence,
@@ -17,12 +30,9 @@ REPORTS: dict[str, ModuleType] = {
 }
 
 
-def report_of(record: Record) -> ModuleType:
-    """The report of the workload a record is of. ValueError where weft has none."""
-    workload = record["case"].get("workload")
-    if workload not in REPORTS:
-        raise ValueError(f"a record of the workload {workload!r}; known: {', '.join(REPORTS)}")
-    return REPORTS[workload]
+def report_of(record: Record) -> Report:
+    """The report of the workload a record is of."""
+    return REPORTS[record["case"]["workload"]]
 
 
 def save_figures(record: Record, folder: Path) -> None:

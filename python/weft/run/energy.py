@@ -11,7 +11,8 @@ from typing import Any
 
 from mpi4py import MPI
 
-Record = dict[str, Any]
+from weft.record import Energy
+
 POWERCAP = Path("/sys/class/powercap")
 
 
@@ -113,7 +114,7 @@ class Meter:
         for counter in self.counters:
             counter.sample(first)
 
-    def stop(self) -> Record:
+    def stop(self) -> Energy:
         """Joules since ``start`` of all ranks' parts together, and what could not be read, with the reason."""
         self.sample()
         mine: dict[str, float] = {}

@@ -5,39 +5,49 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TypedDict
 
+import mpi4py
 import numpy as np
 from mpi4py import MPI
 
 import weft
+from weft.device import Device
 from weft.format import rate
+from weft.record import Machine, Versions
 from weft.run.launch import processor_name
 
-Record = dict[str, Any]
+
+class Place(TypedDict):
+    """Where a rank is."""
+
+    rank: int
+    node: int
+    host: str
+    cores: str
+    device: str
 
 
-def versions(transforms_on: Any = None) -> Record:
+def versions(transforms_on: Device | None = None) -> Versions:
     """Versions of what took part; ``transforms_on``: the device of Fourier transforms, if there were any."""
     from weft import mpi
 
-    of_transforms = {}
+    found = Versions(
+        weft=weft.__version__,
+        python=platform.python_version(),
+        numpy=np.__version__,
+        mpi=mpi.library_version(),
+        mpi4py=mpi4py.__version__,
+    )
     if transforms_on is not None:
         from weft import fft
 
         library = fft.library(transforms_on.backend)
-        of_transforms = {"fft": f"{library['name']} {library['version']}"}
-    return {
-        "weft": weft.__version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "mpi": mpi.library_version(),
-        "mpi4py": __import__("mpi4py").__version__,
-        **of_transforms,
-    }
+        found["fft"] = f"{library['name']} {library['version']}"
+    return found
 
 
-def machine(device: Any, comm: MPI.Intracomm) -> Record:
+def machine(device: Device, comm: MPI.Intracomm) -> Machine:
     """Where a run ran. (collective)"""
     node = comm.Split_type(MPI.COMM_TYPE_SHARED)
     ranks_per_node = comm.allreduce(node.size, MPI.MAX)
@@ -84,15 +94,13 @@ def nodes(comm: MPI.Intracomm) -> list[int]:
     return [order.index(f) for f in first]
 
 
-def placement(device: Any, comm: MPI.Intracomm) -> list[Record]:
+def placement(device: Device, comm: MPI.Intracomm) -> list[Place]:
     """Where each rank is: node, the cores it may run on, its device. (collective)"""
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     name = "host" if device.is_host else f"{device.backend}:{device.ordinal} {device.name}"
-    mine = {"host": MPI.Get_processor_name(), "cores": spans(cores), "device": name}
-    return [
-        {"rank": rank, "node": node, **where}
-        for rank, (node, where) in enumerate(zip(nodes(comm), comm.allgather(mine), strict=True))
-    ]
+    node = nodes(comm)[comm.rank]
+    mine = Place(rank=comm.rank, node=node, host=MPI.Get_processor_name(), cores=spans(cores), device=name)
+    return comm.allgather(mine)
 
 
 def crowd_warning(comm: MPI.Intracomm) -> str:
@@ -107,7 +115,7 @@ def crowd_warning(comm: MPI.Intracomm) -> str:
     return f"{ranks} ranks share {processors} processors of a node: times are those of taking turns, not of messages"
 
 
-def placement_rows(records: Sequence[Record]) -> list[tuple[str, str]]:
+def placement_rows(records: Sequence[Place]) -> list[tuple[str, str]]:
     """Ranks that are placed alike in one line."""
     alike: dict[str, list[int]] = {}
     for r in records:
@@ -116,7 +124,7 @@ def placement_rows(records: Sequence[Record]) -> list[tuple[str, str]]:
     return [(f"rank {spans(ranks)}" if len(ranks) == 1 else f"ranks {spans(ranks)}", t) for t, ranks in alike.items()]
 
 
-def rates(device: Any, precision: str, comm: MPI.Intracomm) -> Record:
+def rates(device: Device, precision: str, comm: MPI.Intracomm) -> dict[str, float]:
     """Streaming bandwidth (8 reads : 1 write) and FMA peak; all ranks measure at once, the sum counts. (collective)"""
     comm.Barrier()
     bandwidth = weft.device.measure_bandwidth(device)

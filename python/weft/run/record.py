@@ -11,7 +11,9 @@ from typing import Any, ParamSpec, Protocol
 from mpi4py import MPI
 
 from weft import mpi
+from weft.record import Spread
 
+# A record, or a part of one, while a run adds to it; weft.record.Record is what it comes to.
 Record = dict[str, Any]
 P = ParamSpec("P")
 
@@ -51,7 +53,7 @@ class Stopwatch:
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         self.comm = comm
-        self.seconds: Record = {}
+        self.seconds: dict[str, float] = {}
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
@@ -60,7 +62,7 @@ class Stopwatch:
         self.seconds[name] = self.comm.allreduce(time.perf_counter() - start, MPI.MAX)
 
 
-def breakdown(mine: Mapping[str, float], comm: MPI.Intracomm) -> Record:
+def breakdown(mine: Mapping[str, float], comm: MPI.Intracomm) -> dict[str, Spread]:
     """Mean over ranks and slowest rank of seconds by category; every rank has the same categories. (collective)"""
     return {
         category: {

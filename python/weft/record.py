@@ -1,0 +1,406 @@
+"""The record of a run: what `weft run` writes to run.json, and `weft report` and `weft model` read.
+
+Records are dictionaries as JSON holds them; the classes below say what is in them. A number's unit is in its name;
+docs/run-record.md lists every field. `schema` is the version of this format; records of weft 0.1.0 that have none are
+read too.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, TypedDict, cast
+
+import weft
+
+SCHEMA = 1  # of the records that this version writes
+WORKLOADS = ("poisson", "maxwell", "flow", "turbulence")
+SECTIONS = ("case", "versions", "machine", "choices", "timings", "figures")
+
+# One step's row of a table, by column; None where a value is not finite.
+Row = dict[str, float | None]
+
+
+class RecordError(ValueError):
+    """A file that is not the record of a run, or one that this version of weft cannot read."""
+
+
+class Versions(TypedDict, total=False):
+    """Of what took part."""
+
+    weft: str
+    python: str
+    numpy: str
+    mpi: str
+    mpi4py: str
+    fft: str
+
+
+class Device(TypedDict):
+    """What the kernels ran on."""
+
+    backend: str
+    name: str
+    architecture: str
+    multiprocessors: int
+    memory_bytes: int
+
+
+class Machine(TypedDict):
+    """Where the run ran."""
+
+    processor: str
+    processors: int
+    system: str
+    ranks: int
+    ranks_per_node: int
+    threads_per_rank: int
+    device: Device
+
+
+class Timing(TypedDict):
+    """One exchange that the tuner tried."""
+
+    exchange: str
+    median_seconds: float
+    repetitions: int
+    stopped_early: bool
+    failure: str
+
+
+class Tuning(TypedDict):
+    """How an exchange was chosen."""
+
+    chosen: str
+    reason: str
+    cached: bool
+    tuning_seconds: float
+    timings: list[Timing]
+
+
+class TransformTiming(TypedDict):
+    """One setting of the Fourier transforms that the tuner tried."""
+
+    race: str
+    process_grid: str
+    batch: int
+    row_exchange: str
+    column_exchange: str
+    median_seconds: float
+    repetitions: int
+    stopped_early: bool
+    failure: str
+
+
+class Multigrid(TypedDict, total=False):
+    """The levels of a multigrid cycle, and of a flow's pressure solve."""
+
+    orders: list[int]
+    algebraic_level_unknowns: list[int]
+    smoother: str
+    degree: int
+    largest_eigenvalues: list[float]
+    precision: str
+    method: str
+    exchange: dict[str, Tuning]
+    projection: int
+    level: str
+
+
+class Choices(TypedDict, total=False):
+    """What was chosen, and why: "choice: reason"."""
+
+    geometry: str
+    kernels: str
+    storage: str
+    threads: str
+    algorithm: str
+    multigrid: Multigrid
+    flux: str
+    integrator: str
+    convection: str
+    pressure: Multigrid
+    exchange: dict[str, Tuning]
+    process_grid: str
+    batch: int
+    row_exchange: str
+    column_exchange: str
+    reason: str
+    tuning_seconds: float
+    timings: list[TransformTiming]
+
+
+class Spread(TypedDict):
+    """Seconds over the ranks."""
+
+    mean_seconds: float
+    max_seconds: float
+
+
+class Timings(TypedDict, total=False):
+    """Wall-clock seconds of the parts of a run, the slowest rank's unless their name says otherwise."""
+
+    mesh_seconds: float
+    operator_seconds: float
+    right_hand_side_seconds: float
+    solver_seconds: float
+    initial_seconds: float
+    machine_seconds: float
+    solve_seconds: float
+    seconds_per_iteration: float
+    run_seconds: float
+    steps_seconds: float
+    seconds_per_step: float | None
+    best_step_seconds: float | None
+    statistics_seconds: float
+    output_seconds: float
+    checkpoint_seconds: float
+    profiled_seconds: float
+    profiled_steps: int
+    breakdown: dict[str, Spread]
+    routines: dict[str, Spread]
+    parts: dict[str, Spread]
+    phases: dict[str, dict[str, float]]
+
+
+class Iterations(TypedDict):
+    """Of a solve, over the steps that count."""
+
+    mean: float
+    largest: int
+
+
+class PathFigures(TypedDict, total=False):
+    """A step with one path of the exchange."""
+
+    seconds_per_step: float
+    communication_share: float
+    exchange_share: float
+    exchange_seconds_per_step: float
+    speed_up: float | None
+
+
+class Energy(TypedDict):
+    """Energy that the machine took, and what could not be read."""
+
+    joules: float | None
+    parts_joules: dict[str, float]
+    missing: list[str]
+
+
+class Figures(TypedDict, total=False):
+    """Sizes, rates and what follows from them."""
+
+    mesh: str
+    straight: bool
+    elements: int
+    order: int
+    points: int
+    dofs: int
+    fields: int
+    ranks: int
+    boundaries: dict[str, str]
+    elements_by_material: dict[str, int]
+    grid: list[int]
+    grid_points: int
+    viscosity: float
+    largest_wavenumber: float
+    process_grid: str
+    batch: int
+    message_bytes: dict[str, int]
+    pressure_singular: bool
+    began_from: str | None
+    time_step: float
+    time_step_limit: float
+    longest_time_step: float
+    courant: float
+    steps: int
+    steps_done: int
+    final_time: float
+    profiled_steps: int
+    applications_per_step: float
+    iterations: int | dict[str, Iterations]  # of one solve; of a flow's solves, by name
+    converged: bool | None
+    stable: bool
+    unstable: str
+    l2_error: float
+    energy_norm_error: float
+    relative_error: float
+    no_error_because: str
+    errors: dict[str, float]
+    bandwidth_bytes_per_second: float
+    peak_flops_per_second: float
+    achieved_bytes_per_second: float
+    dofs_per_second: float | None
+    points_per_second: float | None
+    points_per_second_per_rank: float
+    grid_points_per_second: float | None
+    best_grid_points_per_second: float | None
+    throughput_dofs_per_second_per_rank: float
+    fom_gflops: float
+    gflops: float
+    seconds_per_step_and_point: float
+    iteration_flops: float
+    iteration_bytes: float
+    iteration_bytes_paper: float
+    roofline_fraction: float
+    roofline_fraction_paper: float
+    step_flops: float
+    step_flops_done: float
+    step_bytes: float
+    step_bytes_sent: float
+    step_messages: float
+    communication_share: float | None
+    exchange_share: float | None
+    energy_to_solution: Energy
+    joules_per_step: float | None
+    memory: int
+    memory_bytes: dict[str, int]
+    memory_bytes_per_point: float
+    memory_bytes_per_rank: int
+    memory_words_per_point: float
+    equation_9_bytes_per_rank: float
+    resident_bytes_per_rank: int
+    paths: dict[str, PathFigures]
+    paths_note: str
+    checkpoint: str
+    files: list[str]
+    formulas: dict[str, str]
+
+
+class Plane(TypedDict):
+    """Values on a plane through a mesh."""
+
+    name: str
+    axis: str
+    at: float
+    time: float
+    extent: list[float]
+    values: list[list[float | None]]
+
+
+class Spectrum(TypedDict):
+    """The last spectrum of a turbulence run, by wavenumber."""
+
+    step: int
+    time: float
+    wavenumbers: list[float]
+    energy: list[float]
+    dissipation: list[float]
+    transfer: list[float] | None
+
+
+class Distribution(TypedDict):
+    """The distribution of a quantity over the points."""
+
+    lower: list[float]
+    upper: list[float]
+    density: list[float]
+    moments: list[float]
+    scale: float
+    skewness: float | None
+    flatness: float | None
+    largest: float
+
+
+class Reference(TypedDict, total=False):
+    """A run beside a reference: the reference's columns, and the largest differences over its largest value."""
+
+    name: str
+    time: list[float]
+    energy: list[float]
+    dissipation: list[float]
+    largest_energy_error: float | None
+    largest_dissipation_error: float | None
+
+
+class Statistics(TypedDict, total=False):
+    """What went on from step to step in a run in time."""
+
+    history: list[Row]
+    steps: list[Row]
+    step: list[int]
+    time: list[float]
+    electric_energy: list[float]
+    magnetic_energy: list[float]
+    error: dict[str, list[float]]
+    exact: dict[str, list[float]]
+    slice: Plane | list[list[float | None]]
+    spectrum: Spectrum
+    distributions: dict[str, Distribution]
+    extra_bytes_per_rank: int
+    reference: Reference
+
+
+class Record(TypedDict, total=False):
+    """The whole; `residuals` of a solve, `statistics` of a run in time."""
+
+    schema: int
+    case: dict[str, Any]  # docs/cases.md
+    versions: Versions
+    machine: Machine
+    choices: Choices
+    timings: Timings
+    figures: Figures
+    residuals: list[float]
+    statistics: Statistics
+
+
+def finished(sections: dict[str, Any]) -> Record:
+    """The record with the sections that a run has filled."""
+    return cast(Record, {"schema": SCHEMA, **sections})
+
+
+def read(path: str | Path) -> Record:
+    """The whole record of a run that ended: of run.json, or of the folder it is in.
+
+    OSError where it cannot be read, RecordError where it is not one, or not of a version that is known.
+    """
+    path = Path(path)
+    path = path / "run.json" if path.is_dir() else path
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise RecordError(f"{path}: not the record of a run: {error}") from None
+    missing = [key for key in SECTIONS if not isinstance(content, dict) or key not in content]
+    if missing:
+        raise RecordError(f"{path}: not the complete record of a run: {', '.join(missing)} missing (did the run end?)")
+    record = current(content, path)
+    workload = record["case"].get("workload")
+    if workload not in WORKLOADS:
+        raise RecordError(f"{path}: record of the unknown workload {workload!r}; known: {', '.join(WORKLOADS)}")
+    history = "residuals" if workload == "poisson" else "statistics"
+    if history not in record:
+        raise RecordError(f"{path}: not the complete record of a run: {history} missing (did the run end?)")
+    return record
+
+
+def is_record(content: object) -> bool:
+    """Whether JSON content is the record of a run, rather than a trace or another file."""
+    return isinstance(content, dict) and isinstance(content.get("case"), dict) and "timings" in content
+
+
+def current(content: dict[str, Any], path: Path) -> Record:
+    """A record as this version writes it. RecordError for one of a newer version."""
+    schema = content.get("schema", 0)
+    if not isinstance(schema, int) or schema > SCHEMA:
+        by = content["versions"].get("weft", "?") if isinstance(content.get("versions"), dict) else "?"
+        raise RecordError(
+            f"{path}: record with schema {schema}, written by weft {by}; weft {weft.__version__} reads schemas up to "
+            f"{SCHEMA}: install a newer weft"
+        )
+    return cast(Record, _from_0(content) if schema == 0 else content)
+
+
+def _from_0(content: dict[str, Any]) -> dict[str, Any]:
+    """A record of weft 0.1.0, from before records had a schema."""
+    content = {**content, "schema": SCHEMA}
+    choices, timings = content.get("choices"), content.get("timings")
+    if isinstance(choices, dict) and isinstance(choices.get("exchange"), str):  # exchanges were not tuned yet
+        tuning = Tuning(chosen=choices["exchange"], reason="not recorded", cached=False, tuning_seconds=0.0, timings=[])
+        content["choices"] = {**choices, "exchange": {"all": tuning}}
+    turbulence = content["case"].get("workload") == "turbulence" if isinstance(content.get("case"), dict) else False
+    if turbulence and isinstance(timings, dict) and "parts" not in timings and "breakdown" in timings:
+        # The breakdown was that of GESTS's Table 3.
+        content["timings"] = {k: v for k, v in timings.items() if k != "breakdown"} | {"parts": timings["breakdown"]}
+    return content
