@@ -384,7 +384,7 @@ def solve_graph(blocks: Supernodes, gpus: int, right_sides: int = 1) -> tuple[Gr
 
 @dataclass(frozen=True)
 class Solve:
-    """A triangular solve on so many GPUs."""
+    """A triangular solve on a number of GPUs, which fill a number of nodes."""
 
     gpus: int
     nodes: int

@@ -46,7 +46,7 @@ def terms_of_total(t_total: float, t_gpu: float, t_mpi: float, t_cg_data: float,
         t_cpu = 0.0  # rounding error of the sum
     if t_cpu < 0:
         raise ModelError(
-            f"the terms exceed t_total = {t_total:g} by {-t_cpu:g} because they overlap; give exclusive times, for "
+            f"the terms exceed t_total = {t_total:g} by {-t_cpu:g}, so their times overlap; give exclusive times, for "
             "example from a trace"
         )
     return Terms(t_cpu, t_gpu, t_mpi, t_cg_data, t_cg_control)

@@ -61,7 +61,7 @@ class Events:
                     else:
                         self.header[name] = self._value()
                 if self._peek() != "}":
-                    raise self._error(f"the JSON ends early, after {self.count} events; was the file cut short?")
+                    raise self._error(f"the JSON ends early, after event {self.count}; was the file cut short?")
             if not found:
                 names = ", ".join(f"'{n}'" for n in list(self.header)[:12]) or "nothing"
                 raise self._error(f"the JSON has no array '{self.key}'; it has {names}")
@@ -88,12 +88,12 @@ class Events:
                     return value
             except json.JSONDecodeError as error:
                 if not self._more():
-                    reason = f"the JSON ends early or is damaged after {self.count} events ({error.msg})"
+                    reason = f"the JSON ends early or is damaged after event {self.count} ({error.msg})"
                     raise self._error(reason) from None
             except RecursionError:
-                raise self._error(f"the JSON nests too deeply after {self.count} events") from None
+                raise self._error(f"the JSON nests too deeply after event {self.count}") from None
             except ValueError as error:  # a number with thousands of digits
-                raise self._error(f"a value after {self.count} events cannot be read ({error})") from None
+                raise self._error(f"a value after event {self.count} cannot be read ({error})") from None
 
     def _skip(self, pattern: re.Pattern[str]) -> bool:
         while True:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
 from weft.traces.chrome import Event, Events, arguments, nanoseconds
 from weft.traces.head import Head
@@ -16,6 +16,17 @@ _CATEGORIES = {c.name: int(c) for c in Category}
 _BEGINNING = re.compile(r'\s*\{\s*"displayTimeUnit"\s*:\s*"ns"\s*,\s*"traceEvents"\s*:\s*\[')
 _CHUNK = 1 << 16
 Place = tuple[object, object]  # process and thread of an event
+
+
+class _Details(TypedDict, total=False):
+    """The `args` of a span, as weft's recorder writes them. Messages are pairs (peer, bytes)."""
+
+    bytes: int
+    request: int
+    group: int
+    receives: list[tuple[int, int]]
+    sends: list[tuple[int, int]]
+    collective: str
 
 
 def probe(head: Head) -> bool:
@@ -62,7 +73,7 @@ def _rows(event: Event, builder: Builder, labels: dict[Place, str], lines: dict[
     name = str(event["name"])
     if name == "synchronize" and category == Category.launch:
         category = int(Category.sync)
-    details: dict[str, Any] = arguments(event)  # weft's own: numbers and lists of (peer, bytes)
+    details = cast(_Details, arguments(event))
     moved, request, group = details.get("bytes", 0), details.get("request", -1), details.get("group", -1)
     starts = "i" if request >= 0 else ""
     messages = [("recv", m) for m in details.get("receives", ())] + [("send", m) for m in details.get("sends", ())]
