@@ -1,4 +1,4 @@
-"""`weft bench`: the parts alone, and sweeps."""
+"""`weft bench`: measurements of single parts, and sweeps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weft.cli.transforms import fft
 
 @click.group()
 def bench() -> None:
-    """Measure the parts, and sweep workloads."""
+    """Measure single parts, and sweep workloads."""
 
 
 for command in (pingpong, exchange, alltoall, fft, scaling):
@@ -23,12 +23,12 @@ for command in (pingpong, exchange, alltoall, fft, scaling):
 
 
 @bench.command()
-@click.option("--orders", default="1-15", show_default=True, metavar="LIST", help="Polynomial orders, as 1-4,7.")
+@click.option("--orders", default="1-15", show_default=True, metavar="LIST", help="Polynomial orders, such as 1-4,7.")
 @click.option(
     "--dofs",
     type=Integer(min=8),
     metavar="N",
-    help="About this many degrees of freedom. [default: 2 million; on a GPU 40 million, as in the paper]",
+    help="Approximate number of degrees of freedom. [default: 2 million; on a GPU 40 million, as in the paper]",
 )
 @click.option(
     "--device", default="auto", show_default=True, metavar="auto|host|cuda|hip", help="Where the kernels run."
@@ -48,16 +48,15 @@ for command in (pingpong, exchange, alltoall, fft, scaling):
     default="auto",
     show_default=True,
     type=click.Choice(["auto", "portable", "simd"]),
-    help="The one-source kernels, or the host's SIMD.",
+    help="The portable kernels, or the host's SIMD kernels.",
 )
-@click.option("--repeats", default=50, show_default=True, type=Integer(min=1), help="Applications that are averaged.")
+@click.option("--repeats", default=50, show_default=True, type=Integer(min=1), help="Number of timed applications.")
 @OUTPUT
 def operator(orders: str, geometry: str, output: Path, **options: Any) -> None:
-    """The Poisson operator alone, order by order.
+    """Time the Poisson operator alone at each order.
 
-    Against the calibrated roofline (hipBone, Fig. 3).
-    On a GPU also registers, occupancy and elements a multiprocessor (its Table 1). Writes operator.json and
-    operator.png.
+    Compares it with the calibrated roofline (hipBone, Fig. 3). On a GPU it also prints registers, occupancy and
+    elements per multiprocessor (Table 1 of the paper). Writes operator.json and operator.png.
     """
     from mpi4py import MPI
 
@@ -73,21 +72,26 @@ def operator(orders: str, geometry: str, output: Path, **options: Any) -> None:
 
 
 @bench.command()
-@click.option("--processes", default="1,2", show_default=True, metavar="LIST", help="Ranks, n_MPI.")
-@click.option("--threads", default="1,2", show_default=True, metavar="LIST", help="OpenMP threads a rank, n_OMP.")
+@click.option("--processes", default="1,2", show_default=True, metavar="LIST", help="Numbers of ranks, n_MPI.")
+@click.option("--threads", default="1,2", show_default=True, metavar="LIST", help="OpenMP threads per rank, n_OMP.")
 @click.option("--repeats", default=3, show_default=True, type=Integer(min=1), help="Runs of each combination.")
-@click.option("--oversubscribe", is_flag=True, help="Also combinations with more threads in all than cores.")
+@click.option("--oversubscribe", is_flag=True, help="Include combinations with more threads than cores.")
 @click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Any key of the case; repeatable.")
 @click.option(
-    "--time-limit", default=600, show_default=True, type=Integer(min=1), metavar="SECONDS", help="For one run."
+    "--time-limit",
+    default=600,
+    show_default=True,
+    type=Integer(min=1),
+    metavar="SECONDS",
+    help="Time limit of one run.",
 )
 @OUTPUT
 def ratio(processes: str, threads: str, output: Path, **options: Any) -> None:
     """Run one problem on ranks x threads, for 'weft model ratio'.
 
-    The Poisson case is the same for every combination (strong scaling), on as many GPUs as there are. Starts mpiexec
-    itself: do not start this command with mpiexec. Writes ratio.json after every run, and prints the fit of Eqs. 5
-    and 6 of the GPU integration report where the runs determine it.
+    The Poisson case is the same for every combination (strong scaling), on all available GPUs. The command
+    starts mpiexec itself: do not start it with mpiexec. Writes ratio.json after every run, and prints the fit of
+    Eqs. 5 and 6 of the GPU integration report if the runs determine it.
     """
     from weft.bench.ratio import sweep
 

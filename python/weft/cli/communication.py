@@ -1,4 +1,4 @@
-"""`weft bench pingpong`, `exchange` and `alltoall`: what messages cost."""
+"""`weft bench pingpong`, `exchange` and `alltoall`: the cost of messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weft.cli.options import OUTPUT, Integer, Number, integers
 
 
 def call(measure: Callable[[], Any]) -> None:
-    """Runs on all ranks; what cannot be measured here is a bad command line, said once."""
+    """Runs on all ranks; what cannot be measured here is a usage error, printed once."""
     from weft import mpi
     from weft.bench.timing import RefusedError
 
@@ -63,30 +63,43 @@ def effort(rounds: int, seconds: float) -> Any:
 
 
 DEVICE = click.option(
-    "--device", default="auto", show_default=True, metavar="auto|host|cuda|hip", help="Whose memory, beside the host's."
+    "--device",
+    default="auto",
+    show_default=True,
+    metavar="auto|host|cuda|hip",
+    help="Device whose memory is measured in addition to the host's.",
 )
 ROUNDS = click.option(
-    "--rounds", default=15, show_default=True, type=Integer(min=1), help="Rounds whose median counts."
+    "--rounds", default=15, show_default=True, type=Integer(min=1), help="Number of rounds; the figure is their median."
 )
 SECONDS = click.option(
     "--seconds", default=0.002, show_default=True, type=Number(min=0, min_open=True), metavar="S",
-    help="About how long a round of one case takes.",
+    help="Approximate duration of a round of one case.",
 )  # fmt: skip
 
 
 @click.command()
-@click.option("--sizes", default="1-64M", show_default=True, metavar="LIST", help="Bytes, as 1-64M or 8,1k,64k.")
-@click.option("--paths", default="", metavar="LIST", help="Of mpi, direct, staged, ipc. [default: all that work here]")
+@click.option(
+    "--sizes",
+    default="1-64M",
+    show_default=True,
+    metavar="LIST",
+    help="Message sizes in bytes, such as 1-64M or 8,1k,64k.",
+)
+@click.option(
+    "--paths", default="", metavar="LIST", help="Paths among mpi, direct, staged, ipc. [default: all that work here]"
+)
 @DEVICE
 @ROUNDS
 @SECONDS
 @OUTPUT
 def pingpong(sizes: str, paths: str, output: Path, device: str, rounds: int, seconds: float) -> None:
-    """Latency and bandwidth of messages.
+    """Measure latency and bandwidth of messages.
 
-    From host and device memory by every path, within a node and between nodes, one pair of ranks and all at once
-    (Wahlgren's figures for Alvis). Prints the fit of alpha + n / beta, n1/2, and which path is fastest from which size
-    on. Writes pingpong.json and a plot for each set of pairs. Start it with mpiexec on 2 or more ranks.
+    Measures every path from host and device memory, within a node and between nodes, with one pair of ranks and with
+    all pairs at once (Wahlgren's figures for Alvis). Prints the fit of alpha + n / beta, n1/2, and which path is
+    fastest from which size on. Writes pingpong.json and a plot for each set of pairs. Start it with mpiexec on 2 or
+    more ranks.
     """
     asked = message_sizes(sizes)
 
@@ -102,16 +115,22 @@ def pingpong(sizes: str, paths: str, output: Path, device: str, rounds: int, sec
 
 @click.command()
 @click.option("--orders", default="1,3,7,9", show_default=True, metavar="LIST", help="Polynomial orders.")
-@click.option("--fields", default="1,3,6", show_default=True, metavar="LIST", help="Values a point.")
-@click.option("--mesh", type=click.Path(), metavar="FILE", help="A Nek or Gmsh mesh, instead of the box.")
-@click.option("--box", default="8,8,8", show_default=True, metavar="X,Y,Z", help="Elements of the box.")
-@click.option("--choices", default="", metavar="LIST", help="As pairwise,crystal:staged. [default: all that work here]")
 @click.option(
-    "--ranks", metavar="LIST", help="Start mpiexec on each of these, as 2,4. [default: the ranks it was given]"
+    "--fields", default="1,3,6", show_default=True, metavar="LIST", help="Numbers of fields (values per point)."
+)
+@click.option("--mesh", type=click.Path(), metavar="FILE", help="Nek or Gmsh mesh to use instead of the box.")
+@click.option(
+    "--box", default="8,8,8", show_default=True, metavar="X,Y,Z", help="Elements of the box in each direction."
+)
+@click.option("--choices", default="", metavar="LIST", help="Schedules or schedule:path. [default: all that work here]")
+@click.option(
+    "--ranks",
+    metavar="LIST",
+    help="Start mpiexec with each of these numbers of ranks. [default: use the current ranks]",
 )
 @click.option(
     "--time-limit", default=600, show_default=True, type=Integer(min=1), metavar="SECONDS",
-    help="For one run of --ranks.",
+    help="Time limit of one run of --ranks.",
 )  # fmt: skip
 @DEVICE
 @ROUNDS
@@ -130,11 +149,11 @@ def exchange(
     rounds: int,
     seconds: float,
 ) -> None:
-    """Halo, gather and gather-scatter of a mesh.
+    """Time halo, gather and gather-scatter on a mesh.
 
-    By every schedule and path, over orders and numbers of fields: the slowest rank's median, beside a lower bound from
-    a ping-pong in the same run. Writes exchange.json and a plot for each number of ranks. Start it with mpiexec, or
-    give --ranks and it does so itself.
+    Compares every schedule and path over orders and numbers of fields: the median of the slowest rank, and a lower
+    bound from a ping-pong in the same run. Writes exchange.json and a plot for each number of ranks. Start it with
+    mpiexec, or pass --ranks, with which it starts mpiexec itself.
     """
     asked_orders, asked_fields = integers(orders, "orders", 1, 15), integers(fields, "fields", 1, 64)
     counts = [int(c) for c in box.split(",")] if re.fullmatch(r"\d+,\d+,\d+", box) else []
@@ -162,16 +181,21 @@ def exchange(
 
 
 @click.command()
-@click.option("--grids", default="", metavar="LIST", help="N of N^3, as 256,512. [default: what fits well]")
+@click.option("--grids", default="", metavar="LIST", help="Sizes N of N^3 grids. [default: what fits into memory]")
 @click.option(
     "--processes", type=Integer(min=2), metavar="P",
-    help="Messages as long as in a run on so many, as 32768 of the paper. [default: the ranks it was given]",
+    help="Use the message sizes of a run on this many ranks. [default: the current ranks]",
 )  # fmt: skip
-@click.option("--row-ranks", default="", metavar="LIST", help="Pr; 1 means slabs. [default: of 1,2,4,8 what divides]")
-@click.option("--variables", default="1", show_default=True, metavar="LIST", help="Q, variables in one call.")
+@click.option(
+    "--row-ranks",
+    default="",
+    metavar="LIST",
+    help="Ranks per row, Pr; 1 means slabs. [default: divisors among 1,2,4,8]",
+)
+@click.option("--variables", default="1", show_default=True, metavar="LIST", help="Variables per call, Q.")
 @click.option(
     "--methods", default="alltoall,alltoallv,ialltoall,pairwise", show_default=True, metavar="LIST",
-    help="MPI's alltoall, alltoallv, ialltoall; weft's schedules or schedule:path.",
+    help="MPI's alltoall, alltoallv, ialltoall, and weft's schedules or schedule:path.",
 )  # fmt: skip
 @DEVICE
 @ROUNDS
@@ -188,10 +212,10 @@ def alltoall(
     rounds: int,
     seconds: float,
 ) -> None:
-    """The transposes of a distributed FFT.
+    """Time the transposes of a distributed FFT.
 
-    GESTS's Tables 10 to 14 for this machine: message sizes 4 Q N^3 / (P R), effective bandwidth by its Eq. 13, host
-    against device pointers, copies timed apart. Writes alltoall.json and alltoall.png. Start it with mpiexec.
+    Measures GESTS's Tables 10 to 14 on this machine: message sizes 4 Q N^3 / (P R), effective bandwidth by Eq. 13, host
+    and device pointers, with copies timed separately. Writes alltoall.json and alltoall.png. Start it with mpiexec.
     """
     asked: dict[str, Any] = {
         "grids": integers(grids, "grids", 1) if grids else [],

@@ -8,9 +8,10 @@ import click
 @click.command()
 @click.option("--no-measure", is_flag=True, help="Skip the bandwidth and peak measurements.")
 def info(no_measure: bool) -> None:
-    """Show what weft finds here.
+    """Show what weft finds on this machine.
 
-    Backends and why one is absent, MPI and whether it is GPU-aware, threads, measured bandwidth and FMA peak, versions.
+    Lists backends and why one is missing, MPI and whether it is GPU-aware, threads, measured bandwidth and FMA peak,
+    and versions.
     """
     from mpi4py import MPI
 

@@ -19,13 +19,13 @@ from weft.cli.spelling import spell_as_the_terminal_can
 from weft.errors import CaseError, tell
 
 COMMANDS = {
-    "bench": ("weft.cli.bench:bench", "Measure the parts, and sweep workloads."),
+    "bench": ("weft.cli.bench:bench", "Measure single parts, and sweep workloads."),
     "cases": ("weft.cli.cases:cases", "List the options of a workload's case."),
-    "info": ("weft.cli.info:info", "Show what weft finds here."),
-    "model": ("weft.cli.model:model", "Say what a run would cost on another machine."),
+    "info": ("weft.cli.info:info", "Show what weft finds on this machine."),
+    "model": ("weft.cli.model:model", "Predict what a run would cost on another machine."),
     "report": ("weft.cli.report:report", "Show a run's record, as text and as a page."),
     "run": ("weft.cli.run:run", "Run a workload."),
-    "trace": ("weft.cli.trace:trace", "Look into trace files."),
+    "trace": ("weft.cli.trace:trace", "Inspect trace files."),
 }
 
 

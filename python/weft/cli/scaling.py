@@ -21,13 +21,16 @@ def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
     decorated = OUTPUT(command)
     decorated = click.option(
         "--time-limit", default=600, show_default=True, type=Integer(min=1), metavar="SECONDS",
-        help="For one run.",
+        help="Time limit of one run.",
     )(decorated)  # fmt: skip
     decorated = click.option(
         "--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Any key of the case; repeatable."
     )(decorated)
     return click.option(
-        "--ranks", default=None, metavar="LIST", help="As 1,2,4. [default: 1, 2, 4, … up to the cores]"
+        "--ranks",
+        default=None,
+        metavar="LIST",
+        help="Numbers of ranks. [default: 1, 2, 4, … up to the number of cores]",
     )(decorated)
 
 
@@ -53,13 +56,12 @@ def powers_of_two(elements: str) -> tuple[int, int]:
 @click.option(
     "--sizes", default="2500-2000000", show_default=True, metavar="FROM-TO", help="Degrees of freedom per rank."
 )
-@click.option("--steps", default=7, show_default=True, type=Integer(min=1), help="Sizes between those two.")
+@click.option("--steps", default=7, show_default=True, type=Integer(min=1), help="Number of sizes in that range.")
 def poisson(ranks: str | None, orders: str, sizes: str, output: Path, **options: Any) -> None:
-    """FOM and throughput against size and ranks.
+    """Measure FOM and throughput over sizes and ranks.
 
-    As hipBone's Figs. 4 to 6.
-    Starts mpiexec itself, one run after the other: do not start this command with mpiexec. Writes scaling.json and a
-    plot an order.
+    Corresponds to hipBone's Figs. 4 to 6. It starts mpiexec itself, one run after another: do not start this
+    command with mpiexec. Writes scaling.json and a plot for each order.
     """
     from weft.bench.scaling_poisson import sweep
 
@@ -74,15 +76,15 @@ def poisson(ranks: str | None, orders: str, sizes: str, output: Path, **options:
 @click.option("--orders", default="7,14", show_default=True, metavar="LIST", help="Polynomial orders.")
 @click.option(
     "--elements", default="1-256", show_default=True, metavar="FROM-TO",
-    help="Elements in all: powers of two from the first to the last.",
+    help="Total number of elements: powers of two from the first to the last.",
 )  # fmt: skip
-@click.option("--steps", default=50, show_default=True, type=Integer(min=1), help="Time steps of a run.")
+@click.option("--steps", default=50, show_default=True, type=Integer(min=1), help="Time steps per run.")
 def maxwell(ranks: str | None, orders: str, elements: str, output: Path, **options: Any) -> None:
-    """Time of a step against size and ranks.
+    """Measure the time per step over sizes and ranks.
 
-    As NekCEM's Figs. 5 to 7: strong and weak curves, n_1/2 for each order, and the n/P at which strong scaling ends.
-    Starts mpiexec itself, one run after the other: do not start this command with mpiexec. Writes scaling.json and
-    scaling-maxwell.png.
+    Corresponds to NekCEM's Figs. 5 to 7: strong and weak curves, n_1/2 for each order, and the n/P at which strong
+    scaling ends. It starts mpiexec itself, one run after another: do not start this command with mpiexec. Writes
+    scaling.json and scaling-maxwell.png.
     """
     from weft.bench.scaling_elements import sweep
     from weft.bench.scaling_maxwell import STUDY
@@ -92,14 +94,14 @@ def maxwell(ranks: str | None, orders: str, elements: str, output: Path, **optio
 
 @scaling.command()
 @sweep_options
-@click.option("--grids", default="64,80,96,128", show_default=True, metavar="LIST", help="N of N^3 points.")
-@click.option("--shapes", is_flag=True, help="Every Pr x Pc, not the fastest alone.")
-@click.option("--steps", default=11, show_default=True, type=Integer(min=3), help="Steps a run; the best counts.")
+@click.option("--grids", default="64,80,96,128", show_default=True, metavar="LIST", help="Sizes N of N^3 grids.")
+@click.option("--shapes", is_flag=True, help="Run every Pr x Pc instead of only the fastest.")
+@click.option("--steps", default=11, show_default=True, type=Integer(min=3), help="Steps per run; the best one counts.")
 def turbulence(ranks: str | None, grids: str, output: Path, **options: Any) -> None:
-    """Time of a step and its parts against grid and ranks.
+    """Measure a step and its parts over grids and ranks.
 
-    As GESTS's Tables 2 to 6 and Fig. 7: weak scaling by N^3 log2 N, strong scaling, the best of the steps.
-    Starts mpiexec itself, one run after the other: do not start this command with mpiexec. Writes scaling.json and
+    Corresponds to GESTS's Tables 2 to 6 and Fig. 7: weak scaling by N^3 log2 N, strong scaling, the best of the steps.
+    It starts mpiexec itself, one run after another: do not start this command with mpiexec. Writes scaling.json and
     plots.
     """
     from weft.bench.scaling_turbulence import sweep
@@ -118,14 +120,14 @@ def turbulence(ranks: str | None, grids: str, output: Path, **options: Any) -> N
 @click.option("--orders", default="7", show_default=True, metavar="LIST", help="Polynomial orders.")
 @click.option(
     "--elements", default="64-512", show_default=True, metavar="FROM-TO",
-    help="Elements in all: powers of two from the first to the last.",
+    help="Total number of elements: powers of two from the first to the last.",
 )  # fmt: skip
-@click.option("--steps", default=30, show_default=True, type=Integer(min=5), help="Time steps of a run.")
+@click.option("--steps", default=30, show_default=True, type=Integer(min=5), help="Time steps per run.")
 def flow(ranks: str | None, orders: str, elements: str, output: Path, **options: Any) -> None:
-    """Time of a step and its iterations against size and ranks.
+    """Measure a step and its iterations over sizes and ranks.
 
-    Strong and weak curves, and the exchange's share, of vortices in a periodic box of cubic elements.
-    Starts mpiexec itself, one run after the other: do not start this command with mpiexec. Writes scaling.json and
+    Gives strong and weak scaling and the share of the exchange, for vortices in a periodic box of cubic elements.
+    It starts mpiexec itself, one run after another: do not start this command with mpiexec. Writes scaling.json and
     scaling-flow.png.
     """
     from weft.bench.scaling_elements import sweep

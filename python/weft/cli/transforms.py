@@ -12,24 +12,36 @@ from weft.cli.options import OUTPUT, Integer, Number, integers
 
 
 @click.command()
-@click.option("--sizes", default="64,128,256", show_default=True, metavar="LIST", help="N of N^3.")
-@click.option("--precisions", default="double,single", show_default=True, metavar="LIST", help="Of double, single.")
-@click.option("--process-grids", "grids", default="", metavar="LIST", help="Pr x Pc, as 1x4,2x2. [default: all]")
-@click.option("--variables", default=1, show_default=True, type=Integer(min=1), help="Fields transformed at a time.")
-@click.option("--batch", default=1, show_default=True, type=Integer(min=1), help="Q, fields in one message.")
-@click.option("--exchange", default="auto", show_default=True, metavar="SCHEDULE[:PATH]", help="Of rows and columns.")
-@click.option("--device", default="auto", show_default=True, metavar="auto|host|cuda|hip", help="Where it runs.")
+@click.option("--sizes", default="64,128,256", show_default=True, metavar="LIST", help="Sizes N of N^3 grids.")
+@click.option(
+    "--precisions", default="double,single", show_default=True, metavar="LIST", help="Precisions among double, single."
+)
+@click.option(
+    "--process-grids",
+    "grids",
+    default="",
+    metavar="LIST",
+    help="Process grids Pr x Pc, such as 1x4,2x2. [default: all]",
+)
+@click.option("--variables", default=1, show_default=True, type=Integer(min=1), help="Number of fields per transform.")
+@click.option("--batch", default=1, show_default=True, type=Integer(min=1), help="Fields per message, Q.")
+@click.option(
+    "--exchange", default="auto", show_default=True, metavar="SCHEDULE[:PATH]", help="Exchange of rows and columns."
+)
+@click.option(
+    "--device", default="auto", show_default=True, metavar="auto|host|cuda|hip", help="Where the transforms run."
+)
 @ROUNDS
 @click.option(
     "--seconds", default=0.05, show_default=True, type=Number(min=0, min_open=True), metavar="S",
-    help="About how long a round of one case takes.",
+    help="Approximate duration of a round of one case.",
 )  # fmt: skip
 @OUTPUT
 def fft(sizes: str, precisions: str, grids: str, output: Path, rounds: int, seconds: float, **options: Any) -> None:
-    """The distributed 3-D real transform, forward and backward.
+    """Time the distributed 3-D real transform, forward and backward.
 
-    By size, precision and process grid, in GFLOP/s (2.5 M log2 M of M points) and as a share of the bandwidth bound;
-    then transforms of lines that do not lie along memory, strided, by copies and in panels (GESTS, Table 1). Writes
+    Prints GFLOP/s (2.5 M log2 M for M points) and the share of the bandwidth bound by size, precision and process grid;
+    then times transforms of lines that are not contiguous: strided, by copies, and in panels (GESTS, Table 1). Writes
     fft.json and fft.png. Start it with mpiexec for more than one rank.
     """
     asked: dict[str, Any] = {
