@@ -469,7 +469,7 @@ def _nodes(places: Floats, kind: int) -> Floats:
 
 
 def _quadrangles(file: _File, vertices: Callable[[Ints], Ints]) -> tuple[Ints, list[str], Ints]:
-    """Of each quadrangle: its corners [Q][4] as vertex ids (-1: not in a hexahedron), its boundary and its surface."""
+    """The corners [Q][4] of the quadrangles as vertex ids (-1: not in a hexahedron), their boundaries and surfaces."""
     quads, labels, surfaces = [np.empty((0, 4), np.int64)], [], [np.empty(0, np.int64)]
     for kind in _QUADRANGLES:
         for nodes, groups, entities in file.elements.get(kind, []):

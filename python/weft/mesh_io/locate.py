@@ -37,8 +37,8 @@ class Locator:
         self.low, self.high = self.low - margin, self.high + margin
 
     def find(self, places: Floats) -> Iterator[tuple[int, npt.NDArray[np.int64], Floats]]:
-        """For each element that contains some of the places [P][3]: its number, and the indices and reference
-        coordinates [K][3] of these places."""
+        """Yields each element that contains some of the places [P][3], with the indices and the reference coordinates
+        [K][3] of these places."""
         left = np.ones(len(places), bool)
         for element in range(len(self.nodes)):
             near = left & ((places >= self.low[element]) & (places <= self.high[element])).all(axis=1)

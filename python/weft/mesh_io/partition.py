@@ -15,7 +15,7 @@ class WholeMesh(Protocol):
 
     @property
     def neighbors(self) -> npt.NDArray[np.int64]:
-        """6 x neighbour + its face across each face [E][6]; negative if there is no neighbour."""
+        """The neighbour across each face [E][6], as 6 x element + face; negative if there is none."""
 
     def recursive_bisection(self, parts: int) -> npt.NDArray[np.int32]:
         """The part of each element [E] by recursive coordinate bisection."""

@@ -211,7 +211,7 @@ def published_rows() -> list[Row]:
 
 
 def calibrations() -> dict[str, Callable[[], dict[str, float]]]:
-    """By machine: the calibration of the constants in its description."""
+    """The calibrations that determine the constants in the descriptions, by machine."""
 
     def poisson(name: str) -> Callable[[], dict[str, float]]:
         foms = {p: published.HIPBONE_TABLE_2[name][p] for p in published.HIPBONE_CALIBRATION[name]}

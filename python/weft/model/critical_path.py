@@ -88,7 +88,7 @@ class _Graph:
         self.before[later].append((earlier, 0 if free else max(length, 0), kind))
 
     def _sources(self) -> dict[int, list[int]]:
-        """What each event waits for: for calls, work on any stream; for work on a stream, work on other streams."""
+        """The work that each event waits for: calls for work on any stream, work on a stream for work on others."""
         sources: dict[int, list[int]] = defaultdict(list)
         if self.trace.requires is not None:
             for event, needed in self.trace.requires.tolist():

@@ -17,7 +17,7 @@ from weft.format import table
 Sample = TypeVar("Sample")
 Outcome = TypeVar("Outcome")
 Inputs = Mapping[str, object]  # by name; inputs are only shown and written to files
-MOST_CORNERS = 12  # of the box of rounded inputs: 2^12 = 4096 evaluations
+MOST_CORNERS = 12  # rounded inputs at most, whose box has 2^12 = 4096 corners
 
 
 class ModelError(ValueError):

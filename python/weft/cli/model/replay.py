@@ -157,7 +157,7 @@ def replay(
 
 
 def span(text: str, option: str) -> tuple[float, float]:
-    """'1-64' -> (1.0, 64.0)."""
+    """The two ends of a range given as text, such as '1-64'."""
     first, _, last = text.partition("-")
     try:
         low, high = float(first), float(last)

@@ -74,7 +74,7 @@ def iteration_flops(entry: Entry) -> Outcome:
 
 @check(LEDGER, "H-EQ3", method="formulas", equation="hipBone Eqs. 3, 4")
 def nekbone_flops(entry: Entry) -> Outcome:
-    """Of the 34 n^3 in Eq. 3, the paper itemises 15 for G: the operator's 18, minus 3 for lambda W."""
+    """The paper itemises 15 n^3 of the 34 n^3 in Eq. 3, those for G: the operator's 18, minus 3 for lambda W."""
     fourth = 12 * SIZE.n**4
     itemised = (formulas.operator_flops(SIZE).value - fourth) / SIZE.n**3 - 3
     return own("PARTIAL", entry, [itemised, (formulas.fom_flops(SIZE).value - fourth) / SIZE.n**3 - itemised])
