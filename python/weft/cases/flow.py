@@ -33,12 +33,13 @@ class BoundarySection(Section):
     """What holds on one boundary of the mesh."""
 
     condition: Literal["wall", "velocity", "outflow", "symmetry"] = option(
-        "wall", "wall: at rest; velocity: as given; outflow: open; symmetry: no flow and no stress along it"
+        "wall", "wall: at rest; velocity: given; outflow: open; symmetry: no flow through it and no stress along it"
     )
     velocity: Vector = option((0.0, 0.0, 0.0), f"condition velocity: {VECTOR}", unit="length / time")
     scalars: dict[str, Value] = named(f"value of that scalar there: {VALUE}", unit="of the scalar")
     fluxes: dict[str, Value] = named(
-        "diffusivity times its outward slope there; neither value nor flux: none", unit="of the scalar x length / time"
+        "diffusivity times its outward derivative there; without value and flux: 0",
+        unit="of the scalar x length / time",
     )
 
     @pydantic.model_validator(mode="after")
@@ -69,9 +70,9 @@ class ScalarSection(Section):
     initial: Value = option(0.0, f"at the beginning: {VALUE}", unit="of the scalar")
     source: Value = option(0.0, f"per unit of time: {VALUE}", unit="of the scalar / time")
     buoyancy: tuple[Value, Value, Value] = option(
-        (0.0, 0.0, 0.0), "acceleration that a unit of it adds (Boussinesq: -g beta)", unit="length / time^2 / scalar"
+        (0.0, 0.0, 0.0), "acceleration per unit of the scalar (Boussinesq: -g beta)", unit="length / time^2 / scalar"
     )
-    reference: Value = option(0.0, "value at which it adds none", unit="of the scalar")
+    reference: Value = option(0.0, "value of the scalar at which buoyancy is 0", unit="of the scalar")
 
 
 class ForcingSection(Section):
@@ -79,9 +80,9 @@ class ForcingSection(Section):
 
     acceleration: Vector = option((0.0, 0.0, 0.0), f"body force over density: {VECTOR}", unit="length / time^2")
     bulk_velocity: float = option(
-        0.0, "mean velocity along forcing.direction that a uniform force keeps; 0: none", unit="length / time"
+        0.0, "mean velocity along forcing.direction, kept constant by a uniform force; 0: none", unit="length / time"
     )
-    direction: Literal["x", "y", "z"] = option("x", "of forcing.bulk_velocity")
+    direction: Literal["x", "y", "z"] = option("x", "direction of forcing.bulk_velocity")
 
 
 class InitialSection(Section):
@@ -89,9 +90,7 @@ class InitialSection(Section):
 
     velocity: Vector = option((0.0, 0.0, 0.0), VECTOR, unit="length / time")
     checkpoint: str = option("", "go on from this checkpoint, or from the newest in this folder; empty: as given here")
-    nek: str = option(
-        "", "begin from the fields of this Nek field file (.f00000) of the same mesh, of any order, at t = 0"
-    )
+    nek: str = option("", "start at t = 0 from this Nek field file (.f00000) on the same mesh, of any order")
 
 
 class ExactSection(Section):
@@ -107,7 +106,9 @@ class ExactSection(Section):
 class FunctionsSection(Section):
     """A Python file, whose functions are called where the case says python:name."""
 
-    file: str = option("", "functions of NumPy arrays (x, y, z, t) that give one array, or three for a velocity")
+    file: str = option(
+        "", "Python file with functions of NumPy arrays (x, y, z, t) that return one array, or three for a velocity"
+    )
 
 
 class TimeSection(Section):
@@ -116,15 +117,13 @@ class TimeSection(Section):
     steps: int = option(100, "time steps (where time.end is 0)", unit="steps", ge=1)
     end: float = option(0.0, "run to this time; 0: time.steps steps", unit="time", ge=0.0)
     dt: float = option(0.0, "time step; 0: variable, from time.courant", unit="time", ge=0.0)
-    courant: float = option(
-        0.4, "Courant number that variable steps are given; errors grow from about 0.7", gt=0.0, le=5.0
-    )
+    courant: float = option(0.4, "Courant number of variable steps; errors grow from about 0.7", gt=0.0, le=5.0)
     max_dt: float = option(
-        0.0, "longest variable step; 0: h^2 / viscosity, h^3 the mean volume of an element", unit="time", ge=0.0
+        0.0, "longest variable step; 0: h^2 / viscosity, with h^3 the mean volume of an element", unit="time", ge=0.0
     )
-    order: int = option(3, "of the time stepping BDFk/EXTk, reached after k - 1 steps of lower orders", ge=1, le=3)
+    order: int = option(3, "order k of the time scheme BDFk/EXTk, reached after k - 1 steps of lower order", ge=1, le=3)
     first_step_halvings: int = option(
-        6, "h of the first step's parts dt / 2^h, dt / 2^h, ..., dt / 2, for the error of its low order; 0: one step",
+        6, "h: the first step is divided into dt / 2^h, dt / 2^h, ..., dt / 2, as its order is low; 0: one step",
         ge=0, le=20,
     )  # fmt: skip
     warmup: int = option(2, "steps before the clock starts", unit="steps", ge=0)
@@ -133,40 +132,42 @@ class TimeSection(Section):
 class SolverSection(Section):
     """The linear solves of a step. Tolerances are of sqrt(sum of squares of the residual / volume), as Neko's."""
 
-    pressure_tolerance: float = option(1e-7, "of the pressure's residual", gt=0.0)
-    velocity_tolerance: float = option(1e-7, "of each velocity component's", gt=0.0)
-    scalar_tolerance: float = option(1e-7, "of each scalar's", gt=0.0)
-    projection: int = option(16, "earlier solutions that the pressure starts from (Fischer 1998); 0: none", ge=0, le=16)
-    max_iterations: int = option(500, "most iterations of a solve; more end the run", ge=1)
-    method: Literal["cg", "gmres"] = option("cg", "Krylov method of the pressure, flexible, round multigrid cycles")
-    restart: int = option(30, "directions that gmres keeps", ge=1, le=200)
-    levels: list[int] = option([], "orders of the multigrid levels, from the case's to 1; empty: N, N/2, ..., 1")
-    degree: int = option(2, "of the Chebyshev smoother: applications of the operator a sweep", ge=1, le=4)
+    pressure_tolerance: float = option(1e-7, "tolerance of the residual of the pressure", gt=0.0)
+    velocity_tolerance: float = option(1e-7, "tolerance of the residual of each velocity component", gt=0.0)
+    scalar_tolerance: float = option(1e-7, "tolerance of the residual of each scalar", gt=0.0)
+    projection: int = option(16, "earlier pressures used for the first guess (Fischer 1998); 0: none", ge=0, le=16)
+    max_iterations: int = option(500, "maximum number of iterations of a solve; exceeding it ends the run", ge=1)
+    method: Literal["cg", "gmres"] = option(
+        "cg", "flexible Krylov method of the pressure, preconditioned by multigrid cycles"
+    )
+    restart: int = option(30, "number of directions that gmres keeps", ge=1, le=200)
+    levels: list[int] = option([], "orders of the multigrid levels, from N down to 1; empty: N, N/2, ..., 1")
+    degree: int = option(2, "degree of the Chebyshev smoother: applications of the operator per sweep", ge=1, le=4)
     cycle_precision: Literal["auto", "single", "double"] = option(
-        "auto", "of the multigrid cycle; auto: single, which halves what it moves"
+        "auto", "precision of the multigrid cycle; auto: single, which halves the bytes moved"
     )
 
 
 class FilterSection(Section):
     """A filter of the highest modes of each element after every step."""
 
-    strength: float = option(0.0, "what the highest mode loses of itself; 0: no filter", ge=0.0, le=1.0)
-    modes: int = option(1, "how many modes, the lower ones less", ge=1, le=15)
+    strength: float = option(0.0, "fraction removed from the highest mode; 0: no filter", ge=0.0, le=1.0)
+    modes: int = option(1, "number of damped modes; lower ones are damped less", ge=1, le=15)
 
 
 class StatisticsSection(Section):
     """What is computed while the run goes on."""
 
     every: int = option(10, "steps between rows of statistics.csv; 0: at the beginning and the end only", ge=0)
-    forces: tuple[str, ...] = option((), "boundaries that the flow's force on is computed of")
-    reference: str = option("", "energy and dissipation to compare with: a file of columns time, energy, -dE/dt")
+    forces: tuple[str, ...] = option((), "boundaries on which the force of the flow is computed")
+    reference: str = option("", "file with reference data to compare with: columns time, energy, -dE/dt")
 
 
 class FlowMesh(MeshSection):
     """The mesh file, or a box."""
 
     points: int = option(
-        262_144, "size of a box without counts: about this many element-local points in all", unit="points", ge=8
+        262_144, "size of a box without counts: approximate total of element-local points", unit="points", ge=8
     )
     upper: Numbers = option((1.0, 1.0, 1.0), "upper corner of the box", unit="length")
 
@@ -185,14 +186,14 @@ class FlowOutput(ElementOutput):
     """What a run leaves behind."""
 
     fields: bool = option(False, "write velocity, pressure, scalars and vorticity for ParaView (flow.pvd lists them)")
-    nek: bool = option(False, "write them as Nek field files, too (flow0.f00001 and on)")
-    every: int = option(0, "steps between fields, which are written at the end in any case; 0: then alone",
+    nek: bool = option(False, "write the same as Nek field files (flow0.f00001, ...)")
+    every: int = option(0, "steps between fields, which are always written at the end; 0: only at the end",
                         unit="steps", ge=0)  # fmt: skip
     averages_every: int = option(
         0, "steps between samples of time averages, written for ParaView at the end; 0: none", unit="steps", ge=0
     )
     slice: str = option(
-        "speed", "kept as a picture of a plane: u, v, w, speed, pressure, vorticity, a scalar's name, or none"
+        "speed", "field drawn on a plane: u, v, w, speed, pressure, vorticity, the name of a scalar, or none"
     )
 
 
@@ -201,14 +202,16 @@ class FlowCase(ElementCase):
 
     workload: Literal["flow"] = option("flow", "the command this file is for")
     mesh: FlowMesh = section(FlowMesh)
-    viscosity: Value = option(0.01, "kinematic: number, or expression of the parameters", unit="length^2 / time")
-    convection: Literal["overintegrated", "skew-symmetric"] = option(
-        "overintegrated", "by the 3/2 rule, or in skew-symmetric form on the elements' own points"
+    viscosity: Value = option(
+        0.01, "kinematic viscosity: number, or expression of the parameters", unit="length^2 / time"
     )
-    kernels: Literal["auto", "portable", "simd"] = option("auto", "the one-source kernels, or the host's SIMD ones")
+    convection: Literal["overintegrated", "skew-symmetric"] = option(
+        "overintegrated", "convection by the 3/2 rule, or in skew-symmetric form on the GLL points"
+    )
+    kernels: Literal["auto", "portable", "simd"] = option("auto", "the portable kernels, or the host's SIMD kernels")
     parameters: dict[str, Value] = named("for expressions: a number, or an expression of the parameters above it")
     functions: FunctionsSection = section(FunctionsSection)
-    boundaries: dict[str, BoundarySection] = named("condition on that boundary; '*': on the rest")
+    boundaries: dict[str, BoundarySection] = named("condition on that boundary; '*': on all others")
     initial: InitialSection = section(InitialSection)
     forcing: ForcingSection = section(ForcingSection)
     scalars: dict[str, ScalarSection] = named("by name")

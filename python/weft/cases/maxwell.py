@@ -64,21 +64,29 @@ class SourceSection(Section):
     In time both go as sin(2 pi frequency s + phase) with s = t - delay, under a bell and a ramp if asked for.
     """
 
-    kind: Literal["plane-wave", "dipole"] = option("plane-wave", "what it is")
-    direction: Point = option((0.0, 0.0, 1.0), "plane-wave: where it goes; of any length", sets="direction")
+    kind: Literal["plane-wave", "dipole"] = option("plane-wave", "kind of source")
+    direction: Point = option(
+        (0.0, 0.0, 1.0), "plane-wave: direction of propagation, a vector of any length", sets="direction"
+    )
     field: Point = option((1.0, 0.0, 0.0), "plane-wave: amplitude of E, normal to the direction", sets="field")
-    at: Point = option((0.0, 0.0, 0.0), "dipole: its place; plane-wave: where s = t - delay", unit="length")
+    at: Point = option(
+        (0.0, 0.0, 0.0), "dipole: its position; plane-wave: the point where s = t - delay", unit="length"
+    )
     moment: Point = option((0.0, 0.0, 1.0), "dipole: amplitude of the current times length", sets="moment")
     frequency: float = option(
-        1.0, "periods a unit of time", unit="speed of light / length", ge=0.0, sets="pulse.frequency"
+        1.0, "periods per unit of time", unit="speed of light / length", ge=0.0, sets="pulse.frequency"
     )
-    phase: float = option(0.0, "of the oscillation", unit="radian", sets="pulse.phase")
-    delay: float = option(0.0, "it starts so much later", unit="length / speed of light", sets="pulse.delay")
+    phase: float = option(0.0, "phase of the oscillation", unit="radian", sets="pulse.phase")
+    delay: float = option(0.0, "delay of the pulse", unit="length / speed of light", sets="pulse.delay")
     width: float = option(
-        0.0, "half width of the bell exp(-(s / width)^2); 0: none", unit="length / c", ge=0.0, sets="pulse.width"
+        0.0, "half width of the bell exp(-(s / width)^2); 0: no bell", unit="length / c", ge=0.0, sets="pulse.width"
     )
     ramp: float = option(
-        0.0, "switched on by sin^2 in this time; 0: it has always been on", unit="length / c", ge=0.0, sets="pulse.ramp"
+        0.0,
+        "duration of the sin^2 ramp that switches the source on; 0: always on",
+        unit="length / c",
+        ge=0.0,
+        sets="pulse.ramp",
     )
 
     @pydantic.model_validator(mode="after")
@@ -97,30 +105,34 @@ class SourceSection(Section):
 class LayerSection(Section):
     """A perfectly matched layer inside the sides of the mesh, which is a box there."""
 
-    thickness: float = option(0.0, "of the layer, that of whole elements; 0: none", unit="length", ge=0.0)
-    sides: tuple[Literal["x-", "x+", "y-", "y+", "z-", "z+"], ...] = option(
-        ("x-", "x+", "y-", "y+", "z-", "z+"), "sides that have it"
+    thickness: float = option(
+        0.0, "thickness of the layer, which consists of whole elements; 0: no layer", unit="length", ge=0.0
     )
-    reflection: float = option(1e-6, "part of a wave at normal incidence that comes back", gt=0.0, lt=1.0)
+    sides: tuple[Literal["x-", "x+", "y-", "y+", "z-", "z+"], ...] = option(
+        ("x-", "x+", "y-", "y+", "z-", "z+"), "sides that have a layer"
+    )
+    reflection: float = option(1e-6, "fraction of a wave at normal incidence that is reflected", gt=0.0, lt=1.0)
     power: float = option(3.0, "the damping grows as this power of the depth", ge=0.0)
 
 
 class MaxwellMesh(MeshSection):
     """The mesh file, or a box, a cylinder or concentric spheres that weft generates."""
 
-    shape: Literal["box", "cylinder", "sphere"] = option("box", "what is generated where mesh.file is empty")
+    shape: Literal["box", "cylinder", "sphere"] = option("box", "shape generated if mesh.file is empty")
     points: int = option(
-        262_144, "size of a box without counts: about this many element-local points in all", unit="points", ge=8
+        262_144, "size of a box without counts: approximate total of element-local points", unit="points", ge=8
     )
     upper: Point = option((1.0, 1.0, 1.0), "upper corner of the box", unit="length")
     periodic: tuple[bool, bool, bool] = option((True, True, True), "periodic in x, y, z (a cylinder: in z)")
-    radii: tuple[float, ...] = option((1.0,), "cylinder: its radius; sphere: of the spheres, growing", unit="length")
-    length: float = option(1.0, "of the cylinder, from z = 0", unit="length", gt=0.0)
+    radii: tuple[float, ...] = option(
+        (1.0,), "cylinder: its radius; sphere: increasing radii of the spheres", unit="length"
+    )
+    length: float = option(1.0, "length of the cylinder, from z = 0", unit="length", gt=0.0)
     side: int = option(2, "cylinder, sphere: elements along an edge of the square or cube in the middle", ge=1)
     layers: int = option(1, "cylinder, sphere: layers of elements out to each radius", ge=1)
     slices: int = option(4, "cylinder: elements along z", ge=1)
-    half_width: float = option(0.0, "sphere: a cube round it of this half edge; 0: none", unit="length", ge=0.0)
-    box_layers: tuple[float, ...] = option((), "sphere: thicknesses of the layers round the cube", unit="length")
+    half_width: float = option(0.0, "sphere: half edge of the cube around it; 0: no cube", unit="length", ge=0.0)
+    box_layers: tuple[float, ...] = option((), "sphere: thicknesses of the layers around the cube", unit="length")
 
 
 class InitialSection(Section):
@@ -134,19 +146,19 @@ class InitialSection(Section):
         "sphere: the Mie series of the case's plane wave, which makes it the total and the scattered field",
     )
     waves: tuple[int, int, int] = option((1, 0, 0), "plane-wave: periods along the box in x, y, z")
-    polarization: Point = option((0.0, 0.0, 1.0), "plane-wave: of E; its part along the wave is taken off")
+    polarization: Point = option((0.0, 0.0, 1.0), "plane-wave: direction of E; its component along the wave is removed")
     kind: Literal["te", "tm"] = option("te", "modes: te or tm to z; layers: E (te) or H (tm) along z")
     mode: tuple[int, int, int] = option(
         (1, 1, 1), "box: half waves in x, y, z; cylinder: m, n, periods along z; layers: number, periods along y, 0"
     )
-    zero: bool = option(False, "start from fields of 0 all the same, and compare at the end (sphere)")
-    amplitude: float = option(1.0, "the fields are multiplied by it")
+    zero: bool = option(False, "start from zero fields nevertheless, and compare at the end (sphere)")
+    amplitude: float = option(1.0, "factor of the fields")
     ex: str = option("", 'expression in x, y, z for Ex (field = "expressions"); empty: 0')
-    ey: str = option("", "for Ey")
-    ez: str = option("", "for Ez")
-    hx: str = option("", "for Hx")
-    hy: str = option("", "for Hy")
-    hz: str = option("", "for Hz")
+    ey: str = option("", "expression for Ey")
+    ez: str = option("", "expression for Ez")
+    hx: str = option("", "expression for Hx")
+    hy: str = option("", "expression for Hy")
+    hz: str = option("", "expression for Hz")
     seed: int = option(1, "seed of the random fields", ge=0)
 
     @property
@@ -181,14 +193,14 @@ class TimeSection(Section):
         sets="integrator",
     )
     krylov_dimension: int = option(
-        20, "exponential: vectors of the Krylov space", ge=2, le=200, sets="krylov_dimension"
+        20, "exponential: dimension of the Krylov space", ge=2, le=200, sets="krylov_dimension"
     )
     krylov_tolerance: float = option(
-        1e-9, "exponential: error of a step relative to the fields", gt=0.0, lt=1.0, sets="krylov_tolerance"
+        1e-9, "exponential: error per step relative to the fields", gt=0.0, lt=1.0, sets="krylov_tolerance"
     )
     steps: int = option(100, "time steps (where time.end is 0)", ge=1)
     end: float = option(0.0, "run to this time; 0: time.steps steps", unit="length / speed of light", ge=0.0)
-    courant: float = option(0.9, "time step over the largest stable one, which weft estimates", gt=0.0)
+    courant: float = option(0.9, "time step relative to the largest stable one, which weft estimates", gt=0.0)
     dt: float = option(0.0, "time step; 0: from time.courant", unit="length / speed of light", ge=0.0)
     warmup: int = option(2, "steps before the clock starts", unit="steps", ge=0)
 
@@ -197,10 +209,10 @@ class MaxwellOutput(ElementOutput):
     """What a run leaves behind."""
 
     every: int = option(
-        0, "energy, blow-up check and progress every so many steps; 0: about 20 times", unit="steps", ge=0
+        0, "steps between energies, blow-up checks and progress; 0: about 20 times per run", unit="steps", ge=0
     )
     slice: Literal["none", "ex", "ey", "ez", "hx", "hy", "hz", "e", "h"] = option(
-        "e", "picture of this component (e, h: of the magnitude) on a plane at the end"
+        "e", "component drawn on a plane at the end (e, h: the magnitudes)"
     )
 
 
@@ -210,13 +222,13 @@ class MaxwellCase(ElementCase):
     workload: Literal["maxwell"] = option("maxwell", "the command this file is for")
     mesh: MaxwellMesh = section(MaxwellMesh)
     flux: Literal["upwind", "central"] = option(
-        "upwind", "between elements: upwind dissipates jumps, central does not", sets="flux"
+        "upwind", "flux between elements: upwind dissipates jumps, central does not", sets="flux"
     )
     kernels: Literal["auto", "portable", "simd"] = option(
-        "auto", "the one-source kernels, or the host's SIMD ones", sets="kernels"
+        "auto", "the portable kernels, or the host's SIMD kernels", sets="kernels"
     )
-    materials: dict[str, MaterialSection] = named("by name; elements of none are vacuum")
-    boundaries: dict[str, Literal["pec", "pmc", "absorbing"]] = named("condition on that boundary; '*': on the rest")
+    materials: dict[str, MaterialSection] = named("materials by name; elements without a material are vacuum")
+    boundaries: dict[str, Literal["pec", "pmc", "absorbing"]] = named("condition on that boundary; '*': on all others")
     initial: InitialSection = section(InitialSection)
     time: TimeSection = section(TimeSection)
     sources: dict[str, SourceSection] = named("by name: plane waves and dipoles")

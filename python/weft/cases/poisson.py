@@ -13,24 +13,24 @@ from weft.cases.shared import ElementCase
 class SolverSection(Section):
     """Conjugate gradients: the benchmark's fixed count, or a solve to a tolerance."""
 
-    iterations: int = option(100, "iterations of the benchmark (used when solver.tolerance is 0)", ge=1)
+    iterations: int = option(100, "number of iterations of the benchmark (if solver.tolerance is 0)", ge=1)
     tolerance: float = option(
         0.0, "stop when |r| <= tolerance |b|, and fail if that is not reached; 0: run the benchmark", ge=0.0, lt=1.0
     )
-    max_iterations: int = option(5000, "most iterations of a solve to a tolerance", ge=1)
+    max_iterations: int = option(5000, "maximum number of iterations of a solve to a tolerance", ge=1)
     preconditioner: Literal["none", "jacobi", "chebyshev", "multigrid"] = option(
         "none",
-        "multigrid: a V-cycle over falling orders; chebyshev: its smoother alone; both for solves to a tolerance",
+        "multigrid: a V-cycle over decreasing orders; chebyshev: its smoother alone; both for solves to a tolerance",
     )
-    method: Literal["cg", "gmres"] = option("cg", "Krylov method round chebyshev and multigrid, both flexible")
-    restart: int = option(30, "directions that gmres keeps", ge=1, le=200)
-    levels: list[int] = option([], "orders of the multigrid levels, from the case's to 1; empty: N, N/2, ..., 1")
+    method: Literal["cg", "gmres"] = option("cg", "flexible Krylov method used with chebyshev and multigrid")
+    restart: int = option(30, "number of directions that gmres keeps", ge=1, le=200)
+    levels: list[int] = option([], "orders of the multigrid levels, from N down to 1; empty: N, N/2, ..., 1")
     smoother: Literal["auto", "chebyshev-jacobi", "schwarz", "chebyshev-schwarz"] = option(
-        "auto", "of multigrid; auto: schwarz where all elements are boxes, else chebyshev-schwarz"
+        "auto", "multigrid smoother; auto: schwarz if all elements are boxes, otherwise chebyshev-schwarz"
     )
-    degree: int = option(3, "of the Chebyshev smoother: applications of the operator a sweep", ge=1, le=4)
+    degree: int = option(3, "degree of the Chebyshev smoother: applications of the operator per sweep", ge=1, le=4)
     cycle_precision: Literal["auto", "single", "double"] = option(
-        "auto", "of the multigrid cycle; auto: single, which halves what it moves"
+        "auto", "precision of the multigrid cycle; auto: single, which halves the bytes moved"
     )
     algorithm: Literal["auto", "classic", "merged"] = option(
         "auto", "merged: vector updates and sums run inside the operator's loop (host); classic: the paper's kernels"
@@ -45,16 +45,17 @@ class PoissonCase(ElementCase):
     lambda_: float = option(0.1, "screening parameter lambda of Eq. 1", alias="lambda", ge=0.0)
     boundary: Literal["natural", "dirichlet"] = option("natural", "condition on every boundary face")
     rhs: Literal["random", "unit", "manufactured"] = option(
-        "random", "right-hand side: random by global point; of f = 1; of a known smooth solution (boxes), error printed"
+        "random",
+        "right-hand side: random per global point; f = 1; or of a known smooth solution (boxes), printing the error",
     )
     seed: int = option(1, "seed of the random right-hand side", ge=0)
     storage: Literal["assembled", "scattered"] = option(
-        "assembled", "vectors hold each point once (hipBone), or once an element (NekBone)"
+        "assembled", "vectors hold each point once (hipBone), or once per element (NekBone)"
     )
     geometry: Literal["auto", "stored", "trilinear"] = option(
-        "auto", "geometric factors read from memory, or computed from the corners (straight elements only)"
+        "auto", "geometric factors: read from memory, or computed from the corners (straight elements only)"
     )
-    kernels: Literal["auto", "portable", "simd"] = option("auto", "the one-source kernels, or the host's SIMD operator")
+    kernels: Literal["auto", "portable", "simd"] = option("auto", "the portable kernels, or the host's SIMD operator")
     solver: SolverSection = section(SolverSection)
 
     @pydantic.model_validator(mode="after")

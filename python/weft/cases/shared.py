@@ -13,19 +13,22 @@ class MeshSection(Section):
     """Where the elements come from: a file, or a box that weft generates."""
 
     file: str = option("", "mesh file: Nek .re2 or .rea, Gmsh .msh; empty: generate a box")
-    partitioner: Literal["metis", "rcb"] = option("metis", "how a file's elements are shared out over the ranks")
+    partitioner: Literal["metis", "rcb"] = option("metis", "how the elements of a file are distributed over the ranks")
     points: int = option(
-        2_097_152, "size of a box without counts: about this many element-local points N_L in all", unit="points", ge=8
+        2_097_152, "size of a box without counts: approximate total of element-local points N_L", unit="points", ge=8
     )
     counts: tuple[int, int, int] = option((0, 0, 0), "elements of the box in x, y, z; zeros: chosen from mesh.points")
     lower: tuple[float, float, float] = option((0.0, 0.0, 0.0), "lower corner of the box", unit="length")
     upper: tuple[float, float, float] = option(
-        (0.0, 0.0, 0.0), "upper corner of the box; zeros: elements of side 2, as NekBone's", unit="length"
+        (0.0, 0.0, 0.0), "upper corner of the box; zeros: elements of side 2, as in NekBone", unit="length"
     )
     periodic: tuple[bool, bool, bool] = option((False, False, False), "periodic in x, y, z")
     deformation: Literal["none", "smooth", "kershaw"] = option("none", "how the box is deformed")
     deformation_parameter: float = option(
-        0.0, "smooth: amplitude over the box (0: 0.05); kershaw: 1 is none, towards 0 more (0: 0.3)", ge=0.0, le=1.0
+        0.0,
+        "smooth: amplitude relative to the box (0: 0.05); kershaw: 1 is undeformed, smaller is stronger (0: 0.3)",
+        ge=0.0,
+        le=1.0,
     )
 
     @pydantic.model_validator(mode="after")
@@ -43,8 +46,8 @@ class MeshSection(Section):
 class OutputSection(Section):
     """What a run leaves behind."""
 
-    directory: str = option("weft-output", "folder that run.json and everything else is written to")
-    fields: bool = option(False, "write the solution for ParaView (VTU, one file a rank, and a .pvtu)")
+    directory: str = option("weft-output", "folder of run.json and all other output")
+    fields: bool = option(False, "write the solution for ParaView (one VTU file per rank, and a .pvtu)")
     trace: bool = option(False, "write trace.json, the time line of every rank, which Perfetto opens")
 
 
@@ -52,9 +55,9 @@ class ElementOutput(OutputSection):
     """What a run in time on spectral elements leaves behind."""
 
     slice_axis: Literal["x", "y", "z"] = option("z", "axis normal to the plane of output.slice")
-    slice_at: float = option(0.5, "the plane's place, as a share of the mesh's extent", ge=0.0, le=1.0)
+    slice_at: float = option(0.5, "position of the plane, as a fraction of the extent of the mesh", ge=0.0, le=1.0)
     compare_paths: bool = option(
-        False, "time some steps with every path of the exchange too (direct, staged), after the run"
+        False, "after the run, also time some steps with every path of the exchange (direct, staged)"
     )
 
 
@@ -66,11 +69,13 @@ class SharedCase(Case):
     )
     precision: Literal["double", "single"] = option("double", "floating-point type of the fields", sets="precision")
     exchange: str = option(
-        "auto", "schedule[:path] of the exchange, as pairwise:staged; auto: timed, chosen and told", sets="exchange"
+        "auto",
+        "schedule[:path] of the exchange, such as pairwise:staged; auto: the fastest, by timing",
+        sets="exchange",
     )
     exchange_cache: bool = option(
         False,
-        "keep the exchange's timings on disk (WEFT_CACHE), and use those of an earlier run of the same case",
+        "keep the timings of the exchange on disk (WEFT_CACHE), and reuse those of an earlier run of the same case",
         sets="exchange_cache",
     )
     output: OutputSection = section(OutputSection)

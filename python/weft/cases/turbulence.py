@@ -21,7 +21,7 @@ class TimeSection(Section):
     end: float = option(0.0, "stop at this time; 0: after time.steps", unit="time", ge=0.0)
     scheme: Literal["rk2", "rk4"] = option("rk2", "Runge-Kutta of second order (the paper's) or fourth", sets="scheme")
     dt: float = option(0.0, "length of a step; 0: from time.courant", unit="time", ge=0.0, sets="dt")
-    courant: float = option(0.5, "Courant number of Eq. 8 that steps are given", gt=0.0, lt=1.0, sets="courant")
+    courant: float = option(0.5, "Courant number of each step (Eq. 8)", gt=0.0, lt=1.0, sets="courant")
     courant_limit: float = option(
         1.0, "a step with a Courant number above this ends the run", gt=0.0, le=1.0, sets="courant_limit"
     )
@@ -39,7 +39,7 @@ class InitialSection(Section):
         1, "abc: its wavenumber; random: where the spectrum peaks", unit="2 pi / side", ge=1, le=10**6
     )
     slope: float = option(
-        4.0, "random: E(k) grows as k^slope before its peak at p, as k^s exp(-s/2 (k/p)^2)", gt=0.0, le=20.0
+        4.0, "random: E(k) = k^s exp(-s/2 (k/p)^2), which grows as k^slope below its peak at p", gt=0.0, le=20.0
     )
 
 
@@ -48,7 +48,7 @@ class ForcingSection(Section):
 
     kind: Literal["none", "stochastic", "band"] = option(
         "none",
-        "stochastic: Eswaran and Pope 1988; band: the energy of each low shell is held (Donzis and Yeung 2010)",
+        "stochastic: Eswaran and Pope 1988; band: keeps the energy of each low shell (Donzis and Yeung 2010)",
         sets="forcing.kind",
     )
     radius: float = option(
@@ -67,11 +67,9 @@ class ForcingSection(Section):
 class ScalarSection(Section):
     """Passive scalars."""
 
-    schmidt: tuple[float, ...] = option((), "Schmidt number of each scalar, as [1.0, 0.25]; empty: no scalars")
-    gradient: tuple[float, float, float] = option(
-        (0.0, 0.0, 0.0), "mean gradient that every scalar has", unit="1 / length"
-    )
-    field: Literal["zero", "random"] = option("zero", "the scalars at the beginning: 0, or the velocity's spectrum")
+    schmidt: tuple[float, ...] = option((), "Schmidt number of each scalar, such as [1.0, 0.25]; empty: no scalars")
+    gradient: tuple[float, float, float] = option((0.0, 0.0, 0.0), "mean gradient of every scalar", unit="1 / length")
+    field: Literal["zero", "random"] = option("zero", "initial scalars: 0, or random with the spectrum of the velocity")
 
     @pydantic.field_validator("schmidt")
     @classmethod
@@ -84,17 +82,17 @@ class ScalarSection(Section):
 class StatisticsSection(Section):
     """What is computed while the run goes on; docs/turbulence-files.md describes the files."""
 
-    every: int = option(10, "steps between rows of statistics.csv (energy, dissipation, scales); 0: at the end only",
+    every: int = option(10, "steps between rows of statistics.csv (energy, dissipation, scales); 0: only at the end",
                         unit="steps", ge=0)  # fmt: skip
     spectra_every: int = option(0, "steps between spectra E(k), D(k), T(k); 0: none before the end", unit="steps", ge=0)
     points_every: int = option(
         0, "steps between moments and PDFs of dissipation, enstrophy, pressure and gradients; 0: none before the end",
         unit="steps", ge=0,
     )  # fmt: skip
-    at_end: bool = option(True, "spectra, moments and PDFs when the run ends")
-    pressure: bool = option(True, "pressure too (Eq. 11); one field more is needed meanwhile")
-    transfer: bool = option(True, "transfer T(k) too, with spectra")
-    hdf5: bool = option(False, "write spectra and distributions to statistics.h5 too")
+    at_end: bool = option(True, "compute spectra, moments and PDFs when the run ends")
+    pressure: bool = option(True, "include the pressure (Eq. 11), which temporarily needs one more field")
+    transfer: bool = option(True, "include the transfer T(k) in the spectra")
+    hdf5: bool = option(False, "also write spectra and distributions to statistics.h5")
 
 
 class CheckpointSection(Section):
@@ -104,7 +102,7 @@ class CheckpointSection(Section):
     at_end: bool = option(False, "write one when the run ends")
     on_signal: bool = option(True, "write one on Ctrl-C and SIGTERM")
     directory: str = option("", "where they go; empty: checkpoints in the output's folder")
-    files: str = option("node", "ranks that share a file: node, one (all), or how many, as '16'")
+    files: str = option("node", "ranks that share a file: node, one (all ranks), or a number such as '16'")
     turns: int = option(1, "groups of ranks that write one after the other", ge=1)
     keep: int = option(2, "how many are kept", ge=1)
 
@@ -120,14 +118,14 @@ class TurbulenceOutput(OutputSection):
     """What a run leaves behind."""
 
     fields: bool = option(False, "write the velocity at the points for ParaView (fields.xdmf, fields.h5)")
-    slice: bool = option(True, "keep the enstrophy of the middle plane z, as a picture")
+    slice: bool = option(True, "draw the enstrophy on the middle plane z")
 
 
 class TurbulenceCase(SharedCase):
     """Isotropic turbulence and its relatives in a periodic box (GESTS, section 3)."""
 
     workload: Literal["turbulence"] = option("turbulence", "the command this file is for")
-    grid: int = option(64, "points along a side, 2^a 3^b 5^c", unit="points", ge=4, le=2**20)
+    grid: int = option(64, "points per side, 2^a 3^b 5^c", unit="points", ge=4, le=2**20)
     sizes: tuple[int, int, int] = option((0, 0, 0), "points along x, y, z where they differ; zeros: grid")
     lengths: tuple[float, float, float] = option(
         (CIRCLE, CIRCLE, CIRCLE), "sides of the box", unit="length", sets="lengths"
@@ -139,9 +137,9 @@ class TurbulenceCase(SharedCase):
         sets="dealiasing",
     )
     process_grid: str = option(
-        "auto", "Pr x Pc ranks, as 2x4; 1xP: slabs; auto: timed, chosen and told", sets="process_grid"
+        "auto", "Pr x Pc ranks, such as 2x4; 1xP: slabs; auto: the fastest, by timing", sets="process_grid"
     )
-    batch: int = option(0, "Q, variables in a message; 0: timed, chosen and told", ge=0, le=64, sets="batch")
+    batch: int = option(0, "variables per message, Q; 0: the fastest, by timing", ge=0, le=64, sets="batch")
     seed: int = option(1, "seed of phase shifts, forcing and random fields", ge=0, lt=2**63, sets="seed")
     time: TimeSection = section(TimeSection)
     initial: InitialSection = section(InitialSection)
@@ -149,7 +147,7 @@ class TurbulenceCase(SharedCase):
     scalars: ScalarSection = section(ScalarSection)
     statistics: StatisticsSection = section(StatisticsSection)
     checkpoint: CheckpointSection = section(CheckpointSection)
-    reference: str = option("", "energy and dissipation to compare with: a file of columns time, energy, -dE/dt")
+    reference: str = option("", "file with reference data to compare with: columns time, energy, -dE/dt")
     output: TurbulenceOutput = section(TurbulenceOutput)
 
     @property
