@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# The stages of the set-up, called by make: environment, install, tools. Says what it does where that takes time.
+# The stages of the set-up, called by make: environment, install, tools. Steps that take time say what they do.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=$(realpath -m "$VENV")/bin
 say() { echo "weft: $*"; }
 
-# apt PACKAGES... : installs Debian packages; fails where there is no apt or no root.
+# apt PACKAGES... : installs Debian packages; fails without apt or without root.
 apt() {
   [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 1
   say "installing Debian packages: $*"
   { apt-get -qq update; DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@"; } >/dev/null 2>&1
 }
 
-# need WHAT PACKAGE CHECK... : unless CHECK succeeds, installs PACKAGE and checks again; else says what to do.
+# need WHAT PACKAGE CHECK... : if CHECK fails, installs PACKAGE and checks again; if it still fails, says what to do.
 need() {
   local what=$1 package=$2
   shift 2
@@ -26,7 +26,7 @@ python_headers() { "$PYTHON" -c 'import os, sysconfig; assert os.path.exists(sys
 python_version() { "$PYTHON" -c 'import sys; assert sys.version_info >= (3, 11)'; }
 has_header() { echo "#include <$1>" | g++ -E -x c++ - >/dev/null; }
 
-# Whether an MPI compiler is there and makes a program that its own mpiexec runs.
+# Succeeds if there is an MPI compiler whose programs run under its own mpiexec.
 mpi_works() {
   local folder status=0
   command -v mpicxx >/dev/null && command -v mpiexec >/dev/null || return 1
@@ -47,7 +47,7 @@ EOF
 }
 
 environment() {
-  python_version || { say "$PYTHON is too old or absent: weft needs Python 3.11 or newer (make PYTHON=...)" >&2; exit 1; }
+  python_version || { say "$PYTHON is missing or too old: weft needs Python 3.11 or newer; select one with make PYTHON=..." >&2; exit 1; }
   need "a C++ compiler" g++ command -v g++
   need "Python's venv module" python3-venv "$PYTHON" -c 'import venv, ensurepip'
   need "Python's headers" python3-dev python_headers
@@ -57,32 +57,32 @@ environment() {
   if mpi_works; then
     say "using the MPI of $(command -v mpicxx)"
   else
-    if command -v mpicxx >/dev/null; then say "$(command -v mpicxx) does not make programs that run"; fi
+    if command -v mpicxx >/dev/null; then say "programs compiled with $(command -v mpicxx) do not run"; fi
     say "installing MPICH into $VENV"
     "$bin/pip" install --quiet --disable-pip-version-check 'mpich==5.0.2'
     hash -r
-    mpi_works || { say "MPICH's wheel does not work here; install an MPI with mpicxx and mpiexec on PATH" >&2; exit 1; }
+    mpi_works || { say "the MPICH package does not work here: install an MPI, put its mpicxx and mpiexec on PATH, and run make again" >&2; exit 1; }
   fi
 }
 
 install() {
-  say "building weft, and installing it and what it depends on into $VENV (some minutes the first time)"
-  # CMake is told which MPI was chosen: with no hint it prefers a system's own over the first on PATH.
+  say "building weft and installing it with its dependencies into $VENV (takes some minutes the first time)"
+  # Without this hint CMake prefers the system's MPI to the first one on PATH.
   CMAKE_ARGS="${CMAKE_ARGS:-} -DMPI_CXX_COMPILER=$(command -v mpicxx) -DMPIEXEC_EXECUTABLE=$(command -v mpiexec)" \
     "$bin/pip" install --quiet --disable-pip-version-check --no-build-isolation .
 }
 
 tools() {
-  say "installing what the tests need into $VENV"
+  say "installing the test tools into $VENV"
   "$bin/python" - <<'EOF' >"$VENV/tools.txt"
 import tomllib
 print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["test"], sep="\n")
 EOF
   "$bin/pip" install --quiet --disable-pip-version-check -r "$VENV/tools.txt"
   need "GoogleTest" libgtest-dev has_header gtest/gtest.h
-  # Only the check that kernels compile for gfx90a needs this: without it that check says so and is skipped.
+  # Only the test that compiles kernels for gfx90a needs this. Without it the test is skipped and says why.
   has_header hip/hip_runtime_api.h 2>/dev/null || apt hipcc libamdhip64-dev libhiprtc-builtins5 ||
-    say "no hipRTC here (Debian: hipcc libamdhip64-dev libhiprtc-builtins5): kernels are not compiled for AMD GPUs"
+    say "hipRTC is missing (Debian: hipcc libamdhip64-dev libhiprtc-builtins5): the tests skip compiling kernels for AMD GPUs"
 }
 
 "$1"
