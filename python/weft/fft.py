@@ -37,7 +37,7 @@ __all__ = ["Plan", "library"]
 
 
 def _find_cufft() -> None:
-    """Tell the extension of the cuFFT in Python's own packages, unless the user chose one."""
+    """Point the extension to the cuFFT in Python's own packages, unless the user chose one."""
     if "WEFT_CUFFT" in os.environ:
         return
     roots = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
@@ -203,12 +203,12 @@ class Plan:
 
     @property
     def physical_dtype(self) -> np.dtype[Any]:
-        """Of physical fields."""
+        """Type of physical fields."""
         return self._real
 
     @property
     def spectral_dtype(self) -> np.dtype[Any]:
-        """Of spectral fields."""
+        """Type of spectral fields."""
         return np.dtype(np.complex128 if self._real == np.float64 else np.complex64)
 
     @property
@@ -218,12 +218,12 @@ class Plan:
 
     @property
     def batch(self) -> int:
-        """Q, the variables a message holds."""
+        """Variables per message, Q."""
         return int(self.tuning["batch"])
 
     @property
     def tuning(self) -> dict[str, Any]:
-        """What was chosen: ``process_grid``, ``batch``, ``row_exchange`` and ``column_exchange``.
+        """The choices: ``process_grid``, ``batch``, ``row_exchange`` and ``column_exchange``.
 
         An exchange is empty where one rank alone makes up a row or column.
         Where there was something to choose: ``reason``, ``tuning_seconds``, and ``timings``, race by race: of every
@@ -235,7 +235,7 @@ class Plan:
 
     @property
     def memory_bytes(self) -> dict[str, int]:
-        """What the plan holds on this rank, by name."""
+        """Bytes that the plan holds on this rank, by name."""
         return dict(self._core.memory_bytes)
 
     @property

@@ -77,7 +77,7 @@ class FlowRate:
 
 @dataclass(frozen=True)
 class Filter:
-    """Of the ``modes`` highest modes of each element, after each step: the highest loses ``strength`` of itself."""
+    """Damps the ``modes`` highest modes of each element after each step, the highest by the fraction ``strength``."""
 
     strength: float
     modes: int = 1
@@ -85,7 +85,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Pressure:
-    """How the pressure is solved for: a Krylov method round a p-multigrid cycle, from a guess of earlier solutions.
+    """How the pressure is solved: a Krylov method with a p-multigrid cycle, from a guess made of earlier solutions.
 
     ``orders``: falling levels to 1, by default N, N / 2, …, 1. ``degree``: of the Chebyshev smoother (of plain
     Schwarz, which is what smooths on boxes, one step is taken). ``single``: the cycle in single precision. ``method``:
@@ -316,7 +316,7 @@ class Solver(SolverOnElements, Output, Statistics):
 
     @property
     def time(self) -> float:
-        """Of the fields, in the case's unit of time."""
+        """Time of the fields, in the case's unit of time."""
         return float(self._core.time)
 
     @property
@@ -336,7 +336,7 @@ class Solver(SolverOnElements, Output, Statistics):
 
     @property
     def figures(self) -> dict[str, Any]:
-        """Of the last step: iterations of its solves, and the force of a constant flow rate."""
+        """Figures of the last step: iterations of its solves, and the force of a constant flow rate."""
         return dict(self._core.figures)
 
     @property

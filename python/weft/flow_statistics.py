@@ -14,7 +14,7 @@ __all__ = ["Statistics"]
 
 
 class Statistics:
-    """What a `weft.flow.Solver` can tell of its fields. All methods are collective and change no field."""
+    """Statistics of the fields of a `weft.flow.Solver`. All methods are collective and change no field."""
 
     if TYPE_CHECKING:
         _core: Any
@@ -25,7 +25,7 @@ class Statistics:
     _statistics: tuple[tuple[str, ...], Any] | None = None
 
     def _measures(self, forces: Sequence[str]) -> Any:
-        """Made once, and again where forces on other boundaries are asked for."""
+        """Created once, and again when forces on other boundaries are requested."""
         wanted = tuple(forces)
         if self._statistics is None or (wanted and self._statistics[0] != wanted):
             make = _weft.flow.StatisticsDouble if self.precision == "double" else _weft.flow.StatisticsSingle
@@ -33,11 +33,11 @@ class Statistics:
         return self._statistics[1]
 
     def _statistics_bytes(self) -> dict[str, int]:
-        """Of this rank, once they have been asked for."""
+        """Bytes of this rank, after the first statistics."""
         return {} if self._statistics is None else {"statistics": int(self._statistics[1].bytes)}
 
     def courant_rate(self) -> float:
-        """The Courant number of a step over its length, the largest over the points.
+        """The Courant number of a step divided by its length: the largest value over the points.
 
         |u . grad r_a| over the spacing of the points in r_a, summed over the three directions a; the spacing is half
         the distance of a point's neighbours, as Nek5000 and Neko have it. Unit: 1 / time.

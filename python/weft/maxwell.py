@@ -145,7 +145,7 @@ class Solver(SolverOnElements):
 
     @property
     def time(self) -> float:
-        """Of the fields, in units of length over the speed of light in vacuum; may be set."""
+        """Time of the fields, in units of length over the speed of light in vacuum; may be set."""
         return float(self._core.time)
 
     @time.setter
@@ -159,12 +159,12 @@ class Solver(SolverOnElements):
 
     @property
     def applications(self) -> int:
-        """Applications of the operator by the last ``step``: five a step of Runge-Kutta."""
+        """Applications of the operator by the last ``step``: five per step of Runge-Kutta."""
         return int(self._core.applications)
 
     @property
     def figures(self) -> dict[str, float]:
-        """Of one time step on all ranks together (five stages): what it computes, moves and sends.
+        """What one time step (five stages) computes, moves and sends on all ranks together.
 
         ``paper_flops`` by Eq. 16, 180 (N + 1) + 420 a point; ``flops`` what the kernels do (12 derivatives a point
         where the paper counts 18); ``bytes`` of memory if nothing stays in cache between kernels. (collective)
@@ -185,7 +185,7 @@ class Solver(SolverOnElements):
 
     @property
     def memory_bytes(self) -> dict[str, int]:
-        """Bytes of this rank by array."""
+        """Bytes held by this rank, by array."""
         return dict(self._core.memory_bytes())
 
     # --- fields ------------------------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ class Solver(SolverOnElements):
         return np.asarray(self._core.host_fields())
 
     def coordinates(self) -> npt.NDArray[np.float64]:
-        """``[3][E][n][n][n]`` of the points."""
+        """``[3][E][n][n][n]``: coordinates of the points."""
         n = self.order + 1
         return np.moveaxis(np.asarray(self.mesh.point_coordinates(self.order)).reshape(-1, n, n, n, 3), -1, 0)
 
@@ -221,7 +221,7 @@ class Solver(SolverOnElements):
         self._core.set_fields(np.ascontiguousarray(array, self.dtype))
 
     def fields_changed(self) -> None:
-        """Tell that ``fields`` were written to."""
+        """Call it after writing to ``fields``."""
         self._core.fields_changed()
 
     def rates(self, values: npt.ArrayLike, time: float = 0.0) -> npt.NDArray[Any]:
@@ -245,7 +245,7 @@ class Solver(SolverOnElements):
     # --- time --------------------------------------------------------------------------------------------------------
 
     def step(self, count: int = 1, dt: float | None = None) -> None:
-        """``count`` time steps of ``dt`` (default: ``self.dt``); one above ``dt_limit`` is warned of. (collective)
+        """Take ``count`` time steps of ``dt`` (default: ``self.dt``); a step above ``dt_limit`` warns. (collective)
 
         CollectiveError, the same on all ranks, where the energy is beyond the scheme's bound: what the fields had when
         they were set, and what the sources can have brought since.

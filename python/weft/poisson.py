@@ -36,7 +36,7 @@ _TYPES = {"double": np.float64, "single": np.float32}
 
 @dataclass(frozen=True)
 class CgResult:
-    """What a solve did."""
+    """The result of a solve."""
 
     x: Any  #: the solution, a vector as ``Poisson.vector`` makes them
     residuals: list[float]  #: |r| before the first iteration and after each, in the operator's inner product
@@ -187,32 +187,32 @@ class Poisson:
 
     @property
     def ranks(self) -> int:
-        """How many ranks share the mesh."""
+        """Number of ranks that share the mesh."""
         return int(self.comm.size)
 
     @property
     def elements(self) -> int:
-        """E, of all ranks."""
+        """E: the number of elements of all ranks."""
         return int(self.mesh.global_elements)
 
     @property
     def dofs(self) -> int:
-        """N_G: degrees of freedom of all ranks, points on Dirichlet boundaries left out."""
+        """N_G: degrees of freedom of all ranks, without points on Dirichlet boundaries."""
         return int(self._core.dofs)
 
     @property
     def points(self) -> int:
-        """N_L = E (N + 1)^3, of all ranks."""
+        """N_L = E (N + 1)^3: element-local points of all ranks."""
         return self.elements * (self.order + 1) ** 3
 
     @property
     def unknowns(self) -> int:
-        """Values of a vector on this rank; over all ranks N_G (assembled) or N_L (scattered)."""
+        """Number of values of a vector on this rank; N_G (assembled) or N_L (scattered) over all ranks."""
         return int(self._core.unknowns)
 
     @property
     def halo_elements(self) -> int:
-        """This rank's elements with points that other ranks hold too: those of the second launch."""
+        """Number of this rank's elements with points that other ranks also hold: those of the second launch."""
         return int(self._core.halo_elements)
 
     @property
@@ -227,19 +227,19 @@ class Poisson:
 
     @property
     def memory_bytes(self) -> dict[str, int]:
-        """Bytes of this rank by array, with those of CG once it has run."""
+        """Bytes held by this rank, by array; includes those of CG after its first run."""
         return dict(self._core.memory_bytes())
 
     @property
     def resources(self) -> dict[str, int]:
-        """Of the portable kernel: threads and elements a block, registers, shared bytes, blocks a multiprocessor."""
+        """The portable kernel's threads and elements per block, registers, shared bytes, blocks per multiprocessor."""
         return dict(self._core.resources())
 
     # --- vectors -----------------------------------------------------------------------------------------------------
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of vectors: float64 or float32, as ``precision`` says."""
+        """Type of vectors: float64 or float32, by ``precision``."""
         return np.dtype(_TYPES[self.precision])
 
     def vector(self, values: Any = 0.0) -> Any:
@@ -247,7 +247,7 @@ class Poisson:
         return self._to_device(np.broadcast_to(np.asarray(values, self.dtype), (self.unknowns,)).copy())
 
     def coordinates(self) -> npt.NDArray[np.float64]:
-        """[unknowns][3] where each value of a vector is (of periodic images, one), on the host."""
+        """[unknowns][3]: coordinates of each value of a vector (one of its periodic images), on the host."""
         return self._core.coordinates()
 
     def random_rhs(self, seed: int = 0) -> Any:
@@ -271,7 +271,7 @@ class Poisson:
         return self._to_device(self._core.sum_points(self._per_point(function, self._core.mass())))
 
     def lift(self, function: Function) -> Any:
-        """What values prescribed on the Dirichlet boundaries add to the right-hand side. (collective)
+        """The contribution of prescribed Dirichlet values to the right-hand side. (collective)
 
         With u_b = function there and 0 elsewhere, -Z^T S_L u_b. The solution at all points is then
         ``at_points(x, boundary=function)``.
@@ -388,7 +388,7 @@ class Poisson:
         )
 
     def _solved(self, solve: Callable[[], dict[str, Any]], algorithm: str) -> CgResult:
-        """What a solve of the extension did, with where its time went."""
+        """The result of a solve of the extension, with where its time went."""
         before = trace.categories() if trace.enabled() else None
         if before is None:
             trace.start()
@@ -490,7 +490,7 @@ class Poisson:
 
 
 def multigrid_orders(order: int) -> list[int]:
-    """N, N/2 rounded down, ..., 1: the levels of a p-multigrid, each of about an eighth of the points."""
+    """N, N/2 rounded down, ..., 1: the levels of a p-multigrid, each with about an eighth of the points."""
     orders = [order]
     while orders[-1] > 1:
         orders.append(orders[-1] // 2)

@@ -26,7 +26,7 @@ class RecordError(ValueError):
 
 
 class Versions(TypedDict, total=False):
-    """Of what took part."""
+    """Versions of the software that took part."""
 
     weft: str
     python: str
@@ -164,7 +164,7 @@ class Timings(TypedDict, total=False):
 
 
 class Iterations(TypedDict):
-    """Of a solve, over the steps that count."""
+    """Iterations of a solve, over the steps that count."""
 
     mean: float
     largest: int

@@ -105,22 +105,22 @@ class Solver:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of real fields: float64 or float32, as ``precision`` says."""
+        """Type of real fields: float64 or float32, by ``precision``."""
         return np.dtype(_TYPES[self.precision])
 
     @property
     def time(self) -> float:
-        """Of the fields, in the unit of length over that of velocity."""
+        """Time of the fields, in units of length over velocity."""
         return float(self._core.time)
 
     @property
     def steps(self) -> int:
-        """Steps done."""
+        """Number of steps taken."""
         return int(self._core.steps)
 
     @property
     def dt(self) -> float:
-        """Of the last step."""
+        """Length of the last step."""
         return float(self._core.dt)
 
     @property
@@ -130,7 +130,7 @@ class Solver:
 
     @property
     def energy_input(self) -> float:
-        """Work that forcing has done so far, per mass."""
+        """Work done by the forcing so far, per unit of mass."""
         return float(self._core.energy_input)
 
     @property
@@ -140,24 +140,24 @@ class Solver:
 
     @property
     def points(self) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-        """This rank's points: the first, and how many, along x, y, z."""
+        """This rank's points along x, y, z: the first ones, and their numbers."""
         first, count = self._core.points
         return tuple(first), tuple(count)  # type: ignore[return-value]
 
     @property
     def modes(self) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-        """This rank's modes: the first, and how many, along kx, ky, kz, in the order of a transform."""
+        """This rank's modes along kx, ky, kz, in the order of a transform: the first ones, and their numbers."""
         first, count = self._core.modes
         return tuple(first), tuple(count)  # type: ignore[return-value]
 
     @property
     def memory_bytes(self) -> dict[str, int]:
-        """Bytes of this rank by what they hold."""
+        """Bytes held by this rank, by purpose."""
         return dict(self._core.memory_bytes)
 
     @property
     def choices(self) -> dict[str, Any]:
-        """What was chosen: the process grid, and how its rows and columns exchange."""
+        """The chosen process grid, batch, and exchanges of rows and columns."""
         pr, pc = self.process_grid
         return {
             "process_grid": f"{pr}x{pc}",
@@ -167,20 +167,20 @@ class Solver:
         }
 
     def message_bytes(self, variables: int = 1) -> dict[str, int]:
-        """The largest message of each exchange with so many variables in one."""
+        """Size of the largest message of each exchange with ``variables`` variables per message."""
         row, column = self._core.message_bytes(variables)
         return {"row": int(row), "column": int(column)}
 
     # --- fields ------------------------------------------------------------------------------------------------------
 
     def coordinates(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """x, y, z of this rank's points, of shapes that broadcast to [z][y][x]."""
+        """x, y, z of this rank's points, with shapes that broadcast to [z][y][x]."""
         first, count = self.points
         x, y, z = ((first[d] + np.arange(count[d])) * (self.lengths[d] / self.sizes[d]) for d in range(3))
         return x[None, None, :], y[None, :, None], z[:, None, None]
 
     def wavenumbers(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """kx, ky, kz of this rank's modes, of shapes that broadcast to [kz][ky][kx]."""
+        """kx, ky, kz of this rank's modes, with shapes that broadcast to [kz][ky][kx]."""
         first, count = self.modes
         each = []
         for d in range(3):
@@ -225,11 +225,11 @@ class Solver:
         self._core.set_random_velocity(spectrum, seed)
 
     def set_random_scalar(self, spectrum: Spectrum, number: int = 0, seed: int = 0) -> None:
-        """The same of a scalar: half the variance is the integral of ``spectrum``."""
+        """The same for a scalar: half of its variance is the integral of ``spectrum``."""
         self._core.set_random_scalar(self._scalar(number), spectrum, seed)
 
     def set_velocity(self, values: Any) -> None:
-        """From [3][z][y][x] at this rank's points, or a function (x, y, z) -> u, v, w. (collective)
+        """Set the velocity from [3][z][y][x] at this rank's points, or a function (x, y, z) -> u, v, w. (collective)
 
         Modes that are not kept and what is not solenoidal are left out.
         """
@@ -243,7 +243,7 @@ class Solver:
         self._core.set_velocity(np.ascontiguousarray(parts, self.dtype))
 
     def set_scalar(self, values: Any, number: int = 0) -> None:
-        """From [z][y][x] at this rank's points, or a function (x, y, z). (collective)"""
+        """Set a scalar from [z][y][x] at this rank's points, or a function (x, y, z). (collective)"""
         if callable(values):
             x, y, z = self.coordinates()
             values = values(x, y, z)
@@ -251,13 +251,13 @@ class Solver:
         self._core.set_scalar(self._scalar(number), np.ascontiguousarray(whole))
 
     def clean(self) -> None:
-        """After modes were written: make them those of real, truncated, solenoidal fields. (collective)"""
+        """Call it after writing to modes: makes them those of real, truncated, solenoidal fields. (collective)"""
         self._core.clean()
 
     # --- work --------------------------------------------------------------------------------------------------------
 
     def step(self, steps: int = 1) -> None:
-        """``steps`` time steps. (collective)
+        """Take ``steps`` time steps. (collective)
 
         `BlownUp`, the same on all ranks, if the Courant number goes beyond the limit or the velocity is no longer
         finite; the fields are then those before the step that failed.
@@ -265,7 +265,7 @@ class Solver:
         self._core.step(operator.index(steps))
 
     def measure(self, steps: int = 1) -> dict[str, float]:
-        """Do ``steps`` steps and say where this rank's time went, in seconds a step. (collective)
+        """Take ``steps`` steps and return where this rank's time went, in seconds per step. (collective)
 
         The categories of GESTS, Table 3: ``fft``, ``pack_unpack`` (of messages that no transform's pass packs),
         ``row_mpi``, ``column_mpi``, ``other`` (products, derivatives, projection, update) and ``total``.

@@ -30,7 +30,7 @@ REAL = {"double": 8, "single": 4}  # bytes
 
 
 def pair_flops(points: int) -> float:
-    """Of a real transform forward and backward of points^3: 2.5 M log2 M each, M = points^3.
+    """Flops of a real transform of points^3 and its inverse: 2.5 M log2 M each, M = points^3.
 
     The count of benchFFT for real data (half of 5 M log2 M), whatever the algorithm really does.
     """
@@ -39,7 +39,7 @@ def pair_flops(points: int) -> float:
 
 
 def pair_bytes(points: int, real_bytes: int) -> int:
-    """What a pair must move at least if each of its six passes reads and writes the field once and messages are free.
+    """The least bytes a pair moves if each of its six passes reads and writes the field once and messages are free.
 
     Forward x reads the N^3 reals and writes N^2 (N/2 + 1) complex values, z and y read and write those; backward alike.
     """
@@ -49,7 +49,7 @@ def pair_bytes(points: int, real_bytes: int) -> int:
 
 
 def line_flops(points: int, lines: int) -> float:
-    """Of complex transforms of ``points``: 5 n log2 n each."""
+    """Flops of complex transforms of ``points``: 5 n log2 n each."""
     return 5.0 * points * log2(points) * lines
 
 

@@ -33,14 +33,14 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class Scope:
-    """Which ranks play at once, and where they are."""
+    """The ranks that play at the same time, and where they are."""
 
     where: str  # "within" a node or "between" nodes
     pairs: tuple[Pair, ...]
 
     @property
     def title(self) -> str:
-        """In words."""
+        """The scope in words."""
         place = "within a node" if self.where == "within" else "between nodes"
         count = f"ranks {self.pairs[0][0]} and {self.pairs[0][1]}" if len(self.pairs) == 1 else "pairs at once"
         return f"{place}, {count if len(self.pairs) == 1 else f'{len(self.pairs)} {count}'}"
@@ -73,7 +73,7 @@ class Column:
 
     @property
     def name(self) -> str:
-        """As in the table."""
+        """The name in the table."""
         return f"{self.memory} {self.path}"
 
 

@@ -73,7 +73,7 @@ def weak_efficiency(few: Mapping[str, Any], many: Mapping[str, Any]) -> float:
 
 
 def efficiencies(rows: Sequence[Record]) -> list[Record]:
-    """Of every row: strong against the fewest ranks with its elements, weak against those with as many a rank."""
+    """Efficiencies of every row: strong relative to the fewest ranks, weak at equal elements per rank."""
     found = []
     for row in rows:
         of_order = [r for r in rows if r["order"] == row["order"] and r["ranks"] < row["ranks"]]

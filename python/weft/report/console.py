@@ -118,5 +118,5 @@ def result(record: Record) -> str:
 
 
 def line_width() -> int:
-    """Of the lines that people read: the terminal's, at most WIDTH, and WIDTH where there is none."""
+    """Width of printed lines: the terminal's, at most WIDTH; WIDTH without a terminal."""
     return min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns) if sys.stdout.isatty() else WIDTH

@@ -60,7 +60,7 @@ def header_rows(record: Record, verbose: bool = False) -> Rows:
 
 
 def iterations(figures: Figures) -> dict[str, Iterations]:
-    """Of each of a flow's solves."""
+    """The iterations of each of a flow's solves."""
     return cast("dict[str, Iterations]", figures["iterations"])
 
 
