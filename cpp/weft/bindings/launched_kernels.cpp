@@ -114,7 +114,7 @@ std::vector<LaunchedKernel> launched_kernels() {
   add_schwarz<float>(list);
   add_poisson<double>(list);
   add_poisson<float>(list);
-  add_file(list, "maxwell_terms", {"double", "float"});
+  add_file(list, "maxwell_sources", {"double", "float"});
   add_file(list, "program", {"double", "float"});
   add_file(list, "flow_measures", {"double", "float"});
   // A sine has a stack, for the reduction of large arguments. A pulse never takes it, and few points have a pulse;

@@ -77,14 +77,14 @@ Operator<T>::Operator(const mesh::Mesh& mesh, const Options& options) : options_
   const Coefficients factors = coefficients(shape, connectivity);
 
   dt_limit_ = 1 / mesh_.comm.max(fastest_rate(shape));
-  terms_ = std::make_unique<Terms<T>>(mesh_, options_, shape, connectivity);
+  sources_ = std::make_unique<Sources<T>>(mesh_, options_, shape, connectivity);
   options_.damping = {};
   if (options_.kernels == Kernels::simd) {
     mesh_.comm.together([&] {
       if (!options_.waves.empty())
         throw std::invalid_argument("maxwell: kernels = \"simd\" know no plane waves; use \"portable\"");
     });
-    simd_ = std::make_unique<SimdOperator<T>>(mesh_, options_.order, shape, factors, terms_->elements(),
+    simd_ = std::make_unique<SimdOperator<T>>(mesh_, options_.order, shape, factors, sources_->elements(),
                                               options_.exchange, options_.device);
     return;
   }
@@ -189,8 +189,8 @@ void Operator<T>::apply(double time, const T* fields, T* rates, device::Stream& 
   set_clock(time, stream);
   if (simd_) {
     simd_->prepare_driven(0, rates);
-    terms_->add_currents(0, false, 1, rates, stream);
-    terms_->add_layer(0, 0, 1, false, fields, rates, stream);
+    sources_->add_currents(0, false, 1, rates, stream);
+    sources_->add_layer(0, 0, 1, false, fields, rates, stream);
     simd_->rates(fields, rates, stream);
     return;
   }
@@ -210,8 +210,8 @@ void Operator<T>::stage(double offset, double a, double b, double dt, T* fields,
     return;
   }
   simd_->prepare_driven(a, residual);
-  terms_->add_currents(offset, false, dt, residual, stream);
-  terms_->add_layer(a, b, dt, true, fields, residual, stream);
+  sources_->add_currents(offset, false, dt, residual, stream);
+  sources_->add_layer(a, b, dt, true, fields, residual, stream);
   simd_->stage(a, b, dt, fields, residual, more, stream);
 }
 
@@ -222,10 +222,10 @@ void Operator<T>::rates_and_update(double offset, double a, double b, double dt,
   local_->traces(fields, traces_.data(), stream);
   exchange_->start(traces_.data(), exchange::Op::add, stream);
   local_->curl(static_cast<T>(a), step, fields, residual, stream);
-  terms_->add_currents(offset, false, dt, residual, stream);
-  terms_->add_layer(a, b, dt, update_fields, fields, residual, stream);
+  sources_->add_currents(offset, false, dt, residual, stream);
+  sources_->add_layer(a, b, dt, update_fields, fields, residual, stream);
   exchange_->finish(stream);
-  terms_->add_incident(offset, false, traces_.data(), stream);
+  sources_->add_incident(offset, false, traces_.data(), stream);
   local_->update(step, static_cast<T>(b), traces_.data(), update_fields ? fields : nullptr, residual, stream);
 }
 
@@ -234,10 +234,10 @@ void Operator<T>::source_rates(T* rates, device::Stream& stream) {
   const auto& device = options_.device;
   if (entries() == 0) return;
   device->fill_zero(rates, static_cast<std::size_t>(entries()) * sizeof(T), stream);
-  terms_->add_currents(0, true, 1, rates, stream);
+  sources_->add_currents(0, true, 1, rates, stream);
   if (simd_) return;  // which has no waves
   device->fill_zero(traces_.data(), traces_.bytes(), stream);
-  terms_->add_incident(0, true, traces_.data(), stream);
+  sources_->add_incident(0, true, traces_.data(), stream);
   local_->update(T(1), T(0), traces_.data(), nullptr, rates, stream);
 }
 
@@ -290,7 +290,7 @@ std::pair<double, double> Operator<T>::divergence(std::span<const T> fields) con
 template <class T>
 std::map<std::string, std::int64_t> Operator<T>::memory_bytes() const {
   auto bytes = simd_ ? simd_->memory_bytes() : local_->memory_bytes();
-  bytes.merge(terms_->memory_bytes());
+  bytes.merge(sources_->memory_bytes());
   if (simd_) return bytes;
   bytes["traces"] = static_cast<std::int64_t>(traces_.bytes());
   bytes["exchange"] = static_cast<std::int64_t>(exchange_->index_bytes());

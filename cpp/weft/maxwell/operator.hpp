@@ -19,7 +19,7 @@
 #include "weft/maxwell/local_operator.hpp"
 #include "weft/maxwell/options.hpp"
 #include "weft/maxwell/simd_operator.hpp"
-#include "weft/maxwell/terms.hpp"
+#include "weft/maxwell/sources.hpp"
 #include "weft/mesh/mesh.hpp"
 
 namespace weft::maxwell {
@@ -42,13 +42,13 @@ class Operator {
   void begin(const T* fields, device::Stream& stream);
   void stage(double offset, double a, double b, double dt, T* fields, T* residual, bool more, device::Stream& stream);
   // The clock is the time of sources, on the device.
-  void set_clock(double time, device::Stream& stream) { terms_->set_clock(time, stream); }
-  void advance_clock(double dt, device::Stream& stream) { terms_->advance_clock(dt, stream); }
+  void set_clock(double time, device::Stream& stream) { sources_->set_clock(time, stream); }
+  void advance_clock(double dt, device::Stream& stream) { sources_->advance_clock(dt, stream); }
   // The rates of zero fields with every source at its largest, f = 1.
   void source_rates(T* rates, device::Stream& stream);
-  bool driven() const { return terms_->driven(); }    // by waves or dipoles
-  bool layered() const { return terms_->layered(); }  // there is a matched layer
-  void rest() { terms_->rest(); }                     // the layer as if it had never seen a field
+  bool driven() const { return sources_->driven(); }    // by waves or dipoles
+  bool layered() const { return sources_->layered(); }  // there is a matched layer
+  void rest() { sources_->rest(); }                     // the layer as if it had never seen a field
 
   std::int64_t elements() const { return mesh_.elements(); }  // of this rank
   std::int64_t points() const { return elements() * points_; }
@@ -91,7 +91,7 @@ class Operator {
   std::unique_ptr<SimdOperator<T>> simd_;  // or the three below
   std::unique_ptr<LocalOperator<T>> local_;
   std::unique_ptr<exchange::GatherScatter<T>> exchange_;
-  std::unique_ptr<Terms<T>> terms_;
+  std::unique_ptr<Sources<T>> sources_;
   device::Array<T> traces_;
 };
 

@@ -42,7 +42,7 @@ struct Material {
 };
 
 // f(t) = sin(2 pi frequency s + phase) with s = t - delay; times exp(-(s / width)^2) if width > 0; times 0 for s <= 0,
-// 1 for s >= ramp and sin^2(pi s / (2 ramp)) between if ramp > 0. As in kernels/maxwell_terms.hpp.
+// 1 for s >= ramp and sin^2(pi s / (2 ramp)) between if ramp > 0. As in kernels/maxwell_sources.hpp.
 struct Pulse {
   double frequency = 1, phase = 0, delay = 0, width = 0, ramp = 0;
 };

@@ -1,5 +1,5 @@
-// What drives and damps the fields at some points only (kernels/maxwell_terms.hpp): plane waves entering through faces,
-// dipole currents, perfectly matched layers.
+// What drives and damps the fields at some points only (kernels/maxwell_sources.hpp): plane waves entering through
+// faces, dipole currents, perfectly matched layers.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ namespace weft::maxwell {
 
 // T: float or double.
 template <class T>
-class Terms {
+class Sources {
  public:
   // One error on all ranks for: a wave whose direction is zero or along its field, a dipole outside the mesh, arrays of
   // another length than the mesh's, damping that is negative, waves without total-field elements. (collective)
-  Terms(const mesh::Mesh& mesh, const Options& options, const Geometry& geometry,
-        const std::shared_ptr<exchange::Connectivity>& connectivity);
+  Sources(const mesh::Mesh& mesh, const Options& options, const Geometry& geometry,
+          const std::shared_ptr<exchange::Connectivity>& connectivity);
 
   bool driven() const { return driven_; }    // on any rank: by waves or dipoles
   bool layered() const { return layered_; }  // on any rank: elements of a layer

@@ -1,4 +1,4 @@
-#include "weft/maxwell/terms.hpp"
+#include "weft/maxwell/sources.hpp"
 
 #include <algorithm>
 #include <array>
@@ -106,8 +106,8 @@ device::Array<T> converted(const std::shared_ptr<device::Device>& device, const 
 }  // namespace
 
 template <class T>
-Terms<T>::Terms(const mesh::Mesh& mesh, const Options& options, const Geometry& geometry,
-                const std::shared_ptr<exchange::Connectivity>& connectivity)
+Sources<T>::Sources(const mesh::Mesh& mesh, const Options& options, const Geometry& geometry,
+                    const std::shared_ptr<exchange::Connectivity>& connectivity)
     : device_(options.device), points_((options.order + 1) * (options.order + 1) * (options.order + 1)) {
   const auto elements = static_cast<std::size_t>(mesh.elements());
   const std::size_t face = static_cast<std::size_t>(points_) / (options.order + 1);
@@ -154,7 +154,7 @@ Terms<T>::Terms(const mesh::Mesh& mesh, const Options& options, const Geometry& 
   mesh.comm.sum(counts.data(), 2);
   driven_ = counts[0] > 0;
   layered_ = counts[1] > 0;
-  const auto kernel = [&](const char* name) { return device_->kernel<T>("maxwell_terms", name); };
+  const auto kernel = [&](const char* name) { return device_->kernel<T>("maxwell_sources", name); };
   mesh.comm.together([&] {
     if (driven_) {
       clock_ = device::Array<double>(device_, 1);
@@ -169,8 +169,8 @@ Terms<T>::Terms(const mesh::Mesh& mesh, const Options& options, const Geometry& 
 }
 
 template <class T>
-void Terms<T>::add_waves(const mesh::Mesh& mesh, const Options& options, const Geometry& geometry,
-                         std::span<const std::int32_t> flags) {
+void Sources<T>::add_waves(const mesh::Mesh& mesh, const Options& options, const Geometry& geometry,
+                           std::span<const std::int32_t> flags) {
   if (options.waves.empty()) return;
   const int n = options.order + 1;
   const std::size_t face = static_cast<std::size_t>(n) * n;
@@ -214,7 +214,7 @@ void Terms<T>::add_waves(const mesh::Mesh& mesh, const Options& options, const G
 // The weak form of a delta function at r0: phi_i(r0) / (w_i J_i). Where elements meet, the one with the smallest number
 // has the dipole.
 template <class T>
-void Terms<T>::add_dipoles(const mesh::Mesh& mesh, const Options& options, const Geometry& geometry) {
+void Sources<T>::add_dipoles(const mesh::Mesh& mesh, const Options& options, const Geometry& geometry) {
   if (options.dipoles.empty()) return;
   const element::Gll& gll = element::gll(options.order);
   const int n = options.order + 1;
@@ -280,7 +280,7 @@ void Terms<T>::add_dipoles(const mesh::Mesh& mesh, const Options& options, const
 }
 
 template <class T>
-void Terms<T>::set_up_layer(const mesh::Mesh& mesh, const Options& options) {
+void Sources<T>::set_up_layer(const mesh::Mesh& mesh, const Options& options) {
   if (options.damping.empty()) return;
   const std::size_t each = 3 * static_cast<std::size_t>(points_);
   if (options.damping.size() != each * static_cast<std::size_t>(mesh.elements()))
@@ -309,17 +309,17 @@ void Terms<T>::set_up_layer(const mesh::Mesh& mesh, const Options& options) {
 }
 
 template <class T>
-void Terms<T>::set_clock(double time, device::Stream& stream) {
+void Sources<T>::set_clock(double time, device::Stream& stream) {
   if (driven_) set_clock_(stream, 1, {32}, time, clock_.data());
 }
 
 template <class T>
-void Terms<T>::advance_clock(double dt, device::Stream& stream) {
+void Sources<T>::advance_clock(double dt, device::Stream& stream) {
   if (driven_) advance_clock_(stream, 1, {32}, dt, clock_.data());
 }
 
 template <class T>
-void Terms<T>::add_incident(double offset, bool steady, T* traces, device::Stream& stream) const {
+void Sources<T>::add_incident(double offset, bool steady, T* traces, device::Stream& stream) const {
   for (const Wave& wave : waves_) {
     const long count = static_cast<long>(wave.points.size());
     incident_(stream, blocks(count), shape, count, steady ? steady_pulse : wave.pulse, clock_.data(), offset,
@@ -328,7 +328,7 @@ void Terms<T>::add_incident(double offset, bool steady, T* traces, device::Strea
 }
 
 template <class T>
-void Terms<T>::add_currents(double offset, bool steady, double dt, T* residual, device::Stream& stream) const {
+void Sources<T>::add_currents(double offset, bool steady, double dt, T* residual, device::Stream& stream) const {
   for (const Current& current : currents_) {
     const long count = static_cast<long>(current.places.size());
     current_(stream, blocks(count), shape, count, steady ? steady_pulse : current.pulse, clock_.data(), offset,
@@ -337,8 +337,8 @@ void Terms<T>::add_currents(double offset, bool steady, double dt, T* residual, 
 }
 
 template <class T>
-void Terms<T>::add_layer(double a, double b, double dt, bool step, const T* fields, T* residual,
-                         device::Stream& stream) {
+void Sources<T>::add_layer(double a, double b, double dt, bool step, const T* fields, T* residual,
+                           device::Stream& stream) {
   if (layer_elements_ == 0) return;
   const long count = layer_elements_ * points_;
   layer_(stream, blocks(count), shape, count, points_, step ? 1 : 0, static_cast<T>(a), static_cast<T>(b),
@@ -347,14 +347,14 @@ void Terms<T>::add_layer(double a, double b, double dt, bool step, const T* fiel
 }
 
 template <class T>
-void Terms<T>::rest() {
+void Sources<T>::rest() {
   if (layer_elements_ == 0) return;
   auxiliary_.zero();
   auxiliary_residual_.zero();
 }
 
 template <class T>
-std::map<std::string, std::int64_t> Terms<T>::memory_bytes() const {
+std::map<std::string, std::int64_t> Sources<T>::memory_bytes() const {
   std::map<std::string, std::int64_t> bytes;
   std::int64_t sources = 0;
   for (const Wave& wave : waves_) sources += wave.points.bytes() + wave.delays.bytes() + wave.amplitudes.bytes();
@@ -366,7 +366,7 @@ std::map<std::string, std::int64_t> Terms<T>::memory_bytes() const {
   return bytes;
 }
 
-template class Terms<float>;
-template class Terms<double>;
+template class Sources<float>;
+template class Sources<double>;
 
 }  // namespace weft::maxwell
