@@ -70,7 +70,7 @@ class Poisson:
     (once per element, as in NekBone). ``geometry``: ``stored`` factors, ``trilinear`` (recomputed from the corners;
     straight elements only), or ``auto``. ``kernels``: ``portable`` (the one source for all devices), ``simd`` (the
     host's own), or ``auto``. ``threads``: the portable kernels' thread blocks, ``points`` or ``columns``, or
-    ``automatic``. ``dirichlet``: the boundaries whose points are taken out (their value is 0, or see ``lift``):
+    ``auto``. ``dirichlet``: the boundaries whose points are taken out (their value is 0, or see ``lift``):
     ``True`` for all, ``False`` for none, or their names; the others are natural. ``exchange``: ``auto`` (timed, halo
     and gather apart), ``schedule`` or ``schedule:path``; ``exchange_cache``: keep what was timed on disk for the next
     run on the same mesh, ranks and machine.
@@ -94,7 +94,7 @@ class Poisson:
         storage: str = "assembled",
         geometry: str = "auto",
         kernels: str = "auto",
-        threads: str = "automatic",
+        threads: str = "auto",
         dirichlet: bool | Sequence[str] = False,
         exchange: str = "auto",
         exchange_cache: bool = False,
@@ -108,7 +108,7 @@ class Poisson:
         _choice("storage", storage, ("assembled", "scattered"))
         _choice("geometry", geometry, ("auto", "stored", "trilinear"))
         _choice("kernels", kernels, ("auto", "portable", "simd"))
-        _choice("threads", threads, ("automatic", "points", "columns"))
+        _choice("threads", threads, ("auto", "points", "columns"))
         self.mesh = mesh
         self.order = order
         self.lam = float(lam)
@@ -136,7 +136,7 @@ class Poisson:
             "every degree of freedom once" if storage == "assembled" else "every point of every element, as NekBone"
         )
         if self._core.threads is not None:
-            why["threads"] = "asked for" if threads != "automatic" else "what suits this device and order"
+            why["threads"] = "asked for" if threads != "auto" else "what suits this device and order"
         found = {
             "geometry": self.geometry,
             "kernels": self.kernels,

@@ -16,7 +16,7 @@ def host_values(x):
 
 def operators(gpu, mesh, **options):
     on_device = weft.Poisson(mesh, device=gpu, kernels="portable", **options)
-    on_host = weft.Poisson(mesh, device="host", kernels="portable", **{**options, "threads": "automatic"})
+    on_host = weft.Poisson(mesh, device="host", kernels="portable", **{**options, "threads": "auto"})
     return on_device, on_host
 
 

@@ -51,7 +51,7 @@ const Material& material_of(const Options& options, std::size_t element) {
 std::string name(Flux flux) { return flux == Flux::upwind ? "upwind" : "central"; }
 std::string name(Kernels kernels) { return kernels == Kernels::portable ? "portable" : "simd"; }
 std::string name(Threads threads) {
-  return threads == Threads::automatic ? "automatic" : threads == Threads::points ? "points" : "columns";
+  return threads == Threads::automatic ? "auto" : threads == Threads::points ? "points" : "columns";
 }
 std::string name(Condition condition) {
   return condition == Condition::pec ? "pec" : condition == Condition::pmc ? "pmc" : "absorbing";

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 
 #include "weft/maxwell/simd_elements.hpp"
 #include "weft/simd/contract.hpp"
@@ -16,102 +15,9 @@
 namespace weft::maxwell {
 
 using simd::contract;
-
-// Vectors of `lanes` values, at most a register.
-template <class T, int lanes>
-class Simd {
- public:
-  using V = simd::Vec<T, lanes>;
-
-  static WEFT_ALWAYS_INLINE V load(const T* from) {
-    V v;
-    std::memcpy(&v, from, sizeof(v));
-    return v;
-  }
-  static WEFT_ALWAYS_INLINE void store(T* to, V v) { std::memcpy(to, &v, sizeof(v)); }
-  // The first `count` lanes; the others are 0, and not written.
-  template <int count>
-  static WEFT_ALWAYS_INLINE V load_first(const T* from) {
-    if constexpr (count == lanes) {
-      return load(from);
-    } else {
-#if defined(WEFT_AVX512)
-      constexpr unsigned mask = (1u << count) - 1;
-      if constexpr (sizeof(V) == 64 && sizeof(T) == 8)
-        return reinterpret_cast<V>(_mm512_maskz_loadu_pd(mask, from));
-      else if constexpr (sizeof(V) == 64)
-        return reinterpret_cast<V>(_mm512_maskz_loadu_ps(mask, from));
-      else if constexpr (sizeof(V) == 32 && sizeof(T) == 8)
-        return reinterpret_cast<V>(_mm256_maskz_loadu_pd(mask, from));
-      else if constexpr (sizeof(V) == 32)
-        return reinterpret_cast<V>(_mm256_maskz_loadu_ps(mask, from));
-      else if constexpr (sizeof(T) == 8)
-        return reinterpret_cast<V>(_mm_maskz_loadu_pd(mask, from));
-      else
-        return reinterpret_cast<V>(_mm_maskz_loadu_ps(mask, from));
-#else
-      V v{};
-      for (int l = 0; l < count; ++l) v[l] = from[l];
-      return v;
-#endif
-    }
-  }
-  template <int count>
-  static WEFT_ALWAYS_INLINE void store_first(T* to, V v) {
-    if constexpr (count == lanes) {
-      store(to, v);
-    } else {
-#if defined(WEFT_AVX512)
-      constexpr unsigned mask = (1u << count) - 1;
-      if constexpr (sizeof(V) == 64 && sizeof(T) == 8)
-        _mm512_mask_storeu_pd(to, mask, reinterpret_cast<__m512d>(v));
-      else if constexpr (sizeof(V) == 64)
-        _mm512_mask_storeu_ps(to, mask, reinterpret_cast<__m512>(v));
-      else if constexpr (sizeof(V) == 32 && sizeof(T) == 8)
-        _mm256_mask_storeu_pd(to, mask, reinterpret_cast<__m256d>(v));
-      else if constexpr (sizeof(V) == 32)
-        _mm256_mask_storeu_ps(to, mask, reinterpret_cast<__m256>(v));
-      else if constexpr (sizeof(T) == 8)
-        _mm_mask_storeu_pd(to, mask, reinterpret_cast<__m128d>(v));
-      else
-        _mm_mask_storeu_ps(to, mask, reinterpret_cast<__m128>(v));
-#else
-      for (int l = 0; l < count; ++l) to[l] = v[l];
-#endif
-    }
-  }
-
-  // from[index[l]], lane by lane.
-  static WEFT_ALWAYS_INLINE V gather(const T* from, const std::int32_t* index) {
-#if defined(WEFT_AVX512)
-    if constexpr (sizeof(V) == 64) {
-      return simd::gather(from, index);
-    } else if constexpr (sizeof(V) == 32 && sizeof(T) == 8) {
-      const __m128i i = _mm_loadu_si128(reinterpret_cast<const __m128i*>(index));
-      return reinterpret_cast<V>(_mm256_mmask_i32gather_pd(_mm256_setzero_pd(), 0xF, i, from, 8));
-    } else if constexpr (sizeof(V) == 32) {
-      const __m256i i = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(index));
-      return reinterpret_cast<V>(_mm256_mmask_i32gather_ps(_mm256_setzero_ps(), 0xFF, i, from, 4));
-    } else
-#endif
-    {
-      V v;
-      for (int l = 0; l < lanes; ++l) v[l] = from[index[l]];
-      return v;
-    }
-  }
-
-  // Calls work(first, Count<c>) for runs of c <= lanes values that make up `size`.
-  template <int c>
-  struct Count {
-    static constexpr int value = c;
-  };
-  template <int size, class Work>
-  static WEFT_ALWAYS_INLINE void runs(Work&& work) {
-    for (int first = 0; first + lanes <= size; first += lanes) work(first, Count<lanes>{});
-    if constexpr (size % lanes != 0) work(size / lanes * lanes, Count<size % lanes>{});
-  }
-};
+using simd::load_first;
+using simd::store_first;
+using simd::Vec;
 
 // The lanes worth having for runs of `size`: the register, or what just holds them.
 template <class T>
@@ -129,11 +35,10 @@ class Kernel {
   static constexpr int line = 64 / static_cast<int>(sizeof(T));
   // Of the scratch's components: they do not fall into one set of the first cache.
   static constexpr int scratch_stride = (points + line - 1) / line * line + line;
+  static constexpr int face_lanes = lanes_for<T>(face);
   static constexpr int row_lanes = lanes_for<T>(n), row_vectors = (n + row_lanes - 1) / row_lanes;
   static constexpr int row_stride = row_lanes * row_vectors;
-  using Row = Simd<T, row_lanes>;
-  using Wide = Simd<T, lanes_for<T>(face)>;
-  using V = typename Row::V;
+  using V = Vec<T, row_lanes>;
 
   // Curl (components 0, 1, 3, 4), covariant fields, a plane's curl (0, 2, 3, 5), what faces in r add to a plane [2][4],
   // neighbours' traces [4][4].
@@ -210,13 +115,13 @@ class Kernel {
   struct Frame {
     V x[9];  // x_r, x_s, x_t
   };
-  template <class S, Shape shape, int count>
+  template <int lanes, Shape shape, int count>
   static WEFT_ALWAYS_INLINE auto frame_at(const SimdElements<T>& d, std::int64_t e, int p) {
-    using V = typename S::V;
+    using V = Vec<T, lanes>;
     if constexpr (shape == Shape::curved) {
       Frame<V> f;
       const T* g = d.jacobians + d.metric[e] * (9 * points) + p;
-      WEFT_UNROLL_ALL for (int c = 0; c < 9; ++c) f.x[c] = S::template load_first<count>(g + c * points);
+      WEFT_UNROLL_ALL for (int c = 0; c < 9; ++c) f.x[c] = load_first<T, lanes>(g + c * points, count);
       return f;
     } else {
       Frame<V> f;
@@ -233,15 +138,15 @@ class Kernel {
   template <Shape shape>
   static __attribute__((noinline)) void to_covariant(const SimdElements<T>& d, std::int64_t e, const T* __restrict__ u,
                                                      T* __restrict__ f) {
-    Wide::template runs<points>([&](int p, auto count) WEFT_LAMBDA_INLINE {
+    simd::runs<face_lanes, points>([&](int p, auto count) WEFT_LAMBDA_INLINE {
       constexpr int c = decltype(count)::value;
-      const auto x = frame_at<Wide, shape, c>(d, e, p);
+      const auto x = frame_at<face_lanes, shape, c>(d, e, p);
       WEFT_UNROLL_ALL for (int half = 0; half < 6; half += 3) {
-        const auto u0 = Wide::template load_first<c>(u + half * points + p);
-        const auto u1 = Wide::template load_first<c>(u + (half + 1) * points + p);
-        const auto u2 = Wide::template load_first<c>(u + (half + 2) * points + p);
-        WEFT_UNROLL_ALL for (int k = 0; k < 3; ++k) Wide::template store_first<c>(
-            f + (half + k) * scratch_stride + p, x.x[3 * k] * u0 + x.x[3 * k + 1] * u1 + x.x[3 * k + 2] * u2);
+        const auto u0 = load_first<T, face_lanes>(u + half * points + p, c);
+        const auto u1 = load_first<T, face_lanes>(u + (half + 1) * points + p, c);
+        const auto u2 = load_first<T, face_lanes>(u + (half + 2) * points + p, c);
+        WEFT_UNROLL_ALL for (int k = 0; k < 3; ++k) store_first<T, face_lanes>(
+            f + (half + k) * scratch_stride + p, x.x[3 * k] * u0 + x.x[3 * k + 1] * u1 + x.x[3 * k + 2] * u2, c);
       }
     });
   }
@@ -275,13 +180,13 @@ class Kernel {
 
   // What a face adds to the curls along a and b, of H and of E, at values [q, q + c) of it (kernels/maxwell.hpp's lift
   // in covariant components). own(component, axis): this side's values of a component of 0..5 along an axis.
-  template <Shape shape, class S, int c, class Own>
+  template <Shape shape, int lanes, int c, class Own>
   static WEFT_ALWAYS_INLINE void lift(const SimdElements<T>& d, std::int64_t e, int side, int a, int b,
-                                      const T* __restrict__ other, int q, Own&& own, typename S::V (&out)[4]) {
-    using W = typename S::V;
+                                      const T* __restrict__ other, int q, Own&& own, Vec<T, lanes> (&out)[4]) {
+    using W = Vec<T, lanes>;
     const typename ElementValues<T>::Face& f = d.values[e].faces[side];
     const auto jump = [&](int place, int component, int axis) WEFT_LAMBDA_INLINE -> W {
-      const W theirs = S::template load_first<c>(other + place * stride + q);
+      const W theirs = load_first<T, lanes>(other + place * stride + q, c);
       if constexpr (shape == Shape::box)
         return d.values[e].frame[axis] * own(component) - theirs;
       else
@@ -301,7 +206,7 @@ class Kernel {
         g[2] = f.g_bb + W{};
       } else {
         const T* from = d.face_metrics + (d.metric[e] * 6 + side) * (3 * stride) + q;
-        WEFT_UNROLL_ALL for (int i = 0; i < 3; ++i) g[i] = S::template load_first<c>(from + i * stride);
+        WEFT_UNROLL_ALL for (int i = 0; i < 3; ++i) g[i] = load_first<T, lanes>(from + i * stride, c);
       }
       out[0] = f.hb_ea * hb + f.ea_ea * (g[2] * ea - g[1] * eb);
       out[1] = f.ha_eb * ha + f.eb_eb * (g[0] * eb - g[1] * ea);
@@ -319,12 +224,12 @@ class Kernel {
       const T* __restrict__ in = f + from[c] * f_stride;
       T* __restrict__ out = curl + c * scratch_stride;
       const T factor = values.d_t[c];
-      Wide::template runs<face>([&](int q, auto count) WEFT_LAMBDA_INLINE {
+      simd::runs<face_lanes, face>([&](int q, auto count) WEFT_LAMBDA_INLINE {
         constexpr int size = decltype(count)::value;
-        typename Wide::V u[n];
-        WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) u[k] = Wide::template load_first<size>(in + k * face + q);
-        contract<n, T>(d.even_odd, u, [&](int k, typename Wide::V v) WEFT_LAMBDA_INLINE {
-          Wide::template store_first<size>(out + k * face + q, factor * v);
+        Vec<T, face_lanes> u[n];
+        WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) u[k] = load_first<T, face_lanes>(in + k * face + q, size);
+        contract<n, T>(d.even_odd, u, [&](int k, Vec<T, face_lanes> v) WEFT_LAMBDA_INLINE {
+          store_first<T, face_lanes>(out + k * face + q, factor * v, size);
         });
       });
       for (int k = 0; k < (n + 3) / 4; ++k) ahead.step();
@@ -338,18 +243,18 @@ class Kernel {
     for (int end = 0; end < 2; ++end) {
       const int side = 4 + end, first = end * (n - 1) * face;
       const T* __restrict__ other = meeting_trace(d, 6 * e + side, s.traces, turned);
-      Wide::template runs<face>([&](int q, auto count) WEFT_LAMBDA_INLINE {
+      simd::runs<face_lanes, face>([&](int q, auto count) WEFT_LAMBDA_INLINE {
         constexpr int c = decltype(count)::value;
-        typename Wide::V out[4];
-        lift<shape, Wide, c>(
+        Vec<T, face_lanes> out[4];
+        lift<shape, face_lanes, c>(
             d, e, side, 0, 1, other, q,
             [&](int component) WEFT_LAMBDA_INLINE {
-              return Wide::template load_first<c>(f + component * f_stride<shape == Shape::box> + first + q);
+              return load_first<T, face_lanes>(f + component * f_stride<shape == Shape::box> + first + q, c);
             },
             out);
         WEFT_UNROLL_ALL for (int i = 0; i < 4; ++i) {
           T* to = curl + i * scratch_stride + first + q;
-          Wide::template store_first<c>(to, Wide::template load_first<c>(to) + out[i]);
+          store_first<T, face_lanes>(to, load_first<T, face_lanes>(to, c) + out[i], c);
         }
       });
     }
@@ -363,12 +268,13 @@ class Kernel {
       const T* __restrict__ in = f + from[c] * f_stride;
       T* __restrict__ out = plane + c * plane_stride;
       const T factor = values.d_s[c];
-      Row::template runs<n>([&](int i, auto count) WEFT_LAMBDA_INLINE {
+      simd::runs<row_lanes, n>([&](int i, auto count) WEFT_LAMBDA_INLINE {
         constexpr int size = decltype(count)::value;
         V u[n];
-        WEFT_UNROLL_ALL for (int j = 0; j < n; ++j) u[j] = Row::template load_first<size>(in + j * n + i);
-        contract<n, T>(d.even_odd, u,
-                       [&](int j, V v) WEFT_LAMBDA_INLINE { Row::store(out + j * row_stride + i, factor * v); });
+        WEFT_UNROLL_ALL for (int j = 0; j < n; ++j) u[j] = load_first<T, row_lanes>(in + j * n + i, size);
+        contract<n, T>(d.even_odd, u, [&](int j, V v) WEFT_LAMBDA_INLINE {
+          simd::store<T, row_lanes>(out + j * row_stride + i, factor * v);
+        });
       });
     }
   }
@@ -391,10 +297,11 @@ class Kernel {
         const int axis = c % 2 == 0 ? axis_a(side) : axis_b(side);
         const T* from = plane + (c / 2 * 3 + axis) * f_stride<box> + side % 2 * (n - 1) * (side < 2 ? 1 : n);
         T* at = to + (side * 4 + c) * stride + k * n;
-        Row::template runs<n>([&](int i, auto count) WEFT_LAMBDA_INLINE {
+        simd::runs<row_lanes, n>([&](int i, auto count) WEFT_LAMBDA_INLINE {
           constexpr int size = decltype(count)::value;
-          const V v = side < 2 ? Row::gather(from, d.row_starts + i) : Row::template load_first<size>(from + i);
-          Row::template store_first<size>(at + i, scaled(v, axis));
+          const V v =
+              side < 2 ? simd::gather<T, row_lanes>(from, d.row_starts + i) : load_first<T, row_lanes>(from + i, size);
+          store_first<T, row_lanes>(at + i, scaled(v, axis), size);
         });
       }
     }
@@ -403,9 +310,9 @@ class Kernel {
       const int axis = c % 2;
       const T* from = plane + (c / 2 * 3 + axis) * f_stride<box>;
       T* at = to + ((k == 0 ? 16 : 20) + c) * stride;
-      Wide::template runs<face>([&](int q, auto count) WEFT_LAMBDA_INLINE {
+      simd::runs<face_lanes, face>([&](int q, auto count) WEFT_LAMBDA_INLINE {
         constexpr int size = decltype(count)::value;
-        Wide::template store_first<size>(at + q, scaled(Wide::template load_first<size>(from + q), axis));
+        store_first<T, face_lanes>(at + q, scaled(load_first<T, face_lanes>(from + q, size), axis), size);
       });
     }
   }
@@ -430,22 +337,23 @@ class Kernel {
         constexpr int far = n - 1;
         const int a = axis_a(side), b = axis_b(side);
         const T* ends = fk + side % 2 * far * (side < 2 ? 1 : n);
-        Row::template runs<n>([&](int i, auto count) WEFT_LAMBDA_INLINE {
+        simd::runs<row_lanes, n>([&](int i, auto count) WEFT_LAMBDA_INLINE {
           constexpr int c = decltype(count)::value;
           V out[4];
-          lift<shape, Row, c>(
+          lift<shape, row_lanes, c>(
               d, e, side, a, b, others[side], k * n + i,
               [&](int component) WEFT_LAMBDA_INLINE {
                 const T* from = ends + component * f_stride<box>;
-                return side < 2 ? Row::gather(from, d.row_starts + i) : Row::template load_first<c>(from + i);
+                return side < 2 ? simd::gather<T, row_lanes>(from, d.row_starts + i)
+                                : load_first<T, row_lanes>(from + i, c);
               },
               out);
           WEFT_UNROLL_ALL for (int place = 0; place < 4; ++place) {
             if (side < 2) {
-              Row::store(lifts + (side * 4 + place) * row_stride + i, out[place]);
+              simd::store<T, row_lanes>(lifts + (side * 4 + place) * row_stride + i, out[place]);
             } else {
               T* to = plane + place * plane_stride + side % 2 * far * row_stride + i;
-              Row::store(to, Row::load(to) + out[place]);
+              simd::store<T, row_lanes>(to, simd::load<T, row_lanes>(to) + out[place]);
             }
           }
         });
@@ -479,7 +387,7 @@ class Kernel {
     V sum[count][4][row_vectors];
     WEFT_UNROLL_ALL for (int m = 0; m < n; ++m) {
       WEFT_UNROLL_ALL for (int v = 0; v < row_vectors; ++v) {
-        const V weights = Row::load(table + m * row_stride + v * row_lanes);
+        const V weights = simd::load<T, row_lanes>(table + m * row_stride + v * row_lanes);
         WEFT_UNROLL_ALL for (int q = 0; q < count; ++q) {
           WEFT_UNROLL_ALL for (int c = 0; c < 4; ++c) {
             const T value = f[from[c] * f_step + row + q * n + m];
@@ -494,8 +402,8 @@ class Kernel {
     WEFT_UNROLL_ALL for (int q = 0; q < count; ++q) {
       WEFT_UNROLL_ALL for (int v = 0; v < row_vectors; ++v) {
         V along_r[4];
-        const V left = Row::load(table + n * row_stride + v * row_lanes);
-        const V right = Row::load(table + (n + 1) * row_stride + v * row_lanes);
+        const V left = simd::load<T, row_lanes>(table + n * row_stride + v * row_lanes);
+        const V right = simd::load<T, row_lanes>(table + (n + 1) * row_stride + v * row_lanes);
         WEFT_UNROLL_ALL for (int c = 0; c < 4; ++c) {
           along_r[c] = d.values[e].d_r[c] * sum[q][c][v];
           along_r[c] += left * lifts[c * row_stride + j + q];
@@ -526,18 +434,19 @@ class Kernel {
     // such a store.
     V rate[6], now[6], left[6];
     WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) {
-      now[c] = Row::template load_first<size>(u + c * points);
-      if constexpr (!first) left[c] = Row::template load_first<size>(residual + c * points);
+      now[c] = load_first<T, row_lanes>(u + c * points, size);
+      if constexpr (!first) left[c] = load_first<T, row_lanes>(residual + c * points, size);
     }
-    rate[0] = Row::template load_first<size>(by_t) + Row::load(by_s);
-    rate[1] = Row::template load_first<size>(by_t + scratch_stride) + along_r[0];
-    rate[2] = Row::load(by_s + plane_stride) + along_r[1];
-    rate[3] = Row::template load_first<size>(by_t + 2 * scratch_stride) + Row::load(by_s + 2 * plane_stride);
-    rate[4] = Row::template load_first<size>(by_t + 3 * scratch_stride) + along_r[2];
-    rate[5] = Row::load(by_s + 3 * plane_stride) + along_r[3];
+    rate[0] = load_first<T, row_lanes>(by_t, size) + simd::load<T, row_lanes>(by_s);
+    rate[1] = load_first<T, row_lanes>(by_t + scratch_stride, size) + along_r[0];
+    rate[2] = simd::load<T, row_lanes>(by_s + plane_stride) + along_r[1];
+    rate[3] =
+        load_first<T, row_lanes>(by_t + 2 * scratch_stride, size) + simd::load<T, row_lanes>(by_s + 2 * plane_stride);
+    rate[4] = load_first<T, row_lanes>(by_t + 3 * scratch_stride, size) + along_r[2];
+    rate[5] = simd::load<T, row_lanes>(by_s + 3 * plane_stride) + along_r[3];
     Frame<V> x;
     if constexpr (shape != Shape::box) {
-      x = frame_at<Row, shape, size>(d, e, at);
+      x = frame_at<row_lanes, shape, size>(d, e, at);
       V inverse;
       if constexpr (shape == Shape::curved)
         inverse = 1 / determinant(x);
@@ -555,14 +464,14 @@ class Kernel {
       WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) rate[c] += s.a * left[c];
     }
     WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) now[c] += s.b * rate[c];
-    WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) Row::template store_first<size>(residual + c * points, rate[c]);
+    WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) store_first<T, row_lanes>(residual + c * points, rate[c], size);
     if (!s.update) return;
-    WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) Row::template store_first<size>(u + c * points, now[c]);
+    WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) store_first<T, row_lanes>(u + c * points, now[c], size);
     if constexpr (shape != Shape::box) {
       WEFT_UNROLL_ALL for (int half = 0; half < 6; half += 3) WEFT_UNROLL_ALL for (int c = 0; c < 3; ++c)
-          Row::template store_first<size>(
+          store_first<T, row_lanes>(
               f + (half + c) * f_step + at,
-              x.x[3 * c] * now[half] + x.x[3 * c + 1] * now[half + 1] + x.x[3 * c + 2] * now[half + 2]);
+              x.x[3 * c] * now[half] + x.x[3 * c + 1] * now[half + 1] + x.x[3 * c + 2] * now[half + 2], size);
     }
   }
 

@@ -62,7 +62,7 @@ std::string name(Storage storage) { return storage == Storage::assembled ? "asse
 std::string name(Geometry geometry) { return geometry == Geometry::stored ? "stored" : "trilinear"; }
 std::string name(Kernels kernels) { return kernels == Kernels::portable ? "portable" : "simd"; }
 std::string name(Threads threads) {
-  return threads == Threads::automatic ? "automatic" : threads == Threads::points ? "points" : "columns";
+  return threads == Threads::automatic ? "auto" : threads == Threads::points ? "points" : "columns";
 }
 
 int elements_per_block(int order, Threads threads, int scalar_bytes) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -34,14 +35,14 @@ struct VecOf {
 template <class T, int count = lanes<T>>
 using Vec = typename VecOf<T, count>::type;
 
-template <class T>
-inline Vec<T> load(const T* from) {
-  Vec<T> v;
+template <class T, int n = lanes<T>>
+WEFT_ALWAYS_INLINE Vec<T, n> load(const T* from) {
+  Vec<T, n> v;
   std::memcpy(&v, from, sizeof(v));
   return v;
 }
-template <class T>
-inline void store(T* to, Vec<T> v) {
+template <class T, int n = lanes<T>>
+WEFT_ALWAYS_INLINE void store(T* to, Vec<T, n> v) {
   std::memcpy(to, &v, sizeof(v));
 }
 
@@ -52,30 +53,59 @@ inline double sum(Vec<T> v) {
   return total;
 }
 
-// A vector of which `count` lanes (1..lanes) are in memory; the others are 0 and not written.
-template <class T>
-inline Vec<T> load_first(const T* from, int count) {
+// A vector of which `count` lanes (1..n) are in memory; the others are 0 and not written. Where `count` is known to the
+// compiler, so is the mask.
+template <class T, int n = lanes<T>>
+WEFT_ALWAYS_INLINE Vec<T, n> load_first(const T* from, int count) {
+  if (__builtin_constant_p(count) && count == n) return load<T, n>(from);
 #if defined(WEFT_AVX512)
-  if constexpr (sizeof(T) == 8)
-    return reinterpret_cast<Vec<T>>(_mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << count) - 1), from));
+  const unsigned mask = (1u << count) - 1;
+  using V = Vec<T, n>;
+  if constexpr (sizeof(V) == 64 && sizeof(T) == 8)
+    return reinterpret_cast<V>(_mm512_maskz_loadu_pd(static_cast<__mmask8>(mask), from));
+  else if constexpr (sizeof(V) == 64)
+    return reinterpret_cast<V>(_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from));
+  else if constexpr (sizeof(V) == 32 && sizeof(T) == 8)
+    return reinterpret_cast<V>(_mm256_maskz_loadu_pd(static_cast<__mmask8>(mask), from));
+  else if constexpr (sizeof(V) == 32)
+    return reinterpret_cast<V>(_mm256_maskz_loadu_ps(static_cast<__mmask8>(mask), from));
+  else if constexpr (sizeof(T) == 8)
+    return reinterpret_cast<V>(_mm_maskz_loadu_pd(static_cast<__mmask8>(mask), from));
   else
-    return reinterpret_cast<Vec<T>>(_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), from));
+    return reinterpret_cast<V>(_mm_maskz_loadu_ps(static_cast<__mmask8>(mask), from));
 #else
-  Vec<T> v{};
+  Vec<T, n> v{};
   for (int l = 0; l < count; ++l) v[l] = from[l];
   return v;
 #endif
 }
-template <class T>
-inline void store_first(T* to, Vec<T> v, int count) {
+template <class T, int n = lanes<T>>
+WEFT_ALWAYS_INLINE void store_first(T* to, Vec<T, n> v, int count) {
+  if (__builtin_constant_p(count) && count == n) return store<T, n>(to, v);
 #if defined(WEFT_AVX512)
-  if constexpr (sizeof(T) == 8)
-    _mm512_mask_storeu_pd(to, static_cast<__mmask8>((1u << count) - 1), reinterpret_cast<__m512d>(v));
+  const unsigned mask = (1u << count) - 1;
+  if constexpr (sizeof(v) == 64 && sizeof(T) == 8)
+    _mm512_mask_storeu_pd(to, static_cast<__mmask8>(mask), reinterpret_cast<__m512d>(v));
+  else if constexpr (sizeof(v) == 64)
+    _mm512_mask_storeu_ps(to, static_cast<__mmask16>(mask), reinterpret_cast<__m512>(v));
+  else if constexpr (sizeof(v) == 32 && sizeof(T) == 8)
+    _mm256_mask_storeu_pd(to, static_cast<__mmask8>(mask), reinterpret_cast<__m256d>(v));
+  else if constexpr (sizeof(v) == 32)
+    _mm256_mask_storeu_ps(to, static_cast<__mmask8>(mask), reinterpret_cast<__m256>(v));
+  else if constexpr (sizeof(T) == 8)
+    _mm_mask_storeu_pd(to, static_cast<__mmask8>(mask), reinterpret_cast<__m128d>(v));
   else
-    _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << count) - 1), reinterpret_cast<__m512>(v));
+    _mm_mask_storeu_ps(to, static_cast<__mmask8>(mask), reinterpret_cast<__m128>(v));
 #else
   for (int l = 0; l < count; ++l) to[l] = v[l];
 #endif
+}
+
+// Calls work(first, count) for runs of count <= n values that make up `size`; count is a std::integral_constant.
+template <int n, int size, class Work>
+WEFT_ALWAYS_INLINE void runs(Work&& work) {
+  for (int first = 0; first + n <= size; first += n) work(first, std::integral_constant<int, n>{});
+  if constexpr (size % n != 0) work(size / n * n, std::integral_constant<int, size % n>{});
 }
 
 #if defined(WEFT_AVX512)
@@ -120,15 +150,25 @@ inline auto load_index(const std::int32_t* index) {
 #endif
 
 // from[index[l]], lane by lane.
-template <class T>
-inline Vec<T> gather(const T* from, const std::int32_t* index) {
+template <class T, int n = lanes<T>>
+WEFT_ALWAYS_INLINE Vec<T, n> gather(const T* from, const std::int32_t* index) {
 #if defined(WEFT_AVX512)
-  return gather(from, load_index<T>(index));
-#else
-  Vec<T> v;
-  for (int l = 0; l < lanes<T>; ++l) v[l] = from[index[l]];
-  return v;
+  using V = Vec<T, n>;
+  if constexpr (sizeof(V) == 64) {
+    return gather(from, load_index<T>(index));
+  } else if constexpr (sizeof(V) == 32 && sizeof(T) == 8) {
+    const __m128i i = _mm_loadu_si128(reinterpret_cast<const __m128i*>(index));
+    return reinterpret_cast<V>(_mm256_mmask_i32gather_pd(_mm256_setzero_pd(), 0xF, i, from, 8));
+  } else if constexpr (sizeof(V) == 32) {
+    const __m256i i = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(index));
+    return reinterpret_cast<V>(_mm256_mmask_i32gather_ps(_mm256_setzero_ps(), 0xFF, i, from, 4));
+  } else
 #endif
+  {
+    Vec<T, n> v;
+    for (int l = 0; l < n; ++l) v[l] = from[index[l]];
+    return v;
+  }
 }
 
 // The lanes whose bits are set in the mask: from[index[l]], else 0; to[index[l]] = v[l], else nothing.
