@@ -4,16 +4,13 @@
 
 #include "weft/element/gll.hpp"
 #include "weft/flow/space.hpp"
+#include "weft/kernels/cross.hpp"
 #include "weft/mesh/points.hpp"
 
 namespace weft::flow {
 namespace {
 
 using Vector = std::array<double, 3>;
-
-Vector cross(const Vector& a, const Vector& b) {
-  return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
-}
 
 }  // namespace
 

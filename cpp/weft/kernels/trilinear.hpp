@@ -1,6 +1,7 @@
 // Derivatives of a trilinear map x = sum_c a[c] r^i s^j t^k, a[8][3] in the order 1, r, s, t, rs, rt, st, rst; and what
 // becomes of the derivatives of any map.
 #pragma once
+#include "weft/kernels/cross.hpp"
 #include "weft/kernels/dialect.hpp"
 
 // xr, xs, xt = dx/dr, dx/ds, dx/dt at (r, s, t).
@@ -15,16 +16,21 @@ WEFT_FUNCTION void trilinear_derivatives(const T* a, T r, T s, T t, T (&xr)[3], 
 }
 
 template <class T>
-WEFT_FUNCTION void cross(const T (&a)[3], const T (&b)[3], T scale, T* out) {
-  out[0] = scale * (a[1] * b[2] - a[2] * b[1]);
-  out[1] = scale * (a[2] * b[0] - a[0] * b[2]);
-  out[2] = scale * (a[0] * b[1] - a[1] * b[0]);
+struct Three {
+  T x, y, z;
+};
+template <class T>
+WEFT_FUNCTION void scaled_cross(const T (&a)[3], const T (&b)[3], T scale, T* out) {
+  const Three<T> c = weft::cross(Three<T>{a[0], a[1], a[2]}, Three<T>{b[0], b[1], b[2]});
+  out[0] = scale * c.x;
+  out[1] = scale * c.y;
+  out[2] = scale * c.z;
 }
 
 // c = scale J grad r, scale J grad s, scale J grad t: the cofactors of dx/dr.
 template <class T>
 WEFT_FUNCTION void cofactors_of(const T (&xr)[3], const T (&xs)[3], const T (&xt)[3], T scale, T (&c)[9]) {
-  cross(xs, xt, scale, c);
-  cross(xt, xr, scale, c + 3);
-  cross(xr, xs, scale, c + 6);
+  scaled_cross(xs, xt, scale, c);
+  scaled_cross(xt, xr, scale, c + 3);
+  scaled_cross(xr, xs, scale, c + 6);
 }

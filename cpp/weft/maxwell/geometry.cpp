@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "weft/element/gll.hpp"
+#include "weft/kernels/cross.hpp"
 #include "weft/mesh/geometry.hpp"
 #include "weft/mesh/points.hpp"
 #include "weft/mesh/reference.hpp"
@@ -14,9 +15,14 @@
 namespace weft::maxwell {
 namespace {
 
-std::array<double, 3> cross(const double* a, const double* b, std::size_t stride) {
-  return {a[stride] * b[2 * stride] - a[2 * stride] * b[stride], a[2 * stride] * b[0] - a[0] * b[2 * stride],
-          a[0] * b[stride] - a[stride] * b[0]};
+// J grad r_d, normal to the surfaces r_d = const, from the derivatives of the coordinates at a point: [3][3], `stride`
+// apart.
+std::array<double, 3> normal_of(const double* derivatives, int d, std::size_t stride) {
+  const auto along = [&](int direction) {
+    const double* x = derivatives + static_cast<std::size_t>(direction % 3) * 3 * stride;
+    return std::array<double, 3>{x[0], x[stride], x[2 * stride]};
+  };
+  return cross(along(d + 1), along(d + 2));
 }
 
 // The smallest distance, over points and directions, between the surfaces r_d = const through neighbouring GLL points:
@@ -30,7 +36,7 @@ double smallest_spacing(const double* jacobian, const std::vector<double>& x) {
     const std::array<std::size_t, 3> at{p % n, p / n % n, p / (n * n)};
     for (int d = 0; d < 3; ++d) {
       const double* g = jacobian + p;
-      const auto normal = cross(g + (d + 1) % 3 * 3 * points, g + (d + 2) % 3 * 3 * points, points);
+      const auto normal = normal_of(g, d, points);
       const double* along = g + d * 3 * points;
       const double j = normal[0] * along[0] + normal[1] * along[points] + normal[2] * along[2 * points];
       smallest = std::min(smallest, gaps[at[d]] * j / std::hypot(normal[0], normal[1], normal[2]));
@@ -71,7 +77,7 @@ Geometry geometry(const mesh::Mesh& mesh, int order) {
         const std::size_t p = q % n * stride_a + q / n * stride_b + (side % 2) * (n - 1) * strides[d];
         const double* at = g + p;
         // The contravariant normal J grad r_d, outward.
-        std::array<double, 3> normal = cross(at + (d + 1) % 3 * 3 * points, at + (d + 2) % 3 * 3 * points, points);
+        std::array<double, 3> normal = normal_of(at, d, points);
         const double jacobian = normal[0] * at[3 * d * points] + normal[1] * at[(3 * d + 1) * points] +
                                 normal[2] * at[(3 * d + 2) * points];
         const double area = std::hypot(normal[0], normal[1], normal[2]);

@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "weft/element/gll.hpp"
+#include "weft/kernels/cross.hpp"
 #include "weft/mesh/points.hpp"
 #include "weft/mesh/tensor.hpp"
 
@@ -24,9 +25,6 @@ constexpr Pulse steady_pulse{.frequency = 0, .phase = std::numbers::pi / 2, .del
 
 using Vector = std::array<double, 3>;
 double dot(const Vector& a, const Vector& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
-Vector cross(const Vector& a, const Vector& b) {
-  return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
-}
 std::string text_of(const Vector& v) {
   std::ostringstream text;
   text << "(" << v[0] << ", " << v[1] << ", " << v[2] << ")";

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "weft/kernels/cross.hpp"
 #include "weft/poisson/simd_blocks.hpp"
 #include "weft/simd/contract.hpp"
 #include "weft/simd/vector.hpp"
@@ -82,7 +83,7 @@ WEFT_ALWAYS_INLINE Vec3<T> operator*(const Vec3<T>& a, T s) {
 }
 template <class T>
 WEFT_ALWAYS_INLINE Vec3<T> cross(const Vec3<T>& a, const Vec3<T>& b) {
-  return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
+  return weft::cross(a, b);
 }
 template <class T>
 WEFT_ALWAYS_INLINE Vec<T> dot(const Vec3<T>& a, const Vec3<T>& b) {
