@@ -74,12 +74,21 @@ struct Keyed {
   bool operator<(const Keyed& other) const { return key != other.key ? key < other.key : where < other.where; }
 };
 
-}  // namespace
+// Vertices, edges and faces that periodic pairs make one.
+struct Sets {
+  OrientedSets vertices, edges, faces;
+};
 
-WholeTopology build_topology(const WholeMesh& mesh) {
-  const std::int64_t count = mesh.elements();
+std::array<std::int64_t, 4> labels_of(const WholeMesh& mesh, std::int64_t element, int face) {
+  std::array<std::int64_t, 4> labels;
+  for (int m = 0; m < 4; ++m) labels[m] = mesh.vertices[element][face_corners[face][m]];
+  return labels;
+}
+
+// How many vertices there are, after a look at every element's.
+std::int64_t checked_vertices(const WholeMesh& mesh) {
   std::int64_t vertices = 0;
-  for (std::int64_t e = 0; e < count; ++e) {
+  for (std::int64_t e = 0; e < mesh.elements(); ++e) {
     auto sorted = mesh.vertices[e];
     std::sort(sorted.begin(), sorted.end());
     if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
@@ -90,120 +99,131 @@ WholeTopology build_topology(const WholeMesh& mesh) {
     if (sorted.front() < 0) throw std::runtime_error("element " + std::to_string(e) + " has a negative vertex id");
     vertices = std::max(vertices, sorted.back() + 1);
   }
+  return vertices;
+}
 
-  WholeTopology result;
-  Topology& t = result.topology;
-
-  // Edges, before periodic identification: sorted by their two ends, running from the smaller to the larger.
+// Numbers the edges, before periodic identification: sorted by their two ends, running from the smaller to the larger.
+// Returns how many there are.
+std::int64_t number_edges(const WholeMesh& mesh, Topology& t) {
+  const std::int64_t count = mesh.elements();
   t.edges.resize(count);
   t.edge_flips.assign(count, 0);
   std::int64_t edges = 0;
-  {
-    std::vector<Keyed<2>> keys(12 * count);
-    for (std::int64_t e = 0; e < count; ++e) {
-      for (int d = 0; d < 12; ++d) {
-        std::int64_t a = mesh.vertices[e][edge_corners[d][0]], b = mesh.vertices[e][edge_corners[d][1]];
-        if (a > b) {
-          std::swap(a, b);
-          t.edge_flips[e] |= 1u << d;
-        }
-        keys[12 * e + d] = {{a, b}, 12 * e + d};
+  std::vector<Keyed<2>> keys(12 * count);
+  for (std::int64_t e = 0; e < count; ++e) {
+    for (int d = 0; d < 12; ++d) {
+      std::int64_t a = mesh.vertices[e][edge_corners[d][0]], b = mesh.vertices[e][edge_corners[d][1]];
+      if (a > b) {
+        std::swap(a, b);
+        t.edge_flips[e] |= 1u << d;
       }
+      keys[12 * e + d] = {{a, b}, 12 * e + d};
     }
-    std::sort(keys.begin(), keys.end());
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      if (i > 0 && keys[i].key != keys[i - 1].key) ++edges;
-      t.edges[keys[i].where / 12][keys[i].where % 12] = edges;
-    }
-    if (!keys.empty()) ++edges;
   }
+  std::sort(keys.begin(), keys.end());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (i > 0 && keys[i].key != keys[i - 1].key) ++edges;
+    t.edges[keys[i].where / 12][keys[i].where % 12] = edges;
+  }
+  if (!keys.empty()) ++edges;
+  return edges;
+}
 
-  // Faces: sorted by their four corners.
+// Numbers the faces, sorted by their four corners, and finds the elements' neighbours. Returns how many faces there
+// are.
+std::int64_t number_faces(const WholeMesh& mesh, WholeTopology& result) {
+  const std::int64_t count = mesh.elements();
+  Topology& t = result.topology;
   t.faces.resize(count);
   t.face_orientations.assign(count, {});
   result.neighbors.assign(count, {-1, -1, -1, -1, -1, -1});
   std::int64_t faces = 0;
-  auto labels_of = [&](std::int64_t e, int f) {
-    std::array<std::int64_t, 4> labels;
-    for (int m = 0; m < 4; ++m) labels[m] = mesh.vertices[e][face_corners[f][m]];
-    return labels;
-  };
-  {
-    std::vector<Keyed<4>> keys(6 * count);
-    for (std::int64_t e = 0; e < count; ++e) {
-      for (int f = 0; f < 6; ++f) {
-        auto labels = labels_of(e, f);
-        t.face_orientations[e][f] = static_cast<std::uint8_t>(orientation_from_labels(labels));
-        std::sort(labels.begin(), labels.end());
-        keys[6 * e + f] = {labels, 6 * e + f};
-      }
-    }
-    std::sort(keys.begin(), keys.end());
-    for (std::size_t i = 0; i < keys.size();) {
-      std::size_t end = i + 1;
-      while (end < keys.size() && keys[end].key == keys[i].key) ++end;
-      if (end - i > 2) {
-        throw std::runtime_error(std::to_string(end - i) + " elements share one face, where two may: " +
-                                 face_text(keys[i].where / 6, keys[i].where % 6) + ", " +
-                                 face_text(keys[i + 1].where / 6, keys[i + 1].where % 6) + " and " +
-                                 face_text(keys[i + 2].where / 6, keys[i + 2].where % 6));
-      }
-      for (std::size_t k = i; k < end; ++k) t.faces[keys[k].where / 6][keys[k].where % 6] = faces;
-      if (end - i == 2) {
-        result.neighbors[keys[i].where / 6][keys[i].where % 6] = keys[i + 1].where;
-        result.neighbors[keys[i + 1].where / 6][keys[i + 1].where % 6] = keys[i].where;
-      }
-      ++faces;
-      i = end;
-    }
-  }
-
-  // Periodic identification, face by face: the corners, the edges with their direction, the face itself, whose second
-  // side takes over the frame of the first.
-  OrientedSets vertex_sets(vertices), edge_sets(edges), face_sets(faces);
-  for (const PeriodicPair& pair : mesh.periodic) {
-    auto bad = [&](const std::string& why) {
-      return std::runtime_error("torn periodic boundary: " + face_text(pair.element_a, pair.face_a) + " and " +
-                                face_text(pair.element_b, pair.face_b) + " " + why);
-    };
-    for (auto [e, f] : {std::pair{pair.element_a, pair.face_a}, {pair.element_b, pair.face_b}}) {
-      if (e < 0 || e >= count || f < 0 || f > 5) throw bad("are paired, but there is no such face");
-      if (result.neighbors[e][f] >= 0) throw bad("are paired, but " + face_text(e, f) + " has a neighbour already");
-      if (mesh.boundaries[e][f] != 0) throw bad("are paired, but " + face_text(e, f) + " is also a boundary");
-    }
-    const std::int64_t a = 6 * pair.element_a + pair.face_a, b = 6 * pair.element_b + pair.face_b;
-    if (a == b) throw bad("are the same face");
-    result.neighbors[pair.element_a][pair.face_a] = b;
-    result.neighbors[pair.element_b][pair.face_b] = a;
-
-    const auto labels_a = labels_of(pair.element_a, pair.face_a), labels_b = labels_of(pair.element_b, pair.face_b);
-    std::array<std::int64_t, 4> carried;
-    std::array<int, 4> back{-1, -1, -1, -1};
-    for (int m = 0; m < 4; ++m) {
-      const int at = pair.corners[m];
-      if (at < 0 || at > 3 || back[at] >= 0) throw bad("do not match corner by corner");
-      back[at] = m;
-      carried[at] = labels_a[m];
-      vertex_sets.join(labels_a[m], labels_b[at], false);
-    }
-    if ((back[0] ^ back[3]) != 3) throw bad("do not match: the pairing of their corners twists the face");
-    t.face_orientations[pair.element_b][pair.face_b] = static_cast<std::uint8_t>(orientation_from_labels(carried));
-    face_sets.join(t.faces[pair.element_a][pair.face_a], t.faces[pair.element_b][pair.face_b], false);
-    for (int d = 0; d < 4; ++d) {
-      const auto [p, q] = face_edge_corners[d];
-      for (int other = 0; other < 4; ++other) {  // the edge of b with the same ends
-        const int u = back[face_edge_corners[other][0]], v = back[face_edge_corners[other][1]];
-        if ((u != p || v != q) && (u != q || v != p)) continue;
-        const int da = face_edges[pair.face_a][d], db = face_edges[pair.face_b][other];
-        const bool flip_a = t.edge_flips[pair.element_a] >> da & 1, flip_b = t.edge_flips[pair.element_b] >> db & 1;
-        if (!edge_sets.join(t.edges[pair.element_a][da], t.edges[pair.element_b][db], (u != p) ^ flip_a ^ flip_b)) {
-          throw bad("join an edge with itself turned round: the periodic pairs contradict each other");
-        }
-      }
-    }
-  }
-
+  std::vector<Keyed<4>> keys(6 * count);
   for (std::int64_t e = 0; e < count; ++e) {
+    for (int f = 0; f < 6; ++f) {
+      auto labels = labels_of(mesh, e, f);
+      t.face_orientations[e][f] = static_cast<std::uint8_t>(orientation_from_labels(labels));
+      std::sort(labels.begin(), labels.end());
+      keys[6 * e + f] = {labels, 6 * e + f};
+    }
+  }
+  std::sort(keys.begin(), keys.end());
+  for (std::size_t i = 0; i < keys.size();) {
+    std::size_t end = i + 1;
+    while (end < keys.size() && keys[end].key == keys[i].key) ++end;
+    if (end - i > 2) {
+      throw std::runtime_error(std::to_string(end - i) + " elements share one face, where two may: " +
+                               face_text(keys[i].where / 6, keys[i].where % 6) + ", " +
+                               face_text(keys[i + 1].where / 6, keys[i + 1].where % 6) + " and " +
+                               face_text(keys[i + 2].where / 6, keys[i + 2].where % 6));
+    }
+    for (std::size_t k = i; k < end; ++k) t.faces[keys[k].where / 6][keys[k].where % 6] = faces;
+    if (end - i == 2) {
+      result.neighbors[keys[i].where / 6][keys[i].where % 6] = keys[i + 1].where;
+      result.neighbors[keys[i + 1].where / 6][keys[i + 1].where % 6] = keys[i].where;
+    }
+    ++faces;
+    i = end;
+  }
+  return faces;
+}
+
+std::runtime_error torn(const PeriodicPair& pair, const std::string& why) {
+  return std::runtime_error("torn periodic boundary: " + face_text(pair.element_a, pair.face_a) + " and " +
+                            face_text(pair.element_b, pair.face_b) + " " + why);
+}
+
+// Joins the edges of a periodic pair of faces. back[m]: the corner of face a that meets corner m of face b.
+void join_edges(const PeriodicPair& pair, const std::array<int, 4>& back, const Topology& t, OrientedSets& edges) {
+  for (int d = 0; d < 4; ++d) {
+    const auto [p, q] = face_edge_corners[d];
+    for (int other = 0; other < 4; ++other) {  // the edge of b with the same ends
+      const int u = back[face_edge_corners[other][0]], v = back[face_edge_corners[other][1]];
+      if ((u != p || v != q) && (u != q || v != p)) continue;
+      const int da = face_edges[pair.face_a][d], db = face_edges[pair.face_b][other];
+      const bool flip_a = t.edge_flips[pair.element_a] >> da & 1, flip_b = t.edge_flips[pair.element_b] >> db & 1;
+      if (!edges.join(t.edges[pair.element_a][da], t.edges[pair.element_b][db], (u != p) ^ flip_a ^ flip_b)) {
+        throw torn(pair, "join an edge with itself turned round: the periodic pairs contradict each other");
+      }
+    }
+  }
+}
+
+// Joins the corners of a periodic pair of faces, their edges with their direction, and the faces, of which the second
+// takes over the frame of the first.
+void join(const PeriodicPair& pair, const WholeMesh& mesh, WholeTopology& result, Sets& sets) {
+  Topology& t = result.topology;
+  for (auto [e, f] : {std::pair{pair.element_a, pair.face_a}, {pair.element_b, pair.face_b}}) {
+    if (e < 0 || e >= mesh.elements() || f < 0 || f > 5) throw torn(pair, "are paired, but there is no such face");
+    if (result.neighbors[e][f] >= 0)
+      throw torn(pair, "are paired, but " + face_text(e, f) + " has a neighbour already");
+    if (mesh.boundaries[e][f] != 0) throw torn(pair, "are paired, but " + face_text(e, f) + " is also a boundary");
+  }
+  const std::int64_t a = 6 * pair.element_a + pair.face_a, b = 6 * pair.element_b + pair.face_b;
+  if (a == b) throw torn(pair, "are the same face");
+  result.neighbors[pair.element_a][pair.face_a] = b;
+  result.neighbors[pair.element_b][pair.face_b] = a;
+
+  const auto labels_a = labels_of(mesh, pair.element_a, pair.face_a),
+             labels_b = labels_of(mesh, pair.element_b, pair.face_b);
+  std::array<std::int64_t, 4> carried;
+  std::array<int, 4> back{-1, -1, -1, -1};
+  for (int m = 0; m < 4; ++m) {
+    const int at = pair.corners[m];
+    if (at < 0 || at > 3 || back[at] >= 0) throw torn(pair, "do not match corner by corner");
+    back[at] = m;
+    carried[at] = labels_a[m];
+    sets.vertices.join(labels_a[m], labels_b[at], false);
+  }
+  if ((back[0] ^ back[3]) != 3) throw torn(pair, "do not match: the pairing of their corners twists the face");
+  t.face_orientations[pair.element_b][pair.face_b] = static_cast<std::uint8_t>(orientation_from_labels(carried));
+  sets.faces.join(t.faces[pair.element_a][pair.face_a], t.faces[pair.element_b][pair.face_b], false);
+  join_edges(pair, back, t, sets.edges);
+}
+
+// Every face has a neighbour or is a boundary, and none is both.
+void check_faces(const WholeMesh& mesh, const WholeTopology& result) {
+  for (std::int64_t e = 0; e < mesh.elements(); ++e) {
     for (int f = 0; f < 6; ++f) {
       const std::int32_t boundary = mesh.boundaries[e][f];
       const std::int64_t other = result.neighbors[e][f];
@@ -219,20 +239,35 @@ WholeTopology build_topology(const WholeMesh& mesh) {
       }
     }
   }
+}
 
+// From numbers before periodic identification to those after.
+void renumber(const WholeMesh& mesh, Sets& sets, Topology& t) {
   std::vector<std::int64_t> vertex_numbers, edge_numbers, face_numbers;
-  t.global_vertices = vertex_sets.number(vertex_numbers);
-  t.global_edges = edge_sets.number(edge_numbers);
-  t.global_faces = face_sets.number(face_numbers);
+  t.global_vertices = sets.vertices.number(vertex_numbers);
+  t.global_edges = sets.edges.number(edge_numbers);
+  t.global_faces = sets.faces.number(face_numbers);
   t.vertices = mesh.vertices;
-  for (std::int64_t e = 0; e < count; ++e) {
+  for (std::int64_t e = 0; e < mesh.elements(); ++e) {
     for (auto& v : t.vertices[e]) v = vertex_numbers[v];
     for (int d = 0; d < 12; ++d) {
-      if (edge_sets.find(t.edges[e][d]).against) t.edge_flips[e] ^= 1u << d;
+      if (sets.edges.find(t.edges[e][d]).against) t.edge_flips[e] ^= 1u << d;
       t.edges[e][d] = edge_numbers[t.edges[e][d]];
     }
     for (auto& f : t.faces[e]) f = face_numbers[f];
   }
+}
+
+}  // namespace
+
+WholeTopology build_topology(const WholeMesh& mesh) {
+  const std::int64_t vertices = checked_vertices(mesh);
+  WholeTopology result;
+  const std::int64_t edges = number_edges(mesh, result.topology), faces = number_faces(mesh, result);
+  Sets sets{OrientedSets(vertices), OrientedSets(edges), OrientedSets(faces)};
+  for (const PeriodicPair& pair : mesh.periodic) join(pair, mesh, result, sets);
+  check_faces(mesh, result);
+  renumber(mesh, sets, result.topology);
   return result;
 }
 
