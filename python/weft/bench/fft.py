@@ -215,7 +215,7 @@ def run(
             "flops_per_second": "2 x 2.5 M log2 M / s, M = N^3: a real transform forward and backward (benchFFT)",
             "bytes": "each of six passes reads and writes the field once, messages free",
             "bandwidth_share": "bytes / s over the bandwidth measured in this run (8 reads : 1 write)",
-            "lines": "5 n log2 n a line; bytes: the lines read and written once",
+            "lines": "5 n log2 n per line; bytes: the lines read and written once",
         },
         "transforms": [],
         "lines": [],
@@ -243,8 +243,8 @@ def run(
             console.write(lines_line(row))
             by_first(comm, write_json, output / "fft.json", record)
     console.write(
-        "GFLOP/s: 2.5 M log2 M a real transform of M = N^3 points, 5 n log2 n a line; of bound: bytes each pass must "
-        "read\nand write / time / measured bandwidth (above 100 %: the field stays in a cache)"
+        "GFLOP/s: 2.5 M log2 M per real transform of M = N^3 points, 5 n log2 n per line; of bound: bytes that each\n"
+        "pass must read and write / time / measured bandwidth (above 100 %: the field stays in a cache)"
     )
     name = f"{comm.size} rank(s), {record['machine']['device']['name']}, {of_library}"
     by_first(comm, draw, output / "fft.png", record, name)

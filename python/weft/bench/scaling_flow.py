@@ -39,7 +39,7 @@ FLOW = Workload(
         Column("ranks", 5, lambda r: str(r["ranks"])),
         Column("elements", 8, lambda r: str(r["elements"])),
         Column("n/P", 9, lambda r: str(r["points"] // r["ranks"])),
-        Column("ms a step", 9, lambda r: f"{1e3 * r['seconds_per_step']:.2f}"),
+        Column("ms/step", 9, lambda r: f"{1e3 * r['seconds_per_step']:.2f}"),
         Column("Mpoints/s", 9, lambda r: short(r["points_per_second"] / 1e6)),
         Column("p its", 5, lambda r: f"{r['iterations']['pressure']:.1f}"),
         Column("u its", 5, lambda r: f"{r['iterations']['velocity']:.1f}"),
@@ -68,7 +68,7 @@ def vortices(counts: Sequence[int]) -> dict[str, Any]:
 
 
 def weak_efficiency(few: Mapping[str, Any], many: Mapping[str, Any]) -> float:
-    """t(P) / t(Q) of as many elements a rank."""
+    """t(P) / t(Q) of equal elements per rank."""
     return float(few["seconds_per_step"] / many["seconds_per_step"])
 
 
@@ -98,7 +98,7 @@ def _ranks(row: Mapping[str, Any]) -> int:
 
 FORMULAS = {
     "strong": "P t(P) on the fewest ranks over Q t(Q), the same elements",
-    "weak": "t(P) on the fewest ranks over t(Q), as many elements a rank",
+    "weak": "t(P) on the fewest ranks over t(Q), equal elements per rank",
     "seconds_per_step": "median of the steps that were not recorded, slowest rank",
 }
 

@@ -35,7 +35,7 @@ MAXWELL = Workload(
         Column("elements", 8, lambda r: str(r["elements"])),
         Column("points n", 9, lambda r: str(r["points"])),
         Column("n/P", 9, lambda r: str(r["points"] // r["ranks"])),
-        Column("ms a step", 9, lambda r: f"{1e3 * r['seconds_per_step']:.3f}"),
+        Column("ms/step", 9, lambda r: f"{1e3 * r['seconds_per_step']:.3f}"),
         Column("GFLOP/s", 8, lambda r: short(r["gflops"])),
         Column("comm", 5, lambda r: f"{100 * r['communication_share']:.0f} %"),
     ],
@@ -85,10 +85,10 @@ def fits(rows: Sequence[Mapping[str, Any]]) -> list[Record]:
 
 
 FORMULAS = {
-    "half_rate_points": "n_1/2 of time of a step = (n + n_1/2) / rate, least squares of relative errors; NekCEM Fig. 7",
+    "half_rate_points": "n_1/2 in time per step = (n + n_1/2) / rate, least squares of relative errors; NekCEM Fig. 7",
     "saturated_gflops": "[180 (N+1) + 420] x rate of the fit; NekCEM Eq. 16",
-    "strong_scale_limit_points_per_rank": f"smallest n/P with {EFFICIENT:.0%} of the fewest ranks' best rate a rank",
-    "weak_efficiency": "time of a step on the fewest ranks over that on P, at the largest n/P of both",
+    "strong_scale_limit_points_per_rank": f"smallest n/P with {EFFICIENT:.0%} of the fewest ranks' best rate per rank",
+    "weak_efficiency": "time per step on the fewest ranks over that on P, at the largest n/P of both",
 }
 
 

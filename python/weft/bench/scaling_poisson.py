@@ -31,7 +31,7 @@ POISSON = Workload(
         Column("DOFs", 9, lambda r: str(r["dofs"])),
         Column("DOFs/rank", 10, lambda r: str(r["dofs"] // r["ranks"])),
         Column("FOM GFLOP/s", 11, lambda r: short(r["fom_gflops"])),
-        Column("MDOF/s a rank", 13, lambda r: short(r["throughput_dofs_per_second_per_rank"] / 1e6)),
+        Column("MDOF/s/rank", 13, lambda r: short(r["throughput_dofs_per_second_per_rank"] / 1e6)),
     ],
 )
 

@@ -150,7 +150,7 @@ def sweep(
     if len(weak) > 1:
         print("\n" + table(weak))
     else:
-        print("\nno weak scaling: no two runs have about as many points a rank (--grids 64,80 with --ranks 1,2 have)")
+        print("\nno weak scaling: no two runs have about equal points per rank (--grids 64,80 with --ranks 1,2 have)")
     plots.save(turbulence_plots.scaling(rows, machine), output / "scaling.png")
     for grid in grids:
         mine = [{**r, "name": f"{r['ranks']} rank(s), {r['process_grid']}"} for r in rows if r["grid"] == grid]
