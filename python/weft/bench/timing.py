@@ -5,16 +5,15 @@ The loops themselves are in C++ (``weft._weft.bench``); here is only what comes 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from mpi4py import MPI
 
+from weft.run.memory import free_host_bytes
 from weft.run.record import Record
 
 K = TypeVar("K")
@@ -86,30 +85,12 @@ def alternate(cases: Mapping[K, Any], comm: MPI.Intracomm, effort: Effort) -> di
     return {key: Samples(np.array(comm.allgather(values)), counts[key]) for key, values in samples.items()}
 
 
-def available_memory() -> int:
-    """Bytes that processes of this node may still take: what the kernel says, or the control group's limit."""
-    pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        pages = next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration):
-        pass
-    try:
-        group = Path("/sys/fs/cgroup")
-        limit, used = (group / "memory.max").read_text().strip(), int((group / "memory.current").read_text())
-        if limit != "max":
-            pages = min(pages, max(0, int(limit) - used))
-    except (OSError, ValueError):
-        pass
-    return pages
-
-
 def budget(device: Any, comm: MPI.Intracomm, share: float = 0.8) -> tuple[int, int]:
     """Bytes each rank may take of host memory and of the device's: a share of what its node and card have, divided by
     the ranks that use them; the least of all ranks. A host device has no memory of its own: 0. (collective)"""
     node = comm.Split_type(MPI.COMM_TYPE_SHARED)
     users = node.allgather((device.backend, device.ordinal)).count((device.backend, device.ordinal))
-    host = int(share * available_memory() / node.size)
+    host = int(share * free_host_bytes() / node.size)
     own = 0 if device.is_host else int(share * device.memory_bytes / users)
     node.Free()
     return comm.allreduce(host, MPI.MIN), comm.allreduce(own, MPI.MIN)

@@ -25,6 +25,7 @@ from weft.cases import TurbulenceCase
 from weft.cases.schema import settings
 from weft.files import whole
 from weft.run.machine import machine, versions
+from weft.run.memory import free_bytes
 from weft.run.record import Display, Record, Stopwatch, breakdown, memory_bytes, open_folder
 from weft.run.stepping import Goal, Interrupted, after, compared, due, picture, read_reference, thinned
 from weft.run.turbulence.output import Files, filled, write_fields
@@ -46,18 +47,26 @@ def equation_9_bytes(points: int, ranks: int, batch: int, real_bytes: int) -> fl
     return (8 + 2 * batch + 0.5) * points / (2 * ranks) * 2 * real_bytes
 
 
-def predicted_bytes(case: TurbulenceCase, ranks: int) -> float:
-    """What a rank will need: Eq. 9 with what the case has beside it, on the paper's N^3 / 2 modes.
+def kept_modes_x(case: TurbulenceCase) -> int:
+    """How many modes in x are kept: those below sqrt(2) N / 3, or below N / 3."""
+    return math.ceil((math.sqrt(2) / 3 if case.dealiasing == "phase-shift" else 1 / 3) * case.points[0])
 
-    A scalar takes a field and three of work, and one more where it has a mean gradient; RK4 keeps every field twice.
-    On one rank there are no buffers.
+
+def predicted_bytes(case: TurbulenceCase, ranks: int, gpu: bool = False) -> float:
+    """Bytes that a rank will need: Eq. 9 of GESTS, on the modes that are kept, plus what Eq. 9 does not count.
+
+    A scalar takes one field and three of work, and one more where it has a mean gradient; RK4 keeps every field twice.
+    One rank needs no buffers. On a GPU the transforms hold all variables of a stage, as modes and as points. The solver
+    checks itself by the same count (predicted_bytes in cpp/weft/turbulence/solver.hpp).
     """
-    fields = 3 + len(case.scalars.schmidt)
-    work = 5 + 3 * len(case.scalars.schmidt)
+    scalars = len(case.scalars.schmidt)
+    fields, work = 3 + scalars, 5 + 3 * scalars
     more = fields if case.time.scheme == "rk4" else 0
-    more += len(case.scalars.schmidt) if any(case.scalars.gradient) else 0
-    buffers = 2 * max(1, case.batch) if ranks > 1 else 0
-    return (fields + work + more + buffers) * math.prod(case.points) / (2 * ranks) * 2 * real_bytes(case)
+    more += scalars if any(case.scalars.gradient) else 0
+    more += 2 * max(1, case.batch) if ranks > 1 else 0
+    more += 2 * work if gpu else 0
+    _, ny, nz = case.points
+    return (fields + work + more) * kept_modes_x(case) * ny * nz / ranks * 2 * real_bytes(case)
 
 
 def real_bytes(case: TurbulenceCase) -> int:
@@ -65,28 +74,9 @@ def real_bytes(case: TurbulenceCase) -> int:
     return 4 if case.precision == "single" else 8
 
 
-def free_bytes(device: Any) -> int:
-    """Memory that processes here may still take: the GPU's, or the host's within the limits of its container."""
-    if not device.is_host:
-        return int(device.memory_bytes)
-    limits = []
-    with open("/proc/meminfo") as lines:
-        limits += [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable")]
-    try:
-        group = Path("/sys/fs/cgroup")
-        limit = (group / "memory.max").read_text().strip()
-        if limit != "max":
-            stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-            used = int((group / "memory.current").read_text()) - int(stat.get("file", 0))  # files can be dropped
-            limits.append(int(limit) - used)
-    except (OSError, ValueError):
-        pass  # no such limit
-    return min(limits)
-
-
 def require_memory(case: TurbulenceCase, device: Any, comm: MPI.Intracomm) -> None:
     """CollectiveError, before anything large is allocated, where the box does not fit. (collective)"""
-    need = predicted_bytes(case, comm.size)
+    need = predicted_bytes(case, comm.size, gpu=not device.is_host)
     node = comm.Split_type(MPI.COMM_TYPE_SHARED)
     sharing = node.size if device.is_host else node.allgather(device.ordinal).count(device.ordinal)
     room = node.bcast(free_bytes(device)) if device.is_host else free_bytes(device)
@@ -121,7 +111,6 @@ def tuned(case: TurbulenceCase, comm: MPI.Intracomm, device: Any) -> Record:
     if comm.size == 1:
         return {"process_grid": case.process_grid.replace("auto", "1x1"), "batch": max(1, case.batch)}
     nx, ny, nz = case.points
-    part = math.sqrt(2) / 3 if case.dealiasing == "phase-shift" else 1 / 3
     plan = weft.fft.Plan(
         (nz, ny, nx),
         comm,
@@ -130,7 +119,7 @@ def tuned(case: TurbulenceCase, comm: MPI.Intracomm, device: Any) -> Record:
         batch=case.batch or "auto",
         variables=3,
         exchange=case.exchange,
-        modes_x=math.ceil(part * nx),
+        modes_x=kept_modes_x(case),
         device=device,
     )
     return plan.tuning

@@ -1,0 +1,40 @@
+"""What a run of turbulence is predicted to need is what its solver holds, and a container's limit is seen."""
+
+from __future__ import annotations
+
+import pytest
+from mpi4py import MPI
+
+import weft
+from weft.cases import TurbulenceCase, load
+from weft.run import memory
+from weft.run.turbulence import loop
+
+
+@pytest.mark.parametrize("dealiasing", ["phase-shift", "two-thirds"])
+@pytest.mark.parametrize("scheme", ["rk2", "rk4"])
+@pytest.mark.parametrize("scalars", ["[]", "[1.0]"])
+def test_the_predicted_memory_of_turbulence_is_what_its_solver_holds(dealiasing, scheme, scalars) -> None:
+    settings = ["grid=40", "device=host", f"dealiasing={dealiasing}", f"time.scheme={scheme}",
+                f"scalars.schmidt={scalars}", "scalars.gradient=[1.0, 0.0, 0.0]"]  # fmt: skip
+    case = load(TurbulenceCase, assignments=settings)
+    assert isinstance(case, TurbulenceCase)
+    device = weft.device.open("host")
+    solver = loop.make_solver(case, loop.tuned(case, MPI.COMM_SELF, device), MPI.COMM_SELF, device)
+    loop.set_initial(case, solver)
+    solver.step()
+    assert sum(solver.memory_bytes.values()) == pytest.approx(loop.predicted_bytes(case, 1), rel=0.05)
+
+
+def test_the_limit_of_a_container_counts_what_it_uses_but_for_files(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(memory, "GROUP", tmp_path)
+    without = memory.free_host_bytes()
+    assert without > 2**20
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory.free_host_bytes() == pytest.approx(without, rel=0.5)
+    (tmp_path / "memory.max").write_text("1000000\n")
+    (tmp_path / "memory.current").write_text("700000\n")
+    (tmp_path / "memory.stat").write_text("anon 600000\nfile 100000\n")
+    assert memory.free_host_bytes() == 400000
+    (tmp_path / "memory.max").write_text("500000\n")
+    assert memory.free_host_bytes() == 0
