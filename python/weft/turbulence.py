@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weft import _weft, trace
+from weft import _weft, fft, trace
 from weft import device as _device
 from weft.options import by_name
 
@@ -43,6 +43,11 @@ Function = Callable[[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]], Any]
 Forcing, Scalar = _weft.turbulence.Forcing, _weft.turbulence.Scalar
 
 
+def kept_modes_x(points: int, dealiasing: str) -> int:
+    """How many modes in x are kept of so many points: those below sqrt(2) N / 3, or below N / 3."""
+    return math.ceil((math.sqrt(2) / 3 if dealiasing == "phase-shift" else 1 / 3) * points)
+
+
 class Solver:
     """Navier-Stokes on ``sizes`` points (a number, or those along x, y, z) of a box of ``lengths``.
 
@@ -50,8 +55,9 @@ class Solver:
     ``dealiasing``: ``phase-shift`` (random shifts, modes with (nx/Nx)^2 + (ny/Ny)^2 + (nz/Nz)^2 < 2/9 are kept) or
     ``two-thirds`` (modes with abs(n) < N/3 in each direction are). Give ``dt``, or ``courant``, the number of Eq. 8
     below 1 that each step is to have. A step whose Courant number is beyond ``courant_limit`` raises `BlownUp`.
-    ``forcing``: a `Forcing`. ``scalars``: `Scalar`, any number. ``process_grid``: ``(Pr, Pc)`` or ``"PrxPc"``, ``auto``
-    is slabs where every rank gets a plane, else the squarest. ``batch``: Q, variables a message. ``exchange``: of both
+    ``forcing``: a `Forcing`. ``scalars``: `Scalar`, any number. ``process_grid``: ``(Pr, Pc)`` or ``"PrxPc"``;
+    ``auto``: the fastest, by timing them, as of `weft.fft.Plan`; None: slabs where every rank gets a plane, else the
+    squarest. ``batch``: Q, variables a message. ``exchange``: of both
     transposes, or a pair for (row, column). ``seed``: of phase shifts and forcing. ``device``, ``precision``: as of
     `weft.Poisson`.
 
@@ -67,7 +73,7 @@ class Solver:
         *,
         viscosity: float,
         lengths: float | Sequence[float] = 2.0 * math.pi,
-        process_grid: str | tuple[int, int] = "auto",
+        process_grid: str | tuple[int, int] | None = None,
         exchange: str | tuple[str, str] = "auto",
         exchange_cache: bool = False,
         device: Any = "auto",
@@ -84,8 +90,20 @@ class Solver:
         self.precision = precision
         self.device = _device.open(device) if isinstance(device, str) else device
         self.comm = MPI.COMM_WORLD if comm is None else comm
-        self.process_grid = _grid(process_grid, self.comm.size, self.sizes)
         row, column = (exchange, exchange) if isinstance(exchange, str) else exchange
+        if process_grid == "auto":
+            process_grid = fft.Plan(
+                self.sizes[::-1],
+                self.comm,
+                dtype=self.dtype,
+                process_grid="auto",
+                batch=options.get("batch", 1),
+                variables=3,
+                exchange=row,
+                modes_x=kept_modes_x(self.sizes[0], options.get("dealiasing", "phase-shift")),
+                device=self.device,
+            ).process_grid
+        self.process_grid = _grid(process_grid, self.comm.size, self.sizes)
         #: what the solver was made with, by name
         self.options = _weft.turbulence.Options(
             box=(self.sizes, self.lengths),
@@ -338,8 +356,8 @@ def _three(values: Any, convert: Callable[[Any], Any], name: str) -> tuple[Any, 
     return convert(each[0]), convert(each[1]), convert(each[2])
 
 
-def _grid(asked: str | tuple[int, int], ranks: int, sizes: tuple[int, int, int]) -> tuple[int, int]:
-    if asked == "auto":
+def _grid(asked: str | tuple[int, int] | None, ranks: int, sizes: tuple[int, int, int]) -> tuple[int, int]:
+    if asked is None:
         if ranks <= min(sizes[1], sizes[2]):
             return 1, ranks
         pr = max(d for d in range(1, math.isqrt(ranks) + 1) if ranks % d == 0)

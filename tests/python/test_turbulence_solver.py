@@ -368,6 +368,18 @@ def test_measured_parts_of_a_step_add_up():
     assert not trace.enabled()
 
 
+def test_an_automatic_process_grid_is_the_fastest_of_those_timed():
+    code = """
+    from weft import turbulence as t
+    options = {"viscosity": 0.1, "dt": 0.01, "exchange": "pairwise:direct", "device": "host"}
+    assert t.Solver(16, **options).process_grid == (1, 2)  # not timed
+    s = t.Solver(16, process_grid="auto", **options)
+    assert s.process_grid in ((1, 2), (2, 1)), s.process_grid
+    assert s.comm.allgather(s.process_grid) == [s.process_grid] * 2
+    """
+    mpi_prints(2, code)
+
+
 def test_waiting_for_messages_is_mpi_and_not_other_in_the_measured_parts():
     code = """
     from weft import trace, turbulence as t

@@ -29,6 +29,7 @@ from weft.run.memory import free_bytes
 from weft.run.record import Display, Record, Stopwatch, breakdown, memory_bytes, open_folder
 from weft.run.stepping import Goal, Interrupted, after, compared, due, picture, read_reference, thinned
 from weft.run.turbulence.output import Files, filled, write_fields
+from weft.turbulence import kept_modes_x
 
 PROFILED = 10  # steps whose time is broken down, after the first
 
@@ -47,11 +48,6 @@ def equation_9_bytes(points: int, ranks: int, batch: int, real_bytes: int) -> fl
     return (8 + 2 * batch + 0.5) * points / (2 * ranks) * 2 * real_bytes
 
 
-def kept_modes_x(case: TurbulenceCase) -> int:
-    """How many modes in x are kept: those below sqrt(2) N / 3, or below N / 3."""
-    return math.ceil((math.sqrt(2) / 3 if case.dealiasing == "phase-shift" else 1 / 3) * case.points[0])
-
-
 def predicted_bytes(case: TurbulenceCase, ranks: int, gpu: bool = False) -> float:
     """Bytes that a rank will need: Eq. 9 of GESTS, on the modes that are kept, plus what Eq. 9 does not count.
 
@@ -65,8 +61,8 @@ def predicted_bytes(case: TurbulenceCase, ranks: int, gpu: bool = False) -> floa
     more += scalars if any(case.scalars.gradient) else 0
     more += 2 * max(1, case.batch) if ranks > 1 else 0
     more += 2 * work if gpu else 0
-    _, ny, nz = case.points
-    return (fields + work + more) * kept_modes_x(case) * ny * nz / ranks * 2 * real_bytes(case)
+    nx, ny, nz = case.points
+    return (fields + work + more) * kept_modes_x(nx, case.dealiasing) * ny * nz / ranks * 2 * real_bytes(case)
 
 
 def real_bytes(case: TurbulenceCase) -> int:
@@ -119,7 +115,7 @@ def tuned(case: TurbulenceCase, comm: MPI.Intracomm, device: Any) -> Record:
         batch=case.batch or "auto",
         variables=3,
         exchange=case.exchange,
-        modes_x=kept_modes_x(case),
+        modes_x=kept_modes_x(nx, case.dealiasing),
         device=device,
     )
     return plan.tuning
