@@ -70,6 +70,8 @@ install() {
   # Without this hint CMake prefers the system's MPI to the first one on PATH.
   CMAKE_ARGS="${CMAKE_ARGS:-} -DMPI_CXX_COMPILER=$(command -v mpicxx) -DMPIEXEC_EXECUTABLE=$(command -v mpiexec)" \
     "$bin/pip" install --quiet --disable-pip-version-check --no-build-isolation .
+  # Where mypy and editors find the types of the extension module.
+  ln -sfn ../../build/stubs/weft/_weft python/weft/_weft
 }
 
 tools() {

@@ -3,15 +3,36 @@
 
 #include <nanobind/ndarray.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "weft/device/device.hpp"
 #include "weft/mpi/comm.hpp"
 
 namespace weft::bindings {
+
+// An array of NumPy with D dimensions, as a function returns it: its stub names the type.
+template <class T, std::size_t D>
+using Numpy = nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<D>>;
+
+// An array of NumPy that owns the values.
+template <class T, std::size_t D>
+Numpy<T, D> to_numpy(std::vector<T>&& values, const std::size_t (&shape)[D]) {
+  auto owned = std::make_unique<std::vector<T>>(std::move(values));
+  T* data = owned->data();
+  const nanobind::capsule keeper(owned.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return Numpy<T, D>(data, D, shape, keeper);
+}
+template <class T>
+Numpy<T, 1> to_numpy(std::vector<T>&& values) {
+  const std::size_t size = values.size();
+  return to_numpy(std::move(values), {size});
+}
 
 // "3 x 4 x 5"
 template <class... A>

@@ -47,7 +47,7 @@ void bind_bench(nb::module_& m) {
 
   b.def(
       "candidates",
-      [](nb::handle comm_in, const DevicePointer& device, const std::string& text,
+      [](const Communicator& comm_in, const DevicePointer& device, const std::string& text,
          const std::vector<std::int64_t>& message_bytes) {
         const mpi::Comm comm = to_comm(comm_in);
         const nb::gil_scoped_release release;
@@ -62,7 +62,7 @@ void bind_bench(nb::module_& m) {
 
   b.def(
       "ping_pong",
-      [](nb::handle comm_in, const DevicePointer& device, int partner, bool leads, std::size_t bytes,
+      [](const Communicator& comm_in, const DevicePointer& device, int partner, bool leads, std::size_t bytes,
          const std::optional<std::string>& choice) {
         const mpi::Comm comm = to_comm(comm_in);
         const nb::gil_scoped_release release;
@@ -75,7 +75,7 @@ void bind_bench(nb::module_& m) {
 
   b.def(
       "mpi_all_to_all",
-      [](nb::handle comm_in, const DevicePointer& device, const std::string& memory, std::size_t bytes,
+      [](const Communicator& comm_in, const DevicePointer& device, const std::string& memory, std::size_t bytes,
          const std::string& method) {
         const mpi::Comm comm = to_comm(comm_in);
         const nb::gil_scoped_release release;
@@ -85,7 +85,7 @@ void bind_bench(nb::module_& m) {
       "comm"_a.none(), "device"_a, "memory"_a, "bytes"_a, "method"_a);
   b.def(
       "channel_all_to_all",
-      [](nb::handle comm_in, const DevicePointer& device, std::size_t bytes, const std::string& choice) {
+      [](const Communicator& comm_in, const DevicePointer& device, std::size_t bytes, const std::string& choice) {
         const mpi::Comm comm = to_comm(comm_in);
         const nb::gil_scoped_release release;
         return bench::channel_all_to_all(comm, device, bytes, exchange::choose(choice, *device, comm));
@@ -93,7 +93,7 @@ void bind_bench(nb::module_& m) {
       "comm"_a.none(), "device"_a, "bytes"_a, "choice"_a);
   b.def(
       "copies",
-      [](nb::handle comm_in, const DevicePointer& device, std::size_t bytes) {
+      [](const Communicator& comm_in, const DevicePointer& device, std::size_t bytes) {
         const mpi::Comm comm = to_comm(comm_in);
         const nb::gil_scoped_release release;
         return bench::copies(comm, device, bytes);
@@ -105,7 +105,7 @@ void bind_bench(nb::module_& m) {
       "The ways to transform lines that do not lie along memory.");
   b.def(
       "lines",
-      [](nb::handle comm_in, const DevicePointer& device, const std::string& way, int n, std::int64_t width,
+      [](const Communicator& comm_in, const DevicePointer& device, const std::string& way, int n, std::int64_t width,
          std::int64_t planes, bool single) {
         const mpi::Comm comm = to_comm(comm_in);
         const nb::gil_scoped_release release;
@@ -119,7 +119,7 @@ void bind_bench(nb::module_& m) {
   nb::class_<bench::ExchangeTiming>(b, "ExchangeTiming", "The exchanges of one set of points.")
       .def(
           "__init__",
-          [](bench::ExchangeTiming* self, nb::handle comm_in, const DevicePointer& device, const IdArray& ids,
+          [](bench::ExchangeTiming* self, const Communicator& comm_in, const DevicePointer& device, const IdArray& ids,
              int fields) {
             const mpi::Comm comm = to_comm(comm_in);
             const nb::gil_scoped_release release;
@@ -146,8 +146,8 @@ void bind_bench(nb::module_& m) {
           "operation"_a, "What the tuner takes. (collective)")
       .def(
           "timed",
-          [](bench::ExchangeTiming& self, nb::handle comm_in, const DevicePointer& device, const std::string& operation,
-             const std::string& choice) {
+          [](bench::ExchangeTiming& self, const Communicator& comm_in, const DevicePointer& device,
+             const std::string& operation, const std::string& choice) {
             const mpi::Comm comm = to_comm(comm_in);
             const bench::Operation which = operation_named(operation);
             const nb::gil_scoped_release release;

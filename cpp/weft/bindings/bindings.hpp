@@ -16,16 +16,31 @@ auto unlocked(Work&& work) {
   return work();
 }
 
+// Types of Python, named for the stubs. The first is mpi4py's, which to_comm checks.
+class Communicator : public nanobind::object {
+ public:
+  using object::object;
+  static constexpr auto Name = nanobind::detail::const_name("mpi4py.MPI.Intracomm");
+};
+class TuningDict : public nanobind::dict {
+ public:
+  using dict::dict;
+  static constexpr auto Name = nanobind::detail::const_name("weft.record.Tuning");
+};
+using Tunings = nanobind::typed<nanobind::dict, nanobind::str, TuningDict>;  // by what is tuned
+using AnyDict = nanobind::typed<nanobind::dict, nanobind::str, nanobind::any>;
+using CountDict = nanobind::typed<nanobind::dict, nanobind::str, nanobind::int_>;
+
 // The communicator behind an mpi4py one; None is MPI_COMM_WORLD. The first use checks that mpi4py is on the MPI library
 // this extension was built with (ImportError). TypeError for anything else.
 mpi::Comm to_comm(nanobind::handle comm);
 // The same communicator for Python, not owned by it: keep `comm` alive.
-nanobind::object from_comm(const mpi::Comm& comm);
+Communicator from_comm(const mpi::Comm& comm);
 
 // What a kernel takes, by the names of KernelResources' members.
-nanobind::dict to_dict(const device::KernelResources& resources);
+CountDict to_dict(const device::KernelResources& resources);
 // As run.json has it under choices.exchange, by what is tuned: chosen, reason, cached, tuning_seconds, timings.
-nanobind::dict to_dict(const exchange::Tuning& tuning);
+TuningDict to_dict(const exchange::Tuning& tuning);
 
 void bind_device(nanobind::module_& m);
 void bind_mpi(nanobind::module_& m);

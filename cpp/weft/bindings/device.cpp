@@ -47,15 +47,14 @@ DeviceArray upload(const std::shared_ptr<Device>& device, const HostInput& value
   return array;
 }
 
-nb::object download(const DeviceArray& array) {
+nb::ndarray<nb::numpy> download(const DeviceArray& array) {
   auto* values = new std::vector<std::byte>;
   nb::capsule owner(values, [](void* p) noexcept { delete static_cast<std::vector<std::byte>*>(p); });
   {
     nb::gil_scoped_release release;
     *values = array.bytes.download();
   }
-  return nb::cast(
-      nb::ndarray<nb::numpy>(values->data(), array.shape.size(), array.shape.data(), owner, nullptr, array.type));
+  return {values->data(), array.shape.size(), array.shape.data(), owner, nullptr, array.type};
 }
 
 device::KernelSpec spec(const std::string& file, const std::string& name, const Defines& defines) {
@@ -93,8 +92,8 @@ void launch(const device::Kernel& kernel, device::Stream& stream, unsigned block
 
 }  // namespace
 
-nb::dict to_dict(const device::KernelResources& r) {
-  nb::dict d;
+CountDict to_dict(const device::KernelResources& r) {
+  CountDict d;
   d["registers"] = r.registers;
   d["stack_bytes"] = r.stack_bytes;
   d["spill_bytes"] = r.spill_bytes;
@@ -119,7 +118,7 @@ void bind_device(nb::module_& m) {
           "limits",
           [](const Device& self) {
             const device::Info& i = self.info();
-            nb::dict d;
+            CountDict d;
             d["warp_size"] = i.warp_size;
             d["registers_per_multiprocessor"] = i.registers_per_multiprocessor;
             d["shared_bytes_per_multiprocessor"] = i.shared_bytes_per_multiprocessor;
@@ -144,7 +143,10 @@ void bind_device(nb::module_& m) {
       });
 
   nb::class_<DeviceArray>(d, "Array", "Device memory; Device.array makes one.")
-      .def_prop_ro("shape", [](const DeviceArray& self) { return nb::tuple(nb::cast(self.shape)); })
+      .def_prop_ro("shape",
+                   [](const DeviceArray& self) {
+                     return nb::typed<nb::tuple, nb::int_, nb::ellipsis>(nb::tuple(nb::cast(self.shape)));
+                   })
       .def("numpy", &download, "A copy on the host.")
       .def(
           "view",
@@ -173,7 +175,7 @@ void bind_device(nb::module_& m) {
   nb::class_<device::Graph>(d, "Graph", "Launches recorded once, replayed at the cost of one.")
       .def(
           "__init__",
-          [](device::Graph* self, device::Stream& stream, const nb::callable& work) {
+          [](device::Graph* self, device::Stream& stream, const nb::typed<nb::callable, void()>& work) {
             new (self) device::Graph(stream, [&] { work(); });
           },
           "stream"_a, "work"_a)

@@ -96,8 +96,8 @@ class PyGatherScatter {
  public:
   using IdArray = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-  PyGatherScatter(const IdArray& ids, nb::handle comm, int fields, const std::string& layout, std::string exchange,
-                  bool cache, bool check)
+  PyGatherScatter(const IdArray& ids, const Communicator& comm, int fields, const std::string& layout,
+                  std::string exchange, bool cache, bool check)
       : comm_(to_comm(comm)), fields_(fields), exchange_(std::move(exchange), cache), check_(check) {
     const nb::gil_scoped_release release;
     agree([&] { layout_ = ex::parse_layout(layout); });
@@ -143,14 +143,14 @@ class PyGatherScatter {
   std::int64_t shared_ids() const { return static_cast<std::int64_t>(connectivity_->sharing.positions.size()); }
   int fields() const { return fields_; }
   // Of the type and device last used; float64 on the host if none was yet. (collective then)
-  nb::dict tuning() {
+  Tunings tuning() {
     const Use use(busy_);
     if (last_ == nullptr) {
       mpi::require_not_finalized();
       const nb::gil_scoped_release release;
       kind_of({.array = {}, .type = Type::f64, .device = device::open("host")});
     }
-    nb::dict tunings;
+    Tunings tunings;
     std::visit(
         [&](const auto& gs) {
           tunings["gather_scatter"] = to_dict(gs.tuning());
@@ -315,7 +315,7 @@ class PyGatherScatter {
 
 }  // namespace
 
-nb::dict to_dict(const ex::Tuning& tuning) {
+TuningDict to_dict(const ex::Tuning& tuning) {
   nb::list timings;
   for (const ex::Timing& timing : tuning.timings) {
     nb::dict row;
@@ -326,7 +326,7 @@ nb::dict to_dict(const ex::Tuning& tuning) {
     row["failure"] = timing.failure;
     timings.append(row);
   }
-  nb::dict d;
+  TuningDict d;
   d["chosen"] = ex::name(tuning.chosen);
   d["reason"] = tuning.chosen.reason;
   d["cached"] = tuning.cached;
@@ -339,7 +339,7 @@ void bind_exchange(nb::module_& m) {
   nb::module_ e = m.def_submodule("exchange", "Who talks to whom, and gather-scatter");
   e.def(
       "paths",
-      [](const std::shared_ptr<device::Device>& device, nb::handle comm) {
+      [](const std::shared_ptr<device::Device>& device, const Communicator& comm) {
         const mpi::Comm own = to_comm(comm);
         const nb::gil_scoped_release release;
         std::vector<std::tuple<std::string, bool, std::string>> rows;
@@ -349,7 +349,8 @@ void bind_exchange(nb::module_& m) {
       },
       "device"_a, "comm"_a.none(), "Rows (path, usable, reason): what works on all ranks (collective).");
   nb::class_<PyGatherScatter>(e, "GatherScatter")
-      .def(nb::init<const PyGatherScatter::IdArray&, nb::handle, int, const std::string&, std::string, bool, bool>(),
+      .def(nb::init<const PyGatherScatter::IdArray&, const Communicator&, int, const std::string&, std::string, bool,
+                    bool>(),
            "ids"_a.noconvert(), "comm"_a.none(), "fields"_a, "layout"_a, "exchange"_a, "cache"_a, "check"_a)
       .def("gather_scatter", &PyGatherScatter::gather_scatter, "points"_a.none(), "op"_a.none())
       .def("start", &PyGatherScatter::start, "points"_a.none(), "op"_a.none())
@@ -366,7 +367,7 @@ void bind_exchange(nb::module_& m) {
           "dof_ids",
           [](PyGatherScatter& self) {
             const auto& ids = self.assembly().dof_ids;
-            return nb::ndarray<nb::numpy, const std::int64_t>(ids.data(), {ids.size()}, nb::find(self));
+            return Numpy<const std::int64_t, 1>(ids.data(), {ids.size()}, nb::find(self));
           },
           nb::rv_policy::reference_internal)
       .def_prop_ro("tuning", &PyGatherScatter::tuning);

@@ -86,7 +86,7 @@ void put(nb::dict& d, const fft::Setting& setting) {
   d["column_exchange"] = setting.grid.columns > 1 ? exchange::name(setting.column) : "";
 }
 
-nb::dict to_dict(const fft::PlanTuning& tuning) {
+AnyDict to_dict(const fft::PlanTuning& tuning) {
   nb::list timings;
   for (const fft::SettingTiming& timing : tuning.timings) {
     nb::dict row;
@@ -116,7 +116,7 @@ fft::Norm norm_named(const std::string& text) {
 // weft.fft.Plan: one plan of one precision on one device.
 class PyPlan {
  public:
-  PyPlan(const Three& sizes, nb::handle comm, const std::string& grid, int batch, int variables, bool single,
+  PyPlan(const Three& sizes, const Communicator& comm, const std::string& grid, int batch, int variables, bool single,
          const std::string& exchange, const std::string& norm, std::int64_t modes_x,
          std::shared_ptr<device::Device> device)
       : comm_(to_comm(comm)), device_(std::move(device)), stream_(device_) {
@@ -172,7 +172,7 @@ class PyPlan {
   std::map<std::string, std::int64_t> memory_bytes() const {
     return std::visit([](const auto& plan) { return plan->memory_bytes(); }, plan_);
   }
-  nb::dict tuning() const { return to_dict(tuning_); }
+  AnyDict tuning() const { return to_dict(tuning_); }
   std::shared_ptr<device::Device> device() const { return device_; }
 
  private:
@@ -235,14 +235,9 @@ class PyPlan {
   fft::PlanTuning tuning_;
 };
 
-nb::dict library_dict(const std::string& name, const std::string& version, const std::string& path,
-                      const std::string& problem) {
-  nb::dict d;
-  d["name"] = name;
-  d["version"] = version;
-  d["path"] = path;
-  d["problem"] = problem;
-  return d;
+std::map<std::string, std::string> library_of(const std::string& name, const std::string& version,
+                                              const std::string& path, const std::string& problem) {
+  return {{"name", name}, {"version", version}, {"path", path}, {"problem", problem}};
 }
 
 }  // namespace
@@ -254,15 +249,15 @@ void bind_fft(nb::module_& m) {
       [](const std::string& backend) {
         if (backend == "host") {
           const fft::HostLibrary& library = fft::host_library();
-          return library_dict(library.name, library.version, library.path, library.problem);
+          return library_of(library.name, library.version, library.path, library.problem);
         }
         const fft::GpuLibrary& library =
             fft::gpu_library(backend == "hip" ? device::Backend::hip : device::Backend::cuda);
-        return library_dict(library.name, library.version, "", library.problem);
+        return library_of(library.name, library.version, "", library.problem);
       },
       "backend"_a, "The library of host, cuda or hip: name, version, path, problem.");
   nb::class_<PyPlan>(f, "Plan")
-      .def(nb::init<const Three&, nb::handle, const std::string&, int, int, bool, const std::string&,
+      .def(nb::init<const Three&, const Communicator&, const std::string&, int, int, bool, const std::string&,
                     const std::string&, std::int64_t, std::shared_ptr<device::Device>>(),
            "sizes"_a, "comm"_a.none(), "grid"_a, "batch"_a, "variables"_a, "single"_a, "exchange"_a, "norm"_a,
            "modes_x"_a, "device"_a)

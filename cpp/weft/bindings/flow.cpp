@@ -118,7 +118,7 @@ void bind(nb::module_& m, const char* name) {
           "dt"_a)
       // The pressure's coarse level, as of the Poisson operator's multigrid.
       .def("coarse_matrix",
-           [](F& self) {
+           [](F& self) -> AnyDict {
              poisson::Triplets matrix;
              {
                nb::gil_scoped_release release;
@@ -146,7 +146,7 @@ void bind(nb::module_& m, const char* name) {
       .def_prop_ro("steps", [](F& self) { return self.solver().state().step; })
       .def_prop_ro("pressure_singular", [](F& self) { return self.solver().boundaries().pressure_singular(); })
       .def_prop_ro("figures",
-                   [](F& self) {
+                   [](F& self) -> AnyDict {
                      const flow::StepFigures& figures = self.solver().figures();
                      nb::dict d;
                      d["pressure_iterations"] = figures.pressure.iterations;
@@ -161,7 +161,7 @@ void bind(nb::module_& m, const char* name) {
                      return d;
                    })
       .def_prop_ro("exchange", [](F& self) {
-        nb::dict tunings;
+        Tunings tunings;
         for (const auto& [use, tuning] : self.solver().tunings()) tunings[use.c_str()] = to_dict(tuning);
         return tunings;
       });

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/bindings/arrays.hpp"
 #include "weft/flow/solver.hpp"
 #include "weft/program/program.hpp"
 
@@ -89,26 +90,26 @@ class Flow {
     check(values.ndim(), [&](std::size_t axis) { return values.shape(axis); }, level);
     set(std::span<const T>(values.data(), values.size()), 3, solver_.state().velocity(level));
   }
-  nanobind::object velocity(int level) {
+  Numpy<T, 5> velocity(int level) {
     check_level(level);
-    return get(3, solver_.state().velocity(level));
+    return fields(3, solver_.state().velocity(level));
   }
   void set_scalar(int number, const HostField& values, int level) {
     check(values.ndim(), [&](std::size_t axis) { return values.shape(axis); }, level);
     set(std::span<const T>(values.data(), values.size()), 1, solver_.state().scalar(number, level));
   }
-  nanobind::object scalar(int number, int level) {
+  Numpy<T, 4> scalar(int number, int level) {
     check_level(level);
-    return get(1, solver_.state().scalar(number, level));
+    return field(solver_.state().scalar(number, level));
   }
   void set_pressure(const HostField& values) {
     check(values.ndim(), [&](std::size_t axis) { return values.shape(axis); }, 0);
     set(std::span<const T>(values.data(), values.size()), 1, solver_.state().pressure());
   }
-  nanobind::object pressure() { return get(1, solver_.state().pressure()); }
+  Numpy<T, 4> pressure() { return field(solver_.state().pressure()); }
 
-  // A function of place and time at the points, as fields.
-  nanobind::object evaluate(const nanobind::object& given, int components, double time) {
+  // A function of place and time at the points: [components][E][n][n][n].
+  Numpy<T, 5> evaluate(const nanobind::object& given, int components, double time) {
     const auto& space = solver_.space();
     const flow::Function<T> function = function_of<T>(given, components, space.device());
     device::Array<T> values(space.device(), static_cast<std::size_t>(components * space.entries()));
@@ -119,7 +120,7 @@ class Flow {
       function(places.data(), space.entries(), space.unknowns(), time, values.data(), solver_.stream());
       solver_.stream().synchronize();
     }
-    return get(components, values.data());
+    return fields(components, values.data());
   }
 
  private:
@@ -146,21 +147,22 @@ class Flow {
     solver_.stream().synchronize();
     solver_.space().to_vectors(values, fields, vectors);
   }
-  nanobind::object get(int fields, const T* vectors) {
-    auto copy = std::make_unique<std::vector<T>>();
-    {
-      nanobind::gil_scoped_release release;
-      solver_.stream().synchronize();
-      *copy = solver_.space().to_points(vectors, fields);
-    }
-    const auto n = static_cast<std::size_t>(solver_.space().order() + 1);
-    const auto elements = static_cast<std::size_t>(solver_.space().mesh().elements());
-    T* data = copy->data();
-    nanobind::capsule keeper(copy.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    if (fields == 1) return nanobind::cast(nanobind::ndarray<nanobind::numpy, T>(data, {elements, n, n, n}, keeper));
-    return nanobind::cast(
-        nanobind::ndarray<nanobind::numpy, T>(data, {static_cast<std::size_t>(fields), elements, n, n, n}, keeper));
+  // [fields][E][n][n][n] of vectors [fields][entries], and [E][n][n][n] of one.
+  Numpy<T, 5> fields(int count, const T* vectors) {
+    std::vector<T> values = at_points(count, vectors);
+    return to_numpy(std::move(values), {static_cast<std::size_t>(count), elements(), side(), side(), side()});
   }
+  Numpy<T, 4> field(const T* vector) {
+    std::vector<T> values = at_points(1, vector);
+    return to_numpy(std::move(values), {elements(), side(), side(), side()});
+  }
+  std::vector<T> at_points(int count, const T* vectors) {
+    nanobind::gil_scoped_release release;
+    solver_.stream().synchronize();
+    return solver_.space().to_points(vectors, count);
+  }
+  std::size_t elements() { return static_cast<std::size_t>(solver_.space().mesh().elements()); }
+  std::size_t side() { return static_cast<std::size_t>(solver_.space().order() + 1); }
 
   flow::Solver<T> solver_;
 };

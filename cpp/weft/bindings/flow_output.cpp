@@ -1,5 +1,6 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -16,7 +17,7 @@ using namespace nb::literals;
 namespace weft::bindings {
 namespace {
 
-nb::dict to_dict(const flow::CheckpointFile& file) {
+AnyDict to_dict(const flow::CheckpointFile& file) {
   const flow::CheckpointHeader& h = file.header();
   nb::dict fields;
   for (const flow::CheckpointField& field : h.fields) fields[field.name.c_str()] = field.components;
@@ -35,18 +36,16 @@ nb::dict to_dict(const flow::CheckpointFile& file) {
 
 // [fields][E][n][n][n] of vectors [fields][entries].
 template <class T>
-nb::object at_points(flow::Solver<T>& solver, const T* vectors, int fields) {
-  auto points = std::make_unique<std::vector<T>>();
+Numpy<T, 5> at_points(flow::Solver<T>& solver, const T* vectors, int fields) {
+  std::vector<T> points;
   {
     nb::gil_scoped_release release;
     solver.stream().synchronize();
-    *points = solver.space().to_points(vectors, fields);
+    points = solver.space().to_points(vectors, fields);
   }
   const auto n = static_cast<std::size_t>(solver.space().order() + 1);
   const auto elements = static_cast<std::size_t>(solver.space().mesh().elements());
-  T* data = points->data();
-  nb::capsule keeper(points.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T>(data, {static_cast<std::size_t>(fields), elements, n, n, n}, keeper));
+  return to_numpy(std::move(points), {static_cast<std::size_t>(fields), elements, n, n, n});
 }
 
 template <class T>
@@ -69,7 +68,7 @@ std::unique_ptr<flow::CheckpointFile> read(flow::Solver<T>& solver, const std::s
 
 // A term of the equations at the present velocity and pressure, projected: its weak form over the mass matrix.
 template <class T>
-nb::object term(flow::Solver<T>& solver, const std::string& name) {
+Numpy<T, 5> term(flow::Solver<T>& solver, const std::string& name) {
   flow::Space<T>& space = solver.space();
   flow::State<T>& state = solver.state();
   const int components = name == "divergence" ? 1 : 3;
@@ -129,10 +128,10 @@ void bind(nb::module_& m) {
   m.def("start_averages", [](F& self, int every) { self.solver().average(every); }, "solver"_a, "every"_a);
   m.def(
       "averages",
-      [](F& self) -> nb::object {
+      [](F& self) -> std::optional<AnyDict> {
         flow::Averages<T>* averages = self.solver().averages();
-        if (averages == nullptr) return nb::none();
-        nb::dict d;
+        if (averages == nullptr) return std::nullopt;
+        AnyDict d;
         d["since"] = averages->since();
         d["until"] = averages->until();
         d["samples"] = averages->samples();
@@ -150,7 +149,7 @@ void bind_flow_output(nb::module_& m) {
   bind<float>(f);
   f.def(
       "checkpoint",
-      [](const std::string& path, nb::handle comm) {
+      [](const std::string& path, const Communicator& comm) {
         const mpi::Comm all = to_comm(comm);
         return to_dict(unlocked([&] { return flow::CheckpointFile(path, all); }));
       },

@@ -1,9 +1,14 @@
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/bindings/bindings.hpp"
@@ -17,8 +22,8 @@ using namespace nb::literals;
 namespace weft::bindings {
 namespace {
 
-nb::dict to_dict(const flow::FieldStatistics& s) {
-  nb::dict d;
+std::map<std::string, double> to_map(const flow::FieldStatistics& s) {
+  std::map<std::string, double> d;
   d["mean"] = s.mean;
   d["mean_square"] = s.mean_square;
   d["smallest"] = s.smallest;
@@ -33,13 +38,13 @@ class FlowStatistics {
   FlowStatistics(Flow<T>& flow, const std::vector<std::string>& boundaries)
       : solver_(flow.solver()), statistics_(solver_.space()), forces_(solver_.space(), boundaries) {}
 
-  nb::dict velocity() {
+  std::map<std::string, double> velocity() {
     flow::VelocityStatistics found;
     {
       nb::gil_scoped_release release;
       found = statistics_.velocity(solver_.state().velocity(), solver_.stream());
     }
-    nb::dict d;
+    std::map<std::string, double> d;
     d["energy"] = found.energy;
     d["enstrophy"] = found.enstrophy;
     d["strain"] = found.strain;
@@ -53,7 +58,7 @@ class FlowStatistics {
     return statistics_.courant_rate(solver_.state().velocity(), solver_.stream());
   }
   // Of u, v, w, the scalars and the pressure.
-  nb::list fields() {
+  std::vector<std::map<std::string, double>> fields() {
     std::vector<flow::FieldStatistics> found;
     {
       nb::gil_scoped_release release;
@@ -61,20 +66,20 @@ class FlowStatistics {
       found = statistics_.fields(state.fields(), state.components(), solver_.stream());
       found.push_back(statistics_.fields(state.pressure(), 1, solver_.stream())[0]);
     }
-    nb::list list;
-    for (const flow::FieldStatistics& field : found) list.append(to_dict(field));
+    std::vector<std::map<std::string, double>> list;
+    for (const flow::FieldStatistics& field : found) list.push_back(to_map(field));
     return list;
   }
   // By boundary: of the pressure, of the viscous stress.
-  nb::list forces() {
+  std::vector<std::pair<std::array<double, 3>, std::array<double, 3>>> forces() {
     std::vector<flow::Force> found;
     {
       nb::gil_scoped_release release;
       auto& state = solver_.state();
       found = forces_.compute(state.velocity(), state.pressure(), solver_.options().viscosity, solver_.stream());
     }
-    nb::list list;
-    for (const flow::Force& force : found) list.append(nb::make_tuple(force.pressure, force.viscous));
+    std::vector<std::pair<std::array<double, 3>, std::array<double, 3>>> list;
+    for (const flow::Force& force : found) list.emplace_back(force.pressure, force.viscous);
     return list;
   }
   std::int64_t bytes() const { return statistics_.bytes(); }

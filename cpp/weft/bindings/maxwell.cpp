@@ -55,44 +55,40 @@ class Maxwell {
   }
 
   // A copy of the rates of given fields; the stepper's own are left alone.
-  nb::object rates(double time, const HostFields& values) {
+  Numpy<T, 5> rates(double time, const HostFields& values) {
     check(values);
-    auto result = std::make_unique<std::vector<T>>();
+    std::vector<T> result;
     {
       nb::gil_scoped_release release;
       const device::Array<T> fields(device_, std::span<const T>(values.data(), values.size()));
       device::Array<T> rates(device_, values.size());
       op_.apply(time, fields.data(), rates.data(), stepper_.stream());
       stepper_.stream().synchronize();
-      *result = rates.download();
+      result = rates.download();
     }
-    T* data = result->data();
-    nb::capsule keeper(result.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, T>(data, {shape(0), 6, shape(2), shape(3), shape(4)}, keeper));
+    return to_numpy(std::move(result), {shape(0), 6, shape(2), shape(3), shape(4)});
   }
 
   // The fields themselves: NumPy on the host, an array with __dlpack__ on a GPU. `owner` keeps them alive.
-  nb::object view(nb::handle owner) {
+  nb::any view(nb::handle owner) {
     T* data = stepper_.fields().data();
     const auto device_type = dlpack_device(*device_);
-    if (device_->is_host())
-      return nb::cast(nb::ndarray<nb::numpy, T>(data, {shape(0), 6, shape(2), shape(3), shape(4)}, owner));
-    return nb::cast(nb::ndarray<nb::array_api, T>(data, {shape(0), 6, shape(2), shape(3), shape(4)}, owner, {},
-                                                  nb::dtype<T>(), device_type, device_->info().ordinal));
+    if (device_->is_host()) return nb::cast<nb::any>(nb::cast(own(owner)));
+    return nb::cast<nb::any>(
+        nb::cast(nb::ndarray<nb::array_api, T>(data, {shape(0), 6, shape(2), shape(3), shape(4)}, owner, {},
+                                               nb::dtype<T>(), device_type, device_->info().ordinal)));
   }
 
   // The fields as NumPy has them: themselves on the host, a copy of a GPU's.
-  nb::object host_fields(nb::handle owner) {
-    if (device_->is_host()) return view(owner);
-    auto copy = std::make_unique<std::vector<T>>();
+  Numpy<T, 5> host_fields(nb::handle owner) {
+    if (device_->is_host()) return own(owner);
+    std::vector<T> copy;
     {
       nb::gil_scoped_release release;
       stepper_.stream().synchronize();
-      *copy = stepper_.fields().download();
+      copy = stepper_.fields().download();
     }
-    T* data = copy->data();
-    nb::capsule keeper(copy.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, T>(data, {shape(0), 6, shape(2), shape(3), shape(4)}, keeper));
+    return to_numpy(std::move(copy), {shape(0), 6, shape(2), shape(3), shape(4)});
   }
 
   void step(std::int64_t count, double dt) {
@@ -107,6 +103,9 @@ class Maxwell {
   }
 
  private:
+  Numpy<T, 5> own(nb::handle owner) {  // of the host
+    return Numpy<T, 5>(stepper_.fields().data(), {shape(0), 6, shape(2), shape(3), shape(4)}, owner);
+  }
   std::size_t shape(int axis) const {
     return axis == 0 ? static_cast<std::size_t>(op_.elements()) : static_cast<std::size_t>(op_.options().order + 1);
   }

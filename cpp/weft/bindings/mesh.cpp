@@ -4,14 +4,17 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
+#include "weft/bindings/arrays.hpp"
 #include "weft/bindings/bindings.hpp"
 #include "weft/element/gll.hpp"
 #include "weft/mesh/geometry.hpp"
@@ -28,21 +31,15 @@ using In = nb::ndarray<const T, nb::shape<Shape::value...>, nb::c_contig, nb::de
 template <nb::ssize_t N>
 using Dim = std::integral_constant<nb::ssize_t, N>;
 
-// A NumPy array that owns the vector.
-template <class T>
-nb::object to_numpy(std::vector<T>&& values, std::initializer_list<std::size_t> shape) {
-  auto owned = std::make_unique<std::vector<T>>(std::move(values));
-  T* data = owned->data();
-  nb::capsule keeper(owned.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T>(data, shape, keeper));
-}
-
-// A read-only view of what the mesh holds, which the array keeps alive.
+// A read-only view of what the mesh holds, which the array keeps alive: of its values, or of rows of `per_item` of
+// them.
 template <class T, class Array>
-nb::object view(const Array& values, std::size_t per_item, nb::handle owner) {
-  const T* data = reinterpret_cast<const T*>(values.data());
-  if (per_item == 1) return nb::cast(nb::ndarray<nb::numpy, const T>(data, {values.size()}, owner));
-  return nb::cast(nb::ndarray<nb::numpy, const T>(data, {values.size(), per_item}, owner));
+Numpy<const T, 1> view(const Array& values, nb::handle owner) {
+  return Numpy<const T, 1>(values.data(), {values.size()}, owner);
+}
+template <class T, class Array>
+Numpy<const T, 2> view(const Array& values, std::size_t per_item, nb::handle owner) {
+  return Numpy<const T, 2>(reinterpret_cast<const T*>(values.data()), {values.size(), per_item}, owner);
 }
 
 template <class T, std::size_t N, class Array>
@@ -118,8 +115,8 @@ void bind_mesh(nb::module_& m) {
       [](int order) {
         const auto& g = element::gll(order);
         const std::size_t n1 = g.points.size();
-        return nb::make_tuple(to_numpy(std::vector(g.points), {n1}), to_numpy(std::vector(g.weights), {n1}),
-                              to_numpy(std::vector(g.derivative), {n1, n1}));
+        return std::tuple(to_numpy(std::vector(g.points)), to_numpy(std::vector(g.weights)),
+                          to_numpy(std::vector(g.derivative), {n1, n1}));
       },
       nb::arg("order"), "Points [n1], weights [n1] and derivative matrix [n1][n1] of the GLL points of an order.");
   sub.def(
@@ -142,7 +139,7 @@ void bind_mesh(nb::module_& m) {
       .def_prop_ro("global_edges", [](const mesh::Mesh& s) { return s.topology.global_edges; })
       .def_prop_ro("global_faces", [](const mesh::Mesh& s) { return s.topology.global_faces; })
       .def_prop_ro("element_ids",
-                   [](nb::handle h) { return view<std::int64_t>(nb::cast<const mesh::Mesh&>(h).element_ids, 1, h); })
+                   [](nb::handle h) { return view<std::int64_t>(nb::cast<const mesh::Mesh&>(h).element_ids, h); })
       .def_prop_ro(
           "vertices",
           [](nb::handle h) { return view<std::int64_t>(nb::cast<const mesh::Mesh&>(h).topology.vertices, 8, h); })
@@ -150,57 +147,73 @@ void bind_mesh(nb::module_& m) {
                    [](nb::handle h) { return view<std::int64_t>(nb::cast<const mesh::Mesh&>(h).topology.faces, 6, h); })
       .def_prop_ro("boundaries",
                    [](nb::handle h) { return view<std::int32_t>(nb::cast<const mesh::Mesh&>(h).boundaries, 6, h); })
-      .def("global_points", [](const mesh::Mesh& s, int order) { return mesh::global_points(s, order); })
-      .def("point_ids",
-           [](const mesh::Mesh& s, int order) {
-             std::vector<std::int64_t> ids;
-             {
-               nb::gil_scoped_release release;
-               ids = mesh::point_ids(s, order);
-             }
-             return to_numpy(std::move(ids), {s.element_ids.size(), points_of(order)});
-           })
-      .def("point_coordinates",
-           [](const mesh::Mesh& s, int order) {
-             std::vector<double> x;
-             {
-               nb::gil_scoped_release release;
-               x = mesh::point_coordinates(s, order);
-             }
-             return to_numpy(std::move(x), {s.element_ids.size(), points_of(order), 3});
-           })
-      .def("points_on_boundary",
-           [](const mesh::Mesh& s, int order) {
-             return to_numpy(mesh::points_on_boundary(s, order), {s.element_ids.size(), points_of(order)});
-           })
-      .def("geometric_factors",
-           [](const mesh::Mesh& s, int order) {
-             mesh::GeometricFactors f;
-             {
-               nb::gil_scoped_release release;
-               f = mesh::geometric_factors(s, order);
-             }
-             const std::size_t elements = s.element_ids.size(), points = points_of(order);
-             return nb::make_tuple(to_numpy(std::move(f.g), {elements, points, 6}),
-                                   to_numpy(std::move(f.mass), {elements, points}));
-           })
-      .def("mass_matrix",
-           [](const mesh::Mesh& s, int order) {
-             std::vector<double> mass;
-             {
-               nb::gil_scoped_release release;
-               mass = mesh::mass_matrix(s, order);
-             }
-             return to_numpy(std::move(mass), {s.element_ids.size(), points_of(order)});
-           })
-      .def("permuted", [](const mesh::Mesh& s, const In<std::int64_t, Dim<-1>>& order) {
-        return s.permuted({order.data(), order.size()});
-      });
+      .def(
+          "global_points", [](const mesh::Mesh& s, int order) { return mesh::global_points(s, order); },
+          nb::arg("order"))
+      .def(
+          "point_ids",
+          [](const mesh::Mesh& s, int order) {
+            std::vector<std::int64_t> ids;
+            {
+              nb::gil_scoped_release release;
+              ids = mesh::point_ids(s, order);
+            }
+            return to_numpy(std::move(ids), {s.element_ids.size(), points_of(order)});
+          },
+          nb::arg("order"))
+      .def(
+          "point_coordinates",
+          [](const mesh::Mesh& s, int order) {
+            std::vector<double> x;
+            {
+              nb::gil_scoped_release release;
+              x = mesh::point_coordinates(s, order);
+            }
+            return to_numpy(std::move(x), {s.element_ids.size(), points_of(order), 3});
+          },
+          nb::arg("order"))
+      .def(
+          "points_on_boundary",
+          [](const mesh::Mesh& s, int order) {
+            return to_numpy(mesh::points_on_boundary(s, order), {s.element_ids.size(), points_of(order)});
+          },
+          nb::arg("order"))
+      .def(
+          "geometric_factors",
+          [](const mesh::Mesh& s, int order) {
+            mesh::GeometricFactors f;
+            {
+              nb::gil_scoped_release release;
+              f = mesh::geometric_factors(s, order);
+            }
+            const std::size_t elements = s.element_ids.size(), points = points_of(order);
+            return std::tuple(to_numpy(std::move(f.g), {elements, points, 6}),
+                              to_numpy(std::move(f.mass), {elements, points}));
+          },
+          nb::arg("order"))
+      .def(
+          "mass_matrix",
+          [](const mesh::Mesh& s, int order) {
+            std::vector<double> mass;
+            {
+              nb::gil_scoped_release release;
+              mass = mesh::mass_matrix(s, order);
+            }
+            return to_numpy(std::move(mass), {s.element_ids.size(), points_of(order)});
+          },
+          nb::arg("order"))
+      .def(
+          "permuted",
+          [](const mesh::Mesh& s, const In<std::int64_t, Dim<-1>>& order) {
+            return s.permuted({order.data(), order.size()});
+          },
+          nb::arg("order"));
 
   sub.def(
       "make_box",
       [](std::array<std::int64_t, 3> counts, std::array<double, 3> lower, std::array<double, 3> upper,
-         std::array<bool, 3> periodic, std::string deformation, std::optional<double> parameter, nb::handle comm) {
+         std::array<bool, 3> periodic, std::string deformation, std::optional<double> parameter,
+         const Communicator& comm) {
         const mpi::Comm c = to_comm(comm);
         const mesh::BoxOptions options{.counts = counts,
                                        .lower = lower,
@@ -230,15 +243,18 @@ void bind_mesh(nb::module_& m) {
           nb::arg("curve_values").noconvert(), nb::arg("source"))
       .def_prop_ro("neighbors",
                    [](nb::handle h) { return view<std::int64_t>(nb::cast<const Whole&>(h).topology.neighbors, 6, h); })
-      .def("recursive_bisection", [](const Whole& w, int parts) {
-        std::vector<std::int32_t> result = mesh::recursive_bisection(w.mesh, parts);
-        const std::size_t count = result.size();
-        return to_numpy(std::move(result), {count});
-      });
+      .def(
+          "recursive_bisection",
+          [](const Whole& w, int parts) {
+            std::vector<std::int32_t> result = mesh::recursive_bisection(w.mesh, parts);
+            return to_numpy(std::move(result));
+          },
+          nb::arg("parts"));
   // whole and parts: on rank 0; None elsewhere.
   sub.def(
       "distribute",
-      [](const Whole* whole, std::optional<In<std::int32_t, Dim<-1>>> parts, int geometry_order, nb::handle comm) {
+      [](const Whole* whole, std::optional<In<std::int32_t, Dim<-1>>> parts, int geometry_order,
+         const Communicator& comm) {
         const mpi::Comm c = to_comm(comm);
         static const Whole nothing;
         const Whole& w = whole != nullptr ? *whole : nothing;

@@ -24,9 +24,10 @@ mpi::Comm to_comm(nb::handle comm) {
   return given == nullptr ? mpi::Comm() : mpi::Comm(*given);
 }
 
-nb::object from_comm(const mpi::Comm& comm) {
+Communicator from_comm(const mpi::Comm& comm) {
   nb::module_::import_("weft.mpi");
-  return nb::module_::import_("mpi4py.MPI").attr("Comm").attr("f2py")(static_cast<int>(MPI_Comm_c2f(comm.get())));
+  return nb::cast<Communicator>(
+      nb::module_::import_("mpi4py.MPI").attr("Comm").attr("f2py")(static_cast<int>(MPI_Comm_c2f(comm.get()))));
 }
 
 void bind_mpi(nb::module_& m) {
@@ -49,11 +50,12 @@ void bind_mpi(nb::module_& m) {
     return flag != 0;
   });
   mpi.def(
-      "duplicate", [](nb::handle comm) { return from_comm(to_comm(comm)); }, nb::arg("comm").none() = nb::none(),
+      "duplicate", [](const Communicator& comm) { return from_comm(to_comm(comm)); },
+      nb::arg("comm").none() = nb::none(),
       "weft's own duplicate of an mpi4py communicator (collective the first time).");
   mpi.def(
       "agree",
-      [](nb::handle comm, const std::optional<std::string>& failure) {
+      [](const Communicator& comm, const std::optional<std::string>& failure) {
         const weft::mpi::Comm own = to_comm(comm);
         const nb::gil_scoped_release release;
         own.together([&] {

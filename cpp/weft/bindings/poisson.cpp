@@ -27,6 +27,15 @@ using namespace nb::literals;
 namespace weft::bindings {
 namespace {
 
+// Called with the iteration and the residual's norm; None for nothing.
+using Progress = std::optional<nb::typed<nb::callable, void(int, double)>>;
+
+// [n][3] of coordinates, x y z one after the other.
+Numpy<double, 2> places(std::vector<double>&& coordinates) {
+  const std::size_t n = coordinates.size() / 3;
+  return to_numpy(std::move(coordinates), {n, 3});
+}
+
 // An operator with the vectors and the solver a user of Python needs.
 template <class T>
 class Poisson {
@@ -44,7 +53,7 @@ class Poisson {
 
   poisson::Operator<T>& op() { return op_; }
 
-  nb::object apply(const Vector& x) {
+  nb::any apply(const Vector& x) {
     {
       const Source source = checked(x);
       nb::gil_scoped_release release;
@@ -71,8 +80,8 @@ class Poisson {
   }
 
   // Makes the levels; the coarse matrix's triplets of this rank, for the library that coarsens it further.
-  nb::dict make_multigrid(const mesh::Mesh& mesh, const std::vector<int>& orders, const std::string& smoother,
-                          int degree, bool single, const std::string& method, int restart) {
+  AnyDict make_multigrid(const mesh::Mesh& mesh, const std::vector<int>& orders, const std::string& smoother,
+                         int degree, bool single, const std::string& method, int restart) {
     using poisson::Smoothing;
     const Smoothing smoothing = one_of<Smoothing>("poisson: smoother", smoother);
     poisson::Triplets matrix;
@@ -88,7 +97,7 @@ class Poisson {
     d["singular"] = multigrid_->singular();
     d["smoother"] = poisson::name(multigrid_->smoothing());
     d["largest_eigenvalues"] = nb::cast(multigrid_->largest_eigenvalues());
-    nb::dict tunings;
+    Tunings tunings;
     for (const auto& [use, tuning] : multigrid_->tunings()) tunings[use.c_str()] = to_dict(tuning);
     d["exchange"] = tunings;
     return d;
@@ -99,15 +108,15 @@ class Poisson {
     multigrid_->set_coarse(std::move(hierarchy));
   }
   std::int64_t coarse_unknowns() const { return multigrid_->coarse_unknowns(); }  // of this rank
-  nb::dict solve_multigrid(const Vector& b, std::optional<Vector> guess, int max_iterations, double tolerance,
-                           nb::object progress) {
+  AnyDict solve_multigrid(const Vector& b, std::optional<Vector> guess, int max_iterations, double tolerance,
+                          const Progress& progress) {
     return solve(
         "multigrid", b, guess, max_iterations, tolerance, progress, [] {},
         [this](auto&&... arguments) { return multigrid_->solve(arguments...); });
   }
 
-  nb::dict cg(const Vector& b, std::optional<Vector> guess, int max_iterations, double tolerance,
-              const std::string& preconditioner, bool merged, nb::object progress) {
+  AnyDict cg(const Vector& b, std::optional<Vector> guess, int max_iterations, double tolerance,
+             const std::string& preconditioner, bool merged, const Progress& progress) {
     if (preconditioner != "none" && preconditioner != "jacobi")
       throw std::invalid_argument("poisson: preconditioner = \"" + preconditioner + "\" is not one of: none, jacobi");
     return solve(
@@ -171,32 +180,33 @@ class Poisson {
     stream_.synchronize();
   }
   // A copy for the user: NumPy on the host, an array with __dlpack__ on a GPU.
-  nb::object result(const device::Array<T>& vector) {
+  nb::any result(const device::Array<T>& vector) {
     const auto size = static_cast<std::size_t>(op_.unknowns());
-    if (device_->is_host()) return to_numpy(std::vector<T>(vector.data(), vector.data() + size));
+    if (device_->is_host())
+      return nb::cast<nb::any>(nb::cast(to_numpy(std::vector<T>(vector.data(), vector.data() + size))));
     auto copy = std::make_unique<device::Array<T>>(device_, size);
     T* data = copy->data();
     if (size > 0) device_->copy(data, vector.data(), size * sizeof(T), device::CopyKind::device_to_device, stream_);
     stream_.synchronize();
     nb::capsule keeper(copy.release(), [](void* p) noexcept { delete static_cast<device::Array<T>*>(p); });
-    return nb::cast(nb::ndarray<nb::array_api, T>(data, {size}, keeper, {}, nb::dtype<T>(), dlpack_device(*device_),
-                                                  device_->info().ordinal));
+    return nb::cast<nb::any>(nb::cast(nb::ndarray<nb::array_api, T>(data, {size}, keeper, {}, nb::dtype<T>(),
+                                                                    dlpack_device(*device_), device_->info().ordinal)));
   }
 
   // What every solve has in common: `prepare` and `run` are called without Python's lock.
   template <class Prepare, class Run>
-  nb::dict solve(const char* name, const Vector& b, std::optional<Vector> guess, int max_iterations, double tolerance,
-                 nb::object progress, const Prepare& prepare, const Run& run) {
+  AnyDict solve(const char* name, const Vector& b, std::optional<Vector> guess, int max_iterations, double tolerance,
+                const Progress& progress, const Prepare& prepare, const Run& run) {
     const Source right_hand_side = checked(b);
     std::optional<Source> first;
     if (guess) first = checked(*guess);
     solver::SolveOptions options{.name = name, .max_iterations = max_iterations, .tolerance = tolerance};
     // On a GPU the host would wait for every iteration to look at its residual: only where somebody asked.
-    if (device_->is_host() || !progress.is_none()) {
+    if (device_->is_host() || progress.has_value()) {
       options.progress = [&](int iteration, double norm) {
         nb::gil_scoped_acquire acquire;
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
-        if (!progress.is_none()) progress(iteration, norm);
+        if (progress) (*progress)(iteration, norm);
       };
     }
     solver::SolveResult result;
@@ -276,27 +286,28 @@ void bind(nb::module_& m, const char* name) {
       .def_prop_ro("messages", [](P& self) { return self.op().messages(); })
       .def_prop_ro("exchange",
                    [](P& self) {
-                     nb::dict tunings;
+                     Tunings tunings;
                      for (const auto& [use, tuning] : self.op().tunings()) tunings[use.c_str()] = to_dict(tuning);
                      return tunings;
                    })
       .def_prop_ro("threads",
-                   [](P& self) -> nb::object {
+                   [](P& self) -> std::optional<std::string> {
                      const auto* local = self.op().local();
-                     return local == nullptr ? nb::none() : nb::cast(poisson::name(local->threads()));
+                     if (local == nullptr) return std::nullopt;
+                     return poisson::name(local->threads());
                    })
       .def("resources",
            [](P& self) {
              const auto* local = self.op().local();
-             if (local == nullptr) return nb::dict();
-             nb::dict d = to_dict(local->resources());
+             if (local == nullptr) return CountDict();
+             CountDict d = to_dict(local->resources());
              d["threads_per_block"] = local->threads_per_block();
              d["elements_per_block"] = local->elements_per_block();
              return d;
            })
       .def("unknown_ids", [](P& self) { return to_numpy(self.op().unknown_ids()); })
-      .def("coordinates", [](P& self) { return to_numpy(self.op().coordinates(), 3); })
-      .def("point_coordinates", [](P& self) { return to_numpy(self.op().point_coordinates(), 3); })
+      .def("coordinates", [](P& self) { return places(self.op().coordinates()); })
+      .def("point_coordinates", [](P& self) { return places(self.op().point_coordinates()); })
       .def("masked", [](P& self) { return to_numpy(self.op().masked()); })
       .def("mass", [](P& self) { return to_numpy(unlocked([&] { return self.op().mass(); })); })
       .def(

@@ -4,8 +4,10 @@
 #include <nanobind/stl/vector.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "weft/bindings/arrays.hpp"
 #include "weft/bindings/bindings.hpp"
 #include "weft/program/program.hpp"
 
@@ -16,11 +18,11 @@ namespace weft::bindings {
 namespace {
 
 template <class T>
-nb::object evaluate(const program::Code& code, const nb::ndarray<const T, nb::ndim<2>, nb::c_contig>& points,
-                    double time, const std::shared_ptr<device::Device>& device) {
+Numpy<T, 1> evaluate(const program::Code& code, const nb::ndarray<const T, nb::ndim<2>, nb::c_contig>& points,
+                     double time, const std::shared_ptr<device::Device>& device) {
   if (points.shape(0) != 3) throw nb::value_error("points: expected 3 x n coordinates");
   const std::size_t n = points.shape(1);
-  auto result = std::make_unique<std::vector<T>>();
+  std::vector<T> result;
   {
     nb::gil_scoped_release release;
     const program::Program<T> compiled(code, device);
@@ -30,11 +32,9 @@ nb::object evaluate(const program::Code& code, const nb::ndarray<const T, nb::nd
     compiled.evaluate(places.data(), static_cast<std::int64_t>(n), static_cast<std::int64_t>(n), time, values.data(),
                       stream);
     stream.synchronize();
-    *result = values.download();
+    result = values.download();
   }
-  T* data = result->data();
-  nb::capsule keeper(result.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T>(data, {n}, keeper));
+  return to_numpy(std::move(result));
 }
 
 }  // namespace

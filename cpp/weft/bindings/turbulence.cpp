@@ -2,6 +2,7 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/complex.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -23,7 +24,7 @@ namespace {
 
 // The modes of one field, or of all of the velocity: a view that keeps the solver alive.
 template <class T>
-nb::object modes_view(turbulence::Solver<T>& solver, std::complex<T>* data, bool velocity) {
+nb::any modes_view(turbulence::Solver<T>& solver, std::complex<T>* data, bool velocity) {
   const turbulence::SpectralPart& part = solver.state().part;
   const auto size = [](std::int64_t n) { return static_cast<std::size_t>(n); };
   std::vector<std::size_t> shape{size(part.z.count), size(part.box.sizes[1]), size(part.x.count)};
@@ -31,14 +32,16 @@ nb::object modes_view(turbulence::Solver<T>& solver, std::complex<T>* data, bool
   const auto& device = *solver.plan().device();
   const nb::object owner = nb::find(solver);
   if (device.is_host())
-    return nb::cast(nb::ndarray<nb::numpy, std::complex<T>>(data, shape.size(), shape.data(), owner));
-  return nb::cast(nb::ndarray<nb::array_api, std::complex<T>>(data, shape.size(), shape.data(), owner, nullptr,
-                                                              nb::dtype<std::complex<T>>(), dlpack_device(device),
-                                                              device.info().ordinal));
+    return nb::cast<nb::any>(
+        nb::cast(nb::ndarray<nb::numpy, std::complex<T>>(data, shape.size(), shape.data(), owner)));
+  return nb::cast<nb::any>(nb::cast(nb::ndarray<nb::array_api, std::complex<T>>(
+      data, shape.size(), shape.data(), owner, nullptr, nb::dtype<std::complex<T>>(), dlpack_device(device),
+      device.info().ordinal)));
 }
 
 // A spectrum given as a Python function of an array of wavenumbers.
-turbulence::Spectrum spectrum_of(const nb::callable& function) {
+using Spectrum = nb::typed<nb::callable, nb::any(Numpy<double, 1>)>;
+turbulence::Spectrum spectrum_of(const Spectrum& function) {
   return [function](std::span<const double> k, std::span<double> energy) {
     const nb::object values =
         function(nb::cast(nb::ndarray<nb::numpy, const double>(k.data(), {k.size()}), nb::rv_policy::copy));
@@ -66,25 +69,19 @@ void bind(nb::module_& m, const char* name) {
   };
   const auto download = [](S& self, int fields, const auto& fill) {
     const fft::Box points = self.plan().decomposition().physical();
-    auto values = std::make_unique<std::vector<T>>();
-    {
-      nb::gil_scoped_release release;
-      device::Array<T> on_device(self.plan().device(), static_cast<std::size_t>(fields * points.size()));
-      fill(on_device.data());
-      *values = on_device.download();
-    }
-    T* data = values->data();
-    nb::capsule keeper(values.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    std::vector<std::size_t> shape;
-    if (fields > 1) shape.push_back(static_cast<std::size_t>(fields));
-    for (const int axis : {2, 1, 0}) shape.push_back(static_cast<std::size_t>(points.count[axis]));
-    return nb::cast(nb::ndarray<nb::numpy, T>(data, shape.size(), shape.data(), keeper));
+    const nb::gil_scoped_release release;
+    device::Array<T> on_device(self.plan().device(), static_cast<std::size_t>(fields * points.size()));
+    fill(on_device.data());
+    return on_device.download();
+  };
+  const auto side = [](S& self, int axis) {
+    return static_cast<std::size_t>(self.plan().decomposition().physical().count[axis]);
   };
 
   nb::class_<S>(m, name)
       .def(
           "__init__",
-          [](S* self, const turbulence::Options& options, nb::handle comm) {
+          [](S* self, const turbulence::Options& options, const Communicator& comm) {
             const mpi::Comm ranks = to_comm(comm);
             nb::gil_scoped_release release;
             new (self) S(options, ranks);
@@ -102,21 +99,31 @@ void bind(nb::module_& m, const char* name) {
             }
           },
           "steps"_a)
-      .def("set_taylor_green",
-           [box](S& self, double velocity, bool two) {
-             self.set_velocity(two ? turbulence::taylor_green_2d(box(self), velocity)
-                                   : turbulence::taylor_green(box(self), velocity));
-           })
-      .def("set_abc", [box](S& self, std::array<double, 3> amplitudes,
-                            int index) { self.set_velocity(turbulence::abc(box(self), amplitudes, index)); })
-      .def("set_random_velocity",
-           [](S& self, const nb::callable& spectrum, std::uint64_t seed) {
-             self.set_velocity(turbulence::random_velocity(self.truncation(), spectrum_of(spectrum), seed));
-           })
-      .def("set_random_scalar",
-           [](S& self, int number, const nb::callable& spectrum, std::uint64_t seed) {
-             self.set_scalar(number, turbulence::random_scalar(self.truncation(), spectrum_of(spectrum), seed, number));
-           })
+      .def(
+          "set_taylor_green",
+          [box](S& self, double velocity, bool two) {
+            self.set_velocity(two ? turbulence::taylor_green_2d(box(self), velocity)
+                                  : turbulence::taylor_green(box(self), velocity));
+          },
+          "velocity"_a, "two_dimensional"_a)
+      .def(
+          "set_abc",
+          [box](S& self, std::array<double, 3> amplitudes, int index) {
+            self.set_velocity(turbulence::abc(box(self), amplitudes, index));
+          },
+          "amplitudes"_a, "index"_a)
+      .def(
+          "set_random_velocity",
+          [](S& self, const Spectrum& spectrum, std::uint64_t seed) {
+            self.set_velocity(turbulence::random_velocity(self.truncation(), spectrum_of(spectrum), seed));
+          },
+          "spectrum"_a, "seed"_a)
+      .def(
+          "set_random_scalar",
+          [](S& self, int number, const Spectrum& spectrum, std::uint64_t seed) {
+            self.set_scalar(number, turbulence::random_scalar(self.truncation(), spectrum_of(spectrum), seed, number));
+          },
+          "number"_a, "spectrum"_a, "seed"_a)
       .def(
           "set_velocity",
           [upload](S& self, const Values& values) {
@@ -133,14 +140,25 @@ void bind(nb::module_& m, const char* name) {
             self.set_scalar(number, on_device.data());
           },
           "number"_a, "values"_a.noconvert())
-      .def("velocity", [download](S& self) { return download(self, 3, [&](T* to) { self.velocity(to); }); })
-      .def("scalar",
-           [download](S& self, int number) { return download(self, 1, [&](T* to) { self.scalar(number, to); }); })
-      .def("velocity_modes", [](S& self) { return modes_view(self, self.state().velocity[0], true); })
-      .def("scalar_modes",
-           [](S& self, int number) {
-             return modes_view(self, self.state().scalars.at(static_cast<std::size_t>(number)), false);
+      .def("velocity",
+           [download, side](S& self) {
+             return to_numpy(download(self, 3, [&](T* to) { self.velocity(to); }),
+                             {3, side(self, 2), side(self, 1), side(self, 0)});
            })
+      .def(
+          "scalar",
+          [download, side](S& self, int number) {
+            return to_numpy(download(self, 1, [&](T* to) { self.scalar(number, to); }),
+                            {side(self, 2), side(self, 1), side(self, 0)});
+          },
+          "number"_a)
+      .def("velocity_modes", [](S& self) { return modes_view(self, self.state().velocity[0], true); })
+      .def(
+          "scalar_modes",
+          [](S& self, int number) {
+            return modes_view(self, self.state().scalars.at(static_cast<std::size_t>(number)), false);
+          },
+          "number"_a)
       .def("clean", &S::clean, nb::call_guard<nb::gil_scoped_release>())
       .def("kept", [](S& self) { return turbulence::kept_modes(self.state().part, self.truncation()); })
       .def_prop_ro("largest_wavenumber", [](S& self) { return self.truncation().largest_wavenumber(); })
@@ -159,23 +177,25 @@ void bind(nb::module_& m, const char* name) {
       .def_prop_ro("memory_bytes", &S::memory_bytes)
       .def_prop_ro("row_choice", [](S& self) { return exchange::name(self.plan().row_choice()); })
       .def_prop_ro("column_choice", [](S& self) { return exchange::name(self.plan().column_choice()); })
-      .def("message_bytes",
-           [](S& self, int variables) {
-             return std::array<std::int64_t, 2>{self.plan().row_message_bytes(variables),
-                                                self.plan().column_message_bytes(variables)};
-           })
+      .def(
+          "message_bytes",
+          [](S& self, int variables) {
+            return std::array<std::int64_t, 2>{self.plan().row_message_bytes(variables),
+                                               self.plan().column_message_bytes(variables)};
+          },
+          "variables"_a)
       .def_prop_ro(
           "points",
           [](S& self) {
             const fft::Box b = self.plan().decomposition().physical();
-            return nb::make_tuple(b.first, b.count);
+            return std::pair(b.first, b.count);
           },
           "This rank's points: first and count along x, y, z.")
       .def_prop_ro(
           "modes",
           [](S& self) {
             const fft::Box b = self.plan().decomposition().spectral();
-            return nb::make_tuple(b.first, b.count);
+            return std::pair(b.first, b.count);
           },
           "This rank's modes: first and count along kx, ky, kz, in the order of the transform.");
 }

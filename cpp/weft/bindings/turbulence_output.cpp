@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "weft/bindings/arrays.hpp"
 #include "weft/bindings/bindings.hpp"
 #include "weft/turbulence/checkpoint.hpp"
 #include "weft/turbulence/solver.hpp"
@@ -17,28 +18,15 @@ using namespace nb::literals;
 namespace weft::bindings {
 namespace {
 
-template <class T>
-nb::object to_numpy(std::vector<T> values, std::initializer_list<std::size_t> shape) {
-  auto owned = std::make_unique<std::vector<T>>(std::move(values));
-  T* data = owned->data();
-  nb::capsule keeper(owned.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T>(data, shape, keeper));
-}
-template <class T>
-nb::object to_numpy(std::vector<T> values) {
-  const std::size_t size = values.size();
-  return to_numpy(std::move(values), {size});
-}
-
-nb::dict to_dict(const turbulence::Spectra& s) {
+AnyDict to_dict(const turbulence::Spectra& s) {
   nb::dict d;
   d["width"] = s.width;
-  d["modes"] = to_numpy(s.modes);
-  d["energy"] = to_numpy(s.energy);
-  d["dissipation"] = to_numpy(s.dissipation);
+  d["modes"] = to_numpy(std::vector(s.modes));
+  d["energy"] = to_numpy(std::vector(s.energy));
+  d["dissipation"] = to_numpy(std::vector(s.dissipation));
   nb::list variance, dissipation;
-  for (const auto& values : s.scalar_variance) variance.append(to_numpy(values));
-  for (const auto& values : s.scalar_dissipation) dissipation.append(to_numpy(values));
+  for (const auto& values : s.scalar_variance) variance.append(to_numpy(std::vector(values)));
+  for (const auto& values : s.scalar_dissipation) dissipation.append(to_numpy(std::vector(values)));
   d["scalar_variance"] = variance;
   d["scalar_dissipation"] = dissipation;
   d["square"] = nb::cast(s.square);
@@ -51,7 +39,7 @@ nb::dict to_dict(const turbulence::Spectra& s) {
   return d;
 }
 
-nb::dict to_dict(const turbulence::Statistics& s) {
+AnyDict to_dict(const turbulence::Statistics& s) {
   nb::list distributions;
   for (const turbulence::Distribution& found : s.distributions) {
     nb::dict d;
@@ -65,21 +53,22 @@ nb::dict to_dict(const turbulence::Statistics& s) {
     d["logarithmic"] = found.logarithmic;
     d["lower"] = found.lower;
     d["upper"] = found.upper;
-    d["counts"] = to_numpy(found.counts);
+    d["counts"] = to_numpy(std::vector(found.counts));
     distributions.append(d);
   }
   nb::dict d;
   d["distributions"] = distributions;
-  d["transfer"] = to_numpy(s.transfer);
+  d["transfer"] = to_numpy(std::vector(s.transfer));
   const turbulence::Slice& slice = s.enstrophy;
-  d["slice"] = to_numpy(slice.values, {static_cast<std::size_t>(slice.rows), static_cast<std::size_t>(slice.columns)});
+  d["slice"] = to_numpy(std::vector(slice.values),
+                        {static_cast<std::size_t>(slice.rows), static_cast<std::size_t>(slice.columns)});
   d["slice_first_row"] = slice.first_row;
   d["slice_stride"] = slice.stride;
   d["extra_bytes"] = s.extra_bytes;
   return d;
 }
 
-nb::dict to_dict(const turbulence::Checkpoint& checkpoint) {
+AnyDict to_dict(const turbulence::Checkpoint& checkpoint) {
   const turbulence::CheckpointHeader& h = checkpoint.header();
   nb::dict d;
   d["path"] = checkpoint.path();
@@ -111,15 +100,10 @@ double kind_of(turbulence::Solver<T>& solver) {
 template <class T>
 void bind(nb::module_& m) {
   using S = turbulence::Solver<T>;
-  m.def("spectra", [](S& solver) {
-    turbulence::Spectra found;
-    {
-      nb::gil_scoped_release release;
-      found = turbulence::spectra(solver.state());
-    }
-    return to_dict(found);
-  });
-  m.def("shell_width", [](S& solver) { return turbulence::shell_width(solver.options().box); });
+  m.def(
+      "spectra", [](S& solver) { return to_dict(unlocked([&] { return turbulence::spectra(solver.state()); })); },
+      "solver"_a);
+  m.def("shell_width", [](S& solver) { return turbulence::shell_width(solver.options().box); }, "solver"_a);
   m.def(
       "statistics",
       [](S& solver, bool points, bool pressure, bool transfer, std::int64_t slice, std::int64_t slice_points) {
@@ -182,7 +166,7 @@ void bind_turbulence_output(nb::module_& m) {
   bind<float>(t);
   t.def(
       "checkpoint",
-      [](const std::string& path, nb::handle comm) {
+      [](const std::string& path, const Communicator& comm) {
         const mpi::Comm all = to_comm(comm);
         return to_dict(unlocked([&] { return turbulence::Checkpoint(path, all); }));
       },
