@@ -73,7 +73,7 @@ def info() -> dict[str, Any]:
     }
 
 
-def measure_bandwidth(device: Any, size: int = 0) -> float:
+def measure_bandwidth(device: Device, size: int = 0) -> float:
     """Bytes a second of hipBone's streaming kernel: eight words of 8 bytes read, one written, both counted.
 
     Moves ``size`` bytes a run (0: what WEFT_BANDWIDTH_BYTES says, else enough to defeat the caches, up to 1 GiB on the
@@ -89,7 +89,7 @@ def measure_bandwidth(device: Any, size: int = 0) -> float:
     return float(_weft.device.measure_bandwidth(device, size))
 
 
-def measure_irregular_read(device: Any, size: int = 0) -> float:
+def measure_irregular_read(device: Device, size: int = 0) -> float:
     """Seconds of a random read of a 128-byte line when the whole device makes them, by chasing pointers.
 
     Through ``size`` bytes (0: enough to defeat the caches); the time of a run over the reads of all threads, best of
@@ -98,13 +98,13 @@ def measure_irregular_read(device: Any, size: int = 0) -> float:
     return float(_weft.device.measure_irregular_read(device, size))
 
 
-def measure_copies(device: Any, size: int = 0) -> tuple[float, float]:
+def measure_copies(device: Device, size: int = 0) -> tuple[float, float]:
     """Bytes a second of a copy of ``size`` bytes (0: 64 MiB) from the host to the device and back; best of ten runs."""
     there, back = _weft.device.measure_copies(device, size)
     return float(there), float(back)
 
 
-def measure_peak(device: Any, precision: str = "double") -> float:
+def measure_peak(device: Device, precision: str = "double") -> float:
     """Floating-point operations a second in fused multiply-adds on registers, two operations each; best of ten runs.
 
     ``precision`` is ``double`` or ``single``.

@@ -16,18 +16,23 @@ the values of all points with its id, wherever they are::
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from mpi4py import MPI
 from numpy.typing import ArrayLike, NDArray
 
 from weft import _weft, mpi
+from weft.arrays import DeviceArray, Values
+
+if TYPE_CHECKING:
+    from weft.device import Device
+    from weft.record import Tuning
 
 __all__ = ["GatherScatter", "paths"]
 
 
-def paths(device: Any, comm: MPI.Intracomm | None = None) -> list[tuple[str, bool, str]]:
+def paths(device: Device, comm: MPI.Intracomm | None = None) -> list[tuple[str, bool, str]]:
     """Rows (path, usable, reason): from where in ``device``'s memory the ranks of ``comm`` can exchange values.
 
     Each path is proved by a transfer; all ranks get the same (collective).
@@ -85,16 +90,16 @@ class GatherScatter:
         comm = MPI.COMM_WORLD if comm is None else comm
         if comm == MPI.COMM_NULL:
             raise ValueError("comm is MPI.COMM_NULL: was the communicator freed?")
-        ids, *options = mpi.together(comm, lambda: _checked(ids, fields, layout, exchange, cache, check))
-        self._core = _weft.exchange.GatherScatter(ids, comm, *options)
+        numbers, *options = mpi.together(comm, lambda: _checked(ids, fields, layout, exchange, cache, check))
+        self._core = _weft.exchange.GatherScatter(numbers, comm, *options)
         self._layout = layout
 
-    def __call__(self, points: Any, op: str = "add") -> Any:
+    def __call__(self, points: DeviceArray, op: str = "add") -> DeviceArray:
         """Combine in place and return ``points``; ``op`` is ``add``, ``mul``, ``min`` or ``max``."""
         self._core.gather_scatter(points, op)
         return points
 
-    def start(self, points: Any, op: str = "add") -> None:
+    def start(self, points: DeviceArray, op: str = "add") -> None:
         """Begin a gather-scatter: messages are on their way when it returns. Leave ``points`` alone until `finish`.
 
         An object that goes before it is finished (an exception, garbage collection) leaves its messages their memory.
@@ -105,7 +110,7 @@ class GatherScatter:
         """Complete what `start` began."""
         self._core.finish()
 
-    def gather(self, points: Any, op: str = "add", out: Any = None) -> Any:
+    def gather(self, points: DeviceArray, op: str = "add", out: DeviceArray | None = None) -> DeviceArray:
         """Z^T: combine points into degrees of freedom, one an id.
 
         Returns (or fills ``out``) an array of ``local_dofs + 1`` entries: the first ``owned_dofs`` are complete, the
@@ -117,7 +122,7 @@ class GatherScatter:
         self._core.gather(points, out, op)
         return out
 
-    def scatter(self, dofs: Any, out: Any = None) -> Any:
+    def scatter(self, dofs: DeviceArray, out: DeviceArray | None = None) -> DeviceArray:
         """Z: give every point the value of its degree of freedom, points with ids <= 0 the value 0.
 
         ``dofs`` has ``local_dofs + 1`` entries of which the first ``owned_dofs`` count; the rest is filled with the
@@ -128,7 +133,7 @@ class GatherScatter:
         self._core.scatter(dofs, out)
         return out
 
-    def _like(self, array: Any, entries: int) -> NDArray[Any] | None:
+    def _like(self, array: DeviceArray, entries: int) -> Values | None:
         if not isinstance(array, np.ndarray):
             return None  # refused where all ranks hear of it
         shape = (entries, self.fields) if self._layout == "points" else (self.fields, entries)
@@ -175,7 +180,7 @@ class GatherScatter:
         return str(self.tuning["gather_scatter"]["chosen"])
 
     @property
-    def tuning(self) -> dict[str, Any]:
+    def tuning(self) -> dict[str, Tuning]:
         """How schedule and path were chosen, for arrays of the type and device used last.
 
         By what was tuned: ``gather_scatter``, and once `gather` or `scatter` was called ``halo`` (of `scatter`) and

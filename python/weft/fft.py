@@ -24,14 +24,18 @@ import os
 import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from mpi4py import MPI
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from weft import _weft, fft_library
 from weft import device as devices
+from weft.arrays import DeviceArray, DType, Values
+
+if TYPE_CHECKING:
+    from weft.device import Device
 
 __all__ = ["Plan", "library"]
 
@@ -111,7 +115,7 @@ class Plan:
         exchange: str = "auto",
         norm: str = "backward",
         modes_x: int | None = None,
-        device: Any = "host",
+        device: str | Device = "host",
     ) -> None:
         comm = MPI.COMM_WORLD if comm is None else comm
         if comm == MPI.COMM_NULL:
@@ -132,11 +136,11 @@ class Plan:
         single = self._real == np.float32
         self._shape = sizes
         self._core = _weft.fft.Plan(
-            sizes, comm, process_grid, 0 if batch == "auto" else batch, variables, single, exchange, norm, modes_x or 0,
-            where,
+            sizes, comm, process_grid, batch if isinstance(batch, int) else 0, variables, single, exchange, norm,
+            modes_x or 0, where,
         )  # fmt: skip
 
-    def forward(self, physical: Any, out: Any = None) -> Any:
+    def forward(self, physical: DeviceArray, out: DeviceArray | None = None) -> DeviceArray:
         """Fourier coefficients of ``physical``, an array of `physical_shape` or ``(variables, *physical_shape)``.
 
         Returns (or fills ``out``) an array of `spectral_shape`, with as many variables; for arrays other than NumPy's,
@@ -147,7 +151,9 @@ class Plan:
         self._core.forward(physical, out)
         return out
 
-    def backward(self, spectral: Any, out: Any = None, *, overwrite: bool = False) -> Any:
+    def backward(
+        self, spectral: DeviceArray, out: DeviceArray | None = None, *, overwrite: bool = False
+    ) -> DeviceArray:
         """The real field of Fourier coefficients ``spectral``: the inverse of `forward`.
 
         They are kept, unless ``overwrite`` allows to write to them, which is faster on one rank up to about 128^3.
@@ -161,7 +167,7 @@ class Plan:
         self._core.backward(spectral, out, overwrite)
         return out
 
-    def _like(self, array: Any, expected: tuple[int, ...], shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    def _like(self, array: DeviceArray, expected: tuple[int, ...], shape: tuple[int, ...], dtype: DTypeLike) -> Values:
         # What cannot be is refused by the collective check, with the same words for all ranks.
         leading = array.shape[:-3] if isinstance(array, np.ndarray) and array.shape[-3:] == expected else ()
         return np.empty((*leading, *shape), dtype)
@@ -202,12 +208,12 @@ class Plan:
         return _slices(self.spectral_offset, self.spectral_shape)
 
     @property
-    def physical_dtype(self) -> np.dtype[Any]:
+    def physical_dtype(self) -> DType:
         """Type of physical fields."""
         return self._real
 
     @property
-    def spectral_dtype(self) -> np.dtype[Any]:
+    def spectral_dtype(self) -> DType:
         """Type of spectral fields."""
         return np.dtype(np.complex128 if self._real == np.float64 else np.complex64)
 
@@ -239,7 +245,7 @@ class Plan:
         return dict(self._core.memory_bytes)
 
     @property
-    def device(self) -> Any:
+    def device(self) -> Device:
         """Where the arrays must be."""
         return self._core.device
 

@@ -19,22 +19,31 @@ import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from weft import _weft
 from weft import device as _device
+from weft.arrays import DType, Values
 from weft.flow_output import Output
 from weft.flow_statistics import Statistics
 from weft.multigrid import coarsen
 from weft.program import compiled
 from weft.solver_on_elements import SolverOnElements
 
+if TYPE_CHECKING:
+    from weft.device import Device
+    from weft.mesh import Mesh
+    from weft.record import Tuning
+
 __all__ = ["BlownUp", "Buoyancy", "Filter", "FlowRate", "Pressure", "Scalar", "Solver"]
 
-_CORES = {"double": _weft.flow.FlowDouble, "single": _weft.flow.FlowSingle}
+_CORES: dict[str, type[_weft.flow.FlowDouble | _weft.flow.FlowSingle]] = {
+    "double": _weft.flow.FlowDouble,
+    "single": _weft.flow.FlowSingle,
+}
 
 #: a run one of whose fields is no longer finite; ``step`` and ``field`` tell where
 BlownUp = _weft.flow.BlownUp
@@ -42,7 +51,6 @@ BlownUp = _weft.flow.BlownUp
 # f(x, y, z, t), or f(x, y, z) if steady, on arrays of any one shape; of vectors, three values.
 Function = Callable[..., Any]
 # A number, an expression in x, y, z, t, what weft.program.compiled makes of it; of vectors three of them.
-Values = Any
 
 
 @dataclass(frozen=True)
@@ -119,12 +127,12 @@ def takes_time(function: Function) -> bool:
 class _OnHost:
     """A function of NumPy arrays as the extension calls it; one that is steady is called once."""
 
-    def __init__(self, function: Function, components: int, dtype: np.dtype[Any]) -> None:
+    def __init__(self, function: Function, components: int, dtype: DType) -> None:
         self.function, self.components, self.dtype = function, components, dtype
         self.steady = not takes_time(function)
-        self.kept: npt.NDArray[Any] | None = None
+        self.kept: Values | None = None
 
-    def __call__(self, places: npt.NDArray[Any], time: float) -> npt.NDArray[Any]:
+    def __call__(self, places: Values, time: float) -> Values:
         if self.kept is not None:
             return self.kept
         values = self.function(*places) if self.steady else self.function(*places, time)
@@ -170,7 +178,7 @@ class Solver(SolverOnElements, Output, Statistics):
 
     def __init__(
         self,
-        mesh: Any,
+        mesh: Mesh,
         order: int = 7,
         *,
         viscosity: float,
@@ -188,7 +196,7 @@ class Solver(SolverOnElements, Output, Statistics):
         pressure_tolerance: float | None = None,
         velocity_tolerance: float | None = None,
         scalar_tolerance: float | None = None,
-        device: Any = "auto",
+        device: str | Device = "auto",
         precision: str = "double",
         geometry: str = "auto",
         kernels: str = "auto",
@@ -340,7 +348,7 @@ class Solver(SolverOnElements, Output, Statistics):
         return dict(self._core.figures)
 
     @property
-    def tuning(self) -> dict[str, Any]:
+    def tuning(self) -> dict[str, Tuning]:
         """How the exchanges were chosen, by use; see ``weft.GatherScatter.tuning``."""
         return dict(self._core.exchange)
 
@@ -356,15 +364,15 @@ class Solver(SolverOnElements, Output, Statistics):
         n = self.order + 1
         return np.moveaxis(np.asarray(self.mesh.point_coordinates(self.order)).reshape(-1, n, n, n, 3), -1, 0)
 
-    def velocity(self, level: int = 0) -> npt.NDArray[Any]:
+    def velocity(self, level: int = 0) -> Values:
         """``[3][E][n][n][n]``, a copy; ``level``: so many steps ago, below ``time_order``. (collective)"""
         return np.asarray(self._core.velocity(operator.index(level)))
 
-    def pressure(self) -> npt.NDArray[Any]:
+    def pressure(self) -> Values:
         """``[E][n][n][n]``, a copy: over density, at the time of the velocity. (collective)"""
         return np.asarray(self._core.pressure())
 
-    def scalar(self, name: str, level: int = 0) -> npt.NDArray[Any]:
+    def scalar(self, name: str, level: int = 0) -> Values:
         """``[E][n][n][n]``, a copy. (collective)"""
         return np.asarray(self._core.scalar(self._number(name), operator.index(level)))
 
@@ -407,7 +415,7 @@ class Solver(SolverOnElements, Output, Statistics):
             raise ValueError(f"flow: there is no scalar {name!r}; there are: {', '.join(self.scalars) or 'none'}")
         return list(self.scalars).index(name)
 
-    def _fields(self, given: Any, components: int, time: float) -> npt.NDArray[Any]:
+    def _fields(self, given: Any, components: int, time: float) -> Values:
         array = np.asarray(given) if not callable(given) else None
         if array is None or array.dtype.kind in "OU" or array.ndim < 4:
             array = np.asarray(self._core.evaluate(self._values(given, components), components, float(time)))

@@ -15,15 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from weft import _weft
+from weft.arrays import DType, Values
 from weft.files import write_text
-from weft.mesh import MeshError
+from weft.mesh import Mesh, MeshError
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 __all__ = ["Averages", "Checkpoint", "FieldSeries", "Output", "describe"]
-
-Values = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Averages:
     scalar_flux: dict[str, Values]
 
 
-def describe(path: str | os.PathLike[str], comm: Any = None) -> Checkpoint:
+def describe(path: str | os.PathLike[str], comm: MPI.Intracomm | None = None) -> Checkpoint:
     """What a checkpoint says of itself, without its fields. Errors as `Output.restore`. (collective)"""
     return Checkpoint(**_weft.flow.checkpoint(os.fspath(path), comm))
 
@@ -70,13 +71,13 @@ class Output:
     """Checkpoints, fields and averages of a `weft.flow.Solver`."""
 
     if TYPE_CHECKING:
-        _core: Any
-        mesh: Any
+        _core: _weft.flow.FlowDouble | _weft.flow.FlowSingle
+        mesh: Mesh
         order: int
         scalars: Mapping[str, Any]
 
         @property
-        def dtype(self) -> np.dtype[Any]: ...
+        def dtype(self) -> DType: ...
         @property
         def time(self) -> float: ...
         @property
@@ -233,7 +234,7 @@ class FieldSeries:
     def __init__(
         self,
         folder: str | os.PathLike[str],
-        comm: Any,
+        comm: MPI.Intracomm,
         *,
         name: str = "flow",
         vtk: bool = True,

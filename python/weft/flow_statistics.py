@@ -17,19 +17,26 @@ class Statistics:
     """Statistics of the fields of a `weft.flow.Solver`. All methods are collective and change no field."""
 
     if TYPE_CHECKING:
-        _core: Any
+        _core: _weft.flow.FlowDouble | _weft.flow.FlowSingle
         precision: str
         viscosity: float
         scalars: Mapping[str, Any]
 
-    _statistics: tuple[tuple[str, ...], Any] | None = None
+    _statistics: tuple[tuple[str, ...], _weft.flow.StatisticsDouble | _weft.flow.StatisticsSingle] | None = None
 
-    def _measures(self, forces: Sequence[str]) -> Any:
+    def _measures(self, forces: Sequence[str]) -> _weft.flow.StatisticsDouble | _weft.flow.StatisticsSingle:
         """Created once, and again when forces on other boundaries are requested."""
         wanted = tuple(forces)
         if self._statistics is None or (wanted and self._statistics[0] != wanted):
-            make = _weft.flow.StatisticsDouble if self.precision == "double" else _weft.flow.StatisticsSingle
-            self._statistics = wanted, make(self._core, list(wanted))
+            core = self._core
+            self._statistics = (
+                wanted,
+                (
+                    _weft.flow.StatisticsDouble(core, list(wanted))
+                    if isinstance(core, _weft.flow.FlowDouble)
+                    else _weft.flow.StatisticsSingle(core, list(wanted))
+                ),
+            )
         return self._statistics[1]
 
     def _statistics_bytes(self) -> dict[str, int]:

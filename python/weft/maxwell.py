@@ -17,22 +17,31 @@ from __future__ import annotations
 import operator as _operator
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from weft import _weft
 from weft import device as _device
+from weft.arrays import DeviceArray, Values
 from weft.options import by_name
 from weft.solver_on_elements import SolverOnElements
+
+if TYPE_CHECKING:
+    from weft.device import Device
+    from weft.mesh import Mesh
+    from weft.record import Tuning
 
 __all__ = ["Dipole", "Material", "PlaneWave", "Pulse", "Solver", "matched_layer"]
 
 # f(x, y, z) -> Ex, Ey, Ez, Hx, Hy, Hz on arrays of any one shape.
-Fields = Callable[[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]], Sequence[Any]]
+Fields = Callable[[Values, Values, Values], Sequence[npt.ArrayLike]]
 
-_CORES = {"double": _weft.maxwell.MaxwellDouble, "single": _weft.maxwell.MaxwellSingle}
+_CORES: dict[str, type[_weft.maxwell.MaxwellDouble | _weft.maxwell.MaxwellSingle]] = {
+    "double": _weft.maxwell.MaxwellDouble,
+    "single": _weft.maxwell.MaxwellSingle,
+}
 
 
 #: materials, and sources with their course in time: the extension's structs, made in order or by name
@@ -41,7 +50,7 @@ PlaneWave, Dipole = _weft.maxwell.PlaneWave, _weft.maxwell.Dipole
 
 
 def matched_layer(
-    mesh: Any,
+    mesh: Mesh,
     order: int,
     thickness: float,
     *,
@@ -100,12 +109,12 @@ class Solver(SolverOnElements):
     @by_name(_weft.maxwell.Options)
     def __init__(
         self,
-        mesh: Any,
+        mesh: Mesh,
         order: int = 7,
         *,
         materials: Mapping[str, Any] | None = None,
         total_field: npt.ArrayLike | None = None,
-        device: Any = "auto",
+        device: str | Device = "auto",
         precision: str = "double",
         kernels: str = "auto",
         exchange: str = "auto",
@@ -179,9 +188,9 @@ class Solver(SolverOnElements):
         return {name: float(value) for name, value in zip(names, total, strict=True)}
 
     @property
-    def tuning(self) -> dict[str, Any]:
+    def tuning(self) -> dict[str, Tuning]:
         """How the exchange was chosen, by use: ``faces``; see ``weft.GatherScatter.tuning``."""
-        return {"faces": dict(self._core.exchange)}
+        return {"faces": self._core.exchange}
 
     @property
     def memory_bytes(self) -> dict[str, int]:
@@ -191,14 +200,14 @@ class Solver(SolverOnElements):
     # --- fields ------------------------------------------------------------------------------------------------------
 
     @property
-    def fields(self) -> Any:
+    def fields(self) -> DeviceArray:
         """``[E][6][n][n][n]``: the fields themselves, not a copy (on a GPU an array with ``__dlpack__``).
 
         Whoever writes to them calls ``fields_changed``, so that their energy is not taken for an instability.
         """
         return self._core.fields()
 
-    def host_fields(self) -> npt.NDArray[Any]:
+    def host_fields(self) -> Values:
         """``[E][6][n][n][n]`` as a NumPy array: the fields themselves on the host, a copy of those on a GPU."""
         return np.asarray(self._core.host_fields())
 
@@ -207,7 +216,7 @@ class Solver(SolverOnElements):
         n = self.order + 1
         return np.moveaxis(np.asarray(self.mesh.point_coordinates(self.order)).reshape(-1, n, n, n, 3), -1, 0)
 
-    def interpolate(self, function: Fields) -> npt.NDArray[Any]:
+    def interpolate(self, function: Fields) -> Values:
         """``function`` at the points, as fields."""
         x, y, z = self.coordinates()
         values = [np.broadcast_to(np.asarray(v, np.float64), x.shape) for v in function(x, y, z)]
@@ -224,7 +233,7 @@ class Solver(SolverOnElements):
         """Call it after writing to ``fields``."""
         self._core.fields_changed()
 
-    def rates(self, values: npt.ArrayLike, time: float = 0.0) -> npt.NDArray[Any]:
+    def rates(self, values: npt.ArrayLike, time: float = 0.0) -> Values:
         """d(fields)/dt of any fields at ``time``. (collective)"""
         return self._core.rates(float(time), np.ascontiguousarray(values, self.dtype))
 

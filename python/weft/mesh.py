@@ -17,6 +17,8 @@ import numpy.typing as npt
 from weft import _weft
 
 if TYPE_CHECKING:
+    from mpi4py import MPI
+
     CollectiveError = RuntimeError
 else:
     from weft.mpi import CollectiveError
@@ -32,7 +34,7 @@ class Mesh:
     """One rank's share of a mesh. Make one with ``Mesh.box`` or ``Mesh.read``."""
 
     def __init__(
-        self, core: Any, tags: npt.NDArray[np.int64] | None = None, names: dict[str, int] | None = None
+        self, core: _weft.mesh.Mesh, tags: npt.NDArray[np.int64] | None = None, names: dict[str, int] | None = None
     ) -> None:
         self._core = core
         #: [E] the region of each element: the physical volume of a Gmsh file, the group of a Nek file, else 0
@@ -50,7 +52,7 @@ class Mesh:
         periodic: bool | Sequence[bool] = False,
         deformation: str = "none",
         deformation_parameter: float | None = None,
-        comm: Any = None,
+        comm: MPI.Intracomm | None = None,
     ) -> Mesh:
         """A box of ``counts`` elements in x, y and z (one number for all three), each rank making only its share.
 
@@ -88,7 +90,7 @@ class Mesh:
         cls,
         path: str | os.PathLike[str],
         *,
-        comm: Any = None,
+        comm: MPI.Intracomm | None = None,
         partitioner: str = "metis",
         geometry_order: int | None = None,
     ) -> Mesh:
@@ -115,7 +117,7 @@ class Mesh:
         layers: Sequence[int] | int = 1,
         half_width: float = 0.0,
         box_layers: Sequence[float] = (),
-        comm: Any = None,
+        comm: MPI.Intracomm | None = None,
         geometry_order: int | None = None,
     ) -> Mesh:
         """Concentric spheres round the origin, and a cube round them if ``half_width`` > 0; curved elements.
@@ -143,7 +145,7 @@ class Mesh:
         layers: int = 1,
         slices: int = 4,
         periodic: bool = False,
-        comm: Any = None,
+        comm: MPI.Intracomm | None = None,
         geometry_order: int | None = None,
     ) -> Mesh:
         """A cylinder round the z axis from z = 0; curved elements.
@@ -161,7 +163,12 @@ class Mesh:
 
     @classmethod
     def _deal(
-        cls, make: Callable[[], Any], source: str, comm: Any, partitioner: str, geometry_order: int | None
+        cls,
+        make: Callable[[], Any],
+        source: str,
+        comm: MPI.Intracomm | None,
+        partitioner: str,
+        geometry_order: int | None,
     ) -> Mesh:
         """Shares out the whole mesh that ``make`` gives on rank 0. (collective)"""
         from mpi4py import MPI
@@ -208,7 +215,7 @@ class Mesh:
         return cls(core, None if tags is None else tags[core.element_ids], names)
 
     @property
-    def comm(self) -> Any:
+    def comm(self) -> MPI.Intracomm:
         """The mpi4py communicator (weft's duplicate of the one given)."""
         return self._core.comm
 

@@ -12,12 +12,15 @@ import time
 import traceback
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from mpi4py import MPI
 
 from weft import _weft
 from weft.errors import tell
+
+if TYPE_CHECKING:
+    from weft.device import Device
 
 CollectiveError = _weft.mpi.CollectiveError
 library_version = _weft.mpi.library_version
@@ -73,7 +76,7 @@ def together(comm: MPI.Intracomm, work: Callable[[], _T]) -> _T:
     return result  # type: ignore[return-value]
 
 
-def gpu_aware(device: Any) -> Any:
+def gpu_aware(device: Device) -> _weft.mpi.GpuAware:
     """Whether MPI may be given the memory of ``device``: ``usable``, ``asked`` and ``reason``.
 
     ``asked`` is what the library says of itself (``yes``, ``no``, ``does not say``). Unless it says no, a transfer in a

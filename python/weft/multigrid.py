@@ -6,15 +6,22 @@ itself (cpp/weft/solver/amg.hpp), so that no step of a solve is in Python.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from weft import mpi
 
+if TYPE_CHECKING:
+    import scipy.sparse
+    from mpi4py import MPI
+
 #: What the extension takes: [(A, P), ...] as (offsets, indices, values, columns), and the coarsest level's inverse.
-Hierarchy = tuple[list[tuple[Any, Any]], npt.NDArray[np.float64]]
+# (offsets, indices, values, columns) of a matrix in compressed rows.
+Csr = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float64], int]
+# Of each level the matrix and the prolongation from the next, which the last has not; the inverse of the last matrix.
+Hierarchy = tuple[list[tuple[Csr, Csr | None]], npt.NDArray[np.float64]]
 
 
 def coarsen(
@@ -23,7 +30,7 @@ def coarsen(
     values: npt.NDArray[np.float64],
     size: int,
     singular: bool,
-    comm: Any,
+    comm: MPI.Intracomm,
 ) -> tuple[Hierarchy, list[int]]:
     """The hierarchy of the matrix whose entries' parts all ranks hold, and its levels' sizes. (collective)
 
@@ -31,9 +38,9 @@ def coarsen(
     ``singular``: the constants are the null space. ``CollectiveError`` on all ranks where the library fails.
     """
     parts = comm.gather((rows, columns, values))
-    hierarchy: Any = None
+    hierarchy: Hierarchy | None = None
     problem = ""
-    if comm.rank == 0:
+    if parts is not None:
         try:
             rows, columns, values = (np.concatenate(part) for part in zip(*parts, strict=True))
             hierarchy = _on_one_rank(rows, columns, values, size, singular)
@@ -42,11 +49,17 @@ def coarsen(
     problem = comm.bcast(problem)
     if problem:
         raise mpi.CollectiveError(problem)
-    hierarchy = comm.bcast(hierarchy)
-    return hierarchy, [len(a[0]) - 1 for a, _ in hierarchy[0]]
+    shared: Hierarchy = comm.bcast(hierarchy)
+    return shared, [len(a[0]) - 1 for a, _ in shared[0]]
 
 
-def _on_one_rank(rows: Any, columns: Any, values: Any, size: int, singular: bool) -> Hierarchy:
+def _on_one_rank(
+    rows: npt.NDArray[np.int64],
+    columns: npt.NDArray[np.int64],
+    values: npt.NDArray[np.float64],
+    size: int,
+    singular: bool,
+) -> Hierarchy:
     import scipy.sparse
 
     matrix = scipy.sparse.coo_matrix((values, (rows, columns)), shape=(size, size)).tocsr()
@@ -61,7 +74,7 @@ def _on_one_rank(rows: Any, columns: Any, values: Any, size: int, singular: bool
     return arrays, np.ascontiguousarray(np.linalg.pinv(last, hermitian=True) if singular else np.linalg.inv(last))
 
 
-def _csr(matrix: Any) -> tuple[Any, Any, Any, int]:
+def _csr(matrix: scipy.sparse.spmatrix) -> Csr:
     matrix = matrix.tocsr()
     matrix.sort_indices()
     return (

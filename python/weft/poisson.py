@@ -14,23 +14,36 @@ docs/poisson.md has the equations, the variants and what each moves.
 from __future__ import annotations
 
 import operator as _operator
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from weft import _weft, trace
 from weft import device as _device
+from weft.arrays import DeviceArray, DType, Values
 from weft.multigrid import coarsen
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+    from weft.device import Device
+    from weft.mesh import Mesh
+    from weft.record import Choices, Tuning
 
 __all__ = ["CgResult", "Poisson"]
 
 # A function of coordinates, f(x, y, z) -> values, on arrays of any one shape.
-Function = Callable[[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]], Any]
+Function = Callable[[Values, Values, Values], npt.ArrayLike]
 
-_CORES = {"double": _weft.poisson.PoissonDouble, "single": _weft.poisson.PoissonSingle}
+_CORES: dict[str, type[_weft.poisson.PoissonDouble | _weft.poisson.PoissonSingle]] = {
+    "double": _weft.poisson.PoissonDouble,
+    "single": _weft.poisson.PoissonSingle,
+}
 _TYPES = {"double": np.float64, "single": np.float32}
 
 
@@ -38,7 +51,7 @@ _TYPES = {"double": np.float64, "single": np.float32}
 class CgResult:
     """The result of a solve."""
 
-    x: Any  #: the solution, a vector as ``Poisson.vector`` makes them
+    x: DeviceArray  #: the solution, a vector as ``Poisson.vector`` makes them
     residuals: list[float]  #: |r| before the first iteration and after each, in the operator's inner product
     iterations: int
     converged: bool  #: the tolerance was reached; of a fixed number of iterations: all were done
@@ -85,11 +98,11 @@ class Poisson:
 
     def __init__(
         self,
-        mesh: Any,
+        mesh: Mesh,
         order: int = 7,
         lam: float = 0.1,
         *,
-        device: Any = "auto",
+        device: str | Device = "auto",
         precision: str = "double",
         storage: str = "assembled",
         geometry: str = "auto",
@@ -144,12 +157,12 @@ class Poisson:
             "threads": self._core.threads,
         }
         #: what was chosen and why, by option: "choice: reason"; of the exchange, see ``tuning``
-        self.choices: dict[str, Any] = {key: f"{found[key]}: {reason}" for key, reason in why.items()}
+        self.choices = cast("Choices", {key: f"{found[key]}: {reason}" for key, reason in why.items()})
         self.choices["exchange"] = self.tuning
-        self._multigrid: tuple[Any, ...] | None = None  # the options of the levels that are there
+        self._multigrid: tuple[object, ...] | None = None  # the options of the levels that are there
 
     @property
-    def tuning(self) -> dict[str, Any]:
+    def tuning(self) -> dict[str, Tuning]:
         """How the exchange was chosen, for ``halo`` and ``gather`` (scattered storage: ``gather_scatter``).
 
         What each has is told at ``weft.GatherScatter.tuning``.
@@ -181,7 +194,7 @@ class Poisson:
     # --- sizes -------------------------------------------------------------------------------------------------------
 
     @property
-    def comm(self) -> Any:
+    def comm(self) -> MPI.Intracomm:
         """The mpi4py communicator of the mesh."""
         return self.mesh.comm
 
@@ -238,11 +251,11 @@ class Poisson:
     # --- vectors -----------------------------------------------------------------------------------------------------
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> DType:
         """Type of vectors: float64 or float32, by ``precision``."""
         return np.dtype(_TYPES[self.precision])
 
-    def vector(self, values: Any = 0.0) -> Any:
+    def vector(self, values: npt.ArrayLike = 0.0) -> DeviceArray:
         """A vector of this rank on the operator's device, filled with ``values`` (a number or [unknowns])."""
         return self._to_device(np.broadcast_to(np.asarray(values, self.dtype), (self.unknowns,)).copy())
 
@@ -250,7 +263,7 @@ class Poisson:
         """[unknowns][3]: coordinates of each value of a vector (one of its periodic images), on the host."""
         return self._core.coordinates()
 
-    def random_rhs(self, seed: int = 0) -> Any:
+    def random_rhs(self, seed: int = 0) -> DeviceArray:
         """Pseudo-random values in [-1, 1), a hash of ``seed`` and the point's global id: the same on any ranks.
 
         A sum over the elements' copies, as NekBone's right-hand side is, would depend on the storage; this does not.
@@ -260,17 +273,17 @@ class Poisson:
         values = (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1.0
         return self._to_device(np.where(ids > 0, values, 0.0).astype(self.dtype))
 
-    def interpolate(self, function: Function) -> Any:
+    def interpolate(self, function: Function) -> DeviceArray:
         """``function`` at the points of a vector, 0 at masked ones."""
         x, y, z = self.coordinates().T
         values = np.broadcast_to(np.asarray(function(x, y, z), np.float64), x.shape)
         return self._to_device(np.where(self._core.unknown_ids() > 0, values, 0.0).astype(self.dtype))
 
-    def project(self, function: Function) -> Any:
+    def project(self, function: Function) -> DeviceArray:
         """The right-hand side Z^T (w J f) of a function f(x, y, z): its integrals against the basis. (collective)"""
         return self._to_device(self._core.sum_points(self._per_point(function, self._core.mass())))
 
-    def lift(self, function: Function) -> Any:
+    def lift(self, function: Function) -> DeviceArray:
         """The contribution of prescribed Dirichlet values to the right-hand side. (collective)
 
         With u_b = function there and 0 elsewhere, -Z^T S_L u_b. The solution at all points is then
@@ -278,7 +291,7 @@ class Poisson:
         """
         return self._to_device(-self._core.stiffness_of_points(self._per_point(function, self._core.masked())))
 
-    def at_points(self, x: Any, boundary: Function | None = None) -> npt.NDArray[Any]:
+    def at_points(self, x: DeviceArray, boundary: Function | None = None) -> Values:
         """[E][n][n][n] values of a vector at this rank's points, ``boundary`` (else 0) where masked. (collective)"""
         values = self._core.at_points(_to_host(x, self.dtype))
         if boundary is not None:
@@ -286,7 +299,7 @@ class Poisson:
         n = self.order + 1
         return values.reshape(-1, n, n, n)
 
-    def error(self, x: Any, exact: Function) -> float:
+    def error(self, x: DeviceArray, exact: Function) -> float:
         """The L2 norm of x - exact over the mesh, with exact's own values on Dirichlet boundaries. (collective)
 
         Both are compared as functions, by quadrature of an order three higher: at the operator's own points the error
@@ -305,7 +318,7 @@ class Poisson:
         mass = np.asarray(self.mesh.geometric_factors(order)[1]).ravel()
         return float(np.sqrt(self.comm.allreduce(float(mass @ difference**2), op=MPI.SUM)))
 
-    def write_fields(self, path: Any, fields: Mapping[str, Any]) -> Any:
+    def write_fields(self, path: str | os.PathLike[str], fields: Mapping[str, DeviceArray]) -> Path:
         """Write vectors for ParaView (VTK's high-order hexahedra); returns the file to open. (collective)
 
         ``fields``: name -> vector, as ``{"u": result.x}``; 0 where a Dirichlet boundary masks points, or values at
@@ -320,32 +333,32 @@ class Poisson:
         }
         return write_fields(path, self.mesh, self.order, at_points)
 
-    def _per_point(self, function: Function, factor: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
+    def _per_point(self, function: Function, factor: Values | None = None) -> Values:
         x, y, z = self._core.point_coordinates().T
         values = np.broadcast_to(np.asarray(function(x, y, z), np.float64), x.shape)
         return np.ascontiguousarray(values if factor is None else factor * values, self.dtype)
 
-    def _to_device(self, values: npt.NDArray[Any]) -> Any:
+    def _to_device(self, values: Values) -> DeviceArray:
         values = np.ascontiguousarray(values, self.dtype)
         return values if self.device.is_host else _wrap(self.device.array(values).view())
 
     # --- work --------------------------------------------------------------------------------------------------------
 
-    def apply(self, x: Any) -> Any:
+    def apply(self, x: DeviceArray) -> DeviceArray:
         """A x. (collective)"""
         return _wrap(self._core.apply(_vector(x, self.dtype)))
 
     def cg(
         self,
-        b: Any,
+        b: DeviceArray,
         *,
         iterations: int | None = None,
         tolerance: float | None = None,
         max_iterations: int | None = None,
-        guess: Any = None,
+        guess: DeviceArray | None = None,
         preconditioner: str = "none",
         algorithm: str = "auto",
-        progress: Callable[[int, float], Any] | None = None,
+        progress: Callable[[int, float], None] | None = None,
     ) -> CgResult:
         """Solve A x = b by conjugate gradients (hipBone, Algorithm 1). (collective)
 
@@ -412,18 +425,18 @@ class Poisson:
 
     def multigrid(
         self,
-        b: Any,
+        b: DeviceArray,
         *,
         tolerance: float = 1e-8,
         max_iterations: int = 200,
-        guess: Any = None,
+        guess: DeviceArray | None = None,
         method: str = "cg",
         restart: int = 30,
         orders: tuple[int, ...] | None = None,
         smoother: str = "auto",
         degree: int = 3,
         precision: str = "auto",
-        progress: Callable[[int, float], Any] | None = None,
+        progress: Callable[[int, float], None] | None = None,
     ) -> CgResult:
         """Solve A x = b by a Krylov method with a p-multigrid V-cycle as its preconditioner. (collective)
 
@@ -505,14 +518,14 @@ def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return x ^ (x >> np.uint64(31))
 
 
-def _vector(x: Any, dtype: np.dtype[Any]) -> Any:
+def _vector(x: DeviceArray, dtype: DType) -> DeviceArray:
     """An array the extension takes: host arrays as contiguous ones of the right type, device arrays as they are."""
     if hasattr(x, "__dlpack_device__") and x.__dlpack_device__()[0] != 1:
         return x
     return np.ascontiguousarray(x, dtype).ravel()
 
 
-def _to_host(x: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def _to_host(x: DeviceArray, dtype: DType) -> Values:
     if hasattr(x, "get"):  # CuPy
         x = x.get()
     elif not isinstance(x, np.ndarray) and hasattr(x, "__dlpack__"):
@@ -520,7 +533,7 @@ def _to_host(x: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     return np.ascontiguousarray(x, dtype).ravel()
 
 
-def _wrap(x: Any) -> Any:
+def _wrap(x: DeviceArray) -> DeviceArray:
     """Host arrays as they are; arrays on a GPU as CuPy's, if it is there."""
     if isinstance(x, np.ndarray):
         return x

@@ -7,13 +7,13 @@ program, is weft.cases.expressions' business.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from weft import _weft
 from weft import device as _device
+from weft.arrays import Values
 from weft.cases.expressions import Expression, ExpressionError
 
 __all__ = ["VARIABLES", "compiled", "evaluate", "values"]
@@ -23,8 +23,8 @@ VARIABLES = ("x", "y", "z", "t")
 _CODES: dict[str, int] = _weft.program.operations
 
 
-def compiled(expression: str | float, parameters: Mapping[str, float] | None = None) -> Any:
-    """The program (a _weft.program.Code) of an expression in x, y, z, t and the parameters, or of a number.
+def compiled(expression: str | float, parameters: Mapping[str, float] | None = None) -> _weft.program.Code:
+    """The program of an expression in x, y, z, t and the parameters, or of a number.
 
     ExpressionError, whose text says what is allowed, where it is none.
     """
@@ -38,14 +38,21 @@ def compiled(expression: str | float, parameters: Mapping[str, float] | None = N
 
 
 def evaluate(
-    code: Any, points: npt.ArrayLike, time: float = 0.0, *, device: str = "host", precision: str = "double"
-) -> npt.NDArray[Any]:
+    code: _weft.program.Code,
+    points: npt.ArrayLike,
+    time: float = 0.0,
+    *,
+    device: str = "host",
+    precision: str = "double",
+) -> Values:
     """The values [n] of a program at points [3][n] and a time, computed on a device."""
-    places = np.ascontiguousarray(points, np.float64 if precision == "double" else np.float32)
-    return np.asarray(_weft.program.evaluate(code, places, float(time), _device.open(device)))
+    where = _device.open(device)
+    if precision == "double":
+        return _weft.program.evaluate(code, np.ascontiguousarray(points, np.float64), float(time), where)
+    return _weft.program.evaluate(code, np.ascontiguousarray(points, np.float32), float(time), where)
 
 
-def values(code: Any, x: npt.ArrayLike, y: npt.ArrayLike, z: npt.ArrayLike, time: float = 0.0) -> npt.NDArray[Any]:
+def values(code: _weft.program.Code, x: npt.ArrayLike, y: npt.ArrayLike, z: npt.ArrayLike, time: float = 0.0) -> Values:
     """The values of a program on the host, in the common shape of the coordinates."""
     places = np.broadcast_arrays(x, y, z)
     return evaluate(code, np.stack([place.ravel() for place in places]), time).reshape(places[0].shape)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from weft.arrays import DType
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+    from weft.mesh import Mesh
 
 TYPES = {"double": np.float64, "single": np.float32}
 
@@ -12,17 +19,17 @@ TYPES = {"double": np.float64, "single": np.float32}
 class SolverOnElements:
     """Of a ``mesh``, an ``order`` N and a ``precision``, which the solver sets."""
 
-    mesh: Any
+    mesh: Mesh
     order: int
     precision: str
 
     @property
-    def comm(self) -> Any:
+    def comm(self) -> MPI.Intracomm:
         """The mpi4py communicator of the mesh."""
         return self.mesh.comm
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> DType:
         """Of the fields: float64 or float32, as ``precision`` says."""
         return np.dtype(TYPES[self.precision])
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from weft import _weft
 from weft.files import whole
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 __all__ = ["categories", "enabled", "names", "phases", "span", "start", "stop", "unmet_delays", "write"]
 
@@ -22,7 +25,7 @@ _SKEW_NS = 1_000_000_000  # more than a barrier ever takes to let all go
 enabled = _weft.trace.enabled
 
 
-def start(comm: Any = None) -> None:
+def start(comm: MPI.Intracomm | None = None) -> None:
     """Clear what was recorded and start recording.
 
     With an mpi4py communicator the ranks start together (a barrier), so that their time lines can be laid side by side:
@@ -92,7 +95,7 @@ def phases(names: Sequence[str]) -> dict[str, dict[str, float]]:
     return {name: dict(found) for name, found in _weft.trace.exclusive_seconds_by_phase(list(names)).items()}
 
 
-def write(path: str | Path, comm: Any = None) -> None:
+def write(path: str | Path, comm: MPI.Intracomm | None = None) -> None:
     """Write what was recorded as a Chrome trace, which Perfetto (https://ui.perfetto.dev) opens.
 
     One process a rank (``pid``), thread 0 for the host and 1, 2 … for the device's streams. With an mpi4py
@@ -112,10 +115,12 @@ def write(path: str | Path, comm: Any = None) -> None:
             failure = comm.bcast(failure, root=0)
         if failure is not None:
             raise _weft.mpi.CollectiveError(failure)
-        if file is None:
+        if file is None and comm is not None:
             comm.send(events, dest=0, tag=_TAG)
             return
+        assert file is not None
         file.write('{"displayTimeUnit":"ns","traceEvents":[\n' + events)
-        for source in range(1, size):
-            file.write(",\n" + comm.recv(source=source, tag=_TAG))
+        if comm is not None:
+            for source in range(1, size):
+                file.write(",\n" + comm.recv(source=source, tag=_TAG))
         file.write("\n]}\n")

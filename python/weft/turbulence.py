@@ -16,27 +16,39 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from weft import _weft, fft, trace
 from weft import device as _device
+from weft.arrays import DeviceArray, DType, Values
 from weft.options import by_name
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+    from weft.device import Device
 
 __all__ = ["BlownUp", "Forcing", "Scalar", "Solver"]
 
-_CORES = {"double": _weft.turbulence.SolverDouble, "single": _weft.turbulence.SolverSingle}
+N = TypeVar("N", int, float)
+
+_CORES: dict[str, type[_weft.turbulence.SolverDouble | _weft.turbulence.SolverSingle]] = {
+    "double": _weft.turbulence.SolverDouble,
+    "single": _weft.turbulence.SolverSingle,
+}
 _TYPES = {"double": np.float64, "single": np.float32}
 
 #: a run whose Courant number went beyond the limit, or whose velocity is no longer finite; ``step`` and ``courant``
 BlownUp = _weft.turbulence.BlownUp
 
 # E(k) at an array of wavenumbers; a field at arrays of points x, y, z.
-Spectrum = Callable[[npt.NDArray[np.float64]], Any]
-Function = Callable[[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]], Any]
+Spectrum = Callable[[npt.NDArray[np.float64]], npt.ArrayLike]
+Vectors = Callable[[Values, Values, Values], Sequence[npt.ArrayLike]]
+Function = Callable[[Values, Values, Values], npt.ArrayLike]
 
 
 #: how the modes with 0 < abs(k) <= ``radius`` are forced, and a scalar above a uniform mean ``gradient``
@@ -76,9 +88,9 @@ class Solver:
         process_grid: str | tuple[int, int] | None = None,
         exchange: str | tuple[str, str] = "auto",
         exchange_cache: bool = False,
-        device: Any = "auto",
+        device: str | Device = "auto",
         precision: str = "double",
-        comm: Any = None,
+        comm: MPI.Intracomm | None = None,
         **options: Any,
     ) -> None:
         from weft.mpi import MPI
@@ -114,7 +126,7 @@ class Solver:
             device=self.device,
             **options,
         )
-        self.viscosity = self.options.viscosity
+        self.viscosity = viscosity
         self.scalars = tuple(self.options.scalars)
         self.batch = self.options.batch
         self._core = _CORES[precision](self.options, self.comm)
@@ -122,7 +134,7 @@ class Solver:
     # --- what it is --------------------------------------------------------------------------------------------------
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> DType:
         """Type of real fields: float64 or float32, by ``precision``."""
         return np.dtype(_TYPES[self.precision])
 
@@ -194,7 +206,9 @@ class Solver:
     def coordinates(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """x, y, z of this rank's points, with shapes that broadcast to [z][y][x]."""
         first, count = self.points
-        x, y, z = ((first[d] + np.arange(count[d])) * (self.lengths[d] / self.sizes[d]) for d in range(3))
+        x, y, z = (
+            (first[d] + np.arange(count[d], dtype=np.float64)) * (self.lengths[d] / self.sizes[d]) for d in range(3)
+        )
         return x[None, None, :], y[None, :, None], z[:, None, None]
 
     def wavenumbers(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -206,19 +220,19 @@ class Solver:
             each.append(np.where(i <= self.sizes[d] // 2, i, i - self.sizes[d]) * (2 * math.pi / self.lengths[d]))
         return each[0][None, None, :], each[1][None, :, None], each[2][:, None, None]
 
-    def velocity_modes(self) -> Any:
+    def velocity_modes(self) -> DeviceArray:
         """[3][kz][ky][kx], a view of the solver's own memory; after writing to it call ``clean``."""
         return self._core.velocity_modes()
 
-    def scalar_modes(self, number: int = 0) -> Any:
+    def scalar_modes(self, number: int = 0) -> DeviceArray:
         """[kz][ky][kx], a view of the solver's own memory."""
         return self._core.scalar_modes(self._scalar(number))
 
-    def velocity(self) -> npt.NDArray[Any]:
+    def velocity(self) -> Values:
         """[3][z][y][x] u, v, w at this rank's points, a copy on the host. (collective)"""
         return self._core.velocity()
 
-    def scalar(self, number: int = 0) -> npt.NDArray[Any]:
+    def scalar(self, number: int = 0) -> Values:
         """[z][y][x], a copy on the host. (collective)"""
         return self._core.scalar(self._scalar(number))
 
@@ -246,7 +260,7 @@ class Solver:
         """The same for a scalar: half of its variance is the integral of ``spectrum``."""
         self._core.set_random_scalar(self._scalar(number), spectrum, seed)
 
-    def set_velocity(self, values: Any) -> None:
+    def set_velocity(self, values: Sequence[npt.ArrayLike] | Values | Vectors) -> None:
         """Set the velocity from [3][z][y][x] at this rank's points, or a function (x, y, z) -> u, v, w. (collective)
 
         Modes that are not kept and what is not solenoidal are left out.
@@ -260,7 +274,7 @@ class Solver:
             raise ValueError(f"turbulence: a velocity has three components, not {len(parts)}")
         self._core.set_velocity(np.ascontiguousarray(parts, self.dtype))
 
-    def set_scalar(self, values: Any, number: int = 0) -> None:
+    def set_scalar(self, values: npt.ArrayLike | Function, number: int = 0) -> None:
         """Set a scalar from [z][y][x] at this rank's points, or a function (x, y, z). (collective)"""
         if callable(values):
             x, y, z = self.coordinates()
@@ -349,8 +363,8 @@ def _breakdown(spent: dict[str, float], total: float, pointwise: float) -> dict[
     return parts
 
 
-def _three(values: Any, convert: Callable[[Any], Any], name: str) -> tuple[Any, Any, Any]:
-    each = [values] * 3 if np.ndim(values) == 0 else list(values)
+def _three(values: float | Sequence[float], convert: Callable[[Any], N], name: str) -> tuple[N, N, N]:
+    each = list(values) if isinstance(values, Iterable) else [values] * 3
     if len(each) != 3:
         raise ValueError(f"turbulence: {name} are one number, or three along x, y, z; there are {len(each)}")
     return convert(each[0]), convert(each[1]), convert(each[2])

@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft import _weft
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+    from weft.turbulence import Solver
 
 __all__ = ["Distribution", "Points", "Scales", "Spectra", "points", "spectra"]
 
@@ -128,7 +133,7 @@ class Points:
     extra_bytes: int  #: this rank's memory that had to be found beside the solver's
 
 
-def spectra(solver: Any) -> Spectra:
+def spectra(solver: Solver) -> Spectra:
     """Spectra and totals of a `weft.turbulence.Solver` now. (collective)"""
     found = _weft.turbulence.spectra(solver._core)
     width = found["width"]
@@ -145,8 +150,8 @@ def spectra(solver: Any) -> Spectra:
 
 
 def points(
-    solver: Any,
-    comm: Any = None,
+    solver: Solver,
+    comm: MPI.Intracomm | None = None,
     *,
     distributions: bool = True,
     pressure: bool = True,

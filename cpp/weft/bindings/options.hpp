@@ -191,7 +191,7 @@ void bind_options(nanobind::handle scope, const char* name, const std::string& p
           const std::string member(field_names<S>[i]);
           names.append(nb::cast(member));
           bound.def_prop_rw(
-              member.c_str(), [](const S& self) { return to_python(std::get<i>(fields(self))); },
+              member.c_str(), [](const S& self) { return nb::cast<nb::any>(to_python(std::get<i>(fields(self)))); },
               [key = prefix + member](S& self, nb::handle value) { assign(std::get<i>(fields(self)), value, key); },
               nb::for_setter(nb::arg("value").none()));
         }(),

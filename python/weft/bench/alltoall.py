@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mpi4py import MPI
 
@@ -24,6 +24,9 @@ from weft.report import communication_plots, plots
 from weft.report.console import Console, Silent
 from weft.run.machine import crowd_warning, machine, placement, placement_rows, versions
 from weft.run.record import by_first
+
+if TYPE_CHECKING:
+    from weft.device import Device
 
 MPI_METHODS = ("alltoall", "alltoallv", "ialltoall")
 WORD = 8  # bytes of a complex number in single precision: what is counted in a message
@@ -104,7 +107,7 @@ def default_grids(processes: int, limit: int, on_gpu: bool) -> list[int]:
     return [n for n in grids if 4 * n**3 / processes <= limit] or grids[:1]
 
 
-def methods_here(comm: MPI.Intracomm, device: Any, wanted: Sequence[str]) -> tuple[list[str], list[str]]:
+def methods_here(comm: MPI.Intracomm, device: Device, wanted: Sequence[str]) -> tuple[list[str], list[str]]:
     """The ways of `wanted` from host memory and, where there is a GPU, from its own. (collective)
 
     RefusedError for names that are no collective of MPI and no choice of the exchange layer that works here.
@@ -121,12 +124,12 @@ def methods_here(comm: MPI.Intracomm, device: Any, wanted: Sequence[str]) -> tup
 
 
 def measure(
-    comm: MPI.Intracomm, device: Any, transpose: Transpose, methods: tuple[list[str], list[str]], effort: Effort
+    comm: MPI.Intracomm, device: Device, transpose: Transpose, methods: tuple[list[str], list[str]], effort: Effort
 ) -> list[Record]:
     """A row for each method and memory. All rows, or columns, of the grid run at once. (collective)"""
     column = comm.rank // transpose.row_ranks
     colour = {"all": 0, "row": column, "column": comm.rank % transpose.row_ranks}[transpose.communicator]
-    group = comm.Split(colour, comm.rank)
+    group = cast(MPI.Intracomm, comm.Split(colour, comm.rank))
     host = weft.device.open("host")
     b, size = _weft.bench, transpose.message
     cases: dict[tuple[str, str], Any] = {}

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
@@ -24,6 +24,10 @@ from weft.report.console import Console, Silent
 from weft.run.launch import launch
 from weft.run.machine import crowd_warning, machine, nodes, placement, placement_rows, versions
 from weft.run.record import by_first
+
+if TYPE_CHECKING:
+    from weft.device import Device
+    from weft.mesh import Mesh
 
 OPERATIONS = ("halo", "gather", "gather-scatter")
 LINK_SIZES = (8, 64, 1024, 16384, 262144, 4194304)
@@ -57,8 +61,8 @@ def traffic(comm: MPI.Intracomm, messages: Sequence[tuple[int, int]], node_of: S
 
 def measure(
     comm: MPI.Intracomm,
-    mesh: Any,
-    device: Any,
+    mesh: Mesh,
+    device: Device,
     texts: Sequence[str],
     order: int,
     fields: int,

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from math import log2
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from mpi4py import MPI
@@ -25,6 +25,9 @@ from weft.report import fft_plots, plots
 from weft.report.console import Console, Silent
 from weft.run.machine import machine, placement, placement_rows, versions
 from weft.run.record import by_first
+
+if TYPE_CHECKING:
+    from weft.device import Device
 
 REAL = {"double": 8, "single": 4}  # bytes
 
@@ -94,7 +97,7 @@ def grids_of(ranks: int) -> list[str]:
 
 def transforms(
     comm: MPI.Intracomm,
-    device: Any,
+    device: Device,
     points: int,
     precision: str,
     grids: Sequence[str],
@@ -137,7 +140,7 @@ def transforms(
     return rows
 
 
-def lines(comm: MPI.Intracomm, device: Any, points: int, precision: str, bandwidth: float, effort: Effort) -> Record:
+def lines(comm: MPI.Intracomm, device: Device, points: int, precision: str, bandwidth: float, effort: Effort) -> Record:
     """Complex transforms of all lines in y of a rank's share of points^3, in the ways of Table 1. (collective)"""
     width = points // 2 + 1
     planes = max(1, points // comm.size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
@@ -18,6 +18,9 @@ from weft.run.machine import machine, rates, versions
 from weft.run.poisson.loop import box_counts
 from weft.run.record import Record, by_first
 
+if TYPE_CHECKING:
+    from weft.device import Device
+
 LINE = "{:5} {:10} {:9} {:>12} {:>11} {:>10} {:>9} {:>9} {:>9} {:>9}"
 HEAD = LINE.format(
     "order", "geometry", "kernels", "box", "DOFs", "time µs", "GFLOP/s", "GDOF/s", "% of Eq. 4", "% of own"
@@ -25,7 +28,14 @@ HEAD = LINE.format(
 
 
 def measure(
-    comm: MPI.Intracomm, order: int, dofs: int, geometry: str, kernels: str, device: Any, precision: str, repeats: int
+    comm: MPI.Intracomm,
+    order: int,
+    dofs: int,
+    geometry: str,
+    kernels: str,
+    device: Device,
+    precision: str,
+    repeats: int,
 ) -> tuple[Record, Any]:
     """Times the operator at one order on a box of about `dofs` degrees of freedom. (collective)"""
     box = box_counts(round(dofs * ((order + 1) / order) ** 3), order)
@@ -147,7 +157,7 @@ def line(row: Record) -> str:
     )
 
 
-def occupancy_row(row: Record, operator: Any, device: Any) -> Record:
+def occupancy_row(row: Record, operator: Any, device: Device) -> Record:
     """hipBone's Table 1 for the kernel of a row: what the compiler used, and what one multiprocessor then holds."""
     resources = operator.resources
     chip = formulas.multiprocessor(device.limits, device.architecture)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
 from textwrap import fill
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
@@ -25,6 +25,9 @@ from weft.report import communication_plots, plots
 from weft.report.console import Console, Silent
 from weft.run.machine import crowd_warning, machine, nodes, placement, placement_rows, versions
 from weft.run.record import by_first
+
+if TYPE_CHECKING:
+    from weft.device import Device
 
 PLAIN = "mpi"  # the reference: MPI_Send and MPI_Recv on the same memory
 PATHS = (PLAIN, "direct", "staged", "ipc")
@@ -122,7 +125,7 @@ def play(
         }
 
 
-def measure_link(comm: MPI.Intracomm, device: Any, sizes: Sequence[int], effort: Effort) -> Record:
+def measure_link(comm: MPI.Intracomm, device: Device, sizes: Sequence[int], effort: Effort) -> Record:
     """The links of this run for a lower bound: by kind ("within", "between") the shortest time of a message and the
     highest bytes / time over all paths of the device's memory, of one pair alone. (collective)"""
     shown = columns(comm, [device], [])

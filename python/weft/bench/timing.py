@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ from mpi4py import MPI
 
 from weft.run.memory import free_host_bytes
 from weft.run.record import Record
+
+if TYPE_CHECKING:
+    from weft.device import Device
 
 K = TypeVar("K")
 
@@ -85,7 +88,7 @@ def alternate(cases: Mapping[K, Any], comm: MPI.Intracomm, effort: Effort) -> di
     return {key: Samples(np.array(comm.allgather(values)), counts[key]) for key, values in samples.items()}
 
 
-def budget(device: Any, comm: MPI.Intracomm, share: float = 0.8) -> tuple[int, int]:
+def budget(device: Device, comm: MPI.Intracomm, share: float = 0.8) -> tuple[int, int]:
     """Bytes each rank may take of host memory and of the device's: a share of what its node and card have, divided by
     the ranks that use them; the least of all ranks. A host device has no memory of its own: 0. (collective)"""
     node = comm.Split_type(MPI.COMM_TYPE_SHARED)
@@ -96,7 +99,7 @@ def budget(device: Any, comm: MPI.Intracomm, share: float = 0.8) -> tuple[int, i
     return comm.allreduce(host, MPI.MIN), comm.allreduce(own, MPI.MIN)
 
 
-def choices(comm: MPI.Intracomm, device: Any, texts: Sequence[str], sizes: Sequence[int] = ()) -> list[str]:
+def choices(comm: MPI.Intracomm, device: Device, texts: Sequence[str], sizes: Sequence[int] = ()) -> list[str]:
     """The exchange layer's choices that any of ``texts`` allows ("auto", "schedule" or "schedule:path"), for messages
     of such sizes. RefusedError for a name that is not known and a path that does not work here. (collective)"""
     from weft import _weft

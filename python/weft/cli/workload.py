@@ -16,6 +16,8 @@ from weft.errors import tell
 from weft.files import named, write_json
 
 if TYPE_CHECKING:
+    from mpi4py import MPI
+
     from weft.record import Record
 
 # An option that sets a case key: flag, key, its value's name, help.
@@ -154,7 +156,7 @@ def carry_out_until_asked(case: Any, display: Any, run: Callable[[Any, Any, Any,
 
     stopped: list[Interrupted] = []
 
-    def until_stopped(comm: Any, folder: Path) -> dict[str, Any]:
+    def until_stopped(comm: MPI.Intracomm, folder: Path) -> dict[str, Any]:
         try:
             record = run(case, comm, display, folder, asked)
         except Interrupted as stop:
@@ -172,7 +174,7 @@ def carry_out_until_asked(case: Any, display: Any, run: Callable[[Any, Any, Any,
     return 128 + stop.number
 
 
-def require_writable(folder: Path, comm: Any) -> None:
+def require_writable(folder: Path, comm: MPI.Intracomm) -> None:
     """CollectiveError where the folder is not there and cannot be made; makes nothing. (collective)"""
     from weft import mpi
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from mpi4py import MPI
 
 import weft
 from weft import _weft
+from weft.arrays import Values
 from weft.mpi import CollectiveError
 from weft.run.poisson.loop import box_counts
+
+if TYPE_CHECKING:
+    from weft.mesh import Mesh
 
 OTHERS = "*"  # stands in a case for every boundary that has no condition of its own
 
 C = TypeVar("C")
-Values = npt.NDArray[Any]
 
 
 def box(case: Any, comm: MPI.Intracomm) -> Any:
@@ -34,7 +36,7 @@ def box(case: Any, comm: MPI.Intracomm) -> Any:
     )
 
 
-def conditions(mesh: Any, given: Mapping[str, C], spoken: Mapping[str, C], allowed: Sequence[str]) -> dict[str, C]:
+def conditions(mesh: Mesh, given: Mapping[str, C], spoken: Mapping[str, C], allowed: Sequence[str]) -> dict[str, C]:
     """The condition on each boundary of the mesh: the one given, what the boundary's name says, that given of "*".
 
     CollectiveError for a boundary without a condition (`allowed` are the words for one), and for a condition of a
@@ -59,7 +61,7 @@ def conditions(mesh: Any, given: Mapping[str, C], spoken: Mapping[str, C], allow
     return result
 
 
-def places(mesh: Any, order: int) -> Values:
+def places(mesh: Mesh, order: int) -> Values:
     """[3][E][points] coordinates of the points of an order."""
     return np.moveaxis(np.asarray(mesh.point_coordinates(order)), -1, 0)
 

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
 from weft.record import Energy
+
+if TYPE_CHECKING:
+    from weft.device import Device
 
 POWERCAP = Path("/sys/class/powercap")
 
@@ -54,7 +57,7 @@ def rapl_counters(root: Path = POWERCAP) -> tuple[list[_Counter], str]:
     return counters, "" if counters else f"the processor tells no energy here: {root} has no RAPL counters"
 
 
-def nvml_counter(device: Any) -> tuple[list[_Counter], str]:
+def nvml_counter(device: Device) -> tuple[list[_Counter], str]:
     """The counter of an opened CUDA device, or the reason why there is none."""
     if device.is_host:
         return [], ""
@@ -92,7 +95,7 @@ def _by_uuid(pynvml: Any, uuid: str) -> Any:
 class Meter:
     """Adds up the energy of the nodes' processors and of the devices used, from ``start`` on. All calls collective."""
 
-    device: Any
+    device: Device
     comm: MPI.Intracomm
     counters: list[_Counter] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)

@@ -6,7 +6,7 @@ import csv
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from mpi4py import MPI
@@ -14,6 +14,9 @@ from mpi4py import MPI
 from weft import mpi
 from weft.files import whole
 from weft.run.record import Record
+
+if TYPE_CHECKING:
+    from weft.mesh import Mesh
 
 HISTORY_ROWS = 2000  # of a table that the record keeps at most, for the report's plots
 
@@ -82,7 +85,7 @@ def picture(values: Any) -> list[list[float | None]]:
     ]
 
 
-def plane(mesh: Any, order: int, values: Any, name: str, time: float, output: Any) -> Record:
+def plane(mesh: Mesh, order: int, values: Any, name: str, time: float, output: Any) -> Record:
     """``values`` [E][n][n][n] on the plane of `output.slice_axis` and `output.slice_at`, for a record. (collective)"""
     from weft.mesh_io.probes import on_plane
 

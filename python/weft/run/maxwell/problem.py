@@ -12,6 +12,7 @@ from mpi4py import MPI
 
 import weft
 from weft import maxwell, program
+from weft.arrays import Values
 from weft.cases import MaxwellCase
 from weft.cases.maxwell import CONDITIONS, RegionSection
 from weft.cases.schema import settings
@@ -20,7 +21,6 @@ from weft.exact.mie import Sphere
 from weft.mpi import CollectiveError
 from weft.run.elements import box, conditions, places
 
-Values = npt.NDArray[Any]
 VACUUM = (1.0, 1.0, 0.0)
 INSIDE = 4  # order at whose inner points an expression has to be true, or false, for a whole element
 

@@ -170,7 +170,7 @@ class Checkpoints:
         """Writes one, unless this step has one; its path. (collective)"""
         if self.written_at != self.solver.steps:
             files = self.case.checkpoint.files
-            per_file = {"node": 0, "one": 2**31 - 1}.get(files) if not files.isdigit() else int(files)
+            per_file = int(files) if files.isdigit() else {"node": 0, "one": 2**31 - 1}[files]
             begin = time.perf_counter()
             self.last = _weft.turbulence.write_checkpoint(
                 self.solver._core,
