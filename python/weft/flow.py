@@ -30,6 +30,7 @@ from weft.arrays import DType, Values
 from weft.flow_output import Output
 from weft.flow_statistics import Statistics
 from weft.multigrid import coarsen
+from weft.options import by_name
 from weft.program import compiled
 from weft.solver_on_elements import SolverOnElements
 
@@ -40,9 +41,10 @@ if TYPE_CHECKING:
 
 __all__ = ["BlownUp", "Buoyancy", "Filter", "FlowRate", "Pressure", "Scalar", "Solver"]
 
-_CORES: dict[str, type[_weft.flow.FlowDouble | _weft.flow.FlowSingle]] = {
-    "double": _weft.flow.FlowDouble,
-    "single": _weft.flow.FlowSingle,
+# the solver, its options and the functions among them
+_CORES = {
+    "double": (_weft.flow.FlowDouble, _weft.flow.OptionsDouble, _weft.flow.FunctionDouble),
+    "single": (_weft.flow.FlowSingle, _weft.flow.OptionsSingle, _weft.flow.FunctionSingle),
 }
 
 #: a run one of whose fields is no longer finite; ``step`` and ``field`` tell where
@@ -66,48 +68,9 @@ class Scalar:
     source: Values | Function | None = None
 
 
-@dataclass(frozen=True)
-class Buoyancy:
-    """A force ``vector`` (s - ``reference``) of the scalar of that name (Boussinesq's approximation)."""
-
-    scalar: str
-    vector: tuple[float, float, float]
-    reference: float = 0.0
-
-
-@dataclass(frozen=True)
-class FlowRate:
-    """A uniform force along ``direction`` that keeps the mean of u . direction over the volume at ``mean``."""
-
-    mean: float
-    direction: tuple[float, float, float] = (1.0, 0.0, 0.0)
-
-
-@dataclass(frozen=True)
-class Filter:
-    """Damps the ``modes`` highest modes of each element after each step, the highest by the fraction ``strength``."""
-
-    strength: float
-    modes: int = 1
-
-
-@dataclass(frozen=True)
-class Pressure:
-    """How the pressure is solved: a Krylov method with a p-multigrid cycle, from a guess made of earlier solutions.
-
-    ``orders``: falling levels to 1, by default N, N / 2, …, 1. ``degree``: of the Chebyshev smoother (of plain
-    Schwarz, which is what smooths on boxes, one step is taken). ``single``: the cycle in single precision. ``method``:
-    ``cg`` (flexible) or ``gmres`` of ``restart`` directions. ``projection``: earlier solutions that the first guess is
-    made of (Fischer 1998); 0: none.
-    """
-
-    orders: tuple[int, ...] = ()
-    degree: int = 2
-    single: bool = True
-    method: str = "cg"
-    restart: int = 30
-    projection: int = 16
-    max_iterations: int = 200
+#: the extension's structs, made in order or by name
+Buoyancy, FlowRate = _weft.flow.Buoyancy, _weft.flow.FlowRate
+Filter, Pressure = _weft.flow.Filter, _weft.flow.Pressure
 
 
 def takes_time(function: Function) -> bool:
@@ -145,12 +108,6 @@ class _OnHost:
         return found
 
 
-def _choice(key: str, value: str, allowed: tuple[str, ...]) -> str:
-    if value not in allowed:
-        raise ValueError(f"flow: {key} = {value!r} is not one of: {', '.join(allowed)}")
-    return value
-
-
 class Solver(SolverOnElements, Output, Statistics):
     """du/dt + (u . grad) u = -grad p + viscosity Laplacian u + force, div u = 0 on the ranks of ``mesh``.
 
@@ -176,6 +133,7 @@ class Solver(SolverOnElements, Output, Statistics):
     without a condition, a condition without a boundary, velocities that let in what nothing lets out.
     """
 
+    @by_name(_weft.flow.OptionsDouble)
     def __init__(
         self,
         mesh: Mesh,
@@ -184,37 +142,21 @@ class Solver(SolverOnElements, Output, Statistics):
         viscosity: float,
         boundaries: Mapping[str, Any] | None = None,
         dt: float | None = None,
-        time_order: int = 3,
-        first_step_halvings: int = 6,
         scalars: Mapping[str, Scalar] | None = None,
         force: Values | Function | None = None,
-        buoyancy: Sequence[Buoyancy] = (),
-        flow_rate: FlowRate | None = None,
-        convection: str = "overintegrated",
-        filter: Filter | None = None,
-        pressure: Pressure | None = None,
-        pressure_tolerance: float | None = None,
-        velocity_tolerance: float | None = None,
-        scalar_tolerance: float | None = None,
         device: str | Device = "auto",
         precision: str = "double",
         geometry: str = "auto",
         kernels: str = "auto",
         exchange: str = "auto",
         exchange_cache: bool = False,
+        **options: Any,
     ) -> None:
-        order = operator.index(order)
-        if not 1 <= order <= 15:
-            raise ValueError(f"flow: order = {order} is outside 1..15")
-        _choice("precision", precision, ("double", "single"))
-        _choice("convection", convection, ("overintegrated", "skew-symmetric"))
-        _choice("geometry", geometry, ("auto", "stored", "trilinear"))
-        _choice("kernels", kernels, ("auto", "portable", "simd"))
+        if precision not in _CORES:
+            raise ValueError(f"flow: precision = {precision!r} is not one of: {', '.join(_CORES)}")
+        core, struct, self._functions = _CORES[precision]
         self.mesh = mesh
-        self.order = order
-        self.viscosity = float(viscosity)
         self.precision = precision
-        self.convection = convection
         self.device = _device.open(device) if isinstance(device, str) else device
         if geometry == "auto":
             geometry = "trilinear" if mesh.straight else "stored"
@@ -222,56 +164,35 @@ class Solver(SolverOnElements, Output, Statistics):
             kernels = "simd" if self.device.is_host else "portable"
         self.geometry, self.kernels = geometry, kernels
         self.scalars = dict(scalars or {})
-        self.time_order = operator.index(time_order)
         self.dt = None if dt is None else float(dt)
-        pressure = pressure or Pressure()
-        names = list(self.scalars)
-        for one in buoyancy:
-            if one.scalar not in self.scalars:
-                raise ValueError(
-                    f"flow: buoyancy of the scalar {one.scalar!r}; there are: {', '.join(names) or 'none'}"
-                )
-        tolerances = (
-            (1e-7 if precision == "double" else 1e-4) if value is None else float(value)
-            for value in (pressure_tolerance, velocity_tolerance, scalar_tolerance)
+        space = _weft.poisson.Options(
+            order=order,
+            geometry=geometry,
+            kernels=kernels,
+            exchange=(exchange, exchange_cache),
+            device=self.device,
         )
-        self._core = _CORES[precision](
-            mesh._core,
-            order,
-            self.viscosity,
-            self.time_order,
-            operator.index(first_step_halvings),
-            {name: self._condition(given, 3) for name, given in (boundaries or {}).items()},
-            [
-                (
-                    name,
-                    float(scalar.diffusivity),
-                    {boundary: self._condition(given, 1) for boundary, given in scalar.boundaries.items()},
-                    self._values(scalar.source, 1),
-                )
+        given = struct(
+            viscosity=viscosity,
+            boundaries={name: self._condition(condition, 3) for name, condition in (boundaries or {}).items()},
+            scalars=[
+                {
+                    "name": name,
+                    "diffusivity": scalar.diffusivity,
+                    "boundaries": {b: self._condition(condition, 1) for b, condition in scalar.boundaries.items()},
+                    "source": self._function(scalar.source, 1)[0],
+                }
                 for name, scalar in self.scalars.items()
             ],
-            self._values(force, 3),
-            [(names.index(one.scalar), tuple(map(float, one.vector)), float(one.reference)) for one in buoyancy],
-            None if flow_rate is None else (tuple(map(float, flow_rate.direction)), float(flow_rate.mean)),
-            convection == "skew-symmetric",
-            (1, 0.0) if filter is None else (operator.index(filter.modes), float(filter.strength)),
-            (
-                list(pressure.orders),
-                pressure.degree,
-                pressure.single,
-                _choice("pressure.method", pressure.method, ("cg", "gmres")),
-                pressure.restart,
-                pressure.projection,
-                pressure.max_iterations,
-            ),
-            tuple(tolerances),
-            self.geometry,
-            self.kernels,
-            exchange,
-            exchange_cache,
-            self.device,
+            force=self._function(force, 3)[0],
+            **options,
         )
+        self.order = space.order
+        self.viscosity = given.viscosity
+        self.convection = given.convection
+        self.time_order = given.time_order
+        pressure = given.pressure
+        self._core = core(mesh._core, space, given)
         made = self._core.coarse_matrix()
         size = self.comm.allreduce(int(made["unknowns"]))
         sizes: list[int] = []
@@ -282,7 +203,7 @@ class Solver(SolverOnElements, Output, Statistics):
         self.choices: dict[str, Any] = {
             "geometry": self.geometry,
             "kernels": self.kernels,
-            "convection": convection,
+            "convection": self.convection,
             "pressure": {
                 "orders": list(self._core.pressure_orders),
                 "algebraic_level_unknowns": sizes,
@@ -311,14 +232,19 @@ class Solver(SolverOnElements, Output, Statistics):
             raise ValueError(f"flow: {len(parts)} values are given, {components} are needed: {given!r}")
         return [compiled(part) if isinstance(part, (str, float, int)) else part for part in parts]
 
-    def _condition(self, given: Any, components: int) -> tuple[str, Any]:
+    def _function(self, given: Values | Function | None, components: int) -> tuple[Any, bool]:
+        """A function as the options have it, and whether its values stay the same."""
+        values = self._values(given, components)
+        return (None, True) if values is None else self._functions.of(values, components, self.device)
+
+    def _condition(self, given: Any, components: int) -> tuple[str, Any, bool]:
         word, values = (given, None) if isinstance(given, str) else given
         needs = word in ("velocity", "value", "flux")
         if needs and values is None:
             raise ValueError(f'flow: the condition "{word}" needs values: ("{word}", VALUES)')
         if not needs and values is not None:
             raise ValueError(f'flow: the condition "{word}" takes no values')
-        return str(word), self._values(values, components)
+        return word, *self._function(values, components)
 
     # --- sizes and figures -------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator as _operator
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -27,6 +27,7 @@ from weft import _weft, trace
 from weft import device as _device
 from weft.arrays import DeviceArray, DType, Values
 from weft.multigrid import coarsen
+from weft.options import by_name
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -66,14 +67,6 @@ def _choice(key: str, value: str, allowed: tuple[str, ...]) -> str:
     return value
 
 
-def _boundaries(dirichlet: bool | Sequence[str]) -> bool | tuple[str, ...]:
-    if isinstance(dirichlet, bool | np.bool_):
-        return bool(dirichlet)
-    if isinstance(dirichlet, str) or not all(isinstance(name, str) for name in dirichlet):
-        raise ValueError(f"poisson: dirichlet = {dirichlet!r} is not True, False or a list of boundaries' names")
-    return tuple(dirichlet)
-
-
 class Poisson:
     """A = S + lambda I on the ranks of ``mesh`` (hipBone, Eq. 1 and 2), and conjugate gradients for it.
 
@@ -96,6 +89,7 @@ class Poisson:
     ranks, for what only some ranks can see, such as a negative Jacobian.
     """
 
+    @by_name(_weft.poisson.Options, hidden=("lambda",))
     def __init__(
         self,
         mesh: Mesh,
@@ -104,56 +98,40 @@ class Poisson:
         *,
         device: str | Device = "auto",
         precision: str = "double",
-        storage: str = "assembled",
         geometry: str = "auto",
         kernels: str = "auto",
-        threads: str = "auto",
-        dirichlet: bool | Sequence[str] = False,
         exchange: str = "auto",
         exchange_cache: bool = False,
+        **options: Any,
     ) -> None:
-        order = _operator.index(order)
-        if not 1 <= order <= 15:
-            raise ValueError(f"poisson: order = {order} is outside 1..15")
-        if not lam >= 0:
-            raise ValueError(f"poisson: lam = {lam} is negative; the operator must be positive definite")
-        _choice("precision", precision, ("double", "single"))
-        _choice("storage", storage, ("assembled", "scattered"))
-        _choice("geometry", geometry, ("auto", "stored", "trilinear"))
-        _choice("kernels", kernels, ("auto", "portable", "simd"))
-        _choice("threads", threads, ("auto", "points", "columns"))
+        if precision not in _CORES:
+            raise ValueError(f"poisson: precision = {precision!r} is not one of: {', '.join(_CORES)}")
         self.mesh = mesh
-        self.order = order
-        self.lam = float(lam)
         self.precision = precision
-        self.storage = storage
-        self.dirichlet = _boundaries(dirichlet)
         self.device = _device.open(device) if isinstance(device, str) else device
+        given = _weft.poisson.Options(order=order, device=self.device, **{"lambda": lam}, **options)
+        given.exchange = (exchange, exchange_cache)
+        self.order = given.order
+        self.lam = getattr(given, "lambda")
+        self.storage = given.storage
+        self.dirichlet = options.get("dirichlet", False)
+        threads = given.threads
         why: dict[str, str] = {}
-        self.geometry, why["geometry"] = self._choose_geometry(geometry)
-        self.kernels, why["kernels"] = self._choose_kernels(kernels)
-        self._core = _CORES[precision](
-            mesh._core,
-            order,
-            float(lam),
-            storage,
-            self.geometry,
-            self.kernels,
-            threads,
-            self.dirichlet if isinstance(self.dirichlet, bool) else list(self.dirichlet),
-            exchange,
-            exchange_cache,
-            self.device,
-        )
+        given.geometry, why["geometry"] = self._choose_geometry(geometry)
+        given.kernels, why["kernels"] = self._choose_kernels(kernels)
+        self.geometry, self.kernels = given.geometry, given.kernels
+        self._core = _CORES[precision](mesh._core, given)
         why["storage"] = (
-            "every degree of freedom once" if storage == "assembled" else "every point of every element, as NekBone"
+            "every degree of freedom once"
+            if self.storage == "assembled"
+            else "every point of every element, as NekBone"
         )
         if self._core.threads is not None:
             why["threads"] = "asked for" if threads != "auto" else "what suits this device and order"
         found = {
             "geometry": self.geometry,
             "kernels": self.kernels,
-            "storage": storage,
+            "storage": self.storage,
             "threads": self._core.threads,
         }
         #: what was chosen and why, by option: "choice: reason"; of the exchange, see ``tuning``
@@ -171,11 +149,6 @@ class Poisson:
 
     def _choose_geometry(self, geometry: str) -> tuple[str, str]:
         if geometry != "auto":
-            if geometry == "trilinear" and not self.mesh.straight:
-                raise ValueError(
-                    f"poisson: geometry = 'trilinear' needs elements with straight edges, and {self.mesh.source} has "
-                    "curved ones; use 'stored'"
-                )
             return geometry, "asked for"
         if self.mesh.straight:
             return "trilinear", "all elements have straight edges"
@@ -183,8 +156,6 @@ class Poisson:
 
     def _choose_kernels(self, kernels: str) -> tuple[str, str]:
         possible = self.device.is_host and self.storage == "assembled"
-        if kernels == "simd" and not possible:
-            raise ValueError("poisson: kernels = 'simd' are for the host and assembled storage; use 'portable'")
         if kernels != "auto":
             return kernels, "asked for"
         if possible:

@@ -72,8 +72,8 @@ flow::Options<T> flow_options(const std::shared_ptr<device::Device>& device) {
   heat.source = function<T>({code({"x", "t", "multiply"})}, device);
   options.scalars.push_back(std::move(heat));
   options.force = function<T>({zero, code({"x", "sin"}), one}, device);
-  options.buoyancy = {{0, {0, 0, 0.7}, 0.1}};
-  options.filter = {1, 0.05};
+  options.buoyancy = {{"heat", {0, 0, 0.7}, 0.1}};
+  options.filter = {0.05, 1};
   options.pressure.single = false;
   options.pressure_tolerance = options.velocity_tolerance = options.scalar_tolerance = 1e-10;
   return options;

@@ -154,7 +154,7 @@ TEST(Flow, BadBoundariesAreErrorsThatNameThem) {
   EXPECT_PRED2(contains, error_with([](auto& o) { o.boundaries["lid"] = {}; }), "\"lid\", which box");
   EXPECT_PRED2(contains, error_with([](auto& o) { o.scalars[0].boundaries["hot"] = {}; }), "scalar \"heat\"");
   EXPECT_PRED2(contains, error_with([](auto& o) { o.viscosity = 0; }), "viscosity must be positive");
-  EXPECT_PRED2(contains, error_with([](auto& o) { o.filter = {3, 0.1}; }), "allowed: 1 to 2");
+  EXPECT_PRED2(contains, error_with([](auto& o) { o.filter = {0.1, 3}; }), "allowed: 1 to 2");
   const mesh::Mesh bent = box(mpi::Comm(), "kershaw");
   EXPECT_EQ(error_of([&] { Solver<double>(bent, space, good); }), "");  // its sides are flat
   auto sideways = mesh;
@@ -201,7 +201,7 @@ TEST(Flow, AConstantFlowRateIsKeptToRounding) {
   Options<double> options;
   options.viscosity = 0.1;
   options.boundaries = {{"y-", {Kind::wall}}, {"y+", {Kind::wall}}};
-  options.flow_rate = FlowRate{{1, 0, 0}, 0.7};
+  options.flow_rate = FlowRate{0.7, {1, 0, 0}};
   options.pressure.single = false;
   Solver<double> solver(mesh, space, options);
   test::set_coarse(solver);

@@ -2,9 +2,9 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
@@ -17,7 +17,7 @@
 #include "weft/bindings/bindings.hpp"
 #include "weft/bindings/coarse.hpp"
 #include "weft/bindings/flow.hpp"
-#include "weft/bindings/one_of.hpp"
+#include "weft/bindings/options.hpp"
 #include "weft/flow/solver.hpp"
 
 namespace nb = nanobind;
@@ -26,75 +26,32 @@ using namespace nb::literals;
 namespace weft::bindings {
 namespace {
 
-using ConditionTuple = std::tuple<std::string, nb::object>;
-using ScalarTuple = std::tuple<std::string, double, std::map<std::string, ConditionTuple>, nb::object>;
-// orders, degree, single, method, restart, projection, max_iterations
-using PressureTuple = std::tuple<std::vector<int>, int, bool, std::string, int, int, int>;
-using BuoyancyTuple = std::tuple<int, std::array<double, 3>, double>;
-
 template <class T>
-void bind(nb::module_& m, const char* name) {
+void bind(nb::module_& m, const std::string& precision) {
   using F = Flow<T>;
-  nb::class_<F>(m, name)
+  const auto named = [&](const char* what) { return what + precision; };
+  nb::class_<flow::Function<T>>(m, named("Function").c_str())
+      .def_static(
+          "of",
+          [](const nb::object& given, int components, const std::shared_ptr<device::Device>& device) {
+            bool steady = true;
+            auto function = function_of<T>(given, components, device, &steady);
+            return std::pair(std::move(function), steady);
+          },
+          "given"_a.none(), "components"_a, "device"_a, "A function for the options, and whether it is steady.");
+  bind_options<flow::Condition<T>>(m, named("Condition").c_str(), "flow: condition.", "Of the velocity on a boundary.");
+  bind_options<flow::ScalarCondition<T>>(m, named("ScalarCondition").c_str(), "flow: condition.",
+                                         "Of a scalar on a boundary.");
+  bind_options<flow::ScalarOptions<T>>(m, named("Scalar").c_str(), "flow: scalar.", "A scalar that the flow carries.");
+  bind_options<flow::Options<T>>(m, named("Options").c_str(), "flow: ", "What `weft.flow.Solver` takes by name.");
+  nb::class_<F>(m, named("Flow").c_str())
       .def(
           "__init__",
-          [](F* self, const mesh::Mesh& mesh, int order, double viscosity, int time_order, int first_step_halvings,
-             const std::map<std::string, ConditionTuple>& boundaries, const std::vector<ScalarTuple>& scalars,
-             const nb::object& force, const std::vector<BuoyancyTuple>& buoyancy,
-             std::optional<std::tuple<std::array<double, 3>, double>> flow_rate, bool skew_symmetric,
-             std::tuple<int, double> filter, const PressureTuple& pressure, std::array<double, 3> tolerances,
-             const std::string& geometry, const std::string& kernels, const std::string& exchange, bool exchange_cache,
-             std::shared_ptr<device::Device> device) {
-            using namespace poisson;
-            poisson::Options space;
-            space.order = order;
-            space.geometry = one_of<Geometry>("flow: geometry", geometry);
-            space.kernels = one_of<Kernels>("flow: kernels", kernels);
-            space.exchange = exchange::Asked(exchange, exchange_cache);
-            space.device = device;
-            flow::Options<T> options;
-            options.time_order = time_order;
-            options.first_step_halvings = first_step_halvings;
-            options.viscosity = viscosity;
-            for (const auto& [boundary, given] : boundaries) {
-              flow::Condition<T>& condition = options.boundaries[boundary];
-              condition.kind = flow::parse_kind(std::get<0>(given));
-              condition.velocity = function_of<T>(std::get<1>(given), 3, device, &condition.steady);
-            }
-            for (const auto& [scalar, diffusivity, conditions, source] : scalars) {
-              flow::ScalarOptions<T>& own = options.scalars.emplace_back();
-              own.name = scalar;
-              own.diffusivity = diffusivity;
-              own.source = function_of<T>(source, 1, device);
-              for (const auto& [boundary, given] : conditions) {
-                flow::ScalarCondition<T>& condition = own.boundaries[boundary];
-                condition.kind = flow::parse_scalar_kind(std::get<0>(given));
-                condition.values = function_of<T>(std::get<1>(given), 1, device, &condition.steady);
-              }
-            }
-            options.force = function_of<T>(force, 3, device);
-            for (const auto& [scalar, vector, reference] : buoyancy)
-              options.buoyancy.push_back({scalar, vector, reference});
-            if (flow_rate) options.flow_rate = flow::FlowRate{std::get<0>(*flow_rate), std::get<1>(*flow_rate)};
-            options.convection = skew_symmetric ? flow::Convection::skew_symmetric : flow::Convection::over_integrated;
-            options.filter = {std::get<0>(filter), std::get<1>(filter)};
-            const auto& [orders, degree, single, method, restart, projection, max_iterations] = pressure;
-            options.pressure = {.orders = orders,
-                                .degree = degree,
-                                .single = single,
-                                .method = method == "cg" ? poisson::Method::cg : poisson::Method::gmres,
-                                .restart = restart,
-                                .projection = projection,
-                                .max_iterations = max_iterations};
-            options.pressure_tolerance = tolerances[0];
-            options.velocity_tolerance = tolerances[1];
-            options.scalar_tolerance = tolerances[2];
+          [](F* self, const mesh::Mesh& mesh, const poisson::Options& space, const flow::Options<T>& options) {
             nb::gil_scoped_release release;
             new (self) F(mesh, space, options);
           },
-          "mesh"_a, "order"_a, "viscosity"_a, "time_order"_a, "first_step_halvings"_a, "boundaries"_a, "scalars"_a,
-          "force"_a.none(), "buoyancy"_a, "flow_rate"_a.none(), "skew_symmetric"_a, "filter"_a, "pressure"_a,
-          "tolerances"_a, "geometry"_a, "kernels"_a, "exchange"_a, "exchange_cache"_a, "device"_a)
+          "mesh"_a, "space"_a, "options"_a)
       .def("set_velocity", &F::set_velocity, "values"_a.noconvert(), "level"_a)
       .def("velocity", &F::velocity, "level"_a)
       .def("set_scalar", &F::set_scalar, "number"_a, "values"_a.noconvert(), "level"_a)
@@ -171,8 +128,27 @@ void bind(nb::module_& m, const char* name) {
 
 void bind_flow(nb::module_& m) {
   nb::module_ p = m.def_submodule("flow", "Incompressible flow on spectral elements; use weft.flow.Solver");
-  bind<double>(p, "FlowDouble");
-  bind<float>(p, "FlowSingle");
+  using namespace flow;
+  bind_options<Buoyancy>(p, "Buoyancy", "flow: buoyancy.",
+                         "A force ``vector`` (s - ``reference``) of the scalar of that name (Boussinesq's "
+                         "approximation).");
+  bind_options<FlowRate>(p, "FlowRate", "flow: flow_rate.",
+                         "A uniform force along ``direction`` that keeps the mean of u . direction over the volume at "
+                         "``mean``.");
+  bind_options<FilterOptions>(p, "Filter", "flow: filter.",
+                              "Of the ``modes`` highest modes of each element, after each step: the highest loses "
+                              "``strength`` of itself.");
+  bind_options<PressureOptions>(
+      p, "Pressure", "flow: pressure.",
+      "How the pressure is solved for: a Krylov method round a p-multigrid cycle, from a guess of earlier "
+      "solutions.\n\n"
+      "``orders``: falling levels to 1, by default N, N / 2, ..., 1. ``degree``: of the Chebyshev smoother (of plain "
+      "Schwarz, which is what smooths on boxes, one step is taken). ``single``: the cycle in single precision. "
+      "``method``: ``cg`` (flexible) or ``gmres`` of ``restart`` directions. ``projection``: earlier solutions that "
+      "the "
+      "first guess is made of (Fischer 1998); 0: none.");
+  bind<double>(p, "Double");
+  bind<float>(p, "Single");
   p.attr("BlownUp") = nb::steal(PyErr_NewExceptionWithDoc(
       "weft._weft.flow.BlownUp", "A run one of whose fields is no longer finite; step and field tell where.",
       m.attr("mpi").attr("CollectiveError").ptr(), nullptr));

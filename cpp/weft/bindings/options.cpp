@@ -10,7 +10,7 @@ std::string repr_of(nb::handle value) { return nb::repr(value).c_str(); }
 }  // namespace
 
 void refuse(const std::string& key, nb::handle value, const char* wanted) {
-  throw nb::type_error((key + " = " + repr_of(value) + " is not " + wanted).c_str());
+  throw nb::value_error((key + " = " + repr_of(value) + " is not " + wanted).c_str());
 }
 
 void refuse_name(const std::string& prefix, const std::string& name, std::span<const std::string_view> known) {

@@ -3,7 +3,8 @@
 //
 // Members may be numbers, flags and texts; enumerators, by the words of their name(); structs like their own, given as
 // what is bound here, as a mapping by name or as a sequence in order; vectors, arrays, pairs, optionals and maps by
-// text of these; exchange::Asked; and what else nanobind casts. None leaves a member as the struct has it.
+// text of these; exchange::Asked; mesh::BoundarySet; and what else nanobind casts. None leaves a member as the struct
+// has it.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -28,6 +29,7 @@
 #include "weft/bindings/fields.hpp"
 #include "weft/bindings/one_of.hpp"
 #include "weft/exchange/choice.hpp"
+#include "weft/mesh/boundary_set.hpp"
 
 namespace weft::bindings {
 
@@ -44,7 +46,7 @@ concept OptionStruct = std::is_aggregate_v<T> && !is_array<T>;
 
 using NamedValues = std::vector<std::pair<std::string, nanobind::object>>;
 
-// TypeError "turbulence: dt = 'soon' is not a number".
+// ValueError "turbulence: dt = 'soon' is not a number".
 [[noreturn]] void refuse(const std::string& key, nanobind::handle value, const char* wanted);
 // TypeError "turbulence: there is no option 'viscocity'; nearest: 'viscosity'; known: …".
 [[noreturn]] void refuse_name(const std::string& prefix, const std::string& name,
@@ -86,6 +88,8 @@ nanobind::object to_python(const M& value) {
     return value ? to_python(*value) : nanobind::none();
   } else if constexpr (std::same_as<M, exchange::Asked>) {
     return nanobind::make_tuple(value.text, value.cache);
+  } else if constexpr (std::same_as<M, mesh::BoundarySet>) {
+    return nanobind::cast(value != mesh::BoundarySet());  // whether it has any
   } else {
     return nanobind::cast(value);
   }
@@ -120,6 +124,16 @@ void assign(M& member, nanobind::handle value, const std::string& key) {
     } else {
       const auto parts = items(key, value, 2);
       member = exchange::Asked(text(key, parts[0]), nanobind::cast<bool>(parts[1]));
+    }
+  } else if constexpr (std::same_as<M, mesh::BoundarySet>) {
+    bool every = false;
+    if (nanobind::try_cast(value, every)) {
+      member = every ? mesh::BoundarySet::all() : mesh::BoundarySet();
+    } else {
+      std::vector<std::string> names;
+      if (nanobind::isinstance<nanobind::str>(value)) refuse(key, value, "True, False or a list of boundaries' names");
+      assign(names, value, key);
+      member = mesh::BoundarySet(std::move(names));
     }
   } else if constexpr (is<M, std::vector>) {
     using X = typename M::value_type;

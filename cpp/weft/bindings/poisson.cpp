@@ -3,7 +3,6 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -14,7 +13,7 @@
 #include "weft/bindings/arrays.hpp"
 #include "weft/bindings/bindings.hpp"
 #include "weft/bindings/coarse.hpp"
-#include "weft/bindings/one_of.hpp"
+#include "weft/bindings/options.hpp"
 #include "weft/exchange/choice.hpp"
 #include "weft/poisson/merged_cg.hpp"
 #include "weft/poisson/multigrid_solver.hpp"
@@ -243,29 +242,11 @@ void bind(nb::module_& m, const char* name) {
   nb::class_<P>(m, name)
       .def(
           "__init__",
-          [](P* self, const mesh::Mesh& mesh, int order, double lam, const std::string& storage,
-             const std::string& geometry, const std::string& kernels, const std::string& threads,
-             const std::variant<bool, std::vector<std::string>>& dirichlet, const std::string& exchange,
-             bool exchange_cache, std::shared_ptr<device::Device> device) {
-            using namespace poisson;
-            Options options;
-            options.order = order;
-            options.lambda = lam;
-            options.storage = one_of<Storage>("poisson: storage", storage);
-            options.geometry = one_of<Geometry>("poisson: geometry", geometry);
-            options.kernels = one_of<Kernels>("poisson: kernels", kernels);
-            options.threads = one_of<Threads>("poisson: threads", threads);
-            if (const bool* every = std::get_if<bool>(&dirichlet))
-              options.dirichlet = *every ? mesh::BoundarySet::all() : mesh::BoundarySet();
-            else
-              options.dirichlet = mesh::BoundarySet(std::get<std::vector<std::string>>(dirichlet));
-            options.exchange = exchange::Asked(exchange, exchange_cache);
-            options.device = std::move(device);
+          [](P* self, const mesh::Mesh& mesh, const poisson::Options& options) {
             nb::gil_scoped_release release;
             new (self) P(mesh, options);
           },
-          "mesh"_a, "order"_a, "lam"_a, "storage"_a, "geometry"_a, "kernels"_a, "threads"_a, "dirichlet"_a,
-          "exchange"_a, "exchange_cache"_a, "device"_a)
+          "mesh"_a, "options"_a)
       .def("apply", &P::apply, "x"_a.noconvert())
       .def("cg", &P::cg, "b"_a.noconvert(), "guess"_a.noconvert().none(), "max_iterations"_a, "tolerance"_a,
            "preconditioner"_a, "merged"_a, "progress"_a.none())
@@ -334,6 +315,7 @@ void bind(nb::module_& m, const char* name) {
 
 void bind_poisson(nb::module_& m) {
   nb::module_ p = m.def_submodule("poisson", "The screened Poisson operator; use weft.Poisson");
+  bind_options<poisson::Options>(p, "Options", "poisson: ", "What `weft.Poisson` takes by name.");
   bind<double>(p, "PoissonDouble");
   bind<float>(p, "PoissonSingle");
 }

@@ -64,21 +64,8 @@ std::string name(Kind kind) {
                                   : "symmetry";
 }
 
-Kind parse_kind(const std::string& text) {
-  for (const Kind kind : {Kind::wall, Kind::velocity, Kind::outflow, Kind::symmetry})
-    if (name(kind) == text) return kind;
-  throw std::invalid_argument("flow: the boundary condition \"" + text + "\" is not one of: " + condition_words);
-}
-
 std::string name(ScalarKind kind) {
   return kind == ScalarKind::value ? "value" : kind == ScalarKind::flux ? "flux" : "insulated";
-}
-
-ScalarKind parse_scalar_kind(const std::string& text) {
-  for (const ScalarKind kind : {ScalarKind::value, ScalarKind::flux, ScalarKind::insulated})
-    if (name(kind) == text) return kind;
-  throw std::invalid_argument("flow: the scalar's boundary condition \"" + text +
-                              "\" is not one of: value, flux, insulated");
 }
 
 template <class T>

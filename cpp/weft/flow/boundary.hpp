@@ -28,7 +28,6 @@ using Function = std::function<void(const T* places, std::int64_t stride, std::i
 // and Mucha, J. Comput. Math. 32, 2014). symmetry: n . u = 0, no shear stress; the side is normal to an axis.
 enum class Kind { wall, velocity, outflow, symmetry };
 std::string name(Kind kind);
-Kind parse_kind(const std::string& text);  // std::invalid_argument
 
 template <class T>
 struct Condition {
@@ -40,7 +39,6 @@ struct Condition {
 // value: s is given. flux: kappa ds/dn is given. insulated: no flux.
 enum class ScalarKind { value, flux, insulated };
 std::string name(ScalarKind kind);
-ScalarKind parse_scalar_kind(const std::string& text);
 
 template <class T>
 struct ScalarCondition {

@@ -14,8 +14,8 @@
 namespace weft::flow {
 
 struct FilterOptions {
-  int modes = 1;        // 1 .. N - 1
   double strength = 0;  // in [0, 1]; 0: no filter
+  int modes = 1;        // 1 .. N - 1
 };
 
 // Of values on the GLL points of a line, [n1][n1] row-major. std::invalid_argument for options out of range.

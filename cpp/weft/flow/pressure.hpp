@@ -22,8 +22,8 @@ struct PressureOptions {
   int degree = 2;                // of its Chebyshev smoother (poisson/smoother.hpp: of `schwarz` there is one step)
   bool single = true;            // the cycle in single precision, where the flow is in double
   poisson::Method method = poisson::Method::cg;
-  int restart = 30;    // of gmres
-  int projection = 8;  // earlier solutions for the first guess, 0..16; 0: the guess is the x given
+  int restart = 30;     // of gmres
+  int projection = 16;  // earlier solutions for the first guess, 0..16; 0: the guess is the x given
   int max_iterations = 200;
 };
 

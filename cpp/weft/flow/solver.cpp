@@ -38,10 +38,13 @@ void check(const Options<T>& options) {
     if (!names.insert(scalar.name).second)
       throw std::invalid_argument("flow: two scalars have the name \"" + scalar.name + "\"");
   }
-  for (const Buoyancy& buoyancy : options.buoyancy)
-    if (buoyancy.scalar < 0 || buoyancy.scalar >= std::ssize(options.scalars))
-      throw std::invalid_argument("flow: buoyancy of scalar " + std::to_string(buoyancy.scalar) +
-                                  ", which there is not");
+  for (const Buoyancy& buoyancy : options.buoyancy) {
+    if (names.contains(buoyancy.scalar)) continue;
+    std::string known;
+    for (const ScalarOptions<T>& scalar : options.scalars) known += (known.empty() ? "" : ", ") + scalar.name;
+    throw std::invalid_argument("flow: buoyancy refers to the scalar '" + buoyancy.scalar +
+                                "', which is not defined; defined: " + (known.empty() ? "none" : known));
+  }
   for (const double tolerance : {options.pressure_tolerance, options.velocity_tolerance, options.scalar_tolerance})
     if (!(tolerance > 0 && std::isfinite(tolerance)))
       throw std::invalid_argument("flow: tolerances must be positive, not " + text_of(tolerance));
@@ -55,6 +58,10 @@ void check(const Options<T>& options) {
 }
 
 }  // namespace
+
+std::string name(Convection convection) {
+  return convection == Convection::over_integrated ? "overintegrated" : "skew-symmetric";
+}
 
 template <class T>
 struct Solver<T>::Impl {
@@ -107,10 +114,12 @@ struct Solver<T>::Impl {
     else
       terms.convect_skew(state.velocity(level), state.fields(level), state.components(), out, stream);
     if (options.force) add_force(options.force, 3, time, out);
-    for (const Buoyancy& b : options.buoyancy)
+    for (const Buoyancy& b : options.buoyancy) {
+      const auto is_its = [&](const ScalarOptions<T>& scalar) { return scalar.name == b.scalar; };
+      const auto k = static_cast<int>(std::ranges::find_if(options.scalars, is_its) - options.scalars.begin());
       buoyancy(stream, blocks(), device::vector_shape, owned(), stride(), as(b.vector[0]), as(b.vector[1]),
-               as(b.vector[2]), as(b.reference), space.mass(), static_cast<const T*>(state.scalar(b.scalar, level)),
-               out);
+               as(b.vector[2]), as(b.reference), space.mass(), static_cast<const T*>(state.scalar(k, level)), out);
+    }
     for (int k = 0; k < state.scalars; ++k)
       if (options.scalars[k].source) add_force(options.scalars[k].source, 1, time, out + (3 + k) * stride());
   }

@@ -35,6 +35,7 @@ namespace weft::flow {
 
 // over_integrated: (v, (u . grad) f) on finer points; skew_symmetric: on the points themselves, energy-conserving.
 enum class Convection { over_integrated, skew_symmetric };
+std::string name(Convection convection);  // "overintegrated", "skew-symmetric"
 
 template <class T>
 struct ScalarOptions {
@@ -46,15 +47,15 @@ struct ScalarOptions {
 
 // f += vector (s - reference): Boussinesq's approximation.
 struct Buoyancy {
-  int scalar = 0;
+  std::string scalar = {};  // its name
   std::array<double, 3> vector{};
   double reference = 0;
 };
 
 // The mean over the volume of u . direction is kept at `mean`, by a uniform force along direction.
 struct FlowRate {
-  std::array<double, 3> direction{1, 0, 0};
   double mean = 1;
+  std::array<double, 3> direction{1, 0, 0};
 };
 
 template <class T>
@@ -72,7 +73,8 @@ struct Options {
   FilterOptions filter = {};  // of velocity and scalars, after each step
   PressureOptions pressure = {};
   // Of the norm of residuals sqrt(sum r_i^2 / volume).
-  double pressure_tolerance = 1e-7, velocity_tolerance = 1e-7, scalar_tolerance = 1e-7;
+  static constexpr double tolerance = sizeof(T) == 8 ? 1e-7 : 1e-4;
+  double pressure_tolerance = tolerance, velocity_tolerance = tolerance, scalar_tolerance = tolerance;
 };
 
 // Of the last step.

@@ -15,6 +15,7 @@
 namespace weft::poisson {
 
 enum class Method { cg, gmres };
+inline std::string name(Method method) { return method == Method::cg ? "cg" : "gmres"; }
 
 // Boundary conditions that the operator does not know: its rows and columns of the points of some boundaries are taken
 // out of the system. `mask`, [entries] of the operator, is 0 there and 1 elsewhere; right-hand sides and guesses are 0

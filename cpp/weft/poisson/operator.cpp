@@ -38,16 +38,14 @@ std::vector<std::int64_t> masked_ids(const mesh::Mesh& mesh, const Options& opti
 
 template <class T>
 Operator<T>::Operator(const mesh::Mesh& mesh, const Options& options) : options_(options) {
-  mesh.comm.together([&] {
-    element::gll(options.order);  // refuses orders outside 1..15
-    if (!(options.lambda >= 0))
-      throw std::invalid_argument("poisson: lambda must be at least 0, not " + std::to_string(options.lambda));
-    if (options.geometry == Geometry::trilinear && !mesh.straight())
-      throw std::invalid_argument("poisson: geometry = \"trilinear\" needs elements with straight edges, and " +
-                                  mesh.source + " has curved ones; use \"stored\"");
-  });
+  element::gll(options.order);  // refuses orders outside 1..15
+  if (!(options.lambda >= 0))
+    throw std::invalid_argument("poisson: lambda must be at least 0, not " + std::to_string(options.lambda));
+  if (options.geometry == Geometry::trilinear && !mesh.straight())
+    throw std::invalid_argument("poisson: geometry = 'trilinear' needs elements with straight edges, and " +
+                                mesh.source + " has curved ones; use 'stored'");
   if (options.kernels == Kernels::simd && (!options.device->is_host() || options.storage == Storage::scattered))
-    throw std::invalid_argument("poisson: the SIMD kernels are for the host and assembled storage; use portable");
+    throw std::invalid_argument("poisson: kernels = 'simd' are for the host and assembled storage; use 'portable'");
   const std::vector<std::int64_t> ids = number(mesh);
   const auto& device = options_.device;
   exchange::Asked asked = options_.exchange;

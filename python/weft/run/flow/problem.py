@@ -13,6 +13,7 @@ import weft
 from weft import flow
 from weft.cases import FlowCase
 from weft.cases.flow import CONDITIONS, BoundarySection
+from weft.cases.schema import settings
 from weft.mpi import CollectiveError
 from weft.run.elements import box, conditions, interpolated, places
 from weft.run.flow.values import Values
@@ -53,39 +54,20 @@ class Problem:
 
     def make_solver(self, exchange: str) -> Any:
         """A solver of the case with some exchange. (collective)"""
-        case, solver = self.case, self.case.solver
+        case = self.case
         axis = "xyz".index(case.forcing.direction)
         rate = flow.FlowRate(case.forcing.bulk_velocity, tuple(np.eye(3)[axis])) if case.forcing.bulk_velocity else None
+        found = settings(case)
+        found["pressure"]["single"] = case.solver.cycle_precision != "double"
         return flow.Solver(
             self.mesh,
-            case.order,
             viscosity=case.constants["nu"],
             boundaries={name: self.condition(name, given) for name, given in self.boundaries.items()},
-            time_order=case.time.order,
-            first_step_halvings=case.time.first_step_halvings,
             scalars={name: self.scalar(name) for name in case.scalars},
             force=self.force(),
             buoyancy=[b for name in case.scalars if (b := self.buoyancy(name)) is not None],
             flow_rate=rate,
-            convection=case.convection,
-            filter=flow.Filter(case.filter.strength, case.filter.modes) if case.filter.strength else None,
-            pressure=flow.Pressure(
-                orders=tuple(solver.levels),
-                degree=solver.degree,
-                single=solver.cycle_precision != "double",
-                method=solver.method,
-                restart=solver.restart,
-                projection=solver.projection,
-                max_iterations=solver.max_iterations,
-            ),
-            pressure_tolerance=solver.pressure_tolerance,
-            velocity_tolerance=solver.velocity_tolerance,
-            scalar_tolerance=solver.scalar_tolerance,
-            device=case.device,
-            precision=case.precision,
-            kernels=case.kernels,
-            exchange=exchange,
-            exchange_cache=case.exchange_cache,
+            **found | {"exchange": exchange},
         )
 
     def condition(self, name: str, given: BoundarySection) -> Any:

@@ -16,6 +16,7 @@ from mpi4py import MPI
 
 import weft
 from weft.cases import PoissonCase
+from weft.cases.schema import settings
 from weft.model import formulas
 from weft.run.machine import machine, rates, versions
 from weft.run.record import Display, Record, Stopwatch, breakdown, memory_bytes
@@ -162,19 +163,7 @@ def run(case: PoissonCase, comm: MPI.Intracomm, display: Display) -> tuple[Recor
         mesh = make_mesh(case, comm)
     with clock("operator_seconds"):
         display.phase("operator: numbering, exchange pattern, geometric factors")
-        operator = weft.Poisson(
-            mesh,
-            order=case.order,
-            lam=case.lambda_,
-            device=case.device,
-            precision=case.precision,
-            storage=case.storage,
-            geometry=case.geometry,
-            kernels=case.kernels,
-            dirichlet=case.boundary == "dirichlet",
-            exchange=case.exchange,
-            exchange_cache=case.exchange_cache,
-        )
+        operator = weft.Poisson(mesh, dirichlet=case.boundary == "dirichlet", **settings(case))
     with clock("right_hand_side_seconds"):
         b = right_hand_side(case, operator)
     record: Record = {
