@@ -121,10 +121,16 @@ class TimeSection(Section):
     max_dt: float = option(
         0.0, "longest variable step; 0: h^2 / viscosity, with h^3 the mean volume of an element", unit="time", ge=0.0
     )
-    order: int = option(3, "order k of the time scheme BDFk/EXTk, reached after k - 1 steps of lower order", ge=1, le=3)
+    order: int = option(
+        3,
+        "order k of the time scheme BDFk/EXTk, reached after k - 1 steps of lower order",
+        ge=1,
+        le=3,
+        sets="time_order",
+    )
     first_step_halvings: int = option(
         6, "h: the first step is divided into dt / 2^h, dt / 2^h, ..., dt / 2, as its order is low; 0: one step",
-        ge=0, le=20,
+        ge=0, le=20, sets="first_step_halvings",
     )  # fmt: skip
     warmup: int = option(2, "steps before the clock starts", unit="steps", ge=0)
 
@@ -132,17 +138,37 @@ class TimeSection(Section):
 class SolverSection(Section):
     """The linear solves of a step. Tolerances are of sqrt(sum of squares of the residual / volume), as Neko's."""
 
-    pressure_tolerance: float = option(1e-7, "tolerance of the residual of the pressure", gt=0.0)
-    velocity_tolerance: float = option(1e-7, "tolerance of the residual of each velocity component", gt=0.0)
-    scalar_tolerance: float = option(1e-7, "tolerance of the residual of each scalar", gt=0.0)
-    projection: int = option(16, "earlier pressures used for the first guess (Fischer 1998); 0: none", ge=0, le=16)
-    max_iterations: int = option(500, "maximum number of iterations of a solve; exceeding it ends the run", ge=1)
-    method: Literal["cg", "gmres"] = option(
-        "cg", "flexible Krylov method of the pressure, preconditioned by multigrid cycles"
+    pressure_tolerance: float = option(
+        1e-7, "tolerance of the residual of the pressure", gt=0.0, sets="pressure_tolerance"
     )
-    restart: int = option(30, "number of directions that gmres keeps", ge=1, le=200)
-    levels: list[int] = option([], "orders of the multigrid levels, from N down to 1; empty: N, N/2, ..., 1")
-    degree: int = option(2, "degree of the Chebyshev smoother: applications of the operator per sweep", ge=1, le=4)
+    velocity_tolerance: float = option(
+        1e-7, "tolerance of the residual of each velocity component", gt=0.0, sets="velocity_tolerance"
+    )
+    scalar_tolerance: float = option(1e-7, "tolerance of the residual of each scalar", gt=0.0, sets="scalar_tolerance")
+    projection: int = option(
+        16,
+        "earlier pressures used for the first guess (Fischer 1998); 0: none",
+        ge=0,
+        le=16,
+        sets="pressure.projection",
+    )
+    max_iterations: int = option(
+        500, "maximum number of iterations of a solve; exceeding it ends the run", ge=1, sets="pressure.max_iterations"
+    )
+    method: Literal["cg", "gmres"] = option(
+        "cg", "flexible Krylov method of the pressure, preconditioned by multigrid cycles", sets="pressure.method"
+    )
+    restart: int = option(30, "number of directions that gmres keeps", ge=1, le=200, sets="pressure.restart")
+    levels: list[int] = option(
+        [], "orders of the multigrid levels, from N down to 1; empty: N, N/2, ..., 1", sets="pressure.orders"
+    )
+    degree: int = option(
+        2,
+        "degree of the Chebyshev smoother: applications of the operator per sweep",
+        ge=1,
+        le=4,
+        sets="pressure.degree",
+    )
     cycle_precision: Literal["auto", "single", "double"] = option(
         "auto", "precision of the multigrid cycle; auto: single, which halves the bytes moved"
     )
@@ -151,8 +177,10 @@ class SolverSection(Section):
 class FilterSection(Section):
     """A filter of the highest modes of each element after every step."""
 
-    strength: float = option(0.0, "fraction removed from the highest mode; 0: no filter", ge=0.0, le=1.0)
-    modes: int = option(1, "number of damped modes; lower ones are damped less", ge=1, le=15)
+    strength: float = option(
+        0.0, "fraction removed from the highest mode; 0: no filter", ge=0.0, le=1.0, sets="filter.strength"
+    )
+    modes: int = option(1, "number of damped modes; lower ones are damped less", ge=1, le=15, sets="filter.modes")
 
 
 class StatisticsSection(Section):
@@ -206,9 +234,11 @@ class FlowCase(ElementCase):
         0.01, "kinematic viscosity: number, or expression of the parameters", unit="length^2 / time"
     )
     convection: Literal["overintegrated", "skew-symmetric"] = option(
-        "overintegrated", "convection by the 3/2 rule, or in skew-symmetric form on the GLL points"
+        "overintegrated", "convection by the 3/2 rule, or in skew-symmetric form on the GLL points", sets="convection"
     )
-    kernels: Literal["auto", "portable", "simd"] = option("auto", "the portable kernels, or the host's SIMD kernels")
+    kernels: Literal["auto", "portable", "simd"] = option(
+        "auto", "the portable kernels, or the host's SIMD kernels", sets="kernels"
+    )
     parameters: dict[str, Value] = named("for expressions: a number, or an expression of the parameters above it")
     functions: FunctionsSection = section(FunctionsSection)
     boundaries: dict[str, BoundarySection] = named("condition on that boundary; '*': on all others")

@@ -42,7 +42,7 @@ class PoissonCase(ElementCase):
     """hipBone's benchmark (NekBone's problem) on a box or on any hexahedral mesh."""
 
     workload: Literal["poisson"] = option("poisson", "the command this file is for")
-    lambda_: float = option(0.1, "screening parameter lambda of Eq. 1", alias="lambda", ge=0.0)
+    lambda_: float = option(0.1, "screening parameter lambda of Eq. 1", alias="lambda", ge=0.0, sets="lam")
     boundary: Literal["natural", "dirichlet"] = option("natural", "condition on every boundary face")
     rhs: Literal["random", "unit", "manufactured"] = option(
         "random",
@@ -50,12 +50,16 @@ class PoissonCase(ElementCase):
     )
     seed: int = option(1, "seed of the random right-hand side", ge=0)
     storage: Literal["assembled", "scattered"] = option(
-        "assembled", "vectors hold each point once (hipBone), or once per element (NekBone)"
+        "assembled", "vectors hold each point once (hipBone), or once per element (NekBone)", sets="storage"
     )
     geometry: Literal["auto", "stored", "trilinear"] = option(
-        "auto", "geometric factors: read from memory, or computed from the corners (straight elements only)"
+        "auto",
+        "geometric factors: read from memory, or computed from the corners (straight elements only)",
+        sets="geometry",
     )
-    kernels: Literal["auto", "portable", "simd"] = option("auto", "the portable kernels, or the host's SIMD operator")
+    kernels: Literal["auto", "portable", "simd"] = option(
+        "auto", "the portable kernels, or the host's SIMD operator", sets="kernels"
+    )
     solver: SolverSection = section(SolverSection)
 
     @pydantic.model_validator(mode="after")
