@@ -31,11 +31,32 @@ endforeach()
 
 install(TARGETS weft_shared weft_gs EXPORT weft-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         COMPONENT libraries NAMELINK_COMPONENT libraries)
-foreach(folder exchange fft mpi device trace)
-  install(DIRECTORY cpp/weft/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft COMPONENT libraries
-          FILES_MATCHING PATTERN "*.hpp" PATTERN "probe_program" EXCLUDE)
+# The headers for users: weft.hpp and those it includes. Nothing else is installed.
+set(WEFT_PUBLIC_HEADERS
+    device/device.hpp
+    exchange/assembly.hpp
+    exchange/choice.hpp
+    exchange/exchange.hpp
+    exchange/gather_scatter.hpp
+    exchange/groups.hpp
+    exchange/layout.hpp
+    exchange/pattern.hpp
+    exchange/schedule.hpp
+    exchange/tuner.hpp
+    fft/block.hpp
+    fft/decomposition.hpp
+    fft/grid.hpp
+    fft/plan.hpp
+    fft/tuner.hpp
+    mpi/comm.hpp
+    mpi/gpu_aware.hpp
+    trace/recorder.hpp
+    weft.hpp
+    gs/gs.h)
+foreach(header ${WEFT_PUBLIC_HEADERS})
+  get_filename_component(folder ${header} DIRECTORY)
+  install(FILES cpp/weft/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft/${folder} COMPONENT libraries)
 endforeach()
-install(FILES cpp/weft/gs/gs.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft/gs COMPONENT libraries)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
 install(EXPORT weft-targets NAMESPACE weft:: DESTINATION ${package} COMPONENT libraries)

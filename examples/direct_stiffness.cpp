@@ -6,9 +6,7 @@
 #include <numbers>
 #include <vector>
 
-#include "weft/device/device.hpp"
-#include "weft/exchange/gather_scatter.hpp"
-#include "weft/mpi/comm.hpp"
+#include "weft/weft.hpp"
 
 namespace ex = weft::exchange;
 

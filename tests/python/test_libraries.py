@@ -4,6 +4,7 @@ they say of bad input."""
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -70,9 +71,16 @@ def test_a_project_finds_the_package_in_the_build_tree_too(tmp_path):
     run(tmp_path / "build" / "consumer")
 
 
-def test_every_header_that_an_installed_header_needs_is_installed(prefix, tmp_path):
+def test_the_headers_that_are_installed_are_the_umbrella_and_what_it_includes(prefix, tmp_path):
     headers = sorted((prefix / "include" / "weft").rglob("*.h*"), reverse=True)
-    assert {"gs.h", "gather_scatter.hpp", "comm.hpp", "device.hpp"} <= {h.name for h in headers}
+    installed = {header.relative_to(prefix / "include").as_posix() for header in headers}
+    reached, left = {"weft/gs/gs.h"}, ["weft/weft.hpp"]
+    while left:
+        header = left.pop()
+        if header not in reached:
+            reached.add(header)
+            left += re.findall(r'#include "(weft/[^"]+)"', (ROOT / "cpp" / header).read_text())
+    assert installed == reached, "cmake/libraries.cmake lists them"
     source = tmp_path / "all.cpp"
     source.write_text("".join(f'#include "{header.relative_to(prefix / "include")}"\n' for header in headers * 2))
     run("mpicxx", "-std=c++20", "-fsyntax-only", "-I", prefix / "include", source)
