@@ -23,7 +23,6 @@
 #include "measuring.hpp"
 #include "weft/flow/terms.hpp"
 #include "weft/mesh/mesh.hpp"
-#include "weft/poisson/operator.hpp"
 
 using namespace weft;
 
@@ -47,18 +46,16 @@ void run(int order, const Case& c, bool first) {
   else
     box.deformation = c.geometry == "curved" ? "smooth" : "kershaw";
   const mesh::Mesh mesh = mesh::make_box(box, comm);
-  poisson::Options options;
+  space::Options options;
   options.order = order;
-  options.lambda = 0;
-  options.geometry = mesh.straight() ? poisson::Geometry::trilinear : poisson::Geometry::stored;
-  options.kernels = poisson::Kernels::simd;
+  options.kernels = space::Kernels::simd;
   options.exchange = exchange::Choice{};
   options.device = device;
-  poisson::Operator<T> numbering(mesh, options);
-  flow::Terms<T> terms(numbering, c.portable ? poisson::Kernels::portable : poisson::Kernels::simd);
+  space::Space<T> space(mesh, options);
+  flow::Terms<T> terms(space, c.portable ? space::Kernels::portable : space::Kernels::simd);
   device::Stream stream(device);
 
-  const std::int64_t entries = numbering.entries();
+  const std::int64_t entries = space.entries();
   device::Array<T> u(device, 3 * entries), p(device, entries), scalar(device, entries), out(device, 3 * entries),
       single(device, entries);
   out.zero();
@@ -104,7 +101,7 @@ void run(int order, const Case& c, bool first) {
     }
   limits.measure<T>(device, comm);
 
-  double sizes[2] = {static_cast<double>(numbering.points()), 0};
+  double sizes[2] = {static_cast<double>(space.points()), 0};
   for (const auto& [name, bytes] : terms.memory_bytes()) sizes[1] += static_cast<double>(bytes);
   comm.sum(sizes, 2);
   std::ostringstream text;
@@ -112,10 +109,9 @@ void run(int order, const Case& c, bool first) {
        << ", \"dealiasing_points\": " << terms.dealiasing_points() << ", \"geometry\": \"" << c.geometry
        << "\", \"precision\": \"" << (sizeof(T) == 8 ? "double" : "float") << "\", \"kernels\": \""
        << (c.portable ? "portable" : "simd") << "\", \"ranks\": " << comm.size()
-       << ", \"elements\": " << mesh.global_elements << ", \"points\": " << sizes[0]
-       << ", \"dofs\": " << numbering.dofs() << ", \"bytes_held_per_point\": " << sizes[1] / sizes[0]
-       << ", \"bandwidth_gbs\": " << limits.bandwidth / 1e9 << ", \"fma_peak_gflops\": " << limits.flops / 1e9
-       << ", \"terms\": {";
+       << ", \"elements\": " << mesh.global_elements << ", \"points\": " << sizes[0] << ", \"dofs\": " << space.dofs()
+       << ", \"bytes_held_per_point\": " << sizes[1] / sizes[0] << ", \"bandwidth_gbs\": " << limits.bandwidth / 1e9
+       << ", \"fma_peak_gflops\": " << limits.flops / 1e9 << ", \"terms\": {";
   for (std::size_t i = 0; i < timed.size(); ++i) {
     const Timed& term = timed[i];
     double work[2] = {term.work.bytes, term.work.flops};

@@ -18,8 +18,8 @@
 #include "measuring.hpp"
 #include "weft/flow/helmholtz.hpp"
 #include "weft/flow/pressure.hpp"
-#include "weft/flow/space.hpp"
 #include "weft/poisson/component_passes.hpp"
+#include "weft/space/space.hpp"
 
 using namespace weft;
 
@@ -35,8 +35,10 @@ void measure(int order, poisson::Geometry geometry, std::int64_t elements, int r
   options.geometry = geometry;
   options.kernels = poisson::Kernels::simd;
   options.device = device::open("host");
-  flow::Space<T> space(mesh, options);
-  auto& op = space.stiffness();
+  options.lambda = 0;
+  space::Space<T> space(mesh, options);
+  poisson::Operator<T> op(space, options);
+  device::Array<T> scratch(space.device(), 6 * space.entries());
   const std::int64_t entries = space.entries();
   device::Stream stream(space.device());
   std::vector<T> x(3 * entries), y(3 * entries), rhs(3 * entries);
@@ -51,7 +53,7 @@ void measure(int order, poisson::Geometry geometry, std::int64_t elements, int r
   system.entries = entries;
   system.unknowns = space.unknowns();
   solver::ComponentCg<T> plain(system, space.device(), comm);
-  const poisson::ComponentPasses<T> passes(*op.simd(), op.exchange(3), space.mass(), nullptr, 3);
+  const poisson::ComponentPasses<T> passes(*op.simd(), space.mass(), nullptr, 3);
   system.fused = [&](const solver::ComponentPass<T>& pass, double* sums, device::Stream& s) { passes(pass, sums, s); };
   solver::ComponentCg<T> fused(system, space.device(), comm);
   for (auto* cg : {&plain, &fused}) cg->set(1.0 / 1600, 180, stream);
@@ -78,10 +80,10 @@ void measure(int order, poisson::Geometry geometry, std::int64_t elements, int r
       if (round >= 0) times[name].push_back(took);
     }
   }
-  flow::Helmholtz<T> helmholtz("velocity", space, 3, nullptr);
-  flow::Pressure<T> pressure(space, {}, nullptr, {});
+  flow::Helmholtz<T> helmholtz("velocity", op, 3, nullptr, scratch.data());
+  flow::Pressure<T> pressure(op, {}, nullptr, {}, scratch.data());
   const auto per_point = [&](std::int64_t bytes) {
-    return static_cast<double>(bytes) / static_cast<double>(op.points());
+    return static_cast<double>(bytes) / static_cast<double>(space.points());
   };
   std::int64_t of_pressure = 0, of_operator = 0;
   for (const auto& [name, bytes] : pressure.memory_bytes()) of_pressure += bytes;

@@ -20,6 +20,7 @@
 #include "weft/mesh/mesh.hpp"
 #include "weft/mesh/points.hpp"
 #include "weft/poisson/merged_cg.hpp"
+#include "weft/poisson/operator.hpp"
 
 using namespace weft;
 
@@ -77,45 +78,30 @@ void run(const Case& c) {
   for (int d = 0; d < 3; ++d) options.upper[d] = static_cast<double>(c.counts[d]);
   const double setup_begin = MPI_Wtime();
   const mesh::Mesh box = mesh::make_box(options, comm);
-  const std::size_t points = static_cast<std::size_t>(std::pow(c.order + 1, 3) + 0.5);
-  const auto shared = exchange::shared_with_others(mesh::point_ids(box, c.order), comm);
-  std::vector<std::uint8_t> halo(box.elements(), 0);
-  for (std::size_t p = 0; p < shared.size(); ++p) halo[p / points] |= shared[p];
-  using Operator = poisson::SimdOperator<T>;
-  const poisson::BlockSplit split = poisson::split_blocks(halo, Operator::lanes);
-  const mesh::Mesh mesh = box.permuted(split.order);
-  const std::vector<std::int64_t> ids = mesh::point_ids(mesh, c.order);
-  std::vector<std::int64_t> executed = Operator::execution_order(mesh.elements(), c.order);
-  for (std::int64_t& p : executed) p = p < 0 ? 0 : ids[p];
-  const exchange::Assembly assembly(executed, Operator::points_per_block(c.order), comm);
-  const Operator op(mesh, c.order, c.trilinear ? poisson::Geometry::trilinear : poisson::Geometry::stored, 0.1,
-                    assembly, split, device);
-  exchange::Exchange<T> exchange(assembly.pattern, device, comm,
-                                 {exchange::Schedule::pairwise, exchange::Path::direct});
+  poisson::Options chosen;
+  chosen.order = c.order;
+  chosen.kernels = space::Kernels::simd;
+  chosen.geometry = c.trilinear ? poisson::Geometry::trilinear : poisson::Geometry::stored;
+  chosen.exchange = {exchange::Schedule::pairwise, exchange::Path::direct};
+  chosen.device = device;
+  poisson::Operator<T> op(box, chosen);
   device::Stream stream(device);
-  poisson::MergedCg<T> cg(op, exchange, device, comm);
+  poisson::MergedCg<T> cg(*op.simd());
   const double setup = comm.max(MPI_Wtime() - setup_begin);
 
-  device::Array<T> b(device, assembly.local + 1), x(device, assembly.local + 1), y(device, assembly.local + 1);
-  for (std::int64_t i = 0; i < assembly.local; ++i) {
-    const auto id = static_cast<double>(assembly.dof_ids[i]);
+  device::Array<T> b(device, op.entries()), x(device, op.entries()), y(device, op.entries());
+  b.zero();
+  x.zero();
+  const std::vector<std::int64_t> ids = op.unknown_ids();
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const auto id = static_cast<double>(ids[i]);
     b.data()[i] = x.data()[i] = static_cast<T>(std::sin(12.9898 * id) * std::cos(0.37 * id));
   }
-  b.data()[assembly.local] = x.data()[assembly.local] = 0;
 
   benchmarks::Limits limits;
   limits.measure<T>(device, comm);
 
-  const auto apply = [&] {
-    exchange.start_halo(x.data(), stream);
-    op.begin(x.data(), y.data());
-    op.apply(x.data(), y.data(), 0);
-    exchange.finish_halo(x.data(), stream);
-    op.apply(x.data(), y.data(), 1);
-    exchange.start_gather(y.data(), stream);
-    op.apply(x.data(), y.data(), 2);
-    exchange.finish_gather(y.data(), exchange::Op::add, stream);
-  };
+  const auto apply = [&] { op.apply(x.data(), y.data(), stream); };
   constexpr int applications = 20, iterations = 100;
   apply();
   const Time operator_time = median_of(c.rounds, comm, [&] {
@@ -131,8 +117,8 @@ void run(const Case& c) {
       median_of(c.rounds, comm, [&] { result = cg.solve(b.data(), y.data(), true, cg_options, stream); });
   limits.measure<T>(device, comm);
 
-  const double n = c.order + 1, elements = static_cast<double>(mesh.global_elements);
-  const double local_points = elements * n * n * n, dofs = static_cast<double>(assembly.global);
+  const double n = c.order + 1, elements = static_cast<double>(box.global_elements);
+  const double local_points = elements * n * n * n, dofs = static_cast<double>(op.space().dofs());
   const double word = sizeof(T), surface = elements * (n * n * n - std::pow(n - 2, 3));
   // Bytes that must pass between memory and cache, each entry once: first geometry and indices.
   const double geometry_bytes = c.trilinear ? 24 * word * elements : 6 * word * local_points;
@@ -155,8 +141,8 @@ void run(const Case& c) {
       "{\"code\": \"weft\", \"order\": %d, \"geometry\": \"%s\", \"precision\": \"%s\", \"ranks\": %d, \"lanes\": %d, "
       "\"elements\": %.0f, \"dofs\": %.0f, \"points\": %.0f, \"setup_seconds\": %.3f, \"bandwidth_gbs\": %.2f, "
       "\"fma_peak_gflops\": %.1f, ",
-      c.order, c.trilinear ? "trilinear" : "stored", sizeof(T) == 8 ? "double" : "float", comm.size(), Operator::lanes,
-      elements, dofs, local_points, setup, limits.bandwidth / 1e9, limits.flops / 1e9);
+      c.order, c.trilinear ? "trilinear" : "stored", sizeof(T) == 8 ? "double" : "float", comm.size(),
+      op.space().numbering().lanes, elements, dofs, local_points, setup, limits.bandwidth / 1e9, limits.flops / 1e9);
   std::printf(
       "\"operator\": {\"seconds\": %.6e, \"cpu_seconds\": %.6e, \"mdofs\": %.1f, \"gflops_eq4\": %.2f, "
       "\"fraction_of_roofline_eq4\": %.3f, \"fraction_of_roofline_eq4_cpu\": %.3f, \"bytes\": %.0f, \"flops\": %.0f, "

@@ -35,8 +35,8 @@ mesh::Mesh box(const mpi::Comm& comm, std::array<std::int64_t, 3> counts = {3, 2
       {.counts = counts, .upper = {side, 1, 1}, .periodic = {periodic, false, false}, .deformation = "smooth"}, comm);
 }
 
-poisson::Options options_of(int order, const char* device) {
-  poisson::Options options;
+space::Options options_of(int order, const char* device) {
+  space::Options options;
   options.order = order;
   options.device = device::open(device);
   options.exchange = {exchange::Schedule::pairwise, exchange::Path::direct};
@@ -91,7 +91,7 @@ struct Flow {
     return restore(CheckpointFile(folder, space.comm()), space, state, &averages);
   }
 
-  Space<T> space;
+  space::Space<T> space;
   State<T> state;
   Averages<T> averages;
 };

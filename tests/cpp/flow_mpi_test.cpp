@@ -52,9 +52,9 @@ TEST(FlowTime, CoefficientsAreExactForPolynomialsOfTheOrder) {
 }
 
 TEST(FlowSpace, PointsToVectorsAndBackKeepsEveryBit) {
-  Space<double> space(box(mpi::Comm(), "smooth", {false, true, false}),
-                      test::space_options(box(mpi::Comm(), "smooth"), 4, "host"));
-  const std::vector<double> x = space.stiffness().point_coordinates();
+  space::Space<double> space(box(mpi::Comm(), "smooth", {false, true, false}),
+                             test::space_options(box(mpi::Comm(), "smooth"), 4, "host"));
+  const std::vector<double> x = space.point_coordinates();
   std::vector<double> values(2 * x.size() / 3);
   for (std::size_t p = 0; p < x.size() / 3; ++p) {
     values[p] = std::sin(x[3 * p] + 2 * x[3 * p + 2]);
@@ -73,7 +73,7 @@ TEST(FlowSpace, PointsToVectorsAndBackKeepsEveryBit) {
 TEST(FlowSpace, TheMassMatrixSumsToTheVolumeOfTheMesh) {
   for (const char* deformation : {"none", "smooth", "kershaw"}) {
     const mesh::Mesh mesh = box(mpi::Comm(), deformation);
-    const Space<double> space(mesh, test::space_options(mesh, 5, "host"));
+    space::Space<double> space(mesh, test::space_options(mesh, 5, "host"));
     EXPECT_NEAR(space.volume(), 1 * 0.8 * 0.6, 1e-6) << deformation;
   }
 }
@@ -123,7 +123,7 @@ TEST(Flow, PrescribedValuesAreExactAndWallsWin) {
   Solver<double> solver(mesh, test::space_options(mesh, 4, "host"), options);
   test::set_coarse(solver);
   for (int s = 0; s < 2; ++s) solver.step(0.01);
-  const std::vector<double> x = solver.space().stiffness().point_coordinates();
+  const std::vector<double> x = solver.space().point_coordinates();
   const std::vector<double> u = solver.space().to_points(solver.state().velocity(), 3);
   const std::size_t points = x.size() / 3;
   for (std::size_t p = 0; p < points; ++p) {

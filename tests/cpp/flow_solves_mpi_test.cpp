@@ -64,15 +64,26 @@ double product(const poisson::Operator<T>& op, const T* x, const T* y) {
   return sum;
 }
 
+// S on a space, and work space of solves with it.
+template <class T>
+struct Solves {
+  Solves(const mesh::Mesh& mesh, const poisson::Options& options)
+      : space(mesh, options), stiffness(space, options), scratch(space.device(), 6 * space.entries()) {}
+
+  space::Space<T> space;
+  poisson::Operator<T> stiffness;
+  device::Array<T> scratch;
+};
+
 // [entries] 0 on the named boundaries and in the zero slot, else 1.
 template <class T>
-std::vector<T> mask_of(flow::Space<T>& space, const std::vector<std::string>& names) {
+std::vector<T> mask_of(space::Space<T>& space, const std::vector<std::string>& names) {
   const auto flags = mesh::BoundarySet(names).flags(space.mesh());
   std::vector<T> mask(space.entries(), T(1));
-  for (std::size_t f = 0; f < space.faces().size(); ++f) {
-    if (flags[1 + space.faces()[f].boundary] == 0) continue;
-    for (const std::int32_t entry : space.face_entries(f)) mask[entry] = 0;
-  }
+  const std::vector<space::BoundaryFace> faces = space.faces();
+  const std::vector<std::int32_t> entries = space.face_entries();
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (flags[1 + faces[i * faces.size() / entries.size()].boundary] != 0) mask[entries[i]] = 0;
   space.combine(mask, exchange::Op::min);
   mask.back() = 0;
   return mask;
@@ -94,7 +105,7 @@ void fields_agree(const mesh::Mesh& mesh, const poisson::Options& options, int f
     op.apply(x.data() + f * op.entries(), single.data(), stream);
     stream.synchronize();
     const std::vector<T> one = single.download();
-    const double scale = std::sqrt(product(op, one.data(), one.data()) / static_cast<double>(op.dofs()));
+    const double scale = std::sqrt(product(op, one.data(), one.data()) / static_cast<double>(op.space().dofs()));
     double error = 0;
     for (std::int64_t i = 0; i < op.unknowns(); ++i)
       error = std::max(error, std::abs(static_cast<double>(all[f * op.entries() + i]) - static_cast<double>(one[i])));
@@ -148,18 +159,14 @@ TEST(Fields, TheOperatorOfSeveralIsSymmetric) {
 
 TEST(Fields, OneMessageCarriesAll) {
   poisson::Operator<double> op(box(), options_for(3));
-  EXPECT_EQ(op.exchange(3).messages(), op.exchange().messages());
-  EXPECT_EQ(op.exchange(3).bytes_sent(), 3 * op.exchange().bytes_sent());
+  EXPECT_EQ(op.space().exchange(3).messages(), op.space().exchange().messages());
+  EXPECT_EQ(op.space().exchange(3).bytes_sent(), 3 * op.space().exchange().bytes_sent());
 }
 
 TEST(Fields, NoneAreRefused) {
   poisson::Operator<double> op(box(), options_for(2));
   device::Stream stream(op.options().device);
   EXPECT_THROW(op.apply(nullptr, nullptr, 0, stream), std::invalid_argument);
-  poisson::Options scattered = options_for(2, Kernels::portable);
-  scattered.storage = poisson::Storage::scattered;
-  poisson::Operator<double> other(box(), scattered);
-  EXPECT_THROW(other.apply(nullptr, nullptr, 3, stream), std::invalid_argument);
 }
 
 TEST(Dirichlet, NamesMaskTheirBoundariesOnly) {
@@ -167,7 +174,7 @@ TEST(Dirichlet, NamesMaskTheirBoundariesOnly) {
   const auto dofs = [&](mesh::BoundarySet set) {
     poisson::Options options = options_for(4);
     options.dirichlet = std::move(set);
-    return poisson::Operator<double>(mesh, options).dofs();
+    return poisson::Operator<double>(mesh, options).space().dofs();
   };
   EXPECT_EQ(dofs({}), 13 * 9 * 9);
   EXPECT_EQ(dofs(mesh::BoundarySet({"x-"})), 12 * 9 * 9);
@@ -189,14 +196,15 @@ TEST(Dirichlet, AnUnknownNameIsAnErrorThatListsTheMeshs) {
 namespace {
 
 // h1 S + h2 B with masks, by columns, on the owned unknowns of one rank.
-std::vector<double> dense(flow::Space<double>& space, double h1, double h2, const std::vector<double>& mask) {
+std::vector<double> dense(Solves<double>& on, double h1, double h2, const std::vector<double>& mask) {
+  auto& [space, stiffness, scratch] = on;
   const auto n = static_cast<std::size_t>(space.unknowns());
   std::vector<double> a(n * n), x(space.entries()), y(space.entries());
   device::Stream stream(space.device());
   for (std::size_t j = 0; j < n; ++j) {
     std::ranges::fill(x, 0.0);
     x[j] = 1;
-    space.stiffness().apply(x.data(), y.data(), stream);
+    stiffness.apply(x.data(), y.data(), stream);
     for (std::size_t i = 0; i < n; ++i)
       a[i * n + j] = mask[i] == 0 || mask[j] == 0 ? (i == j ? 1 : 0) : h1 * y[i] + (i == j ? h2 * space.mass()[i] : 0);
   }
@@ -224,7 +232,8 @@ std::vector<double> solved(std::vector<double> a, std::vector<double> b) {  // p
 
 TEST(ComponentCg, IsTheDenseSolutionWithItsOwnMaskForEachComponent) {
   if (mpi::Comm().size() > 1) GTEST_SKIP() << "the dense matrix is of one rank";
-  flow::Space<double> space(box("smooth", {true, false, false}, {2, 2, 2}), options_for(3));
+  Solves<double> on(box("smooth", {true, false, false}, {2, 2, 2}), options_for(3));
+  auto& [space, stiffness, scratch] = on;
   const std::int64_t n = space.unknowns(), size = space.entries();
   const std::vector<std::vector<std::string>> names{{"y-", "y+"}, {"z-"}, {}};
   std::vector<double> mask;
@@ -233,9 +242,9 @@ TEST(ComponentCg, IsTheDenseSolutionWithItsOwnMaskForEachComponent) {
     mask.insert(mask.end(), one.begin(), one.end());
   }
   const double h1 = 0.3, h2 = 11;
-  std::vector<double> rhs = noise_fields(space.stiffness(), 3, 2), x = noise_fields(space.stiffness(), 3, 20);
+  std::vector<double> rhs = noise_fields(stiffness, 3, 2), x = noise_fields(stiffness, 3, 20);
   const std::vector<double> guess = x, b = rhs;
-  flow::Helmholtz<double> helmholtz("velocity", space, 3, mask.data());
+  flow::Helmholtz<double> helmholtz("velocity", stiffness, 3, mask.data(), scratch.data());
   device::Stream stream(space.device());
   helmholtz.set(h1, h2, stream);
   const auto results = helmholtz.solve(rhs.data(), x.data(), 1e-12, stream);
@@ -245,9 +254,9 @@ TEST(ComponentCg, IsTheDenseSolutionWithItsOwnMaskForEachComponent) {
     // The lifted right-hand side: what prescribed values contribute is taken off.
     std::vector<double> prescribed(size), image(size), lifted(n);
     for (std::int64_t i = 0; i < n; ++i) prescribed[i] = m[i] == 0 ? guess[c * size + i] : 0;
-    space.stiffness().apply(prescribed.data(), image.data(), stream);
+    stiffness.apply(prescribed.data(), image.data(), stream);
     for (std::int64_t i = 0; i < n; ++i) lifted[i] = m[i] == 0 ? guess[c * size + i] : b[c * size + i] - h1 * image[i];
-    const std::vector<double> expected = solved(dense(space, h1, h2, m), lifted);
+    const std::vector<double> expected = solved(dense(on, h1, h2, m), lifted);
     for (std::int64_t i = 0; i < n; ++i) ASSERT_NEAR(x[c * size + i], expected[i], 1e-9) << i;
     EXPECT_LE(results[c].last, 1e-12);
     EXPECT_GT(results[c].iterations, 3);
@@ -260,8 +269,9 @@ namespace {
 
 // Iterations and solution of the single CG on h1 S + h2 B, unmasked.
 template <class T>
-solver::SolveResult single_cg(flow::Space<T>& space, double h1, double h2, const T* b, T* x, double tolerance) {
-  auto& op = space.stiffness();
+solver::SolveResult single_cg(Solves<T>& on, double h1, double h2, const T* b, T* x, double tolerance) {
+  auto& space = on.space;
+  auto& op = on.stiffness;
   std::vector<T> inverse = op.diagonal().download();
   for (std::int64_t i = 0; i < op.unknowns(); ++i)
     inverse[i] = static_cast<T>(1 / (h1 * inverse[i] + h2 * space.mass()[i]));
@@ -281,11 +291,12 @@ solver::SolveResult single_cg(flow::Space<T>& space, double h1, double h2, const
 
 template <class T>
 void components_are_single(double tolerance) {
-  flow::Space<T> space(box(), options_for(5));
-  std::vector<T> rhs = noise_fields(space.stiffness(), 3, 2), x(rhs.size()), one(space.entries());
+  Solves<T> on(box(), options_for(5));
+  auto& [space, stiffness, scratch] = on;
+  std::vector<T> rhs = noise_fields(stiffness, 3, 2), x(rhs.size()), one(space.entries());
   for (std::int64_t i = 0; i < space.unknowns(); ++i) rhs[i] *= T(1e-3);  // an easier first component
   const std::vector<T> b = rhs;
-  flow::Helmholtz<T> helmholtz("velocity", space, 3, nullptr);
+  flow::Helmholtz<T> helmholtz("velocity", stiffness, 3, nullptr, scratch.data());
   device::Stream stream(space.device());
   for (const double h2 : {40.0, 3000.0}) {  // the diagonal follows
     SCOPED_TRACE(h2);
@@ -294,7 +305,7 @@ void components_are_single(double tolerance) {
     helmholtz.set(0.01, h2, stream);
     const auto results = helmholtz.solve(rhs.data(), x.data(), tolerance, stream);
     for (int c = 0; c < 3; ++c) {
-      const auto expected = single_cg(space, 0.01, h2, b.data() + c * space.entries(), one.data(), tolerance);
+      const auto expected = single_cg(on, 0.01, h2, b.data() + c * space.entries(), one.data(), tolerance);
       EXPECT_LE(std::abs(results[c].iterations - expected.iterations), 1) << "component " << c;
       EXPECT_NEAR(results[c].first, expected.residuals.front() / std::sqrt(space.volume()), 1e-5 * results[c].first);
       EXPECT_LE(results[c].last, tolerance);
@@ -318,12 +329,13 @@ TEST(ComponentCg, TakesTheIterationsOfTheSingleCgForEachComponent) {
 }
 
 TEST(ComponentCg, TooFewIterationsAreAnErrorWithTheHistory) {
-  flow::Space<double> space(box("none"), options_for(3));
-  const device::Array<double> diagonal = space.stiffness().diagonal();
+  Solves<double> on(box("none"), options_for(3));
+  auto& [space, stiffness, scratch] = on;
+  const device::Array<double> diagonal = stiffness.diagonal();
   solver::ComponentSystem<double> system{
       .name = "velocity",
       .stiffness = [&](double* x, double* y, int fields,
-                       device::Stream& stream) { space.stiffness().apply(x, y, fields, stream); },
+                       device::Stream& stream) { stiffness.apply(x, y, fields, stream); },
       .diagonal = diagonal.data(),
       .mass = space.mass(),
       .components = 2,
@@ -331,7 +343,7 @@ TEST(ComponentCg, TooFewIterationsAreAnErrorWithTheHistory) {
       .unknowns = space.unknowns()};
   solver::ComponentCg<double> cg(system, space.device(), space.comm());
   device::Stream stream(space.device());
-  std::vector<double> rhs = noise_fields(space.stiffness(), 2, 2), x(rhs.size());
+  std::vector<double> rhs = noise_fields(stiffness, 2, 2), x(rhs.size());
   EXPECT_THROW(cg.solve(rhs.data(), x.data(), true, {}, stream), std::logic_error);  // set() comes first
   cg.set(1, 1e-3, stream);
   try {
@@ -347,12 +359,13 @@ TEST(ComponentCg, TooFewIterationsAreAnErrorWithTheHistory) {
 }
 
 TEST(ComponentCg, NaNIsAnErrorThatNamesTheSystem) {
-  flow::Space<double> space(box("none"), options_for(3));
-  flow::Helmholtz<double> helmholtz("temperature", space, 1, nullptr);
+  Solves<double> on(box("none"), options_for(3));
+  auto& [space, stiffness, scratch] = on;
+  flow::Helmholtz<double> helmholtz("temperature", stiffness, 1, nullptr, scratch.data());
   device::Stream stream(space.device());
   helmholtz.set(1, 1, stream);
   const auto message = [&](bool bad) -> std::string {
-    std::vector<double> rhs = noise_fields(space.stiffness(), 1, 2), x(rhs.size());
+    std::vector<double> rhs = noise_fields(stiffness, 1, 2), x(rhs.size());
     if (bad && space.comm().rank() == space.comm().size() - 1) rhs[0] = std::nan("");
     try {
       helmholtz.solve(rhs.data(), x.data(), 1e-7, stream);
@@ -370,9 +383,9 @@ namespace {
 struct PressureProblem {
   PressureProblem(const mesh::Mesh& mesh, int order, std::vector<std::string> outflow = {},
                   const flow::PressureOptions& options = {}, Kernels kernels = Kernels::simd)
-      : space(mesh, options_for(order, kernels)),
+      : on(mesh, options_for(order, kernels)),
         mask(mask_of(space, outflow)),
-        pressure(space, outflow, mask.data(), options),
+        pressure(on.stiffness, outflow, mask.data(), options, on.scratch.data()),
         stream(space.device()),
         x(space.entries()) {
     pressure.set_coarse(
@@ -395,22 +408,23 @@ struct PressureProblem {
   // The norm of mask (rhs - S x), without the mean where the system is singular.
   double residual(const std::vector<double>& rhs) {
     std::vector<double> y(space.entries());
-    space.stiffness().apply(x.data(), y.data(), stream);
+    on.stiffness.apply(x.data(), y.data(), stream);
     for (std::int64_t i = 0; i < space.unknowns(); ++i) y[i] = mask[i] * (rhs[i] - y[i]);
     if (pressure.singular()) {
       double sum = std::accumulate(y.begin(), y.begin() + space.unknowns(), 0.0);
       space.comm().sum(&sum, 1);
-      for (double& value : y) value -= sum / static_cast<double>(space.stiffness().dofs());
+      for (double& value : y) value -= sum / static_cast<double>(space.dofs());
     }
-    return std::sqrt(product(space.stiffness(), y.data(), y.data()) / space.volume());
+    return std::sqrt(product(on.stiffness, y.data(), y.data()) / space.volume());
   }
   double mean() {
     double sum = std::accumulate(x.begin(), x.begin() + space.unknowns(), 0.0);
     space.comm().sum(&sum, 1);
-    return sum / static_cast<double>(space.stiffness().dofs());
+    return sum / static_cast<double>(space.dofs());
   }
 
-  flow::Space<double> space;
+  Solves<double> on;
+  space::Space<double>& space = on.space;
   std::vector<double> mask;
   flow::Pressure<double> pressure;
   device::Stream stream;
@@ -441,7 +455,7 @@ TEST(Pressure, IsTheDirichletSolutionWhereNamesAreOutflow) {
   poisson::Options options = options_for(4);
   options.dirichlet = mesh::BoundarySet({"x+", "z-"});
   poisson::Operator<double> op(mesh, options);
-  const auto its = op.point_index();
+  const auto its = op.space().point_index();
   std::vector<double> expected;
   for (const bool single : {true, false}) {
     for (const Kernels kernels : {Kernels::simd, Kernels::portable}) {
@@ -454,7 +468,7 @@ TEST(Pressure, IsTheDirichletSolutionWhereNamesAreOutflow) {
       for (std::int64_t i = 0; i < problem.space.unknowns(); ++i)
         ASSERT_TRUE(problem.mask[i] != 0 || problem.x[i] == 0);
 
-      const auto mine = problem.space.stiffness().point_index();
+      const auto mine = problem.space.point_index();
       if (expected.empty()) {
         std::vector<double> b(op.entries());
         expected.resize(op.entries());
@@ -469,7 +483,8 @@ TEST(Pressure, IsTheDirichletSolutionWhereNamesAreOutflow) {
         solver::ConjugateGradients<double> cg(system, options.device, op.comm());
         cg.solve(b.data(), expected.data(), true, {.max_iterations = 2000, .tolerance = 1e-10}, problem.stream);
       }
-      const double size = std::sqrt(product(op, expected.data(), expected.data()) / static_cast<double>(op.dofs()));
+      const double size =
+          std::sqrt(product(op, expected.data(), expected.data()) / static_cast<double>(op.space().dofs()));
       for (std::size_t p = 0; p < mine.size(); ++p)
         ASSERT_TRUE(its[p] >= op.unknowns() || std::abs(problem.x[mine[p]] - expected[its[p]]) < 1e-7 * size);
     }
@@ -559,8 +574,7 @@ namespace {
 // Solves with the portable kernels on a device, values of the owned entries: pressures, and three components.
 struct OnDevice {
   explicit OnDevice(const std::string& device)
-      : space(box("smooth", {true, false, false}, {2, 1, 2}),
-              options_for(3, Kernels::portable, Geometry::stored, device)),
+      : on(box("smooth", {true, false, false}, {2, 1, 2}), options_for(3, Kernels::portable, Geometry::stored, device)),
         stream(space.device()) {
     const std::vector<double> one = mask_of(space, {"y-"});
     std::vector<double> three;
@@ -575,20 +589,21 @@ struct OnDevice {
       all.insert(all.end(), &values[f * space.entries()], &values[f * space.entries()] + space.unknowns());
   }
   std::vector<double> pressures() {
-    flow::Pressure<double> pressure(space, {"y-"}, mask.data(), {.orders = {3}, .single = false, .projection = 2});
+    flow::Pressure<double> pressure(on.stiffness, {"y-"}, mask.data(),
+                                    {.orders = {3}, .single = false, .projection = 2}, on.scratch.data());
     device::Array<double> x(space.device(), space.entries());
     x.zero();
     for (const int seed : {5, 6, 5}) {  // the third from the basis of the first two
-      device::Array<double> rhs(space.device(), noise_fields(space.stiffness(), 1, seed));
+      device::Array<double> rhs(space.device(), noise_fields(on.stiffness, 1, seed));
       pressure.solve(rhs.data(), x.data(), 1e-2, stream);
       take(x, 1);
     }
     return all;
   }
   std::vector<double> components() {
-    flow::Helmholtz<double> helmholtz("velocity", space, 3, masks.data());
+    flow::Helmholtz<double> helmholtz("velocity", on.stiffness, 3, masks.data(), on.scratch.data());
     device::Array<double> x(space.device(), 3 * space.entries());
-    device::Array<double> rhs(space.device(), noise_fields(space.stiffness(), 3, 8));
+    device::Array<double> rhs(space.device(), noise_fields(on.stiffness, 3, 8));
     x.zero();
     helmholtz.set(0.1, 20, stream);
     helmholtz.solve(rhs.data(), x.data(), 1e-2, stream);
@@ -596,7 +611,8 @@ struct OnDevice {
     return all;
   }
 
-  flow::Space<double> space;
+  Solves<double> on;
+  space::Space<double>& space = on.space;
   device::Stream stream;
   device::Array<double> mask, masks;
   std::vector<double> all;

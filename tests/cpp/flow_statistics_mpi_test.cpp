@@ -21,7 +21,7 @@ using Vector = std::function<Point(const Point&)>;
 
 template <class T>
 struct Flow {
-  Space<T> space;
+  space::Space<T> space;
   Statistics<T> statistics;
   device::Array<T> u;
   device::Stream stream;
@@ -40,12 +40,11 @@ struct Flow {
     }
     space.to_vectors(values, 3, u.data());
   }
-  static poisson::Options options(int order, const char* device) {
-    poisson::Options options;
+  static space::Options options(int order, const char* device) {
+    space::Options options;
     options.order = order;
     options.device = device::open(device);
-    options.geometry = poisson::Geometry::stored;
-    options.kernels = poisson::Kernels::portable;
+    options.kernels = space::Kernels::portable;
     options.exchange = exchange::Choice{};  // nothing to time
     return options;
   }

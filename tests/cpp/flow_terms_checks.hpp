@@ -21,7 +21,7 @@
 #include "weft/mesh/mesh.hpp"
 #include "weft/mesh/points.hpp"
 #include "weft/mesh/tensor.hpp"
-#include "weft/poisson/operator.hpp"
+#include "weft/space/space.hpp"
 
 namespace weft::flow {
 
@@ -285,13 +285,13 @@ class Reference {
 template <class T>
 class Tested {
  public:
-  Tested(const mesh::Mesh& mesh, int order, poisson::Kernels numbering, poisson::Kernels kernels,
+  Tested(const mesh::Mesh& mesh, int order, space::Kernels numbering, space::Kernels kernels,
          const std::shared_ptr<device::Device>& device = device::open("host"))
-      : numbering_(mesh, options(mesh, order, numbering, device)),
-        terms_(numbering_, kernels),
+      : space_(mesh, options(order, numbering, device)),
+        terms_(space_, kernels),
         device_(device),
         stream_(device),
-        ids_(numbering_.unknown_ids()),
+        ids_(space_.unknown_ids()),
         ids_end_(static_cast<std::size_t>(mesh::global_points(mesh, order)) + 1) {}
 
   std::vector<Field> convect(const std::vector<Field>& u, const std::vector<Field>& fields) {
@@ -331,19 +331,16 @@ class Tested {
   Terms<T>& terms() { return terms_; }
 
  private:
-  static poisson::Options options(const mesh::Mesh& mesh, int order, poisson::Kernels kernels,
-                                  const std::shared_ptr<device::Device>& device) {
-    poisson::Options options;
+  static space::Options options(int order, space::Kernels kernels, const std::shared_ptr<device::Device>& device) {
+    space::Options options;
     options.order = order;
-    options.lambda = 0;
-    options.geometry = mesh.straight() ? poisson::Geometry::trilinear : poisson::Geometry::stored;
     options.kernels = kernels;
     options.exchange = exchange::Choice{};
     options.device = device;
     return options;
   }
   device::Array<T> vectors(const std::vector<Field>& fields) {
-    const auto entries = static_cast<std::size_t>(numbering_.entries());
+    const auto entries = static_cast<std::size_t>(space_.entries());
     // What apply fills must not matter, but for the slots that stay 0.
     std::vector<T> values(fields.size() * entries, std::numeric_limits<T>::quiet_NaN());
     for (std::size_t f = 0; f < fields.size(); ++f) {
@@ -354,7 +351,7 @@ class Tested {
   }
   template <class Call>
   std::vector<Field> result(int fields, Call&& call) {
-    const auto entries = static_cast<std::size_t>(numbering_.entries());
+    const auto entries = static_cast<std::size_t>(space_.entries());
     device::Array<T> out(device_, std::vector<T>(fields * entries, std::numeric_limits<T>::quiet_NaN()));
     call(out.data());
     stream_.synchronize();
@@ -363,12 +360,12 @@ class Tested {
     for (int f = 0; f < fields; ++f) {
       EXPECT_EQ(values[(f + 1) * entries - 1], T(0)) << "the slot that stays 0";
       for (std::size_t i = 0; i < ids_.size(); ++i) all[f][ids_[i]] = static_cast<double>(values[f * entries + i]);
-      all[f] = poisson::summed(all[f], numbering_.comm());
+      all[f] = poisson::summed(all[f], space_.comm());
     }
     return all;
   }
 
-  poisson::Operator<T> numbering_;
+  space::Space<T> space_;
   Terms<T> terms_;
   std::shared_ptr<device::Device> device_;
   device::Stream stream_;
@@ -403,7 +400,7 @@ inline constexpr double tolerance = sizeof(T) == 8 ? 2e-13 : 1e-4;
 
 // Every term on values that look random, against the definitions.
 template <class T>
-void expect_terms(const mesh::Mesh& mesh, int order, poisson::Kernels kernels) {
+void expect_terms(const mesh::Mesh& mesh, int order, space::Kernels kernels) {
   const Reference reference(mesh, order);
   Tested<T> tested(mesh, order, kernels, kernels);
   const std::vector<Field> u{reference.random(1), reference.random(2), reference.random(3)},

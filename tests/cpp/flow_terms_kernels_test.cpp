@@ -35,7 +35,7 @@ class FlowGpuBranch : public testing::TestWithParam<GpuCase> {
     const auto [term, order, curved, barriers] = GetParam();
     const mesh::Mesh mesh = elements(curved);
     const Reference reference(mesh, order);
-    Tested<double> tested(mesh, order, poisson::Kernels::portable, poisson::Kernels::portable, device::open("fiber"));
+    Tested<double> tested(mesh, order, space::Kernels::portable, space::Kernels::portable, device::open("fiber"));
     const std::vector<Field> u{reference.random(1), reference.random(2), reference.random(3)},
         f{reference.random(4), reference.random(5)};
     fiber::take_barriers_met();

@@ -10,7 +10,7 @@
 
 using namespace weft;
 using namespace weft::flow;
-using poisson::Kernels;
+using space::Kernels;
 
 namespace {
 
@@ -77,7 +77,7 @@ class FlowTermsProperties : public testing::TestWithParam<Kernels> {
   Tested<double> tested(const mesh::Mesh& mesh, int order) { return {mesh, order, GetParam(), GetParam()}; }
 };
 INSTANTIATE_TEST_SUITE_P(Both, FlowTermsProperties, testing::Values(Kernels::portable, Kernels::simd),
-                         [](const auto& info) { return poisson::name(info.param); });
+                         [](const auto& info) { return space::name(info.param); });
 
 TEST_P(FlowTermsProperties, DerivativesOfPolynomialsAreExactOnTrilinearElements) {
   const int order = 5;
@@ -174,20 +174,13 @@ TEST_P(FlowTermsProperties, TheSkewSymmetricFormKeepsEnergyInAPeriodicBox) {
   }
 }
 
-TEST(FlowTermsErrors, AreSaidBeforeAnythingIsDone) {
+TEST(FlowTermsErrors, SimdKernelsNeedASpaceWithBlocks) {
   const mesh::Mesh mesh = box({4, 2, 2}, {}, "none");
-  poisson::Options options;
+  space::Options options;
   options.order = 2;
   options.device = device::open("host");
-  options.storage = poisson::Storage::scattered;
-  poisson::Operator<double> scattered(mesh, options);
-  EXPECT_THROW(Terms<double>{scattered}, std::invalid_argument);
-  options.storage = poisson::Storage::assembled;
-  poisson::Operator<double> portable(mesh, options);
+  space::Space<double> portable(mesh, options);
   EXPECT_THROW((Terms<double>{portable, Kernels::simd}), std::invalid_argument);
-  options.dirichlet = mesh::BoundarySet::all();
-  poisson::Operator<double> masked(mesh, options);
-  EXPECT_THROW(Terms<double>{masked}, std::invalid_argument);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 template <class T>
 void every_order(const char* deformation) {
   for (int order = 1; order <= 15; ++order)
-    expect_terms<T>(box({3, 1, 1}, {}, deformation, mpi::Comm::self()), order, poisson::Kernels::simd);
+    expect_terms<T>(box({3, 1, 1}, {}, deformation, mpi::Comm::self()), order, space::Kernels::simd);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ void compare(const char* gpu) {
   const mpi::Comm comm;
   const mesh::Mesh mesh = mesh::make_box({.counts = {4, 3, 2}, .periodic = {true, false, false}}, comm);
   const Reference reference(mesh, 3);
-  Tested<double> tested(mesh, 3, poisson::Kernels::portable, poisson::Kernels::portable, device::open(gpu));
+  Tested<double> tested(mesh, 3, space::Kernels::portable, space::Kernels::portable, device::open(gpu));
   const std::vector<Field> u{reference.random(1), reference.random(2), reference.random(3)}, f{reference.random(4)},
       w{reference.random(5), reference.random(6), reference.random(7)};
   EXPECT_LT(difference(tested.convect(u), reference.convect(u, u)), 1e-12);

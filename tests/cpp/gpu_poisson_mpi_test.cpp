@@ -6,7 +6,7 @@
 
 #include "find_fake_gpu.hpp"
 #include "weft/mesh/mesh.hpp"
-#include "weft/poisson/operator.hpp"
+#include "weft/poisson/any_operator.hpp"
 #include "weft/solver/cg.hpp"
 
 using namespace weft;
@@ -27,7 +27,8 @@ Solution solve(const char* which, poisson::Storage storage, bool jacobi) {
   options.geometry = poisson::Geometry::stored;
   options.kernels = poisson::Kernels::portable;
   options.device = device::open(which);
-  poisson::Operator<double> op(mesh, options);
+  const auto made = poisson::make_operator<double>(mesh, options);
+  auto& op = *made;
   const std::shared_ptr<device::Device>& device = options.device;
   device::Stream stream(device);
   std::vector<double> values(op.entries(), 0.0);

@@ -1,13 +1,10 @@
 #include <gtest/gtest.h>
-#include <omp.h>
-
 #include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "simd_checks.hpp"
-#include "weft/exchange/exchange.hpp"
 #include "weft/poisson/merged_cg.hpp"
 
 using namespace weft;
@@ -28,34 +25,29 @@ mesh::Mesh box(std::array<std::int64_t, 3> counts, const char* deformation) {
 template <class T>
 struct Solver {
   const SimdProblem<T>& problem;
+  std::unique_ptr<space::Space<T>> space;
   device::Stream stream;
   SimdOperator<T> op;
-  exchange::Exchange<T> exchange;
   std::vector<T> diagonal;
   std::unique_ptr<MergedCg<T>> cg;
 
-  Solver(const SimdProblem<T>& p, Geometry geometry, bool preconditioned = false)
-      : problem(p),
-        stream(p.device),
-        op(p.mesh, p.order, geometry, lambda, p.assembly, p.split, p.device),
-        exchange(p.assembly.pattern, p.device, p.mesh.comm, {exchange::Schedule::pairwise, exchange::Path::direct}) {
+  Solver(const SimdProblem<T>& p, Geometry geometry, bool preconditioned = false, int threads = 1)
+      : problem(p), space(p.make_space(threads)), stream(space->device()), op(*space, geometry, lambda) {
     if (preconditioned)
-      for (std::int64_t i = 0; i < p.assembly.owned; ++i)
-        diagonal.push_back(static_cast<T>(weight(p.assembly.dof_ids[i])));
-    cg = std::make_unique<MergedCg<T>>(op, exchange, p.device, p.mesh.comm, preconditioned ? diagonal.data() : nullptr);
+      for (std::int64_t i = 0; i < p.owned; ++i) diagonal.push_back(static_cast<T>(weight(p.dof_ids[i])));
+    cg = std::make_unique<MergedCg<T>>(op, preconditioned ? diagonal.data() : nullptr);
   }
   // Of the preconditioner: any positive numbers show whether it is applied where it should be.
   static double weight(std::int64_t id) { return 1.5 + value_of(3 * id); }
 
   std::vector<T> local(const std::vector<double>& by_id) const {
-    std::vector<T> values(problem.assembly.local + 1, 0);
-    for (std::int64_t i = 0; i < problem.assembly.local; ++i)
-      values[i] = static_cast<T>(by_id[problem.assembly.dof_ids[i]]);
+    std::vector<T> values(problem.local + 1, 0);
+    for (std::int64_t i = 0; i < problem.local; ++i) values[i] = static_cast<T>(by_id[problem.dof_ids[i]]);
     return values;
   }
   std::vector<double> by_id(const std::vector<T>& values) const {
     std::vector<double> all(problem.ids_end(), 0);
-    for (std::int64_t i = 0; i < problem.assembly.owned; ++i) all[problem.assembly.dof_ids[i]] = values[i];
+    for (std::int64_t i = 0; i < problem.owned; ++i) all[problem.dof_ids[i]] = values[i];
     return summed(all, problem.mesh.comm);
   }
 };
@@ -102,7 +94,7 @@ History plain_cg(const SimdProblem<T>& problem, const std::vector<double>& b, st
 template <class T>
 std::vector<double> rhs(const SimdProblem<T>& problem) {
   std::vector<double> free(problem.ids_end(), 0);
-  for (const std::int64_t id : problem.assembly.dof_ids) free[id] = 1;
+  for (const std::int64_t id : problem.dof_ids) free[id] = 1;
   free = summed(free, problem.mesh.comm);
   for (std::size_t id = 1; id < free.size(); ++id)
     free[id] = free[id] > 0 ? value_of(static_cast<std::int64_t>(id)) : 0;
@@ -124,18 +116,16 @@ template <class T>
 void compare(const mesh::Mesh& mesh, int order, bool dirichlet, Geometry geometry, int iterations, bool preconditioned,
              bool zero_guess, double tolerance, int threads = 1) {
   const SimdProblem<T> problem(mesh, order, dirichlet);
-  omp_set_num_threads(threads);
-  Solver<T> solver(problem, geometry, preconditioned);
+  Solver<T> solver(problem, geometry, preconditioned, threads);
   const std::vector<double> b = rhs(problem);
   std::vector<double> guess(b.size(), 0);
   if (!zero_guess)
     for (std::size_t i = 0; i < b.size(); ++i) guess[i] = b[b.size() - 1 - i] * (b[i] != 0);
-  std::vector<T> x = zero_guess ? std::vector<T>(problem.assembly.local + 1, T(7)) : solver.local(guess);
+  std::vector<T> x = zero_guess ? std::vector<T>(problem.local + 1, T(7)) : solver.local(guess);
   solver::SolveOptions options;
   options.max_iterations = iterations;
   const solver::SolveResult result =
       solver.cg->solve(solver.local(b).data(), x.data(), zero_guess, options, solver.stream);
-  omp_set_num_threads(1);
   const History plain = plain_cg(problem, b, guess, iterations, preconditioned);
   ASSERT_EQ(result.residuals.size(), plain.residuals.size());
   EXPECT_EQ(result.iterations, iterations);
@@ -171,18 +161,16 @@ TEST(MergedCg, ThreadsChangeNothingButRounding) {
 TEST(MergedCg, RerunsAreBitEqual) {
   const SimdProblem<double> problem(box({4, 4, 4}, "kershaw"), 3, true);
   for (const int threads : {1, 2}) {
-    omp_set_num_threads(threads);
-    Solver<double> solver(problem, Geometry::trilinear);
+    Solver<double> solver(problem, Geometry::trilinear, false, threads);
     const std::vector<double> b = solver.local(rhs(problem));
     std::vector<double> x(b.size()), again(b.size());
     solver::SolveOptions options;
     options.max_iterations = 30;
     const auto first = solver.cg->solve(b.data(), x.data(), true, options, solver.stream);
     const auto second = solver.cg->solve(b.data(), again.data(), true, options, solver.stream);
-    omp_set_num_threads(1);
     EXPECT_EQ(first.residuals, second.residuals) << threads << " threads";
-    x.resize(problem.assembly.owned);
-    again.resize(problem.assembly.owned);
+    x.resize(problem.owned);
+    again.resize(problem.owned);
     EXPECT_EQ(x, again) << threads << " threads";
   }
 }
@@ -193,7 +181,7 @@ TEST(MergedCg, ATolerancePassedEndsTheSolveWithASolutionThatSolves) {
     for (const double tolerance : {1e-2, 1e-5, 1e-10}) {
       Solver<double> solver(problem, Geometry::stored, preconditioned);
       const std::vector<double> b = rhs(problem);
-      std::vector<double> x(problem.assembly.local + 1);
+      std::vector<double> x(problem.local + 1);
       solver::SolveOptions options;
       options.max_iterations = 1000;
       options.tolerance = tolerance;
@@ -217,24 +205,24 @@ TEST(MergedCg, ConvergenceInOneStepSurvivesTheCancellation) {
   // With lambda x alone (a constant, S x = 0) one step solves: the recurrence for the next residual is all rounding.
   const SimdProblem<double> problem(box({3, 3, 2}, "none"), 3, false);
   Solver<double> solver(problem, Geometry::trilinear);
-  std::vector<double> b(problem.assembly.local + 1, 1.0), x(b.size());
+  std::vector<double> b(problem.local + 1, 1.0), x(b.size());
   solver::SolveOptions options;
   options.max_iterations = 50;
   options.tolerance = 1e-9;
   const auto result = solver.cg->solve(b.data(), x.data(), true, options, solver.stream);
   EXPECT_TRUE(result.converged);
   EXPECT_LE(result.iterations, 2);
-  for (std::int64_t i = 0; i < problem.assembly.owned; ++i) ASSERT_NEAR(x[i], 1 / lambda, 1e-8);
+  for (std::int64_t i = 0; i < problem.owned; ++i) ASSERT_NEAR(x[i], 1 / lambda, 1e-8);
 }
 
 TEST(MergedCg, ZeroRightHandSideIsSolvedAtOnceAndNanIsRefused) {
   const SimdProblem<double> problem(box({2, 2, 2}, "none"), 2, false);
   Solver<double> solver(problem, Geometry::trilinear);
-  std::vector<double> b(problem.assembly.local + 1, 0), x(b.size(), 3);
+  std::vector<double> b(problem.local + 1, 0), x(b.size(), 3);
   const auto result = solver.cg->solve(b.data(), x.data(), true, {}, solver.stream);
   EXPECT_TRUE(result.converged);
   EXPECT_EQ(result.residuals, std::vector<double>{0});
   for (const double value : x) EXPECT_EQ(value, 0);
-  if (problem.mesh.comm.rank() == 0 && problem.assembly.owned > 0) b[0] = NAN;
+  if (problem.mesh.comm.rank() == 0 && problem.owned > 0) b[0] = NAN;
   EXPECT_THROW(solver.cg->solve(b.data(), x.data(), true, {}, solver.stream), mpi::CollectiveError);
 }

@@ -82,7 +82,12 @@ double largest_error(int order, Threads threads, Geometry geometry, bool indirec
     for (std::size_t p = 0; p < points; ++p) x[p] = static_cast<T>(u[p]);
   }
 
-  poisson::Options options{.order = order, .lambda = 0.7, .geometry = geometry, .threads = threads, .device = device};
+  poisson::Options options;
+  options.order = order;
+  options.lambda = 0.7;
+  options.geometry = geometry;
+  options.threads = threads;
+  options.device = device;
   const poisson::LocalOperator<T> local(mesh, options, index, w);
   device::Array<T> in(device, x), out(device, points);
   out.upload(std::vector<T>(points, T(-7)));

@@ -1,6 +1,8 @@
 // A plain reference for the SIMD operator and CG: dense vectors by global id on every rank, loops as in the paper.
 #pragma once
 
+#include <omp.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -16,6 +18,8 @@
 #include "weft/mesh/mesh.hpp"
 #include "weft/mesh/points.hpp"
 #include "weft/poisson/simd_operator.hpp"
+#include "weft/simd/vector.hpp"
+#include "weft/space/space.hpp"
 
 namespace weft::poisson {
 
@@ -48,28 +52,36 @@ inline std::vector<std::int64_t> ids_of(const mesh::Mesh& mesh, int order, bool 
 template <class T>
 struct SimdProblem {
   int order;
-  mesh::Mesh mesh;
-  std::vector<std::int64_t> ids;  // [E][n^3]
-  BlockSplit split;
-  exchange::Assembly assembly;
-  std::shared_ptr<device::Device> device = device::open("host");
+  space::Numbering numbering;
+  mesh::Mesh mesh;                    // elements and points in the order of execution
+  std::vector<std::int64_t> ids;      // [E][n^3]
+  std::vector<std::int64_t> dof_ids;  // [local] of the entries of vectors
+  std::int64_t owned, local;
 
-  SimdProblem(const mesh::Mesh& original, int order_, bool dirichlet) : order(order_) {
-    std::vector<std::int64_t> first = ids_of(original, order, dirichlet);
-    const auto shared = exchange::shared_with_others(first, original.comm);
-    const std::size_t points = first.size() / std::max<std::size_t>(original.elements(), 1);
-    std::vector<std::uint8_t> halo(original.elements(), 0);
-    for (std::size_t p = 0; p < first.size(); ++p) halo[p / points] |= shared[p];
-    split = split_blocks(halo, SimdOperator<T>::lanes);
-    mesh = original.permuted(split.order);
-    number(ids_of(mesh, order, dirichlet));
+  SimdProblem(const mesh::Mesh& original, int order, bool dirichlet)
+      : SimdProblem(original, order, ids_of(original, order, dirichlet)) {}
+  SimdProblem(const mesh::Mesh& original, int order_, const std::vector<std::int64_t>& original_ids)
+      : order(order_),
+        numbering(original, order, original_ids, simd::lanes<T>),
+        mesh(numbering.executed_mesh()),
+        ids(numbering.to_execution<std::int64_t>(original_ids)),
+        dof_ids(numbering.assembly.local),
+        owned(numbering.assembly.owned),
+        local(numbering.assembly.local) {
+    for (std::size_t p = 0; p < ids.size(); ++p)
+      if (numbering.index[p] < local) dof_ids[numbering.index[p]] = ids[p];
   }
-  void number(const std::vector<std::int64_t>& new_ids) {
-    ids = new_ids;
-    std::vector<std::int64_t> executed;
-    for (const std::int64_t p : SimdOperator<T>::execution_order(mesh.elements(), order))
-      executed.push_back(p < 0 ? 0 : ids[p]);
-    assembly = exchange::Assembly(executed, SimdOperator<T>::points_per_block(order), mesh.comm);
+  // Planned for a number of threads.
+  std::unique_ptr<space::Space<T>> make_space(int threads = 1) const {
+    omp_set_num_threads(threads);
+    space::Options options;
+    options.order = order;
+    options.kernels = Kernels::simd;
+    options.exchange = {exchange::Schedule::pairwise, exchange::Path::direct};
+    options.device = device::open("host");
+    auto made = std::make_unique<space::Space<T>>(numbering, options);
+    omp_set_num_threads(1);
+    return made;
   }
   std::size_t ids_end() const { return static_cast<std::size_t>(mesh::global_points(mesh, order)) + 1; }
 

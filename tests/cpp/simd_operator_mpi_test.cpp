@@ -18,29 +18,26 @@ constexpr double lambda = 0.1;
 
 template <class T>
 std::vector<T> apply(const SimdOperator<T>& op, const SimdProblem<T>& problem, const std::vector<double>& x) {
-  const exchange::Assembly& a = problem.assembly;
-  std::vector<T> in(a.local + 1, 0), out(a.local + 1, T(1e30));  // begin() must overwrite all
-  for (std::int64_t i = 0; i < a.local; ++i) in[i] = static_cast<T>(x[a.dof_ids[i]]);
+  std::vector<T> in(problem.local + 1, 0), out(problem.local + 1, T(1e30));  // begin() must overwrite all
+  for (std::int64_t i = 0; i < problem.local; ++i) in[i] = static_cast<T>(x[problem.dof_ids[i]]);
   op.begin(in.data(), out.data());
-  for (int part = 0; part < 3; ++part) op.apply(in.data(), out.data(), part);
+  op.work(in.data(), out.data(), space::all_parts);
   return out;
 }
 
 // Largest difference to the reference over all ids, relative to the largest value.
 template <class T>
 double error(const SimdProblem<T>& problem, Geometry geometry, int threads) {
-  omp_set_num_threads(threads);
-  const SimdOperator<T> op(problem.mesh, problem.order, geometry, lambda, problem.assembly, problem.split,
-                           problem.device);
-  omp_set_num_threads(1);
+  const auto space = problem.make_space(threads);
+  const SimdOperator<T> op(*space, geometry, lambda);
   std::vector<double> x(problem.ids_end());
   for (std::size_t id = 1; id < x.size(); ++id) x[id] = value_of(static_cast<std::int64_t>(id));
   x[0] = 0;
   const std::vector<T> y = apply(op, problem, x);
   EXPECT_EQ(y.back(), T(0)) << "the entry of masked points";
   std::vector<double> sum(x.size(), 0), numbered(x.size(), 0);
-  for (std::int64_t i = 0; i < problem.assembly.local; ++i) sum[problem.assembly.dof_ids[i]] += y[i];
-  for (const std::int64_t id : problem.assembly.dof_ids) numbered[id] = 1;
+  for (std::int64_t i = 0; i < problem.local; ++i) sum[problem.dof_ids[i]] += y[i];
+  for (const std::int64_t id : problem.dof_ids) numbered[id] = 1;
   sum = summed(sum, problem.mesh.comm);
   numbered = summed(numbered, problem.mesh.comm);
   const std::vector<double> expected = problem.reference(x, lambda);
@@ -114,20 +111,18 @@ TEST(SimdOperator, LanesThatShareAPointAreBothAdded) {
   const mpi::Comm self = mpi::Comm::self();
   mesh::BoxOptions options;
   options.counts = {5, 2, 2};
-  SimdProblem<double> problem(mesh::make_box(options, self), 3, false);
-  std::vector<std::int64_t> ids = problem.ids;
+  const mesh::Mesh mesh = mesh::make_box(options, self);
+  std::vector<std::int64_t> ids = ids_of(mesh, 3, false);
   for (std::size_t p = 0; p < 64; ++p) ids[64 + p] = ids[p];  // element 1 lies on element 0, point for point
-  problem.number(ids);
+  const SimdProblem<double> problem(mesh, 3, ids);
   EXPECT_LT(error(problem, Geometry::stored, 1), 1e-13);
 }
 
 TEST(SimdOperator, RerunsAreBitEqual) {
   const SimdProblem<double> problem(box({4, 4, 3}, {}, "kershaw"), 5, false);
   for (const int threads : {1, 2}) {
-    omp_set_num_threads(threads);
-    const SimdOperator<double> op(problem.mesh, 5, Geometry::trilinear, lambda, problem.assembly, problem.split,
-                                  problem.device);
-    omp_set_num_threads(1);
+    const auto space = problem.make_space(threads);
+    const SimdOperator<double> op(*space, Geometry::trilinear, lambda);
     std::vector<double> x(problem.ids_end());
     for (std::size_t id = 1; id < x.size(); ++id) x[id] = value_of(static_cast<std::int64_t>(id));
     const std::vector<double> once = apply(op, problem, x);
@@ -140,7 +135,7 @@ TEST(SimdOperator, TheSplitTakesEveryElementOnceAndKeepsHaloElementsTogether) {
     for (const int halo_every : {1, 2, 3, 100}) {
       std::vector<std::uint8_t> halo(elements);
       for (int e = 0; e < elements; ++e) halo[e] = e % halo_every == halo_every - 1;
-      const BlockSplit split = split_blocks(halo, 8);
+      const space::BlockSplit split = space::split_blocks(halo, 8);
       EXPECT_EQ(split.blocks, (elements + 7) / 8);
       EXPECT_EQ(std::set<std::int64_t>(split.order.begin(), split.order.end()).size(), halo.size());
       EXPECT_EQ(split.order.size(), halo.size());
@@ -159,7 +154,8 @@ TEST(SimdOperator, AFoldedElementIsNamed) {
   if (mesh.elements() > 0) std::swap(mesh.nodes[0], mesh.nodes[3]);  // x of corners 0 and 1 of the first element
   const SimdProblem<double> problem(mesh, 2, false);
   try {
-    SimdOperator<double>(problem.mesh, 2, Geometry::trilinear, lambda, problem.assembly, problem.split, problem.device);
+    const auto space = problem.make_space();
+    SimdOperator<double>(*space, Geometry::trilinear, lambda);
     FAIL() << "accepted a Jacobian that is not positive";
   } catch (const mpi::CollectiveError& e) {
     EXPECT_NE(std::string(e.what()).find("element"), std::string::npos) << e.what();

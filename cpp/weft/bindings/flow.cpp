@@ -47,9 +47,9 @@ void bind(nb::module_& m, const std::string& precision) {
   nb::class_<F>(m, named("Flow").c_str())
       .def(
           "__init__",
-          [](F* self, const mesh::Mesh& mesh, const poisson::Options& space, const flow::Options<T>& options) {
+          [](F* self, const mesh::Mesh& mesh, const poisson::Options& stiffness, const flow::Options<T>& options) {
             nb::gil_scoped_release release;
-            new (self) F(mesh, space, options);
+            new (self) F(mesh, stiffness, options);
           },
           "mesh"_a, "space"_a, "options"_a)
       .def("set_velocity", &F::set_velocity, "values"_a.noconvert(), "level"_a)

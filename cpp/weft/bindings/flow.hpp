@@ -82,8 +82,8 @@ class Flow {
   using HostFields = nanobind::ndarray<const T, nanobind::ndim<5>, nanobind::c_contig, nanobind::device::cpu>;
   using HostField = nanobind::ndarray<const T, nanobind::ndim<4>, nanobind::c_contig, nanobind::device::cpu>;
 
-  Flow(const mesh::Mesh& mesh, const poisson::Options& space, const flow::Options<T>& options)
-      : solver_(mesh, space, options) {}
+  Flow(const mesh::Mesh& mesh, const poisson::Options& stiffness, const flow::Options<T>& options)
+      : solver_(mesh, stiffness, options) {}
   flow::Solver<T>& solver() { return solver_; }
 
   void set_velocity(const HostFields& values, int level) {

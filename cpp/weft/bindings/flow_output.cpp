@@ -69,7 +69,7 @@ std::unique_ptr<flow::CheckpointFile> read(flow::Solver<T>& solver, const std::s
 // A term of the equations at the present velocity and pressure, projected: its weak form over the mass matrix.
 template <class T>
 Numpy<T, 5> term(flow::Solver<T>& solver, const std::string& name) {
-  flow::Space<T>& space = solver.space();
+  space::Space<T>& space = solver.space();
   flow::State<T>& state = solver.state();
   const int components = name == "divergence" ? 1 : 3;
   device::Array<T> weak(space.device(), static_cast<std::size_t>(components * space.entries()));

@@ -43,21 +43,22 @@ class Poisson {
   using HostVector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
   Poisson(const mesh::Mesh& mesh, const poisson::Options& options)
-      : device_(options.device), stream_(device_), op_(mesh, options) {
+      : device_(options.device), stream_(device_), op_(poisson::make_operator<T>(mesh, options)) {
     for (device::Array<T>* vector : {&x_, &y_}) {
-      *vector = device::Array<T>(device_, op_.entries());
+      *vector = device::Array<T>(device_, op_->entries());
       vector->zero();
     }
   }
 
-  poisson::Operator<T>& op() { return op_; }
+  poisson::AnyOperator<T>& op() { return *op_; }
+  space::Space<T>& space() { return op_->space(); }
 
   nb::any apply(const Vector& x) {
     {
       const Source source = checked(x);
       nb::gil_scoped_release release;
       load(source, x_);
-      op_.apply(x_.data(), y_.data(), stream_);
+      op_->apply(x_.data(), y_.data(), stream_);
     }
     return result(y_);
   }
@@ -70,7 +71,7 @@ class Poisson {
     for (int i = 0; i <= repeats; ++i) {
       stream_.synchronize();
       begin.record(stream_);
-      op_.apply_local(x_.data(), y_.data(), stream_);
+      op_->apply_local(x_.data(), y_.data(), stream_);
       end.record(stream_);
       end.synchronize();
       if (i > 0) seconds.push_back(end.seconds_since(begin));
@@ -89,7 +90,7 @@ class Poisson {
       const auto krylov = method == "cg" ? poisson::Method::cg : poisson::Method::gmres;
       multigrid_.reset();
       multigrid_ = std::make_unique<poisson::MultigridSolver<T>>(
-          op_, mesh, poisson::MultigridOptions{orders, degree, smoothing}, single, krylov, restart);
+          assembled("multigrid"), mesh, poisson::MultigridOptions{orders, degree, smoothing}, single, krylov, restart);
       if (orders.size() > 1) matrix = multigrid_->coarse_matrix();
     }
     nb::dict d = to_dict(std::move(matrix));
@@ -126,32 +127,31 @@ class Poisson {
   // What a solve needs beside the operator is made on first use, outside the time of the solve.
   void prepare(bool jacobi, bool merged) {
     if ((merged ? merged_ != nullptr : cg_ != nullptr) && jacobi == !inverse_diagonal_.empty()) return;
-    if (merged && op_.simd() == nullptr)
-      throw std::invalid_argument("poisson: algorithm = \"merged\" needs kernels = \"simd\"");
+    const bool simd = op_->options().kernels == poisson::Kernels::simd;
+    if (merged && !simd) throw std::invalid_argument("poisson: algorithm = \"merged\" needs kernels = \"simd\"");
     cg_.reset();
     merged_.reset();
-    inverse_diagonal_ = jacobi ? op_.inverse_diagonal() : device::Array<T>();
+    inverse_diagonal_ = jacobi ? op_->inverse_diagonal() : device::Array<T>();
     if (merged) {
-      merged_ = std::make_unique<poisson::MergedCg<T>>(*op_.simd(), op_.exchange(), device_, op_.comm(),
-                                                       inverse_diagonal_.data());
+      merged_ = std::make_unique<poisson::MergedCg<T>>(*assembled("merged CG").simd(), inverse_diagonal_.data());
       return;
     }
     solver::System<T> system;
-    system.apply = [this](T* x, T* y, device::Stream& stream) { op_.apply(x, y, stream); };
-    if (op_.product_partials() > 0)
+    system.apply = [this](T* x, T* y, device::Stream& stream) { op_->apply(x, y, stream); };
+    if (op_->product_partials() > 0)
       system.apply_product = [this](T* x, T* y, double* product, device::Stream& stream) {
-        op_.apply(x, y, product, stream);
+        op_->apply(x, y, product, stream);
       };
-    system.product_partials = op_.product_partials();
-    system.entries = op_.entries();
-    system.unknowns = op_.unknowns();
-    system.weights = op_.weights();
+    system.product_partials = op_->product_partials();
+    system.entries = op_->entries();
+    system.unknowns = op_->unknowns();
+    system.weights = op_->weights();
     system.inverse_diagonal = inverse_diagonal_.data();
-    cg_ = std::make_unique<solver::ConjugateGradients<T>>(std::move(system), device_, op_.comm());
+    cg_ = std::make_unique<solver::ConjugateGradients<T>>(std::move(system), device_, op_->comm());
   }
 
   std::map<std::string, std::int64_t> memory_bytes() const {
-    auto bytes = op_.memory_bytes();
+    auto bytes = op_->memory_bytes();
     bytes["x and b"] = static_cast<std::int64_t>(x_.bytes() + y_.bytes());
     if (cg_ || merged_) bytes["CG: r, p, A p"] = cg_ ? cg_->memory_bytes() : merged_->memory_bytes();
     if (!inverse_diagonal_.empty()) bytes["inverse diagonal"] = static_cast<std::int64_t>(inverse_diagonal_.bytes());
@@ -160,14 +160,19 @@ class Poisson {
   }
 
  private:
+  poisson::Operator<T>& assembled(const std::string& who) {
+    auto* op = dynamic_cast<poisson::Operator<T>*>(op_.get());
+    if (op == nullptr) throw std::invalid_argument(who + ": for assembled storage only");
+    return *op;
+  }
   struct Source {
     const T* data;
     device::CopyKind kind;
   };
   // Anything DLPack shows us that lies on the host or on the operator's device.
   Source checked(const Vector& v) const {
-    if (static_cast<std::int64_t>(v.size()) != op_.unknowns())
-      throw std::invalid_argument("poisson: a vector has " + std::to_string(op_.unknowns()) +
+    if (static_cast<std::int64_t>(v.size()) != op_->unknowns())
+      throw std::invalid_argument("poisson: a vector has " + std::to_string(op_->unknowns()) +
                                   " values on this rank, not " + std::to_string(v.size()));
     if (v.device_type() == nb::device::cpu::value) return {v.data(), device::CopyKind::host_to_device};
     if (v.device_type() == dlpack_device(*device_)) return {v.data(), device::CopyKind::device_to_device};
@@ -175,12 +180,12 @@ class Poisson {
                                 device::name(device_->backend()));
   }
   void load(const Source& source, device::Array<T>& to) {
-    if (op_.unknowns() > 0) device_->copy(to.data(), source.data, op_.unknowns() * sizeof(T), source.kind, stream_);
+    if (op_->unknowns() > 0) device_->copy(to.data(), source.data, op_->unknowns() * sizeof(T), source.kind, stream_);
     stream_.synchronize();
   }
   // A copy for the user: NumPy on the host, an array with __dlpack__ on a GPU.
   nb::any result(const device::Array<T>& vector) {
-    const auto size = static_cast<std::size_t>(op_.unknowns());
+    const auto size = static_cast<std::size_t>(op_->unknowns());
     if (device_->is_host())
       return nb::cast<nb::any>(nb::cast(to_numpy(std::vector<T>(vector.data(), vector.data() + size))));
     auto copy = std::make_unique<device::Array<T>>(device_, size);
@@ -227,7 +232,7 @@ class Poisson {
 
   std::shared_ptr<device::Device> device_;
   device::Stream stream_;
-  poisson::Operator<T> op_;
+  std::unique_ptr<poisson::AnyOperator<T>> op_;
   device::Array<T> x_, y_, inverse_diagonal_;
   std::unique_ptr<solver::ConjugateGradients<T>> cg_;
   std::unique_ptr<poisson::MergedCg<T>> merged_;
@@ -258,11 +263,11 @@ void bind(nb::module_& m, const char* name) {
            "tolerance"_a, "progress"_a.none())
       .def("time_kernel", &P::time_kernel, "repeats"_a)
       .def("memory_bytes", &P::memory_bytes)
-      .def_prop_ro("dofs", [](P& self) { return self.op().dofs(); })
+      .def_prop_ro("dofs", [](P& self) { return self.space().dofs(); })
       .def_prop_ro("unknowns", [](P& self) { return self.op().unknowns(); })
-      .def_prop_ro("points", [](P& self) { return self.op().points(); })
-      .def_prop_ro("elements", [](P& self) { return self.op().elements(); })
-      .def_prop_ro("halo_elements", [](P& self) { return self.op().halo_elements(); })
+      .def_prop_ro("points", [](P& self) { return self.space().points(); })
+      .def_prop_ro("elements", [](P& self) { return self.space().elements(); })
+      .def_prop_ro("halo_elements", [](P& self) { return self.space().numbering().halo_elements; })
       .def_prop_ro("bytes_sent", [](P& self) { return self.op().bytes_sent(); })
       .def_prop_ro("messages", [](P& self) { return self.op().messages(); })
       .def_prop_ro("exchange",
@@ -288,9 +293,9 @@ void bind(nb::module_& m, const char* name) {
            })
       .def("unknown_ids", [](P& self) { return to_numpy(self.op().unknown_ids()); })
       .def("coordinates", [](P& self) { return places(self.op().coordinates()); })
-      .def("point_coordinates", [](P& self) { return places(self.op().point_coordinates()); })
-      .def("masked", [](P& self) { return to_numpy(self.op().masked()); })
-      .def("mass", [](P& self) { return to_numpy(unlocked([&] { return self.op().mass(); })); })
+      .def("point_coordinates", [](P& self) { return places(self.space().point_coordinates()); })
+      .def("masked", [](P& self) { return to_numpy(self.space().masked()); })
+      .def("mass", [](P& self) { return to_numpy(unlocked([&] { return self.space().point_mass(); })); })
       .def(
           "sum_points",
           [span](P& self, const HostVector& v) {

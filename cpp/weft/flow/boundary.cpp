@@ -69,7 +69,7 @@ std::string name(ScalarKind kind) {
 }
 
 template <class T>
-Prescribed<T>::Prescribed(const Space<T>& space, const std::vector<std::int32_t>& entries, Function<T> function,
+Prescribed<T>::Prescribed(const space::Space<T>& space, const std::vector<std::int32_t>& entries, Function<T> function,
                           int components, bool steady)
     : function_(std::move(function)),
       steady_(steady),
@@ -86,7 +86,8 @@ void Prescribed<T>::evaluate(double time, device::Stream& stream) {
 }
 
 template <class T>
-Boundaries<T>::Boundaries(Space<T>& space, const std::map<std::string, Condition<T>>& conditions) : space_(space) {
+Boundaries<T>::Boundaries(space::Space<T>& space, const std::map<std::string, Condition<T>>& conditions)
+    : space_(space) {
   const mesh::Mesh& mesh = space.mesh();
   const auto& device = space.device();
   const auto size = static_cast<std::size_t>(space.entries());
@@ -96,10 +97,12 @@ Boundaries<T>::Boundaries(Space<T>& space, const std::map<std::string, Condition
     for (const auto& [name, condition] : conditions) given.push_back(name);
     mesh::check_conditions(mesh, given, "flow", condition_words);
   }
-  const auto condition_of = [&](const BoundaryFace& face) -> const Condition<T>& {
+  const auto condition_of = [&](const space::BoundaryFace& face) -> const Condition<T>& {
     return conditions.at(mesh.boundary_names[face.boundary]);
   };
-  const std::vector<BoundaryFace>& faces = space.faces();
+  const std::vector<space::BoundaryFace> faces = space.faces();
+  const std::vector<std::int32_t> face_entries = space.face_entries();
+  const auto entries_of = [&](std::size_t face) { return std::span(face_entries).subspan(face * points, points); };
   const FaceGeometry geometry = face_geometry(mesh, space.order(), faces);
 
   // What each entry is, whichever rank has the side: 0 free, else the larger the stronger.
@@ -121,7 +124,7 @@ Boundaries<T>::Boundaries(Space<T>& space, const std::map<std::string, Condition
              << " (counting from 0) is not normal to an axis; only planes of constant x, y or z can";
         throw std::invalid_argument(text.str());
       }
-      for (const std::int32_t entry : space.face_entries(f)) {
+      for (const std::int32_t entry : entries_of(f)) {
         if (kind == Kind::wall) fixed[entry] = wall;
         if (kind == Kind::velocity) fixed[entry] = std::max(fixed[entry], strength(faces[f].boundary));
         if (kind == Kind::outflow) out[entry] = 1;
@@ -170,7 +173,7 @@ Boundaries<T>::Boundaries(Space<T>& space, const std::map<std::string, Condition
       std::vector<double> sums(size);
       for (std::size_t f = 0; f < faces.size(); ++f) {
         if ((condition_of(faces[f]).kind == Kind::outflow) != (which == 1)) continue;
-        const auto entries = space.face_entries(f);
+        const auto entries = entries_of(f);
         for (std::size_t p = 0; p < points; ++p) sums[entries[p]] += geometry.normals[(f * 3 + c) * points + p];
       }
       std::vector<T> values(sums.begin(), sums.end());
@@ -184,8 +187,8 @@ Boundaries<T>::Boundaries(Space<T>& space, const std::map<std::string, Condition
   flux_ = weighted(owned_where(unknowns, [&](std::size_t i) { return fixed[i] > 0 && fixed[i] < wall; }), normals[0]);
   backflow_ = weighted(owned_where(unknowns, [&](std::size_t i) { return out[i] != 0 && fixed[i] == 0; }), normals[1]);
 
-  std::vector<BoundaryFace> rigid;
-  for (const BoundaryFace& face : faces) {
+  std::vector<space::BoundaryFace> rigid;
+  for (const space::BoundaryFace& face : faces) {
     const Kind kind = condition_of(face).kind;
     if (kind == Kind::wall || kind == Kind::velocity) rigid.push_back(face);
   }
@@ -204,7 +207,7 @@ Boundaries<T>::Boundaries(Space<T>& space, const std::map<std::string, Condition
 }
 
 template <class T>
-void Boundaries<T>::set_up_vorticity(const std::vector<BoundaryFace>& faces) {
+void Boundaries<T>::set_up_vorticity(const std::vector<space::BoundaryFace>& faces) {
   const auto& device = space_.device();
   const int n = space_.order() + 1;
   const std::size_t points = static_cast<std::size_t>(n) * n;
@@ -218,7 +221,7 @@ void Boundaries<T>::set_up_vorticity(const std::vector<BoundaryFace>& faces) {
   tangents_ = upload(geometry.tangents);
   face_values_ = device::Array<T>(device, faces.size() * points);
 
-  const std::vector<std::int32_t> index = space_.stiffness().point_index();
+  const std::vector<std::int32_t> index = space_.point_index();
   std::vector<std::int32_t> layers;
   std::vector<std::vector<std::int32_t>> of_entry(space_.entries());
   for (std::size_t f = 0; f < faces.size(); ++f) {
@@ -226,7 +229,7 @@ void Boundaries<T>::set_up_vorticity(const std::vector<BoundaryFace>& faces) {
     for (int layer = 0; layer < n; ++layer) {
       for (int b = 0; b < n; ++b) {
         for (int a = 0; a < n; ++a) {
-          const std::int32_t entry = index[element + point_of_side(faces[f].side, a, b, n, layer)];
+          const std::int32_t entry = index[element + space::point_of_side(faces[f].side, a, b, n, layer)];
           if (layer == 0) of_entry[entry].push_back(static_cast<std::int32_t>(layers.size() - f * points * (n - 1)));
           layers.push_back(entry);
         }
@@ -319,9 +322,7 @@ void Boundaries<T>::add_backflow(const T* u, T* f, device::Stream& stream) const
 template <class T>
 void Boundaries<T>::add_wall_vorticity(T viscosity, T* u, T* rhs, device::Stream& stream) {
   if (!has_vorticity_) return;
-  auto& fields = space_.stiffness().exchange(3);
-  fields.start_halo(u, stream);
-  fields.finish_halo(u, stream);
+  space_.fill_halo(u, stream, 3);
   const std::int64_t owned = space_.unknowns();
   space_.device()->fill_zero(rhs + owned, (space_.entries() - owned) * sizeof(T), stream);
   const auto n = static_cast<unsigned>(space_.order() + 1);
@@ -333,9 +334,7 @@ void Boundaries<T>::add_wall_vorticity(T viscosity, T* u, T* rhs, device::Stream
                   index, metric, tangents, from, face_values_.data());
   const T* values = face_values_.data();
   add_rows_(stream, list_blocks(count), list_shape, count, rows, offsets, columns, values, rhs);
-  auto& exchange = space_.stiffness().exchange();
-  exchange.start_gather(rhs, stream);
-  exchange.finish_gather(rhs, exchange::Op::add, stream);
+  space_.add_halo(rhs, stream);
 }
 
 template <class T>
@@ -347,7 +346,7 @@ std::int64_t Boundaries<T>::bytes() const {
 }
 
 template <class T>
-ScalarBoundaries<T>::ScalarBoundaries(Space<T>& space, const std::string& scalar,
+ScalarBoundaries<T>::ScalarBoundaries(space::Space<T>& space, const std::string& scalar,
                                       const std::map<std::string, ScalarCondition<T>>& conditions) {
   const mesh::Mesh& mesh = space.mesh();
   const auto& device = space.device();
@@ -363,14 +362,15 @@ ScalarBoundaries<T>::ScalarBoundaries(Space<T>& space, const std::string& scalar
     const auto found = conditions.find(mesh.boundary_names[boundary]);
     return found == conditions.end() ? ScalarKind::insulated : found->second.kind;
   };
-  const std::vector<BoundaryFace>& faces = space.faces();
+  const std::vector<space::BoundaryFace> faces = space.faces();
+  const std::vector<std::int32_t> face_entries = space.face_entries();
+  const auto entries_of = [&](std::size_t face) { return std::span(face_entries).subspan(face * points, points); };
   const FaceGeometry geometry = face_geometry(mesh, space.order(), faces);
   std::vector<std::int32_t> fixed(size);
   const auto names = static_cast<std::int32_t>(mesh.boundary_names.size());
   for (std::size_t f = 0; f < faces.size(); ++f)
     if (kind_of(faces[f].boundary) == ScalarKind::value)
-      for (const std::int32_t entry : space.face_entries(f))
-        fixed[entry] = std::max(fixed[entry], names - faces[f].boundary);
+      for (const std::int32_t entry : entries_of(f)) fixed[entry] = std::max(fixed[entry], names - faces[f].boundary);
   space.combine(fixed, exchange::Op::max);
   if (std::ranges::any_of(conditions, [](const auto& named) { return named.second.kind == ScalarKind::value; })) {
     std::vector<T> mask(size);
@@ -391,7 +391,7 @@ ScalarBoundaries<T>::ScalarBoundaries(Space<T>& space, const std::string& scalar
     for (std::size_t f = 0; f < faces.size(); ++f) {
       if (faces[f].boundary != b) continue;
       const double* normal = geometry.normals.data() + f * 3 * points;
-      const auto entries = space.face_entries(f);
+      const auto entries = entries_of(f);
       for (std::size_t p = 0; p < points; ++p)
         area[entries[p]] += static_cast<T>(std::hypot(normal[p], normal[points + p], normal[2 * points + p]));
     }

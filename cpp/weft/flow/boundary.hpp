@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "weft/device/device.hpp"
-#include "weft/flow/space.hpp"
+#include "weft/space/space.hpp"
 
 namespace weft::flow {
 
@@ -51,8 +51,8 @@ struct ScalarCondition {
 template <class T>
 class Prescribed {
  public:
-  Prescribed(const Space<T>& space, const std::vector<std::int32_t>& entries, Function<T> function, int components,
-             bool steady);
+  Prescribed(const space::Space<T>& space, const std::vector<std::int32_t>& entries, Function<T> function,
+             int components, bool steady);
   // The values at `time` are there.
   void evaluate(double time, device::Stream& stream);
   int count() const { return static_cast<int>(list_.size()); }
@@ -73,7 +73,7 @@ class Boundaries {
  public:
   // CollectiveError on all ranks for a boundary without a condition, a condition without a boundary, and a symmetry
   // plane that is not normal to an axis. (collective)
-  Boundaries(Space<T>& space, const std::map<std::string, Condition<T>>& conditions);
+  Boundaries(space::Space<T>& space, const std::map<std::string, Condition<T>>& conditions);
 
   const T* velocity_mask() const { return velocity_mask_.data(); }      // [3][entries] 0 where prescribed, else 1
   const T* pressure_mask() const { return pressure_mask_.data(); }      // [entries] 0 on outflow and in the zero slot
@@ -93,10 +93,10 @@ class Boundaries {
   std::int64_t bytes() const;
 
  private:
-  void set_up_vorticity(const std::vector<BoundaryFace>& faces);
+  void set_up_vorticity(const std::vector<space::BoundaryFace>& faces);
   void check_net_flux(const T* u, device::Stream& stream);
 
-  Space<T>& space_;
+  space::Space<T>& space_;
   device::Array<T> velocity_mask_, pressure_mask_;
   std::vector<std::string> outflow_;
   bool pressure_singular_ = false, flux_checked_ = false;
@@ -120,7 +120,7 @@ template <class T>
 class ScalarBoundaries {
  public:
   // CollectiveError on all ranks for a condition without a boundary. (collective)
-  ScalarBoundaries(Space<T>& space, const std::string& scalar,
+  ScalarBoundaries(space::Space<T>& space, const std::string& scalar,
                    const std::map<std::string, ScalarCondition<T>>& conditions);
   const T* mask() const { return mask_.data(); }  // [entries]
   void prescribe(double time, T* s, device::Stream& stream);

@@ -21,7 +21,7 @@ std::vector<NamedVectors<T>> vectors_of(State<T>& state, int levels, bool explic
 }  // namespace
 
 template <class T>
-std::string write_checkpoint(Space<T>& space, State<T>& state, Averages<T>* averages,
+std::string write_checkpoint(space::Space<T>& space, State<T>& state, Averages<T>* averages,
                              const CheckpointOptions& options) {
   const trace::Span span("checkpoint", trace::Category::cpu);
   CheckpointHeader header;
@@ -44,7 +44,7 @@ std::string write_checkpoint(Space<T>& space, State<T>& state, Averages<T>* aver
 }
 
 template <class T>
-Restored restore(const CheckpointFile& file, Space<T>& space, State<T>& state, Averages<T>* averages) {
+Restored restore(const CheckpointFile& file, space::Space<T>& space, State<T>& state, Averages<T>* averages) {
   const CheckpointHeader& h = file.header();
   const auto numbers = [&](const char* name, std::size_t least) {
     const auto found = h.numbers.find(name);
@@ -77,9 +77,9 @@ Restored restore(const CheckpointFile& file, Space<T>& space, State<T>& state, A
   return restored;
 }
 
-#define WEFT_CHECKPOINT(T)                                                                                \
-  template std::string write_checkpoint<T>(Space<T>&, State<T>&, Averages<T>*, const CheckpointOptions&); \
-  template Restored restore<T>(const CheckpointFile&, Space<T>&, State<T>&, Averages<T>*);
+#define WEFT_CHECKPOINT(T)                                                                                       \
+  template std::string write_checkpoint<T>(space::Space<T>&, State<T>&, Averages<T>*, const CheckpointOptions&); \
+  template Restored restore<T>(const CheckpointFile&, space::Space<T>&, State<T>&, Averages<T>*);
 WEFT_CHECKPOINT(double)
 WEFT_CHECKPOINT(float)
 #undef WEFT_CHECKPOINT

@@ -9,8 +9,8 @@
 
 #include "weft/flow/averages.hpp"
 #include "weft/flow/checkpoint_file.hpp"
-#include "weft/flow/space.hpp"
 #include "weft/flow/state.hpp"
+#include "weft/space/space.hpp"
 
 namespace weft::flow {
 
@@ -25,7 +25,8 @@ struct CheckpointOptions {
 // Writes folder/checkpoint-<step> and returns its path. `averages` may be null. CollectiveError where it cannot be
 // written: what was there before stays. (collective)
 template <class T>
-std::string write_checkpoint(Space<T>& space, State<T>& state, Averages<T>* averages, const CheckpointOptions& options);
+std::string write_checkpoint(space::Space<T>& space, State<T>& state, Averages<T>* averages,
+                             const CheckpointOptions& options);
 
 struct Restored {
   bool same_order = true;  // else the fields were interpolated and time stepping begins at order 1 again
@@ -35,6 +36,6 @@ struct Restored {
 // Fills state and averages (may be null) from a checkpoint. A run of another time order takes the levels there are.
 // CollectiveError as CheckpointFile; the state is then undefined. (collective)
 template <class T>
-Restored restore(const CheckpointFile& file, Space<T>& space, State<T>& state, Averages<T>* averages);
+Restored restore(const CheckpointFile& file, space::Space<T>& space, State<T>& state, Averages<T>* averages);
 
 }  // namespace weft::flow

@@ -55,7 +55,8 @@ struct Runs {
 template <class T>
 class HostVectors {
  public:
-  HostVectors(Space<T>& space, std::span<const NamedVectors<T>> fields) : space_(space), stream_(space.device()) {
+  HostVectors(space::Space<T>& space, std::span<const NamedVectors<T>> fields)
+      : space_(space), stream_(space.device()) {
     const bool copies = !space.device()->is_host();
     for (const NamedVectors<T>& field : fields)
       for (int c = 0; c < field.components; ++c) vectors_.push_back(field.data + c * space.entries());
@@ -66,11 +67,7 @@ class HostVectors {
 
   const std::vector<T*>& host() const { return host_; }
   void fill_halo() {
-    auto& exchange = space_.stiffness().exchange();
-    for (T* vector : vectors_) {
-      exchange.start_halo(vector, stream_);
-      exchange.finish_halo(vector, stream_);
-    }
+    for (T* vector : vectors_) space_.fill_halo(vector, stream_);
     stream_.synchronize();
   }
   void load() { copy(device::CopyKind::device_to_host); }
@@ -86,7 +83,7 @@ class HostVectors {
     stream_.synchronize();
   }
 
-  Space<T>& space_;
+  space::Space<T>& space_;
   device::Stream stream_;
   std::vector<T*> vectors_, host_;
   std::vector<T> memory_;
@@ -215,7 +212,7 @@ CheckpointHeader from_bytes(std::span<const std::byte> bytes, const std::string&
 }
 
 template <class T>
-void write_checkpoint_file(const fs::path& path, CheckpointHeader header, Space<T>& space,
+void write_checkpoint_file(const fs::path& path, CheckpointHeader header, space::Space<T>& space,
                            std::span<const NamedVectors<T>> fields) {
   const mpi::Comm& comm = space.comm();
   header.order = space.order();
@@ -235,7 +232,7 @@ void write_checkpoint_file(const fs::path& path, CheckpointHeader header, Space<
     if (comm.rank() == 0) file->write(0, head);
     const std::int64_t table = std::ssize(head), data = table + 8 * header.mesh.elements;
     const std::int64_t record = header.record_bytes(), points = cube(space.order() + 1);
-    const std::vector<std::int32_t> index = space.stiffness().point_index();
+    const std::vector<std::int32_t> index = space.point_index();
     const Runs runs(space.mesh(), record);
     std::vector<T> values;
     std::vector<std::uint64_t> checksums;
@@ -277,7 +274,7 @@ const CheckpointField* CheckpointFile::find(const std::string& name) const {
 }
 
 template <class T>
-void CheckpointFile::read(Space<T>& space, std::span<const NamedVectors<T>> fields) const {
+void CheckpointFile::read(space::Space<T>& space, std::span<const NamedVectors<T>> fields) const {
   const mpi::Comm& comm = space.comm();
   const mesh::Digest mine = mesh::digest(space.mesh());
   const std::int64_t points = cube(space.order() + 1), record = header_.record_bytes();
@@ -310,7 +307,7 @@ void CheckpointFile::read(Space<T>& space, std::span<const NamedVectors<T>> fiel
   comm.together([&] {
     files::ParallelFile file(MPI_COMM_SELF, file_, MPI_MODE_RDONLY);
     const std::int64_t table = header_bytes_, data = table + 8 * header_.mesh.elements;
-    const std::vector<std::int32_t> index = space.stiffness().point_index();
+    const std::vector<std::int32_t> index = space.point_index();
     const Runs runs(space.mesh(), record);
     Values convert(header_.order, space.order(), header_.value_bytes);
     std::vector<std::byte> bytes;
@@ -340,10 +337,10 @@ void CheckpointFile::read(Space<T>& space, std::span<const NamedVectors<T>> fiel
   vectors.fill_halo();
 }
 
-#define WEFT_CHECKPOINT_FILE(T)                                                        \
-  template void write_checkpoint_file<T>(const fs::path&, CheckpointHeader, Space<T>&, \
-                                         std::span<const NamedVectors<T>>);            \
-  template void CheckpointFile::read<T>(Space<T>&, std::span<const NamedVectors<T>>) const;
+#define WEFT_CHECKPOINT_FILE(T)                                                               \
+  template void write_checkpoint_file<T>(const fs::path&, CheckpointHeader, space::Space<T>&, \
+                                         std::span<const NamedVectors<T>>);                   \
+  template void CheckpointFile::read<T>(space::Space<T>&, std::span<const NamedVectors<T>>) const;
 WEFT_CHECKPOINT_FILE(double)
 WEFT_CHECKPOINT_FILE(float)
 #undef WEFT_CHECKPOINT_FILE

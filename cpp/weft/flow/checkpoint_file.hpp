@@ -16,9 +16,9 @@
 
 #include "weft/files/bytes.hpp"
 #include "weft/files/checkpoint_folder.hpp"
-#include "weft/flow/space.hpp"
 #include "weft/mesh/digest.hpp"
 #include "weft/mpi/comm.hpp"
+#include "weft/space/space.hpp"
 
 namespace weft::flow {
 
@@ -62,7 +62,7 @@ struct NamedVectors {
 // Writes `fields`, whose halo entries get filled; the header's order, precision, mesh and fields are filled in here.
 // CollectiveError where the file cannot be written. (collective)
 template <class T>
-void write_checkpoint_file(const std::filesystem::path& path, CheckpointHeader header, Space<T>& space,
+void write_checkpoint_file(const std::filesystem::path& path, CheckpointHeader header, space::Space<T>& space,
                            std::span<const NamedVectors<T>> fields);
 
 // A checkpoint on disk: `path` is its folder, or a folder of several, of which the newest is taken.
@@ -81,7 +81,7 @@ class CheckpointFile {
   // another mesh, for a field the file does not have or of another number of components, and for an element whose
   // checksum is wrong. (collective)
   template <class T>
-  void read(Space<T>& space, std::span<const NamedVectors<T>> fields) const;
+  void read(space::Space<T>& space, std::span<const NamedVectors<T>> fields) const;
 
  private:
   std::string path_, file_;

@@ -3,7 +3,6 @@
 #include <array>
 
 #include "weft/element/gll.hpp"
-#include "weft/flow/space.hpp"
 #include "weft/kernels/cross.hpp"
 #include "weft/mesh/points.hpp"
 
@@ -14,7 +13,7 @@ using Vector = std::array<double, 3>;
 
 }  // namespace
 
-FaceGeometry face_geometry(const mesh::Mesh& mesh, int order, std::span<const BoundaryFace> faces) {
+FaceGeometry face_geometry(const mesh::Mesh& mesh, int order, std::span<const space::BoundaryFace> faces) {
   const element::Gll& gll = element::gll(order);
   const int n = order + 1;
   const std::size_t points = static_cast<std::size_t>(n) * n;
@@ -25,7 +24,9 @@ FaceGeometry face_geometry(const mesh::Mesh& mesh, int order, std::span<const Bo
   for (std::size_t f = 0; f < faces.size(); ++f) {
     const int side = faces[f].side;
     const double* x = coordinates.data() + static_cast<std::size_t>(faces[f].element) * points * n * 3;
-    const auto at = [&](int a, int b, int layer, int c) { return x[3 * point_of_side(side, a, b, n, layer) + c]; };
+    const auto at = [&](int a, int b, int layer, int c) {
+      return x[3 * space::point_of_side(side, a, b, n, layer) + c];
+    };
     // The sense in which x_a x x_b points outward: with r, s, t right-handed, that of the other two is turned for s.
     const double sense = (side % 2 == 1 ? 1 : -1) * (side / 2 == 1 ? -1 : 1);
     for (int b = 0; b < n; ++b) {

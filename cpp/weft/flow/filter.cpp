@@ -83,12 +83,12 @@ std::vector<double> filter_matrix(int order, const FilterOptions& options) {
 }
 
 template <class T>
-Filter<T>::Filter(Space<T>& space, const FilterOptions& options) : space_(space) {
+Filter<T>::Filter(space::Space<T>& space, const FilterOptions& options) : space_(space) {
   const auto& device = space.device();
   std::vector<double> matrix;
   space.comm().together([&] { matrix = filter_matrix(space.order(), options); });
   matrix_ = device::Array<T>(device, std::vector<T>(matrix.begin(), matrix.end()));
-  std::vector<std::int32_t> index = space.stiffness().point_index();
+  std::vector<std::int32_t> index = space.point_index();
   std::vector<std::uint8_t> written(space.entries());
   for (std::int32_t& entry : index)
     if (written[entry]++ != 0) {
@@ -103,9 +103,7 @@ Filter<T>::Filter(Space<T>& space, const FilterOptions& options) : space_(space)
 template <class T>
 void Filter<T>::apply(int fields, const T* mask, T* u, T* work, device::Stream& stream) {
   const trace::Span span("filter", trace::Category::cpu);
-  auto& exchange = space_.stiffness().exchange(fields);
-  exchange.start_halo(u, stream);
-  exchange.finish_halo(u, stream);
+  space_.fill_halo(u, stream, fields);
   const auto n = static_cast<unsigned>(space_.order() + 1);
   const long stride = space_.entries(), owned = space_.unknowns();
   const T *matrix = matrix_.data(), *from = u, *filtered = work;

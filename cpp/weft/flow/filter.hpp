@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "weft/device/device.hpp"
-#include "weft/flow/space.hpp"
+#include "weft/space/space.hpp"
 
 namespace weft::flow {
 
@@ -26,7 +26,7 @@ template <class T>
 class Filter {
  public:
   // CollectiveError on all ranks for options out of range. (collective)
-  Filter(Space<T>& space, const FilterOptions& options);
+  Filter(space::Space<T>& space, const FilterOptions& options);
   // The owned entries of `fields` vectors where mask is 1 (null: all) get their filtered values; work and mask
   // [fields][entries].
   // The halo of u gets filled. (collective)
@@ -34,7 +34,7 @@ class Filter {
   std::int64_t bytes() const { return static_cast<std::int64_t>(matrix_.bytes() + index_.bytes()); }
 
  private:
-  Space<T>& space_;
+  space::Space<T>& space_;
   device::Array<T> matrix_;
   device::Array<std::int32_t> index_;
   device::Kernel filter_, replace_;

@@ -8,7 +8,7 @@
 namespace weft::flow {
 
 template <class T>
-Forces<T>::Forces(Space<T>& space, const std::vector<std::string>& boundaries)
+Forces<T>::Forces(space::Space<T>& space, const std::vector<std::string>& boundaries)
     : space_(space), boundaries_(boundaries) {
   const mesh::Mesh& mesh = space.mesh();
   for (const std::string& name : boundaries) {
@@ -18,29 +18,25 @@ Forces<T>::Forces(Space<T>& space, const std::vector<std::string>& boundaries)
     throw mpi::CollectiveError("flow: force on \"" + name + "\", which is no boundary of " + mesh.source +
                                "; it has: " + (known.empty() ? "none" : known));
   }
-  for (const BoundaryFace& face : space.faces()) {
+  for (const space::BoundaryFace& face : space.faces()) {
     const auto found = std::ranges::find(boundaries, mesh.boundary_names[face.boundary]);
     if (found == boundaries.end()) continue;
     faces_.push_back(face);
     which_.push_back(static_cast<int>(found - boundaries.begin()));
   }
   geometry_ = face_geometry(mesh, space.order(), faces_);
-  const std::vector<std::int32_t> index = space.stiffness().point_index();
+  const std::vector<std::int32_t> index = space.point_index();
   const auto n = static_cast<std::int64_t>(space.order() + 1);
   const std::int64_t points = n * n * n;
-  for (const BoundaryFace& face : faces_)
+  for (const space::BoundaryFace& face : faces_)
     index_.insert(index_.end(), index.begin() + face.element * points, index.begin() + (face.element + 1) * points);
 }
 
 template <class T>
 std::vector<Force> Forces<T>::compute(T* u, T* p, double viscosity, device::Stream& stream) {
   const std::int64_t entries = space_.entries();
-  auto& exchange = space_.stiffness().exchange();
   const std::array<T*, 4> fields{u, u + entries, u + 2 * entries, p};
-  for (T* field : fields) {
-    exchange.start_halo(field, stream);
-    exchange.finish_halo(field, stream);
-  }
+  for (T* field : fields) space_.fill_halo(field, stream);
   std::vector<T> copies;
   std::array<const T*, 4> values{fields[0], fields[1], fields[2], fields[3]};
   if (!space_.device()->is_host()) {
@@ -67,9 +63,9 @@ std::vector<Force> Forces<T>::compute(T* u, T* p, double viscosity, device::Stre
         double slope[3][3] = {};  // du_c/dr, du_c/da, du_c/db; r into the element
         for (int c = 0; c < 3; ++c) {
           for (int m = 0; m < n; ++m) {
-            slope[c][0] += derivative[m] * values[c][at[point_of_side(side, a, b, n, m)]];
-            slope[c][1] += derivative[a * n + m] * values[c][at[point_of_side(side, m, b, n)]];
-            slope[c][2] += derivative[b * n + m] * values[c][at[point_of_side(side, a, m, n)]];
+            slope[c][0] += derivative[m] * values[c][at[space::point_of_side(side, a, b, n, m)]];
+            slope[c][1] += derivative[a * n + m] * values[c][at[space::point_of_side(side, m, b, n)]];
+            slope[c][2] += derivative[b * n + m] * values[c][at[space::point_of_side(side, a, m, n)]];
           }
         }
         double gradient[3][3] = {};  // du_c/dx_d
@@ -77,7 +73,7 @@ std::vector<Force> Forces<T>::compute(T* u, T* p, double viscosity, device::Stre
           for (int d = 0; d < 3; ++d)
             for (int q = 0; q < 3; ++q)
               gradient[c][d] += slope[c][q] * geometry_.metric[(f * 9 + 3 * q + d) * face + point];
-        const double pressure = values[3][at[point_of_side(side, a, b, n)]];
+        const double pressure = values[3][at[space::point_of_side(side, a, b, n)]];
         for (int c = 0; c < 3; ++c) {
           force.pressure[c] += pressure * geometry_.normals[(f * 3 + c) * face + point];
           for (int d = 0; d < 3; ++d)

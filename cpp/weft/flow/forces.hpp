@@ -7,7 +7,7 @@
 
 #include "weft/device/device.hpp"
 #include "weft/flow/faces.hpp"
-#include "weft/flow/space.hpp"
+#include "weft/space/space.hpp"
 
 namespace weft::flow {
 
@@ -22,7 +22,7 @@ template <class T>
 class Forces {
  public:
   // CollectiveError for a name that is no boundary of the mesh. The space must live as long. (collective)
-  Forces(Space<T>& space, const std::vector<std::string>& boundaries);
+  Forces(space::Space<T>& space, const std::vector<std::string>& boundaries);
 
   const std::vector<std::string>& boundaries() const { return boundaries_; }
   // By boundary: u [3][entries] and p [entries], whose halo entries get filled. On a GPU they are copied to the host.
@@ -30,9 +30,9 @@ class Forces {
   std::vector<Force> compute(T* u, T* p, double viscosity, device::Stream& stream);
 
  private:
-  Space<T>& space_;
+  space::Space<T>& space_;
   std::vector<std::string> boundaries_;
-  std::vector<BoundaryFace> faces_;
+  std::vector<space::BoundaryFace> faces_;
   std::vector<int> which_;  // of boundaries_, by face
   FaceGeometry geometry_;
   std::vector<std::int32_t> index_;  // [face][n^3] entries of the element's points

@@ -9,12 +9,13 @@ namespace weft::flow {
 namespace {
 
 template <class T>
-solver::ComponentSystem<T> system_of(std::string name, Space<T>& space, int components, const T* mask,
-                                     const T* diagonal) {
+solver::ComponentSystem<T> system_of(std::string name, poisson::Operator<T>& stiffness, int components, const T* mask,
+                                     const T* diagonal, T* scratch) {
+  space::Space<T>& space = stiffness.space();
   solver::ComponentSystem<T> system;
   system.name = std::move(name);
-  system.stiffness = [&s = space.stiffness()](T* x, T* y, int fields, device::Stream& stream) {
-    s.apply(x, y, fields, stream);
+  system.stiffness = [&stiffness](T* x, T* y, int fields, device::Stream& stream) {
+    stiffness.apply(x, y, fields, stream);
   };
   system.diagonal = diagonal;
   system.mass = space.mass();
@@ -22,11 +23,11 @@ solver::ComponentSystem<T> system_of(std::string name, Space<T>& space, int comp
   system.components = components;
   system.entries = space.entries();
   system.unknowns = space.unknowns();
-  system.p = space.scratch(0);
-  system.v = space.scratch(3);
-  auto& exchange = space.stiffness().exchange(components);  // its tuning is set-up, not the first step's
-  if (const auto* simd = space.stiffness().simd()) {
-    system.fused = [passes = poisson::ComponentPasses<T>(*simd, exchange, space.mass(), mask, components)](
+  system.p = scratch;
+  system.v = scratch + 3 * space.entries();
+  space.exchange(components);  // its tuning is set-up, not the first step's
+  if (const auto* simd = stiffness.simd()) {
+    system.fused = [passes = poisson::ComponentPasses<T>(*simd, space.mass(), mask, components)](
                        const solver::ComponentPass<T>& pass, double* sums, device::Stream& stream) {
       passes(pass, sums, stream);
     };
@@ -37,11 +38,11 @@ solver::ComponentSystem<T> system_of(std::string name, Space<T>& space, int comp
 }  // namespace
 
 template <class T>
-Helmholtz<T>::Helmholtz(std::string name, Space<T>& space, int components, const T* mask)
-    : norm_scale_(1 / std::sqrt(space.volume())),
-      diagonal_(space.stiffness().diagonal()),
-      cg_(system_of(std::move(name), space, components, mask, static_cast<const T*>(diagonal_.data())), space.device(),
-          space.comm()) {}
+Helmholtz<T>::Helmholtz(std::string name, poisson::Operator<T>& stiffness, int components, const T* mask, T* scratch)
+    : norm_scale_(1 / std::sqrt(stiffness.space().volume())),
+      diagonal_(stiffness.diagonal()),
+      cg_(system_of(std::move(name), stiffness, components, mask, static_cast<const T*>(diagonal_.data()), scratch),
+          stiffness.space().device(), stiffness.comm()) {}
 
 template <class T>
 std::vector<solver::ComponentResult> Helmholtz<T>::solve(T* rhs, T* x, double tolerance, device::Stream& stream) {

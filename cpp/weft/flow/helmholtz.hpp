@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "weft/device/device.hpp"
-#include "weft/flow/space.hpp"
+#include "weft/poisson/operator.hpp"
 #include "weft/solver/component_cg.hpp"
 
 namespace weft::flow {
@@ -16,10 +16,10 @@ namespace weft::flow {
 template <class T>
 class Helmholtz {
  public:
-  // name: what errors call the system, "velocity". mask: [components][entries] 0 where x is prescribed, else 1, and 0
-  // in the zero slot; null: nothing is prescribed. It and `space`, whose scratch a solve takes, must live as long. At
-  // most 3 components. (collective)
-  Helmholtz(std::string name, Space<T>& space, int components, const T* mask);
+  // name: what errors call the system, "velocity". stiffness: S. mask: [components][entries] 0 where x is prescribed,
+  // else 1, and 0 in the zero slot; null: nothing is prescribed. scratch: [6][entries], taken for the time of a solve.
+  // All must live as long. At most 3 components. (collective)
+  Helmholtz(std::string name, poisson::Operator<T>& stiffness, int components, const T* mask, T* scratch);
 
   // h1 and h2 from now on; cheap, and free if they have not changed.
   void set(double h1, double h2, device::Stream& stream) { cg_.set(h1, h2, stream); }

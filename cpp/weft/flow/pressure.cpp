@@ -23,16 +23,17 @@ std::vector<int> levels(std::vector<int> orders, int order) {
 }  // namespace
 
 template <class T>
-Pressure<T>::Pressure(Space<T>& space, std::vector<std::string> outflow, const T* mask, const PressureOptions& options)
-    : space_(space),
+Pressure<T>::Pressure(poisson::Operator<T>& stiffness, std::vector<std::string> outflow, const T* mask,
+                      const PressureOptions& options, T* scratch)
+    : space_(stiffness.space()),
       mask_(outflow.empty() ? nullptr : mask),
       options_(options),
-      orders_(levels(options.orders, space.order())),
-      multigrid_(space.stiffness(), space.mesh(), {orders_, options.degree}, options.single, options.method,
-                 options.restart, poisson::Masked<T>{mesh::BoundarySet(std::move(outflow)), mask_}),
-      projection_([this](T* x, T* y, device::Stream& stream) { multigrid_.apply(x, y, stream); }, space.scratch(0),
-                  space.entries(), space.unknowns(), options.projection, space.device(), space.comm()),
-      multiply_(device::vector_kernel<T>(*space.device(), "multiply")) {
+      orders_(levels(options.orders, space_.order())),
+      multigrid_(stiffness, space_.mesh(), {orders_, options.degree}, options.single, options.method, options.restart,
+                 poisson::Masked<T>{mesh::BoundarySet(std::move(outflow)), mask_}),
+      projection_([this](T* x, T* y, device::Stream& stream) { multigrid_.apply(x, y, stream); }, scratch,
+                  space_.entries(), space_.unknowns(), options.projection, space_.device(), space_.comm()),
+      multiply_(device::vector_kernel<T>(*space_.device(), "multiply")) {
   if (options.max_iterations < 1)
     throw std::invalid_argument("pressure: max_iterations = " + std::to_string(options.max_iterations) +
                                 "; at least 1");

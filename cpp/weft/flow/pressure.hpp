@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "weft/device/device.hpp"
-#include "weft/flow/space.hpp"
 #include "weft/poisson/multigrid_solver.hpp"
 #include "weft/solver/projection.hpp"
+#include "weft/space/space.hpp"
 
 namespace weft::flow {
 
@@ -39,8 +39,10 @@ template <class T>
 class Pressure {
  public:
   // outflow: names of the boundaries where p = 0; mask: [entries] 0 there and in the zero slot, else 1; null where
-  // outflow is empty. It and `space` must live as long. A solve needs set_coarse before. (collective)
-  Pressure(Space<T>& space, std::vector<std::string> outflow, const T* mask, const PressureOptions& options);
+  // outflow is empty. scratch: [entries], taken for the time of a solve. They and S must live as long. A solve needs
+  // set_coarse before. (collective)
+  Pressure(poisson::Operator<T>& stiffness, std::vector<std::string> outflow, const T* mask,
+           const PressureOptions& options, T* scratch);
   Pressure(const Pressure&) = delete;
   Pressure& operator=(const Pressure&) = delete;
 
@@ -66,7 +68,7 @@ class Pressure {
   std::map<std::string, std::int64_t> memory_bytes() const;  // of this rank
 
  private:
-  Space<T>& space_;
+  space::Space<T>& space_;
   const T* mask_;
   PressureOptions options_;
   std::vector<int> orders_;

@@ -14,15 +14,15 @@ namespace weft::flow {
 
 // block(number, prefetch) for the blocks of a chunk; what they add to starts from 0.
 template <class T, class Block>
-void run_blocks(const SimdCall<T>& c, poisson::Range chunk, const T* in, int fields, T* out, int outputs, int steps,
+void run_blocks(const SimdCall<T>& c, space::Range chunk, const T* in, int fields, T* out, int outputs, int steps,
                 Block&& block) {
-  Prefetch<T> ahead{{}, 0};
+  Prefetch<T> ahead{{{}, 0}};
   for (int i = 0; i < fields; ++i) ahead.streams[ahead.count++] = in + i * c.entries;
   for (int i = 0; i < outputs; ++i) ahead.streams[ahead.count++] = out + i * c.entries;
   if (c.u != nullptr && in != c.u)
     for (int i = 0; i < 3; ++i) ahead.streams[ahead.count++] = c.u + i * c.entries;
   for (std::int64_t b = chunk.begin; b < chunk.end; ++b) {
-    const poisson::Range first = c.plan.before[b];
+    const space::Range first = c.plan.before[b];
     for (int i = 0; i < outputs; ++i)
       std::fill(out + i * c.entries + first.begin, out + i * c.entries + first.end, T{0});
     if (b + 1 < chunk.end)

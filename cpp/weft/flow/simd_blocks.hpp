@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "weft/poisson/simd_blocks.hpp"
+#include "weft/space/block_index.hpp"
 
 namespace weft::flow {
 
@@ -32,8 +32,8 @@ struct SimdGeometry {
 // One call of a term: u [3][entries] (convection), f [count][entries], out; f may be u.
 template <class T>
 struct SimdCall {
-  const poisson::SimdBlocks<T>& blocks;
-  const poisson::SimdPlan& plan;
+  const space::BlockIndex& blocks;
+  const space::Plan& plan;
   const SimdTables<T>& tables;
   const SimdGeometry<T>& geometry;
   const T* u;
@@ -46,7 +46,7 @@ struct SimdCall {
 // The terms of one order on a chunk of blocks, by Term; scratch has scratch_values values.
 template <class T>
 struct SimdFunctions {
-  using Function = void (*)(const SimdCall<T>&, poisson::Range chunk, T* scratch);
+  using Function = void (*)(const SimdCall<T>&, space::Range chunk, T* scratch);
   std::array<Function, 6> terms;
   std::int64_t scratch_values;
 };

@@ -6,16 +6,17 @@
 #include "weft/flow/simd_blocks.hpp"
 #include "weft/flow/simd_layout.hpp"
 #include "weft/flow/simd_planes.hpp"
-#include "weft/poisson/simd_kernel.hpp"
 #include "weft/simd/contract.hpp"
 #include "weft/simd/vector.hpp"
+#include "weft/space/block_index.hpp"
+#include "weft/space/vec3.hpp"
 
 namespace weft::flow {
 
-using poisson::cross;
-using poisson::cube;
-using poisson::Vec3;
 using simd::load;
+using space::cross;
+using space::cube;
+using space::Vec3;
 
 // The cofactors C_r, C_s, C_t of a block, J grad r_a, row after row of its points.
 template <int n, class T>

@@ -7,15 +7,16 @@
 
 #include "weft/flow/simd_blocks.hpp"
 #include "weft/flow/simd_layout.hpp"
-#include "weft/poisson/simd_kernel.hpp"
 #include "weft/simd/contract.hpp"
 #include "weft/simd/vector.hpp"
+#include "weft/space/block_index.hpp"
+#include "weft/space/vec3.hpp"
 
 namespace weft::flow {
 
-using poisson::cross;
-using poisson::Vec3;
 using simd::contract;
+using space::cross;
+using space::Vec3;
 
 // use(std::integral_constant<Shape, shape>).
 template <class Use>
@@ -40,7 +41,7 @@ class ColumnCofactors {
   ColumnCofactors(const SimdTables<T>& t, const SimdGeometry<T>& g, std::int64_t block, Scratch<T>& scratch)
       : t_(t), shape_(g.shape[block]), column_(scratch.take(3 * n > 21 ? 3 * n : 21)) {
     if (shape_ == Shape::curved) {
-      x_ = reinterpret_cast<const V*>(g.coordinates) + block * 3 * poisson::cube(n);
+      x_ = reinterpret_cast<const V*>(g.coordinates) + block * 3 * space::cube(n);
       xr_ = scratch.take(3 * field);
       xs_ = scratch.take(3 * slab_vectors);
       along_r();
@@ -119,7 +120,7 @@ class ColumnCofactors {
   __attribute__((noinline)) void along_r() {
     for (int c = 0; c < 3; ++c)
       for (int j = 0; j < n; ++j) {
-        const V* const x = x_ + c * poisson::cube(n) + j * n * n;
+        const V* const x = x_ + c * space::cube(n) + j * n * n;
         V* const to = xr_ + c * field + j * slab_vectors;
 #pragma GCC unroll 1
         for (int k = 0; k < n; ++k) {
@@ -131,7 +132,7 @@ class ColumnCofactors {
   }
   __attribute__((noinline)) void along_s() {
     for (int c = 0; c < 3; ++c) {
-      const V* const x = x_ + c * poisson::cube(n) + i_ * n;
+      const V* const x = x_ + c * space::cube(n) + i_ * n;
       V* const to = xs_ + c * slab_vectors;
 #pragma GCC unroll 1
       for (int k = 0; k < n; ++k) {
@@ -143,7 +144,7 @@ class ColumnCofactors {
   }
   __attribute__((noinline)) void curved(int j) {
     for (int c = 0; c < 3; ++c) {
-      const V* const x = x_ + c * poisson::cube(n) + (j * n + i_) * n;
+      const V* const x = x_ + c * space::cube(n) + (j * n + i_) * n;
       V* const to = column_ + c * n;
       V u[n];
       WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) u[k] = x[k];

@@ -5,13 +5,13 @@
 
 #include <cstdint>
 
-#include "weft/flow/simd_block_columns.hpp"
 #include "weft/flow/simd_blocks.hpp"
 #include "weft/flow/simd_derivatives.hpp"
 #include "weft/flow/simd_layout.hpp"
 #include "weft/flow/simd_prefetch.hpp"
 #include "weft/simd/contract.hpp"
 #include "weft/simd/vector.hpp"
+#include "weft/space/columns.hpp"
 
 namespace weft::flow {
 
@@ -28,7 +28,7 @@ __attribute__((noinline)) void block_of_constant_curl(const SimdCall<T>& c, std:
     *At = scratch.take(field), *vs = scratch.take(n * step), *S = scratch.take(n * step), *f = scratch.take(3 * n);
   V x[9];  // of x_r, x_s, x_t the components
   for (int a = 0; a < 9; ++a) x[a] = simd::load(c.geometry.maps + (block * 24 + 3 + a) * simd::lanes<T>);
-  const BlockColumns<n, T> columns(c.blocks, block);
+  const space::BlockColumns<n, T> columns(c.blocks, block);
   for (int j = 0; j < n; ++j) {
     for (int i = 0; i < n; ++i) {
       const int at = (j * n + i) * step;

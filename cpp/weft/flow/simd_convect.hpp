@@ -53,7 +53,7 @@ __attribute__((noinline)) void convect_row(const SimdTables<T>& t, const Vec<T>*
 }
 
 template <int N, class T>
-void convect(const SimdCall<T>& c, poisson::Range chunk, T* scratch) {
+void convect(const SimdCall<T>& c, space::Range chunk, T* scratch) {
   using V = Vec<T>;
   constexpr int n = N + 1, m = element::dealiasing_points(N), fine_field = field_vectors<n, m>;
   groups<T>(c, [&](const T* f, int fields, T* out) {

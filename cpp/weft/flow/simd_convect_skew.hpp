@@ -62,7 +62,7 @@ __attribute__((noinline)) void add_skew_lines(const T* __restrict__ conservative
 }
 
 template <int N, class T>
-void convect_skew(const SimdCall<T>& c, poisson::Range chunk, T* scratch) {
+void convect_skew(const SimdCall<T>& c, space::Range chunk, T* scratch) {
   using V = Vec<T>;
   constexpr int n = N + 1, field = field_vectors<n, n>, face = n * n, step = pitch<n>;
   groups<T>(c, [&](const T* f, int fields, T* out) {

@@ -10,7 +10,7 @@
 namespace weft::flow {
 
 template <int N, class T>
-void curl(const SimdCall<T>& c, poisson::Range chunk, T* scratch) {
+void curl(const SimdCall<T>& c, space::Range chunk, T* scratch) {
   using V = Vec<T>;
   constexpr int n = N + 1;
   const auto use = [](const V(&g)[9], const V(&r)[3], const V(&s)[3], const V(&t)[3], T w,

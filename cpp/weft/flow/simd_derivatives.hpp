@@ -5,19 +5,19 @@
 
 #include <cstdint>
 
-#include "weft/flow/simd_block_columns.hpp"
 #include "weft/flow/simd_blocks.hpp"
 #include "weft/flow/simd_column_cofactors.hpp"
 #include "weft/flow/simd_layout.hpp"
 #include "weft/flow/simd_prefetch.hpp"
 #include "weft/simd/contract.hpp"
 #include "weft/simd/vector.hpp"
+#include "weft/space/columns.hpp"
 
 namespace weft::flow {
 
 // Columns of `fields` fields into U, their derivatives along r into R.
 template <int n, int fields, class T>
-__attribute__((noinline)) void read_and_differentiate(const BlockColumns<n, T>& columns, Prefetch<T>& ahead,
+__attribute__((noinline)) void read_and_differentiate(const space::BlockColumns<n, T>& columns, Prefetch<T>& ahead,
                                                       const T* derivative, const T* x, std::int64_t entries, Vec<T>* U,
                                                       Vec<T>* R) {
   constexpr int field = field_vectors<n, n>, step = pitch<n>;
@@ -88,7 +88,7 @@ __attribute__((noinline)) void block_of_derivatives(const SimdCall<T>& c, std::i
   V *U = scratch.take(fields * field), *R = scratch.take(fields * field), *S = scratch.take(fields * n * step),
     *Q = scratch.take(fields * n), *out = scratch.take(outputs * n);
   ColumnCofactors<n, T> cofactors(tables, c.geometry, block, scratch);
-  const BlockColumns<n, T> columns(c.blocks, block);
+  const space::BlockColumns<n, T> columns(c.blocks, block);
   read_and_differentiate<n, fields, T>(columns, ahead, tables.derivative, c.f, c.entries, U, R);
   for (int i = 0; i < n; ++i) {
     for (int f = 0; f < fields; ++f) slab_along_s<n, T>(tables.derivative, U + f * field + i * step, S + f * n * step);

@@ -21,7 +21,7 @@ using simd::Two;
 
 // Columns of a term onto fine layers: values, and slopes where asked for.
 template <int n, class T>
-void read_fine(const SimdBlocks<T>& d, const SimdTables<T>& t, std::int64_t block, const T* x, std::int64_t entries,
+void read_fine(const space::BlockIndex& d, const SimdTables<T>& t, std::int64_t block, const T* x, std::int64_t entries,
                int fields, bool slopes, Vec<T>* A, Vec<T>* S) {
   constexpr int m = element::dealiasing_points(n - 1);
   const T *value = t.value, *slope = t.slope;

@@ -7,9 +7,10 @@
 #include "weft/flow/simd_blocks.hpp"
 #include "weft/flow/simd_fine.hpp"
 #include "weft/flow/simd_layout.hpp"
-#include "weft/poisson/simd_kernel.hpp"
 #include "weft/simd/between_points.hpp"
 #include "weft/simd/vector.hpp"
+#include "weft/space/block_index.hpp"
+#include "weft/space/vec3.hpp"
 
 namespace weft::flow {
 
@@ -18,7 +19,7 @@ namespace weft::flow {
 template <int n, class T>
 class FineVelocity {
   using V = Vec<T>;
-  using Vec3 = poisson::Vec3<T>;
+  using Vec3 = space::Vec3<T>;
   static constexpr int m = element::dealiasing_points(n - 1), h = m / 2, component = m * n;
 
  public:
@@ -29,9 +30,9 @@ class FineVelocity {
       maps_ = g.maps + block * 24 * lanes;
       if (shape_ == Shape::affine) {
         const Vec3 r = twice(a(1)), s = twice(a(2));
-        cofactors_[0] = poisson::cross<T>(s, a(3));
-        cofactors_[1] = poisson::cross<T>(a(3), r);
-        cofactors_[2] = poisson::cross<T>(r, a(2));
+        cofactors_[0] = space::cross<T>(s, a(3));
+        cofactors_[1] = space::cross<T>(a(3), r);
+        cofactors_[2] = space::cross<T>(r, a(2));
       }
       return;
     }
@@ -39,7 +40,7 @@ class FineVelocity {
     Q_ = scratch.take(3 * field_vectors<n, m>);
     for (V** to : {&r_, &s_, &t_layer_}) *to = scratch.take(3 * component);
     rows_ = scratch.take(9 * m);
-    read(reinterpret_cast<const V*>(g.coordinates) + block * 3 * poisson::cube(n));
+    read(reinterpret_cast<const V*>(g.coordinates) + block * 3 * space::cube(n));
   }
 
   void layer(int k) {
@@ -75,7 +76,7 @@ class FineVelocity {
             simd::load(maps_ + (3 * c + 2) * lanes)};
   }
   static WEFT_ALWAYS_INLINE Vec3 twice(const Vec3& v) { return v * T(2); }
-  static WEFT_ALWAYS_INLINE V dot(const Vec3& c, const Vec3& v) { return poisson::dot<T>(c, v); }
+  static WEFT_ALWAYS_INLINE V dot(const Vec3& c, const Vec3& v) { return space::dot<T>(c, v); }
 
   // The cofactors do not change: they are applied to the row before it is taken to fine points.
   __attribute__((noinline)) void affine_row(const V* __restrict__ B, V* __restrict__ W) const {
@@ -122,7 +123,7 @@ class FineVelocity {
     velocity(B, u);
     const T s = t_.fine_points[j];
     const Vec3 xr = r0_ + r1_ * s, t0 = a(3) + a(6) * s, t1 = a(5) + a(7) * s, x0 = twice(s0_), x1 = twice(s1_);
-    using poisson::cross;
+    using space::cross;
     const Vec3 cr0 = cross<T>(x0, t0), cr1 = cross<T>(x0, t1) + cross<T>(x1, t0), cr2 = cross<T>(x1, t1);
     const Vec3 cs0 = cross<T>(t0, xr), cs1 = cross<T>(t1, xr), ct0 = cross<T>(xr, s0_), ct1 = cross<T>(xr, s1_);
 #pragma GCC unroll 1
@@ -174,9 +175,9 @@ class FineVelocity {
         return Vec3{x[0], x[m], x[2 * m]};
       };
       const Vec3 xr = derivative(0), xs = derivative(1), xt = derivative(2);
-      w[0] = dot(poisson::cross<T>(xs, xt), v);
-      w[1] = dot(poisson::cross<T>(xt, xr), v);
-      w[2] = dot(poisson::cross<T>(xr, xs), v);
+      w[0] = dot(space::cross<T>(xs, xt), v);
+      w[1] = dot(space::cross<T>(xt, xr), v);
+      w[2] = dot(space::cross<T>(xr, xs), v);
     };
 #pragma GCC unroll 1
     for (int i = 0; i < h; ++i) {

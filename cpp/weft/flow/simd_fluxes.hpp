@@ -7,13 +7,13 @@
 
 #include <cstdint>
 
-#include "weft/flow/simd_block_columns.hpp"
 #include "weft/flow/simd_blocks.hpp"
 #include "weft/flow/simd_column_cofactors.hpp"
 #include "weft/flow/simd_layout.hpp"
 #include "weft/flow/simd_prefetch.hpp"
 #include "weft/simd/contract.hpp"
 #include "weft/simd/vector.hpp"
+#include "weft/space/columns.hpp"
 
 namespace weft::flow {
 
@@ -51,9 +51,9 @@ __attribute__((noinline)) void block_of_fluxes(const SimdCall<T>& c, std::int64_
   V *R = scratch.take(field), *A = scratch.take(field), *S = scratch.take(n * step), *Q = scratch.take(n * step),
     *f = scratch.take(3 * n), *flux = scratch.take(n);
   ColumnCofactors<n, T> cofactors(tables, c.geometry, block, scratch);
-  const BlockColumns<n, T> columns(c.blocks, block);
+  const space::BlockColumns<n, T> columns(c.blocks, block);
   // The next block's index: columns are read in another order, which the processor does not foresee.
-  constexpr std::int64_t index_values = poisson::surface_points<n> * simd::lanes<T>;
+  constexpr std::int64_t index_values = space::surface_points<n> * simd::lanes<T>;
   ahead.start_array(c.blocks.index + (block + 1) * index_values, 4 * index_values, 2 * n * n);
   T weights[n];
   for (int i = 0; i < n; ++i) {

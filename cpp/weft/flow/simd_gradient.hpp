@@ -9,7 +9,7 @@
 namespace weft::flow {
 
 template <int N, class T>
-void gradient(const SimdCall<T>& c, poisson::Range chunk, T* scratch) {
+void gradient(const SimdCall<T>& c, space::Range chunk, T* scratch) {
   using V = Vec<T>;
   constexpr int n = N + 1;
   const auto use = [](const V(&g)[9], const V(&r)[1], const V(&s)[1], const V(&t)[1], T w, V(&out)[3])

@@ -12,6 +12,7 @@
 #include "weft/element/gll.hpp"
 #include "weft/mesh/points.hpp"
 #include "weft/mesh/trilinear.hpp"
+#include "weft/simd/vector.hpp"
 
 namespace weft::flow {
 namespace {
@@ -31,20 +32,6 @@ bool is_affine(const mesh::Mesh& mesh, std::int64_t element) {
     return most;
   };
   return largest(map.data() + 12, 12) <= 4 * std::numeric_limits<double>::epsilon() * largest(corners, 24);
-}
-
-// [block][8][3][lanes]; lanes past the last element get the identity.
-template <class T>
-std::vector<T> trilinear_blocks(const mesh::Mesh& mesh, std::int64_t blocks) {
-  constexpr int lanes = simd::lanes<T>;
-  std::vector<T> values(blocks * 24 * lanes);
-  for (std::int64_t e = 0; e < blocks * lanes; ++e) {
-    std::array<double, 24> map{};
-    map[3] = map[7] = map[11] = 1;
-    if (e < mesh.elements()) map = mesh::trilinear_map(mesh.nodes.data() + 24 * e);
-    for (int c = 0; c < 24; ++c) values[(e / lanes * 24 + c) * lanes + e % lanes] = static_cast<T>(map[c]);
-  }
-  return values;
 }
 
 // [block][3][column j n + i][k][lanes]
@@ -74,10 +61,10 @@ const SimdFunctions<T>& simd_functions(int order) {
 }
 
 template <class T>
-SimdTerms<T>::SimdTerms(const poisson::SimdOperator<T>& numbering, const mesh::Mesh& mesh,
-                        const std::shared_ptr<device::Device>& device)
-    : numbering_(numbering), entries_(numbering.plan().zero + 1) {
-  const int order = numbering.order(), n = order + 1;
+SimdTerms<T>::SimdTerms(space::Space<T>& space) : space_(space) {
+  const int order = space.order(), n = order + 1;
+  const mesh::Mesh mesh = space.numbering().executed_mesh();
+  const auto& device = space.device();
   const element::Gll& gll = element::gll(order);
   const element::Dealiasing fine = element::dealiasing(order);
   const int m = fine.points;
@@ -120,35 +107,33 @@ SimdTerms<T>::SimdTerms(const poisson::SimdOperator<T>& numbering, const mesh::M
   } else {
     for (std::int64_t e = 0; e < mesh.elements(); ++e)
       if (!is_affine(mesh, e)) shapes_[e / lanes] = Shape::trilinear;
-    if (numbering.geometry() != poisson::Geometry::trilinear)
-      maps_ = device::Array<T>(device, trilinear_blocks<T>(mesh, blocks));
   }
-  geometry_ = {shapes_.data(), maps_.empty() ? numbering.blocks().geometry : maps_.data(), coordinates_.data()};
-
-  scratch_values_ = simd_functions<T>(order).scratch_values;
-  for (int t = 0; t < numbering.plan().threads; ++t)
-    scratch_.emplace_back(static_cast<T*>(::operator new[](scratch_values_ * sizeof(T), std::align_val_t{4096})));
+  geometry_ = {shapes_.data(), mesh.straight() ? space.trilinear_blocks().data() : nullptr, coordinates_.data()};
+  scratch_ = {space.blocks()->plan().threads, simd_functions<T>(order).scratch_values};
 }
 
 template <class T>
 void SimdTerms<T>::begin(T* out, int outputs) const {
-  const poisson::SimdPlan& plan = numbering_.plan();
+  const space::Plan& plan = space_.blocks()->plan();
   for (int i = 0; i < outputs; ++i) {
-    T* y = out + i * entries_;
-    for (const poisson::Range& range : plan.apart) std::fill(y + range.begin, y + range.end, T{0});
+    T* y = out + i * space_.entries();
+    for (const space::Range& range : plan.apart) std::fill(y + range.begin, y + range.end, T{0});
     std::fill(y + plan.halo.begin, y + plan.halo.end, T{0});
     y[plan.zero] = 0;
   }
 }
 
 template <class T>
-void SimdTerms<T>::apply(int term, const T* u, const T* f, int count, T* out, int outputs, int part) const {
-  const poisson::SimdPlan& plan = numbering_.plan();
-  const SimdCall<T> call{numbering_.blocks(), plan, tables_, geometry_, u, f, out, entries_, count};
-  const auto function = simd_functions<T>(numbering_.order()).terms.at(term);
-  poisson::for_chunks(plan.chunks[part], plan.threads,
-                      [&](const poisson::Range& chunk, int thread) { function(call, chunk, scratch_[thread].get()); });
-  for (int i = 0; i < outputs; ++i) out[i * entries_ + plan.zero] = 0;  // where spare lanes added theirs
+void SimdTerms<T>::work(int term, const T* u, const T* f, int count, T* out, int outputs, space::Part part) const {
+  const space::Plan& plan = space_.blocks()->plan();
+  const std::int64_t entries = space_.entries();
+  const SimdCall<T> call{space_.blocks()->index(), plan, tables_, geometry_, u, f, out, entries, count};
+  const auto function = simd_functions<T>(space_.order()).terms.at(term);
+  for (int p = part.first; p <= part.last; ++p) {
+    space::for_chunks(plan.chunks[p], plan.threads,
+                      [&](const space::Range& chunk, int thread) { function(call, chunk, scratch_.of(thread)); });
+    for (int i = 0; i < outputs; ++i) out[i * entries + plan.zero] = 0;  // where spare lanes added theirs
+  }
 }
 
 template <class T>
@@ -159,9 +144,8 @@ std::int64_t SimdTerms<T>::blocks(Shape shape) const {
 template <class T>
 std::map<std::string, std::int64_t> SimdTerms<T>::memory_bytes() const {
   std::map<std::string, std::int64_t> bytes;
-  if (!maps_.empty()) bytes["trilinear maps"] = static_cast<std::int64_t>(maps_.bytes());
   if (!coordinates_.empty()) bytes["coordinates of points"] = static_cast<std::int64_t>(coordinates_.bytes());
-  bytes["scratch of terms"] = static_cast<std::int64_t>(scratch_.size() * scratch_values_ * sizeof(T));
+  bytes["scratch of terms"] = scratch_.bytes();
   return bytes;
 }
 

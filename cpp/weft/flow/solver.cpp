@@ -65,23 +65,27 @@ std::string name(Convection convection) {
 
 template <class T>
 struct Solver<T>::Impl {
-  Impl(const mesh::Mesh& mesh, const poisson::Options& space_options, const Options<T>& given)
+  Impl(const mesh::Mesh& mesh, const poisson::Options& given_space, const Options<T>& given)
       : options(checked(mesh, given)),
-        space(mesh, space_options),
+        space(mesh, natural(given_space)),
+        stiffness(space, natural(given_space)),
         device(*space.device()),
-        terms(space.stiffness()),
+        scratch(space.device(), 6 * space.entries()),
+        terms(space),
         boundaries(space, options.boundaries),
-        pressure(space, boundaries.outflow(), boundaries.pressure_mask(), options.pressure),
-        velocity("velocity", space, 3, boundaries.velocity_mask()),
+        pressure(stiffness, boundaries.outflow(), boundaries.pressure_mask(), options.pressure, scratch.data()),
+        velocity("velocity", stiffness, 3, boundaries.velocity_mask(), scratch.data()),
         state(space.device(), space.entries(), static_cast<int>(std::ssize(options.scalars)), options.time_order),
         stream(space.device()),
-        work(space.scratch(0)),
-        right_hand_side(space.scratch(3)),
+        work(scratch.data()),
+        right_hand_side(scratch.data() + 3 * space.entries()),
         products(space.device(), space.comm(), space.unknowns(), nullptr, state.components() + 1) {
     for (const ScalarOptions<T>& scalar : options.scalars) {
       scalar_boundaries.push_back(std::make_unique<ScalarBoundaries<T>>(space, scalar.name, scalar.boundaries));
-      scalars.push_back(std::make_unique<Helmholtz<T>>(scalar.name, space, 1, scalar_boundaries.back()->mask()));
+      scalars.push_back(
+          std::make_unique<Helmholtz<T>>(scalar.name, stiffness, 1, scalar_boundaries.back()->mask(), scratch.data()));
     }
+    scratch.zero();
     const auto source = [](const ScalarOptions<T>& scalar) { return static_cast<bool>(scalar.source); };
     if (options.force || std::ranges::any_of(options.scalars, source))
       places = device::Array<T>(space.device(), space.coordinates());
@@ -102,6 +106,13 @@ struct Solver<T>::Impl {
 
   static Options<T> checked(const mesh::Mesh& mesh, const Options<T>& options) {
     mesh.comm.together([&] { check(options); });
+    return options;
+  }
+
+  // All is in one space of functions, without conditions on boundaries: those are masks on its vectors.
+  static poisson::Options natural(poisson::Options options) {
+    options.lambda = 0;
+    options.dirichlet = {};
     return options;
   }
 
@@ -290,8 +301,13 @@ struct Solver<T>::Impl {
   unsigned blocks() const { return device::vector_blocks(space.unknowns()); }
 
   Options<T> options;
-  Space<T> space;
+  space::Space<T> space;
+  poisson::Operator<T> stiffness;
   device::Device& device;
+  // [6][entries] for the time of a call, which solves overwrite. Of it, in a step: work [3][entries], accelerations,
+  // forces and pressure gradients; the right-hand side of the pressure, which its own solve leaves alone until it has
+  // taken it.
+  device::Array<T> scratch;
   Terms<T> terms;
   Boundaries<T> boundaries;
   std::vector<std::unique_ptr<ScalarBoundaries<T>>> scalar_boundaries;
@@ -301,8 +317,6 @@ struct Solver<T>::Impl {
   std::optional<Filter<T>> filter;
   State<T> state;
   device::Stream stream;
-  // Of the space's scratch, which solves overwrite: work [3][entries], accelerations, forces and pressure gradients;
-  // the right-hand side of the pressure, which its own solve leaves alone until it has taken it.
   T *const work, *const right_hand_side;
   device::Array<T> places;                       // [3][entries], where something is computed of them in each step
   device::Array<T> response, response_pressure;  // to a uniform force, where the flow rate is kept
@@ -371,7 +385,7 @@ void Solver<T>::forget() {
 }
 
 template <class T>
-Space<T>& Solver<T>::space() {
+space::Space<T>& Solver<T>::space() {
   return impl_->space;
 }
 template <class T>
@@ -405,7 +419,7 @@ device::Stream& Solver<T>::stream() {
 
 template <class T>
 std::vector<std::pair<std::string, exchange::Tuning>> Solver<T>::tunings() const {
-  auto all = impl_->space.stiffness().tunings();
+  auto all = impl_->space.tunings();
   for (auto& [use, tuning] : impl_->pressure.tunings()) all.emplace_back("pressure " + use, std::move(tuning));
   return all;
 }
@@ -413,7 +427,8 @@ std::vector<std::pair<std::string, exchange::Tuning>> Solver<T>::tunings() const
 template <class T>
 std::map<std::string, std::int64_t> Solver<T>::memory_bytes() const {
   const Impl& own = *impl_;
-  auto bytes = own.space.memory_bytes();
+  auto bytes = own.stiffness.memory_bytes();
+  bytes["work of a step and its solves"] = static_cast<std::int64_t>(own.scratch.bytes());
   for (const auto& [name, value] : own.terms.memory_bytes()) bytes["terms: " + name] = value;
   for (const auto& [name, value] : own.pressure.memory_bytes()) bytes[name] = value;
   bytes["fields, pressure and explicit terms of all levels"] = own.state.bytes();

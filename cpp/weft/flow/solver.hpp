@@ -26,10 +26,10 @@
 #include "weft/flow/filter.hpp"
 #include "weft/flow/helmholtz.hpp"
 #include "weft/flow/pressure.hpp"
-#include "weft/flow/space.hpp"
 #include "weft/flow/state.hpp"
 #include "weft/flow/terms.hpp"
 #include "weft/flow/time_scheme.hpp"
+#include "weft/space/space.hpp"
 
 namespace weft::flow {
 
@@ -97,9 +97,10 @@ class BlownUp : public mpi::CollectiveError {
 template <class T>
 class Solver {
  public:
-  // `space_options` as of Space. CollectiveError on all ranks for options that do not make sense. Before the first step
-  // the pressure's coarse level is to be set: pressure().set_coarse. (collective)
-  Solver(const mesh::Mesh& mesh, const poisson::Options& space_options, const Options<T>& options);
+  // stiffness: options of the space and of S on it; lambda and dirichlet are not read. CollectiveError on all ranks for
+  // options that do not make sense. Before the first step the pressure's coarse level is to be set:
+  // pressure().set_coarse. (collective)
+  Solver(const mesh::Mesh& mesh, const poisson::Options& stiffness, const Options<T>& options);
   ~Solver();
   Solver(const Solver&) = delete;
   Solver& operator=(const Solver&) = delete;
@@ -122,7 +123,7 @@ class Solver {
   // A run from here is then that of a solver made anew with this state.
   void forget();
 
-  Space<T>& space();
+  space::Space<T>& space();
   State<T>& state();
   Terms<T>& terms();
   Pressure<T>& pressure();

@@ -34,10 +34,10 @@ std::vector<double> inverse_spacing(const std::vector<double>& points) {
 }  // namespace
 
 template <class T>
-Statistics<T>::Statistics(Space<T>& space) : space_(space) {
-  const poisson::Operator<T>& numbering = space.stiffness();
+Statistics<T>::Statistics(space::Space<T>& space) : space_(space) {
+  const std::vector<std::int32_t>& index = space.numbering().index;
   const auto& device = space.device();
-  const mesh::Mesh& mesh = numbering.mesh();
+  const mesh::Mesh mesh = space.numbering().executed_mesh();
   const int order = space.order(), n = order + 1;
   const element::Gll& gll = element::gll(order);
   const std::vector<double> spacing = inverse_spacing(gll.points);
@@ -62,8 +62,8 @@ Statistics<T>::Statistics(Space<T>& space) : space_(space) {
       places_ = device::Array<T>(device, places);
     }
     metric_ = {maps_.data(), nodes, places_.data(), derivative};
-    if (!device->is_host()) index_ = device::Array<std::int32_t>(device, numbering.index());
-    points_ = device->is_host() ? numbering.index().data() : index_.data();
+    if (!device->is_host()) index_ = device::Array<std::int32_t>(device, index);
+    points_ = device->is_host() ? index.data() : index_.data();
     measures_ = device->template kernel<T>("flow_measures", "flow_measures");
     courant_ = device->template kernel<T>("flow_measures", "flow_courant");
     extrema_ = device->template kernel<T>("flow_measures", "flow_extrema");
@@ -72,11 +72,7 @@ Statistics<T>::Statistics(Space<T>& space) : space_(space) {
 
 template <class T>
 void Statistics<T>::fill_halo(T* fields, int count, device::Stream& stream) {
-  auto& exchange = space_.stiffness().exchange();
-  for (int f = 0; f < count; ++f) {
-    exchange.start_halo(fields + f * space_.entries(), stream);
-    exchange.finish_halo(fields + f * space_.entries(), stream);
-  }
+  for (int f = 0; f < count; ++f) space_.fill_halo(fields + f * space_.entries(), stream);
 }
 
 template <class T>

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "weft/device/device.hpp"
-#include "weft/flow/space.hpp"
+#include "weft/space/space.hpp"
 
 namespace weft::flow {
 
@@ -34,7 +34,7 @@ struct VelocityStatistics {
 template <class T>
 class Statistics {
  public:
-  explicit Statistics(Space<T>& space);  // which must live as long (collective)
+  explicit Statistics(space::Space<T>& space);  // which must live as long (collective)
 
   // Fields are vectors of the space whose owned entries are right; their halo entries get filled. Blocking.
   // u [3][entries] (collective)
@@ -57,7 +57,7 @@ class Statistics {
   // Sums, and then from `sums` on largest values, of out [elements][each] over all elements of all ranks.
   std::vector<double> reduce(int each, int sums, device::Stream& stream);
 
-  Space<T>& space_;
+  space::Space<T>& space_;
   device::Array<T> tables_, maps_, places_;  // tables: D, the points and weights, the inverse spacing
   device::Array<std::int32_t> index_;        // on the host that of the numbering is read in place
   const std::int32_t* points_;               // [E][n^3] the entry of each

@@ -1,8 +1,8 @@
 // The element terms of the incompressible Navier-Stokes equations in weak form: convection, gradient, divergence, curl.
 //
-// Vectors are those of a poisson::Operator's numbering (assembled, natural boundaries): `entries()` values a field,
-// several fields one after the other ([field][entry]). What it does not do: boundary conditions, mass matrices and time
-// stepping. docs/flow-terms.md has the equations, docs/cpu-kernels.md how the host's version works.
+// Vectors are those of a space: `entries()` values a field, several fields one after the other ([field][entry]). What
+// it does not do: boundary conditions, mass matrices and time stepping. docs/flow-terms.md has the equations,
+// docs/cpu-kernels.md how the host's version works.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 #include "weft/flow/portable_terms.hpp"
 #include "weft/flow/simd_terms.hpp"
 #include "weft/flow/work.hpp"
-#include "weft/poisson/operator.hpp"
+#include "weft/space/overlap.hpp"
 
 namespace weft::flow {
 
@@ -30,11 +30,10 @@ std::string name(Term term);
 template <class T>
 class Terms {
  public:
-  // The numbering must live as long, be assembled and without masked points. kernels: simd is the host's own version,
-  // for a numbering with SIMD kernels; portable is kernels/flow_terms.hpp, on any device; none means the numbering's.
-  // std::invalid_argument, the same on all ranks, for other numberings and for simd where the numbering is not.
-  // (collective)
-  explicit Terms(poisson::Operator<T>& numbering, std::optional<poisson::Kernels> kernels = {});
+  // The space must live as long. kernels: simd is the host's own version, for a space with SIMD kernels; portable is
+  // kernels/flow_terms.hpp, on any device; none means the space's. std::invalid_argument, the same on all ranks, for
+  // simd where the space is not. (collective)
+  explicit Terms(space::Space<T>& space, std::optional<space::Kernels> kernels = {});
   ~Terms();
 
   // out_c = (v, (u . grad) f_c), c < count: u [3][entries], fields and out [count][entries]; fields may be u itself
@@ -57,32 +56,23 @@ class Terms {
 
   // A direction: ceil(3 (N + 1) / 2), the 3/2 rule. Exact for polynomials in reference coordinates up to degree
   // 3 N + 2, so for three of degree N on elements with straight edges.
-  int dealiasing_points() const { return element::dealiasing_points(numbering_.options().order); }
-  poisson::Kernels kernels() const { return kernels_; }
+  int dealiasing_points() const { return element::dealiasing_points(space_.order()); }
+  space::Kernels kernels() const { return kernels_; }
   // Of one call on this rank: bytes that must pass between memory and cache, and floating-point operations, by the
   // formulas of docs/flow-terms.md. Of convections of `count` fields, u itself where `same`.
   Work work(Term term, int count = 3, bool same = true) const;
   std::map<std::string, std::int64_t> memory_bytes() const;  // of this rank, by array
 
  private:
-  struct Vectors {
-    T* data;
-    int fields;
-  };
+  using Vectors = space::Vectors<T>;
   // One term; u is for convection only.
   void run(Term term, T* u, Vectors f, Vectors out, device::Stream& stream);
-  void portable(Term term, const T* u, Vectors f, std::int64_t begin, std::int64_t end, device::Stream& stream);
-  void start_halos(std::span<const Vectors> in, device::Stream& stream);
-  void finish_halos(std::span<const Vectors> in, device::Stream& stream);
-  void gather(T* out, int fields, std::int64_t begin, std::int64_t end, device::Stream& stream);
+  void portable(Term term, const T* u, Vectors f, T* to, space::Range elements, device::Stream& stream);
 
-  poisson::Operator<T>& numbering_;
-  poisson::Kernels kernels_;
-  std::unique_ptr<SimdTerms<T>> simd_;  // kernels = simd, else the rest:
+  space::Space<T>& space_;
+  space::Kernels kernels_;
+  std::unique_ptr<SimdTerms<T>> simd_;  // kernels = simd, else:
   std::unique_ptr<PortableTerms<T>> portable_;
-  device::Array<std::int32_t> offsets_, columns_;  // portable: Z^T, the points of each entry; the zero slot has none
-  device::Array<T> points_;                        // portable: what the elements give, [field][points]
-  device::Kernel gather_;
 };
 
 }  // namespace weft::flow

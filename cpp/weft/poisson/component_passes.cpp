@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "weft/element/gll.hpp"
+#include "weft/space/overlap.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::poisson {
@@ -33,14 +34,15 @@ void add_sums(const std::vector<ComponentSweep<T>>& sweeps, double* sums) {
 }  // namespace
 
 template <class T>
-ComponentPasses<T>::ComponentPasses(const SimdOperator<T>& op, exchange::Exchange<T>& exchange, const T* b,
-                                    const T* mask, int components)
-    : op_(op), exchange_(exchange), b_(b), mask_(mask), components_(components), entries_(op.plan().zero + 1) {
+ComponentPasses<T>::ComponentPasses(const SimdOperator<T>& op, const T* b, const T* mask, int components)
+    : op_(op),
+      b_(b),
+      mask_(mask),
+      components_(components),
+      entries_(op.space().entries()),
+      pieces_(space::pieces({0, op.space().unknowns()})) {
   if (components > max_fields) throw std::invalid_argument("poisson: more components than a pass takes");
-  constexpr std::int64_t piece = 8192;
-  const std::int64_t owned = op.plan().halo.begin;
-  for (std::int64_t begin = 0; begin < owned; begin += piece)
-    pieces_.push_back({begin, std::min(owned, begin + piece)});
+  op.space().exchange(components);
 }
 
 template <class T>
@@ -76,43 +78,46 @@ void ComponentPasses<T>::for_ranges(const solver::ComponentPass<T>& pass, const 
 }
 
 template <class T>
-void ComponentPasses<T>::sweep(const solver::ComponentPass<T>& pass, int part, double* sums) const {
+void ComponentPasses<T>::sweep(const solver::ComponentPass<T>& pass, space::Part part, double* sums) const {
   static constexpr std::array<const char*, 3> names{"component cg: first half", "component cg: halo",
                                                     "component cg: second half"};
-  const trace::Span span(names.at(part), trace::Category::cpu);
-  const SimdPlan& plan = op_.plan();
+  const space::Plan& plan = op_.plan();
   const ComponentPassOfBlocks<T> run = pass_of(op_);
-  for (const std::vector<Range>& chunks : plan.chunks[part]) {
-    const auto count = static_cast<std::int64_t>(chunks.size());
-    std::vector<std::vector<ComponentSweep<T>>> parts(chunks.size(), sweeps(pass));
+  for (int p = part.first; p <= part.last; ++p) {
+    const trace::Span span(names[p], trace::Category::cpu);
+    for (const std::vector<Range>& chunks : plan.chunks[p]) {
+      const auto count = static_cast<std::int64_t>(chunks.size());
+      std::vector<std::vector<ComponentSweep<T>>> parts(chunks.size(), sweeps(pass));
 #pragma omp parallel for num_threads(plan.threads) schedule(static, 1) if (plan.threads > 1)
-    for (std::int64_t c = 0; c < count; ++c)
-      run(op_.blocks(), plan, parts[c].data(), components_, chunks[c], op_.scratch(omp_get_thread_num()));
-    for (const auto& each : parts) add_sums(each, sums);
+      for (std::int64_t c = 0; c < count; ++c)
+        run(op_.elements(), plan, parts[c].data(), components_, chunks[c], op_.scratch(omp_get_thread_num()));
+      for (const auto& each : parts) add_sums(each, sums);
+    }
   }
 }
 
-// The split of hipBone's Fig. 2, with the updates of what other ranks see ahead of it and its sums after.
+// Updates of what other ranks see come ahead of the overlap, and its sums after.
 template <class T>
 void ComponentPasses<T>::operator()(const solver::ComponentPass<T>& pass, double* sums, device::Stream& stream) const {
   std::fill_n(sums, component_sums * components_, 0.0);
-  const SimdPlan& plan = op_.plan();
+  const space::Plan& plan = op_.plan();
   if (pass.last) {
     for_ranges(pass, pieces_, sums, [](ComponentSweep<T>& sweep, const Range& range) { sweep.solution(range); });
     return;
   }
-  for_ranges(pass, plan.apart, sums, [](ComponentSweep<T>& sweep, const Range& range) { sweep.before(range); });
-  exchange_.start_halo(pass.p, stream);
-  for (int c = 0; c < components_; ++c)
-    std::fill(pass.v + c * entries_ + plan.halo.begin, pass.v + c * entries_ + plan.halo.end, T{0});
-  sweep(pass, 0, sums);
-  exchange_.finish_halo(pass.p, stream);
-  sweep(pass, 1, sums);
-  exchange_.start_gather(pass.v, stream);
-  sweep(pass, 2, sums);
-  exchange_.finish_gather(pass.v, exchange::Op::add, stream);
-  for (int c = 0; c < components_; ++c) pass.v[c * entries_ + plan.zero] = 0;
-  for_ranges(pass, plan.apart, sums, [](ComponentSweep<T>& sweep, const Range& range) { sweep.after(range); });
+  overlap(
+      op_.space(), space::Vectors<T>{pass.p, components_}, space::Vectors<T>{pass.v, components_},
+      [&] {
+        for_ranges(pass, plan.apart, sums, [](ComponentSweep<T>& sweep, const Range& range) { sweep.before(range); });
+        for (int c = 0; c < components_; ++c)
+          std::fill(pass.v + c * entries_ + plan.halo.begin, pass.v + c * entries_ + plan.halo.end, T{0});
+      },
+      [&](space::Part part) { sweep(pass, part, sums); },
+      [&] {
+        for (int c = 0; c < components_; ++c) pass.v[c * entries_ + plan.zero] = 0;
+        for_ranges(pass, plan.apart, sums, [](ComponentSweep<T>& sweep, const Range& range) { sweep.after(range); });
+      },
+      stream);
   // v is A p / h1.
   for (int c = 0; c < components_; ++c) {
     for (const int once : {2, 3, 5}) sums[once * components_ + c] *= pass.h1;

@@ -17,10 +17,9 @@ namespace weft::poisson {
 template <class T>
 class ComponentPasses {
  public:
-  // op: S, without screening term; exchange: of `components` fields. b, mask: as in solver::ComponentSystem, but
-  // [entries] each. All must live as long.
-  ComponentPasses(const SimdOperator<T>& op, exchange::Exchange<T>& exchange, const T* b, const T* mask,
-                  int components);
+  // op: S, without screening term. b, mask: as in solver::ComponentSystem, but [entries] each. All must live as long.
+  // The exchange of `components` fields is set up. (collective)
+  ComponentPasses(const SimdOperator<T>& op, const T* b, const T* mask, int components);
 
   // As solver::ComponentSystem::fused. (collective)
   void operator()(const solver::ComponentPass<T>& pass, double* sums, device::Stream& stream) const;
@@ -30,10 +29,9 @@ class ComponentPasses {
   template <class Work>
   void for_ranges(const solver::ComponentPass<T>& pass, const std::vector<Range>& ranges, double* sums,
                   Work&& work) const;
-  void sweep(const solver::ComponentPass<T>& pass, int part, double* sums) const;
+  void sweep(const solver::ComponentPass<T>& pass, space::Part part, double* sums) const;
 
   const SimdOperator<T>& op_;
-  exchange::Exchange<T>& exchange_;
   const T *b_, *mask_;
   int components_;
   std::int64_t entries_;

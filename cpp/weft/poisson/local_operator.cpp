@@ -60,9 +60,14 @@ std::vector<T> trilinear_maps(const mesh::Mesh& mesh) {
 
 std::string name(Storage storage) { return storage == Storage::assembled ? "assembled" : "scattered"; }
 std::string name(Geometry geometry) { return geometry == Geometry::stored ? "stored" : "trilinear"; }
-std::string name(Kernels kernels) { return kernels == Kernels::portable ? "portable" : "simd"; }
 std::string name(Threads threads) {
   return threads == Threads::automatic ? "auto" : threads == Threads::points ? "points" : "columns";
+}
+
+void check_geometry(Geometry geometry, const mesh::Mesh& mesh) {
+  if (geometry == Geometry::trilinear && !mesh.straight())
+    throw std::invalid_argument("poisson: geometry = 'trilinear' needs elements with straight edges, and " +
+                                mesh.source + " has curved ones; use 'stored'");
 }
 
 int elements_per_block(int order, Threads threads, int scalar_bytes) {
@@ -87,9 +92,7 @@ LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, 
   if (!device->is_host() && threads_ == Threads::points && n * n * n > threads_of_point_block_limit)
     throw std::invalid_argument("poisson: blocks of a thread a point take orders up to 9, not " +
                                 std::to_string(options.order) + "; use columns");
-  if (geometry_ == Geometry::trilinear && !mesh.straight())
-    throw std::invalid_argument("poisson: geometry = \"trilinear\" needs elements with straight edges, and " +
-                                mesh.source + " has curved ones; use \"stored\"");
+  check_geometry(geometry_, mesh);
   if (geometry_ == Geometry::stored && inverse_degree.empty() && mesh.elements() > 0)
     throw std::invalid_argument("poisson: stored factors are packed with the inverse degrees, and none were given");
 

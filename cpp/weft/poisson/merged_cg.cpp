@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "weft/space/overlap.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::poisson {
@@ -31,25 +32,14 @@ CgSums sum_over(const std::vector<Range>& ranges, int threads, Work&& work) {
 }  // namespace
 
 template <class T>
-MergedCg<T>::MergedCg(const SimdOperator<T>& op, exchange::Exchange<T>& exchange,
-                      std::shared_ptr<device::Device> device, const mpi::Comm& comm, const T* inverse_diagonal)
-    : op_(op),
-      exchange_(exchange),
-      device_(std::move(device)),
-      comm_(comm),
-      d_(inverse_diagonal),
-      owned_(op.plan().halo.begin) {
-  const std::size_t entries = op.plan().zero + 1;
-  for (device::Array<T>* a : {&r_, &p_, &v_}) *a = device::Array<T>(device_, entries);
-  constexpr std::int64_t piece = 8192;
-  for (std::int64_t begin = 0; begin < owned_; begin += piece)
-    pieces_.push_back({begin, std::min(owned_, begin + piece)});
+MergedCg<T>::MergedCg(const SimdOperator<T>& op, const T* inverse_diagonal)
+    : op_(op), d_(inverse_diagonal), owned_(op.space().unknowns()), pieces_(space::pieces({0, owned_})) {
+  for (device::Array<T>* a : {&r_, &p_, &v_}) *a = device::Array<T>(op.space().device(), op.space().entries());
 }
 
 template <class T>
 void MergedCg<T>::start(const T* b, T* x, bool zero_guess, device::Stream& stream) {
-  const SimdPlan& plan = op_.plan();
-  const std::size_t entries = plan.zero + 1;
+  const std::int64_t entries = op_.space().entries();
   T* r = r_.data();
   std::fill_n(p_.data(), entries, T{0});
   std::fill_n(v_.data(), entries, T{0});
@@ -60,15 +50,8 @@ void MergedCg<T>::start(const T* b, T* x, bool zero_guess, device::Stream& strea
     return;
   }
   T* v = v_.data();
-  x[plan.zero] = 0;
-  exchange_.start_halo(x, stream);
-  op_.begin(x, v);
-  op_.apply(x, v, 0);
-  exchange_.finish_halo(x, stream);
-  op_.apply(x, v, 1);
-  exchange_.start_gather(v, stream);
-  op_.apply(x, v, 2);
-  exchange_.finish_gather(v, exchange::Op::add, stream);
+  x[entries - 1] = 0;
+  op_.apply(x, v, 1, stream);
   for (std::int64_t i = 0; i < owned_; ++i) r[i] -= v[i];
   std::fill_n(v, entries, T{0});
 }
@@ -98,52 +81,54 @@ double MergedCg<T>::exact_next(T alpha) {
 }
 
 template <class T>
-void MergedCg<T>::sweep(T* x, const Scalars& scalars, int part, CgSums& sums) {
+void MergedCg<T>::sweep(T* x, const Scalars& scalars, space::Part part, CgSums& sums) {
   static constexpr std::array<const char*, 3> names{"merged cg: first half", "merged cg: halo",
                                                     "merged cg: second half"};
-  const trace::Span span(names.at(part), trace::Category::cpu);
-  const SimdPlan& plan = op_.plan();
+  const space::Plan& plan = op_.plan();
   const auto pass = simd_passes<T>(op_.order()).iterate;
-  for (const std::vector<Range>& chunks : plan.chunks[part]) {
-    const auto count = static_cast<std::int64_t>(chunks.size());
-    std::vector<CgSums> parts(chunks.size());
+  for (int p = part.first; p <= part.last; ++p) {
+    const trace::Span span(names[p], trace::Category::cpu);
+    for (const std::vector<Range>& chunks : plan.chunks[p]) {
+      const auto count = static_cast<std::int64_t>(chunks.size());
+      std::vector<CgSums> parts(chunks.size());
 #pragma omp parallel for num_threads(plan.threads) schedule(static, 1) if (plan.threads > 1)
-    for (std::int64_t c = 0; c < count; ++c) {
-      CgSweep<T> work({r_.data(), p_.data(), v_.data(), x, d_}, scalars);
-      pass(op_.blocks(), plan, work, chunks[c], op_.scratch(omp_get_thread_num()));
-      parts[c] = work.sums;
+      for (std::int64_t c = 0; c < count; ++c) {
+        CgSweep<T> work({r_.data(), p_.data(), v_.data(), x, d_}, scalars);
+        pass(op_.elements(), plan, work, chunks[c], op_.scratch(omp_get_thread_num()));
+        parts[c] = work.sums;
+      }
+      for (const CgSums& s : parts) sums += s;
     }
-    for (const CgSums& s : parts) sums += s;
   }
 }
 
-// The split of hipBone's Fig. 2, with the updates of what other ranks see ahead of it and its sums after.
+// Updates of what other ranks see come ahead of the overlap, and its sums after.
 template <class T>
 CgSums MergedCg<T>::iterate(T* x, const Scalars& scalars, device::Stream& stream) {
-  const SimdPlan& plan = op_.plan();
+  const space::Plan& plan = op_.plan();
   const typename CgSweep<T>::Vectors vectors{r_.data(), p_.data(), v_.data(), x, d_};
   T* v = v_.data();
-  CgSums sums = sum_over(plan.apart, plan.threads, [&](const Range& range) {
-    CgSweep<T> work(vectors, scalars);
-    work.before(range);
-    work.finish_block();
-    return work.sums;
-  });
-  exchange_.start_halo(p_.data(), stream);
-  std::fill(v + plan.halo.begin, v + plan.halo.end, T{0});
-  sweep(x, scalars, 0, sums);
-  exchange_.finish_halo(p_.data(), stream);
-  sweep(x, scalars, 1, sums);
-  exchange_.start_gather(v, stream);
-  sweep(x, scalars, 2, sums);
-  exchange_.finish_gather(v, exchange::Op::add, stream);
-  v[plan.zero] = 0;  // where masked points added theirs
-  sums += sum_over(plan.apart, plan.threads, [&](const Range& range) {
-    CgSweep<T> work(vectors, scalars);
-    work.after(range);
-    work.finish_block();
-    return work.sums;
-  });
+  CgSums sums;
+  const auto apart = [&](auto&& visit) {
+    sums += sum_over(plan.apart, plan.threads, [&](const Range& range) {
+      CgSweep<T> work(vectors, scalars);
+      visit(work, range);
+      work.finish_block();
+      return work.sums;
+    });
+  };
+  overlap(
+      op_.space(), space::Vectors<T>{p_.data()}, space::Vectors<T>{v},
+      [&] {
+        apart([](CgSweep<T>& work, const Range& range) { work.before(range); });
+        std::fill(v + plan.halo.begin, v + plan.halo.end, T{0});
+      },
+      [&](space::Part part) { sweep(x, scalars, part, sums); },
+      [&] {
+        v[plan.zero] = 0;  // where masked points added theirs
+        apart([](CgSweep<T>& work, const Range& range) { work.after(range); });
+      },
+      stream);
   return sums;
 }
 
@@ -158,7 +143,8 @@ solver::SolveResult MergedCg<T>::solve(const T* b, T* x, bool zero_guess, const 
   // beta that would amplify rounding.
   constexpr double smallest_beta = 0.05;
 
-  comm_.barrier();
+  const mpi::Comm& comm = op_.space().comm();
+  comm.barrier();
   const auto begin = std::chrono::steady_clock::now();
   start(b, x, zero_guess, stream);
 
@@ -181,7 +167,7 @@ solver::SolveResult MergedCg<T>::solve(const T* b, T* x, bool zero_guess, const 
 
     CgSums sums = last ? update(x, s) : iterate(x, s, stream);
     std::array<double, 5> all{sums.rr, sums.rz, sums.pv, sums.zv, sums.vdv};
-    comm_.sum(all.data(), static_cast<int>(all.size()));
+    comm.sum(all.data(), static_cast<int>(all.size()));
     const auto [rr, rz, pv, zv, vdv] = all;
 
     if (rule.take(std::sqrt(rr))) {
@@ -201,11 +187,11 @@ solver::SolveResult MergedCg<T>::solve(const T* b, T* x, bool zero_guess, const 
     double next = rz - 2 * alpha * zv + alpha * alpha * vdv;  // r.z after the step along p
     if (!(next > cancels * rz)) {
       next = exact_next(static_cast<T>(alpha));
-      comm_.sum(&next, 1);
+      comm.sum(&next, 1);
     }
     beta = next / rz;
   }
-  return rule.result(comm_.max(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()));
+  return rule.result(comm.max(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()));
 }
 
 template class MergedCg<double>;

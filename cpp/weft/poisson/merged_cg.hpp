@@ -17,13 +17,12 @@
 
 namespace weft::poisson {
 
-// T: float or double. Keeps references to the operator and to the exchange. Memory of its own: r, p and A p.
+// T: float or double. Keeps a reference to the operator. Memory of its own: r, p and A p.
 template <class T>
 class MergedCg {
  public:
   // inverse_diagonal: [owned entries] Jacobi preconditioner, or null; must outlive this.
-  MergedCg(const SimdOperator<T>& op, exchange::Exchange<T>& exchange, std::shared_ptr<device::Device> device,
-           const mpi::Comm& comm, const T* inverse_diagonal = nullptr);
+  explicit MergedCg(const SimdOperator<T>& op, const T* inverse_diagonal = nullptr);
 
   // As ConjugateGradients::solve: same arguments, errors and result. (collective)
   solver::SolveResult solve(const T* b, T* x, bool zero_guess, const solver::SolveOptions& options,
@@ -36,14 +35,11 @@ class MergedCg {
 
   void start(const T* b, T* x, bool zero_guess, device::Stream& stream);
   CgSums iterate(T* x, const Scalars& scalars, device::Stream& stream);  // updates, v = A p, all sums, of this rank
-  void sweep(T* x, const Scalars& scalars, int part, CgSums& sums);
+  void sweep(T* x, const Scalars& scalars, space::Part part, CgSums& sums);
   CgSums update(T* x, const Scalars& scalars);  // updates and r.r, r.z alone
   double exact_next(T alpha);                   // r.z after the next update, where its recurrence cancels; of this rank
 
   const SimdOperator<T>& op_;
-  exchange::Exchange<T>& exchange_;
-  std::shared_ptr<device::Device> device_;
-  mpi::Comm comm_;
   const T* d_;
   std::int64_t owned_;
   device::Array<T> r_, p_, v_;

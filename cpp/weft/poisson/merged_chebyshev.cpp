@@ -3,20 +3,10 @@
 #include <algorithm>
 
 #include "weft/solver/chebyshev.hpp"
+#include "weft/space/overlap.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::poisson {
-namespace {
-
-template <class F>
-void for_pieces(const std::vector<Range>& pieces, int threads, F&& f) {
-  const auto count = static_cast<std::int64_t>(pieces.size());
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-  for (std::int64_t i = 0; i < count; ++i) f(pieces[i]);
-}
-
-}  // namespace
-
 template <class T>
 MergedChebyshev<T>::MergedChebyshev(Operator<T>& op, int degree)
     : op_(op),
@@ -67,31 +57,32 @@ void MergedChebyshev<T>::steps(const T* b, T* x, T* v, bool fresh, bool residual
   }
 }
 
-// The split of hipBone's Fig. 2, with the updates of what other ranks see ahead of it and their residual after.
+// Updates of what other ranks see come ahead of the overlap, and their residual after.
 template <class T>
 void MergedChebyshev<T>::pass(const Sweep& sweep, device::Stream& stream) {
   const SimdOperator<T>& op = *op_.simd();
-  const SimdPlan& plan = op.plan();
-  auto& exchange = op_.exchange();
+  const space::Plan& plan = op.plan();
   T* const v = sweep.to.v;
   T* const y = sweep.step.residual ? sweep.to.x : sweep.to.z;
-  const auto work = [&, run = simd_passes<T>(op.order()).smooth](int part) {
-    for_chunks(plan.chunks[part], plan.threads, [&](const Range& chunk, int thread) {
-      Sweep own = sweep;
-      run(op.blocks(), plan, own, chunk, op.scratch(thread));
-    });
-  };
-  for_pieces(plan.apart, plan.threads, [&](const Range& range) { sweep.before(range); });
-  std::fill(v + plan.halo.begin, v + plan.halo.end, T{0});
-  exchange.start_halo(y, stream);
-  work(0);
-  exchange.finish_halo(y, stream);
-  work(1);
-  exchange.start_gather(v, stream);
-  work(2);
-  exchange.finish_gather(v, exchange::Op::add, stream);
-  v[plan.zero] = 0;  // where masked points added theirs
-  for_pieces(plan.apart, plan.threads, [&](const Range& range) { sweep.after(range); });
+  const auto run = simd_passes<T>(op.order()).smooth;
+  overlap(
+      op.space(), space::Vectors<T>{y}, space::Vectors<T>{v},
+      [&] {
+        space::for_pieces(plan.apart, plan.threads, [&](const Range& range) { sweep.before(range); });
+        std::fill(v + plan.halo.begin, v + plan.halo.end, T{0});
+      },
+      [&](space::Part part) {
+        for (int p = part.first; p <= part.last; ++p)
+          space::for_chunks(plan.chunks[p], plan.threads, [&](const Range& chunk, int thread) {
+            Sweep own = sweep;
+            run(op.elements(), plan, own, chunk, op.scratch(thread));
+          });
+      },
+      [&] {
+        v[plan.zero] = 0;  // where masked points added theirs
+        space::for_pieces(plan.apart, plan.threads, [&](const Range& range) { sweep.after(range); });
+      },
+      stream);
 }
 
 template <class T>

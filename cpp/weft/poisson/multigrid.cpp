@@ -19,7 +19,6 @@ Multigrid<S>::Multigrid(const mesh::Mesh& mesh, const Options& options, const Mu
       std::ranges::adjacent_find(orders, std::less_equal<>{}) != orders.end())
     throw std::invalid_argument("multigrid: the levels are falling orders from that of the operator, " +
                                 std::to_string(options.order) + ", to 1, or that order alone");
-  if (options.storage != Storage::assembled) throw std::invalid_argument("multigrid: for assembled storage only");
   for (std::size_t l = 0; l < orders.size(); ++l) {
     Options own = options;
     own.order = orders[l];
@@ -51,15 +50,15 @@ Triplets Multigrid<S>::coarse_matrix() {
   std::vector<std::int64_t> numbers(op.entries(), -1);
   for (std::int64_t i = 0; i < op.unknowns(); ++i) numbers[i] = first + i;
   const auto host = device::open("host");
-  exchange::Exchange<std::int64_t> halo(op.assembly().pattern, host, mesh_.comm, exchange::Choice{}, 1,
-                                        exchange::Layout::points_major, exchange::Directions::halo);
+  exchange::Exchange<std::int64_t> halo(op.space().numbering().assembly.pattern, host, mesh_.comm, exchange::Choice{},
+                                        1, exchange::Layout::points_major, exchange::Directions::halo);
   device::Stream stream(host);
   halo.start_halo(numbers.data(), stream);
   halo.finish_halo(numbers.data(), stream);
   stream.synchronize();
   numbers.back() = -1;
 
-  const std::vector<std::int32_t> index = op.point_index();
+  const std::vector<std::int32_t> index = op.space().point_index();
   const std::vector<double> g = mesh::geometric_factors(mesh_, 1).g;
   const auto& d = element::gll(1).derivative;
   Triplets matrix;

@@ -22,7 +22,7 @@ device::Array<S> zeros(const std::shared_ptr<device::Device>& device, std::int64
 template <class T>
 template <class S>
 void MultigridSolver<T>::map_to(const Operator<T>& op, const Operator<S>& finest) {
-  const std::vector<std::int32_t> mine = op.point_index(), its = finest.point_index();
+  const std::vector<std::int32_t> mine = op.space().point_index(), its = finest.space().point_index();
   std::vector<std::int32_t> map(finest.unknowns());
   for (std::size_t p = 0; p < mine.size(); ++p)
     if (its[p] < finest.unknowns()) map[its[p]] = mine[p];

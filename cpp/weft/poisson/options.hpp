@@ -1,41 +1,44 @@
 // What can be chosen about the screened Poisson operator.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 
-#include "weft/device/device.hpp"
-#include "weft/exchange/exchange.hpp"
-#include "weft/mesh/boundary_set.hpp"
+#include "weft/mesh/mesh.hpp"
+#include "weft/space/options.hpp"
 
 namespace weft::poisson {
+
+using space::Kernels;
+using space::name;
 
 // assembled: a vector holds every degree of freedom once (hipBone); scattered: once per element (NekBone).
 enum class Storage { assembled, scattered };
 // stored: six factors a point; trilinear: recomputed from the corners, for meshes with straight edges.
 enum class Geometry { stored, trilinear };
-// portable: kernels/poisson.hpp on any device; simd: the host's own version.
-enum class Kernels { portable, simd };
 // The portable kernels' thread blocks: a thread a point (hipBone's 3-D blocks) or a column of points (2-D).
 // automatic: points below order 9 on GPUs, as in the paper.
 enum class Threads { automatic, points, columns };
 
 std::string name(Storage storage);
 std::string name(Geometry geometry);
-std::string name(Kernels kernels);
 std::string name(Threads threads);
 
 struct Options {
   int order = 7;
   double lambda = 0.1;
-  Storage storage = Storage::assembled;
+  Storage storage = Storage::assembled;  // read by make_operator
   Geometry geometry = Geometry::stored;
   Kernels kernels = Kernels::portable;
   Threads threads = Threads::automatic;
   mesh::BoundarySet dirichlet = {};  // x = 0 on these boundaries; the others are natural (Neumann)
   exchange::Asked exchange = {};
   std::shared_ptr<device::Device> device = nullptr;
+
+  operator space::Options() const { return {order, kernels, dirichlet, exchange, device}; }
 };
+
+// std::invalid_argument for trilinear geometry on a mesh with curved edges.
+void check_geometry(Geometry geometry, const mesh::Mesh& mesh);
 
 }  // namespace weft::poisson

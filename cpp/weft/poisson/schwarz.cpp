@@ -31,28 +31,14 @@ std::vector<V> of_the_other(const std::vector<std::int64_t>& ids, const std::vec
   return all;
 }
 
-// The local point of an element at (a, b) of a face, `depth` layers inside.
-int face_point(int face, int a, int b, int depth, int n) {
-  const int fixed = face % 2 == 0 ? depth : n - 1 - depth;
-  switch (face / 2) {
-    case 0:
-      return (b * n + a) * n + fixed;
-    case 1:
-      return (b * n + fixed) * n + a;
-    default:
-      return (fixed * n + b) * n + a;
-  }
-}
-
 }  // namespace
 
 template <class T>
 Schwarz<T>::Schwarz(Operator<T>& op) : op_(op) {
   const Options& options = op.options();
-  if (options.storage != Storage::assembled) throw std::invalid_argument("schwarz: for assembled storage only");
   find_layer();
   set_up_solves();
-  const std::vector<T> ones(op.points(), T(1));
+  const std::vector<T> ones(op.space().points(), T(1));
   std::vector<T> weights = op.sum_points(ones);
   for (T& weight : weights) weight = 1 / weight;
   weights_ = device::Array<T>(options.device, weights);
@@ -61,14 +47,14 @@ Schwarz<T>::Schwarz(Operator<T>& op) : op_(op) {
 // Which entry of r each point of the layer beyond each face is, and the exchange of those that other ranks own.
 template <class T>
 void Schwarz<T>::find_layer() {
-  const mesh::Mesh& mesh = op_.mesh();
+  const mesh::Mesh mesh = op_.space().numbering().executed_mesh();
   const mpi::Comm& comm = op_.comm();
   const int order = op_.options().order, n = order + 1;
   const std::int64_t elements = mesh.elements(), each = cube(n), nothing = op_.entries() - 1;
   const std::vector<std::int64_t> ids = mesh::point_ids(mesh, order);
-  const std::vector<std::int32_t>& index = op_.index();
+  const std::vector<std::int32_t>& index = op_.space().numbering().index;
   std::vector<std::int32_t> owners;  // of the halo
-  for (const exchange::Pattern::Neighbor& neighbor : op_.assembly().pattern.neighbors)
+  for (const exchange::Pattern::Neighbor& neighbor : op_.space().numbering().assembly.pattern.neighbors)
     owners.insert(owners.end(), neighbor.halo, neighbor.rank);
 
   // Each point of a face has two holders: the elements at the face. They swap the points next to it.
@@ -81,7 +67,7 @@ void Schwarz<T>::find_layer() {
           const std::int64_t q = ((e * 6 + f) * n + b) * n + a;
           const auto [u, v] = mesh::to_canonical(mesh.topology.face_orientations[e][f], a, b, n - 1);
           places[q] = (mesh.topology.faces[e][f] * n + v) * n + u + 1;
-          const std::int64_t p = e * each + face_point(f, a, b, 1, n);
+          const std::int64_t p = e * each + static_cast<std::int64_t>(space::point_of_side(f, a, b, n, 1));
           if (index[p] == nothing) continue;
           deep[q] = ids[p];
           owner[q] = 1 + (index[p] < op_.unknowns() ? comm.rank() : owners[index[p] - op_.unknowns()]);
@@ -142,7 +128,7 @@ void Schwarz<T>::find_layer() {
 
 template <class T>
 void Schwarz<T>::set_up_solves() {
-  const mesh::Mesh& mesh = op_.mesh();
+  const mesh::Mesh mesh = op_.space().numbering().executed_mesh();
   const Options& options = op_.options();
   const int order = options.order, n = order + 1, m = n + 2;
   const std::int64_t elements = mesh.elements(), each = cube(n);
@@ -170,7 +156,8 @@ void Schwarz<T>::set_up_solves() {
   const auto end = [&](std::int64_t e, int f) {
     bool masked = true;
     for (int p = 0; p < n * n; ++p)
-      masked = masked && op_.index()[e * each + face_point(f, p % n, p / n, 0, n)] == nothing;
+      masked = masked && op_.space().numbering().index[e * each + static_cast<std::int64_t>(space::point_of_side(
+                                                                      f, p % n, p / n, n))] == nothing;
     if (masked) return element::End::dirichlet;
     return there[e * 6 + f] != 0 ? element::End::neighbor : element::End::natural;
   };
@@ -202,11 +189,9 @@ void Schwarz<T>::set_up_solves() {
       for (int i = 0; i < 6 * n * n; ++i) beyond[place(e, 6 * n * n, i)] = beyond_[e * 6 * n * n + i];
     beyond_index_ = device::Array<std::int32_t>(options.device, beyond);
     simd_ = {beyond_index_.data(), vectors_.data(), values_.data()};
-    for (int t = 0; t < op_.simd()->plan().threads; ++t)
-      scratch_.emplace_back(
-          static_cast<T*>(::operator new[](subdomain_vectors(order) * sizeof(Vec<T>), std::align_val_t{4096})));
+    scratch_ = {op_.simd()->plan().threads, subdomain_vectors(order) * lanes};
   } else {
-    inside_index_ = device::Array<std::int32_t>(options.device, op_.index());
+    inside_index_ = device::Array<std::int32_t>(options.device, op_.space().numbering().index);
     beyond_index_ = device::Array<std::int32_t>(options.device, beyond_);
     solve_ = options.device->kernel<T>("schwarz", "schwarz_points", {{"WEFT_N", std::to_string(order)}});
   }
@@ -216,19 +201,19 @@ void Schwarz<T>::set_up_solves() {
 template <class T>
 void Schwarz<T>::apply(T* r, T* y, device::Stream& stream) {
   const trace::Span span("schwarz", trace::Category::cpu);
-  auto& exchange = op_.exchange();
+  auto& exchange = op_.space().exchange();
   exchange.start_halo(r, stream);
   exchange_->start_halo(r, stream);
   exchange.finish_halo(r, stream);
   exchange_->finish_halo(r, stream);
   if (const SimdOperator<T>* op = op_.simd()) {
-    const SimdPlan& plan = op->plan();
+    const space::Plan& plan = op->plan();
     const auto solve = level_passes<T>(op->order()).schwarz;
     r[plan.zero] = 0;
     std::fill_n(y, plan.zero, T{0});
     const auto part = [&](int p) {
-      for_chunks(plan.chunks[p], plan.threads, [&](const Range& chunk, int thread) {
-        solve(op->blocks(), simd_, chunk, r, y, scratch_[thread].get());
+      space::for_chunks(plan.chunks[p], plan.threads, [&](const Range& chunk, int thread) {
+        solve(op->elements().blocks, simd_, chunk, r, y, scratch_.of(thread));
       });
     };
     part(0);
@@ -240,20 +225,20 @@ void Schwarz<T>::apply(T* r, T* y, device::Stream& stream) {
     return;
   }
   const auto m = static_cast<unsigned>(op_.options().order + 3);
-  solve_(stream, static_cast<unsigned>(op_.elements()), device::Shape{m, m},
+  space::Gather<T>& gather = op_.space().gather();
+  solve_(stream, static_cast<unsigned>(op_.space().elements()), device::Shape{m, m},
          static_cast<const std::int32_t*>(inside_index_.data()), static_cast<const std::int32_t*>(beyond_index_.data()),
          static_cast<const T*>(vectors_.data()), static_cast<const T*>(values_.data()), static_cast<const T*>(r),
-         op_.local_points());
-  op_.gather_points(y, stream);
-  exchange.start_gather(y, stream);
-  exchange.finish_gather(y, exchange::Op::add, stream);
+         gather.values(1, stream));
+  gather({0, op_.entries()}, y, 1, stream);
+  op_.space().add_halo(y, stream);
 }
 
 template <class T>
 std::int64_t Schwarz<T>::memory_bytes() const {
   return static_cast<std::int64_t>(weights_.bytes() + vectors_.bytes() + values_.bytes() + inside_index_.bytes() +
-                                   beyond_index_.bytes() +
-                                   scratch_.size() * subdomain_vectors(op_.options().order) * simd::bytes);
+                                   beyond_index_.bytes()) +
+         scratch_.bytes();
 }
 
 template class Schwarz<float>;

@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <vector>
 
 #include "weft/device/device.hpp"
@@ -23,8 +22,7 @@ namespace weft::poisson {
 template <class T>
 class Schwarz {
  public:
-  // op: assembled storage. (collective)
-  explicit Schwarz(Operator<T>& op);
+  explicit Schwarz(Operator<T>& op);  // (collective)
 
   // Of vectors that are given as r: those of the operator's and, behind them, what neighbours on other ranks hold.
   std::int64_t entries() const { return op_.entries() + layer_; }
@@ -46,10 +44,7 @@ class Schwarz {
   device::Array<std::int32_t> inside_index_, beyond_index_;
   device::Kernel solve_;
   SimdSubdomains<T> simd_{};
-  struct Free {
-    void operator()(T* p) const { ::operator delete[](p, std::align_val_t{4096}); }
-  };
-  std::vector<std::unique_ptr<T[], Free>> scratch_;  // of a thread
+  simd::ThreadScratch<T> scratch_;
 };
 
 }  // namespace weft::poisson

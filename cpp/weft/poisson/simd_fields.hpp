@@ -13,7 +13,7 @@ inline constexpr int max_fields = 4;  // in one pass
 
 // sweeps: one a field. scratch: scratch_vectors(N) vectors, aligned.
 template <int N, class T, class Sweep>
-void run_fields(const SimdBlocks<T>& d, const SimdPlan& plan, Sweep* sweeps, int fields, Range chunk, T* scratch) {
+void run_fields(const SimdElements<T>& d, const space::Plan& plan, Sweep* sweeps, int fields, Range chunk, T* scratch) {
   constexpr int n = N + 1;
   Vec<T>* const U = reinterpret_cast<Vec<T>*>(scratch);
   Vec<T>* const Q = U + n * plane_stride<n> + scratch_gap;
@@ -122,8 +122,8 @@ struct ComponentSweep {
 
 // The pass of one order.
 template <class T>
-using ComponentPassOfBlocks = void (*)(const SimdBlocks<T>&, const SimdPlan&, ComponentSweep<T>* sweeps, int fields,
-                                       Range, T* scratch);
+using ComponentPassOfBlocks = void (*)(const SimdElements<T>&, const space::Plan&, ComponentSweep<T>* sweeps,
+                                       int fields, Range, T* scratch);
 
 // Defined by the translation unit of each order.
 template <int N, class T>

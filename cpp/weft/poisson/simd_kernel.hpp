@@ -9,24 +9,45 @@
 
 #include <cstdint>
 
-#include "weft/kernels/cross.hpp"
-#include "weft/poisson/simd_blocks.hpp"
+#include "weft/simd/ahead.hpp"
 #include "weft/simd/contract.hpp"
 #include "weft/simd/vector.hpp"
+#include "weft/space/block_index.hpp"
+#include "weft/space/columns.hpp"
+#include "weft/space/vec3.hpp"
 
 namespace weft::poisson {
 
 using simd::contract;
-using simd::gather;
 using simd::load;
-using simd::scatter_add;
-using simd::scatter_add_serial;
+using simd::Vec;
+using space::cube;
+using space::Vec3;
 
-constexpr int cube(int n) { return n * n * n; }
-template <int n>
-inline constexpr int inside_points = cube(n - 2);
-template <int n>
-inline constexpr int surface_points = cube(n) - cube(n - 2);
+// Up to as many vectors as a CG iteration with a preconditioner reads.
+template <class T>
+using Ahead = simd::Ahead<T, 5>;
+
+template <class T>
+struct SimdElements;
+
+// What a block's columns between their two passes go through: derivatives within planes and the metric, on U and Q.
+template <class T>
+using PlanesOfBlock = void (*)(const SimdElements<T>&, std::int64_t block, Ahead<T>&, Vec<T>* U, Vec<T>* Q);
+
+// Views. n = order + 1, lanes = simd::lanes<T>; arrays that begin with [blocks] are aligned to a vector.
+template <class T>
+struct SimdElements {
+  space::BlockIndex blocks;
+  const T* forward;          // D by even and odd parts, see simd::contract()
+  const T* transposed;       // D^T the same way
+  const T* points;           // [n] GLL
+  const T* weights;          // [n]
+  const T* inverse_weights;  // [n]
+  const T* geometry;         // stored: [blocks][n^3][6][lanes] factors; trilinear: [blocks][8][3][lanes] coefficients
+  PlanesOfBlock<T> planes;   // for this kind of geometry
+};
+
 // Planes are padded so that a column does not fall into one set of the first cache.
 template <int n>
 inline constexpr int plane_stride = n * n + 1;
@@ -42,54 +63,6 @@ constexpr int scratch_vectors(int order) {
 // arithmetic of some rows, near enough to stay in the second cache (measured: 3 to 48 KiB do, 32 is best).
 inline constexpr int factors_ahead = 512;
 
-// Asks for the vector entries that the next block touches first, a few lines at a time while this one computes, so that
-// memory and arithmetic overlap.
-template <class T>
-struct Ahead {
-  std::array<const T*, 5> streams;
-  int count;             // of streams
-  std::int64_t at, end;  // entries
-  std::int64_t per_step;
-
-  static constexpr int line = 64 / static_cast<int>(sizeof(T));
-
-  void start(std::int64_t begin, std::int64_t stop, int steps) {
-    at = begin;
-    end = stop;
-    per_step = ((end - begin + steps - 1) / steps + line - 1) / line * line;
-  }
-  WEFT_ALWAYS_INLINE void step() {
-    const std::int64_t stop = at + per_step < end ? at + per_step : end;
-    for (; at < stop; at += line)
-      for (int s = 0; s < count; ++s) __builtin_prefetch(streams[s] + at, 0, 2);
-  }
-};
-
-template <class T>
-struct Vec3 {
-  Vec<T> x, y, z;
-};
-template <class T>
-WEFT_ALWAYS_INLINE Vec3<T> operator+(const Vec3<T>& a, const Vec3<T>& b) {
-  return {a.x + b.x, a.y + b.y, a.z + b.z};
-}
-template <class T>
-WEFT_ALWAYS_INLINE Vec3<T> operator-(const Vec3<T>& a, const Vec3<T>& b) {
-  return {a.x - b.x, a.y - b.y, a.z - b.z};
-}
-template <class T>
-WEFT_ALWAYS_INLINE Vec3<T> operator*(const Vec3<T>& a, T s) {
-  return {a.x * s, a.y * s, a.z * s};
-}
-template <class T>
-WEFT_ALWAYS_INLINE Vec3<T> cross(const Vec3<T>& a, const Vec3<T>& b) {
-  return weft::cross(a, b);
-}
-template <class T>
-WEFT_ALWAYS_INLINE Vec<T> dot(const Vec3<T>& a, const Vec3<T>& b) {
-  return a.x * b.x + a.y * b.y + a.z * b.z;
-}
-
 // (ur, us, ut) <- scale C^T C (ur, us, ut), C's columns the cofactors cr, cs, ct of dx/dr: with scale = w / det that is
 // G (ur, us, ut), without forming G.
 template <class T>
@@ -97,9 +70,9 @@ WEFT_ALWAYS_INLINE void metric(const Vec3<T>& cr, const Vec3<T>& cs, const Vec3<
                                Vec<T>& us, Vec<T>& ut) {
   const Vec3<T> q{(cr.x * ur + cs.x * us + ct.x * ut) * scale, (cr.y * ur + cs.y * us + ct.y * ut) * scale,
                   (cr.z * ur + cs.z * us + ct.z * ut) * scale};
-  ur = dot<T>(cr, q);
-  us = dot<T>(cs, q);
-  ut = dot<T>(ct, q);
+  ur = space::dot<T>(cr, q);
+  us = space::dot<T>(cs, q);
+  ut = space::dot<T>(ct, q);
 }
 
 // Trilinear maps x = a0 + a1 r + a2 s + a3 t + a4 rs + a5 rt + a6 st + a7 rst. Along a row (s, t fixed) dx/dr does not
@@ -108,7 +81,7 @@ WEFT_ALWAYS_INLINE void metric(const Vec3<T>& cr, const Vec3<T>& cs, const Vec3<
 template <int n, class T>
 class TrilinearRows {
  public:
-  TrilinearRows(const SimdBlocks<T>& d, std::int64_t block) : d_(d), a_(d.geometry + block * 24 * simd::lanes<T>) {
+  TrilinearRows(const SimdElements<T>& d, std::int64_t block) : d_(d), a_(d.geometry + block * 24 * simd::lanes<T>) {
     for (int j = 0; j < n; ++j) {
       t0_[j] = a(3) + a(6) * d.points[j];
       t1_[j] = a(5) + a(7) * d.points[j];
@@ -121,15 +94,15 @@ class TrilinearRows {
     s1_ = s1;
     // cofactor r: (s0 + s1 r) x (dx/dt), with dx/dt = (a3 + a6 s) + (a5 + a7 s) r; cofactor t: (r_ + s1 s) x (s0 + s1
     // r).
-    cr_[0] = cross<T>(s0, a(3));
-    cr_[1] = cross<T>(s0, a(5)) + cross<T>(s1, a(3));
-    cr_[2] = cross<T>(s1, a(5));
-    cr_s_[0] = cross<T>(s0, a(6));
-    cr_s_[1] = cross<T>(s0, a(7)) + cross<T>(s1, a(6));
-    cr_s_[2] = cross<T>(s1, a(7));
-    ct0_ = cross<T>(r_, s0);
-    ct0_s_ = cross<T>(s1, s0);
-    ct1_ = cross<T>(r_, s1);
+    cr_[0] = space::cross<T>(s0, a(3));
+    cr_[1] = space::cross<T>(s0, a(5)) + space::cross<T>(s1, a(3));
+    cr_[2] = space::cross<T>(s1, a(5));
+    cr_s_[0] = space::cross<T>(s0, a(6));
+    cr_s_[1] = space::cross<T>(s0, a(7)) + space::cross<T>(s1, a(6));
+    cr_s_[2] = space::cross<T>(s1, a(7));
+    ct0_ = space::cross<T>(r_, s0);
+    ct0_s_ = space::cross<T>(s1, s0);
+    ct1_ = space::cross<T>(r_, s1);
     inverse_weight_ = d_.inverse_weights[k];
   }
   // ur in registers; us, ut: the row's values in memory.
@@ -137,10 +110,10 @@ class TrilinearRows {
     const T sj = d_.points[j];
     const Vec3<T> xr = r_ + s1_ * sj;
     const Vec3<T> cr0 = cr_[0] + cr_s_[0] * sj, cr1 = cr_[1] + cr_s_[1] * sj, cr2 = cr_[2] + cr_s_[2] * sj;
-    const Vec3<T> cs0 = cross<T>(t0_[j], xr), cs1 = cross<T>(t1_[j], xr);
+    const Vec3<T> cs0 = space::cross<T>(t0_[j], xr), cs1 = space::cross<T>(t1_[j], xr);
     const Vec3<T> ct0 = ct0_ + ct0_s_ * sj, ct1 = ct1_;
     const T w = inverse_weight_ * d_.inverse_weights[j];
-    const Vec<T> d0 = dot<T>(xr, cr0) * w, d1 = dot<T>(xr, cr1) * w, d2 = dot<T>(xr, cr2) * w;
+    const Vec<T> d0 = space::dot<T>(xr, cr0) * w, d1 = space::dot<T>(xr, cr1) * w, d2 = space::dot<T>(xr, cr2) * w;
     WEFT_UNROLL_ALL for (int i = 0; i < n / 2; ++i) {
       const int m = n - 1 - i;
       const T r = d_.points[m], rr = r * r;
@@ -158,7 +131,7 @@ class TrilinearRows {
     return {load(a_ + 3 * m * lanes), load(a_ + (3 * m + 1) * lanes), load(a_ + (3 * m + 2) * lanes)};
   }
 
-  const SimdBlocks<T>& d_;
+  const SimdElements<T>& d_;
   const T* a_;
   Vec3<T> t0_[n], t1_[n];      // dx/dt = t0 + t1 r, by row
   Vec3<T> r_, s1_;             // dx/dr = r + s1 s, of the plane
@@ -170,7 +143,7 @@ class TrilinearRows {
 template <int n, class T>
 class StoredRows {
  public:
-  StoredRows(const SimdBlocks<T>& d, std::int64_t block)
+  StoredRows(const SimdElements<T>& d, std::int64_t block)
       : at_(reinterpret_cast<const Vec<T>*>(d.geometry) + block * cube(n) * 6) {}
   void plane(int) {}
   WEFT_ALWAYS_INLINE void row(int, Vec<T> (&ur)[n], Vec<T>* us, Vec<T>* ut) {
@@ -191,7 +164,7 @@ class StoredRows {
 
 // The middle pass. U, Q: [n] planes of plane_stride vectors.
 template <int n, class T, class Rows>
-__attribute__((noinline)) void planes(const SimdBlocks<T>& d, std::int64_t block, Ahead<T>& ahead,
+__attribute__((noinline)) void planes(const SimdElements<T>& d, std::int64_t block, Ahead<T>& ahead,
                                       Vec<T>* __restrict__ U, Vec<T>* __restrict__ Q) {
   using V = Vec<T>;
   V S[n * n];
@@ -227,90 +200,35 @@ __attribute__((noinline)) void planes(const SimdBlocks<T>& d, std::int64_t block
   }
 }
 
-// Calls on_surface(ij) for the columns on the element's sides and inside(ij, q) for the others, q being the first of
-// the column's inside points. The surface points are numbered in the order of the calls, k fastest.
-template <int n, class A, class B>
-WEFT_ALWAYS_INLINE void for_columns(A&& on_surface, B&& inside) {
-  for (int j = 0; j < n; ++j) {
-    for (int i = 0; i < n; ++i) {
-      if (i > 0 && i < n - 1 && j > 0 && j < n - 1)
-        inside(j * n + i, ((j - 1) * (n - 2) + i - 1) * (n - 2));
-      else
-        on_surface(j * n + i);
-    }
-  }
-}
-
 // One block. A sweep has
 //   source(), target()   vectors read and added to by index
 //   read(entry)          lanes entries in a row that this block alone touches: the values to compute with
 //   write(entry, v)      the result for those
-//   ahead                see Ahead
+//   ahead                the entries that the next block touches first
 template <int N, class T, class Sweep>
-WEFT_ALWAYS_INLINE void apply_block(const SimdBlocks<T>& d, Sweep& sweep, std::int64_t block, Vec<T>* __restrict__ U,
+WEFT_ALWAYS_INLINE void apply_block(const SimdElements<T>& d, Sweep& sweep, std::int64_t block, Vec<T>* __restrict__ U,
                                     Vec<T>* __restrict__ Q) {
   using V = Vec<T>;
-  constexpr int n = N + 1, stride = plane_stride<n>, lanes = simd::lanes<T>;
-  const std::int32_t* const surface = d.index + block * surface_points<n> * lanes;
-  const bool in_a_row = d.interior[block] >= 0;
-  const std::int64_t first = d.interior[block];
-  const std::int32_t* const inside = in_a_row ? nullptr : d.interior_index + (-1 - first);
+  constexpr int n = N + 1, stride = plane_stride<n>;
+  const space::BlockColumns<n, T> columns(d.blocks, block);
 
-  const std::int32_t* at = surface;
-  for_columns<n>(
-      [&](int ij) {
-        V u[n], q[n];
-        WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) U[k * stride + ij] = u[k] = gather(sweep.source(), at + k * lanes);
-        at += n * lanes;
-        contract<n, T>(d.forward, u, q);
-        WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) Q[k * stride + ij] = q[k];
-      },
-      [&](int ij, int point) {
-        V u[n], q[n];
-        u[0] = gather(sweep.source(), at);
-        u[n - 1] = gather(sweep.source(), at + lanes);
-        at += 2 * lanes;
-        if (in_a_row) {
-          WEFT_UNROLL_ALL for (int k = 1; k < n - 1; ++k) u[k] = sweep.read(first + (point + k - 1) * lanes);
-        } else {
-          for (int k = 1; k < n - 1; ++k) u[k] = gather(sweep.source(), inside + (point + k - 1) * lanes);
-        }
-        WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) U[k * stride + ij] = u[k];
-        contract<n, T>(d.forward, u, q);
-        WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) Q[k * stride + ij] = q[k];
-      });
+  space::for_columns<n>([&](int ij, auto column) {
+    V u[n], q[n];
+    columns.read(sweep.source(), column, u, [&](std::int64_t entry) WEFT_LAMBDA_INLINE { return sweep.read(entry); });
+    WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) U[k * stride + ij] = u[k];
+    contract<n, T>(d.forward, u, q);
+    WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) Q[k * stride + ij] = q[k];
+  });
 
   d.planes(d, block, sweep.ahead, U, Q);
 
-  const auto add = [&](const std::int32_t* index, V v) {
-    if (d.conflict[block])
-      scatter_add_serial<T>(sweep.target(), index, v);
-    else
-      scatter_add<T>(sweep.target(), index, v);
-  };
-  at = surface;
-  for_columns<n>(
-      [&](int ij) {
-        V u[n], q[n];
-        WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) q[k] = Q[k * stride + ij];
-        contract<n, T>(d.transposed, q, u);
-        WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) add(at + k * lanes, u[k] + U[k * stride + ij]);
-        at += n * lanes;
-      },
-      [&](int ij, int point) {
-        V u[n], q[n];
-        WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) q[k] = Q[k * stride + ij];
-        contract<n, T>(d.transposed, q, u);
-        WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) u[k] += U[k * stride + ij];
-        add(at, u[0]);
-        add(at + lanes, u[n - 1]);
-        at += 2 * lanes;
-        if (in_a_row) {
-          WEFT_UNROLL_ALL for (int k = 1; k < n - 1; ++k) sweep.write(first + (point + k - 1) * lanes, u[k]);
-        } else {
-          for (int k = 1; k < n - 1; ++k) add(inside + (point + k - 1) * lanes, u[k]);
-        }
-      });
+  space::for_columns<n>([&](int ij, auto column) {
+    V u[n], q[n];
+    WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) q[k] = Q[k * stride + ij];
+    contract<n, T>(d.transposed, q, u);
+    WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) u[k] += U[k * stride + ij];
+    columns.add(sweep.target(), column, u, [&](std::int64_t entry, V v) WEFT_LAMBDA_INLINE { sweep.write(entry, v); });
+  });
 }
 
 }  // namespace weft::poisson

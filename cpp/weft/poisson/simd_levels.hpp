@@ -9,9 +9,13 @@
 
 namespace weft::poisson {
 
+using simd::gather;
 using simd::gather_lanes;
+using simd::scatter_add;
+using simd::scatter_add_serial;
 using simd::scatter_lanes;
 using simd::store;
+using space::Range;
 
 // Interpolation from a coarse order, as in kernels/transfer.hpp: every fine entry takes its value from one point.
 template <class T>
@@ -26,8 +30,8 @@ struct SimdInterpolation {
 
 // x_f += P x_c, or x_f = P x_c.
 template <int N, class T>
-void prolong_blocks(const SimdBlocks<T>& d, const SimdInterpolation<T>& p, Range chunk, const T* x_c, T* x_f, bool add,
-                    T* scratch) {
+void prolong_blocks(const space::BlockIndex& d, const SimdInterpolation<T>& p, Range chunk, const T* x_c, T* x_f,
+                    bool add, T* scratch) {
   using V = Vec<T>;
   constexpr int n = N + 1, lanes = simd::lanes<T>;
   const int c = p.coarse;
@@ -55,42 +59,29 @@ void prolong_blocks(const SimdBlocks<T>& d, const SimdInterpolation<T>& p, Range
         WEFT_UNROLL_ALL for (int j = 0; j < n; ++j) A[(k * n + j) * n + i] = out[j];
       }
     }
-    const std::uint16_t* speaks = p.speaks + b * surface_points<n>;
-    const std::int32_t* surface = d.index + b * surface_points<n> * lanes;
+    const std::uint16_t* const speaks = p.speaks + b * space::surface_points<n>;
     const auto put = [&](const std::int32_t* index, V v, unsigned mask) {
       if (mask != 0) scatter_lanes(x_f, index, add ? v + gather_lanes(x_f, index, mask) : v, mask);
     };
-    const std::int64_t first = d.interior[b];
-    for_columns<n>(
-        [&](int ij) {  // along t
-          line(A + ij, n * n, out);
-          WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) put(surface + k * lanes, out[k], speaks[k]);
-          surface += n * lanes;
-          speaks += n;
-        },
-        [&](int ij, int point) {
-          line(A + ij, n * n, out);
-          put(surface, out[0], speaks[0]);
-          put(surface + lanes, out[n - 1], speaks[1]);
-          surface += 2 * lanes;
-          speaks += 2;
-          if (first >= 0) {
-            T* inside = x_f + first + point * lanes;
-            WEFT_UNROLL_ALL for (int k = 1; k < n - 1; ++k) {
-              T* const to = inside + (k - 1) * lanes;
-              store(to, add ? load(to) + out[k] : out[k]);
-            }
-          } else {  // lanes past the last element write to the slot of nothing
-            const std::int32_t* inside = d.interior_index + (-1 - first) + point * lanes;
-            for (int k = 1; k < n - 1; ++k) put(inside + (k - 1) * lanes, out[k], ~0u);
-          }
-        });
+    const space::BlockColumns<n, T> columns(d, b);
+    space::for_columns<n>([&](int ij, auto column) {  // along t
+      line(A + ij, n * n, out);
+      columns.visit(
+          column,
+          [&](int k, int point, const std::int32_t* index) WEFT_LAMBDA_INLINE { put(index, out[k], speaks[point]); },
+          [&](int k, std::int64_t entry) WEFT_LAMBDA_INLINE {
+            T* const to = x_f + entry;
+            store(to, add ? load(to) + out[k] : out[k]);
+          },
+          // Lanes past the last element write to the slot of nothing.
+          [&](int k, const std::int32_t* index) WEFT_LAMBDA_INLINE { put(index, out[k], ~0u); });
+    });
   }
 }
 
 // r_c += P^T r_f
 template <int N, class T>
-void restrict_blocks(const SimdBlocks<T>& d, const SimdInterpolation<T>& p, Range chunk, const T* r_f, T* r_c,
+void restrict_blocks(const space::BlockIndex& d, const SimdInterpolation<T>& p, Range chunk, const T* r_f, T* r_c,
                      T* scratch) {
   using V = Vec<T>;
   constexpr int n = N + 1, lanes = simd::lanes<T>;
@@ -104,31 +95,18 @@ void restrict_blocks(const SimdBlocks<T>& d, const SimdInterpolation<T>& p, Rang
     return sum;
   };
   for (std::int64_t b = chunk.begin; b < chunk.end; ++b) {
-    const std::uint16_t* speaks = p.speaks + b * surface_points<n>;
-    const std::int32_t* surface = d.index + b * surface_points<n> * lanes;
-    const std::int64_t first = d.interior[b];
+    const std::uint16_t* const speaks = p.speaks + b * space::surface_points<n>;
+    const space::BlockColumns<n, T> columns(d, b);
     V u[n];
-    for_columns<n>(
-        [&](int ij) {  // along t
-          WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) u[k] = gather_lanes(r_f, surface + k * lanes, speaks[k]);
-          surface += n * lanes;
-          speaks += n;
-          for (int m = 0; m < c; ++m) A[m * n * n + ij] = dot(u, m);
-        },
-        [&](int ij, int point) {
-          u[0] = gather_lanes(r_f, surface, speaks[0]);
-          u[n - 1] = gather_lanes(r_f, surface + lanes, speaks[1]);
-          surface += 2 * lanes;
-          speaks += 2;
-          if (first >= 0) {
-            const T* inside = r_f + first + point * lanes;
-            WEFT_UNROLL_ALL for (int k = 1; k < n - 1; ++k) u[k] = load(inside + (k - 1) * lanes);
-          } else {
-            const std::int32_t* inside = d.interior_index + (-1 - first) + point * lanes;
-            for (int k = 1; k < n - 1; ++k) u[k] = gather(r_f, inside + (k - 1) * lanes);
-          }
-          for (int m = 0; m < c; ++m) A[m * n * n + ij] = dot(u, m);
-        });
+    space::for_columns<n>([&](int ij, auto column) {  // along t
+      columns.visit(
+          column,
+          [&](int k, int point, const std::int32_t* index)
+              WEFT_LAMBDA_INLINE { u[k] = gather_lanes(r_f, index, speaks[point]); },
+          [&](int k, std::int64_t entry) WEFT_LAMBDA_INLINE { u[k] = load(r_f + entry); },
+          [&](int k, const std::int32_t* index) WEFT_LAMBDA_INLINE { u[k] = gather(r_f, index); });
+      for (int m = 0; m < c; ++m) A[m * n * n + ij] = dot(u, m);
+    });
     for (int k = 0; k < c; ++k) {  // along s
       for (int i = 0; i < n; ++i) {
         WEFT_UNROLL_ALL for (int j = 0; j < n; ++j) u[j] = A[(k * n + j) * n + i];
@@ -183,7 +161,7 @@ WEFT_ALWAYS_INLINE void from_modes(const Vec<T>* __restrict__ v, Vec<T>* u, int 
 
 // y += what the subdomains' solves give at their elements' own points. scratch: subdomain_vectors(N) vectors.
 template <int N, class T>
-void schwarz_blocks(const SimdBlocks<T>& d, const SimdSubdomains<T>& s, Range chunk, const T* r, T* y, T* scratch) {
+void schwarz_blocks(const space::BlockIndex& d, const SimdSubdomains<T>& s, Range chunk, const T* r, T* y, T* scratch) {
   using V = Vec<T>;
   constexpr int n = N + 1, m = n + 2, lanes = simd::lanes<T>;
   V* const u = reinterpret_cast<V*>(scratch);
@@ -195,28 +173,13 @@ void schwarz_blocks(const SimdBlocks<T>& d, const SimdSubdomains<T>& s, Range ch
     const auto layer = [&](int face, int row, int column) {
       return gather(r, beyond + ((face * n + row) * n + column) * lanes);
     };
-    const std::int32_t* const surface = d.index + b * surface_points<n> * lanes;
-    const std::int64_t first = d.interior[b];
-    const std::int32_t* const inside = first >= 0 ? nullptr : d.interior_index + (-1 - first);
-
-    const std::int32_t* at = surface;
-    for_columns<n>(
-        [&](int ij) {
-          V* const column = &point(ij % n + 1, ij / n + 1, 1);
-          WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) column[k * m * m] = gather(r, at + k * lanes);
-          at += n * lanes;
-        },
-        [&](int ij, int q) {
-          V* const column = &point(ij % n + 1, ij / n + 1, 1);
-          column[0] = gather(r, at);
-          column[(n - 1) * m * m] = gather(r, at + lanes);
-          at += 2 * lanes;
-          if (first >= 0) {
-            WEFT_UNROLL_ALL for (int k = 1; k < n - 1; ++k) column[k * m * m] = load(r + first + (q + k - 1) * lanes);
-          } else {
-            for (int k = 1; k < n - 1; ++k) column[k * m * m] = gather(r, inside + (q + k - 1) * lanes);
-          }
-        });
+    const space::BlockColumns<n, T> columns(d, b);
+    space::for_columns<n>([&](int ij, auto place) {
+      V* const column = &point(ij % n + 1, ij / n + 1, 1);
+      V values[n];
+      columns.read(r, place, values);
+      WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) column[k * m * m] = values[k];
+    });
     for (int k = 0; k < n; ++k) {
       for (int i = 0; i < n; ++i) {
         point(0, i + 1, k + 1) = layer(0, k, i);
@@ -251,42 +214,22 @@ void schwarz_blocks(const SimdBlocks<T>& d, const SimdSubdomains<T>& s, Range ch
     for (int k = 0; k < m; ++k)
       for (int i = 1; i <= n; ++i) from_modes<m, T>(v + m * m, u + k * m * m + i, m);
 
-    const auto add = [&](const std::int32_t* index, V value) {
-      if (d.conflict[b] != 0)
-        scatter_add_serial<T>(y, index, value);
-      else
-        scatter_add<T>(y, index, value);
-    };
-    at = surface;
-    for_columns<n>(
-        [&](int ij) {
-          V* const column = &point(ij % n + 1, ij / n + 1, 0);
-          from_modes<m, T>(v + 2 * m * m, column, m * m);
-          WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) add(at + k * lanes, column[(k + 1) * m * m]);
-          at += n * lanes;
-        },
-        [&](int ij, int q) {
-          V* const column = &point(ij % n + 1, ij / n + 1, 0);
-          from_modes<m, T>(v + 2 * m * m, column, m * m);
-          add(at, column[m * m]);
-          add(at + lanes, column[n * m * m]);
-          at += 2 * lanes;
-          if (first >= 0) {
-            WEFT_UNROLL_ALL for (int k = 1; k < n - 1; ++k)
-                store(y + first + (q + k - 1) * lanes, column[(k + 1) * m * m]);
-          } else {
-            for (int k = 1; k < n - 1; ++k) add(inside + (q + k - 1) * lanes, column[(k + 1) * m * m]);
-          }
-        });
+    space::for_columns<n>([&](int ij, auto place) {
+      V* const column = &point(ij % n + 1, ij / n + 1, 0);
+      from_modes<m, T>(v + 2 * m * m, column, m * m);
+      V values[n];
+      WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) values[k] = column[(k + 1) * m * m];
+      columns.add(y, place, values);
+    });
   }
 }
 
 // The passes of one order.
 template <class T>
 struct LevelPasses {
-  void (*prolong)(const SimdBlocks<T>&, const SimdInterpolation<T>&, Range, const T* x_c, T* x_f, bool add, T*);
-  void (*restrict_to)(const SimdBlocks<T>&, const SimdInterpolation<T>&, Range, const T* r_f, T* r_c, T*);
-  void (*schwarz)(const SimdBlocks<T>&, const SimdSubdomains<T>&, Range, const T* r, T* y, T*);
+  void (*prolong)(const space::BlockIndex&, const SimdInterpolation<T>&, Range, const T* x_c, T* x_f, bool add, T*);
+  void (*restrict_to)(const space::BlockIndex&, const SimdInterpolation<T>&, Range, const T* r_f, T* r_c, T*);
+  void (*schwarz)(const space::BlockIndex&, const SimdSubdomains<T>&, Range, const T* r, T* y, T*);
 };
 // Orders 1..15.
 template <class T>

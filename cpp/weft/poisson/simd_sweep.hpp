@@ -5,13 +5,27 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "weft/poisson/simd_blocks.hpp"
 #include "weft/poisson/simd_kernel.hpp"
 #include "weft/simd/vector.hpp"
 
 namespace weft::poisson {
 
 using simd::store;
+using space::Range;
+
+// f(i, in, out) for the vectors of a range, one after the other: in(a + i) reads and out(a + i, v) writes as many
+// entries as are left, a whole vector but for the last.
+template <class T, class F>
+WEFT_ALWAYS_INLINE void for_vectors(Range range, F&& f) {
+  constexpr int lanes = simd::lanes<T>;
+  std::int64_t i = range.begin;
+  for (; i + lanes <= range.end; i += lanes)
+    f(i, [](const T* a) { return simd::load(a); }, [](T* a, Vec<T> v) { simd::store(a, v); });
+  if (const int count = static_cast<int>(range.end - i); count > 0)
+    f(
+        i, [=](const T* a) { return simd::load_first(a, count); },
+        [=](T* a, Vec<T> v) { simd::store_first(a, v, count); });
+}
 
 // y = S x + lambda x.
 template <class T>
@@ -193,7 +207,7 @@ struct ChebyshevSweep {
 
 // scratch: scratch_vectors(N) vectors, aligned.
 template <int N, class T, class Sweep>
-void run_blocks(const SimdBlocks<T>& d, const SimdPlan& plan, Sweep& sweep, Range chunk, T* scratch) {
+void run_blocks(const SimdElements<T>& d, const space::Plan& plan, Sweep& sweep, Range chunk, T* scratch) {
   constexpr int n = N + 1;
   Vec<T>* const U = reinterpret_cast<Vec<T>*>(scratch);
   Vec<T>* const Q = U + n * plane_stride<n> + scratch_gap;
@@ -213,7 +227,7 @@ void run_blocks(const SimdBlocks<T>& d, const SimdPlan& plan, Sweep& sweep, Rang
 template <class T>
 struct SimdPasses {
   template <class Sweep>
-  using Pass = void (*)(const SimdBlocks<T>&, const SimdPlan&, Sweep&, Range, T*);
+  using Pass = void (*)(const SimdElements<T>&, const space::Plan&, Sweep&, Range, T*);
   PlanesOfBlock<T> stored, trilinear;
   Pass<OperatorSweep<T>> apply;
   Pass<CgSweep<T>> iterate;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "weft/device/device.hpp"
@@ -13,7 +14,7 @@ namespace weft::poisson {
 template <class T>
 class Transfer {
  public:
-  // Assembled storage, the same mesh, kernels, device and boundary conditions; fine.order > coarse.order.
+  // The same mesh, kernels, device and boundary conditions; fine.order > coarse.order.
   Transfer(Operator<T>& fine, Operator<T>& coarse);
 
   // x_f += P x_c, or x_f = P x_c. Fills the halo of x_c. (collective)
@@ -31,9 +32,10 @@ class Transfer {
   Operator<T>& coarse_;
   int coarse_points_;
   device::Shape shape_;
-  device::Array<T> interpolation_, points_;
-  device::Array<std::int32_t> place_, index_, offsets_, columns_;
-  device::Kernel prolong_, restrict_, gather_;
+  device::Array<T> interpolation_;
+  device::Array<std::int32_t> place_, index_;
+  std::optional<space::Gather<T>> gather_;  // portable, of the coarse order's points
+  device::Kernel prolong_, restrict_;
   // simd: index_ is [blocks][coarse^3][lanes]
   device::Array<std::uint16_t> speaks_;
   std::vector<std::uint8_t> conflict_;

@@ -1,0 +1,107 @@
+#include "weft/poisson/any_operator.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "weft/element/gll.hpp"
+#include "weft/mesh/geometry.hpp"
+#include "weft/poisson/operator.hpp"
+#include "weft/poisson/scattered_operator.hpp"
+
+namespace weft::poisson {
+
+template <class T>
+AnyOperator<T>::AnyOperator(const mesh::Mesh& mesh, const Options& options) : options_(options) {
+  element::gll(options.order);  // refuses orders outside 1..15
+  if (!(options.lambda >= 0))
+    throw std::invalid_argument("poisson: lambda must be at least 0, not " + std::to_string(options.lambda));
+  check_geometry(options.geometry, mesh);
+  if (options.kernels == Kernels::simd && (!options.device->is_host() || options.storage == Storage::scattered))
+    throw std::invalid_argument("poisson: kernels = 'simd' are for the host and assembled storage; use 'portable'");
+}
+
+template <class T>
+void AnyOperator<T>::apply(T*, T*, double*, device::Stream&) {
+  throw std::logic_error("poisson: this operator sums no products");
+}
+
+template <class T>
+std::map<std::string, std::int64_t> AnyOperator<T>::memory_bytes() const {
+  auto bytes = space_->memory_bytes();
+  if (local_) bytes.merge(local_->memory_bytes());
+  return bytes;
+}
+
+// The diagonal of S_L^e = D^T G D: sum_m D_mi^2 G_rr(m,j,k) and so for s and t, and twice D_ii D_jj G_rs(i,j,k) and so
+// on.
+template <class T>
+std::vector<T> AnyOperator<T>::host_diagonal() {
+  const std::vector<double> g = mesh::geometric_factors(space_->mesh(), options_.order).g;
+  const auto& d = element::gll(options_.order).derivative;
+  const int n = options_.order + 1;
+  const std::size_t each = static_cast<std::size_t>(n) * n * n;
+  std::vector<T> values(space_->points());
+  for (std::size_t e = 0; e < values.size() / each; ++e) {
+    const double* factors = g.data() + e * each * 6;
+    const auto factor = [&](int i, int j, int k, int c) { return factors[((k * n + j) * n + i) * 6 + c]; };
+    for (int k = 0; k < n; ++k) {
+      for (int j = 0; j < n; ++j) {
+        for (int i = 0; i < n; ++i) {
+          const double di = d[i * n + i], dj = d[j * n + j], dk = d[k * n + k];
+          double sum = 2 * (di * dj * factor(i, j, k, 1) + di * dk * factor(i, j, k, 2) + dj * dk * factor(i, j, k, 4));
+          for (int m = 0; m < n; ++m) {
+            sum += d[m * n + i] * d[m * n + i] * factor(m, j, k, 0) + d[m * n + j] * d[m * n + j] * factor(i, m, k, 3) +
+                   d[m * n + k] * d[m * n + k] * factor(i, j, m, 5);
+          }
+          values[e * each + (k * n + j) * n + i] = static_cast<T>(sum);
+        }
+      }
+    }
+  }
+  std::vector<T> diagonal = sum_points(values);
+  const std::vector<std::int64_t> ids = unknown_ids();
+  for (std::size_t i = 0; i < diagonal.size(); ++i)
+    diagonal[i] = ids[i] > 0 ? diagonal[i] + static_cast<T>(options_.lambda) : T(0);
+  return diagonal;
+}
+
+template <class T>
+device::Array<T> AnyOperator<T>::diagonal() {
+  std::vector<T> values = host_diagonal();
+  values.resize(entries());
+  return device::Array<T>(options_.device, values);
+}
+
+template <class T>
+device::Array<T> AnyOperator<T>::inverse_diagonal() {
+  std::vector<T> values = host_diagonal();
+  for (T& value : values) value = value != T(0) ? T(1) / value : T(0);
+  return device::Array<T>(options_.device, values);
+}
+
+template <class T>
+std::vector<T> AnyOperator<T>::stiffness_of_points(std::span<const T> values) {
+  const auto& device = options_.device;
+  Options options = options_;
+  options.lambda = 0;
+  const std::vector<double> degrees(values.size());
+  const LocalOperator<T> stiffness(space_->mesh(), options, {}, degrees);
+  device::Array<T> in(device, values), out(device, values.size());
+  device::Stream stream(device);
+  stiffness.apply(in.data(), out.data(), 0, space_->elements(), stream);
+  stream.synchronize();
+  return sum_points(out.download());
+}
+
+template <class T>
+std::unique_ptr<AnyOperator<T>> make_operator(const mesh::Mesh& mesh, const Options& options) {
+  if (options.storage == Storage::assembled) return std::make_unique<Operator<T>>(mesh, options);
+  return std::make_unique<ScatteredOperator<T>>(mesh, options);
+}
+
+template class AnyOperator<float>;
+template class AnyOperator<double>;
+template std::unique_ptr<AnyOperator<float>> make_operator(const mesh::Mesh&, const Options&);
+template std::unique_ptr<AnyOperator<double>> make_operator(const mesh::Mesh&, const Options&);
+
+}  // namespace weft::poisson

@@ -1,0 +1,33 @@
+// Prefetching what the next block of elements touches first while one computes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "weft/simd/vector.hpp"
+
+namespace weft::simd {
+
+// Entries [at, end) of `count` vectors, at most `most`: a few lines at each step, so that memory and arithmetic
+// overlap.
+template <class T, int most>
+struct Ahead {
+  std::array<const T*, most> streams;
+  int count;
+  std::int64_t at = 0, end = 0, per_step = 0;
+
+  static constexpr int line = 64 / static_cast<int>(sizeof(T));
+
+  void start(std::int64_t begin, std::int64_t stop, int steps) {
+    at = begin;
+    end = stop;
+    per_step = ((end - begin + steps - 1) / steps + line - 1) / line * line;
+  }
+  WEFT_ALWAYS_INLINE void step() {
+    const std::int64_t stop = at + per_step < end ? at + per_step : end;
+    for (; at < stop; at += line)
+      for (int s = 0; s < count; ++s) __builtin_prefetch(streams[s] + at, 0, 2);
+  }
+};
+
+}  // namespace weft::simd

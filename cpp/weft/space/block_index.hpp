@@ -1,0 +1,43 @@
+// Elements in blocks for the host's SIMD kernels, one a vector lane: what the kernels of a block read.
+// docs/cpu-kernels.md says why.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace weft::space {
+
+constexpr int cube(int n) { return n * n * n; }
+
+struct Range {
+  std::int64_t begin, end;
+};
+
+// What kernels read of it; arrays that begin with [blocks] are aligned to a vector.
+struct BlockIndex {
+  const std::int32_t* index;  // [blocks][surface points][lanes]: entry of the vector
+  // [blocks]: where the block's (n - 2)^3 lanes inside points begin in the vector, if they are in a row; else
+  // -1 - position in interior_index.
+  const std::int64_t* interior;
+  const std::int32_t* interior_index;
+  const std::uint8_t* conflict;  // [blocks]: two lanes of a vector share an entry
+};
+
+// Who visits what when. Of the entries [shared, owned), those that one chunk of blocks touches alone are updated just
+// before the first block that touches them and summed just after the last; the others ("apart": shared ones, and with
+// several threads those between chunks) before and after the sweep.
+struct Plan {
+  std::vector<Range> before;        // [blocks]: entries first touched by the block, its inside points in a row left out
+  std::vector<std::int64_t> ahead;  // [blocks + 1]: entry where those first touched by the block begin, insides too
+  std::vector<Range> after;         // entries last touched by a block, insides left out ...
+  std::vector<std::int64_t> after_begin;  // ... [blocks + 1] into it
+  std::vector<Range> apart;               // in pieces of equal work for threads
+  Range halo;
+  std::int64_t zero;  // the entry of masked points
+  // [part][colour]: chunks of blocks that share no entry and may run at the same time.
+  std::array<std::vector<std::vector<Range>>, 3> chunks;
+  int threads;
+};
+
+}  // namespace weft::space

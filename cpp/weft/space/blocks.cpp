@@ -1,0 +1,156 @@
+#include "weft/space/blocks.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+#include <stdexcept>
+
+#include "weft/space/numbering.hpp"
+
+namespace weft::space {
+namespace {
+
+// Chunks of blocks [begin, end) for `threads`, by colour: greedily the first colour none of the chunk's entries has.
+std::vector<std::vector<Range>> coloured_chunks(Range part, int threads, std::span<const std::int32_t> index,
+                                                std::int64_t points_per_block, std::int64_t zero) {
+  const std::int64_t blocks = part.end - part.begin;
+  if (blocks == 0) return {};
+  if (threads == 1) return {{part}};
+  const std::int64_t chunks = std::min<std::int64_t>(blocks, 4 * threads);
+  std::vector<std::uint64_t> seen(zero + 1, 0);  // per entry: the colours of the chunks that touch it
+  std::vector<std::vector<Range>> colours;
+  for (std::int64_t c = 0; c < chunks; ++c) {
+    const Range chunk{part.begin + blocks * c / chunks, part.begin + blocks * (c + 1) / chunks};
+    const std::span<const std::int32_t> entries =
+        index.subspan(chunk.begin * points_per_block, (chunk.end - chunk.begin) * points_per_block);
+    std::uint64_t taken = 0;
+    for (const std::int32_t entry : entries)
+      if (entry != zero) taken |= seen[entry];
+    if (taken == ~std::uint64_t{0})
+      throw std::runtime_error(
+          "space: too many elements meet at one point to share them between threads; "
+          "use more ranks and OMP_NUM_THREADS=1");
+    const std::size_t colour = __builtin_ctzll(~taken);
+    if (colour == colours.size()) colours.emplace_back();
+    colours[colour].push_back(chunk);
+    for (const std::int32_t entry : entries)
+      if (entry != zero) seen[entry] |= std::uint64_t{1} << colour;
+  }
+  return colours;
+}
+
+// A single thread takes a range at once.
+void append_pieces(Range range, int threads, std::vector<Range>& all) {
+  if (threads > 1)
+    std::ranges::copy(pieces(range), std::back_inserter(all));
+  else if (range.begin < range.end)
+    all.push_back(range);
+}
+
+// interior: as in BlockIndex, inside: entries of a block's inside points.
+Plan make_plan(const Numbering& numbering, std::span<const std::int64_t> interior, std::int64_t inside, int threads) {
+  const exchange::Assembly& assembly = numbering.assembly;
+  const BlockSplit& split = numbering.split;
+  const std::int64_t points_per_block = numbering.lanes * numbering.points_per_element();
+  Plan plan;
+  plan.threads = threads;
+  plan.zero = assembly.local;
+  plan.halo = {assembly.owned, assembly.local};
+  const std::array<Range, 3> parts{Range{0, split.half}, {split.half, split.halo_end}, {split.halo_end, split.blocks}};
+  for (int p = 0; p < 3; ++p)
+    plan.chunks[p] = coloured_chunks(parts[p], threads, assembly.index, points_per_block, plan.zero);
+
+  std::vector<std::int64_t> chunk_of(split.blocks, 0);  // one for all where a single thread goes through them in turn
+  if (threads > 1) {
+    std::int64_t number = 0;
+    for (const auto& colours : plan.chunks)
+      for (const auto& chunks : colours)
+        for (const Range& chunk : chunks) {
+          std::fill(chunk_of.begin() + chunk.begin, chunk_of.begin() + chunk.end, number);
+          ++number;
+        }
+  }
+
+  plan.before.assign(split.blocks, {assembly.owned, assembly.owned});
+  plan.ahead.assign(split.blocks + 1, assembly.owned);
+  std::vector<std::vector<Range>> after(split.blocks);
+  append_pieces({0, assembly.shared}, threads, plan.apart);
+  std::vector<Range> between;
+  for (auto run = assembly.runs.rbegin(); run != assembly.runs.rend(); ++run) plan.ahead[run->first_block] = run->begin;
+  for (std::int64_t b = split.blocks - 1; b >= 0; --b)  // blocks that touch nothing first
+    plan.ahead[b] = std::min(plan.ahead[b], plan.ahead[b + 1]);
+  for (std::int64_t b = 0; b < split.blocks; ++b) plan.before[b] = {plan.ahead[b], plan.ahead[b]};
+  for (const exchange::Assembly::Run& run : assembly.runs) {
+    Range entries{run.begin, run.end};
+    if (chunk_of[run.first_block] != chunk_of[run.last_block]) {
+      if (!between.empty() && between.back().end == entries.begin)
+        between.back().end = entries.end;
+      else
+        between.push_back(entries);
+      continue;
+    }
+    if (run.first_block == run.last_block && interior[run.first_block] >= 0) {  // the kernel itself does its insides
+      if (run.begin != interior[run.first_block])
+        throw std::logic_error("space: the assembly does not number the inside points of a block first");
+      entries.begin += inside;
+      plan.before[run.first_block].begin += inside;
+    }
+    plan.before[run.first_block].end = entries.end;
+    if (entries.begin < entries.end) after[run.last_block].push_back(entries);
+  }
+  for (const Range& range : between) append_pieces(range, threads, plan.apart);
+  plan.after_begin.push_back(0);
+  for (const std::vector<Range>& ranges : after) {
+    plan.after.insert(plan.after.end(), ranges.begin(), ranges.end());
+    plan.after_begin.push_back(static_cast<std::int64_t>(plan.after.size()));
+  }
+  return plan;
+}
+
+}  // namespace
+
+std::vector<Range> pieces(Range range) {
+  constexpr std::int64_t most = 8192;  // entries
+  std::vector<Range> all;
+  for (std::int64_t begin = range.begin; begin < range.end; begin += most)
+    all.push_back({begin, std::min(range.end, begin + most)});
+  return all;
+}
+
+Blocks::Blocks(const Numbering& numbering, const std::shared_ptr<device::Device>& device) {
+  const int lanes = numbering.lanes, n = numbering.order + 1;
+  const std::int64_t blocks = numbering.split.blocks, block_points = lanes * numbering.points_per_element(),
+                     inside = std::int64_t{n - 2} * (n - 2) * (n - 2) * lanes, surface = block_points - inside;
+  const exchange::Assembly& assembly = numbering.assembly;
+  std::vector<std::int32_t> index(blocks * surface);
+  interior_.resize(blocks);
+  conflict_.assign(blocks, 0);
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    const std::int32_t* from = assembly.index.data() + b * block_points;
+    std::copy(from + inside, from + block_points, index.begin() + b * surface);
+    for (std::int64_t v = 0; v < surface; v += lanes)
+      for (int l = 1; l < lanes; ++l)
+        for (int m = 0; m < l; ++m)
+          if (from[inside + v + l] == from[inside + v + m] && from[inside + v + l] != assembly.local) conflict_[b] = 1;
+    bool in_a_row = true;
+    for (std::int64_t i = 1; i < inside; ++i) in_a_row = in_a_row && from[i] == from[0] + i;
+    if (inside > 0 && in_a_row) {
+      interior_[b] = from[0];
+    } else {
+      interior_[b] = -1 - static_cast<std::int64_t>(interior_index_.size());
+      interior_index_.insert(interior_index_.end(), from, from + inside);
+    }
+  }
+  index_ = device::Array<std::int32_t>(device, index);
+  view_ = {index_.data(), interior_.data(), interior_index_.data(), conflict_.data()};
+  plan_ = make_plan(numbering, interior_, inside, omp_get_max_threads());
+}
+
+std::map<std::string, std::int64_t> Blocks::memory_bytes() const {
+  const auto bytes = [](const auto& v) { return static_cast<std::int64_t>(v.size() * sizeof(v[0])); };
+  return {{"index", static_cast<std::int64_t>(index_.bytes()) + bytes(interior_) + bytes(interior_index_)},
+          {"plan", bytes(plan_.before) + bytes(plan_.ahead) + bytes(plan_.after) + bytes(plan_.after_begin) +
+                       bytes(plan_.apart) + bytes(conflict_)}};
+}
+
+}  // namespace weft::space

@@ -1,0 +1,63 @@
+// The blocks of a numbering, and going through them and their entries by threads.
+#pragma once
+
+#include <omp.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/device/device.hpp"
+#include "weft/space/block_index.hpp"
+
+namespace weft::space {
+
+struct Numbering;
+
+// A range in pieces that a thread takes at once.
+std::vector<Range> pieces(Range range);
+
+// Runs work(range) on all of them, by threads.
+template <class Work>
+void for_pieces(const std::vector<Range>& pieces, int threads, Work&& work) {
+  const auto count = static_cast<std::int64_t>(pieces.size());
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+  for (std::int64_t i = 0; i < count; ++i) work(pieces[i]);
+}
+
+// Runs work(range, thread) for all chunks, colour after colour.
+template <class Work>
+void for_chunks(const std::vector<std::vector<Range>>& colours, int threads, Work&& work) {
+  for (const std::vector<Range>& chunks : colours) {
+    const int count = static_cast<int>(chunks.size());
+    if (threads == 1) {
+      for (const Range& chunk : chunks) work(chunk, 0);
+    } else {
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+      for (int c = 0; c < count; ++c) work(chunks[c], omp_get_thread_num());
+    }
+  }
+}
+
+class Blocks {
+ public:
+  // numbering: by blocks of its lanes; its assembly's index is read here for the last time. std::runtime_error where
+  // threads cannot share the elements.
+  Blocks(const Numbering& numbering, const std::shared_ptr<device::Device>& device);
+
+  const BlockIndex& index() const { return view_; }
+  const Plan& plan() const { return plan_; }
+  std::map<std::string, std::int64_t> memory_bytes() const;
+
+ private:
+  device::Array<std::int32_t> index_;
+  std::vector<std::int64_t> interior_;
+  std::vector<std::int32_t> interior_index_;
+  std::vector<std::uint8_t> conflict_;
+  BlockIndex view_{};
+  Plan plan_;
+};
+
+}  // namespace weft::space

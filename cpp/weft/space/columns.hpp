@@ -1,0 +1,146 @@
+// The columns in t of a block of elements, one element a vector lane, and their values in assembled vectors.
+//
+// A column j n + i on the elements' sides has all its n points among the block's surface points, one after the other;
+// any other column has its two ends there and the points between among the block's inside points (space::BlockIndex).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "weft/simd/vector.hpp"
+#include "weft/space/block_index.hpp"
+
+namespace weft::space {
+
+template <int n>
+inline constexpr int surface_points = cube(n) - cube(n - 2);
+
+// Two types, so that a loop over all columns has straight code for each kind.
+struct SideColumn {
+  int surface;  // its first surface point
+};
+struct InnerColumn {
+  int surface;
+  int inside;  // its first inside point
+};
+
+// use(j n + i, column) for all columns, in the order of their surface points.
+template <int n, class Use>
+WEFT_ALWAYS_INLINE constexpr void for_columns(Use&& use) {
+  int surface = 0;
+  for (int j = 0; j < n; ++j) {
+    for (int i = 0; i < n; ++i) {
+      if (i > 0 && i < n - 1 && j > 0 && j < n - 1) {
+        use(j * n + i, InnerColumn{surface, ((j - 1) * (n - 2) + i - 1) * (n - 2)});
+        surface += 2;
+      } else {
+        use(j * n + i, SideColumn{surface});
+        surface += n;
+      }
+    }
+  }
+}
+
+// By j n + i, for any order; inside: -1 on the sides.
+template <int n>
+struct ColumnPlaces {
+  std::array<std::int16_t, n * n> surface{}, inside{};
+};
+template <int n>
+inline constexpr ColumnPlaces<n> column_places = [] {
+  ColumnPlaces<n> places;
+  for_columns<n>([&](int ij, auto column) {
+    places.surface[ij] = static_cast<std::int16_t>(column.surface);
+    if constexpr (requires { column.inside; })
+      places.inside[ij] = static_cast<std::int16_t>(column.inside);
+    else
+      places.inside[ij] = -1;
+  });
+  return places;
+}();
+
+template <int n, class T>
+class BlockColumns {
+  using V = simd::Vec<T>;
+  static constexpr int lanes = simd::lanes<T>;
+
+ public:
+  BlockColumns(const BlockIndex& blocks, std::int64_t block)
+      : surface_(blocks.index + block * surface_points<n> * lanes),
+        first_(blocks.interior[block]),
+        inside_(first_ >= 0 ? nullptr : blocks.interior_index + (-1 - first_)),
+        conflict_(blocks.conflict[block] != 0) {}
+
+  // For the points k of a column: surface(k, surface point, index), and between the ends row(k, entry) where the
+  // block's inside points are `lanes` entries in a row each, which it alone touches, else apart(k, index).
+  template <class Surface, class Row, class Apart>
+  WEFT_ALWAYS_INLINE void visit(SideColumn column, Surface&& surface, Row&&, Apart&&) const {
+    WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) surface(k, column.surface + k, at(column.surface + k));
+  }
+  template <class Surface, class Row, class Apart>
+  WEFT_ALWAYS_INLINE void visit(InnerColumn column, Surface&& surface, Row&& row, Apart&& apart) const {
+    surface(0, column.surface, at(column.surface));
+    surface(n - 1, column.surface + 1, at(column.surface + 1));
+    if (inside_ == nullptr) {
+      WEFT_UNROLL_ALL for (int k = 1; k < n - 1; ++k) row(k, first_ + (column.inside + k - 1) * lanes);
+    } else {
+      for (int k = 1; k < n - 1; ++k) apart(k, inside_ + (column.inside + k - 1) * lanes);
+    }
+  }
+
+  // u[k] of a column of x; row(entry): what is read of an inside point in a row.
+  template <class Column, class Row>
+  WEFT_ALWAYS_INLINE void read(const T* x, Column column, V (&u)[n], Row&& row) const {
+    const auto gathered = [&](int k, const std::int32_t* index) WEFT_LAMBDA_INLINE { u[k] = simd::gather(x, index); };
+    visit(
+        column, [&](int k, int, const std::int32_t* index) WEFT_LAMBDA_INLINE { gathered(k, index); },
+        [&](int k, std::int64_t entry) WEFT_LAMBDA_INLINE { u[k] = row(entry); }, gathered);
+  }
+  template <class Column>
+  WEFT_ALWAYS_INLINE void read(const T* x, Column column, V (&u)[n]) const {
+    read(x, column, u, [&](std::int64_t entry) WEFT_LAMBDA_INLINE { return simd::load(x + entry); });
+  }
+  WEFT_ALWAYS_INLINE void read(const T* x, int ij, V (&u)[n]) const {
+    with_column(ij, [&](auto column) WEFT_LAMBDA_INLINE { read(x, column, u); });
+  }
+
+  // Adds u[k] to a column of y; row(entry, value) takes those of inside points in a row.
+  template <class Column, class Row>
+  WEFT_ALWAYS_INLINE void add(T* y, Column column, const V (&u)[n], Row&& row) const {
+    const auto added = [&](int k, const std::int32_t* index) WEFT_LAMBDA_INLINE {
+      if (conflict_)
+        simd::scatter_add_serial<T>(y, index, u[k]);
+      else
+        simd::scatter_add<T>(y, index, u[k]);
+    };
+    visit(
+        column, [&](int k, int, const std::int32_t* index) WEFT_LAMBDA_INLINE { added(k, index); },
+        [&](int k, std::int64_t entry) WEFT_LAMBDA_INLINE { row(entry, u[k]); }, added);
+  }
+  // Insides in a row are written.
+  template <class Column>
+  WEFT_ALWAYS_INLINE void add(T* y, Column column, const V (&u)[n]) const {
+    add(y, column, u, [&](std::int64_t entry, V v) WEFT_LAMBDA_INLINE { simd::store(y + entry, v); });
+  }
+  WEFT_ALWAYS_INLINE void add(T* y, int ij, const V (&u)[n]) const {
+    with_column(ij, [&](auto column) WEFT_LAMBDA_INLINE { add(y, column, u); });
+  }
+
+ private:
+  const std::int32_t* at(int point) const { return surface_ + point * lanes; }
+  template <class Use>
+  static WEFT_ALWAYS_INLINE void with_column(int ij, Use&& use) {
+    const int surface = column_places<n>.surface[ij], inside = column_places<n>.inside[ij];
+    if (inside < 0)
+      use(SideColumn{surface});
+    else
+      use(InnerColumn{surface, inside});
+  }
+
+  const std::int32_t* surface_;
+  std::int64_t first_;
+  const std::int32_t* inside_;
+  bool conflict_;
+};
+
+}  // namespace weft::space

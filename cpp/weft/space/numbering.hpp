@@ -1,0 +1,71 @@
+// Which entry of a vector each point of a rank's elements is, and the order in which elements are worked.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "weft/exchange/assembly.hpp"
+#include "weft/mesh/boundary_set.hpp"
+#include "weft/mesh/mesh.hpp"
+
+namespace weft::space {
+
+// The order of a rank's elements for the overlap of overlap.hpp: block b is elements [b lanes, (b + 1) lanes) of
+// `order` (the last block may be ragged), and blocks [0, half) and [halo_end, blocks) touch no point of another rank.
+struct BlockSplit {
+  std::vector<std::int64_t> order;  // a permutation of the elements, for mesh::Mesh::permuted
+  std::int64_t half = 0, halo_end = 0, blocks = 0;
+};
+// halo: per element, whether it has a point other ranks hold too.
+BlockSplit split_blocks(std::span<const std::uint8_t> halo, int lanes);
+
+// Points are executed [block][point][lane], the insides of elements first. For each entry: the local point
+// ([E][k][j][i]) it is, or -1 in the lanes past the last element.
+std::vector<std::int64_t> execution_order(std::int64_t elements, int order, int lanes);
+
+// mesh::point_ids, 0 for points on `without`, whichever rank holds the boundary's face. (collective)
+std::vector<std::int64_t> point_ids(const mesh::Mesh& mesh, int order, const mesh::BoundarySet& without);
+
+// "In execution order" is by elements of split.order.
+struct Numbering {
+  // ids: [E][k][j][i] in the mesh's order of elements, equal where points are one, 0 where a point is left out. lanes:
+  // elements of a block; 1: elements are worked one by one, and points in their own order. (collective)
+  Numbering(mesh::Mesh mesh, int order, std::span<const std::int64_t> ids, int lanes);
+
+  mesh::Mesh mesh;  // as given
+  int order, lanes;
+  BlockSplit split;
+  std::int64_t halo_elements = 0;   // with points other ranks hold too
+  exchange::Assembly assembly;      // of the points as executed, without dof_ids
+  std::vector<std::int32_t> index;  // [points] in execution order -> [0, assembly.local]
+
+  std::int64_t points_per_element() const { return std::int64_t{order + 1} * (order + 1) * (order + 1); }
+  mesh::Mesh executed_mesh() const { return mesh.permuted(split.order); }
+  // Values of elements, as many of each, from the mesh's order of elements to that of execution, and back.
+  template <class V>
+  std::vector<V> to_execution(std::span<const V> values) const {
+    return reordered(values, true);
+  }
+  template <class V>
+  std::vector<V> from_execution(std::span<const V> values) const {
+    return reordered(values, false);
+  }
+
+ private:
+  template <class V>
+  std::vector<V> reordered(std::span<const V> values, bool to) const {
+    std::vector<V> result(values.size());
+    if (split.order.empty()) return result;
+    const auto each = static_cast<std::int64_t>(values.size() / split.order.size());
+    auto own = std::int64_t{0};
+    for (const std::int64_t e : split.order) {
+      std::copy_n(values.begin() + (to ? e * each : own), each, result.begin() + (to ? own : e * each));
+      own += each;
+    }
+    return result;
+  }
+};
+
+}  // namespace weft::space

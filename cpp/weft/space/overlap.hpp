@@ -1,0 +1,71 @@
+// Communication behind the work of elements: the split of hipBone's Fig. 2.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "weft/device/device.hpp"
+#include "weft/exchange/exchange.hpp"
+#include "weft/space/space.hpp"
+
+namespace weft::space {
+
+// `fields` vectors of a space one behind the other, [fields][entries].
+template <class T>
+struct Vectors {
+  T* data;
+  int fields = 1;
+};
+
+// Halos of `in` start together. Those of as many fields share an exchange: only the last one's is not waited for.
+template <class T>
+void start_halos(Space<T>& space, std::span<const Vectors<T>> in, device::Stream& stream) {
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    auto& exchange = space.exchange(in[i].fields);
+    if (i > 0 && in[i].fields == in[i - 1].fields) exchange.finish_halo(in[i - 1].data, stream);
+    exchange.start_halo(in[i].data, stream);
+  }
+}
+template <class T>
+void finish_halos(Space<T>& space, std::span<const Vectors<T>> in, device::Stream& stream) {
+  for (std::size_t i = 0; i < in.size(); ++i)
+    if (i + 1 == in.size() || in[i].fields != in[i + 1].fields)
+      space.exchange(in[i].fields).finish_halo(in[i].data, stream);
+}
+
+// An operator from the vectors `in`, whose halos get filled, to `out`, whose owned entries get what other ranks'
+// elements add:
+//   before()    the owned entries of `in` are right after it
+//   part(p)     the work of elements p (Space::elements, Blocks::plan), after which the entries Space::rows(p) of `out`
+//               hold what this rank's elements give. Half of the elements without shared points hide the halo, the
+//               other half the sums of shared entries. Where there is nobody to wait for, one part has all.
+//   after()     `out` is complete
+// (collective)
+template <class T, class Before, class Work, class After>
+void overlap(Space<T>& space, std::span<const Vectors<T>> in, Vectors<T> out, Before&& before, Work&& part,
+             After&& after, device::Stream& stream) {
+  const auto alone = [&](const Vectors<T>& v) { return space.exchange(v.fields).trivial(); };
+  before();
+  if (std::ranges::all_of(in, alone) && alone(out)) {
+    part(all_parts);
+  } else {
+    auto& sums = space.exchange(out.fields);
+    start_halos(space, in, stream);
+    part(first_half);
+    finish_halos(space, in, stream);
+    part(halo_part);
+    sums.start_gather(out.data, stream);
+    part(second_half);
+    sums.finish_gather(out.data, exchange::Op::add, stream);
+  }
+  after();
+}
+// From one set of vectors.
+template <class T, class Before, class Work, class After>
+void overlap(Space<T>& space, Vectors<T> in, Vectors<T> out, Before&& before, Work&& part, After&& after,
+             device::Stream& stream) {
+  overlap(space, std::span<const Vectors<T>>(&in, 1), out, before, part, after, stream);
+}
+
+}  // namespace weft::space

@@ -1,0 +1,131 @@
+// Functions on the elements of a mesh: continuous, of degree N in each element, one value per point.
+//
+// A space numbers the points of a rank's elements (what others call a DofMap), exchanges the values that ranks share (a
+// scatterer) and takes values from points to vectors and back. It knows no equation: operators are built on it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weft/device/device.hpp"
+#include "weft/exchange/exchange.hpp"
+#include "weft/space/blocks.hpp"
+#include "weft/space/faces.hpp"
+#include "weft/space/gather.hpp"
+#include "weft/space/numbering.hpp"
+#include "weft/space/options.hpp"
+
+namespace weft::space {
+
+// Of the three parts in which elements are worked (overlap.hpp): 0 and 2 have no point of another rank, 1 has them.
+struct Part {
+  int first, last;
+};
+inline constexpr Part first_half{0, 0}, halo_part{1, 1}, second_half{2, 2}, all_parts{0, 2};
+
+// T: float or double. A vector is device memory of entries() values: the first unknowns() are the rank's own, then
+// copies of other ranks', then a slot that stays 0, which points on Dirichlet boundaries have as their entry. Values at
+// points are [E][k][j][i] in the mesh's order of elements.
+template <class T>
+class Space {
+ public:
+  // std::invalid_argument, the same on all ranks, for an order outside 1..15, for boundaries the mesh does not have and
+  // for SIMD kernels on a GPU. (collective)
+  Space(const mesh::Mesh& mesh, const Options& options);
+  // On a numbering made already, by simd::lanes<T> where options.kernels = simd. (collective)
+  Space(Numbering numbering, const Options& options);
+  ~Space();
+  Space(const Space&) = delete;
+  Space& operator=(const Space&) = delete;
+
+  const Options& options() const { return options_; }
+  const std::shared_ptr<device::Device>& device() const { return options_.device; }
+  const mpi::Comm& comm() const { return numbering_.mesh.comm; }
+  const mesh::Mesh& mesh() const { return numbering_.mesh; }
+  const Numbering& numbering() const { return numbering_; }
+  const Blocks* blocks() const { return blocks_.get(); }  // kernels = simd, else null
+  int order() const { return options_.order; }
+
+  std::int64_t entries() const { return numbering_.assembly.local + 1; }
+  std::int64_t unknowns() const { return numbering_.assembly.owned; }
+  std::int64_t dofs() const { return numbering_.assembly.global; }  // of all ranks
+  std::int64_t elements() const { return mesh().elements(); }
+  std::int64_t points() const { return static_cast<std::int64_t>(numbering_.index.size()); }
+  // Elements of a part, in the order of execution, and the entries that are complete on this rank after it.
+  Range elements(Part part) const;
+  Range rows(Part part) const;
+
+  // Of `fields` vectors, [fields][entries]; the first call for a number of fields sets it up. (then collective)
+  exchange::Exchange<T>& exchange(int fields = 1);
+  // Copies of other ranks' entries get their values. (collective)
+  void fill_halo(T* x, device::Stream& stream, int fields = 1);
+  // Owned entries get what other ranks have in their copies. (collective)
+  void add_halo(T* y, device::Stream& stream, int fields = 1);
+  // How the exchanges were chosen: "halo" and "gather", those of several fields with their number.
+  std::vector<std::pair<std::string, exchange::Tuning>> tunings() const;
+  std::int64_t bytes_sent() const;  // by this rank, in a halo and a gather
+  std::int64_t messages() const;
+
+  // Z^T of the points in the order of execution, made by the first call.
+  Gather<T>& gather();
+  // Of the trilinear maps of elements (mesh/trilinear.hpp) by blocks, [blocks][8][3][lanes], made by the first call;
+  // lanes past the last element have the identity.
+  const device::Array<T>& trilinear_blocks();
+
+  // The diagonal mass matrix B of quadrature on the points, [entries], and 1 / B; 0 in the slot that stays 0. Made by
+  // the first call of any of the three. (then collective)
+  const T* mass();
+  const T* inverse_mass();
+  double volume();  // of the whole mesh
+
+  // For set-up and output, on host arrays.
+  // [points] the entry of each point in the mesh's order of elements; entries() - 1 on Dirichlet boundaries.
+  std::vector<std::int32_t> point_index() const;
+  std::vector<std::int64_t> unknown_ids() const;    // [unknowns] global id
+  std::vector<double> unknown_coordinates() const;  // [unknowns][3]
+  std::vector<double> point_coordinates() const;    // [points][3]
+  std::vector<double> point_mass() const;           // [points] w J (collective)
+  std::vector<std::uint8_t> masked() const;         // [points] 1 on Dirichlet boundaries
+  // W of hipBone, Z^T W = I: [points] in the order of execution, 0 on Dirichlet boundaries. (collective)
+  std::vector<double> inverse_degrees();
+  std::vector<T> sum_points(std::span<const T> values);  // [points] -> [unknowns]: Z^T values (collective)
+  std::vector<T> at_points(std::span<const T> x);        // [unknowns] -> [points]: Z x (collective)
+  // [3][entries]. Where the mesh is periodic, those of one of the images. The slot that stays 0 has a point's too.
+  std::vector<T> coordinates() const;
+  // [fields][points] from and to vectors [fields][entries]. Where elements meet values are the same or that of one of
+  // the elements is taken; to_vectors(to_points(x)) is x bit for bit. Halo entries are filled. Blocking. (collective)
+  void to_vectors(std::span<const T> points, int fields, T* vectors);
+  std::vector<T> to_points(const T* vectors, int fields);
+  // The values [entries] of an entry's copies on all ranks, combined. V: T, double or std::int32_t. (collective)
+  template <class V>
+  void combine(std::vector<V>& values, exchange::Op op) const;
+
+  // The rank's sides on boundaries, and the entries of their points, [faces][n1^2], lexicographic in (a, b) of
+  // mesh/reference.hpp, a fastest.
+  std::vector<BoundaryFace> faces() const { return boundary_faces(mesh()); }
+  std::vector<std::int32_t> face_entries() const;
+
+  std::map<std::string, std::int64_t> memory_bytes() const;  // of this rank, by array
+
+ private:
+  struct Mass {
+    device::Array<T> values, inverse;
+    double volume;
+  };
+  const Mass& made_mass();
+
+  Options options_;
+  Numbering numbering_;
+  std::unique_ptr<Blocks> blocks_;
+  std::map<int, exchange::Exchange<T>> exchanges_;  // by fields
+  std::unique_ptr<Gather<T>> gather_;
+  std::unique_ptr<Mass> mass_;
+  device::Array<T> trilinear_blocks_;
+};
+
+}  // namespace weft::space
