@@ -89,7 +89,7 @@ class Poisson:
     ranks, for what only some ranks can see, such as a negative Jacobian.
     """
 
-    @by_name(_weft.poisson.Options, hidden=("lambda",))
+    @by_name(_weft.poisson.Options, hidden=("lambda_",))
     def __init__(
         self,
         mesh: Mesh,
@@ -109,10 +109,10 @@ class Poisson:
         self.mesh = mesh
         self.precision = precision
         self.device = _device.open(device) if isinstance(device, str) else device
-        given = _weft.poisson.Options(order=order, device=self.device, **{"lambda": lam}, **options)
+        given = _weft.poisson.Options(order=order, lambda_=lam, device=self.device, **options)
         given.exchange = (exchange, exchange_cache)
         self.order = given.order
-        self.lam = getattr(given, "lambda")
+        self.lam = given.lambda_
         self.storage = given.storage
         self.dirichlet = options.get("dirichlet", False)
         threads = given.threads

@@ -34,7 +34,7 @@ WORKLOADS = {
         cases.PoissonCase,
         _weft.poisson.Options,
         poisson.Poisson,
-        {"lambda": "lam", "dirichlet": "dirichlet", "threads": "threads"},
+        {"lambda_": "lam", "dirichlet": "dirichlet", "threads": "threads"},
     ),
     "flow": Workload(
         cases.FlowCase,

@@ -107,7 +107,8 @@ constexpr std::string_view member_of(std::string_view text) {
   text.remove_prefix(text.rfind("value."));
   text = text.substr(6, text.find_first_of(")}") - 6);
   const std::size_t scope = text.rfind(':');
-  return scope == text.npos ? text : text.substr(scope + 1);
+  if (scope != text.npos) text.remove_prefix(scope + 1);
+  return text == "lambda" ? "lambda_" : text;  // a word of Python's own
 }
 
 template <class S, std::size_t... i>
