@@ -21,7 +21,6 @@ import numpy as np
 from mpi4py import MPI
 
 import weft
-from weft import turbulence_statistics
 
 
 def mean_and_error(values: list[float]) -> dict[str, float]:
@@ -57,7 +56,7 @@ def main() -> None:
     while solver.time < options.spin_up:
         solver.step(20)
     start, input_before = solver.time, solver.energy_input
-    energy_before = turbulence_statistics.spectra(solver).scales().energy
+    energy_before = solver.spectra().scales().energy
     samples: dict[str, list[float]] = {}
     spectra = []
 
@@ -71,7 +70,7 @@ def main() -> None:
             break
         solver.step(20)
         rounds += 1
-        found = turbulence_statistics.spectra(solver)
+        found = solver.spectra()
         s = found.scales()
         spectra.append(found.energy)
         note(
@@ -82,7 +81,7 @@ def main() -> None:
             eddy_turnover_time=s.eddy_turnover_time,
         )
         if rounds % 5 == 0:
-            gradients = turbulence_statistics.points(solver, pressure=False, transfer=False).distributions
+            gradients = solver.point_statistics(pressure=False, transfer=False).distributions
             longitudinal = [d for name, d in gradients.items() if name in ("du/dx", "dv/dy", "dw/dz")]
             note(
                 skewness=float(np.mean([d.skewness for d in longitudinal])),

@@ -18,7 +18,7 @@
 
 #include "measuring.hpp"
 #include "weft/maxwell/operator.hpp"
-#include "weft/maxwell/stepper.hpp"
+#include "weft/maxwell/solver.hpp"
 #include "weft/mesh/points.hpp"
 
 using namespace weft;
@@ -67,16 +67,16 @@ void run(const Case& c) {
   const double setup_begin = MPI_Wtime();
   maxwell::Operator<T> op(mesh, options);
   const double setup = comm.max(MPI_Wtime() - setup_begin);
-  maxwell::Stepper<T> stepper(op);
-  set_mode(mesh, c.order, stepper.fields().data());
+  maxwell::Solver<T> solver(op);
+  set_mode(mesh, c.order, solver.fields().data());
   const double dt = 0.5 * op.dt_limit();
 
   benchmarks::Limits limits;
   limits.measure<T>(device, comm);
-  stepper.step(2, dt);
+  solver.step(2, dt);
   std::vector<benchmarks::Time> times;
   for (int round = 0; round < c.rounds; ++round) {
-    const auto [wall, cpu] = benchmarks::time_of(comm, [&] { stepper.step(c.steps, dt); });
+    const auto [wall, cpu] = benchmarks::time_of(comm, [&] { solver.step(c.steps, dt); });
     times.push_back({wall / c.steps, cpu / c.steps});
   }
   limits.measure<T>(device, comm);
@@ -86,20 +86,20 @@ void run(const Case& c) {
   if (!c.curved) {
     std::vector<T> first(static_cast<std::size_t>(op.entries()));
     set_mode(mesh, c.order, first.data());
-    const double now = std::cos(std::sqrt(3.0) * std::numbers::pi * stepper.time());
+    const double now = std::cos(std::sqrt(3.0) * std::numbers::pi * solver.time());
     const auto each = op.points() / std::max<std::int64_t>(1, op.elements());
     for (std::int64_t i = 0; i < op.entries(); ++i)
       if (i / each % 6 < 3)
         error = std::max(
-            error, std::abs(static_cast<double>(stepper.fields().data()[i]) - now * static_cast<double>(first[i])));
+            error, std::abs(static_cast<double>(solver.fields().data()[i]) - now * static_cast<double>(first[i])));
   }
   error = comm.max(error);
-  const auto [electric, magnetic] = op.energy(stepper.fields().data(), stepper.stream());
+  const auto [electric, magnetic] = op.energy(solver.fields().data(), solver.stream());
   energy = electric + magnetic;
 
   std::array<double, 5> sums{5 * op.bytes(), 5 * op.flops(), 5 * op.paper_flops(), static_cast<double>(op.points()), 0};
   for (const auto& [name, bytes] : op.memory_bytes()) sums[4] += static_cast<double>(bytes);
-  for (const auto& [name, bytes] : stepper.memory_bytes()) sums[4] += static_cast<double>(bytes);
+  for (const auto& [name, bytes] : solver.memory_bytes()) sums[4] += static_cast<double>(bytes);
   comm.sum(sums.data(), 5);
   if (comm.rank() != 0) return;
   const auto [bytes, flops, paper, points, memory] = sums;

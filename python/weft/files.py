@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 from collections.abc import Iterator
@@ -52,3 +53,13 @@ def write_json(path: str | os.PathLike[str], content: Any) -> None:
     """A record as JSON, `whole`; makes its folder."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps(content, indent=1) + "\n")
+
+
+def writable(folder: Path) -> Path:
+    """A folder that is there or can be made; else OSError, before a command measures. Makes nothing."""
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists() or path.is_symlink())
+    if not there.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(there))
+    if not os.access(there, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(there))
+    return folder

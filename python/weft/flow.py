@@ -129,6 +129,9 @@ class Solver(SolverOnElements, Output, Statistics):
     continuous: where elements meet, one of their values is taken. Making a solver, and every method that says so, is
     collective: all ranks call it.
 
+    ``save`` empties the space of earlier solutions that a pressure solve begins from. ``restore`` from a checkpoint of
+    another order begins with a step of order 1; averages go on if both runs have them.
+
     ValueError for options that do not exist; ``weft.mpi.CollectiveError``, the same on all ranks, for a boundary
     without a condition, a condition without a boundary, velocities that let in what nothing lets out.
     """

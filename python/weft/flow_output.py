@@ -1,4 +1,4 @@
-"""What a flow leaves on disk: checkpoints, fields for ParaView, Nek field files, time averages.
+"""What a flow leaves on disk: fields for ParaView, Nek field files, time averages; what a checkpoint says of itself.
 
 `Output` is a part of `weft.flow.Solver`. docs/flow-files.md describes the files.
 """
@@ -20,26 +20,12 @@ from weft import _weft
 from weft.arrays import DType, Values
 from weft.files import write_text
 from weft.mesh import Mesh, MeshError
+from weft.solver_on_elements import Checkpoint
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
 __all__ = ["Averages", "Checkpoint", "FieldSeries", "Output", "describe"]
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """What a checkpoint on disk says: of the newest, if ``path`` was a folder of several."""
-
-    path: str
-    bytes: int
-    order: int
-    precision: str
-    elements: int
-    step: int
-    time: float
-    fields: dict[str, int]  # components by name
-    text: str  # what `Output.save` was given
 
 
 @dataclass(frozen=True)
@@ -63,12 +49,12 @@ class Averages:
 
 
 def describe(path: str | os.PathLike[str], comm: MPI.Intracomm | None = None) -> Checkpoint:
-    """What a checkpoint says of itself, without its fields. Errors as `Output.restore`. (collective)"""
+    """What a checkpoint says of itself, without its fields. Errors as `SolverOnElements.restore`. (collective)"""
     return Checkpoint(**_weft.flow.checkpoint(os.fspath(path), comm))
 
 
 class Output:
-    """Checkpoints, fields and averages of a `weft.flow.Solver`."""
+    """Fields and averages of a `weft.flow.Solver`."""
 
     if TYPE_CHECKING:
         _core: _weft.flow.FlowDouble | _weft.flow.FlowSingle
@@ -89,27 +75,6 @@ class Output:
         def set_pressure(self, values: Any) -> None: ...
         def set_scalar(self, name: str, values: Any) -> None: ...
         def start(self, time: float, step: int) -> None: ...
-
-    # --- checkpoints -------------------------------------------------------------------------------------------------
-
-    def save(self, folder: str | os.PathLike[str], *, keep: int = 2, text: str = "") -> str:
-        """Write ``folder/checkpoint-<step>`` and return its path. (collective)
-
-        It has this name when it is whole; the ``keep`` newest stay. ``text`` is for people. The space of earlier
-        solutions that a pressure solve begins from is emptied, so that this run, going on, and one that starts from the
-        checkpoint on the same ranks are the same bit for bit. ``weft.mpi.CollectiveError`` where it cannot be written;
-        what was there before stays.
-        """
-        return str(_weft.flow.write_checkpoint(self._core, os.fspath(folder), text, operator.index(keep)))
-
-    def restore(self, path: str | os.PathLike[str]) -> Checkpoint:
-        """Go on from a checkpoint, or from the newest in a folder of checkpoints. (collective)
-
-        Any number of ranks and either precision read it. From one of another order the fields are interpolated, and
-        time stepping begins with order 1. Averages go on if both runs have them. ``weft.mpi.CollectiveError`` for what
-        is absent, truncated or damaged, for another mesh or other scalars; the flow is then undefined.
-        """
-        return Checkpoint(**_weft.flow.read_checkpoint(self._core, os.fspath(path)))
 
     # --- fields ------------------------------------------------------------------------------------------------------
 

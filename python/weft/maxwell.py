@@ -166,6 +166,10 @@ class Solver(SolverOnElements):
         """Steps done."""
         return int(self._core.steps)
 
+    def start(self, time: float = 0.0, step: int = 0) -> None:
+        """Begin at ``time``, after so many steps, from the fields that are set."""
+        self._core.start(float(time), _operator.index(step))
+
     @property
     def applications(self) -> int:
         """Applications of the operator by the last ``step``: five per step of Runge-Kutta."""
@@ -236,6 +240,11 @@ class Solver(SolverOnElements):
     def rates(self, values: npt.ArrayLike, time: float = 0.0) -> Values:
         """d(fields)/dt of any fields at ``time``. (collective)"""
         return self._core.rates(float(time), np.ascontiguousarray(values, self.dtype))
+
+    def statistics(self) -> dict[str, float]:
+        """One sample, by name: ``energy`` and its parts ``electric_energy`` and ``magnetic_energy``. (collective)"""
+        electric, magnetic = self.energies()
+        return {"energy": electric + magnetic, "electric_energy": electric, "magnetic_energy": magnetic}
 
     def energy(self) -> float:
         """The integral of (eps E . E + mu H . H) / 2 over the mesh. (collective)"""

@@ -26,6 +26,8 @@ from weft import _weft, fft, trace
 from weft import device as _device
 from weft.arrays import DeviceArray, DType, Values
 from weft.options import by_name
+from weft.turbulence_output import Output
+from weft.turbulence_statistics import Statistics
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -60,7 +62,7 @@ def kept_modes_x(points: int, dealiasing: str) -> int:
     return math.ceil((math.sqrt(2) / 3 if dealiasing == "phase-shift" else 1 / 3) * points)
 
 
-class Solver:
+class Solver(Output, Statistics):
     """Navier-Stokes on ``sizes`` points (a number, or those along x, y, z) of a box of ``lengths``.
 
     ``sizes``: products of 2, 3 and 5. ``scheme``: ``rk2`` or ``rk4``, both with an exact integrating factor.

@@ -1,12 +1,11 @@
 """Statistics of a running simulation of turbulence, and the scales that follow from them.
 
-``spectra`` sums over modes and is cheap; ``points`` transforms the velocity's gradients and the pressure back to
-physical space, about as much work as two steps. Both are collective and leave the solver as it was. Formulas and
-sources: docs/turbulence.md.
+`Statistics` is a part of `weft.turbulence.Solver`. Formulas and sources: docs/turbulence.md.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,12 +15,7 @@ from numpy.typing import NDArray
 
 from weft import _weft
 
-if TYPE_CHECKING:
-    from mpi4py import MPI
-
-    from weft.turbulence import Solver
-
-__all__ = ["Distribution", "Points", "Scales", "Spectra", "points", "spectra"]
+__all__ = ["Distribution", "Points", "Scales", "Spectra", "Statistics"]
 
 Array = NDArray[np.float64]
 
@@ -133,51 +127,61 @@ class Points:
     extra_bytes: int  #: this rank's memory that had to be found beside the solver's
 
 
-def spectra(solver: Solver) -> Spectra:
-    """Spectra and totals of a `weft.turbulence.Solver` now. (collective)"""
-    found = _weft.turbulence.spectra(solver._core)
-    width = found["width"]
-    return Spectra(
-        viscosity=solver.viscosity,
-        width=width,
-        modes=found["modes"],
-        energy=found["energy"] / width,
-        dissipation=found["dissipation"] / width,
-        scalar_variance=[v / width for v in found["scalar_variance"]],
-        scalar_dissipation=[v / width for v in found["scalar_dissipation"]],
-        totals=found,
-    )
+class Statistics:
+    """What a `weft.turbulence.Solver` can tell of its flow. All methods are collective and change no field."""
 
+    if TYPE_CHECKING:
+        _core: Any
+        comm: Any
+        viscosity: float
 
-def points(
-    solver: Solver,
-    comm: MPI.Intracomm | None = None,
-    *,
-    distributions: bool = True,
-    pressure: bool = True,
-    transfer: bool = True,
-    slice_z: int = -1,
-    slice_points: int = 1024,
-) -> Points:
-    """Moments and PDFs of dissipation, enstrophy (Eq. 10), pressure (Eq. 11) and longitudinal gradients. (collective)
+    def statistics(self) -> dict[str, float]:
+        """One sample, by name: those of `Scales`."""
+        return dataclasses.asdict(self.spectra().scales())
 
-    ``slice_z``: the enstrophy of the plane of that index z comes too, at most ``slice_points`` along a side, gathered
-    on rank 0 of ``comm`` (the solver's communicator, an mpi4py one; needed for this alone).
-    """
-    found = _weft.turbulence.statistics(solver._core, distributions, pressure, transfer, slice_z, slice_points)
-    plane = None
-    if slice_z >= 0 and distributions:
-        parts = comm.gather((found["slice_first_row"], found["slice"])) if comm else [(0, found["slice"])]
-        if parts is not None:
-            whole = sorted(((first, rows) for first, rows in parts if len(rows)), key=lambda part: part[0])
-            plane = np.concatenate([rows for _, rows in whole])
-    width = _weft.turbulence.shell_width(solver._core)
-    return Points(
-        distributions={d["name"]: _distribution(d) for d in found["distributions"]},
-        transfer=found["transfer"] / width if transfer else None,
-        enstrophy_slice=plane,
-        extra_bytes=found["extra_bytes"],
-    )
+    def spectra(self) -> Spectra:
+        """Spectra and totals of now: a sum over the modes, cheap."""
+        found = _weft.turbulence.spectra(self._core)
+        width = found["width"]
+        return Spectra(
+            viscosity=self.viscosity,
+            width=width,
+            modes=found["modes"],
+            energy=found["energy"] / width,
+            dissipation=found["dissipation"] / width,
+            scalar_variance=[v / width for v in found["scalar_variance"]],
+            scalar_dissipation=[v / width for v in found["scalar_dissipation"]],
+            totals=found,
+        )
+
+    def point_statistics(
+        self,
+        *,
+        distributions: bool = True,
+        pressure: bool = True,
+        transfer: bool = True,
+        slice_z: int = -1,
+        slice_points: int = 1024,
+    ) -> Points:
+        """Moments and PDFs of dissipation, enstrophy (Eq. 10), pressure (Eq. 11) and longitudinal gradients.
+
+        It transforms the velocity's gradients and the pressure to the points: about the work of two steps. ``slice_z``:
+        the enstrophy of the plane of that index z comes too, at most ``slice_points`` along a side, gathered on rank 0.
+        """
+        found = _weft.turbulence.statistics(self._core, distributions, pressure, transfer, slice_z, slice_points)
+        plane = None
+        if slice_z >= 0 and distributions:
+            parts = self.comm.gather((found["slice_first_row"], found["slice"]))
+            if parts is not None:
+                whole = sorted(((first, rows) for first, rows in parts if len(rows)), key=lambda part: part[0])
+                plane = np.concatenate([rows for _, rows in whole])
+        width = _weft.turbulence.shell_width(self._core)
+        return Points(
+            distributions={d["name"]: _distribution(d) for d in found["distributions"]},
+            transfer=found["transfer"] / width if transfer else None,
+            enstrophy_slice=plane,
+            extra_bytes=found["extra_bytes"],
+        )
 
 
 def _distribution(d: dict[str, Any]) -> Distribution:

@@ -1,5 +1,5 @@
 // Checkpoints: what is written comes back, on any process grid and in either precision, and damage is told.
-#include "weft/turbulence/checkpoint.hpp"
+#include "weft/turbulence/checkpoint_file.hpp"
 
 #include <gtest/gtest.h>
 

@@ -88,13 +88,15 @@ struct Flow {
     return write_checkpoint(space, state, &averages, {folder, keep, "words"});
   }
   Restored read(const std::string& folder) {
-    return restore(CheckpointFile(folder, space.comm()), space, state, &averages);
+    return restore(mesh::ElementFile(folder, checkpoint_kind, space.comm()), space, state, &averages);
   }
 
   space::Space<T> space;
   State<T> state;
   Averages<T> averages;
 };
+
+mesh::ElementFile opened(const std::string& path, const mpi::Comm& comm) { return {path, checkpoint_kind, comm}; }
 
 std::string content(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -139,7 +141,7 @@ void expect_round_trips(const mpi::Comm& comm) {
       Flow<T>&expected = *written[readers - 1], &found = *read[readers - 1];
       for (const auto& [data, components] : found.vectors())
         std::fill_n(data, components * found.space.entries(), T(9));
-      const CheckpointFile file(folder.path, *some[readers - 1]);
+      const mesh::ElementFile file = opened(folder.path, *some[readers - 1]);
       EXPECT_EQ(file.header().text, "words");
       EXPECT_EQ(file.bytes(), static_cast<std::int64_t>(fs::file_size(fs::path(file.path()) / checkpoint_kind.file)));
       const Restored restored = restore(file, found.space, found.state, &found.averages);
@@ -241,8 +243,7 @@ TEST(FlowCheckpoint, another_mesh_or_number_of_scalars_is_an_error_that_says_so)
   EXPECT_NE(refused(box(comm, {3, 2, 2}, true, 1.001)).find("of another mesh (its"), std::string::npos) << "longer";
   EXPECT_NE(refused(box(comm, {4, 2, 2})).find("of another mesh, of 12 elements, the run has 16"), std::string::npos);
   EXPECT_NE(refused(box(comm), 2).find("has 4 components of fields 0, the run 5"), std::string::npos);
-  EXPECT_NE(error_of([&] { CheckpointFile(folder.path + "/nowhere", comm); }).find("no such checkpoint"),
-            std::string::npos);
+  EXPECT_NE(error_of([&] { opened(folder.path + "/nowhere", comm); }).find("no such checkpoint"), std::string::npos);
 }
 
 TEST(FlowCheckpoint, only_the_last_are_kept_and_what_cannot_be_written_leaves_them) {
@@ -258,11 +259,11 @@ TEST(FlowCheckpoint, only_the_last_are_kept_and_what_cannot_be_written_leaves_th
   comm.barrier();
   EXPECT_FALSE(fs::exists(folder.path + "/checkpoint-00000500"));
   EXPECT_TRUE(fs::exists(folder.path + "/checkpoint-00000600"));
-  EXPECT_EQ(CheckpointFile(folder.path, comm).header().step, 100) << "the newest is the one written last";
+  EXPECT_EQ(opened(folder.path, comm).header().step, 100) << "the newest is the one written last";
   comm.barrier();
   flow.write(folder.path, 1);  // the same step again
   comm.barrier();
-  EXPECT_EQ(CheckpointFile(folder.path, comm).header().step, 100);
+  EXPECT_EQ(opened(folder.path, comm).header().step, 100);
   EXPECT_FALSE(fs::exists(folder.path + "/checkpoint-00000100.replaced"));
   comm.barrier();
   // A file where the next one's folder is to be.
@@ -270,7 +271,7 @@ TEST(FlowCheckpoint, only_the_last_are_kept_and_what_cannot_be_written_leaves_th
   if (comm.rank() == 0) std::ofstream(folder.path + "/blocked/file") << "x";
   comm.barrier();
   EXPECT_NE(error_of([&] { flow.write(folder.path + "/blocked/file"); }), "");
-  EXPECT_EQ(CheckpointFile(folder.path, comm).header().step, 100);
+  EXPECT_EQ(opened(folder.path, comm).header().step, 100);
 }
 
 // What cp does to a tree: the copy of what was written last may have the oldest times, or all have the same.
@@ -289,26 +290,26 @@ TEST(FlowCheckpoint, the_newest_is_told_by_what_files_say_and_not_by_their_times
     comm.barrier();
     if (comm.rank() == 0) fs::last_write_time(future, now + std::chrono::hours(1));
     comm.barrier();
-    EXPECT_EQ(CheckpointFile(folder.path, comm).header().step, 100);
+    EXPECT_EQ(opened(folder.path, comm).header().step, 100);
   }
   comm.barrier();
   if (comm.rank() == 0) fs::remove_all(last);
   comm.barrier();
-  EXPECT_EQ(CheckpointFile(folder.path, comm).header().step, 600);
+  EXPECT_EQ(opened(folder.path, comm).header().step, 600);
   comm.barrier();
   // Of another workload in the same folder: no matter.
   if (comm.rank() == 0) fs::create_directories(root / "checkpoint-00000900");
   if (comm.rank() == 0) std::ofstream(root / "checkpoint-00000900" / "part-00000.bin") << "x";
   comm.barrier();
-  EXPECT_EQ(CheckpointFile(folder.path, comm).header().step, 600);
+  EXPECT_EQ(opened(folder.path, comm).header().step, 600);
   comm.barrier();
   // So short that it cannot be told whether it is the newest: never silently another.
   if (comm.rank() == 0) fs::resize_file(root / "checkpoint-00000500" / checkpoint_kind.file, 10);
   comm.barrier();
-  const std::string error = error_of([&] { CheckpointFile(folder.path, comm); });
+  const std::string error = error_of([&] { opened(folder.path, comm); });
   EXPECT_NE(error.find("checkpoint-00000500/flow.bin: the header is damaged"), std::string::npos) << error;
   EXPECT_NE(error.find("remove it, or name another"), std::string::npos) << error;
-  EXPECT_EQ(CheckpointFile(before.string(), comm).header().step, 600);
+  EXPECT_EQ(opened(before.string(), comm).header().step, 600);
   comm.barrier();
   // It is the first that makes room.
   flow.state.step = 700;
@@ -316,7 +317,7 @@ TEST(FlowCheckpoint, the_newest_is_told_by_what_files_say_and_not_by_their_times
   comm.barrier();
   EXPECT_FALSE(fs::exists(root / "checkpoint-00000500"));
   EXPECT_TRUE(fs::exists(before));
-  EXPECT_EQ(CheckpointFile(folder.path, comm).header().step, 700);
+  EXPECT_EQ(opened(folder.path, comm).header().step, 700);
 }
 
 // Every rank sees the damage, though one alone may hold the element.
@@ -351,7 +352,7 @@ TEST(FlowCheckpoint, damage_is_always_an_error_that_names_the_file_and_never_wro
   std::int64_t length = 0;  // of the header
   good.copy(reinterpret_cast<char*>(&length), 8, 16);
   const auto header_error = [&](const std::string& bytes) {
-    return error_of([&] { from_bytes(std::as_bytes(std::span(bytes)), "flow.bin"); });
+    return error_of([&] { mesh::from_bytes(std::as_bytes(std::span(bytes)), checkpoint_kind.format, "flow.bin"); });
   };
   EXPECT_EQ(header_error(good.substr(0, length)), "");
   const auto flipped = [&](std::size_t at) {

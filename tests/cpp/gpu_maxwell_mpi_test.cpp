@@ -28,7 +28,7 @@ TEST(GpuMaxwell, StepsOfOneRankAreReplayed) {
   if (device::find_fake_gpu("cuda") == nullptr) GTEST_SKIP() << "needs the driver made for tests: run it by ctest";
   const mesh::Mesh mesh = mesh::make_box({.counts = {2, 2, 1}}, mpi::Comm());
   Operator<double> op(mesh, test::maxwell_options(mesh, 3, "cuda", true));
-  Stepper<double> stepper(op);
-  stepper.step(3, 0.01);
-  EXPECT_EQ(stepper.recorded(), mesh.comm.size() == 1);
+  Solver<double> solver(op);
+  solver.step(3, 0.01);
+  EXPECT_EQ(solver.recorded(), mesh.comm.size() == 1);
 }

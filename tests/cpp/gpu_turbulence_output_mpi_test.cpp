@@ -6,7 +6,7 @@
 
 #include "find_fake_gpu.hpp"
 #include "folder.hpp"
-#include "weft/turbulence/checkpoint.hpp"
+#include "weft/turbulence/checkpoint_file.hpp"
 #include "weft/turbulence/solver.hpp"
 #include "weft/turbulence/spectra.hpp"
 #include "weft/turbulence/statistics.hpp"

@@ -10,7 +10,7 @@
 
 #include "mesh_checks.hpp"
 #include "weft/maxwell/operator.hpp"
-#include "weft/maxwell/stepper.hpp"
+#include "weft/maxwell/solver.hpp"
 #include "weft/mesh/mesh.hpp"
 #include "weft/mesh/points.hpp"
 
@@ -60,12 +60,12 @@ template <class T>
 std::map<std::int64_t, std::vector<T>> trajectory(const mesh::Mesh& mesh, const maxwell::Options& options, int steps,
                                                   double dt) {
   maxwell::Operator<T> op(mesh, options);
-  maxwell::Stepper<T> stepper(op);
-  stepper.fields().upload(smooth_fields<T>(mesh, options.order));
-  stepper.fields_changed();
-  stepper.step(1, dt);
-  stepper.step(steps - 1, dt);
-  const auto all = all_gather(stepper.fields().download(), mesh.comm);
+  maxwell::Solver<T> solver(op);
+  solver.fields().upload(smooth_fields<T>(mesh, options.order));
+  solver.fields_changed();
+  solver.step(1, dt);
+  solver.step(steps - 1, dt);
+  const auto all = all_gather(solver.fields().download(), mesh.comm);
   const auto ids = all_gather(mesh.element_ids, mesh.comm);
   const std::size_t each = ids.empty() ? 0 : all.size() / ids.size();
   std::map<std::int64_t, std::vector<T>> result;

@@ -8,7 +8,7 @@
 
 #include "shuffled_mesh.hpp"
 #include "weft/maxwell/operator.hpp"
-#include "weft/maxwell/stepper.hpp"
+#include "weft/maxwell/solver.hpp"
 #include "weft/mesh/points.hpp"
 
 using namespace weft;
@@ -101,12 +101,12 @@ void compare(const mesh::Mesh& mesh, int order, Flux flux, int threads = 1, bool
     rates[which].assign(op.entries(), T(NAN));  // all of it must be written
     op.apply(0.1, start.data(), rates[which].data(), stream);
     stream.synchronize();
-    Stepper<T> stepper(op);
-    std::copy(start.begin(), start.end(), stepper.fields().data());
+    Solver<T> solver(op);
+    std::copy(start.begin(), start.end(), solver.fields().data());
     const double dt = op.dt_limit() / 4;
-    stepper.step(2, dt);
-    stepper.step(1, dt);
-    fields[which].assign(stepper.fields().data(), stepper.fields().data() + op.entries());
+    solver.step(2, dt);
+    solver.step(1, dt);
+    fields[which].assign(solver.fields().data(), solver.fields().data() + op.entries());
     energies[which] = op.energy(fields[which].data(), stream);
   }
   EXPECT_LT(difference(mesh.comm, rates[1], rates[0]), tolerance) << "rates";

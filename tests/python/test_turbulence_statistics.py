@@ -7,7 +7,6 @@ import pytest
 from mpi_run import mpi_run
 
 import weft
-from weft import turbulence_statistics as statistics
 
 SIZES = (24, 20, 30)  # along x, y, z
 LENGTHS = (2 * np.pi, 5.0, 7.0)
@@ -55,7 +54,7 @@ def same_start(found, expected, tolerance=1e-12) -> None:
 @pytest.mark.parametrize("dealiasing", ["two-thirds", "phase-shift"])
 def test_shells_hold_what_numpy_sums_and_add_up_to_the_totals(dealiasing: str) -> None:
     solver = solver_of(dealiasing)
-    found, reference = statistics.spectra(solver), Reference(solver)
+    found, reference = solver.spectra(), Reference(solver)
     energy = 0.5 * np.sum(np.abs(reference.modes) ** 2, axis=0)
     same_start(found.energy, reference.shells(energy))
     same_start(found.dissipation, reference.shells(2 * 0.03 * reference.square * energy))
@@ -73,7 +72,7 @@ def test_shells_hold_what_numpy_sums_and_add_up_to_the_totals(dealiasing: str) -
 def test_moments_are_those_of_the_fields_that_numpy_makes(dealiasing: str) -> None:
     solver = solver_of(dealiasing)
     reference = Reference(solver)
-    found = statistics.points(solver, solver.comm, slice_z=11)
+    found = solver.point_statistics(slice_z=11)
     a = reference.gradient
     strain = 0.5 * (a + a.transpose(1, 0, 2, 3, 4))
     dissipation = 2 * 0.03 * np.sum(strain**2, axis=(0, 1))
@@ -110,7 +109,7 @@ def test_moments_are_those_of_the_fields_that_numpy_makes(dealiasing: str) -> No
 
 
 def transfer_of(solver):
-    return statistics.points(solver, distributions=False, pressure=False).transfer
+    return solver.point_statistics(distributions=False, pressure=False).transfer
 
 
 @pytest.mark.parametrize("dealiasing", ["two-thirds", "phase-shift"])
@@ -126,7 +125,7 @@ def test_the_transfer_less_the_dissipation_is_the_rate_of_change_of_the_spectrum
     solver.set_random(lambda k: k**2 * np.exp(-(k**2) / 8), seed=3)
     sides = []
     for _ in range(2):
-        found = statistics.spectra(solver)
+        found = solver.spectra()
         sides.append((found.energy, transfer_of(solver) - found.dissipation))
         solver.step(2)
     rate, expected = (sides[1][0] - sides[0][0]) / 1e-3, (sides[0][1] + sides[1][1]) / 2
@@ -137,11 +136,11 @@ def test_single_precision_and_pencils_give_the_same_statistics() -> None:
     program = """
         import json, sys
         sys.path.insert(0, sys.argv[1])
-        from test_turbulence_statistics import solver_of, statistics
+        from test_turbulence_statistics import solver_of
         from mpi4py import MPI
         solver = solver_of("phase-shift", process_grid=sys.argv[2], precision=sys.argv[3],
                            exchange="pairwise:direct")
-        found = statistics.points(solver, MPI.COMM_WORLD, slice_z=11)
+        found = solver.point_statistics(slice_z=11)
         if MPI.COMM_WORLD.rank == 0:
             values = {n: [d.scale, *d.moments, d.largest] for n, d in found.distributions.items()}
             rows = found.enstrophy_slice.tolist()

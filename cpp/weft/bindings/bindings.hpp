@@ -53,6 +53,7 @@ void bind_flow_output(nanobind::module_& m);
 void bind_fft(nanobind::module_& m);
 void bind_mesh(nanobind::module_& m);
 void bind_maxwell(nanobind::module_& m);
+void bind_maxwell_output(nanobind::module_& m);
 void bind_bench(nanobind::module_& m);
 void bind_turbulence(nanobind::module_& m);
 void bind_turbulence_output(nanobind::module_& m);

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "weft/bindings/bindings.hpp"
+#include "weft/bindings/element_file.hpp"
 #include "weft/bindings/flow.hpp"
 #include "weft/device/vector.hpp"
 #include "weft/flow/checkpoint.hpp"
@@ -16,23 +17,6 @@ using namespace nb::literals;
 
 namespace weft::bindings {
 namespace {
-
-AnyDict to_dict(const flow::CheckpointFile& file) {
-  const flow::CheckpointHeader& h = file.header();
-  nb::dict fields;
-  for (const flow::CheckpointField& field : h.fields) fields[field.name.c_str()] = field.components;
-  nb::dict d;
-  d["path"] = file.path();
-  d["bytes"] = file.bytes();
-  d["order"] = h.order;
-  d["precision"] = h.value_bytes == 4 ? "single" : "double";
-  d["elements"] = h.mesh.elements;
-  d["step"] = h.step;
-  d["time"] = h.time;
-  d["fields"] = fields;
-  d["text"] = h.text;
-  return d;
-}
 
 // [fields][E][n][n][n] of vectors [fields][entries].
 template <class T>
@@ -46,24 +30,6 @@ Numpy<T, 5> at_points(flow::Solver<T>& solver, const T* vectors, int fields) {
   const auto n = static_cast<std::size_t>(solver.space().order() + 1);
   const auto elements = static_cast<std::size_t>(solver.space().mesh().elements());
   return to_numpy(std::move(points), {static_cast<std::size_t>(fields), elements, n, n, n});
-}
-
-template <class T>
-std::string write(flow::Solver<T>& solver, const std::string& folder, const std::string& text, int keep) {
-  solver.stream().synchronize();
-  solver.forget();
-  return flow::write_checkpoint<T>(solver.space(), solver.state(), solver.averaging() ? solver.averages() : nullptr,
-                                   {folder, keep, text});
-}
-
-template <class T>
-std::unique_ptr<flow::CheckpointFile> read(flow::Solver<T>& solver, const std::string& path) {
-  auto file = std::make_unique<flow::CheckpointFile>(path, solver.space().comm());
-  solver.stream().synchronize();
-  solver.forget();
-  flow::restore<T>(*file, solver.space(), solver.state(),
-                   file->find(flow::averages_name) != nullptr ? &solver.hold_averages() : solver.averages());
-  return file;
 }
 
 // A term of the equations at the present velocity and pressure, projected: its weak form over the mass matrix.
@@ -104,26 +70,22 @@ Numpy<T, 5> term(flow::Solver<T>& solver, const std::string& name) {
 }
 
 template <class T>
-void bind(nb::module_& m) {
+void bind(nb::module_& m, const char* name) {
   using F = Flow<T>;
-  m.def(
-      "write_checkpoint",
-      [](F& self, const std::string& folder, const std::string& text, int keep) {
-        nb::gil_scoped_release release;
-        return write(self.solver(), folder, text, keep);
-      },
-      "solver"_a, "folder"_a, "text"_a, "keep"_a);
-  m.def(
-      "read_checkpoint",
-      [](F& self, const std::string& path) {
-        std::unique_ptr<flow::CheckpointFile> file;
-        {
-          nb::gil_scoped_release release;
-          file = read(self.solver(), path);
-        }
-        return to_dict(*file);
-      },
-      "solver"_a, "path"_a);
+  nb::borrow<nb::class_<F>>(m.attr(name))
+      .def(
+          "save",
+          [](F& self, const std::string& folder, const std::string& text, int keep) {
+            nb::gil_scoped_release release;
+            return flow::save(self.solver(), {folder, keep, text});
+          },
+          "folder"_a, "text"_a, "keep"_a)
+      .def(
+          "restore",
+          [](F& self, const std::string& path) {
+            return to_dict(unlocked([&] { return flow::restore(self.solver(), path); }));
+          },
+          "path"_a);
   m.def("term", [](F& self, const std::string& name) { return term(self.solver(), name); }, "solver"_a, "name"_a);
   m.def("start_averages", [](F& self, int every) { self.solver().average(every); }, "solver"_a, "every"_a);
   m.def(
@@ -145,13 +107,13 @@ void bind(nb::module_& m) {
 
 void bind_flow_output(nb::module_& m) {
   nb::module_ f = nb::cast<nb::module_>(m.attr("flow"));
-  bind<double>(f);
-  bind<float>(f);
+  bind<double>(f, "FlowDouble");
+  bind<float>(f, "FlowSingle");
   f.def(
       "checkpoint",
       [](const std::string& path, const Communicator& comm) {
         const mpi::Comm all = to_comm(comm);
-        return to_dict(unlocked([&] { return flow::CheckpointFile(path, all); }));
+        return to_dict(unlocked([&] { return mesh::ElementFile(path, flow::checkpoint_kind, all); }));
       },
       "path"_a, "comm"_a.none());
 }

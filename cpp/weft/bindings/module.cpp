@@ -15,6 +15,7 @@ NB_MODULE(_weft, m) {
   weft::bindings::bind_flow_statistics(m);
   weft::bindings::bind_flow_output(m);
   weft::bindings::bind_maxwell(m);
+  weft::bindings::bind_maxwell_output(m);
   weft::bindings::bind_mesh(m);
   weft::bindings::bind_bench(m);
   weft::bindings::bind_turbulence(m);

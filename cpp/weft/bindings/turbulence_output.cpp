@@ -85,20 +85,7 @@ AnyDict to_dict(const turbulence::Checkpoint& checkpoint) {
 }
 
 template <class T>
-turbulence::SpectralFields<T> fields_of(turbulence::State<T>& state) {
-  turbulence::SpectralFields<T> fields{state.part, *state.truncation, state.velocity, state.plan.device()};
-  fields.fields.insert(fields.fields.end(), state.scalars.begin(), state.scalars.end());
-  state.stream.synchronize();
-  return fields;
-}
-
-template <class T>
-double kind_of(turbulence::Solver<T>& solver) {
-  return static_cast<double>(solver.forcing().options().kind);
-}
-
-template <class T>
-void bind(nb::module_& m) {
+void bind(nb::module_& m, const char* name) {
   using S = turbulence::Solver<T>;
   m.def(
       "spectra", [](S& solver) { return to_dict(unlocked([&] { return turbulence::spectra(solver.state()); })); },
@@ -116,54 +103,28 @@ void bind(nb::module_& m) {
         return to_dict(found);
       },
       "solver"_a, "points"_a, "pressure"_a, "transfer"_a, "slice"_a, "slice_points"_a);
-  m.def(
-      "write_checkpoint",
-      [](S& solver, const std::string& folder, const std::string& text, int ranks_per_file, int turns, int keep) {
-        nb::gil_scoped_release release;
-        turbulence::State<T> state = solver.state();
-        turbulence::CheckpointHeader header;
-        header.step = state.step;
-        header.time = state.time;
-        header.text = text;
-        header.state = {state.dt, state.courant, state.energy_input, kind_of(solver)};
-        const std::vector<double> forcing = solver.forcing().memory();
-        header.state.insert(header.state.end(), forcing.begin(), forcing.end());
-        return turbulence::write_checkpoint(std::move(header), fields_of(state), {folder, ranks_per_file, turns, keep},
-                                            state.plan.comm());
-      },
-      "solver"_a, "folder"_a, "text"_a, "ranks_per_file"_a, "turns"_a, "keep"_a);
-  m.def(
-      "read_checkpoint",
-      [](S& solver, const std::string& path) {
-        std::unique_ptr<turbulence::Checkpoint> checkpoint;
-        {
-          nb::gil_scoped_release release;
-          turbulence::State<T> state = solver.state();
-          checkpoint = std::make_unique<turbulence::Checkpoint>(path, state.plan.comm());
-          checkpoint->read(fields_of(state));
-          const std::vector<double>& memory = checkpoint->header().state;
-          const bool known = memory.size() >= 4;
-          // A run with another forcing begins that anew.
-          if (known && memory[3] == kind_of(solver)) solver.forcing().set_memory({memory.begin() + 4, memory.end()});
-          state.step = checkpoint->header().step;
-          state.time = checkpoint->header().time;
-          if (known) {
-            state.dt = memory[0];
-            state.courant = memory[1];
-            state.energy_input = memory[2];
-          }
-        }
-        return to_dict(*checkpoint);
-      },
-      "solver"_a, "path"_a);
+  nb::borrow<nb::class_<S>>(m.attr(name))
+      .def(
+          "save",
+          [](S& solver, const std::string& folder, const std::string& text, int ranks_per_file, int turns, int keep) {
+            nb::gil_scoped_release release;
+            return turbulence::save(solver, {folder, ranks_per_file, turns, keep}, text);
+          },
+          "folder"_a, "text"_a, "ranks_per_file"_a, "turns"_a, "keep"_a)
+      .def(
+          "restore",
+          [](S& solver, const std::string& path) {
+            return to_dict(unlocked([&] { return turbulence::restore(solver, path); }));
+          },
+          "path"_a);
 }
 
 }  // namespace
 
 void bind_turbulence_output(nb::module_& m) {
   nb::module_ t = nb::cast<nb::module_>(m.attr("turbulence"));
-  bind<double>(t);
-  bind<float>(t);
+  bind<double>(t, "SolverDouble");
+  bind<float>(t, "SolverSingle");
   t.def(
       "checkpoint",
       [](const std::string& path, const Communicator& comm) {

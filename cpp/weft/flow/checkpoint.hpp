@@ -4,16 +4,19 @@
 // if both call Solver::forget before the next step: earlier solutions that a solve begins from are not saved.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
+#include "weft/files/checkpoint_folder.hpp"
 #include "weft/flow/averages.hpp"
-#include "weft/flow/checkpoint_file.hpp"
+#include "weft/flow/solver.hpp"
 #include "weft/flow/state.hpp"
+#include "weft/mesh/element_file.hpp"
 #include "weft/space/space.hpp"
 
 namespace weft::flow {
 
+inline const files::CheckpointKind checkpoint_kind{
+    {{'w', 'e', 'f', 't', 'f', 'l', 'o', 'w'}, 1, "a checkpoint of weft's flow"}, "flow.bin"};
 inline constexpr const char* averages_name = "averages";  // of their field in the file
 
 struct CheckpointOptions {
@@ -21,6 +24,16 @@ struct CheckpointOptions {
   int keep = 2;        // how many checkpoints stay; the oldest others are removed once the new one is complete
   std::string text;    // the case and the versions, for people and for the report
 };
+
+// Writes a solver's state, and its averages if it is averaging; the path. Makes the solver forget, so that this run and
+// one that restarts are the same. (collective)
+template <class T>
+std::string save(Solver<T>& solver, const CheckpointOptions& options);
+
+// Goes on from the checkpoint at `path`, and with the averages that it has; what it says of itself. CollectiveError as
+// mesh::ElementFile. (collective)
+template <class T>
+mesh::ElementFile restore(Solver<T>& solver, const std::string& path);
 
 // Writes folder/checkpoint-<step> and returns its path. `averages` may be null. CollectiveError where it cannot be
 // written: what was there before stays. (collective)
@@ -34,8 +47,8 @@ struct Restored {
 };
 
 // Fills state and averages (may be null) from a checkpoint. A run of another time order takes the levels there are.
-// CollectiveError as CheckpointFile; the state is then undefined. (collective)
+// CollectiveError as mesh::ElementFile; the state is then undefined. (collective)
 template <class T>
-Restored restore(const CheckpointFile& file, space::Space<T>& space, State<T>& state, Averages<T>* averages);
+Restored restore(const mesh::ElementFile& file, space::Space<T>& space, State<T>& state, Averages<T>* averages);
 
 }  // namespace weft::flow

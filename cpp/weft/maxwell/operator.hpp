@@ -49,6 +49,9 @@ class Operator {
   bool driven() const { return sources_->driven(); }    // by waves or dipoles
   bool layered() const { return sources_->layered(); }  // there is a matched layer
   void rest() { sources_->rest(); }                     // the layer as if it had never seen a field
+  // What the layer remembers of the fields, as Sources.
+  std::vector<T> layer_memory() const { return sources_->layer_memory(); }
+  void set_layer_memory(std::span<const T> values) { sources_->set_layer_memory(values); }
 
   std::int64_t elements() const { return mesh_.elements(); }  // of this rank
   std::int64_t points() const { return elements() * points_; }

@@ -108,6 +108,7 @@ Sources<T>::Sources(const mesh::Mesh& mesh, const Options& options, const Geomet
                     const std::shared_ptr<exchange::Connectivity>& connectivity)
     : device_(options.device), points_((options.order + 1) * (options.order + 1) * (options.order + 1)) {
   const auto elements = static_cast<std::size_t>(mesh.elements());
+  all_elements_ = mesh.elements();
   const std::size_t face = static_cast<std::size_t>(points_) / (options.order + 1);
   std::vector<std::int32_t> flags(elements * 6 * face);
   mesh.comm.together([&] {
@@ -349,6 +350,32 @@ void Sources<T>::rest() {
   if (layer_elements_ == 0) return;
   auxiliary_.zero();
   auxiliary_residual_.zero();
+}
+
+template <class T>
+std::vector<T> Sources<T>::layer_memory() const {
+  const auto each = static_cast<std::size_t>(6 * points_);
+  std::vector<T> all(static_cast<std::size_t>(all_elements_) * each, T(0));
+  if (layer_elements_ == 0) return all;
+  const std::vector<std::int32_t> elements = elements_.download();
+  const std::vector<T> held = auxiliary_.download();
+  for (std::size_t own = 0; own < elements.size(); ++own)
+    std::copy_n(held.begin() + static_cast<std::ptrdiff_t>(own * each), each,
+                all.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(elements[own]) * each));
+  return all;
+}
+
+template <class T>
+void Sources<T>::set_layer_memory(std::span<const T> values) {
+  rest();
+  if (layer_elements_ == 0) return;
+  const auto each = static_cast<std::size_t>(6 * points_);
+  std::vector<T> held;
+  for (const std::int32_t element : elements_.download()) {
+    const auto own = values.subspan(static_cast<std::size_t>(element) * each, each);
+    held.insert(held.end(), own.begin(), own.end());
+  }
+  auxiliary_.upload(held);
 }
 
 template <class T>

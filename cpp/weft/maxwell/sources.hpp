@@ -42,6 +42,10 @@ class Sources {
 
   // The layer as if it had never seen a field.
   void rest();
+  // Its auxiliary variables, by which it goes on between steps: [elements of this rank][6][points], 0 in those that are
+  // not of the layer. On the host; nothing may be enqueued that changes them.
+  std::vector<T> layer_memory() const;
+  void set_layer_memory(std::span<const T> values);
 
   std::map<std::string, std::int64_t> memory_bytes() const;
 
@@ -68,6 +72,7 @@ class Sources {
   std::vector<Wave> waves_;
   std::vector<Current> currents_;
   std::set<std::int32_t> touched_;
+  std::int64_t all_elements_ = 0;  // of this rank
   std::int64_t layer_elements_ = 0;
   device::Array<std::int32_t> elements_;
   device::Array<T> damping_, auxiliary_, auxiliary_residual_;

@@ -1,67 +1,23 @@
-// Checkpoints: the velocity's two components (third_component.hpp) and the scalars in Fourier space, kept modes only.
+// The state of a run of turbulence on disk: modes, and what the forcing remembers.
 //
-// A checkpoint is a folder checkpoint-<step> of files part-<number>.bin, one a group of ranks. Every rank writes its
-// own modes by MPI-IO, plane by plane; any number of ranks of any process grid reads them, in single or double
-// precision, with either truncation (modes that were not kept are 0).
+// A restart on the same ranks in the same precision equals bit for bit the run that wrote the checkpoint and went on.
 #pragma once
 
-#include <complex>
-#include <cstdint>
-#include <memory>
 #include <string>
-#include <vector>
 
-#include "weft/device/device.hpp"
-#include "weft/mpi/comm.hpp"
-#include "weft/turbulence/checkpoint_format.hpp"
-#include "weft/turbulence/wavenumbers.hpp"
+#include "weft/turbulence/checkpoint_file.hpp"
+#include "weft/turbulence/solver.hpp"
 
 namespace weft::turbulence {
 
-// The spectral fields of a rank: u, v, w and the scalars, each part.modes() values in memory of `device`.
+// Writes the checkpoint of the present step, with `text` for people and for the report; its path. CollectiveError where
+// it cannot be written: what was there before stays. (collective)
 template <class T>
-struct SpectralFields {
-  SpectralPart part;
-  Truncation truncation;
-  std::vector<std::complex<T>*> fields;
-  std::shared_ptr<device::Device> device;
-};
+std::string save(Solver<T>& solver, const CheckpointOptions& options, const std::string& text);
 
-struct CheckpointOptions {
-  std::string folder;      // where the checkpoint's folder is made
-  int ranks_per_file = 0;  // 0: the ranks of a node write one file
-  int turns = 1;  // groups of ranks that write one after the other, to spare the file system (the paper's relay)
-  int keep = 2;   // how many checkpoints stay; the oldest others are removed once the new one is complete
-};
-
-// Writes header.step's checkpoint under a temporary name and renames it when it is complete; its path. The header's
-// box, truncation, precision, scalars and mean are filled in here. The component that is left out is recomputed in
-// `fields` too, so that a run that goes on and one that restarts are the same. CollectiveError where a file cannot be
-// written: what was there before stays. (collective)
+// Goes on from the checkpoint at `path`; what it says of itself. A run with another forcing begins that anew.
+// CollectiveError as Checkpoint; the fields are then undefined. (collective)
 template <class T>
-std::string write_checkpoint(CheckpointHeader header, const SpectralFields<T>& fields, const CheckpointOptions& options,
-                             const mpi::Comm& comm);
-
-// A checkpoint on disk: `path` is its folder, or a folder of several, of which the newest is taken.
-class Checkpoint {
- public:
-  // Reads the headers. CollectiveError, naming the file and what to do, for what is absent, incomplete, truncated or
-  // damaged. (collective)
-  Checkpoint(const std::string& path, const mpi::Comm& comm);
-
-  const std::string& path() const { return path_; }
-  const CheckpointHeader& header() const { return files_.front().header; }
-  std::int64_t bytes() const;  // of all files
-
-  // Fills the fields. CollectiveError for another box or number of scalars, and for a plane whose checksum is wrong.
-  // (collective)
-  template <class T>
-  void read(const SpectralFields<T>& fields) const;
-
- private:
-  std::string path_;
-  mpi::Comm comm_;
-  std::vector<CheckpointFile> files_;
-};
+Checkpoint restore(Solver<T>& solver, const std::string& path);
 
 }  // namespace weft::turbulence

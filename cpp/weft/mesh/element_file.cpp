@@ -1,4 +1,4 @@
-#include "weft/flow/checkpoint_file.hpp"
+#include "weft/mesh/element_file.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@
 #include "weft/files/parallel_file.hpp"
 #include "weft/mesh/tensor.hpp"
 
-namespace weft::flow {
+namespace weft::mesh {
 namespace {
 
 namespace fs = std::filesystem;
@@ -31,7 +31,7 @@ std::uint64_t record_checksum(std::int64_t element, std::span<const std::byte> r
 // The local elements by global number, in runs of numbers that follow and fit into a piece: first(element place in
 // `order`, count).
 struct Runs {
-  Runs(const mesh::Mesh& mesh, std::int64_t record) : order(mesh.element_ids.size()) {
+  Runs(const Mesh& mesh, std::int64_t record) : order(mesh.element_ids.size()) {
     std::iota(order.begin(), order.end(), 0);
     std::ranges::sort(order, {}, [&](std::int64_t e) { return mesh.element_ids[e]; });
     const std::int64_t most = std::max<std::int64_t>(1, piece_bytes / record);
@@ -49,44 +49,6 @@ struct Runs {
   };
   std::vector<std::int64_t> order;
   std::vector<Run> runs;
-};
-
-// Vectors where the host can read and write them: themselves, or copies of those on a GPU.
-template <class T>
-class HostVectors {
- public:
-  HostVectors(space::Space<T>& space, std::span<const NamedVectors<T>> fields)
-      : space_(space), stream_(space.device()) {
-    const bool copies = !space.device()->is_host();
-    for (const NamedVectors<T>& field : fields)
-      for (int c = 0; c < field.components; ++c) vectors_.push_back(field.data + c * space.entries());
-    if (copies) memory_.resize(vectors_.size() * static_cast<std::size_t>(space.entries()));
-    for (std::size_t v = 0; v < vectors_.size(); ++v)
-      host_.push_back(copies ? memory_.data() + v * static_cast<std::size_t>(space.entries()) : vectors_[v]);
-  }
-
-  const std::vector<T*>& host() const { return host_; }
-  void fill_halo() {
-    for (T* vector : vectors_) space_.fill_halo(vector, stream_);
-    stream_.synchronize();
-  }
-  void load() { copy(device::CopyKind::device_to_host); }
-  void store() { copy(device::CopyKind::host_to_device); }
-
- private:
-  void copy(device::CopyKind kind) {
-    if (memory_.empty()) return;
-    const bool loads = kind == device::CopyKind::device_to_host;
-    const std::size_t bytes = static_cast<std::size_t>(space_.entries()) * sizeof(T);
-    for (std::size_t v = 0; v < vectors_.size(); ++v)
-      space_.device()->copy(loads ? host_[v] : vectors_[v], loads ? vectors_[v] : host_[v], bytes, kind, stream_);
-    stream_.synchronize();
-  }
-
-  space::Space<T>& space_;
-  device::Stream stream_;
-  std::vector<T*> vectors_, host_;
-  std::vector<T> memory_;
 };
 
 // Values of a record at the points of order `from`, in either precision, as those of order `to`.
@@ -114,9 +76,9 @@ class Values {
       }
     const double* values = given_.data();
     if (!matrix_.empty()) {
-      mesh::apply_along(matrix_.data(), to_, from_, from_ * from_, 1, values, one_.data());
-      mesh::apply_along(matrix_.data(), to_, from_, from_, to_, one_.data(), two_.data());
-      mesh::apply_along(matrix_.data(), to_, from_, 1, to_ * to_, two_.data(), three_.data());
+      apply_along(matrix_.data(), to_, from_, from_ * from_, 1, values, one_.data());
+      apply_along(matrix_.data(), to_, from_, from_, to_, one_.data(), two_.data());
+      apply_along(matrix_.data(), to_, from_, 1, to_ * to_, two_.data(), three_.data());
       values = three_.data();
     }
     std::transform(values, values + result.size(), result.begin(), [](double v) { return static_cast<T>(v); });
@@ -127,9 +89,9 @@ class Values {
   std::vector<double> matrix_, given_, one_, two_, three_;
 };
 
-std::vector<std::byte> header_at(const fs::path& path) {
-  return files::read_header(path, checkpoint_format, [&](std::span<const std::byte> bytes) {
-    const CheckpointHeader h = from_bytes(bytes, path.string());
+std::vector<std::byte> header_at(const fs::path& path, const files::Format& format) {
+  return files::read_header(path, format, [&](std::span<const std::byte> bytes) {
+    const ElementFileHeader h = from_bytes(bytes, format, path.string());
     return std::ssize(bytes) + h.mesh.elements * (8 + h.record_bytes());
   });
 }
@@ -144,16 +106,16 @@ void share(V& values, const mpi::Comm& comm) {
 
 }  // namespace
 
-int CheckpointHeader::components() const {
+int ElementFileHeader::components() const {
   int sum = 0;
-  for (const CheckpointField& field : fields) sum += field.components;
+  for (const ElementField& field : fields) sum += field.components;
   return sum;
 }
 
-std::int64_t CheckpointHeader::record_bytes() const { return components() * cube(order + 1) * value_bytes; }
+std::int64_t ElementFileHeader::record_bytes() const { return components() * cube(order + 1) * value_bytes; }
 
-std::vector<std::byte> to_bytes(const CheckpointHeader& h) {
-  files::Writer w(checkpoint_format, h.number);
+std::vector<std::byte> to_bytes(const ElementFileHeader& h, const files::Format& format) {
+  files::Writer w(format, h.number);
   w.put(h.mesh.elements);
   w.put(h.mesh.topology);
   w.put(std::span<const std::uint64_t>(h.mesh.geometry));
@@ -163,7 +125,7 @@ std::vector<std::byte> to_bytes(const CheckpointHeader& h) {
   w.put(h.step);
   w.put(h.time);
   w.put(static_cast<std::int64_t>(h.fields.size()));
-  for (const CheckpointField& field : h.fields) {
+  for (const ElementField& field : h.fields) {
     w.list(field.name);
     w.put(static_cast<std::int64_t>(field.components));
   }
@@ -176,9 +138,9 @@ std::vector<std::byte> to_bytes(const CheckpointHeader& h) {
   return std::move(w).sealed();
 }
 
-CheckpointHeader from_bytes(std::span<const std::byte> bytes, const std::string& name) {
-  files::Reader r(bytes, checkpoint_format, name);
-  CheckpointHeader h;
+ElementFileHeader from_bytes(std::span<const std::byte> bytes, const files::Format& format, const std::string& name) {
+  files::Reader r(bytes, format, name);
+  ElementFileHeader h;
   h.number = files::number_of(bytes);
   h.mesh.elements = r.get<std::int64_t>();
   h.mesh.topology = r.get<std::uint64_t>();
@@ -212,40 +174,29 @@ CheckpointHeader from_bytes(std::span<const std::byte> bytes, const std::string&
 }
 
 template <class T>
-void write_checkpoint_file(const fs::path& path, CheckpointHeader header, space::Space<T>& space,
-                           std::span<const NamedVectors<T>> fields) {
-  const mpi::Comm& comm = space.comm();
-  header.order = space.order();
+void write_element_file(const fs::path& path, const files::Format& format, ElementFileHeader header, const Mesh& mesh,
+                        const std::function<void(std::int64_t element, T* values)>& get) {
+  const mpi::Comm& comm = mesh.comm;
   header.value_bytes = sizeof(T);
-  header.mesh = mesh::digest(space.mesh());
-  header.fields.clear();
-  for (const NamedVectors<T>& field : fields) header.fields.push_back({field.name, field.components});
-
-  HostVectors<T> vectors(space, fields);
-  vectors.fill_halo();
+  header.mesh = digest(mesh);
   std::unique_ptr<files::ParallelFile> file;
   comm.together(
       [&] { file = std::make_unique<files::ParallelFile>(comm.get(), path, MPI_MODE_CREATE | MPI_MODE_WRONLY); });
   comm.together([&] {
-    vectors.load();
-    const std::vector<std::byte> head = to_bytes(header);
+    const std::vector<std::byte> head = to_bytes(header, format);
     if (comm.rank() == 0) file->write(0, head);
     const std::int64_t table = std::ssize(head), data = table + 8 * header.mesh.elements;
-    const std::int64_t record = header.record_bytes(), points = cube(space.order() + 1);
-    const std::vector<std::int32_t> index = space.point_index();
-    const Runs runs(space.mesh(), record);
+    const std::int64_t record = header.record_bytes(), count = record / static_cast<std::int64_t>(sizeof(T));
+    const Runs runs(mesh, record);
     std::vector<T> values;
     std::vector<std::uint64_t> checksums;
     for (const Runs::Run& run : runs.runs) {
-      values.resize(static_cast<std::size_t>(run.count * record) / sizeof(T));
+      values.resize(static_cast<std::size_t>(run.count * count));
       checksums.resize(static_cast<std::size_t>(run.count));
-      T* to = values.data();
       for (std::int64_t i = 0; i < run.count; ++i) {
-        const std::int32_t* entries = index.data() + runs.order[run.place + i] * points;
-        const T* first = to;
-        for (const T* vector : vectors.host())
-          for (std::int64_t p = 0; p < points; ++p) *to++ = vector[entries[p]];
-        checksums[i] = record_checksum(run.id + i, std::as_bytes(std::span(first, to)));
+        T* to = values.data() + i * count;
+        get(runs.order[run.place + i], to);
+        checksums[i] = record_checksum(run.id + i, std::as_bytes(std::span(to, to + count)));
       }
       file->write(data + run.id * record, std::as_bytes(std::span(values)));
       file->write(table + run.id * 8, std::as_bytes(std::span(checksums)));
@@ -254,44 +205,52 @@ void write_checkpoint_file(const fs::path& path, CheckpointHeader header, space:
   comm.together([&] { file->finish(); });
 }
 
-CheckpointFile::CheckpointFile(const std::string& path, const mpi::Comm& comm) {
+ElementFile::ElementFile(const std::string& path, const files::CheckpointKind& kind, const mpi::Comm& comm) {
   std::vector<std::byte> bytes;
   comm.together([&] {
     if (comm.rank() != 0) return;
-    path_ = files::find_checkpoint(path, checkpoint_kind).string();
-    bytes = header_at(fs::path(path_) / checkpoint_kind.file);
+    path_ = files::find_checkpoint(path, kind).string();
+    bytes = header_at(fs::path(path_) / kind.file, kind.format);
   });
   share(path_, comm);
   share(bytes, comm);
-  file_ = (fs::path(path_) / checkpoint_kind.file).string();
+  file_ = (fs::path(path_) / kind.file).string();
   header_bytes_ = std::ssize(bytes);
-  header_ = from_bytes(bytes, file_);
+  header_ = from_bytes(bytes, kind.format, file_);
 }
 
-const CheckpointField* CheckpointFile::find(const std::string& name) const {
-  const auto found = std::ranges::find(header_.fields, name, &CheckpointField::name);
+const ElementField* ElementFile::find(const std::string& name) const {
+  const auto found = std::ranges::find(header_.fields, name, &ElementField::name);
   return found == header_.fields.end() ? nullptr : &*found;
 }
 
+const std::vector<double>& ElementFile::numbers(const std::string& name, std::size_t least) const {
+  const auto found = header_.numbers.find(name);
+  if (found == header_.numbers.end() || found->second.size() < least)
+    throw mpi::CollectiveError(path_ + ": says nothing of its " + name + ": take another checkpoint");
+  return found->second;
+}
+
 template <class T>
-void CheckpointFile::read(space::Space<T>& space, std::span<const NamedVectors<T>> fields) const {
-  const mpi::Comm& comm = space.comm();
-  const mesh::Digest mine = mesh::digest(space.mesh());
-  const std::int64_t points = cube(space.order() + 1), record = header_.record_bytes();
+void ElementFile::read(const Mesh& mesh, int order, std::span<const ElementField> fields,
+                       const std::function<void(std::int64_t element, const T* values)>& set) const {
+  const mpi::Comm& comm = mesh.comm;
+  const Digest mine = digest(mesh);
+  const std::int64_t points = cube(order + 1), record = header_.record_bytes();
   const std::int64_t written = cube(header_.order + 1) * header_.value_bytes;  // bytes of a component
-  std::vector<std::int64_t> places;                                            // in a record, of every vector
+  std::vector<std::int64_t> places;                                            // in a record, of every component
   comm.together([&] {
-    if (!mesh::same(mine, header_.mesh))
+    if (!same(mine, header_.mesh))
       throw std::runtime_error(file_ + ": of another mesh" +
                                (mine.elements == header_.mesh.elements
                                     ? std::string(" (its elements are elsewhere or joined otherwise)")
                                     : ", of " + std::to_string(header_.mesh.elements) + " elements, the run has " +
                                           std::to_string(mine.elements)) +
                                ": give the run the mesh that it was written on");
-    for (const NamedVectors<T>& field : fields) {
+    for (const ElementField& field : fields) {
       std::int64_t at = 0;
       bool found = false;
-      for (const CheckpointField& has : header_.fields) {
+      for (const ElementField& has : header_.fields) {
         found = has.name == field.name;
         if (found && has.components != field.components)
           throw std::runtime_error(file_ + ": has " + std::to_string(has.components) + " components of " + field.name +
@@ -303,17 +262,14 @@ void CheckpointFile::read(space::Space<T>& space, std::span<const NamedVectors<T
       for (int c = 0; c < field.components; ++c) places.push_back(at + c * written);
     }
   });
-  HostVectors<T> vectors(space, fields);
   comm.together([&] {
     files::ParallelFile file(MPI_COMM_SELF, file_, MPI_MODE_RDONLY);
     const std::int64_t table = header_bytes_, data = table + 8 * header_.mesh.elements;
-    const std::vector<std::int32_t> index = space.point_index();
-    const Runs runs(space.mesh(), record);
-    Values convert(header_.order, space.order(), header_.value_bytes);
+    const Runs runs(mesh, record);
+    Values convert(header_.order, order, header_.value_bytes);
     std::vector<std::byte> bytes;
     std::vector<std::uint64_t> checksums;
-    std::vector<T> values(static_cast<std::size_t>(points));
-    for (T* vector : vectors.host()) std::fill_n(vector, space.entries(), T(0));
+    std::vector<T> values(places.size() * static_cast<std::size_t>(points));
     for (const Runs::Run& run : runs.runs) {
       bytes.resize(static_cast<std::size_t>(run.count * record));
       checksums.resize(static_cast<std::size_t>(run.count));
@@ -325,24 +281,22 @@ void CheckpointFile::read(space::Space<T>& space, std::span<const NamedVectors<T
         if (record_checksum(run.id + i, here) != checksums[i])
           throw std::runtime_error(file_ + ": element " + std::to_string(run.id + i + 1) +
                                    " is damaged: take an older checkpoint");
-        const std::int32_t* entries = index.data() + runs.order[run.place + i] * points;
-        for (std::size_t v = 0; v < places.size(); ++v) {
-          convert.get<T>(here.data() + places[v], values);
-          for (std::int64_t p = 0; p < points; ++p) vectors.host()[v][entries[p]] = values[p];
-        }
+        for (std::size_t v = 0; v < places.size(); ++v)
+          convert.get<T>(here.data() + places[v], std::span(values).subspan(v * static_cast<std::size_t>(points),
+                                                                            static_cast<std::size_t>(points)));
+        set(runs.order[run.place + i], values.data());
       }
     }
-    vectors.store();
   });
-  vectors.fill_halo();
 }
 
-#define WEFT_CHECKPOINT_FILE(T)                                                               \
-  template void write_checkpoint_file<T>(const fs::path&, CheckpointHeader, space::Space<T>&, \
-                                         std::span<const NamedVectors<T>>);                   \
-  template void CheckpointFile::read<T>(space::Space<T>&, std::span<const NamedVectors<T>>) const;
-WEFT_CHECKPOINT_FILE(double)
-WEFT_CHECKPOINT_FILE(float)
-#undef WEFT_CHECKPOINT_FILE
+#define WEFT_ELEMENT_FILE(T)                                                                                 \
+  template void write_element_file<T>(const fs::path&, const files::Format&, ElementFileHeader, const Mesh&, \
+                                      const std::function<void(std::int64_t, T*)>&);                         \
+  template void ElementFile::read<T>(const Mesh&, int, std::span<const ElementField>,                        \
+                                     const std::function<void(std::int64_t, const T*)>&) const;
+WEFT_ELEMENT_FILE(double)
+WEFT_ELEMENT_FILE(float)
+#undef WEFT_ELEMENT_FILE
 
-}  // namespace weft::flow
+}  // namespace weft::mesh

@@ -17,11 +17,11 @@ namespace weft::maxwell {
 
 // By options().integrator of the operator; runge_kutta keeps one vector beside the fields. T: float or double.
 template <class T>
-class Stepper {
+class Solver {
  public:
-  // Fields are zero at first. `op` outlives the stepper. std::invalid_argument for an exponential integrator of an
+  // Fields are zero at first. `op` outlives the solver. std::invalid_argument for an exponential integrator of an
   // operator that is driven or layered. (collective)
-  explicit Stepper(Operator<T>& op);
+  explicit Solver(Operator<T>& op);
 
   // `count` steps of dt from where the fields and the time are. dt is the caller's to choose; see Operator::dt_limit.
   // Now and then, and at the end, the energy is looked at (check). std::invalid_argument unless dt is positive and
@@ -38,6 +38,9 @@ class Stepper {
   void fields_changed() { reference_.reset(); }
   double time() const { return time_; }
   void set_time(double time) { time_ = time; }
+  // The fields that are set are those of this time, after so many steps.
+  void start(double time, std::int64_t step);
+  Operator<T>& op() { return op_; }
   std::int64_t steps() const { return steps_; }
   device::Stream& stream() { return stream_; }
   bool recorded() const { return graph_.has_value(); }  // steps are replayed

@@ -1,4 +1,4 @@
-#include "weft/maxwell/stepper.hpp"
+#include "weft/maxwell/solver.hpp"
 
 #include <cmath>
 #include <numbers>
@@ -19,8 +19,7 @@ constexpr double layer_allowance = 100;
 }  // namespace
 
 template <class T>
-Stepper<T>::Stepper(Operator<T>& op)
-    : op_(op), stream_(op.options().device), fields_(op.options().device, op.entries()) {
+Solver<T>::Solver(Operator<T>& op) : op_(op), stream_(op.options().device), fields_(op.options().device, op.entries()) {
   fields_.zero();
   const Options& options = op.options();
   if (options.integrator == Integrator::runge_kutta) {
@@ -40,7 +39,7 @@ Stepper<T>::Stepper(Operator<T>& op)
 }
 
 template <class T>
-void Stepper<T>::step(std::int64_t count, double dt) {
+void Solver<T>::step(std::int64_t count, double dt) {
   if (!(dt > 0 && std::isfinite(dt)))
     throw std::invalid_argument("maxwell: the time step must be positive, not " + std::to_string(dt));
   const trace::Span span("step", trace::Category::cpu);
@@ -82,7 +81,14 @@ void Stepper<T>::step(std::int64_t count, double dt) {
 }
 
 template <class T>
-void Stepper<T>::enqueue(double dt, bool more) {
+void Solver<T>::start(double time, std::int64_t step) {
+  time_ = time;
+  steps_ = checked_ = step;
+  reference_.reset();
+}
+
+template <class T>
+void Solver<T>::enqueue(double dt, bool more) {
   for (const solver::LowStorageStage& stage : solver::carpenter_kennedy)
     op_.stage(stage.c * dt, stage.a, stage.b, dt, fields_.data(), residual_.data(),
               more || &stage != &solver::carpenter_kennedy.back(), stream_);
@@ -90,7 +96,7 @@ void Stepper<T>::enqueue(double dt, bool more) {
 }
 
 template <class T>
-void Stepper<T>::check() {
+void Solver<T>::check() {
   checked_ = steps_;
   if (!reference_) return;
   const trace::Span span("energy", trace::Category::cpu);
@@ -111,7 +117,7 @@ void Stepper<T>::check() {
 }
 
 template <class T>
-std::map<std::string, std::int64_t> Stepper<T>::memory_bytes() const {
+std::map<std::string, std::int64_t> Solver<T>::memory_bytes() const {
   std::map<std::string, std::int64_t> bytes{{"fields", static_cast<std::int64_t>(fields_.bytes())}};
   if (exponential_)
     bytes["Krylov space"] = exponential_->memory_bytes();
@@ -120,7 +126,7 @@ std::map<std::string, std::int64_t> Stepper<T>::memory_bytes() const {
   return bytes;
 }
 
-template class Stepper<float>;
-template class Stepper<double>;
+template class Solver<float>;
+template class Solver<double>;
 
 }  // namespace weft::maxwell

@@ -1,0 +1,19 @@
+"""What the checkpoints of `weft.maxwell.Solver` say of themselves. docs/run-maxwell.md describes them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from weft import _weft
+from weft.solver_on_elements import Checkpoint
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+__all__ = ["Checkpoint", "describe"]
+
+
+def describe(path: str | os.PathLike[str], comm: MPI.Intracomm | None = None) -> Checkpoint:
+    """What a checkpoint says of itself, without its fields. Errors as `SolverOnElements.restore`. (collective)"""
+    return Checkpoint(**_weft.maxwell.checkpoint(os.fspath(path), comm))
