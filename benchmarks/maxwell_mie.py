@@ -19,9 +19,8 @@ from mpi4py import MPI
 
 from weft.cases import MaxwellCase
 from weft.cases.schema import load
-from weft.report.console import Silent
 from weft.run.machine import machine, versions
-from weft.run.maxwell.loop import Run, take
+from weft.run.maxwell.problem import Problem, make_mesh, take
 
 SERIES = ["mesh.radii=[0.5,0.8,1.3,1.8]", "mesh.half_width=0", "mesh.box_layers=[]", "layer.thickness=0", "mesh.side=2",
           "initial.zero=false", "sources.wave.ramp=0", "time.end=0.4"]  # fmt: skip
@@ -30,15 +29,15 @@ SERIES = ["mesh.radii=[0.5,0.8,1.3,1.8]", "mesh.half_width=0", "mesh.box_layers=
 def measure(order: int, assignments: list[str], tags: tuple[int, ...] | None) -> dict[str, object]:
     case = load(MaxwellCase, "sphere", {"order": order}, assignments)
     assert isinstance(case, MaxwellCase)
-    run = Run(case, MPI.COMM_WORLD, Silent())
-    run.reset(run.solver)
-    take(run.solver, run.steps, run.dt)
-    difference, whole = run.error_norms(None if tags is None else np.isin(run.mesh.element_tags, tags))
+    problem = Problem(case, make_mesh(case, MPI.COMM_WORLD))
+    problem.begin()
+    take(problem.solver, problem.steps, problem.dt)
+    difference, whole = problem.error_norms(None if tags is None else np.isin(problem.mesh.element_tags, tags))
     return {
         "order": order,
-        "elements": run.solver.elements,
-        "points": run.solver.points,
-        "steps": run.steps,
+        "elements": problem.solver.elements,
+        "points": problem.solver.points,
+        "steps": problem.steps,
         "relative_error": difference / whole,
     }
 
@@ -56,7 +55,7 @@ def main() -> None:
         "case": case.model_dump(by_alias=True),
         "from_the_series_changes": SERIES,
         "versions": versions(),
-        "machine": machine(Run(case, comm, Silent()).solver.device, comm),
+        "machine": machine(Problem(case, make_mesh(case, comm)).solver.device, comm),
     }
     for name, orders, words, tags in (
         ("from the series", options.series_orders, SERIES, (1, 2)),

@@ -104,7 +104,7 @@ TEST(MaxwellCheckpoint, TheFileIsTheSameFromAnyRanksAndAnyRanksReadIt) {
   const mesh::Mesh alone = box(mpi::Comm::self()), mesh = box(all);
   // Fields that follow from the place alone, and a layer that has seen none.
   Begun<double> one(alone, options_of(alone, true)), several(mesh, options_of(mesh, true));
-  const Folder folder(all);
+  const Folder folder(all), other(all);
   const auto content = [](const fs::path& path) {
     std::ifstream in(path / checkpoint_kind.file, std::ios::binary);
     return std::string(std::istreambuf_iterator<char>(in), {});
@@ -112,7 +112,7 @@ TEST(MaxwellCheckpoint, TheFileIsTheSameFromAnyRanksAndAnyRanksReadIt) {
   const std::string written = content(save(several.solver, {folder.path, 1, ""}));
   all.barrier();
   if (all.rank() == 0) {
-    EXPECT_EQ(content(save(one.solver, {folder.path, 1, ""})), written);
+    EXPECT_TRUE(content(save(one.solver, {other.path, 1, ""})) == written);
   }
   all.barrier();
   several.solver.step(2, dt);

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from weft.cases import WORKLOADS
+from weft.cases import case_model
 from weft.cases.schema import options
 from weft.cli.main import weft_command
 
@@ -57,7 +57,7 @@ def test_every_command_of_a_page_is_one(page: Path) -> None:
         except (click.UsageError, AssertionError) as error:
             pytest.fail(f"weft {line}: {error}")
         if words[0] == "run":
-            keys = [key_pattern(option.key) for option in options(WORKLOADS[words[1]])]
+            keys = [key_pattern(option.key) for option in options(case_model(words[1]))]
             for assignment in values.get("assignments") or []:
                 key = assignment.partition("=")[0]
                 assert any(re.fullmatch(k, key) for k in keys), f"weft {line}: no case key '{key}'"

@@ -16,7 +16,9 @@ from weft.cases import MaxwellCase
 from weft.cases.expressions import FUNCTIONS, Expression, ExpressionError
 from weft.cases.schema import CaseError, load, named_cases, options, to_toml
 from weft.mpi import CollectiveError
-from weft.run.maxwell import problem
+from weft.run.maxwell.exact import exact, layered, not_exact
+from weft.run.maxwell.problem import make_mesh
+from weft.run.maxwell.regions import Geometry, boundaries, materials, total_field
 
 
 def case(*assignments: str) -> MaxwellCase:
@@ -53,12 +55,12 @@ def test_the_case_that_the_documentation_shows_is_one(tmp_path) -> None:
     loaded = load(MaxwellCase, str(path), {"order": 1})
     assert isinstance(loaded, MaxwellCase)
     place = geometry(loaded)
-    _, regions = problem.materials(loaded, place)
+    _, regions = materials(loaded, place)
     assert np.bincount(regions).tolist() == [16 * 64 - 4 * 64 - 2 * 16, 4 * 64, 2 * 16]
-    total = problem.total_field(loaded, place)
+    total = total_field(loaded, place)
     assert total is not None
     assert total.sum() == 12 * 64
-    assert set(problem.boundaries(loaded, place.mesh).values()) == {"absorbing"}
+    assert set(boundaries(loaded, place.mesh).values()) == {"absorbing"}
 
 
 def test_tables_under_names_come_from_files_and_from_assignments(tmp_path) -> None:
@@ -172,7 +174,7 @@ def test_any_text_is_an_expression_or_one_readable_error(text) -> None:
 def geometry(loaded: MaxwellCase):
     from mpi4py import MPI
 
-    return problem.Geometry(problem.make_mesh(loaded, MPI.COMM_WORLD), loaded.order)
+    return Geometry(make_mesh(loaded, MPI.COMM_WORLD), loaded.order)
 
 
 BOX = ["order=2", "mesh.counts=[4,2,1]", "mesh.periodic=[false,true,true]"]
@@ -184,7 +186,7 @@ def test_materials_fill_boxes_expressions_and_what_is_left() -> None:
         "materials.c.mu=2",
     )  # fmt: skip
     place = geometry(loaded)
-    table, regions = problem.materials(loaded, place)
+    table, regions = materials(loaded, place)
     x, y, _ = place.centres
     expected = np.where((x < 0.5) & (y < 0.5), "a", np.where(x > 0.75, "b", "c"))
     assert [list(table)[r] for r in regions] == expected.tolist()
@@ -202,25 +204,25 @@ def test_materials_fill_boxes_expressions_and_what_is_left() -> None:
 def test_a_region_that_cannot_be_is_named(assignments, parts) -> None:
     loaded = case(*BOX, *assignments)
     with pytest.raises(CollectiveError) as caught:
-        problem.materials(loaded, geometry(loaded))
+        materials(loaded, geometry(loaded))
     for part in parts:
         assert part in str(caught.value)
 
 
 def test_a_region_of_a_mesh_file_without_a_material_is_named() -> None:
     loaded = case("order=2", "materials.a.tag=1", "mesh.file=sphere.msh")
-    place = problem.Geometry(weft.Mesh.sphere([0.5, 1.0]), 2)
+    place = Geometry(weft.Mesh.sphere([0.5, 1.0]), 2)
     with pytest.raises(CollectiveError, match=r"region 2 of sphere has no material.*tag = 2"):
-        problem.materials(loaded, place)
+        materials(loaded, place)
 
 
 def test_boundaries_come_from_the_case_from_their_own_names_and_from_the_star() -> None:
     mesh = geometry(case(*BOX)).mesh
-    assert problem.boundaries(case(*BOX, "boundaries.x-=pec", "boundaries.*=pmc"), mesh) == {"x-": "pec", "x+": "pmc"}
+    assert boundaries(case(*BOX, "boundaries.x-=pec", "boundaries.*=pmc"), mesh) == {"x-": "pec", "x+": "pmc"}
     with pytest.raises(CollectiveError, match=r"boundary 'x\+' of box 4 x 2 x 1 has no condition.*boundaries\.x\+"):
-        problem.boundaries(case(*BOX, "boundaries.x-=pec"), mesh)
+        boundaries(case(*BOX, "boundaries.x-=pec"), mesh)
     with pytest.raises(CollectiveError, match=r"'boundaries.wall': .* has no such boundary; it has x-, x\+"):
-        problem.boundaries(case(*BOX, "boundaries.wall=pec"), mesh)
+        boundaries(case(*BOX, "boundaries.wall=pec"), mesh)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +239,7 @@ def test_an_exact_solution_that_does_not_fit_says_why(assignments, parts) -> Non
     loaded = case(*BOX, *assignments)
     place = geometry(loaded)
     with pytest.raises(CollectiveError) as caught:
-        problem.exact(loaded, place, *problem.materials(loaded, place))
+        exact(loaded, place, *materials(loaded, place))
     for part in parts:
         assert part in str(caught.value)
 
@@ -253,7 +255,7 @@ def test_an_exact_solution_that_does_not_fit_says_why(assignments, parts) -> Non
     ],
 )
 def test_a_start_that_is_no_solution_of_the_case_has_no_error(assignments, conditions, part) -> None:
-    why = problem.not_exact(case(*assignments), conditions)
+    why = not_exact(case(*assignments), conditions)
     assert part in why
     assert bool(part) == bool(why)
 
@@ -262,6 +264,6 @@ def test_layers_are_found_from_the_elements_materials() -> None:
     loaded = case(*BOX, "materials.a.where=0.25 < x < 0.75", "materials.a.epsilon=4", "initial.field=layered-mode")
     loaded.initial.mode = (1, 1, 0)
     place = geometry(loaded)
-    mode = problem.layered(loaded, place, *problem.materials(loaded, place))
+    mode = layered(loaded, place, *materials(loaded, place))
     assert np.array(mode.layers) == pytest.approx(np.array([[0.25, 1, 1], [0.5, 4, 1], [0.25, 1, 1]]))
     assert mode.wavenumber == pytest.approx(2 * np.pi)

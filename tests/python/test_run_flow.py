@@ -14,7 +14,7 @@ from mpi_run import finish, interrupt, run_weft, start, wait_until, weft_command
 import weft
 from weft.bench import scaling_flow
 from weft.cases import CaseError, FlowCase, load
-from weft.run.flow.loop import iterations, summary
+from weft.run.flow.figures import iterations, summary
 from weft.run.flow.problem import Problem, make_mesh
 from weft.run.stepping import Goal
 

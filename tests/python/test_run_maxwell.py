@@ -5,13 +5,17 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import os
+import shutil
+import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 from mpi4py import MPI
-from mpi_run import run_weft
+from mpi_run import finish, interrupt, run_weft, start, wait_until, weft_command
 
+import weft.maxwell_output
 from weft.cases import MaxwellCase
 from weft.cases.schema import load
 from weft.device import open as open_device
@@ -20,19 +24,25 @@ from weft.mesh import Mesh, MeshError
 from weft.mesh_io.probes import Probes, on_plane
 from weft.model import maxwell_formulas as formulas
 from weft.model.ledger import SHIPPED
-from weft.report.console import Silent
 from weft.run.energy import Meter, rapl_counters
-from weft.run.maxwell.loop import Run, exact_energies, take, time_step
+from weft.run.maxwell.errors import exact_energies
+from weft.run.maxwell.problem import Problem, make_mesh, take, time_step
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
+
+
+def begun(case: MaxwellCase) -> Problem:
+    """A case ready to step."""
+    problem = Problem(case, make_mesh(case, MPI.COMM_WORLD))
+    problem.begin()
+    return problem
 
 
 def error(name: str, order: int, *assignments: str, tags: tuple[int, ...] = ()) -> float:
     """The relative error of a case at its end, run in this process; in elements of some tags only."""
     case = load(MaxwellCase, name, {"order": order, "device": "host"}, ["time.end=0.3", *assignments])
     assert isinstance(case, MaxwellCase)
-    run = Run(case, MPI.COMM_WORLD, Silent())
-    run.reset(run.solver)
+    run = begun(case)
     take(run.solver, run.steps, run.dt)
     difference, whole = run.error_norms(np.isin(run.mesh.element_tags, tags) if tags else None)
     return difference / whole
@@ -198,12 +208,10 @@ def test_a_boundary_without_a_condition_ends_every_rank_with_one_line(tmp_path, 
     assert done.stderr.count("boundary 'x-' of box 2 x 1 x 1 has no condition") == 1
 
 
-def started(*assignments: str) -> Run:
+def started(*assignments: str) -> Problem:
     case = load(MaxwellCase, None, {"device": "host"}, assignments)
     assert isinstance(case, MaxwellCase)
-    run = Run(case, MPI.COMM_WORLD, Silent())
-    run.reset(run.solver)
-    return run
+    return begun(case)
 
 
 def test_a_run_can_start_from_expressions_and_have_a_dipole() -> None:
@@ -245,6 +253,78 @@ def test_fields_set_anew_meet_a_matched_layer_at_rest() -> None:
     take(run.solver, 60, run.dt)
     assert np.array_equal(once, run.solver.host_fields())
     assert sum(run.solver.energies()) < 0.5 * 0.5 * np.sqrt(np.pi / 80), "the layer absorbs"
+
+
+# --- checkpoints ---------------------------------------------------------------------------------------------------
+
+SMALL_BOX = ["--set", "mesh.counts=[3,2,2]", "--order", 3, "--device", "host", "--set", "exchange=pairwise:direct",
+             "--set", "output.slice=none", "--quiet"]  # fmt: skip
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_a_restart_is_the_run_that_was_not_stopped(tmp_path, ranks: int) -> None:
+    words = ["run", "maxwell", *SMALL_BOX, "--set", "probes.p=[0.3,0.2,0.1]", "--set", "output.every=2",
+             "--set", "time.courant=0.8", "--end", 0.6]  # fmt: skip
+    whole, part = tmp_path / "whole", tmp_path / "part"
+    done = run_weft(ranks, *words, "--set", "checkpoint.every=4", "--set", "checkpoint.keep=99", "--output", whole)
+    assert done.returncode == 0, done.stderr
+    restart = whole / "checkpoints" / "checkpoint-00000008"
+    shutil.copytree(whole, part)
+    done = run_weft(ranks, *words, "--restart", restart, "--output", part)
+    assert done.returncode == 0, done.stderr
+    first, second = (json.loads((folder / "run.json").read_text()) for folder in (whole, part))
+    assert second["figures"]["began_from"] == str(restart)
+    assert second["figures"]["steps"] == first["figures"]["steps"] - 8
+    for name, values in second["statistics"].items():
+        if name in ("step", "time", "electric_energy", "magnetic_energy"):
+            assert values == first["statistics"][name][4:], name
+    assert second["statistics"]["step"][0] == 8
+    assert (part / "probes.csv").read_text() == (whole / "probes.csv").read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_leaves_a_checkpoint_to_go_on_from(tmp_path, number: signal.Signals) -> None:
+    words = weft_command("run", "maxwell", *SMALL_BOX, "--steps", 10**7, "--set", "output.every=50000000",
+                         "--set", "checkpoint.every=20", "--output", tmp_path)  # fmt: skip
+    process = start(words, ranks=None if number == signal.SIGTERM else 2)
+    folder = tmp_path / "checkpoints"
+    wait_until(lambda: folder.exists() and any(folder.glob("checkpoint-????????")), process)
+    if number == signal.SIGTERM:
+        os.kill(process.pid, number)
+    else:
+        interrupt(process)
+    done = finish(process)
+    found = weft.maxwell_output.describe(folder)
+    assert found.step > 0
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert record["figures"]["checkpoint"] == found.path
+    assert record["statistics"]["step"][-1] == record["figures"]["steps_done"] == found.step
+    if number == signal.SIGTERM:
+        assert done.returncode == 128 + number
+        assert f"terminated; go on with --restart {found.path}" in done.stderr
+    else:
+        assert done.returncode != 0
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_checkpoint_that_cannot_be_used_is_refused_in_one_line_on_every_rank(tmp_path, ranks: int) -> None:
+    words = ["run", "maxwell", *SMALL_BOX, "--steps", 2, "--output", tmp_path]
+    assert run_weft(1, *words, "--set", "checkpoint.at_end=true").returncode == 0
+    file = tmp_path / "checkpoints" / "checkpoint-00000002" / "maxwell.bin"
+    again = [*words, "--restart", tmp_path / "checkpoints"]
+    cases = [
+        ([*again, "--set", "mesh.counts=[3,3,2]"], None, "of another mesh"),
+        ([*again, "--end", "1e-9"], None, "'time.end'"),
+        (again, b"weftflow", "not a checkpoint of weft's maxwell"),
+        ([*words, "--restart", "nowhere"], None, "nowhere: no such checkpoint"),
+    ]
+    for command, magic, text in cases:
+        if magic:
+            file.write_bytes(magic + file.read_bytes()[8:])
+        done = run_weft(ranks, *command)
+        assert done.returncode == 1
+        assert done.stderr.count(text) == 1, done.stderr
+        assert len([line for line in done.stderr.splitlines() if line.startswith("weft")]) == 1
 
 
 # --- figures -------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pytest
 from mpi_run import finish, interrupt, run_weft, start, wait_until, weft_command
 
 import weft
-from weft import _weft
+from weft import turbulence_output
 from weft.bench import scaling_turbulence as scaling
 from weft.bench.scaling import strong_scaling
 from weft.cases import CaseError, TurbulenceCase, load
@@ -100,11 +100,11 @@ def test_a_run_leaves_a_record_tables_and_plots_that_agree(tmp_path) -> None:
 
 def modes_of(checkpoint: Path) -> np.ndarray:
     """All modes of the velocity and of the scalar of a checkpoint, on this process alone."""
-    found = _weft.turbulence.checkpoint(str(checkpoint), None)
+    found = turbulence_output.describe(checkpoint)
     solver = weft.turbulence.Solver(
-        found["sizes"], viscosity=0.02, dt=0.01, scalars=[weft.turbulence.Scalar()], precision=found["precision"]
+        found.sizes, viscosity=0.02, dt=0.01, scalars=[weft.turbulence.Scalar()], precision=found.precision
     )
-    _weft.turbulence.read_checkpoint(solver._core, str(checkpoint))
+    solver.restore(checkpoint)
     return np.concatenate([solver.velocity_modes(), solver.scalar_modes()[None]])
 
 
@@ -149,8 +149,8 @@ def test_a_signal_leaves_a_checkpoint_to_go_on_from(tmp_path, number: signal.Sig
     checkpoints = list((tmp_path / "checkpoints").iterdir())
     assert len(checkpoints) == 1, done.stderr
     assert not checkpoints[0].name.endswith(".tmp")
-    found = _weft.turbulence.checkpoint(str(tmp_path / "checkpoints"), None)
-    assert found["step"] == int(checkpoints[0].name.partition("-")[2]) > 0
+    found = turbulence_output.describe(tmp_path / "checkpoints")
+    assert found.step == int(checkpoints[0].name.partition("-")[2]) > 0
     record = json.loads((tmp_path / "run.json").read_text())
     assert record["figures"]["checkpoint"] == str(checkpoints[0])
     if number == signal.SIGTERM:

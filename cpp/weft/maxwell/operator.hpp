@@ -31,7 +31,7 @@ class Operator {
   // One error on all ranks for: an order outside 1..15; a boundary of the mesh without a condition, or a condition for
   // a boundary it has not; a region without a material; eps or mu that are not positive, sigma that is negative;
   // periodic faces whose normals are not opposite (the mesh's rotation would have to turn the fields); sources and
-  // layers that Terms refuses. (collective)
+  // layers that Sources refuses. (collective)
   Operator(const mesh::Mesh& mesh, const Options& options);
 
   // rates = d(fields)/dt at `time`; the auxiliary variables of a matched layer stay as they are. (collective)

@@ -14,8 +14,8 @@ from weft.files import write_json
 from weft.format import short, table
 from weft.model import formulas
 from weft.report import plots
+from weft.run.elements import box_counts
 from weft.run.machine import machine, rates, versions
-from weft.run.poisson.loop import box_counts
 from weft.run.record import Record, by_first
 
 if TYPE_CHECKING:

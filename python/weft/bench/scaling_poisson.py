@@ -10,7 +10,7 @@ from weft.bench import scaling
 from weft.bench.scaling import Column, Planned, Workload
 from weft.format import rate, short, table
 from weft.report import plots
-from weft.run.poisson.loop import box_counts
+from weft.run.elements import box_counts
 from weft.run.record import Record
 
 

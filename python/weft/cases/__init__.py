@@ -1,17 +1,28 @@
-"""Case files: what a run is asked to do, with a default, a unit and one line of help for every option."""
+"""Case files: what a run is asked to do, with a default, a unit and one line of help for every option.
 
-from weft.cases.flow import FlowCase
-from weft.cases.maxwell import MaxwellCase
-from weft.cases.poisson import PoissonCase
+The names of `WORKLOADS` load on first use: a run of one workload needs no other's case.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from weft.cases.schema import Case, load, options
-from weft.cases.turbulence import TurbulenceCase
 from weft.errors import CaseError
 
-WORKLOADS: dict[str, type[Case]] = {
-    "poisson": PoissonCase,
-    "maxwell": MaxwellCase,
-    "turbulence": TurbulenceCase,
-    "flow": FlowCase,
+if TYPE_CHECKING:
+    from weft.cases.flow import FlowCase
+    from weft.cases.maxwell import MaxwellCase
+    from weft.cases.poisson import PoissonCase
+    from weft.cases.turbulence import TurbulenceCase
+
+#: the class of each workload's case
+WORKLOADS = {
+    "poisson": "PoissonCase",
+    "maxwell": "MaxwellCase",
+    "turbulence": "TurbulenceCase",
+    "flow": "FlowCase",
 }
 
 __all__ = [
@@ -22,6 +33,20 @@ __all__ = [
     "MaxwellCase",
     "PoissonCase",
     "TurbulenceCase",
+    "case_model",
     "load",
     "options",
 ]
+
+
+def case_model(workload: str) -> type[Case]:
+    """The class of a workload's case."""
+    model: type[Case] = getattr(import_module(f"weft.cases.{workload}"), WORKLOADS[workload])
+    return model
+
+
+def __getattr__(name: str) -> Any:
+    for workload, model in WORKLOADS.items():
+        if name == model:
+            return case_model(workload)
+    raise AttributeError(f"module 'weft.cases' has no attribute {name!r}")

@@ -14,7 +14,7 @@ import pydantic
 
 from weft.cases.expressions import CONSTANTS, FUNCTIONS, Expression, ExpressionError
 from weft.cases.schema import Section, named, option, section
-from weft.cases.shared import ElementCase, ElementOutput, MeshSection
+from weft.cases.shared import CheckpointSection, ElementCase, ElementOutput, MeshSection
 
 Value = float | str  # a number, an expression, or a word below
 Vector = tuple[Value, Value, Value] | str  # three of them, or a word for all three
@@ -198,16 +198,6 @@ class FlowMesh(MeshSection):
         262_144, "size of a box without counts: approximate total of element-local points", unit="points", ge=8
     )
     upper: Numbers = option((1.0, 1.0, 1.0), "upper corner of the box", unit="length")
-
-
-class CheckpointSection(Section):
-    """What a run leaves to go on from."""
-
-    every: int = option(0, "steps between checkpoints; 0: none but at the end and on signals", unit="steps", ge=0)
-    at_end: bool = option(False, "write one when the run ends")
-    on_signal: bool = option(True, "write one on Ctrl-C and SIGTERM")
-    directory: str = option("", "where they go; empty: checkpoints in the output's folder")
-    keep: int = option(2, "how many are kept", ge=1)
 
 
 class FlowOutput(ElementOutput):

@@ -9,7 +9,7 @@ import pydantic
 
 from weft.cases.expressions import Expression, ExpressionError
 from weft.cases.schema import Section, named, option, section
-from weft.cases.shared import ElementCase, ElementOutput, MeshSection
+from weft.cases.shared import CheckpointSection, ElementCase, ElementOutput, MeshSection
 
 Point = tuple[float, float, float]
 CONDITIONS = ("pec", "pmc", "absorbing")
@@ -151,6 +151,9 @@ class InitialSection(Section):
     mode: tuple[int, int, int] = option(
         (1, 1, 1), "box: half waves in x, y, z; cylinder: m, n, periods along z; layers: number, periods along y, 0"
     )
+    checkpoint: str = option(
+        "", "checkpoint to continue from, or a folder whose newest is taken; empty: start from initial.field"
+    )
     zero: bool = option(False, "start from zero fields nevertheless, and compare at the end (sphere)")
     amplitude: float = option(1.0, "factor of the fields")
     ex: str = option("", 'expression in x, y, z for Ex (field = "expressions"); empty: 0')
@@ -235,6 +238,7 @@ class MaxwellCase(ElementCase):
     total_field: TotalFieldSection = section(TotalFieldSection)
     layer: LayerSection = section(LayerSection)
     probes: dict[str, Point] = named("place whose six field values are written every step", unit="length")
+    checkpoint: CheckpointSection = section(CheckpointSection)
     output: MaxwellOutput = section(MaxwellOutput)
 
     @pydantic.model_validator(mode="after")

@@ -61,6 +61,16 @@ class ElementOutput(OutputSection):
     )
 
 
+class CheckpointSection(Section):
+    """What a run leaves to go on from."""
+
+    every: int = option(0, "steps between checkpoints; 0: none but at the end and on signals", unit="steps", ge=0)
+    at_end: bool = option(False, "write one when the run ends")
+    on_signal: bool = option(True, "write one on Ctrl-C and SIGTERM")
+    directory: str = option("", "where they go; empty: checkpoints in the output's folder")
+    keep: int = option(2, "how many are kept", ge=1)
+
+
 class SharedCase(Case):
     """Base of every workload's case."""
 

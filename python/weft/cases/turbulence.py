@@ -9,7 +9,7 @@ from typing import Literal
 import pydantic
 
 from weft.cases.schema import Section, option, section
-from weft.cases.shared import OutputSection, SharedCase
+from weft.cases.shared import CheckpointSection, OutputSection, SharedCase
 
 CIRCLE = 2 * math.pi
 
@@ -95,16 +95,11 @@ class StatisticsSection(Section):
     hdf5: bool = option(False, "also write spectra and distributions to statistics.h5")
 
 
-class CheckpointSection(Section):
+class TurbulenceCheckpoint(CheckpointSection):
     """What a run leaves to go on from."""
 
-    every: int = option(0, "steps between checkpoints; 0: none but at the end and on signals", unit="steps", ge=0)
-    at_end: bool = option(False, "write one when the run ends")
-    on_signal: bool = option(True, "write one on Ctrl-C and SIGTERM")
-    directory: str = option("", "where they go; empty: checkpoints in the output's folder")
     files: str = option("node", "ranks that share a file: node, one (all ranks), or a number such as '16'")
     turns: int = option(1, "groups of ranks that write one after the other", ge=1)
-    keep: int = option(2, "how many are kept", ge=1)
 
     @pydantic.field_validator("files")
     @classmethod
@@ -146,7 +141,7 @@ class TurbulenceCase(SharedCase):
     forcing: ForcingSection = section(ForcingSection)
     scalars: ScalarSection = section(ScalarSection)
     statistics: StatisticsSection = section(StatisticsSection)
-    checkpoint: CheckpointSection = section(CheckpointSection)
+    checkpoint: TurbulenceCheckpoint = section(TurbulenceCheckpoint)
     reference: str = option("", "file with reference data to compare with: columns time, energy, -dE/dt")
     output: TurbulenceOutput = section(TurbulenceOutput)
 

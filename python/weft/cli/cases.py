@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from weft.cases import WORKLOADS
+from weft.cases import WORKLOADS, case_model
 from weft.cases.schema import named_cases, options, to_toml, toml_value
 from weft.format import table
 
@@ -22,7 +22,7 @@ def cases(workload: str, toml: bool) -> None:
 
     Each with its default, unit, what is allowed and a line of help; and the cases that come with weft.
     """
-    model = WORKLOADS[workload]
+    model = case_model(workload)
     if toml:
         click.echo(to_toml(model), nl=False)
         return

@@ -13,10 +13,10 @@ from typing import NoReturn
 import click
 
 import weft
-from weft.cli.interrupt import exit_on_interrupt
 from weft.cli.lazy import LazyGroup
 from weft.cli.spelling import spell_as_the_terminal_can
 from weft.errors import CaseError, tell
+from weft.run.interrupt import exit_on_interrupt
 
 COMMANDS = {
     "bench": ("weft.cli.bench:bench", "Measure single parts, and sweep workloads."),

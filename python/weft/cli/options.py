@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import click
+
+from weft.files import writable
 
 
 class Integer(click.IntRange):
@@ -49,16 +49,6 @@ def integers(text: str, what: str, lowest: int, highest: int | None = None) -> l
         limit = f"between {lowest} and {highest}" if highest is not None else f"of at least {lowest}"
         raise click.BadParameter(f"found '{text}', allowed: integers {limit}, as 1-4,8", param_hint=f"--{what}")
     return sorted(values)
-
-
-def writable(folder: Path) -> Path:
-    """A folder that is there or can be made; else OSError, before a command measures. Makes nothing."""
-    there = next(path for path in (folder, *folder.absolute().parents) if path.exists() or path.is_symlink())
-    if not there.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(there))
-    if not os.access(there, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(there))
-    return folder
 
 
 OUTPUT = click.option(

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from weft.cli.workload import ELEMENTS, Flag, carry_out_until_asked, workload_options
+from weft.cli.workload import ELEMENTS, Flag, workload_options
 
 FLAGS: list[Flag] = [
     *ELEMENTS,
@@ -27,6 +27,6 @@ def flow(case: Any, display: Any) -> int:
     blows up or a solve stalls. Without --case the Taylor-Green vortex, unless a
     mesh, boundaries or initial fields are given. Start with mpiexec -n P for P ranks.
     """
-    from weft.run.flow.loop import run
+    from weft.run.carry_out import carry_out
 
-    return carry_out_until_asked(case, display, run)
+    return carry_out(case, display)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from weft.cli.workload import Flag, carry_out_until_asked, workload_options
+from weft.cli.workload import Flag, workload_options
 
 FLAGS: list[Flag] = [
     ("--grid", "grid", "N", "Points along a side, 2^a 3^b 5^c. [default: 64]"),
@@ -24,6 +24,6 @@ def turbulence(case: Any, display: Any) -> int:
     The pseudo-spectral method on slabs or pencils. Writes statistics as it goes, and a checkpoint on Ctrl-C and
     SIGTERM. Without --case the Taylor-Green vortex. Start with mpiexec -n P for P ranks.
     """
-    from weft.run.turbulence.loop import run
+    from weft.run.carry_out import carry_out
 
-    return carry_out_until_asked(case, display, run)
+    return carry_out(case, display)

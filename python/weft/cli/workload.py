@@ -1,24 +1,14 @@
-"""What every `weft run WORKLOAD` has: the shared options, the folder of results, the trace, the record."""
+"""What every `weft run WORKLOAD` has: the shared options, and how its case is loaded."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from weft.cases import WORKLOADS
+from weft.cases import case_model
 from weft.cases.schema import load, named_cases
-from weft.cli.interrupt import stops_by_itself, word
-from weft.cli.options import writable
-from weft.errors import tell
-from weft.files import named, write_json
-
-if TYPE_CHECKING:
-    from mpi4py import MPI
-
-    from weft.record import Record
 
 # An option that sets a case key: flag, key, its value's name, help.
 Flag = tuple[str, str, str, str]
@@ -67,7 +57,7 @@ def workload_options(
             given = [*chosen, *(text.partition("=")[0].strip() for text in assignments)]
             if case is None and not any(key.startswith(tuple(instead_of)) for key in given):
                 case = default
-            loaded = load(WORKLOADS[workload], case, chosen, assignments)
+            loaded = load(case_model(workload), case, chosen, assignments)
             return function(loaded, _display(quiet, verbose))
 
         command.__doc__ = function.__doc__
@@ -103,94 +93,3 @@ def _display(quiet: bool, verbose: bool) -> Any:
 
     mpi.install_excepthook()
     return Console(quiet, verbose) if MPI.COMM_WORLD.rank == 0 else Silent()
-
-
-def carry_out(case: Any, display: Any, work: Callable[[Any, Path], dict[str, Any]]) -> Record:
-    """Runs `work(comm, folder)` on every rank, with a trace if asked for one, and writes its record. (collective)
-
-    `work` returns the record, which rank 0 writes to run.json. `folder` can be written to; `work` makes it by
-    `open_folder` once it has something to write, so that a run that fails before leaves nothing.
-    """
-    from mpi4py import MPI
-
-    from weft import trace
-    from weft.record import finished
-
-    comm = MPI.COMM_WORLD
-    folder = Path(case.output.directory)
-    require_writable(folder, comm)
-    if case.output.trace:
-        trace.start(comm)
-    with named(folder):
-        record = finished(work(comm, folder))
-    if case.output.trace:
-        trace.stop()
-        trace.write(folder / "trace.json", comm)
-        if comm.rank == 0 and (unmet := trace.unmet_delays()):
-            reason = "delays are for kernels on a GPU's streams, outside captured graphs"
-            tell(f"weft: WEFT_TRACE_DELAY: no launch met {', '.join(unmet)}; {reason}")
-    if comm.rank == 0:
-        write_json(folder / "run.json", record)
-        display.write(f"written     {folder}/run.json")
-    return record
-
-
-def save_plots(case: Any, record: Record) -> None:
-    """The plots of a run beside its record, which is safe by then."""
-    from mpi4py import MPI
-
-    from weft.report.workloads import save_figures
-
-    if MPI.COMM_WORLD.rank == 0:
-        save_figures(record, Path(case.output.directory))
-
-
-def carry_out_until_asked(case: Any, display: Any, run: Callable[[Any, Any, Any, Path, Any], dict[str, Any]]) -> int:
-    """The same for a run that Ctrl-C and SIGTERM stop in order, and its plots; the exit code. (collective)
-
-    `run(case, comm, display, folder, asked)` raises Interrupted once `asked.number` is a signal's number.
-    """
-    from mpi4py import MPI
-
-    from weft.run.stepping import Interrupted
-
-    stopped: list[Interrupted] = []
-
-    def until_stopped(comm: MPI.Intracomm, folder: Path) -> dict[str, Any]:
-        try:
-            record = run(case, comm, display, folder, asked)
-        except Interrupted as stop:
-            stopped.append(stop)
-            record = stop.record
-        return record
-
-    with stops_by_itself() as asked:
-        save_plots(case, carry_out(case, display, until_stopped))
-    if not stopped:
-        return 0
-    stop = stopped[0]
-    where = f"; go on with --restart {stop.checkpoint}" if stop.checkpoint else ""
-    complain(MPI.COMM_WORLD.rank, word(stop.number) + where)
-    return 128 + stop.number
-
-
-def require_writable(folder: Path, comm: MPI.Intracomm) -> None:
-    """CollectiveError where the folder is not there and cannot be made; makes nothing. (collective)"""
-    from weft import mpi
-
-    problem = ""
-    if comm.rank == 0:
-        try:
-            writable(folder)
-        except OSError as error:
-            problem = f"--output {folder}: cannot be written: {error.strerror}"
-    problem = comm.bcast(problem)
-    if problem:
-        raise mpi.CollectiveError(problem)
-
-
-def complain(rank: int, text: str) -> int:
-    """Says on rank 0 why a run that ended is no success; the exit code."""
-    if rank == 0:
-        tell(f"weft: {text}")
-    return 1

@@ -65,15 +65,31 @@ class Probes:
         gathered = self.comm.gather([(name, np.array(values)) for name, *_, values in self._mine])
         return dict(item for rank in gathered or [] for item in rank)
 
-    def write(self, path: Path) -> None:
-        """Writes a CSV file with one row per time and one column per component: ``time, NAME.Ex, …``. (collective)"""
+    def write(self, path: Path, since: float | None = None) -> None:
+        """Writes a CSV file with one row per time and one column per component: ``time, NAME.Ex, …``. (collective)
+
+        A run that continues from a checkpoint (``since``, its time) keeps the earlier rows of the file.
+        """
         series = self.series()
         if self.comm.rank == 0:
+            head = ["time", *(f"{name}.{c}" for name in self.names for c in self.components)]
+            kept = [] if since is None else _rows_before(path, head, since)
             with whole(path) as place, place.open("w", newline="") as file:
                 writer = csv.writer(file)
-                writer.writerow(["time", *(f"{name}.{c}" for name in self.names for c in self.components)])
+                writer.writerows([head, *kept])
                 for k, time in enumerate(self.times):
                     writer.writerow([repr(time), *(repr(float(v)) for n in self.names for v in series[n][k])])
+
+
+def _rows_before(path: Path, head: list[str], time: float) -> list[list[str]]:
+    """The complete rows of a probe file at earlier times; none if the file is absent or has other probes."""
+    try:
+        with path.open(newline="") as file:
+            rows = list(csv.reader(file))
+        kept = [row for row in rows[1:] if len(row) == len(head) and float(row[0]) < time]
+    except (OSError, ValueError):
+        return []
+    return kept if rows and rows[0] == head else []
 
 
 def on_plane(

@@ -11,7 +11,9 @@ from weft.report.rows import Parts, Plot, Rows, choice_rows, exchange_rows, mach
 
 def title(record: Record) -> str:
     """What was run."""
-    return f"maxwell, {record['case']['initial']['field']}, {record['case']['flux']} flux"
+    began = record["figures"].get("began_from")  # not in records of version 0.1.0
+    start = f"from {began}" if began else record["case"]["initial"]["field"]
+    return f"maxwell, {start}, {record['case']['flux']} flux"
 
 
 def heading(record: Record) -> str:
@@ -86,6 +88,8 @@ def result_rows(record: Record) -> Rows:
         rows.append((f"  path {path}", told))
     if "paths_note" in figures:
         rows.append(("  paths", figures["paths_note"]))
+    if figures.get("checkpoint"):
+        rows.append(("checkpoint", figures["checkpoint"]))
     return [*rows, *routine_rows(record)]
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 from weft.record import Record
-from weft.report import flow, maxwell, poisson, turbulence
 from weft.report.rows import Parts, Plot, Rows
 
 
@@ -22,17 +22,9 @@ class Report(Protocol):
     def figures_of(self, record: Record) -> list[Plot]: ...
 
 
-REPORTS: dict[str, Report] = {
-    "poisson": poisson,
-    "maxwell": maxwell,
-    "turbulence": turbulence,
-    "flow": flow,
-}
-
-
 def report_of(record: Record) -> Report:
-    """The report of the workload a record is of."""
-    return REPORTS[record["case"]["workload"]]
+    """The report of the workload a record is of, which is imported on first use."""
+    return cast(Report, import_module(f"weft.report.{record['case']['workload']}"))
 
 
 def save_figures(record: Record, folder: Path) -> None:

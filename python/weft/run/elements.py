@@ -1,7 +1,8 @@
-"""What cases on spectral elements have in common: boxes, conditions of boundaries, fields at other points."""
+"""What cases on spectral elements have in common: meshes, conditions of boundaries, fields at other points."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,7 +13,6 @@ import weft
 from weft import _weft
 from weft.arrays import Values
 from weft.mpi import CollectiveError
-from weft.run.poisson.loop import box_counts
 
 if TYPE_CHECKING:
     from weft.mesh import Mesh
@@ -22,13 +22,31 @@ OTHERS = "*"  # stands in a case for every boundary that has no condition of its
 C = TypeVar("C")
 
 
-def box(case: Any, comm: MPI.Intracomm) -> Any:
-    """The box a case generates, shared out over the ranks. (collective)"""
+def box_counts(points: int, order: int) -> tuple[int, int, int]:
+    """Elements of a nearly cubic box of about `points` element-local points at an order."""
+    target = max(1.0, points / (order + 1) ** 3)
+    side = target ** (1 / 3)
+    choices = range(max(1, math.floor(side * 0.7)), math.ceil(side * 1.4) + 1)
+    boxes = ((a, b, c) for a in choices for b in choices if b <= a for c in choices if c <= b)
+
+    def distance(box: tuple[int, int, int]) -> float:
+        return abs(math.log(math.prod(box) / target)) + 0.02 * math.log(box[0] / box[2])
+
+    return min(boxes, key=distance)
+
+
+def make_mesh(case: Any, comm: MPI.Intracomm, upper: Sequence[float] | None = None) -> Any:
+    """The mesh a case asks for, a file's or a box, shared out over the ranks. (collective)
+
+    `upper`: the box's upper corner where it is not the case's.
+    """
     mesh = case.mesh
+    if mesh.file:
+        return weft.Mesh.read(mesh.file, comm=comm, partitioner=mesh.partitioner)
     return weft.Mesh.box(
         mesh.counts if mesh.counts[0] > 0 else box_counts(mesh.points, case.order),
         lower=mesh.lower,
-        upper=mesh.upper,
+        upper=mesh.upper if upper is None else upper,
         periodic=mesh.periodic,
         deformation=mesh.deformation,
         deformation_parameter=mesh.deformation_parameter or None,

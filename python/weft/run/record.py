@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol
 
@@ -26,6 +27,17 @@ class Display(Protocol):
     def warn(self, text: str) -> None: ...
     def progress(self, total: int, line: Callable[..., str]) -> Callable[..., None]: ...
     def result(self, record: Record) -> None: ...
+    def write(self, text: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run leaves: its record, the same on every rank, and how it ended."""
+
+    record: Record
+    problem: str = ""  #: why the run is no success, in one line: it did not converge, its fields blew up
+    signal: int = 0  #: the number of the signal that ended it in order
+    checkpoint: str = ""  #: what to go on from after a signal, "" where the case asked for none
 
 
 def open_folder(folder: Path, comm: MPI.Intracomm) -> None:

@@ -24,17 +24,14 @@ HISTORY_ROWS = 2000  # of a table that the record keeps at most, for the report'
 Row = Sequence[Any]
 
 
-class Interrupted(Exception):  # noqa: N818  not an error of the program
-    """A signal ended the run, in order."""
-
-    def __init__(self, number: int, record: Record, checkpoint: str) -> None:
-        super().__init__()
-        self.number, self.record, self.checkpoint = number, record, checkpoint
-
-
 def due(step: int, every: int) -> bool:
     """Whether something is to be done after this step."""
     return every > 0 and step % every == 0
+
+
+def next_due(step: int, every: int) -> float:
+    """The first step after this one when it is to be done."""
+    return (step // every + 1) * every if every > 0 else math.inf
 
 
 class Goal:

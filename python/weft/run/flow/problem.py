@@ -9,28 +9,22 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-import weft
 from weft import flow
-from weft.cases import FlowCase
-from weft.cases.flow import CONDITIONS, BoundarySection
+from weft.cases.flow import CONDITIONS, BoundarySection, FlowCase
 from weft.cases.schema import settings
 from weft.mpi import CollectiveError
-from weft.run.elements import box, conditions, interpolated, places
+from weft.run.elements import conditions, interpolated, make_mesh, places
 from weft.run.flow.values import Values
 from weft.run.record import Record
+from weft.solver_on_elements import Checkpoint
+
+__all__ = ["Problem", "Watch", "boundaries", "make_mesh"]
 
 GROWTH = 1.1  # of a variable step, at most
 # What the names of boundaries say by themselves; letters as Nek's files have them.
 SPOKEN = {
     "w": "wall", "wall": "wall", "o": "outflow", "outflow": "outflow", "sym": "symmetry", "symmetry": "symmetry",
 }  # fmt: skip
-
-
-def make_mesh(case: FlowCase, comm: MPI.Intracomm) -> Any:
-    """The mesh a case asks for, shared out over the ranks. (collective)"""
-    if case.mesh.file:
-        return weft.Mesh.read(case.mesh.file, comm=comm, partitioner=case.mesh.partitioner)
-    return box(case, comm)
 
 
 def boundaries(case: FlowCase, mesh: Any) -> dict[str, BoundarySection]:
@@ -105,7 +99,7 @@ class Problem:
             return None
         return flow.Buoyancy(name, (x, y, z), case.number(f"scalars.{name}.reference", given.reference))
 
-    def begin(self) -> Any:
+    def begin(self) -> Checkpoint | None:
         """The fields that the case starts from; the checkpoint where it is one. (collective)
 
         What a Nek field file does not have is as the case says.

@@ -11,8 +11,7 @@ import numpy as np
 from mpi4py import MPI
 
 from weft import mpi, program
-from weft.cases import FlowCase
-from weft.cases.flow import EXACT, PYTHON
+from weft.cases.flow import EXACT, PYTHON, FlowCase
 from weft.flow import takes_time
 from weft.program import compiled
 

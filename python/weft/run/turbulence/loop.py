@@ -1,17 +1,15 @@
 """`weft run turbulence`: sets a flow up, steps it on, and counts.
 
-The record it returns is what run.json holds: `case`, `versions`, `machine`, `choices`, `timings`, `figures`,
+The record of its result is what run.json holds: `case`, `versions`, `machine`, `choices`, `timings`, `figures`,
 `statistics`, with units in the names. Statistics and checkpoints go to files as the run goes on.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import resource
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,255 +17,69 @@ import numpy as np
 from mpi4py import MPI
 
 import weft
-from weft import _weft, mpi, trace
-from weft import turbulence_statistics as statistics
-from weft.cases import TurbulenceCase
-from weft.cases.schema import settings
+from weft import mpi
+from weft.cases.turbulence import TurbulenceCase
 from weft.files import whole
+from weft.run.checkpoints import Checkpoints
+from weft.run.interrupt import asked_to_stop
 from weft.run.machine import machine, versions
-from weft.run.memory import free_bytes
-from weft.run.record import Display, Record, Stopwatch, breakdown, memory_bytes, open_folder
-from weft.run.stepping import Goal, Interrupted, after, compared, due, picture, read_reference, thinned
+from weft.run.record import Display, Record, Result, Stopwatch, breakdown, open_folder
+from weft.run.stepping import Goal, after, compared, due, picture, read_reference, thinned
+from weft.run.turbulence.figures import sizes
 from weft.run.turbulence.output import Files, filled, write_fields
-from weft.turbulence import kept_modes_x
-
-PROFILED = 10  # steps whose time is broken down, after the first
-
-# The parts of GESTS's Table 3, as the solver's measure() names them.
-PARTS = {
-    "fft": "FFT",
-    "pack_unpack": "pack and unpack",
-    "row_mpi": "row MPI",
-    "column_mpi": "column MPI",
-    "other": "other",
-}
+from weft.run.turbulence.problem import Problem
+from weft.run.turbulence.profile import Profile
+from weft.turbulence_output import Checkpoint
+from weft.turbulence_statistics import Points
 
 
-def equation_9_bytes(points: int, ranks: int, batch: int, real_bytes: int) -> float:
-    """GESTS, Eq. 9, a rank: (8 + 2 Q + 1/2) fields of N^3 / 2 complex numbers; the paper's are in single precision."""
-    return (8 + 2 * batch + 0.5) * points / (2 * ranks) * 2 * real_bytes
-
-
-def predicted_bytes(case: TurbulenceCase, ranks: int, gpu: bool = False) -> float:
-    """Bytes that a rank will need: Eq. 9 of GESTS, on the modes that are kept, plus what Eq. 9 does not count.
-
-    A scalar takes one field and three of work, and one more where it has a mean gradient; RK4 keeps every field twice.
-    One rank needs no buffers. On a GPU the transforms hold all variables of a stage, as modes and as points. The solver
-    checks itself by the same count (predicted_bytes in cpp/weft/turbulence/solver.hpp).
-    """
-    scalars = len(case.scalars.schmidt)
-    fields, work = 3 + scalars, 5 + 3 * scalars
-    more = fields if case.time.scheme == "rk4" else 0
-    more += scalars if any(case.scalars.gradient) else 0
-    more += 2 * max(1, case.batch) if ranks > 1 else 0
-    more += 2 * work if gpu else 0
-    nx, ny, nz = case.points
-    return (fields + work + more) * kept_modes_x(nx, case.dealiasing) * ny * nz / ranks * 2 * real_bytes(case)
-
-
-def real_bytes(case: TurbulenceCase) -> int:
-    """Of a real number."""
-    return 4 if case.precision == "single" else 8
-
-
-def require_memory(case: TurbulenceCase, device: Any, comm: MPI.Intracomm) -> None:
-    """CollectiveError, before anything large is allocated, where the box does not fit. (collective)"""
-    need = predicted_bytes(case, comm.size, gpu=not device.is_host)
-    node = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    sharing = node.size if device.is_host else node.allgather(device.ordinal).count(device.ordinal)
-    room = node.bcast(free_bytes(device)) if device.is_host else free_bytes(device)
-    node.Free()
-    room = comm.allreduce(room / sharing, MPI.MIN)
-    if need <= room:
-        return
-    box = " x ".join(map(str, case.points))
-    paper = equation_9_bytes(math.prod(case.points), comm.size, max(1, case.batch), real_bytes(case))
-    raise mpi.CollectiveError(
-        f"a box of {box} points in {case.precision} precision needs {need / 2**30:.1f} GiB a rank on {comm.size} "
-        f"rank(s) (Eq. 9 of GESTS: {paper / 2**30:.1f}), there are {room / 2**30:.1f} GiB a rank: take more nodes, a "
-        "smaller grid" + ("" if case.precision == "single" else ", or --precision single")
-    )
-
-
-def spectrum_of(case: TurbulenceCase) -> Callable[[Any], Any]:
-    """E(k) = c k^s exp(-s/2 (k/p)^2), peak at p, that holds 3/2 of the square of initial.velocity."""
-    peak = case.initial.wavenumber * 2 * math.pi / max(case.lengths)
-    s = case.initial.slope
-    # The integral of k^s exp(-s/2 (k/p)^2) over k > 0.
-    whole = 0.5 * math.gamma((s + 1) / 2) * (2 * peak**2 / s) ** ((s + 1) / 2)
-    factor = 1.5 * case.initial.velocity**2 / whole
-    return lambda k: factor * k**s * np.exp(-s / 2 * (k / peak) ** 2)
-
-
-def tuned(case: TurbulenceCase, comm: MPI.Intracomm, device: Any) -> Record:
-    """The process grid, Q and exchanges of a case: as it says, else the fastest in transforms of three variables.
-
-    One rank has nothing to choose. (collective)
-    """
-    if comm.size == 1:
-        return {"process_grid": case.process_grid.replace("auto", "1x1"), "batch": max(1, case.batch)}
-    nx, ny, nz = case.points
-    plan = weft.fft.Plan(
-        (nz, ny, nx),
-        comm,
-        dtype=np.float32 if case.precision == "single" else np.float64,
-        process_grid=case.process_grid,
-        batch=case.batch or "auto",
-        variables=3,
-        exchange=case.exchange,
-        modes_x=kept_modes_x(nx, case.dealiasing),
-        device=device,
-    )
-    return plan.tuning
-
-
-def make_solver(case: TurbulenceCase, choice: Record, comm: MPI.Intracomm, device: Any) -> Any:
-    """The solver a case asks for, without a flow yet. (collective)"""
-    exchange = tuple(
-        case.exchange if comm.size == 1 else choice[key] or case.exchange for key in ("row_exchange", "column_exchange")
-    )
-    chosen = {
-        "courant": None if case.time.dt > 0 else case.time.courant,
-        "scalars": [weft.turbulence.Scalar(schmidt, case.scalars.gradient) for schmidt in case.scalars.schmidt],
-        "process_grid": choice["process_grid"],
-        "batch": choice["batch"],
-        "exchange": exchange,
-        "device": device,
-    }
-    return weft.turbulence.Solver(case.points, comm=comm, **settings(case) | chosen)
-
-
-def set_initial(case: TurbulenceCase, solver: Any) -> Record | None:
-    """The flow at the beginning; what a checkpoint said of itself where it comes from one. (collective)"""
-    initial = case.initial
-    if initial.checkpoint:
-        return dict(_weft.turbulence.read_checkpoint(solver._core, initial.checkpoint))
-    if initial.field == "taylor-green":
-        solver.set_taylor_green(initial.velocity)
-    elif initial.field == "taylor-green-2d":
-        solver.set_taylor_green(initial.velocity, two_dimensional=True)
-    elif initial.field == "abc":
-        solver.set_abc((initial.velocity,) * 3, initial.wavenumber)
-    else:
-        solver.set_random(spectrum_of(case), case.seed)
-    if case.scalars.field == "random":
-        for number in range(len(case.scalars.schmidt)):
-            solver.set_random_scalar(spectrum_of(case), number, case.seed)
-    return None
-
-
-class Checkpoints:
-    """Writes a run's checkpoints, and knows the last."""
-
-    def __init__(self, case: TurbulenceCase, solver: Any, folder: Path, last: str) -> None:
-        self.case, self.solver, self.last = case, solver, last
-        self.folder = str(case.checkpoint.directory or folder / "checkpoints")
-        self.written_at = -1
-        self.seconds: list[float] = []
-        self.text = json.dumps({"case": case.model_dump(by_alias=True), "versions": versions()})
-
-    def write(self) -> str:
-        """Writes one, unless this step has one; its path. (collective)"""
-        if self.written_at != self.solver.steps:
-            files = self.case.checkpoint.files
-            per_file = int(files) if files.isdigit() else {"node": 0, "one": 2**31 - 1}[files]
-            begin = time.perf_counter()
-            self.last = _weft.turbulence.write_checkpoint(
-                self.solver._core,
-                self.folder,
-                self.text,
-                per_file,
-                self.case.checkpoint.turns,
-                self.case.checkpoint.keep,
-            )
-            self.seconds.append(time.perf_counter() - begin)
-            self.written_at = self.solver.steps
-        return self.last
-
-
-class Profile:
-    """Where the time of some steps goes: by the recorder's categories, and the parts of GESTS's Table 3."""
-
-    def __init__(self, solver: Any) -> None:
-        self.solver = solver
-        self.steps = 0
-        self.seconds = 0.0
-        self.parts = dict.fromkeys(PARTS.values(), 0.0)
-        self.categories = dict.fromkeys(trace.categories(), 0.0)
-
-    def step(self) -> float:
-        """Takes a step; its seconds. Steps after the first PROFILED are not looked into."""
-        if self.steps >= PROFILED:
-            begin = time.perf_counter()
-            self.solver.step()
-            return time.perf_counter() - begin
-        before = trace.categories() if trace.enabled() else {}
-        found = self.solver.measure()
-        for category, seconds in trace.categories().items():
-            self.categories[category] += seconds - before.get(category, 0.0)
-        for name, part in PARTS.items():
-            self.parts[part] += found[name]
-        self.steps += 1
-        self.seconds += found["total"]
-        return float(found["total"])
-
-
-def run(case: TurbulenceCase, comm: MPI.Intracomm, display: Display, folder: Path, asked: Any) -> Record:
-    """Runs a case on all ranks of `comm` (collective): its record, the same on every rank.
-
-    `asked.number` becomes a signal's number when the run is to stop: Interrupted, after a checkpoint.
-    """
+def run(case: TurbulenceCase, display: Display) -> Result:
+    """Runs a case on all ranks. (collective)"""
+    comm = MPI.COMM_WORLD
     clock = Stopwatch(comm)
-    device = weft.device.open(case.device)
-    require_memory(case, device, comm)
     reference = read_reference(case.reference, comm) if case.reference else None
     with clock("solver_seconds"):
         display.phase("solver: process grid, exchanges, transforms")
-        choice = tuned(case, comm, device)
-        solver = make_solver(case, choice, comm, device)
+        problem = Problem(case, comm)
     with clock("initial_seconds"):
         display.phase("initial field")
-        began = set_initial(case, solver)
+        began = problem.begin()
+    solver = problem.solver
     record: Record = {
         "case": case.model_dump(by_alias=True),
-        "versions": versions(transforms_on=device),
-        "machine": machine(device, comm),
-        "choices": {**solver.choices, **{k: v for k, v in choice.items() if k not in solver.choices}},
+        "versions": versions(transforms_on=solver.device),
+        "machine": machine(solver.device, comm),
+        "choices": {**solver.choices, **{k: v for k, v in problem.tuning.items() if k not in solver.choices}},
         "timings": clock.seconds,
-        "figures": sizes(case, solver, began, comm),
+        "figures": sizes(problem, began),
         "statistics": {},
     }
     display.header(record)
-    checkpoints = Checkpoints(case, solver, folder, began["path"] if began else "")
-    Run(case, comm, display, folder, solver, checkpoints, record, asked, reference).go(began)
-    return record
+    return Run(problem, display, Path(case.output.directory), record, reference).go(began)
 
 
-@dataclasses.dataclass
 class Run:
     """A run on its way."""
 
-    case: TurbulenceCase
-    comm: MPI.Intracomm
-    display: Display
-    folder: Path
-    solver: Any
-    checkpoints: Checkpoints
-    record: Record
-    asked: Any
-    reference: Record | None
+    def __init__(
+        self, problem: Problem, display: Display, folder: Path, record: Record, reference: Record | None
+    ) -> None:
+        self.problem, self.display, self.folder, self.record = problem, display, folder, record
+        self.reference = reference
+        self.case, self.comm, self.solver = problem.case, problem.comm, problem.solver
+        self.history: list[Record] = []  # of statistics.csv
+        self.spectra_done = self.points_done = -1
+        self.statistics_seconds = 0.0
 
-    def go(self, began: Record | None) -> None:
-        """Steps until the end. (collective)"""
+    def go(self, began: Checkpoint | None) -> Result:
+        """Steps until the end, or a signal; `began`: the checkpoint that the run goes on from. (collective)"""
         case, solver = self.case, self.solver
         since = solver.steps if began else None
+        self.checkpoints = Checkpoints(case, solver, self.folder, began, **sharing(case))
         open_folder(self.folder, self.comm)
         scalars = len(case.scalars.schmidt)
         self.files = Files(self.folder, scalars, case.statistics.hdf5, since) if self.comm.rank == 0 else None
-        self.history: list[Record] = []
         self.goal = Goal(case.time.steps, case.time.end, solver.steps, solver.time)
-        self.spectra_done = self.points_done = -1
-        self.statistics_seconds = 0.0
         profile = Profile(solver)
         show = self.display.progress(10**6, self.progress_line)
         self.sample(spectra=False, points=False)
@@ -283,7 +95,7 @@ class Run:
                 if due(done, case.checkpoint.every):
                     self.checkpoints.write()
                 show(int(1e6 * self.goal.fraction(solver.steps, solver.time)))
-                signal = self.comm.allreduce(self.asked.number, MPI.MAX)
+                signal = self.comm.allreduce(asked_to_stop(), MPI.MAX)
         except weft.turbulence.BlownUp as error:
             self.blown_up(error)
         seconds = self.comm.allreduce(time.perf_counter() - begin, MPI.MAX)
@@ -295,8 +107,8 @@ class Run:
             write_fields(self.folder, solver, case.lengths, self.comm)
         self.finish(step_seconds, seconds, profile)
         self.display.result(self.record)
-        if signal != 0:
-            raise Interrupted(signal, self.record, self.checkpoints.last if case.checkpoint.on_signal else "")
+        checkpoint = self.checkpoints.last if case.checkpoint.on_signal else ""
+        return Result(self.record, signal=signal, checkpoint=checkpoint)
 
     def timed_step(self) -> float:
         """The first step: what is set up on first use is in its time, so it is not profiled."""
@@ -323,7 +135,7 @@ class Run:
         if not (row or spectra or points):
             return
         begin = time.perf_counter()
-        found = statistics.spectra(solver)
+        found = solver.spectra()
         if row:
             scales = found.scales()
             self.history.append({"step": solver.steps, "time": solver.time, **dataclasses.asdict(scales)})
@@ -332,9 +144,7 @@ class Run:
         moved = None
         if points or (spectra and case.statistics.transfer):
             middle = case.points[2] // 2 if case.output.slice and points else -1
-            more = statistics.points(
-                solver,
-                self.comm,
+            more = solver.point_statistics(
                 distributions=points,
                 pressure=points and case.statistics.pressure,
                 transfer=case.statistics.transfer and (spectra or points),
@@ -358,7 +168,7 @@ class Run:
             }
         self.statistics_seconds += time.perf_counter() - begin
 
-    def keep_points(self, now: tuple[int, float], points: statistics.Points) -> None:
+    def keep_points(self, now: tuple[int, float], points: Points) -> None:
         """Distributions and the slice, in files and in the record."""
         if self.files is not None:
             self.files.add_points(now, points)
@@ -399,7 +209,7 @@ class Run:
             seconds_per_step=median,
             best_step_seconds=best,
             statistics_seconds=self.comm.allreduce(self.statistics_seconds, MPI.MAX),
-            checkpoint_seconds=self.comm.allreduce(sum(self.checkpoints.seconds), MPI.MAX),
+            checkpoint_seconds=self.comm.allreduce(self.checkpoints.seconds, MPI.MAX),
             profiled_seconds=profiled,
             profiled_steps=profile.steps,
             breakdown=breakdown(profile.categories, self.comm),
@@ -421,26 +231,8 @@ class Run:
             self.record["statistics"]["reference"] = compared(self.history, self.reference)
 
 
-def sizes(case: TurbulenceCase, solver: Any, began: Record | None, comm: MPI.Intracomm) -> Record:
-    """What the problem counts, and its memory predicted and measured. (collective)"""
-    points = math.prod(case.points)
-    held = memory_bytes(solver.memory_bytes, comm)
-    mine = comm.allreduce(sum(solver.memory_bytes.values()), MPI.MAX)
-    return {
-        "grid": list(case.points),
-        "grid_points": points,
-        "ranks": comm.size,
-        "process_grid": solver.choices["process_grid"],
-        "batch": solver.batch,
-        "largest_wavenumber": solver.largest_wavenumber,
-        "message_bytes": solver.message_bytes(solver.batch),
-        "memory_bytes": held,
-        "memory_bytes_per_rank": mine,
-        "equation_9_bytes_per_rank": equation_9_bytes(points, comm.size, solver.batch, real_bytes(case)),
-        "began_from": began["path"] if began else None,
-        "formulas": {
-            "equation_9_bytes_per_rank": "(8 + 2 Q + 1/2) N^3 / (2 P) complex numbers; GESTS Eq. 9",
-            "grid_points_per_second": "N^3 / median seconds of a step; GESTS section 4.1",
-            "message_bytes": "Q N^3 / (2 P R) complex numbers of a transpose among R ranks; GESTS section 5.1",
-        },
-    }
+def sharing(case: TurbulenceCase) -> dict[str, int]:
+    """How ranks share the files of a checkpoint, as the solver's `save` takes it."""
+    files = case.checkpoint.files
+    per_file = int(files) if files.isdigit() else {"node": 0, "one": 2**31 - 1}[files]
+    return {"ranks_per_file": per_file, "turns": case.checkpoint.turns}

@@ -29,15 +29,20 @@ _asked: Asked | None = None  # of the run that stops by itself, if there is one
 
 
 @contextmanager
-def stops_by_itself() -> Iterator[Asked]:
-    """Inside, the first signal is noted in what is yielded; one that comes later ends the process as elsewhere."""
+def stops_by_itself() -> Iterator[None]:
+    """Inside, the first signal is noted for `asked_to_stop`; one that comes later ends the process as elsewhere."""
     global _asked
-    _asked = Asked()
+    _asked = asked = Asked()
     try:
-        yield _asked
+        yield
     finally:
-        if _asked.number == 0:  # else the same wish may still come, while the run that stopped is put in order
+        if asked.number == 0:  # else the same wish may still come, while the run that stopped is put in order
             _asked = None
+
+
+def asked_to_stop() -> int:
+    """The number of the signal that has asked this rank to stop; 0 if none has."""
+    return _asked.number if _asked is not None else 0
 
 
 def exit_on_interrupt() -> None:

@@ -1,0 +1,83 @@
+"""Carries a case out: the run with its trace, its record and plots, and what it says at its end."""
+
+from __future__ import annotations
+
+import contextlib
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from mpi4py import MPI
+
+from weft import mpi, trace
+from weft.errors import tell
+from weft.files import named, writable, write_json
+from weft.record import finished
+from weft.run.interrupt import stops_by_itself, word
+from weft.run.record import Display, Result
+
+
+def carry_out(case: Any, display: Display) -> int:
+    """Runs a case on all ranks, writes run.json, and what the case asks for beside it; the exit code. (collective)
+
+    A case that has checkpoints is one of a run in time: Ctrl-C and SIGTERM stop it in order, and it leaves plots.
+    """
+    in_time = "checkpoint" in type(case).model_fields
+    with stops_by_itself() if in_time else contextlib.nullcontext():
+        result = recorded(case, display)
+        if in_time and MPI.COMM_WORLD.rank == 0:
+            from weft.report.workloads import save_figures
+
+            save_figures(finished(result.record), Path(case.output.directory))
+    if result.problem:
+        return complain(result.problem, 1)
+    if result.signal:
+        where = f"; go on with --restart {result.checkpoint}" if result.checkpoint else ""
+        return complain(word(result.signal) + where, 128 + result.signal)
+    return 0
+
+
+def recorded(case: Any, display: Display) -> Result:
+    """Runs a case, with a trace if asked for one, and writes its record. (collective)
+
+    A run makes its folder by `open_folder` once it has something to write, so that one that fails before leaves
+    nothing.
+    """
+    comm = MPI.COMM_WORLD
+    folder = Path(case.output.directory)
+    require_writable(folder, comm)
+    run = import_module(f"weft.run.{case.workload}.loop").run
+    if case.output.trace:
+        trace.start(comm)
+    with named(folder):
+        result: Result = run(case, display)
+    if case.output.trace:
+        trace.stop()
+        trace.write(folder / "trace.json", comm)
+        if comm.rank == 0 and (unmet := trace.unmet_delays()):
+            reason = "delays are for kernels on a GPU's streams, outside captured graphs"
+            tell(f"weft: WEFT_TRACE_DELAY: no launch met {', '.join(unmet)}; {reason}")
+    if comm.rank == 0:
+        write_json(folder / "run.json", finished(result.record))
+        display.write(f"written     {folder}/run.json")
+    return result
+
+
+def require_writable(folder: Path, comm: MPI.Intracomm) -> None:
+    """CollectiveError where the folder is not there and cannot be made; makes nothing. (collective)"""
+    problem = ""
+    if comm.rank == 0:
+        try:
+            writable(folder)
+        except OSError as error:
+            problem = f"--output {folder}: cannot be written: {error.strerror}"
+    problem = comm.bcast(problem)
+    if problem:
+        raise mpi.CollectiveError(problem)
+
+
+def complain(text: str, code: int) -> int:
+    """Says on rank 0 why a run that ended is no success; the exit code."""
+    if MPI.COMM_WORLD.rank == 0:
+        tell(f"weft: {text}")
+    return code

@@ -1,0 +1,33 @@
+"""The checkpoints that a run leaves."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from weft.run.machine import versions
+
+
+class Checkpoints:
+    """Writes a run's checkpoints, and knows the last.
+
+    `began`: the checkpoint that the run goes on from, None where it is none. `options`: of the solver's `save`.
+    """
+
+    def __init__(self, case: Any, solver: Any, folder: Path, began: Any, **options: int) -> None:
+        self.solver, self.options = solver, {"keep": case.checkpoint.keep, **options}
+        self.folder = case.checkpoint.directory or str(folder / "checkpoints")
+        self.last = began.path if began else ""
+        self.written_at = -1
+        self.seconds = 0.0  # of this rank
+        self.text = json.dumps({"case": case.model_dump(by_alias=True), "versions": versions()})
+
+    def write(self) -> None:
+        """Writes one, unless this step has one. (collective)"""
+        if self.written_at != self.solver.steps:
+            begin = time.perf_counter()
+            self.last = self.solver.save(self.folder, text=self.text, **self.options)
+            self.seconds += time.perf_counter() - begin
+            self.written_at = self.solver.steps

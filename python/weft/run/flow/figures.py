@@ -1,0 +1,71 @@
+"""What a run of `weft run flow` counts: sizes, memory, iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from weft.run.flow.problem import Problem
+from weft.run.record import Record, memory_bytes
+from weft.solver_on_elements import Checkpoint
+
+SOLVES = ("pressure", "velocity", "scalar")
+
+
+def iterations(figures: Record) -> dict[str, int]:
+    """Of the last step's solves; of components that are solved together those of the slowest."""
+    found = {"pressure_iterations": int(figures["pressure_iterations"])}
+    for name in SOLVES[1:]:
+        counts = figures[f"{name}_iterations"]
+        if counts:
+            found[f"{name}_iterations"] = int(max(counts))
+    return found
+
+
+def summary(steps: Sequence[Record]) -> Record:
+    """Mean and largest iterations of each solve over steps."""
+    found: Record = {}
+    for name in SOLVES:
+        counts = [s[f"{name}_iterations"] for s in steps if f"{name}_iterations" in s]
+        if counts:
+            found[name] = {"mean": float(np.mean(counts)), "largest": max(counts)}
+    return found
+
+
+def sizes(problem: Problem, began: Checkpoint | None) -> Record:
+    """What the problem counts, and its memory. (collective)"""
+    solver, mesh, case, comm = problem.solver, problem.mesh, problem.case, problem.comm
+    return {
+        "mesh": mesh.source,
+        "straight": bool(mesh.straight),
+        "elements": solver.elements,
+        "order": case.order,
+        "points": solver.points,
+        "fields": 4 + len(case.scalars),
+        "ranks": comm.size,
+        "viscosity": solver.viscosity,
+        "longest_time_step": case.time.dt or problem.longest_dt,
+        "boundaries": {name: given.condition for name, given in problem.boundaries.items()},
+        "pressure_singular": solver.pressure_singular,
+        **memory(problem),
+        "began_from": began.path if began else None,
+        "formulas": {
+            "memory_words_per_point": "bytes of all ranks / (bytes of a number x n), n = E (N+1)^3",
+            "points_per_second": "n / median seconds of a step that was not recorded, slowest rank",
+            "exchange_share": "messages, their packing and copies over the recorded steps' time, mean over ranks",
+            "communication_share": "MPI and copies over the recorded steps' time, mean over ranks",
+        },
+    }
+
+
+def memory(problem: Problem) -> Record:
+    """Bytes of all ranks by what holds them, at present: statistics and averages hold some once they are asked for.
+
+    (collective)
+    """
+    solver = problem.solver
+    held = memory_bytes(solver.memory_bytes, problem.comm)
+    word = 4 if problem.case.precision == "single" else 8
+    whole = sum(held.values())
+    return {"memory_bytes": held, "memory": whole, "memory_words_per_point": whole / word / solver.points}

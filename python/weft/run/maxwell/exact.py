@@ -1,0 +1,153 @@
+"""The exact solution that a case of `weft run maxwell` starts from, and the error against it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from weft.cases.maxwell import MaxwellCase
+from weft.exact.maxwell import BoxMode, CylinderMode, Harmonic, LayeredMode, PlaneWave
+from weft.exact.mie import Sphere
+from weft.mpi import CollectiveError
+from weft.run.maxwell.regions import VACUUM, Geometry, Values
+
+
+def exact(
+    case: MaxwellCase, geometry: Geometry, table: dict[str, tuple[float, float, float]], regions: Values
+) -> Harmonic | None:
+    """The exact solution that a case starts from, if it has one. CollectiveError where it cannot be. (collective)"""
+    initial, mesh = case.initial, geometry.mesh
+    field = initial.field
+    if field in ("zero", "random", "expressions"):
+        return None
+    size = geometry.upper - geometry.lower
+    try:
+        if field == "layered-mode":
+            return layered(case, geometry, table, regions)
+        if field == "sphere":
+            return sphere(case, geometry, table, regions)
+        epsilon, mu, sigma = uniform(table, regions, mesh, f"{field!r}")
+        if field == "plane-wave":
+            k = 2 * math.pi * np.array(initial.waves) / size
+            polarization = np.array(initial.polarization, float)
+            polarization -= k * (k @ polarization) / (k @ k)
+            return PlaneWave(k.tolist(), polarization.tolist(), epsilon, mu, sigma)
+        if sigma:
+            raise ValueError("its material conducts (sigma > 0)")
+        if field == "box-mode":
+            return BoxMode(size, initial.mode, initial.kind, geometry.lower.tolist(), epsilon, mu)
+        radius = mesh.comm.allreduce(float(np.hypot(*geometry.points[:2]).max(initial=0.0)), MPI.MAX)
+        m, n, waves = initial.mode
+        return CylinderMode(radius, m, n, initial.kind, 2 * math.pi * waves / size[2], epsilon, mu)
+    except ValueError as error:
+        raise CollectiveError(f"case key 'initial.field': found {field!r}: {error}") from None
+
+
+def uniform(table: dict[str, tuple[float, float, float]], regions: Values, mesh: Any, what: str) -> Sequence[float]:
+    """The one material of a mesh. CollectiveError where there are several. (collective)"""
+    used = sorted({int(r) for found in mesh.comm.allgather(np.unique(regions)) for r in found})
+    values = {list(table.values())[r] for r in used}
+    if len(values) > 1:
+        found = ", ".join(list(table)[r] for r in used)
+        raise CollectiveError(f"case key 'initial.field': {what} is for one material, and the mesh has {found}")
+    return values.pop()
+
+
+def sphere(
+    case: MaxwellCase, geometry: Geometry, table: dict[str, tuple[float, float, float]], regions: Values
+) -> Sphere:
+    """The Mie series of the case's plane wave and one material. ValueError if that is no sphere. (collective)"""
+    comm = geometry.mesh.comm
+    filled = [k for k, values in enumerate(table.values()) if values != VACUUM]
+    used = [k for k in filled if comm.allreduce(bool((regions == k).any()), MPI.LOR)]
+    if len(used) != 1:
+        raise ValueError(f"{len(used)} materials other than vacuum; the series is that of one")
+    epsilon, mu, sigma = list(table.values())[used[0]]
+    if sigma:
+        raise ValueError("its material conducts (sigma > 0)")
+    mine = regions == used[0]
+    radii = np.linalg.norm(geometry.points, axis=0)
+    radius = comm.allreduce(float(radii[mine].max(initial=0.0)), MPI.MAX)
+    nearest = comm.allreduce(float(radii[~mine].min(initial=math.inf)), MPI.MIN)
+    if abs(radius - nearest) > 1e-3 * radius:
+        raise ValueError(f"material {list(table)[used[0]]!r} is no sphere round the origin")
+    source = next(iter(case.sources.values()))
+    if case.initial.amplitude != 1.0:
+        raise ValueError("the source says how strong the fields are: initial.amplitude stays 1")
+    if source.width or source.frequency == 0.0:
+        raise ValueError("the series is that of one frequency: the source has width = 0 and frequency above 0")
+    direction = np.array(source.direction) / np.linalg.norm(source.direction)
+    k = 2 * math.pi * source.frequency * direction
+    # sin(omega s + phase) with s = t - delay - direction . (x - at), as the real part of exp(-i omega t).
+    late = 2 * math.pi * source.frequency * source.delay - k @ np.array(source.at)
+    phase = late - source.phase + 0.5 * math.pi
+    return Sphere(radius, k.tolist(), list(source.field), epsilon, mu, phase=phase)
+
+
+def layered(
+    case: MaxwellCase, geometry: Geometry, table: dict[str, tuple[float, float, float]], regions: Values
+) -> LayeredMode:
+    """The mode of layers across x, as the materials are. ValueError where they are no layers. (collective)"""
+    values = list(table.values())
+    x = geometry.points[0].reshape(geometry.mesh.elements, -1)
+    mine = [(float(a), float(b), int(r)) for a, b, r in zip(x.min(axis=1), x.max(axis=1), regions, strict=True)]
+    spans = sorted({s for rank in geometry.mesh.comm.allgather(set(mine)) for s in rank})
+    tiny = 1e-9 * (geometry.upper[0] - geometry.lower[0])
+    layers: list[list[float]] = []  # start, end, material
+    for start, end, region in spans:
+        if layers and layers[-1][2] == region and start <= layers[-1][1] + tiny:
+            layers[-1][1] = max(layers[-1][1], end)
+        elif layers and start < layers[-1][1] - tiny:
+            raise ValueError("the materials are not layers across x")
+        else:
+            layers.append([start, end, region])
+    if any(values[int(r)][2] for _, _, r in layers):
+        raise ValueError("a material conducts (sigma > 0)")
+    index, waves, none = case.initial.mode
+    if none:
+        raise ValueError("initial.mode is number, periods along y, 0")
+    stack = [(end - start, values[int(r)][0], values[int(r)][1]) for start, end, r in layers]
+    wavenumber = 2 * math.pi * waves / (geometry.upper[1] - geometry.lower[1])
+    return LayeredMode(stack, wavenumber, "s" if case.initial.kind == "te" else "p", index, layers[0][0])
+
+
+class Exact:
+    """An exact solution on this rank's elements: which material each is of, and whether it holds the total field."""
+
+    def __init__(self, solution: Harmonic, geometry: Geometry, filled: Values, total: Values | None) -> None:
+        self.solution, self.filled = solution, filled
+        self.centres = geometry.centres
+        self.total = np.ones(len(filled), bool) if total is None else total
+
+    def fields(self, time: float, points: Values, which: Any = slice(None)) -> Values:
+        """[6][E][points] at points [3][E][points] of the elements ``which``."""
+        solution = self.solution
+        x, y, z = points
+        if not isinstance(solution, Sphere):
+            # Interfaces are planes: an element's centre is on the side of its material.
+            near = [np.broadcast_to(c[which, None], x.shape) for c in self.centres]
+            return solution.fields(time, x, y, z, near)
+        # Elements may bend round the sphere, and then their centre may lie on its other side.
+        radius = np.where(self.filled[which], 0.0, 2 * solution.radius)[:, None] * np.ones(x.shape)
+        near = [radius, 0 * radius, 0 * radius]
+        values = solution.part("total", x, y, z, near)
+        scattered = ~self.total[which]
+        values[:, scattered] -= solution.incident.phasor(x[scattered], y[scattered], z[scattered])
+        return np.real(values * np.exp(-1j * solution.omega * time))
+
+
+def not_exact(case: MaxwellCase, conditions: dict[str, str]) -> str:
+    """Why the solution that a case starts from is not that of the case; empty where it is."""
+    field = case.initial.field
+    if field == "sphere":
+        return ""  # it is asked for with its source; what layers and boundaries send back is part of the error
+    if case.sources or case.layer.thickness:
+        return f"initial.field = {field!r} has no sources and no matched layer"
+    if field == "plane-wave":
+        return "a plane wave is exact in periodic boxes, and this mesh has boundaries" if conditions else ""
+    others = [name for name, condition in conditions.items() if condition != "pec"]
+    return f"modes are exact between conducting walls (pec), and {others[0]!r} is not" if others else ""

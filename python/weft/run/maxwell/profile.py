@@ -1,0 +1,87 @@
+"""Where the time of a step of Maxwell's equations goes, and how it compares by the path of the exchange."""
+
+from __future__ import annotations
+
+import time
+
+from mpi4py import MPI
+
+import weft
+from weft import trace
+from weft.run.maxwell.problem import Problem, take
+from weft.run.record import Record, breakdown
+
+PROFILED = 10  # steps whose spans are recorded for the breakdown by routine
+COMPARED = 20  # steps timed with each path
+
+
+def profile(problem: Problem, record: Record) -> None:
+    """Warm-up steps, and then some with the recorder on: where the time goes, by category and by routine. (collective)
+
+    The paper's Table 3. Recording takes time itself, so these steps are not those that are timed.
+    """
+    case, comm, solver = problem.case, problem.comm, problem.solver
+    problem.reset(solver)
+    if case.time.warmup:
+        take(solver, case.time.warmup, problem.dt)
+    recording = trace.enabled()
+    if not recording:
+        trace.start(comm)
+    before = trace.categories(), trace.names()
+    comm.Barrier()
+    begin = time.perf_counter()
+    take(solver, PROFILED, problem.dt)
+    seconds = comm.allreduce(time.perf_counter() - begin, MPI.MAX)
+    categories, names = trace.categories(), trace.names()
+    if not recording:
+        trace.stop()
+    spent = {k: v - before[0].get(k, 0.0) for k, v in categories.items()}
+    by_name = {k: v - before[1].get(k, 0.0) for k, v in names.items()}
+    everywhere = sorted({k for rank in comm.allgather([k for k, v in by_name.items() if v > 0]) for k in rank})
+    record["timings"].update(
+        profiled_seconds=seconds,
+        breakdown=breakdown(spent, comm),
+        routines=breakdown({k: by_name.get(k, 0.0) for k in everywhere}, comm),
+    )
+    record["figures"]["profiled_steps"] = PROFILED
+    record["figures"]["communication_share"] = communication_share(record["timings"])
+
+
+def communication_share(timings: Record) -> float:
+    """The part of the profiled steps spent in MPI and in copies between host and device, mean over ranks."""
+    spent = timings["breakdown"]
+    return float((spent["mpi"]["mean_seconds"] + spent["copy"]["mean_seconds"]) / timings["profiled_seconds"])
+
+
+def paths(problem: Problem, record: Record) -> None:
+    """Time of a step and share of communication with every path that works here (the paper's Fig. 9). (collective)"""
+    comm, case = problem.comm, problem.case
+    figures = record["figures"]
+    if comm.size == 1:
+        figures["paths"] = {}
+        figures["paths_note"] = "one rank exchanges nothing with others"
+        return
+    schedule = problem.solver.tuning["faces"]["chosen"].partition(":")[0]
+    usable = [path for path, works, _ in weft.exchange.paths(problem.solver.device, comm) if works]
+    rows: Record = {}
+    chosen = problem.solver
+    for path in usable:
+        # The chosen solver stays as it is: its fields are what is written.
+        solver = problem.make_solver(f"{schedule}:{path}")
+        problem.reset(solver)
+        take(solver, max(1, case.time.warmup), problem.dt)
+        comm.Barrier()
+        begin = time.perf_counter()
+        take(solver, COMPARED, problem.dt)
+        per_step = comm.allreduce(time.perf_counter() - begin, MPI.MAX) / COMPARED
+        problem.solver = solver
+        shares: Record = {"timings": {}, "figures": {}}
+        profile(problem, shares)
+        problem.solver = chosen
+        rows[path] = {
+            "seconds_per_step": per_step,
+            "communication_share": shares["figures"]["communication_share"],
+        }
+    figures["paths"] = rows
+    if problem.solver.device.is_host:
+        figures["paths_note"] = "host memory: staged copies once more where direct does not"

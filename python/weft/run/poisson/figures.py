@@ -1,0 +1,91 @@
+"""What a run of `weft run poisson` counts: sizes, times, and the figures of merit that follow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mpi4py import MPI
+
+from weft.cases.poisson import PoissonCase
+from weft.model import formulas
+from weft.run.poisson.problem import cycled
+from weft.run.record import Record, breakdown, memory_bytes
+
+
+def sizes(mesh: Any, operator: Any, case: PoissonCase) -> Record:
+    """What the problem counts."""
+    return {
+        "mesh": mesh.source,
+        "straight": bool(mesh.straight),
+        "elements": int(operator.elements),
+        "order": case.order,
+        "dofs": int(operator.dofs),
+        "points": int(operator.points),
+        "ranks": int(operator.ranks),
+    }
+
+
+def finish(record: Record, case: PoissonCase, operator: Any, result: Any, comm: MPI.Intracomm) -> None:
+    """Adds what the solve took and what follows from it."""
+    seconds = comm.allreduce(float(result.seconds), MPI.MAX)
+    iterations = int(result.iterations)
+    record["timings"].update(
+        solve_seconds=seconds,
+        seconds_per_iteration=seconds / max(1, iterations),
+        breakdown=breakdown(result.breakdown, comm),
+    )
+    record["residuals"] = [float(r) for r in result.residuals]
+    figures = record["figures"]
+    figures["iterations"] = iterations
+    figures["converged"] = bool(result.converged) if case.solver.tolerance > 0.0 else None
+    figures["dofs_per_second"] = figures["dofs"] / seconds if seconds > 0.0 else None
+    record["choices"]["algorithm"] = result.algorithm
+    figures["memory_bytes"] = memory_bytes(operator.memory_bytes, comm)
+    figures["memory_bytes_per_point"] = sum(figures["memory_bytes"].values()) / figures["points"]
+    if cycled(case):  # NekBone's count is of an iteration without a cycle
+        figures["formulas"] = {"dofs_per_second": "N_G / time to solution"}
+        return
+    size = formulas.Size(figures["elements"], case.order, figures["dofs"], 4 if case.precision == "single" else 8)
+    method = formulas.Method(
+        storage=operator.storage,
+        geometry=operator.geometry,
+        kernels=operator.kernels,
+        algorithm=result.algorithm,
+        preconditioner=case.solver.preconditioner,
+        ranks=comm.size,
+        masked=bool(operator.dirichlet),
+    )
+    figures.update(performance(size, method, figures, iterations, seconds))
+
+
+def performance(
+    size: formulas.Size, method: formulas.Method, measured: Record, iterations: int, seconds: float
+) -> Record:
+    """The figures of merit of `iterations` in `seconds`, each with the formula it follows from."""
+    per_iteration = seconds / max(1, iterations)
+    fom = formulas.fom_flops(size)
+    paper_bytes, paper_flops = formulas.iteration_bytes(size), formulas.iteration_flops(size)
+    ours_bytes = formulas.weft_iteration_bytes(size, method)
+    bandwidth, peak = measured["bandwidth_bytes_per_second"], measured["peak_flops_per_second"]
+
+    def fraction(moved: formulas.Formula) -> float:
+        return max(moved.value / bandwidth, paper_flops.value / peak) / per_iteration
+
+    return {
+        "fom_gflops": fom.value / per_iteration / 1e9,
+        "throughput_dofs_per_second_per_rank": formulas.throughput(size.dofs, iterations, measured["ranks"], seconds),
+        "iteration_flops": paper_flops.value,
+        "iteration_bytes_paper": paper_bytes.value,
+        "iteration_bytes": ours_bytes.value,
+        "achieved_bytes_per_second": ours_bytes.value / per_iteration,
+        "roofline_fraction_paper": fraction(paper_bytes),
+        "roofline_fraction": fraction(ours_bytes),
+        "formulas": {
+            "fom_gflops": f"({fom.text}) x iterations / time; {fom.source}",
+            "throughput_dofs_per_second_per_rank": "N_G x iterations / (ranks x time); hipBone Eq. 6",
+            "iteration_flops": f"{paper_flops.text}; {paper_flops.source}",
+            "iteration_bytes_paper": f"{paper_bytes.text}; {paper_bytes.source}",
+            "iteration_bytes": f"{ours_bytes.text}; {ours_bytes.source}",
+            "roofline_fraction": "max(bytes / bandwidth, flops / peak) / time of an iteration",
+        },
+    }

@@ -1,0 +1,18 @@
+"""Files of a `weft run poisson` beside its record: the solution for ParaView."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from weft.cases.poisson import PoissonCase
+from weft.run.record import open_folder
+
+
+def write(case: PoissonCase, operator: Any, solution: Any, folder: Path) -> None:
+    """Makes the folder, and writes what the case asks for. (collective)"""
+    open_folder(folder, operator.mesh.comm)
+    if case.output.fields:
+        from weft.mesh_io.fields import write_fields
+
+        write_fields(folder / "solution", operator.mesh, case.order, {"u": operator.at_points(solution)})

@@ -1,0 +1,83 @@
+"""What a case of `weft run poisson` means on its mesh: the operator, the right-hand side, the exact solution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+import weft
+from weft.cases.poisson import PoissonCase
+from weft.cases.schema import settings
+from weft.run import elements
+
+
+@dataclass(frozen=True)
+class Box:
+    """The box of a case, with what the case left open filled in."""
+
+    counts: tuple[int, ...]
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+
+
+def box_of(case: PoissonCase) -> Box:
+    """Counts from the number of points, and elements of side 2 (the reference element), where a case says neither."""
+    mesh = case.mesh
+    counts = mesh.counts if mesh.counts[0] > 0 else elements.box_counts(mesh.points, case.order)
+    upper = mesh.upper if any(mesh.upper) else tuple(lo + 2 * c for lo, c in zip(mesh.lower, counts, strict=True))
+    return Box(counts, mesh.lower, upper)
+
+
+def make_mesh(case: PoissonCase, comm: MPI.Intracomm) -> Any:
+    """The mesh a case asks for, shared out over the ranks. (collective)"""
+    return elements.make_mesh(case, comm, box_of(case).upper)
+
+
+def make_operator(case: PoissonCase, mesh: Any) -> Any:
+    """The operator a case asks for. (collective)"""
+    return weft.Poisson(mesh, dirichlet=case.boundary == "dirichlet", **settings(case))
+
+
+def manufactured(case: PoissonCase) -> tuple[Callable[..., Any], float]:
+    """u(x, y, z) that satisfies the case's boundary conditions on its box, and k^2 with -Laplacian u = k^2 u."""
+    factors = []
+    eigenvalue = 0.0
+    box = box_of(case)
+    for lower, upper, periodic in zip(box.lower, box.upper, case.mesh.periodic, strict=True):
+        wave = (2 if periodic else 1) * math.pi / (upper - lower)
+        wave_form = np.sin if periodic or case.boundary == "dirichlet" else np.cos
+        eigenvalue += wave**2
+        factors.append((wave_form, wave, lower))
+
+    def u(x: Any, y: Any, z: Any) -> Any:
+        (fx, kx, ax), (fy, ky, ay), (fz, kz, az) = factors
+        return fx(kx * (x - ax)) * fy(ky * (y - ay)) * fz(kz * (z - az))
+
+    return u, eigenvalue
+
+
+def right_hand_side(case: PoissonCase, operator: Any) -> Any:
+    """b of the case: random, of f = 1, or of the manufactured solution. (collective)"""
+    if case.rhs == "random":
+        return operator.random_rhs(case.seed)
+    if case.rhs == "unit":
+        return operator.project(lambda x, y, z: np.ones_like(x))
+    # -Laplacian u = k^2 u. The screening of Eq. 1 multiplies the identity, not a mass matrix: lambda u joins per point.
+    u, eigenvalue = manufactured(case)
+    b = operator.project(lambda x, y, z: eigenvalue * u(x, y, z))
+    return b + case.lambda_ * operator.interpolate(u)
+
+
+def cycled(case: PoissonCase) -> bool:
+    """Whether the preconditioner is more than a diagonal."""
+    return case.solver.preconditioner in ("chebyshev", "multigrid")
+
+
+def iterations_at_most(case: PoissonCase) -> int:
+    """How many iterations a case may take."""
+    return case.solver.max_iterations if case.solver.tolerance > 0.0 else case.solver.iterations

@@ -1,0 +1,97 @@
+"""What a case of `weft run turbulence` means: the solver, how it is shared out, and the flow at the beginning."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+import weft
+from weft.cases.schema import settings
+from weft.cases.turbulence import TurbulenceCase
+from weft.run.record import Record
+from weft.run.turbulence.memory import require_memory
+from weft.turbulence import kept_modes_x
+from weft.turbulence_output import Checkpoint
+
+
+class Problem:
+    """A case in its box: its solver, ready to start. Making one is collective."""
+
+    def __init__(self, case: TurbulenceCase, comm: MPI.Intracomm) -> None:
+        self.case, self.comm = case, comm
+        device = weft.device.open(case.device)
+        require_memory(case, device, comm)
+        #: how the transforms were shared out
+        self.tuning = tuned(case, comm, device)
+        self.solver = make_solver(case, self.tuning, comm, device)
+
+    def begin(self) -> Checkpoint | None:
+        """Sets the flow that the case starts from; the checkpoint where it is one. (collective)"""
+        case, solver, initial = self.case, self.solver, self.case.initial
+        if initial.checkpoint:
+            found: Checkpoint = solver.restore(initial.checkpoint)
+            return found
+        if initial.field == "taylor-green":
+            solver.set_taylor_green(initial.velocity)
+        elif initial.field == "taylor-green-2d":
+            solver.set_taylor_green(initial.velocity, two_dimensional=True)
+        elif initial.field == "abc":
+            solver.set_abc((initial.velocity,) * 3, initial.wavenumber)
+        else:
+            solver.set_random(spectrum_of(case), case.seed)
+        if case.scalars.field == "random":
+            for number in range(len(case.scalars.schmidt)):
+                solver.set_random_scalar(spectrum_of(case), number, case.seed)
+        return None
+
+
+def spectrum_of(case: TurbulenceCase) -> Callable[[Any], Any]:
+    """E(k) = c k^s exp(-s/2 (k/p)^2), peak at p, that holds 3/2 of the square of initial.velocity."""
+    peak = case.initial.wavenumber * 2 * math.pi / max(case.lengths)
+    s = case.initial.slope
+    # The integral of k^s exp(-s/2 (k/p)^2) over k > 0.
+    whole = 0.5 * math.gamma((s + 1) / 2) * (2 * peak**2 / s) ** ((s + 1) / 2)
+    factor = 1.5 * case.initial.velocity**2 / whole
+    return lambda k: factor * k**s * np.exp(-s / 2 * (k / peak) ** 2)
+
+
+def tuned(case: TurbulenceCase, comm: MPI.Intracomm, device: Any) -> Record:
+    """The process grid, Q and exchanges of a case: as it says, else the fastest in transforms of three variables.
+
+    One rank has nothing to choose. (collective)
+    """
+    if comm.size == 1:
+        return {"process_grid": case.process_grid.replace("auto", "1x1"), "batch": max(1, case.batch)}
+    nx, ny, nz = case.points
+    plan = weft.fft.Plan(
+        (nz, ny, nx),
+        comm,
+        dtype=np.float32 if case.precision == "single" else np.float64,
+        process_grid=case.process_grid,
+        batch=case.batch or "auto",
+        variables=3,
+        exchange=case.exchange,
+        modes_x=kept_modes_x(nx, case.dealiasing),
+        device=device,
+    )
+    return plan.tuning
+
+
+def make_solver(case: TurbulenceCase, choice: Record, comm: MPI.Intracomm, device: Any) -> Any:
+    """The solver a case asks for, without a flow yet. (collective)"""
+    exchange = tuple(
+        case.exchange if comm.size == 1 else choice[key] or case.exchange for key in ("row_exchange", "column_exchange")
+    )
+    chosen = {
+        "courant": None if case.time.dt > 0 else case.time.courant,
+        "scalars": [weft.turbulence.Scalar(schmidt, case.scalars.gradient) for schmidt in case.scalars.schmidt],
+        "process_grid": choice["process_grid"],
+        "batch": choice["batch"],
+        "exchange": exchange,
+        "device": device,
+    }
+    return weft.turbulence.Solver(case.points, comm=comm, **settings(case) | chosen)

@@ -1,0 +1,46 @@
+"""Where the time of turbulence's steps goes."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from weft import trace
+
+PROFILED = 10  # steps whose time is broken down, after the first
+
+# The parts of GESTS's Table 3, as the solver's measure() names them.
+PARTS = {
+    "fft": "FFT",
+    "pack_unpack": "pack and unpack",
+    "row_mpi": "row MPI",
+    "column_mpi": "column MPI",
+    "other": "other",
+}
+
+
+class Profile:
+    """Where the time of some steps goes: by the recorder's categories, and the parts of GESTS's Table 3."""
+
+    def __init__(self, solver: Any) -> None:
+        self.solver = solver
+        self.steps = 0
+        self.seconds = 0.0
+        self.parts = dict.fromkeys(PARTS.values(), 0.0)
+        self.categories = dict.fromkeys(trace.categories(), 0.0)
+
+    def step(self) -> float:
+        """Takes a step; its seconds. Steps after the first PROFILED are not looked into."""
+        if self.steps >= PROFILED:
+            begin = time.perf_counter()
+            self.solver.step()
+            return time.perf_counter() - begin
+        before = trace.categories() if trace.enabled() else {}
+        found = self.solver.measure()
+        for category, seconds in trace.categories().items():
+            self.categories[category] += seconds - before.get(category, 0.0)
+        for name, part in PARTS.items():
+            self.parts[part] += found[name]
+        self.steps += 1
+        self.seconds += found["total"]
+        return float(found["total"])
