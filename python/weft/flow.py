@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["BlownUp", "Buoyancy", "Filter", "FlowRate", "Pressure", "Scalar", "Solver"]
 
 # the solver, its options and the functions among them
-_CORES = {
+_CORES: dict[str, tuple[Any, Any, Any]] = {
     "double": (_weft.flow.FlowDouble, _weft.flow.OptionsDouble, _weft.flow.FunctionDouble),
     "single": (_weft.flow.FlowSingle, _weft.flow.OptionsSingle, _weft.flow.FunctionSingle),
 }
@@ -347,7 +347,8 @@ class Solver(SolverOnElements, Output, Statistics):
     def _fields(self, given: Any, components: int, time: float) -> Values:
         array = np.asarray(given) if not callable(given) else None
         if array is None or array.dtype.kind in "OU" or array.ndim < 4:
-            array = np.asarray(self._core.evaluate(self._values(given, components), components, float(time)))
+            array = self._core.evaluate(self._values(given, components), components, float(time))
+            array = array[0] if components == 1 else array
         return np.ascontiguousarray(array, self.dtype)
 
     # --- time --------------------------------------------------------------------------------------------------------

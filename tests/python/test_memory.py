@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from mpi4py import MPI
 
-import weft
 from weft.cases import TurbulenceCase, load
 from weft.run import memory
-from weft.run.turbulence import loop
+from weft.run.turbulence.memory import predicted_bytes
+from weft.run.turbulence.problem import Problem
 
 
 @pytest.mark.parametrize("dealiasing", ["phase-shift", "two-thirds"])
@@ -19,11 +19,10 @@ def test_the_predicted_memory_of_turbulence_is_what_its_solver_holds(dealiasing,
                 f"scalars.schmidt={scalars}", "scalars.gradient=[1.0, 0.0, 0.0]"]  # fmt: skip
     case = load(TurbulenceCase, assignments=settings)
     assert isinstance(case, TurbulenceCase)
-    device = weft.device.open("host")
-    solver = loop.make_solver(case, loop.tuned(case, MPI.COMM_SELF, device), MPI.COMM_SELF, device)
-    loop.set_initial(case, solver)
-    solver.step()
-    assert sum(solver.memory_bytes.values()) == pytest.approx(loop.predicted_bytes(case, 1), rel=0.05)
+    problem = Problem(case, MPI.COMM_SELF)
+    problem.begin()
+    problem.solver.step()
+    assert sum(problem.solver.memory_bytes.values()) == pytest.approx(predicted_bytes(case, 1), rel=0.05)
 
 
 def test_the_limit_of_a_container_counts_what_it_uses_but_for_files(tmp_path, monkeypatch) -> None:
