@@ -236,7 +236,7 @@ def run(
         console.write(("\n" + title(transpose) + "\n" if group != previous else "") + block(measured))
         previous = group
         by_first(comm, write_json, output / "alltoall.json", record)
-    console.write("\nP2P = 4 Q N^3 / (P R); GB/s = P2P R / t per rank (GESTS Eq. 13), copies timed separately")
+    console.write("\nP2P = 4 Q N^3 / (P R); GB/s = P2P R / t per rank (GESTS Eq. 13).\nCopies are timed separately.")
     by_first(comm, draw, output / "alltoall.png", record)
     console.write(f"written {output / 'alltoall.json'}, {output / 'alltoall.png'}")
     return record
