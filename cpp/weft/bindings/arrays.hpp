@@ -16,7 +16,7 @@
 
 namespace weft::bindings {
 
-// An array of NumPy with D dimensions, as a function returns it: its stub names the type.
+// The return type of functions that give a NumPy array of D dimensions: the stub then names element type and shape.
 template <class T, std::size_t D>
 using Numpy = nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<D>>;
 

@@ -39,9 +39,10 @@ void bind(nb::module_& m, const std::string& precision) {
             return std::pair(std::move(function), steady);
           },
           "given"_a.none(), "components"_a, "device"_a, "A function for the options, and whether it is steady.");
-  bind_options<flow::Condition<T>>(m, named("Condition").c_str(), "flow: condition.", "Of the velocity on a boundary.");
+  bind_options<flow::Condition<T>>(m, named("Condition").c_str(), "flow: condition.",
+                                   "The velocity's condition on a boundary.");
   bind_options<flow::ScalarCondition<T>>(m, named("ScalarCondition").c_str(), "flow: condition.",
-                                         "Of a scalar on a boundary.");
+                                         "A scalar's condition on a boundary.");
   bind_options<flow::ScalarOptions<T>>(m, named("Scalar").c_str(), "flow: scalar.", "A scalar that the flow carries.");
   bind_options<flow::Options<T>>(m, named("Options").c_str(), "flow: ", "What `weft.flow.Solver` takes by name.");
   nb::class_<F>(m, named("Flow").c_str())
@@ -135,9 +136,10 @@ void bind_flow(nb::module_& m) {
   bind_options<FlowRate>(p, "FlowRate", "flow: flow_rate.",
                          "A uniform force along ``direction`` that keeps the mean of u . direction over the volume at "
                          "``mean``.");
-  bind_options<FilterOptions>(p, "Filter", "flow: filter.",
-                              "Of the ``modes`` highest modes of each element, after each step: the highest loses "
-                              "``strength`` of itself.");
+  bind_options<FilterOptions>(
+      p, "Filter", "flow: filter.",
+      "A filter of the ``modes`` highest modes of each element, applied after each step. The highest mode "
+      "loses the fraction ``strength``.");
   bind_options<PressureOptions>(
       p, "Pressure", "flow: pressure.",
       "How the pressure is solved for: a Krylov method round a p-multigrid cycle, from a guess of earlier "

@@ -71,9 +71,10 @@ void bind(nb::module_& m, const char* name) {
 void bind_maxwell(nb::module_& m) {
   nb::module_ p = m.def_submodule("maxwell", "Maxwell's equations; use weft.maxwell.Solver");
   using namespace maxwell;
-  bind_options<Material>(p, "Material", "maxwell: material.",
-                         "Of a region, relative to vacuum. ``sigma``: conductivity, in units of 1 / (free-space "
-                         "impedance x length).");
+  bind_options<Material>(
+      p, "Material", "maxwell: material.",
+      "The material of a region, relative to vacuum. ``sigma``: conductivity, in units of 1 / (free-space "
+      "impedance x length).");
   bind_options<Pulse>(
       p, "Pulse", "maxwell: pulse.",
       "f(t) = sin(2 pi frequency s + phase) with s = t - delay.\n\nTimes exp(-(s / width)^2) if width > "

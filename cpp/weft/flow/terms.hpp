@@ -1,6 +1,6 @@
 // The element terms of the incompressible Navier-Stokes equations in weak form: convection, gradient, divergence, curl.
 //
-// Vectors are those of a space: `entries()` values a field, several fields one after the other ([field][entry]). What
+// Vectors are those of a space: `entries()` values per field, several fields one after the other ([field][entry]). What
 // it does not do: boundary conditions, mass matrices and time stepping. docs/flow-terms.md has the equations,
 // docs/cpu-kernels.md how the host's version works.
 #pragma once

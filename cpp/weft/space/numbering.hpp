@@ -18,7 +18,7 @@ struct BlockSplit {
   std::vector<std::int64_t> order;  // a permutation of the elements, for mesh::Mesh::permuted
   std::int64_t half = 0, halo_end = 0, blocks = 0;
 };
-// halo: per element, whether it has a point other ranks hold too.
+// halo: per element, 1 if other ranks share at least one of its points, else 0.
 BlockSplit split_blocks(std::span<const std::uint8_t> halo, int lanes);
 
 // Points are executed [block][point][lane], the insides of elements first. For each entry: the local point
