@@ -19,11 +19,7 @@ inline const files::CheckpointKind checkpoint_kind{
     {{'w', 'e', 'f', 't', 'f', 'l', 'o', 'w'}, 1, "a checkpoint of weft's flow"}, "flow.bin"};
 inline constexpr const char* averages_name = "averages";  // of their field in the file
 
-struct CheckpointOptions {
-  std::string folder;  // where the checkpoint's folder is made
-  int keep = 2;        // how many checkpoints stay; the oldest others are removed once the new one is complete
-  std::string text;    // the case and the versions, for people and for the report
-};
+using mesh::CheckpointOptions;
 
 // Writes a solver's state, and its averages if it is averaging; the path. Makes the solver forget, so that this run and
 // one that restarts are the same. (collective)

@@ -14,11 +14,7 @@ namespace weft::maxwell {
 inline const files::CheckpointKind checkpoint_kind{
     {{'w', 'e', 'f', 't', 'm', 'a', 'x', 'w'}, 1, "a checkpoint of weft's maxwell"}, "maxwell.bin"};
 
-struct CheckpointOptions {
-  std::string folder;  // where the checkpoint's folder is made
-  int keep = 2;        // how many checkpoints stay; the oldest others are removed once the new one is complete
-  std::string text;    // the case and the versions, for people and for the report
-};
+using mesh::CheckpointOptions;
 
 // Writes folder/checkpoint-<step> and returns its path. CollectiveError where it cannot be written: what was there
 // before stays. (collective)

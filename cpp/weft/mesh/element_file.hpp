@@ -23,6 +23,13 @@
 
 namespace weft::mesh {
 
+// What a checkpoint of fields on elements is asked for.
+struct CheckpointOptions {
+  std::string folder;  // where the checkpoint's folder is made
+  int keep = 2;        // how many checkpoints stay; the oldest others are removed once the new one is complete
+  std::string text;    // the case and the versions, for people and for the report
+};
+
 struct ElementField {
   std::string name;
   int components = 1;
