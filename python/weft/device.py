@@ -79,7 +79,7 @@ def measure_bandwidth(device: Device, size: int = 0) -> float:
     Moves ``size`` bytes a run (0: what WEFT_BANDWIDTH_BYTES says, else enough to defeat the caches, up to 1 GiB on the
     host and 2 GiB on a GPU) and returns the best of ten runs. On the host all OpenMP
     threads of this process take part; ranks that share a memory measure at the same time and add their results.
-    Source: Chalmers et al., "HipBone", section 4.
+    Source: Chalmers et al., "hipBone", section 4.
     """
     asked = os.environ.get("WEFT_BANDWIDTH_BYTES", "")
     if size == 0 and asked:

@@ -61,11 +61,11 @@ def matched_layer(
     power: float = 3.0,
     speed: float = 1.0,
 ) -> npt.NDArray[np.float64]:
-    """``[E][3][n][n][n]``: the damping of a perfectly matched layer inside the box ``lower`` to ``upper``.
+    """The damping, ``[E][3][n][n][n]``, of a perfectly matched layer inside the box ``lower`` to ``upper``.
 
-    sigma_x = sigma_max (depth / thickness)^power on the sides named, with the sigma_max that lets ``reflection`` of a
-    wave at normal incidence return: -(power + 1) ln(reflection) speed / (2 thickness) (Taflove and Hagness 2000, 7.7).
-    Choose ``thickness`` as that of whole elements.
+    On each side in ``sides``, sigma = sigma_max (depth / thickness)^power. sigma_max is chosen so that the fraction
+    ``reflection`` of a wave at normal incidence returns: -(power + 1) ln(reflection) speed / (2 thickness) (Taflove and
+    Hagness 2000, 7.7). ``thickness`` should be that of one or several whole elements.
     """
     if not thickness > 0 or not 0 < reflection < 1:
         raise ValueError(f"maxwell: a layer has thickness > 0 and 0 < reflection < 1, not {thickness}, {reflection}")

@@ -7,7 +7,7 @@ A short solve, -Laplacian u = f with u given on the boundary::
     result = op.cg(op.project(f) + op.lift(u), tolerance=1e-10, preconditioner="jacobi")
     values = op.at_points(result.x, boundary=u)  # [E][k][j][i]
 
-Source: Chalmers et al., "HipBone: a performance-portable GPU-accelerated C++ version of the NekBone benchmark".
+Source: Chalmers et al., "hipBone: a performance-portable GPU-accelerated C++ version of the NekBone benchmark".
 docs/poisson.md has the equations, the variants and what each moves.
 """
 
@@ -73,7 +73,7 @@ class Poisson:
     ``order``: polynomial degree N, 1 to 15. ``lam``: the screening parameter; it multiplies the identity, not a mass
     matrix. ``device``: ``auto``, ``host``, ``cuda``, ``hip`` or a ``weft.device.Device``. ``precision``: ``double`` or
     ``single``. ``storage``: ``assembled`` (a vector holds every degree of freedom once, as in hipBone) or ``scattered``
-    (once per element, as in NekBone). ``geometry``: ``stored`` factors, ``trilinear`` (recomputed from the corners;
+    (once per element, as in Nekbone). ``geometry``: ``stored`` factors, ``trilinear`` (recomputed from the corners;
     straight elements only), or ``auto``. ``kernels``: ``portable`` (the one source for all devices), ``simd`` (the
     host's own), or ``auto``. ``threads``: the portable kernels' thread blocks, ``points`` or ``columns``, or
     ``auto``. ``dirichlet``: the boundaries whose points are taken out (their value is 0, or see ``lift``):
@@ -124,7 +124,7 @@ class Poisson:
         why["storage"] = (
             "every degree of freedom once"
             if self.storage == "assembled"
-            else "every point of every element, as NekBone"
+            else "every point of every element, as Nekbone"
         )
         if self._core.threads is not None:
             why["threads"] = "asked for" if threads != "auto" else "what suits this device and order"
@@ -237,7 +237,7 @@ class Poisson:
     def random_rhs(self, seed: int = 0) -> DeviceArray:
         """Pseudo-random values in [-1, 1), a hash of ``seed`` and the point's global id: the same on any ranks.
 
-        A sum over the elements' copies, as NekBone's right-hand side is, would depend on the storage; this does not.
+        A sum over the elements' copies, as Nekbone's right-hand side is, would depend on the storage; this does not.
         """
         ids = self._core.unknown_ids().astype(np.uint64)
         mixed = _mix(ids + _mix(np.array([seed], np.int64).view(np.uint64)))

@@ -166,7 +166,7 @@ def test_deep_nesting_is_an_error_and_no_crash(count, what):
         ("x = 3", "cannot be parsed"),
         ("", "cannot be parsed"),
         ("minimum(x)", "takes 2 value(s), found 1"),
-        ("'x'", "is no number"),
+        ("'x'", "is not a number"),
         ("x // y", "operator"),
         ("[x for y in z]", ""),
         ("x.real", ""),

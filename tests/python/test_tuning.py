@@ -191,4 +191,4 @@ def test_a_run_tells_its_choice_and_keeps_the_table_in_its_record(tmp_path, stor
 def test_quiet_and_verbose_do_not_go_together(tmp_path):
     done = weft_run(1, "--quiet", "--verbose", "--output", tmp_path)
     assert done.returncode != 0
-    assert "--quiet and --verbose do not go together" in done.stderr
+    assert "--quiet and --verbose cannot be used together" in done.stderr

@@ -1,6 +1,6 @@
 // y_L = (S_L + lambda W) Z x: the screened Poisson operator on the elements [begin, begin + count), before Z^T.
 //
-// S_L^e = D^T G^e D (hipBone, "The NekBone Benchmark"), Z as an index per local point (null: x is scattered), W the
+// S_L^e = D^T G^e D (hipBone, "The Nekbone Benchmark"), Z as an index per local point (null: x is scattered), W the
 // inverse degrees. Two thread shapes, two geometries, four kernels:
 //   poisson_stored_3d     a thread a point, N <= 9, shared arrays hold what the threads of an element exchange
 //   poisson_stored_2d     a thread a column of points, and in turn a line along r or s: n words in registers

@@ -12,7 +12,7 @@ namespace weft::poisson {
 using space::Kernels;
 using space::name;
 
-// assembled: a vector holds every degree of freedom once (hipBone); scattered: once per element (NekBone).
+// assembled: a vector holds every degree of freedom once (hipBone); scattered: once per element (Nekbone).
 enum class Storage { assembled, scattered };
 // stored: six factors a point; trilinear: recomputed from the corners, for meshes with straight edges.
 enum class Geometry { stored, trilinear };

@@ -1,4 +1,4 @@
-// The screened Poisson operator on scattered vectors, which hold a degree of freedom once per element (NekBone): the
+// The screened Poisson operator on scattered vectors, which hold a degree of freedom once per element (Nekbone): the
 // storage that hipBone's is compared with. Portable kernels.
 #pragma once
 

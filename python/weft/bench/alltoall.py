@@ -238,7 +238,7 @@ def run(
         by_first(comm, write_json, output / "alltoall.json", record)
     console.write("\nP2P = 4 Q N^3 / (P R); GB/s = P2P R / t per rank (GESTS Eq. 13).\nCopies are timed separately.")
     by_first(comm, draw, output / "alltoall.png", record)
-    console.write(f"written {output / 'alltoall.json'}, {output / 'alltoall.png'}")
+    console.write(f"wrote {output / 'alltoall.json'}, {output / 'alltoall.png'}")
     return record
 
 

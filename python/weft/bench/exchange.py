@@ -166,7 +166,7 @@ def run(
             by_first(comm, write_json, output / "exchange.json", {"runs": [record]})
     console.write("\n* fastest, + what the tuner takes, # both")
     by_first(comm, draw, output, record)
-    console.write(f"written {plot(output, record)}\nwritten {output / 'exchange.json'}")
+    console.write(f"wrote {plot(output, record)}\nwrote {output / 'exchange.json'}")
     return record
 
 
@@ -176,12 +176,12 @@ def sweep(ranks: Sequence[int], arguments: Sequence[str], output: Path, time_lim
     for count in ranks:
         with tempfile.TemporaryDirectory(prefix="weft-exchange-") as folder:
             said = launch(count, ["bench", "exchange", *arguments, "--output", folder], time_limit)
-            print("\n".join(text for text in said.splitlines() if not text.startswith("written")), flush=True)
+            print("\n".join(text for text in said.splitlines() if not text.startswith("wrote")), flush=True)
             records += json.loads((Path(folder) / "exchange.json").read_text())["runs"]
         write_json(output / "exchange.json", {"runs": records})
         draw(output, records[-1])
-        print(f"written {plot(output, records[-1])}")
-    print(f"written {output / 'exchange.json'}")
+        print(f"wrote {plot(output, records[-1])}")
+    print(f"wrote {output / 'exchange.json'}")
     return records
 
 

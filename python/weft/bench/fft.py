@@ -251,7 +251,7 @@ def run(
     )
     name = f"{comm.size} rank(s), {record['machine']['device']['name']}, {of_library}"
     by_first(comm, draw, output / "fft.png", record, name)
-    console.write(f"written {output / 'fft.json'}, {output / 'fft.png'}")
+    console.write(f"wrote {output / 'fft.json'}, {output / 'fft.png'}")
     return record
 
 

@@ -190,7 +190,7 @@ def show(record: Record, output: Path, title: str) -> None:
     write_json(output / "operator.json", record)
     bandwidth = record["rates"]["bandwidth_bytes_per_second"]
     plots.save(plots.operator(record["rows"], title, bandwidth), output / "operator.png")
-    print(f"written {output / 'operator.json'}, {output / 'operator.png'}")
+    print(f"wrote {output / 'operator.json'}, {output / 'operator.png'}")
 
 
 def table_1(rows: Sequence[Record]) -> list[tuple[str, ...]]:

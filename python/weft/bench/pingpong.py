@@ -189,8 +189,8 @@ def run(
         by_first(comm, write_json, output / "pingpong.json", record)
         name = f"pingpong-{scope.where}-{'one' if len(scope.pairs) == 1 else 'all'}.png"
         by_first(comm, draw, output / name, record, scope, mine)
-        console.write(f"written {output / name}")
-    console.write(f"written {output / 'pingpong.json'}")
+        console.write(f"wrote {output / name}")
+    console.write(f"wrote {output / 'pingpong.json'}")
     return record
 
 

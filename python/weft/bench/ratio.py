@@ -70,5 +70,5 @@ def sweep(
         print("\n" + Table("CPU cores per GPU, Eqs. 5 and 6", scaling_results(jobs), notes(jobs)).console())
     except ModelError as error:
         print(f"\nno fit: {error}")
-    print(f"written {path}")
+    print(f"wrote {path}")
     return rows

@@ -80,6 +80,6 @@ def sweep(
         print("\n" + table(study.summary(rows, found)))
     path = output / f"scaling-{study.workload.name}.png"
     plots.save(study.plot(rows, found, machine), path)
-    print(f"written {path}")
-    print(f"written {output / 'scaling.json'}")
+    print(f"wrote {path}")
+    print(f"wrote {output / 'scaling.json'}")
     return rows

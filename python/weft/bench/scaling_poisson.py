@@ -71,8 +71,8 @@ def sweep(
     for order in orders:
         path = output / f"scaling-N{order}.png"
         plots.save(plots.scaling([r for r in rows if r["order"] == order], order, machine), path)
-        print(f"written {path}")
-    print(f"written {output / 'scaling.json'}")
+        print(f"wrote {path}")
+    print(f"wrote {output / 'scaling.json'}")
     return rows
 
 

@@ -155,5 +155,5 @@ def sweep(
     for grid in grids:
         mine = [{**r, "name": f"{r['ranks']} rank(s), {r['process_grid']}"} for r in rows if r["grid"] == grid]
         plots.save(turbulence_plots.table3(mine, f"{grid}^3; {machine}"), output / f"table3-{grid}.png")
-    print(f"written {output / 'scaling.json'}, scaling.png and a bar chart a grid")
+    print(f"wrote {output / 'scaling.json'}, scaling.png and a bar chart a grid")
     return rows

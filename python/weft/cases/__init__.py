@@ -1,6 +1,6 @@
-"""Case files: what a run is asked to do, with a default, a unit and one line of help for every option.
+"""Case files describe a run; every option has a default, a unit and one line of help.
 
-The names of `WORKLOADS` load on first use: a run of one workload needs no other's case.
+The case classes in `WORKLOADS` are imported on first use: a run of one workload does not import the others'.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Expressions of a case in x, y, z (and what else is allowed): arithmetic, comparisons, a few functions, nothing more.
+"""Expressions of a case in x, y, z and other variables: arithmetic, comparisons and a few functions.
 
-An expression is read into a program in postfix order, which ``weft.program`` evaluates at points; no Python is
-evaluated. Parameters become constants, and what depends on no variable is computed here.
+An expression is compiled to a program in postfix order, which ``weft.program`` evaluates at points; no Python code is
+executed. Parameters become constants, and subexpressions without variables are computed here.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import numpy as np
 
 
 def _truth(function: Any) -> Callable[..., Any]:
-    """A comparison or logic whose values are the numbers 0 and 1: NumPy's booleans add up by `or`."""
+    """A comparison or logical operation that returns the number 0 or 1: the sum of NumPy booleans would be their or."""
     return lambda *arguments: np.float64(function(*arguments))
 
 
-# Of every function: how many values it takes, and what it computes.
+# For every function: its number of arguments, and what it computes.
 FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {
     **{f.__name__: (1, f) for f in (np.sin, np.cos, np.tan, np.sinh, np.cosh, np.tanh, np.exp, np.log, np.sqrt)},
     "abs": (1, np.abs),
@@ -30,7 +30,7 @@ FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {
     "where": (3, np.where),
 }
 CONSTANTS = {"pi": np.pi, "True": 1.0, "False": 0.0}
-# Of a syntax tree: the operation's name and what it computes.
+# For every operator of a syntax tree: its name, and what it computes.
 ALGEBRA: dict[type, tuple[str, Callable[..., Any]]] = {
     ast.Add: ("add", operator.add),
     ast.Sub: ("subtract", operator.sub),
@@ -49,7 +49,7 @@ ALGEBRA: dict[type, tuple[str, Callable[..., Any]]] = {
     ast.Eq: ("equal", _truth(np.equal)),
     ast.NotEq: ("not_equal", _truth(np.not_equal)),
 }
-LONGEST = 2000  # characters: a syntax tree of that size is walked without trouble
+LONGEST = 2000  # characters; the recursion over a syntax tree of that size is not too deep
 
 _COMMUTE = frozenset(
     ("add", "multiply", "minimum", "maximum", "hypot", "equal", "not_equal", "logical_and", "logical_or")
@@ -57,25 +57,25 @@ _COMMUTE = frozenset(
 
 
 class ExpressionError(ValueError):
-    """An expression that cannot be read; the text says what is allowed."""
+    """An invalid expression; the message says what is allowed."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """Operations in postfix order that leave one value more: names of variables, of operations, or "constant"."""
+    """Operations in postfix order that push one value in all: names of variables or operations, or "constant"."""
 
     operations: tuple[str, ...]
-    constants: tuple[float, ...]  # of the operations "constant", in their order
-    depth: int  # of the stack that it needs
+    constants: tuple[float, ...]  # the values of the operations "constant", in order
+    depth: int  # of the stack needed
 
     @property
     def is_constant(self) -> bool:
-        """Whether it is a number alone."""
+        """Whether the program is a single number."""
         return self.operations == ("constant",)
 
 
 class Expression:
-    """An expression in ``variables`` and ``parameters`` as a program. ExpressionError where the text is none."""
+    """An expression in ``variables`` and ``parameters``, as a program. ExpressionError if the text is invalid."""
 
     def __init__(
         self, text: str, variables: Sequence[str] = ("x", "y", "z"), parameters: Mapping[str, float] | None = None
@@ -84,14 +84,14 @@ class Expression:
         self._numbers = CONSTANTS | dict(parameters or {})
         self._known = (*variables, *(parameters or {}))
         if len(text) > LONGEST:
-            raise ExpressionError(f"an expression of {len(text)} characters; at most {LONGEST} are read")
+            raise ExpressionError(f"the expression has {len(text)} characters; at most {LONGEST} are allowed")
         try:
             self.program = self._lower(_parsed(text))
         except SyntaxError:
             raise self._error("it cannot be parsed") from None
         except (RecursionError, MemoryError):
-            raise self._error("it nests too deeply; split it with named parameters") from None
-        except (ValueError, OverflowError) as error:  # a parser raises what it likes on any text
+            raise self._error("it is nested too deeply; split it with named parameters") from None
+        except (ValueError, OverflowError) as error:  # Python's parser may raise these on odd input
             if isinstance(error, ExpressionError):
                 raise
             raise self._error((str(error) or type(error).__name__).splitlines()[0].rstrip(".")) from None
@@ -104,7 +104,7 @@ class Expression:
         return self.program.constants[0]
 
     def _error(self, reason: str) -> ExpressionError:
-        """A reason, and what an expression may hold."""
+        """An error with its reason and what is allowed."""
         return ExpressionError(
             f"{reason}; allowed: numbers, {', '.join([*self._known, 'pi'])}, + - * / ** %, comparisons, and, or, not, "
             f"{', '.join(FUNCTIONS)}"
@@ -115,7 +115,7 @@ class Expression:
             case ast.Constant(value=bool() | int() | float()):
                 return _number(node.value)
             case ast.Constant():
-                raise self._error(f"{node.value!r} is no number")
+                raise self._error(f"{node.value!r} is not a number")
             case ast.Name(id=name):
                 if name in self._variables:
                     return Program((name,), (), 1)
@@ -145,7 +145,7 @@ class Expression:
 
     def _operator(self, kind: ast.AST, *arguments: Program) -> Program:
         if type(kind) not in ALGEBRA:
-            raise self._error("it has an operator that is not known")
+            raise self._error("it has an unsupported operator")
         name, function = ALGEBRA[type(kind)]
         return _apply(name, function, list(arguments))
 
@@ -163,12 +163,12 @@ def _near(word: str, known: Iterable[str]) -> str:
 
 def _parsed(text: str) -> ast.expr:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python's own remarks on how a text is written
+        warnings.simplefilter("ignore")  # Python's warnings about the text's style
         return ast.parse(text.strip(), mode="eval").body  # one expression, no statements
 
 
 def _number(value: Any) -> Program:
-    # Whole numbers of Python have no bound: 9**9**9 would run for ever.
+    # As a float: Python's integers are unbounded, and 9**9**9 would run forever.
     return Program(("constant",), (float(value),), 1)
 
 
@@ -189,6 +189,6 @@ def _apply(name: str, function: Callable[..., Any], arguments: list[Program]) ->
     if name == "power" and arguments[1].is_constant and arguments[1].constants[0] == 2.0:
         return _in_turn(arguments[:1], "square")
     if len(arguments) == 2 and arguments[1].depth > arguments[0].depth:
-        # The operand that needs more of the stack first: the depth grows as the logarithm of the expression's length.
+        # The operand that needs the deeper stack goes first: depth then grows as the logarithm of the length.
         return _in_turn(arguments[::-1], *(() if name in _COMMUTE else ("swap",)), name)
     return _in_turn(arguments, name)

@@ -1,6 +1,7 @@
 """The case of `weft run flow`: incompressible Navier-Stokes on spectral elements.
 
-Values that vary are expressions in x, y, z, t and the case's parameters, or functions of a Python file.
+Values that vary in space or time are expressions in x, y, z, t and the case's parameters, or functions of a Python
+file.
 """
 
 from __future__ import annotations
@@ -16,29 +17,31 @@ from weft.cases.expressions import CONSTANTS, FUNCTIONS, Expression, ExpressionE
 from weft.cases.schema import Section, named, option, section
 from weft.cases.shared import CheckpointSection, ElementCase, ElementOutput, MeshSection
 
-Value = float | str  # a number, an expression, or a word below
-Vector = tuple[Value, Value, Value] | str  # three of them, or a word for all three
+Value = float | str  # a number, an expression, "exact" or "python:name"
+Vector = tuple[Value, Value, Value] | str  # three values, or "exact" or "python:name" for all three
 Numbers = tuple[float, float, float]
 
 VARIABLES = ("x", "y", "z", "t")
 EXACT = "exact"  # the case's exact solution
-PYTHON = "python:"  # python:name is a function of functions.file
-VALUE = 'number, expression in x, y, z, t, "exact", or "python:name" (a function of functions.file)'
+PYTHON = "python:"  # python:name is a function in functions.file
+VALUE = 'number, expression in x, y, z, t, "exact", or "python:name" (a function in functions.file)'
 VECTOR = 'three values, "exact", or "python:name"'
 CONDITIONS = ("wall", "velocity", "outflow", "symmetry")
 PLANES = ("u", "v", "w", "speed", "pressure", "vorticity")
 
 
 class BoundarySection(Section):
-    """What holds on one boundary of the mesh."""
+    """The conditions on one boundary of the mesh."""
 
     condition: Literal["wall", "velocity", "outflow", "symmetry"] = option(
-        "wall", "wall: at rest; velocity: given; outflow: open; symmetry: no flow through it and no stress along it"
+        "wall", "wall: no slip; velocity: prescribed; outflow: open; symmetry: no flow through it, no tangential stress"
     )
-    velocity: Vector = option((0.0, 0.0, 0.0), f"condition velocity: {VECTOR}", unit="length / time")
-    scalars: dict[str, Value] = named(f"value of that scalar there: {VALUE}", unit="of the scalar")
+    velocity: Vector = option(
+        (0.0, 0.0, 0.0), f"velocity on the boundary (condition = 'velocity'): {VECTOR}", unit="length / time"
+    )
+    scalars: dict[str, Value] = named(f"value of that scalar on the boundary: {VALUE}", unit="of the scalar")
     fluxes: dict[str, Value] = named(
-        "diffusivity times its outward derivative there; without value and flux: 0",
+        "diffusivity times the outward derivative of that scalar; 0 if neither value nor flux is given",
         unit="of the scalar x length / time",
     )
 
@@ -47,19 +50,21 @@ class BoundarySection(Section):
         given = "velocity" in self.model_fields_set
         if given and self.condition != "velocity":
             raise ValueError(
-                f"condition = {self.condition!r} with velocity = {_shown(self.velocity)}, which contradict each other; "
-                'allowed: condition = "velocity" where a velocity is given'
+                f"velocity = {_shown(self.velocity)} is given, but condition = {self.condition!r}; "
+                'set condition = "velocity", or remove the velocity'
             )
         if self.condition == "velocity" and not given:
-            raise ValueError('condition = "velocity" without a velocity; give one, as velocity = ["1 - y**2", 0, 0]')
+            raise ValueError(
+                'condition = "velocity", but no velocity is given; give one, such as velocity = ["1 - y**2", 0, 0]'
+            )
         prescribed = [*self.scalars, *self.fluxes]
         if prescribed and self.condition == "outflow":
             raise ValueError(
-                f"condition = 'outflow' with a value or flux of {', '.join(prescribed)}; scalars go out with the flow "
-                "alone: take it away"
+                f"a value or flux of {', '.join(prescribed)} is given on an outflow, where scalars leave with the "
+                "flow; remove it"
             )
         if both := sorted(set(self.scalars) & set(self.fluxes)):
-            raise ValueError(f"a value and a flux of {', '.join(both)}, which contradict each other; allowed: one")
+            raise ValueError(f"both a value and a flux of {', '.join(both)} are given; allowed: one of them")
         return self
 
 
@@ -67,8 +72,8 @@ class ScalarSection(Section):
     """A passive scalar, or one that drives the flow by buoyancy (Boussinesq)."""
 
     diffusivity: Value = option(0.01, "number, or expression of the parameters", unit="length^2 / time")
-    initial: Value = option(0.0, f"at the beginning: {VALUE}", unit="of the scalar")
-    source: Value = option(0.0, f"per unit of time: {VALUE}", unit="of the scalar / time")
+    initial: Value = option(0.0, f"initial value: {VALUE}", unit="of the scalar")
+    source: Value = option(0.0, f"source per unit of time: {VALUE}", unit="of the scalar / time")
     buoyancy: tuple[Value, Value, Value] = option(
         (0.0, 0.0, 0.0), "acceleration per unit of the scalar (Boussinesq: -g beta)", unit="length / time^2 / scalar"
     )
@@ -76,9 +81,9 @@ class ScalarSection(Section):
 
 
 class ForcingSection(Section):
-    """What drives the flow besides its boundaries."""
+    """Forces that drive the flow."""
 
-    acceleration: Vector = option((0.0, 0.0, 0.0), f"body force over density: {VECTOR}", unit="length / time^2")
+    acceleration: Vector = option((0.0, 0.0, 0.0), f"body force per unit of mass: {VECTOR}", unit="length / time^2")
     bulk_velocity: float = option(
         0.0, "mean velocity along forcing.direction, kept constant by a uniform force; 0: none", unit="length / time"
     )
@@ -86,25 +91,29 @@ class ForcingSection(Section):
 
 
 class InitialSection(Section):
-    """The velocity at the beginning."""
+    """The initial velocity."""
 
     velocity: Vector = option((0.0, 0.0, 0.0), VECTOR, unit="length / time")
-    checkpoint: str = option("", "go on from this checkpoint, or from the newest in this folder; empty: as given here")
+    checkpoint: str = option(
+        "", "checkpoint to continue from, or a folder whose newest is used; empty: start from initial.velocity"
+    )
     nek: str = option("", "start at t = 0 from this Nek field file (.f00000) on the same mesh, of any order")
 
 
 class ExactSection(Section):
-    """A known solution, which the run is compared with and which "exact" means elsewhere in the case."""
+    """The exact solution: the run is compared with it, and "exact" refers to it elsewhere in the case."""
 
-    velocity: Vector = option("", "three expressions, or python:name; empty: none", unit="length / time")
+    velocity: Vector = option("", "three expressions, or python:name; empty: not known", unit="length / time")
     pressure: Value = option(
         "", "number, expression or python:name, up to a constant; empty: not compared", unit="(length / time)^2"
     )
-    scalars: dict[str, Value] = named("that scalar: number, expression or python:name", unit="of the scalar")
+    scalars: dict[str, Value] = named(
+        "exact value of that scalar: number, expression or python:name", unit="of the scalar"
+    )
 
 
 class FunctionsSection(Section):
-    """A Python file, whose functions are called where the case says python:name."""
+    """The Python file with the functions that the case refers to as python:name."""
 
     file: str = option(
         "", "Python file with functions of NumPy arrays (x, y, z, t) that return one array, or three for a velocity"
@@ -112,10 +121,10 @@ class FunctionsSection(Section):
 
 
 class TimeSection(Section):
-    """How far, and how."""
+    """Time steps and time scheme."""
 
-    steps: int = option(100, "time steps (where time.end is 0)", unit="steps", ge=1)
-    end: float = option(0.0, "run to this time; 0: time.steps steps", unit="time", ge=0.0)
+    steps: int = option(100, "number of time steps (if time.end is 0)", unit="steps", ge=1)
+    end: float = option(0.0, "run to this time; 0: run time.steps steps", unit="time", ge=0.0)
     dt: float = option(0.0, "time step; 0: variable, from time.courant", unit="time", ge=0.0)
     courant: float = option(0.4, "Courant number of variable steps; errors grow from about 0.7", gt=0.0, le=5.0)
     max_dt: float = option(
@@ -129,14 +138,14 @@ class TimeSection(Section):
         sets="time_order",
     )
     first_step_halvings: int = option(
-        6, "h: the first step is divided into dt / 2^h, dt / 2^h, ..., dt / 2, as its order is low; 0: one step",
+        6, "h: split the first step, of low order, into dt / 2^h, dt / 2^h, dt / 2^(h-1), ..., dt / 2; 0: do not split",
         ge=0, le=20, sets="first_step_halvings",
     )  # fmt: skip
     warmup: int = option(2, "steps before the clock starts", unit="steps", ge=0)
 
 
 class SolverSection(Section):
-    """The linear solves of a step. Tolerances are of sqrt(sum of squares of the residual / volume), as Neko's."""
+    """The linear solves of a step. Tolerances limit sqrt(sum of squares of the residual / volume), as in Neko."""
 
     pressure_tolerance: float = option(
         1e-7, "tolerance of the residual of the pressure", gt=0.0, sets="pressure_tolerance"
@@ -147,7 +156,7 @@ class SolverSection(Section):
     scalar_tolerance: float = option(1e-7, "tolerance of the residual of each scalar", gt=0.0, sets="scalar_tolerance")
     projection: int = option(
         16,
-        "earlier pressures used for the first guess (Fischer 1998); 0: none",
+        "number of earlier pressures that the initial guess is projected on (Fischer 1998); 0: none",
         ge=0,
         le=16,
         sets="pressure.projection",
@@ -156,7 +165,7 @@ class SolverSection(Section):
         500, "maximum number of iterations of a solve; exceeding it ends the run", ge=1, sets="pressure.max_iterations"
     )
     method: Literal["cg", "gmres"] = option(
-        "cg", "flexible Krylov method of the pressure, preconditioned by multigrid cycles", sets="pressure.method"
+        "cg", "flexible Krylov method for the pressure, preconditioned by multigrid cycles", sets="pressure.method"
     )
     restart: int = option(30, "number of directions that gmres keeps", ge=1, le=200, sets="pressure.restart")
     levels: list[int] = option(
@@ -184,10 +193,10 @@ class FilterSection(Section):
 
 
 class StatisticsSection(Section):
-    """What is computed while the run goes on."""
+    """Quantities computed during the run."""
 
-    every: int = option(10, "steps between rows of statistics.csv; 0: at the beginning and the end only", ge=0)
-    forces: tuple[str, ...] = option((), "boundaries on which the force of the flow is computed")
+    every: int = option(10, "steps between rows of statistics.csv; 0: only at the beginning and the end", ge=0)
+    forces: tuple[str, ...] = option((), "boundaries on which to compute the force exerted by the flow")
     reference: str = option("", "file with reference data to compare with: columns time, energy, -dE/dt")
 
 
@@ -204,14 +213,14 @@ class FlowOutput(ElementOutput):
     """What a run leaves behind."""
 
     fields: bool = option(False, "write velocity, pressure, scalars and vorticity for ParaView (flow.pvd lists them)")
-    nek: bool = option(False, "write the same as Nek field files (flow0.f00001, ...)")
-    every: int = option(0, "steps between fields, which are always written at the end; 0: only at the end",
+    nek: bool = option(False, "write the same fields as Nek field files (flow0.f00001, ...)")
+    every: int = option(0, "steps between outputs of the fields; 0: only at the end",
                         unit="steps", ge=0)  # fmt: skip
     averages_every: int = option(
         0, "steps between samples of time averages, written for ParaView at the end; 0: none", unit="steps", ge=0
     )
     slice: str = option(
-        "speed", "field drawn on a plane: u, v, w, speed, pressure, vorticity, the name of a scalar, or none"
+        "speed", "field to draw on a plane: u, v, w, speed, pressure, vorticity, the name of a scalar, or none"
     )
 
 
@@ -229,12 +238,14 @@ class FlowCase(ElementCase):
     kernels: Literal["auto", "portable", "simd"] = option(
         "auto", "the portable kernels, or the host's SIMD kernels", sets="kernels"
     )
-    parameters: dict[str, Value] = named("for expressions: a number, or an expression of the parameters above it")
+    parameters: dict[str, Value] = named(
+        "constant to use in expressions: a number, or an expression of earlier parameters"
+    )
     functions: FunctionsSection = section(FunctionsSection)
-    boundaries: dict[str, BoundarySection] = named("condition on that boundary; '*': on all others")
+    boundaries: dict[str, BoundarySection] = named("condition on that boundary; '*': on all other boundaries")
     initial: InitialSection = section(InitialSection)
     forcing: ForcingSection = section(ForcingSection)
-    scalars: dict[str, ScalarSection] = named("by name")
+    scalars: dict[str, ScalarSection] = named("scalar with that name")
     exact: ExactSection = section(ExactSection)
     time: TimeSection = section(TimeSection)
     solver: SolverSection = section(SolverSection)
@@ -256,7 +267,7 @@ class FlowCase(ElementCase):
         return _constant(key, value, self.constants)
 
     def values(self) -> Iterator[tuple[str, Value]]:
-        """Every key that holds a value in x, y, z, t, and its value; of vectors each component, or the word."""
+        """Every key whose value may vary in x, y, z, t, with its value; vectors yield each component, or the word."""
         vectors: dict[str, Vector] = {
             "initial.velocity": self.initial.velocity,
             "forcing.acceleration": self.forcing.acceleration,
@@ -295,25 +306,23 @@ class FlowCase(ElementCase):
             )
         if self.time.dt and self.time.max_dt:
             raise ValueError(
-                f"case key 'time.max_dt': found {self.time.max_dt}, and time.dt = {self.time.dt} fixes the step; "
+                f"case key 'time.max_dt': found {self.time.max_dt}, but time.dt = {self.time.dt} fixes the step; "
                 "allowed: one of them"
             )
         if self.initial.nek and self.initial.checkpoint:
-            raise ValueError(
-                "case keys 'initial.nek' and 'initial.checkpoint': a run begins from one of them; give one"
-            )
+            raise ValueError("case keys 'initial.nek' and 'initial.checkpoint': both are given; allowed: one of them")
         shown = ("none", *PLANES, *self.scalars)
         if self.output.slice not in shown:
             raise ValueError(f"case key 'output.slice': found {self.output.slice!r}; allowed: {', '.join(shown)}")
         if self.output.every and not (self.output.fields or self.output.nek):
             raise ValueError(
-                f"case key 'output.every': found {self.output.every} with no fields to write; set output.fields or "
+                f"case key 'output.every': found {self.output.every}, but no fields are written; set output.fields or "
                 "output.nek"
             )
         if self.functions.file and not any(_function(value) for _, value in self.values()):
             raise ValueError(
-                f"case key 'functions.file': found {self.functions.file!r}, and no value of the case is a function of "
-                'it; say where one is meant, as initial.velocity = "python:name"'
+                f"case key 'functions.file': found {self.functions.file!r}, but no value of the case refers to a "
+                'function in it; use one, as in initial.velocity = "python:name"'
             )
         return self
 
@@ -323,7 +332,7 @@ def _shown(value: Vector) -> str:
 
 
 def _function(value: Value) -> str:
-    """The name of the Python function a value means; empty: none."""
+    """The name of the Python function that a value refers to; empty: none."""
     return value.removeprefix(PYTHON) if isinstance(value, str) and value.startswith(PYTHON) else ""
 
 
@@ -335,7 +344,7 @@ def _constant(key: str, value: Value, known: dict[str, float]) -> float:
     except ExpressionError as error:
         raise ValueError(f"case key '{key}': found {value!r}: {error}") from None
     if not math.isfinite(found):
-        raise ValueError(f"case key '{key}': found {value!r}, which is {found}; allowed: what is a finite number")
+        raise ValueError(f"case key '{key}': found {value!r}, which is {found}; allowed: a finite value")
     return found
 
 
@@ -353,8 +362,8 @@ def _check_names(case: FlowCase) -> None:
     for key, names in (named_scalars | {"exact.scalars": case.exact.scalars}).items():
         for name in names:
             if name not in case.scalars:
-                known = ", ".join(case.scalars) or "none; describe it in a table [scalars." + name + "]"
-                raise ValueError(f"case key '{key}.{name}': there is no scalar {name!r}; the case has: {known}")
+                known = ", ".join(case.scalars) or "none; define it in a table [scalars." + name + "]"
+                raise ValueError(f"case key '{key}.{name}': scalar {name!r} is not defined; defined: {known}")
 
 
 def _check_value(case: FlowCase, key: str, value: Value) -> None:
@@ -370,17 +379,21 @@ def _check_value(case: FlowCase, key: str, value: Value) -> None:
         if key.endswith(".velocity"):
             missing = "" if case.exact.velocity else "exact.velocity"
         elif key.endswith((".acceleration", ".source")) or ".fluxes." in key:
-            raise ValueError(f"case key '{key}': found 'exact'; the exact solution has no such value")
+            raise ValueError(
+                f"case key '{key}': found 'exact', but the exact solution has no such value; give an expression"
+            )
         else:
             missing = "" if case.exact.scalars.get(name, "") != "" else f"exact.scalars.{name}"
         if missing:
-            raise ValueError(f"case key '{key}': found 'exact', but the case gives no exact solution; set {missing}")
+            raise ValueError(f"case key '{key}': found 'exact', but {missing} is not set; set it")
         return
     if _function(value) or value.startswith(PYTHON):
         if not _function(value).isidentifier():
-            raise ValueError(f"case key '{key}': found {value!r}; allowed: python: and a function's name")
+            raise ValueError(f"case key '{key}': found {value!r}; allowed: python: followed by the name of a function")
         if not case.functions.file:
-            raise ValueError(f"case key '{key}': found {value!r}; say which file it is in by functions.file")
+            raise ValueError(
+                f"case key '{key}': found {value!r}, but functions.file is not set; set it to the file of the function"
+            )
         return
     try:
         Expression(value, VARIABLES, case.constants)

@@ -13,11 +13,11 @@ from weft.cases.shared import CheckpointSection, ElementCase, ElementOutput, Mes
 
 Point = tuple[float, float, float]
 CONDITIONS = ("pec", "pmc", "absorbing")
-WHERE = "expression in x, y, z that is true in the elements meant, as x**2 + y**2 < 1"
+WHERE = "expression in x, y, z that is true in the elements to select, such as x**2 + y**2 < 1"
 
 
 class RegionSection(Section):
-    """Which elements are meant: a region of the mesh file, a box, or where an expression is true."""
+    """A selection of elements: a region of the mesh file, a box, or where an expression is true."""
 
     tag: int | str = option("", "region of the mesh file: its number, or a Gmsh volume's name")
     lower: Point = option((0.0, 0.0, 0.0), "lower corner of a box", unit="length")
@@ -26,17 +26,18 @@ class RegionSection(Section):
 
     @property
     def ways(self) -> list[str]:
-        """The keys that say which elements, of those set."""
+        """The keys set that select elements."""
         found = {"tag": self.tag != "", "lower, upper": self.lower != self.upper, "where": self.where != ""}
         return [key for key, given in found.items() if given]
 
     @pydantic.model_validator(mode="after")
     def _one_way(self) -> RegionSection:
         if len(self.ways) > 1:
-            raise ValueError(f"elements chosen by {' and by '.join(self.ways)}; allowed: one of them")
+            raise ValueError(f"elements are selected by {' and by '.join(self.ways)}; allowed: one of them")
         if self.lower != self.upper and not all(a < b for a, b in zip(self.lower, self.upper, strict=True)):
             raise ValueError(
-                f"a box from {list(self.lower)} to {list(self.upper)}; allowed: every lower below its upper"
+                f"box from {list(self.lower)} to {list(self.upper)}; allowed: every lower coordinate "
+                f"below the upper one"
             )
         if self.where:
             try:
@@ -47,7 +48,7 @@ class RegionSection(Section):
 
 
 class MaterialSection(RegionSection):
-    """A material and its elements; a material that says no elements fills what the others leave."""
+    """A material and its elements; a material that selects no elements fills the remaining ones."""
 
     epsilon: float = option(1.0, "permittivity relative to vacuum", gt=0.0)
     mu: float = option(1.0, "permeability relative to vacuum", gt=0.0)
@@ -55,13 +56,13 @@ class MaterialSection(RegionSection):
 
 
 class TotalFieldSection(RegionSection):
-    """The elements of the total field; plane waves enter on its surface, and outside it fields are scattered ones."""
+    """The elements of the total field. Plane waves enter on their surface; outside, fields are scattered fields."""
 
 
 class SourceSection(Section):
-    """A plane wave, which enters on the surface of the total field and on absorbing boundaries of it, or a dipole.
+    """A dipole, or a plane wave that enters on the surface of the total field and on its absorbing boundaries.
 
-    In time both go as sin(2 pi frequency s + phase) with s = t - delay, under a bell and a ramp if asked for.
+    Both vary in time as sin(2 pi frequency s + phase) with s = t - delay, times a Gaussian bell and a ramp if given.
     """
 
     kind: Literal["plane-wave", "dipole"] = option("plane-wave", "kind of source")
@@ -79,7 +80,7 @@ class SourceSection(Section):
     phase: float = option(0.0, "phase of the oscillation", unit="radian", sets="pulse.phase")
     delay: float = option(0.0, "delay of the pulse", unit="length / speed of light", sets="pulse.delay")
     width: float = option(
-        0.0, "half width of the bell exp(-(s / width)^2); 0: no bell", unit="length / c", ge=0.0, sets="pulse.width"
+        0.0, "width of the Gaussian bell exp(-(s / width)^2); 0: no bell", unit="length / c", ge=0.0, sets="pulse.width"
     )
     ramp: float = option(
         0.0,
@@ -103,10 +104,10 @@ class SourceSection(Section):
 
 
 class LayerSection(Section):
-    """A perfectly matched layer inside the sides of the mesh, which is a box there."""
+    """Perfectly matched layers along the sides of the mesh, which has to be a box there."""
 
     thickness: float = option(
-        0.0, "thickness of the layer, which consists of whole elements; 0: no layer", unit="length", ge=0.0
+        0.0, "thickness of the layer, preferably of whole elements; 0: no layer", unit="length", ge=0.0
     )
     sides: tuple[Literal["x-", "x+", "y-", "y+", "z-", "z+"], ...] = option(
         ("x-", "x+", "y-", "y+", "z-", "z+"), "sides that have a layer"
@@ -129,21 +130,21 @@ class MaxwellMesh(MeshSection):
     )
     length: float = option(1.0, "length of the cylinder, from z = 0", unit="length", gt=0.0)
     side: int = option(2, "cylinder, sphere: elements along an edge of the square or cube in the middle", ge=1)
-    layers: int = option(1, "cylinder, sphere: layers of elements out to each radius", ge=1)
+    layers: int = option(1, "cylinder, sphere: number of layers of elements out to each radius", ge=1)
     slices: int = option(4, "cylinder: elements along z", ge=1)
     half_width: float = option(0.0, "sphere: half edge of the cube around it; 0: no cube", unit="length", ge=0.0)
     box_layers: tuple[float, ...] = option((), "sphere: thicknesses of the layers around the cube", unit="length")
 
 
 class InitialSection(Section):
-    """The fields at time 0, and the exact solution that the run is compared with."""
+    """The fields at time 0, and so the exact solution that the run is compared with."""
 
     field: Literal[
         "zero", "random", "expressions", "plane-wave", "box-mode", "cylinder-mode", "layered-mode", "sphere"
     ] = option(
         "plane-wave",
         "plane-wave in a periodic box; box-mode, cylinder-mode, layered-mode between conducting walls; "
-        "sphere: the Mie series of the case's plane wave, which makes it the total and the scattered field",
+        "sphere: Mie series of the case's plane wave (total and scattered field)",
     )
     waves: tuple[int, int, int] = option((1, 0, 0), "plane-wave: periods along the box in x, y, z")
     polarization: Point = option((0.0, 0.0, 1.0), "plane-wave: direction of E; its component along the wave is removed")
@@ -152,10 +153,10 @@ class InitialSection(Section):
         (1, 1, 1), "box: half waves in x, y, z; cylinder: m, n, periods along z; layers: number, periods along y, 0"
     )
     checkpoint: str = option(
-        "", "checkpoint to continue from, or a folder whose newest is taken; empty: start from initial.field"
+        "", "checkpoint to continue from, or a folder whose newest is used; empty: start from initial.field"
     )
-    zero: bool = option(False, "start from zero fields nevertheless, and compare at the end (sphere)")
-    amplitude: float = option(1.0, "factor of the fields")
+    zero: bool = option(False, "sphere: start from zero fields instead, and compare at the end")
+    amplitude: float = option(1.0, "factor that multiplies the initial fields")
     ex: str = option("", 'expression in x, y, z for Ex (field = "expressions"); empty: 0')
     ey: str = option("", "expression for Ey")
     ez: str = option("", "expression for Ez")
@@ -166,7 +167,7 @@ class InitialSection(Section):
 
     @property
     def expressions(self) -> dict[str, str]:
-        """The component's expressions by key."""
+        """The expression of each component, by key."""
         return {key: getattr(self, key) for key in ("ex", "ey", "ez", "hx", "hy", "hz")}
 
     @pydantic.model_validator(mode="after")
@@ -188,7 +189,7 @@ class InitialSection(Section):
 
 
 class TimeSection(Section):
-    """How far, and how."""
+    """Time steps and time integrator."""
 
     integrator: Literal["runge-kutta", "exponential"] = option(
         "runge-kutta",
@@ -201,8 +202,8 @@ class TimeSection(Section):
     krylov_tolerance: float = option(
         1e-9, "exponential: error per step relative to the fields", gt=0.0, lt=1.0, sets="krylov_tolerance"
     )
-    steps: int = option(100, "time steps (where time.end is 0)", ge=1)
-    end: float = option(0.0, "run to this time; 0: time.steps steps", unit="length / speed of light", ge=0.0)
+    steps: int = option(100, "number of time steps (if time.end is 0)", ge=1)
+    end: float = option(0.0, "run to this time; 0: run time.steps steps", unit="length / speed of light", ge=0.0)
     courant: float = option(0.9, "time step relative to the largest stable one, which weft estimates", gt=0.0)
     dt: float = option(0.0, "time step; 0: from time.courant", unit="length / speed of light", ge=0.0)
     warmup: int = option(2, "steps before the clock starts", unit="steps", ge=0)
@@ -231,13 +232,15 @@ class MaxwellCase(ElementCase):
         "auto", "the portable kernels, or the host's SIMD kernels", sets="kernels"
     )
     materials: dict[str, MaterialSection] = named("materials by name; elements without a material are vacuum")
-    boundaries: dict[str, Literal["pec", "pmc", "absorbing"]] = named("condition on that boundary; '*': on all others")
+    boundaries: dict[str, Literal["pec", "pmc", "absorbing"]] = named(
+        "condition on that boundary; '*': on all other boundaries"
+    )
     initial: InitialSection = section(InitialSection)
     time: TimeSection = section(TimeSection)
-    sources: dict[str, SourceSection] = named("by name: plane waves and dipoles")
+    sources: dict[str, SourceSection] = named("plane wave or dipole with that name")
     total_field: TotalFieldSection = section(TotalFieldSection)
     layer: LayerSection = section(LayerSection)
-    probes: dict[str, Point] = named("place whose six field values are written every step", unit="length")
+    probes: dict[str, Point] = named("point at which the six field components are written every step", unit="length")
     checkpoint: CheckpointSection = section(CheckpointSection)
     output: MaxwellOutput = section(MaxwellOutput)
 
@@ -246,18 +249,19 @@ class MaxwellCase(ElementCase):
         rest = [name for name, material in self.materials.items() if not material.ways]
         if len(rest) > 1:
             raise ValueError(
-                f"case keys 'materials.{rest[0]}' and 'materials.{rest[1]}': both say no elements; "
-                "allowed: one material that fills what the others leave (give tag, lower and upper, or where)"
+                f"case keys 'materials.{rest[0]}' and 'materials.{rest[1]}': neither selects elements; "
+                "allowed: one such material (give the other tag, lower and upper, or where)"
             )
         if self.time.integrator == "exponential" and (self.sources or self.layer.thickness):
             raise ValueError(
-                "case key 'time.integrator': found 'exponential' with sources or a matched layer; allowed: runge-kutta"
+                "case key 'time.integrator': found 'exponential', which supports neither sources nor matched layers; "
+                "use runge-kutta"
             )
         waves = [name for name, source in self.sources.items() if source.kind == "plane-wave"]
         if waves and not self.total_field.ways and "absorbing" not in self.boundaries.values():
             raise ValueError(
-                f"case key 'sources.{waves[0]}': a plane wave enters on the surface of the total field, and there is "
-                "none; set total_field.where (or tag, or lower and upper)"
+                f"case key 'sources.{waves[0]}': a plane wave enters on the surface of the total field, but no total "
+                "field is given; set total_field.where (or tag, or lower and upper)"
             )
         if self.initial.field == "sphere" and (len(self.sources) != 1 or len(waves) != 1):
             raise ValueError(

@@ -11,7 +11,7 @@ from weft.cases.shared import ElementCase
 
 
 class SolverSection(Section):
-    """Conjugate gradients: the benchmark's fixed count, or a solve to a tolerance."""
+    """The solver: a fixed number of iterations (the benchmark), or a solve to a tolerance."""
 
     iterations: int = option(100, "number of iterations of the benchmark (if solver.tolerance is 0)", ge=1)
     tolerance: float = option(
@@ -20,7 +20,7 @@ class SolverSection(Section):
     max_iterations: int = option(5000, "maximum number of iterations of a solve to a tolerance", ge=1)
     preconditioner: Literal["none", "jacobi", "chebyshev", "multigrid"] = option(
         "none",
-        "multigrid: a V-cycle over decreasing orders; chebyshev: its smoother alone; both for solves to a tolerance",
+        "multigrid: a V-cycle over decreasing orders; chebyshev: its smoother alone; both need solver.tolerance",
     )
     method: Literal["cg", "gmres"] = option("cg", "flexible Krylov method used with chebyshev and multigrid")
     restart: int = option(30, "number of directions that gmres keeps", ge=1, le=200)
@@ -39,18 +39,18 @@ class SolverSection(Section):
 
 
 class PoissonCase(ElementCase):
-    """hipBone's benchmark (NekBone's problem) on a box or on any hexahedral mesh."""
+    """hipBone's benchmark (Nekbone's problem) on a box or on any hexahedral mesh."""
 
     workload: Literal["poisson"] = option("poisson", "the command this file is for")
     lambda_: float = option(0.1, "screening parameter lambda of Eq. 1", alias="lambda", ge=0.0, sets="lam")
     boundary: Literal["natural", "dirichlet"] = option("natural", "condition on every boundary face")
     rhs: Literal["random", "unit", "manufactured"] = option(
         "random",
-        "right-hand side: random per global point; f = 1; or of a known smooth solution (boxes), printing the error",
+        "right-hand side: random; f = 1; or that of a smooth exact solution on a box, which prints the error",
     )
     seed: int = option(1, "seed of the random right-hand side", ge=0)
     storage: Literal["assembled", "scattered"] = option(
-        "assembled", "vectors hold each point once (hipBone), or once per element (NekBone)", sets="storage"
+        "assembled", "vectors store each point once (hipBone), or once per element (Nekbone)", sets="storage"
     )
     geometry: Literal["auto", "stored", "trilinear"] = option(
         "auto",
@@ -68,8 +68,8 @@ class PoissonCase(ElementCase):
         if kind in ("chebyshev", "multigrid"):
             if self.solver.tolerance == 0.0:
                 raise ValueError(
-                    f"case key 'solver.preconditioner': found {kind!r} with solver.tolerance = 0, and the benchmark's "
-                    "iterations are NekBone's; allowed: none | jacobi, or solver.tolerance above 0"
+                    f"case key 'solver.preconditioner': found {kind!r} with solver.tolerance = 0, which selects the "
+                    "benchmark; allowed: none | jacobi, or solver.tolerance above 0"
                 )
             if self.storage != "assembled":
                 raise ValueError(
@@ -81,17 +81,17 @@ class PoissonCase(ElementCase):
         if levels and not falling:
             example = [self.order, *([3] if self.order > 3 else []), 1]
             raise ValueError(
-                f"case key 'solver.levels': found {levels}; allowed: falling orders from {self.order} to 1, "
+                f"case key 'solver.levels': found {levels}; allowed: decreasing orders from {self.order} to 1, "
                 f"such as {example}"
             )
         if self.lambda_ == 0.0 and self.boundary == "natural" and kind != "multigrid":
             raise ValueError(
-                "case key 'lambda': found 0.0, with boundary = \"natural\" the operator is singular; "
+                "case key 'lambda': found 0.0, but with boundary = \"natural\" the operator is then singular; "
                 'allowed: lambda above 0, boundary = "dirichlet", or solver.preconditioner = "multigrid"'
             )
         if self.rhs == "manufactured" and self.mesh.file:
             raise ValueError(
                 f"case key 'rhs': found 'manufactured' with mesh.file = {self.mesh.file!r}; "
-                "the known solution is that of a box: allowed here: random | unit"
+                "the exact solution is that of a box; allowed for other meshes: random | unit"
             )
         return self

@@ -1,10 +1,10 @@
 """Case files and their errors, for every workload.
 
 A case is a tree of pydantic models. Every leaf has a default, a unit and one line of help (`option`); a key is the path
-to a leaf, joined by dots (`solver.tolerance`). A field made with `named` holds as many tables or values as the case
-names (`materials.glass.epsilon`); its keys are listed with `<name>` in the name's place. A bad case
-raises CaseError, whose text names the key, what was found, what is allowed and, for a key that does not exist, the
-nearest that does.
+to a leaf, joined by dots (`solver.tolerance`). A field made with `named` holds any number of tables or values under
+names that the case chooses (`materials.glass.epsilon`); such keys are listed with `<name>` in place of the name. An
+invalid case raises CaseError, whose message gives the key, what was found, what is allowed and, for an unknown key,
+the nearest known one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Case(Section):
 def option(default: Any, help: str, *, unit: str = "", alias: str | None = None, sets: str = "", **limits: Any) -> Any:
     """A leaf of a case: its default, one line of help, its unit ("" for a pure number or a word) and its limits.
 
-    ``sets``: the option of the workload's solver that takes its value, "forcing.radius" where it is part of another.
+    ``sets``: the solver option that receives the value; a dotted name such as "forcing.radius" is a nested option.
     """
     extra: dict[str, Any] = {"unit": unit, "sets": sets}
     return pydantic.Field(default, description=help, json_schema_extra=extra, alias=alias, **limits)
@@ -55,7 +55,7 @@ def named(help: str = "", *, unit: str = "") -> Any:
     return pydantic.Field(default_factory=dict, description=help, json_schema_extra={"unit": unit})
 
 
-NAME = "<name>"  # stands in listed keys for a name that the case chooses
+NAME = "<name>"  # placeholder, in listed keys, for a name that the case chooses
 
 
 @dataclass(frozen=True)
@@ -110,9 +110,9 @@ def _sets(field: FieldInfo) -> str:
 
 
 def settings(table: Section, into: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The values of a table's leaves by the names of the solver's options that they set, keywords of the solver.
+    """The solver options that a table sets, by name: keyword arguments of the solver.
 
-    What a table under a name of the case's own choice sets is left out: it is asked for itself.
+    Tables under names that the case chooses are left out: call this function for each of them.
     """
     found: dict[str, Any] = {} if into is None else into
     for name, field in type(table).model_fields.items():
@@ -217,7 +217,7 @@ def _read(model: type[Case], source: str) -> dict[str, Any]:
 
 
 def literal(text: str) -> Any:
-    """A value as a case file would have it; bare words are text."""
+    """A value parsed as in a case file; bare words are text."""
     try:
         return tomllib.loads(f"v = {text}")["v"]
     except tomllib.TOMLDecodeError:
@@ -240,13 +240,13 @@ def _assign(model: type[Case], values: dict[str, Any], key: str, value: Any) -> 
 
 
 def _like(key: str, pattern: Sequence[str]) -> bool:
-    """Whether a key is what a listed key, split at the dots, stands for."""
+    """Whether a key matches a listed key, given as its parts."""
     parts = key.split(".")
     return len(parts) == len(pattern) and all(p == q or (q == NAME and p) for p, q in zip(parts, pattern, strict=True))
 
 
 def _integers_as_numbers(model: type[Section], values: dict[str, Any]) -> dict[str, Any]:
-    """`lambda = 1` means 1.0, and a TOML list means a tuple; strict validation would refuse both."""
+    """Converts integers to floats and TOML lists to tuples where the model wants them: strict validation does not."""
 
     def convert(kind: Any, value: Any) -> Any:
         if kind is float and type(value) is int:
@@ -283,7 +283,7 @@ def _integers_as_numbers(model: type[Section], values: dict[str, Any]) -> dict[s
 
 
 def _nearest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:
-    # A key is also near when its last part is: "tolerance" for "solver.tolerance"; and so is the name of a table.
+    # A key is also near if its last part is ("tolerance" for "solver.tolerance"), or if the name of its table is.
     tables = [table for k in known if "." in k for table in (k.rpartition(".")[0], k.partition(".")[0])]
     known = [*known, *dict.fromkeys(tables)]
     close = difflib.get_close_matches(word, list(known), 1, 0.6)
@@ -294,7 +294,7 @@ def _nearest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:
 
 
 def _unknown(key: str, keys: Sequence[str]) -> str:
-    # Under a name that the case chose, what is near is meant under that name: materials.glass.eps.
+    # For a key under a name that the case chose (materials.glass.eps), suggest keys under the same name.
     parts = key.split(".")
     for pattern in [k.split(".") for k in keys if NAME in k]:
         at = pattern.index(NAME)
@@ -305,7 +305,7 @@ def _unknown(key: str, keys: Sequence[str]) -> str:
 
 
 def _explain(model: type[Case], error: pydantic.ValidationError) -> str:
-    """The first thing that is wrong, in words."""
+    """The first error, in words."""
     detail = error.errors(include_url=False)[0]
     path = [str(p) for p in detail["loc"]]
     leaves = list(options(model))
@@ -319,7 +319,7 @@ def _explain(model: type[Case], error: pydantic.ValidationError) -> str:
         index = path.pop()
         item = "" if detail["type"] == "missing" else f"item {index} is "
     if not path:
-        if detail["type"] == "value_error":  # from a check of several keys together
+        if detail["type"] == "value_error":  # from a check of several keys
             text = str(detail["ctx"]["error"])
             return text if text.startswith("case key") else f"case key '{key}': {text}"
         return f"case key '{key}': found {found!r}, expected a table"
@@ -354,7 +354,7 @@ def to_toml(model: type[Case]) -> str:
     table = ""
     for leaf in sorted(options(model), key=lambda o: "." in o.key):  # TOML: the root's keys come before any table
         head, _, name = leaf.key.rpartition(".")
-        # What the case has to name itself is shown, not set.
+        # Keys under a name that the case chooses are shown, not set.
         mark = "# " if NAME in leaf.key else ""
         if head != table:
             lines += ["", f"{mark}[{head}]"]

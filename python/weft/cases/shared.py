@@ -13,17 +13,24 @@ class MeshSection(Section):
     """Where the elements come from: a file, or a box that weft generates."""
 
     file: str = option("", "mesh file: Nek .re2 or .rea, Gmsh .msh; empty: generate a box")
-    partitioner: Literal["metis", "rcb"] = option("metis", "how the elements of a file are distributed over the ranks")
-    points: int = option(
-        2_097_152, "size of a box without counts: approximate total of element-local points N_L", unit="points", ge=8
+    partitioner: Literal["metis", "rcb"] = option(
+        "metis", "method that distributes the elements of a file over the ranks"
     )
-    counts: tuple[int, int, int] = option((0, 0, 0), "elements of the box in x, y, z; zeros: chosen from mesh.points")
+    points: int = option(
+        2_097_152,
+        "size of a box without mesh.counts: approximate total of element-local points N_L",
+        unit="points",
+        ge=8,
+    )
+    counts: tuple[int, int, int] = option(
+        (0, 0, 0), "number of elements of the box in x, y, z; zeros: chosen from mesh.points"
+    )
     lower: tuple[float, float, float] = option((0.0, 0.0, 0.0), "lower corner of the box", unit="length")
     upper: tuple[float, float, float] = option(
-        (0.0, 0.0, 0.0), "upper corner of the box; zeros: elements of side 2, as in NekBone", unit="length"
+        (0.0, 0.0, 0.0), "upper corner of the box; zeros: elements of side 2, as in Nekbone", unit="length"
     )
     periodic: tuple[bool, bool, bool] = option((False, False, False), "periodic in x, y, z")
-    deformation: Literal["none", "smooth", "kershaw"] = option("none", "how the box is deformed")
+    deformation: Literal["none", "smooth", "kershaw"] = option("none", "deformation of the box")
     deformation_parameter: float = option(
         0.0,
         "smooth: amplitude relative to the box (0: 0.05); kershaw: 1 is undeformed, smaller is stronger (0: 0.3)",
@@ -44,15 +51,15 @@ class MeshSection(Section):
 
 
 class OutputSection(Section):
-    """What a run leaves behind."""
+    """What a run writes."""
 
     directory: str = option("weft-output", "folder of run.json and all other output")
     fields: bool = option(False, "write the solution for ParaView (one VTU file per rank, and a .pvtu)")
-    trace: bool = option(False, "write trace.json, the time line of every rank, which Perfetto opens")
+    trace: bool = option(False, "write trace.json, the timeline of every rank, to be opened in Perfetto")
 
 
 class ElementOutput(OutputSection):
-    """What a run in time on spectral elements leaves behind."""
+    """What a time-dependent run on spectral elements writes."""
 
     slice_axis: Literal["x", "y", "z"] = option("z", "axis normal to the plane of output.slice")
     slice_at: float = option(0.5, "position of the plane, as a fraction of the extent of the mesh", ge=0.0, le=1.0)
@@ -62,30 +69,32 @@ class ElementOutput(OutputSection):
 
 
 class CheckpointSection(Section):
-    """What a run leaves to go on from."""
+    """Checkpoints, from which a later run can continue."""
 
-    every: int = option(0, "steps between checkpoints; 0: none but at the end and on signals", unit="steps", ge=0)
-    at_end: bool = option(False, "write one when the run ends")
-    on_signal: bool = option(True, "write one on Ctrl-C and SIGTERM")
-    directory: str = option("", "where they go; empty: checkpoints in the output's folder")
-    keep: int = option(2, "how many are kept", ge=1)
+    every: int = option(
+        0, "steps between checkpoints; 0: only at the end and on signals, as set below", unit="steps", ge=0
+    )
+    at_end: bool = option(False, "write a checkpoint when the run ends")
+    on_signal: bool = option(True, "write a checkpoint on Ctrl-C or SIGTERM")
+    directory: str = option("", "folder of the checkpoints; empty: checkpoints/ in the output folder")
+    keep: int = option(2, "number of checkpoints to keep; older ones are deleted", ge=1)
 
 
 class SharedCase(Case):
     """Base of every workload's case."""
 
     device: Literal["auto", "host", "cuda", "hip"] = option(
-        "auto", "where kernels run; auto: a GPU if there is one", sets="device"
+        "auto", "where kernels run; auto: a GPU if one is found", sets="device"
     )
     precision: Literal["double", "single"] = option("double", "floating-point type of the fields", sets="precision")
     exchange: str = option(
         "auto",
-        "schedule[:path] of the exchange, such as pairwise:staged; auto: the fastest, by timing",
+        "schedule[:path] of the exchange, such as pairwise:staged; auto: timed, the fastest is used",
         sets="exchange",
     )
     exchange_cache: bool = option(
         False,
-        "keep the timings of the exchange on disk (WEFT_CACHE), and reuse those of an earlier run of the same case",
+        "store the timings of the exchange on disk (in WEFT_CACHE), and reuse those of earlier runs of the same case",
         sets="exchange_cache",
     )
     output: OutputSection = section(OutputSection)

@@ -15,40 +15,42 @@ CIRCLE = 2 * math.pi
 
 
 class TimeSection(Section):
-    """How the run goes on in time, and when it ends."""
+    """Time steps and time scheme."""
 
-    steps: int = option(100, "steps to take; 0: until time.end", unit="steps", ge=0)
-    end: float = option(0.0, "stop at this time; 0: after time.steps", unit="time", ge=0.0)
-    scheme: Literal["rk2", "rk4"] = option("rk2", "Runge-Kutta of second order (the paper's) or fourth", sets="scheme")
-    dt: float = option(0.0, "length of a step; 0: from time.courant", unit="time", ge=0.0, sets="dt")
+    steps: int = option(100, "number of time steps; 0: run to time.end", unit="steps", ge=0)
+    end: float = option(0.0, "run to this time; 0: run time.steps steps", unit="time", ge=0.0)
+    scheme: Literal["rk2", "rk4"] = option(
+        "rk2", "Runge-Kutta scheme of second order (as in GESTS) or fourth order", sets="scheme"
+    )
+    dt: float = option(0.0, "time step; 0: variable, from time.courant", unit="time", ge=0.0, sets="dt")
     courant: float = option(0.5, "Courant number of each step (Eq. 8)", gt=0.0, lt=1.0, sets="courant")
     courant_limit: float = option(
-        1.0, "a step with a Courant number above this ends the run", gt=0.0, le=1.0, sets="courant_limit"
+        1.0, "end the run with an error if a step's Courant number exceeds this", gt=0.0, le=1.0, sets="courant_limit"
     )
 
 
 class InitialSection(Section):
-    """The velocity at the beginning."""
+    """The initial velocity."""
 
     field: Literal["taylor-green", "taylor-green-2d", "abc", "random"] = option(
         "taylor-green", "the Taylor-Green vortex, its two-dimensional form, the ABC flow, or random modes of a spectrum"
     )
-    checkpoint: str = option("", "go on from this checkpoint, or from the newest in this folder; empty: initial.field")
-    velocity: float = option(1.0, "amplitude of taylor-green and abc; random: root mean square of a component", gt=0.0)
+    checkpoint: str = option(
+        "", "checkpoint to continue from, or a folder whose newest is used; empty: start from initial.field"
+    )
+    velocity: float = option(1.0, "taylor-green, abc: amplitude; random: root mean square of each component", gt=0.0)
     wavenumber: int = option(
-        1, "abc: its wavenumber; random: where the spectrum peaks", unit="2 pi / side", ge=1, le=10**6
+        1, "abc: wavenumber; random: wavenumber p of the peak of the spectrum", unit="2 pi / side", ge=1, le=10**6
     )
-    slope: float = option(
-        4.0, "random: E(k) = k^s exp(-s/2 (k/p)^2), which grows as k^slope below its peak at p", gt=0.0, le=20.0
-    )
+    slope: float = option(4.0, "random: exponent s of the spectrum E(k) = k^s exp(-s/2 (k/p)^2)", gt=0.0, le=20.0)
 
 
 class ForcingSection(Section):
-    """What keeps the large scales going."""
+    """Forcing of the large scales."""
 
     kind: Literal["none", "stochastic", "band"] = option(
         "none",
-        "stochastic: Eswaran and Pope 1988; band: keeps the energy of each low shell (Donzis and Yeung 2010)",
+        "stochastic: Eswaran and Pope 1988; band: constant energy in each low shell (Donzis and Yeung 2010)",
         sets="forcing.kind",
     )
     radius: float = option(
@@ -80,7 +82,7 @@ class ScalarSection(Section):
 
 
 class StatisticsSection(Section):
-    """What is computed while the run goes on; docs/turbulence-files.md describes the files."""
+    """Statistics computed during the run; docs/turbulence-files.md describes the files."""
 
     every: int = option(10, "steps between rows of statistics.csv (energy, dissipation, scales); 0: only at the end",
                         unit="steps", ge=0)  # fmt: skip
@@ -90,16 +92,18 @@ class StatisticsSection(Section):
         unit="steps", ge=0,
     )  # fmt: skip
     at_end: bool = option(True, "compute spectra, moments and PDFs when the run ends")
-    pressure: bool = option(True, "include the pressure (Eq. 11), which temporarily needs one more field")
+    pressure: bool = option(True, "include the pressure (Eq. 11); temporarily needs memory for one more field")
     transfer: bool = option(True, "include the transfer T(k) in the spectra")
     hdf5: bool = option(False, "also write spectra and distributions to statistics.h5")
 
 
 class TurbulenceCheckpoint(CheckpointSection):
-    """What a run leaves to go on from."""
+    """Checkpoints, from which a later run can continue."""
 
-    files: str = option("node", "ranks that share a file: node, one (all ranks), or a number such as '16'")
-    turns: int = option(1, "groups of ranks that write one after the other", ge=1)
+    files: str = option(
+        "node", "ranks that share a file: node (those of a node), one (all ranks), or a number such as '16'"
+    )
+    turns: int = option(1, "number of groups of ranks, which write one after the other", ge=1)
 
     @pydantic.field_validator("files")
     @classmethod
@@ -110,31 +114,31 @@ class TurbulenceCheckpoint(CheckpointSection):
 
 
 class TurbulenceOutput(OutputSection):
-    """What a run leaves behind."""
+    """What a run writes."""
 
     fields: bool = option(False, "write the velocity at the points for ParaView (fields.xdmf, fields.h5)")
-    slice: bool = option(True, "draw the enstrophy on the middle plane z")
+    slice: bool = option(True, "draw the enstrophy on the plane halfway along z")
 
 
 class TurbulenceCase(SharedCase):
     """Isotropic turbulence and its relatives in a periodic box (GESTS, section 3)."""
 
     workload: Literal["turbulence"] = option("turbulence", "the command this file is for")
-    grid: int = option(64, "points per side, 2^a 3^b 5^c", unit="points", ge=4, le=2**20)
-    sizes: tuple[int, int, int] = option((0, 0, 0), "points along x, y, z where they differ; zeros: grid")
+    grid: int = option(64, "grid points per side, of the form 2^a 3^b 5^c", unit="points", ge=4, le=2**20)
+    sizes: tuple[int, int, int] = option((0, 0, 0), "grid points along x, y, z, if they differ; zeros: grid")
     lengths: tuple[float, float, float] = option(
         (CIRCLE, CIRCLE, CIRCLE), "sides of the box", unit="length", sets="lengths"
     )
     viscosity: float = option(0.01, "kinematic viscosity nu", unit="length^2 / time", ge=0.0, sets="viscosity")
     dealiasing: Literal["phase-shift", "two-thirds"] = option(
         "phase-shift",
-        "shifted grids and truncation at sqrt(2) N / 3, or truncation at N / 3 in each direction",
+        "phase-shift: shifted grids and truncation at sqrt(2) N / 3; two-thirds: truncation at N / 3 per direction",
         sets="dealiasing",
     )
     process_grid: str = option(
-        "auto", "Pr x Pc ranks, such as 2x4; 1xP: slabs; auto: the fastest, by timing", sets="process_grid"
+        "auto", "grid of ranks Pr x Pc, such as 2x4; 1xP: slabs; auto: timed, the fastest is used", sets="process_grid"
     )
-    batch: int = option(0, "variables per message, Q; 0: the fastest, by timing", ge=0, le=64, sets="batch")
+    batch: int = option(0, "variables per message, Q; 0: timed, the fastest is used", ge=0, le=64, sets="batch")
     seed: int = option(1, "seed of phase shifts, forcing and random fields", ge=0, lt=2**63, sets="seed")
     time: TimeSection = section(TimeSection)
     initial: InitialSection = section(InitialSection)
@@ -157,13 +161,14 @@ class TurbulenceCase(SharedCase):
             if size < 4 or not smooth(size):
                 near = ", ".join(map(str, smooth_neighbours(size)))
                 raise ValueError(
-                    f"case key '{key}': found {found}; allowed: sizes of at least 4 of the form 2^a 3^b 5^c, as {near}"
+                    f"case key '{key}': found {found}; allowed: sizes of at least 4 of the form 2^a 3^b 5^c, "
+                    f"such as {near}"
                 )
         if any(not length > 0 for length in self.lengths):
             raise ValueError(f"case key 'lengths': found {list(self.lengths)}; allowed: numbers above 0")
         if self.process_grid != "auto" and not re.fullmatch(r"[1-9]\d{0,6}x[1-9]\d{0,6}", self.process_grid):
             raise ValueError(
-                f"case key 'process_grid': found {self.process_grid!r}; allowed: auto, or Pr x Pc as '2x4'"
+                f"case key 'process_grid': found {self.process_grid!r}; allowed: auto, or PrxPc, such as '2x4'"
             )
         if self.time.steps == 0 and self.time.end == 0:
             raise ValueError("case keys 'time.steps' and 'time.end': both 0; allowed: one of them above 0")

@@ -1,4 +1,4 @@
-"""`weft cases`: what a case file can say."""
+"""`weft cases`: the keys that a case file can set."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from weft.format import table
 
 @click.command()
 @click.argument("workload", type=click.Choice(sorted(WORKLOADS)))
-@click.option("--toml", is_flag=True, help="A complete case file with every default, to edit.")
+@click.option("--toml", is_flag=True, help="Print a complete case file with all defaults, ready to edit.")
 def cases(workload: str, toml: bool) -> None:
     """List the options of a workload's case.
 
-    Each with its default, unit, what is allowed and a line of help; and the cases that come with weft.
+    Shows the default, unit, allowed values and meaning of each, and the cases that come with weft.
     """
     model = case_model(workload)
     if toml:
@@ -39,12 +39,12 @@ def cases(workload: str, toml: bool) -> None:
 
 
 def default(value: Any) -> str:
-    """A default as a case file says it; "-" where the case has to."""
+    """A default as written in a case file; "-" if the key has none."""
     return "-" if value is None else toml_value(value)
 
 
 def narrow(row: tuple[str, ...], width: int) -> str:
-    """An option for a terminal that has no room for the table."""
+    """An option, for a terminal too narrow for the table."""
     key, value, unit, allowed, text = row
     head = key if value == "-" else f"{key} = {value}"
     about = f"{text} ({allowed})"

@@ -10,8 +10,8 @@ import click
 def info(no_measure: bool) -> None:
     """Show what weft finds on this machine.
 
-    Lists backends and why one is missing, MPI and whether it is GPU-aware, threads, measured bandwidth and FMA peak,
-    and versions.
+    Lists the backends (and why one is missing), whether MPI is GPU-aware, the number of threads, measured bandwidth and
+    FMA peak, and versions.
     """
     from mpi4py import MPI
 

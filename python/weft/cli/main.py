@@ -1,7 +1,7 @@
-"""The command `weft`: its groups, and how every failure becomes one line and an exit code.
+"""The command `weft`: its groups, and the conversion of every failure to one line and an exit code.
 
-Exit codes: 0 done, 1 failed (a run that did not converge included), 2 a command line or case that makes no sense,
-130 interrupted.
+Exit codes: 0 success, 1 failure (including a run that did not converge), 2 invalid command line or case, 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def main() -> None:
 
 
 def usage_text(error: Exception) -> str:
-    """What is wrong with a command line, in one line, with the help to ask for."""
+    """One line that says what is wrong with a command line, and which --help describes it."""
     if isinstance(error, click.UsageError):
-        help_of = f" ('{error.ctx.command_path} --help' lists what there is)" if error.ctx else ""
+        help_of = f" (see '{error.ctx.command_path} --help')" if error.ctx else ""
         return error.format_message().rstrip(".") + help_of
     if isinstance(error, click.ClickException):
         return error.format_message()
@@ -73,7 +73,7 @@ def fail(error: Exception, text: str, code: int, ranks: bool) -> NoReturn:
     if ranks or "weft.mpi" in sys.modules:
         from weft import mpi
 
-        # All ranks read the same words and the same case; a file may fail one of them alone.
+        # All ranks read the same command line and case, so their errors agree; a file may fail on one rank alone.
         kind = RuntimeError if isinstance(error, OSError) else mpi.CollectiveError
         mpi.fail(kind(text) if text else error)
     else:
@@ -84,24 +84,24 @@ def fail(error: Exception, text: str, code: int, ranks: bool) -> NoReturn:
     sys.exit(code)
 
 
-def told(*names: str) -> int:
-    """The first of these variables that holds a number, else 1: what launchers tell a process."""
+def from_launcher(*names: str) -> int:
+    """The value of the first of these environment variables that holds a number, else 1."""
     return next((int(os.environ[n]) for n in names if os.environ.get(n, "").isdigit()), 1)
 
 
 def launched_with_others() -> bool:
     """Whether a launcher started this process as one of several."""
-    return told("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS", "MPI_LOCALNRANKS") > 1
+    return from_launcher("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS", "MPI_LOCALNRANKS") > 1
 
 
 def share_cores() -> None:
-    """Unless the user chose, the ranks of a node share its cores: OpenMP alone would give all of them to each rank.
+    """Divides the cores of a node among its ranks, unless OMP_NUM_THREADS is set: OpenMP would give all to each rank.
 
-    Called before the C++ core is loaded, which is when OpenMP reads its variables.
+    Must be called before the C++ core is loaded, because OpenMP reads its variables then.
     """
     cores = len(os.sched_getaffinity(0))
-    if cores == os.cpu_count():  # else the launcher has bound each rank to its own
-        cores //= told("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_TASKS_PER_NODE")
+    if cores == os.cpu_count():  # otherwise the launcher has bound each rank to its own cores
+        cores //= from_launcher("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_TASKS_PER_NODE")
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores)))
 
 

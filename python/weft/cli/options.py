@@ -1,4 +1,4 @@
-"""Options that several commands have, and how their text is read."""
+"""Option types and options shared by several commands."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Number(click.FloatRange):
         return number
 
 
-MOST_INTEGERS = 10_000  # that a list may name
+MOST_INTEGERS = 10_000  # maximum length of a list
 
 
 def integers(text: str, what: str, lowest: int, highest: int | None = None) -> list[int]:
@@ -47,7 +47,7 @@ def integers(text: str, what: str, lowest: int, highest: int | None = None) -> l
     values = {v for span in spans for v in span} if sum(s.stop - s.start for s in spans) <= MOST_INTEGERS else set()
     if not values or min(values) < lowest or (highest is not None and max(values) > highest):
         limit = f"between {lowest} and {highest}" if highest is not None else f"of at least {lowest}"
-        raise click.BadParameter(f"found '{text}', allowed: integers {limit}, as 1-4,8", param_hint=f"--{what}")
+        raise click.BadParameter(f"found '{text}', allowed: integers {limit}, such as 1-4,8", param_hint=f"--{what}")
     return sorted(values)
 
 

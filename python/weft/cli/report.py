@@ -10,12 +10,13 @@ import click
 @click.command()
 @click.argument("record", type=click.Path(path_type=Path), metavar="RUN.json")
 @click.option(
-    "--output", type=click.Path(path_type=Path), metavar="FILE.html", help="The page. [default: beside the record]"
+    "--output", type=click.Path(path_type=Path), metavar="FILE.html", help="HTML page. [default: next to the record]"
 )
 def report(record: Path, output: Path | None) -> None:
     """Show a run's record, as text and as a page.
 
-    Prints the tables of RUN.json (or of the folder it is in), and writes them with plots to one self-contained page.
+    Prints the tables of RUN.json (a file, or the folder that holds run.json), and writes them with plots to one
+    self-contained HTML page.
     """
     from weft.files import write_text
     from weft.record import read
@@ -28,10 +29,10 @@ def report(record: Path, output: Path | None) -> None:
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         by = content["versions"].get("weft", "?")
         raise ValueError(
-            f"{path}: a record of another version of weft (written by {by}) that this one cannot show "
-            f"({type(error).__name__}: {error}): run again, or use that version"
+            f"{path}: this record was written by weft {by} and cannot be shown by this version "
+            f"({type(error).__name__}: {error}): run the case again, or use weft {by}"
         ) from None
     click.echo(shown)
     page = output or path.with_suffix(".html")
     write_text(page, text)
-    click.echo(f"written {page}")
+    click.echo(f"wrote {page}")

@@ -1,4 +1,4 @@
-"""`weft run WORKLOAD`: a case, from files and options, and the directory it leaves behind. One file a workload."""
+"""`weft run WORKLOAD`: runs a case given by files and options. Each workload's command is in a file of its own."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import click
 from weft.cli.lazy import LazyGroup
 
 WORKLOADS = {
-    "flow": ("weft.cli.run_flow:flow", "Incompressible flow on spectral elements, as Nek5000, Neko."),
-    "maxwell": ("weft.cli.run_maxwell:maxwell", "Electromagnetic waves by discontinuous Galerkin, as NekCEM."),
-    "poisson": ("weft.cli.run_poisson:poisson", "Screened Poisson on spectral elements, as hipBone, NekBone."),
+    "flow": ("weft.cli.run_flow:flow", "Incompressible flow on spectral elements, like Nek5000 and Neko."),
+    "maxwell": ("weft.cli.run_maxwell:maxwell", "Electromagnetic waves by discontinuous Galerkin, like NekCEM."),
+    "poisson": ("weft.cli.run_poisson:poisson", "Screened Poisson on spectral elements, like hipBone and Nekbone."),
     "turbulence": (
         "weft.cli.run_turbulence:turbulence",
-        "Turbulence in a periodic box by Fourier transforms, as GESTS.",
+        "Turbulence in a periodic box by Fourier transforms, like GESTS.",
     ),
 }
 
@@ -21,6 +21,6 @@ WORKLOADS = {
 def run() -> None:
     """Run a workload.
 
-    Each leaves a folder with run.json and plots, which 'weft report' shows. 'weft cases WORKLOAD' lists every key of a
-    case. Start with mpiexec -n P for P ranks.
+    Each run writes a folder with run.json and plots, which 'weft report' shows. 'weft cases WORKLOAD' lists every key
+    of a case. Use mpiexec -n P to run on P ranks.
     """

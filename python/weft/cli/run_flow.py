@@ -11,21 +11,21 @@ from weft.cli.workload import ELEMENTS, Flag, workload_options
 FLAGS: list[Flag] = [
     *ELEMENTS,
     ("--steps", "time.steps", "N", "Time steps. [default: 100]"),
-    ("--end", "time.end", "TIME", "Run to this time instead."),
-    ("--dt", "time.dt", "TIME", "Length of a step; 0: from the Courant number time.courant. [default: 0]"),
-    ("--restart", "initial.checkpoint", "DIR", "Go on from this checkpoint, or from the newest in this folder."),
+    ("--end", "time.end", "TIME", "Run to this time, instead of a number of steps."),
+    ("--dt", "time.dt", "TIME", "Time step; 0: chosen from the Courant number, time.courant. [default: 0]"),
+    ("--restart", "initial.checkpoint", "DIR", "Continue from this checkpoint, or from the newest in this folder."),
 ]
 
 
 @click.command("flow")
 @workload_options("flow", FLAGS, "taylor-green", ("mesh.file", "boundaries.", "initial.velocity", "initial.nek"))
 def flow(case: Any, display: Any) -> int:
-    """Incompressible flow on spectral elements, as Nek5000, Neko.
+    """Incompressible flow on spectral elements, like Nek5000 and Neko.
 
-    Writes statistics as it goes, and a checkpoint on Ctrl-C and SIGTERM. Prints the time of a step, the solves'
-    iterations, where the time goes by phase, and the error where an exact solution is known. Exits with 1 if the flow
-    blows up or a solve stalls. Without --case the Taylor-Green vortex, unless a
-    mesh, boundaries or initial fields are given. Start with mpiexec -n P for P ranks.
+    Prints the time per step, the iterations of the solves, the time spent in each phase, and the error if the exact
+    solution is known. Writes statistics during the run, and a checkpoint on Ctrl-C or SIGTERM. Exits with 1 if the
+    flow blows up or a solve stalls. Without --case, runs the Taylor-Green vortex, unless a mesh, boundaries or initial
+    fields are given. Use mpiexec -n P to run on P ranks.
     """
     from weft.run.carry_out import carry_out
 

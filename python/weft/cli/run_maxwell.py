@@ -12,19 +12,19 @@ FLAGS: list[Flag] = [
     *ELEMENTS,
     ("--flux", "flux", "upwind|central", "Flux between elements. [default: upwind]"),
     ("--steps", "time.steps", "N", "Time steps. [default: 100]"),
-    ("--end", "time.end", "TIME", "Run to this time instead."),
-    ("--restart", "initial.checkpoint", "DIR", "Go on from this checkpoint, or from the newest in this folder."),
+    ("--end", "time.end", "TIME", "Run to this time, instead of a number of steps."),
+    ("--restart", "initial.checkpoint", "DIR", "Continue from this checkpoint, or from the newest in this folder."),
 ]
 
 
 @click.command("maxwell")
 @workload_options("maxwell", FLAGS)
 def maxwell(case: Any, display: Any) -> int:
-    """Electromagnetic waves by discontinuous Galerkin, as NekCEM.
+    """Electromagnetic waves by discontinuous Galerkin, like NekCEM.
 
-    Leaves a checkpoint on Ctrl-C and SIGTERM. Prints the rate by the paper's Eq. 16, where the time goes by routine,
-    and the error where an exact solution is known. Exits with 1 if the fields blow up. Without --case a plane wave in a
-    periodic box. Start with mpiexec -n P for P ranks.
+    Prints the rate (Eq. 16 of the NekCEM paper), the time spent in each routine, and the error if the exact solution
+    is known. Writes a checkpoint on Ctrl-C or SIGTERM. Exits with 1 if the fields blow up. Without --case, runs a
+    plane wave in a periodic box. Use mpiexec -n P to run on P ranks.
     """
     from weft.run.carry_out import carry_out
 

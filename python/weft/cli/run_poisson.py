@@ -15,7 +15,7 @@ FLAGS: list[Flag] = [
         "--tolerance",
         "solver.tolerance",
         "TOL",
-        "Solve to |r| <= TOL |b|, not 100 iterations; fails if not reached.",
+        "Iterate until |r| <= TOL |b| instead of 100 times; fails if not reached.",
     ),
 ]
 
@@ -23,10 +23,10 @@ FLAGS: list[Flag] = [
 @click.command("poisson")
 @workload_options("poisson", FLAGS)
 def poisson(case: Any, display: Any) -> int:
-    """Screened Poisson on spectral elements, as hipBone, NekBone.
+    """Screened Poisson on spectral elements, like hipBone and Nekbone.
 
-    Runs 100 iterations of conjugate gradients and reports NekBone's figure of merit; with --tolerance it solves, and
-    exits with 1 if it does not converge. Start with mpiexec -n P for P ranks.
+    Runs 100 iterations of conjugate gradients and reports Nekbone's figure of merit. With --tolerance, solves to that
+    tolerance and exits with 1 if the solver does not converge. Use mpiexec -n P to run on P ranks.
     """
     from weft.run.carry_out import carry_out
 

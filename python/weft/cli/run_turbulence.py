@@ -9,20 +9,20 @@ import click
 from weft.cli.workload import Flag, workload_options
 
 FLAGS: list[Flag] = [
-    ("--grid", "grid", "N", "Points along a side, 2^a 3^b 5^c. [default: 64]"),
-    ("--steps", "time.steps", "N", "Steps to take. [default: 100]"),
-    ("--process-grid", "process_grid", "PRxPC", "Ranks in rows and columns; 1xP: slabs. [default: auto (fastest)]"),
-    ("--restart", "initial.checkpoint", "DIR", "Go on from this checkpoint, or from the newest in this folder."),
+    ("--grid", "grid", "N", "Grid points per side, of the form 2^a 3^b 5^c. [default: 64]"),
+    ("--steps", "time.steps", "N", "Time steps. [default: 100]"),
+    ("--process-grid", "process_grid", "PRxPC", "Grid of ranks, rows x columns; 1xP: slabs. [default: auto (fastest)]"),
+    ("--restart", "initial.checkpoint", "DIR", "Continue from this checkpoint, or from the newest in this folder."),
 ]
 
 
 @click.command("turbulence")
 @workload_options("turbulence", FLAGS)
 def turbulence(case: Any, display: Any) -> int:
-    """Turbulence in a periodic box by Fourier transforms, as GESTS.
+    """Turbulence in a periodic box by Fourier transforms, like GESTS.
 
-    The pseudo-spectral method on slabs or pencils. Writes statistics as it goes, and a checkpoint on Ctrl-C and
-    SIGTERM. Without --case the Taylor-Green vortex. Start with mpiexec -n P for P ranks.
+    Uses the pseudo-spectral method on slabs or pencils. Writes statistics during the run, and a checkpoint on Ctrl-C
+    or SIGTERM. Without --case, runs the Taylor-Green vortex. Use mpiexec -n P to run on P ranks.
     """
     from weft.run.carry_out import carry_out
 

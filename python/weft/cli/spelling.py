@@ -1,4 +1,4 @@
-"""Output where UTF-8 is not understood: 'µs' becomes 'us', and what has no such spelling '?', instead of a failure."""
+"""Output to terminals without UTF-8: 'µs' becomes 'us', and a character with no ASCII spelling becomes '?'."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ PLAIN = {"µ": "u", "…": "...", "²": "2", "³": "3", "×": "x"}
 
 
 def plainly(error: UnicodeError) -> tuple[str, int]:
-    """The characters an encoding lacks, spelled with others: a handler for `codecs.register_error`."""
+    """Respells the characters that an encoding lacks: a handler for `codecs.register_error`."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(PLAIN.get(c, "?") for c in error.object[error.start : error.end]), error.end
 
 
 def spell_as_the_terminal_can() -> None:
-    """From now on stdout and stderr write anything, whatever their encoding is."""
+    """Makes stdout and stderr accept any text, whatever their encoding."""
     codecs.register_error("weft", plainly)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

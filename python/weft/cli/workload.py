@@ -1,4 +1,4 @@
-"""What every `weft run WORKLOAD` has: the shared options, and how its case is loaded."""
+"""What every `weft run WORKLOAD` shares: options, and the loading of its case."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import click
 from weft.cases import case_model
 from weft.cases.schema import load, named_cases
 
-# An option that sets a case key: flag, key, its value's name, help.
+# An option that sets a case key: (flag, key, metavar, help).
 Flag = tuple[str, str, str, str]
 
-# Of every workload.
+# Options of every workload.
 SHARED: list[Flag] = [
     ("--device", "device", "auto|host|cuda|hip", "Where the kernels run. [default: auto]"),
     ("--precision", "precision", "double|single", "Floating-point type. [default: double]"),
-    ("--exchange", "exchange", "SCHEDULE[:PATH]", "How ranks exchange. [default: auto (fastest)]"),
+    ("--exchange", "exchange", "SCHEDULE[:PATH]", "How ranks exchange data. [default: auto (fastest)]"),
     ("--output", "output.directory", "DIR", "Folder of results. [default: weft-output]"),
 ]
-# Of the workloads on spectral elements.
+# Options of the workloads on spectral elements.
 ELEMENTS: list[Flag] = [
-    ("--mesh", "mesh.file", "FILE", "Nek .re2 or .rea, Gmsh .msh; else a box."),
+    ("--mesh", "mesh.file", "FILE", "Mesh file: Nek .re2 or .rea, Gmsh .msh. [default: a box]"),
     ("--order", "order", "N", "Polynomial order of the elements, 1 to 15. [default: 7]"),
 ]
 TEXTS = (
@@ -31,7 +31,7 @@ TEXTS = (
     "exchange",
     "process_grid",
     "initial.checkpoint",
-)  # whose values are never numbers
+)  # keys whose values are text even if they look like numbers
 
 
 def workload_options(
@@ -39,8 +39,8 @@ def workload_options(
 ) -> Callable[[Any], Any]:
     """Decorates a command with its own options and the shared ones; it is called with (case, display).
 
-    `display` is the Console of rank 0, or Silent on the others. `default`: the case that runs without --case, unless a
-    key is given that begins with one of `instead_of`, which make another flow of it.
+    `display` is a Console on rank 0 and Silent on the others. `default` is the case that runs without --case; it is not
+    used if a given key begins with one of `instead_of`, because such a key describes a different problem.
     """
     flags = [*own, *SHARED]
     keys = {flag.lstrip("-").replace("-", "_"): key for flag, key, _, _ in flags}
@@ -50,7 +50,7 @@ def workload_options(
             case: str | None, assignments: tuple[str, ...], trace: bool, quiet: bool, verbose: bool, **values: Any
         ) -> Any:
             if quiet and verbose:
-                raise click.UsageError("--quiet and --verbose do not go together")
+                raise click.UsageError("--quiet and --verbose cannot be used together")
             chosen = {keys[name]: _value(keys[name], text) for name, text in values.items() if text is not None}
             if trace:
                 chosen["output.trace"] = True
@@ -62,16 +62,16 @@ def workload_options(
 
         command.__doc__ = function.__doc__
         wrapped: Callable[..., Any] = command
-        wrapped = click.option("--quiet", is_flag=True, help="Print nothing but errors.")(wrapped)
+        wrapped = click.option("--quiet", is_flag=True, help="Print only errors.")(wrapped)
         wrapped = click.option(
-            "--verbose", is_flag=True, help="Print more: the timings of every way to exchange that was tried."
+            "--verbose", is_flag=True, help="Also print the timings of every exchange method tried."
         )(wrapped)
-        wrapped = click.option("--trace", is_flag=True, help="Write trace.json, which Perfetto opens.")(wrapped)
+        wrapped = click.option("--trace", is_flag=True, help="Write trace.json, to be opened in Perfetto.")(wrapped)
         for flag, _, metavar, text in reversed(flags):
             wrapped = click.option(flag, metavar=metavar, help=text)(wrapped)
         wrapped = click.option(
             "--set", "assignments", metavar="KEY=VALUE", multiple=True,
-            help=f"Any key of the case, as output.trace=true; repeatable. 'weft cases {workload}' lists them.",
+            help=f"Set a case key, such as output.trace=true; repeatable. 'weft cases {workload}' lists the keys.",
         )(wrapped)  # fmt: skip
         names = ", ".join(named_cases(workload))
         return click.option("--case", metavar="NAME|FILE.toml", help=f"A case file, or one of: {names}.")(wrapped)

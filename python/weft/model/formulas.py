@@ -1,6 +1,6 @@
 """The formulas behind every figure of the Poisson benchmark, each with its source.
 
-hipBone is "HipBone: A performance-portable GPU-accelerated C++ version of the NekBone benchmark" (Chalmers, Mishra,
+hipBone is "hipBone: A performance-portable GPU-accelerated C++ version of the NekBone benchmark" (Chalmers, Mishra,
 McDougall, Warburton). E elements of order N have n = N + 1 points per direction, N_L = E n^3 element-local points, and
 N_G degrees of freedom. Bytes are those that must pass through main memory if reused data are perfectly cached.
 """
@@ -48,7 +48,7 @@ class Formula:
 
 
 def fom_flops(size: Size) -> Formula:
-    """Operations per CG iteration as NekBone counts them for the figure of merit, whatever is actually executed."""
+    """Operations per CG iteration as Nekbone counts them for the figure of merit, whatever is actually executed."""
     e, n = size.elements, size.n
     return Formula(12 * e * n**4 + 34 * e * n**3, "12 E (N+1)^4 + 34 E (N+1)^3", "hipBone Eq. 3")
 

@@ -131,7 +131,7 @@ def scaling(rows: Sequence[dict[str, Any]], order: int, machine: str) -> Figure:
                 **style(index),
             )
         for axes, x, y in (
-            (left, "degrees of freedom $N_G$", "FOM (GFLOP/s, NekBone's count, Eq. 3)"),
+            (left, "degrees of freedom $N_G$", "FOM (GFLOP/s, Nekbone's count, Eq. 3)"),
             (right, "degrees of freedom per rank, $N_G / P$", "throughput per rank (MDOF/s, Eq. 6)"),
         ):
             axes.set_xscale("log")

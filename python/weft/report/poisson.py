@@ -74,7 +74,7 @@ def cycle_of(multigrid: Multigrid) -> str:
 
 
 def benchmark_rows(figures: Figures, formulas: dict[str, str]) -> Rows:
-    """NekBone's figure of merit, hipBone's throughput, and both rooflines."""
+    """Nekbone's figure of merit, hipBone's throughput, and both rooflines."""
     return [
         ("FOM", f"{rate(1e9 * figures['fom_gflops'], 'FLOP/s')}   {formulas['fom_gflops']}"),
         ("throughput", f"{rate(figures['throughput_dofs_per_second_per_rank'], 'DOF/s')} per rank   "
@@ -102,7 +102,7 @@ def tiles(record: Record) -> Rows:
     if "fom_gflops" not in figures:
         return [(rate(figures["dofs_per_second"] or 0.0, "DOF/s"), "unknowns per second to solution"), solve]
     return [
-        (rate(1e9 * figures["fom_gflops"], "FLOP/s"), "figure of merit, NekBone's count (Eq. 3)"),
+        (rate(1e9 * figures["fom_gflops"], "FLOP/s"), "figure of merit, Nekbone's count (Eq. 3)"),
         (rate(figures["throughput_dofs_per_second_per_rank"], "DOF/s"), "throughput per rank (Eq. 6)"),
         (f"{100 * figures['roofline_fraction']:.0f} %", "of the roofline by weft's own bytes"),
         solve,

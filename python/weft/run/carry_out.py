@@ -59,7 +59,7 @@ def recorded(case: Any, display: Display) -> Result:
             tell(f"weft: WEFT_TRACE_DELAY: no launch met {', '.join(unmet)}; {reason}")
     if comm.rank == 0:
         write_json(folder / "run.json", finished(result.record))
-        display.write(f"written     {folder}/run.json")
+        display.write(f"wrote       {folder}/run.json")
     return result
 
 

@@ -147,4 +147,4 @@ def published(json_file: Path | None) -> None:
     click.echo(calibration.show(rows))
     if json_file is not None:
         write_json(json_file, [{**vars(r), "error": r.error} for r in rows])
-        click.echo(f"written {json_file}")
+        click.echo(f"wrote {json_file}")

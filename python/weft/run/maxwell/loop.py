@@ -105,7 +105,7 @@ class Run:
                 paths(self.problem, record)
         self.display.result(record)
         for path in self.files.at_end() if signal == 0 else self.files.probes():
-            self.display.write(f"written     {path}")
+            self.display.write(f"wrote       {path}")
         return Result(record, signal=signal, checkpoint=self.checkpoints.last if case.checkpoint.on_signal else "")
 
     def march(self) -> int:

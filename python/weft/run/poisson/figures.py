@@ -42,7 +42,7 @@ def finish(record: Record, case: PoissonCase, operator: Any, result: Any, comm: 
     record["choices"]["algorithm"] = result.algorithm
     figures["memory_bytes"] = memory_bytes(operator.memory_bytes, comm)
     figures["memory_bytes_per_point"] = sum(figures["memory_bytes"].values()) / figures["points"]
-    if cycled(case):  # NekBone's count is of an iteration without a cycle
+    if cycled(case):  # Nekbone's count is of an iteration without a cycle
         figures["formulas"] = {"dofs_per_second": "N_G / time to solution"}
         return
     size = formulas.Size(figures["elements"], case.order, figures["dofs"], 4 if case.precision == "single" else 8)
