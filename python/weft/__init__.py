@@ -1,6 +1,6 @@
 """weft runs, measures and projects high-order and spectral PDE simulations on clusters of GPUs and CPUs.
 
-The names below load on first use, so that `import weft` needs neither MPI nor a GPU.
+The names below are imported on first use, so that `import weft` needs neither MPI nor a GPU.
 """
 
 from __future__ import annotations

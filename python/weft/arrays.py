@@ -1,4 +1,4 @@
-"""Types of arrays that signatures share."""
+"""Array types used in signatures."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Devices: the backends found on this machine, their memory and kernels, and their measured limits.
 
-A backend is ``host``, ``cuda`` or ``hip``. Their drivers and compilers are opened at run time; one that is absent says
-why in :func:`info`. ``WEFT_NVRTC`` and ``WEFT_HIPRTC`` may name the folder of NVRTC or hipRTC where the loader does not
-find them; NVRTC from PyPI (``pip install nvidia-cuda-nvrtc``) is found by itself. ``WEFT_CACHE`` is where compiled
-kernels are kept (``off``: nowhere).
+A backend is ``host``, ``cuda`` or ``hip``. Their drivers and compilers are opened at run time; :func:`info` says why a
+backend is absent. If the loader does not find NVRTC or hipRTC, set ``WEFT_NVRTC`` or ``WEFT_HIPRTC`` to its folder;
+NVRTC from PyPI (``pip install nvidia-cuda-nvrtc``) is found automatically. ``WEFT_CACHE`` is the folder of compiled
+kernels (``off``: no cache).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ += ["measure_copies", "measure_irregular_read", "measure_peak", "open"]
 
 
 def _find_nvrtc() -> None:
-    """Tell the extension of the NVRTC in Python's own packages, unless the user chose one."""
+    """Tell the extension where Python's own packages keep NVRTC, unless the user chose one."""
     if "WEFT_NVRTC" in os.environ:
         return
     roots = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
@@ -42,18 +42,19 @@ Graph = _weft.device.Graph
 def open(which: str = "auto", ordinal: int = -1) -> Device:
     """Open a device: ``auto`` (cuda, else hip, else host), ``host``, ``cuda`` or ``hip``.
 
-    ``ordinal`` picks the GPU; -1 takes the rank within the node modulo the number of GPUs. Raises ``ValueError`` for an
-    unknown name and ``RuntimeError`` with the reason where the backend is absent.
+    ``ordinal`` selects the GPU; -1: the rank within the node modulo the number of GPUs. Raises ``ValueError`` for an
+    unknown name, and ``RuntimeError`` with the reason if the backend is absent.
     """
     return _weft.device.open(which, ordinal)
 
 
 def info() -> dict[str, Any]:
-    """What was found on this machine.
+    """Describe what was found on this machine.
 
     ``backends``: per backend ``available`` and ``reason`` (the device's name, or why not); ``compilers``: the same for
-    NVRTC and hipRTC; ``host``: ``processor``, ``vector_set`` the code is compiled for, ``threads`` of OpenMP in this
-    process, ``processors`` it may run on, ``memory_bytes``; ``kernel_cache``: the folder, empty if there is none.
+    NVRTC and hipRTC; ``host``: ``processor``, the ``vector_set`` that the code is compiled for, ``threads`` of OpenMP
+    in this process, ``processors`` that it may use, ``memory_bytes``; ``kernel_cache``: the folder, empty if there is
+    none.
     """
     host = open("host")
     return {
@@ -74,12 +75,12 @@ def info() -> dict[str, Any]:
 
 
 def measure_bandwidth(device: Device, size: int = 0) -> float:
-    """Bytes a second of hipBone's streaming kernel: eight words of 8 bytes read, one written, both counted.
+    """Bandwidth of hipBone's streaming kernel in bytes per second: reads and writes, 8 words read per word written.
 
-    Moves ``size`` bytes a run (0: what WEFT_BANDWIDTH_BYTES says, else enough to defeat the caches, up to 1 GiB on the
-    host and 2 GiB on a GPU) and returns the best of ten runs. On the host all OpenMP
-    threads of this process take part; ranks that share a memory measure at the same time and add their results.
-    Source: Chalmers et al., "hipBone", section 4.
+    Moves ``size`` bytes per run (0: WEFT_BANDWIDTH_BYTES, or else enough to defeat the caches, up to 1 GiB on the host
+    and 2 GiB on a GPU) and returns the best of ten runs. On the host all OpenMP threads of this process take part.
+    Ranks that share a memory should measure at the same time and add their results. Source: Chalmers et al., "hipBone",
+    section 4.
     """
     asked = os.environ.get("WEFT_BANDWIDTH_BYTES", "")
     if size == 0 and asked:
@@ -90,22 +91,23 @@ def measure_bandwidth(device: Device, size: int = 0) -> float:
 
 
 def measure_irregular_read(device: Device, size: int = 0) -> float:
-    """Seconds of a random read of a 128-byte line when the whole device makes them, by chasing pointers.
+    """Seconds per random read of a 128-byte line while the whole device makes such reads, by chasing pointers.
 
-    Through ``size`` bytes (0: enough to defeat the caches); the time of a run over the reads of all threads, best of
-    ten runs. The ``t_irreg`` of Eq. 8 of the GPU integration report.
+    The reads go to ``size`` bytes (0: enough to defeat the caches). The result is the time of a run divided by the
+    reads of all threads, best of ten runs: ``t_irreg`` in Eq. 8 of the GPU integration report.
     """
     return float(_weft.device.measure_irregular_read(device, size))
 
 
 def measure_copies(device: Device, size: int = 0) -> tuple[float, float]:
-    """Bytes a second of a copy of ``size`` bytes (0: 64 MiB) from the host to the device and back; best of ten runs."""
+    """Bytes per second of copies of ``size`` bytes (0: 64 MiB) from the host to the device, and back; best of ten
+    runs."""
     there, back = _weft.device.measure_copies(device, size)
     return float(there), float(back)
 
 
 def measure_peak(device: Device, precision: str = "double") -> float:
-    """Floating-point operations a second in fused multiply-adds on registers, two operations each; best of ten runs.
+    """Flops per second of fused multiply-adds on registers, two flops each; best of ten runs.
 
     ``precision`` is ``double`` or ``single``.
     """
@@ -115,10 +117,10 @@ def measure_peak(device: Device, precision: str = "double") -> float:
 def compile_check(
     file: str, name: str, defines: dict[str, Any], architecture: str, text: str | None = None
 ) -> dict[str, int]:
-    """Compile a kernel without a device and return what it takes.
+    """Compile a kernel without a device and return the resources it needs.
 
-    ``architecture`` picks the compiler: ``sm_90`` and the like NVRTC, ``gfx90a`` and the like hipRTC. The result has
-    ``registers``, ``stack_bytes``, ``spill_bytes`` and ``shared_bytes``. ``text`` replaces the library's source of
+    ``architecture`` selects the compiler: NVRTC for names like ``sm_90``, hipRTC for names like ``gfx90a``. The result
+    has ``registers``, ``stack_bytes``, ``spill_bytes`` and ``shared_bytes``. ``text`` replaces the library's source of
     ``kernels/{file}.hpp``. Raises ``RuntimeError`` with the compiler's log.
     """
     constants = {key: str(value) for key, value in defines.items()}

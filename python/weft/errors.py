@@ -1,5 +1,5 @@
-"""Errors that more than one floor must know, and how they are told. This module needs nothing, so that the command line
-starts fast."""
+"""Errors used on several levels of weft, and how they are printed. Imports nothing heavy: the command line starts
+fast."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import sys
 
 
 class CaseError(ValueError):
-    """A case that cannot be run; the text says which key is wrong and what is allowed."""
+    """A case that cannot be run; the message says which key is wrong and what is allowed."""
 
 
 def tell(text: str) -> None:
-    """Writes a line to stderr, after what stdout still holds.
+    """Writes a line to stderr, after flushing stdout.
 
-    In one write, also where Python does not buffer: lines of ranks that share a terminal or a file do not mix.
+    Writes it at once, even if Python does not buffer, so that lines of ranks that share a terminal or file do not mix.
     """
-    with contextlib.suppress(OSError):  # nobody reads it any more
+    with contextlib.suppress(OSError):  # the reader has gone
         sys.stdout.flush()
     sys.stderr.write(text + "\n")
     sys.stderr.flush()

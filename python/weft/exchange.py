@@ -33,9 +33,9 @@ __all__ = ["GatherScatter", "paths"]
 
 
 def paths(device: Device, comm: MPI.Intracomm | None = None) -> list[tuple[str, bool, str]]:
-    """Rows (path, usable, reason): from where in ``device``'s memory the ranks of ``comm`` can exchange values.
+    """The paths by which the ranks of ``comm`` can exchange data of ``device``, as rows (path, usable, reason).
 
-    Each path is proved by a transfer; all ranks get the same (collective).
+    Each path is tested by a transfer; all ranks get the same result. (collective)
     """
     return [(path, usable, reason) for path, usable, reason in _weft.exchange.paths(device, comm)]
 
@@ -43,35 +43,24 @@ def paths(device: Device, comm: MPI.Intracomm | None = None) -> list[tuple[str, 
 class GatherScatter:
     """Gather-scatter of points with global ids.
 
-    Parameters
-    ----------
-    ids
-        Global id of each of this rank's points, integers of any type and shape; points in C order. Ids need not be
-        contiguous, may repeat, and may be shared by any number of ranks. Points with ids <= 0 take no part. The number
-        of points may differ from rank to rank and be 0.
-    comm
-        The mpi4py communicator, by default ``MPI.COMM_WORLD``.
-    fields
-        Values a point has: arrays have the shape ``(points, fields)``. All go in one message.
-    layout
-        ``points``: the values of a point are next to each other in memory. ``fields``: one field comes after the other,
-        and arrays have the shape ``(fields, points)``. Results are the same bits.
-    exchange
-        ``auto``, ``schedule`` or ``schedule:path``, such as ``pairwise:staged``: how messages travel, and whether MPI
-        is given device memory (``direct``) or copies in host memory (``staged``), or ranks of one node read each
-        other's memory (``ipc``). ``schedule:path:bytes`` sends messages of up to so many bytes another way. What is
-        left open is found by timing all that works here on the messages of these ids (``tuning`` tells the times).
-        Results are the same bits.
-    cache
-        Keep what was timed on disk (``WEFT_CACHE``, by default ``~/.cache/weft``) and take it from there when the same
-        ids meet the same ranks, machine, MPI and version of weft.
-    check
-        Make sure before every call that the arguments are right on all ranks. An error on one rank is then a
-        ``CollectiveError`` on all, instead of the others waiting for ever. Costs a reduction of three integers a call.
+    Parameters ---------- ids Global id of each of this rank's points, integers of any type and shape; points in C
+    order. Ids need not be contiguous, may repeat, and may be shared by any number of ranks. Points with ids <= 0 take
+    no part. The number of points may differ from rank to rank and be 0. comm The mpi4py communicator, by default
+    ``MPI.COMM_WORLD``. fields Number of values per point: arrays have the shape ``(points, fields)``. All go in one
+    message. layout ``points``: the values of a point are next to each other in memory. ``fields``: one field comes
+    after the other, and arrays have the shape ``(fields, points)``. Results are the same bits. exchange ``auto``,
+    ``schedule`` or ``schedule:path``, such as ``pairwise:staged``: how messages travel, and whether MPI is given device
+    memory (``direct``) or copies in host memory (``staged``), or ranks of one node read each other's memory (``ipc``).
+    ``schedule:path:bytes`` sends messages up to that size by a different schedule. The parts left open are chosen by
+    timing every candidate on the messages of these ids (see ``tuning``). Results are the same bits. cache Keep timings
+    on disk (``WEFT_CACHE``, by default ``~/.cache/weft``) and reuse them for the same ids on the same ranks, machine,
+    MPI library and version of weft. check Check before every call that the arguments are valid on all ranks. An error
+    on one rank is then a ``CollectiveError`` on all, instead of a deadlock. Costs one reduction of three integers per
+    call.
 
     Arrays may be NumPy's, or any library's with DLPack (CuPy on a GPU): writable (but for the points of `gather`),
-    C-contiguous, of float64, float32, int32 or int64. The order in which values are combined depends on ids and ranks
-    only: the same bits from run to run, and the same bits at all points of an id. Creating the object and every method
+    C-contiguous, of float64, float32, int32 or int64. The order in which values are combined depends only on ids and
+    ranks: results are bit-identical from run to run, and at all points of an id. Creating the object and every method
     are collective; the first call with arrays of a new type or device sets up buffers for them.
 
     Source: the operators Z and Z^T of hipBone (Chalmers et al., Eq. 2), and gs of Nek5000.
@@ -100,9 +89,10 @@ class GatherScatter:
         return points
 
     def start(self, points: DeviceArray, op: str = "add") -> None:
-        """Begin a gather-scatter: messages are on their way when it returns. Leave ``points`` alone until `finish`.
+        """Begin a gather-scatter: messages are in flight when it returns. Do not use ``points`` until `finish`.
 
-        An object that goes before it is finished (an exception, garbage collection) leaves its messages their memory.
+        If the object is destroyed before `finish` (an exception, garbage collection), the memory of its messages is
+        leaked.
         """
         self._core.start(points, op)
 
@@ -111,7 +101,7 @@ class GatherScatter:
         self._core.finish()
 
     def gather(self, points: DeviceArray, op: str = "add", out: DeviceArray | None = None) -> DeviceArray:
-        """Z^T: combine points into degrees of freedom, one an id.
+        """Z^T: combine points into degrees of freedom, one per id.
 
         Returns (or fills ``out``) an array of ``local_dofs + 1`` entries: the first ``owned_dofs`` are complete, the
         next, up to ``local_dofs``, hold this rank's part of what other ranks own, the last is 0. For arrays other than
@@ -135,7 +125,7 @@ class GatherScatter:
 
     def _like(self, array: DeviceArray, entries: int) -> Values | None:
         if not isinstance(array, np.ndarray):
-            return None  # refused where all ranks hear of it
+            return None  # raises the error collectively
         shape = (entries, self.fields) if self._layout == "points" else (self.fields, entries)
         return np.empty(shape if self.fields > 1 else entries, dtype=array.dtype)
 
@@ -146,27 +136,28 @@ class GatherScatter:
 
     @property
     def fields(self) -> int:
-        """Values a point."""
+        """Number of values per point."""
         return int(self._core.fields)
 
     @property
     def shared_ids(self) -> int:
-        """Distinct ids of this rank that other ranks have too."""
+        """Number of distinct ids that this rank shares with other ranks."""
         return int(self._core.shared_ids)
 
     @property
     def owned_dofs(self) -> int:
-        """Degrees of freedom this rank owns. (collective the first time, like the other counts of DOFs)"""
+        """Number of degrees of freedom that this rank owns. (collective the first time, like the other counts of
+        DOFs)"""
         return int(self._core.owned)
 
     @property
     def local_dofs(self) -> int:
-        """Distinct ids of this rank: those it owns, then those others own."""
+        """Number of distinct ids of this rank: those it owns come first, then those owned by others."""
         return int(self._core.local)
 
     @property
     def global_dofs(self) -> int:
-        """Distinct ids over all ranks."""
+        """Number of distinct ids over all ranks."""
         return int(self._core.global_dofs)
 
     @property
@@ -183,12 +174,11 @@ class GatherScatter:
     def tuning(self) -> dict[str, Tuning]:
         """How schedule and path were chosen, for arrays of the type and device used last.
 
-        By what was tuned: ``gather_scatter``, and once `gather` or `scatter` was called ``halo`` (of `scatter`) and
-        ``gather``. Each has ``chosen``, ``reason``, ``cached``, ``tuning_seconds`` (what the choosing took) and
-        ``timings``: of every candidate ``exchange`` (its name), ``median_seconds`` (of one transfer, the slowest
-        rank's), ``repetitions``, ``stopped_early`` and ``failure`` (why it could not be used, else empty). There are no
-        timings where one was asked for or no rank has neighbours. Before the first call it is tuned for float64 on the
-        host. (collective then)
+        The keys are ``gather_scatter`` and, after a call of `gather` or `scatter`, ``halo`` (for `scatter`) and
+        ``gather``. Each entry has ``chosen``, ``reason``, ``cached``, ``tuning_seconds`` and ``timings``: for every
+        candidate its ``exchange``, ``median_seconds`` (per transfer, slowest rank), ``repetitions``, ``stopped_early``
+        and ``failure`` (why it could not be used, else empty). There are no timings if the exchange was given, or if no
+        rank has neighbours. Read before the first call, the property tunes for float64 on the host (collective then).
         """
         return dict(self._core.tuning)
 
@@ -208,7 +198,7 @@ def _checked(ids: ArrayLike, fields: int, layout: str, exchange: str, cache: boo
         if not isinstance(value, kind):
             raise TypeError(f"{name} must be of type {kind.__name__}, not {value!r}")
         if isinstance(value, str) and not value.isprintable():
-            raise ValueError(f"there is no {name} {value!r}")  # not every text is one in C++
+            raise ValueError(f"there is no {name} {value!r}")  # C++ cannot represent every Python string
     return _as_ids(ids), operator.index(fields), layout, exchange, cache, check
 
 
@@ -219,5 +209,5 @@ def _as_ids(ids: ArrayLike) -> NDArray[np.int64]:
     if array.dtype.kind not in "iu":
         raise TypeError(f"ids must be integers of at most 64 bits, not {array.dtype}")
     if array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max:
-        raise ValueError(f"id {array.max()} does not fit into 64 bits with a sign")
+        raise ValueError(f"id {array.max()} does not fit into a signed 64-bit integer")
     return np.ascontiguousarray(array, dtype=np.int64).reshape(-1)

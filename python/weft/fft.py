@@ -1,7 +1,7 @@
 """Distributed 3-D Fourier transforms of real fields, on your own arrays.
 
-Each rank has a part of a field of ``nz x ny x nx`` points, and after the transform a part of its Fourier coefficients,
-those of :func:`numpy.fft.rfftn`::
+Each rank holds a part of a field of ``nz x ny x nx`` points and, after the transform, a part of its Fourier
+coefficients, defined as in :func:`numpy.fft.rfftn`::
 
     import numpy as np
     from mpi4py import MPI
@@ -12,10 +12,9 @@ those of :func:`numpy.fft.rfftn`::
     coefficients = plan.forward(field)               # the modes of plan.spectral_slices
     again = plan.backward(coefficients)              # equals field
 
-Lines are transformed by a library opened at run time: on the host Intel's MKL or FFTW (``WEFT_FFT`` = ``auto``,
-``mkl``, ``fftw`` or a file chooses), on GPUs cuFFT or hipFFT (``WEFT_CUFFT`` and ``WEFT_HIPFFT`` may name their
-folders). Between the passes of a direction the ranks of a Pr x Pc grid exchange bricks by the schedules and paths of
-`weft.exchange`.
+Lines are transformed by a library opened at run time: on the host Intel MKL or FFTW (``WEFT_FFT``: ``auto``, ``mkl``,
+``fftw`` or a file), on GPUs cuFFT or hipFFT (``WEFT_CUFFT``, ``WEFT_HIPFFT``: their folders). Between the passes in
+each direction, the ranks of a Pr x Pc grid exchange bricks by the schedules and paths of `weft.exchange`.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ __all__ = ["Plan", "library"]
 
 
 def _find_cufft() -> None:
-    """Point the extension to the cuFFT in Python's own packages, unless the user chose one."""
+    """Tell the extension where Python's own packages keep cuFFT, unless the user chose one."""
     if "WEFT_CUFFT" in os.environ:
         return
     roots = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
@@ -57,48 +56,36 @@ _find_cufft()
 def library(backend: str = "host") -> dict[str, str]:
     """The library that transforms lines on a ``backend`` (``host``, ``cuda`` or ``hip``).
 
-    ``name``, ``version``, ``path`` (of the file, on the host) and ``problem``: why there is none and what to install,
-    empty if there is one.
+    Keys: ``name``, ``version``, ``path`` (of the file, on the host) and ``problem`` (why no library was found and what
+    to install; empty if one was).
     """
     if backend not in ("host", "cuda", "hip"):
-        raise ValueError(f"there is no backend '{backend}'; known: host, cuda, hip")
+        raise ValueError(f"unknown backend '{backend}'; known: host, cuda, hip")
     return dict(_weft.fft.library(backend))
 
 
 class Plan:
     """Transforms of real fields of one size, precision and device.
 
-    Parameters
-    ----------
-    shape
-        Points of the whole field ``(nz, ny, nx)``. Products of small primes are fastest.
-    comm
-        The mpi4py communicator, by default ``MPI.COMM_WORLD``.
-    dtype
-        ``float64`` or ``float32``: of physical fields; spectral ones are ``complex128`` or ``complex64``.
-    process_grid
-        ``"PrxPc"``, such as ``"2x4"``, or ``auto``: the fastest, by timing them (`tuning` tells the times). ``1xP`` are
-        slabs, which exchange once a transform, the others pencils, which exchange twice.
-    batch
-        Q, how many variables a message holds, or ``auto``: the fastest. Message buffers take 2 Q fields.
-    variables
-        How many fields are transformed at a time: what ``auto`` times, and the largest Q it takes.
-    exchange
-        ``auto``, ``schedule`` or ``schedule:path``, such as ``alltoallv:direct``, as of `weft.GatherScatter`.
-    norm
-        Which direction divides by the number of points, as in NumPy: ``backward``, ``forward`` (coefficients are then
-        the amplitudes of Eq. 1 of GESTS), or ``ortho`` (both by its root).
-    modes_x
-        Modes kept in x: ``kx < modes_x``. By default all, ``nx // 2 + 1``. Forward transforms drop the others, backward
-        ones take them as zero.
+    Parameters ---------- shape Points of the whole field ``(nz, ny, nx)``. Products of small primes are fastest. comm
+    The mpi4py communicator, by default ``MPI.COMM_WORLD``. dtype Type of physical fields, ``float64`` or ``float32``;
+    spectral fields are ``complex128`` or ``complex64``. process_grid ``"PrxPc"``, such as ``"2x4"``, or ``auto``: the
+    fastest, by timing (see `tuning`). ``1xP`` is a slab decomposition, with one exchange per transform; others are
+    pencil decompositions, with two. batch Q, the number of variables per message, or ``auto``: the fastest. Message
+    buffers take 2 Q fields. variables Number of fields transformed at a time: ``auto`` times this number, and chooses Q
+    up to it. exchange ``auto``, ``schedule`` or ``schedule:path``, such as ``alltoallv:direct``, as in
+    `weft.GatherScatter`. norm Direction that divides by the number of points, as in NumPy: ``backward``, ``forward``
+    (coefficients are then the amplitudes of Eq. 1 of GESTS), or ``ortho`` (both divide by its square root). modes_x
+    Modes kept in x: ``kx < modes_x``. By default all, ``nx // 2 + 1``. Forward transforms drop the others, backward
+    transforms treat them as zero.
     device
         ``host``, ``cuda``, ``hip``, ``auto``, or a device of `weft.device.open`. Arrays must be there.
 
-    Arrays are C-contiguous, x fastest, and may be NumPy's or any library's with DLPack (CuPy's on a GPU); they are used
-    where they are, without copies. Physical ones have the shape ``physical_shape``, spectral ones ``spectral_shape``,
-    or with one more dimension in front for several variables; both differ from rank to rank and may be empty.
-    Making a plan and transforming are collective; arguments are checked on all ranks before any sends: an error on one
-    is a ``CollectiveError`` on all, at the cost of a reduction of three integers.
+    Arrays are C-contiguous, x fastest, and may be NumPy's or any library's with DLPack (CuPy's on a GPU); they are not
+    copied. Physical arrays have the shape ``physical_shape`` and spectral arrays ``spectral_shape``, with one more
+    dimension in front for several variables; both differ from rank to rank and may be empty. Making a plan and
+    transforming are collective; arguments are checked on all ranks before any message is sent, so that an error on one
+    is a ``CollectiveError`` on all; this costs a reduction of three integers.
 
     Source: GESTS (Yeung, Ravikumar, Nichols and Uma-Vaideswaran, 2025), sections 2.1 to 2.3.
     """
@@ -156,11 +143,10 @@ class Plan:
     ) -> DeviceArray:
         """The real field of Fourier coefficients ``spectral``: the inverse of `forward`.
 
-        They are kept, unless ``overwrite`` allows to write to them, which is faster on one rank up to about 128^3.
+        They are preserved unless ``overwrite`` is true, which is faster on one rank up to about 128^3 points.
 
         ``spectral`` has `spectral_shape` or ``(variables, *spectral_shape)``; returns (or fills ``out``) an array of
-        `physical_shape` with as many variables. Of modes that are their own conjugate the imaginary part is ignored, as
-        NumPy does it.
+        `physical_shape` with as many variables. The imaginary part of self-conjugate modes is ignored, as in NumPy.
         """
         if out is None:
             out = self._like(spectral, self.spectral_shape, self.physical_shape, self.physical_dtype)
@@ -168,7 +154,7 @@ class Plan:
         return out
 
     def _like(self, array: DeviceArray, expected: tuple[int, ...], shape: tuple[int, ...], dtype: DTypeLike) -> Values:
-        # What cannot be is refused by the collective check, with the same words for all ranks.
+        # The collective check rejects bad arguments, with the same message on all ranks.
         leading = array.shape[:-3] if isinstance(array, np.ndarray) and array.shape[-3:] == expected else ()
         return np.empty((*leading, *shape), dtype)
 
@@ -179,22 +165,22 @@ class Plan:
 
     @property
     def physical_shape(self) -> tuple[int, ...]:
-        """This rank's points, (z, y, x): all of x, a share of y over Pc ranks and of z over Pr."""
+        """Shape of this rank's points, (z, y, x): all of x; y is divided over Pc ranks and z over Pr."""
         return tuple(self._core.physical_shape)
 
     @property
     def spectral_shape(self) -> tuple[int, ...]:
-        """This rank's modes, (kz, ky, kx): all of ky, a share of kz over Pc ranks and of kx over Pr."""
+        """Shape of this rank's modes, (kz, ky, kx): all of ky; kz is divided over Pc ranks and kx over Pr."""
         return tuple(self._core.spectral_shape)
 
     @property
     def physical_offset(self) -> tuple[int, ...]:
-        """The first of this rank's points in the whole field, (z, y, x)."""
+        """Index of this rank's first point in the whole field, (z, y, x)."""
         return tuple(self._core.physical_offset)
 
     @property
     def spectral_offset(self) -> tuple[int, ...]:
-        """The first of this rank's modes among all, (kz, ky, kx), in the order of `numpy.fft.fftfreq`."""
+        """Index of this rank's first mode in the whole array, (kz, ky, kx), in the order of `numpy.fft.fftfreq`."""
         return tuple(self._core.spectral_offset)
 
     @property
@@ -231,22 +217,22 @@ class Plan:
     def tuning(self) -> dict[str, Any]:
         """The choices: ``process_grid``, ``batch``, ``row_exchange`` and ``column_exchange``.
 
-        An exchange is empty where one rank alone makes up a row or column.
-        Where there was something to choose: ``reason``, ``tuning_seconds``, and ``timings``, race by race: of every
-        candidate ``race`` (``grid``, ``exchange``, ``row exchange`` or ``batch``: what it was about), the above,
-        ``median_seconds`` (of a transform forward and backward of all variables, the slowest rank's),
-        ``repetitions``, ``stopped_early`` and ``failure`` (why it could not be used, else empty).
+        An exchange is empty if a row or column consists of one rank. If anything was chosen by timing, also ``reason``,
+        ``tuning_seconds`` and ``timings``: for every candidate the ``race`` it took part in (``grid``, ``exchange``,
+        ``row exchange`` or ``batch``), the choices above, ``median_seconds`` (per forward and backward transform of all
+        variables, slowest rank), ``repetitions``, ``stopped_early`` and ``failure`` (why it could not be used, else
+        empty).
         """
         return dict(self._core.tuning)
 
     @property
     def memory_bytes(self) -> dict[str, int]:
-        """Bytes that the plan holds on this rank, by name."""
+        """Memory of the plan on this rank in bytes, by name."""
         return dict(self._core.memory_bytes)
 
     @property
     def device(self) -> Device:
-        """Where the arrays must be."""
+        """The device that arrays must be on."""
         return self._core.device
 
 

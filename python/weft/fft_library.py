@@ -1,6 +1,6 @@
-"""Where the Python environment keeps the libraries for Fourier transforms that the extension opens.
+"""Locates the libraries for Fourier transforms in the Python environment, for the extension to open.
 
-As a program it prints their folders, separated by colons, for WEFT_FFT_PATH.
+Run as a program, it prints their folders, separated by colons, for WEFT_FFT_PATH.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-_FILES = {"mkl": "libmkl_rt.so", "pyfftw": "libfftw3"}  # package: how the names of its libraries begin
+_FILES = {"mkl": "libmkl_rt.so", "pyfftw": "libfftw3"}  # package: prefix of the names of its libraries
 
 
 def folders() -> list[str]:
-    """The folders of MKL's and pyFFTW's libraries in this environment, and that of the environment's own libraries."""
+    """The folders of the libraries of MKL and pyFFTW in this environment, and its own lib folder."""
     found = []
     for package, beginning in _FILES.items():
         try:
@@ -26,7 +26,7 @@ def folders() -> list[str]:
 
 
 def announce() -> None:
-    """Tell the extension, unless the user named folders."""
+    """Tell the extension these folders, unless the user set WEFT_FFT_PATH."""
     os.environ.setdefault("WEFT_FFT_PATH", ":".join(folders()))
 
 

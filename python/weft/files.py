@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and errors that name them."""
+"""Atomic writing of files, and errors that name the file."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 
 @contextlib.contextmanager
 def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Inside, the name to write a file under; once it is whole it becomes ``path``.
+    """Yields a temporary name to write a file under; on success the file is renamed to ``path``.
 
-    An error removes what was written and leaves what was there before; an OSError then names ``path``. What exists and
-    is no file (a pipe, a terminal) is written in place.
+    On an error, the temporary file is removed, an earlier file at ``path`` is kept, and an OSError names ``path``. A
+    ``path`` that is not a regular file (a pipe, a terminal) is written directly.
     """
     target = Path(path)
     place = target.with_name(f"{target.stem}.tmp{target.suffix}")
@@ -34,7 +34,8 @@ def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def named(path: Path, *others: Path) -> Iterator[None]:
-    """Errors of a file that do not say which, as that of a full disk, or that name ``others``, are about ``path``."""
+    """Gives ``path`` as the file name of OSErrors that name none, such as a full disk, or that name one of
+    ``others``."""
     try:
         yield
     except OSError as error:
@@ -44,19 +45,19 @@ def named(path: Path, *others: Path) -> Iterator[None]:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """A small file, `whole`."""
+    """Writes a small file atomically."""
     with whole(path) as place:
         place.write_text(text, encoding="utf-8")
 
 
 def write_json(path: str | os.PathLike[str], content: Any) -> None:
-    """A record as JSON, `whole`; makes its folder."""
+    """Writes a record as JSON atomically; creates its folder."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps(content, indent=1) + "\n")
 
 
 def writable(folder: Path) -> Path:
-    """A folder that is there or can be made; else OSError, before a command measures. Makes nothing."""
+    """The folder, if it exists or can be created; else OSError, before a command measures. Creates nothing."""
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists() or path.is_symlink())
     if not there.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(there))

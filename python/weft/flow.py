@@ -1,4 +1,4 @@
-"""Incompressible Navier-Stokes on spectral elements, velocity and pressure of one degree, split in time.
+"""Incompressible Navier-Stokes on spectral elements: P_N-P_N (velocity and pressure of equal degree), time splitting.
 
 The Taylor-Green vortex at Re = 100 in a periodic box::
 
@@ -47,20 +47,20 @@ _CORES: dict[str, tuple[Any, Any, Any]] = {
     "single": (_weft.flow.FlowSingle, _weft.flow.OptionsSingle, _weft.flow.FunctionSingle),
 }
 
-#: a run one of whose fields is no longer finite; ``step`` and ``field`` tell where
+#: raised when a field is no longer finite; ``step`` and ``field`` say which
 BlownUp = _weft.flow.BlownUp
 
 # f(x, y, z, t), or f(x, y, z) if steady, on arrays of any one shape; of vectors, three values.
 Function = Callable[..., Any]
-# A number, an expression in x, y, z, t, what weft.program.compiled makes of it; of vectors three of them.
+# A number, an expression in x, y, z, t, or a program from weft.program.compiled; three of them for a vector.
 
 
 @dataclass(frozen=True)
 class Scalar:
-    """A scalar that the flow carries: ds/dt + (u . grad) s = diffusivity Laplacian s + source.
+    """A scalar transported by the flow: ds/dt + (u . grad) s = diffusivity Laplacian s + source.
 
     ``boundaries``: by the mesh's names ``("value", VALUES)``, ``("flux", VALUES)`` (diffusivity ds/dn) or
-    ``"insulated"``, which boundaries that are not named are. ``source``: values, or a function of x, y, z, t.
+    ``"insulated"``, which is the default. ``source``: values, or a function of x, y, z, t.
     """
 
     diffusivity: float
@@ -74,7 +74,7 @@ Filter, Pressure = _weft.flow.Filter, _weft.flow.Pressure
 
 
 def takes_time(function: Function) -> bool:
-    """Whether a function is one of x, y, z and t, rather than of x, y and z alone. ValueError where it is neither."""
+    """Whether a function depends on t: f(x, y, z, t) rather than f(x, y, z). ValueError if it is neither."""
     try:
         signature = inspect.signature(function)
     except ValueError:  # not every built-in function has one
@@ -84,11 +84,11 @@ def takes_time(function: Function) -> bool:
             signature.bind(*range(places))
             return places == 4
     name = getattr(function, "__name__", "a function")
-    raise ValueError(f"flow: {name}{signature} is to be a function of x, y, z and t, or of x, y and z if it is steady")
+    raise ValueError(f"flow: {name}{signature} must be a function of x, y, z and t, or of x, y and z if it is steady")
 
 
 class _OnHost:
-    """A function of NumPy arrays as the extension calls it; one that is steady is called once."""
+    """A function of NumPy arrays, as the extension calls it; a steady function is called once."""
 
     def __init__(self, function: Function, components: int, dtype: DType) -> None:
         self.function, self.components, self.dtype = function, components, dtype
@@ -101,7 +101,7 @@ class _OnHost:
         values = self.function(*places) if self.steady else self.function(*places, time)
         parts = [values] if self.components == 1 else values
         if len(parts) != self.components:
-            raise ValueError(f"flow: a function gave {len(parts)} values, {self.components} are needed")
+            raise ValueError(f"flow: a function returned {len(parts)} values, {self.components} are needed")
         found = np.ascontiguousarray(np.stack([np.broadcast_to(v, places[0].shape) for v in parts]), self.dtype)
         if self.steady:
             self.kept = found
@@ -113,27 +113,27 @@ class Solver(SolverOnElements, Output, Statistics):
 
     ``order``: polynomial degree N, 1 to 15. ``boundaries``: for each of the mesh's boundaries ``"wall"``,
     ``"outflow"``, ``"symmetry"`` (of a side normal to an axis) or ``("velocity", VALUES)``. VALUES are three numbers or
-    expressions in x, y, z, t, or a function of (x, y, z, t) that gives three arrays; expressions are computed on the
-    device, functions on the host, one of (x, y, z), which is steady, once. Where conditions meet on a point a wall wins
-    over a velocity and both over symmetry and outflow. ``time_order``: k of BDFk/EXTk, 1 to 3, reached after k - 1
-    steps of lower orders unless `start_from` gives a solution at earlier times too. ``first_step_halvings``: h of the
-    first step's parts dt / 2^h, dt / 2^h, ..., dt / 2, which keep the error of these orders small; 0: a step like the
-    others. ``scalars``: `Scalar` by name. ``force``: VALUES. ``buoyancy``: `Buoyancy`, any number. ``flow_rate``: a
-    `FlowRate`. ``filter``: a `Filter`. ``pressure``: a `Pressure`. ``convection``: ``overintegrated`` (the 3/2 rule on
-    Gauss points) or ``skew-symmetric`` (on the elements' own points). Tolerances are of sqrt(sum r_i^2 / volume) of the
-    residuals (default: 1e-7, in single precision 1e-4). ``dt``: of the steps that ``step`` takes where it is given
-    none. ``device``, ``precision``, ``geometry``, ``kernels``,
-    ``exchange``, ``exchange_cache``: as of `weft.Poisson`.
+    expressions in x, y, z, t, or a function of (x, y, z, t) that returns three arrays. Expressions are evaluated on the
+    device, functions on the host; a steady function of (x, y, z) is called once. Where conditions meet at a point, a
+    wall takes precedence over a velocity, and both over symmetry and outflow. ``time_order``: k of BDFk/EXTk, 1 to 3,
+    reached after k - 1 steps of lower orders unless `start_from` gives a solution at earlier times too.
+    ``first_step_halvings``: h: the first step is split into dt / 2^h, dt / 2^h, dt / 2^(h-1), ..., dt / 2, to keep the
+    error of the low initial orders small; 0: the first step is not split. ``scalars``: `Scalar` by name. ``force``:
+    VALUES. ``buoyancy``: `Buoyancy`, any number. ``flow_rate``: a `FlowRate`. ``filter``: a `Filter`. ``pressure``: a
+    `Pressure`. ``convection``: ``overintegrated`` (the 3/2 rule on Gauss points) or ``skew-symmetric`` (on the
+    elements' own points). Tolerances limit the norm sqrt(sum r_i^2 / volume) of residuals r (default: 1e-7, in single
+    precision 1e-4). ``dt``: the default time step of ``step``. ``device``, ``precision``, ``geometry``, ``kernels``,
+    ``exchange``, ``exchange_cache``: as in `weft.Poisson`.
 
     Fields are ``[3][E][n][n][n]`` (velocity) and ``[E][n][n][n]``: element, t, s, r; n = order + 1. They are
-    continuous: where elements meet, one of their values is taken. Making a solver, and every method that says so, is
-    collective: all ranks call it.
+    continuous: where elements meet, one of their values is used. Construction, and every method marked (collective),
+    must be called on all ranks.
 
-    ``save`` empties the space of earlier solutions that a pressure solve begins from. ``restore`` from a checkpoint of
-    another order begins with a step of order 1; averages go on if both runs have them.
+    ``save`` clears the earlier solutions that pressure solves are projected on. ``restore`` from a checkpoint of
+    another order begins with a step of order 1; averages continue if both runs have them.
 
     ValueError for options that do not exist; ``weft.mpi.CollectiveError``, the same on all ranks, for a boundary
-    without a condition, a condition without a boundary, velocities that let in what nothing lets out.
+    without a condition, a condition without a boundary, prescribed velocities with a net inflow and no outflow.
     """
 
     @by_name(_weft.flow.OptionsDouble)
@@ -223,7 +223,8 @@ class Solver(SolverOnElements, Output, Statistics):
             "exchange": self.tuning,
         }
 
-    # --- what users give, as the extension takes it ------------------------------------------------------------------
+    # --- conversion of the user's arguments for the extension
+    # ------------------------------------------------------------------
 
     def _values(self, given: Values | Function | None, components: int) -> Any:
         if given is None:
@@ -236,7 +237,7 @@ class Solver(SolverOnElements, Output, Statistics):
         return [compiled(part) if isinstance(part, (str, float, int)) else part for part in parts]
 
     def _function(self, given: Values | Function | None, components: int) -> tuple[Any, bool]:
-        """A function as the options have it, and whether its values stay the same."""
+        """A function as the options take it, and whether it is steady."""
         values = self._values(given, components)
         return (None, True) if values is None else self._functions.of(values, components, self.device)
 
@@ -253,22 +254,22 @@ class Solver(SolverOnElements, Output, Statistics):
 
     @property
     def time(self) -> float:
-        """Time of the fields, in the case's unit of time."""
+        """Time of the fields, in the unit of time of the problem."""
         return float(self._core.time)
 
     @property
     def last_dt(self) -> float:
-        """Length of the last step, also of one before a checkpoint that was restored; 0 before the first."""
+        """Length of the last time step, including one before a restored checkpoint; 0 before the first."""
         return float(self._core.last_dt)
 
     @property
     def steps(self) -> int:
-        """Steps done."""
+        """Number of steps taken."""
         return int(self._core.steps)
 
     @property
     def pressure_singular(self) -> bool:
-        """No boundary is an outflow: the pressure is known up to a constant, and the mean of its values is 0."""
+        """Whether the pressure is known only up to a constant (no boundary is an outflow); its mean is then 0."""
         return bool(self._core.pressure_singular)
 
     @property
@@ -278,58 +279,59 @@ class Solver(SolverOnElements, Output, Statistics):
 
     @property
     def tuning(self) -> dict[str, Tuning]:
-        """How the exchanges were chosen, by use; see ``weft.GatherScatter.tuning``."""
+        """How each exchange was chosen; see ``weft.GatherScatter.tuning``."""
         return dict(self._core.exchange)
 
     @property
     def memory_bytes(self) -> dict[str, int]:
-        """Bytes of this rank by what holds them."""
+        """Memory on this rank in bytes, by owner."""
         return dict(self._core.memory_bytes()) | self._statistics_bytes()
 
     # --- fields ------------------------------------------------------------------------------------------------------
 
     def coordinates(self) -> npt.NDArray[np.float64]:
-        """``[3][E][n][n][n]`` of the points."""
+        """Coordinates of the points, ``[3][E][n][n][n]``."""
         n = self.order + 1
         return np.moveaxis(np.asarray(self.mesh.point_coordinates(self.order)).reshape(-1, n, n, n, 3), -1, 0)
 
     def velocity(self, level: int = 0) -> Values:
-        """``[3][E][n][n][n]``, a copy; ``level``: so many steps ago, below ``time_order``. (collective)"""
+        """A copy of the velocity, ``[3][E][n][n][n]``, ``level`` steps ago (below ``time_order``). (collective)"""
         return np.asarray(self._core.velocity(operator.index(level)))
 
     def pressure(self) -> Values:
-        """``[E][n][n][n]``, a copy: over density, at the time of the velocity. (collective)"""
+        """A copy of the pressure over density, ``[E][n][n][n]``, at the time of the velocity. (collective)"""
         return np.asarray(self._core.pressure())
 
     def scalar(self, name: str, level: int = 0) -> Values:
-        """``[E][n][n][n]``, a copy. (collective)"""
+        """A copy of a scalar, ``[E][n][n][n]``. (collective)"""
         return np.asarray(self._core.scalar(self._number(name), operator.index(level)))
 
     def set_velocity(self, values: Values | Function | npt.ArrayLike, level: int = 0) -> None:
-        """Set the velocity to an array, or to a function or expressions taken at the present time. (collective)
+        """Set the velocity to an array, or to a function or expressions evaluated at the current time. (collective)
 
-        Of ``level`` 0 the solver starts anew from it, with a step of order 1.
+        For ``level`` 0, the solver starts from it with a step of order 1.
         """
         self._core.set_velocity(self._fields(values, 3, self.time), operator.index(level))
         if level == 0:
             self.start(self.time, self.steps)
 
     def set_scalar(self, name: str, values: Values | Function | npt.ArrayLike, level: int = 0) -> None:
-        """Set a scalar as ``set_velocity`` does. (collective)"""
+        """Set a scalar, in the same way as ``set_velocity``. (collective)"""
         self._core.set_scalar(self._number(name), self._fields(values, 1, self.time), operator.index(level))
 
     def set_pressure(self, values: Values | Function | npt.ArrayLike) -> None:
-        """Set the pressure, the guess of the next step's. (collective)"""
+        """Set the pressure, which is the initial guess of the next step. (collective)"""
         self._core.set_pressure(self._fields(values, 1, self.time))
 
     def start(self, time: float = 0.0, step: int = 0) -> None:
-        """Begin at ``time`` from the fields that are set, with a step of order 1. (collective)"""
+        """Start at ``time`` from the current fields, with a step of order 1. (collective)"""
         self._core.start([float(time)], operator.index(step))
 
     def start_from(
         self, velocity: Function, times: Sequence[float], scalars: Mapping[str, Function] | None = None
     ) -> None:
-        """Begin from a known solution at falling ``times``, the first one now, with a step of order len(times).
+        """Start from a known solution at decreasing ``times``, the first being the current time, with a step of order
+        len(times).
 
         ``velocity`` and ``scalars``: functions of x, y, z, t or expressions. (collective)
         """
@@ -341,7 +343,7 @@ class Solver(SolverOnElements, Output, Statistics):
 
     def _number(self, name: str) -> int:
         if name not in self.scalars:
-            raise ValueError(f"flow: there is no scalar {name!r}; there are: {', '.join(self.scalars) or 'none'}")
+            raise ValueError(f"flow: scalar {name!r} is not defined; defined: {', '.join(self.scalars) or 'none'}")
         return list(self.scalars).index(name)
 
     def _fields(self, given: Any, components: int, time: float) -> Values:
@@ -354,12 +356,12 @@ class Solver(SolverOnElements, Output, Statistics):
     # --- time --------------------------------------------------------------------------------------------------------
 
     def step(self, count: int = 1, dt: float | None = None) -> None:
-        """``count`` time steps of ``dt`` (default: ``self.dt``); lengths may vary from step to step. (collective)
+        """``count`` time steps of ``dt`` (default: ``self.dt``); ``dt`` may vary from step to step. (collective)
 
-        BlownUp where a field is no longer finite; CollectiveError where a solve stalls.
+        BlownUp if a field is no longer finite; CollectiveError if a solve stalls.
         """
         size = self.dt if dt is None else float(dt)
         if size is None:
-            raise ValueError("flow: no time step is given: pass dt to step or to the solver")
+            raise ValueError("flow: no time step is given: pass dt to step() or to the solver")
         for _ in range(operator.index(count)):
             self._core.step(size)

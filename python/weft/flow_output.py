@@ -1,4 +1,4 @@
-"""What a flow leaves on disk: fields for ParaView, Nek field files, time averages; what a checkpoint says of itself.
+"""Output of a flow: fields for ParaView, Nek field files, time averages, and the description of a checkpoint.
 
 `Output` is a part of `weft.flow.Solver`. docs/flow-files.md describes the files.
 """
@@ -30,10 +30,10 @@ __all__ = ["Averages", "Checkpoint", "FieldSeries", "Output", "describe"]
 
 @dataclass(frozen=True)
 class Averages:
-    """Time averages at this rank's points, over ``since`` to ``until``; <> is the average, ' what is left of a field.
+    """Time averages at this rank's points from ``since`` to ``until``; <> is the average, ' the fluctuation about it.
 
     velocity [3][E][n][n][n] <u_i>; pressure [E][n][n][n] <p>; stress [6][E][n][n][n] <u_i' u_j'> in VTK's order xx, yy,
-    zz, xy, yz, xz; pressure_variance <p' p'>; by scalar its mean, variance <s' s'> and flux [3] <u_i' s'>.
+    zz, xy, yz, xz; pressure_variance <p' p'>; for each scalar its mean, variance <s' s'> and flux [3] <u_i' s'>.
     """
 
     since: float
@@ -49,12 +49,12 @@ class Averages:
 
 
 def describe(path: str | os.PathLike[str], comm: MPI.Intracomm | None = None) -> Checkpoint:
-    """What a checkpoint says of itself, without its fields. Errors as `SolverOnElements.restore`. (collective)"""
+    """The description of a checkpoint, without its fields. Errors as in `SolverOnElements.restore`. (collective)"""
     return Checkpoint(**_weft.flow.checkpoint(os.fspath(path), comm))
 
 
 class Output:
-    """Fields and averages of a `weft.flow.Solver`."""
+    """Output of the fields and averages of a `weft.flow.Solver`."""
 
     if TYPE_CHECKING:
         _core: _weft.flow.FlowDouble | _weft.flow.FlowSingle
@@ -79,7 +79,7 @@ class Output:
     # --- fields ------------------------------------------------------------------------------------------------------
 
     def term(self, name: str) -> Values:
-        """A term at the present velocity and pressure, made continuous by projection, a copy. (collective)
+        """A term at the current velocity and pressure, made continuous by projection; a copy. (collective)
 
         ``[3][E][n][n][n]``: ``convection`` (u . grad) u in the solver's form, ``pressure gradient``, ``vorticity``;
         ``[1][E][n][n][n]``: ``divergence`` of the velocity.
@@ -87,7 +87,7 @@ class Output:
         return np.asarray(_weft.flow.term(self._core, name))
 
     def vorticity(self) -> Values:
-        """``[3][E][n][n][n]`` curl u, made continuous by projection, a copy. (collective)"""
+        """A copy of curl u, ``[3][E][n][n][n]``, made continuous by projection. (collective)"""
         return self.term("vorticity")
 
     def write_fields(
@@ -95,8 +95,9 @@ class Output:
     ) -> Path:
         """Write velocity, pressure, scalars and vorticity for ParaView; returns the file to open. (collective)
 
-        Suffix and layout as of ``weft.mesh_io.fields.write_fields``: one ``.vtu``, or a ``.pvtu`` and one ``.vtu`` a
-        rank. ``averages``: those of `Averages` instead. MeshError, the same on every rank, if a rank cannot write.
+        Suffix and layout as in ``weft.mesh_io.fields.write_fields``: one ``.vtu``, or a ``.pvtu`` and one ``.vtu`` per
+        rank. ``averages``: write the fields of `Averages` instead. MeshError, the same on every rank, if a rank cannot
+        write.
         """
         from weft.mesh_io.fields import write_fields
 
@@ -114,7 +115,7 @@ class Output:
     def write_nek(self, path: str | os.PathLike[str], *, precision: str = "single", coordinates: bool = True) -> Path:
         """Write a Nek field file; the first scalar is its temperature. Name it as ``name0.f00001``. (collective)
 
-        Errors as ``weft.mesh_io.nek_fields.write_nek``.
+        Errors as in ``weft.mesh_io.nek_fields.write_nek``.
         """
         from weft.mesh_io.nek_fields import NekFields, write_nek
 
@@ -124,16 +125,16 @@ class Output:
         return write_nek(path, self.mesh, self.order, fields, precision=precision, coordinates=coordinates)
 
     def read_nek(self, path: str | os.PathLike[str], *, time: float | None = None) -> None:
-        """Begin from a Nek field file on the same mesh, of any order, with a step of order 1. (collective)
+        """Start from a Nek field file on the same mesh, of any order, with a step of order 1. (collective)
 
-        Its time and step become the flow's, unless ``time`` says otherwise (the step is then 0). Scalars that it does
-        not have stay. MeshError, the same on every rank, for a file that cannot be used, or that has no velocity.
+        Its time and step become the flow's, unless ``time`` is given (the step is then 0). Scalars that the file lacks
+        are unchanged. MeshError, the same on every rank, if the file cannot be used or has no velocity.
         """
         from weft.mesh_io.nek_fields import read_nek
 
         fields = read_nek(path, self.mesh, self.order)
         if fields.velocity is None:
-            raise MeshError(f"{path}: has no velocity to begin from")
+            raise MeshError(f"{path}: has no velocity to start from")
         self.set_velocity(fields.velocity.astype(self.dtype))
         if fields.pressure is not None:
             self.set_pressure(fields.pressure.astype(self.dtype))
@@ -144,19 +145,20 @@ class Output:
     # --- averages ----------------------------------------------------------------------------------------------------
 
     def start_averages(self, every: int = 1) -> None:
-        """Average velocity, pressure, stresses and scalars in time from now on, a sample each ``every`` steps.
+        """Start averaging velocity, pressure, stresses and scalars in time, with a sample every ``every`` steps.
 
-        Averages that a checkpoint brought go on, others begin anew. They take 11 + 5 scalars vectors. (collective)
+        Averages restored from a checkpoint continue; others start from zero. They need 11 + 5 scalars vectors.
+        (collective)
         """
         if operator.index(every) < 1:
-            raise ValueError(f"flow: averages every {every} steps; at least 1")
+            raise ValueError(f"flow: averages every {every} steps; must be at least 1")
         _weft.flow.start_averages(self._core, every)
 
     def averages(self) -> Averages:
-        """The averages so far. RuntimeError before `start_averages` and the first sample. (collective)"""
+        """The averages so far. RuntimeError before the first sample after `start_averages`. (collective)"""
         found = _weft.flow.averages(self._core)
         if found is None or found["samples"] == 0:
-            raise RuntimeError("flow: nothing has been averaged; call start_averages, then step")
+            raise RuntimeError("flow: nothing has been averaged yet; call start_averages, then step")
         v = found["values"]  # [11 + 5 scalars][E][n][n][n]
         of = {name: v[11 + 5 * i : 16 + 5 * i] for i, name in enumerate(self.scalars)}
         return Averages(
@@ -174,7 +176,7 @@ class Output:
 
 
 def _average_fields(a: Averages) -> dict[str, Values]:
-    """By the names that the files have."""
+    """The averages by their names in files."""
     fields = {
         "mean_velocity": np.moveaxis(a.velocity, 0, -1),
         "mean_pressure": a.pressure,
@@ -192,8 +194,8 @@ class FieldSeries:
     """Fields of a run at several times: files that ParaView opens as one.
 
     ``vtk``: ``<name>-<step>`` as `Output.write_fields`, and ``<name>.pvd``, which lists them by time. ``nek``:
-    ``<name>0.f<number>`` from 1 on, the first with coordinates, and ``<name>.nek5000``. A run that goes on from a
-    checkpoint (``since``, its time) keeps the files up to there. (collective)
+    ``<name>0.f<number>`` from 1 on, the first with coordinates, and ``<name>.nek5000``. A run that continues from a
+    checkpoint at time ``since`` keeps the earlier files. (collective)
     """
 
     def __init__(
@@ -223,7 +225,7 @@ class FieldSeries:
         return self.folder / f"{self.name}.pvd"
 
     def _nek_numbers(self, since: float) -> list[int]:
-        """Those of the field files there are, one after the other, that are not later."""
+        """The consecutive field files that exist and are not later than ``since``."""
         from weft.mesh_io.nek_fields import HEADER_BYTES, Header
 
         found: list[int] = []
@@ -241,7 +243,7 @@ class FieldSeries:
         return found
 
     def write(self, solver: Output) -> list[Path]:
-        """The fields of now; the files that were written. (collective)
+        """Write the current fields; returns the files. (collective)
 
         MeshError, the same on every rank, if a rank cannot write.
         """
@@ -264,7 +266,7 @@ class FieldSeries:
         return written
 
     def _note(self, path: Path, text: str) -> None:
-        """A small file, by rank 0, replaced as a whole. (collective)"""
+        """Write a small file on rank 0, atomically. (collective)"""
         problem = None
         if self.comm.rank == 0:
             try:

@@ -1,4 +1,4 @@
-"""Statistics of a running flow: energy, dissipation, divergence, extrema, forces, and the rate behind Courant numbers.
+"""Statistics of a running flow: energy, dissipation, divergence, extrema, forces, and the rate of the Courant number.
 
 Integrals are sums over the points of the elements, of derivatives in each element; docs/flow-cases.md has the formulas.
 """
@@ -40,14 +40,14 @@ class Statistics:
         return self._statistics[1]
 
     def _statistics_bytes(self) -> dict[str, int]:
-        """Bytes of this rank, after the first statistics."""
+        """Memory on this rank in bytes; 0 before the first statistics."""
         return {} if self._statistics is None else {"statistics": int(self._statistics[1].bytes)}
 
     def courant_rate(self) -> float:
         """The Courant number of a step divided by its length: the largest value over the points.
 
         |u . grad r_a| over the spacing of the points in r_a, summed over the three directions a; the spacing is half
-        the distance of a point's neighbours, as Nek5000 and Neko have it. Unit: 1 / time.
+        the distance between a point's neighbours, as in Nek5000 and Neko. Unit: 1 / time.
         """
         return float(self._measures(()).courant_rate())
 
@@ -55,10 +55,10 @@ class Statistics:
         """One sample, by name; means are over the volume.
 
         ``energy`` <u . u> / 2, ``enstrophy`` <omega . omega>, ``dissipation`` 2 nu <S : S>, ``vorticity_dissipation``
-        nu <omega . omega> (the same where the velocity is periodic or 0 on the boundaries and free of divergence),
-        ``divergence`` <(div u)^2>^(1/2), ``largest_divergence``, ``courant_rate``; of u, v, w, pressure and scalars
-        ``u_smallest``, ``u_largest``, of scalars ``<name>_mean`` too. For each boundary of ``forces`` the force of the
-        flow on what is behind it, over density: ``force_<name>_x``, and of it ``force_<name>_pressure_x``.
+        nu <omega . omega> (equal to the former if the velocity is divergence-free, and periodic or 0 on the
+        boundaries), ``divergence`` <(div u)^2>^(1/2), ``largest_divergence``, ``courant_rate``; of u, v, w, pressure
+        and scalars ``u_smallest``, ``u_largest``, of scalars ``<name>_mean`` too. For each boundary of ``forces`` the
+        force of the flow on what is behind it, over density: ``force_<name>_x``, and of it ``force_<name>_pressure_x``.
 
         CollectiveError for a boundary that the mesh does not have.
         """

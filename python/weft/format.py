@@ -1,4 +1,4 @@
-"""Numbers and aligned lines for people."""
+"""Formatting of numbers and of aligned lines."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def size_text(size: float) -> str:
 
 
 def short(value: float) -> str:
-    """Three digits, or all before the point: 0.0123, 12.3, 12345."""
+    """Three significant digits, or all digits before the point: 0.0123, 12.3, 12345."""
     return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
 
 
@@ -43,9 +43,9 @@ def gigabytes(bytes_per_second: float, digits: int = 3) -> str:
 
 
 def table(rows: Sequence[Sequence[str]], width: int = 0) -> str:
-    """Lines with aligned columns; text of the last goes on below itself where a line would be longer than ``width``.
+    """Lines with aligned columns; the last column wraps within itself where a line would be longer than ``width``.
 
-    With 0 it is left as long as it is. Words longer than the column, such as paths, are not broken.
+    ``width`` 0: lines are not wrapped. Words longer than the column, such as paths, are not broken.
     """
     widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]) - 1)]
     before = sum(widths) + 2 * len(widths)

@@ -229,8 +229,8 @@ def test_boundaries_come_from_the_case_from_their_own_names_and_from_the_star() 
     ("assignments", "parts"),
     [
         (["initial.field=box-mode", "initial.mode=[0,0,1]"], ["initial.field", "vanishes"]),
-        (["materials.a.where=x > 0.5", "materials.a.mu=2"], ["'plane-wave' is for one material", "vacuum, a"]),
-        (["initial.field=layered-mode", "materials.a.where=y > 0.5", "materials.a.mu=2"], ["not layers across x"]),
+        (["materials.a.where=x > 0.5", "materials.a.mu=2"], ["'plane-wave' requires a single material", "vacuum, a"]),
+        (["initial.field=layered-mode", "materials.a.where=y > 0.5", "materials.a.mu=2"], ["not layers normal to x"]),
         (["initial.field=layered-mode", "materials.a.sigma=2"], ["conducts"]),
         (["initial.field=sphere", "sources.w.ramp=1", "total_field.where=x > 0"], ["0 materials other than vacuum"]),
     ],
@@ -251,7 +251,7 @@ def test_an_exact_solution_that_does_not_fit_says_why(assignments, parts) -> Non
         ([], {"x-": "pec"}, "periodic boxes"),
         (["initial.field=box-mode"], {"x-": "pec"}, ""),
         (["initial.field=box-mode"], {"x-": "pec", "x+": "pmc"}, "'x+' is not"),
-        (["sources.d.kind=dipole"], {}, "no sources"),
+        (["sources.d.kind=dipole"], {}, "neither sources"),
     ],
 )
 def test_a_start_that_is_no_solution_of_the_case_has_no_error(assignments, conditions, part) -> None:

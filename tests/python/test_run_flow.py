@@ -159,7 +159,7 @@ def test_a_signal_leaves_a_checkpoint_to_go_on_from(tmp_path, number: signal.Sig
     assert record["figures"]["checkpoint"] == str(checkpoints[0])
     if number == signal.SIGTERM:
         assert done.returncode == 128 + number
-        assert any("terminated; go on with --restart" in line for line in said(done))
+        assert any("terminated; continue with --restart" in line for line in said(done))
     else:
         assert done.returncode != 0
 
@@ -210,7 +210,7 @@ def test_a_python_file_that_fails_is_told_with_the_key_and_the_functions_it_has(
     (tmp_path / "user.py").write_text("def flow(x, y, z, t):\n    return x, y\n")
     done = run(*words)
     assert done.returncode != 0
-    assert "gave 2 values, 3 are needed" in said(done)[0]
+    assert "returned 2 values, 3 are needed" in said(done)[0]
     (tmp_path / "user.py").write_text("def flow(x, y):\n    return x, y, x\n")
     done = run(*words)
     assert done.returncode != 0

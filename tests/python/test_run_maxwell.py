@@ -301,7 +301,7 @@ def test_a_signal_leaves_a_checkpoint_to_go_on_from(tmp_path, number: signal.Sig
     assert record["statistics"]["step"][-1] == record["figures"]["steps_done"] == found.step
     if number == signal.SIGTERM:
         assert done.returncode == 128 + number
-        assert f"terminated; go on with --restart {found.path}" in done.stderr
+        assert f"terminated; continue with --restart {found.path}" in done.stderr
     else:
         assert done.returncode != 0
 

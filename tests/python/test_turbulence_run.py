@@ -155,7 +155,7 @@ def test_a_signal_leaves_a_checkpoint_to_go_on_from(tmp_path, number: signal.Sig
     assert record["figures"]["checkpoint"] == str(checkpoints[0])
     if number == signal.SIGTERM:
         assert done.returncode == 128 + number
-        assert any("terminated; go on with --restart" in line for line in said(done))
+        assert any("terminated; continue with --restart" in line for line in said(done))
     else:
         assert done.returncode != 0
 
@@ -222,7 +222,7 @@ def test_cases_that_come_with_weft_are_valid_and_a_written_one_reads_back(tmp_pa
 @pytest.mark.parametrize(
     ("words", "ranks", "parts"),
     [
-        (["--grid", "65536"], 2, ["65536 x 65536 x 65536", "GiB a rank on 2 rank(s)", "Eq. 9"]),
+        (["--grid", "65536"], 2, ["65536 x 65536 x 65536", "GiB per rank on 2 rank(s)", "Eq. 9"]),
         (["--grid", "16", "--process-grid", "3x1"], 2, ["3x1"]),
         (["--grid", "16", "--restart", "nowhere"], 2, ["nowhere: no such checkpoint"]),
         (["--grid", "16", "--set", "reference=nowhere.dat"], 1, ["'reference'", "nowhere.dat"]),

@@ -1,1 +1,1 @@
-"""What `weft run` does: sets a case up, solves or steps, and records. One folder per workload, all of one shape."""
+"""The implementation of `weft run`: set up a case, solve or step, and record. One folder per workload, all alike."""

@@ -1,4 +1,4 @@
-"""Carries a case out: the run with its trace, its record and plots, and what it says at its end."""
+"""Carries out a case: the run with its trace, record and plots, and its final messages."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from weft.run.record import Display, Result
 
 
 def carry_out(case: Any, display: Display) -> int:
-    """Runs a case on all ranks, writes run.json, and what the case asks for beside it; the exit code. (collective)
+    """Runs a case on all ranks, writes run.json and the output that the case requests; returns the exit code.
+    (collective)
 
-    A case that has checkpoints is one of a run in time: Ctrl-C and SIGTERM stop it in order, and it leaves plots.
+    Cases with a checkpoint section step in time: Ctrl-C and SIGTERM stop them in an orderly way, and plots are written.
     """
     in_time = "checkpoint" in type(case).model_fields
     with stops_by_itself() if in_time else contextlib.nullcontext():
@@ -32,16 +33,16 @@ def carry_out(case: Any, display: Display) -> int:
     if result.problem:
         return complain(result.problem, 1)
     if result.signal:
-        where = f"; go on with --restart {result.checkpoint}" if result.checkpoint else ""
+        where = f"; continue with --restart {result.checkpoint}" if result.checkpoint else ""
         return complain(word(result.signal) + where, 128 + result.signal)
     return 0
 
 
 def recorded(case: Any, display: Display) -> Result:
-    """Runs a case, with a trace if asked for one, and writes its record. (collective)
+    """Runs a case, with a trace if requested, and writes its record. (collective)
 
-    A run makes its folder by `open_folder` once it has something to write, so that one that fails before leaves
-    nothing.
+    A run creates its folder by `open_folder` once it has something to write, so that a run that fails earlier leaves no
+    folder behind.
     """
     comm = MPI.COMM_WORLD
     folder = Path(case.output.directory)
@@ -55,8 +56,8 @@ def recorded(case: Any, display: Display) -> Result:
         trace.stop()
         trace.write(folder / "trace.json", comm)
         if comm.rank == 0 and (unmet := trace.unmet_delays()):
-            reason = "delays are for kernels on a GPU's streams, outside captured graphs"
-            tell(f"weft: WEFT_TRACE_DELAY: no launch met {', '.join(unmet)}; {reason}")
+            reason = "delays apply only to kernels on a GPU's streams, outside captured graphs"
+            tell(f"weft: WEFT_TRACE_DELAY: no kernel launch matches {', '.join(unmet)}; {reason}")
     if comm.rank == 0:
         write_json(folder / "run.json", finished(result.record))
         display.write(f"wrote       {folder}/run.json")
@@ -64,7 +65,7 @@ def recorded(case: Any, display: Display) -> Result:
 
 
 def require_writable(folder: Path, comm: MPI.Intracomm) -> None:
-    """CollectiveError where the folder is not there and cannot be made; makes nothing. (collective)"""
+    """CollectiveError if the folder does not exist and cannot be created; creates nothing. (collective)"""
     problem = ""
     if comm.rank == 0:
         try:
@@ -77,7 +78,7 @@ def require_writable(folder: Path, comm: MPI.Intracomm) -> None:
 
 
 def complain(text: str, code: int) -> int:
-    """Says on rank 0 why a run that ended is no success; the exit code."""
+    """Says on rank 0 why a finished run failed, if it did; returns the exit code."""
     if MPI.COMM_WORLD.rank == 0:
         tell(f"weft: {text}")
     return code

@@ -1,4 +1,4 @@
-"""The checkpoints that a run leaves."""
+"""The checkpoints that a run writes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from weft.run.machine import versions
 
 
 class Checkpoints:
-    """Writes a run's checkpoints, and knows the last.
+    """Writes a run's checkpoints, and remembers the latest.
 
-    `began`: the checkpoint that the run goes on from, None where it is none. `options`: of the solver's `save`.
+    `began` is the checkpoint that the run continues from, or None. `options` are passed to the solver's `save`.
     """
 
     def __init__(self, case: Any, solver: Any, folder: Path, began: Any, **options: int) -> None:
@@ -21,11 +21,11 @@ class Checkpoints:
         self.folder = case.checkpoint.directory or str(folder / "checkpoints")
         self.last = began.path if began else ""
         self.written_at = -1
-        self.seconds = 0.0  # of this rank
+        self.seconds = 0.0  # on this rank
         self.text = json.dumps({"case": case.model_dump(by_alias=True), "versions": versions()})
 
     def write(self) -> None:
-        """Writes one, unless this step has one. (collective)"""
+        """Writes a checkpoint, unless this step already has one. (collective)"""
         if self.written_at != self.solver.steps:
             begin = time.perf_counter()
             self.last = self.solver.save(self.folder, text=self.text, **self.options)

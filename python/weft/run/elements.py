@@ -1,4 +1,4 @@
-"""What cases on spectral elements have in common: meshes, conditions of boundaries, fields at other points."""
+"""What cases on spectral elements share: meshes, boundary conditions, interpolation of fields to other points."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from weft.mpi import CollectiveError
 if TYPE_CHECKING:
     from weft.mesh import Mesh
 
-OTHERS = "*"  # stands in a case for every boundary that has no condition of its own
+OTHERS = "*"  # in a case: every boundary without a condition of its own
 
 C = TypeVar("C")
 
 
 def box_counts(points: int, order: int) -> tuple[int, int, int]:
-    """Elements of a nearly cubic box of about `points` element-local points at an order."""
+    """Numbers of elements [3] of a nearly cubic box with about `points` element-local points at an order."""
     target = max(1.0, points / (order + 1) ** 3)
     side = target ** (1 / 3)
     choices = range(max(1, math.floor(side * 0.7)), math.ceil(side * 1.4) + 1)
@@ -36,9 +36,9 @@ def box_counts(points: int, order: int) -> tuple[int, int, int]:
 
 
 def make_mesh(case: Any, comm: MPI.Intracomm, upper: Sequence[float] | None = None) -> Any:
-    """The mesh a case asks for, a file's or a box, shared out over the ranks. (collective)
+    """The mesh that a case describes, from a file or a box, distributed over the ranks. (collective)
 
-    `upper`: the box's upper corner where it is not the case's.
+    `upper`: the upper corner of the box, if it is not the case's.
     """
     mesh = case.mesh
     if mesh.file:
@@ -55,17 +55,19 @@ def make_mesh(case: Any, comm: MPI.Intracomm, upper: Sequence[float] | None = No
 
 
 def conditions(mesh: Mesh, given: Mapping[str, C], spoken: Mapping[str, C], allowed: Sequence[str]) -> dict[str, C]:
-    """The condition on each boundary of the mesh: the one given, what the boundary's name says, that given of "*".
+    """The condition on each boundary of the mesh: the given one, else that implied by its name, else that of "*".
 
-    CollectiveError for a boundary without a condition (`allowed` are the words for one), and for a condition of a
-    boundary that is not there. (collective)
+    CollectiveError if a boundary has no condition (`allowed` lists the possible ones), or a condition is given for a
+    boundary that does not exist. (collective)
     """
     faces = np.bincount(np.asarray(mesh.boundaries).ravel(), minlength=len(mesh.boundary_names) + 1)
     faces = np.asarray(mesh.comm.allreduce(faces, MPI.SUM))
-    known = [name for name, count in zip(mesh.boundary_names, faces[1:], strict=True) if count]  # a periodic one: 0
+    known = [
+        name for name, count in zip(mesh.boundary_names, faces[1:], strict=True) if count
+    ]  # periodic boundaries have no faces
     for name in given:
         if name not in known and name != OTHERS:
-            have = ", ".join(known) if known else "none: all its faces are inside or periodic"
+            have = ", ".join(known) if known else "none: all its faces are interior or periodic"
             raise CollectiveError(f"case key 'boundaries.{name}': {mesh.source} has no such boundary; it has {have}")
     result: dict[str, C] = {}
     for name in known:
@@ -80,12 +82,12 @@ def conditions(mesh: Mesh, given: Mapping[str, C], spoken: Mapping[str, C], allo
 
 
 def places(mesh: Mesh, order: int) -> Values:
-    """[3][E][points] coordinates of the points of an order."""
+    """The coordinates [3][E][points] of the points of an order."""
     return np.moveaxis(np.asarray(mesh.point_coordinates(order)), -1, 0)
 
 
 def interpolated(fields: Values, order: int, to: int) -> Values:
-    """[E][6][m^3] fields [E][6][n][n][n] of an order at the points of another, in double precision."""
+    """Fields [E][6][n][n][n] of one order interpolated to the points of another: [E][6][m^3], in double precision."""
     source, target = (_weft.mesh.gll(n)[0] for n in (order, to))
     matrix = np.asarray(_weft.mesh.interpolation(source, target))
     values = np.einsum("kc,jb,ia,efcba->efkji", matrix, matrix, matrix, fields.astype(float), optimize=True)

@@ -1,6 +1,6 @@
-"""Energy that a run takes, where the machine tells it: processors by RAPL, NVIDIA GPUs by NVML.
+"""Energy that a run consumes, where the machine reports it: processors by RAPL, NVIDIA GPUs by NVML.
 
-RAPL counters are files of Linux's powercap; they count whole packages, with all that runs on them, and wrap round.
+RAPL counters are files of Linux's powercap. They count whole packages, including other processes, and wrap around.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ POWERCAP = Path("/sys/class/powercap")
 
 @dataclass
 class _Counter:
-    """A counter in joules that starts again at ``range`` (0: never)."""
+    """A counter in joules that wraps around at ``range`` (0: never)."""
 
     name: str
     read: Any
@@ -38,7 +38,7 @@ class _Counter:
 
 
 def rapl_counters(root: Path = POWERCAP) -> tuple[list[_Counter], str]:
-    """The packages' counters of this node, and where there are none the reason."""
+    """The package counters of this node, and the reason if there are none."""
     zones = sorted(z for z in root.glob("*-rapl:*") if z.name.count(":") == 1)
     counters = []
     for zone in zones:
@@ -54,11 +54,11 @@ def rapl_counters(root: Path = POWERCAP) -> tuple[list[_Counter], str]:
             return [], f"{zone}/energy_uj may only be read by the administrator (chmod a+r it)"
         except (OSError, ValueError) as error:
             return [], f"{zone} cannot be read: {error}"
-    return counters, "" if counters else f"the processor tells no energy here: {root} has no RAPL counters"
+    return counters, "" if counters else f"energy of processors is not available: {root} has no RAPL counters"
 
 
 def nvml_counter(device: Device) -> tuple[list[_Counter], str]:
-    """The counter of an opened CUDA device, or the reason why there is none."""
+    """The energy counter of an open CUDA device, or the reason why there is none."""
     if device.is_host:
         return [], ""
     if device.backend != "cuda":
@@ -78,7 +78,8 @@ def nvml_counter(device: Device) -> tuple[list[_Counter], str]:
 
 
 def _visible(ordinal: int) -> int | str:
-    """NVML counts all GPUs; CUDA those of CUDA_VISIBLE_DEVICES, by number or UUID."""
+    """NVML's index of a CUDA device: NVML counts all GPUs, CUDA only those in CUDA_VISIBLE_DEVICES (numbers or
+    UUIDs)."""
     import os
 
     names = [n.strip() for n in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if n.strip()]
@@ -93,7 +94,8 @@ def _by_uuid(pynvml: Any, uuid: str) -> Any:
 
 @dataclass
 class Meter:
-    """Adds up the energy of the nodes' processors and of the devices used, from ``start`` on. All calls collective."""
+    """Sums the energy of the nodes' processors and of the devices used, from ``start`` on. All methods are
+    collective."""
 
     device: Device
     comm: MPI.Intracomm
@@ -101,7 +103,7 @@ class Meter:
     reasons: list[str] = field(default_factory=list)
 
     def start(self) -> None:
-        """Begins; each node's packages are read by one of its ranks, each GPU by one of those that use it."""
+        """Starts counting. One rank per node reads its packages; one of the ranks that use a GPU reads that GPU."""
         node = self.comm.Split_type(MPI.COMM_TYPE_SHARED)
         users = node.allgather((self.device.backend, self.device.ordinal))
         first_of_node, first_of_device = node.rank == 0, users.index(users[node.rank]) == node.rank
@@ -113,12 +115,12 @@ class Meter:
         self.sample(first=True)
 
     def sample(self, first: bool = False) -> None:
-        """To be called now and then: counters of processors wrap round after some minutes."""
+        """Reads the counters. Call it regularly: those of processors wrap around after some minutes."""
         for counter in self.counters:
             counter.sample(first)
 
     def stop(self) -> Energy:
-        """Joules since ``start`` of all ranks' parts together, and what could not be read, with the reason."""
+        """Joules since ``start``, summed over all ranks, and what could not be read, with the reason."""
         self.sample()
         mine: dict[str, float] = {}
         for counter in self.counters:

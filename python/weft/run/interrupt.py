@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: they end the process at once, or ask a run that can leave a checkpoint to stop."""
+"""Ctrl-C and SIGTERM end the process at once, or ask a run that can write a checkpoint to stop."""
 
 from __future__ import annotations
 
@@ -13,30 +13,32 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# Signals that come sooner after the first are the same wish: of a Ctrl-C the terminal and mpiexec both tell the ranks.
+# Signals that follow the first within this time belong to it: on Ctrl-C, the terminal and mpiexec both signal the
+# ranks.
 SAME_WISH_SECONDS = 3.0
 
 
 class Asked:
-    """Whether a signal has asked this rank to stop: `number` is the signal's, 0 if none has; `at` is when."""
+    """Whether a signal has asked this rank to stop: `number` is that of the signal (0: none), `at` its time."""
 
     def __init__(self) -> None:
         self.number = 0
         self.at = 0.0
 
 
-_asked: Asked | None = None  # of the run that stops by itself, if there is one
+_asked: Asked | None = None  # set by a run that stops by itself
 
 
 @contextmanager
 def stops_by_itself() -> Iterator[None]:
-    """Inside, the first signal is noted for `asked_to_stop`; one that comes later ends the process as elsewhere."""
+    """Inside this context, the first signal is noted for `asked_to_stop`; a later one ends the process, as it does
+    elsewhere."""
     global _asked
     _asked = asked = Asked()
     try:
         yield
     finally:
-        if asked.number == 0:  # else the same wish may still come, while the run that stopped is put in order
+        if asked.number == 0:  # otherwise a repeat of the same signal could interrupt the run while it finishes
             _asked = None
 
 
@@ -48,9 +50,9 @@ def asked_to_stop() -> int:
 def exit_on_interrupt() -> None:
     """Ctrl-C and SIGTERM end the process at once with one line, also inside a long call of the C++ core.
 
-    A Python handler would wait for that call to return. The C-level handler only writes the signal's number to a pipe;
-    a thread reads it, which runs because long calls release the GIL. mpiexec passes Ctrl-C to every rank and ends those
-    that are left as soon as one rank is gone.
+    A Python handler would wait for that call to return. Instead, the C-level handler writes the signal's number to a
+    pipe, and a thread reads it; the thread can run because long calls release the GIL. mpiexec forwards Ctrl-C to every
+    rank, and ends the remaining ones as soon as one rank has exited.
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -64,15 +66,15 @@ def exit_on_interrupt() -> None:
                 _asked.at, _asked.number = time.monotonic(), number
         if first_of_ranks():
             if sys.stdout.isatty():
-                print("\x1b[?25h", end="", flush=True)  # the cursor, which a progress bar hides
-            # Whole: the launcher may end all at any time.
+                print("\x1b[?25h", end="", flush=True)  # show the cursor again, which a progress bar hides
+            # In one write: the launcher may end all ranks at any time.
             os.write(sys.stderr.fileno(), f"\nweft: {word(number)}\n".encode())
         launched = sys.modules.get("weft.run.launch")
         if launched is not None and launched.stop(number):
-            time.sleep(10)  # the main thread exits before
+            time.sleep(10)  # the main thread has exited first
         remove_shared_memory()
         if not first_of_ranks():
-            time.sleep(10)  # a rank that is gone has the launcher end the first one, perhaps before it has spoken
+            time.sleep(10)  # when a rank exits, the launcher ends rank 0, perhaps before it has printed its message
         os._exit(128 + number)
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -82,9 +84,9 @@ def exit_on_interrupt() -> None:
 
 
 def remove_shared_memory() -> None:
-    """Removes the names of MPICH's shared memory, which otherwise stays after ranks that end without MPI_Finalize.
+    """Unlinks MPICH's shared memory, which would otherwise outlive ranks that exit without MPI_Finalize.
 
-    All ranks of the node have it open, so that nobody needs the name any more.
+    All ranks of the node already have it open, so the name is no longer needed.
     """
     with contextlib.suppress(OSError):
         for name in set(re.findall(r"/dev/shm/mpich_shm_\w+$", Path("/proc/self/maps").read_text(), re.MULTILINE)):
@@ -92,11 +94,11 @@ def remove_shared_memory() -> None:
 
 
 def word(number: int) -> str:
-    """What a signal did to a run."""
+    """The message for a run ended by a signal."""
     return "interrupted" if number == signal.SIGINT else "terminated"
 
 
 def first_of_ranks() -> bool:
-    """Whether this process speaks for all (asked when MPI may not be up)."""
+    """Whether this process prints for all ranks (MPI may not be initialized yet)."""
     ranks = (os.environ.get(n) for n in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"))
     return next((r for r in ranks if r is not None), "0") == "0"

@@ -1,4 +1,4 @@
-"""For programs that are no ranks themselves: starting `weft` on several ranks, and what they run on."""
+"""Starts `weft` on several ranks from a program that is not a rank itself, and describes what they run on."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pathlib import Path
 
 
 def cores() -> int:
-    """Processors this process may use."""
+    """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def processor_name() -> str:
-    """The processor's name where the system tells it."""
+    """The name of the processor, if the system reports it."""
     try:
         with open("/proc/cpuinfo") as lines:
             return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
@@ -28,23 +28,23 @@ def processor_name() -> str:
 
 
 def mpiexec() -> str:
-    """The launcher: of this Python's environment, else the first on PATH."""
+    """The launcher: mpiexec of this Python environment, else the first on PATH."""
     beside = Path(sys.executable).parent / "mpiexec"
     found = str(beside) if beside.exists() else shutil.which("mpiexec")
     if found is None:
-        raise RuntimeError("no mpiexec found: put that of the MPI weft was built with on PATH")
+        raise RuntimeError("no mpiexec found: add the mpiexec of the MPI library that weft was built with to PATH")
     return found
 
 
 def launch(ranks: int, arguments: Sequence[str], time_limit: int, threads: int | None = None) -> str:
-    """Runs `weft ARGUMENTS` on `ranks` ranks: what it printed. Raises RuntimeError with what it said if it failed.
+    """Runs `weft ARGUMENTS` on `ranks` ranks and returns its output. RuntimeError with its message if it fails.
 
-    `threads` a rank; without it as OMP_NUM_THREADS says, else one.
+    `threads`: threads per rank; default: OMP_NUM_THREADS, else one.
     """
     environment = {"OMP_NUM_THREADS": "1", **os.environ}
     if threads is not None:
         environment["OMP_NUM_THREADS"] = str(threads)
-    # Open MPI refuses root and more ranks than cores unless told; others do not read these.
+    # By default Open MPI refuses to run as root, or with more ranks than cores; other libraries ignore these variables.
     environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     environment |= {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
     command = [mpiexec(), "-n", str(ranks), sys.executable, "-m", "weft.cli.main", *arguments]
@@ -56,16 +56,16 @@ def launch(ranks: int, arguments: Sequence[str], time_limit: int, threads: int |
             out, errors = process.communicate(timeout=time_limit)
         except subprocess.TimeoutExpired:
             end(process, signal.SIGTERM)
-            raise RuntimeError(f"a run passed its time limit of {time_limit} s: {' '.join(command)}") from None
+            raise RuntimeError(f"a run exceeded its time limit of {time_limit} s: {' '.join(command)}") from None
         finally:
             running.remove(process)
     if asked_to_stop:
         raise SystemExit(128 + asked_to_stop[0])
     if process.returncode != 0:
         lines = (errors.strip() or out.strip() or "nothing").splitlines()
-        # Launchers and MPI libraries say things of their own; weft's line begins with its name.
+        # Launchers and MPI libraries print lines of their own; weft's begins with its name.
         said = next((line for line in lines if line.startswith("weft")), lines[0])
-        raise RuntimeError(f"a run failed (exit code {process.returncode}), it said: {said}")
+        raise RuntimeError(f"a run failed (exit code {process.returncode}): {said}")
     return out
 
 
@@ -74,9 +74,9 @@ asked_to_stop: list[int] = []  # the signal's number
 
 
 def stop(number: int) -> bool:
-    """Ends what `launch` has started, as the signal of this number asks; False if nothing runs.
+    """Ends what `launch` has started, on behalf of a signal with this number; False if nothing is running.
 
-    For the thread that handles signals: `launch` then raises SystemExit, so that its caller can put things in order.
+    For the thread that handles signals. `launch` then raises SystemExit, so that its caller can clean up.
     """
     there = list(running)
     asked_to_stop.append(number)
@@ -86,9 +86,9 @@ def stop(number: int) -> bool:
 
 
 def end(process: subprocess.Popen[str], number: int) -> None:
-    """Has the launcher end its ranks; kills it if that takes too long."""
+    """Asks the launcher to end its ranks; kills it if that takes too long."""
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(0.5)  # a terminal has told it too, and a second Ctrl-C would have it kill its ranks at once
+        process.wait(0.5)  # the terminal has signalled it too, and on a second Ctrl-C it would kill its ranks at once
         return
     process.send_signal(number)
     try:

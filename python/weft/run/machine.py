@@ -1,4 +1,4 @@
-"""What a run ran on: versions, processor, device, MPI, and the rates measured there."""
+"""The machine of a run: versions, processor, device, MPI, and measured rates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from weft.run.launch import processor_name
 
 
 class Place(TypedDict):
-    """Where a rank is."""
+    """The place of a rank on the machine."""
 
     rank: int
     node: int
@@ -29,7 +29,8 @@ class Place(TypedDict):
 
 
 def versions(transforms_on: Device | None = None) -> Versions:
-    """Versions of what took part; ``transforms_on``: the device of Fourier transforms, if there were any."""
+    """Versions of weft and the libraries used. ``transforms_on``: the device of Fourier transforms, if there are
+    any."""
     from weft import mpi
 
     found = Versions(
@@ -48,7 +49,7 @@ def versions(transforms_on: Device | None = None) -> Versions:
 
 
 def machine(device: Device, comm: MPI.Intracomm) -> Machine:
-    """Where a run ran. (collective)"""
+    """The machine that a run used. (collective)"""
     node = comm.Split_type(MPI.COMM_TYPE_SHARED)
     ranks_per_node = comm.allreduce(node.size, MPI.MAX)
     node.Free()
@@ -81,13 +82,15 @@ def spans(numbers: Iterable[int]) -> str:
 
 
 def nodes(comm: MPI.Intracomm) -> list[int]:
-    """For each rank the number of its node, from 0 in the order of the lowest ranks. (collective)
+    """The node number of each rank; nodes are numbered from 0 in the order of their lowest ranks. (collective)
 
-    As the exchange layer sees them: WEFT_RANKS_PER_NODE=k splits each into pretended ones of k ranks.
+    As in the exchange layer, WEFT_RANKS_PER_NODE=k splits every node into virtual nodes of k ranks.
     """
     node = comm.Split_type(MPI.COMM_TYPE_SHARED)
     ranks = node.allgather(comm.rank)
-    pretended = int(os.environ.get("WEFT_RANKS_PER_NODE", "") or node.size)  # the layer has refused what is no number
+    pretended = int(
+        os.environ.get("WEFT_RANKS_PER_NODE", "") or node.size
+    )  # the exchange layer has already checked the value
     first = comm.allgather(ranks[node.rank // pretended * pretended])
     node.Free()
     order = sorted(set(first))
@@ -95,7 +98,7 @@ def nodes(comm: MPI.Intracomm) -> list[int]:
 
 
 def placement(device: Device, comm: MPI.Intracomm) -> list[Place]:
-    """Where each rank is: node, the cores it may run on, its device. (collective)"""
+    """The node, allowed cores and device of each rank. (collective)"""
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     name = "host" if device.is_host else f"{device.backend}:{device.ordinal} {device.name}"
     node = nodes(comm)[comm.rank]
@@ -104,7 +107,7 @@ def placement(device: Device, comm: MPI.Intracomm) -> list[Place]:
 
 
 def crowd_warning(comm: MPI.Intracomm) -> str:
-    """What to think of times where a node has more ranks than processors they may run on; else nothing. (collective)"""
+    """A warning about timings if a node has more ranks than processors available to them; else empty. (collective)"""
     node = comm.Split_type(MPI.COMM_TYPE_SHARED)
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     shared = len(set().union(*node.allgather(set(cores))))
@@ -112,7 +115,7 @@ def crowd_warning(comm: MPI.Intracomm) -> str:
     node.Free()
     if ranks == 0:
         return ""
-    return f"{ranks} ranks share {processors} processors of a node: times are those of taking turns, not of messages"
+    return f"{ranks} ranks share {processors} processors of a node: timings measure how they take turns, not messages"
 
 
 def placement_rows(records: Sequence[Place]) -> list[tuple[str, str]]:
@@ -142,7 +145,7 @@ def describe(comm: MPI.Intracomm, measure: bool) -> list[tuple[str, str]]:
     host = found["host"]
     rows = [("weft", ", ".join(f"{name} {value}" for name, value in versions().items()))]
     rows.append(("host", f"{host['processor']}, {host['vector_set']}, {host['memory_bytes'] / 2**30:.0f} GiB"))
-    rows.append(("threads", f"{host['threads']} a rank (OMP_NUM_THREADS), {host['processors']} processors to run on"))
+    rows.append(("threads", f"{host['threads']} per rank (OMP_NUM_THREADS), {host['processors']} processors to run on"))
     rows += [
         (f"backend {name}", f"{'found' if b['available'] else 'absent'}: {b['reason']}")
         for name, b in found["backends"].items()
@@ -161,7 +164,7 @@ def describe(comm: MPI.Intracomm, measure: bool) -> list[tuple[str, str]]:
 
     rows.append(("MPI", f"{mpi.library_version()}, {comm.size} rank(s)"))
     if device.is_host:
-        rows.append(("GPU-aware", "not asked: there is no GPU"))
+        rows.append(("GPU-aware", "not checked: there is no GPU"))
     else:
         aware = mpi.gpu_aware(device)
         rows.append(("GPU-aware", f"{'yes' if aware.usable else 'no'}: {aware.reason}"))

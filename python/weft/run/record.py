@@ -1,4 +1,4 @@
-"""What the runs of all workloads share: where they show what they do, clocks, sums over the ranks for the record."""
+"""What the runs of all workloads share: display, clocks, and sums over the ranks for the record."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from mpi4py import MPI
 from weft import mpi
 from weft.record import Spread
 
-# A record, or a part of one, while a run adds to it; weft.record.Record is what it comes to.
+# A record, or a part of one, under construction; weft.record.Record describes the finished one.
 Record = dict[str, Any]
 P = ParamSpec("P")
 
 
 class Display(Protocol):
-    """Where a run shows what it does; rank 0's shows, the others' do nothing."""
+    """Displays the progress of a run on rank 0; on other ranks its methods do nothing."""
 
     def phase(self, text: str) -> None: ...
     def header(self, record: Record) -> None: ...
@@ -32,19 +32,19 @@ class Display(Protocol):
 
 @dataclass(frozen=True)
 class Result:
-    """What a run leaves: its record, the same on every rank, and how it ended."""
+    """The result of a run: its record, the same on every rank, and how it ended."""
 
     record: Record
-    problem: str = ""  #: why the run is no success, in one line: it did not converge, its fields blew up
-    signal: int = 0  #: the number of the signal that ended it in order
-    checkpoint: str = ""  #: what to go on from after a signal, "" where the case asked for none
+    problem: str = ""  #: why the run failed, in one line: it did not converge, or its fields blew up
+    signal: int = 0  #: the number of the signal that stopped the run
+    checkpoint: str = ""  #: the checkpoint to continue from after a signal; "" if there is none
 
 
 def open_folder(folder: Path, comm: MPI.Intracomm) -> None:
-    """Makes the folder of a run that is about to write its files. (collective)
+    """Creates the folder of a run that is about to write its files. (collective)
 
-    The record of an earlier run there goes, as the other files are being replaced: what run.json says is of them.
-    CollectiveError where it cannot be written.
+    Deletes the record of an earlier run there: run.json describes the other files, which are about to be replaced.
+    CollectiveError if the folder cannot be written.
     """
 
     def make() -> None:
@@ -56,12 +56,13 @@ def open_folder(folder: Path, comm: MPI.Intracomm) -> None:
 
 
 def by_first(comm: MPI.Intracomm, write: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
-    """`write` with these arguments, on rank 0. CollectiveError on all ranks if it fails (a full disk). (collective)"""
+    """Calls `write` with these arguments on rank 0. CollectiveError on all ranks if it fails, as on a full disk.
+    (collective)"""
     mpi.together(comm, lambda: write(*args, **kwargs) if comm.rank == 0 else None)
 
 
 class Stopwatch:
-    """Seconds of named set-up steps, each the slowest rank's."""
+    """Seconds of named set-up steps, each on the slowest rank."""
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         self.comm = comm
@@ -75,7 +76,7 @@ class Stopwatch:
 
 
 def breakdown(mine: Mapping[str, float], comm: MPI.Intracomm) -> dict[str, Spread]:
-    """Mean over ranks and slowest rank of seconds by category; every rank has the same categories. (collective)"""
+    """Seconds by category: mean over ranks and slowest rank. Every rank must have the same categories. (collective)"""
     return {
         category: {
             "mean_seconds": comm.allreduce(float(value), MPI.SUM) / comm.size,
@@ -86,6 +87,6 @@ def breakdown(mine: Mapping[str, float], comm: MPI.Intracomm) -> dict[str, Sprea
 
 
 def memory_bytes(mine: Mapping[str, int], comm: MPI.Intracomm) -> dict[str, int]:
-    """Bytes of all ranks by array. (collective)"""
+    """Bytes of each array, summed over all ranks. (collective)"""
     names = sorted(set().union(*comm.allgather(list(mine))))
     return {name: comm.allreduce(int(mine.get(name, 0)), MPI.SUM) for name in names}

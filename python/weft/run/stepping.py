@@ -1,4 +1,4 @@
-"""What runs that go on in time share: when something is due, how a signal ends them, tables that grow, references."""
+"""What time-dependent runs share: schedules, stopping on signals, tables written during the run, reference data."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from weft.run.record import Record
 if TYPE_CHECKING:
     from weft.mesh import Mesh
 
-HISTORY_ROWS = 2000  # of a table that the record keeps at most, for the report's plots
+HISTORY_ROWS = 2000  # maximum number of rows of a table in the record, for the plots of the report
 
 
 Row = Sequence[Any]
 
 
 def due(step: int, every: int) -> bool:
-    """Whether something is to be done after this step."""
+    """Whether something is due after this step."""
     return every > 0 and step % every == 0
 
 
 def next_due(step: int, every: int) -> float:
-    """The first step after this one when it is to be done."""
+    """The next step, after this one, at which it is due."""
     return (step // every + 1) * every if every > 0 else math.inf
 
 
 class Goal:
-    """How far a run goes: so many steps from where it begins, or to a time, whichever comes first; 0 for neither."""
+    """Where a run ends: after a number of steps, or at a time, whichever comes first; 0 means no such limit."""
 
     def __init__(self, steps: int, end: float, first_step: int, first_time: float) -> None:
         self.steps, self.end, self.first_step, self.first_time = steps, end, first_step, first_time
 
     def reached(self, step: int, time: float) -> bool:
-        """Whether the run ends here; the same on all ranks."""
+        """Whether the run ends here; all ranks return the same."""
         if self.steps > 0 and step - self.first_step >= self.steps:
             return True
         return self.end > 0 and time >= self.end * (1 - 1e-12)
 
     def fraction(self, step: int, time: float) -> float:
-        """How much of the run is done."""
+        """The fraction of the run that is done."""
         parts = [(step - self.first_step) / self.steps] if self.steps > 0 else []
         if self.end > self.first_time:
             parts.append((time - self.first_time) / (self.end - self.first_time))
@@ -55,19 +55,19 @@ class Goal:
 
 
 def after(checkpoint: str) -> str:
-    """What a message on a run that went wrong says of its last checkpoint, "" where there is none."""
+    """The part of an error message that names the run's latest checkpoint."""
     if checkpoint:
         return f"the last checkpoint is {checkpoint}"
-    return "there is no checkpoint (checkpoint.every writes some)"
+    return "there is no checkpoint (set checkpoint.every to write some)"
 
 
 def clean(row: Record) -> Record:
-    """Without numbers that JSON does not have."""
+    """The value with NaN and infinities, which JSON lacks, replaced by None."""
     return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
 
 
 def thinned(rows: Sequence[Record]) -> list[Record]:
-    """At most about HISTORY_ROWS of the rows, the last among them, as JSON can hold them."""
+    """About HISTORY_ROWS of the rows at most, including the last, without NaN or infinities."""
     kept = list(rows[:: max(1, math.ceil(len(rows) / HISTORY_ROWS))])
     if rows and kept[-1] is not rows[-1]:
         kept.append(rows[-1])
@@ -75,7 +75,7 @@ def thinned(rows: Sequence[Record]) -> list[Record]:
 
 
 def picture(values: Any) -> list[list[float | None]]:
-    """A plane of values small enough for a record: at most 256 along a side, None where there is no value."""
+    """A plane of values, thinned to fit into a record: at most 256 per side, None where there is no value."""
     stride = max(1, math.ceil(max(values.shape) / 256))
     return [
         [float(f"{v:.4g}") if math.isfinite(v) else None for v in line] for line in values[::stride, ::stride].tolist()
@@ -93,7 +93,8 @@ def plane(mesh: Mesh, order: int, values: Any, name: str, time: float, output: A
 
 
 class Table:
-    """A CSV file that grows. A run that goes on from a checkpoint keeps its rows up to the step it starts from."""
+    """A CSV file that grows during a run. A run that continues from a checkpoint keeps the rows up to its first
+    step."""
 
     def __init__(self, path: Path, head: Sequence[str], since_step: int | None) -> None:
         kept: list[list[str]] = []
@@ -109,7 +110,7 @@ class Table:
             csv.writer(new, lineterminator="\n").writerows([head, *kept])
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Appends rows, whose first column is the step; a step that is there already is left as it is."""
+        """Appends rows, whose first column is the step; a step that is already in the file is not written again."""
         fresh = [[number(v) for v in r] for r in rows if int(r[0]) not in self.steps]
         with self.path.open("a", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows(fresh)
@@ -117,7 +118,7 @@ class Table:
 
 
 def number(value: Any) -> str:
-    """A value for a CSV file: numbers so that they read back to the same; what is not a number as an empty cell."""
+    """A value for a CSV file: numbers with full precision; NaN becomes an empty cell."""
     if isinstance(value, float | np.floating):
         return "" if np.isnan(value) else repr(float(value))
     return str(value)
@@ -134,14 +135,16 @@ def read_reference(path: str, comm: MPI.Intracomm) -> Record:
         except ValueError as error:
             raise ValueError(f"case key 'reference': {path}: {error}") from None
         if columns.shape[0] < 2 or columns.shape[1] < 3:
-            raise ValueError(f"case key 'reference': {path}: needs columns time, energy, dissipation and two rows")
+            raise ValueError(
+                f"case key 'reference': {path}: expected columns time, energy, dissipation and at least two rows"
+            )
         return {"name": Path(path).stem, "time": columns[:, 0], "energy": columns[:, 1], "dissipation": columns[:, 2]}
 
     return mpi.together(comm, read)
 
 
 def compared(history: Sequence[Mapping[str, Any]], reference: Record) -> Record:
-    """The largest differences from a reference where both are known, over the reference's largest value."""
+    """The largest difference from a reference over the common time span, relative to the largest reference value."""
     times = np.array([r["time"] for r in history])
     inside = (times >= reference["time"][0]) & (times <= reference["time"][-1])
     result: Record = {"name": reference["name"]}

@@ -1,4 +1,4 @@
-"""What a run of `weft run flow` counts: sizes, memory, iterations."""
+"""The figures of a `weft run flow`: sizes, memory, iterations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SOLVES = ("pressure", "velocity", "scalar")
 
 
 def iterations(figures: Record) -> dict[str, int]:
-    """Of the last step's solves; of components that are solved together those of the slowest."""
+    """Iterations of the last step's solves; for components solved together, those of the slowest."""
     found = {"pressure_iterations": int(figures["pressure_iterations"])}
     for name in SOLVES[1:]:
         counts = figures[f"{name}_iterations"]
@@ -24,7 +24,7 @@ def iterations(figures: Record) -> dict[str, int]:
 
 
 def summary(steps: Sequence[Record]) -> Record:
-    """Mean and largest iterations of each solve over steps."""
+    """Mean and maximum iterations of each solve over the steps."""
     found: Record = {}
     for name in SOLVES:
         counts = [s[f"{name}_iterations"] for s in steps if f"{name}_iterations" in s]
@@ -34,7 +34,7 @@ def summary(steps: Sequence[Record]) -> Record:
 
 
 def sizes(problem: Problem, began: Checkpoint | None) -> Record:
-    """What the problem counts, and its memory. (collective)"""
+    """The sizes of the problem, and its memory. (collective)"""
     solver, mesh, case, comm = problem.solver, problem.mesh, problem.case, problem.comm
     return {
         "mesh": mesh.source,
@@ -52,15 +52,15 @@ def sizes(problem: Problem, began: Checkpoint | None) -> Record:
         "began_from": began.path if began else None,
         "formulas": {
             "memory_words_per_point": "bytes of all ranks / (bytes of a number x n), n = E (N+1)^3",
-            "points_per_second": "n / median seconds of a step that was not recorded, slowest rank",
-            "exchange_share": "messages, their packing and copies over the recorded steps' time, mean over ranks",
-            "communication_share": "MPI and copies over the recorded steps' time, mean over ranks",
+            "points_per_second": "n / median seconds per step (unrecorded steps, slowest rank)",
+            "exchange_share": "time of messages, packing and copies / time of the recorded steps, mean over ranks",
+            "communication_share": "time of MPI and copies / time of the recorded steps, mean over ranks",
         },
     }
 
 
 def memory(problem: Problem) -> Record:
-    """Bytes of all ranks by what holds them, at present: statistics and averages hold some once they are asked for.
+    """Bytes currently held on all ranks, by owner. Statistics and averages allocate on first use.
 
     (collective)
     """

@@ -1,7 +1,7 @@
-"""`weft run flow`: sets a flow up, steps it on, watches it, and counts.
+"""`weft run flow`: sets up a flow, steps it, monitors it, and collects the figures.
 
-The record of its result is what run.json holds: `case`, `versions`, `machine`, `choices`, `timings`, `figures`,
-`statistics`, with units in the names. Statistics and checkpoints go to files as the run goes on.
+The record in its result becomes run.json: `case`, `versions`, `machine`, `choices`, `timings`, `figures`, `statistics`,
+with units in the names. Statistics and checkpoints are written to files during the run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def run(case: FlowCase, display: Display) -> Result:
     clock = Stopwatch(comm)
     reference = read_reference(case.statistics.reference, comm) if case.statistics.reference else None
     with clock("mesh_seconds"):
-        display.phase("mesh: reading and sharing out" if case.mesh.file else "mesh: generating")
+        display.phase("mesh: reading and distributing" if case.mesh.file else "mesh: generating")
         mesh = make_mesh(case, comm)
     with clock("solver_seconds"):
         display.phase("solver: numbering, exchanges, multigrid")
@@ -58,7 +58,7 @@ def run(case: FlowCase, display: Display) -> Result:
 
 
 class Run:
-    """A run on its way."""
+    """A run in progress."""
 
     def __init__(
         self, problem: Problem, display: Display, folder: Path, record: Record, reference: Record | None
@@ -72,7 +72,7 @@ class Run:
         self.profile = Profile()
 
     def go(self, began: Checkpoint | None) -> Result:
-        """Steps until the end, or a signal; `began`: the checkpoint that the run goes on from. (collective)"""
+        """Steps until the end or a signal. `began`: the checkpoint that the run continues from. (collective)"""
         case, solver = self.case, self.solver
         open_folder(self.folder, self.comm)
         self.checkpoints = Checkpoints(case, solver, self.folder, began)
@@ -117,7 +117,7 @@ class Run:
         return Result(self.record, signal=signal, checkpoint=last)
 
     def step(self) -> None:
-        """One step; every second one of those that count is recorded, until there are enough."""
+        """Takes one step; after the warm-up every second step is recorded, until there are enough."""
         counted = len(self.steps) - self.case.time.warmup
         recorded = counted > 0 and counted % 2 == 0 and self.profile.steps < PROFILED
         dt = self.problem.next_dt()
@@ -139,7 +139,7 @@ class Run:
         )
 
     def sample(self) -> None:
-        """A row of statistics.csv, unless this step has one. (collective)"""
+        """Writes a row of statistics.csv, unless this step already has one. (collective)"""
         step = self.solver.steps
         if self.history and self.history[-1]["step"] == step:
             return
@@ -151,13 +151,13 @@ class Run:
         self.statistics_seconds += time.perf_counter() - begin
 
     def output(self, write: Callable[[], None]) -> None:
-        """Writes something, on the clock of output. (collective)"""
+        """Writes output, timed as such. (collective)"""
         begin = time.perf_counter()
         write()
         self.output_seconds += time.perf_counter() - begin
 
     def progress_line(self, *_: float) -> str:
-        """Where the run is; Courant number, energy and divergence as of the last row of statistics.csv."""
+        """One line of progress; Courant number, energy and divergence are those of the last row of statistics.csv."""
         last, watched = self.steps[-1], self.history[-1]
         solves = ", ".join(
             f"{name[:1]} {last[f'{name}_iterations']}" for name in SOLVES if f"{name}_iterations" in last
@@ -167,7 +167,7 @@ class Run:
         return words + f", energy {watched['energy']:.6g}, divergence {watched['divergence']:.0e}"
 
     def went_wrong(self, error: Exception) -> NoReturn:
-        """Says where a run went wrong and what to go on from. (collective)"""
+        """Raises an error that says when the run failed, and which checkpoint to continue from. (collective)"""
         advice = ""
         if isinstance(error, weft.flow.BlownUp):
             advice = "; take a smaller time.dt or time.courant, or a finer mesh"
@@ -175,7 +175,7 @@ class Run:
         raise mpi.CollectiveError(f"{text}; {after(self.checkpoints.last)}{advice}") from None
 
     def finish(self, seconds: float) -> None:
-        """What the run took and what follows from it. (collective)"""
+        """Adds the timings and the figures derived from them. (collective)"""
         record, solver, case = self.record, self.solver, self.case
         slowest = np.array([s["seconds"] for s in self.steps])
         if slowest.size:

@@ -1,4 +1,4 @@
-"""Files of a `weft run flow` beside its record, tables and checkpoints: fields, averages, a picture of a plane."""
+"""The fields, averages and plane of a `weft run flow`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ COMPONENTS = {"u": 0, "v": 1, "w": 2}
 
 
 class OutputFiles:
-    """What a case asks for, written as the run goes on and at its end. `began`: the checkpoint it goes on from."""
+    """Writes the output that a case requests, during the run and at its end. `began`: the checkpoint it continues
+    from."""
 
     def __init__(self, problem: Problem, folder: Path, began: Any) -> None:
         self.problem, self.folder = problem, folder
@@ -29,13 +30,13 @@ class OutputFiles:
             problem.solver.start_averages(output.averages_every)
 
     def fields(self) -> None:
-        """The fields of now, unless this step has them. (collective)"""
+        """Writes the current fields, unless this step already has them. (collective)"""
         if self.last != self.problem.solver.steps:
             self.written += self.series.write(self.problem.solver)
             self.last = self.problem.solver.steps
 
     def at_end(self, record: Record) -> None:
-        """Fields, averages and the plane, which the record keeps. (collective)"""
+        """Writes fields and averages, and returns the plane for the record. (collective)"""
         output, solver = self.problem.case.output, self.problem.solver
         if output.fields or output.nek:
             self.fields()

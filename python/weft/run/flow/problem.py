@@ -1,4 +1,4 @@
-"""What a case of `weft run flow` means on its mesh: the solver, its boundaries, initial fields, the exact solution."""
+"""A case of `weft run flow` on its mesh: the solver, its boundaries, initial fields and exact solution."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from weft.solver_on_elements import Checkpoint
 
 __all__ = ["Problem", "Watch", "boundaries", "make_mesh"]
 
-GROWTH = 1.1  # of a variable step, at most
-# What the names of boundaries say by themselves; letters as Nek's files have them.
+GROWTH = 1.1  # largest growth of a variable step from one to the next
+# The conditions implied by the names of boundaries; the letters are those of Nek files.
 SPOKEN = {
     "w": "wall", "wall": "wall", "o": "outflow", "outflow": "outflow", "sym": "symmetry", "symmetry": "symmetry",
 }  # fmt: skip
 
 
 def boundaries(case: FlowCase, mesh: Any) -> dict[str, BoundarySection]:
-    """The condition on each boundary of the mesh: the case's, what its name says, that of "*". (collective)"""
+    """The condition on each boundary of the mesh: the case's, else that implied by its name, else that of "*".
+    (collective)"""
     spoken = {
         name: BoundarySection(condition=SPOKEN[name.lower()])  # type: ignore[arg-type]
         for name in mesh.boundary_names
@@ -38,7 +39,7 @@ def boundaries(case: FlowCase, mesh: Any) -> dict[str, BoundarySection]:
 
 
 class Problem:
-    """A case on its mesh: its solver, ready to start. Making one is collective."""
+    """A case on its mesh, with its solver ready to start. Construction is collective."""
 
     def __init__(self, case: FlowCase, mesh: Any) -> None:
         self.case, self.mesh, self.comm = case, mesh, mesh.comm
@@ -47,7 +48,7 @@ class Problem:
         self.solver = self.make_solver(case.exchange)
 
     def make_solver(self, exchange: str) -> Any:
-        """A solver of the case with some exchange. (collective)"""
+        """A solver for the case with the given exchange. (collective)"""
         case = self.case
         axis = "xyz".index(case.forcing.direction)
         rate = flow.FlowRate(case.forcing.bulk_velocity, tuple(np.eye(3)[axis])) if case.forcing.bulk_velocity else None
@@ -65,7 +66,7 @@ class Problem:
         )
 
     def condition(self, name: str, given: BoundarySection) -> Any:
-        """Of the velocity on a boundary, as the solver takes it."""
+        """The condition of the velocity on a boundary, as the solver takes it."""
         if given.condition != "velocity":
             return given.condition
         return "velocity", self.values.three(f"boundaries.{name}.velocity", given.velocity, self.case.exact.velocity)
@@ -86,12 +87,12 @@ class Problem:
         )
 
     def force(self) -> Any:
-        """The body force, None where there is none."""
+        """The body force, or None."""
         given = self.case.forcing.acceleration
         return None if given == (0.0, 0.0, 0.0) else self.values.three("forcing.acceleration", given)
 
     def buoyancy(self, name: str) -> Any:
-        """What a scalar drives the flow by, None where it does not."""
+        """The buoyancy of a scalar, or None if it is passive."""
         case, given = self.case, self.case.scalars[name]
         key = f"scalars.{name}.buoyancy"
         x, y, z = (case.number(key, part) for part in given.buoyancy)
@@ -100,9 +101,9 @@ class Problem:
         return flow.Buoyancy(name, (x, y, z), case.number(f"scalars.{name}.reference", given.reference))
 
     def begin(self) -> Checkpoint | None:
-        """The fields that the case starts from; the checkpoint where it is one. (collective)
+        """Sets the initial fields of the case; returns the checkpoint that they come from, if any. (collective)
 
-        What a Nek field file does not have is as the case says.
+        Fields that a Nek field file lacks are initialized as the case says.
         """
         case, solver, exact = self.case, self.solver, self.case.exact
         if case.initial.checkpoint:
@@ -117,9 +118,9 @@ class Problem:
 
     @functools.cached_property
     def longest_dt(self) -> float:
-        """Of variable steps: the case's, or the time that diffusion takes across an element of the mean volume.
+        """The limit of variable steps: the case's, or the time that diffusion takes across an element of mean volume.
 
-        Without, they would grow for ever as a flow dies out, past what its own decay is resolved with. (collective)
+        Without a limit, steps would grow without bound as a flow decays, and no longer resolve its decay. (collective)
         """
         case = self.case
         if case.time.max_dt:
@@ -129,10 +130,10 @@ class Problem:
         return float(volume ** (2 / 3) / max(case.constants["nu"], *scalars, 0.0))
 
     def next_dt(self) -> float:
-        """The length of the next step: the case's, or what gives its Courant number; the last ones end at its end.
+        """The next time step: the case's, or that of its Courant number; the last steps end exactly at time.end.
 
-        It follows from the flow's state alone, so that a restart takes the same steps. CollectiveError where the
-        flow at the beginning is at rest, which has no Courant number. (collective)
+        It depends on the state of the flow alone, so that a restart takes the same steps. CollectiveError if the
+        initial flow is at rest and so has no Courant number. (collective)
         """
         given, solver = self.case.time, self.solver
         dt = given.dt
@@ -140,22 +141,22 @@ class Problem:
             rate, last = solver.courant_rate(), solver.last_dt
             if rate == 0 and last == 0:
                 raise CollectiveError(
-                    "case key 'time.dt': found 0, steps from the Courant number, and the flow is at rest at the "
-                    "beginning; give time.dt"
+                    "case key 'time.dt': found 0 (steps from the Courant number), but the initial "
+                    "flow is at rest; set time.dt"
                 )
-            # Steps grow slowly: the flow may be about to speed up.
+            # Let steps grow slowly: the flow may be about to accelerate.
             most = min(self.longest_dt, GROWTH * last if last > 0 else math.inf)
             dt = min(given.courant / rate if rate > 0 else math.inf, most)
         left = (given.end - solver.time) / dt
-        if 0 < left < 2 and abs(left - round(left)) > 1e-9:  # equal steps at the end rather than a tiny one
+        if 0 < left < 2 and abs(left - round(left)) > 1e-9:  # equal steps at the end, rather than a tiny last one
             dt = (given.end - solver.time) / max(1, math.ceil(left - 1e-6))
         return dt
 
     def errors(self) -> Record:
-        """L2 norms of the differences from the exact solution over those of the solution, by field. (collective)
+        """Relative L2 norms of the differences from the exact solution, by field. (collective)
 
-        By quadrature of an order three higher: at the points themselves errors are smaller than between them. The
-        pressure is compared up to its mean where it is known up to a constant.
+        Uses a quadrature of order three higher, because errors are smaller at the points than between them. The
+        pressure is compared without its mean if it is known up to a constant.
         """
         exact, solver = self.case.exact, self.solver
         wanted: Record = {}
@@ -192,14 +193,14 @@ class Problem:
 
 
 class Watch:
-    """What a row of statistics.csv has of a flow, beside step and time."""
+    """The columns of statistics.csv after step and time."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.names = list(self.now())
 
     def now(self) -> Record:
-        """The row of now. (collective)"""
+        """The current row. (collective)"""
         solver = self.problem.solver
         found = solver.statistics(forces=self.problem.case.statistics.forces)
         return {"dt": solver.last_dt, "courant": solver.last_dt * found.pop("courant_rate"), **found}

@@ -1,4 +1,4 @@
-"""Where the time of a flow's steps goes, and how it compares by the path of the exchange."""
+"""How the time of a flow's steps is spent, and how it depends on the path of the exchange."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from weft import trace
 from weft.run.flow.problem import Problem
 from weft.run.record import Record, breakdown
 
-PROFILED = 10  # steps whose spans are recorded: every second one from the first that counts
-COMPARED = 10  # steps timed with each path of the exchange
+PROFILED = 10  # number of steps whose spans are recorded: every second one after the warm-up
+COMPARED = 10  # number of steps timed with each path of the exchange
 PHASES = ("convection", "pressure", "velocity", "scalars", "projection", "exchange")
 
 
 class Profile:
-    """Where the time of some steps goes: by category, by phase and category, and by span."""
+    """How the time of some steps is spent: by category, by phase and category, and by span."""
 
     def __init__(self) -> None:
         self.steps = 0
@@ -28,7 +28,7 @@ class Profile:
         self.names: dict[str, float] = {}
 
     def step(self, solver: Any, dt: float) -> None:
-        """Takes a step with the recorder on, which takes time itself."""
+        """Takes a step with the recorder on, which itself takes time."""
         recording = trace.enabled()
         if not recording:
             trace.start()
@@ -64,7 +64,7 @@ class Profile:
         figures["exchange_share"] = exchange_seconds(timings["routines"]) / whole if whole > 0 else None
 
     def mean_phases(self, comm: MPI.Intracomm) -> dict[str, dict[str, float]]:
-        """Mean over ranks of the seconds by phase and category; what is in no phase is "other". (collective)"""
+        """Seconds by phase and category, mean over ranks; time outside all phases is "other". (collective)"""
         keys = sorted({(p, c) for rank in comm.allgather(self.phases) for p, found in rank.items() for c in found})
         means: dict[str, dict[str, float]] = {phase: {} for phase in (*PHASES, "")}
         for phase, category in keys:
@@ -74,13 +74,13 @@ class Profile:
 
 
 def add(sums: dict[str, float], now: dict[str, float], before: dict[str, float]) -> None:
-    """Adds what has come since to the sums."""
+    """Adds the spans recorded since the last call to the sums."""
     for key, value in now.items():
         sums[key] = sums.get(key, 0.0) + value - before.get(key, 0.0)
 
 
-# Spans of the exchange of values between elements of different ranks: messages, and the kernels that fill and empty
-# them. All-reduces are not among them.
+# Spans of the exchange of values between elements of different ranks: messages, and the kernels that pack and unpack
+# them. They do not include all-reduces.
 EXCHANGE = (
     "post receives", "send", "wait", "start collective", "publish", "receive", "until read",
     "pack", "gather_groups", "scatter_groups", "combine_groups", "copy_pieces", "copy",
@@ -88,19 +88,19 @@ EXCHANGE = (
 
 
 def exchange_seconds(routines: Record) -> float:
-    """Seconds of the exchange among those by span, mean over ranks."""
+    """Seconds of the exchange, out of those by span, mean over ranks."""
     return float(sum(routines[name]["mean_seconds"] for name in EXCHANGE if name in routines))
 
 
 def paths(problem: Problem, record: Record) -> None:
-    """Time of a step and share of the exchange with every path that works here. (collective)
+    """Time per step and share of the exchange, with every path that works on this machine. (collective)
 
-    All start from the flow at the end of the run, with a step of order 1; speed_up is over the staged path.
+    All start from the final flow of the run, with a step of order 1; speed_up is relative to the staged path.
     """
     comm, chosen, figures = problem.comm, problem.solver, record["figures"]
     figures["paths"] = {}
     if comm.size == 1:
-        figures["paths_note"] = "one rank exchanges nothing with others"
+        figures["paths_note"] = "a single rank exchanges no data"
         return
     schedule = "pairwise"
     usable = [path for path, works, _ in weft.exchange.paths(chosen.device, comm) if works]
@@ -132,4 +132,4 @@ def paths(problem: Problem, record: Record) -> None:
     for row in figures["paths"].values():
         row["speed_up"] = staged["seconds_per_step"] / row["seconds_per_step"] if staged else None
     if chosen.device.is_host:
-        figures["paths_note"] = "host memory: staged copies once more where direct does not"
+        figures["paths_note"] = "in host memory, staged makes one more copy than direct"

@@ -1,4 +1,4 @@
-"""The values of a case of `weft run flow` as the solver takes them: programs, or functions of a Python file."""
+"""The values of a case of `weft run flow`, as the solver takes them: programs, or functions of a Python file."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Function = Callable[..., Any]
 
 
 class Values:
-    """Turns the values of a case into what weft.flow.Solver takes. Making one is collective.
+    """Converts the values of a case to what weft.flow.Solver takes. Construction is collective.
 
-    CollectiveError for a Python file that cannot be run, or has no function of a name that the case says.
+    CollectiveError if the Python file cannot be run, or lacks a function that the case refers to.
     """
 
     def __init__(self, case: FlowCase, comm: MPI.Intracomm) -> None:
@@ -55,14 +55,14 @@ class Values:
         return functions
 
     def one(self, key: str, value: Any, exact: Any = None) -> Any:
-        """Of a scalar field: a program, or a function of (x, y, z, t). `exact` is what the word "exact" means."""
+        """A scalar field: a program, or a function of (x, y, z, t). `exact` is the value that "exact" stands for."""
         value = exact if value == EXACT else value
         if isinstance(value, str) and value.startswith(PYTHON):
             return self._checked(key, self.functions[value.removeprefix(PYTHON)], 1)
         return compiled(value, self.constants)
 
     def three(self, key: str, value: Any, exact: Any = None) -> Any:
-        """Of a vector field: three programs, or a function of (x, y, z, t) that gives three arrays."""
+        """A vector field: three programs, or a function of (x, y, z, t) that returns three arrays."""
         value = exact if value == EXACT else value
         if isinstance(value, str):
             return self._checked(key, self.functions[value.removeprefix(PYTHON)], 3)
@@ -74,7 +74,7 @@ class Values:
         return lambda x, y, z, t: [part(x, y, z, t) for part in parts]
 
     def _steady(self, value: Any) -> bool:
-        """Whether a component stays the same; of those of an exact solution it is not looked for."""
+        """Whether a component is constant in time; False for those of an exact solution, which are not examined."""
         if not isinstance(value, str):
             return True
         if value.startswith(PYTHON):
@@ -82,7 +82,7 @@ class Values:
         return value != EXACT and not compiled(value, self.constants).depends_on_time
 
     def function(self, key: str, value: Any, components: int) -> Function:
-        """Values at any places, on the host: f(x, y, z, t) gives an array, or a list of three."""
+        """Values at any points, on the host: f(x, y, z, t) returns an array, or a list of three."""
         if components == 1:
             return self._function(key, value, None, 0)
         if isinstance(value, str):
@@ -104,10 +104,11 @@ class Values:
 
     @staticmethod
     def _checked(key: str, function: Function, components: int) -> Function:
-        """A user's function whose result is looked at: so many arrays of the places' shape, all finite."""
+        """A user's function with a check of its result: the right number of arrays, of the points' shape, all
+        finite."""
         steady = not takes_time(function)
 
-        @functools.wraps(function)  # its signature tells whether it is steady
+        @functools.wraps(function)  # a function without t is steady
         def call(x: Any, y: Any, z: Any, t: float = 0.0) -> Any:
             try:
                 given = function(x, y, z) if steady else function(x, y, z, t)
@@ -116,9 +117,11 @@ class Values:
             except Exception as error:
                 raise ValueError(f"case key '{key}': the function failed: {type(error).__name__}: {error}") from None
             if len(arrays) != components:
-                raise ValueError(f"case key '{key}': the function gave {len(arrays)} values, {components} are needed")
+                raise ValueError(
+                    f"case key '{key}': the function returned {len(arrays)} values, {components} are needed"
+                )
             if not all(np.isfinite(array).all() for array in arrays):
-                raise ValueError(f"case key '{key}': the function gave values that are not finite numbers at t = {t:g}")
+                raise ValueError(f"case key '{key}': the function returned values that are not finite at t = {t:g}")
             return arrays[0] if components == 1 else arrays
 
         return call

@@ -1,4 +1,4 @@
-"""A run of `weft run maxwell` beside the exact solution that it starts from."""
+"""A run of `weft run maxwell` compared with the exact solution that it starts from."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from weft.run.maxwell.exact import not_exact
 from weft.run.maxwell.problem import Problem
 from weft.run.record import Record
 
-EXACT = 400  # times at which the energies of an exact solution are drawn
+EXACT = 400  # number of times at which the exact energies are plotted
 
 
 class Errors:
-    """The error against the exact solution as a run goes on, where one is known."""
+    """The error relative to the exact solution during a run, if one is known."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.known = problem.solution is not None and not not_exact(problem.case, problem.conditions)
-        self.spent = 0.0  # seconds, the slowest rank's
+        self.spent = 0.0  # seconds of the slowest rank
         self.found: dict[str, list[float]] = {"time": [], "energy_norm": [], "relative": []}
 
     def look(self) -> None:
-        """Adds the error of now: the energy norm of the difference, and over that of the solution. (collective)"""
+        """Adds the current error: the energy norm of the difference, absolute and relative to the solution.
+        (collective)"""
         if not self.known:
             return
         begin = time.perf_counter()
@@ -40,8 +41,8 @@ class Errors:
 def exact_energies(problem: Problem, end: float) -> Record:
     """Electric and magnetic energy of the exact solution at EXACT times up to `end`. (collective)
 
-    By the quadrature of the points. A field Re(P exp(-i omega t)) is |exp(-i omega t)| (Re P cos + Im P sin), so its
-    energies at every time follow from three integrals. Empty for the Mie series, whose domain ends in a layer.
+    Uses the quadrature of the element points. A field Re(P exp(-i omega t)) is |exp(-i omega t)| (Re P cos + Im P sin),
+    so its energies at every time follow from three integrals. Empty for the Mie series, whose domain ends in a layer.
     """
     assert problem.solution is not None
     harmonic = problem.solution.solution

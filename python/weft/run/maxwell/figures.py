@@ -1,4 +1,4 @@
-"""What a run of `weft run maxwell` counts: choices, sizes, times, and the figures that follow."""
+"""The figures of a `weft run maxwell`: choices, sizes, times, and the figures derived from them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from weft.solver_on_elements import Checkpoint
 
 
 def choices(problem: Problem) -> Record:
-    """What was chosen and why."""
+    """The choices made, and why."""
     solver = problem.solver
     asked = problem.case.kernels != "auto"
     return {
         "flux": problem.case.flux,
         "integrator": problem.case.time.integrator,
-        "kernels": f"{solver.kernels}: {'asked for' if asked else 'what suits this device'}",
+        "kernels": f"{solver.kernels}: {'asked for' if asked else 'the faster ones on this device'}",
         "exchange": solver.tuning,
     }
 
 
 def sizes(problem: Problem, began: Checkpoint | None) -> Record:
-    """What the problem counts, and the time step."""
+    """The sizes of the problem, and the time step."""
     solver, mesh, case, comm = problem.solver, problem.mesh, problem.case, problem.comm
     count = np.bincount(problem.regions, minlength=len(problem.materials)).astype(np.int64)
     count = np.asarray(comm.allreduce(count, MPI.SUM))
@@ -47,12 +47,12 @@ def sizes(problem: Problem, began: Checkpoint | None) -> Record:
 
 
 def finish(problem: Problem, record: Record) -> None:
-    """What follows from the times. (collective)"""
+    """Adds the figures derived from the times. (collective)"""
     figures, case, solver = record["figures"], problem.case, problem.solver
     per_step = record["timings"]["seconds_per_step"]
     applications = problem.applications / figures["steps_done"]
     work = formulas.step_flops(case.order, solver.points, applications)
-    # The solver counts five stages; what the exponential integrator adds to the operator's applications is left out.
+    # The solver counts applications of the operator; the exponential integrator's other work is not included.
     counted = {name: value * applications / formulas.STAGES for name, value in solver.figures.items()}
     figures["memory_bytes"] = memory_bytes(solver.memory_bytes, problem.comm)
     bound = max(
@@ -75,14 +75,14 @@ def finish(problem: Problem, record: Record) -> None:
         joules_per_step=None if energy is None else energy / figures["steps_done"],
         formulas={
             "gflops": f"{work.text} / time of a step; {work.source}",
-            "seconds_per_step_and_point": "time of a step / n, n = E (N+1)^3 points of all ranks",
-            "roofline_fraction": "max(bytes / bandwidth, flops / peak) / time of a step; docs/maxwell.md",
+            "seconds_per_step_and_point": "time per step / n, n = E (N+1)^3 points of all ranks",
+            "roofline_fraction": "max(bytes / bandwidth, flops / peak) / time per step; docs/maxwell.md",
         },
     )
 
 
 def compare(problem: Problem, record: Record) -> None:
-    """The error at the end, the last of those that were looked at; or why it is not known."""
+    """The final error, or the reason why it is not known."""
     figures = record["figures"]
     if "error" in record["statistics"]:
         found = record["statistics"]["error"]

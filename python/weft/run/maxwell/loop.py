@@ -1,7 +1,7 @@
-"""`weft run maxwell`: sets a case up, measures the machine, steps, watches the energy, and counts.
+"""`weft run maxwell`: sets up a case, measures the machine, steps, monitors the energy, and collects the figures.
 
-The record of its result is what run.json holds: `case`, `versions`, `machine`, `choices`, `timings`, `figures`,
-`statistics`, with units in the names.
+The record in its result becomes run.json: `case`, `versions`, `machine`, `choices`, `timings`, `figures`, `statistics`,
+with units in the names.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from weft.run.record import Display, Record, Result, Stopwatch, open_folder
 from weft.run.stepping import after, due, next_due
 from weft.solver_on_elements import Checkpoint
 
-CHECKS = 20  # times that a run looks at its energy, unless told
-LOOKING = 0.1  # of the steps' time, and a second: what looking at the error on the way may take
-PATIENCE = 1.0  # seconds between looks for a signal, about
+CHECKS = 20  # default number of times that a run computes its energy
+LOOKING = 0.1  # limit of the time to compute errors during the run: this fraction of the steps' time, plus one second
+PATIENCE = 1.0  # approximate seconds between checks for a signal
 STATISTICS = ("step", "time", "electric_energy", "magnetic_energy")
 
 
 def run(case: MaxwellCase, display: Display) -> Result:
     """Runs a case on all ranks. (collective)
 
-    The record's `figures["stable"]` is False where the energy grew beyond the scheme's bound, which is a problem of the
-    result; the run ends there, and `figures["unstable"]` says when and why.
+    The record's `figures["stable"]` is False if the energy grew beyond the bound of the scheme. The run then ends, its
+    result reports a problem, and `figures["unstable"]` says when and why.
     """
     comm = MPI.COMM_WORLD
     clock = Stopwatch(comm)
     with clock("mesh_seconds"):
-        display.phase("mesh: reading and sharing out" if case.mesh.file else "mesh: generating")
+        display.phase("mesh: reading and distributing" if case.mesh.file else "mesh: generating")
         mesh = make_mesh(case, comm)
     with clock("operator_seconds"):
         display.phase("operator: numbering, exchange pattern, geometric factors")
@@ -61,7 +61,7 @@ def run(case: MaxwellCase, display: Display) -> Result:
     display.header(record)
     if case.time.integrator == "runge-kutta" and problem.dt > solver.dt_limit * (1 + 1e-9):
         display.warn(
-            f"time.dt or time.courant: the step {problem.dt:.6g} is above the limit {solver.dt_limit:.6g} of this "
+            f"time.dt or time.courant: the time step {problem.dt:.6g} is above the limit {solver.dt_limit:.6g} of this "
             "mesh, order and materials; the fields may grow without bound"
         )
     display.phase("machine: measuring bandwidth and peak")
@@ -72,7 +72,7 @@ def run(case: MaxwellCase, display: Display) -> Result:
 
 
 class Run:
-    """A run on its way. `began`: the checkpoint it goes on from."""
+    """A run in progress. `began`: the checkpoint it continues from."""
 
     def __init__(
         self, problem: Problem, display: Display, folder: Path, record: Record, began: Checkpoint | None
@@ -85,7 +85,7 @@ class Run:
         self.errors = Errors(problem)
 
     def go(self) -> Result:
-        """Steps until the end. (collective)"""
+        """Steps until the end of the run. (collective)"""
         case, record = self.case, self.record
         open_folder(self.folder, self.comm)
         try:
@@ -109,9 +109,9 @@ class Run:
         return Result(record, signal=signal, checkpoint=self.checkpoints.last if case.checkpoint.on_signal else "")
 
     def march(self) -> int:
-        """The run itself: all steps, the energy every so often, and the energy that the machine takes. (collective)
+        """The run itself: all steps, the energy of the fields at intervals, and the energy consumed. (collective)
 
-        The number of the signal that ended it before, else 0.
+        Returns the number of the signal that stopped the run early, else 0.
         """
         case, comm, problem, solver = self.case, self.comm, self.problem, self.solver
         statistics, figures, timings = self.record["statistics"], self.record["figures"], self.record["timings"]
@@ -160,19 +160,19 @@ class Run:
         return signal
 
     def watch(self) -> float:
-        """Adds the fields' energy of now; its sum. (collective)"""
+        """Adds the current energies of the fields; returns their sum. (collective)"""
         now = {"step": self.solver.steps, "time": self.solver.time, **self.solver.statistics()}
         for name in STATISTICS:
             self.record["statistics"][name].append(now[name])
         return float(now["energy"])
 
     def save(self) -> None:
-        """A checkpoint, with the probes up to it. (collective)"""
+        """Writes a checkpoint, and the probes so far. (collective)"""
         self.checkpoints.write()
         self.files.probes()
 
     def unstable(self, error: str) -> Result:
-        """What is left to say of fields that have blown up."""
+        """Ends a run whose fields have blown up."""
         self.record["figures"].update(stable=False, unstable=error)  # the same on all ranks
         self.record["timings"].update(profiled_seconds=0.0, breakdown={})
         self.display.result(self.record)

@@ -1,4 +1,4 @@
-"""Files of a `weft run maxwell` beside its record and checkpoints: fields for ParaView, probes, a picture."""
+"""The fields, probes and plane of a `weft run maxwell`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from weft.run.stepping import plane
 
 
 class OutputFiles:
-    """What a case asks for, written as the run goes on and at its end. `began`: the checkpoint it goes on from."""
+    """Writes the output that a case requests, during the run and at its end. `began`: the checkpoint it continues
+    from."""
 
     def __init__(self, problem: Problem, folder: Path, began: Any) -> None:
         self.problem, self.folder = problem, folder
         self.since = began.time if began else None
 
     def probes(self) -> list[Path]:
-        """The probes so far, after those of the run that wrote the checkpoint; what was written. (collective)"""
+        """Writes the probes so far, after those of the run that wrote the checkpoint; returns the file. (collective)"""
         if not self.problem.probes.any:
             return []
         path = self.folder / "probes.csv"
@@ -28,12 +29,12 @@ class OutputFiles:
         return [path]
 
     def at_end(self) -> list[Path]:
-        """Fields and probes; what was written. (collective)"""
+        """Writes fields and probes; returns the files. (collective)"""
         fields = [write_solution(self.problem, self.folder / "fields")] if self.problem.case.output.fields else []
         return fields + self.probes()
 
     def slice(self, record: Record) -> None:
-        """The plane, which the record keeps. (collective)"""
+        """The plane, for the record. (collective)"""
         problem, output = self.problem, self.problem.case.output
         if output.slice != "none":
             name, values = component(problem.solver.host_fields(), output.slice)
@@ -42,7 +43,7 @@ class OutputFiles:
 
 
 def write_solution(problem: Problem, path: Path) -> Path:
-    """E and H as vectors, and the materials by number; the file to open in ParaView. (collective)"""
+    """Writes E and H as vectors, and the material numbers; returns the file to open in ParaView. (collective)"""
     from weft.mesh_io.fields import write_fields
 
     fields = problem.solver.host_fields()
@@ -54,7 +55,7 @@ def write_solution(problem: Problem, path: Path) -> Path:
 
 
 def component(fields: Any, name: str) -> tuple[str, Any]:
-    """A component by name (ex … hz), or the magnitude of e or h: as it is written, and its values [E][n][n][n]."""
+    """The label and values [E][n][n][n] of a component (ex … hz), or of the magnitude of e or h."""
     if len(name) == 2:
         return name.capitalize(), fields[:, ("ex", "ey", "ez", "hx", "hy", "hz").index(name)].astype(float)
     first = 0 if name == "e" else 3

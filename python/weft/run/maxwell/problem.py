@@ -1,4 +1,4 @@
-"""What a case of `weft run maxwell` means on its mesh: the solver, the fields at the beginning, the time step."""
+"""A case of `weft run maxwell` on its mesh: the solver, the initial fields and the time step."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from weft.solver_on_elements import Checkpoint
 
 
 def make_mesh(case: MaxwellCase, comm: MPI.Intracomm) -> Any:
-    """The mesh a case asks for, shared out over the ranks. (collective)"""
+    """The mesh that a case describes, distributed over the ranks. (collective)"""
     mesh = case.mesh
     if mesh.file:
         return elements.make_mesh(case, comm)
@@ -52,7 +52,7 @@ def make_mesh(case: MaxwellCase, comm: MPI.Intracomm) -> Any:
 
 
 class Problem:
-    """A case on its mesh: its solver, ready to start. Making one is collective."""
+    """A case on its mesh, with its solver ready to start. Construction is collective."""
 
     def __init__(self, case: MaxwellCase, mesh: Any) -> None:
         self.case, self.mesh, self.comm = case, mesh, mesh.comm
@@ -62,11 +62,11 @@ class Problem:
         self.total = total_field(case, self.geometry)
         self.damping = damping(case, self.geometry)
         self.solver = self.make_solver(case.exchange)
-        #: of the operator, in all steps of `advance`: five a step of Runge-Kutta
+        #: applications of the operator in all steps of `advance`: five per Runge-Kutta step
         self.applications = 0
 
     def make_solver(self, exchange: str) -> Any:
-        """A solver of the case with some exchange. (collective)"""
+        """A solver for the case with the given exchange. (collective)"""
         case = self.case
         waves, dipoles = sources(case)
         return weft.maxwell.Solver(
@@ -82,7 +82,7 @@ class Problem:
         )
 
     def begin(self) -> Checkpoint | None:
-        """Sets what the case starts from; the checkpoint where it is one. (collective)"""
+        """Sets the initial fields of the case; returns the checkpoint that they come from, if any. (collective)"""
         case, solver = self.case, self.solver
         solution = exact(case, self.geometry, self.materials, self.regions)
         filled = np.array([values != VACUUM for values in self.materials.values()])[self.regions]
@@ -99,19 +99,19 @@ class Problem:
         return self.began
 
     def rewind(self) -> None:
-        """The solver is again where the case starts from, bit for bit. (collective)"""
+        """Resets the solver to the start of the case, bit for bit. (collective)"""
         if self.began is not None:
             self.solver.restore(self.began.path)
         else:
             self.reset(self.solver)
 
     def reset(self, solver: Any) -> None:
-        """Gives a solver the fields and the time that the case starts from; a matched layer is at rest."""
+        """Gives a solver the initial fields and time of the case; matched layers start at rest."""
         solver.set_fields(self.start.astype(solver.dtype))
         solver.start(*((self.began.time, self.began.step) if self.began is not None else ()))
 
     def advance(self, count: int) -> float:
-        """Steps, and the seconds of them on this rank; with probes one by one."""
+        """Takes steps and returns their seconds on this rank; with probes, one step at a time."""
         seconds = 0.0
         for part in [1] * count if self.probes.any else [count]:
             begin = time.perf_counter()
@@ -125,10 +125,11 @@ class Problem:
     def error_norms(self, where: Any = None) -> tuple[float, float]:
         """Energy norms of the difference from the exact solution, and of the solution, at the solver's time.
 
-        Over the elements ``where`` [E] says so, by default all but those of a matched layer, where fields are damped.
+        Only over the elements where ``where`` [E] is true; by default all except those of a matched layer, which damps
+        the fields.
 
-        sqrt of the integral of eps |E|^2 + mu |H|^2, by quadrature of an order three higher: at the points themselves
-        the error is smaller than between them. (collective)
+        sqrt of the integral of eps |E|^2 + mu |H|^2, by a quadrature of order three higher, because the error is
+        smaller at the points than between them. (collective)
         """
         assert self.solution is not None
         order = min(self.case.order + 3, 15)
@@ -139,7 +140,7 @@ class Problem:
         if where is None:
             where = np.ones(len(fine), bool) if self.damping is None else ~self.damping.any(axis=(1, 2, 3, 4))
         squares = np.zeros(2)
-        for e in range(len(fine)):  # one element at a time: exact solutions take much memory a point
+        for e in range(len(fine)):  # one element at a time: exact solutions need much memory per point
             if not where[e]:
                 continue
             exact = self.solution.fields(self.solver.time, points[:, e : e + 1], slice(e, e + 1))[:, 0]
@@ -151,17 +152,17 @@ class Problem:
 
 
 def take(solver: Any, count: int, dt: float) -> None:
-    """Steps of a length that the run has already warned of if there is reason to. (collective)"""
+    """Takes steps without repeating the run's warning about their length. (collective)"""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         solver.step(count, dt)
 
 
 def time_step(case: MaxwellCase, limit: float, since: float = 0.0) -> tuple[float, int]:
-    """The time step and how many: `time.steps`, or to `time.end` in equal steps no longer than asked for.
+    """The time step and the number of steps: `time.steps`, or equal steps to `time.end`, no longer than requested.
 
-    `since`: the time of the checkpoint that a run goes on from. It takes the steps that the run which wrote it would
-    have taken, if the step is still the same. CollectiveError where it is not before `time.end`.
+    `since` is the time of the checkpoint that a run continues from. The steps are those that the original run would
+    have taken, if the time step is unchanged. CollectiveError if `since` is not before `time.end`.
     """
     asked = case.time.dt if case.time.dt > 0 else case.time.courant * limit
     end = case.time.end
@@ -169,7 +170,7 @@ def time_step(case: MaxwellCase, limit: float, since: float = 0.0) -> tuple[floa
         return asked, case.time.steps
     if since >= end * (1 - 1e-12):
         raise CollectiveError(
-            f"case key 'time.end': found {end:g}, and the checkpoint is at time {since:g}; allowed: later than that"
+            f"case key 'time.end': found {end:g}, but the checkpoint is at time {since:g}; allowed: later than that"
         )
     steps = max(1, math.ceil(end / asked * (1 - 1e-12)))
     done = since * steps / end
@@ -180,7 +181,7 @@ def time_step(case: MaxwellCase, limit: float, since: float = 0.0) -> tuple[floa
 
 
 def sources(case: MaxwellCase) -> tuple[list[Any], list[Any]]:
-    """The plane waves and the dipoles of a case, as weft.maxwell.Solver takes them."""
+    """The plane waves and dipoles of a case, as weft.maxwell.Solver takes them."""
     waves, dipoles = [], []
     for source in case.sources.values():
         given = settings(source)
@@ -192,7 +193,7 @@ def sources(case: MaxwellCase) -> tuple[list[Any], list[Any]]:
 
 
 def initial_fields(case: MaxwellCase, geometry: Geometry, solution: Exact | None) -> Values:
-    """[E][6][n][n][n] the fields at time 0 on this rank."""
+    """The fields [E][6][n][n][n] at time 0 on this rank."""
     initial, n = case.initial, case.order + 1
     points = geometry.points
     if initial.zero:
@@ -211,7 +212,8 @@ def initial_fields(case: MaxwellCase, geometry: Geometry, solution: Exact | None
 
 
 def _random(geometry: Geometry, seed: int) -> Values:
-    """Uniform in [-1, 1), each element's from a stream of its own: the same on any ranks."""
+    """Random fields, uniform in [-1, 1). Each element has its own stream, so they do not depend on the number of
+    ranks."""
     shape = geometry.points.shape[2]
     draw: Callable[[int], Values] = lambda e: np.random.default_rng((seed, int(e))).uniform(-1, 1, (6, shape))  # noqa: E731
     return np.stack([draw(e) for e in geometry.mesh.element_ids], axis=1)

@@ -1,4 +1,4 @@
-"""Where the time of a step of Maxwell's equations goes, and how it compares by the path of the exchange."""
+"""How the time of a step is spent, and how it depends on the path of the exchange."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from weft import trace
 from weft.run.maxwell.problem import Problem, take
 from weft.run.record import Record, breakdown
 
-PROFILED = 10  # steps whose spans are recorded for the breakdown by routine
-COMPARED = 20  # steps timed with each path
+PROFILED = 10  # number of steps recorded for the breakdown by routine
+COMPARED = 20  # number of steps timed with each path
 
 
 def profile(problem: Problem, record: Record) -> None:
-    """Warm-up steps, and then some with the recorder on: where the time goes, by category and by routine. (collective)
+    """Takes warm-up steps, then recorded ones; returns how the time is spent, by category and by routine. (collective)
 
-    The paper's Table 3. Recording takes time itself, so these steps are not those that are timed.
+    As in Table 3 of the NekCEM paper. Recording itself takes time, so these steps are not the timed ones.
     """
     case, comm, solver = problem.case, problem.comm, problem.solver
     problem.reset(solver)
@@ -48,25 +48,25 @@ def profile(problem: Problem, record: Record) -> None:
 
 
 def communication_share(timings: Record) -> float:
-    """The part of the profiled steps spent in MPI and in copies between host and device, mean over ranks."""
+    """The fraction of the recorded steps spent in MPI and in copies between host and device, mean over ranks."""
     spent = timings["breakdown"]
     return float((spent["mpi"]["mean_seconds"] + spent["copy"]["mean_seconds"]) / timings["profiled_seconds"])
 
 
 def paths(problem: Problem, record: Record) -> None:
-    """Time of a step and share of communication with every path that works here (the paper's Fig. 9). (collective)"""
+    """Time per step and share of communication with every path that works on this machine (Fig. 9). (collective)"""
     comm, case = problem.comm, problem.case
     figures = record["figures"]
     if comm.size == 1:
         figures["paths"] = {}
-        figures["paths_note"] = "one rank exchanges nothing with others"
+        figures["paths_note"] = "a single rank exchanges no data"
         return
     schedule = problem.solver.tuning["faces"]["chosen"].partition(":")[0]
     usable = [path for path, works, _ in weft.exchange.paths(problem.solver.device, comm) if works]
     rows: Record = {}
     chosen = problem.solver
     for path in usable:
-        # The chosen solver stays as it is: its fields are what is written.
+        # The run's own solver is left unchanged: its fields are written later.
         solver = problem.make_solver(f"{schedule}:{path}")
         problem.reset(solver)
         take(solver, max(1, case.time.warmup), problem.dt)
@@ -84,4 +84,4 @@ def paths(problem: Problem, record: Record) -> None:
         }
     figures["paths"] = rows
     if problem.solver.device.is_host:
-        figures["paths_note"] = "host memory: staged copies once more where direct does not"
+        figures["paths_note"] = "in host memory, staged makes one more copy than direct"

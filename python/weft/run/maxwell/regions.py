@@ -1,4 +1,4 @@
-"""Where a case of `weft run maxwell` has which material, boundary condition, total field and layer."""
+"""Materials, boundary conditions, total field and matched layer of a case of `weft run maxwell`, by element."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from weft.run.elements import conditions, places
 
 Values = npt.NDArray[Any]
 VACUUM = (1.0, 1.0, 0.0)
-INSIDE = 4  # order at whose inner points an expression has to be true, or false, for a whole element
+INSIDE = 4  # at the inner points of this order, an expression must be true, or false, throughout an element
 
 
 class Geometry:
-    """Places in a mesh that set-up needs: points at the order, elements' centres, the extent of the whole."""
+    """Coordinates needed by the set-up: points of the order, centres of elements, the extent of the mesh."""
 
     def __init__(self, mesh: Any, order: int) -> None:
         self.mesh = mesh
@@ -35,14 +35,14 @@ class Geometry:
 
 
 def together(mesh: Any, problem: str | None) -> None:
-    """CollectiveError with the first rank's problem, if any has one. (collective)"""
+    """Raises CollectiveError with the problem of the lowest rank that has one, if any. (collective)"""
     found = next((p for p in mesh.comm.allgather(problem) if p), None)
     if found:
         raise CollectiveError(found)
 
 
 def chosen(region: RegionSection, name: str, geometry: Geometry) -> npt.NDArray[np.bool_]:
-    """[E] which of this rank's elements a region means. CollectiveError naming it. (collective)"""
+    """Which of this rank's elements [E] a region selects. CollectiveError if it is invalid. (collective)"""
     mesh = geometry.mesh
     problem = None
     found: Values
@@ -68,19 +68,23 @@ def chosen(region: RegionSection, name: str, geometry: Geometry) -> npt.NDArray[
             at = ", ".join(f"{c:.4g}" for c in geometry.centres[:, element])
             problem = (
                 f"case key '{name}': its surface cuts through element {mesh.element_ids[element]} (counting from 0) "
-                f"round ({at}) and {cut.sum() - 1} more; regions are made of whole elements: align the mesh with it"
+                f"round ({at}) and {cut.sum() - 1} more; a region consists of whole elements: align "
+                f"the mesh with its surface"
             )
     together(mesh, problem)
     if not mesh.comm.allreduce(bool(found.any()), MPI.LOR):
-        raise CollectiveError(f"case key '{name}': it means no element of {mesh.source}; check its box or expression")
+        raise CollectiveError(
+            f"case key '{name}': it selects no element of {mesh.source}; correct its box or expression"
+        )
     return found
 
 
 def materials(case: MaxwellCase, geometry: Geometry) -> tuple[dict[str, tuple[float, float, float]], Values]:
-    """Values (eps, mu, sigma) by the material's name, and for each of this rank's elements which it is. (collective)
+    """The values (eps, mu, sigma) of each material by name, and the material of each of this rank's elements.
+    (collective)
 
-    CollectiveError for a region that means no element or cuts one, for elements of two regions, and for regions of a
-    mesh file that are left without a material where others have one.
+    CollectiveError if a region selects no element or cuts one, if two regions overlap, or if only some regions of a
+    mesh file have a material.
     """
     mesh = geometry.mesh
     table = {"vacuum": VACUUM} | {n: (m.epsilon, m.mu, m.sigma) for n, m in case.materials.items()}
@@ -94,7 +98,7 @@ def materials(case: MaxwellCase, geometry: Geometry) -> tuple[dict[str, tuple[fl
         twice = found & (regions >= 0)
         together(
             mesh,
-            f"case keys 'materials.{names[regions[np.argmax(twice)]]}' and 'materials.{name}' both mean element "
+            f"case keys 'materials.{names[regions[np.argmax(twice)]]}' and 'materials.{name}' both select element "
             f"{mesh.element_ids[np.argmax(twice)]} (counting from 0); allowed: regions that do not overlap"
             if twice.any()
             else None,
@@ -112,7 +116,7 @@ def materials(case: MaxwellCase, geometry: Geometry) -> tuple[dict[str, tuple[fl
         named = next((n for n, t in mesh.tag_names.items() if t == tag), str(tag))
         problem = (
             f"region {named} of {mesh.source} has no material: add [materials.NAME] with tag = {tag} and epsilon, mu, "
-            "or one material without tag, box and where for all that is left"
+            "or one material without tag, box and where, which fills all remaining elements"
         )
         together(mesh, problem if bare.any() else None)
     regions[left] = names.index(rest)
@@ -120,9 +124,9 @@ def materials(case: MaxwellCase, geometry: Geometry) -> tuple[dict[str, tuple[fl
 
 
 def boundaries(case: MaxwellCase, mesh: Any) -> dict[str, str]:
-    """The condition on each boundary of the mesh: the case's, what the boundary's own name says (PEC), that of "*".
+    """The condition on each boundary of the mesh: the case's, else that implied by its name (PEC), else that of "*".
 
-    CollectiveError for a boundary without a condition, and for a condition of a boundary that is not there.
+    CollectiveError if a boundary has no condition, or a condition is given for a boundary that does not exist.
     (collective)
     """
     spoken = {name: name.lower() for name in mesh.boundary_names if name.lower() in CONDITIONS}
@@ -130,12 +134,12 @@ def boundaries(case: MaxwellCase, mesh: Any) -> dict[str, str]:
 
 
 def total_field(case: MaxwellCase, geometry: Geometry) -> Values | None:
-    """[E] which of this rank's elements hold the total field; None where the case says none. (collective)"""
+    """Which of this rank's elements [E] hold the total field; None if the case has none. (collective)"""
     return chosen(case.total_field, "total_field", geometry) if case.total_field.ways else None
 
 
 def damping(case: MaxwellCase, geometry: Geometry) -> Values | None:
-    """The damping of the case's perfectly matched layer; None without one. (collective)"""
+    """The damping of the case's perfectly matched layer, or None. (collective)"""
     layer = case.layer
     if not layer.thickness:
         return None
@@ -143,7 +147,8 @@ def damping(case: MaxwellCase, geometry: Geometry) -> Values | None:
     if layer.thickness >= 0.5 * size.min(initial=math.inf):
         half = 0.5 * size.min()
         raise CollectiveError(
-            f"case key 'layer.thickness': found {layer.thickness:g}; allowed: less than half of the mesh, {half:g}"
+            f"case key 'layer.thickness': found {layer.thickness:g}; allowed: less than half the "
+            f"extent of the mesh, {half:g}"
         )
     return maxwell.matched_layer(
         geometry.mesh,

@@ -1,4 +1,4 @@
-"""What a run of `weft run poisson` counts: sizes, times, and the figures of merit that follow."""
+"""The figures of a `weft run poisson`: sizes, times, and the figures of merit derived from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weft.run.record import Record, breakdown, memory_bytes
 
 
 def sizes(mesh: Any, operator: Any, case: PoissonCase) -> Record:
-    """What the problem counts."""
+    """The sizes of the problem."""
     return {
         "mesh": mesh.source,
         "straight": bool(mesh.straight),
@@ -26,7 +26,7 @@ def sizes(mesh: Any, operator: Any, case: PoissonCase) -> Record:
 
 
 def finish(record: Record, case: PoissonCase, operator: Any, result: Any, comm: MPI.Intracomm) -> None:
-    """Adds what the solve took and what follows from it."""
+    """Adds the timings of the solve, and the figures derived from them."""
     seconds = comm.allreduce(float(result.seconds), MPI.MAX)
     iterations = int(result.iterations)
     record["timings"].update(
@@ -42,7 +42,7 @@ def finish(record: Record, case: PoissonCase, operator: Any, result: Any, comm: 
     record["choices"]["algorithm"] = result.algorithm
     figures["memory_bytes"] = memory_bytes(operator.memory_bytes, comm)
     figures["memory_bytes_per_point"] = sum(figures["memory_bytes"].values()) / figures["points"]
-    if cycled(case):  # Nekbone's count is of an iteration without a cycle
+    if cycled(case):  # Nekbone counts the flops of an iteration without a multigrid cycle
         figures["formulas"] = {"dofs_per_second": "N_G / time to solution"}
         return
     size = formulas.Size(figures["elements"], case.order, figures["dofs"], 4 if case.precision == "single" else 8)
@@ -86,6 +86,6 @@ def performance(
             "iteration_flops": f"{paper_flops.text}; {paper_flops.source}",
             "iteration_bytes_paper": f"{paper_bytes.text}; {paper_bytes.source}",
             "iteration_bytes": f"{ours_bytes.text}; {ours_bytes.source}",
-            "roofline_fraction": "max(bytes / bandwidth, flops / peak) / time of an iteration",
+            "roofline_fraction": "max(bytes / bandwidth, flops / peak) / time per iteration",
         },
     }

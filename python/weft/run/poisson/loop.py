@@ -1,7 +1,7 @@
-"""`weft run poisson`: sets the problem up, measures the machine, solves, and counts.
+"""`weft run poisson`: sets up the problem, measures the machine, solves, and collects the figures.
 
-The record of its result is what run.json holds: `case`, `versions`, `machine`, `choices`, `timings`, `figures`,
-`residuals`, with units in the names.
+The record in its result becomes run.json: `case`, `versions`, `machine`, `choices`, `timings`, `figures`, `residuals`,
+with units in the names.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from weft.run.record import Display, Record, Result, Stopwatch
 def run(case: PoissonCase, display: Display) -> Result:
     """Runs a case on all ranks. (collective)
 
-    The record's `figures["converged"]` is False where a solve did not reach its tolerance, which is a problem of the
-    result, and null for the benchmark.
+    The record's `figures["converged"]` is False if a solve did not reach its tolerance, which its result reports as a
+    problem, and None for the benchmark.
     """
     comm = MPI.COMM_WORLD
     clock = Stopwatch(comm)
     with clock("mesh_seconds"):
-        display.phase("mesh: reading and sharing out" if case.mesh.file else "mesh: generating")
+        display.phase("mesh: reading and distributing" if case.mesh.file else "mesh: generating")
         mesh = make_mesh(case, comm)
     with clock("operator_seconds"):
         display.phase("operator: numbering, exchange pattern, geometric factors")
@@ -67,13 +67,13 @@ def run(case: PoissonCase, display: Display) -> Result:
 
 
 def not_converged(case: PoissonCase, record: Record) -> str:
-    """What to say of a solve that did not reach its tolerance, "" of others."""
+    """The message for a solve that did not reach its tolerance, else ""."""
     if record["figures"]["converged"] is not False:
         return ""
     residuals = record["residuals"]
     return (
         f"not converged: |r| / |b| = {residuals[-1] / residuals[0]:.3e} after "
-        f"{record['figures']['iterations']} iterations, asked for {case.solver.tolerance:g} "
+        f"{record['figures']['iterations']} iterations, tolerance {case.solver.tolerance:g} "
         "(raise solver.max_iterations, or use --preconditioner multigrid)"
     )
 
@@ -81,8 +81,8 @@ def not_converged(case: PoissonCase, record: Record) -> str:
 def solve(case: PoissonCase, operator: Any, b: Any, progress: Callable[[int, float], None], comm: MPI.Intracomm) -> Any:
     """The timed solve, after the case's warm-up. (collective)
 
-    Progress is shown where the warm-up says that the solve takes long: calls into Python between iterations would be
-    part of a short one's time.
+    Progress is shown only if the warm-up predicts a long solve: in a short one, calls into Python between iterations
+    would distort the time.
     """
     if cycled(case):
         return solve_cycled(case, operator, b, progress)
@@ -99,7 +99,7 @@ def solve(case: PoissonCase, operator: Any, b: Any, progress: Callable[[int, flo
 
 
 def solve_cycled(case: PoissonCase, operator: Any, b: Any, progress: Callable[[int, float], None]) -> Any:
-    """The timed solve by multigrid, or by its smoother alone; the levels are made before the clock. (collective)"""
+    """The timed solve with multigrid, or with its smoother alone; the levels are set up before timing. (collective)"""
     chosen = case.solver
     orders = (case.order,) if chosen.preconditioner == "chebyshev" else tuple(chosen.levels) or None
     options = {
@@ -118,5 +118,5 @@ def solve_cycled(case: PoissonCase, operator: Any, b: Any, progress: Callable[[i
 
 
 def progress_line(iteration: int, total: int, residual: float) -> str:
-    """Where a solve is."""
+    """One line of progress of a solve."""
     return f"iteration {iteration} of at most {total}, |r| = {residual:.3e}"

@@ -1,4 +1,4 @@
-"""Files of a `weft run poisson` beside its record: the solution for ParaView."""
+"""The solution of a `weft run poisson`, written for ParaView."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from weft.run.record import open_folder
 
 
 def write(case: PoissonCase, operator: Any, solution: Any, folder: Path) -> None:
-    """Makes the folder, and writes what the case asks for. (collective)"""
+    """Creates the folder, and writes the output that the case requests. (collective)"""
     open_folder(folder, operator.mesh.comm)
     if case.output.fields:
         from weft.mesh_io.fields import write_fields

@@ -1,4 +1,4 @@
-"""What a case of `weft run poisson` means on its mesh: the operator, the right-hand side, the exact solution."""
+"""A case of `weft run poisson` on its mesh: the operator, the right-hand side and the exact solution."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from weft.run import elements
 
 @dataclass(frozen=True)
 class Box:
-    """The box of a case, with what the case left open filled in."""
+    """The box of a case, with defaults filled in."""
 
     counts: tuple[int, ...]
     lower: tuple[float, ...]
@@ -26,7 +26,7 @@ class Box:
 
 
 def box_of(case: PoissonCase) -> Box:
-    """Counts from the number of points, and elements of side 2 (the reference element), where a case says neither."""
+    """Defaults: counts follow from the number of points, and elements have side 2, like the reference element."""
     mesh = case.mesh
     counts = mesh.counts if mesh.counts[0] > 0 else elements.box_counts(mesh.points, case.order)
     upper = mesh.upper if any(mesh.upper) else tuple(lo + 2 * c for lo, c in zip(mesh.lower, counts, strict=True))
@@ -34,12 +34,12 @@ def box_of(case: PoissonCase) -> Box:
 
 
 def make_mesh(case: PoissonCase, comm: MPI.Intracomm) -> Any:
-    """The mesh a case asks for, shared out over the ranks. (collective)"""
+    """The mesh that a case describes, distributed over the ranks. (collective)"""
     return elements.make_mesh(case, comm, box_of(case).upper)
 
 
 def make_operator(case: PoissonCase, mesh: Any) -> Any:
-    """The operator a case asks for. (collective)"""
+    """The operator of a case. (collective)"""
     return weft.Poisson(mesh, dirichlet=case.boundary == "dirichlet", **settings(case))
 
 
@@ -62,22 +62,23 @@ def manufactured(case: PoissonCase) -> tuple[Callable[..., Any], float]:
 
 
 def right_hand_side(case: PoissonCase, operator: Any) -> Any:
-    """b of the case: random, of f = 1, or of the manufactured solution. (collective)"""
+    """The right-hand side b: random, from f = 1, or from the manufactured solution. (collective)"""
     if case.rhs == "random":
         return operator.random_rhs(case.seed)
     if case.rhs == "unit":
         return operator.project(lambda x, y, z: np.ones_like(x))
-    # -Laplacian u = k^2 u. The screening of Eq. 1 multiplies the identity, not a mass matrix: lambda u joins per point.
+    # -Laplacian u = k^2 u. The screening of Eq. 1 multiplies the identity, not a mass matrix: lambda u is added per
+    # point.
     u, eigenvalue = manufactured(case)
     b = operator.project(lambda x, y, z: eigenvalue * u(x, y, z))
     return b + case.lambda_ * operator.interpolate(u)
 
 
 def cycled(case: PoissonCase) -> bool:
-    """Whether the preconditioner is more than a diagonal."""
+    """Whether the preconditioner is a multigrid cycle or its smoother."""
     return case.solver.preconditioner in ("chebyshev", "multigrid")
 
 
 def iterations_at_most(case: PoissonCase) -> int:
-    """How many iterations a case may take."""
+    """The maximum number of iterations of a case."""
     return case.solver.max_iterations if case.solver.tolerance > 0.0 else case.solver.iterations

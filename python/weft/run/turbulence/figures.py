@@ -1,4 +1,4 @@
-"""What a run of `weft run turbulence` counts: sizes, and memory beside what the paper predicts."""
+"""The figures of a `weft run turbulence`: sizes, and memory compared with the paper's prediction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weft.turbulence_output import Checkpoint
 
 
 def sizes(problem: Problem, began: Checkpoint | None) -> Record:
-    """What the problem counts, and its memory predicted and measured. (collective)"""
+    """The sizes of the problem, and its predicted and measured memory. (collective)"""
     case, solver, comm = problem.case, problem.solver, problem.comm
     points = math.prod(case.points)
     held = memory_bytes(solver.memory_bytes, comm)
@@ -32,7 +32,8 @@ def sizes(problem: Problem, began: Checkpoint | None) -> Record:
         "began_from": began.path if began else None,
         "formulas": {
             "equation_9_bytes_per_rank": "(8 + 2 Q + 1/2) N^3 / (2 P) complex numbers; GESTS Eq. 9",
-            "grid_points_per_second": "N^3 / median seconds of a step; GESTS section 4.1",
-            "message_bytes": "Q N^3 / (2 P R) complex numbers of a transpose among R ranks; GESTS section 5.1",
+            "grid_points_per_second": "N^3 / median seconds per step; GESTS section 4.1",
+            "message_bytes": "Q N^3 / (2 P R) complex numbers per message of a transpose among R "
+            "ranks; GESTS section 5.1",
         },
     }

@@ -1,7 +1,7 @@
-"""`weft run turbulence`: sets a flow up, steps it on, and counts.
+"""`weft run turbulence`: sets up a flow, steps it, and collects the figures.
 
-The record of its result is what run.json holds: `case`, `versions`, `machine`, `choices`, `timings`, `figures`,
-`statistics`, with units in the names. Statistics and checkpoints go to files as the run goes on.
+The record in its result becomes run.json: `case`, `versions`, `machine`, `choices`, `timings`, `figures`, `statistics`,
+with units in the names. Statistics and checkpoints are written to files during the run.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def run(case: TurbulenceCase, display: Display) -> Result:
 
 
 class Run:
-    """A run on its way."""
+    """A run in progress."""
 
     def __init__(
         self, problem: Problem, display: Display, folder: Path, record: Record, reference: Record | None
@@ -72,7 +72,7 @@ class Run:
         self.statistics_seconds = 0.0
 
     def go(self, began: Checkpoint | None) -> Result:
-        """Steps until the end, or a signal; `began`: the checkpoint that the run goes on from. (collective)"""
+        """Steps until the end or a signal. `began`: the checkpoint that the run continues from. (collective)"""
         case, solver = self.case, self.solver
         since = solver.steps if began else None
         self.checkpoints = Checkpoints(case, solver, self.folder, began, **sharing(case))
@@ -111,13 +111,13 @@ class Run:
         return Result(self.record, signal=signal, checkpoint=checkpoint)
 
     def timed_step(self) -> float:
-        """The first step: what is set up on first use is in its time, so it is not profiled."""
+        """Takes the first step, which is not profiled because its time includes set-up on first use."""
         begin = time.perf_counter()
         self.solver.step(1)
         return time.perf_counter() - begin
 
     def progress_line(self, *_: float) -> str:
-        """Where the run is; energy, dissipation and divergence as of the last row of statistics.csv."""
+        """One line of progress; energy, dissipation and divergence are those of the last row of statistics.csv."""
         last = self.history[-1] if self.history else {}
         words = f"step {self.solver.steps}, t = {self.solver.time:.4g}, Courant {self.solver.courant:.2f}"
         if last:
@@ -126,7 +126,7 @@ class Run:
         return words
 
     def sample(self, row: bool = True, spectra: bool = False, points: bool = False) -> None:
-        """Statistics of now, as far as they are due and not there yet. (collective)"""
+        """Writes the current statistics that are due and not yet written. (collective)"""
         case, solver = self.case, self.solver
         now = (solver.steps, solver.time)
         row = row and not (self.history and self.history[-1]["step"] == solver.steps)
@@ -169,7 +169,7 @@ class Run:
         self.statistics_seconds += time.perf_counter() - begin
 
     def keep_points(self, now: tuple[int, float], points: Points) -> None:
-        """Distributions and the slice, in files and in the record."""
+        """Writes distributions and the slice to files, and adds them to the record."""
         if self.files is not None:
             self.files.add_points(now, points)
             if points.enstrophy_slice is not None:
@@ -189,16 +189,16 @@ class Run:
             self.record["statistics"]["slice"] = picture(points.enstrophy_slice)
 
     def blown_up(self, error: Any) -> NoReturn:
-        """Says where a run went wrong and what to go on from. (collective)"""
+        """Raises an error that says when the run failed, and which checkpoint to continue from. (collective)"""
         words = f"{error}; {after(self.checkpoints.last)}; take a smaller time.courant or time.dt"
         raise mpi.CollectiveError(words) from None
 
     def finish(self, step_seconds: list[float], seconds: float, profile: Profile) -> None:
-        """What the run took and what follows from it. (collective)"""
+        """Adds the timings and the figures derived from them. (collective)"""
         each = np.array(step_seconds)
         if each.size:
             self.comm.Allreduce(MPI.IN_PLACE, each, MPI.MAX)
-        steady = each[1:] if each.size > 1 else each  # the first sets up on first use
+        steady = each[1:] if each.size > 1 else each  # the first step includes set-up on first use
         best = float(steady.min()) if steady.size else math.nan
         median = float(np.median(steady)) if steady.size else math.nan
         profiled = self.comm.allreduce(profile.seconds, MPI.MAX)
@@ -217,7 +217,7 @@ class Run:
         )
         figures["steps"] = int(each.size)
         figures["final_time"] = self.solver.time
-        # NaN is no JSON.
+        # JSON has no NaN.
         figures["grid_points_per_second"] = figures["grid_points"] / median if median > 0 else None
         figures["best_grid_points_per_second"] = figures["grid_points"] / best if best > 0 else None
         for key in ("seconds_per_step", "best_step_seconds"):

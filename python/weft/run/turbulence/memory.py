@@ -1,4 +1,4 @@
-"""What memory a case of `weft run turbulence` needs, and what there is."""
+"""The memory that a case of `weft run turbulence` needs, compared with what is available."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from weft.turbulence import kept_modes_x
 
 
 def equation_9_bytes(points: int, ranks: int, batch: int, real_bytes: int) -> float:
-    """GESTS, Eq. 9, a rank: (8 + 2 Q + 1/2) fields of N^3 / 2 complex numbers; the paper's are in single precision."""
+    """Bytes per rank by GESTS, Eq. 9: (8 + 2 Q + 1/2) fields of N^3 / 2 complex numbers (single precision in the
+    paper)."""
     return (8 + 2 * batch + 0.5) * points / (2 * ranks) * 2 * real_bytes
 
 
 def predicted_bytes(case: TurbulenceCase, ranks: int, gpu: bool = False) -> float:
-    """Bytes that a rank will need: Eq. 9 of GESTS, on the modes that are kept, plus what Eq. 9 does not count.
+    """Bytes that a rank will need: Eq. 9 of GESTS for the modes that are kept, plus what Eq. 9 leaves out.
 
-    A scalar takes one field and three of work, and one more where it has a mean gradient; RK4 keeps every field twice.
-    One rank needs no buffers. On a GPU the transforms hold all variables of a stage, as modes and as points. The solver
-    checks itself by the same count (predicted_bytes in cpp/weft/turbulence/solver.hpp).
+    A scalar takes one field and three work fields, and one more with a mean gradient. RK4 stores every field twice. One
+    rank needs no message buffers. On a GPU the transforms hold all variables of a stage, both as modes and at points.
+    predicted_bytes in cpp/weft/turbulence/solver.hpp is the same count.
     """
     scalars = len(case.scalars.schmidt)
     fields, work = 3 + scalars, 5 + 3 * scalars
@@ -36,12 +37,12 @@ def predicted_bytes(case: TurbulenceCase, ranks: int, gpu: bool = False) -> floa
 
 
 def real_bytes(case: TurbulenceCase) -> int:
-    """Of a real number."""
+    """Bytes of a real number."""
     return 4 if case.precision == "single" else 8
 
 
 def require_memory(case: TurbulenceCase, device: Any, comm: MPI.Intracomm) -> None:
-    """CollectiveError, before anything large is allocated, where the box does not fit. (collective)"""
+    """Raises CollectiveError, before anything large is allocated, if the box does not fit into memory. (collective)"""
     need = predicted_bytes(case, comm.size, gpu=not device.is_host)
     node = comm.Split_type(MPI.COMM_TYPE_SHARED)
     sharing = node.size if device.is_host else node.allgather(device.ordinal).count(device.ordinal)
@@ -53,7 +54,7 @@ def require_memory(case: TurbulenceCase, device: Any, comm: MPI.Intracomm) -> No
     box = " x ".join(map(str, case.points))
     paper = equation_9_bytes(math.prod(case.points), comm.size, max(1, case.batch), real_bytes(case))
     raise mpi.CollectiveError(
-        f"a box of {box} points in {case.precision} precision needs {need / 2**30:.1f} GiB a rank on {comm.size} "
-        f"rank(s) (Eq. 9 of GESTS: {paper / 2**30:.1f}), there are {room / 2**30:.1f} GiB a rank: take more nodes, a "
-        "smaller grid" + ("" if case.precision == "single" else ", or --precision single")
+        f"a box of {box} points in {case.precision} precision needs {need / 2**30:.1f} GiB per rank on {comm.size} "
+        f"rank(s) (Eq. 9 of GESTS: {paper / 2**30:.1f}), but {room / 2**30:.1f} GiB per rank are "
+        f"available: use more nodes, a smaller grid" + ("" if case.precision == "single" else ", or --precision single")
     )

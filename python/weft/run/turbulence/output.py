@@ -44,7 +44,7 @@ class Files:
             self.hdf5.unlink(missing_ok=True)
 
     def add_scales(self, now: Row, dt: float, courant: float, scales: Scales, spectra: Spectra, work: float) -> None:
-        """A row of statistics.csv; `now` is step and time."""
+        """Writes a row of statistics.csv; `now` is (step, time)."""
         sums = [
             spectra.width * float(np.sum(values[i]))
             for i in range(len(spectra.scalar_variance))
@@ -53,7 +53,7 @@ class Files:
         self.statistics.add([[*now, dt, courant, *dataclasses.astuple(scales), work, *sums]])
 
     def add_spectra(self, now: Row, spectra: Spectra, transfer: Any) -> None:
-        """The rows of a spectrum."""
+        """Writes the rows of a spectrum."""
         scalars = [
             values[i]
             for i in range(len(spectra.scalar_variance))
@@ -67,7 +67,7 @@ class Files:
         self._to_hdf5(now, "spectra", dict(zip(names, columns, strict=False)))
 
     def add_points(self, now: Row, points: Points) -> None:
-        """The rows of distributions."""
+        """Writes the rows of distributions."""
         rows = []
         for d in points.distributions.values():
             rows.append([*now, d.name, d.scaled_by, d.scale, *d.moments, d.skewness, d.flatness, d.smallest, d.largest])
@@ -93,12 +93,12 @@ class Files:
 
 
 def filled(d: Distribution) -> list[tuple[float, float, float]]:
-    """The bins of a distribution that hold something: lower and upper edge, density."""
+    """The bins of a distribution that are not empty: lower edge, upper edge, density."""
     return [(float(d.edges[i]), float(d.edges[i + 1]), float(d.density[i])) for i in np.flatnonzero(d.density).tolist()]
 
 
 def write_fields(folder: Path, solver: Any, lengths: Sequence[float], comm: Any) -> None:
-    """The velocity at the points, for ParaView: fields.h5, and fields.xdmf which says what is in it. (collective)
+    """Writes the velocity at the grid points for ParaView: fields.h5, and fields.xdmf, which describes it. (collective)
 
     The ranks write one after the other.
     """
@@ -123,7 +123,7 @@ def write_fields(folder: Path, solver: Any, lengths: Sequence[float], comm: Any)
 
 
 def xdmf(sizes: Sequence[int], lengths: Sequence[float], precision: int, time: float) -> str:
-    """What fields.h5 holds, for ParaView."""
+    """The XDMF description of fields.h5, for ParaView."""
     shape = " ".join(str(n) for n in reversed(sizes))
     spacing = " ".join(repr(side / n) for side, n in zip(reversed(lengths), reversed(sizes), strict=True))
     arrays = "\n".join(

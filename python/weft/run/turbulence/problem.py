@@ -1,4 +1,4 @@
-"""What a case of `weft run turbulence` means: the solver, how it is shared out, and the flow at the beginning."""
+"""A case of `weft run turbulence`: the solver, its decomposition, and the initial flow."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from weft.turbulence_output import Checkpoint
 
 
 class Problem:
-    """A case in its box: its solver, ready to start. Making one is collective."""
+    """A case in its box, with its solver ready to start. Construction is collective."""
 
     def __init__(self, case: TurbulenceCase, comm: MPI.Intracomm) -> None:
         self.case, self.comm = case, comm
         device = weft.device.open(case.device)
         require_memory(case, device, comm)
-        #: how the transforms were shared out
+        #: how the process grid, Q and the exchanges were chosen
         self.tuning = tuned(case, comm, device)
         self.solver = make_solver(case, self.tuning, comm, device)
 
     def begin(self) -> Checkpoint | None:
-        """Sets the flow that the case starts from; the checkpoint where it is one. (collective)"""
+        """Sets the initial flow of the case; returns the checkpoint that it comes from, if any. (collective)"""
         case, solver, initial = self.case, self.solver, self.case.initial
         if initial.checkpoint:
             found: Checkpoint = solver.restore(initial.checkpoint)
@@ -50,7 +50,7 @@ class Problem:
 
 
 def spectrum_of(case: TurbulenceCase) -> Callable[[Any], Any]:
-    """E(k) = c k^s exp(-s/2 (k/p)^2), peak at p, that holds 3/2 of the square of initial.velocity."""
+    """E(k) = c k^s exp(-s/2 (k/p)^2), with its peak at p and a total of 3/2 initial.velocity^2."""
     peak = case.initial.wavenumber * 2 * math.pi / max(case.lengths)
     s = case.initial.slope
     # The integral of k^s exp(-s/2 (k/p)^2) over k > 0.
@@ -60,9 +60,9 @@ def spectrum_of(case: TurbulenceCase) -> Callable[[Any], Any]:
 
 
 def tuned(case: TurbulenceCase, comm: MPI.Intracomm, device: Any) -> Record:
-    """The process grid, Q and exchanges of a case: as it says, else the fastest in transforms of three variables.
+    """The process grid, Q and exchanges of a case: as given, else the fastest for transforms of three variables.
 
-    One rank has nothing to choose. (collective)
+    There is nothing to choose on one rank. (collective)
     """
     if comm.size == 1:
         return {"process_grid": case.process_grid.replace("auto", "1x1"), "batch": max(1, case.batch)}
@@ -82,7 +82,7 @@ def tuned(case: TurbulenceCase, comm: MPI.Intracomm, device: Any) -> Record:
 
 
 def make_solver(case: TurbulenceCase, choice: Record, comm: MPI.Intracomm, device: Any) -> Any:
-    """The solver a case asks for, without a flow yet. (collective)"""
+    """The solver of a case, without an initial flow yet. (collective)"""
     exchange = tuple(
         case.exchange if comm.size == 1 else choice[key] or case.exchange for key in ("row_exchange", "column_exchange")
     )

@@ -1,4 +1,4 @@
-"""Where the time of turbulence's steps goes."""
+"""How the time of turbulence's steps is spent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from weft import trace
 
-PROFILED = 10  # steps whose time is broken down, after the first
+PROFILED = 10  # number of steps, after the first, whose time is broken down
 
 # The parts of GESTS's Table 3, as the solver's measure() names them.
 PARTS = {
@@ -20,7 +20,7 @@ PARTS = {
 
 
 class Profile:
-    """Where the time of some steps goes: by the recorder's categories, and the parts of GESTS's Table 3."""
+    """How the time of some steps is spent: by the recorder's categories, and by the parts of GESTS's Table 3."""
 
     def __init__(self, solver: Any) -> None:
         self.solver = solver
@@ -30,7 +30,7 @@ class Profile:
         self.categories = dict.fromkeys(trace.categories(), 0.0)
 
     def step(self) -> float:
-        """Takes a step; its seconds. Steps after the first PROFILED are not looked into."""
+        """Takes a step and returns its seconds. Only the first PROFILED steps are broken down."""
         if self.steps >= PROFILED:
             begin = time.perf_counter()
             self.solver.step()
