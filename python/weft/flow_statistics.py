@@ -56,11 +56,12 @@ class Statistics:
 
         ``energy`` <u . u> / 2, ``enstrophy`` <omega . omega>, ``dissipation`` 2 nu <S : S>, ``vorticity_dissipation``
         nu <omega . omega> (equal to the former if the velocity is divergence-free, and periodic or 0 on the
-        boundaries), ``divergence`` <(div u)^2>^(1/2), ``largest_divergence``, ``courant_rate``; of u, v, w, pressure
-        and scalars ``u_smallest``, ``u_largest``, of scalars ``<name>_mean`` too. For each boundary of ``forces`` the
-        force of the flow on what is behind it, over density: ``force_<name>_x``, and of it ``force_<name>_pressure_x``.
+        boundaries), ``divergence`` <(div u)^2>^(1/2), ``largest_divergence``, ``courant_rate``; for u, v, w, pressure
+        and scalars ``u_smallest``, ``u_largest``, for scalars also ``<name>_mean``. For each boundary in ``forces``,
+        the force of the flow on the body behind it, over density: ``force_<name>_x``, and the pressure's part,
+        ``force_<name>_pressure_x``.
 
-        CollectiveError for a boundary that the mesh does not have.
+        CollectiveError if the mesh has no such boundary.
         """
         measures = self._measures(forces)
         velocity = measures.velocity()

@@ -44,7 +44,7 @@ _CORES: dict[str, type[_weft.maxwell.MaxwellDouble | _weft.maxwell.MaxwellSingle
 }
 
 
-#: materials, and sources with their course in time: the extension's structs, made in order or by name
+#: materials, and sources with their time dependence: structs of the extension, with positional or keyword arguments
 Material, Pulse = _weft.maxwell.Material, _weft.maxwell.Pulse
 PlaneWave, Dipole = _weft.maxwell.PlaneWave, _weft.maxwell.Dipole
 
@@ -79,7 +79,7 @@ def matched_layer(
         axis = "xyz".index(side[0])
         place = x[..., axis]
         depth = lower[axis] + thickness - place if side[1] == "-" else place - (upper[axis] - thickness)
-        depth = np.where(depth > 1e-12 * thickness, depth, 0.0)  # not the rounding of points on the layer's face
+        depth = np.where(depth > 1e-12 * thickness, depth, 0.0)  # ignores rounding errors of points on the layer's face
         damping[:, axis] += strongest * (np.clip(depth, 0.0, None) / thickness) ** power
     return damping
 
@@ -87,23 +87,24 @@ def matched_layer(
 class Solver(SolverOnElements):
     """eps dE/dt = curl H - sigma E, mu dH/dt = -curl E on the ranks of ``mesh`` (NekCEM, Eqs. 1 to 9).
 
-    Lengths are the mesh's; times are in lengths over the speed of light in vacuum; H is in units of E over the
+    Lengths are in the unit of the mesh; times in lengths over the speed of light in vacuum; H is in units of E over the
     impedance of free space. ``order``: polynomial degree N, 1 to 15. ``flux``: ``upwind`` or ``central``.
     ``materials``: values by the region's name, ``{"vacuum": Material()}`` by default. ``regions``: for each element of
-    this rank the region's place in ``materials``; all 0 by default. ``boundaries``: ``pec``, ``pmc`` or ``absorbing``
-    by the mesh's names of boundaries, each that has faces. ``waves`` enter where elements of the ``total_field`` (a
-    flag for each of this rank's elements) meet others or an absorbing boundary; elsewhere fields are scattered fields.
-    ``dipoles``: currents. ``damping``: of a perfectly matched layer, see ``matched_layer``. ``kernels``: ``portable``
-    (any device), ``simd`` (hosts, without plane waves) or ``auto``. ``integrator``: ``runge-kutta`` (five stages, order
-    4) or ``exponential`` (exp(dt A) in a Krylov space of ``krylov_dimension``, to ``krylov_tolerance`` relative to the
-    fields, for any dt; without waves, dipoles and layers). ``device``, ``precision``, ``exchange``,
-    ``exchange_cache``: as of ``weft.Poisson``.
+    this rank, the index of its material in ``materials``; default: all 0. ``boundaries``: ``pec``, ``pmc`` or
+    ``absorbing`` for each of the mesh's boundaries, by name. ``waves`` enter where elements of the ``total_field`` (a
+    flag for each of this rank's elements) meet other elements or an absorbing boundary; outside the total field, fields
+    are scattered fields. ``dipoles``: currents. ``damping``: of a perfectly matched layer, see ``matched_layer``.
+    ``kernels``: ``portable`` (any device), ``simd`` (hosts, without plane waves) or ``auto``. ``integrator``:
+    ``runge-kutta`` (five stages, order 4) or ``exponential`` (exp(dt A) in a Krylov space of ``krylov_dimension``, to
+    ``krylov_tolerance`` relative to the fields, for any dt; without waves, dipoles and layers). ``device``,
+    ``precision``, ``exchange``, ``exchange_cache``: as in ``weft.Poisson``.
 
-    Fields are ``[E][6][n][n][n]``: element, component (Ex Ey Ez Hx Hy Hz), t, s, r; n = order + 1.
-    Making one, and every method that says so, is collective: all ranks call it.
+    Fields are ``[E][6][n][n][n]``: element, component (Ex Ey Ez Hx Hy Hz), t, s, r; n = order + 1. Construction, and
+    every method marked (collective), must be called on all ranks.
 
     ValueError for options that do not exist; ``weft.mpi.CollectiveError``, the same on all ranks, for a boundary
-    without a condition, a region without a material, eps or mu that are not positive, periodic faces that do not fit.
+    without a condition, a region without a material, eps or mu that are not positive, or periodic faces that do not
+    match.
     """
 
     @by_name(_weft.maxwell.Options)
@@ -141,7 +142,7 @@ class Solver(SolverOnElements):
         self.order = given.order
         self.integrator = given.integrator
         self._core = _CORES[precision](mesh._core, given)
-        #: the time step that ``step`` takes where it is given none
+        #: the default time step of ``step``
         self.dt = self.dt_limit
         self._warned = False
 
@@ -163,11 +164,11 @@ class Solver(SolverOnElements):
 
     @property
     def steps(self) -> int:
-        """Steps done."""
+        """Number of steps taken."""
         return int(self._core.steps)
 
     def start(self, time: float = 0.0, step: int = 0) -> None:
-        """Begin at ``time``, after so many steps, from the fields that are set."""
+        """Start at ``time``, after ``steps`` steps, from the current fields."""
         self._core.start(float(time), _operator.index(step))
 
     @property
@@ -177,10 +178,11 @@ class Solver(SolverOnElements):
 
     @property
     def figures(self) -> dict[str, float]:
-        """What one time step (five stages) computes, moves and sends on all ranks together.
+        """Flops, memory traffic and messages of one time step (five stages), summed over all ranks.
 
-        ``paper_flops`` by Eq. 16, 180 (N + 1) + 420 a point; ``flops`` what the kernels do (12 derivatives a point
-        where the paper counts 18); ``bytes`` of memory if nothing stays in cache between kernels. (collective)
+        ``paper_flops`` by Eq. 16, 180 (N + 1) + 420 per point; ``flops`` that the kernels execute (12 derivatives per
+        point where the paper counts 18); ``bytes`` of memory traffic if nothing stays in cache between kernels.
+        (collective)
         """
         from mpi4py import MPI
 
@@ -193,12 +195,12 @@ class Solver(SolverOnElements):
 
     @property
     def tuning(self) -> dict[str, Tuning]:
-        """How the exchange was chosen, by use: ``faces``; see ``weft.GatherScatter.tuning``."""
+        """How the exchange was chosen, under the key ``faces``; see ``weft.GatherScatter.tuning``."""
         return {"faces": self._core.exchange}
 
     @property
     def memory_bytes(self) -> dict[str, int]:
-        """Bytes held by this rank, by array."""
+        """Memory on this rank in bytes, by array."""
         return dict(self._core.memory_bytes())
 
     # --- fields ------------------------------------------------------------------------------------------------------
@@ -207,7 +209,7 @@ class Solver(SolverOnElements):
     def fields(self) -> DeviceArray:
         """``[E][6][n][n][n]``: the fields themselves, not a copy (on a GPU an array with ``__dlpack__``).
 
-        Whoever writes to them calls ``fields_changed``, so that their energy is not taken for an instability.
+        After writing to them, call ``fields_changed``, or their new energy may be taken for an instability.
         """
         return self._core.fields()
 
@@ -221,20 +223,20 @@ class Solver(SolverOnElements):
         return np.moveaxis(np.asarray(self.mesh.point_coordinates(self.order)).reshape(-1, n, n, n, 3), -1, 0)
 
     def interpolate(self, function: Fields) -> Values:
-        """``function`` at the points, as fields."""
+        """``function`` evaluated at the points, ``[E][6][n][n][n]``."""
         x, y, z = self.coordinates()
         values = [np.broadcast_to(np.asarray(v, np.float64), x.shape) for v in function(x, y, z)]
         if len(values) != 6:
-            raise ValueError(f"maxwell: a function of fields gives 6 components, not {len(values)}")
+            raise ValueError(f"maxwell: a function of fields must return 6 components, not {len(values)}")
         return np.ascontiguousarray(np.stack(values, axis=1), self.dtype)
 
     def set_fields(self, values: npt.ArrayLike | Fields) -> None:
-        """Set the fields to an array, or to a function of the coordinates; a matched layer is at rest then."""
+        """Set the fields to an array, or to a function of the coordinates; a matched layer is reset to rest."""
         array = self.interpolate(values) if callable(values) else np.asarray(values)
         self._core.set_fields(np.ascontiguousarray(array, self.dtype))
 
     def fields_changed(self) -> None:
-        """Call it after writing to ``fields``."""
+        """Call this after writing to ``fields``."""
         self._core.fields_changed()
 
     def rates(self, values: npt.ArrayLike, time: float = 0.0) -> Values:
@@ -242,7 +244,8 @@ class Solver(SolverOnElements):
         return self._core.rates(float(time), np.ascontiguousarray(values, self.dtype))
 
     def statistics(self) -> dict[str, float]:
-        """One sample, by name: ``energy`` and its parts ``electric_energy`` and ``magnetic_energy``. (collective)"""
+        """One sample of statistics, by name: ``energy`` and its parts ``electric_energy`` and ``magnetic_energy``.
+        (collective)"""
         electric, magnetic = self.energies()
         return {"energy": electric + magnetic, "electric_energy": electric, "magnetic_energy": magnetic}
 
@@ -265,8 +268,8 @@ class Solver(SolverOnElements):
     def step(self, count: int = 1, dt: float | None = None) -> None:
         """Take ``count`` time steps of ``dt`` (default: ``self.dt``); a step above ``dt_limit`` warns. (collective)
 
-        CollectiveError, the same on all ranks, where the energy is beyond the scheme's bound: what the fields had when
-        they were set, and what the sources can have brought since.
+        CollectiveError, the same on all ranks, if the energy exceeds the bound of the scheme: the energy when the
+        fields were set, plus what the sources can have added since.
         """
         size = self.dt if dt is None else float(dt)
         limited = self.integrator == "runge-kutta"

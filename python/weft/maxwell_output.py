@@ -1,4 +1,4 @@
-"""What the checkpoints of `weft.maxwell.Solver` say of themselves. docs/run-maxwell.md describes them."""
+"""The description of a checkpoint of `weft.maxwell.Solver`; docs/run-maxwell.md describes the files."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ __all__ = ["Checkpoint", "describe"]
 
 
 def describe(path: str | os.PathLike[str], comm: MPI.Intracomm | None = None) -> Checkpoint:
-    """What a checkpoint says of itself, without its fields. Errors as `SolverOnElements.restore`. (collective)"""
+    """The description of a checkpoint, without its fields. Errors as in `SolverOnElements.restore`. (collective)"""
     return Checkpoint(**_weft.maxwell.checkpoint(os.fspath(path), comm))

@@ -1,8 +1,8 @@
-"""Meshes of hexahedra, dealt out over the ranks of a communicator.
+"""Hexahedral meshes, distributed over the ranks of a communicator.
 
-A ``Mesh`` comes from the generator (``Mesh.box``) or from a file (``Mesh.read``). Arrays are those of the rank's own
-elements; ids are global. Points are the Gauss-Lobatto-Legendre points of a polynomial order, ``[element][k][j][i]``
-with i (the r direction) fastest.
+A ``Mesh`` comes from the generator (``Mesh.box``) or from a file (``Mesh.read``). Arrays cover the elements of this
+rank; ids are global. Points are the Gauss-Lobatto-Legendre points of a polynomial order, ``[element][k][j][i]`` with i
+(the r direction) fastest.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ __all__ = ["Mesh", "MeshError"]
 
 
 class MeshError(CollectiveError):
-    """A mesh that cannot be used, with one text on every rank that names the file, the element and the remedy."""
+    """A mesh that cannot be used; the message, the same on every rank, gives the file, the element and what to do."""
 
 
 class Mesh:
-    """One rank's share of a mesh. Make one with ``Mesh.box`` or ``Mesh.read``."""
+    """A mesh, of which each rank holds a part. Create one with ``Mesh.box`` or ``Mesh.read``."""
 
     def __init__(
         self, core: _weft.mesh.Mesh, tags: npt.NDArray[np.int64] | None = None, names: dict[str, int] | None = None
@@ -39,7 +39,7 @@ class Mesh:
         self._core = core
         #: [E] the region of each element: the physical volume of a Gmsh file, the group of a Nek file, else 0
         self.element_tags = np.zeros(self.elements, np.int64) if tags is None else tags
-        #: the tag of each region that the file gives a name
+        #: the tag of each named region of the file
         self.tag_names: dict[str, int] = names or {}
 
     @classmethod
@@ -54,14 +54,14 @@ class Mesh:
         deformation_parameter: float | None = None,
         comm: MPI.Intracomm | None = None,
     ) -> Mesh:
-        """A box of ``counts`` elements in x, y and z (one number for all three), each rank making only its share.
+        """A box of ``counts`` elements in x, y and z (one number for all three); each rank generates only its part.
 
-        ``deformation``: ``"none"``; ``"smooth"``: curved elements, every point moves by parameter times the box's size
-        times sin(2 pi x) sin(2 pi y) sin(2 pi z) in each direction (default 0.05); ``"kershaw"``: the trilinear mesh of
-        the CEED preconditioner tests with eps_y = eps_z = parameter in (0, 1] (default 0.3). Boundaries are named
-        ``x-``, ``x+``, ``y-``, ``y+``, ``z-``, ``z+``.
+        ``deformation``: ``"none"``; ``"smooth"``: curved elements, every point displaced by parameter times the size of
+        the box times sin(2 pi x) sin(2 pi y) sin(2 pi z) in each direction (default 0.05); ``"kershaw"``: the trilinear
+        mesh of the CEED preconditioner tests with eps_y = eps_z = parameter in (0, 1] (default 0.3). Boundaries are
+        named ``x-``, ``x+``, ``y-``, ``y+``, ``z-``, ``z+``.
 
-        ValueError on every rank for bad options and for more ranks than elements. (collective)
+        ValueError on every rank for invalid options, or more ranks than elements. (collective)
         """
 
         def three(value: Any, name: str) -> list[Any]:
@@ -94,15 +94,15 @@ class Mesh:
         partitioner: str = "metis",
         geometry_order: int | None = None,
     ) -> Mesh:
-        """Read a Nek mesh (``.re2``, ``.rea``) or a Gmsh one (``.msh``), and deal it out.
+        """Read a Nek mesh (``.re2``, ``.rea``) or a Gmsh mesh (``.msh``), and distribute it.
 
         ``partitioner``: ``"metis"`` (fewest faces between ranks) or ``"rcb"`` (recursive coordinate bisection).
-        ``geometry_order``: the polynomial order of curved elements, 1 to 15; by default what loses nothing: 1 where all
-        elements are trilinear, 2 for midside nodes and second-order elements, 7 where there are circular or spherical
-        sides. Rank 0 reads; each rank keeps its share only.
+        ``geometry_order``: the polynomial order of curved elements, 1 to 15; by default the one that represents the
+        file's geometry: 1 if all elements are trilinear, 2 for midside nodes and second-order elements, 7 if there are
+        circular or spherical sides. Rank 0 reads the file; each rank keeps only its part.
 
-        MeshError, the same on every rank, for files that are absent, damaged or of another kind, for torn meshes, and
-        for more ranks than elements. (collective)
+        MeshError, the same on every rank, if the file is missing, damaged or of another format, if the mesh is not
+        conforming, or if there are more ranks than elements. (collective)
         """
         from weft.mesh_io import read_raw
 
@@ -120,13 +120,13 @@ class Mesh:
         comm: MPI.Intracomm | None = None,
         geometry_order: int | None = None,
     ) -> Mesh:
-        """Concentric spheres round the origin, and a cube round them if ``half_width`` > 0; curved elements.
+        """Concentric spheres around the origin, inside a cube if ``half_width`` > 0; curved elements.
 
-        A cube in the middle of ``side``^3 elements, and 6 ``side``^2 elements a layer round it: ``layers[k]`` of them
+        The core is a cube of ``side``^3 elements, surrounded by layers of 6 ``side``^2 elements: ``layers[k]`` layers
         from radius ``radii[k-1]`` to ``radii[k]`` (the first from the cube). ``half_width``: one more layer that ends
-        on the cube [-half_width, half_width]^3, and round that cuboids with a layer for each thickness of
-        ``box_layers`` (for a perfectly matched layer). Element tags: k + 1 inside ``radii[k]``, one more up to the
-        cube, one more outside it. The boundary is ``outer``. ValueError for what is no such mesh. (collective)
+        on the cube [-half_width, half_width]^3, surrounded by one layer of boxes per thickness in ``box_layers`` (for a
+        perfectly matched layer). Element tags: k + 1 inside ``radii[k]``, one more up to the cube, one more outside it.
+        The boundary is ``outer``. ValueError for invalid arguments. (collective)
         """
         from weft.mesh_io.round import cubed_sphere
 
@@ -148,11 +148,11 @@ class Mesh:
         comm: MPI.Intracomm | None = None,
         geometry_order: int | None = None,
     ) -> Mesh:
-        """A cylinder round the z axis from z = 0; curved elements.
+        """A cylinder around the z axis, starting at z = 0; curved elements.
 
-        A square in the middle of ``side``^2 elements, ``layers`` of 4 ``side`` round it, times ``slices`` along z. The
-        boundaries are ``wall``, ``z-`` and ``z+``, the last two joined if ``periodic``. ValueError for what is no such
-        mesh. (collective)
+        The cross-section is a square of ``side``^2 elements surrounded by ``layers`` layers of 4 ``side`` elements;
+        there are ``slices`` elements along z. The boundaries are ``wall``, ``z-`` and ``z+``, the last two joined if
+        ``periodic``. ValueError for invalid arguments. (collective)
         """
         from weft.mesh_io.round import cylinder
 
@@ -170,7 +170,7 @@ class Mesh:
         partitioner: str,
         geometry_order: int | None,
     ) -> Mesh:
-        """Shares out the whole mesh that ``make`` gives on rank 0. (collective)"""
+        """Distributes the whole mesh that ``make`` returns on rank 0. (collective)"""
         from mpi4py import MPI
 
         from weft.mesh_io.partition import partition
@@ -183,7 +183,7 @@ class Mesh:
                 raw = make()
                 elements = len(raw.vertices)
                 if group.size > elements:
-                    raise ValueError(f"{group.size} ranks are more than its {elements} elements; use fewer ranks")
+                    raise ValueError(f"{group.size} ranks, but the mesh has only {elements} elements; use fewer ranks")
                 whole = _weft.mesh.WholeMesh(
                     raw.vertices,
                     raw.nodes,
@@ -200,10 +200,10 @@ class Mesh:
             except OSError as error:
                 problem = f"{source}: {error.strerror or error}"
             except MemoryError:
-                problem = f"{source}: too large for the memory of the reading rank"
+                problem = f"{source}: too large for the memory of rank 0, which reads it"
             except (ValueError, RuntimeError) as error:
                 problem = f"{source}: {error}"
-            except Exception as error:  # the other ranks wait for word from this one
+            except Exception as error:  # the other ranks wait for a result from this one
                 problem = f"{source}: unexpected {type(error).__name__} while reading: {error}"
         problem, tags, names = group.bcast((problem, tags, names), root=0)
         if problem is not None:
@@ -226,7 +226,7 @@ class Mesh:
 
     @property
     def global_elements(self) -> int:
-        """Number of elements of all ranks."""
+        """Number of elements on all ranks."""
         return self._core.global_elements
 
     @property
@@ -241,12 +241,13 @@ class Mesh:
 
     @property
     def geometry_order(self) -> int:
-        """Polynomial order of the elements' shapes, 1 for trilinear ones."""
+        """Polynomial order of the element geometry; 1 if trilinear."""
         return self._core.geometry_order
 
     @property
     def boundaries(self) -> npt.NDArray[np.int32]:
-        """[E][6] 0 inside and on periodic faces, else 1 + index of ``boundary_names``; r-, r+, s-, s+, t-, t+."""
+        """[E][6] boundary of each face: 0 on interior and periodic faces, else 1 + index in ``boundary_names``; faces
+        r-, r+, s-, s+, t-, t+."""
         return self._core.boundaries
 
     @property
@@ -260,7 +261,7 @@ class Mesh:
         return self._core.source
 
     def global_points(self, order: int) -> int:
-        """Number of different points of all ranks at ``order`` (1 to 15, else ValueError)."""
+        """Number of distinct points over all ranks at ``order`` (1 to 15, else ValueError)."""
         return self._core.global_points(order)
 
     def point_ids(self, order: int) -> npt.NDArray[np.int64]:
@@ -268,7 +269,7 @@ class Mesh:
         return self._core.point_ids(order)
 
     def point_coordinates(self, order: int) -> npt.NDArray[np.float64]:
-        """[E][(order+1)^3][3] coordinates, in the mesh's own unit."""
+        """[E][(order+1)^3][3] coordinates, in the unit of the mesh."""
         return self._core.point_coordinates(order)
 
     def points_on_boundary(self, order: int) -> npt.NDArray[np.uint8]:
@@ -276,7 +277,7 @@ class Mesh:
         return self._core.points_on_boundary(order)
 
     def geometric_factors(self, order: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """G [E][(order+1)^3][6] (rr, rs, rt, ss, st, tt, with weight and Jacobian) and mass [E][(order+1)^3].
+        """G [E][(order+1)^3][6] (rr, rs, rt, ss, st, tt; including weight and Jacobian) and mass [E][(order+1)^3].
 
         MeshError naming the element if a Jacobian is not positive. (collective)
         """
@@ -286,7 +287,8 @@ class Mesh:
             raise MeshError(str(error)) from None
 
     def mass_matrix(self, order: int) -> npt.NDArray[np.float64]:
-        """[E][(order+1)^3] quadrature weight times Jacobian: sums to the volume. Errors as in ``geometric_factors``."""
+        """[E][(order+1)^3] quadrature weight times Jacobian; sums to the volume of the mesh. Errors
+        as in ``geometric_factors``."""
         try:
             return self._core.mass_matrix(order)
         except CollectiveError as error:

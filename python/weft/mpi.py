@@ -29,10 +29,10 @@ __all__ = ["CollectiveError", "fail", "gpu_aware", "install_excepthook", "librar
 
 _T = TypeVar("_T")
 
-# How long the ranks of an agreed error wait for one another: all come, but a busy machine may keep one long.
+# Seconds that ranks with a collective error wait for each other: all arrive, but a busy machine may delay one.
 AGREE_SECONDS = 60.0
-ALONE_SECONDS = 2.0  # how long a rank with an error of its own waits to see whether all have one
-TURN_SECONDS = 2.0  # and how much longer than the next lower one it then leaves the word to lower ranks
+ALONE_SECONDS = 2.0  # seconds that a rank with an error of its own waits to see whether all ranks have one
+TURN_SECONDS = 2.0  # extra seconds, per rank number, so that the lowest failed rank prints first
 
 
 def _check_same_library() -> None:
@@ -49,21 +49,21 @@ def _check_same_library() -> None:
 
         raise ImportError(
             f"mpi4py and weft use different MPI libraries: mpi4py is on '{first(theirs)}' ({MPI.__file__}), weft was "
-            f"built with '{first(ours)}' ({_weft.__file__}). Build weft again with the mpicxx of mpi4py's MPI first on "
-            "PATH, or point mpi4py at weft's MPI (its wheel reads MPI4PY_MPIABI and MPI4PY_LIBMPI)."
+            f"built with '{first(ours)}' ({_weft.__file__}). Rebuild weft with the mpicxx of mpi4py's "
+            f"MPI first on PATH, or make mpi4py use weft's MPI (its wheel reads MPI4PY_MPIABI and MPI4PY_LIBMPI)."
         )
 
 
 _check_same_library()
 
-_agreement: MPI.Intracomm | None = None  # for the hook alone, so that it meets no other traffic
+_agreement: MPI.Intracomm | None = None  # used only by the hook, so that its messages match no others
 
 
 def together(comm: MPI.Intracomm, work: Callable[[], _T]) -> _T:
     """Run ``work`` on every rank; if it raises on any, every rank raises ``CollectiveError`` with the same text.
 
-    For steps that can fail on some ranks only, such as reading a file: the others must not wait for a rank that is
-    gone. ``work`` must not wait for another rank itself. On one rank its own exception passes. (collective)
+    For steps that can fail on some ranks only, such as reading a file: the other ranks must not wait for a failed one.
+    ``work`` itself must not communicate. With a single rank, its exception is passed on. (collective)
     """
     result, failure = None, None
     try:
@@ -79,8 +79,8 @@ def together(comm: MPI.Intracomm, work: Callable[[], _T]) -> _T:
 def gpu_aware(device: Device) -> _weft.mpi.GpuAware:
     """Whether MPI may be given the memory of ``device``: ``usable``, ``asked`` and ``reason``.
 
-    ``asked`` is what the library says of itself (``yes``, ``no``, ``does not say``). Unless it says no, a transfer in a
-    child process proves it, once a process and backend; a library that dies on device memory ends the child only.
+    ``asked`` is what the library reports (``yes``, ``no``, ``does not say``). Unless it reports no, a transfer in a
+    child process tests it, once per process and backend; if the library crashes on device memory, only the child ends.
     """
     return _weft.mpi.gpu_aware(device)
 
@@ -88,9 +88,9 @@ def gpu_aware(device: Device) -> _weft.mpi.GpuAware:
 def install_excepthook() -> None:
     """Let an uncaught exception end all ranks with one readable message and an exit code other than 0. (collective)
 
-    A ``CollectiveError`` (or any exception that every rank raised) is printed once, by rank 0, and every rank exits by
-    itself with code 1. An exception on some ranks only is printed with the rank's number, and all ranks are aborted
-    (``MPI_Abort``): those waiting for the failed rank would wait for ever. ``WEFT_TRACEBACK=1`` adds the traceback.
+    A ``CollectiveError`` (or any exception that every rank raised) is printed once, by rank 0, and every rank exits
+    normally with code 1. An exception on some ranks only is printed with the rank's number, and all ranks are aborted
+    (``MPI_Abort``): those waiting for the failed rank would wait forever. ``WEFT_TRACEBACK=1`` adds the traceback.
     """
     global _agreement
     if _agreement is None and MPI.COMM_WORLD.size > 1:
@@ -126,7 +126,7 @@ def fail(error: BaseException) -> None:
         if _agreement.rank == 0:
             tell(f"weft: {message(error)}")
         return
-    time.sleep(TURN_SECONDS * min(_agreement.rank, 3))  # where several ranks failed, the lowest speaks for all
+    time.sleep(TURN_SECONDS * min(_agreement.rank, 3))  # if several ranks failed, the lowest prints for all
     _abort(f"weft: rank {_agreement.rank} of {_agreement.size}: {message(error)}")
 
 
@@ -143,8 +143,8 @@ def _all_ranks_fail(seconds: float) -> bool:
 
 def _abort(text: str) -> NoReturn:
     tell(text)
-    time.sleep(0.2)  # MPI_Abort ends launchers that have not yet passed the line on
-    # The library's own words about the abort say nothing that our line does not.
+    time.sleep(0.2)  # MPI_Abort may end the launcher before it has forwarded the line
+    # Hide the library's own message about the abort, which adds nothing to our line.
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)

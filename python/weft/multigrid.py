@@ -1,7 +1,7 @@
-"""The coarse level of a p-multigrid: coarsened algebraically by PyAMG, on one rank, for all of them.
+"""The coarse level of a p-multigrid: coarsened algebraically by PyAMG on one rank, for all ranks.
 
 Source: Bell, Olson and Schroder, "PyAMG: Algebraic Multigrid Solvers in Python", JOSS 7 (2022). weft runs the V-cycle
-itself (cpp/weft/solver/amg.hpp), so that no step of a solve is in Python.
+itself (cpp/weft/solver/amg.hpp), so that no part of a solve runs in Python.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     import scipy.sparse
     from mpi4py import MPI
 
-#: What the extension takes: [(A, P), ...] as (offsets, indices, values, columns), and the coarsest level's inverse.
+#: The hierarchy as the extension takes it.
 # (offsets, indices, values, columns) of a matrix in compressed rows.
 Csr = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float64], int]
-# Of each level the matrix and the prolongation from the next, which the last has not; the inverse of the last matrix.
+# For each level its matrix and the prolongation from the next level (none for the last); the inverse of the last
+# matrix.
 Hierarchy = tuple[list[tuple[Csr, Csr | None]], npt.NDArray[np.float64]]
 
 
@@ -32,10 +33,10 @@ def coarsen(
     singular: bool,
     comm: MPI.Intracomm,
 ) -> tuple[Hierarchy, list[int]]:
-    """The hierarchy of the matrix whose entries' parts all ranks hold, and its levels' sizes. (collective)
+    """The hierarchy of a matrix whose entries are distributed over the ranks, and the sizes of its levels. (collective)
 
-    ``rows``, ``columns``, ``values``: this rank's triplets, in global numbers below ``size``; equal places are summed.
-    ``singular``: the constants are the null space. ``CollectiveError`` on all ranks where the library fails.
+    ``rows``, ``columns``, ``values``: this rank's triplets, in global numbers below ``size``; duplicate entries are
+    summed. ``singular``: the constants are the null space. ``CollectiveError`` on all ranks if PyAMG fails.
     """
     parts = comm.gather((rows, columns, values))
     hierarchy: Hierarchy | None = None
@@ -44,7 +45,7 @@ def coarsen(
         try:
             rows, columns, values = (np.concatenate(part) for part in zip(*parts, strict=True))
             hierarchy = _on_one_rank(rows, columns, values, size, singular)
-        except Exception as error:  # on one rank only: the others must not wait for ever
+        except Exception as error:  # on one rank only: the others must not wait forever
             problem = f"multigrid: the coarse level of {size} unknowns could not be coarsened: {error}"
     problem = comm.bcast(problem)
     if problem:
@@ -63,7 +64,9 @@ def _on_one_rank(
     import scipy.sparse
 
     matrix = scipy.sparse.coo_matrix((values, (rows, columns)), shape=(size, size)).tocsr()
-    matrix = (0.5 * (matrix + matrix.T)).tocsr()  # the sums came in another order on either side of the diagonal
+    matrix = (
+        0.5 * (matrix + matrix.T)
+    ).tocsr()  # entries on either side of the diagonal were summed in different orders
     if size == 0:
         return [(_csr(matrix), None)], np.zeros((0, 0))
     import pyamg

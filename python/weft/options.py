@@ -1,4 +1,4 @@
-"""Options that the structs of the extension hold and check, as keywords of Python's functions."""
+"""Keyword arguments of Python functions that are members of the extension's option structs, which check them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Made = TypeVar("Made", bound=Callable[..., Any])
 
 
 class _Shown(str):
-    """A default that is a struct, as a signature shows it; the struct itself would be kept to the interpreter's end."""
+    """The text of a struct default, for signatures; the struct itself would live until the interpreter exits."""
 
     __repr__ = str.__str__
 

@@ -1,4 +1,4 @@
-"""What solvers in time on the spectral elements of a mesh have in common for their users: sizes, types, checkpoints."""
+"""What time-dependent solvers on spectral elements share: sizes, types and checkpoints."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TYPES = {"double": np.float64, "single": np.float32}
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a checkpoint on disk says: of the newest, if ``path`` was a folder of several."""
+    """The description of a checkpoint on disk; of the newest, if ``path`` was a folder of several."""
 
     path: str
     bytes: int
@@ -31,11 +31,11 @@ class Checkpoint:
     step: int
     time: float
     fields: dict[str, int]  # components by name
-    text: str  # what `SolverOnElements.save` was given
+    text: str  # the text given to `SolverOnElements.save`
 
 
 class SolverOnElements:
-    """Of a ``mesh``, an ``order`` N and a ``precision``, which the solver sets."""
+    """Base of such solvers, which set ``mesh``, ``order`` (N) and ``precision``."""
 
     _core: Any
     mesh: Mesh
@@ -49,17 +49,17 @@ class SolverOnElements:
 
     @property
     def dtype(self) -> DType:
-        """Of the fields: float64 or float32, as ``precision`` says."""
+        """Type of the fields: float64 or float32, by ``precision``."""
         return np.dtype(TYPES[self.precision])
 
     @property
     def elements(self) -> int:
-        """E, of all ranks."""
+        """Number of elements E on all ranks."""
         return int(self.mesh.global_elements)
 
     @property
     def points(self) -> int:
-        """n = E (N + 1)^3, of all ranks."""
+        """Number of element-local points n = E (N + 1)^3 on all ranks."""
         return self.elements * (self.order + 1) ** 3
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
@@ -67,17 +67,17 @@ class SolverOnElements:
     def save(self, folder: str | os.PathLike[str], *, keep: int = 2, text: str = "") -> str:
         """Write ``folder/checkpoint-<step>`` and return its path. (collective)
 
-        It has this name when it is whole; the ``keep`` newest stay. ``text`` is for people. This run, going on, and one
-        that starts from the checkpoint on the same ranks are the same bit for bit. ``weft.mpi.CollectiveError`` where
-        it cannot be written; what was there before stays.
+        It gets this name once it is complete; only the ``keep`` newest are kept. ``text`` is a note for people. This
+        run and a run that restarts from the checkpoint on the same ranks continue bit-identically.
+        ``weft.mpi.CollectiveError`` if it cannot be written; earlier checkpoints are then kept.
         """
         return str(self._core.save(os.fspath(folder), text, operator.index(keep)))
 
     def restore(self, path: str | os.PathLike[str]) -> Checkpoint:
-        """Go on from a checkpoint, or from the newest in a folder of checkpoints. (collective)
+        """Continue from a checkpoint, or from the newest in a folder of checkpoints. (collective)
 
-        Any number of ranks and either precision read it; from one of another order the fields are interpolated.
-        ``weft.mpi.CollectiveError`` for what is absent, truncated or damaged, and for another mesh or other fields; the
-        solver's fields are then undefined.
+        The number of ranks and the precision may differ from those of the checkpoint; fields of another order are
+        interpolated. ``weft.mpi.CollectiveError`` if the checkpoint is missing, truncated or damaged, or is of another
+        mesh or other fields; the solver's fields are then undefined.
         """
         return Checkpoint(**self._core.restore(os.fspath(path)))

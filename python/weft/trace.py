@@ -1,4 +1,4 @@
-"""Where time goes: spans of host and device work in five categories, exclusive times, and a trace for Perfetto.
+"""How time is spent: spans of host and device work in five categories, exclusive times, and a trace for Perfetto.
 
 The categories are ``cpu`` (host computation), ``gpu`` (kernels), ``mpi`` (inside MPI calls), ``copy`` (between host and
 device) and ``launch`` (the host's time in enqueueing work and in waiting for the device).
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 __all__ = ["categories", "enabled", "names", "phases", "span", "start", "stop", "unmet_delays", "write"]
 
 _TAG = 4711
-_SKEW_NS = 1_000_000_000  # more than a barrier ever takes to let all go
+_SKEW_NS = 1_000_000_000  # longer than a barrier ever takes to release all ranks
 
 enabled = _weft.trace.enabled
 
 
 def start(comm: MPI.Intracomm | None = None) -> None:
-    """Clear what was recorded and start recording.
+    """Clear the recorded spans and start recording.
 
-    With an mpi4py communicator the ranks start together (a barrier), so that their time lines can be laid side by side:
-    zero is the same instant on all ranks of a node, which share a clock, and on all nodes up to the skew of the
-    barrier, microseconds.
+    With an mpi4py communicator the ranks start together, at a barrier, so that their timelines can be compared: time
+    zero is the same instant on all ranks of a node, which share a clock, and the same up to the skew of the barrier
+    (microseconds) on different nodes.
     """
     if comm is not None:
         comm.Barrier()
@@ -41,27 +41,27 @@ def start(comm: MPI.Intracomm | None = None) -> None:
         node = comm.Split_type(MPI.COMM_TYPE_SHARED)
         mine = _weft.trace.zero_ns()
         last = node.allreduce(mine, op=MPI.MAX)
-        if last - mine < _SKEW_NS:  # else processes of the node do not share a clock
+        if last - mine < _SKEW_NS:  # otherwise the processes of a node do not share a clock
             _weft.trace.set_zero_ns(last)
         node.Free()
 
 
 def stop() -> None:
-    """Stop recording; what was recorded stays."""
+    """Stop recording; the recorded spans are kept."""
     _weft.trace.enable(False)
 
 
 def unmet_delays() -> list[str]:
-    """What the variable WEFT_TRACE_DELAY asked for and no launch of this rank since `start` has met.
+    """Kernels named in WEFT_TRACE_DELAY that this rank has not launched since `start`.
 
-    Delays are for launches on streams of a GPU, outside captured graphs; see docs/model-order.md.
+    Delays apply to launches on streams of a GPU, outside captured graphs; see docs/model-order.md.
     """
     return list(_weft.trace.unmet_delays())
 
 
 @contextlib.contextmanager
 def span(name: str, category: str = "cpu") -> Iterator[None]:
-    """Record the time of a ``with`` block on the host's time line."""
+    """Record the time of a ``with`` block on the host's timeline."""
     if not enabled():
         yield
         return
@@ -75,8 +75,8 @@ def span(name: str, category: str = "cpu") -> Iterator[None]:
 def categories() -> dict[str, float]:
     """Exclusive seconds of this rank by category: a span's time less that of the spans opened inside it.
 
-    ``gpu`` and the copies on the device run beside the host's categories; within each time line the values add up to
-    the time its spans cover.
+    ``gpu`` and copies on the device run concurrently with the host's categories; within each timeline the values add up
+    to the time that its spans cover.
     """
     return dict(_weft.trace.exclusive_seconds())
 
@@ -89,18 +89,18 @@ def names() -> dict[str, float]:
 def phases(names: Sequence[str]) -> dict[str, dict[str, float]]:
     """Exclusive seconds of this rank's host by phase and category.
 
-    A phase is a span of one of these names with what was opened inside it, less the phases in it; what is in none
-    counts as ``""``. A kernel on a device counts as the host's wait for it.
+    A phase is a span with one of these names, including the spans inside it except other phases; time outside all
+    phases counts as ``""``. A kernel on a device counts as the host's wait for it.
     """
     return {name: dict(found) for name, found in _weft.trace.exclusive_seconds_by_phase(list(names)).items()}
 
 
 def write(path: str | Path, comm: MPI.Intracomm | None = None) -> None:
-    """Write what was recorded as a Chrome trace, which Perfetto (https://ui.perfetto.dev) opens.
+    """Write the recorded spans as a Chrome trace, which Perfetto (https://ui.perfetto.dev) opens.
 
-    One process a rank (``pid``), thread 0 for the host and 1, 2 … for the device's streams. With an mpi4py
-    communicator (collective) rank 0 writes the events of all ranks into the one file, taking one rank at a time. A file
-    that cannot be opened is a ``CollectiveError`` on all ranks.
+    One process per rank (``pid``), thread 0 for the host and 1, 2 … for the device's streams. With an mpi4py
+    communicator (collective) rank 0 writes the events of all ranks to one file, one rank after the other.
+    ``CollectiveError`` on all ranks if the file cannot be opened.
     """
     rank, size = (0, 1) if comm is None else (comm.rank, comm.size)
     events = _weft.trace.chrome_trace_events(rank)

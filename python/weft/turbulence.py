@@ -44,7 +44,7 @@ _CORES: dict[str, type[_weft.turbulence.SolverDouble | _weft.turbulence.SolverSi
 }
 _TYPES = {"double": np.float64, "single": np.float32}
 
-#: a run whose Courant number went beyond the limit, or whose velocity is no longer finite; ``step`` and ``courant``
+#: raised if the Courant number exceeds its limit or the velocity is no longer finite; has ``step`` and ``courant``
 BlownUp = _weft.turbulence.BlownUp
 
 # E(k) at an array of wavenumbers; a field at arrays of points x, y, z.
@@ -53,12 +53,12 @@ Vectors = Callable[[Values, Values, Values], Sequence[npt.ArrayLike]]
 Function = Callable[[Values, Values, Values], npt.ArrayLike]
 
 
-#: how the modes with 0 < abs(k) <= ``radius`` are forced, and a scalar above a uniform mean ``gradient``
+#: forcing of the modes with 0 < abs(k) <= ``radius``, and a scalar with a uniform mean ``gradient``
 Forcing, Scalar = _weft.turbulence.Forcing, _weft.turbulence.Scalar
 
 
 def kept_modes_x(points: int, dealiasing: str) -> int:
-    """How many modes in x are kept of so many points: those below sqrt(2) N / 3, or below N / 3."""
+    """Number of modes in x that are kept for a number of points: those below sqrt(2) N / 3, or below N / 3."""
     return math.ceil((math.sqrt(2) / 3 if dealiasing == "phase-shift" else 1 / 3) * points)
 
 
@@ -66,18 +66,17 @@ class Solver(Output, Statistics):
     """Navier-Stokes on ``sizes`` points (a number, or those along x, y, z) of a box of ``lengths``.
 
     ``sizes``: products of 2, 3 and 5. ``scheme``: ``rk2`` or ``rk4``, both with an exact integrating factor.
-    ``dealiasing``: ``phase-shift`` (random shifts, modes with (nx/Nx)^2 + (ny/Ny)^2 + (nz/Nz)^2 < 2/9 are kept) or
-    ``two-thirds`` (modes with abs(n) < N/3 in each direction are). Give ``dt``, or ``courant``, the number of Eq. 8
-    below 1 that each step is to have. A step whose Courant number is beyond ``courant_limit`` raises `BlownUp`.
+    ``dealiasing``: ``phase-shift`` (random shifts; keeps modes with (nx/Nx)^2 + (ny/Ny)^2 + (nz/Nz)^2 < 2/9) or
+    ``two-thirds`` (keeps modes with abs(n) < N/3 in each direction). Give either ``dt``, or ``courant``, the Courant
+    number (Eq. 8, below 1) of each step. A step whose Courant number exceeds ``courant_limit`` raises `BlownUp`.
     ``forcing``: a `Forcing`. ``scalars``: `Scalar`, any number. ``process_grid``: ``(Pr, Pc)`` or ``"PrxPc"``;
-    ``auto``: the fastest, by timing them, as of `weft.fft.Plan`; None: slabs where every rank gets a plane, else the
-    squarest. ``batch``: Q, variables a message. ``exchange``: of both
-    transposes, or a pair for (row, column). ``seed``: of phase shifts and forcing. ``device``, ``precision``: as of
-    `weft.Poisson`.
+    ``auto``: the fastest, by timing, as in `weft.fft.Plan`; None: slabs if every rank gets a plane, else the most
+    nearly square grid. ``batch``: Q, variables per message. ``exchange``: for both transposes, or a pair for (row,
+    column). ``seed``: of phase shifts and forcing. ``device``, ``precision``: as in `weft.Poisson`.
 
     Physical fields are arrays [z][y][x] of this rank's ``points``, spectral ones [kz][ky][kx] of its ``modes``:
-    coefficients of exp(i k.x), forward transforms divide by the number of points. Making a solver and all its methods
-    that compute are collective. ``weft.mpi.CollectiveError`` for options that do not go together.
+    coefficients of exp(i k.x), where forward transforms divide by the number of points. Construction and all methods
+    that compute are collective. ``weft.mpi.CollectiveError`` if options contradict each other.
     """
 
     @by_name(_weft.turbulence.Options, hidden=("box", "grid", "row", "column"))
@@ -118,7 +117,7 @@ class Solver(Output, Statistics):
                 device=self.device,
             ).process_grid
         self.process_grid = _grid(process_grid, self.comm.size, self.sizes)
-        #: what the solver was made with, by name
+        #: the solver's options, by name
         self.options = _weft.turbulence.Options(
             box=(self.sizes, self.lengths),
             viscosity=viscosity,
@@ -133,7 +132,7 @@ class Solver(Output, Statistics):
         self.batch = self.options.batch
         self._core = _CORES[precision](self.options, self.comm)
 
-    # --- what it is --------------------------------------------------------------------------------------------------
+    # --- properties --------------------------------------------------------------------------------------------------
 
     @property
     def dtype(self) -> DType:
@@ -152,12 +151,12 @@ class Solver(Output, Statistics):
 
     @property
     def dt(self) -> float:
-        """Length of the last step."""
+        """Length of the last time step."""
         return float(self._core.dt)
 
     @property
     def courant(self) -> float:
-        """The Courant number (GESTS, Eq. 8) of the last step, with the velocity at its beginning."""
+        """The Courant number (GESTS, Eq. 8) of the last step, from the velocity at its beginning."""
         return float(self._core.courant)
 
     @property
@@ -167,24 +166,24 @@ class Solver(Output, Statistics):
 
     @property
     def largest_wavenumber(self) -> float:
-        """kmax: every mode with abs(k) below it is kept."""
+        """kmax: every mode with abs(k) < kmax is kept."""
         return float(self._core.largest_wavenumber)
 
     @property
     def points(self) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-        """This rank's points along x, y, z: the first ones, and their numbers."""
+        """This rank's points along x, y, z: index of the first, and count."""
         first, count = self._core.points
         return tuple(first), tuple(count)  # type: ignore[return-value]
 
     @property
     def modes(self) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-        """This rank's modes along kx, ky, kz, in the order of a transform: the first ones, and their numbers."""
+        """This rank's modes along kx, ky, kz, in the order of a transform: index of the first, and count."""
         first, count = self._core.modes
         return tuple(first), tuple(count)  # type: ignore[return-value]
 
     @property
     def memory_bytes(self) -> dict[str, int]:
-        """Bytes held by this rank, by purpose."""
+        """Memory on this rank in bytes, by purpose."""
         return dict(self._core.memory_bytes)
 
     @property
@@ -199,7 +198,7 @@ class Solver(Output, Statistics):
         }
 
     def message_bytes(self, variables: int = 1) -> dict[str, int]:
-        """Size of the largest message of each exchange with ``variables`` variables per message."""
+        """Bytes of the largest message of each exchange with ``variables`` variables per message."""
         row, column = self._core.message_bytes(variables)
         return {"row": int(row), "column": int(column)}
 
@@ -223,25 +222,26 @@ class Solver(Output, Statistics):
         return each[0][None, None, :], each[1][None, :, None], each[2][:, None, None]
 
     def velocity_modes(self) -> DeviceArray:
-        """[3][kz][ky][kx], a view of the solver's own memory; after writing to it call ``clean``."""
+        """The velocity's modes [3][kz][ky][kx], a view of the solver's memory; after writing to it, call ``clean``."""
         return self._core.velocity_modes()
 
     def scalar_modes(self, number: int = 0) -> DeviceArray:
-        """[kz][ky][kx], a view of the solver's own memory."""
+        """The modes of a scalar [kz][ky][kx], a view of the solver's memory."""
         return self._core.scalar_modes(self._scalar(number))
 
     def velocity(self) -> Values:
-        """[3][z][y][x] u, v, w at this rank's points, a copy on the host. (collective)"""
+        """A copy, on the host, of u, v, w at this rank's points, [3][z][y][x]. (collective)"""
         return self._core.velocity()
 
     def scalar(self, number: int = 0) -> Values:
-        """[z][y][x], a copy on the host. (collective)"""
+        """A copy, on the host, of a scalar at this rank's points, [z][y][x]. (collective)"""
         return self._core.scalar(self._scalar(number))
 
     def set_taylor_green(self, velocity: float = 1.0, *, two_dimensional: bool = False) -> None:
-        """u = V sin ax cos by cos cz, v = -V (a/b) cos ax sin by cos cz, w = 0 of the box's unit wavenumbers.
+        """u = V sin ax cos by cos cz, v = -V (a/b) cos ax sin by cos cz, w = 0, with the unit wavenumbers a, b, c of
+        the box.
 
-        In two dimensions without z: the exact solution is then u exp(-nu (a^2 + b^2) t).
+        In two dimensions the factor in z is omitted: the exact solution is then u exp(-nu (a^2 + b^2) t).
         """
         self._core.set_taylor_green(float(velocity), two_dimensional)
 
@@ -252,20 +252,20 @@ class Solver(Output, Statistics):
     def set_random(self, spectrum: Spectrum, seed: int = 0) -> None:
         """A solenoidal field with random phases whose energy spectrum is E(k) = ``spectrum(k)``.
 
-        Each mode's energy is E(k) / (4 pi k^2) times the volume of a mode, so shells have E(k) up to how many modes
-        they have. The numbers depend on the seed and the wavenumber alone: the field is the same on any ranks, and in
-        single precision that of double precision, rounded.
+        Each mode's energy is E(k) / (4 pi k^2) times the volume of a mode, so a shell's energy is E(k) up to the number
+        of its modes. The random numbers depend only on the seed and the wavenumber: the field is the same on any number
+        of ranks, and in single precision it is the rounded field of double precision.
         """
         self._core.set_random_velocity(spectrum, seed)
 
     def set_random_scalar(self, spectrum: Spectrum, number: int = 0, seed: int = 0) -> None:
-        """The same for a scalar: half of its variance is the integral of ``spectrum``."""
+        """The same for a scalar, half of whose variance is the integral of ``spectrum``."""
         self._core.set_random_scalar(self._scalar(number), spectrum, seed)
 
     def set_velocity(self, values: Sequence[npt.ArrayLike] | Values | Vectors) -> None:
         """Set the velocity from [3][z][y][x] at this rank's points, or a function (x, y, z) -> u, v, w. (collective)
 
-        Modes that are not kept and what is not solenoidal are left out.
+        Truncated modes and the part that is not solenoidal are removed.
         """
         if callable(values):
             x, y, z = self.coordinates()
@@ -285,7 +285,7 @@ class Solver(Output, Statistics):
         self._core.set_scalar(self._scalar(number), np.ascontiguousarray(whole))
 
     def clean(self) -> None:
-        """Call it after writing to modes: makes them those of real, truncated, solenoidal fields. (collective)"""
+        """Call this after writing to modes: makes the fields real, truncated and solenoidal. (collective)"""
         self._core.clean()
 
     # --- work --------------------------------------------------------------------------------------------------------
@@ -293,16 +293,16 @@ class Solver(Output, Statistics):
     def step(self, steps: int = 1) -> None:
         """Take ``steps`` time steps. (collective)
 
-        `BlownUp`, the same on all ranks, if the Courant number goes beyond the limit or the velocity is no longer
-        finite; the fields are then those before the step that failed.
+        `BlownUp`, the same on all ranks, if the Courant number exceeds its limit or the velocity is no longer finite;
+        the fields are then those before the step that failed.
         """
         self._core.step(operator.index(steps))
 
     def measure(self, steps: int = 1) -> dict[str, float]:
-        """Take ``steps`` steps and return where this rank's time went, in seconds per step. (collective)
+        """Take ``steps`` steps and return how this rank spent its time, in seconds per step. (collective)
 
-        The categories of GESTS, Table 3: ``fft``, ``pack_unpack`` (of messages that no transform's pass packs),
-        ``row_mpi``, ``column_mpi``, ``other`` (products, derivatives, projection, update) and ``total``.
+        The categories of GESTS, Table 3: ``fft``, ``pack_unpack`` (of messages that are not packed by a pass of a
+        transform), ``row_mpi``, ``column_mpi``, ``other`` (products, derivatives, projection, update) and ``total``.
         """
         recording = trace.enabled()
         if not recording:
@@ -323,7 +323,7 @@ class Solver(Output, Statistics):
 
     def _scalar(self, number: int) -> int:
         if not 0 <= number < len(self.scalars):
-            raise ValueError(f"turbulence: there is no scalar {number}; there are {len(self.scalars)}")
+            raise ValueError(f"turbulence: scalar index out of range: {number}; there are {len(self.scalars)}")
         return number
 
     def _shape(self) -> tuple[int, int, int]:
@@ -341,7 +341,7 @@ _EXCHANGES = ("row exchange", "column exchange")
 
 
 def _spent() -> dict[str, float]:
-    """The recorder's exclusive seconds by name; of exchanges with the messages, waiting and copies within."""
+    """The recorder's exclusive seconds by name; exchanges include the messages, waits and copies within them."""
     names, phases = trace.names(), trace.phases(_EXCHANGES)
     return names | {
         exchange: sum(phases.get(exchange, {}).get(category, 0.0) for category in ("mpi", "copy"))
@@ -352,7 +352,7 @@ def _spent() -> dict[str, float]:
 def _breakdown(spent: dict[str, float], total: float, pointwise: float) -> dict[str, float]:
     """The categories of GESTS, Table 3.
 
-    ``pointwise``: seconds of the host's pointwise functions, which the recorder has within the transforms.
+    ``pointwise``: seconds of the host's pointwise functions, which the recorder counts as part of the transforms.
     """
     parts = {
         "fft": sum(seconds for name, seconds in spent.items() if name.startswith("fft")) - pointwise,
@@ -368,7 +368,7 @@ def _breakdown(spent: dict[str, float], total: float, pointwise: float) -> dict[
 def _three(values: float | Sequence[float], convert: Callable[[Any], N], name: str) -> tuple[N, N, N]:
     each = list(values) if isinstance(values, Iterable) else [values] * 3
     if len(each) != 3:
-        raise ValueError(f"turbulence: {name} are one number, or three along x, y, z; there are {len(each)}")
+        raise ValueError(f"turbulence: {name} must be one number, or three along x, y, z; found {len(each)}")
     return convert(each[0]), convert(each[1]), convert(each[2])
 
 

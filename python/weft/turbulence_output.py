@@ -1,4 +1,4 @@
-"""What a simulation of turbulence leaves on disk to go on from. docs/turbulence-files.md describes the files.
+"""Checkpoints of a turbulence simulation; docs/turbulence-files.md describes the files.
 
 `Output` is a part of `weft.turbulence.Solver`.
 """
@@ -20,7 +20,7 @@ __all__ = ["Checkpoint", "Output", "describe"]
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a checkpoint on disk says: of the newest, if ``path`` was a folder of several."""
+    """The description of a checkpoint on disk; of the newest, if ``path`` was a folder of several."""
 
     path: str
     bytes: int
@@ -31,11 +31,11 @@ class Checkpoint:
     scalars: int
     step: int
     time: float
-    text: str  # what `Output.save` was given
+    text: str  # the text given to `Output.save`
 
 
 def describe(path: str | os.PathLike[str], comm: MPI.Intracomm | None = None) -> Checkpoint:
-    """What a checkpoint says of itself, without its fields. Errors as `Output.restore`. (collective)"""
+    """The description of a checkpoint, without its fields. Errors as in `Output.restore`. (collective)"""
     return Checkpoint(**_weft.turbulence.checkpoint(os.fspath(path), comm))
 
 
@@ -56,19 +56,19 @@ class Output:
     ) -> str:
         """Write ``folder/checkpoint-<step>`` and return its path. (collective)
 
-        It has this name when it is whole; the ``keep`` newest stay. ``text`` is for people. ``ranks_per_file`` ranks
-        share a file (0: those of a node), and ``turns`` groups of them write one after the other. This run, going on,
-        and one that starts from the checkpoint on the same ranks are the same bit for bit. ``weft.mpi.CollectiveError``
-        where it cannot be written; what was there before stays.
+        It gets this name once it is complete; only the ``keep`` newest are kept. ``text`` is a note for people.
+        ``ranks_per_file`` ranks share a file (0: those of a node), and ``turns`` groups of them write one after the
+        other. This run and a run that restarts from the checkpoint on the same ranks continue bit-identically.
+        ``weft.mpi.CollectiveError`` if it cannot be written; earlier checkpoints are then kept.
         """
         numbers = map(operator.index, (ranks_per_file, turns, keep))
         return str(self._core.save(os.fspath(folder), text, *numbers))
 
     def restore(self, path: str | os.PathLike[str]) -> Checkpoint:
-        """Go on from a checkpoint, or from the newest in a folder of checkpoints. (collective)
+        """Continue from a checkpoint, or from the newest in a folder of checkpoints. (collective)
 
-        Any number of ranks and either precision read it; a run with another forcing begins that anew.
-        ``weft.mpi.CollectiveError`` for what is absent, truncated or damaged, and for another box or number of scalars;
-        the fields are then undefined.
+        The number of ranks and the precision may differ from those of the checkpoint; a different forcing starts anew.
+        ``weft.mpi.CollectiveError`` if the checkpoint is missing, truncated or damaged, or is of another box or number
+        of scalars; the fields are then undefined.
         """
         return Checkpoint(**self._core.restore(os.fspath(path)))

@@ -1,4 +1,4 @@
-"""Statistics of a running simulation of turbulence, and the scales that follow from them.
+"""Statistics of a running turbulence simulation, and the scales derived from them.
 
 `Statistics` is a part of `weft.turbulence.Solver`. Formulas and sources: docs/turbulence.md.
 """
@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Scales:
-    """One-point statistics of homogeneous turbulence, in the units of the run; nan where nothing moves."""
+    """One-point statistics of homogeneous turbulence, in the units of the run; NaN for a velocity of 0."""
 
     energy: float  #: <u_i u_i> / 2
     dissipation: float  #: mean of Eq. 10, nu <omega_i omega_i>
@@ -37,8 +37,8 @@ class Scales:
     eddy_turnover_time: float  #: L / u'
     kolmogorov_time: float  #: (nu / dissipation)^(1/2)
     reynolds_taylor: float  #: u' lambda / nu
-    kmax_eta: float  #: kmax the largest wavenumber up to which all are kept
-    divergence: float  #: largest |k . u| of a mode over the root of <omega_i omega_i>: rounding, if all is well
+    kmax_eta: float  #: kmax eta, where kmax is the wavenumber up to which all modes are kept
+    divergence: float  #: largest |k . u| of a mode over the root of <omega_i omega_i>: of the order of rounding errors
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Spectra:
 
     viscosity: float
     width: float  #: of a shell
-    modes: Array  #: how many modes a shell has
+    modes: Array  #: number of modes in each shell
     energy: Array  #: E(k), energy per wavenumber
     dissipation: Array  #: D(k) = 2 nu k^2 E(k)
     scalar_variance: list[Array]  #: of each scalar, <phi^2> per wavenumber
@@ -60,7 +60,7 @@ class Spectra:
         return np.asarray(self.width * np.arange(len(self.modes)), np.float64)
 
     def scales(self) -> Scales:
-        """What one-point statistics follow."""
+        """The one-point statistics derived from the spectrum."""
         t, nu = self.totals, self.viscosity
         square = t["square"]
         energy, dissipation = sum(square) / 2, nu * t["enstrophy"]
@@ -90,10 +90,10 @@ class Spectra:
 
 @dataclass(frozen=True)
 class Distribution:
-    """How a quantity x is distributed over the points."""
+    """The distribution of a quantity x over the points."""
 
     name: str
-    scaled_by: str  #: what x is divided by: its ``mean`` or its ``root mean square``
+    scaled_by: str  #: the scale that x is divided by: its ``mean`` or its ``root mean square``
     scale: float
     moments: list[float]  #: means of (x / scale)^p, p = 1 to 4
     smallest: float  #: of x / scale
@@ -122,13 +122,13 @@ class Points:
     """Statistics at the points, and the transfer."""
 
     distributions: dict[str, Distribution]
-    transfer: Array | None  #: T(k), energy per wavenumber and time that nonlinear terms bring to a shell
-    enstrophy_slice: NDArray[np.float32] | None  #: Omega at [y][x] of the plane asked for, on rank 0
-    extra_bytes: int  #: this rank's memory that had to be found beside the solver's
+    transfer: Array | None  #: T(k), energy per wavenumber and time transferred to a shell by the nonlinear terms
+    enstrophy_slice: NDArray[np.float32] | None  #: enstrophy [y][x] on the requested plane, on rank 0
+    extra_bytes: int  #: bytes allocated on this rank in addition to the solver's
 
 
 class Statistics:
-    """What a `weft.turbulence.Solver` can tell of its flow. All methods are collective and change no field."""
+    """Statistics of the flow of a `weft.turbulence.Solver`. All methods are collective and change no field."""
 
     if TYPE_CHECKING:
         _core: Any
@@ -136,11 +136,11 @@ class Statistics:
         viscosity: float
 
     def statistics(self) -> dict[str, float]:
-        """One sample, by name: those of `Scales`."""
+        """One sample of statistics, by name: the members of `Scales`."""
         return dataclasses.asdict(self.spectra().scales())
 
     def spectra(self) -> Spectra:
-        """Spectra and totals of now: a sum over the modes, cheap."""
+        """Current spectra and totals: a cheap sum over the modes."""
         found = _weft.turbulence.spectra(self._core)
         width = found["width"]
         return Spectra(
@@ -165,8 +165,9 @@ class Statistics:
     ) -> Points:
         """Moments and PDFs of dissipation, enstrophy (Eq. 10), pressure (Eq. 11) and longitudinal gradients.
 
-        It transforms the velocity's gradients and the pressure to the points: about the work of two steps. ``slice_z``:
-        the enstrophy of the plane of that index z comes too, at most ``slice_points`` along a side, gathered on rank 0.
+        Transforms the velocity gradients and the pressure to the points, which costs about as much as two steps.
+        ``slice_z``: also gathers the enstrophy on the plane with that z index on rank 0, thinned to at most
+        ``slice_points`` per side.
         """
         found = _weft.turbulence.statistics(self._core, distributions, pressure, transfer, slice_z, slice_points)
         plane = None

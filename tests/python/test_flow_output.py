@@ -218,7 +218,7 @@ def test_a_flow_begins_from_a_nek_file_of_another_order(tmp_path):
     from weft.mesh_io.nek_fields import NekFields, write_nek
 
     nothing = write_nek(tmp_path / "b0.f00001", solver.mesh, 5, NekFields(pressure=solver.pressure()))
-    with pytest.raises(MeshError, match="no velocity to begin from"):
+    with pytest.raises(MeshError, match="no velocity to start from"):
         solver.read_nek(nothing)
 
 

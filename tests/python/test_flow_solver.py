@@ -111,7 +111,7 @@ def test_a_function_without_time_is_called_once():
     calls["steady"] = 0
     solver.step(5, 0.01)
     assert calls == {"steady": 6, "varying": 5, "force": 1}
-    with pytest.raises(ValueError, match=r"is to be a function of x, y, z and t, or of x, y and z"):
+    with pytest.raises(ValueError, match=r"must be a function of x, y, z and t, or of x, y and z"):
         solver.set_velocity(lambda x: x)
 
 
@@ -346,7 +346,7 @@ def test_what_makes_no_sense_is_refused_with_the_remedy():
     with pytest.raises(ValueError, match="no time step is given"):
         made(boundaries=walls).step()
     solver = made(boundaries=walls)
-    with pytest.raises(ValueError, match="there is no scalar 'heat'"):
+    with pytest.raises(ValueError, match="scalar 'heat' is not defined"):
         solver.scalar("heat")
     solver.set_velocity(("x / 0", 0, 0))
     with pytest.raises(weft.flow.BlownUp, match="the velocity is no longer finite in step 1") as caught:

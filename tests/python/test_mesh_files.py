@@ -491,7 +491,7 @@ def test_more_ranks_than_elements_is_one_message_on_every_rank(tmp_path):
     code = "import sys, weft, weft.mpi\nweft.mpi.install_excepthook()\nweft.Mesh.read(sys.argv[1])"
     result = mpi_run(3, code, str(path))
     assert result.returncode != 0
-    assert result.stderr.count("3 ranks are more than its 2 elements") == 1
+    assert result.stderr.count("3 ranks, but the mesh has only 2 elements") == 1
     assert mpi_run(2, code, str(path)).returncode == 0
 
 
