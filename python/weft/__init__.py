@@ -6,9 +6,10 @@ The names below are imported on first use, so that `import weft` needs neither M
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from weft import device, exchange, fft, flow, maxwell, mesh, poisson, trace, turbulence  # noqa: F401
     from weft.exchange import GatherScatter
     from weft.mesh import Mesh
     from weft.poisson import Poisson
@@ -20,7 +21,7 @@ _HOMES = {"GatherScatter": "weft.exchange", "Mesh": "weft.mesh", "Poisson": "wef
 _MODULES = {"device", "exchange", "fft", "flow", "maxwell", "mesh", "poisson", "trace", "turbulence"}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     if name in _MODULES:

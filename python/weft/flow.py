@@ -69,8 +69,10 @@ class Scalar:
 
 
 #: the extension's structs, made in order or by name
-Buoyancy, FlowRate = _weft.flow.Buoyancy, _weft.flow.FlowRate
-Filter, Pressure = _weft.flow.Filter, _weft.flow.Pressure
+Buoyancy = _weft.flow.Buoyancy
+FlowRate = _weft.flow.FlowRate
+Filter = _weft.flow.Filter
+Pressure = _weft.flow.Pressure
 
 
 def takes_time(function: Function) -> bool:

@@ -45,8 +45,10 @@ _CORES: dict[str, type[_weft.maxwell.MaxwellDouble | _weft.maxwell.MaxwellSingle
 
 
 #: materials, and sources with their time dependence: structs of the extension, with positional or keyword arguments
-Material, Pulse = _weft.maxwell.Material, _weft.maxwell.Pulse
-PlaneWave, Dipole = _weft.maxwell.PlaneWave, _weft.maxwell.Dipole
+Material = _weft.maxwell.Material
+Pulse = _weft.maxwell.Pulse
+PlaneWave = _weft.maxwell.PlaneWave
+Dipole = _weft.maxwell.Dipole
 
 
 def matched_layer(

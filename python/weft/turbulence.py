@@ -54,7 +54,8 @@ Function = Callable[[Values, Values, Values], npt.ArrayLike]
 
 
 #: forcing of the modes with 0 < abs(k) <= ``radius``, and a scalar with a uniform mean ``gradient``
-Forcing, Scalar = _weft.turbulence.Forcing, _weft.turbulence.Scalar
+Forcing = _weft.turbulence.Forcing
+Scalar = _weft.turbulence.Scalar
 
 
 def kept_modes_x(points: int, dealiasing: str) -> int:

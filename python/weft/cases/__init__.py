@@ -6,7 +6,7 @@ The case classes in `WORKLOADS` are imported on first use: a run of one workload
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weft.cases.schema import Case, load, options
 from weft.errors import CaseError
@@ -45,7 +45,7 @@ def case_model(workload: str) -> type[Case]:
     return model
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> type[Case]:
     for workload, model in WORKLOADS.items():
         if name == model:
             return case_model(workload)

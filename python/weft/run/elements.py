@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from mpi4py import MPI
@@ -15,6 +15,7 @@ from weft.arrays import Values
 from weft.mpi import CollectiveError
 
 if TYPE_CHECKING:
+    from weft.cases.shared import ElementCase
     from weft.mesh import Mesh
 
 OTHERS = "*"  # in a case: every boundary without a condition of its own
@@ -35,7 +36,7 @@ def box_counts(points: int, order: int) -> tuple[int, int, int]:
     return min(boxes, key=distance)
 
 
-def make_mesh(case: Any, comm: MPI.Intracomm, upper: Sequence[float] | None = None) -> Any:
+def make_mesh(case: ElementCase, comm: MPI.Intracomm, upper: Sequence[float] | None = None) -> Mesh:
     """The mesh that a case describes, from a file or a box, distributed over the ranks. (collective)
 
     `upper`: the upper corner of the box, if it is not the case's.

@@ -5,9 +5,11 @@ RAPL counters are files of Linux's powercap. They count whole packages, includin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
@@ -24,7 +26,7 @@ class _Counter:
     """A counter in joules that wraps around at ``range`` (0: never)."""
 
     name: str
-    read: Any
+    read: Callable[[], float]
     range: float
     last: float = 0.0
     total: float = 0.0
@@ -46,8 +48,7 @@ def rapl_counters(root: Path = POWERCAP) -> tuple[list[_Counter], str]:
             name = (zone / "name").read_text().strip()
             if name.startswith("psys"):  # the platform, packages included
                 continue
-            limit = int((zone / "max_energy_range_uj").read_text()) * 1e-6
-            counter = _Counter(name, lambda path=zone / "energy_uj": int(path.read_text()) * 1e-6, limit)
+            counter = _Counter(name, partial(_joules, zone / "energy_uj"), _joules(zone / "max_energy_range_uj"))
             counter.read()
             counters.append(counter)
         except PermissionError:
@@ -55,6 +56,10 @@ def rapl_counters(root: Path = POWERCAP) -> tuple[list[_Counter], str]:
         except (OSError, ValueError) as error:
             return [], f"{zone} cannot be read: {error}"
     return counters, "" if counters else f"energy of processors is not available: {root} has no RAPL counters"
+
+
+def _joules(path: Path) -> float:
+    return int(path.read_text()) * 1e-6
 
 
 def nvml_counter(device: Device) -> tuple[list[_Counter], str]:
@@ -70,7 +75,8 @@ def nvml_counter(device: Device) -> tuple[list[_Counter], str]:
     try:
         pynvml.nvmlInit()
         visible = _visible(device.ordinal)
-        handle = pynvml.nvmlDeviceGetHandleByIndex(visible) if isinstance(visible, int) else _by_uuid(pynvml, visible)
+        by = pynvml.nvmlDeviceGetHandleByIndex if isinstance(visible, int) else pynvml.nvmlDeviceGetHandleByUUID
+        handle = by(visible)
         pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)
     except pynvml.NVMLError as error:
         return [], f"NVML: {error}"
@@ -86,10 +92,6 @@ def _visible(ordinal: int) -> int | str:
     if ordinal < len(names):
         return int(names[ordinal]) if names[ordinal].isdigit() else names[ordinal]
     return ordinal
-
-
-def _by_uuid(pynvml: Any, uuid: str) -> Any:
-    return pynvml.nvmlDeviceGetHandleByUUID(uuid)
 
 
 @dataclass

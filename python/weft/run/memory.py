@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from weft.device import Device
 
 GROUP = Path("/sys/fs/cgroup")  # of this process's container
 
@@ -30,6 +33,6 @@ def free_host_bytes() -> int:
     return free
 
 
-def free_bytes(device: Any) -> int:
+def free_bytes(device: Device) -> int:
     """Bytes still available in the memory that ``device`` uses: of the host, or all memory of a GPU."""
     return free_host_bytes() if device.is_host else int(device.memory_bytes)

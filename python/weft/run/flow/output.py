@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from weft.arrays import Values
+from weft.flow import Solver
 from weft.flow_output import FieldSeries
 from weft.run.flow.problem import Problem
 from weft.run.record import Record
 from weft.run.stepping import plane
+from weft.solver_on_elements import Checkpoint
 
 COMPONENTS = {"u": 0, "v": 1, "w": 2}
 
@@ -19,7 +21,7 @@ class OutputFiles:
     """Writes the output that a case requests, during the run and at its end. `began`: the checkpoint it continues
     from."""
 
-    def __init__(self, problem: Problem, folder: Path, began: Any) -> None:
+    def __init__(self, problem: Problem, folder: Path, began: Checkpoint | None) -> None:
         self.problem, self.folder = problem, folder
         self.written: list[Path] = []
         output = problem.case.output
@@ -48,7 +50,7 @@ class OutputFiles:
             record["statistics"]["slice"] = shown
 
 
-def field(solver: Any, name: str) -> Any:
+def field(solver: Solver, name: str) -> Values:
     """[E][n][n][n] by name: u, v, w, pressure, speed, vorticity (its magnitude), or a scalar's. (collective)"""
     if name in COMPONENTS:
         return solver.velocity()[COMPONENTS[name]]

@@ -7,11 +7,13 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from mpi4py import MPI
 
 from weft import flow
 from weft.cases.flow import CONDITIONS, BoundarySection, FlowCase
 from weft.cases.schema import settings
+from weft.mesh import Mesh
 from weft.mpi import CollectiveError
 from weft.run.elements import conditions, interpolated, make_mesh, places
 from weft.run.flow.values import Values
@@ -27,7 +29,7 @@ SPOKEN = {
 }  # fmt: skip
 
 
-def boundaries(case: FlowCase, mesh: Any) -> dict[str, BoundarySection]:
+def boundaries(case: FlowCase, mesh: Mesh) -> dict[str, BoundarySection]:
     """The condition on each boundary of the mesh: the case's, else that implied by its name, else that of "*".
     (collective)"""
     spoken = {
@@ -41,13 +43,13 @@ def boundaries(case: FlowCase, mesh: Any) -> dict[str, BoundarySection]:
 class Problem:
     """A case on its mesh, with its solver ready to start. Construction is collective."""
 
-    def __init__(self, case: FlowCase, mesh: Any) -> None:
+    def __init__(self, case: FlowCase, mesh: Mesh) -> None:
         self.case, self.mesh, self.comm = case, mesh, mesh.comm
         self.values = Values(case, mesh.comm)
         self.boundaries = boundaries(case, mesh)
         self.solver = self.make_solver(case.exchange)
 
-    def make_solver(self, exchange: str) -> Any:
+    def make_solver(self, exchange: str) -> flow.Solver:
         """A solver for the case with the given exchange. (collective)"""
         case = self.case
         axis = "xyz".index(case.forcing.direction)
@@ -71,7 +73,7 @@ class Problem:
             return given.condition
         return "velocity", self.values.three(f"boundaries.{name}.velocity", given.velocity, self.case.exact.velocity)
 
-    def scalar(self, name: str) -> Any:
+    def scalar(self, name: str) -> flow.Scalar:
         """A scalar as the solver takes it."""
         case, given = self.case, self.case.scalars[name]
         exact = case.exact.scalars.get(name)
@@ -91,7 +93,7 @@ class Problem:
         given = self.case.forcing.acceleration
         return None if given == (0.0, 0.0, 0.0) else self.values.three("forcing.acceleration", given)
 
-    def buoyancy(self, name: str) -> Any:
+    def buoyancy(self, name: str) -> flow.Buoyancy | None:
         """The buoyancy of a scalar, or None if it is passive."""
         case, given = self.case, self.case.scalars[name]
         key = f"scalars.{name}.buoyancy"
@@ -185,7 +187,7 @@ class Problem:
             found[name] = float(np.sqrt(squares[0] / squares[1])) if squares[1] > 0 else float(np.sqrt(squares[0]))
         return found
 
-    def mean(self, values: Any, mass: Any) -> float:
+    def mean(self, values: npt.NDArray[np.float64], mass: npt.NDArray[np.float64]) -> float:
         """The mean over the mesh. (collective)"""
         sums = np.array([(values * mass[:, None]).sum(), mass.sum()])
         self.comm.Allreduce(MPI.IN_PLACE, sums, MPI.SUM)

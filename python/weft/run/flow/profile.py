@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from mpi4py import MPI
 
 import weft
 from weft import trace
+from weft.flow import Solver
 from weft.run.flow.problem import Problem
 from weft.run.record import Record, breakdown
 
@@ -27,7 +27,7 @@ class Profile:
         self.phases: dict[str, dict[str, float]] = {}
         self.names: dict[str, float] = {}
 
-    def step(self, solver: Any, dt: float) -> None:
+    def step(self, solver: Solver, dt: float) -> None:
         """Takes a step with the recorder on, which itself takes time."""
         recording = trace.enabled()
         if not recording:

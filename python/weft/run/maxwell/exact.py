@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
+from weft.arrays import Values
 from weft.cases.maxwell import MaxwellCase
 from weft.exact.maxwell import BoxMode, CylinderMode, Harmonic, LayeredMode, PlaneWave
 from weft.exact.mie import Sphere
+from weft.mesh import Mesh
 from weft.mpi import CollectiveError
-from weft.run.maxwell.regions import VACUUM, Geometry, Values
+from weft.run.maxwell.regions import VACUUM, Geometry
 
 
 def exact(
@@ -48,7 +49,7 @@ def exact(
         raise CollectiveError(f"case key 'initial.field': found {field!r}: {error}") from None
 
 
-def uniform(table: dict[str, tuple[float, float, float]], regions: Values, mesh: Any, what: str) -> Sequence[float]:
+def uniform(table: dict[str, tuple[float, float, float]], regions: Values, mesh: Mesh, what: str) -> Sequence[float]:
     """The material of a mesh with one material. CollectiveError if there are several. (collective)"""
     used = sorted({int(r) for found in mesh.comm.allgather(np.unique(regions)) for r in found})
     values = {list(table.values())[r] for r in used}
@@ -127,7 +128,7 @@ class Exact:
         self.centres = geometry.centres
         self.total = np.ones(len(filled), bool) if total is None else total
 
-    def fields(self, time: float, points: Values, which: Any = slice(None)) -> Values:
+    def fields(self, time: float, points: Values, which: slice = slice(None)) -> Values:
         """The fields [6][E][points] at points [3][E][points] of the elements ``which``."""
         solution = self.solution
         x, y, z = points

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from weft.arrays import Values
 from weft.run.maxwell.problem import Problem
 from weft.run.record import Record
 from weft.run.stepping import plane
+from weft.solver_on_elements import Checkpoint
 
 
 class OutputFiles:
     """Writes the output that a case requests, during the run and at its end. `began`: the checkpoint it continues
     from."""
 
-    def __init__(self, problem: Problem, folder: Path, began: Any) -> None:
+    def __init__(self, problem: Problem, folder: Path, began: Checkpoint | None) -> None:
         self.problem, self.folder = problem, folder
         self.since = began.time if began else None
 
@@ -54,7 +55,7 @@ def write_solution(problem: Problem, path: Path) -> Path:
     return write_fields(path, problem.mesh, problem.case.order, values)
 
 
-def component(fields: Any, name: str) -> tuple[str, Any]:
+def component(fields: Values, name: str) -> tuple[str, Values]:
     """The label and values [E][n][n][n] of a component (ex … hz), or of the magnitude of e or h."""
     if len(name) == 2:
         return name.capitalize(), fields[:, ("ex", "ey", "ez", "hx", "hy", "hz").index(name)].astype(float)

@@ -6,25 +6,27 @@ import math
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from mpi4py import MPI
 
 import weft
 from weft import maxwell, program
+from weft.arrays import Values
 from weft.cases.maxwell import MaxwellCase
 from weft.cases.schema import settings
 from weft.exact.maxwell import COMPONENTS
+from weft.mesh import Mesh
 from weft.mesh_io.probes import Probes
 from weft.mpi import CollectiveError
 from weft.run import elements
 from weft.run.maxwell.exact import Exact, exact
-from weft.run.maxwell.regions import VACUUM, Geometry, Values, boundaries, damping, materials, total_field
+from weft.run.maxwell.regions import VACUUM, Geometry, boundaries, damping, materials, total_field
 from weft.solver_on_elements import Checkpoint
 
 
-def make_mesh(case: MaxwellCase, comm: MPI.Intracomm) -> Any:
+def make_mesh(case: MaxwellCase, comm: MPI.Intracomm) -> Mesh:
     """The mesh that a case describes, distributed over the ranks. (collective)"""
     mesh = case.mesh
     if mesh.file:
@@ -54,7 +56,7 @@ def make_mesh(case: MaxwellCase, comm: MPI.Intracomm) -> Any:
 class Problem:
     """A case on its mesh, with its solver ready to start. Construction is collective."""
 
-    def __init__(self, case: MaxwellCase, mesh: Any) -> None:
+    def __init__(self, case: MaxwellCase, mesh: Mesh) -> None:
         self.case, self.mesh, self.comm = case, mesh, mesh.comm
         self.geometry = Geometry(mesh, case.order)
         self.materials, self.regions = materials(case, self.geometry)
@@ -65,7 +67,7 @@ class Problem:
         #: applications of the operator in all steps of `advance`: five per Runge-Kutta step
         self.applications = 0
 
-    def make_solver(self, exchange: str) -> Any:
+    def make_solver(self, exchange: str) -> maxwell.Solver:
         """A solver for the case with the given exchange. (collective)"""
         case = self.case
         waves, dipoles = sources(case)
@@ -105,7 +107,7 @@ class Problem:
         else:
             self.reset(self.solver)
 
-    def reset(self, solver: Any) -> None:
+    def reset(self, solver: maxwell.Solver) -> None:
         """Gives a solver the initial fields and time of the case; matched layers start at rest."""
         solver.set_fields(self.start.astype(solver.dtype))
         solver.start(*((self.began.time, self.began.step) if self.began is not None else ()))
@@ -122,7 +124,7 @@ class Problem:
                 self.probes.take(self.solver.time, self.solver.host_fields() if self.probes.holds else None)
         return seconds
 
-    def error_norms(self, where: Any = None) -> tuple[float, float]:
+    def error_norms(self, where: npt.NDArray[np.bool_] | None = None) -> tuple[float, float]:
         """Energy norms of the difference from the exact solution, and of the solution, at the solver's time.
 
         Only over the elements where ``where`` [E] is true; by default all except those of a matched layer, which damps
@@ -138,7 +140,8 @@ class Problem:
         values = np.array(list(self.materials.values()))[self.regions]
         points = elements.places(self.mesh, order)
         if where is None:
-            where = np.ones(len(fine), bool) if self.damping is None else ~self.damping.any(axis=(1, 2, 3, 4))
+            damped = np.zeros(len(fine), bool) if self.damping is None else self.damping.any(axis=(1, 2, 3, 4))
+            where = np.logical_not(damped)
         squares = np.zeros(2)
         for e in range(len(fine)):  # one element at a time: exact solutions need much memory per point
             if not where[e]:
@@ -151,7 +154,7 @@ class Problem:
         return float(np.sqrt(total[0])), float(np.sqrt(total[1]))
 
 
-def take(solver: Any, count: int, dt: float) -> None:
+def take(solver: maxwell.Solver, count: int, dt: float) -> None:
     """Takes steps without repeating the run's warning about their length. (collective)"""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -180,7 +183,7 @@ def time_step(case: MaxwellCase, limit: float, since: float = 0.0) -> tuple[floa
     return (end - since) / steps, steps
 
 
-def sources(case: MaxwellCase) -> tuple[list[Any], list[Any]]:
+def sources(case: MaxwellCase) -> tuple[list[maxwell.PlaneWave], list[maxwell.Dipole]]:
     """The plane waves and dipoles of a case, as weft.maxwell.Solver takes them."""
     waves, dipoles = [], []
     for source in case.sources.values():

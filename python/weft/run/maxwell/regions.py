@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from mpi4py import MPI
 
 from weft import maxwell, program
+from weft.arrays import Values
 from weft.cases.maxwell import CONDITIONS, MaxwellCase, RegionSection
+from weft.mesh import Mesh
 from weft.mpi import CollectiveError
 from weft.run.elements import conditions, places
 
-Values = npt.NDArray[Any]
 VACUUM = (1.0, 1.0, 0.0)
 INSIDE = 4  # at the inner points of this order, an expression must be true, or false, throughout an element
 
@@ -22,7 +22,7 @@ INSIDE = 4  # at the inner points of this order, an expression must be true, or 
 class Geometry:
     """Coordinates needed by the set-up: points of the order, centres of elements, the extent of the mesh."""
 
-    def __init__(self, mesh: Any, order: int) -> None:
+    def __init__(self, mesh: Mesh, order: int) -> None:
         self.mesh = mesh
         self.order = order
         self.points = places(mesh, order)
@@ -34,7 +34,7 @@ class Geometry:
         self.upper = np.array([comm.allreduce(float(c.max()) if c.size else -math.inf, MPI.MAX) for c in self.points])
 
 
-def together(mesh: Any, problem: str | None) -> None:
+def together(mesh: Mesh, problem: str | None) -> None:
     """Raises CollectiveError with the problem of the lowest rank that has one, if any. (collective)"""
     found = next((p for p in mesh.comm.allgather(problem) if p), None)
     if found:
@@ -55,13 +55,13 @@ def chosen(region: RegionSection, name: str, geometry: Geometry) -> npt.NDArray[
         found = np.asarray(mesh.element_tags == tag, bool)
     else:
         inner = geometry.inner
-        inside: Any  # [E][points]
+        inside: Values  # [E][points]
         if region.where:
             inside = program.values(program.compiled(region.where), *inner) != 0
         else:
             low, high = (np.array(c)[:, None, None] for c in (region.lower, region.upper))
-            inside = np.logical_and(inner > low, inner < high).all(axis=0)
-        found = inside.all(axis=1)
+            inside = np.asarray(np.logical_and(inner > low, inner < high).all(axis=0))
+        found = np.asarray(inside.all(axis=1))
         cut = inside.any(axis=1) & ~found
         if cut.any():
             element = int(np.argmax(cut))
@@ -123,7 +123,7 @@ def materials(case: MaxwellCase, geometry: Geometry) -> tuple[dict[str, tuple[fl
     return table, regions
 
 
-def boundaries(case: MaxwellCase, mesh: Any) -> dict[str, str]:
+def boundaries(case: MaxwellCase, mesh: Mesh) -> dict[str, str]:
     """The condition on each boundary of the mesh: the case's, else that implied by its name (PEC), else that of "*".
 
     CollectiveError if a boundary has no condition, or a condition is given for a boundary that does not exist.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
@@ -11,8 +11,12 @@ from weft.model import formulas
 from weft.run.poisson.problem import cycled
 from weft.run.record import Record, breakdown, memory_bytes
 
+if TYPE_CHECKING:
+    from weft.mesh import Mesh
+    from weft.poisson import CgResult, Poisson
 
-def sizes(mesh: Any, operator: Any, case: PoissonCase) -> Record:
+
+def sizes(mesh: Mesh, operator: Poisson, case: PoissonCase) -> Record:
     """The sizes of the problem."""
     return {
         "mesh": mesh.source,
@@ -25,7 +29,7 @@ def sizes(mesh: Any, operator: Any, case: PoissonCase) -> Record:
     }
 
 
-def finish(record: Record, case: PoissonCase, operator: Any, result: Any, comm: MPI.Intracomm) -> None:
+def finish(record: Record, case: PoissonCase, operator: Poisson, result: CgResult, comm: MPI.Intracomm) -> None:
     """Adds the timings of the solve, and the figures derived from them."""
     seconds = comm.allreduce(float(result.seconds), MPI.MAX)
     iterations = int(result.iterations)

@@ -7,11 +7,13 @@ with units in the names.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
+from weft.arrays import DeviceArray
 from weft.cases.poisson import PoissonCase
 from weft.run.machine import machine, rates, versions
 from weft.run.poisson import output
@@ -25,6 +27,9 @@ from weft.run.poisson.problem import (
     right_hand_side,
 )
 from weft.run.record import Display, Record, Result, Stopwatch
+
+if TYPE_CHECKING:
+    from weft.poisson import CgResult, Poisson
 
 
 def run(case: PoissonCase, display: Display) -> Result:
@@ -78,7 +83,9 @@ def not_converged(case: PoissonCase, record: Record) -> str:
     )
 
 
-def solve(case: PoissonCase, operator: Any, b: Any, progress: Callable[[int, float], None], comm: MPI.Intracomm) -> Any:
+def solve(
+    case: PoissonCase, operator: Poisson, b: DeviceArray, progress: Callable[[int, float], None], comm: MPI.Intracomm
+) -> CgResult:
     """The timed solve, after the case's warm-up. (collective)
 
     Progress is shown only if the warm-up predicts a long solve: in a short one, calls into Python between iterations
@@ -86,35 +93,36 @@ def solve(case: PoissonCase, operator: Any, b: Any, progress: Callable[[int, flo
     """
     if cycled(case):
         return solve_cycled(case, operator, b, progress)
-    options = {"preconditioner": case.solver.preconditioner, "algorithm": case.solver.algorithm}
+    cg = partial(operator.cg, b, preconditioner=case.solver.preconditioner, algorithm=case.solver.algorithm)
     long = case.solver.warmup == 0
     if case.solver.warmup > 0:
-        result = operator.cg(b, iterations=case.solver.warmup, **options)
+        result = cg(iterations=case.solver.warmup)
         long = comm.bcast(result.seconds / case.solver.warmup * iterations_at_most(case)) > 5.0
+    shown = progress if long else None
     if case.solver.tolerance > 0.0:
-        goal = {"tolerance": case.solver.tolerance, "max_iterations": case.solver.max_iterations}
-    else:
-        goal = {"iterations": case.solver.iterations}
-    return operator.cg(b, progress=progress if long else None, **goal, **options)
+        return cg(tolerance=case.solver.tolerance, max_iterations=case.solver.max_iterations, progress=shown)
+    return cg(iterations=case.solver.iterations, progress=shown)
 
 
-def solve_cycled(case: PoissonCase, operator: Any, b: Any, progress: Callable[[int, float], None]) -> Any:
+def solve_cycled(
+    case: PoissonCase, operator: Poisson, b: DeviceArray, progress: Callable[[int, float], None]
+) -> CgResult:
     """The timed solve with multigrid, or with its smoother alone; the levels are set up before timing. (collective)"""
     chosen = case.solver
     orders = (case.order,) if chosen.preconditioner == "chebyshev" else tuple(chosen.levels) or None
-    options = {
-        "method": chosen.method,
-        "restart": chosen.restart,
-        "orders": orders,
-        "smoother": "chebyshev-jacobi" if chosen.preconditioner == "chebyshev" else chosen.smoother,
-        "degree": chosen.degree,
-        "precision": chosen.cycle_precision,
-    }
-    if chosen.warmup > 0:
-        operator.multigrid(b, tolerance=0.5, max_iterations=chosen.warmup, **options)
-    return operator.multigrid(
-        b, tolerance=chosen.tolerance, max_iterations=chosen.max_iterations, progress=progress, **options
+    multigrid = partial(
+        operator.multigrid,
+        b,
+        method=chosen.method,
+        restart=chosen.restart,
+        orders=orders,
+        smoother="chebyshev-jacobi" if chosen.preconditioner == "chebyshev" else chosen.smoother,
+        degree=chosen.degree,
+        precision=chosen.cycle_precision,
     )
+    if chosen.warmup > 0:
+        multigrid(tolerance=0.5, max_iterations=chosen.warmup)
+    return multigrid(tolerance=chosen.tolerance, max_iterations=chosen.max_iterations, progress=progress)
 
 
 def progress_line(iteration: int, total: int, residual: float) -> str:

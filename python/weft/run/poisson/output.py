@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
+from weft.arrays import DeviceArray
 from weft.cases.poisson import PoissonCase
 from weft.run.record import open_folder
 
+if TYPE_CHECKING:
+    from weft.poisson import Poisson
 
-def write(case: PoissonCase, operator: Any, solution: Any, folder: Path) -> None:
+
+def write(case: PoissonCase, operator: Poisson, solution: DeviceArray, folder: Path) -> None:
     """Creates the folder, and writes the output that the case requests. (collective)"""
     open_folder(folder, operator.mesh.comm)
     if case.output.fields:

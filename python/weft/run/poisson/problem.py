@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from mpi4py import MPI
 
 import weft
+from weft.arrays import DeviceArray, Values
 from weft.cases.poisson import PoissonCase
 from weft.cases.schema import settings
 from weft.run import elements
+
+if TYPE_CHECKING:
+    from weft.mesh import Mesh
+    from weft.poisson import Poisson
 
 
 @dataclass(frozen=True)
@@ -33,17 +38,17 @@ def box_of(case: PoissonCase) -> Box:
     return Box(counts, mesh.lower, upper)
 
 
-def make_mesh(case: PoissonCase, comm: MPI.Intracomm) -> Any:
+def make_mesh(case: PoissonCase, comm: MPI.Intracomm) -> Mesh:
     """The mesh that a case describes, distributed over the ranks. (collective)"""
     return elements.make_mesh(case, comm, box_of(case).upper)
 
 
-def make_operator(case: PoissonCase, mesh: Any) -> Any:
+def make_operator(case: PoissonCase, mesh: Mesh) -> Poisson:
     """The operator of a case. (collective)"""
     return weft.Poisson(mesh, dirichlet=case.boundary == "dirichlet", **settings(case))
 
 
-def manufactured(case: PoissonCase) -> tuple[Callable[..., Any], float]:
+def manufactured(case: PoissonCase) -> tuple[Callable[[Values, Values, Values], Values], float]:
     """u(x, y, z) that satisfies the case's boundary conditions on its box, and k^2 with -Laplacian u = k^2 u."""
     factors = []
     eigenvalue = 0.0
@@ -54,14 +59,14 @@ def manufactured(case: PoissonCase) -> tuple[Callable[..., Any], float]:
         eigenvalue += wave**2
         factors.append((wave_form, wave, lower))
 
-    def u(x: Any, y: Any, z: Any) -> Any:
+    def u(x: Values, y: Values, z: Values) -> Values:
         (fx, kx, ax), (fy, ky, ay), (fz, kz, az) = factors
         return fx(kx * (x - ax)) * fy(ky * (y - ay)) * fz(kz * (z - az))
 
     return u, eigenvalue
 
 
-def right_hand_side(case: PoissonCase, operator: Any) -> Any:
+def right_hand_side(case: PoissonCase, operator: Poisson) -> DeviceArray:
     """The right-hand side b: random, from f = 1, or from the manufactured solution. (collective)"""
     if case.rhs == "random":
         return operator.random_rhs(case.seed)

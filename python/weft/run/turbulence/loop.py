@@ -11,7 +11,7 @@ import math
 import resource
 import time
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 from mpi4py import MPI
@@ -188,7 +188,7 @@ class Run:
         if points.enstrophy_slice is not None:
             self.record["statistics"]["slice"] = picture(points.enstrophy_slice)
 
-    def blown_up(self, error: Any) -> NoReturn:
+    def blown_up(self, error: Exception) -> NoReturn:
         """Raises an error that says when the run failed, and which checkpoint to continue from. (collective)"""
         words = f"{error}; {after(self.checkpoints.last)}; take a smaller time.courant or time.dt"
         raise mpi.CollectiveError(words) from None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from mpi4py import MPI
 
 from weft import mpi
 from weft.cases.turbulence import TurbulenceCase
+from weft.device import Device
 from weft.run.memory import free_bytes
 from weft.turbulence import kept_modes_x
 
@@ -41,7 +41,7 @@ def real_bytes(case: TurbulenceCase) -> int:
     return 4 if case.precision == "single" else 8
 
 
-def require_memory(case: TurbulenceCase, device: Any, comm: MPI.Intracomm) -> None:
+def require_memory(case: TurbulenceCase, device: Device, comm: MPI.Intracomm) -> None:
     """Raises CollectiveError, before anything large is allocated, if the box does not fit into memory. (collective)"""
     need = predicted_bytes(case, comm.size, gpu=not device.is_host)
     node = comm.Split_type(MPI.COMM_TYPE_SHARED)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from mpi4py import MPI
 
+from weft.arrays import Values
 from weft.files import whole, write_text
 from weft.run.stepping import Row, Table
+from weft.turbulence import Solver
 from weft.turbulence_statistics import Distribution, Points, Scales, Spectra
 
 SCALES = [f.name for f in dataclasses.fields(Scales)]
@@ -52,7 +54,7 @@ class Files:
         ]
         self.statistics.add([[*now, dt, courant, *dataclasses.astuple(scales), work, *sums]])
 
-    def add_spectra(self, now: Row, spectra: Spectra, transfer: Any) -> None:
+    def add_spectra(self, now: Row, spectra: Spectra, transfer: Values | None) -> None:
         """Writes the rows of a spectrum."""
         scalars = [
             values[i]
@@ -60,7 +62,7 @@ class Files:
             for values in (spectra.scalar_variance, spectra.scalar_dissipation)
         ]
         missing = np.full(len(spectra.modes), np.nan)
-        columns = [spectra.wavenumbers, spectra.modes, spectra.energy, spectra.dissipation,
+        columns: list[Values] = [spectra.wavenumbers, spectra.modes, spectra.energy, spectra.dissipation,
                    missing if transfer is None else transfer, *scalars]  # fmt: skip
         self.spectra.add([[*now, *(float(v) for v in row)] for row in zip(*columns, strict=True)])
         names = ["wavenumber", "modes", "energy", "dissipation", "transfer"]
@@ -74,10 +76,15 @@ class Files:
         self.moments.add(rows)
         self.pdf.add([[*now, d.name, *bin_] for d in points.distributions.values() for bin_ in filled(d)])
         for d in points.distributions.values():
-            values = {"edges": d.edges, "density": d.density, "moments": np.array(d.moments), "scale": d.scale}
+            values: dict[str, Values | float] = {
+                "edges": d.edges,
+                "density": d.density,
+                "moments": np.array(d.moments),
+                "scale": d.scale,
+            }
             self._to_hdf5(now, f"distributions/{d.name.replace('/', '_')}", values)
 
-    def _to_hdf5(self, now: Row, name: str, values: dict[str, Any]) -> None:
+    def _to_hdf5(self, now: Row, name: str, values: Mapping[str, Values | float]) -> None:
         if self.hdf5 is None:
             return
         import h5py
@@ -97,7 +104,7 @@ def filled(d: Distribution) -> list[tuple[float, float, float]]:
     return [(float(d.edges[i]), float(d.edges[i + 1]), float(d.density[i])) for i in np.flatnonzero(d.density).tolist()]
 
 
-def write_fields(folder: Path, solver: Any, lengths: Sequence[float], comm: Any) -> None:
+def write_fields(folder: Path, solver: Solver, lengths: Sequence[float], comm: MPI.Intracomm) -> None:
     """Writes the velocity at the grid points for ParaView: fields.h5, and fields.xdmf, which describes it. (collective)
 
     The ranks write one after the other.

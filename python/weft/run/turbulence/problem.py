@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -12,9 +10,10 @@ from mpi4py import MPI
 import weft
 from weft.cases.schema import settings
 from weft.cases.turbulence import TurbulenceCase
+from weft.device import Device
 from weft.run.record import Record
 from weft.run.turbulence.memory import require_memory
-from weft.turbulence import kept_modes_x
+from weft.turbulence import Solver, Spectrum, kept_modes_x
 from weft.turbulence_output import Checkpoint
 
 
@@ -49,7 +48,7 @@ class Problem:
         return None
 
 
-def spectrum_of(case: TurbulenceCase) -> Callable[[Any], Any]:
+def spectrum_of(case: TurbulenceCase) -> Spectrum:
     """E(k) = c k^s exp(-s/2 (k/p)^2), with its peak at p and a total of 3/2 initial.velocity^2."""
     peak = case.initial.wavenumber * 2 * math.pi / max(case.lengths)
     s = case.initial.slope
@@ -59,7 +58,7 @@ def spectrum_of(case: TurbulenceCase) -> Callable[[Any], Any]:
     return lambda k: factor * k**s * np.exp(-s / 2 * (k / peak) ** 2)
 
 
-def tuned(case: TurbulenceCase, comm: MPI.Intracomm, device: Any) -> Record:
+def tuned(case: TurbulenceCase, comm: MPI.Intracomm, device: Device) -> Record:
     """The process grid, Q and exchanges of a case: as given, else the fastest for transforms of three variables.
 
     There is nothing to choose on one rank. (collective)
@@ -81,7 +80,7 @@ def tuned(case: TurbulenceCase, comm: MPI.Intracomm, device: Any) -> Record:
     return plan.tuning
 
 
-def make_solver(case: TurbulenceCase, choice: Record, comm: MPI.Intracomm, device: Any) -> Any:
+def make_solver(case: TurbulenceCase, choice: Record, comm: MPI.Intracomm, device: Device) -> Solver:
     """The solver of a case, without an initial flow yet. (collective)"""
     exchange = tuple(
         case.exchange if comm.size == 1 else choice[key] or case.exchange for key in ("row_exchange", "column_exchange")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from weft import trace
+from weft.turbulence import Solver
 
 PROFILED = 10  # number of steps, after the first, whose time is broken down
 
@@ -22,7 +22,7 @@ PARTS = {
 class Profile:
     """How the time of some steps is spent: by the recorder's categories, and by the parts of GESTS's Table 3."""
 
-    def __init__(self, solver: Any) -> None:
+    def __init__(self, solver: Solver) -> None:
         self.solver = solver
         self.steps = 0
         self.seconds = 0.0
