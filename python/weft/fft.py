@@ -23,7 +23,7 @@ import os
 import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from mpi4py import MPI
@@ -35,6 +35,7 @@ from weft.arrays import DeviceArray, DType, Values
 
 if TYPE_CHECKING:
     from weft.device import Device
+    from weft.record import Choices
 
 __all__ = ["Plan", "library"]
 
@@ -214,7 +215,7 @@ class Plan:
         return int(self.tuning["batch"])
 
     @property
-    def tuning(self) -> dict[str, Any]:
+    def tuning(self) -> Choices:
         """The choices: ``process_grid``, ``batch``, ``row_exchange`` and ``column_exchange``.
 
         An exchange is empty if a row or column consists of one rank. If anything was chosen by timing, also ``reason``,
@@ -223,7 +224,7 @@ class Plan:
         variables, slowest rank), ``repetitions``, ``stopped_early`` and ``failure`` (why it could not be used, else
         empty).
         """
-        return dict(self._core.tuning)
+        return cast("Choices", self._core.tuning)
 
     @property
     def memory_bytes(self) -> dict[str, int]:

@@ -8,7 +8,6 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 
 @contextlib.contextmanager
@@ -50,7 +49,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         place.write_text(text, encoding="utf-8")
 
 
-def write_json(path: str | os.PathLike[str], content: Any) -> None:
+def write_json(path: str | os.PathLike[str], content: object) -> None:
     """Writes a record as JSON atomically; creates its folder."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps(content, indent=1) + "\n")

@@ -19,7 +19,7 @@ import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,7 @@ from weft.solver_on_elements import SolverOnElements
 if TYPE_CHECKING:
     from weft.device import Device
     from weft.mesh import Mesh
-    from weft.record import Tuning
+    from weft.record import Choices, Tuning
 
 __all__ = ["BlownUp", "Buoyancy", "Filter", "FlowRate", "Pressure", "Scalar", "Solver"]
 
@@ -108,6 +108,16 @@ class _OnHost:
         if self.steady:
             self.kept = found
         return found
+
+
+class StepFigures(TypedDict):
+    """Iterations of a step's solves, by component and by scalar, and the force of a constant flow rate."""
+
+    pressure_iterations: int
+    pressure_residuals: tuple[float, float, float]  # without earlier solutions, at the beginning, at the end
+    velocity_iterations: list[int]
+    scalar_iterations: list[int]
+    flow_rate_forcing: float
 
 
 class Solver(SolverOnElements, Output, Statistics):
@@ -205,7 +215,7 @@ class Solver(SolverOnElements, Output, Statistics):
             hierarchy, sizes = coarsen(made["rows"], made["columns"], made["values"], size, made["singular"], self.comm)
             self._core.set_coarse(*hierarchy)
         #: what was chosen, by option
-        self.choices: dict[str, Any] = {
+        self.choices: Choices = {
             "geometry": self.geometry,
             "kernels": self.kernels,
             "convection": self.convection,
@@ -275,9 +285,9 @@ class Solver(SolverOnElements, Output, Statistics):
         return bool(self._core.pressure_singular)
 
     @property
-    def figures(self) -> dict[str, Any]:
-        """Figures of the last step: iterations of its solves, and the force of a constant flow rate."""
-        return dict(self._core.figures)
+    def figures(self) -> StepFigures:
+        """Those of the last step."""
+        return cast(StepFigures, self._core.figures)
 
     @property
     def tuning(self) -> dict[str, Tuning]:

@@ -346,11 +346,6 @@ class Record(TypedDict, total=False):
     statistics: Statistics
 
 
-def finished(sections: dict[str, Any]) -> Record:
-    """The record with the sections that a run has filled."""
-    return cast(Record, {"schema": SCHEMA, **sections})
-
-
 def read(path: str | Path) -> Record:
     """The whole record of a run that ended: of run.json, or of the folder it is in.
 

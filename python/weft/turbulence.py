@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
     from weft.device import Device
+    from weft.record import Choices
 
 __all__ = ["BlownUp", "Forcing", "Scalar", "Solver"]
 
@@ -188,7 +189,7 @@ class Solver(Output, Statistics):
         return dict(self._core.memory_bytes)
 
     @property
-    def choices(self) -> dict[str, Any]:
+    def choices(self) -> Choices:
         """The chosen process grid, batch, and exchanges of rows and columns."""
         pr, pc = self.process_grid
         return {

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 
 import weft
+from weft.bench.timing import Record
 from weft.files import write_json
 from weft.format import short, table
 from weft.model import formulas
 from weft.report import plots
 from weft.run.elements import box_counts
-from weft.run.machine import machine, rates, versions
-from weft.run.record import Record, by_first
+from weft.run.machine import Rates, machine, rates, versions
+from weft.run.record import by_first
 
 if TYPE_CHECKING:
     from weft.device import Device
@@ -66,7 +67,7 @@ def measure(
     return row, operator
 
 
-def roofline(row: Record, measured: Record) -> None:
+def roofline(row: Record, measured: Rates) -> None:
     """Adds to a row the rates of Eq. 4, with the paper's bytes and with those this variant moves."""
     peak, bandwidth = measured["peak_flops_per_second"], measured["bandwidth_bytes_per_second"]
     for name, moved in (("roofline_gflops", row["bytes_paper"]), ("own_roofline_gflops", row["bytes"])):
@@ -111,7 +112,10 @@ def sweep(
             say(line(row), flush=True)
             del operator
     after = rates(opened, precision, comm)
-    measured = {key: (before[key] + after[key]) / 2 for key in before}
+    measured = Rates(
+        bandwidth_bytes_per_second=(before["bandwidth_bytes_per_second"] + after["bandwidth_bytes_per_second"]) / 2,
+        peak_flops_per_second=(before["peak_flops_per_second"] + after["peak_flops_per_second"]) / 2,
+    )
     for row in rows:
         roofline(row, measured)
     record = {

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from weft.bench.scaling import run
+from weft.bench.timing import Record
 from weft.files import write_json
 from weft.format import seconds
 from weft.model.ratio import Run, notes, scaling_results
 from weft.model.result import ModelError, Table
 from weft.run.launch import cores
-from weft.run.record import Record
 
 
 def combinations(processes: Sequence[int], threads: Sequence[int], most: int) -> list[tuple[int, int]]:

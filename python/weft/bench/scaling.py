@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from weft.bench.timing import Record
 from weft.files import write_json
 from weft.run.launch import cores, launch
-from weft.run.record import Record
 
 
 @dataclass(frozen=True)

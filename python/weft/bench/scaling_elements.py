@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 
 from weft.bench import scaling
 from weft.bench.scaling import Planned, Workload
+from weft.bench.timing import Record
 from weft.files import write_json
 from weft.format import table
 from weft.report import plots
-from weft.run.record import Record
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import Any
 
 from weft.bench.scaling import Column, Workload, strong_scaling
 from weft.bench.scaling_elements import Study
+from weft.bench.timing import Record
 from weft.format import seconds, short
 from weft.report import flow_plots
-from weft.run.record import Record
 
 SIDE = 2 * math.pi / 8  # of an element: that of the Taylor-Green vortex on 8 x 8 x 8 elements
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from weft.bench.scaling import Column, Workload
 from weft.bench.scaling_elements import Study
+from weft.bench.timing import Record
 from weft.format import rate, short
 from weft.model.maxwell_formulas import half_rate_size
 from weft.report import maxwell_plots
-from weft.run.record import Record
 
 EFFICIENT = 0.8  # of one rank's rate: below it strong scaling has come to its end
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from weft.bench import scaling
 from weft.bench.scaling import Column, Planned, Workload
+from weft.bench.timing import Record
 from weft.format import rate, short, table
 from weft.report import plots
 from weft.run.elements import box_counts
-from weft.run.record import Record
 
 
 def measured(record: Record) -> Record:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from weft.bench import scaling
 from weft.bench.scaling import Column, Planned, Workload, strong_scaling
+from weft.bench.timing import Record
 from weft.format import rate, seconds, short, table
 from weft.report import plots, turbulence_plots
-from weft.run.record import Record
 
 
 def measured(record: Record) -> Record:

@@ -14,12 +14,12 @@ import numpy.typing as npt
 from mpi4py import MPI
 
 from weft.run.memory import free_host_bytes
-from weft.run.record import Record
 
 if TYPE_CHECKING:
     from weft.device import Device
 
 K = TypeVar("K")
+Record = dict[str, Any]  # what a measurement leaves, or a part of it, as JSON has it
 
 
 class RefusedError(ValueError):

@@ -5,19 +5,20 @@ from __future__ import annotations
 import contextlib
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from mpi4py import MPI
 
 from weft import mpi, trace
+from weft.cases.schema import workload_name
+from weft.cases.shared import SharedCase
 from weft.errors import tell
 from weft.files import named, writable, write_json
-from weft.record import finished
+from weft.record import SCHEMA
 from weft.run.interrupt import stops_by_itself, word
 from weft.run.record import Display, Result
 
 
-def carry_out(case: Any, display: Display) -> int:
+def carry_out(case: SharedCase, display: Display) -> int:
     """Runs a case on all ranks, writes run.json and the output that the case requests; returns the exit code.
     (collective)
 
@@ -29,7 +30,7 @@ def carry_out(case: Any, display: Display) -> int:
         if in_time and MPI.COMM_WORLD.rank == 0:
             from weft.report.workloads import save_figures
 
-            save_figures(finished(result.record), Path(case.output.directory))
+            save_figures(result.record, Path(case.output.directory))
     if result.problem:
         return complain(result.problem, 1)
     if result.signal:
@@ -38,7 +39,7 @@ def carry_out(case: Any, display: Display) -> int:
     return 0
 
 
-def recorded(case: Any, display: Display) -> Result:
+def recorded(case: SharedCase, display: Display) -> Result:
     """Runs a case, with a trace if requested, and writes its record. (collective)
 
     A run creates its folder by `open_folder` once it has something to write, so that a run that fails earlier leaves no
@@ -47,7 +48,7 @@ def recorded(case: Any, display: Display) -> Result:
     comm = MPI.COMM_WORLD
     folder = Path(case.output.directory)
     require_writable(folder, comm)
-    run = import_module(f"weft.run.{case.workload}.loop").run
+    run = import_module(f"weft.run.{workload_name(type(case))}.loop").run
     if case.output.trace:
         trace.start(comm)
     with named(folder):
@@ -59,7 +60,7 @@ def recorded(case: Any, display: Display) -> Result:
             reason = "delays apply only to kernels on a GPU's streams, outside captured graphs"
             tell(f"weft: WEFT_TRACE_DELAY: no kernel launch matches {', '.join(unmet)}; {reason}")
     if comm.rank == 0:
-        write_json(folder / "run.json", finished(result.record))
+        write_json(folder / "run.json", {"schema": SCHEMA, **result.record})
         display.write(f"wrote       {folder}/run.json")
     return result
 

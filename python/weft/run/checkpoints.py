@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from weft.run.machine import versions
+
+if TYPE_CHECKING:
+    from weft import flow, maxwell, solver_on_elements, turbulence, turbulence_output
+    from weft.cases import FlowCase, MaxwellCase, TurbulenceCase
 
 
 class Checkpoints:
@@ -16,7 +20,14 @@ class Checkpoints:
     `began` is the checkpoint that the run continues from, or None. `options` are passed to the solver's `save`.
     """
 
-    def __init__(self, case: Any, solver: Any, folder: Path, began: Any, **options: int) -> None:
+    def __init__(
+        self,
+        case: FlowCase | MaxwellCase | TurbulenceCase,
+        solver: flow.Solver | maxwell.Solver | turbulence.Solver,
+        folder: Path,
+        began: solver_on_elements.Checkpoint | turbulence_output.Checkpoint | None,
+        **options: int,
+    ) -> None:
         self.solver, self.options = solver, {"keep": case.checkpoint.keep, **options}
         self.folder = case.checkpoint.directory or str(folder / "checkpoints")
         self.last = began.path if began else ""

@@ -28,6 +28,13 @@ class Place(TypedDict):
     device: str
 
 
+class Rates(TypedDict):
+    """What a machine can do at most."""
+
+    bandwidth_bytes_per_second: float
+    peak_flops_per_second: float
+
+
 def versions(transforms_on: Device | None = None) -> Versions:
     """Versions of weft and the libraries used. ``transforms_on``: the device of Fourier transforms, if there are
     any."""
@@ -127,7 +134,7 @@ def placement_rows(records: Sequence[Place]) -> list[tuple[str, str]]:
     return [(f"rank {spans(ranks)}" if len(ranks) == 1 else f"ranks {spans(ranks)}", t) for t, ranks in alike.items()]
 
 
-def rates(device: Device, precision: str, comm: MPI.Intracomm) -> dict[str, float]:
+def rates(device: Device, precision: str, comm: MPI.Intracomm) -> Rates:
     """Streaming bandwidth (8 reads : 1 write) and FMA peak; all ranks measure at once, the sum counts. (collective)"""
     comm.Barrier()
     bandwidth = weft.device.measure_bandwidth(device)

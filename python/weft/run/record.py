@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol
+from typing import Literal, ParamSpec, Protocol
 
 from mpi4py import MPI
 
 from weft import mpi
-from weft.record import Spread
+from weft.record import Record, Spread, Timings
 
-# A record, or a part of one, under construction; weft.record.Record describes the finished one.
-Record = dict[str, Any]
 P = ParamSpec("P")
 
 
@@ -61,15 +59,25 @@ def by_first(comm: MPI.Intracomm, write: Callable[P, None], *args: P.args, **kwa
     mpi.together(comm, lambda: write(*args, **kwargs) if comm.rank == 0 else None)
 
 
+SetUp = Literal[
+    "mesh_seconds",
+    "operator_seconds",
+    "right_hand_side_seconds",
+    "solver_seconds",
+    "initial_seconds",
+    "machine_seconds",
+]
+
+
 class Stopwatch:
-    """Seconds of named set-up steps, each on the slowest rank."""
+    """Seconds of set-up steps, each on the slowest rank."""
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         self.comm = comm
-        self.seconds: dict[str, float] = {}
+        self.seconds: Timings = {}
 
     @contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
+    def __call__(self, name: SetUp) -> Iterator[None]:
         start = time.perf_counter()
         yield
         self.seconds[name] = self.comm.allreduce(time.perf_counter() - start, MPI.MAX)

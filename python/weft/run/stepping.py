@@ -6,14 +6,16 @@ import csv
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from mpi4py import MPI
 
 from weft import mpi
+from weft.arrays import Values
+from weft.cases.shared import ElementOutput
 from weft.files import whole
-from weft.run.record import Record
+from weft.record import Plane, Reference, Row
 
 if TYPE_CHECKING:
     from weft.mesh import Mesh
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 HISTORY_ROWS = 2000  # maximum number of rows of a table in the record, for the plots of the report
 
 
-Row = Sequence[Any]
+Cells = Sequence[float | str]
 
 
 def due(step: int, every: int) -> bool:
@@ -61,12 +63,12 @@ def after(checkpoint: str) -> str:
     return "there is no checkpoint (set checkpoint.every to write some)"
 
 
-def clean(row: Record) -> Record:
+def clean(row: Mapping[str, float]) -> Row:
     """The value with NaN and infinities, which JSON lacks, replaced by None."""
     return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
 
 
-def thinned(rows: Sequence[Record]) -> list[Record]:
+def thinned(rows: Sequence[Mapping[str, float]]) -> list[Row]:
     """About HISTORY_ROWS of the rows at most, including the last, without NaN or infinities."""
     kept = list(rows[:: max(1, math.ceil(len(rows) / HISTORY_ROWS))])
     if rows and kept[-1] is not rows[-1]:
@@ -74,7 +76,7 @@ def thinned(rows: Sequence[Record]) -> list[Record]:
     return [clean(row) for row in kept]
 
 
-def picture(values: Any) -> list[list[float | None]]:
+def picture(values: Values) -> list[list[float | None]]:
     """A plane of values, thinned to fit into a record: at most 256 per side, None where there is no value."""
     stride = max(1, math.ceil(max(values.shape) / 256))
     return [
@@ -82,7 +84,7 @@ def picture(values: Any) -> list[list[float | None]]:
     ]
 
 
-def plane(mesh: Mesh, order: int, values: Any, name: str, time: float, output: Any) -> Record:
+def plane(mesh: Mesh, order: int, values: Values, name: str, time: float, output: ElementOutput) -> Plane:
     """``values`` [E][n][n][n] on the plane of `output.slice_axis` and `output.slice_at`, for a record. (collective)"""
     from weft.mesh_io.probes import on_plane
 
@@ -109,7 +111,7 @@ class Table:
         with whole(path) as place, place.open("w", newline="") as new:
             csv.writer(new, lineterminator="\n").writerows([head, *kept])
 
-    def add(self, rows: Sequence[Row]) -> None:
+    def add(self, rows: Sequence[Cells]) -> None:
         """Appends rows, whose first column is the step; a step that is already in the file is not written again."""
         fresh = [[number(v) for v in r] for r in rows if int(r[0]) not in self.steps]
         with self.path.open("a", newline="") as file:
@@ -117,17 +119,17 @@ class Table:
         self.steps |= {int(r[0]) for r in rows}
 
 
-def number(value: Any) -> str:
+def number(value: float | str) -> str:
     """A value for a CSV file: numbers with full precision; NaN becomes an empty cell."""
     if isinstance(value, float | np.floating):
         return "" if np.isnan(value) else repr(float(value))
     return str(value)
 
 
-def read_reference(path: str, comm: MPI.Intracomm) -> Record:
+def read_reference(path: str, comm: MPI.Intracomm) -> Reference:
     """Columns time, energy and dissipation of a text file; # begins a comment. CollectiveError. (collective)"""
 
-    def read() -> Record:
+    def read() -> Reference:
         try:
             columns = np.loadtxt(path, comments="#", ndmin=2)
         except OSError as error:
@@ -138,22 +140,30 @@ def read_reference(path: str, comm: MPI.Intracomm) -> Record:
             raise ValueError(
                 f"case key 'reference': {path}: expected columns time, energy, dissipation and at least two rows"
             )
-        return {"name": Path(path).stem, "time": columns[:, 0], "energy": columns[:, 1], "dissipation": columns[:, 2]}
+        time, energy, dissipation = columns[:, :3].T.tolist()
+        return {"name": Path(path).stem, "time": time, "energy": energy, "dissipation": dissipation}
 
     return mpi.together(comm, read)
 
 
-def compared(history: Sequence[Mapping[str, Any]], reference: Record) -> Record:
+def compared(history: Sequence[Mapping[str, float]], reference: Reference) -> Reference:
     """The largest difference from a reference over the common time span, relative to the largest reference value."""
     times = np.array([r["time"] for r in history])
     inside = (times >= reference["time"][0]) & (times <= reference["time"][-1])
-    result: Record = {"name": reference["name"]}
-    for key in ("energy", "dissipation"):
+
+    def largest_error(key: Literal["energy", "dissipation"]) -> float | None:
+        if not inside.any():
+            return None
         mine = np.array([r[key] for r in history])
         other = np.interp(times, reference["time"], reference[key])
-        scale = float(np.max(np.abs(reference[key])))
-        largest = float(np.max(np.abs(mine - other)[inside])) if inside.any() else math.nan
-        result[f"largest_{key}_error"] = largest / scale if inside.any() else None
+        return float(np.max(np.abs(mine - other)[inside])) / float(np.max(np.abs(reference[key])))
+
     stride = max(1, len(reference["time"]) // 500)
-    result |= {k: reference[k][::stride].tolist() for k in ("time", "energy", "dissipation")}
-    return result
+    return {
+        "name": reference["name"],
+        "largest_energy_error": largest_error("energy"),
+        "largest_dissipation_error": largest_error("dissipation"),
+        "time": reference["time"][::stride],
+        "energy": reference["energy"][::stride],
+        "dissipation": reference["dissipation"][::stride],
+    }

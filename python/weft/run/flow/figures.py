@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from weft.flow import StepFigures
+from weft.record import Figures, Iterations
 from weft.run.flow.problem import Problem
-from weft.run.record import Record, memory_bytes
+from weft.run.record import memory_bytes
 from weft.solver_on_elements import Checkpoint
 
 SOLVES = ("pressure", "velocity", "scalar")
 
 
-def iterations(figures: Record) -> dict[str, int]:
+def iterations(figures: StepFigures) -> dict[str, int]:
     """Iterations of the last step's solves; for components solved together, those of the slowest."""
-    found = {"pressure_iterations": int(figures["pressure_iterations"])}
-    for name in SOLVES[1:]:
-        counts = figures[f"{name}_iterations"]
+    found = {"pressure_iterations": figures["pressure_iterations"]}
+    for name, counts in (("velocity", figures["velocity_iterations"]), ("scalar", figures["scalar_iterations"])):
         if counts:
-            found[f"{name}_iterations"] = int(max(counts))
+            found[f"{name}_iterations"] = max(counts)
     return found
 
 
-def summary(steps: Sequence[Record]) -> Record:
+def summary(steps: Sequence[Mapping[str, float]]) -> dict[str, Iterations]:
     """Mean and maximum iterations of each solve over the steps."""
-    found: Record = {}
+    found: dict[str, Iterations] = {}
     for name in SOLVES:
         counts = [s[f"{name}_iterations"] for s in steps if f"{name}_iterations" in s]
         if counts:
-            found[name] = {"mean": float(np.mean(counts)), "largest": max(counts)}
+            found[name] = {"mean": float(np.mean(counts)), "largest": int(max(counts))}
     return found
 
 
-def sizes(problem: Problem, began: Checkpoint | None) -> Record:
+def sizes(problem: Problem, began: Checkpoint | None) -> Figures:
     """The sizes of the problem, and its memory. (collective)"""
     solver, mesh, case, comm = problem.solver, problem.mesh, problem.case, problem.comm
     return {
@@ -59,7 +60,7 @@ def sizes(problem: Problem, began: Checkpoint | None) -> Record:
     }
 
 
-def memory(problem: Problem) -> Record:
+def memory(problem: Problem) -> Figures:
     """Bytes currently held on all ranks, by owner. Statistics and averages allocate on first use.
 
     (collective)

@@ -18,6 +18,7 @@ from mpi4py import MPI
 import weft
 from weft import mpi
 from weft.cases.flow import FlowCase
+from weft.record import Figures, Record, Reference, Timings
 from weft.run.checkpoints import Checkpoints
 from weft.run.flow.figures import SOLVES, iterations, memory, sizes, summary
 from weft.run.flow.output import OutputFiles
@@ -25,7 +26,7 @@ from weft.run.flow.problem import Problem, Watch, make_mesh
 from weft.run.flow.profile import PROFILED, Profile, paths
 from weft.run.interrupt import asked_to_stop
 from weft.run.machine import machine, versions
-from weft.run.record import Display, Record, Result, Stopwatch, open_folder
+from weft.run.record import Display, Result, Stopwatch, open_folder
 from weft.run.stepping import Goal, Table, after, compared, due, read_reference, thinned
 from weft.solver_on_elements import Checkpoint
 
@@ -61,13 +62,13 @@ class Run:
     """A run in progress."""
 
     def __init__(
-        self, problem: Problem, display: Display, folder: Path, record: Record, reference: Record | None
+        self, problem: Problem, display: Display, folder: Path, record: Record, reference: Reference | None
     ) -> None:
         self.problem, self.display, self.folder, self.record = problem, display, folder, record
         self.reference = reference
         self.case, self.comm, self.solver = problem.case, problem.comm, problem.solver
-        self.history: list[Record] = []  # of statistics.csv
-        self.steps: list[Record] = []
+        self.history: list[dict[str, float]] = []  # of statistics.csv
+        self.steps: list[dict[str, float]] = []
         self.statistics_seconds = self.output_seconds = 0.0
         self.profile = Profile()
 
@@ -186,25 +187,29 @@ class Run:
         each = [s["seconds"] for s in counted]
         median = float(np.median(each)) if each else None
         record["timings"].update(
-            run_seconds=seconds,
-            steps_seconds=float(slowest.sum()),
-            seconds_per_step=median,
-            best_step_seconds=min(each) if each else None,
-            statistics_seconds=self.comm.allreduce(self.statistics_seconds, MPI.MAX),
-            output_seconds=self.comm.allreduce(self.output_seconds, MPI.MAX),
+            Timings(
+                run_seconds=seconds,
+                steps_seconds=float(slowest.sum()),
+                seconds_per_step=median,
+                best_step_seconds=min(each) if each else None,
+                statistics_seconds=self.comm.allreduce(self.statistics_seconds, MPI.MAX),
+                output_seconds=self.comm.allreduce(self.output_seconds, MPI.MAX),
+            )
         )
         self.profile.finish(record, self.comm)
+        record["figures"].update(memory(self.problem))
         record["figures"].update(
-            memory(self.problem),
-            steps_done=len(self.steps),
-            final_time=solver.time,
-            points_per_second=solver.points / median if median else None,
-            iterations=summary(self.steps[case.time.warmup :] or self.steps),
-            checkpoint=self.checkpoints.last,
-            resident_bytes_per_rank=self.comm.allreduce(
-                1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, MPI.MAX
-            ),
-            files=[str(path) for path in self.files.written],
+            Figures(
+                steps_done=len(self.steps),
+                final_time=solver.time,
+                points_per_second=solver.points / median if median else None,
+                iterations=summary(self.steps[case.time.warmup :] or self.steps),
+                checkpoint=self.checkpoints.last,
+                resident_bytes_per_rank=self.comm.allreduce(
+                    1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, MPI.MAX
+                ),
+                files=[str(path) for path in self.files.written],
+            )
         )
         found = record["statistics"]
         found["history"], found["steps"] = thinned(self.history), thinned(self.steps)

@@ -9,8 +9,8 @@ import numpy as np
 from weft.arrays import Values
 from weft.flow import Solver
 from weft.flow_output import FieldSeries
+from weft.record import Record
 from weft.run.flow.problem import Problem
-from weft.run.record import Record
 from weft.run.stepping import plane
 from weft.solver_on_elements import Checkpoint
 

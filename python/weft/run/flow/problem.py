@@ -10,14 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from mpi4py import MPI
 
-from weft import flow
+from weft import arrays, flow
 from weft.cases.flow import CONDITIONS, BoundarySection, FlowCase
 from weft.cases.schema import settings
 from weft.mesh import Mesh
 from weft.mpi import CollectiveError
 from weft.run.elements import conditions, interpolated, make_mesh, places
-from weft.run.flow.values import Values
-from weft.run.record import Record
+from weft.run.flow.values import Function, Values
 from weft.solver_on_elements import Checkpoint
 
 __all__ = ["Problem", "Watch", "boundaries", "make_mesh"]
@@ -154,14 +153,14 @@ class Problem:
             dt = (given.end - solver.time) / max(1, math.ceil(left - 1e-6))
         return dt
 
-    def errors(self) -> Record:
+    def errors(self) -> dict[str, float]:
         """Relative L2 norms of the differences from the exact solution, by field. (collective)
 
         Uses a quadrature of order three higher, because errors are smaller at the points than between them. The
         pressure is compared without its mean if it is known up to a constant.
         """
         exact, solver = self.case.exact, self.solver
-        wanted: Record = {}
+        wanted: dict[str, tuple[arrays.Values, Function]] = {}
         if exact.velocity:
             wanted["velocity"] = solver.velocity(), self.values.function("exact.velocity", exact.velocity, 3)
         if exact.pressure != "":
@@ -173,7 +172,7 @@ class Problem:
         order = min(self.case.order + 3, 15)
         x, y, z = places(self.mesh, order)
         mass = np.asarray(self.mesh.mass_matrix(order)).reshape(x.shape)
-        found: Record = {}
+        found: dict[str, float] = {}
         for name, (values, function) in wanted.items():
             fine = interpolated(np.moveaxis(values, 0, 1), self.case.order, order)  # [E][components][m^3]
             given = function(x, y, z, solver.time)
@@ -201,7 +200,7 @@ class Watch:
         self.problem = problem
         self.names = list(self.now())
 
-    def now(self) -> Record:
+    def now(self) -> dict[str, float]:
         """The current row. (collective)"""
         solver = self.problem.solver
         found = solver.statistics(forces=self.problem.case.statistics.forces)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from mpi4py import MPI
 
 import weft
 from weft import trace
 from weft.flow import Solver
+from weft.record import Record, Spread, Timings
 from weft.run.flow.problem import Problem
-from weft.run.record import Record, breakdown
+from weft.run.record import breakdown
 
 PROFILED = 10  # number of steps whose spans are recorded: every second one after the warm-up
 COMPARED = 10  # number of steps timed with each path of the exchange
@@ -52,10 +54,12 @@ class Profile:
         whole = comm.allreduce(self.seconds, MPI.MAX)
         names = sorted(set().union(*comm.allgather([n for n, s in self.names.items() if s > 0])))
         timings.update(
-            profiled_seconds=whole,
-            breakdown=breakdown(self.categories, comm),
-            phases=self.mean_phases(comm),
-            routines=breakdown({name: self.names.get(name, 0.0) for name in names}, comm),
+            Timings(
+                profiled_seconds=whole,
+                breakdown=breakdown(self.categories, comm),
+                phases=self.mean_phases(comm),
+                routines=breakdown({name: self.names.get(name, 0.0) for name in names}, comm),
+            )
         )
         spent = timings["breakdown"]
         told = spent["mpi"]["mean_seconds"] + spent["copy"]["mean_seconds"]
@@ -87,7 +91,7 @@ EXCHANGE = (
 )  # fmt: skip
 
 
-def exchange_seconds(routines: Record) -> float:
+def exchange_seconds(routines: Mapping[str, Spread]) -> float:
     """Seconds of the exchange, out of those by span, mean over ranks."""
     return float(sum(routines[name]["mean_seconds"] for name in EXCHANGE if name in routines))
 
@@ -123,10 +127,11 @@ def paths(problem: Problem, record: Record) -> None:
             profile.step(solver, dt)
         shares: Record = {"timings": {}, "figures": {}}
         profile.finish(shares, comm)
+        spent = exchange_seconds(shares["timings"]["routines"])
         figures["paths"][path] = {
             "seconds_per_step": per_step,
-            "exchange_share": shares["figures"]["exchange_share"],
-            "exchange_seconds_per_step": exchange_seconds(shares["timings"]["routines"]) / profile.steps,
+            "exchange_share": spent / shares["timings"]["profiled_seconds"],
+            "exchange_seconds_per_step": spent / profile.steps,
         }
     staged = figures["paths"].get("staged")
     for row in figures["paths"].values():

@@ -11,7 +11,6 @@ from mpi4py import MPI
 from weft.exact.mie import Sphere
 from weft.run.maxwell.exact import not_exact
 from weft.run.maxwell.problem import Problem
-from weft.run.record import Record
 
 EXACT = 400  # number of times at which the exact energies are plotted
 
@@ -38,7 +37,7 @@ class Errors:
         self.spent += self.problem.comm.allreduce(time.perf_counter() - begin, MPI.MAX)
 
 
-def exact_energies(problem: Problem, end: float) -> Record:
+def exact_energies(problem: Problem, end: float) -> dict[str, list[float]]:
     """Electric and magnetic energy of the exact solution at EXACT times up to `end`. (collective)
 
     Uses the quadrature of the element points. A field Re(P exp(-i omega t)) is |exp(-i omega t)| (Re P cos + Im P sin),

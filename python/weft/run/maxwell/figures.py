@@ -6,13 +6,14 @@ import numpy as np
 from mpi4py import MPI
 
 from weft.model import maxwell_formulas as formulas
+from weft.record import Choices, Figures, Record
 from weft.run.maxwell.exact import not_exact
 from weft.run.maxwell.problem import Problem
-from weft.run.record import Record, memory_bytes
+from weft.run.record import memory_bytes
 from weft.solver_on_elements import Checkpoint
 
 
-def choices(problem: Problem) -> Record:
+def choices(problem: Problem) -> Choices:
     """The choices made, and why."""
     solver = problem.solver
     asked = problem.case.kernels != "auto"
@@ -24,7 +25,7 @@ def choices(problem: Problem) -> Record:
     }
 
 
-def sizes(problem: Problem, began: Checkpoint | None) -> Record:
+def sizes(problem: Problem, began: Checkpoint | None) -> Figures:
     """The sizes of the problem, and the time step."""
     solver, mesh, case, comm = problem.solver, problem.mesh, problem.case, problem.comm
     count = np.bincount(problem.regions, minlength=len(problem.materials)).astype(np.int64)
@@ -46,10 +47,9 @@ def sizes(problem: Problem, began: Checkpoint | None) -> Record:
     }
 
 
-def finish(problem: Problem, record: Record) -> None:
-    """Adds the figures derived from the times. (collective)"""
+def finish(problem: Problem, record: Record, per_step: float) -> None:
+    """Adds the figures derived from the time per step. (collective)"""
     figures, case, solver = record["figures"], problem.case, problem.solver
-    per_step = record["timings"]["seconds_per_step"]
     applications = problem.applications / figures["steps_done"]
     work = formulas.step_flops(case.order, solver.points, applications)
     # The solver counts applications of the operator; the exponential integrator's other work is not included.
@@ -60,24 +60,26 @@ def finish(problem: Problem, record: Record) -> None:
     )
     energy = figures["energy_to_solution"]["joules"]
     figures.update(
-        memory_bytes_per_point=sum(figures["memory_bytes"].values()) / solver.points,
-        applications_per_step=applications,
-        step_flops=work.value,
-        gflops=work.value / per_step / 1e9,
-        seconds_per_step_and_point=per_step / solver.points,
-        points_per_second_per_rank=solver.points / per_step / problem.comm.size,
-        step_flops_done=counted["flops"],
-        step_bytes=counted["bytes"],
-        step_bytes_sent=counted["bytes_sent"],
-        step_messages=counted["messages"],
-        achieved_bytes_per_second=counted["bytes"] / per_step,
-        roofline_fraction=bound / per_step,
-        joules_per_step=None if energy is None else energy / figures["steps_done"],
-        formulas={
-            "gflops": f"{work.text} / time of a step; {work.source}",
-            "seconds_per_step_and_point": "time per step / n, n = E (N+1)^3 points of all ranks",
-            "roofline_fraction": "max(bytes / bandwidth, flops / peak) / time per step; docs/maxwell.md",
-        },
+        Figures(
+            memory_bytes_per_point=sum(figures["memory_bytes"].values()) / solver.points,
+            applications_per_step=applications,
+            step_flops=work.value,
+            gflops=work.value / per_step / 1e9,
+            seconds_per_step_and_point=per_step / solver.points,
+            points_per_second_per_rank=solver.points / per_step / problem.comm.size,
+            step_flops_done=counted["flops"],
+            step_bytes=counted["bytes"],
+            step_bytes_sent=counted["bytes_sent"],
+            step_messages=counted["messages"],
+            achieved_bytes_per_second=counted["bytes"] / per_step,
+            roofline_fraction=bound / per_step,
+            joules_per_step=None if energy is None else energy / figures["steps_done"],
+            formulas={
+                "gflops": f"{work.text} / time of a step; {work.source}",
+                "seconds_per_step_and_point": "time per step / n, n = E (N+1)^3 points of all ranks",
+                "roofline_fraction": "max(bytes / bandwidth, flops / peak) / time per step; docs/maxwell.md",
+            },
+        )
     )
 
 

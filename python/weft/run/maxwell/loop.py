@@ -13,6 +13,7 @@ from mpi4py import MPI
 
 from weft.cases.maxwell import MaxwellCase
 from weft.mpi import CollectiveError
+from weft.record import Figures, Record, Timings
 from weft.run.checkpoints import Checkpoints
 from weft.run.energy import Meter
 from weft.run.interrupt import asked_to_stop
@@ -22,14 +23,13 @@ from weft.run.maxwell.figures import choices, compare, finish, sizes
 from weft.run.maxwell.output import OutputFiles
 from weft.run.maxwell.problem import Problem, make_mesh
 from weft.run.maxwell.profile import PROFILED, paths, profile
-from weft.run.record import Display, Record, Result, Stopwatch, open_folder
+from weft.run.record import Display, Result, Stopwatch, open_folder
 from weft.run.stepping import after, due, next_due
 from weft.solver_on_elements import Checkpoint
 
 CHECKS = 20  # default number of times that a run computes its energy
 LOOKING = 0.1  # limit of the time to compute errors during the run: this fraction of the steps' time, plus one second
 PATIENCE = 1.0  # approximate seconds between checks for a signal
-STATISTICS = ("step", "time", "electric_energy", "magnetic_energy")
 
 
 def run(case: MaxwellCase, display: Display) -> Result:
@@ -56,7 +56,7 @@ def run(case: MaxwellCase, display: Display) -> Result:
         "choices": choices(problem),
         "timings": clock.seconds,
         "figures": sizes(problem, began),
-        "statistics": {name: [] for name in STATISTICS},
+        "statistics": {"step": [], "time": [], "electric_energy": [], "magnetic_energy": []},
     }
     display.header(record)
     if case.time.integrator == "runge-kutta" and problem.dt > solver.dt_limit * (1 + 1e-9):
@@ -67,7 +67,7 @@ def run(case: MaxwellCase, display: Display) -> Result:
     display.phase("machine: measuring bandwidth and peak")
     with clock("machine_seconds"):
         record["figures"].update(rates(solver.device, case.precision, comm))
-    record["figures"].update(steps_done=0, stable=True, unstable="")
+    record["figures"].update(Figures(steps_done=0, stable=True, unstable=""))
     return Run(problem, display, Path(case.output.directory), record, began).go()
 
 
@@ -130,7 +130,7 @@ class Run:
         seconds, signal = 0.0, 0
         while solver.steps < last and signal == 0:
             step = solver.steps
-            pause = min(last, step + patience, next_due(step, every), next_due(step, case.checkpoint.every))
+            pause = int(min(last, step + patience, next_due(step, every), next_due(step, case.checkpoint.every)))
             comm.Barrier()
             seconds += problem.advance(pause - step)
             figures["steps_done"] = pause - self.first
@@ -149,22 +149,27 @@ class Run:
             statistics["error"] = self.errors.found
             statistics["exact"] = exact_energies(problem, statistics["time"][-1])
         slowest = comm.allreduce(seconds, MPI.MAX)
+        per_step = slowest / figures["steps_done"]
         figures["energy_to_solution"] = meter.stop()
         figures["checkpoint"] = self.checkpoints.last
         timings.update(
-            steps_seconds=slowest,
-            seconds_per_step=slowest / figures["steps_done"],
-            checkpoint_seconds=comm.allreduce(self.checkpoints.seconds, MPI.MAX),
+            Timings(
+                steps_seconds=slowest,
+                seconds_per_step=per_step,
+                checkpoint_seconds=comm.allreduce(self.checkpoints.seconds, MPI.MAX),
+            )
         )
-        finish(problem, self.record)
+        finish(problem, self.record, per_step)
         return signal
 
     def watch(self) -> float:
         """Adds the current energies of the fields; returns their sum. (collective)"""
-        now = {"step": self.solver.steps, "time": self.solver.time, **self.solver.statistics()}
-        for name in STATISTICS:
-            self.record["statistics"][name].append(now[name])
-        return float(now["energy"])
+        now, statistics = self.solver.statistics(), self.record["statistics"]
+        statistics["step"].append(self.solver.steps)
+        statistics["time"].append(self.solver.time)
+        statistics["electric_energy"].append(now["electric_energy"])
+        statistics["magnetic_energy"].append(now["magnetic_energy"])
+        return now["energy"]
 
     def save(self) -> None:
         """Writes a checkpoint, and the probes so far. (collective)"""
@@ -173,8 +178,8 @@ class Run:
 
     def unstable(self, error: str) -> Result:
         """Ends a run whose fields have blown up."""
-        self.record["figures"].update(stable=False, unstable=error)  # the same on all ranks
-        self.record["timings"].update(profiled_seconds=0.0, breakdown={})
+        self.record["figures"].update(Figures(stable=False, unstable=error))  # the same on all ranks
+        self.record["timings"].update(Timings(profiled_seconds=0.0, breakdown={}))
         self.display.result(self.record)
         last = self.checkpoints.last
         return Result(self.record, problem=f"{error}; {after(last)}" if last else error)

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from weft.arrays import Values
+from weft.record import Record
 from weft.run.maxwell.problem import Problem
-from weft.run.record import Record
 from weft.run.stepping import plane
 from weft.solver_on_elements import Checkpoint
 

@@ -8,8 +8,9 @@ from mpi4py import MPI
 
 import weft
 from weft import trace
+from weft.record import PathFigures, Record, Timings
 from weft.run.maxwell.problem import Problem, take
-from weft.run.record import Record, breakdown
+from weft.run.record import breakdown
 
 PROFILED = 10  # number of steps recorded for the breakdown by routine
 COMPARED = 20  # number of steps timed with each path
@@ -39,15 +40,17 @@ def profile(problem: Problem, record: Record) -> None:
     by_name = {k: v - before[1].get(k, 0.0) for k, v in names.items()}
     everywhere = sorted({k for rank in comm.allgather([k for k, v in by_name.items() if v > 0]) for k in rank})
     record["timings"].update(
-        profiled_seconds=seconds,
-        breakdown=breakdown(spent, comm),
-        routines=breakdown({k: by_name.get(k, 0.0) for k in everywhere}, comm),
+        Timings(
+            profiled_seconds=seconds,
+            breakdown=breakdown(spent, comm),
+            routines=breakdown({k: by_name.get(k, 0.0) for k in everywhere}, comm),
+        )
     )
     record["figures"]["profiled_steps"] = PROFILED
     record["figures"]["communication_share"] = communication_share(record["timings"])
 
 
-def communication_share(timings: Record) -> float:
+def communication_share(timings: Timings) -> float:
     """The fraction of the recorded steps spent in MPI and in copies between host and device, mean over ranks."""
     spent = timings["breakdown"]
     return float((spent["mpi"]["mean_seconds"] + spent["copy"]["mean_seconds"]) / timings["profiled_seconds"])
@@ -63,7 +66,7 @@ def paths(problem: Problem, record: Record) -> None:
         return
     schedule = problem.solver.tuning["faces"]["chosen"].partition(":")[0]
     usable = [path for path, works, _ in weft.exchange.paths(problem.solver.device, comm) if works]
-    rows: Record = {}
+    rows: dict[str, PathFigures] = {}
     chosen = problem.solver
     for path in usable:
         # The run's own solver is left unchanged: its fields are written later.
@@ -80,7 +83,7 @@ def paths(problem: Problem, record: Record) -> None:
         problem.solver = chosen
         rows[path] = {
             "seconds_per_step": per_step,
-            "communication_share": shares["figures"]["communication_share"],
+            "communication_share": communication_share(shares["timings"]),
         }
     figures["paths"] = rows
     if problem.solver.device.is_host:

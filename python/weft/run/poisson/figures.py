@@ -8,15 +8,16 @@ from mpi4py import MPI
 
 from weft.cases.poisson import PoissonCase
 from weft.model import formulas
+from weft.record import Figures, Record, Timings
 from weft.run.poisson.problem import cycled
-from weft.run.record import Record, breakdown, memory_bytes
+from weft.run.record import breakdown, memory_bytes
 
 if TYPE_CHECKING:
     from weft.mesh import Mesh
     from weft.poisson import CgResult, Poisson
 
 
-def sizes(mesh: Mesh, operator: Poisson, case: PoissonCase) -> Record:
+def sizes(mesh: Mesh, operator: Poisson, case: PoissonCase) -> Figures:
     """The sizes of the problem."""
     return {
         "mesh": mesh.source,
@@ -34,9 +35,11 @@ def finish(record: Record, case: PoissonCase, operator: Poisson, result: CgResul
     seconds = comm.allreduce(float(result.seconds), MPI.MAX)
     iterations = int(result.iterations)
     record["timings"].update(
-        solve_seconds=seconds,
-        seconds_per_iteration=seconds / max(1, iterations),
-        breakdown=breakdown(result.breakdown, comm),
+        Timings(
+            solve_seconds=seconds,
+            seconds_per_iteration=seconds / max(1, iterations),
+            breakdown=breakdown(result.breakdown, comm),
+        )
     )
     record["residuals"] = [float(r) for r in result.residuals]
     figures = record["figures"]
@@ -63,8 +66,8 @@ def finish(record: Record, case: PoissonCase, operator: Poisson, result: CgResul
 
 
 def performance(
-    size: formulas.Size, method: formulas.Method, measured: Record, iterations: int, seconds: float
-) -> Record:
+    size: formulas.Size, method: formulas.Method, measured: Figures, iterations: int, seconds: float
+) -> Figures:
     """The figures of merit of `iterations` in `seconds`, each with the formula it follows from."""
     per_iteration = seconds / max(1, iterations)
     fom = formulas.fom_flops(size)

@@ -15,6 +15,7 @@ from mpi4py import MPI
 
 from weft.arrays import DeviceArray
 from weft.cases.poisson import PoissonCase
+from weft.record import Record
 from weft.run.machine import machine, rates, versions
 from weft.run.poisson import output
 from weft.run.poisson.figures import finish, sizes
@@ -26,7 +27,7 @@ from weft.run.poisson.problem import (
     manufactured,
     right_hand_side,
 )
-from weft.run.record import Display, Record, Result, Stopwatch
+from weft.run.record import Display, Result, Stopwatch
 
 if TYPE_CHECKING:
     from weft.poisson import CgResult, Poisson

@@ -6,13 +6,14 @@ import math
 
 from mpi4py import MPI
 
-from weft.run.record import Record, memory_bytes
+from weft.record import Figures
+from weft.run.record import memory_bytes
 from weft.run.turbulence.memory import equation_9_bytes, real_bytes
 from weft.run.turbulence.problem import Problem
 from weft.turbulence_output import Checkpoint
 
 
-def sizes(problem: Problem, began: Checkpoint | None) -> Record:
+def sizes(problem: Problem, began: Checkpoint | None) -> Figures:
     """The sizes of the problem, and its predicted and measured memory. (collective)"""
     case, solver, comm = problem.case, problem.solver, problem.comm
     points = math.prod(case.points)

@@ -20,10 +20,11 @@ import weft
 from weft import mpi
 from weft.cases.turbulence import TurbulenceCase
 from weft.files import whole
+from weft.record import Distribution, Record, Reference, Timings
 from weft.run.checkpoints import Checkpoints
 from weft.run.interrupt import asked_to_stop
 from weft.run.machine import machine, versions
-from weft.run.record import Display, Record, Result, Stopwatch, breakdown, open_folder
+from weft.run.record import Display, Result, Stopwatch, breakdown, open_folder
 from weft.run.stepping import Goal, after, compared, due, picture, read_reference, thinned
 from weft.run.turbulence.figures import sizes
 from weft.run.turbulence.output import Files, filled, write_fields
@@ -49,7 +50,7 @@ def run(case: TurbulenceCase, display: Display) -> Result:
         "case": case.model_dump(by_alias=True),
         "versions": versions(transforms_on=solver.device),
         "machine": machine(solver.device, comm),
-        "choices": {**solver.choices, **{k: v for k, v in problem.tuning.items() if k not in solver.choices}},
+        "choices": {**problem.tuning, **solver.choices},
         "timings": clock.seconds,
         "figures": sizes(problem, began),
         "statistics": {},
@@ -62,12 +63,12 @@ class Run:
     """A run in progress."""
 
     def __init__(
-        self, problem: Problem, display: Display, folder: Path, record: Record, reference: Record | None
+        self, problem: Problem, display: Display, folder: Path, record: Record, reference: Reference | None
     ) -> None:
         self.problem, self.display, self.folder, self.record = problem, display, folder, record
         self.reference = reference
         self.case, self.comm, self.solver = problem.case, problem.comm, problem.solver
-        self.history: list[Record] = []  # of statistics.csv
+        self.history: list[dict[str, float]] = []  # of statistics.csv
         self.spectra_done = self.points_done = -1
         self.statistics_seconds = 0.0
 
@@ -175,9 +176,9 @@ class Run:
             if points.enstrophy_slice is not None:
                 with whole(self.folder / "enstrophy_slice.npy") as place:
                     np.save(place, points.enstrophy_slice)
-        kept = {}
+        kept: dict[str, Distribution] = {}
         for name, d in points.distributions.items():
-            lower, upper, density = zip(*filled(d), strict=True)
+            lower, upper, density = map(list, zip(*filled(d), strict=True))
             kept[name] = {
                 "lower": lower, "upper": upper, "density": density, "moments": d.moments, "scale": d.scale,
                 "skewness": d.skewness if math.isfinite(d.skewness) else None,
@@ -199,29 +200,28 @@ class Run:
         if each.size:
             self.comm.Allreduce(MPI.IN_PLACE, each, MPI.MAX)
         steady = each[1:] if each.size > 1 else each  # the first step includes set-up on first use
-        best = float(steady.min()) if steady.size else math.nan
-        median = float(np.median(steady)) if steady.size else math.nan
+        best = float(steady.min()) if steady.size else None
+        median = float(np.median(steady)) if steady.size else None
         profiled = self.comm.allreduce(profile.seconds, MPI.MAX)
         timings, figures = self.record["timings"], self.record["figures"]
         timings.update(
-            run_seconds=seconds,
-            steps_seconds=float(each.sum()),
-            seconds_per_step=median,
-            best_step_seconds=best,
-            statistics_seconds=self.comm.allreduce(self.statistics_seconds, MPI.MAX),
-            checkpoint_seconds=self.comm.allreduce(self.checkpoints.seconds, MPI.MAX),
-            profiled_seconds=profiled,
-            profiled_steps=profile.steps,
-            breakdown=breakdown(profile.categories, self.comm),
-            parts=breakdown(profile.parts, self.comm),
+            Timings(
+                run_seconds=seconds,
+                steps_seconds=float(each.sum()),
+                seconds_per_step=median,
+                best_step_seconds=best,
+                statistics_seconds=self.comm.allreduce(self.statistics_seconds, MPI.MAX),
+                checkpoint_seconds=self.comm.allreduce(self.checkpoints.seconds, MPI.MAX),
+                profiled_seconds=profiled,
+                profiled_steps=profile.steps,
+                breakdown=breakdown(profile.categories, self.comm),
+                parts=breakdown(profile.parts, self.comm),
+            )
         )
         figures["steps"] = int(each.size)
         figures["final_time"] = self.solver.time
-        # JSON has no NaN.
-        figures["grid_points_per_second"] = figures["grid_points"] / median if median > 0 else None
-        figures["best_grid_points_per_second"] = figures["grid_points"] / best if best > 0 else None
-        for key in ("seconds_per_step", "best_step_seconds"):
-            timings[key] = timings[key] if math.isfinite(timings[key]) else None
+        figures["grid_points_per_second"] = figures["grid_points"] / median if median else None
+        figures["best_grid_points_per_second"] = figures["grid_points"] / best if best else None
         figures["checkpoint"] = self.checkpoints.last
         figures["resident_bytes_per_rank"] = self.comm.allreduce(
             1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, MPI.MAX

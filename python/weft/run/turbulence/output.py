@@ -12,7 +12,7 @@ from mpi4py import MPI
 
 from weft.arrays import Values
 from weft.files import whole, write_text
-from weft.run.stepping import Row, Table
+from weft.run.stepping import Cells, Table
 from weft.turbulence import Solver
 from weft.turbulence_statistics import Distribution, Points, Scales, Spectra
 
@@ -45,7 +45,7 @@ class Files:
         if self.hdf5 is not None and since_step is None:
             self.hdf5.unlink(missing_ok=True)
 
-    def add_scales(self, now: Row, dt: float, courant: float, scales: Scales, spectra: Spectra, work: float) -> None:
+    def add_scales(self, now: Cells, dt: float, courant: float, scales: Scales, spectra: Spectra, work: float) -> None:
         """Writes a row of statistics.csv; `now` is (step, time)."""
         sums = [
             spectra.width * float(np.sum(values[i]))
@@ -54,7 +54,7 @@ class Files:
         ]
         self.statistics.add([[*now, dt, courant, *dataclasses.astuple(scales), work, *sums]])
 
-    def add_spectra(self, now: Row, spectra: Spectra, transfer: Values | None) -> None:
+    def add_spectra(self, now: Cells, spectra: Spectra, transfer: Values | None) -> None:
         """Writes the rows of a spectrum."""
         scalars = [
             values[i]
@@ -68,7 +68,7 @@ class Files:
         names = ["wavenumber", "modes", "energy", "dissipation", "transfer"]
         self._to_hdf5(now, "spectra", dict(zip(names, columns, strict=False)))
 
-    def add_points(self, now: Row, points: Points) -> None:
+    def add_points(self, now: Cells, points: Points) -> None:
         """Writes the rows of distributions."""
         rows = []
         for d in points.distributions.values():
@@ -84,7 +84,7 @@ class Files:
             }
             self._to_hdf5(now, f"distributions/{d.name.replace('/', '_')}", values)
 
-    def _to_hdf5(self, now: Row, name: str, values: Mapping[str, Values | float]) -> None:
+    def _to_hdf5(self, now: Cells, name: str, values: Mapping[str, Values | float]) -> None:
         if self.hdf5 is None:
             return
         import h5py

@@ -11,7 +11,7 @@ import weft
 from weft.cases.schema import settings
 from weft.cases.turbulence import TurbulenceCase
 from weft.device import Device
-from weft.run.record import Record
+from weft.record import Choices
 from weft.run.turbulence.memory import require_memory
 from weft.turbulence import Solver, Spectrum, kept_modes_x
 from weft.turbulence_output import Checkpoint
@@ -58,7 +58,7 @@ def spectrum_of(case: TurbulenceCase) -> Spectrum:
     return lambda k: factor * k**s * np.exp(-s / 2 * (k / peak) ** 2)
 
 
-def tuned(case: TurbulenceCase, comm: MPI.Intracomm, device: Device) -> Record:
+def tuned(case: TurbulenceCase, comm: MPI.Intracomm, device: Device) -> Choices:
     """The process grid, Q and exchanges of a case: as given, else the fastest for transforms of three variables.
 
     There is nothing to choose on one rank. (collective)
@@ -80,7 +80,7 @@ def tuned(case: TurbulenceCase, comm: MPI.Intracomm, device: Device) -> Record:
     return plan.tuning
 
 
-def make_solver(case: TurbulenceCase, choice: Record, comm: MPI.Intracomm, device: Device) -> Solver:
+def make_solver(case: TurbulenceCase, choice: Choices, comm: MPI.Intracomm, device: Device) -> Solver:
     """The solver of a case, without an initial flow yet. (collective)"""
     exchange = tuple(
         case.exchange if comm.size == 1 else choice[key] or case.exchange for key in ("row_exchange", "column_exchange")
