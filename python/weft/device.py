@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sysconfig
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +116,7 @@ def measure_peak(device: Device, precision: str = "double") -> float:
 
 
 def compile_check(
-    file: str, name: str, defines: dict[str, Any], architecture: str, text: str | None = None
+    file: str, name: str, defines: Mapping[str, object], architecture: str, text: str | None = None
 ) -> dict[str, int]:
     """Compile a kernel without a device and return the resources it needs.
 

@@ -12,7 +12,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from weft.solver_on_elements import Checkpoint
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+
+    from weft.flow import Scalar
 
 __all__ = ["Averages", "Checkpoint", "FieldSeries", "Output", "describe"]
 
@@ -60,7 +62,7 @@ class Output:
         _core: _weft.flow.FlowDouble | _weft.flow.FlowSingle
         mesh: Mesh
         order: int
-        scalars: Mapping[str, Any]
+        scalars: Mapping[str, Scalar]
 
         @property
         def dtype(self) -> DType: ...
@@ -71,9 +73,9 @@ class Output:
         def velocity(self) -> Values: ...
         def pressure(self) -> Values: ...
         def scalar(self, name: str) -> Values: ...
-        def set_velocity(self, values: Any) -> None: ...
-        def set_pressure(self, values: Any) -> None: ...
-        def set_scalar(self, name: str, values: Any) -> None: ...
+        def set_velocity(self, values: Values) -> None: ...
+        def set_pressure(self, values: Values) -> None: ...
+        def set_scalar(self, name: str, values: Values) -> None: ...
         def start(self, time: float, step: int) -> None: ...
 
     # --- fields ------------------------------------------------------------------------------------------------------

@@ -6,9 +6,12 @@ Integrals are sums over the points of the elements, of derivatives in each eleme
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weft import _weft
+
+if TYPE_CHECKING:
+    from weft.flow import Scalar
 
 __all__ = ["Statistics"]
 
@@ -20,7 +23,7 @@ class Statistics:
         _core: _weft.flow.FlowDouble | _weft.flow.FlowSingle
         precision: str
         viscosity: float
-        scalars: Mapping[str, Any]
+        scalars: Mapping[str, Scalar]
 
     _statistics: tuple[tuple[str, ...], _weft.flow.StatisticsDouble | _weft.flow.StatisticsSingle] | None = None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,8 @@ from weft import _weft
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+
+    from weft.mesh_io.raw import RawMesh
 
     CollectiveError = RuntimeError
 else:
@@ -64,8 +66,9 @@ class Mesh:
         ValueError on every rank for invalid options, or more ranks than elements. (collective)
         """
 
-        def three(value: Any, name: str) -> list[Any]:
-            values = [value] * 3 if np.ndim(value) == 0 else list(value)
+        def three(value: float | Sequence[float], name: str) -> list[float]:
+            given = np.asarray(value)
+            values: list[float] = [given.item()] * 3 if given.ndim == 0 else given.tolist()
             if len(values) != 3:
                 raise ValueError(f"box: {name} must be one value or three, found {len(values)}")
             return values
@@ -130,7 +133,7 @@ class Mesh:
         """
         from weft.mesh_io.round import cubed_sphere
 
-        def make() -> Any:
+        def make() -> RawMesh:
             return cubed_sphere(radii, side, layers, half_width, box_layers)
 
         return cls._deal(make, "sphere", comm, "rcb", geometry_order)
@@ -156,7 +159,7 @@ class Mesh:
         """
         from weft.mesh_io.round import cylinder
 
-        def make() -> Any:
+        def make() -> RawMesh:
             return cylinder(radius, length, side, layers, slices, periodic)
 
         return cls._deal(make, "cylinder", comm, "rcb", geometry_order)
@@ -164,7 +167,7 @@ class Mesh:
     @classmethod
     def _deal(
         cls,
-        make: Callable[[], Any],
+        make: Callable[[], RawMesh],
         source: str,
         comm: MPI.Intracomm | None,
         partitioner: str,

@@ -367,7 +367,7 @@ def _breakdown(spent: dict[str, float], total: float, pointwise: float) -> dict[
     return parts
 
 
-def _three(values: float | Sequence[float], convert: Callable[[Any], N], name: str) -> tuple[N, N, N]:
+def _three(values: N | Sequence[N], convert: Callable[[N], N], name: str) -> tuple[N, N, N]:
     each = list(values) if isinstance(values, Iterable) else [values] * 3
     if len(each) != 3:
         raise ValueError(f"turbulence: {name} must be one number, or three along x, y, z; found {len(each)}")

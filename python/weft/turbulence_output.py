@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weft import _weft
 
@@ -43,7 +43,7 @@ class Output:
     """Checkpoints of a `weft.turbulence.Solver`."""
 
     if TYPE_CHECKING:
-        _core: Any
+        _core: _weft.turbulence.SolverDouble | _weft.turbulence.SolverSingle
 
     def save(
         self,

@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 from weft import _weft
 
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
 __all__ = ["Distribution", "Points", "Scales", "Spectra", "Statistics"]
 
 Array = NDArray[np.float64]
@@ -131,8 +134,8 @@ class Statistics:
     """Statistics of the flow of a `weft.turbulence.Solver`. All methods are collective and change no field."""
 
     if TYPE_CHECKING:
-        _core: Any
-        comm: Any
+        _core: _weft.turbulence.SolverDouble | _weft.turbulence.SolverSingle
+        comm: MPI.Intracomm
         viscosity: float
 
     def statistics(self) -> dict[str, float]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from mpi4py import MPI
 
@@ -132,7 +132,7 @@ def measure(
     group = cast(MPI.Intracomm, comm.Split(colour, comm.rank))
     host = weft.device.open("host")
     b, size = _weft.bench, transpose.message
-    cases: dict[tuple[str, str], Any] = {}
+    cases: dict[tuple[str, str], _weft.bench.Timed] = {}
     if not device.is_host:
         cases["host", "copies"] = b.copies(group, device, size * transpose.ranks)
     for memory, on, names in (("host", host, methods[0]), (device.backend, device, methods[1])):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
@@ -37,7 +37,7 @@ def measure(
     device: Device,
     precision: str,
     repeats: int,
-) -> tuple[Record, Any]:
+) -> tuple[Record, weft.Poisson]:
     """Times the operator at one order on a box of about `dofs` degrees of freedom. (collective)"""
     box = box_counts(round(dofs * ((order + 1) / order) ** 3), order)
     mesh = weft.Mesh.box(box, comm=comm)
@@ -161,7 +161,7 @@ def line(row: Record) -> str:
     )
 
 
-def occupancy_row(row: Record, operator: Any, device: Device) -> Record:
+def occupancy_row(row: Record, operator: weft.Poisson, device: Device) -> Record:
     """hipBone's Table 1 for the kernel of a row: what the compiler used, and what one multiprocessor then holds."""
     resources = operator.resources
     chip = formulas.multiprocessor(device.limits, device.architecture)

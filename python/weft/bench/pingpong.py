@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
@@ -80,7 +80,7 @@ class Column:
         return f"{self.memory} {self.path}"
 
 
-def columns(comm: MPI.Intracomm, devices: Sequence[Any], wanted: Sequence[str]) -> list[Column]:
+def columns(comm: MPI.Intracomm, devices: Sequence[Device], wanted: Sequence[str]) -> list[Column]:
     """What works here of the paths `wanted`, or of all that are not known to lose. RefusedError for a path that is
     asked for and works with no memory. (collective)"""
     found: list[Column] = []
@@ -98,7 +98,7 @@ def columns(comm: MPI.Intracomm, devices: Sequence[Any], wanted: Sequence[str]) 
 
 
 def play(
-    comm: MPI.Intracomm, device_of: dict[str, Any], shown: Sequence[Column], scope: Scope, size: int, effort: Effort
+    comm: MPI.Intracomm, device_of: dict[str, Device], shown: Sequence[Column], scope: Scope, size: int, effort: Effort
 ) -> Iterator[Record]:
     """One row for each column: a message of `size` bytes one way. (collective)"""
     partner, leads = -1, False

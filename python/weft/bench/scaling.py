@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from weft.bench.timing import Record
 from weft.files import write_json
@@ -20,8 +19,8 @@ class Planned:
     """One run of a sweep: its ranks, the case keys it sets, and what its row says of it beside the measurement."""
 
     ranks: int
-    keys: Mapping[str, Any]
-    row: Mapping[str, Any]
+    keys: Mapping[str, object]
+    row: Mapping[str, object]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -23,7 +22,7 @@ class Study:
     """What is made of a sweep: `name` of what is fitted to its rows, as a table and a plot, by which `formulas`."""
 
     workload: Workload
-    keys: Callable[[list[int]], Mapping[str, Any]]  # of a case on a box of so many elements
+    keys: Callable[[list[int]], Mapping[str, object]]  # of a case on a box of so many elements
     name: str
     fit: Callable[[Sequence[Record]], list[Record]]
     summary: Callable[[Sequence[Record], Sequence[Record]], list[tuple[str, ...]]]  # of rows and fits
@@ -38,7 +37,7 @@ def box_of(elements: int) -> list[int]:
 
 
 def plan(
-    keys: Callable[[list[int]], Mapping[str, Any]],
+    keys: Callable[[list[int]], Mapping[str, object]],
     ranks: Sequence[int],
     orders: Sequence[int],
     elements: tuple[int, int],

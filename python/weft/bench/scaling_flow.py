@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from weft.bench.scaling import Column, Workload, strong_scaling
 from weft.bench.scaling_elements import Study
@@ -48,7 +47,7 @@ FLOW = Workload(
 )
 
 
-def vortices(counts: Sequence[int]) -> dict[str, Any]:
+def vortices(counts: Sequence[int]) -> dict[str, object]:
     """Keys of a case: cubic elements in a periodic box, one period of Taylor and Green's vortices along each side."""
     sides = [SIDE * n for n in counts]
     waves = {f"parameters.k{axis}": 2 * math.pi / side for axis, side in zip("xyz", sides, strict=True)}
@@ -67,7 +66,7 @@ def vortices(counts: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def weak_efficiency(few: Mapping[str, Any], many: Mapping[str, Any]) -> float:
+def weak_efficiency(few: Record, many: Record) -> float:
     """t(P) / t(Q) of equal elements per rank."""
     return float(few["seconds_per_step"] / many["seconds_per_step"])
 
@@ -92,7 +91,7 @@ def efficiencies(rows: Sequence[Record]) -> list[Record]:
     return found
 
 
-def _ranks(row: Mapping[str, Any]) -> int:
+def _ranks(row: Record) -> int:
     return int(row["ranks"])
 
 
@@ -103,7 +102,7 @@ FORMULAS = {
 }
 
 
-def summary(rows: Sequence[Mapping[str, Any]], found: Sequence[Record]) -> list[tuple[str, ...]]:
+def summary(rows: Sequence[Record], found: Sequence[Record]) -> list[tuple[str, ...]]:
     """The efficiencies as lines of a table."""
     lines: list[tuple[str, ...]] = [("ORDER", "ELEMENTS", "RANKS", "A STEP", "STRONG", "WEAK")]
     times = {(r["order"], r["elements"], r["ranks"]): r["seconds_per_step"] for r in rows}

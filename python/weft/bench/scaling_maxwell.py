@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from weft.bench.scaling import Column, Workload
 from weft.bench.scaling_elements import Study
@@ -42,7 +41,7 @@ MAXWELL = Workload(
 )
 
 
-def fits(rows: Sequence[Mapping[str, Any]]) -> list[Record]:
+def fits(rows: Sequence[Record]) -> list[Record]:
     """For each order and number of ranks n_1/2 and the saturated rate, the strong-scale limit and weak efficiency.
 
     The strong-scale limit is the smallest n/P at which a rank still has 80 % of what one rank alone has at its best, as

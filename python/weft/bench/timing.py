@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,16 @@ Record = dict[str, Any]  # what a measurement leaves, or a part of it, as JSON h
 
 class RefusedError(ValueError):
     """A measurement that is asked for and cannot be made here; nothing was allocated or sent for it."""
+
+
+class Timed(Protocol):
+    """What is timed by itself; all calls are collective."""
+
+    def check(self) -> None:
+        """CollectiveError unless known values arrive."""
+
+    def run(self, repetitions: int, /) -> float:
+        """Seconds one of ``repetitions`` takes on this rank; 0 if it takes no part."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +70,7 @@ class Effort:
     most: int = 10000
 
 
-def repetitions(timed: Any, comm: MPI.Intracomm, effort: Effort) -> int:
+def repetitions(timed: Timed, comm: MPI.Intracomm, effort: Effort) -> int:
     """How often to repeat so that a round takes ``effort.seconds``; finding out is the warm-up. (collective)"""
     timed.run(1)
     count = 1
@@ -72,7 +82,7 @@ def repetitions(timed: Any, comm: MPI.Intracomm, effort: Effort) -> int:
         count = min(max(2 * count, wanted // 2), effort.most)
 
 
-def alternate(cases: Mapping[K, Any], comm: MPI.Intracomm, effort: Effort) -> dict[K, Samples]:
+def alternate(cases: Mapping[K, Timed], comm: MPI.Intracomm, effort: Effort) -> dict[K, Samples]:
     """Times every case in turns, forwards in one round and backwards in the next; checks each first that data arrives.
 
     Disturbances by other work on the machine then meet all cases alike. All ranks get the same. (collective)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from typing import Any
 
 import click
 
@@ -38,7 +37,7 @@ def cases(workload: str, toml: bool) -> None:
     click.echo(table(about))
 
 
-def default(value: Any) -> str:
+def default(value: object) -> str:
     """A default as written in a case file; "-" if the key has none."""
     return "-" if value is None else toml_value(value)
 

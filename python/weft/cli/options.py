@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import isfinite
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -24,7 +23,7 @@ class Number(click.FloatRange):
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
         return "X"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number = float(super().convert(value, param, ctx))
         if not isfinite(number):
             self.fail(f"{value} is not a finite number.", param, ctx)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from weft.record import Record
 from weft.report import plots
@@ -53,7 +52,7 @@ def page(record: Record) -> str:
     return PAGE.format(title=_text(title), body="\n".join(parts))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return html.escape(str(value))
 
 
@@ -63,7 +62,10 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def table13_page(
-    head: Sequence[Sequence[str]], lines: Sequence[Sequence[str]], terms: dict[str, Any], factors: dict[str, Any]
+    head: Sequence[Sequence[str]],
+    lines: Sequence[Sequence[str]],
+    terms: dict[str, dict[str, float]],
+    factors: dict[str, dict[str, tuple[float, float, float]]],
 ) -> str:
     """The page of `weft model table13`: the table, the plots, and a line a cell with its range and equation."""
     title = "weft: benefits and penalties of GPU integration"

@@ -17,6 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import ArrayLike
 
 from weft.files import whole
 from weft.record import Plane
@@ -146,7 +147,7 @@ def scaling(rows: Sequence[dict[str, Any]], order: int, machine: str) -> Figure:
     return figure
 
 
-def surface(latencies: Any, bandwidths: Any, speedup: Any) -> Figure:
+def surface(latencies: ArrayLike, bandwidths: ArrayLike, speedup: ArrayLike) -> Figure:
     """Speed-up (latencies x bandwidths) over the traced run, against latency (µs) and bandwidth (GB/s)."""
     with plt.rc_context({**STYLE, "axes.grid": False}):
         figure, axes = plt.subplots(figsize=(6.4, 4.8))

@@ -154,8 +154,9 @@ def figures_of(record: Record) -> list[Plot]:
             shown.append(("Transfer", "transfer", moved))
     if found.get("distributions"):
         shown.append(("Distributions", "distributions", plots.distributions(found["distributions"])))
-    if "slice" in found:
+    picture = found.get("slice")
+    if isinstance(picture, list):
         height = case["lengths"][2] / 2
-        plane = plots.enstrophy_slice(found["slice"], case["lengths"], height)
+        plane = plots.enstrophy_slice(picture, case["lengths"], height)
         shown.append(("Enstrophy", "enstrophy", plane))
     return shown

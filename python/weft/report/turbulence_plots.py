@@ -9,14 +9,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
-from weft.record import Reference
+from weft.record import Distribution, Reference
 from weft.report.plots import COLOURS, STYLE, style
 
 KOLMOGOROV = 1.6  # C of E(k) = C eps^(2/3) k^(-5/3); Sreenivasan, Phys. Fluids 7, 2778 (1995): 1.62 +- 0.17
 
 
-def spectrum(wavenumbers: Any, energy: Any, dissipation_rate: float, kolmogorov_scale: float | None) -> Figure:
+def spectrum(
+    wavenumbers: ArrayLike, energy: ArrayLike, dissipation_rate: float, kolmogorov_scale: float | None
+) -> Figure:
     """E(k) in Kolmogorov's units beside C k^-5/3; in the run's own where there is no dissipation."""
     k, e = np.asarray(wavenumbers)[1:], np.asarray(energy)[1:]
     scaled = bool(kolmogorov_scale)
@@ -38,7 +41,7 @@ def spectrum(wavenumbers: Any, energy: Any, dissipation_rate: float, kolmogorov_
     return figure
 
 
-def transfer(wavenumbers: Any, values: Any, dissipation: Any) -> Figure:
+def transfer(wavenumbers: ArrayLike, values: ArrayLike, dissipation: ArrayLike) -> Figure:
     """k T(k) and k D(k), whose areas on the logarithmic axis are the energy moved."""
     k = np.asarray(wavenumbers)[1:]
     with plt.rc_context(STYLE):
@@ -77,7 +80,7 @@ def history(
     return figure
 
 
-def distributions(found: Mapping[str, Mapping[str, Any]]) -> Figure:
+def distributions(found: Mapping[str, Distribution]) -> Figure:
     """Densities of what was asked for, on a logarithmic axis; of dissipation and enstrophy per decade."""
     decades = [n for n in found if n in ("dissipation", "enstrophy")]
     signed = [n for n in found if n not in decades]
@@ -103,9 +106,9 @@ def distributions(found: Mapping[str, Mapping[str, Any]]) -> Figure:
     return figure
 
 
-def enstrophy_slice(values: Any, lengths: Sequence[float], height: float) -> Figure:
+def enstrophy_slice(values: Sequence[Sequence[float | None]], lengths: Sequence[float], height: float) -> Figure:
     """Enstrophy over its mean in the plane z = height, on a logarithmic scale."""
-    picture = np.asarray(values, dtype=float)
+    picture = np.array([[np.nan if v is None else v for v in line] for line in values], float)
     mean = picture.mean() or 1.0
     with plt.rc_context({**STYLE, "axes.grid": False}):
         figure, axes = plt.subplots(figsize=(6.0, 5.2))
