@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from weft.cases.flow import FlowCase
     from weft.cases.maxwell import MaxwellCase
     from weft.cases.poisson import PoissonCase
+    from weft.cases.shared import SharedCase
     from weft.cases.turbulence import TurbulenceCase
 
 #: the class of each workload's case
@@ -39,9 +40,9 @@ __all__ = [
 ]
 
 
-def case_model(workload: str) -> type[Case]:
+def case_model(workload: str) -> type[SharedCase]:
     """The class of a workload's case."""
-    model: type[Case] = getattr(import_module(f"weft.cases.{workload}"), WORKLOADS[workload])
+    model: type[SharedCase] = getattr(import_module(f"weft.cases.{workload}"), WORKLOADS[workload])
     return model
 
 

@@ -14,11 +14,11 @@ import math
 import tomllib
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pydantic
 from pydantic.fields import FieldInfo
@@ -36,12 +36,15 @@ class Case(Section):
     """The root of a case file; `workload` is the command's name."""
 
 
+C = TypeVar("C", bound=Case)
+
+
 def option(default: Any, help: str, *, unit: str = "", alias: str | None = None, sets: str = "", **limits: Any) -> Any:
     """A leaf of a case: its default, one line of help, its unit ("" for a pure number or a word) and its limits.
 
     ``sets``: the solver option that receives the value; a dotted name such as "forcing.radius" is a nested option.
     """
-    extra: dict[str, Any] = {"unit": unit, "sets": sets}
+    extra: dict[str, pydantic.JsonValue] = {"unit": unit, "sets": sets}
     return pydantic.Field(default, description=help, json_schema_extra=extra, alias=alias, **limits)
 
 
@@ -63,7 +66,7 @@ class Option:
     """One leaf of a case, as `weft cases` prints it."""
 
     key: str
-    default: Any
+    default: object
     unit: str
     allowed: str
     help: str
@@ -152,11 +155,11 @@ def _kind(kind: Any) -> str:
 
 
 def load(
-    model: type[Case],
+    model: type[C],
     source: str | None = None,
-    flags: Mapping[str, Any] | None = None,
+    flags: Mapping[str, object] | None = None,
     assignments: Sequence[str] = (),
-) -> Case:
+) -> C:
     """A validated case. Later sources win: defaults, the case file or named case, flags, `key=value` assignments.
 
     `source` is a path to a TOML file, or the name of a case that comes with weft. Raises CaseError.
@@ -216,7 +219,7 @@ def _read(model: type[Case], source: str) -> dict[str, Any]:
     return values
 
 
-def literal(text: str) -> Any:
+def literal(text: str) -> object:
     """A value parsed as in a case file; bare words are text."""
     try:
         return tomllib.loads(f"v = {text}")["v"]
@@ -282,11 +285,12 @@ def _integers_as_numbers(model: type[Section], values: dict[str, Any]) -> dict[s
     return result
 
 
-def _nearest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:
+def _nearest(word: str, known: Iterable[str]) -> str:
+    known = list(known)
     # A key is also near if its last part is ("tolerance" for "solver.tolerance"), or if the name of its table is.
     tables = [table for k in known if "." in k for table in (k.rpartition(".")[0], k.partition(".")[0])]
     known = [*known, *dict.fromkeys(tables)]
-    close = difflib.get_close_matches(word, list(known), 1, 0.6)
+    close = difflib.get_close_matches(word, known, 1, 0.6)
     if not close:
         by_leaf = {k.rsplit(".", 1)[-1]: k for k in known}
         close = [by_leaf[k] for k in difflib.get_close_matches(word.rsplit(".", 1)[-1], list(by_leaf), 1, 0.7)]
@@ -340,7 +344,7 @@ def _leaf(path: Sequence[str], leaves: Sequence[Option]) -> Option | None:
     return None
 
 
-def toml_value(value: Any) -> str:
+def toml_value(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple | list):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, TypedDict, Unpack
 
 import click
 
 from weft.cli.communication import alltoall, exchange, pingpong
-from weft.cli.options import OUTPUT, Integer, integers
-from weft.cli.scaling import scaling
+from weft.cli.options import OUTPUT, Integer, integers, options_of
+from weft.cli.scaling import Runs, scaling
 from weft.cli.transforms import fft
 
 
@@ -22,37 +22,60 @@ for command in (pingpong, exchange, alltoall, fft, scaling):
     bench.add_command(command)
 
 
+class OperatorOptions(TypedDict):
+    """The options that `weft.bench.operator.sweep` takes as they are."""
+
+    dofs: Annotated[
+        int | None,
+        click.option(
+            "--dofs",
+            type=Integer(min=8),
+            metavar="N",
+            help="Approximate number of degrees of freedom. [default: 2 million; on a GPU 40 million, as in the paper]",
+        ),
+    ]
+    device: Annotated[
+        str,
+        click.option(
+            "--device", default="auto", show_default=True, metavar="auto|host|cuda|hip", help="Where the kernels run."
+        ),
+    ]
+    precision: Annotated[
+        str,
+        click.option(
+            "--precision",
+            default="double",
+            show_default=True,
+            type=click.Choice(["double", "single"]),
+            help="Floating-point type.",
+        ),
+    ]
+    kernels: Annotated[
+        str,
+        click.option(
+            "--kernels",
+            default="auto",
+            show_default=True,
+            type=click.Choice(["auto", "portable", "simd"]),
+            help="The portable kernels, or the host's SIMD kernels.",
+        ),
+    ]
+    repeats: Annotated[
+        int,
+        click.option(
+            "--repeats", default=50, show_default=True, type=Integer(min=1), help="Number of timed applications."
+        ),
+    ]
+
+
 @bench.command()
 @click.option("--orders", default="1-15", show_default=True, metavar="LIST", help="Polynomial orders, such as 1-4,7.")
 @click.option(
-    "--dofs",
-    type=Integer(min=8),
-    metavar="N",
-    help="Approximate number of degrees of freedom. [default: 2 million; on a GPU 40 million, as in the paper]",
-)
-@click.option(
-    "--device", default="auto", show_default=True, metavar="auto|host|cuda|hip", help="Where the kernels run."
-)
-@click.option(
-    "--precision",
-    default="double",
-    show_default=True,
-    type=click.Choice(["double", "single"]),
-    help="Floating-point type.",
-)
-@click.option(
     "--geometry", default="stored,trilinear", show_default=True, metavar="LIST", help="Geometries to compare."
 )
-@click.option(
-    "--kernels",
-    default="auto",
-    show_default=True,
-    type=click.Choice(["auto", "portable", "simd"]),
-    help="The portable kernels, or the host's SIMD kernels.",
-)
-@click.option("--repeats", default=50, show_default=True, type=Integer(min=1), help="Number of timed applications.")
+@options_of(OperatorOptions)
 @OUTPUT
-def operator(orders: str, geometry: str, output: Path, **options: Any) -> None:
+def operator(orders: str, geometry: str, output: Path, **options: Unpack[OperatorOptions]) -> None:
     """Time the Poisson operator alone at each order.
 
     Compares it with the calibrated roofline (hipBone, Fig. 3). On a GPU it also prints registers, occupancy and
@@ -76,17 +99,11 @@ def operator(orders: str, geometry: str, output: Path, **options: Any) -> None:
 @click.option("--threads", default="1,2", show_default=True, metavar="LIST", help="OpenMP threads per rank, n_OMP.")
 @click.option("--repeats", default=3, show_default=True, type=Integer(min=1), help="Runs of each combination.")
 @click.option("--oversubscribe", is_flag=True, help="Include combinations with more threads than cores.")
-@click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Any key of the case; repeatable.")
-@click.option(
-    "--time-limit",
-    default=600,
-    show_default=True,
-    type=Integer(min=1),
-    metavar="SECONDS",
-    help="Time limit of one run.",
-)
+@options_of(Runs)
 @OUTPUT
-def ratio(processes: str, threads: str, output: Path, **options: Any) -> None:
+def ratio(
+    processes: str, threads: str, repeats: int, oversubscribe: bool, output: Path, **options: Unpack[Runs]
+) -> None:
     """Run one problem on ranks x threads, for 'weft model ratio'.
 
     The Poisson case is the same for every combination (strong scaling), on all available GPUs. The command
@@ -95,4 +112,5 @@ def ratio(processes: str, threads: str, output: Path, **options: Any) -> None:
     """
     from weft.bench.ratio import sweep
 
-    sweep(integers(processes, "processes", 1), integers(threads, "threads", 1), output, **options)
+    counts, each = integers(processes, "processes", 1), integers(threads, "threads", 1)
+    sweep(counts, each, output, repeats=repeats, oversubscribe=oversubscribe, **options)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from weft.cli.options import OUTPUT, Integer, Number, integers
 
+if TYPE_CHECKING:
+    from weft.bench.timing import Effort
 
-def call(measure: Callable[[], Any]) -> None:
+
+def call(measure: Callable[[], object]) -> None:
     """Runs on all ranks; what cannot be measured here is a usage error, printed once."""
     from weft import mpi
     from weft.bench.timing import RefusedError
@@ -56,7 +59,7 @@ def words(text: str) -> list[str]:
     return [w.strip() for w in text.split(",") if w.strip()]
 
 
-def effort(rounds: int, seconds: float) -> Any:
+def effort(rounds: int, seconds: float) -> Effort:
     from weft.bench.timing import Effort
 
     return Effort(rounds=rounds, seconds=seconds)
@@ -217,18 +220,18 @@ def alltoall(
     Measures GESTS's Tables 10 to 14 on this machine: message sizes 4 Q N^3 / (P R), effective bandwidth by Eq. 13, host
     and device pointers, with copies timed separately. Writes alltoall.json and alltoall.png. Start it with mpiexec.
     """
-    asked: dict[str, Any] = {
-        "grids": integers(grids, "grids", 1) if grids else [],
-        "row_ranks": integers(row_ranks, "row-ranks", 1) if row_ranks else [],
-        "variables": integers(variables, "variables", 1),
-        "methods": words(methods),
-    }
+    sizes = integers(grids, "grids", 1) if grids else []
+    rows = integers(row_ranks, "row-ranks", 1) if row_ranks else []
+    per_call = integers(variables, "variables", 1)
 
     def measure() -> None:
         from mpi4py import MPI
 
         from weft.bench.alltoall import run
 
-        run(MPI.COMM_WORLD, output, processes=processes, device=device, effort=effort(rounds, seconds), **asked)
+        run(
+            MPI.COMM_WORLD, output, grids=sizes, processes=processes, row_ranks=rows, variables=per_call,
+            methods=words(methods), device=device, effort=effort(rounds, seconds),
+        )  # fmt: skip
 
     call(measure)

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isfinite
 from pathlib import Path
+from typing import TypeVar, get_type_hints
 
 import click
 
 from weft.files import writable
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+def options_of(table: type) -> Callable[[Command], Command]:
+    """Decorates a command with the options of a TypedDict, whose fields are `Annotated[type, click.option(...)]`.
+
+    The command takes them as `**options: Unpack[table]`.
+    """
+    options = [hint.__metadata__[0] for hint in get_type_hints(table, include_extras=True).values()]
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 class Integer(click.IntRange):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from weft.cli.workload import ELEMENTS, Flag, workload_options
+
+if TYPE_CHECKING:
+    from weft.cases.shared import SharedCase
+    from weft.run.record import Display
 
 FLAGS: list[Flag] = [
     *ELEMENTS,
@@ -19,7 +23,7 @@ FLAGS: list[Flag] = [
 
 @click.command("flow")
 @workload_options("flow", FLAGS, "taylor-green", ("mesh.file", "boundaries.", "initial.velocity", "initial.nek"))
-def flow(case: Any, display: Any) -> int:
+def flow(case: SharedCase, display: Display) -> int:
     """Incompressible flow on spectral elements, like Nek5000 and Neko.
 
     Prints the time per step, the iterations of the solves, the time spent in each phase, and the error if the exact

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from weft.cli.workload import ELEMENTS, Flag, workload_options
+
+if TYPE_CHECKING:
+    from weft.cases.shared import SharedCase
+    from weft.run.record import Display
 
 FLAGS: list[Flag] = [
     *ELEMENTS,
@@ -19,7 +23,7 @@ FLAGS: list[Flag] = [
 
 @click.command("maxwell")
 @workload_options("maxwell", FLAGS)
-def maxwell(case: Any, display: Any) -> int:
+def maxwell(case: SharedCase, display: Display) -> int:
     """Electromagnetic waves by discontinuous Galerkin, like NekCEM.
 
     Prints the rate (Eq. 16 of the NekCEM paper), the time spent in each routine, and the error if the exact solution

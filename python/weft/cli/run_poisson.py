@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from weft.cli.workload import ELEMENTS, Flag, workload_options
+
+if TYPE_CHECKING:
+    from weft.cases.shared import SharedCase
+    from weft.run.record import Display
 
 FLAGS: list[Flag] = [
     *ELEMENTS,
@@ -22,7 +26,7 @@ FLAGS: list[Flag] = [
 
 @click.command("poisson")
 @workload_options("poisson", FLAGS)
-def poisson(case: Any, display: Any) -> int:
+def poisson(case: SharedCase, display: Display) -> int:
     """Screened Poisson on spectral elements, like hipBone and Nekbone.
 
     Runs 100 iterations of conjugate gradients and reports Nekbone's figure of merit. With --tolerance, solves to that

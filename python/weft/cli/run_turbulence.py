@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from weft.cli.workload import Flag, workload_options
+
+if TYPE_CHECKING:
+    from weft.cases.shared import SharedCase
+    from weft.run.record import Display
 
 FLAGS: list[Flag] = [
     ("--grid", "grid", "N", "Grid points per side, of the form 2^a 3^b 5^c. [default: 64]"),
@@ -18,7 +22,7 @@ FLAGS: list[Flag] = [
 
 @click.command("turbulence")
 @workload_options("turbulence", FLAGS)
-def turbulence(case: Any, display: Any) -> int:
+def turbulence(case: SharedCase, display: Display) -> int:
     """Turbulence in a periodic box by Fourier transforms, like GESTS.
 
     Uses the pseudo-spectral method on slabs or pencils. Writes statistics during the run, and a checkpoint on Ctrl-C

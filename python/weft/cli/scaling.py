@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, TypedDict, Unpack
 
 import click
 
-from weft.cli.options import OUTPUT, Integer, integers
+from weft.cli.options import OUTPUT, Command, Integer, integers, options_of
 
 
 @click.group()
@@ -16,22 +15,36 @@ def scaling() -> None:
     """Sweep a workload over sizes and ranks."""
 
 
-def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of every sweep: `ranks` (text or None), `assignments`, `time_limit` and `output`."""
-    decorated = OUTPUT(command)
-    decorated = click.option(
-        "--time-limit", default=600, show_default=True, type=Integer(min=1), metavar="SECONDS",
-        help="Time limit of one run.",
-    )(decorated)  # fmt: skip
-    decorated = click.option(
-        "--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Any key of the case; repeatable."
-    )(decorated)
-    return click.option(
-        "--ranks",
-        default=None,
-        metavar="LIST",
-        help="Numbers of ranks. [default: 1, 2, 4, … up to the number of cores]",
-    )(decorated)
+class Runs(TypedDict):
+    """Options of every command that starts runs."""
+
+    assignments: Annotated[
+        tuple[str, ...],
+        click.option(
+            "--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Any key of the case; repeatable."
+        ),
+    ]
+    time_limit: Annotated[
+        int,
+        click.option(
+            "--time-limit",
+            default=600,
+            show_default=True,
+            type=Integer(min=1),
+            metavar="SECONDS",
+            help="Time limit of one run.",
+        ),
+    ]
+
+
+RANKS = click.option(
+    "--ranks", default=None, metavar="LIST", help="Numbers of ranks. [default: 1, 2, 4, … up to the number of cores]"
+)
+
+
+def sweep_options(command: Command) -> Command:
+    """The options of every sweep: `ranks` (text or None), those of `Runs`, and `output`."""
+    return RANKS(options_of(Runs)(OUTPUT(command)))
 
 
 def rank_counts(ranks: str | None) -> list[int]:
@@ -57,7 +70,7 @@ def powers_of_two(elements: str) -> tuple[int, int]:
     "--sizes", default="2500-2000000", show_default=True, metavar="FROM-TO", help="Degrees of freedom per rank."
 )
 @click.option("--steps", default=7, show_default=True, type=Integer(min=1), help="Number of sizes in that range.")
-def poisson(ranks: str | None, orders: str, sizes: str, output: Path, **options: Any) -> None:
+def poisson(ranks: str | None, orders: str, sizes: str, output: Path, steps: int, **options: Unpack[Runs]) -> None:
     """Measure FOM and throughput over sizes and ranks.
 
     Corresponds to hipBone's Figs. 4 to 6. It starts mpiexec itself, one run after another: do not start this
@@ -68,7 +81,8 @@ def poisson(ranks: str | None, orders: str, sizes: str, output: Path, **options:
     first, dash, last = sizes.partition("-")
     if not (dash and first.isdigit() and last.isdigit() and 0 < int(first) <= int(last)):
         raise click.BadParameter(f"found '{sizes}', allowed: two integers, as 2500-2000000", param_hint="--sizes")
-    sweep(rank_counts(ranks), integers(orders, "orders", 1, 15), (int(first), int(last)), output, **options)
+    bounds = int(first), int(last)
+    sweep(rank_counts(ranks), integers(orders, "orders", 1, 15), bounds, output, steps=steps, **options)
 
 
 @scaling.command()
@@ -79,7 +93,7 @@ def poisson(ranks: str | None, orders: str, sizes: str, output: Path, **options:
     help="Total number of elements: powers of two from the first to the last.",
 )  # fmt: skip
 @click.option("--steps", default=50, show_default=True, type=Integer(min=1), help="Time steps per run.")
-def maxwell(ranks: str | None, orders: str, elements: str, output: Path, **options: Any) -> None:
+def maxwell(ranks: str | None, orders: str, elements: str, output: Path, steps: int, **options: Unpack[Runs]) -> None:
     """Measure the time per step over sizes and ranks.
 
     Corresponds to NekCEM's Figs. 5 to 7: strong and weak curves, n_1/2 for each order, and the n/P at which strong
@@ -89,7 +103,8 @@ def maxwell(ranks: str | None, orders: str, elements: str, output: Path, **optio
     from weft.bench.scaling_elements import sweep
     from weft.bench.scaling_maxwell import STUDY
 
-    sweep(STUDY, rank_counts(ranks), integers(orders, "orders", 1, 15), powers_of_two(elements), output, **options)
+    of, sizes = integers(orders, "orders", 1, 15), powers_of_two(elements)
+    sweep(STUDY, rank_counts(ranks), of, sizes, output, steps=steps, **options)
 
 
 @scaling.command()
@@ -97,7 +112,7 @@ def maxwell(ranks: str | None, orders: str, elements: str, output: Path, **optio
 @click.option("--grids", default="64,80,96,128", show_default=True, metavar="LIST", help="Sizes N of N^3 grids.")
 @click.option("--shapes", is_flag=True, help="Run every Pr x Pc instead of only the fastest.")
 @click.option("--steps", default=11, show_default=True, type=Integer(min=3), help="Steps per run; the best one counts.")
-def turbulence(ranks: str | None, grids: str, output: Path, **options: Any) -> None:
+def turbulence(ranks: str | None, grids: str, output: Path, shapes: bool, steps: int, **options: Unpack[Runs]) -> None:
     """Measure a step and its parts over grids and ranks.
 
     Corresponds to GESTS's Tables 2 to 6 and Fig. 7: weak scaling by N^3 log2 N, strong scaling, the best of the steps.
@@ -112,7 +127,7 @@ def turbulence(ranks: str | None, grids: str, output: Path, **options: Any) -> N
         if not smooth(size):
             near = ", ".join(map(str, smooth_neighbours(size)))
             raise click.BadParameter(f"found {size}, allowed: 2^a 3^b 5^c, as {near}", param_hint="--grids")
-    sweep(rank_counts(ranks), sizes, output, **options)
+    sweep(rank_counts(ranks), sizes, output, shapes=shapes, steps=steps, **options)
 
 
 @scaling.command()
@@ -123,7 +138,7 @@ def turbulence(ranks: str | None, grids: str, output: Path, **options: Any) -> N
     help="Total number of elements: powers of two from the first to the last.",
 )  # fmt: skip
 @click.option("--steps", default=30, show_default=True, type=Integer(min=5), help="Time steps per run.")
-def flow(ranks: str | None, orders: str, elements: str, output: Path, **options: Any) -> None:
+def flow(ranks: str | None, orders: str, elements: str, output: Path, steps: int, **options: Unpack[Runs]) -> None:
     """Measure a step and its iterations over sizes and ranks.
 
     Gives strong and weak scaling and the share of the exchange, for vortices in a periodic box of cubic elements.
@@ -133,4 +148,5 @@ def flow(ranks: str | None, orders: str, elements: str, output: Path, **options:
     from weft.bench.scaling_elements import sweep
     from weft.bench.scaling_flow import STUDY
 
-    sweep(STUDY, rank_counts(ranks), integers(orders, "orders", 1, 15), powers_of_two(elements), output, **options)
+    of, sizes = integers(orders, "orders", 1, 15), powers_of_two(elements)
+    sweep(STUDY, rank_counts(ranks), of, sizes, output, steps=steps, **options)

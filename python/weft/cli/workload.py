@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from weft.cases import case_model
 from weft.cases.schema import load, named_cases
+
+if TYPE_CHECKING:
+    from weft.cases.shared import SharedCase
+    from weft.run.record import Display
+
+    Run = Callable[[SharedCase, Display], int]
 
 # An option that sets a case key: (flag, key, metavar, help).
 Flag = tuple[str, str, str, str]
@@ -36,7 +42,7 @@ TEXTS = (
 
 def workload_options(
     workload: str, own: Sequence[Flag], default: str | None = None, instead_of: Sequence[str] = ()
-) -> Callable[[Any], Any]:
+) -> Callable[[Run], Callable[..., int]]:
     """Decorates a command with its own options and the shared ones; it is called with (case, display).
 
     `display` is a Console on rank 0 and Silent on the others. `default` is the case that runs without --case; it is not
@@ -45,13 +51,20 @@ def workload_options(
     flags = [*own, *SHARED]
     keys = {flag.lstrip("-").replace("-", "_"): key for flag, key, _, _ in flags}
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(function: Run) -> Callable[..., int]:
         def command(
-            case: str | None, assignments: tuple[str, ...], trace: bool, quiet: bool, verbose: bool, **values: Any
-        ) -> Any:
+            case: str | None,
+            assignments: tuple[str, ...],
+            trace: bool,
+            quiet: bool,
+            verbose: bool,
+            **values: str | None,
+        ) -> int:
             if quiet and verbose:
                 raise click.UsageError("--quiet and --verbose cannot be used together")
-            chosen = {keys[name]: _value(keys[name], text) for name, text in values.items() if text is not None}
+            chosen: dict[str, object] = {
+                keys[name]: _value(keys[name], text) for name, text in values.items() if text is not None
+            }
             if trace:
                 chosen["output.trace"] = True
             given = [*chosen, *(text.partition("=")[0].strip() for text in assignments)]
@@ -61,7 +74,7 @@ def workload_options(
             return function(loaded, _display(quiet, verbose))
 
         command.__doc__ = function.__doc__
-        wrapped: Callable[..., Any] = command
+        wrapped: Callable[..., int] = command
         wrapped = click.option("--quiet", is_flag=True, help="Print only errors.")(wrapped)
         wrapped = click.option(
             "--verbose", is_flag=True, help="Also print the timings of every exchange method tried."
@@ -79,13 +92,13 @@ def workload_options(
     return decorate
 
 
-def _value(key: str, text: str) -> Any:
+def _value(key: str, text: str) -> object:
     from weft.cases.schema import literal
 
     return text if key in TEXTS else literal(text)
 
 
-def _display(quiet: bool, verbose: bool) -> Any:
+def _display(quiet: bool, verbose: bool) -> Display:
     from mpi4py import MPI
 
     from weft import mpi

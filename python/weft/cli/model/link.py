@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypedDict, TypeVar, Unpack
+from typing import Annotated, TypedDict, Unpack
 
 import click
 
 from weft.cli.model.shared import FACTOR, JSON, output
-from weft.cli.options import Integer
+from weft.cli.options import Integer, options_of
 from weft.model import divergence as mdm
 from weft.model import link as method
 from weft.model import pipeline as pipelines
 from weft.model.result import Result, Table, exact
 
-Command = TypeVar("Command", bound=Callable[..., None])
 PREFIXES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
@@ -40,51 +38,70 @@ SIZE = Size()
 
 
 class LinkOptions(TypedDict):
-    """The options of `link_options` that describe the PCIe link."""
+    """The options that describe the PCIe and the CXL link."""
 
-    bandwidth: float | None
-    generation: int
-    lanes: str
-    startup: float | None
+    bandwidth: Annotated[
+        float | None,
+        click.option(
+            "--bandwidth",
+            type=FACTOR,
+            metavar="GB/s",
+            help="PCIe bandwidth. [default: from --generation and --lanes]",
+        ),
+    ]
+    generation: Annotated[
+        int, click.option("--generation", type=Integer(1, 5), default=3, show_default=True, help="PCIe generation.")
+    ]
+    lanes: Annotated[
+        str,
+        click.option(
+            "--lanes",
+            type=click.Choice(["1", "2", "4", "8", "16"]),
+            default="16",
+            show_default=True,
+            help="Number of PCIe lanes.",
+        ),
+    ]
+    startup: Annotated[
+        float | None,
+        click.option(
+            "--startup",
+            type=FACTOR,
+            metavar="NS",
+            help="PCIe start-up time t_s (Eq. 9). [default: derived from a ratio that the report prints]",
+        ),
+    ]
+    penalty: Annotated[
+        float,
+        click.option(
+            "--penalty",
+            type=FACTOR,
+            default=method.CXL_PENALTY,
+            show_default=True,
+            help="CXL penalty factor (Eq. 11).",
+        ),
+    ]
+    cache_access: Annotated[
+        float,
+        click.option(
+            "--cache-access",
+            type=FACTOR,
+            default=1e9 * method.CACHE_ACCESS,
+            show_default=True,
+            metavar="NS",
+            help="Time of one CXL cache miss.",
+        ),
+    ]
 
 
-def link_options(command: Command) -> Command:
-    """Decorates a command with the options that describe the PCIe and the CXL link."""
-    for option in reversed(
-        (
-            click.option(
-                "--bandwidth", type=FACTOR, metavar="GB/s",
-                help="PCIe bandwidth. [default: from --generation and --lanes]",
-            ),
-            click.option("--generation", type=Integer(1, 5), default=3, show_default=True, help="PCIe generation."),
-            click.option(
-                "--lanes", type=click.Choice(["1", "2", "4", "8", "16"]), default="16", show_default=True,
-                help="Number of PCIe lanes.",
-            ),
-            click.option(
-                "--startup", type=FACTOR, metavar="NS",
-                help="PCIe start-up time t_s (Eq. 9). [default: derived from a ratio that the report prints]",
-            ),
-            click.option(
-                "--penalty", type=FACTOR, default=method.CXL_PENALTY, show_default=True,
-                help="CXL penalty factor (Eq. 11).",
-            ),
-            click.option(
-                "--cache-access", type=FACTOR, default=1e9 * method.CACHE_ACCESS, show_default=True, metavar="NS",
-                help="Time of one CXL cache miss.",
-            ),
-        )
-    ):  # fmt: skip
-        command = option(command)
-    return command
-
-
-def links(
-    bandwidth: float | None, generation: int, lanes: str, startup: float | None
-) -> tuple[method.Link, float, list[str]]:
+def links(options: LinkOptions) -> tuple[method.Link, float, list[str]]:
     """The PCIe link, its start-up time t_s in seconds, and notes on where both come from."""
+    bandwidth, startup = options["bandwidth"], options["startup"]
     link: method.Link
-    link = method.ConstantLink(1e9 * bandwidth) if bandwidth else method.PcieLink(generation, int(lanes))
+    if bandwidth:
+        link = method.ConstantLink(1e9 * bandwidth)
+    else:
+        link = method.PcieLink(options["generation"], int(options["lanes"]))
     notes = []
     if not bandwidth:
         notes.append(
@@ -103,22 +120,17 @@ def links(
 
 @click.command()
 @click.argument("sizes", nargs=-1, type=SIZE, required=True, metavar="SIZE...")
-@link_options
+@options_of(LinkOptions)
 @JSON
-def link(
-    sizes: tuple[float, ...],
-    penalty: float,
-    cache_access: float,
-    json_file: Path | None,
-    **options: Unpack[LinkOptions],
-) -> None:
+def link(sizes: tuple[float, ...], json_file: Path | None, **options: Unpack[LinkOptions]) -> None:
     """Transfer times over PCIe and CXL, and the sizes at which PCIe overtakes CXL (Eqs. 9 to 11).
 
     SIZE is a number of bytes, such as 64, 1.3KiB, 16MiB or 1.6GB.
     """
-    wire, startup, notes = links(**options)
-    results = [r for s in sizes for r in method.transfer_results(s, wire, startup, penalty, 1e-9 * cache_access)]
-    results += method.crossover_results(wire, startup, penalty, 1e-9 * cache_access)
+    wire, startup, notes = links(options)
+    cxl = options["penalty"], 1e-9 * options["cache_access"]
+    results = [r for s in sizes for r in method.transfer_results(s, wire, startup, *cxl)]
+    results += method.crossover_results(wire, startup, *cxl)
     output(Table("PCIe and CXL", results, notes), json_file)
 
 
@@ -137,7 +149,7 @@ def link(
 )
 @click.option("--total", type=SIZE, metavar="SIZE", help="Data moved in chunks (Fig. 58).")
 @click.option("--chunk", "chunks", type=SIZE, multiple=True, metavar="SIZE", help="Size of a chunk; repeatable.")
-@link_options
+@options_of(LinkOptions)
 @JSON
 def pipeline(
     stages: tuple[float, ...],
@@ -147,8 +159,6 @@ def pipeline(
     kernels: tuple[float, ...],
     total: float | None,
     chunks: tuple[float, ...],
-    penalty: float,
-    cache_access: float,
     json_file: Path | None,
     **options: Unpack[LinkOptions],
 ) -> None:  # fmt: skip
@@ -166,8 +176,9 @@ def pipeline(
         inputs = {"T_total (s)": now, "kernels (s)": list(kernels)}
         results.append(exact("pipeline", "disaggregation penalty", penalty_, "x", inputs, "Eq. 13"))
     if total and chunks:
-        wire, startup, notes = links(**options)
-        results += pipelines.chunk_results(total, chunks, wire, startup, penalty, 1e-9 * cache_access)
+        wire, startup, notes = links(options)
+        cxl = options["penalty"], 1e-9 * options["cache_access"]
+        results += pipelines.chunk_results(total, chunks, wire, startup, *cxl)
     if not results:
         raise click.UsageError(
             "give --stage and --tasks (Eq. 12), --kernel and --now (Eq. 13), or --total and --chunk (Fig. 58)"

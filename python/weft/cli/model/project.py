@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Annotated, TypedDict, Unpack
 
 import click
 
 from weft.cli.bench import integers
 from weft.cli.model.shared import JSON, output
-from weft.cli.options import Integer
+from weft.cli.options import Integer, options_of
 from weft.files import write_json
 from weft.model.result import ModelError, Table
 
@@ -24,12 +24,34 @@ WORKLOADS = ("poisson", "maxwell", "flow", "turbulence")
 class Sizes(TypedDict):
     """The options that describe the problem; None where an option is not given."""
 
-    order: int | None
-    elements: int | None
-    grid: int | None
-    rows: int | None
-    batch: int | None
-    path: str | None
+    order: Annotated[
+        int | None,
+        click.option("--order", type=Integer(1, 32), help="Polynomial order (all but turbulence). [default: 7]"),
+    ]
+    elements: Annotated[
+        int | None, click.option("--elements", type=Integer(min=1), help="Elements per rank (all but turbulence).")
+    ]
+    grid: Annotated[
+        int | None, click.option("--grid", type=Integer(min=2), help="Grid points per direction (turbulence).")
+    ]
+    rows: Annotated[
+        int | None,
+        click.option(
+            "--rows", type=Integer(min=1), help="Rows of the process grid (turbulence). [default: 1, i.e. slabs]"
+        ),
+    ]
+    batch: Annotated[
+        int | None, click.option("--batch", type=Integer(min=1), help="Fields per exchange (turbulence). [default: 1]")
+    ]
+    path: Annotated[
+        str | None,
+        click.option(
+            "--path",
+            type=click.Choice(["direct", "staged"]),
+            help="Path of exchanges: from device memory, or staged in host memory (all but turbulence). "
+            "[default: direct]",
+        ),
+    ]
 
 
 @click.command()
@@ -46,15 +68,7 @@ class Sizes(TypedDict):
     metavar="LIST",
     help="Numbers of ranks, one rank per device, e.g. 1,8,64.",
 )
-@click.option("--order", type=Integer(1, 32), help="Polynomial order (all but turbulence). [default: 7]")
-@click.option("--elements", type=Integer(min=1), help="Elements per rank (all but turbulence).")
-@click.option("--grid", type=Integer(min=2), help="Grid points per direction (turbulence).")
-@click.option("--rows", type=Integer(min=1), help="Rows of the process grid (turbulence). [default: 1, i.e. slabs]")
-@click.option("--batch", type=Integer(min=1), help="Fields per exchange (turbulence). [default: 1]")
-@click.option(
-    "--path", type=click.Choice(["direct", "staged"]),
-    help="Path of exchanges: from device memory, or staged in host memory (all but turbulence). [default: direct]",
-)  # fmt: skip
+@options_of(Sizes)
 @JSON
 def project(
     workload: str,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Annotated, TypedDict, Unpack
 
 import click
 
 from weft.cli.bench import integers
 from weft.cli.model.shared import FACTOR, JSON, output
-from weft.cli.options import Integer, Number
+from weft.cli.options import Integer, Number, options_of
 from weft.files import write_json
 from weft.model.result import Table, exact
 
@@ -21,13 +21,62 @@ if TYPE_CHECKING:
 class Machine(TypedDict):
     """The options that a `Scenario` takes as they are."""
 
-    lanes: int | None
-    gpus: int
-    gpu_speed: float
-    cpu_speed: float
-    process: int | None
-    queue: int | None
-    kernels_at_once: int | None
+    lanes: Annotated[
+        int | None,
+        click.option(
+            "--lanes",
+            type=Integer(min=1),
+            help="Concurrent copies per direction; further copies queue. [default: unlimited]",
+        ),
+    ]
+    gpus: Annotated[
+        int,
+        click.option(
+            "--gpus",
+            type=Integer(min=1),
+            default=1,
+            show_default=True,
+            help="GPUs that share the host-device link and divide the device work.",
+        ),
+    ]
+    gpu_speed: Annotated[
+        float,
+        click.option(
+            "--gpu-speed", type=FACTOR, default=1.0, metavar="X", help="Speed of the GPU relative to the traced one."
+        ),
+    ]
+    cpu_speed: Annotated[
+        float,
+        click.option(
+            "--cpu-speed", type=FACTOR, default=1.0, metavar="X", help="Speed of the CPU relative to the traced one."
+        ),
+    ]
+    process: Annotated[
+        int | None,
+        click.option(
+            "--process",
+            type=int,
+            metavar="RANK",
+            help="Rank to which the latencies, bandwidths and speeds apply. [default: all]",
+        ),
+    ]
+    queue: Annotated[
+        int | None,
+        click.option(
+            "--queue",
+            type=Integer(min=1),
+            help="Depth of a stream's queue; a launch into a full queue blocks. [default: unlimited]",
+        ),
+    ]
+    kernels_at_once: Annotated[
+        int | None,
+        click.option(
+            "--kernels",
+            "kernels_at_once",
+            type=Integer(min=1),
+            help="Concurrent kernels per process. [default: as traced]",
+        ),
+    ]
 
 
 @click.command()
@@ -44,20 +93,7 @@ class Machine(TypedDict):
     metavar="GB/s",
     help="Bandwidth of the host-device link, per direction. [default: as traced]",
 )
-@click.option(
-    "--lanes",
-    type=Integer(min=1),
-    help="Concurrent copies per direction; further copies queue. [default: unlimited]",
-)
-@click.option(
-    "--gpus",
-    type=Integer(min=1),
-    default=1,
-    show_default=True,
-    help="GPUs that share the host-device link and divide the device work.",
-)
-@click.option("--gpu-speed", type=FACTOR, default=1.0, metavar="X", help="Speed of the GPU relative to the traced one.")
-@click.option("--cpu-speed", type=FACTOR, default=1.0, metavar="X", help="Speed of the CPU relative to the traced one.")
+@options_of(Machine)
 @click.option(
     "--message-latency",
     type=Number(min=0),
@@ -69,20 +105,6 @@ class Machine(TypedDict):
     type=FACTOR,
     metavar="GB/s",
     help="Bandwidth of messages between processes. [default: as traced]",
-)
-@click.option(
-    "--process",
-    type=int,
-    metavar="RANK",
-    help="Rank to which the latencies, bandwidths and speeds apply. [default: all]",
-)
-@click.option(
-    "--queue",
-    type=Integer(min=1),
-    help="Depth of a stream's queue; a launch into a full queue blocks. [default: unlimited]",
-)
-@click.option(
-    "--kernels", "kernels_at_once", type=Integer(min=1), help="Concurrent kernels per process. [default: as traced]"
 )
 @click.option(
     "--longest",
