@@ -1,7 +1,7 @@
 // What weft offers to other C++ codes: devices, communicators, the exchange layer, Fourier transforms and the recorder.
 //
-// These headers, and those they include, are the only ones that an installation has; the rest of the library is for
-// weft's own use and changes without notice.
+// Only these headers, and those they include, are installed. The rest of the library is internal and may change without
+// notice.
 #pragma once
 
 #include "weft/device/device.hpp"

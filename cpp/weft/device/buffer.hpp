@@ -1,4 +1,4 @@
-// Raw memory of a device, or of the host where the device's asynchronous copies can use it, by the same owner.
+// Raw device memory, or host memory that the device's asynchronous copies can use, with one owning class.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace weft::device {
 // host: pinned; device: the device's own.
 enum class Memory { host, device };
 
-// Owns, moves, does not copy. Of zero bytes it is null.
+// Owned, movable, not copyable. Null if it has zero bytes.
 class Buffer {
  public:
   Buffer(std::shared_ptr<Device> device, Memory memory, std::size_t bytes)

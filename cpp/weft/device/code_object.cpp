@@ -23,7 +23,7 @@ class Msgpack {
     const unsigned type = byte();
     if ((type & 0xE0) == 0xA0) return take(type & 0x1F);
     if (type >= 0xD9 && type <= 0xDB) return take(big_endian(1u << (type - 0xD9)));
-    throw std::runtime_error("code object metadata: a text was expected");
+    throw std::runtime_error("code object metadata: expected a string");
   }
   std::int64_t integer() {
     const unsigned type = byte();
@@ -35,7 +35,7 @@ class Msgpack {
       const unsigned shift = 64 - 8 * size;
       return static_cast<std::int64_t>(big_endian(size) << shift) >> shift;
     }
-    throw std::runtime_error("code object metadata: an integer was expected");
+    throw std::runtime_error("code object metadata: expected an integer");
   }
   void skip() {
     const unsigned type = peek();
@@ -76,7 +76,7 @@ class Msgpack {
     const unsigned type = byte();
     if ((type & 0xF0) == fixed) return type & 0x0F;
     if (type == sized || type == sized + 1) return big_endian(type == sized ? 2 : 4);
-    throw std::runtime_error("code object metadata: a map or an array was expected");
+    throw std::runtime_error("code object metadata: expected a map or an array");
   }
 
   std::string_view bytes_;
@@ -115,7 +115,7 @@ std::string_view metadata(std::string_view elf) {
 KernelResources resources_of_code_object(const std::string& image, const std::string& kernel) {
   // A bundle holds an empty host entry and the device's ELF image.
   const std::size_t start = image.find(ELFMAG);
-  if (start == image.npos) throw std::runtime_error("the code object is no ELF image");
+  if (start == image.npos) throw std::runtime_error("the code object is not an ELF image");
   Msgpack pack(metadata(std::string_view(image).substr(start)));
   for (std::size_t keys = pack.map(); keys > 0; --keys) {
     if (pack.text() != "amdhsa.kernels") {

@@ -1,4 +1,4 @@
-// What an AMD code object says about its kernels.
+// Resources of the kernels in an AMD code object.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace weft::device {
 
-// From the metadata note (msgpack) of the ELF image, which may sit inside an offload bundle. registers and
-// spill_bytes (4 a register and thread) count vector registers. Throws std::runtime_error if the
-// image has no such note or no such kernel.
+// From the metadata note (msgpack) of the ELF image, which may sit inside an offload bundle. registers and spill_bytes
+// (4 per register and thread) count vector registers. Throws std::runtime_error if the image has no such note or no
+// such kernel.
 KernelResources resources_of_code_object(const std::string& image, const std::string& kernel);
 
 }  // namespace weft::device

@@ -19,7 +19,7 @@
 namespace weft::device {
 namespace {
 
-// NVRTC and hipRTC: the same functions under two prefixes.
+// NVRTC and hipRTC have the same functions under two prefixes.
 struct CompilerApi {
   std::string problem;
   std::string version_text;
@@ -191,7 +191,7 @@ KernelResources resources_of_log(const std::string& log, const std::string& kern
     return std::atoi(part.c_str() + begin);
   };
   if (part.find("bytes stack frame") == part.npos || part.find(" registers") == part.npos) {
-    throw std::runtime_error("the compiler's log does not tell the resources of " + kernel + "\n" + log);
+    throw std::runtime_error("the compiler's log does not report the resources of " + kernel + "\n" + log);
   }
   resources.registers = number_before(" registers");
   resources.stack_bytes = number_before(" bytes stack frame");
@@ -204,14 +204,15 @@ KernelResources check_now(Backend backend, const KernelSpec& spec, const std::st
   return resources_of(compile(backend, spec, architecture, 0, text), spec.name);
 }
 
-// check_now in a child process; the result or the error's text comes back through a pipe.
+// Runs check_now in a child process; the result, or the text of the error, comes back through a pipe.
 KernelResources check_in_child(Backend backend, const KernelSpec& spec, const std::string& architecture,
                                const char* text) {
-  compiler(backend, 0);  // opened once, not by every child
+  compiler(backend, 0);  // open the compiler once, not in every child
   int ends[2];
-  if (pipe(ends) != 0) throw std::runtime_error(std::string("no pipe to a child process: ") + std::strerror(errno));
+  if (pipe(ends) != 0)
+    throw std::runtime_error(std::string("cannot create a pipe to a child process: ") + std::strerror(errno));
   const pid_t child = fork();
-  if (child < 0) throw std::runtime_error(std::string("no child process: ") + std::strerror(errno));
+  if (child < 0) throw std::runtime_error(std::string("cannot start a child process: ") + std::strerror(errno));
   if (child == 0) {
     for (const int crash : {SIGABRT, SIGSEGV, SIGBUS, SIGILL}) std::signal(crash, SIG_DFL);  // nobody's handlers
     std::string message;
@@ -238,7 +239,7 @@ KernelResources check_in_child(Backend backend, const KernelSpec& spec, const st
   waitpid(child, &status, 0);
   if (WIFSIGNALED(status)) {
     fail(spec, architecture,
-         "the compiler ended its process by signal " + std::to_string(WTERMSIG(status)) +
+         "the compiler was ended by signal " + std::to_string(WTERMSIG(status)) +
              " (hipRTC 5.2 does so on architectures it does not know)",
          "");
   }
@@ -286,7 +287,7 @@ Compiled compile(Backend backend, const KernelSpec& spec, const std::string& arc
 KernelResources compile_check(const KernelSpec& spec, const std::string& architecture, const char* text) {
   if (architecture.starts_with("sm_")) return check_now(Backend::cuda, spec, architecture, text);
   if (architecture.starts_with("gfx")) return check_in_child(Backend::hip, spec, architecture, text);
-  throw std::invalid_argument("architecture \"" + architecture + "\" is not known; use sm_90 or gfx90a, for example");
+  throw std::invalid_argument("architecture \"" + architecture + "\" is unknown; use, for example, sm_90 or gfx90a");
 }
 
 KernelResources resources_of(const Compiled& compiled, const std::string& kernel) {

@@ -68,7 +68,9 @@ void* Device::open_shared_event(const SharedHandle&) { throw std::runtime_error(
 
 void Device::enqueue(const char*, Stream&, const std::function<void()>& work) { work(); }
 
-void Device::begin_capture(void*) { throw std::logic_error("the " + info().name + " has no graphs; launch as usual"); }
+void Device::begin_capture(void*) {
+  throw std::logic_error("the " + info().name + " does not support graphs; launch the kernels one by one");
+}
 void* Device::end_capture(void*) { return nullptr; }
 void Device::replay_graph(void*, void*) {}
 
@@ -92,7 +94,7 @@ std::string constants_of(const KernelSpec& spec, bool tiles) {
       if (tiles) rest.push_back("," + define.name + "=" + define.value);
     } else {
       throw std::invalid_argument("kernel " + spec.name + ": " + define.name +
-                                  " is no constant of the host instances; use WEFT_N, WEFT_REAL or WEFT_TILE_*");
+                                  " is not a constant of host instances; use WEFT_N, WEFT_REAL or WEFT_TILE_*");
     }
   }
   std::sort(rest.begin(), rest.end());
@@ -128,7 +130,7 @@ std::shared_ptr<Device> open(const std::string& which, int ordinal) {
   }
   const auto opener = openers().find(which);
   if (opener == openers().end()) {
-    throw std::invalid_argument("device \"" + which + "\" is not known; use auto, host, cuda or hip");
+    throw std::invalid_argument("device \"" + which + "\" is unknown; use auto, host, cuda or hip");
   }
   static std::mutex mutex;
   static std::map<std::pair<std::string, int>, std::weak_ptr<Device>> opened;
@@ -136,7 +138,7 @@ std::shared_ptr<Device> open(const std::string& which, int ordinal) {
   const auto known = [&](int number) { return opened[{which, number}].lock(); };
   if (std::shared_ptr<Device> device = known(ordinal)) return device;
   std::shared_ptr<Device> device = opener->second(ordinal);
-  if (std::shared_ptr<Device> same = known(device->info().ordinal)) device = std::move(same);  // -1 may mean 0
+  if (std::shared_ptr<Device> same = known(device->info().ordinal)) device = std::move(same);  // -1 may resolve to 0
   opened[{which, ordinal}] = opened[{which, device->info().ordinal}] = device;
   return device;
 }

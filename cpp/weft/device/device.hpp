@@ -1,7 +1,7 @@
 // Memory, streams, events and kernels of one backend: host, cuda or hip.
 //
-// The CUDA and HIP libraries are opened at run time; a backend that is absent says why (`available`).
-// A Device outlives everything made from it (they hold a shared_ptr).
+// The CUDA and HIP libraries are opened at run time; `available` says why a backend is absent. Everything made from a
+// Device holds a shared_ptr to it, and so keeps it alive.
 #pragma once
 
 #include <array>
@@ -18,14 +18,14 @@
 
 namespace weft::device {
 
-// fiber: the GPU branch of the kernels on the CPU, one fiber a GPU thread; linked into tests only.
+// fiber: the GPU branch of the kernels on the CPU, with one fiber per GPU thread; linked into tests only.
 enum class Backend { host, cuda, hip, fiber };
 std::string name(Backend backend);
 
 struct Availability {
   Backend backend;
   bool available;
-  std::string reason;  // why not, in words for the user; or the device's name
+  std::string reason;  // the device's name, or why the backend is not available
 };
 // All three backends, host first.
 std::vector<Availability> available();
@@ -40,19 +40,19 @@ struct Info {
   int registers_per_multiprocessor;
   int shared_bytes_per_multiprocessor;
   int max_threads_per_multiprocessor;
-  int ordinal = 0;  // which of the machine's GPUs
+  int ordinal = 0;  // number of the GPU on this machine
 };
 
 inline constexpr int unknown_resource = -1;
 
-// What a compiled kernel takes, as the compiler reports it (zeros on the host); unknown_resource where it does not.
+// Resources of a compiled kernel, as reported by the compiler (zeros on the host); unknown_resource if not reported.
 struct KernelResources {
   int registers;
   int stack_bytes;
   int spill_bytes;
   int scalar_spills;  // AMD: scalar registers kept in lanes of vector registers, which costs no memory traffic
   int shared_bytes;
-  int max_blocks_per_multiprocessor;  // at its launch bounds
+  int max_blocks_per_multiprocessor;  // at the kernel's launch bounds
 };
 
 // The C++ name of T in kernel sources.
@@ -97,8 +97,8 @@ struct KernelImpl {
 };
 }  // namespace detail
 
-// What another process of the node needs to open shared memory or a shared event: plain bytes, sent in any way. The
-// size is that of CUDA's and HIP's own handles.
+// What another process of the node needs to open shared memory or a shared event: plain bytes, which may be sent in any
+// way. CUDA's and HIP's handles have this size.
 struct SharedHandle {
   alignas(8) std::array<std::byte, 64> bytes{};
 };
@@ -126,7 +126,7 @@ class Stream {
 class Event {
  public:
   explicit Event(std::shared_ptr<Device> device);
-  // One that other processes can wait for, and one of another process. They keep no time.
+  // Creates an event that other processes can wait for, or opens one of another process. Neither records times.
   static Event shared(std::shared_ptr<Device> device, SharedHandle& handle);
   static Event opened(std::shared_ptr<Device> device, const SharedHandle& handle);
   ~Event();
@@ -162,7 +162,7 @@ class Kernel {
     std::array<std::size_t, sizeof...(A) + 1> sizes{sizeof(A)..., 0};
     launch(stream, blocks, threads, pointers.data(), sizes.data(), sizeof...(A));
   }
-  // The same with the arguments' addresses and sizes, for callers that know them at run time only.
+  // The same, with addresses and sizes of the arguments, for callers that know them only at run time.
   void launch(Stream& stream, unsigned blocks, Shape threads, void** arguments, const std::size_t* sizes,
               std::size_t count) const;
   KernelResources resources() const { return impl_->resources(); }
@@ -190,8 +190,8 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual void* create_stream() = 0;
   virtual void destroy_stream(void* stream) noexcept = 0;
   virtual void synchronize_stream(void* stream) = 0;
-  // Runs `work`, which lets another library enqueue on `stream`, with the device current for it; on a GPU an interval
-  // of the device's time line.
+  // Runs `work`, which lets another library enqueue on `stream`, with the device made current; on a GPU the work
+  // becomes an interval of the device's timeline.
   virtual void enqueue(const char* name, Stream& stream, const std::function<void()>& work);
 
   virtual void* create_event() = 0;
@@ -201,19 +201,19 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual void stream_wait_event(void* stream, void* event) = 0;
   virtual double event_seconds(void* begin, void* end) = 0;
 
-  // Behind SharedMemory and Event (shared.hpp): memory and events that other processes of the node can use. A device
-  // that cannot share keeps these, and says why. A handle is not for the process that made it, and good until
-  // stop_sharing; an opened event is destroyed as any other.
+  // Used by SharedMemory and Event (shared.hpp): memory and events that other processes of the node can use. A device
+  // that cannot share memory keeps these defaults, which throw. A handle is valid in other processes, not in the one
+  // that made it, until stop_sharing; an opened event is destroyed like any other.
   virtual std::string sharing_problem() const { return "the " + info().name + " cannot share memory"; }
   virtual void* allocate_shared(std::size_t bytes, SharedHandle& handle);
-  virtual void stop_sharing(void*) noexcept {}    // all processes that will open it have
-  virtual void release_shared(void*) noexcept {}  // on GPUs: after all have closed it
+  virtual void stop_sharing(void*) noexcept {}    // call this once every process that needs it has opened it
+  virtual void release_shared(void*) noexcept {}  // on GPUs: only after all processes have closed it
   virtual void* open_shared(const SharedHandle& handle);
   virtual void close_shared(void*) noexcept {}
   virtual void* create_shared_event(SharedHandle& handle);
   virtual void* open_shared_event(const SharedHandle& handle);
 
-  // Behind Graph (graph.hpp). A device that has no graphs keeps these.
+  // Used by Graph (graph.hpp). A device without graphs keeps these defaults.
   virtual bool supports_graphs() const { return false; }
   virtual void begin_capture(void* stream);
   virtual void* end_capture(void* stream);
@@ -233,12 +233,12 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual std::shared_ptr<detail::KernelImpl> load(const KernelSpec& spec) = 0;
 };
 
-// `which`: "auto" (cuda, else hip, else host), "host", "cuda", "hip"; `ordinal` picks the GPU, -1 = rank within the
-// node modulo the number of GPUs (not collective: the launcher's environment tells the rank). The same device opened
-// twice is one object. A GPU asked for and absent throws std::runtime_error with the reason.
+// `which`: "auto" (cuda, else hip, else host), "host", "cuda", "hip"; `ordinal` selects the GPU; -1: the rank within
+// the node modulo the number of GPUs (not collective: the rank is taken from the launcher's environment). Opening the
+// same device twice returns the same object. Throws std::runtime_error with the reason if a requested GPU is absent.
 std::shared_ptr<Device> open(const std::string& which, int ordinal = -1);
 
-// Device memory of T: owns, moves, does not copy. Zero-sized arrays are fine.
+// Device memory of T: owned, movable, not copyable. Zero-sized arrays are allowed.
 template <class T>
 class Array {
  public:
@@ -271,7 +271,7 @@ class Array {
   std::size_t bytes() const { return size_ * sizeof(T); }
   bool empty() const { return size_ == 0; }
 
-  // Blocking, for set-up and output. They know nothing of other streams: synchronise those that use the array first.
+  // Blocking copies, for set-up and output. They do not wait for streams: synchronise those that use the array first.
   void upload(std::span<const T> values) {
     if (values.size() != size_) throw std::invalid_argument("Array::upload: sizes differ");
     if (size_ == 0) return;

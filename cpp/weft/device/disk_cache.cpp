@@ -64,7 +64,8 @@ DiskCache::Found DiskCache::read(const std::string& key) const {
   if (header.key_bytes > rest || header.value_bytes != rest - header.key_bytes) return damaged;
   std::string value = text.substr(begin + header.key_bytes);
   if (hash(value) != header.checksum) return damaged;
-  if (header.key_bytes != key.size() || text.compare(begin, key.size(), key) != 0) return {};  // another key's
+  if (header.key_bytes != key.size() || text.compare(begin, key.size(), key) != 0)
+    return {};  // the entry of another key
   return {.value = std::move(value), .damaged = false};
 }
 
@@ -94,10 +95,11 @@ void DiskCache::write(const std::string& key, const std::string& value) const {
     std::filesystem::remove(temporary, error);
     static std::atomic<bool> told{false};
     if (!told.exchange(true)) {
-      std::fprintf(stderr,
-                   "weft: compiled kernels and timings cannot be kept in %s; set WEFT_CACHE to a directory that can be "
-                   "written, or to off\n",
-                   cache_directory().c_str());
+      std::fprintf(
+          stderr,
+          "weft: compiled kernels and timings cannot be cached in %s; set WEFT_CACHE to a writable directory, or "
+          "to off\n",
+          cache_directory().c_str());
     }
   }
 }

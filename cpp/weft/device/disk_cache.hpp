@@ -1,8 +1,9 @@
-// What is kept on disk from run to run (compiled kernels, timings of exchanges): one file an entry, in $WEFT_CACHE,
-// else $XDG_CACHE_HOME/weft, else ~/.cache/weft. WEFT_CACHE=off turns it off.
+// The on-disk cache of compiled kernels and of timings of exchanges: one file per entry, in $WEFT_CACHE, else
+// $XDG_CACHE_HOME/weft, else ~/.cache/weft. WEFT_CACHE=off turns it off.
 //
-// Any number of processes may read and write at once: an entry appears whole by a rename. The file's name is a hash of
-// the key; the key itself and a checksum are inside, so an entry that is cut, altered or of another key is not taken.
+// Any number of processes may read and write at once: entries are written to a temporary file and renamed. The file's
+// name is a hash of the key; the key itself and a checksum are inside, so that a truncated, altered or different entry
+// is rejected.
 #pragma once
 
 #include <optional>
@@ -10,22 +11,22 @@
 
 namespace weft::device {
 
-// The directory, empty if there is none.
+// The directory; empty if the cache is off.
 std::string cache_directory();
 
 class DiskCache {
  public:
-  // `kind`: the ending of its files, "kernels". `version`: of what the values look like; entries of another are
-  // damaged.
+  // `kind`: the suffix of its files, such as "kernels". `version`: of the format of the values; entries of another
+  // version count as damaged.
   DiskCache(std::string kind, int version) : kind_(std::move(kind)), version_(version) {}
 
   std::string path(const std::string& key) const;  // empty if there is no directory
   struct Found {
     std::optional<std::string> value;
-    bool damaged = false;  // there is a file, but it cannot be used
+    bool damaged = false;  // the file exists, but cannot be used
   };
   Found read(const std::string& key) const;
-  // A directory that cannot be written leaves the program without a cache, not without its results: one line on stderr.
+  // If the directory cannot be written, prints one line to stderr, and the program continues without a cache.
   void write(const std::string& key, const std::string& value) const;
 
  private:

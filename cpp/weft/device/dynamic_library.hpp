@@ -1,4 +1,4 @@
-// Libraries that may or may not be on this machine, opened at run time and kept open until the process ends.
+// Optional libraries, opened at run time and kept open until the process ends.
 #pragma once
 
 #include <dlfcn.h>
@@ -11,8 +11,8 @@
 
 namespace weft::device {
 
-// What to try to open: the variable may name a library, or folders (separated by colons) that hold one; the loader's
-// own search comes after. `versions` in the order of preference.
+// What to try to open: the environment variable may name a library, or folders (separated by colons) that hold one;
+// then follows the loader's own search. `versions` are in order of preference.
 inline std::vector<std::string> library_names(const char* variable, const std::vector<std::string>& versions) {
   std::vector<std::string> folders, names;
   if (const char* value = std::getenv(variable)) {
@@ -33,7 +33,7 @@ inline std::vector<std::string> library_names(const char* variable, const std::v
 
 class DynamicLibrary {
  public:
-  // The first of `names` that opens; if none does, `problem` keeps the loader's words on the first.
+  // The first of `names` that opens; if none does, `problem` keeps the loader's message about the first.
   explicit DynamicLibrary(const std::vector<std::string>& names) {
     for (const std::string& name : names) {
       handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -47,7 +47,7 @@ class DynamicLibrary {
   }
   explicit operator bool() const { return handle_ != nullptr && problem.empty(); }
 
-  // Points `function` at the symbol; one that is missing becomes the library's problem.
+  // Sets `function` to the symbol; a missing symbol is reported in `problem`.
   template <class F>
   void find(F*& function, const char* symbol) {
     function = find_optional<F>(symbol);

@@ -8,7 +8,7 @@
 namespace weft::device {
 namespace {
 
-// The entry points both drivers have in one shape, with the name each gives them.
+// The entry points that have the same signature in both drivers, with their two names.
 void find_functions(GpuApi& api, DynamicLibrary& library) {
   const bool hip = api.backend == Backend::hip;
   const auto find = [&](auto*& function, const char* cuda_name, const char* hip_name) {
@@ -58,7 +58,7 @@ void find_functions(GpuApi& api, DynamicLibrary& library) {
   find_optional(api.open_event, "cuIpcOpenEventHandle", "hipIpcOpenEventHandle");
 }
 
-// Starts the driver and counts its devices; what stands in the way becomes api.problem.
+// Starts the driver and counts its devices; an error is reported in api.problem.
 void start(GpuApi& api, DynamicLibrary& library, const char* prefix, const char* count_name) {
   int (*init)(unsigned) = nullptr;
   int (*version)(int*) = nullptr;
@@ -120,14 +120,14 @@ GpuApi open_hip_api() {
   int (*set_device)(int) = nullptr;
   library.find(error_string, "hipGetErrorString");
   library.find(set_device, "hipSetDevice");
-  // hipDeviceProp_t has had two layouts, and the function two names.
+  // hipDeviceProp_t has two layouts in different versions, and the function two names.
   auto* properties = library.find_optional<int(void*, int)>("hipGetDevicePropertiesR0600");
   if (properties == nullptr) library.find(properties, "hipGetDeviceProperties");
   api.error_text = [=](int code) { return std::string(error_string(code)) + " (" + std::to_string(code) + ")"; };
   api.retain_context = [](void**, int) { return 0; };  // HIP has a current device instead
   api.activate = [=](void*, int ordinal) { return set_device(ordinal); };
   api.architecture = [=](int ordinal) -> std::string {
-    // In both layouts the architecture is the only text after the name's 256 bytes that begins with "gfx".
+    // In both layouts the architecture is the only string beginning with "gfx" after the 256 bytes of the name.
     constexpr std::size_t name_bytes = 256;
     std::vector<char> buffer(16384);
     if (properties(buffer.data(), ordinal) != 0) return "";

@@ -1,8 +1,8 @@
 // The GPU drivers as a table of entry points. CUDA's driver API and HIP's runtime API have functions of the same shape
 // under two names, so one implementation (gpu_device.cpp) serves both; the few that differ are std::functions here.
 //
-// Handles (streams, events, modules, graphs) are void*, device addresses too: CUdeviceptr has the same representation
-// on every system weft builds on. Functions return 0 for success.
+// Handles (streams, events, modules, graphs) and device addresses are void*: CUdeviceptr has the same representation on
+// every system weft builds on. Functions return 0 for success.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace weft::device {
 
 struct GpuApi {
   Backend backend{};
-  std::string problem;  // why the driver cannot be used; then nothing below may be called
+  std::string problem;  // why the driver cannot be used; if set, do not call the functions below
   int driver_version = 0;
   int device_count = 0;
 
@@ -69,11 +69,11 @@ struct GpuApi {
   std::function<int(void* context, int ordinal)> activate;  // for the calling thread
 
   struct {
-    int multiprocessors, warp_size, registers, shared_bytes, threads;  // the last three per multiprocessor
+    int multiprocessors, warp_size, registers, shared_bytes, threads;  // the last three are per multiprocessor
   } attributes;
 };
 
-// Opened once; a failure is in `problem`.
+// Opened once; see `problem` for a failure.
 const GpuApi& cuda_api();
 const GpuApi& hip_api();
 inline const GpuApi& gpu_api(Backend backend) { return backend == Backend::hip ? hip_api() : cuda_api(); }

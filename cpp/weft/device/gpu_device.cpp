@@ -1,7 +1,7 @@
 // The cuda and hip backends: one implementation over the table of gpu_api.hpp.
 //
 // With the trace on, every launch, copy and fill is bracketed by a pair of device events. They become intervals of the
-// device's time line when their stream is next synchronised, so synchronise before the trace is read. A device is used
+// device's timeline when their stream is next synchronised, so synchronise before reading the trace. A device is used
 // by one host thread at a time.
 #include <algorithm>
 #include <chrono>
@@ -21,25 +21,25 @@
 namespace weft::device {
 namespace {
 
-constexpr unsigned ordered_stream = 0;  // with the default stream, on which CuPy and PyTorch work unless told
+constexpr unsigned ordered_stream = 0;  // synchronises with the default stream, which CuPy and PyTorch use by default
 constexpr unsigned portable_pinned_memory = 1;
 constexpr int capture_of_this_thread = 1;
 constexpr unsigned untimed_event_between_processes = 2 | 4;
 constexpr unsigned with_peer_access = 1;
-// The drivers share whole blocks of memory, in which small allocations lie beside others (CUDA Programming Guide,
-// "Interprocess Communication"): an allocation of this unit has its block to itself.
+// The drivers share whole blocks of memory, which may hold several small allocations (CUDA Programming Guide,
+// "Interprocess Communication"). An allocation of a multiple of this size has its blocks to itself.
 constexpr std::size_t shared_unit = std::size_t{2} << 20;
 enum FunctionAttribute { max_threads_per_block = 0, shared_bytes = 1, local_bytes = 3, register_count = 4 };
 
 class GpuDevice final : public Device {
  public:
   GpuDevice(const GpuApi& api, int ordinal) : api_(api), ordinal_(ordinal) {
-    check(api_.retain_context(&context_, ordinal), "opening the device's context");
+    check(api_.retain_context(&context_, ordinal), "opening the context of the device");
     activate();
     char text[256] = {};
     std::size_t memory = 0;
-    check(api_.device_name(text, sizeof text, ordinal), "asking for the device's name");
-    check(api_.device_memory(&memory, ordinal), "asking for the device's memory");
+    check(api_.device_name(text, sizeof text, ordinal), "reading the name of the device");
+    check(api_.device_memory(&memory, ordinal), "reading the memory size of the device");
     const auto attribute = [&](int which) {
       int value = 0;
       api_.device_attribute(&value, which, ordinal);
@@ -125,7 +125,7 @@ class GpuDevice final : public Device {
     if (has_pending(stream)) {
       try {
         synchronize_stream(stream);
-      } catch (const std::exception&) {  // the device is lost: there is nothing left to time
+      } catch (const std::exception&) {  // the device is lost, so there is nothing to time
       }
     }
     api_.destroy_stream(stream);
@@ -182,7 +182,7 @@ class GpuDevice final : public Device {
     const int code = api_.memory_handle(&handle, pointer);
     if (code != 0) {
       release(pointer);
-      check(code, "making device memory known to other processes");
+      check(code, "sharing device memory with other processes");
     }
     return pointer;
   }
@@ -199,11 +199,11 @@ class GpuDevice final : public Device {
   void* create_shared_event(SharedHandle& handle) override {
     activate();
     void* event = nullptr;
-    check(api_.create_event(&event, untimed_event_between_processes), "creating an event for other processes");
+    check(api_.create_event(&event, untimed_event_between_processes), "creating an interprocess event");
     const int code = api_.event_handle(&handle, event);
     if (code != 0) {
       destroy_event(event);
-      check(code, "making an event known to other processes");
+      check(code, "sharing an event with other processes");
     }
     return event;
   }
@@ -223,10 +223,10 @@ class GpuDevice final : public Device {
   void* end_capture(void* stream) override {
     capturing_ = false;
     void *graph = nullptr, *executable = nullptr;
-    check(api_.end_capture(stream, &graph), "capturing a stream (something in it cannot be captured)");
+    check(api_.end_capture(stream, &graph), "capturing a stream (one of its operations cannot be captured)");
     const int code = api_.instantiate_graph(&executable, graph, 0);
     api_.destroy_graph(graph);
-    check(code, "making a captured graph executable");
+    check(code, "instantiating a captured graph");
     return executable;
   }
   void replay_graph(void* graph, void* stream) override {
@@ -278,7 +278,7 @@ class GpuDevice final : public Device {
     Compiled compiled;
   };
 
-  void activate() { check(api_.activate(context_, ordinal_), "making the device current"); }
+  void activate() { check(api_.activate(context_, ordinal_), "setting the current device"); }
 
   void* spare_event() {
     if (spare_events_.empty()) return create_event();
@@ -290,17 +290,17 @@ class GpuDevice final : public Device {
     return std::any_of(pending_.begin(), pending_.end(), [=](const Pending& p) { return p.stream == stream; });
   }
 
-  // Streams are numbered for the trace; a number is used again once its stream is gone.
+  // Streams are numbered for the trace; a number is reused after its stream is destroyed.
   int number_of(void* stream) const {
     return static_cast<int>(std::find(streams_.begin(), streams_.end(), stream) - streams_.begin());
   }
-  // Makes what follows on the stream wait, and nothing else.
+  // Delays subsequent work on the stream, and nothing else.
   void delay(void* stream, std::int64_t ns) {
     const auto sleep = [](void*, int, void* data) {
       std::this_thread::sleep_for(std::chrono::nanoseconds(reinterpret_cast<std::intptr_t>(data)));
     };
     check(api_.add_callback(stream, sleep, reinterpret_cast<void*>(static_cast<std::intptr_t>(ns)), 0),
-          "delaying a launch, as WEFT_TRACE_DELAY asks");
+          "delaying a launch for WEFT_TRACE_DELAY");
   }
 
   // Turns the finished work of `stream` into intervals. Device clocks are tied to the host's by an event recorded and

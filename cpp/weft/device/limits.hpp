@@ -1,4 +1,4 @@
-// What this device can do at most, measured: the two limits of the roofline.
+// Measured limits of a device, such as the two of the roofline.
 #pragma once
 
 #include <cstddef>
@@ -8,29 +8,30 @@
 
 namespace weft::device {
 
-// Bytes a second of hipBone's streaming kernel (Chalmers et al., section 4): each thread reads eight words of 8 bytes
+// Bytes per second of hipBone's streaming kernel (Chalmers et al., section 4): each thread reads eight words of 8 bytes
 // and writes one. Reads and writes both count. Best of several runs: the value is used as a limit.
 //
-// `bytes` are moved in a run; 0 is enough to defeat every cache (host: four times the last-level cache, at least
-// 256 MiB and at most 1 GiB; GPU: 2 GiB). Many processes of a node had better share that out and say `bytes`. On the
-// host all OpenMP threads of this process take part, with stores that bypass the caches.
-// Where processes share a memory, let them measure at the same time and add the results.
+// `bytes` are moved in a run; 0 is enough to defeat every cache (host: four times the last-level cache, at least 256
+// MiB and at most 1 GiB; GPU: 2 GiB). With many processes on a node, divide that size among them and pass `bytes`. On
+// the host all OpenMP threads of this process take part, with non-temporal stores. Processes that share a memory should
+// measure at the same time and add their results.
 double measure_bandwidth(const std::shared_ptr<Device>& device, std::size_t bytes = 0);
 
-// Floating-point operations a second of T (double or float) in fused multiply-adds on registers, two operations each.
+// Floating-point operations per second of T (double or float) in fused multiply-adds on registers, two operations each.
 // Best of several runs; all OpenMP threads on the host, all multiprocessors on a GPU.
 template <class T>
 double measure_peak_flops(const std::shared_ptr<Device>& device);
 
-// Seconds of an irregular read when the whole device makes them: time over reads of chains of pointers, each a random
-// line of `irregular_bytes` (section 4.6 of the report on GPU integration calls strides beyond that irregular), through
-// `bytes` of memory (0: enough to defeat every cache). The host follows eight chains a thread at once, as many as keep
-// its memory busy; a GPU one a thread with every multiprocessor full. Best of several runs.
+// Seconds per irregular read while the whole device makes such reads: total time over the number of reads. Each read
+// follows a chain of pointers to a random line of `irregular_bytes` (section 4.6 of the GPU integration report calls
+// larger strides irregular) in `bytes` of memory (0: enough to defeat every cache). On the host each thread follows
+// eight chains at once, which is enough to saturate memory; on a GPU each thread follows one, with every multiprocessor
+// fully occupied. Best of several runs.
 inline constexpr int irregular_bytes = 128;
 double measure_irregular_read(const std::shared_ptr<Device>& device, std::size_t bytes = 0);
 
-// Bytes a second of a copy between the host's pageable memory and the device's, there and back; on the host device of
-// a copy in memory. `bytes` are copied in a run (0: 64 MiB). Best of several runs.
+// Bytes per second of a copy between the host's pageable memory and device memory, in each direction; on the host
+// device, of a copy in memory. `bytes` are copied per run (0: 64 MiB). Best of several runs.
 struct CopyRates {
   double host_to_device;
   double device_to_host;

@@ -1,6 +1,6 @@
-// Memory that other processes of the node can use: this process's, or another's that it opened.
+// Memory shared between processes of a node: allocated by this process, or opened from another.
 //
-// What it does not do: say when the other process has written or read it; that is Event::shared, and flags.
+// It does not synchronise: use Event::shared, or flags, to learn when the other process has written or read it.
 #pragma once
 
 #include <memory>
@@ -35,7 +35,7 @@ class SharedMemory {
 
   std::byte* data() const { return static_cast<std::byte*>(data_); }
   const SharedHandle& handle() const { return handle_; }
-  void stop_sharing() const {  // all processes that will open it have
+  void stop_sharing() const {  // call this once every process that needs it has opened it
     if (data_ != nullptr) device_->stop_sharing(data_);
   }
 

@@ -1,12 +1,12 @@
-// How many elements share a block of a GPU.
+// The number of elements per GPU block.
 #pragma once
 
 namespace weft::device {
 
-inline constexpr int shared_bytes_of_a_block = 48 * 1024;  // without asking for more
+inline constexpr int shared_bytes_of_a_block = 48 * 1024;  // without requesting more
 
-// The number, at least 1, that fills the lanes of the block's warps best, keeps to `most` threads and to the shared
-// memory; `threads` and `shared` are an element's. Blocks below 128 threads are taken only where no larger one fits.
+// The number, at least 1, that fills the lanes of the block's warps best within `most` threads and the shared memory;
+// `threads` and `shared` are per element. Blocks of less than 128 threads are used only if no larger one fits.
 inline int elements_per_block(int threads, int shared, int most) {
   int best = 1;
   double best_lanes = 0;

@@ -1,4 +1,4 @@
-// How the kernels of kernels/vector.hpp are launched.
+// Launches of the kernels in kernels/vector.hpp.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace weft::device {
 
-// Entries one block works on; must be vector_chunk of kernels/vector.hpp.
+// Entries per block; must equal vector_chunk in kernels/vector.hpp.
 inline constexpr std::int64_t vector_chunk = 4096;
 inline constexpr Shape vector_shape{256};
 
-// Blocks for n entries, and the number of partial sums the kernels with sums write.
+// Number of blocks for n entries, and of the partial sums that kernels with sums write.
 inline unsigned vector_blocks(std::int64_t n) { return static_cast<unsigned>((n + vector_chunk - 1) / vector_chunk); }
 
 // A vector kernel for entries of T: vector_kernel<double>(*device, "axpy").

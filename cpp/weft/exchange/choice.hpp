@@ -1,4 +1,4 @@
-// What can be chosen about an exchange: the operation, the schedule and the path; and the choosing.
+// The choices of an exchange: operation, schedule and path.
 #pragma once
 
 #include <cstddef>
@@ -16,26 +16,26 @@
 namespace weft::exchange {
 
 enum class Op { add, mul, min, max };
-Op parse_op(const std::string& text);  // std::invalid_argument naming the four
+Op parse_op(const std::string& text);  // throws std::invalid_argument that lists the four
 
-// From which memory values travel. direct: MPI is given device memory. staged: they are copied to pinned host memory
-// first. ipc: ranks of one node read each other's device memory (ipc.hpp), without MPI; values for other nodes go
-// through MPI, direct where it takes the device's memory, else staged.
+// The memory that values are sent from. direct: MPI is given device memory. staged: values are copied to pinned host
+// memory first. ipc: ranks of one node read each other's device memory (ipc.hpp), without MPI; values for other nodes
+// go through MPI, direct if it accepts device memory, else staged.
 enum class Path { direct, staged, ipc };
 std::string name(Path path);
 
 struct Choice {
-  Schedule schedule = Schedule::pairwise;  // of what goes through MPI
+  Schedule schedule = Schedule::pairwise;  // of the messages that go through MPI
   Path path = Path::direct;
-  // Messages of up to so many bytes take another way: those of `ipc` the way of the messages for other nodes, those of
-  // `direct` are staged; with `staged` there is no other.
+  // Messages of up to this many bytes take another path: with `ipc`, that of messages to other nodes; with `direct`,
+  // staged; with `staged` it has no effect.
   std::size_t small_bytes = 0;
-  std::string reason = {};  // why, in words for the user
+  std::string reason = {};  // the reason, for the user
 };
 std::string name(const Choice& choice);  // "pairwise:staged", "pairwise:ipc:1024"
 
-// How an exchange is asked for: by a text, "auto", "schedule", "schedule:path" or "schedule:path:small_bytes", which is
-// checked and where an open schedule or path is found by timing; or by a Choice, which is taken as it is.
+// How an exchange is specified: by a string, "auto", "schedule", "schedule:path" or "schedule:path:small_bytes", which
+// is checked and whose open parts are chosen by timing; or by a Choice, which is used as it is.
 struct Asked {
   Asked() = default;
   Asked(std::string asked, bool keep = false) : text(std::move(asked)), cache(keep) {}
@@ -44,30 +44,30 @@ struct Asked {
   Asked(Schedule schedule, Path path) : Asked(Choice{.schedule = schedule, .path = path}) {}
 
   std::string text = "auto";
-  bool cache = false;  // keep what was timed on disk, and take it from there
+  bool cache = false;  // keep timings on disk, and reuse them
   std::optional<Choice> choice;
 };
 
-// Whether a path works on all ranks, and why (not), in words for the user.
+// Whether a path works on all ranks, and the reason, for the user.
 struct PathState {
   Path path;
   bool usable;
   std::string reason;
 };
-// All three, proved by transfers (mpi/gpu_aware.hpp, ipc.hpp); the same on all ranks. (collective)
+// All three paths, tested by transfers (mpi/gpu_aware.hpp, ipc.hpp); the same on all ranks. (collective)
 std::vector<PathState> path_states(device::Device& device, const mpi::Comm& comm);
 
-// How values get to other nodes: direct where MPI takes the memory of all ranks' devices, else staged. (collective)
+// The path to other nodes: direct if MPI accepts the memory of all ranks' devices, else staged. (collective)
 PathState mpi_path(const device::Device& device, const mpi::Comm& comm);
 
-// The choice for "auto", "schedule", "schedule:path" or "schedule:path:small_bytes"; what the text leaves open is
-// chosen: direct where MPI takes the device's memory, else staged. All ranks get the same. CollectiveError for an
-// unknown name, and for a path that does not work here. (collective)
+// The choice for "auto", "schedule", "schedule:path" or "schedule:path:small_bytes"; open parts are chosen without
+// timing: direct if MPI accepts device memory, else staged. All ranks get the same. CollectiveError for an unknown
+// name, or a path that does not work here. (collective)
 Choice choose(const std::string& text, device::Device& device, const mpi::Comm& comm);
 
-// Every choice the text leaves open (one that names schedule and path leaves one) that works on all ranks and is not
-// known to lose to another: what a tuner may time. `message_bytes`: the sizes of this rank's messages, which decide
-// whether small ones can go another way than large ones. All ranks get the same, in the same order. Errors as of
+// The candidates for a tuner: every choice that the text leaves open (only one if it names schedule and path), works on
+// all ranks, and is not known to lose to another. `message_bytes`: the sizes of this rank's messages, which decide
+// whether small messages may take another path than large ones. All ranks get the same, in the same order. Errors as in
 // choose. (collective)
 std::vector<Choice> candidates(const std::string& text, device::Device& device, const mpi::Comm& comm,
                                std::span<const std::int64_t> message_bytes = {});

@@ -1,4 +1,4 @@
-// Gather-scatter: every point gets the sum (product, minimum, maximum) over all points of all ranks with its id.
+// Gather-scatter: gives every point the sum (product, minimum, maximum) over all points with its id on all ranks.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@ namespace weft::exchange {
 
 struct LocalIndex;
 
-// What a gather-scatter knows of its points, whatever the type of the values. (collective)
+// The points of a gather-scatter, independent of the type of the values. (collective)
 struct Connectivity {
   Connectivity(std::span<const std::int64_t> ids, const mpi::Comm& comm);
 
-  // The indices that gather_scatter works with on a device; made by the first that asks. (collective the first time)
+  // The indices that gather_scatter uses on a device; created on the first call. (collective the first time)
   std::shared_ptr<const LocalIndex> local(const std::shared_ptr<device::Device>& device) const;
-  // Gives back what only gather, scatter and indices for other devices need: 4 bytes a point and more. They throw
-  // std::logic_error from then on.
+  // Frees what only gather, scatter and indices for other devices need: at least 4 bytes per point. Afterwards they
+  // throw std::logic_error.
   void forget_points();
   void check_points() const;
-  std::size_t index_bytes() const;  // all that is held on this rank
+  std::size_t index_bytes() const;  // total on this rank
 
   mpi::Comm comm;
   std::int64_t points;
@@ -38,14 +38,14 @@ struct Connectivity {
 
 // Points with ids <= 0 take no part. T: float, double, std::int32_t, std::int64_t. Arrays are device memory,
 // [point][field] and DOF vectors [assembly().local + 1][field], or with Layout::fields_major the other way round. The
-// order of combination depends on ids and ranks only.
+// order of combination depends only on ids and ranks.
 template <class T>
 class GatherScatter {
  public:
   // (collective) Lengths may differ from rank to rank, 0 included.
   GatherScatter(std::span<const std::int64_t> ids, const mpi::Comm& comm, std::shared_ptr<device::Device> device,
                 const Asked& asked = {}, int fields = 1, Layout layout = Layout::points_major);
-  // The same for points that are known already, so that several types or devices look them up once. (collective)
+  // The same for an existing Connectivity, which several types and devices can share. (collective)
   GatherScatter(std::shared_ptr<const Connectivity> connectivity, std::shared_ptr<device::Device> device,
                 const Asked& asked = {}, int fields = 1, Layout layout = Layout::points_major);
   ~GatherScatter();
@@ -55,26 +55,26 @@ class GatherScatter {
   // Z Z^T in place. Between start and finish the caller may work on other arrays on the same stream.
   void gather_scatter(T* points, Op op, device::Stream& stream);
   void start(T* points, Op op, device::Stream& stream);
-  // The same for `fields` arrays of one value a point each.
+  // The same for `fields` arrays with one value per point each.
   void start(std::span<T* const> arrays, Op op, device::Stream& stream);
   void finish(device::Stream& stream);
 
-  // dofs = Z^T points: the owned entries are complete, the halo entries hold this rank's part, the last entry is 0.
+  // dofs = Z^T points: owned entries are complete, halo entries hold this rank's contribution, the last entry is 0.
   void gather(const T* points, T* dofs, Op op, device::Stream& stream);
   // points = Z dofs; fills the halo entries of dofs first. Points with ids <= 0 get 0.
   void scatter(T* dofs, T* points, device::Stream& stream);
 
-  // The numbering of DOFs; it is made by the first call of gather, scatter or this. (collective the first time)
+  // The numbering of DOFs, created by the first call of gather, scatter or this. (collective the first time)
   const Assembly& assembly();
   std::int64_t points() const;
   int fields() const;
   Layout layout() const;
   const Tuning& tuning() const;       // of gather_scatter
-  const Tuning* halo_tuning() const;  // of scatter and gather, made with the DOFs; nullptr before
+  const Tuning* halo_tuning() const;  // of scatter and gather, created with the DOFs; nullptr before
   const Tuning* gather_tuning() const;
-  std::int64_t bytes_sent() const;  // by this rank in one gather_scatter
+  std::int64_t bytes_sent() const;  // sent by this rank in one gather_scatter
   std::int64_t messages() const;
-  std::size_t index_bytes() const;  // on this rank, beside those of the Connectivity
+  std::size_t index_bytes() const;  // on this rank, not counting those of the Connectivity
 
  private:
   struct State;

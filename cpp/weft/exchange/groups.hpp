@@ -1,4 +1,4 @@
-// Groups of entries that are combined, laid out for kernels/exchange.hpp.
+// Groups of entries to combine, laid out for kernels/exchange.hpp.
 #pragma once
 
 #include <cstdint>
@@ -32,12 +32,12 @@ class GroupList {
   std::vector<std::int64_t> begin_{0};
 };
 
-// The indices of groups on a device, whatever the type of the values: at most 4 bytes a reference, 4 a target, 20 a
-// chunk and class, 16 a chunk. On the host a run of groups whose targets and references follow each other has one index
-// for all, and part of what that saves tells kernels what to ask for ahead of their work.
+// The indices of groups on a device, independent of the type of the values: at most 4 bytes per reference, 4 per
+// target, 20 per chunk and class, 16 per chunk. On the host, a run of groups with consecutive targets and references is
+// stored as a single index; part of the space saved holds hints of what to prefetch.
 class GroupIndex {
  public:
-  // with_targets: false for groups that only `combine` will visit.
+  // with_targets: false for groups used only by `combine`.
   GroupIndex(const GroupList& list, std::shared_ptr<device::Device> device, bool with_targets = true);
   std::size_t bytes() const {
     return chunks_.bytes() + blocks_.bytes() + classes_.bytes() + references_.bytes() + targets_.bytes();
@@ -52,7 +52,7 @@ class GroupIndex {
   device::Array<std::int32_t> chunks_, blocks_, classes_, references_, targets_;
 };
 
-// Where the values of entries are: value f of entry e is data[e * entry + f * field].
+// The location of values: value f of entry e is data[e * entry + f * field].
 template <class T>
 struct View {
   T* data;
@@ -65,7 +65,7 @@ View<T> next_to_each_other(T* data, int fields) {
   return {data, fields, 1};
 }
 
-// What is done with groups, for values of one type.
+// Operations on groups, for values of one type.
 template <class T>
 class Groups {
  public:
@@ -78,12 +78,12 @@ class Groups {
   void gather(Op op, int fields, bool accumulate, View<const T> x, View<T> y, device::Stream& stream) const;
   // x[references] = combination of x[references], in place.
   void combine(Op op, int fields, View<T> x, device::Stream& stream) const;
-  // The same for arrays of one value an entry each.
+  // The same for arrays with one value per entry each.
   void combine(Op op, std::span<T* const> arrays, device::Stream& stream) const;
   // y[references] = x[target]
   void scatter(int fields, View<const T> x, View<T> y, device::Stream& stream) const;
 
-  // The same for values next to each other.
+  // The same for contiguous values.
   void gather(Op op, int fields, bool accumulate, const T* x, T* y, device::Stream& stream) const {
     gather(op, fields, accumulate, next_to_each_other(x, fields), next_to_each_other(y, fields), stream);
   }
@@ -99,7 +99,7 @@ class Groups {
   device::Kernel gather_, combine_, scatter_;
 };
 
-// buffer[i] = x[index[i]]: packing for a message, and the scatter of DOFs to points.
+// buffer[i] = x[index[i]]: packs messages, and scatters DOFs to points.
 template <class T>
 class Packing {
  public:

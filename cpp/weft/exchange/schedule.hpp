@@ -1,4 +1,4 @@
-// How messages travel. A schedule is one file that implements Transfer and one line in schedule.cpp.
+// Schedules: how messages travel. Each is one file that implements Transfer, and one line in schedule.cpp.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@ namespace weft::exchange {
 enum class Schedule { pairwise, alltoallv, neighbor, crystal };
 std::string name(Schedule schedule);
 std::vector<Schedule> schedules();
-// Whether every rank of the communicator must start and finish it, those without neighbours too.
+// Whether every rank of the communicator must start and finish it, including those without neighbours.
 bool collective(Schedule schedule);
 
-// One neighbour's part of the two buffers of a transfer: where it is and how long, in bytes. Either length may be 0;
-// parts that are received do not overlap.
+// One neighbour's part of the two buffers of a transfer: offset and length in bytes. Either length may be 0; received
+// parts do not overlap.
 struct Part {
   int rank;
   std::size_t send_offset, send_bytes;
@@ -28,22 +28,23 @@ struct Part {
 // What a transfer moves, and between whom.
 struct Route {
   mpi::Comm comm;
-  int tag;                          // of this transfer alone (Comm::fresh_tag)
-  std::vector<Part> parts;          // ascending by rank, each rank once; what one rank sends the other must expect
-  const std::byte* send = nullptr;  // the buffers, of a memory MPI may be given; they outlive the transfer
+  int tag;                          // used by this transfer only (Comm::fresh_tag)
+  std::vector<Part> parts;          // ascending by rank, each rank once; the lengths on both ranks must match
+  const std::byte* send = nullptr;  // buffers in memory that MPI accepts; they outlive the transfer
   std::byte* receive = nullptr;
   std::shared_ptr<device::Device> memory;  // the device whose kernels and copies can touch the buffers
 };
 
-// Moves the parts of `send` to the neighbours and theirs into `receive`, over and over. On one communicator several may
-// be in flight. Those of collective schedules are started in the same order on all ranks, and finished in the same
-// order, as MPI asks of non-blocking collectives; ranks without neighbours take part. None goes in flight.
+// Repeatedly sends the parts of `send` to the neighbours and receives theirs into `receive`. Several transfers may be
+// in flight on one communicator. Those of collective schedules must be started in the same order on all ranks, and
+// finished in the same order, as MPI requires of non-blocking collectives; ranks without neighbours take part. A
+// Transfer must not be destroyed in flight.
 class Transfer {
  public:
   virtual ~Transfer() = default;
   virtual void post() = 0;    // `receive` may be written from now on
-  virtual void start() = 0;   // after post(): `send` is complete and stays as it is until finish() returns
-  virtual void finish() = 0;  // all of `receive` is there, all of `send` may be written again
+  virtual void start() = 0;   // call after post(), once `send` is complete; do not change it until finish() returns
+  virtual void finish() = 0;  // `receive` is complete, and `send` may be written again
 };
 
 // CollectiveError on all ranks if it fails on one. (collective)

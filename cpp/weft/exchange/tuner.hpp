@@ -1,7 +1,7 @@
-// Which of several ways to exchange is fastest, by trying them.
+// Finds the fastest of several ways to exchange by timing them.
 //
-// What it does not do: know what a candidate is; tuned_channel.hpp makes and runs them, and so does the tuner of
-// Fourier transforms (fft/tuner.hpp). All ranks decide from the same numbers, the slowest rank's, so all decide alike.
+// It does not know what a candidate is: tuned_channel.hpp and the tuner of Fourier transforms (fft/tuner.hpp) create
+// and run them. All ranks decide from the same numbers, those of the slowest rank, and so agree.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace weft::exchange {
 
 struct Timing {
   Choice choice;
-  double median_seconds = 0;   // of a transfer, over repetitions, of the slowest rank's time; 0 if there is none
+  double median_seconds = 0;   // per transfer: median over repetitions of the slowest rank's time; 0 if not timed
   int repetitions = 0;         // timed
   bool stopped_early = false;  // too slow to win
   std::string failure = {};    // why it cannot be used, empty if it can
@@ -24,40 +24,41 @@ struct Timing {
 
 struct Tuning {
   Choice chosen;                     // with the reason
-  std::vector<Timing> timings = {};  // of all candidates in their order, empty where there was nothing to decide
-  double seconds = 0;                // that it took, the slowest rank's
-  bool cached = false;               // found in the cache; the timings are those of the run that wrote it
+  std::vector<Timing> timings = {};  // of all candidates, in order; empty if there was nothing to decide
+  double seconds = 0;                // duration of the tuning on the slowest rank
+  bool cached = false;               // found in the cache; the timings are those of an earlier run
 };
 
 struct TuningLimits {
   int repetitions = 50;  // of a candidate
-  double seconds = 0.5;  // of a candidate, waiting included; whichever comes first, but one repetition is always made
-  // Of all candidates together, in equal parts, once each has been timed: where ranks share cores every transfer waits
-  // for the scheduler, and a set-up that takes seconds would win back nothing.
+  double seconds = 0.5;  // per candidate, with waiting; the first limit reached counts, after one repetition
+  // Limit for all candidates together, in equal parts, once each has been timed: if ranks share cores, every transfer
+  // waits for the scheduler, and tuning for seconds would not pay off.
   double seconds_in_all = 0.25;
-  // In the first part all candidates, up to this share of the limits; then those within `finalists` of the best.
+  // All candidates use up to this share of the limits; then only those within `finalists` of the best continue.
   double first_part = 0.4;
   double finalists = 1.10;
-  // Hopeless: after a few repetitions even the fastest is slower than the best median by this.
+  // A candidate is dropped if after a few repetitions even its fastest one is slower than the best median by this
+  // factor.
   double hopeless = 1.5;
   int few = 5;
-  // Disturbances lengthen times and never shorten them: of those whose medians cannot be told apart the one with the
-  // fastest repetition. Not where ranks that share processors disturb one another: that is part of what is chosen.
+  // Disturbances only ever lengthen times, so among candidates whose medians cannot be distinguished, the one with the
+  // fastest repetition wins. Not so if ranks that share processors disturb each other: that belongs to the choice.
   bool fastest_decides = true;
-  // A repetition is as many transfers as take about so long, since clocks and barriers are coarse.
+  // A repetition consists of as many transfers as take about this long, because clocks and barriers are coarse.
   double repetition_seconds = 50e-6;
   int least_transfers = 1, most_transfers = 16;
 };
 
-// What this rank took for some transfers, and with its waiting for the others to begin.
+// The time of this rank for some transfers, and the time including its wait for the others to begin.
 struct Repetition {
   double seconds, wall_seconds;
 };
 using RunCandidate = std::function<Repetition(std::size_t candidate, int transfers)>;
-// Replaces every value by the largest of all ranks.
+// Replaces every value by its maximum over all ranks.
 using Slowest = std::function<void(std::span<double>)>;
 
-// How the candidates did, in their order.
+// The results of the candidates, in order.
 struct Ranking {
   struct Entry {
     double median_seconds, least_seconds;
@@ -66,18 +67,18 @@ struct Ranking {
   };
   std::size_t winner = 0;
   std::vector<Entry> entries = {};
-  // Why the winner: how it compares with the next best. `names` of all candidates.
+  // The reason for the choice: the winner compared with the next best. `names` of all candidates.
   std::string reason(const std::vector<std::string>& names) const;
 };
 
-// Times the candidates in turns, repetition by repetition, so that what disturbs the machine disturbs all, and takes
-// the smallest median; of those that so few repetitions cannot tell from it, the fastest repetition. `first`: what the
-// slowest rank took for a first transfer of each; if that is not known, one is made. (collective: `run` and `slowest`
-// are called in the same order on all ranks)
+// Times the candidates in turns, repetition by repetition, so that disturbances of the machine affect all of them, and
+// takes the smallest median; among those that so few repetitions cannot distinguish from it, the one with the fastest
+// repetition. `first`: the slowest rank's time for a first transfer of each; if empty, one is made. (collective: `run`
+// and `slowest` are called in the same order on all ranks)
 Ranking race(std::size_t candidates, const RunCandidate& run, const Slowest& slowest, const TuningLimits& limits = {},
              std::span<const double> first = {});
 
-// The same for choices. One candidate is chosen without a run.
+// The same for choices. A single candidate is chosen without timing.
 Tuning tune(const std::vector<Choice>& candidates, const RunCandidate& run, const Slowest& slowest,
             const TuningLimits& limits = {}, std::span<const double> first = {});
 
