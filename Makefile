@@ -18,7 +18,7 @@ test: all $(VENV)/tools
 	$(bin)/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp')
 	$(bin)/ruff check . && $(bin)/ruff format --check .
 	$(bin)/mypy
-	cmake -S . -B build -DWEFT_BUILD_TESTS=ON -DWEFT_BUILD_LIBRARIES=ON > build/configure.log || { cat build/configure.log; exit 1; }
+	cmake -S . -B build -DWEFT_BUILD_TESTS=ON -DWEFT_BUILD_LIBRARIES=ON -DWEFT_ALL_KERNELS=ON > build/configure.log || { cat build/configure.log; exit 1; }
 	cmake --build build --parallel $(JOBS)
 	OMP_NUM_THREADS=1 timeout 1800 ctest --test-dir build --output-on-failure --no-tests=error --parallel $(JOBS) --timeout 600
 	OMP_NUM_THREADS=1 timeout 2400 $(bin)/python -m pytest --timeout 600

@@ -66,20 +66,38 @@ environment() {
 }
 
 install() {
+  local wheels=$VENV/wheel dependencies all
   say "building weft and installing it with its dependencies into $VENV (takes some minutes the first time)"
+  listed dependencies >"$VENV/dependencies.txt"
+  # Dependencies are downloaded while the compiler works.
+  "$bin/pip" install --quiet --disable-pip-version-check -r "$VENV/dependencies.txt" &
+  dependencies=$!
+  rm -rf "$wheels"
+  # A build that has the kernels of every order, such as that of `make test`, keeps them.
+  all=$(sed -n 's/^WEFT_ALL_KERNELS:BOOL=//p' build/CMakeCache.txt 2>/dev/null || true)
   # Without this hint CMake prefers the system's MPI to the first one on PATH.
   CMAKE_ARGS="${CMAKE_ARGS:-} -DMPI_CXX_COMPILER=$(command -v mpicxx) -DMPIEXEC_EXECUTABLE=$(command -v mpiexec)" \
-    "$bin/pip" install --quiet --disable-pip-version-check --no-build-isolation .
+    "$bin/pip" wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps \
+    --config-settings=cmake.define.WEFT_ALL_KERNELS="${all:-OFF}" --wheel-dir "$wheels" .
+  wait $dependencies
+  "$bin/pip" install --quiet --disable-pip-version-check --no-deps --force-reinstall "$wheels"/weft-*.whl
+  rm -rf "$wheels"
   # Where mypy and editors find the types of the extension module.
   ln -sfn ../../build/stubs/weft/_weft python/weft/_weft
 }
 
+# listed KEY... : the requirements under a key of [project] in pyproject.toml, one per line.
+listed() {
+  "$bin/python" - "$@" <<'EOF'
+import functools, sys, tomllib
+project = tomllib.load(open("pyproject.toml", "rb"))["project"]
+print(*functools.reduce(lambda table, key: table[key], sys.argv[1:], project), sep="\n")
+EOF
+}
+
 tools() {
   say "installing the test tools into $VENV"
-  "$bin/python" - <<'EOF' >"$VENV/tools.txt"
-import tomllib
-print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["test"], sep="\n")
-EOF
+  listed optional-dependencies test >"$VENV/tools.txt"
   "$bin/pip" install --quiet --disable-pip-version-check -r "$VENV/tools.txt"
   need "GoogleTest" libgtest-dev has_header gtest/gtest.h
   # Only the test that compiles kernels for gfx90a needs this. Without it the test is skipped and says why.

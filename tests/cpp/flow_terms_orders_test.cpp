@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "flow_terms_checks.hpp"
+#include "orders.hpp"
 
 using namespace weft;
 using namespace weft::flow;
@@ -10,7 +11,7 @@ namespace {
 
 template <class T>
 void every_order(const char* deformation) {
-  for (int order = 1; order <= 15; ++order)
+  for (const int order : test::all_orders())
     expect_terms<T>(box({3, 1, 1}, {}, deformation, mpi::Comm::self()), order, space::Kernels::simd);
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "orders.hpp"
 #include "shuffled_mesh.hpp"
 #include "weft/maxwell/operator.hpp"
 #include "weft/maxwell/solver.hpp"
@@ -118,7 +119,7 @@ void compare(const mesh::Mesh& mesh, int order, Flux flux, int threads = 1, bool
 
 template <class T>
 void all_orders(const mesh::Mesh& mesh, Flux flux = Flux::upwind) {
-  for (int order = 1; order <= 15; ++order) compare<T>(mesh, order, flux);
+  for (const int order : test::all_orders()) compare<T>(mesh, order, flux);
 }
 
 }  // namespace

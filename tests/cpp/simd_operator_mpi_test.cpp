@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "orders.hpp"
 #include "simd_checks.hpp"
 #include "weft/poisson/simd_operator.hpp"
 
@@ -64,7 +65,7 @@ constexpr double tolerance = sizeof(T) == 8 ? 1e-13 : 3e-5;
 
 template <class T>
 void all_orders(const mesh::Mesh& mesh, bool dirichlet, Geometry geometry, int threads) {
-  for (int order = 1; order <= 15; ++order)
+  for (const int order : test::all_orders())
     EXPECT_LT(error(SimdProblem<T>(mesh, order, dirichlet), geometry, threads), tolerance<T>) << "order " << order;
 }
 

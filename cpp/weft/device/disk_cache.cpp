@@ -1,12 +1,17 @@
 #include "weft/device/disk_cache.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -102,6 +107,32 @@ void DiskCache::write(const std::string& key, const std::string& value) const {
           cache_directory().c_str());
     }
   }
+}
+
+CacheLock::CacheLock(const std::string& kind) {
+  const std::string directory = cache_directory(), name = directory + "/" + kind + ".lock";
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  file_ = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (file_ < 0) {
+    problem_ = name + " cannot be written: " + std::strerror(errno);
+    return;
+  }
+  while (flock(file_, LOCK_EX) != 0 && errno == EINTR) {
+  }
+}
+
+CacheLock::~CacheLock() {
+  if (file_ >= 0) close(file_);
+}
+
+bool CacheLock::note(const std::string& text) const {
+  char last[256] = {};
+  struct stat status{};
+  const ssize_t bytes = pread(file_, last, sizeof last - 1, 0);
+  if (bytes >= 0 && text == last && fstat(file_, &status) == 0 && std::time(nullptr) - status.st_mtime < 600)
+    return false;
+  return ftruncate(file_, 0) != 0 || pwrite(file_, text.data(), text.size(), 0) >= 0;
 }
 
 }  // namespace weft::device

@@ -35,4 +35,23 @@ class DiskCache {
   int version_;
 };
 
+// Held by one process at a time of those that use the cache's directory: who makes an entry that takes long, for all. A
+// process that ends, however it does, gives it up. File systems that cannot lock let everyone in.
+class CacheLock {
+ public:
+  explicit CacheLock(const std::string& kind);  // waits
+  ~CacheLock();
+  CacheLock(const CacheLock&) = delete;
+  CacheLock& operator=(const CacheLock&) = delete;
+
+  // Why the directory cannot be written; empty if it can.
+  const std::string& problem() const { return problem_; }
+  // false if the last note of any process, not longer than ten minutes ago, was this one.
+  bool note(const std::string& text) const;
+
+ private:
+  int file_ = -1;
+  std::string problem_;
+};
+
 }  // namespace weft::device

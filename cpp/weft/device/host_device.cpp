@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "weft/device/backends.hpp"
+#include "weft/device/host_compiler.hpp"
 #include "weft/device/host_registry.hpp"
 #include "weft/simd/past_caches.hpp"
 #include "weft/trace/recorder.hpp"
@@ -83,6 +84,8 @@ class HostKernelImpl final : public detail::KernelImpl {
 };
 
 }  // namespace
+
+int vector_bytes() { return simd::bytes; }
 
 HostDevice::HostDevice(bool check) : check_(check) {
   info_ = {.backend = Backend::host,
@@ -233,6 +236,10 @@ void HostDevice::close_shared(void* pointer) noexcept {
 std::shared_ptr<detail::KernelImpl> HostDevice::load(const KernelSpec& spec) {
   const std::string constants = constants_of(spec);
   const HostKernel* kernel = find_host_kernel(spec.file, spec.name, constants);
+  if (kernel == nullptr) {
+    open_host_unit(spec.file, constants);
+    kernel = find_host_kernel(spec.file, spec.name, constants);
+  }
   if (kernel == nullptr) {
     throw std::runtime_error("kernels/" + spec.file + ".hpp has no host instance of " + spec.name + " with " +
                              constants + "; add it to kernels/CMakeLists.txt");

@@ -1,27 +1,54 @@
 #include "weft/device/host_registry.hpp"
 
 #include <map>
+#include <mutex>
 #include <stdexcept>
 #include <tuple>
 
 namespace weft::device {
 namespace {
+// By file, name and constants.
+struct Registry {
+  std::mutex mutex;  // units are opened while others are asked for
+  std::map<std::tuple<std::string, std::string, std::string>, HostKernel> kernels;
+  std::map<std::tuple<std::string, std::string, std::string, int>, const void*> tables;
+};
 // A function-local static: registrations run before main, in any order.
-auto& registry() {
-  static std::map<std::tuple<std::string, std::string, std::string>, HostKernel> kernels;
-  return kernels;
+Registry& registry() {
+  static Registry all;
+  return all;
 }
 }  // namespace
 
 void register_host_kernel(const char* file, const char* constants, const char* name, const std::size_t* argument_sizes,
                           std::size_t arguments, void (*run)(void** arguments, unsigned begin, unsigned end)) {
-  registry().insert_or_assign({file, name, constants},
-                              HostKernel{file, name, constants, {argument_sizes, argument_sizes + arguments}, run});
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  all.kernels.insert_or_assign({file, name, constants},
+                               HostKernel{file, name, constants, {argument_sizes, argument_sizes + arguments}, run});
+}
+
+bool register_host_table(const char* file, const char* constants, const char* name, int vector_bytes,
+                         const void* table) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  all.tables.insert_or_assign({file, name, constants, vector_bytes}, table);
+  return true;
 }
 
 const HostKernel* find_host_kernel(const std::string& file, const std::string& name, const std::string& constants) {
-  const auto found = registry().find({file, name, constants});
-  return found == registry().end() ? nullptr : &found->second;
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.kernels.find({file, name, constants});
+  return found == all.kernels.end() ? nullptr : &found->second;
+}
+
+const void* find_host_table(const std::string& file, const std::string& name, const std::string& constants,
+                            int vector_bytes) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.tables.find({file, name, constants, vector_bytes});
+  return found == all.tables.end() ? nullptr : found->second;
 }
 
 void check_arguments(const std::string& kernel, const std::vector<std::size_t>& expected, const std::size_t* sizes,

@@ -1,4 +1,6 @@
-// The kernels that were compiled into the library for the host backend, found by file, name and constants.
+// The host's kernels, found by file, name and constants: those that were compiled into the library, and those of the
+// units that host_compiler.hpp compiled at run time. Beside kernels of the dialect, tables of functions: the SIMD
+// kernels, which each have their own types.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +18,22 @@ struct HostKernel {
   void (*run)(void** arguments, unsigned begin, unsigned end);
 };
 
+using RegisterHostKernel = void(const char* file, const char* constants, const char* name,
+                                const std::size_t* argument_sizes, std::size_t arguments,
+                                void (*run)(void** arguments, unsigned begin, unsigned end));
+using RegisterHostTable = bool(const char* file, const char* constants, const char* name, int vector_bytes,
+                               const void* table);
+
 // Out of line: every kernel file calls it.
-void register_host_kernel(const char* file, const char* constants, const char* name, const std::size_t* argument_sizes,
-                          std::size_t arguments, void (*run)(void** arguments, unsigned begin, unsigned end));
+RegisterHostKernel register_host_kernel;
+// Returns true, for static initialisers. The table must live as long as the process.
+RegisterHostTable register_host_table;
+
 // nullptr where there is none.
 const HostKernel* find_host_kernel(const std::string& file, const std::string& name, const std::string& constants);
+// Of functions on vectors of that many bytes.
+const void* find_host_table(const std::string& file, const std::string& name, const std::string& constants,
+                            int vector_bytes);
 
 // Throws std::invalid_argument naming the kernel unless the sizes of a launch's arguments are those of its parameters.
 void check_arguments(const std::string& kernel, const std::vector<std::size_t>& expected, const std::size_t* sizes,

@@ -15,6 +15,9 @@ struct KernelText {
 };
 std::span<const KernelText> kernel_texts();
 
+// The other headers that units of the host (host_compiler.hpp) include, by path: "weft/simd/vector.hpp".
+std::span<const KernelText> host_texts();
+
 // The names of the kernels a text declares, in order: those of its lines that begin with WEFT_KERNEL(.
 std::vector<std::string> kernel_names(const KernelText& text);
 

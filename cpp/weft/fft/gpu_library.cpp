@@ -16,13 +16,13 @@ namespace {
 
 // cufftType and hipfftType (cuFFT documentation, section 3.2.3; hipfft.h): the same numbers in both.
 enum Type { r2c = 0x2a, c2r = 0x2c, c2c = 0x29, d2z = 0x6a, z2d = 0x6c, z2z = 0x69 };
-constexpr int sign_forward = -1, sign_backward = 1;  // CUFFT_FORWARD, CUFFT_INVERSE
+constexpr int gpu_forward = -1, gpu_backward = 1;  // CUFFT_FORWARD, CUFFT_INVERSE
 enum Code { success = 0, alloc_failed = 2 };
 
 // cuFFT's plan is an int, hipFFT's a pointer: both fit, and both are passed in a register, into this.
 using Handle = void*;
 
-struct Functions : GpuLibrary {
+struct GpuFunctions : GpuLibrary {
   bool hip = false;
   int (*version_of)(int* version);
   int (*create)(Handle* plan);
@@ -41,8 +41,8 @@ struct Functions : GpuLibrary {
   int (*execute_c2c[2])(Handle plan, void* in, void* out, int sign);
 };
 
-Functions open_library(device::Backend backend) {
-  Functions library{};
+GpuFunctions open_gpu_library(device::Backend backend) {
+  GpuFunctions library{};
   library.hip = backend == device::Backend::hip;
   library.name = library.hip ? "hipFFT" : "cuFFT";
   const device::GpuApi& driver = device::gpu_api(backend);
@@ -93,8 +93,9 @@ Functions open_library(device::Backend backend) {
   return library;
 }
 
-const Functions& functions(device::Backend backend) {
-  static const Functions cuda = open_library(device::Backend::cuda), hip = open_library(device::Backend::hip);
+const GpuFunctions& gpu_functions(device::Backend backend) {
+  static const GpuFunctions cuda = open_gpu_library(device::Backend::cuda),
+                            hip = open_gpu_library(device::Backend::hip);
   return backend == device::Backend::hip ? hip : cuda;
 }
 
@@ -138,12 +139,12 @@ int type_of(Kind kind) {
 
 }  // namespace
 
-const GpuLibrary& gpu_library(device::Backend backend) { return functions(backend); }
+const GpuLibrary& gpu_library(device::Backend backend) { return gpu_functions(backend); }
 
 template <class T>
 struct GpuLines<T>::Plan {
   Plan(std::shared_ptr<device::Device> device_in, const LinesShape& shape_in)
-      : device(std::move(device_in)), shape(shape_in), library(functions(device->backend())) {
+      : device(std::move(device_in)), shape(shape_in), library(gpu_functions(device->backend())) {
     shape.check();
     if (!library.problem.empty()) throw std::runtime_error(library.problem);
     activate();
@@ -194,9 +195,9 @@ struct GpuLines<T>::Plan {
       case Kind::c2r:
         return library.execute_c2r[precision](handle, in, out);
       case Kind::forward:
-        return library.execute_c2c[precision](handle, in, out, sign_forward);
+        return library.execute_c2c[precision](handle, in, out, gpu_forward);
       default:
-        return library.execute_c2c[precision](handle, in, out, sign_backward);
+        return library.execute_c2c[precision](handle, in, out, gpu_backward);
     }
   }
 
@@ -220,7 +221,7 @@ struct GpuLines<T>::Plan {
 
   std::shared_ptr<device::Device> device;
   LinesShape shape;
-  const Functions& library;
+  const GpuFunctions& library;
   mutable void* context = nullptr;
   Handle handle = nullptr;
   std::size_t work_bytes = 0;

@@ -55,10 +55,4 @@ struct SimdFunctions {
 template <class T>
 const SimdFunctions<T>& simd_functions(int order);
 
-// Defined by the translation unit of each order.
-template <int N, class T>
-struct SimdOrder {
-  static const SimdFunctions<T> functions;
-};
-
 }  // namespace weft::flow

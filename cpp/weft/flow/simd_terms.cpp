@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "weft/device/host_compiler.hpp"
 #include "weft/element/even_odd.hpp"
 #include "weft/element/gauss.hpp"
 #include "weft/element/gll.hpp"
@@ -16,11 +17,6 @@
 
 namespace weft::flow {
 namespace {
-
-template <class T, int... I>
-std::array<const SimdFunctions<T>*, sizeof...(I)> all_functions(std::integer_sequence<int, I...>) {
-  return {&SimdOrder<I + 1, T>::functions...};
-}
 
 // Corners are known to rounding: a map whose products of coordinates are no larger than that is affine.
 bool is_affine(const mesh::Mesh& mesh, std::int64_t element) {
@@ -55,9 +51,8 @@ std::vector<T> coordinate_blocks(const mesh::Mesh& mesh, int order, std::int64_t
 
 template <class T>
 const SimdFunctions<T>& simd_functions(int order) {
-  static const auto functions = all_functions<T>(std::make_integer_sequence<int, element::max_order>());
   element::gll(order);  // checks the order
-  return *functions[order - 1];
+  return device::host_table<SimdFunctions<T>>("flow/simd_order", "functions", order, device::type_name<T>());
 }
 
 template <class T>

@@ -55,6 +55,8 @@ WEFT_FUNCTION int length_of([[maybe_unused]] const Class& c) {
 #endif
 }
 
+// Sums are what solvers exchange: they alone have versions for multiplicities that the compiler knows and, on the host,
+// for rows.
 struct op_add {
   static constexpr int code = 0;
 };
@@ -230,15 +232,14 @@ WEFT_FUNCTION void gather_class(const Class& c, int fields, bool accumulate, int
 template <class Op, int width>
 WEFT_FUNCTION void gather_width(const Class& c, int fields, bool accumulate, int first, const real* x, long x_entry,
                                 real* y, long y_entry) {
-  if (c.multiplicity == 1) {
-    gather_class<Op, 1, width>(c, fields, accumulate, first, x, x_entry, y, y_entry);
-  } else if (c.multiplicity == 2) {
-    gather_class<Op, 2, width>(c, fields, accumulate, first, x, x_entry, y, y_entry);
-  } else if (c.multiplicity == 4 && width > 0) {
-    gather_class<Op, 4, width>(c, fields, accumulate, first, x, x_entry, y, y_entry);
-  } else {
-    gather_class<Op, 0, width>(c, fields, accumulate, first, x, x_entry, y, y_entry);
+  if constexpr (Op::code == op_add::code) {
+    if (c.multiplicity == 1) return gather_class<Op, 1, width>(c, fields, accumulate, first, x, x_entry, y, y_entry);
+    if (c.multiplicity == 2) return gather_class<Op, 2, width>(c, fields, accumulate, first, x, x_entry, y, y_entry);
+    if constexpr (width > 0) {
+      if (c.multiplicity == 4) return gather_class<Op, 4, width>(c, fields, accumulate, first, x, x_entry, y, y_entry);
+    }
   }
+  gather_class<Op, 0, width>(c, fields, accumulate, first, x, x_entry, y, y_entry);
 }
 
 template <class Op>
@@ -249,14 +250,16 @@ WEFT_FUNCTION void gather_chunk(const int* chunk, const int* WEFT_RESTRICT class
   const bool together = fields > 1 && x_field == 1 && y_field == 1;
 #if defined(WEFT_HOST)
   const int entry = together ? fields : 1;
-  const bool in_rows = x_entry == entry && y_entry == entry && !accumulate;
+  [[maybe_unused]] const bool in_rows = x_entry == entry && y_entry == entry && !accumulate;
 #endif
   for (int i = chunk[0]; i < chunk[4]; ++i) {
     const Class c = class_at(classes + 5 * i, references, targets);
 #if defined(WEFT_HOST)
-    if (in_rows) {
-      combine_runs<Op, false>(c, fields, together, ahead, first, x, x_field, y, y_field);
-      continue;
+    if constexpr (Op::code == op_add::code) {
+      if (in_rows) {
+        combine_runs<Op, false>(c, fields, together, ahead, first, x, x_field, y, y_field);
+        continue;
+      }
     }
 #endif
     if (together) {
@@ -300,10 +303,12 @@ WEFT_FUNCTION void gather_block(const int* WEFT_RESTRICT chunk, const int* WEFT_
                                 const Ahead& ahead, bool accumulate, [[maybe_unused]] bool past_caches, const real* x,
                                 long x_entry, long x_field, real* y, long y_entry, long y_field) {
 #if defined(WEFT_HOST)
-  if (past_caches && !accumulate &&
-      gather_past_caches<Op>(chunk, classes, references, targets, fields, ahead, x, x_entry, x_field, y, y_entry,
-                             y_field))
-    return;
+  if constexpr (Op::code == op_add::code) {
+    if (past_caches && !accumulate &&
+        gather_past_caches<Op>(chunk, classes, references, targets, fields, ahead, x, x_entry, x_field, y, y_entry,
+                               y_field))
+      return;
+  }
 #endif
   gather_chunk<Op>(chunk, classes, references, targets, 0, fields, ahead, accumulate, x, x_entry, x_field, y, y_entry,
                    y_field);
@@ -372,13 +377,11 @@ WEFT_FUNCTION void combine_class(const Class& c, int fields, real* x, long x_ent
 
 template <class Op, int width>
 WEFT_FUNCTION void combine_width(const Class& c, int fields, real* x, long x_entry) {
-  if (c.multiplicity == 2) {
-    combine_class<Op, 2, width>(c, fields, x, x_entry);
-  } else if (c.multiplicity == 4) {
-    combine_class<Op, 4, width>(c, fields, x, x_entry);
-  } else {
-    combine_class<Op, 0, width>(c, fields, x, x_entry);
+  if constexpr (Op::code == op_add::code) {
+    if (c.multiplicity == 2) return combine_class<Op, 2, width>(c, fields, x, x_entry);
+    if (c.multiplicity == 4) return combine_class<Op, 4, width>(c, fields, x, x_entry);
   }
+  combine_class<Op, 0, width>(c, fields, x, x_entry);
 }
 
 template <class Op>
@@ -389,9 +392,11 @@ WEFT_FUNCTION void combine_chunk(const int* WEFT_RESTRICT chunk, const int* WEFT
   for (int i = chunk[0]; i < chunk[4]; ++i) {
     const Class c = class_at(classes + 5 * i, references, references);
 #if defined(WEFT_HOST)
-    if (x_entry == (together ? fields : 1)) {
-      combine_runs<Op, true>(c, fields, together, ahead, 0, x, x_field, x, x_field);
-      continue;
+    if constexpr (Op::code == op_add::code) {
+      if (x_entry == (together ? fields : 1)) {
+        combine_runs<Op, true>(c, fields, together, ahead, 0, x, x_field, x, x_field);
+        continue;
+      }
     }
 #endif
     if (together) {

@@ -73,12 +73,6 @@ struct SimdFunctions {
   std::int64_t row_stride, scratch_values;  // of SimdElements::rows; of each thread
 };
 
-// Compiled once per order and scalar type (simd_order.cpp.in).
-template <int N, class T>
-struct SimdOrder {
-  static const SimdFunctions<T> functions;
-};
-
 // Values of a trace's component: whole cache lines.
 template <class T>
 constexpr std::int64_t face_stride(int order) {

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "weft/device/host_compiler.hpp"
 #include "weft/element/even_odd.hpp"
 #include "weft/element/gll.hpp"
 #include "weft/exchange/pattern.hpp"
@@ -20,11 +21,6 @@ namespace {
 
 // Frames that differ by less, relative to their size, are one: what rounding leaves of a constant.
 constexpr double constant_frame = 1e-11;
-
-template <class T, int... I>
-std::array<const SimdFunctions<T>*, sizeof...(I)> all_functions(std::integer_sequence<int, I...>) {
-  return {&SimdOrder<I + 1, T>::functions...};
-}
 
 // g: [9][points].
 Shape shape_of(const double* g, std::int64_t points) {
@@ -151,9 +147,8 @@ SimdOperator<T>::SimdOperator(const mesh::Mesh& mesh, int order, const Geometry&
       elements_(mesh.elements()),
       driven_(driven.begin(), driven.end()),
       threads_(omp_get_max_threads()) {
-  static const auto all = all_functions<T>(std::make_integer_sequence<int, element::max_order>());
-  const element::Gll& gll = element::gll(order);
-  functions_ = *all[order - 1];
+  const element::Gll& gll = element::gll(order);  // checks the order
+  functions_ = device::host_table<SimdFunctions<T>>("maxwell/simd_order", "functions", order, device::type_name<T>());
   weights_ = gll.weights;
   if (!device->is_host()) throw std::invalid_argument("maxwell: kernels = \"simd\" run on the host only");
 

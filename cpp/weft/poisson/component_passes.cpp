@@ -7,23 +7,13 @@
 #include <stdexcept>
 #include <utility>
 
+#include "weft/device/host_compiler.hpp"
 #include "weft/element/gll.hpp"
 #include "weft/space/overlap.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::poisson {
 namespace {
-
-template <class T, int... I>
-std::array<ComponentPassOfBlocks<T>, sizeof...(I)> all_passes(std::integer_sequence<int, I...>) {
-  return {SimdFields<I + 1, T>::iterate...};
-}
-
-template <class T>
-ComponentPassOfBlocks<T> pass_of(const SimdOperator<T>& op) {
-  static const auto passes = all_passes<T>(std::make_integer_sequence<int, element::max_order>());
-  return passes.at(op.order() - 1);
-}
 
 template <class T>
 void add_sums(const std::vector<ComponentSweep<T>>& sweeps, double* sums) {
@@ -82,7 +72,8 @@ void ComponentPasses<T>::sweep(const solver::ComponentPass<T>& pass, space::Part
   static constexpr std::array<const char*, 3> names{"component cg: first half", "component cg: halo",
                                                     "component cg: second half"};
   const space::Plan& plan = op_.plan();
-  const ComponentPassOfBlocks<T> run = pass_of(op_);
+  const auto run =
+      device::host_table<FieldPasses<T>>("poisson/simd_order", "fields", op_.order(), device::type_name<T>()).iterate;
   for (int p = part.first; p <= part.last; ++p) {
     const trace::Span span(names[p], trace::Category::cpu);
     for (const std::vector<Range>& chunks : plan.chunks[p]) {

@@ -122,13 +122,8 @@ struct ComponentSweep {
 
 // The pass of one order.
 template <class T>
-using ComponentPassOfBlocks = void (*)(const SimdElements<T>&, const space::Plan&, ComponentSweep<T>* sweeps,
-                                       int fields, Range, T* scratch);
-
-// Defined by the translation unit of each order.
-template <int N, class T>
-struct SimdFields {
-  static const ComponentPassOfBlocks<T> iterate;
+struct FieldPasses {
+  void (*iterate)(const SimdElements<T>&, const space::Plan&, ComponentSweep<T>* sweeps, int fields, Range, T* scratch);
 };
 
 }  // namespace weft::poisson

@@ -1,6 +1,6 @@
 // What the levels of a multigrid cycle do on host processors beside applying their operators, block by block, one
 // element a lane: interpolation between orders, and solves on overlapping subdomains. Compiled once per order and
-// scalar type (simd_order.cpp.in).
+// scalar type (simd_order.hpp).
 #pragma once
 
 #include <cstdint>
@@ -234,11 +234,5 @@ struct LevelPasses {
 // Orders 1..15.
 template <class T>
 const LevelPasses<T>& level_passes(int order);
-
-// Defined by the translation unit of each order.
-template <int N, class T>
-struct LevelOrder {
-  static const LevelPasses<T> passes;
-};
 
 }  // namespace weft::poisson

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/device/host_compiler.hpp"
 #include "weft/element/even_odd.hpp"
 #include "weft/element/gll.hpp"
 #include "weft/mesh/geometry.hpp"
@@ -15,11 +16,6 @@
 
 namespace weft::poisson {
 namespace {
-
-template <class T, int... I>
-std::array<const SimdPasses<T>*, sizeof...(I)> all_passes(std::integer_sequence<int, I...>) {
-  return {&SimdOrder<I + 1, T>::passes...};
-}
 
 // [block][n^3][6][lanes]; lanes past the last element get 0.
 template <class T>
@@ -37,11 +33,10 @@ std::vector<T> stored_factors(const space::Numbering& numbering) {
 
 template <class T>
 const SimdPasses<T>& simd_passes(int order) {
-  static const auto passes = all_passes<T>(std::make_integer_sequence<int, element::max_order>());
   if (order < 1 || order > element::max_order)
     throw std::invalid_argument("poisson: order " + std::to_string(order) + " is not in 1.." +
                                 std::to_string(element::max_order));
-  return *passes[order - 1];
+  return device::host_table<SimdPasses<T>>("poisson/simd_order", "passes", order, device::type_name<T>());
 }
 
 template <class T>

@@ -1,5 +1,5 @@
 // What a pass over the blocks of a rank does besides the elements' arithmetic: the operator alone, all of a CG
-// iteration, or a smoothing step. Compiled once per order and scalar type (simd_order.cpp.in).
+// iteration, or a smoothing step. Compiled once per order and scalar type (simd_order.hpp).
 #pragma once
 
 #include <algorithm>
@@ -236,11 +236,5 @@ struct SimdPasses {
 // std::invalid_argument outside orders 1..15.
 template <class T>
 const SimdPasses<T>& simd_passes(int order);
-
-// Defined by the translation unit of each order.
-template <int N, class T>
-struct SimdOrder {
-  static const SimdPasses<T> passes;
-};
 
 }  // namespace weft::poisson

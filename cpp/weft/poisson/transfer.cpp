@@ -6,24 +6,15 @@
 #include <utility>
 #include <vector>
 
+#include "weft/device/host_compiler.hpp"
 #include "weft/device/tiles.hpp"
 #include "weft/element/gll.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::poisson {
-namespace {
-
-template <class T, int... I>
-std::array<const LevelPasses<T>*, sizeof...(I)> all_levels(std::integer_sequence<int, I...>) {
-  return {&LevelOrder<I + 1, T>::passes...};
-}
-
-}  // namespace
-
 template <class T>
 const LevelPasses<T>& level_passes(int order) {
-  static const auto passes = all_levels<T>(std::make_integer_sequence<int, element::max_order>());
-  return *passes.at(order - 1);
+  return device::host_table<LevelPasses<T>>("poisson/simd_order", "levels", order, device::type_name<T>());
 }
 template const LevelPasses<float>& level_passes<float>(int);
 template const LevelPasses<double>& level_passes<double>(int);

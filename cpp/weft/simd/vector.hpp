@@ -9,30 +9,42 @@
 #include <immintrin.h>
 #endif
 
-namespace weft::simd {
-
 #define WEFT_ALWAYS_INLINE inline __attribute__((always_inline))
 #define WEFT_LAMBDA_INLINE __attribute__((always_inline))
 #define WEFT_UNROLL_ALL _Pragma("GCC unroll 16")
 
 #if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
 #define WEFT_AVX512
-inline constexpr int bytes = 64;
+#define WEFT_VECTOR_BYTES 64
+#define WEFT_VECTORS bytes_64
 #elif defined(__AVX__)
-inline constexpr int bytes = 32;
+#define WEFT_VECTOR_BYTES 32
+#define WEFT_VECTORS bytes_32
 #else
-inline constexpr int bytes = 16;
+#define WEFT_VECTOR_BYTES 16
+#define WEFT_VECTORS bytes_16
 #endif
 
-// Values in the widest register.
+// An inline namespace: functions of files that were compiled for other vectors have other names for the linker.
+namespace weft::simd::inline WEFT_VECTORS {
+
+inline constexpr int bytes = WEFT_VECTOR_BYTES;
+
+// Values in the widest register. Files that are not compiled for the processor (cmake/architecture.cmake) would count
+// others: there a use of it does not compile.
 template <class T>
-inline constexpr int lanes = bytes / static_cast<int>(sizeof(T));
+inline constexpr int lanes = [] {
+#if !defined(WEFT_FOR_PROCESSOR)
+  static_assert(sizeof(T) == 0, "this file uses simd::lanes: list it in cmake/architecture.cmake");
+#endif
+  return bytes / static_cast<int>(sizeof(T));
+}();
 
 template <class T, int count>
 struct VecOf {
   typedef T type __attribute__((vector_size(count * sizeof(T)), may_alias));
 };
-template <class T, int count = lanes<T>>
+template <class T, int count = bytes / static_cast<int>(sizeof(T))>
 using Vec = typename VecOf<T, count>::type;
 
 template <class T, int n = lanes<T>>
@@ -209,4 +221,4 @@ inline void scatter_add(T* to, const std::int32_t* index, Vec<T> v) {
 #endif
 }
 
-}  // namespace weft::simd
+}  // namespace weft::simd::inline WEFT_VECTORS

@@ -1,0 +1,118 @@
+"""Kernels of orders that were not compiled into the library are compiled on first use, once for all processes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from mpi_run import mpi_run, run_weft
+
+# Portable kernels: the quickest to compile.
+CASE = ("--set", "mesh.counts=[3,2,2]", "--exchange", "pairwise:direct", "--set", "kernels=portable", "--quiet")
+SAYS = "weft: compiling the kernels of order"
+ORDER = "13"
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+def solve(tmp_path: Path, ranks: int, cache: object, order: str = ORDER, **environment: str):
+    """A solve; the line of its compilation, and what it computed."""
+    folder = tmp_path / "run"
+    done = run_weft(
+        ranks, "run", "poisson", "--order", order, *CASE, "--output", folder, WEFT_CACHE=str(cache), **environment
+    )
+    residual = None
+    if done.returncode == 0:
+        residual = json.loads((folder / "run.json").read_text())["residuals"]
+    return done, [line for line in done.stderr.splitlines() if line.startswith(SAYS)], residual
+
+
+@pytest.fixture
+def first(tmp_path: Path, cache: Path):
+    """A first solve, with an empty cache."""
+    done, said, residual = solve(tmp_path, 1, cache)
+    assert done.returncode == 0, done.stderr
+    if not said:
+        pytest.skip("weft was built with WEFT_ALL_KERNELS=ON")
+    return said, residual
+
+
+def test_the_first_run_says_so_on_one_line_and_the_second_compiles_nothing(tmp_path, cache, first) -> None:
+    said, residual = first
+    assert len(said) == 1
+    assert f"order {ORDER}" in said[0]
+    assert str(cache) in said[0]
+    done, said, again = solve(tmp_path, 1, cache)
+    assert done.returncode == 0
+    assert said == []
+    assert again == residual
+
+
+def test_of_four_ranks_one_compiles_and_all_compute(tmp_path, cache, first) -> None:
+    _, said, residual = solve(tmp_path, 4, tmp_path / "other")
+    assert len(said) == 1
+    alone = solve(tmp_path, 4, cache)[2]
+    assert residual == alone
+    entries = [sorted(entry.name for entry in folder.glob("*.host")) for folder in (cache, tmp_path / "other")]
+    assert entries[0] == entries[1]
+
+
+@pytest.mark.parametrize("damage", ["cut", "altered", "emptied"])
+def test_a_damaged_object_is_compiled_again(tmp_path, cache, first, damage: str) -> None:
+    for entry in cache.glob("*.host"):
+        whole = entry.read_bytes()
+        broken = {"cut": whole[: len(whole) // 2], "altered": whole[:-50] + bytes(50), "emptied": b""}[damage]
+        entry.write_bytes(broken)
+    (cache / "host.lock").unlink()  # a line of the last ten minutes is not said again
+    done, said, residual = solve(tmp_path, 1, cache)
+    assert done.returncode == 0, done.stderr
+    assert len(said) == 1
+    assert residual == first[1]
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_without_a_compiler_the_error_says_what_to_do(tmp_path, first, ranks: int) -> None:
+    done, _, _ = solve(tmp_path, ranks, tmp_path / "empty", WEFT_CXX="/nowhere/g++")
+    assert done.returncode != 0
+    for words in ("WEFT_CXX=/nowhere/g++", "-DWEFT_ALL_KERNELS=ON", f"N={ORDER}"):
+        assert words in done.stderr
+    assert done.stderr.count("compiled on first use") == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_a_cache_that_cannot_be_written_is_an_error_that_says_what_to_do(tmp_path, first) -> None:
+    file = tmp_path / "file"
+    file.write_text("where the folder should be")
+    done, _, _ = solve(tmp_path, 2, file)
+    assert done.returncode != 0
+    for words in (str(file), "WEFT_CACHE", "-DWEFT_ALL_KERNELS=ON"):
+        assert words in done.stderr
+    assert done.stderr.count("compiled on first use") == 1
+
+
+def test_without_a_cache_every_run_compiles(tmp_path, first) -> None:
+    done, said, residual = solve(tmp_path, 1, "off")
+    assert done.returncode == 0
+    assert len(said) == 1
+    assert residual == first[1]
+
+
+def test_a_rank_that_cannot_compile_ends_all_with_one_message(tmp_path, first) -> None:
+    code = f"""
+        import os, sys
+        from mpi4py import MPI
+        rank = MPI.COMM_WORLD.rank
+        os.environ["WEFT_CACHE"] = {str(tmp_path)!r} + f"/cache-{{rank}}"
+        if rank == 1:
+            os.environ["WEFT_CXX"] = "/nowhere/g++"
+        sys.argv = ["weft", "run", "poisson", "--order", {ORDER!r}, *{CASE!r}, "--output", {str(tmp_path / "run")!r}]
+        from weft.cli.main import main
+        main()
+    """
+    done = mpi_run(2, code)
+    assert done.returncode != 0
+    assert done.stderr.count("compiled on first use") == 1
