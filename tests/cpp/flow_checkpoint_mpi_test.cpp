@@ -308,7 +308,7 @@ TEST(FlowCheckpoint, the_newest_is_told_by_what_files_say_and_not_by_their_times
   comm.barrier();
   const std::string error = error_of([&] { opened(folder.path, comm); });
   EXPECT_NE(error.find("checkpoint-00000500/flow.bin: the header is damaged"), std::string::npos) << error;
-  EXPECT_NE(error.find("remove it, or name another"), std::string::npos) << error;
+  EXPECT_NE(error.find("remove it, or choose another"), std::string::npos) << error;
   EXPECT_EQ(opened(before.string(), comm).header().step, 600);
   comm.barrier();
   // It is the first that makes room.

@@ -56,7 +56,7 @@ TEST(Probe, TheLaunchersVariablesDoNotReachTheChildAndTheUsersDo) {
 TEST(GpuAware, TheHostNeedsNone) {
   const auto host = weft::device::open("host");
   EXPECT_TRUE(gpu_aware(*host).usable);
-  EXPECT_EQ(gpu_aware(*host).reason, "no GPU: not needed");
+  EXPECT_EQ(gpu_aware(*host).reason, "no GPU, so not needed");
 }
 
 TEST(GpuAware, TheLibraryIsAsked) {

@@ -169,7 +169,7 @@ TEST(MaxwellCheckpoint, WhatIsNoneOfThisRunIsAnErrorThatSaysSo) {
     return error(run);
   };
   const std::string bit = damaged([](std::string& bytes) { bytes[bytes.size() - 5] ^= 1; });
-  EXPECT_NE(bit.find("maxwell.bin: element 12 is damaged: take an older checkpoint"), std::string::npos) << bit;
+  EXPECT_NE(bit.find("maxwell.bin: element 12 is damaged: use an older checkpoint"), std::string::npos) << bit;
   const std::string cut = damaged([](std::string& bytes) { bytes.resize(bytes.size() - 100); });
   EXPECT_NE(cut.find("maxwell.bin: truncated"), std::string::npos) << cut;
   const std::string foreign = damaged([](std::string& bytes) { bytes.replace(0, 8, "weftflow"); });

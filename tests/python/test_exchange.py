@@ -288,7 +288,7 @@ def test_a_communicator_that_is_gone_or_of_another_kind_is_a_clear_error_on_all_
     printed = mpi_prints(2, code)
     assert printed.count("was the communicator freed") == 4
     assert printed.count("must be an intracommunicator") == 4
-    assert printed.count("MPI was finalised") == 14
+    assert printed.count("weft was used after MPI_Finalize") == 14
 
 
 def test_mpi_that_was_not_started_is_started():

@@ -5,10 +5,10 @@
 
 namespace weft::element {
 
-// Appends what simd::contract() reads of m, row-major rows x columns. Derivative matrices between symmetric points are
-// antisymmetric, m[rows-1-i][columns-1-j] = -m[i][j], interpolation matrices symmetric, with a plus. For each row
-// i < rows/2 the coefficients of the sums u[j] + u[columns-1-j], of the differences, and for odd `columns` of the
-// middle value; then for odd `rows` those of the middle row that are not zero.
+// Appends the coefficients that simd::contract() reads for a matrix m, row-major rows x columns. Derivative matrices
+// between symmetric points are antisymmetric, m[rows-1-i][columns-1-j] = -m[i][j], interpolation matrices symmetric,
+// with a plus. For each row i < rows/2 the coefficients of the sums u[j] + u[columns-1-j], of the differences, and for
+// odd `columns` of the middle value; then for odd `rows` those of the middle row that are not zero.
 template <class T>
 void append_even_odd(const std::vector<double>& m, int rows, int columns, bool symmetric, std::vector<T>& out) {
   const int h = columns / 2;

@@ -59,10 +59,10 @@ FastDiagonalisation fast_diagonalisation(int order, const Interval& interval) {
         stiffness[i * n + j] += g.weights[p] * g.derivative[p * n + i] * g.derivative[p * n + j];
 
   std::vector<double> a(m * m), b(m), q;
-  // Points [first, last] of an interval of this length, its point 0 at `shift` of the subdomain.
+  // Adds points [first, last] of an interval of this length, whose point 0 is point `shift` of the subdomain.
   const auto add = [&](double length, int first, int last, int shift) {
     if (!(length > 0))
-      throw std::invalid_argument("fast diagonalisation: an interval has the length " + std::to_string(length));
+      throw std::invalid_argument("fast diagonalisation: an interval has length " + std::to_string(length));
     for (int i = first; i <= last; ++i) {
       b[shift + i] += length / 2 * g.weights[i];
       for (int j = first; j <= last; ++j) a[(shift + i) * m + shift + j] += 2 / length * stiffness[i * n + j];
@@ -89,8 +89,9 @@ FastDiagonalisation fast_diagonalisation(int order, const Interval& interval) {
   for (int i = 0; i < m; ++i) largest = std::max(largest, a[i * m + i]);
   FastDiagonalisation result{std::vector<double>(m * m), std::vector<double>(m)};
   for (int i = 0; i < m; ++i) {
-    const double value = a[i * m + i];  // of points that are no unknowns: 1, and their vectors were never touched
-    result.values[i] = value > 1e-12 * largest ? value : 0;  // 0 exactly where both ends are natural
+    // points that are not unknowns: eigenvalue 1, and eigenvectors left as they were
+    const double value = a[i * m + i];
+    result.values[i] = value > 1e-12 * largest ? value : 0;  // exactly 0 if both ends are natural
     for (int j = 0; j < m; ++j)
       if (unknown[i] && unknown[j]) result.vectors[i * m + j] = q[i * m + j] / std::sqrt(b[i]);
   }

@@ -8,8 +8,9 @@
 
 namespace weft::element {
 
-// What is beyond an end of an element: a neighbour, whose point next to the shared one belongs to the subdomain and the
-// next of which is 0; a boundary with the value 0 (the end is no unknown); or a natural one.
+// What is beyond an end of an element: a neighbour (its point next to the shared one belongs to the subdomain, and the
+// solution is 0 at the following point); a boundary with value 0 (the end point is not an unknown); or a natural
+// boundary.
 enum class End { neighbor, dirichlet, natural };
 
 struct Interval {
@@ -19,10 +20,10 @@ struct Interval {
   double right_length = 0;
 };
 
-// A v = lambda B v for stiffness and mass (lumped on the points) of n + 2 points: one of the left neighbour, the n of
+// A v = lambda B v for stiffness and mass (lumped at the points) on n + 2 points: one of the left neighbour, the n of
 // the element, one of the right neighbour. With V^T B V = I, A x B x B + B x A x B + B x B x A (x: Kronecker) has the
-// inverse (V x V x V) diag(1 / (lambda_i + lambda_j + lambda_k)) (V x V x V)^T. Points that are no unknowns have zero
-// rows, and as many columns are zero, with lambda = 1; an eigenvalue of 0 is 0 exactly.
+// inverse (V x V x V) diag(1 / (lambda_i + lambda_j + lambda_k)) (V x V x V)^T. Points that are not unknowns have zero
+// rows, and as many columns are zero, with lambda = 1; a zero eigenvalue is exactly 0.
 struct FastDiagonalisation {
   std::vector<double> vectors;  // [n + 2][n + 2] row-major, columns are eigenvectors
   std::vector<double> values;   // [n + 2]

@@ -10,8 +10,8 @@
 namespace weft::element {
 
 Gauss gauss(int points) {
-  if (points < 1) throw std::invalid_argument("a Gauss rule has at least 1 point, not " + std::to_string(points));
-  using Real = long double;  // so that the tables in double are right to their last bit
+  if (points < 1) throw std::invalid_argument("a Gauss rule needs at least 1 point, not " + std::to_string(points));
+  using Real = long double;  // so that the tables in double are correct to the last bit
   Gauss rule{std::vector<double>(points), std::vector<double>(points)};
   for (int i = 0; i < (points + 1) / 2; ++i) {
     // Newton on P_points from Tricomi's estimate of its (i + 1)-th root from the right.

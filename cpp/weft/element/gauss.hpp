@@ -1,4 +1,4 @@
-// Gauss-Legendre points, and the matrices that take a polynomial on GLL points there: over-integration.
+// Gauss-Legendre points, and the interpolation matrices from GLL points to them, for over-integration.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,8 @@ struct Gauss {
 // std::invalid_argument for less than one point.
 Gauss gauss(int points);
 
-// The 3/2 rule: points a direction that integrate products of three polynomials of degree `order` exactly.
+// The 3/2 rule: the number of points per direction that integrates products of three polynomials of degree `order`
+// exactly.
 constexpr int dealiasing_points(int order) { return (3 * (order + 1) + 1) / 2; }
 
 // From the n = order + 1 GLL points to the m = dealiasing_points(order) Gauss points, row-major [m][n].

@@ -9,7 +9,7 @@
 namespace weft::element {
 namespace {
 
-using Real = long double;  // so that the tables in double are right to their last bit
+using Real = long double;  // so that the tables in double are correct to the last bit
 
 // P_order(x) and P_{order-1}(x) by the three-term recurrence.
 std::array<Real, 2> legendre(int order, Real x) {

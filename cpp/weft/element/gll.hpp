@@ -9,7 +9,7 @@ namespace weft::element {
 inline constexpr int min_order = 1;
 inline constexpr int max_order = 15;
 
-// Of polynomials of degree `order` on [-1, 1], n1 = order + 1 points in ascending order.
+// For polynomials of degree `order` on [-1, 1]: n1 = order + 1 points in ascending order.
 struct Gll {
   int order;
   std::vector<double> points;      // [n1], the ends and the roots of P'_order
@@ -17,11 +17,11 @@ struct Gll {
   std::vector<double> derivative;  // [n1][n1]: derivative[i * n1 + m] = l_m'(x_i)
 };
 
-// Computed once per order and kept. Throws std::invalid_argument outside [min_order, max_order].
+// Computed once per order and cached. Throws std::invalid_argument outside [min_order, max_order].
 const Gll& gll(int order);
 
-// Values at the points `to` of the Lagrange polynomials on the points `from` (distinct): row-major [to][from], by the
-// barycentric formula (Berrut and Trefethen, SIAM Review 46, 2004), whose rows sum to 1.
+// The values at the points `to` of the Lagrange polynomials on the (distinct) points `from`: row-major [to][from], by
+// the barycentric formula (Berrut and Trefethen, SIAM Review 46, 2004), whose rows sum to 1.
 std::vector<double> interpolation(std::span<const double> from, std::span<const double> to);
 
 }  // namespace weft::element

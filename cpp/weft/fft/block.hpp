@@ -1,4 +1,4 @@
-// Boxes of grid points or modes, and where their values lie.
+// Boxes of grid points or modes, and the location of their values.
 #pragma once
 
 #include <algorithm>
@@ -27,17 +27,17 @@ inline Box intersection(const Box& a, const Box& b) {
   return common;
 }
 
-// What a pointwise function works on: several variables at the same points or modes. On the host a panel of lines that
-// is in cache, on a GPU all a rank has.
+// The argument of a pointwise function: several variables at the same points or modes. On the host it is a panel of
+// lines in cache, on a GPU everything that a rank has.
 template <class V>
 struct Block {
   V* data = nullptr;  // of variable 0 at box.first
   int variables = 0;
-  int first_variable = 0;  // of those of the stage; 0 unless it goes through its variables in batches
+  int first_variable = 0;  // index among the variables of the stage; 0 unless the stage works in batches
   Box box;                 // global indices
-  std::int64_t y_stride = 0, z_stride = 0, variable_stride = 0;  // in values; neighbours in x lie next to each other
+  std::int64_t y_stride = 0, z_stride = 0, variable_stride = 0;  // in values; values along x are contiguous
 
-  // The line of box.count[0] values along x at the y-th and z-th of the box.
+  // The line of box.count[0] values along x at indices y and z within the box.
   V* row(int variable, std::int64_t y, std::int64_t z) const {
     return data + variable * variable_stride + y * y_stride + z * z_stride;
   }
@@ -61,7 +61,7 @@ Piece<V> whole(V* data, const Box& box) {
   return {data, box, box.count[0], box.count[0] * box.count[1]};
 }
 
-// One variable in all its pieces; a pencil's worth of them.
+// All pieces of one variable, which together make up a pencil.
 template <class V>
 using Pieces = std::vector<Piece<V>>;
 

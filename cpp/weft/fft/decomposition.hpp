@@ -1,4 +1,4 @@
-// Which box of points or modes each rank has, in each of the three pencils.
+// The box of points or modes of each rank, in each of the three pencil decompositions.
 //
 // Along x in physical space (real, [z over Pr][y over Pc][Nx]), along z in between ([Nz][y over Pc][kx over Pr]), along
 // y in Fourier space ([kz over Pc][Ny][kx over Pr]); C-ordered, x fastest. Pr = 1: slabs.
@@ -19,8 +19,8 @@ struct Sizes {
 
 class Decomposition {
  public:
-  // modes_x: kx = 0, …, modes_x - 1 are kept; 0 means all, x / 2 + 1. std::invalid_argument for sizes below 1, sizes a
-  // library's int cannot count, and modes_x that the size does not have.
+  // modes_x: kx = 0, …, modes_x - 1 are kept; 0 means all, x / 2 + 1. std::invalid_argument for sizes below 1, sizes
+  // that exceed the int of the libraries, and modes_x beyond the size.
   Decomposition(const Sizes& sizes, std::int64_t modes_x, const Grid& grid, int rank);
 
   const Sizes& sizes() const { return sizes_; }
@@ -28,7 +28,7 @@ class Decomposition {
   const Grid& grid() const { return grid_; }
   int rank() const { return rank_; }
 
-  // Of this rank, or of any.
+  // The boxes of this rank, or of any.
   Box physical() const { return physical(rank_); }
   Box middle() const { return middle(rank_); }
   Box spectral() const { return spectral(rank_); }
@@ -38,7 +38,7 @@ class Decomposition {
   Box middle(int rank) const;
   Box spectral(int rank) const;
 
-  // Complex values a field between stages takes at most, in any of its pencils.
+  // Maximum number of complex values of a field between stages, over its pencil decompositions.
   std::int64_t field_values() const;
 
  private:

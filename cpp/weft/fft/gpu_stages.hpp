@@ -1,5 +1,5 @@
-// The passes on a GPU: a kernel collects the pieces of the variables, the library transforms them, the pointwise
-// functions put kernels of their own on the stream, a kernel spreads them to where they go next.
+// The passes on a GPU: a kernel gathers the pieces of the variables, the library transforms them, the pointwise
+// functions enqueue their own kernels, and a kernel scatters the result to its next location.
 #pragma once
 
 #include <complex>

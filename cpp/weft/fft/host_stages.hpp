@@ -1,4 +1,5 @@
-// The passes on the host: lines are copied into cache, transformed and worked on there, and written where they go next.
+// The passes on the host: lines are copied into cache, transformed and processed there, and written to their next
+// place.
 #pragma once
 
 #include <complex>
@@ -32,7 +33,7 @@ class HostStages final : public Stages<T> {
  private:
   // The rows of `points` in one plane of z or of y: modes, of as many rows, to modes.
   void rows(const PhysicalPass<T>& pass, const Block<Complex>& modes, const Box& points, device::Stream& stream);
-  // The same where nothing is done with the points: transformed from where they lie, the next rows fetched meanwhile.
+  // The same without a pointwise function: rows are transformed in place, while the next ones are prefetched.
   void rows_of_fields(const PhysicalPass<T>& pass, const Block<Complex>& modes, const Box& points);
   void columns(Kind kind, Block<Complex> modes, int variable);
   const HostLines<T>& plan(const LinesShape& shape);

@@ -1,8 +1,8 @@
-// The host's library for batched 1-D Fourier transforms, opened at run time: Intel's MKL or FFTW, both through FFTW3's
+// The host's library for batched 1-D Fourier transforms, opened at run time: Intel MKL or FFTW, both through FFTW3's
 // interface.
 //
-// What it does not do: transpose, scale or thread. A plan runs on the calling thread; forward transforms use
-// exp(-2 pi i jk/n), none divides by n (FFTW 3 manual, section 4.8.1).
+// It does not transpose, scale or use threads. A plan runs on the calling thread; forward transforms use exp(-2 pi i
+// jk/n), and none divides by n (FFTW 3 manual, section 4.8.1).
 #pragma once
 
 #include <complex>
@@ -13,20 +13,20 @@
 
 namespace weft::fft {
 
-// r2c: n reals to n/2 + 1 coefficients. c2r: back. forward, backward: n complex numbers to as many.
+// r2c: n real numbers to n/2 + 1 coefficients. c2r: the reverse. forward, backward: n complex numbers to n.
 enum class Kind { r2c, c2r, forward, backward };
 
-// `count` lines of one transform. Element j of line i lies at i * distance + j * stride, counted in elements of that
-// side: reals for the real side of r2c and c2r, else complex numbers.
+// `count` lines of one transform. Element j of line i is at i * distance + j * stride, in elements of that side: real
+// numbers on the real side of r2c and c2r, else complex numbers.
 struct LinesShape {
   Kind kind = Kind::forward;
   int n = 0;
   std::int64_t count = 1;
   std::int64_t stride_in = 1, distance_in = 0;
   std::int64_t stride_out = 1, distance_out = 0;
-  bool in_place = false;  // forward and backward only: both sides are the same memory, with the same steps
+  bool in_place = false;  // only forward and backward: both sides are the same memory, with the same strides
 
-  // Lines one after the other: distance n, or n/2 + 1 on the complex side of r2c and c2r.
+  // Contiguous lines: distance n, or n/2 + 1 on the complex side of r2c and c2r.
   static LinesShape contiguous(Kind kind, int n, std::int64_t count, bool in_place = false);
   // `count` neighbouring columns, elements `stride_in` and `stride_out` apart, lines 1 apart.
   static LinesShape columns(Kind kind, int n, std::int64_t count, std::int64_t stride_in, std::int64_t stride_out,
@@ -34,25 +34,25 @@ struct LinesShape {
 
   std::int64_t elements_in() const { return kind == Kind::c2r ? n / 2 + 1 : n; }  // of a line
   std::int64_t elements_out() const { return kind == Kind::r2c ? n / 2 + 1 : n; }
-  // From the first element to behind the last: what must be allocated.
+  // From the first element to one past the last: the size to allocate.
   std::int64_t extent_in() const;
   std::int64_t extent_out() const;
 
-  // std::invalid_argument for sizes below 1 and for in_place where it cannot be.
+  // std::invalid_argument for sizes below 1, and for in_place with r2c and c2r.
   void check() const;
   auto operator<=>(const LinesShape&) const = default;
 };
 
-// What is open, or why nothing is.
+// The open library, or why there is none.
 struct HostLibrary {
   std::string name;     // "mkl" or "fftw"
   std::string version;  // "2026.2", "fftw-3.3.10-sse2-avx"
   std::string path;     // of the file
-  std::string problem;  // why there is none, with what to install; empty if there is one
+  std::string problem;  // why there is no library, and what to install; empty if there is one
 };
-// Opened with the first call and kept. The variable WEFT_FFT chooses: auto (also when not set: MKL, else FFTW), mkl,
-// fftw, or a library's file. Looked for in the folders of WEFT_FFT_PATH (separated by colons; Python's own are put
-// there by the package), then where the loader looks. Never throws: read `problem`.
+// Opened by the first call, and kept open. The variable WEFT_FFT chooses: auto (the default: MKL, else FFTW), mkl,
+// fftw, or the file of a library. Searched in the folders of WEFT_FFT_PATH (separated by colons; the Python package
+// adds its own), then by the loader. Never throws: read `problem`.
 const HostLibrary& host_library();
 
 namespace detail {
@@ -60,15 +60,14 @@ struct HostPlan {
   void* plan;
   void (*execute)(void* plan, void* in, void* out);
 };
-// Makes or finds the plan. std::runtime_error where there is no library, or it does not take the shape.
+// Creates or finds the plan. std::runtime_error if there is no library, or it rejects the shape.
 const HostPlan& host_plan(const LinesShape& shape, bool single);
 }  // namespace detail
 
-// A plan, executable on any memory, from any threads at a time; copies share it. Plans are made one at a time (FFTW's
-// planner is not thread-safe) and kept until the process ends, so that the same shape costs nothing the second time.
-// They are made without timing (FFTW_ESTIMATE), so that runs repeat each other bit for bit.
-// The input of c2r is kept, unless it is the output. Addresses need the alignment of their type alone; multiples of 64
-// bytes are faster.
+// A plan, which may be executed on any memory, and by several threads at once; copies share it. Plans are created one
+// at a time (FFTW's planner is not thread-safe) and kept until the process ends, so that a shape is planned only once.
+// They are created without timing (FFTW_ESTIMATE), so that runs are bit-identical. The input of c2r is preserved,
+// unless it is the output. Addresses need only the alignment of their type; multiples of 64 bytes are faster.
 template <class T>
 class HostLines {
  public:

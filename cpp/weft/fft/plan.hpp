@@ -1,10 +1,10 @@
-// Distributed 3-D Fourier transforms of real fields, and pointwise work in the midst of them.
+// Distributed 3-D Fourier transforms of real fields, with pointwise functions between the passes.
 //
-// Fields are C-ordered with x fastest, in the boxes of Decomposition: physical ones real, spectral ones complex.
-// Backward is y, column exchange, z, row exchange, x (Eq. 3 of GESTS); forward is x, row exchange, z, column exchange,
-// y (Eq. 2). On the host a panel of neighbouring lines is copied into cache from where it lies (a field, or the bricks
-// that arrived), transformed and worked on there, and written where it goes next (a field, or the bricks to send), so
-// that packing and unpacking cost no pass over memory of their own.
+// Fields are C-ordered with x fastest, in the boxes of Decomposition; physical fields are real, spectral fields
+// complex. Backward is y, column exchange, z, row exchange, x (Eq. 3 of GESTS); forward is x, row exchange, z, column
+// exchange, y (Eq. 2). On the host a panel of neighbouring lines is copied into cache (from a field, or from received
+// bricks), transformed and processed there, and written to its next place (a field, or bricks to send), so that packing
+// and unpacking need no extra pass over memory.
 #pragma once
 
 #include <complex>
@@ -30,55 +30,57 @@ enum class Norm { forward, backward, ortho };
 struct Options {
   Sizes sizes = {};
   std::int64_t modes_x =
-      0;  // kept: kx < modes_x; 0: all, x / 2 + 1. Forward drops the others, backward takes them as 0
+      0;  // keeps kx < modes_x; 0: all, x / 2 + 1. Forward drops the others, backward treats them as 0
   Grid grid = {};
-  int batch = 1;                 // Q: variables a message holds
+  int batch = 1;                 // Q: number of variables per message
   exchange::Asked row = "auto";  // schedule and path of the row exchange, and of the column exchange
   exchange::Asked column = "auto";
   Norm norm = Norm::forward;
 };
 
-// A pointwise function: works on a block's variables in place. It may be called many times in a transform, each time
-// for other points or modes, on the host from cache-resident panels; on a GPU it puts its kernels on the stream.
+// A pointwise function modifies the variables of a block in place. It may be called many times per transform, each time
+// for other points or modes: on the host with panels that are in cache; on a GPU it enqueues its kernels on the stream.
 template <class V>
 using Pointwise = std::function<void(const Block<V>&, device::Stream&)>;
 
-// What a plan carries out: spectral fields backward to physical space, a function of the values there, and forward
-// again. Either half can be left out.
+// The work of a plan: transform spectral fields backward to physical space, apply a function to the values there, and
+// transform forward again. Either half may be omitted.
 template <class T>
 struct RoundTrip {
   using Complex = std::complex<T>;
 
-  std::vector<const Complex*> from;  // spectral fields; they are kept
+  std::vector<const Complex*> from;  // spectral fields; they are preserved
   // from.size() variables -> `backward` variables at each (kx, ky, kz), before the transform in y. None: as they are.
   Pointwise<Complex> before_y;
-  bool before_y_each = false;  // before_y treats each variable alone (Block::first_variable says which it has)
-  int backward = 0;            // variables transformed backward
+  // before_y treats each variable separately (Block::first_variable is the index of the first)
+  bool before_y_each = false;
+  int backward = 0;  // variables transformed backward
 
-  std::vector<const T*> physical_from;  // physical fields that `physical` finds after those transformed backward
-  // -> `forward` variables at each point, in front. None: as they are.
+  std::vector<const T*> physical_from;  // physical fields passed to `physical` after the transformed ones
+  // -> `forward` variables at each point, which come first. None: as they are.
   Pointwise<T> physical;
   std::vector<T*> physical_to;  // where the first variables after `physical` are stored
-  // Called once on every rank when `physical` has seen all its points, before any exchange of the way forward: for what
-  // after_y needs of all ranks, as a time step that follows from the largest velocity. May throw on all ranks.
+  // Called once on every rank after `physical` has processed all its points, and before any forward exchange: for
+  // global values that after_y needs, such as a time step that depends on the largest velocity. May throw, on all
+  // ranks.
   std::function<void(device::Stream&)> after_physical;
 
   int forward = 0;  // variables transformed forward in x and z
   // `forward` -> `spectral` variables at each (kx, y, kz), after the transform in z. None: as they are.
   Pointwise<Complex> after_z;
   int spectral = 0;  // variables transformed in y; 0: as many as forward
-  // What is done with them at each (kx, ky, kz); the first to.size() are then stored.
+  // The function applied to them at each (kx, ky, kz); the first to.size() results are stored.
   Pointwise<Complex> after_y;
   std::vector<Complex*> to;
 
-  // [Nz] of each kz how many kx, from 0 on, have coefficients that are not 0: those of `from` beyond are, and of what
-  // is transformed forward none is wanted. So passes may leave them out: after_y is not called for all of them, and
-  // `to` is not written there. Empty: all of modes_x.
+  // [Nz]: for each kz the number of kx, from 0 on, whose coefficients may be nonzero. Coefficients of `from` beyond
+  // that are 0, and those of forward transforms are not needed, so passes may skip them: after_y is not called for all
+  // of them, and `to` is not written there. Empty: all of modes_x.
   std::span<const std::int64_t> kept;
 
   // Memory between the stages: work_fields() of field_values() each. Field i of `work` may be variable i of `from`,
-  // which is then not kept; else none of them is among `from`. `to` may hold fields of `from` and of `work`,
-  // physical_to those of physical_from.
+  // which is then overwritten; otherwise `work` and `from` must be disjoint. `to` may contain fields of `from` and of
+  // `work`, physical_to those of physical_from.
   std::vector<Complex*> work;
 };
 
@@ -87,24 +89,24 @@ class Plan {
  public:
   using Complex = std::complex<T>;
 
-  // CollectiveError on all ranks for sizes below 1, a grid that is not one of comm.size() ranks, an exchange that does
-  // not work here, no FFT library. (collective)
+  // CollectiveError on all ranks for sizes below 1, a grid that does not have comm.size() ranks, an exchange that does
+  // not work here, or a missing FFT library. (collective)
   Plan(const Options& options, std::shared_ptr<device::Device> device, const mpi::Comm& comm);
   ~Plan();
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  // Whole transforms of any number of variables, of which neither list may hold a field of the other. (collective)
+  // Transforms of any number of variables; the two lists must not share fields. (collective)
   void forward(const std::vector<const T*>& physical, const std::vector<Complex*>& spectral, device::Stream& stream);
   void backward(const std::vector<const Complex*>& spectral, const std::vector<T*>& physical, device::Stream& stream);
-  // May write to the spectral fields: faster on one rank where caches hold a field.
+  // May overwrite the spectral fields: faster on one rank if a field fits into cache.
   void backward_overwriting(const std::vector<Complex*>& spectral, const std::vector<T*>& physical,
                             device::Stream& stream);
 
-  // std::invalid_argument if numbers of variables do not fit together or there is too little work memory;
+  // std::invalid_argument if the numbers of variables are inconsistent or there is too little work memory;
   // std::logic_error from within a pointwise function of this plan. (collective)
   void run(const RoundTrip<T>& trip, device::Stream& stream);
-  // How many work fields run() needs: none where `batch` holds all variables of every stage.
+  // The number of work fields that run() needs: none if `batch` covers all variables of every stage.
   int work_fields(const RoundTrip<T>& trip) const;
   std::int64_t field_values() const;  // complex values in one
 
@@ -114,13 +116,13 @@ class Plan {
   const mpi::Comm& comm() const;
   const mpi::Comm& row() const;     // Pr ranks
   const mpi::Comm& column() const;  // Pc ranks
-  // What was chosen; a communicator of one rank exchanges nothing.
+  // The exchanges chosen; a communicator of one rank exchanges nothing.
   const exchange::Choice& row_choice() const;
   const exchange::Choice& column_choice() const;
-  // Largest message of each exchange for `variables` in one, in bytes.
+  // Largest message of each exchange in bytes, with `variables` variables per message.
   std::int64_t row_message_bytes(int variables) const;
   std::int64_t column_message_bytes(int variables) const;
-  // What this rank holds, by name: "exchange buffers", "panels", "transforms".
+  // Memory of this rank in bytes, by name: "exchange buffers", "panels", "transforms".
   std::map<std::string, std::int64_t> memory_bytes() const;
 
  private:

@@ -1,4 +1,4 @@
-// Copying the rows of a panel on the host, to and from where a variable lies.
+// Copies the rows of a panel on the host, to and from the place of a variable.
 #pragma once
 
 #if defined(__AVX__)
@@ -15,8 +15,8 @@
 
 namespace weft::fft {
 
-// streaming: past the caches, for what will not be read before it has left them; without it each line that is written
-// is read first, half as many bytes again. The next reader must come after stores_done().
+// streaming: use non-temporal stores, for data that will not be read again while still in cache; without them each
+// written cache line is read first, which adds half as much traffic. Call stores_done() before the data are read.
 enum class Stores { cached, streaming };
 inline void stores_done([[maybe_unused]] Stores stores) {
 #if defined(__AVX__)
@@ -24,7 +24,7 @@ inline void stores_done([[maybe_unused]] Stores stores) {
 #endif
 }
 
-// to[i] = scale from[i] for n values, a cache line at a time; `ahead` is what is read next, which is fetched meanwhile.
+// to[i] = scale from[i] for n values, one cache line at a time; `ahead` is read next, and prefetched meanwhile.
 template <Stores stores, class T>
 inline void copy_row(T* __restrict__ to, const T* __restrict__ from, std::int64_t n, T scale, const T* ahead) {
   constexpr std::int64_t line = 64 / sizeof(T);
@@ -66,15 +66,15 @@ inline void copy_row(std::complex<T>* to, const std::complex<T>* from, std::int6
                    reinterpret_cast<const T*>(ahead));
 }
 
-// kept: of each kz how many kx, from 0 on, are not 0; empty: all.
+// kept: for each kz the number of kx, from 0 on, that may be nonzero; empty: all.
 using Kept = std::span<const std::int64_t>;
 
-// How many of `count` values from x on are kept.
+// The number of values kept, out of `count` from x on.
 inline std::int64_t kept_of(Kept kept, std::int64_t z, std::int64_t x, std::int64_t count) {
   return kept.empty() ? count : std::clamp<std::int64_t>(kept[static_cast<std::size_t>(z)] - x, 0, count);
 }
 
-// What two pieces of one variable have in common, `scale` times, from one to the other.
+// Copies the intersection of two pieces of a variable from one to the other, times `scale`.
 template <Stores stores, class V, class T>
 void copy_common(const Piece<V>& to, const Piece<V>& from, T scale, Kept kept = {}) {
   const Box common = intersection(to.box, from.box);
@@ -96,7 +96,7 @@ Piece<V> piece_of(const Block<V>& block, int variable) {
   return {block.row(variable, 0, 0), block.box, block.y_stride, block.z_stride};
 }
 
-// A variable of a block from its pieces, 0 where it is not kept, and to them.
+// Gathers a variable of a block from its pieces (0 where it is not kept), and scatters it to them.
 template <class V, class T>
 void load(const Block<V>& block, int variable, const Pieces<V>& pieces, T scale, Kept kept = {}) {
   for (const Piece<V>& piece : pieces) copy_common<Stores::cached>(piece_of(block, variable), piece, scale, kept);
@@ -120,7 +120,7 @@ void store(const Block<V>& block, int variable, const Pieces<V>& pieces, T scale
   }
 }
 
-// One variable from pieces to pieces of the same box.
+// Copies one variable from pieces to pieces of the same box.
 template <class T>
 void copy_pieces(const Pieces<std::complex<T>>& from, const Pieces<std::complex<T>>& to) {
   for (const Piece<std::complex<T>>& target : to) {

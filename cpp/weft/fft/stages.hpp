@@ -1,5 +1,5 @@
-// The passes of a transform, between which variables lie in fields or in bricks: what a host or a GPU makes of them is
-// behind one interface.
+// The passes of a transform: one interface for host and GPU. Between passes, variables are stored in fields or in
+// bricks.
 #pragma once
 
 #include <complex>
@@ -41,7 +41,7 @@ struct PhysicalPass {
   std::vector<T*> physical_to;
   int forward = 0;
   std::vector<Pieces<Complex>> to;
-  // Where z is whole too (Pr = 1), the transforms in z go with it: from and to are then pencils along z.
+  // If z is not divided either (Pr = 1), this pass includes the transforms in z: from and to are then pencils along z.
   bool with_z = false;
   const Pointwise<Complex>* after_z = nullptr;
   T scale_from = 1, scale_to = 1;
@@ -54,14 +54,14 @@ class Stages {
   using Complex = std::complex<T>;
 
   virtual ~Stages() = default;
-  // A whole field at once, on one rank and with nothing in the midst of its transform: whether there is a way, faster
-  // than by passes, that overwrites what it transforms, or copies that first; and that way.
+  // A whole field at once, on one rank and without pointwise functions: whether a single transform that overwrites its
+  // input, or copies it first, is faster than separate passes; and that transform.
   virtual bool has_whole(bool /*copies*/) const { return false; }
   virtual void whole_forward(const T* /*points*/, Complex* /*modes*/, T /*scale*/) {}
   virtual void whole_backward(Complex* /*modes*/, T* /*points*/, T /*scale*/) {}
   virtual void lines(const LinesPass<T>& pass, device::Stream& stream) = 0;
   virtual void physical(const PhysicalPass<T>& pass, device::Stream& stream) = 0;
-  // Variables from pieces to pieces of the same boxes; `what` names it on the time line.
+  // Copies variables from pieces to pieces of the same boxes; `what` is the name on the timeline.
   virtual void copy(const char* what, const std::vector<Pieces<Complex>>& from, const std::vector<Pieces<Complex>>& to,
                     device::Stream& stream) = 0;
   virtual std::int64_t memory_bytes() const = 0;

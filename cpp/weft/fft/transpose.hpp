@@ -1,11 +1,11 @@
-// One of the two exchanges between pencils: which bricks go to whom, where they lie, and their way there.
+// One of the two exchanges between pencils: the bricks, their places in memory, and their transfer.
 //
-// A rank's brick for another is what its pencil has of the other's: [variable][z][y][x]. The brick for itself is not
-// sent: the stage that reads finds it where the stage that wrote put it.
+// A brick is the intersection of one rank's pencil with another's: [variable][z][y][x]. The brick of a rank for itself
+// is not sent: the reading stage finds it where the writing stage put it.
 //
-// The two exchanges of a plan share one pair of buffers (GESTS, section 3.2). On the host a stage reads what arrived
-// while it writes what is sent next; so that neither destroys the other, bricks arrive in one buffer and are sent from
-// the other, and the own brick of an exchange toward the middle is written to the one, toward an end to the other.
+// The two exchanges of a plan share one pair of buffers (GESTS, section 3.2). On the host a stage reads received bricks
+// while it writes those to send next. So bricks are received in one buffer and sent from the other, and a rank's own
+// brick goes to the first buffer in exchanges towards the middle, and to the second in those towards an end.
 #pragma once
 
 #include <complex>
@@ -53,27 +53,27 @@ class Transpose {
  public:
   using Complex = std::complex<T>;
 
-  // `comm`: this rank's row or column. `batch`: most variables of an exchange. The buffers outlive it. CollectiveError
-  // on all ranks of `comm`. (collective)
+  // `comm`: this rank's row or column. `batch`: maximum number of variables per exchange. The buffers outlive it.
+  // CollectiveError on all ranks of `comm`. (collective)
   Transpose(const Decomposition& decomposition, Direction direction, int batch, const exchange::Asked& asked,
             std::shared_ptr<device::Device> device, const mpi::Comm& comm, ExchangeBuffers<T>& buffers);
   ~Transpose();
 
-  // Whether path ipc was chosen and all ranks are among those of this rank's node, in the plan's numbers. Then bricks
-  // can be read where they lie, in slots that both exchanges share, which the ranks of the plan made.
+  // Whether path ipc was chosen and all ranks are on this rank's node (given by their numbers in the plan). Then bricks
+  // can be read in place, from slots that both exchanges share and that the ranks of the plan created.
   bool on_one_node(const std::vector<int>& node) const;
   void use(exchange::Ipc& slots);
 
-  bool trivial() const;  // one rank: both pencils are one, and what is written is what is read
+  bool trivial() const;  // one rank: both pencils are the same, and data are read where they were written
   const exchange::Choice& choice() const;
   std::int64_t largest_message(int variables) const;  // bytes, of this rank
-  std::int64_t own_bytes() const;                     // of its channels, beside the shared buffers (path ipc)
+  std::int64_t own_bytes() const;                     // of its channels, in addition to the shared buffers (path ipc)
 
   // The pencils' boxes on the two sides.
   Box box(Toward side) const;
 
-  // A cycle: the stage before writes outgoing(), variable by variable; carry(); the stage after reads incoming();
-  // drained(). One of each direction may be under way.
+  // The sequence of calls: the stage before writes outgoing(), variable by variable; carry(); the stage after reads
+  // incoming(); drained(). One sequence per direction may be in progress.
   std::vector<Pieces<Complex>> outgoing(Toward toward, int variables, device::Stream& stream);
   void carry(Toward toward, int variables, device::Stream& stream);
   std::vector<Pieces<Complex>> incoming(Toward toward, int variables);

@@ -20,10 +20,10 @@ V value_at(std::span<const std::byte> bytes, std::size_t at) {
 }
 
 std::runtime_error damage(const std::string& name) {
-  return std::runtime_error(name + ": the header is damaged: take an older checkpoint");
+  return std::runtime_error(name + ": the header is damaged: use an older checkpoint");
 }
 
-// So many bytes from the beginning of a file, or all of a shorter one.
+// The first bytes of a file, or all of a shorter one.
 std::vector<std::byte> beginning(const std::filesystem::path& path, std::int64_t count) {
   const std::string name = path.string();
   std::error_code absent;
@@ -32,7 +32,7 @@ std::vector<std::byte> beginning(const std::filesystem::path& path, std::int64_t
   if (absent || !in) throw std::runtime_error(name + ": cannot be read: the checkpoint is incomplete");
   std::vector<std::byte> bytes(static_cast<std::size_t>(std::min(count, size)));
   in.read(reinterpret_cast<char*>(bytes.data()), std::ssize(bytes));
-  if (!in) throw std::runtime_error(name + ": truncated: take an older checkpoint");
+  if (!in) throw std::runtime_error(name + ": truncated: use an older checkpoint");
   return bytes;
 }
 
@@ -97,11 +97,11 @@ std::vector<std::byte> read_header(const std::filesystem::path& path, const Form
   const std::int64_t length = header_bytes(beginning(path, prefix_bytes), format, name);
   const std::vector<std::byte> bytes = beginning(path, length);
   const auto size = static_cast<std::int64_t>(std::filesystem::file_size(path));
-  if (length > size) throw std::runtime_error(name + ": truncated: take an older checkpoint");
+  if (length > size) throw std::runtime_error(name + ": truncated: use an older checkpoint");
   const std::int64_t told = expected(bytes);
   if (size != told)
     throw std::runtime_error(name + (size < told ? ": truncated: " : ": damaged: ") + std::to_string(size) +
-                             " bytes, not the " + std::to_string(told) + " its header tells: take an older checkpoint");
+                             " bytes, not the " + std::to_string(told) + " its header tells: use an older checkpoint");
   return bytes;
 }
 

@@ -1,5 +1,5 @@
-// Numbers to bytes and back, and the envelope every header of weft's own files has: a magic, the format's version, a
-// mark of the byte order, the header's length, and a checksum at its end. docs/turbulence-files.md shows one.
+// Serialization of numbers, and the envelope of the headers of weft's own files: a magic number, the format's version,
+// a byte-order mark, the header's length, and a checksum at its end. docs/turbulence-files.md shows one.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace weft::files {
 
-// A format: how its files begin, and what an error calls one ("a checkpoint of weft's turbulence").
+// A format: the magic number of its files, and their name in errors ("a checkpoint of weft's turbulence").
 struct Format {
   std::array<char, 8> magic;
   std::uint32_t version;
@@ -37,7 +37,7 @@ class Writer {
   void put(std::span<const V> values) {
     append(std::as_bytes(values));
   }
-  // How many (int64), and the values.
+  // The count (int64), and the values.
   template <class V>
   void list(const V& values) {
     put(static_cast<std::int64_t>(values.size()));
@@ -52,19 +52,18 @@ class Writer {
   std::vector<std::byte> bytes_;
 };
 
-// How many bytes tell how long the whole header is.
+// The size of the prefix, which contains the length of the whole header.
 inline constexpr std::int64_t prefix_bytes = 32;
 // The header's length. std::runtime_error that begins with `name` for another format, version or byte order.
 std::int64_t header_bytes(std::span<const std::byte> prefix, const Format& format, const std::string& name);
 
-// The number that a header's prefix has for whoever writes several of a kind, to tell their order; 0 where none was
-// put.
+// The sequence number in a header's prefix, which orders several files of a kind; 0 if there is none.
 std::int64_t number_of(std::span<const std::byte> prefix);
 
-// Reads a header from behind its prefix. Every error is a std::runtime_error that begins with `name`.
+// Reads the part of a header after its prefix. Every error is a std::runtime_error that begins with `name`.
 class Reader {
  public:
-  // Of a whole header, whose checksum is looked at.
+  // From a whole header, whose checksum is verified.
   Reader(std::span<const std::byte> header, const Format& format, const std::string& name);
 
   template <class V>
@@ -102,11 +101,11 @@ class Reader {
   std::size_t at_ = 0;
 };
 
-// How a file begins; std::runtime_error that names it where it is absent, truncated or of another format. Local.
+// The prefix of a file; std::runtime_error with its name if it is missing, truncated or of another format. Local.
 std::vector<std::byte> read_prefix(const std::filesystem::path& path, const Format& format);
 
-// The header of a file whose length `expected` tells from it; std::runtime_error for what is absent, truncated or
-// longer. Local.
+// The header of a file, whose total length `expected` computes from it; std::runtime_error if the file is missing,
+// truncated or longer. Local.
 std::vector<std::byte> read_header(const std::filesystem::path& path, const Format& format,
                                    const std::function<std::int64_t(std::span<const std::byte>)>& expected);
 

@@ -32,15 +32,15 @@ std::int64_t step_of(const fs::path& path) {
 }
 
 struct Found {
-  std::int64_t number = -1;  // of one whose file cannot be read
+  std::int64_t number = -1;  // for a file that cannot be read
   std::int64_t step = 0;
   fs::path path;
-  std::string error;  // why it cannot be read
+  std::string error;  // the reason why it cannot be read
 
   auto operator<=>(const Found& other) const { return std::tie(number, step) <=> std::tie(other.number, other.step); }
 };
 
-// The complete checkpoints of a kind in a folder, newest first; those that cannot be read last.
+// The complete checkpoints of a kind in a folder, newest first; unreadable ones last.
 std::vector<Found> checkpoints_of(const fs::path& folder, const CheckpointKind& kind) {
   std::vector<Found> found;
   if (fs::is_directory(folder))
@@ -80,12 +80,12 @@ std::string write_checkpoint_folder(const std::string& folder, const CheckpointK
     write(unfinished, number);
   } catch (...) {
     std::error_code none;
-    if (comm.rank() == 0) fs::remove_all(unfinished, none);  // on a full disk it makes room for the run's record
+    if (comm.rank() == 0) fs::remove_all(unfinished, none);  // on a full disk, this makes room for the run's record
     throw;
   }
   comm.together([&] {
     if (comm.rank() != 0) return;
-    // One of the same step makes room at once, and goes when the new one is in its place.
+    // A checkpoint of the same step is renamed at once, and deleted when the new one is in place.
     const fs::path replaced = path.string() + ".replaced";
     fs::remove_all(replaced);
     if (fs::exists(path)) fs::rename(path, replaced);
@@ -105,9 +105,9 @@ fs::path find_checkpoint(const std::string& text, const CheckpointKind& kind) {
   const std::vector<Found> inside = checkpoints_of(path, kind);
   if (inside.empty())
     throw std::runtime_error(text + ": neither " + kind.format.what +
-                             " nor a folder that has some (checkpoint-<step>)");
+                             " nor a folder with checkpoints (checkpoint-<step>)");
   if (const Found& last = inside.back(); !last.error.empty())
-    throw std::runtime_error(last.error + " (it may be the newest of " + text + ": remove it, or name another)");
+    throw std::runtime_error(last.error + " (it may be the newest of " + text + ": remove it, or choose another)");
   return inside.front().path;
 }
 

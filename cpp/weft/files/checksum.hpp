@@ -7,7 +7,7 @@
 
 namespace weft::files {
 
-// Of `bytes` after those that `before` is the checksum of.
+// The checksum of `bytes` appended to data whose checksum is `before`.
 std::uint64_t checksum(std::span<const std::byte> bytes, std::uint64_t before = 0);
 
 }  // namespace weft::files

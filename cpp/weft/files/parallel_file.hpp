@@ -22,7 +22,7 @@ class ParallelFile {
 
   void write(std::int64_t at, std::span<const std::byte> bytes);
   void read(std::int64_t at, std::span<std::byte> bytes);
-  // What was written is on the disk, and the file closed. (collective over the file's ranks)
+  // Flushes the file to disk and closes it. (collective over the file's ranks)
   void finish();
 
  private:

@@ -280,7 +280,7 @@ void ElementFile::read(const Mesh& mesh, int order, std::span<const ElementField
                                                                     static_cast<std::size_t>(record));
         if (record_checksum(run.id + i, here) != checksums[i])
           throw std::runtime_error(file_ + ": element " + std::to_string(run.id + i + 1) +
-                                   " is damaged: take an older checkpoint");
+                                   " is damaged: use an older checkpoint");
         for (std::size_t v = 0; v < places.size(); ++v)
           convert.get<T>(here.data() + places[v], std::span(values).subspan(v * static_cast<std::size_t>(points),
                                                                             static_cast<std::size_t>(points)));

@@ -1,12 +1,12 @@
-// What hangs on a communicator.
+// Objects attached to a communicator.
 #pragma once
 
 #include "weft/mpi/comm.hpp"
 
 namespace weft::mpi {
 
-// The one T of weft's communicator, made when first asked for. It ends with the communicator (it is an MPI attribute),
-// so that garbage collection, which comes at different times on different ranks, has no part in it. Local.
+// The single T of weft's communicator, created on first use. It is an MPI attribute and so lives as long as the
+// communicator, independent of garbage collection, which happens at different times on different ranks. Local.
 template <class T>
 T& attached(const Comm& comm) {
   static const int key = [] {

@@ -86,8 +86,8 @@ struct Comm::Handle {
   }
 };
 
-// The duplicate of a communicator hangs on it as an MPI attribute. So garbage collection, which comes at different
-// times on different ranks, never frees a communicator of weft's while the caller's lives.
+// The duplicate of a communicator is attached to it as an MPI attribute, so that garbage collection, which happens at
+// different times on different ranks, never frees weft's communicator while the caller's exists.
 struct Duplicates {
   static int keyval() {
     static const int key = [] {
@@ -109,7 +109,7 @@ struct Duplicates {
     int between_groups = 0;
     check(MPI_Comm_test_inter(comm, &between_groups), "MPI_Comm_test_inter");
     if (between_groups != 0) {
-      throw std::invalid_argument("the communicator is an inter-communicator: give one of a single group of ranks");
+      throw std::invalid_argument("the communicator is an inter-communicator: pass an intra-communicator");
     }
     void* value = nullptr;
     int found = 0;
@@ -134,7 +134,7 @@ MPI_Comm Comm::get() const { return handle_->comm; }
 
 namespace {
 
-// 0 where it is not asked for.
+// 0 if not set.
 int pretended_ranks_per_node() {
   const char* text = std::getenv("WEFT_RANKS_PER_NODE");
   if (text == nullptr || *text == '\0') return 0;
@@ -236,7 +236,7 @@ void Comm::together(const std::function<void()>& work) const {
     text = "an exception of unknown type";
   }
   const trace::Span span("agree", trace::Category::mpi, 2 * sizeof(int), &handle_->allreduce);
-  std::array<int, 2> least{failed ? rank() : size(), failed ? 1 : 0};  // lowest rank that failed; 1 if all did
+  std::array<int, 2> least{failed ? rank() : size(), failed ? 1 : 0};  // (lowest rank that failed; 1 if all did)
   check(MPI_Allreduce(MPI_IN_PLACE, least.data(), 2, MPI_INT, MPI_MIN, get()), "MPI_Allreduce");
   const int culprit = least[0];
   if (culprit == size()) return;
@@ -253,7 +253,7 @@ void check(int code, const char* call) {
 }
 
 std::string library_version() {
-  // 8192: what another MPI than that of mpi.h may write.
+  // 8192: the maximum that an MPI library other than that of mpi.h may write.
   std::array<char, std::max(MPI_MAX_LIBRARY_VERSION_STRING, 8192)> text{};
   int length = 0;
   MPI_Get_library_version(text.data(), &length);

@@ -1,6 +1,6 @@
 // A communicator, and errors that stop every rank with one message.
 //
-// What it does not do: wrap all of MPI. The floors above call MPI on `get()` through `check`.
+// It does not wrap all of MPI: other code calls MPI on `get()` through `check`.
 #pragma once
 
 #include <mpi.h>
@@ -18,18 +18,18 @@ struct Traffic;
 
 namespace weft::mpi {
 
-// An error all ranks have agreed on: every rank throws it with the same text, so that rank 0 alone may print it.
+// A collective error: every rank throws it with the same text, so that rank 0 alone may print it.
 class CollectiveError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// weft's own duplicate of the caller's communicator (its traffic never meets the caller's). There is one duplicate per
-// communicator, however many Comms are made from it; it is freed when both the caller's communicator and the last Comm
-// are gone. MPI is initialised if it was not. Failed MPI calls throw std::runtime_error with the library's text.
+// weft's own duplicate of the caller's communicator (so its messages cannot match the caller's). There is one duplicate
+// per communicator, however many Comms are created from it; it is freed after both the caller's communicator and the
+// last Comm. MPI is initialised if necessary. Failed MPI calls throw std::runtime_error with the library's text.
 class Comm {
  public:
   Comm();  // of MPI_COMM_WORLD
-  // Of `comm` (collective the first time); std::invalid_argument for MPI_COMM_NULL and inter-communicators.
+  // The Comm of `comm` (collective the first time); std::invalid_argument for MPI_COMM_NULL and inter-communicators.
   explicit Comm(MPI_Comm comm);
   static Comm self();
 
@@ -37,8 +37,8 @@ class Comm {
   int size() const;
   MPI_Comm get() const;
 
-  // The ranks that share this rank's node and so memory, ascending, this one among them. WEFT_RANKS_PER_NODE=k, for
-  // tests, splits every node into pretended ones of k ranks. (collective the first time)
+  // The ranks on this rank's node, ascending, including this one; they share memory. WEFT_RANKS_PER_NODE=k (for tests)
+  // splits every node into virtual nodes of k ranks. (collective the first time)
   const std::vector<int>& node() const;
 
   void barrier() const;
@@ -51,23 +51,23 @@ class Comm {
   // Sum over the ranks below this one.
   std::int64_t exclusive_scan(std::int64_t value) const;
 
-  // A message tag that no other exchange on this communicator uses (numbers come round after 32 767): the same on all
-  // ranks if all ask in the same order. Local.
+  // A message tag that no other exchange on this communicator uses (tags repeat after 32 767); the same on all ranks if
+  // all call this in the same order. Local.
   int fresh_tag() const;
 
-  // A number that calls recorded in traces have in common if they match: of this communicator's collectives (tag 0) or
-  // of its messages of a tag. The same on all ranks, another for other communicators (of other ranks). Local.
+  // A number that identifies matching MPI calls in traces: of this communicator's collectives (tag 0), or of its
+  // messages with a tag. The same on all ranks, and different for communicators of other ranks. Local.
   std::int64_t group(int tag = 0) const;
-  // For the recorder: that a call lets no rank go before all of the communicator have come. It outlives the Comm's
-  // spans.
+  // For the recorder: marks a call in which no rank returns before all ranks of the communicator have entered. It
+  // outlives the Comm's spans.
   const std::shared_ptr<const trace::Traffic>& barrier_traffic() const;
-  // The number in MPI_COMM_WORLD of a rank of this communicator. Local.
+  // The rank in MPI_COMM_WORLD of a rank of this communicator. Local.
   int world_rank(int rank) const;
 
-  // Runs `work` on every rank; if it throws on any, every rank throws CollectiveError with the text of the lowest
-  // rank that failed (and that rank's number, unless all failed). Use it round every set-up step that can fail on some
-  // ranks only. `work` must not wait for another rank after a point where that rank may have failed: put a `together`
-  // of its own round each such stretch, they nest. (collective)
+  // Runs `work` on every rank; if it throws on any, every rank throws CollectiveError with the text of the lowest rank
+  // that failed (and that rank's number, unless all failed). Use it for every set-up step that may fail on some ranks
+  // only. `work` must not wait for another rank after a point where that rank may have failed: wrap each such part in a
+  // `together` of its own (calls may be nested). (collective)
   void together(const std::function<void()>& work) const;
 
  private:
@@ -76,7 +76,7 @@ class Comm {
   std::shared_ptr<Handle> handle_;
 };
 
-// Throws std::runtime_error naming `call` and the MPI library's text unless code is MPI_SUCCESS.
+// Unless code is MPI_SUCCESS, throws std::runtime_error with `call` and the text of the MPI library.
 void check(int code, const char* call);
 
 // "MPICH 5.0.2", for the run record.

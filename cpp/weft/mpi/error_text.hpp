@@ -1,11 +1,11 @@
-// What MPI says of an error.
+// The text of an MPI error.
 #pragma once
 
 #include <string>
 
 namespace weft::mpi {
 
-// In one line. MPICH tells a stack of calls with their arguments, a line each, the cause last: then the cause alone.
+// In one line. MPICH reports a stack of calls, one per line, with the cause last: only the cause is returned.
 std::string error_text(int code);
 
 }  // namespace weft::mpi

@@ -15,7 +15,7 @@ inline bool finalized() {
 
 // std::runtime_error after MPI_Finalize.
 inline void require_not_finalized() {
-  if (finalized()) throw std::runtime_error("MPI was finalised before weft was asked to use it");
+  if (finalized()) throw std::runtime_error("weft was used after MPI_Finalize");
 }
 
 }  // namespace weft::mpi

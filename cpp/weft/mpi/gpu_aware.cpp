@@ -23,7 +23,7 @@ std::filesystem::path file_of(const void* symbol) {
   return std::filesystem::canonical(info.dli_fname, error);
 }
 
-// A function of the MPI library that not every library has.
+// An optional function of the MPI library.
 template <class F>
 F* mpi_function(const char* name) {
   // dlopen of the file MPI_Init came from: the extension's symbols are not global.
@@ -41,15 +41,15 @@ GpuAware find_out(device::Backend backend) {
   GpuAware result;
   result.asked = gpu_support_asked(backend);
   if (result.asked == "no") {
-    result.reason = library + " says that it does not take " + device::name(backend) + " memory";
+    result.reason = library + " reports that it does not accept " + device::name(backend) + " memory";
     return result;
   }
   const ProbeResult proof = run_probe({probe_program(), device::name(backend)}, probe_seconds);
   result.usable = proof.succeeded;
-  const std::string says = result.asked == "yes" ? " says that it takes " : " does not say whether it takes ";
-  result.reason = library + says + device::name(backend) + " memory; " +
-                  (proof.succeeded ? "a transfer proved that it does"
-                                   : "a transfer in a child process did not succeed: " + proof.reason);
+  const std::string says = result.asked == "yes" ? " reports that it accepts " : " does not report whether it accepts ";
+  result.reason =
+      library + says + device::name(backend) + " memory; " +
+      (proof.succeeded ? "a test transfer succeeded" : "a test transfer in a child process failed: " + proof.reason);
   return result;
 }
 
@@ -71,10 +71,10 @@ std::string gpu_support_asked(device::Backend backend) {
 }
 
 const GpuAware& gpu_aware(const device::Device& device) {
-  static const GpuAware host{true, "", "no GPU: not needed"};
+  static const GpuAware host{true, "", "no GPU, so not needed"};
   if (device.is_host()) return host;
   if (device.backend() != device::Backend::cuda && device.backend() != device::Backend::hip) {
-    static const GpuAware emulated{true, "", "the device's memory is the host's"};
+    static const GpuAware emulated{true, "", "device memory is host memory"};
     return emulated;
   }
   static std::mutex mutex;

@@ -1,4 +1,4 @@
-// Whether MPI may be given device memory: asked of the library and proved by a transfer.
+// Whether MPI may be given device memory: reported by the library, and tested by a transfer.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@ namespace weft::mpi {
 
 struct GpuAware {
   bool usable = false;  // MPI may be given this device's memory
-  std::string asked;    // what the library says of itself: "yes", "no" or "does not say"
-  std::string reason;   // in words for the user
+  std::string asked;    // what the library reports: "yes", "no" or "does not say"
+  std::string reason;   // for the user
 };
 
-// The transfer runs in a child process, weft_mpi_probe beside the library (or the program WEFT_MPI_PROBE names), with a
-// time limit, so that an MPI that dies on device memory is found out and not suffered. One answer a process and
-// backend: the first call takes about a second where there is a GPU. Not collective.
+// The transfer runs in a child process with a time limit, so that an MPI library that crashes on device memory does no
+// harm. The program is weft_mpi_probe, next to the library, or that named by WEFT_MPI_PROBE. The answer is kept per
+// process and backend; the first call takes about a second if there is a GPU. Not collective.
 const GpuAware& gpu_aware(const device::Device& device);
 
-// What the library says of itself, by the query functions MPICH and Open MPI have for it.
+// What the library reports, by the query functions of MPICH and Open MPI.
 std::string gpu_support_asked(device::Backend backend);
 
 }  // namespace weft::mpi

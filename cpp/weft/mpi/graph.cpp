@@ -24,16 +24,16 @@ void free(const Graph& graph) {
 
 struct Graphs {
   ~Graphs() { std::for_each(all.begin(), all.end(), free); }
-  std::vector<Graph> all;  // the same number in the same order on all ranks
+  std::vector<Graph> all;  // identical number and order on all ranks
 };
 
-constexpr std::size_t most = 64;  // that a call looks at: the last ones
+constexpr std::size_t most = 64;  // number of candidates that a call examines: the most recent ones
 
 }  // namespace
 
 SharedGraph graph(const Comm& comm, std::span<const int> neighbors) {
   std::vector<Graph>* graphs = nullptr;
-  std::array<std::uint64_t, 2> words{};  // bit i, the i-th from the last: it has my neighbours; I do not use it
+  std::array<std::uint64_t, 2> words{};  // bit i, for the i-th from the end: it has my neighbours, and I do not use it
   auto& [same, unused] = words;
   comm.together([&] {
     graphs = &attached<Graphs>(comm).all;
@@ -54,7 +54,7 @@ SharedGraph graph(const Comm& comm, std::span<const int> neighbors) {
       found = here->comm;
     } else if ((unused >> i & 1) != 0) {
       free(*here);
-      graphs->erase(here);  // those that i counts from the end are before it
+      graphs->erase(here);  // i counts from the end
     }
   }
   if (found != nullptr) return found;

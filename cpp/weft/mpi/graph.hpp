@@ -1,4 +1,4 @@
-// Communicators whose topology is who talks to whom.
+// Communicators whose topology is the communication pattern.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,14 @@ namespace weft::mpi {
 
 using SharedGraph = std::shared_ptr<const MPI_Comm>;
 
-// Like `comm`, with the topology in which this rank sends to and receives from `neighbors`, in their order; each of
-// them must name this rank too. One is made for all calls with the same lists on all ranks. Freeing one is collective
-// but users go at different times on different ranks: those that no rank uses any more are freed by the next call, the
-// rest with weft's communicator. MPI has only about two thousand; CollectiveError where there are no more. (collective)
+// A duplicate of `comm` with the topology in which this rank sends to and receives from `neighbors`, in their order;
+// each of them must list this rank too. Calls with the same lists on all ranks share one. Freeing one is collective,
+// but users release it at different times on different ranks: those no longer used by any rank are freed by the next
+// call, the rest together with weft's communicator. MPI supports only about two thousand; CollectiveError if there are
+// no more. (collective)
 SharedGraph graph(const Comm& comm, std::span<const int> neighbors);
 
-// How many there are. Local.
+// The number of such communicators. Local.
 std::size_t graph_count(const Comm& comm);
 
 }  // namespace weft::mpi

@@ -24,8 +24,8 @@ extern char** environ;
 namespace weft::mpi {
 namespace {
 
-// By these Hydra, PMIx, Slurm, PALS, Flux and JSM make a process a rank of a job. A user's settings (OMPI_MCA_*,
-// OMPI_ALLOW_*, MPIR_CVAR_*, UCX_*) stay.
+// With these variables Hydra, PMIx, Slurm, PALS, Flux and JSM make a process a rank of a job. The user's settings
+// (OMPI_MCA_*, OMPI_ALLOW_*, MPIR_CVAR_*, UCX_*) are kept.
 bool belongs_to_job(std::string_view variable) {
   for (const std::string_view prefix :
        {"PMI_", "PMIX_", "OMPI_COMM_WORLD_", "OMPI_UNIVERSE_", "OMPI_FIRST_", "OMPI_APP_", "OMPI_NUM_APP_", "PRTE_",
@@ -59,10 +59,11 @@ ProbeResult run_probe(const std::vector<std::string>& command, double seconds) {
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], 1);
   posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], 2);
-  posix_spawn_file_actions_addclosefrom_np(&actions, 3);  // a launcher's sockets
+  posix_spawn_file_actions_addclosefrom_np(&actions, 3);  // the launcher's sockets
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);  // so that what it starts can be ended with it
+  // its own process group, so that its children can be ended with it
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   posix_spawnattr_setpgroup(&attributes, 0);
   pid_t child = 0;
   const int error =
@@ -123,7 +124,7 @@ void prove_transfer(const std::string& which) {
     check(MPI_Sendrecv(from.data(), static_cast<int>(words), MPI_INT64_T, 0, 1, to.data(), static_cast<int>(words),
                        MPI_INT64_T, 0, 1, self.get(), MPI_STATUS_IGNORE),
           "MPI_Sendrecv");
-    if (to.download() != sent) throw std::runtime_error("what arrived is not what was sent");
+    if (to.download() != sent) throw std::runtime_error("the received data differ from those sent");
   }
 }
 

@@ -1,4 +1,4 @@
-// What all ranks must ask for alike.
+// A check of arguments that must be the same on all ranks.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace weft::mpi {
 
-// CollectiveError on all ranks, naming `what` and what one rank has, unless all give the same text. (collective)
+// CollectiveError on all ranks, with `what` and the text of one rank, unless all ranks pass the same text. (collective)
 void require_same(const Comm& comm, const std::string& what, const std::string& text);
 
 }  // namespace weft::mpi

@@ -10,7 +10,7 @@ namespace weft::mpi {
 
 Parcels sparse_exchange(const Comm& comm, const Parcels& send) {
   const trace::Span span("sparse exchange", trace::Category::mpi, 0, &comm.barrier_traffic());
-  // A fresh tag a call: a rank that is done may start the next exchange while another is still in this one.
+  // A fresh tag per call: a rank that has finished may start the next exchange while another is still in this one.
   const int tag = comm.fresh_tag();
   struct Arrived {
     int rank;
@@ -24,7 +24,7 @@ Parcels sparse_exchange(const Comm& comm, const Parcels& send) {
       arrived.push_back({send.ranks[i], {part.begin(), part.end()}});
       continue;
     }
-    // More words than MPI can count go in several messages; MPI keeps the order between two ranks.
+    // More words than an MPI count allows are split into several messages; MPI keeps their order between two ranks.
     constexpr std::size_t most = std::numeric_limits<int>::max();
     for (std::size_t from = 0; from == 0 || from < part.size(); from += most) {
       const auto piece = part.subspan(from, std::min(most, part.size() - from));
@@ -48,7 +48,7 @@ Parcels sparse_exchange(const Comm& comm, const Parcels& send) {
       check(MPI_Mrecv(words.data(), count, MPI_INT64_T, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
       continue;
     }
-    std::this_thread::yield();  // where ranks share cores, let the others send
+    std::this_thread::yield();  // if ranks share cores, let the others send
     int done = 0;
     if (in_barrier) {
       check(MPI_Test(&barrier, &done, MPI_STATUS_IGNORE), "MPI_Test");
@@ -67,7 +67,7 @@ Parcels sparse_exchange(const Comm& comm, const Parcels& send) {
   for (const Arrived& a : arrived) words += a.words.size();
   result.words.reserve(words);
   for (Arrived& a : arrived) {
-    if (!result.ranks.empty() && result.ranks.back() == a.rank) {  // a later piece
+    if (!result.ranks.empty() && result.ranks.back() == a.rank) {  // a later piece of the same part
       result.words.insert(result.words.end(), a.words.begin(), a.words.end());
       result.begin.back() = static_cast<std::int64_t>(result.words.size());
     } else {

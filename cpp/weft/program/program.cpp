@@ -33,18 +33,18 @@ Code::Code(std::vector<std::int32_t> operations, std::vector<double> constants)
   std::size_t used = 0;
   for (const std::int32_t code : operations_) {
     if (code < 0 || code >= program_operations)
-      throw std::invalid_argument("program: there is no operation " + std::to_string(code));
+      throw std::invalid_argument("program: unknown operation " + std::to_string(code));
     const Operation& operation = known[code];
     if (top < operation.takes)
       throw std::invalid_argument("program: " + operation.name + " takes " + std::to_string(operation.takes) +
-                                  " values, and there are " + std::to_string(top));
+                                  " values, but there are " + std::to_string(top));
     used += code == program_constant ? 1 : 0;
     top += code == program_swap ? 0 : 1 - operation.takes;
     depth_ = std::max(depth_, top);
   }
   if (top != 1) throw std::invalid_argument("program: it leaves " + std::to_string(top) + " values, not one");
   if (used != constants_.size())
-    throw std::invalid_argument("program: it uses " + std::to_string(used) + " constants and has " +
+    throw std::invalid_argument("program: it uses " + std::to_string(used) + " constants, but has " +
                                 std::to_string(constants_.size()));
   if (depth_ > program_depth)
     throw std::invalid_argument("program: it keeps " + std::to_string(depth_) + " values at a time; at most " +

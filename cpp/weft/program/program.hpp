@@ -1,5 +1,5 @@
-// Expressions in x, y, z and t, compiled by python/weft/program.py into programs in postfix order, at points of a
-// device: initial, boundary and forcing values of cases. kernels/program.hpp runs them.
+// Expressions in x, y, z and t, compiled by python/weft/program.py to programs in postfix order and evaluated at points
+// on a device, for initial, boundary and forcing values of cases. kernels/program.hpp runs them.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace weft::program {
 
 struct Operation {
   std::string name;  // "add"
-  int takes;         // values from the stack; each leaves one, but swap two
+  int takes;         // number of values taken from the stack; each operation pushes one, but swap pushes two
 };
-// By their codes, which are places in this list.
+// The operations; their codes are indices into this list.
 const std::vector<Operation>& operations();
 
-// A program that is known to be sound. std::invalid_argument for a code that is none, values that are missing or left
-// over, and a stack deeper than the kernel's.
+// A validated program. std::invalid_argument for an unknown code, missing or left-over values, or a stack deeper than
+// the kernel's.
 class Code {
  public:
   Code(std::vector<std::int32_t> operations, std::vector<double> constants);
@@ -35,14 +35,14 @@ class Code {
   int depth_;
 };
 
-// A code on a device, for points and values of T; what is between is double.
+// A program on a device, for points and values of type T; intermediate values are double.
 template <class T>
 class Program {
  public:
   Program(Code code, std::shared_ptr<device::Device> device);
 
-  // values[i] at (points[i], points[stride + i], points[2 stride + i]) and at the time, for i < n. NaN and infinity may
-  // come out: whoever uses the values looks at them.
+  // values[i] at (points[i], points[stride + i], points[2 stride + i]) and at the time, for i < n. The results may be
+  // NaN or infinity: callers must check them.
   void evaluate(const T* points, std::int64_t stride, std::int64_t n, double time, T* values,
                 device::Stream& stream) const;
   const Code& code() const { return code_; }

@@ -1,4 +1,4 @@
-// Whose an instant is where intervals of a time line hold one another.
+// Exclusive times of nested intervals on a timeline.
 #pragma once
 
 #include <algorithm>
@@ -8,9 +8,9 @@
 
 namespace weft::trace {
 
-// Calls add(open, seconds) with the time that is the own of the interval at the back of `open`; those before it hold
-// it. At each instant of a time line the interval that began last of those open owns it; so what is attributed adds up
-// to the length of the union of the intervals, also where device intervals of two streams overlap without nesting.
+// Calls add(open, seconds) with the exclusive time of the interval at the back of `open`, which is inside those before
+// it. Each instant of a timeline belongs to the open interval that began last. The times therefore add up to the length
+// of the union of the intervals, even if device intervals of two streams overlap without nesting.
 using Open = std::vector<const Interval*>;
 template <class F>
 void exclusive(std::vector<Interval> all, F&& add) {
@@ -23,7 +23,7 @@ void exclusive(std::vector<Interval> all, F&& add) {
     });
     Open open;
     std::int64_t time = 0;
-    const auto advance = [&](std::int64_t until) {  // to `until`, closing what ends before it
+    const auto advance = [&](std::int64_t until) {  // advances to `until`, closing the intervals that end before it
       while (!open.empty() && open.back()->end_ns <= until) {
         const std::int64_t end = open.back()->end_ns;
         if (end > time) {

@@ -1,7 +1,7 @@
-// The recorder of where time goes: spans of host and device work, in five categories, and counters.
+// The recorder of time: spans of host and device work, in five categories, and counters.
 //
-// What it does not do: decide what is worth recording. Every launch, copy and MPI call of the floors above opens a
-// Span; solver phases open named Spans of category `cpu`. With the recorder off a Span costs one relaxed load.
+// Every launch, copy and MPI call of the library opens a Span; solver phases open named Spans of category `cpu`. While
+// the recorder is off, a Span costs one relaxed load.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,8 @@
 
 namespace weft::trace {
 
-// cpu: host computation; gpu: kernels on a device; mpi: inside MPI calls; copy: between host and device;
-// launch: the host's time in enqueueing kernels and in waiting for the device.
+// cpu: host computation; gpu: kernels on a device; mpi: inside MPI calls; copy: between host and device; launch: time
+// of the host to enqueue kernels and to wait for the device.
 enum class Category : std::uint8_t { cpu, gpu, mpi, copy, launch };
 inline constexpr int category_count = 5;
 std::string_view name(Category category);
@@ -26,13 +26,12 @@ struct Message {
   std::int64_t bytes;
 };
 
-// What the MPI call of a span does, so that readers of the trace can match it with those of other ranks
-// (docs/trace.md). Messages between two ranks match in their order within a group; so do the collectives of a group on
-// its ranks.
+// Describes the MPI call of a span, so that readers of the trace can match it with the calls of other ranks
+// (docs/trace.md). Within a group, messages between two ranks match in order, and so do collectives.
 struct Traffic {
   std::int64_t group = -1;           // Comm::group
-  std::int64_t request = -1;         // of a call that only starts, and of the wait that ends it; fresh_request()
-  const char* collective = nullptr;  // its name where it is one of all ranks of the group
+  std::int64_t request = -1;         // from fresh_request(): links a non-blocking call with the wait that completes it
+  const char* collective = nullptr;  // the name of the collective, if it is one
   std::vector<Message> sends, receives;
 };
 std::int64_t fresh_request();
@@ -40,10 +39,10 @@ std::int64_t fresh_request();
 struct Interval {
   const char* name;  // a literal, or kept alive by `intern`
   Category category;
-  bool device;            // on the device's time line
+  bool device;            // on the device's timeline
   std::int64_t begin_ns;  // since the recorder was enabled
   std::int64_t end_ns;
-  std::int64_t bytes;  // moved or sent, 0 where it has no meaning
+  std::int64_t bytes;  // moved or sent; 0 if not applicable
   int stream = 0;      // of the device
   std::shared_ptr<const Traffic> traffic = nullptr;
 };
@@ -53,13 +52,13 @@ extern std::atomic<bool> enabled;
 }
 inline bool enabled() { return detail::enabled.load(std::memory_order_relaxed); }
 
-// Starts (clearing what was recorded) or stops recording. Spans count on the calling thread only (one host thread a
-// rank: a time line whose spans nest); those of other threads are dropped. Not thread-safe against open Spans.
-// Throws std::invalid_argument where WEFT_TRACE_DELAY (below) cannot be read.
+// Starts recording (clearing earlier spans) or stops it. Only spans of the calling thread are recorded (one host thread
+// per rank, so that the spans of a timeline nest). Must not be called concurrently with open Spans. Throws
+// std::invalid_argument if WEFT_TRACE_DELAY (below) is invalid.
 void enable(bool on);
 
-// While one lives nothing is recorded: of trials, whose number is large and says nothing of the run. Made on all ranks
-// round the same calls, so that what is recorded still matches.
+// Suspends recording during its lifetime: used for tuning trials, which are many and say nothing about the run. Must
+// enclose the same calls on all ranks, so that the recorded calls still match.
 class Pause {
  public:
   Pause();
@@ -77,38 +76,38 @@ const char* intern(std::string_view text);
 // Nanoseconds since `enable(true)`.
 std::int64_t now_ns();
 
-// The steady clock's time that is zero here, and another one instead: that of the processes that share this clock, so
-// that their time lines can be laid side by side.
+// The time of the steady clock that is zero in the trace, and a function to set it: processes that share the clock set
+// the same one, so that their timelines can be compared.
 std::int64_t zero_ns();
 void set_zero_ns(std::int64_t zero);
 
-// How long this launch of a kernel on a stream of a device is to wait, in nanoseconds, 0 for most: a long delay of one
-// kernel tells what depends on it from what merely came after (docs/model-order.md). Asked once a launch while
-// recording, by the device layer. WEFT_TRACE_DELAY=NAME[#K][@S]=MS[,...] delays the launches of NAME by MS
+// The delay of this launch of a kernel on a stream of a device in nanoseconds, usually 0: a long delay of one kernel
+// distinguishes the work that depends on it from work that merely comes later (docs/model-order.md). The device layer
+// calls it once per launch while recording. WEFT_TRACE_DELAY=NAME[#K][@S]=MS[,...] delays the launches of NAME by MS
 // milliseconds: the K-th on its stream, from 0, or all; on stream S, or all.
 std::int64_t delay_ns(const char* name, int stream);
-// What WEFT_TRACE_DELAY asked for and no launch since `enable(true)` has met.
+// The entries of WEFT_TRACE_DELAY that no launch has matched since `enable(true)`.
 std::vector<std::string> unmet_delays();
 
-// Adds an interval (the device layer adds those of the device's time line, from any thread). Nothing when off.
+// Adds an interval (the device layer adds those of the device's timeline, from any thread). Does nothing while off.
 void record(const Interval& interval);
 std::vector<Interval> intervals();
 
-// Seconds by category (all five, 0 where nothing was recorded), *exclusive*: a span's time less that of the spans
-// opened inside it on the same time line. The host's categories add up to the time its spans cover, so do the device's;
-// the two time lines run side by side.
+// Seconds by category (all five, 0 where nothing was recorded), *exclusive*: a span's time minus that of the spans
+// inside it on the same timeline. The host's categories add up to the time that its spans cover, and so do the
+// device's; the two timelines run concurrently.
 std::map<std::string, double> exclusive_seconds();
 // The same by span name.
 std::map<std::string, double> exclusive_seconds_by_name();
 
-// Writes a Chrome trace (Perfetto opens it): one process a rank, one thread for the host and one for each stream.
+// Writes a Chrome trace (for Perfetto): one process per rank, with one thread for the host and one per stream.
 void write_chrome_trace(const std::string& path, int rank);
 // The events of one rank as a JSON fragment (no brackets), so that ranks can be joined into one file.
 std::string chrome_trace_events(int rank);
 
 class Span {
  public:
-  // `traffic`, if any, outlives the span.
+  // `traffic`, if given, must outlive the span.
   Span(const char* name, Category category, std::int64_t bytes = 0,
        const std::shared_ptr<const Traffic>* traffic = nullptr) {
     if (enabled()) open(name, category, bytes, traffic);

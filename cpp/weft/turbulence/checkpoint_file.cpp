@@ -238,8 +238,7 @@ std::vector<std::complex<T>> read_plane(files::ParallelFile& file, std::int64_t 
                                         int value_bytes, const std::string& name) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(entry.bytes));
   file.read(at, bytes);
-  if (files::checksum(bytes) != entry.checksum)
-    throw std::runtime_error(name + " is damaged: take an older checkpoint");
+  if (files::checksum(bytes) != entry.checksum) throw std::runtime_error(name + " is damaged: use an older checkpoint");
   const std::size_t count = bytes.size() / (2 * static_cast<std::size_t>(value_bytes));
   std::vector<std::complex<T>> values(count);
   const auto convert = [&]<class Written>(Written) {
@@ -334,7 +333,7 @@ void Checkpoint::read(const SpectralFields<T>& fields) const {
         for (const PlaneEntry& entry : source.table) {
           source.offsets.push_back(at);
           if (entry.bytes < 0 || entry.bytes > block.data + block.bytes - at)
-            throw std::runtime_error(source.name + ": a table of planes is damaged: take an older checkpoint");
+            throw std::runtime_error(source.name + ": a table of planes is damaged: use an older checkpoint");
           at += entry.bytes;
         }
         sources.push_back(std::move(source));
@@ -353,8 +352,7 @@ void Checkpoint::read(const SpectralFields<T>& fields) const {
         const auto kept = kept_of_plane(written, part.box, block.x, iz);
         const std::int64_t modes = std::accumulate(kept.begin(), kept.end(), std::int64_t{0});
         const std::int64_t bytes = modes * 2 * h.value_bytes * static_cast<std::int64_t>(plane.size() - 1);
-        if (source.table[entry].bytes != bytes)
-          throw std::runtime_error(name + " is damaged: take an older checkpoint");
+        if (source.table[entry].bytes != bytes) throw std::runtime_error(name + " is damaged: use an older checkpoint");
         const auto values =
             read_plane<T>(*source.file, source.offsets[entry], source.table[entry], h.value_bytes, name);
         std::int64_t n = 0;
