@@ -16,7 +16,7 @@ the values of all points with its id, wherever they are::
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from mpi4py import MPI
@@ -79,8 +79,8 @@ class GatherScatter:
         comm = MPI.COMM_WORLD if comm is None else comm
         if comm == MPI.COMM_NULL:
             raise ValueError("comm is MPI.COMM_NULL: was the communicator freed?")
-        numbers, *options = mpi.together(comm, lambda: _checked(ids, fields, layout, exchange, cache, check))
-        self._core = _weft.exchange.GatherScatter(numbers, comm, *options)
+        numbers, count = mpi.together(comm, lambda: _checked(ids, fields, layout, exchange, cache, check))
+        self._core = _weft.exchange.GatherScatter(numbers, comm, count, layout, exchange, cache, check)
         self._layout = layout
 
     def __call__(self, points: DeviceArray, op: str = "add") -> DeviceArray:
@@ -183,8 +183,10 @@ class GatherScatter:
         return dict(self._core.tuning)
 
 
-def _checked(ids: ArrayLike, fields: int, layout: str, exchange: str, cache: bool, check: bool) -> tuple[Any, ...]:
-    """The arguments of a GatherScatter, or an exception."""
+def _checked(
+    ids: ArrayLike, fields: int, layout: str, exchange: str, cache: bool, check: bool
+) -> tuple[NDArray[np.int64], int]:
+    """The ids and fields of a GatherScatter as the extension takes them, or an exception for any argument."""
     if isinstance(fields, bool) or not hasattr(fields, "__index__"):
         raise TypeError(f"fields must be an integer, not {fields!r}")
     if not 1 <= operator.index(fields) <= np.iinfo(np.int32).max:
@@ -199,7 +201,7 @@ def _checked(ids: ArrayLike, fields: int, layout: str, exchange: str, cache: boo
             raise TypeError(f"{name} must be of type {kind.__name__}, not {value!r}")
         if isinstance(value, str) and not value.isprintable():
             raise ValueError(f"there is no {name} {value!r}")  # C++ cannot represent every Python string
-    return _as_ids(ids), operator.index(fields), layout, exchange, cache, check
+    return _as_ids(ids), operator.index(fields)
 
 
 def _as_ids(ids: ArrayLike) -> NDArray[np.int64]:

@@ -52,6 +52,9 @@ BlownUp = _weft.flow.BlownUp
 
 # f(x, y, z, t), or f(x, y, z) if steady, on arrays of any one shape; of vectors, three values.
 Function = Callable[..., Any]
+Part = float | str | _weft.program.Code
+Given = Part | Sequence[Part] | Values | Function
+Condition = str | tuple[str, Given]
 # A number, an expression in x, y, z, t, or a program from weft.program.compiled; three of them for a vector.
 
 
@@ -64,8 +67,8 @@ class Scalar:
     """
 
     diffusivity: float
-    boundaries: Mapping[str, Any] = field(default_factory=dict)
-    source: Values | Function | None = None
+    boundaries: Mapping[str, Condition] = field(default_factory=dict)
+    source: Given | None = None
 
 
 #: the extension's structs, made in order or by name
@@ -148,6 +151,8 @@ class Solver(SolverOnElements, Output, Statistics):
     without a condition, a condition without a boundary, prescribed velocities with a net inflow and no outflow.
     """
 
+    _core: _weft.flow.FlowDouble | _weft.flow.FlowSingle
+
     @by_name(_weft.flow.OptionsDouble)
     def __init__(
         self,
@@ -155,10 +160,10 @@ class Solver(SolverOnElements, Output, Statistics):
         order: int = 7,
         *,
         viscosity: float,
-        boundaries: Mapping[str, Any] | None = None,
+        boundaries: Mapping[str, Condition] | None = None,
         dt: float | None = None,
         scalars: Mapping[str, Scalar] | None = None,
-        force: Values | Function | None = None,
+        force: Given | None = None,
         device: str | Device = "auto",
         precision: str = "double",
         geometry: str = "auto",
@@ -238,7 +243,7 @@ class Solver(SolverOnElements, Output, Statistics):
     # --- conversion of the user's arguments for the extension
     # ------------------------------------------------------------------
 
-    def _values(self, given: Values | Function | None, components: int) -> Any:
+    def _values(self, given: Any, components: int) -> _OnHost | list[_weft.program.Code] | None:
         if given is None:
             return None
         if callable(given):
@@ -248,12 +253,12 @@ class Solver(SolverOnElements, Output, Statistics):
             raise ValueError(f"flow: {len(parts)} values are given, {components} are needed: {given!r}")
         return [compiled(part) if isinstance(part, (str, float, int)) else part for part in parts]
 
-    def _function(self, given: Values | Function | None, components: int) -> tuple[Any, bool]:
+    def _function(self, given: Given | None, components: int) -> tuple[object, bool]:
         """A function as the options take it, and whether it is steady."""
         values = self._values(given, components)
         return (None, True) if values is None else self._functions.of(values, components, self.device)
 
-    def _condition(self, given: Any, components: int) -> tuple[str, Any, bool]:
+    def _condition(self, given: Condition, components: int) -> tuple[str, object, bool]:
         word, values = (given, None) if isinstance(given, str) else given
         needs = word in ("velocity", "value", "flux")
         if needs and values is None:
@@ -318,7 +323,7 @@ class Solver(SolverOnElements, Output, Statistics):
         """A copy of a scalar, ``[E][n][n][n]``. (collective)"""
         return np.asarray(self._core.scalar(self._number(name), operator.index(level)))
 
-    def set_velocity(self, values: Values | Function | npt.ArrayLike, level: int = 0) -> None:
+    def set_velocity(self, values: Given | npt.ArrayLike, level: int = 0) -> None:
         """Set the velocity to an array, or to a function or expressions evaluated at the current time. (collective)
 
         For ``level`` 0, the solver starts from it with a step of order 1.
@@ -327,11 +332,11 @@ class Solver(SolverOnElements, Output, Statistics):
         if level == 0:
             self.start(self.time, self.steps)
 
-    def set_scalar(self, name: str, values: Values | Function | npt.ArrayLike, level: int = 0) -> None:
+    def set_scalar(self, name: str, values: Given | npt.ArrayLike, level: int = 0) -> None:
         """Set a scalar, in the same way as ``set_velocity``. (collective)"""
         self._core.set_scalar(self._number(name), self._fields(values, 1, self.time), operator.index(level))
 
-    def set_pressure(self, values: Values | Function | npt.ArrayLike) -> None:
+    def set_pressure(self, values: Given | npt.ArrayLike) -> None:
         """Set the pressure, which is the initial guess of the next step. (collective)"""
         self._core.set_pressure(self._fields(values, 1, self.time))
 
@@ -358,7 +363,7 @@ class Solver(SolverOnElements, Output, Statistics):
             raise ValueError(f"flow: scalar {name!r} is not defined; defined: {', '.join(self.scalars) or 'none'}")
         return list(self.scalars).index(name)
 
-    def _fields(self, given: Any, components: int, time: float) -> Values:
+    def _fields(self, given: Given | npt.ArrayLike, components: int, time: float) -> Values:
         array = np.asarray(given) if not callable(given) else None
         if array is None or array.dtype.kind in "OU" or array.ndim < 4:
             array = self._core.evaluate(self._values(given, components), components, float(time))

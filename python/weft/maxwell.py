@@ -109,6 +109,8 @@ class Solver(SolverOnElements):
     match.
     """
 
+    _core: _weft.maxwell.MaxwellDouble | _weft.maxwell.MaxwellSingle
+
     @by_name(_weft.maxwell.Options)
     def __init__(
         self,

@@ -36,5 +36,5 @@ def by_name(options: Any, *, hidden: Iterable[str] = ()) -> Callable[[Made], Mad
     return decorate
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     return _Shown(repr(value)) if hasattr(value, "fields") else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -34,10 +34,17 @@ class Checkpoint:
     text: str  # the text given to `SolverOnElements.save`
 
 
+class _Core(Protocol):
+    """The solver of the extension."""
+
+    def save(self, folder: str, text: str, keep: int, /) -> str: ...
+    def restore(self, path: str, /) -> dict[str, Any]: ...
+
+
 class SolverOnElements:
     """Base of such solvers, which set ``mesh``, ``order`` (N) and ``precision``."""
 
-    _core: Any
+    _core: _Core
     mesh: Mesh
     order: int
     precision: str

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 
-def _truth(function: Any) -> Callable[..., Any]:
+def _truth(function: np.ufunc) -> Callable[..., Any]:
     """A comparison or logical operation that returns the number 0 or 1: the sum of NumPy booleans would be their or."""
     return lambda *arguments: np.float64(function(*arguments))
 
@@ -112,8 +112,8 @@ class Expression:
 
     def _lower(self, node: ast.AST) -> Program:
         match node:
-            case ast.Constant(value=bool() | int() | float()):
-                return _number(node.value)
+            case ast.Constant(value=bool() | int() | float() as number):
+                return _number(number)
             case ast.Constant():
                 raise self._error(f"{node.value!r} is not a number")
             case ast.Name(id=name):
@@ -167,7 +167,7 @@ def _parsed(text: str) -> ast.expr:
         return ast.parse(text.strip(), mode="eval").body  # one expression, no statements
 
 
-def _number(value: Any) -> Program:
+def _number(value: float) -> Program:
     # As a float: Python's integers are unbounded, and 9**9**9 would run forever.
     return Program(("constant",), (float(value),), 1)
 

@@ -73,7 +73,7 @@ class Option:
     sets: str = ""
 
 
-def _section(kind: Any) -> type[Section] | None:
+def _section(kind: object) -> type[Section] | None:
     return kind if isinstance(kind, type) and issubclass(kind, Section) else None
 
 
@@ -81,7 +81,7 @@ def _section_of(field: FieldInfo) -> type[Section] | None:
     return _section(field.annotation)
 
 
-def _named_kind(field: FieldInfo) -> Any:
+def _named_kind(field: FieldInfo) -> object:
     """What a field made with `named` holds under each name; None for other fields."""
     return typing.get_args(field.annotation)[1] if typing.get_origin(field.annotation) is dict else None
 
@@ -138,7 +138,7 @@ def allowed(field: FieldInfo) -> str:
     return ", ".join([_kind(field.annotation), *limits])
 
 
-def _kind(kind: Any) -> str:
+def _kind(kind: object) -> str:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Annotated:
         return _kind(arguments[0])
@@ -150,7 +150,7 @@ def _kind(kind: Any) -> str:
         item = _kind(arguments[0])
         item = f"({item})" if " or " in item else item
         return f"list: {item}" if arguments[-1] is ... else f"list of {len(arguments)}: {item}"
-    names = {int: "integer", float: "number", bool: "true | false", str: "text"}
+    names: dict[object, str] = {int: "integer", float: "number", bool: "true | false", str: "text"}
     return names.get(kind, str(kind))
 
 
@@ -248,10 +248,10 @@ def _like(key: str, pattern: Sequence[str]) -> bool:
     return len(parts) == len(pattern) and all(p == q or (q == NAME and p) for p, q in zip(parts, pattern, strict=True))
 
 
-def _integers_as_numbers(model: type[Section], values: dict[str, Any]) -> dict[str, Any]:
+def _integers_as_numbers(model: type[Section], values: Mapping[str, object]) -> dict[str, object]:
     """Converts integers to floats and TOML lists to tuples where the model wants them: strict validation does not."""
 
-    def convert(kind: Any, value: Any) -> Any:
+    def convert(kind: object, value: object) -> object:
         if kind is float and type(value) is int:
             return float(value)
         if typing.get_origin(kind) is tuple and isinstance(value, list):
@@ -267,7 +267,7 @@ def _integers_as_numbers(model: type[Section], values: dict[str, Any]) -> dict[s
         return value
 
     fields = {f.alias or n: f for n, f in model.model_fields.items()}
-    result = {}
+    result: dict[str, object] = {}
     for key, value in values.items():
         field = fields.get(key)
         nested = _section_of(field) if field else None
@@ -286,8 +286,8 @@ def _integers_as_numbers(model: type[Section], values: dict[str, Any]) -> dict[s
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:
-    known = list(known)
     # A key is also near if its last part is ("tolerance" for "solver.tolerance"), or if the name of its table is.
+    known = list(known)
     tables = [table for k in known if "." in k for table in (k.rpartition(".")[0], k.partition(".")[0])]
     known = [*known, *dict.fromkeys(tables)]
     close = difflib.get_close_matches(word, known, 1, 0.6)

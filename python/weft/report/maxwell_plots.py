@@ -9,20 +9,22 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
+from weft.record import Statistics
 from weft.report.plots import COLOURS, MARKERS, STYLE, style
 
-KINDS = ("electric", "magnetic")
 
-
-def energy(statistics: Mapping[str, Any], conserved: bool) -> Figure:
+def energy(statistics: Statistics, conserved: bool) -> Figure:
     """Energies of the fields against time beside the exact solution's, and how far their sum is from what it should be.
 
     That is the exact solution's, or where there is none and nothing takes or gives energy (``conserved``) the first.
     """
     time = np.array(statistics["time"])
-    found = {kind: np.array(statistics[f"{kind}_energy"]) for kind in KINDS}
+    found = {
+        "electric": np.array(statistics["electric_energy"]),
+        "magnetic": np.array(statistics["magnetic_energy"]),
+    }
     exact = statistics.get("exact") or {}
-    given = [np.array(exact[f"{kind}_energy"]) for kind in KINDS] if exact else []
+    given = [np.array(exact[f"{kind}_energy"]) for kind in found] if exact else []
     given += [given[0] + given[1]] if exact else []
     sums = found["electric"] + found["magnetic"]
     expected = np.interp(time, exact["time"], given[2]) if exact else np.full(len(time), sums[0])

@@ -7,7 +7,7 @@ import base64
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import matplotlib
 
@@ -22,12 +22,15 @@ from numpy.typing import ArrayLike
 from weft.files import whole
 from weft.record import Plane
 
+if TYPE_CHECKING:
+    from matplotlib.typing import RcKeyType
+
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 CATEGORY_COLOURS = {"cpu": "#0072B2", "gpu": "#009E73", "mpi": "#D55E00", "copy": "#E69F00", "launch": "#CC79A7"}
 OTHER = "#BBBBBB"
 
-STYLE: Any = {
+STYLE: dict[RcKeyType, object] = {
     "font.size": 11,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -43,7 +46,14 @@ STYLE: Any = {
 }
 
 
-def style(index: int) -> dict[str, Any]:
+class Line(TypedDict):
+    """How a line is drawn."""
+
+    color: str
+    marker: str
+
+
+def style(index: int) -> Line:
     """Colour and marker of the index-th line of a plot."""
     return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -66,7 +65,7 @@ class Problem:
             **found | {"exchange": exchange},
         )
 
-    def condition(self, name: str, given: BoundarySection) -> Any:
+    def condition(self, name: str, given: BoundarySection) -> flow.Condition:
         """The condition of the velocity on a boundary, as the solver takes it."""
         if given.condition != "velocity":
             return given.condition
@@ -87,7 +86,7 @@ class Problem:
             None if given.source == 0.0 else self.values.one(f"scalars.{name}.source", given.source),
         )
 
-    def force(self) -> Any:
+    def force(self) -> flow.Given | None:
         """The body force, or None."""
         given = self.case.forcing.acceleration
         return None if given == (0.0, 0.0, 0.0) else self.values.three("forcing.acceleration", given)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import functools
 import runpy
-from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
-from weft import mpi, program
-from weft.cases.flow import EXACT, PYTHON, FlowCase
-from weft.flow import takes_time
+from weft import _weft, mpi, program
+from weft.arrays import Values as Array
+from weft.cases.flow import EXACT, PYTHON, FlowCase, Value, Vector
+from weft.flow import Function, takes_time
 from weft.program import compiled
-
-Function = Callable[..., Any]
 
 
 class Values:
@@ -54,16 +51,18 @@ class Values:
                     raise ValueError(f"case key '{key}': {path}: {error}") from None
         return functions
 
-    def one(self, key: str, value: Any, exact: Any = None) -> Any:
+    def one(self, key: str, value: Value, exact: Value | None = None) -> _weft.program.Code | Function:
         """A scalar field: a program, or a function of (x, y, z, t). `exact` is the value that "exact" stands for."""
-        value = exact if value == EXACT else value
+        if value == EXACT and exact is not None:
+            value = exact
         if isinstance(value, str) and value.startswith(PYTHON):
             return self._checked(key, self.functions[value.removeprefix(PYTHON)], 1)
         return compiled(value, self.constants)
 
-    def three(self, key: str, value: Any, exact: Any = None) -> Any:
+    def three(self, key: str, value: Vector, exact: Vector | None = None) -> list[_weft.program.Code] | Function:
         """A vector field: three programs, or a function of (x, y, z, t) that returns three arrays."""
-        value = exact if value == EXACT else value
+        if value == EXACT and exact is not None:
+            value = exact
         if isinstance(value, str):
             return self._checked(key, self.functions[value.removeprefix(PYTHON)], 3)
         if not any(isinstance(part, str) and (part.startswith(PYTHON) or part == EXACT) for part in value):
@@ -73,7 +72,7 @@ class Values:
             return lambda x, y, z: [part(x, y, z, 0.0) for part in parts]
         return lambda x, y, z, t: [part(x, y, z, t) for part in parts]
 
-    def _steady(self, value: Any) -> bool:
+    def _steady(self, value: Value) -> bool:
         """Whether a component is constant in time; False for those of an exact solution, which are not examined."""
         if not isinstance(value, str):
             return True
@@ -81,18 +80,18 @@ class Values:
             return not takes_time(self.functions[value.removeprefix(PYTHON)])
         return value != EXACT and not compiled(value, self.constants).depends_on_time
 
-    def function(self, key: str, value: Any, components: int) -> Function:
+    def function(self, key: str, value: Value | Vector, components: int) -> Function:
         """Values at any points, on the host: f(x, y, z, t) returns an array, or a list of three."""
-        if components == 1:
-            return self._function(key, value, None, 0)
-        if isinstance(value, str):
+        if isinstance(value, tuple):
+            parts = [self._function(key, part, None, index) for index, part in enumerate(value)]
+            return lambda x, y, z, t: [part(x, y, z, t) for part in parts]
+        if components == 3 and isinstance(value, str):
             return self._checked(key, self.functions[value.removeprefix(PYTHON)], 3)
-        parts = [self._function(key, part, None, index) for index, part in enumerate(value)]
-        return lambda x, y, z, t: [part(x, y, z, t) for part in parts]
+        return self._function(key, value, None, 0)
 
-    def _function(self, key: str, value: Any, exact: Any, index: int) -> Function:
+    def _function(self, key: str, value: Value, exact: Vector | None, index: int) -> Function:
         """A component on the host."""
-        if value == EXACT:
+        if value == EXACT and exact is not None:
             if isinstance(exact, str):
                 whole = self._checked(key, self.functions[exact.removeprefix(PYTHON)], 3)
                 return lambda x, y, z, t: whole(x, y, z, t)[index]
@@ -109,10 +108,10 @@ class Values:
         steady = not takes_time(function)
 
         @functools.wraps(function)  # a function without t is steady
-        def call(x: Any, y: Any, z: Any, t: float = 0.0) -> Any:
+        def call(x: Array, y: Array, z: Array, t: float = 0.0) -> Array | list[Array]:
             try:
                 given = function(x, y, z) if steady else function(x, y, z, t)
-                parts: Sequence[Any] = [given] if components == 1 else list(given)
+                parts = [given] if components == 1 else list(given)
                 arrays = [np.broadcast_to(np.asarray(part, float), np.shape(x)) for part in parts]
             except Exception as error:
                 raise ValueError(f"case key '{key}': the function failed: {type(error).__name__}: {error}") from None
