@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypedDict
 
 from weft.bench.scaling import run
-from weft.bench.timing import Record
 from weft.files import write_json
 from weft.format import seconds
 from weft.model.ratio import Run, notes, scaling_results
 from weft.model.result import ModelError, Table
+from weft.record import Iterations, Record
 from weft.run.launch import cores
+
+
+class RatioRow(TypedDict):
+    """One run, as `weft model ratio` reads it."""
+
+    processes: int
+    threads: int
+    t_total: float
+    t_mpi: float
+    iterations: int | dict[str, Iterations]
+    dofs: int
 
 
 def combinations(processes: Sequence[int], threads: Sequence[int], most: int) -> list[tuple[int, int]]:
@@ -19,14 +31,15 @@ def combinations(processes: Sequence[int], threads: Sequence[int], most: int) ->
     return [(p, t) for p in processes for t in threads if p * t <= most]
 
 
-def row(record: Record, processes: int, threads: int) -> Record:
+def row(record: Record, processes: int, threads: int) -> RatioRow:
     """What `weft model ratio` needs of a run's record."""
     timings = record["timings"]
+    spent = timings["breakdown"]
     return {
         "processes": processes,
         "threads": threads,
         "t_total": timings["solve_seconds"],
-        "t_mpi": timings["breakdown"].get("mpi", {}).get("mean_seconds", 0.0),
+        "t_mpi": spent["mpi"]["mean_seconds"] if "mpi" in spent else 0.0,
         "iterations": record["figures"]["iterations"],
         "dofs": record["figures"]["dofs"],
     }
@@ -41,7 +54,7 @@ def sweep(
     oversubscribe: bool,
     assignments: Sequence[str],
     time_limit: int,
-) -> list[Record]:
+) -> list[RatioRow]:
     """Runs every combination `repeats` times, in turn so that drift meets all alike, and writes ratio.json.
 
     Raises RuntimeError where a run fails or no combination fits the cores.
@@ -54,7 +67,7 @@ def sweep(
     if left_out:
         told = ", ".join(f"{p} x {t}" for p, t in left_out)
         print(f"weft: left out, more threads than {cores()} cores: {told} (--oversubscribe runs them)", flush=True)
-    rows: list[Record] = []
+    rows: list[RatioRow] = []
     path = output / "ratio.json"
     print("processes  threads  time of the solve  in MPI, mean", flush=True)
     for _ in range(repeats):

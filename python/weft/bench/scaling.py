@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from weft.bench.timing import Record
 from weft.files import write_json
+from weft.record import Record, read
+from weft.report.measured import SweepRow
 from weft.run.launch import cores, launch
 
 
@@ -20,7 +20,7 @@ class Planned:
 
     ranks: int
     keys: Mapping[str, object]
-    row: Mapping[str, object]
+    row: SweepRow
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Column:
 
     head: str
     width: int
-    text: Callable[[Record], str]
+    text: Callable[[SweepRow], str]
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,15 @@ class Workload:
     """How a workload is swept: its name, what a run's record gives a row, and the columns printed."""
 
     name: str
-    measured: Callable[[Record], Record]
+    measured: Callable[[Record], SweepRow]
     columns: Sequence[Column]
+
+
+def known(value: float | None) -> float:
+    """A figure that every run has which takes a step."""
+    if value is None:
+        raise RuntimeError("a run of the sweep took no step")
+    return value
 
 
 def default_ranks() -> list[int]:
@@ -54,17 +61,17 @@ def run(workload: str, ranks: int, assignments: Iterable[str], time_limit: int, 
     with tempfile.TemporaryDirectory(prefix="weft-scaling-") as folder:
         arguments = [a for text in assignments for a in ("--set", text)]
         launch(ranks, ["run", workload, "--quiet", "--output", folder, *arguments], time_limit, threads)
-        return dict(json.loads((Path(folder) / "run.json").read_text()))
+        return read(folder)
 
 
 def sweep(
     workload: Workload, plan: Iterable[Planned], output: Path, *, assignments: Sequence[str], time_limit: int
-) -> tuple[list[Record], str]:
+) -> tuple[list[SweepRow], str]:
     """Runs the plan, prints a line for each run, and writes scaling.json: the rows, and the machine in words.
 
     `assignments` come after the plan's own keys. RuntimeError where a run fails.
     """
-    rows: list[Record] = []
+    rows: list[SweepRow] = []
     machine = ""
     print("  ".join(column.head.rjust(column.width) for column in workload.columns), flush=True)
     for planned in plan:
@@ -78,6 +85,6 @@ def sweep(
     return rows, machine
 
 
-def strong_scaling(a: Record, b: Record) -> float:
+def strong_scaling(a: SweepRow, b: SweepRow) -> float:
     """How much of the perfect speed-up is reached from `a` to `b`, of the same problem on more ranks."""
     return float(a["ranks"] * a["seconds_per_step"] / (b["ranks"] * b["seconds_per_step"]))

@@ -6,27 +6,30 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from matplotlib.figure import Figure
 
 from weft.bench import scaling
 from weft.bench.scaling import Planned, Workload
-from weft.bench.timing import Record
 from weft.files import write_json
 from weft.format import table
 from weft.report import plots
+from weft.report.measured import SweepRow
+
+F = TypeVar("F")
 
 
 @dataclass(frozen=True)
-class Study:
+class Study(Generic[F]):
     """What is made of a sweep: `name` of what is fitted to its rows, as a table and a plot, by which `formulas`."""
 
     workload: Workload
     keys: Callable[[list[int]], Mapping[str, object]]  # of a case on a box of so many elements
     name: str
-    fit: Callable[[Sequence[Record]], list[Record]]
-    summary: Callable[[Sequence[Record], Sequence[Record]], list[tuple[str, ...]]]  # of rows and fits
-    plot: Callable[[Sequence[Record], Sequence[Record], str], Figure]  # of rows, fits and the machine
+    fit: Callable[[Sequence[SweepRow]], list[F]]
+    summary: Callable[[Sequence[SweepRow], Sequence[F]], list[tuple[str, ...]]]  # of rows and fits
+    plot: Callable[[Sequence[SweepRow], Sequence[F], str], Figure]  # of rows, fits and the machine
     formulas: Mapping[str, str]
 
 
@@ -53,13 +56,13 @@ def plan(
             while size <= elements[1]:
                 if size >= count:
                     box = box_of(size)
-                    chosen = {"order": order, "elements": size, "box": box}
+                    chosen: SweepRow = {"order": order, "elements": size, "box": box}
                     yield Planned(count, {**keys(box), "order": order, "time.steps": steps}, chosen)
                 size *= 2
 
 
 def sweep(
-    study: Study,
+    study: Study[F],
     ranks: Sequence[int],
     orders: Sequence[int],
     elements: tuple[int, int],
@@ -68,7 +71,7 @@ def sweep(
     steps: int,
     assignments: Sequence[str],
     time_limit: int,
-) -> list[Record]:
+) -> list[SweepRow]:
     """Runs every combination, and writes scaling.json, with the fits and their formulas, and scaling-WORKLOAD.png."""
     planned = plan(study.keys, ranks, orders, elements, steps)
     rows, machine = scaling.sweep(study.workload, planned, output, assignments=assignments, time_limit=time_limit)

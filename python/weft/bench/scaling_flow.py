@@ -5,26 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from weft.bench.scaling import Column, Workload, strong_scaling
+from weft.bench.scaling import Column, Workload, known, strong_scaling
 from weft.bench.scaling_elements import Study
-from weft.bench.timing import Record
 from weft.format import seconds, short
+from weft.record import Record
 from weft.report import flow_plots
+from weft.report.measured import Efficiency, SweepRow
 
 SIDE = 2 * math.pi / 8  # of an element: that of the Taylor-Green vortex on 8 x 8 x 8 elements
 
 
-def measured(record: Record) -> Record:
+def measured(record: Record) -> SweepRow:
     """What a row has of a run's record."""
     timings, figures = record["timings"], record["figures"]
+    solves = figures["iterations"]
     steps = max(1, figures["profiled_steps"])
     return {
         "points": figures["points"],
-        "seconds_per_step": timings["seconds_per_step"],
-        "points_per_second": figures["points_per_second"],
-        "exchange_share": figures["exchange_share"],
-        "communication_share": figures["communication_share"],
-        "iterations": {name: solve["mean"] for name, solve in figures["iterations"].items()},
+        "seconds_per_step": known(timings["seconds_per_step"]),
+        "points_per_second": known(figures["points_per_second"]),
+        "exchange_share": known(figures["exchange_share"]),
+        "communication_share": known(figures["communication_share"]),
+        "iterations": {name: solve["mean"] for name, solve in solves.items()} if isinstance(solves, dict) else {},
         "memory_words_per_point": figures["memory_words_per_point"],
         "phases": {name: sum(spent.values()) / steps for name, spent in timings["phases"].items()},
     }
@@ -66,14 +68,14 @@ def vortices(counts: Sequence[int]) -> dict[str, object]:
     }
 
 
-def weak_efficiency(few: Record, many: Record) -> float:
+def weak_efficiency(few: SweepRow, many: SweepRow) -> float:
     """t(P) / t(Q) of equal elements per rank."""
     return float(few["seconds_per_step"] / many["seconds_per_step"])
 
 
-def efficiencies(rows: Sequence[Record]) -> list[Record]:
+def efficiencies(rows: Sequence[SweepRow]) -> list[Efficiency]:
     """Efficiencies of every row: strong relative to the fewest ranks, weak at equal elements per rank."""
-    found = []
+    found: list[Efficiency] = []
     for row in rows:
         of_order = [r for r in rows if r["order"] == row["order"] and r["ranks"] < row["ranks"]]
         strong = [r for r in of_order if r["elements"] == row["elements"]]
@@ -91,7 +93,7 @@ def efficiencies(rows: Sequence[Record]) -> list[Record]:
     return found
 
 
-def _ranks(row: Record) -> int:
+def _ranks(row: SweepRow) -> int:
     return int(row["ranks"])
 
 
@@ -102,13 +104,13 @@ FORMULAS = {
 }
 
 
-def summary(rows: Sequence[Record], found: Sequence[Record]) -> list[tuple[str, ...]]:
+def summary(rows: Sequence[SweepRow], found: Sequence[Efficiency]) -> list[tuple[str, ...]]:
     """The efficiencies as lines of a table."""
     lines: list[tuple[str, ...]] = [("ORDER", "ELEMENTS", "RANKS", "A STEP", "STRONG", "WEAK")]
     times = {(r["order"], r["elements"], r["ranks"]): r["seconds_per_step"] for r in rows}
     for row in found:
         key = row["order"], row["elements"], row["ranks"]
-        shares = ["-" if row[k] is None else f"{100 * row[k]:.0f} %" for k in ("strong", "weak")]
+        shares = ["-" if share is None else f"{100 * share:.0f} %" for share in (row["strong"], row["weak"])]
         lines.append((*map(str, key), seconds(times[key]), *shares))
     return lines
 

@@ -5,22 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from weft.bench.scaling import Column, Workload
+from weft.bench.scaling import Column, Workload, known
 from weft.bench.scaling_elements import Study
-from weft.bench.timing import Record
 from weft.format import rate, short
 from weft.model.maxwell_formulas import half_rate_size
+from weft.record import Record
 from weft.report import maxwell_plots
+from weft.report.measured import Fit, SweepRow
 
 EFFICIENT = 0.8  # of one rank's rate: below it strong scaling has come to its end
 
 
-def measured(record: Record) -> Record:
+def measured(record: Record) -> SweepRow:
     """What a row has of a run's record."""
-    keys = ("points", "gflops", "communication_share", "seconds_per_step_and_point")
+    figures = record["figures"]
     return {
-        **{k: record["figures"][k] for k in keys},
-        "seconds_per_step": record["timings"]["seconds_per_step"],
+        "points": figures["points"],
+        "gflops": figures["gflops"],
+        "communication_share": known(figures["communication_share"]),
+        "seconds_per_step_and_point": figures["seconds_per_step_and_point"],
+        "seconds_per_step": known(record["timings"]["seconds_per_step"]),
         "exchange": record["choices"]["exchange"]["faces"]["chosen"],
     }
 
@@ -41,14 +45,14 @@ MAXWELL = Workload(
 )
 
 
-def fits(rows: Sequence[Record]) -> list[Record]:
+def fits(rows: Sequence[SweepRow]) -> list[Fit]:
     """For each order and number of ranks n_1/2 and the saturated rate, the strong-scale limit and weak efficiency.
 
     The strong-scale limit is the smallest n/P at which a rank still has 80 % of what one rank alone has at its best, as
     it has at all larger n/P (the paper reads it off its Figs. 5 and 6); None where no measured size has. Weak
     efficiency compares the largest n/P that both have with one rank (or the fewest).
     """
-    found: list[Record] = []
+    found: list[Fit] = []
     for order in sorted({r["order"] for r in rows}):
         of_order = [r for r in rows if r["order"] == order]
         fewest = min(r["ranks"] for r in of_order)
@@ -91,18 +95,18 @@ FORMULAS = {
 }
 
 
-def summary(found: Sequence[Record]) -> list[tuple[str, ...]]:
+def summary(found: Sequence[Fit]) -> list[tuple[str, ...]]:
     """The fits as lines of a table."""
     lines: list[tuple[str, ...]] = [("ORDER", "RANKS", "n_1/2", "SATURATED", "STRONG-SCALE LIMIT n/P", "WEAK")]
     for fit in found:
         limit, weak = fit["strong_scale_limit_points_per_rank"], fit["weak_efficiency"]
-        half = fit["half_rate_points"]
+        half, saturated = fit["half_rate_points"], fit["saturated_gflops"]
         lines.append(
             (
                 str(fit["order"]),
                 str(fit["ranks"]),
                 "not reached" if half is None else f"{half:.0f} points",
-                "-" if half is None else rate(fit["saturated_gflops"] * 1e9, "FLOP/s"),
+                "-" if saturated is None else rate(saturated * 1e9, "FLOP/s"),
                 "not reached" if limit is None else f"{limit} points",
                 "-" if weak is None else f"{100 * weak:.0f} %",
             )

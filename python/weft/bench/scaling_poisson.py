@@ -8,17 +8,24 @@ from pathlib import Path
 
 from weft.bench import scaling
 from weft.bench.scaling import Column, Planned, Workload
-from weft.bench.timing import Record
 from weft.format import rate, short, table
+from weft.record import Record
 from weft.report import plots
+from weft.report.measured import SweepRow
 from weft.run.elements import box_counts
 
 
-def measured(record: Record) -> Record:
+def measured(record: Record) -> SweepRow:
     """What a row has of a run's record."""
-    keys = ("dofs", "points", "elements", "fom_gflops", "throughput_dofs_per_second_per_rank")
-    per_iteration = record["timings"]["seconds_per_iteration"]
-    return {**{k: record["figures"][k] for k in keys}, "seconds_per_iteration": per_iteration}
+    figures = record["figures"]
+    return {
+        "dofs": figures["dofs"],
+        "points": figures["points"],
+        "elements": figures["elements"],
+        "fom_gflops": figures["fom_gflops"],
+        "throughput_dofs_per_second_per_rank": figures["throughput_dofs_per_second_per_rank"],
+        "seconds_per_iteration": record["timings"]["seconds_per_iteration"],
+    }
 
 
 POISSON = Workload(
@@ -50,7 +57,7 @@ def plan(ranks: Sequence[int], orders: Sequence[int], sizes: tuple[int, int], st
     for order in orders:
         for count in ranks:
             for box in boxes(sizes, steps, count, order):
-                chosen = {"order": order, "box": list(box)}
+                chosen: SweepRow = {"order": order, "box": list(box)}
                 yield Planned(count, {"order": order, "mesh.counts": list(box)}, chosen)
 
 
@@ -63,7 +70,7 @@ def sweep(
     steps: int,
     assignments: Sequence[str],
     time_limit: int,
-) -> list[Record]:
+) -> list[SweepRow]:
     """Runs every combination, and writes scaling.json and scaling-N<order>.png."""
     planned = plan(ranks, orders, sizes, steps)
     rows, machine = scaling.sweep(POISSON, planned, output, assignments=assignments, time_limit=time_limit)
@@ -76,7 +83,7 @@ def sweep(
     return rows
 
 
-def peaks(rows: Sequence[Record]) -> list[tuple[str, ...]]:
+def peaks(rows: Sequence[SweepRow]) -> list[tuple[str, ...]]:
     """hipBone's Table 2: peak FOM by ranks, and how much of the fewest ranks' FOM per rank is kept."""
     lines: list[tuple[str, ...]] = [("ORDER", "RANKS", "PEAK FOM", "PER RANK", "OF THE FEWEST RANKS'")]
     for order in sorted({r["order"] for r in rows}):

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from weft.bench import scaling
-from weft.bench.scaling import Column, Planned, Workload, strong_scaling
-from weft.bench.timing import Record
+from weft.bench.scaling import Column, Planned, Workload, known, strong_scaling
 from weft.format import rate, seconds, short, table
+from weft.record import Record
 from weft.report import plots, turbulence_plots
+from weft.report.measured import SweepRow
 
 
-def measured(record: Record) -> Record:
+def measured(record: Record) -> SweepRow:
     """What a row has of a run's record: the best step, as the paper's tables, and the parts of a step."""
     timings, figures = record["timings"], record["figures"]
     steps = max(1, timings["profiled_steps"])
@@ -21,9 +22,9 @@ def measured(record: Record) -> Record:
         "process_grid": figures["process_grid"],
         "batch": figures["batch"],
         "grid_points": figures["grid_points"],
-        "seconds_per_step": timings["best_step_seconds"],
-        "median_step_seconds": timings["seconds_per_step"],
-        "points_per_second": figures["best_grid_points_per_second"],
+        "seconds_per_step": known(timings["best_step_seconds"]),
+        "median_step_seconds": known(timings["seconds_per_step"]),
+        "points_per_second": known(figures["best_grid_points_per_second"]),
         "memory_bytes_per_rank": figures["memory_bytes_per_rank"],
         "parts": {part: value["mean_seconds"] / steps for part, value in timings["parts"].items()},
     }
@@ -72,19 +73,19 @@ def process_grids(ranks: int) -> list[str]:
     return [f"{pr}x{ranks // pr}" for pr in range(ranks, 0, -1) if ranks % pr == 0]
 
 
-def weak_scaling(a: Record, b: Record) -> float:
+def weak_scaling(a: SweepRow, b: SweepRow) -> float:
     """How much of the speed a rank is kept from `a` to the larger `b`; work is N^3 log2 N (GESTS, section 4.1)."""
 
-    def speed(row: Record) -> float:
+    def speed(row: SweepRow) -> float:
         n = row["grid"]
         return float(n**3 * math.log2(n) / (row["ranks"] * row["seconds_per_step"]))
 
     return speed(b) / speed(a)
 
 
-def best_rows(rows: Sequence[Record]) -> list[Record]:
+def best_rows(rows: Sequence[SweepRow]) -> list[SweepRow]:
     """The fastest row of every grid and number of ranks."""
-    best: dict[tuple[int, int], Record] = {}
+    best: dict[tuple[int, int], SweepRow] = {}
     for row in rows:
         key = (row["grid"], row["ranks"])
         if key not in best or row["seconds_per_step"] < best[key]["seconds_per_step"]:
@@ -92,7 +93,7 @@ def best_rows(rows: Sequence[Record]) -> list[Record]:
     return [best[key] for key in sorted(best)]
 
 
-def strong_table(rows: Sequence[Record]) -> list[tuple[str, ...]]:
+def strong_table(rows: Sequence[SweepRow]) -> list[tuple[str, ...]]:
     """Every grid on more and more ranks: against the fewest ranks, and against the next fewer."""
     lines: list[tuple[str, ...]] = [
         ("STRONG SCALING", "RANKS", "STEP", "SPEED", "OF THE FEWEST'S", "OF THE NEXT FEWER'S")
@@ -108,10 +109,10 @@ def strong_table(rows: Sequence[Record]) -> list[tuple[str, ...]]:
     return lines
 
 
-def weak_table(rows: Sequence[Record]) -> list[tuple[str, ...]]:
+def weak_table(rows: Sequence[SweepRow]) -> list[tuple[str, ...]]:
     """Runs with about as many points a rank, each against the smallest (WS1) and the next smaller (WS2)."""
     lines: list[tuple[str, ...]] = [("WEAK SCALING", "RANKS", "POINTS A RANK", "STEP", "WS1", "WS2")]
-    chains: list[list[Record]] = []
+    chains: list[list[SweepRow]] = []
     for row in sorted(best_rows(rows), key=lambda r: (r["ranks"], r["grid"])):
         load = row["grid_points"] / row["ranks"]
         for chain in chains:
@@ -127,8 +128,8 @@ def weak_table(rows: Sequence[Record]) -> list[tuple[str, ...]]:
         for index, row in enumerate(chain):
             shares = [weak_scaling(chain[0], row), weak_scaling(chain[index - 1], row)] if index else []
             words = [f"{100 * s:.1f} %" for s in shares] or ["-", "-"]
-            load = f"{row['grid_points'] // row['ranks']:,}"
-            lines.append((f"{row['grid']}^3", str(row["ranks"]), load, seconds(row["seconds_per_step"]), *words))
+            points = f"{row['grid_points'] // row['ranks']:,}"
+            lines.append((f"{row['grid']}^3", str(row["ranks"]), points, seconds(row["seconds_per_step"]), *words))
     return lines
 
 
@@ -141,7 +142,7 @@ def sweep(
     steps: int,
     assignments: Sequence[str],
     time_limit: int,
-) -> list[Record]:
+) -> list[SweepRow]:
     """Runs every combination, and writes scaling.json, scaling.png and table3-<N>.png."""
     planned = plan(ranks, grids, shapes, steps)
     rows, machine = scaling.sweep(TURBULENCE, planned, output, assignments=assignments, time_limit=time_limit)
@@ -153,7 +154,7 @@ def sweep(
         print("\nno weak scaling: no two runs have about equal points per rank (--grids 64,80 with --ranks 1,2 have)")
     plots.save(turbulence_plots.scaling(rows, machine), output / "scaling.png")
     for grid in grids:
-        mine = [{**r, "name": f"{r['ranks']} rank(s), {r['process_grid']}"} for r in rows if r["grid"] == grid]
-        plots.save(turbulence_plots.table3(mine, f"{grid}^3; {machine}"), output / f"table3-{grid}.png")
+        parts = {f"{r['ranks']} rank(s), {r['process_grid']}": r["parts"] for r in rows if r["grid"] == grid}
+        plots.save(turbulence_plots.table3(parts, f"{grid}^3; {machine}"), output / f"table3-{grid}.png")
     print(f"wrote {output / 'scaling.json'}, scaling.png and a bar chart a grid")
     return rows

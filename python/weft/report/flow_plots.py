@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
+from weft.record import Reference, Row
+from weft.report.measured import SweepRow
 from weft.report.plots import COLOURS, STYLE, style
 
-Rows = Sequence[Mapping[str, Any]]
+Rows = Sequence[Row]
 
 
-def column(rows: Rows, key: str) -> Any:
+def column(rows: Rows, key: str) -> NDArray[np.float64]:
     """A column of rows as numbers, NaN where a row has none."""
     return np.array([np.nan if row.get(key) is None else row[key] for row in rows], float)
 
 
-def histories(rows: Rows, panels: Mapping[str, Sequence[str]], reference: Mapping[str, Any] | None) -> Figure:
+def histories(rows: Rows, panels: Mapping[str, Sequence[str]], reference: Reference | None) -> Figure:
     """A panel a quantity against time; `panels` has its columns by its label. A reference is drawn where it has one."""
     with plt.rc_context(STYLE):
         figure, all_axes = plt.subplots(1, len(panels), figsize=(5.2 * len(panels), 3.9), squeeze=False)
         time = column(rows, "time")
         for axes, (label, keys) in zip(all_axes[0], panels.items(), strict=True):
-            known = reference is not None and len(keys) == 1 and keys[0] in reference
+            curves = {"energy": reference["energy"], "dissipation": reference["dissipation"]} if reference else {}
+            known = len(keys) == 1 and keys[0] in curves
             if known and reference is not None:
-                axes.plot(reference["time"], reference[keys[0]], color="black", linewidth=1.0, label=reference["name"])
+                axes.plot(reference["time"], curves[keys[0]], color="black", linewidth=1.0, label=reference["name"])
             for index, key in enumerate(keys):
                 told = "weft" if known else key
                 axes.plot(time, column(rows, key), color=COLOURS[index], linestyle="--" if known else "-", label=told)
@@ -80,7 +83,7 @@ def phases(found: Mapping[str, Mapping[str, float]], steps: int) -> Figure:
     return figure
 
 
-def scaling(rows: Rows, machine: str) -> Figure:
+def scaling(rows: Sequence[SweepRow], machine: str) -> Figure:
     """Seconds of a step against ranks, a line a size, beside perfect strong scaling; and the share of the exchange."""
     with plt.rc_context(STYLE):
         figure, (left, right) = plt.subplots(1, 2, figsize=(10.8, 4.4))

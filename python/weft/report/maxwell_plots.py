@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
 from weft.record import Statistics
+from weft.report.measured import Fit, SweepRow
 from weft.report.plots import COLOURS, MARKERS, STYLE, style
 
 
@@ -62,7 +62,7 @@ def error(found: Mapping[str, Sequence[float]]) -> Figure:
     return figure
 
 
-def half_rate(rows: Sequence[Mapping[str, Any]], fits: Sequence[Mapping[str, Any]], machine: str) -> Figure:
+def half_rate(rows: Sequence[SweepRow], fits: Sequence[Fit], machine: str) -> Figure:
     """NekCEM's Fig. 7 and Figs. 5, 6: GFLOP/s on one rank, and seconds a step on all, against the number of points."""
     with plt.rc_context(STYLE):
         figure, (left, right) = plt.subplots(1, 2, figsize=(10.8, 4.4))

@@ -7,7 +7,7 @@ import base64
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 import matplotlib
 
@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from weft.files import whole
 from weft.record import Plane
+from weft.report.measured import OperatorRow, SweepRow
 
 if TYPE_CHECKING:
     from matplotlib.typing import RcKeyType
@@ -107,7 +108,7 @@ def breakdown(categories: dict[str, float], total: float) -> Figure:
     return figure
 
 
-def operator(rows: Sequence[dict[str, Any]], machine: str, bandwidth: float) -> Figure:
+def operator(rows: Sequence[OperatorRow], machine: str, bandwidth: float) -> Figure:
     """hipBone's Fig. 3: GFLOP/s of the operator against the order, with the calibrated roofline of Eq. 4."""
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(7.2, 4.4))
@@ -127,7 +128,7 @@ def operator(rows: Sequence[dict[str, Any]], machine: str, bandwidth: float) -> 
     return figure
 
 
-def scaling(rows: Sequence[dict[str, Any]], order: int, machine: str) -> Figure:
+def scaling(rows: Sequence[SweepRow], order: int, machine: str) -> Figure:
     """hipBone's Figs. 4 to 6 for one order: FOM against DOFs, and throughput a rank against DOFs a rank."""
     with plt.rc_context(STYLE):
         figure, (left, right) = plt.subplots(1, 2, figsize=(10.4, 4.2))

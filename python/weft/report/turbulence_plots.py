@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,6 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from weft.record import Distribution, Reference
+from weft.report.measured import SweepRow
 from weft.report.plots import COLOURS, STYLE, style
 
 KOLMOGOROV = 1.6  # C of E(k) = C eps^(2/3) k^(-5/3); Sreenivasan, Phys. Fluids 7, 2778 (1995): 1.62 +- 0.17
@@ -123,16 +123,15 @@ def enstrophy_slice(values: Sequence[Sequence[float | None]], lengths: Sequence[
     return figure
 
 
-def table3(rows: Sequence[Mapping[str, Any]], title: str) -> Figure:
+def table3(runs: Mapping[str, Mapping[str, float]], title: str) -> Figure:
     """A bar a run: seconds of a step by part (GESTS, Tables 2 and 3)."""
-    parts = list(rows[0]["parts"])
+    parts = list(next(iter(runs.values())))
     with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(7.2, 1.4 + 0.45 * len(rows)))
-        names = [r["name"] for r in rows]
-        left = np.zeros(len(rows))
+        figure, axes = plt.subplots(figsize=(7.2, 1.4 + 0.45 * len(runs)))
+        left = np.zeros(len(runs))
         for index, part in enumerate(parts):
-            values = np.array([r["parts"][part] for r in rows])
-            axes.barh(names, values, left=left, color=COLOURS[index % len(COLOURS)], label=part)
+            values = np.array([spent[part] for spent in runs.values()])
+            axes.barh(list(runs), values, left=left, color=COLOURS[index % len(COLOURS)], label=part)
             left += values
         axes.invert_yaxis()
         axes.set_xlabel("seconds per step")
@@ -142,7 +141,7 @@ def table3(rows: Sequence[Mapping[str, Any]], title: str) -> Figure:
     return figure
 
 
-def scaling(rows: Sequence[Mapping[str, Any]], machine: str) -> Figure:
+def scaling(rows: Sequence[SweepRow], machine: str) -> Figure:
     """GESTS, Fig. 7: seconds a step over N^3 log2 N against ranks, beside the slope of perfect scaling."""
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(6.8, 4.6))
