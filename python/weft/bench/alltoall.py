@@ -11,18 +11,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from mpi4py import MPI
 
 import weft
 from weft import _weft, mpi
-from weft.bench.timing import Effort, Record, RefusedError, Samples, alternate, budget, choices, require
+from weft.bench.timing import Effort, RefusedError, Samples, alternate, budget, choices, require
 from weft.files import write_json
 from weft.format import gigabytes, short, size_text, table
+from weft.record import Machine, Versions
 from weft.report import communication_plots, plots
 from weft.report.console import Console, Silent
-from weft.run.machine import crowd_warning, machine, placement, placement_rows, versions
+from weft.report.measured import AllToAll
+from weft.run.machine import Place, crowd_warning, machine, placement, placement_rows, versions
 from weft.run.record import by_first
 
 if TYPE_CHECKING:
@@ -40,6 +42,18 @@ def message_bytes(grid: int, processes: int, ranks: int, variables: int = 1) -> 
 def effective_bandwidth(message: float, ranks: int, seconds: float) -> float:
     """Bytes a second a rank: P2P R / t, a rank's message to itself included (GESTS Eq. 13)."""
     return message * ranks / seconds
+
+
+class AllToAllRecord(TypedDict):
+    """What alltoall.json holds."""
+
+    versions: Versions
+    machine: Machine
+    placement: list[Place]
+    warning: str
+    device_pointers: str | None
+    formulas: dict[str, str]
+    rows: list[AllToAll]
 
 
 @dataclass(frozen=True)
@@ -125,7 +139,7 @@ def methods_here(comm: MPI.Intracomm, device: Device, wanted: Sequence[str]) -> 
 
 def measure(
     comm: MPI.Intracomm, device: Device, transpose: Transpose, methods: tuple[list[str], list[str]], effort: Effort
-) -> list[Record]:
+) -> list[AllToAll]:
     """A row for each method and memory. All rows, or columns, of the grid run at once. (collective)"""
     column = comm.rank // transpose.row_ranks
     colour = {"all": 0, "row": column, "column": comm.rank % transpose.row_ranks}[transpose.communicator]
@@ -147,7 +161,7 @@ def measure(
     measured: dict[tuple[str, str], Samples] = alternate(cases, comm, effort)
     copies = measured.pop(("host", "copies"), None)
     copy = copies.record()["seconds"] if copies else None
-    rows = []
+    rows: list[AllToAll] = []
     for (memory, method), samples in measured.items():
         figures = samples.record()
         rows.append(
@@ -184,7 +198,7 @@ def run(
     methods: Sequence[str],
     device: str,
     effort: Effort,
-) -> Record:
+) -> AllToAllRecord:
     """Measures, prints a block for each grid, shape and Q, and writes alltoall.json (after each) and alltoall.png.
 
     RefusedError on all ranks, before anything is allocated, for what does not fit or divide. (collective)
@@ -208,7 +222,7 @@ def run(
     for transpose in todo:
         what = f"N = {transpose.grid}, {transpose.variables} variables, {transpose.communicator} communicator"
         require(what, needs(transpose, len(chosen[0]), len(chosen[1]), not opened.is_host), has, "use smaller --grids")
-    record: Record = {
+    record: AllToAllRecord = {
         "versions": versions(),
         "machine": machine(opened, comm),
         "placement": placement(opened, comm),
@@ -242,7 +256,7 @@ def run(
     return record
 
 
-def draw(path: Path, record: Record) -> None:
+def draw(path: Path, record: AllToAllRecord) -> None:
     """Writes the plot."""
     where = record["machine"]
     name = f"{where['ranks']} rank(s), {where['device']['name']}, {record['versions']['mpi']}"
@@ -260,7 +274,7 @@ def title(t: Transpose) -> str:
 WIDTHS = (4, 9, 8, 8, 8, 8, 8)
 
 
-def block(rows: Sequence[Record]) -> str:
+def block(rows: Sequence[AllToAll]) -> str:
     """A line for each method, host and device pointers side by side as in the paper's tables."""
     lines = []
     for method in dict.fromkeys(r["method"] for r in rows):
@@ -269,16 +283,16 @@ def block(rows: Sequence[Record]) -> str:
         first = own or host
         assert first is not None
 
-        def ms(row: Record | None, key: str) -> str:
-            return short(1e3 * row[key]) if row and row[key] is not None else "-"
+        def ms(seconds: float | None) -> str:
+            return "-" if seconds is None else short(1e3 * seconds)
 
         cells = (
             str(first["ranks"]),
             size_text(first["message_bytes"]),
-            ms(host, "copy_seconds"),
-            ms(host, "seconds"),
-            ms(host, "total_seconds"),
-            ms(own, "seconds"),
+            ms(host and host["copy_seconds"]),
+            ms(host and host["seconds"]),
+            ms(host and host["total_seconds"]),
+            ms(own and own["seconds"]),
             gigabytes(first["bandwidth_bytes_per_second"]),
         )
         lines.append(

@@ -5,24 +5,26 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from mpi4py import MPI
 
 import weft
 from weft import _weft
 from weft.bench.link import lower_bound
-from weft.bench.pingpong import measure_link
-from weft.bench.timing import Effort, Record, RefusedError, alternate, budget, choices, require
+from weft.bench.pingpong import LinkRecord, measure_link
+from weft.bench.timing import Effort, RefusedError, alternate, budget, choices, require
 from weft.files import write_json
 from weft.format import gigabytes, rate, seconds, short, size_text, table
+from weft.record import Machine, Versions
 from weft.report import communication_plots, plots
 from weft.report.console import Console, Silent
+from weft.report.measured import Exchange, Traffic
 from weft.run.launch import launch
-from weft.run.machine import crowd_warning, machine, nodes, placement, placement_rows, versions
+from weft.run.machine import Place, crowd_warning, machine, nodes, placement, placement_rows, versions
 from weft.run.record import by_first
 
 if TYPE_CHECKING:
@@ -37,7 +39,29 @@ BOUND = (
 )
 
 
-def traffic(comm: MPI.Intracomm, messages: Sequence[tuple[int, int]], node_of: Sequence[int], links: Record) -> Record:
+class MeshRecord(TypedDict):
+    """The mesh of a run."""
+
+    source: str
+    elements: int
+
+
+class ExchangeRecord(TypedDict):
+    """One run in exchange.json."""
+
+    versions: Versions
+    machine: Machine
+    placement: list[Place]
+    warning: str
+    mesh: MeshRecord
+    bound: str
+    links: dict[str, LinkRecord]
+    rows: list[Exchange]
+
+
+def traffic(
+    comm: MPI.Intracomm, messages: Sequence[tuple[int, int]], node_of: Sequence[int], links: Mapping[str, LinkRecord]
+) -> Traffic:
     """What one operation sends, over all ranks, and the least time it can take. (collective)"""
     kinds = {"within": 0, "between": 0}
     for rank, size in messages:
@@ -66,14 +90,14 @@ def measure(
     texts: Sequence[str],
     order: int,
     fields: int,
-    links: Record,
+    links: Mapping[str, LinkRecord],
     effort: Effort,
-) -> list[Record]:
+) -> list[Exchange]:
     """A row for each operation and choice at one order with so many fields. (collective)"""
     ids = mesh.point_ids(order).reshape(-1)
     timing = _weft.bench.ExchangeTiming(comm, device, ids, fields)
     node_of = nodes(comm)
-    rows = []
+    rows: list[Exchange] = []
     for operation in OPERATIONS:
         messages = timing.messages(operation)
         sent = traffic(comm, messages, node_of, links)
@@ -114,7 +138,7 @@ def run(
     device: str,
     asked: Sequence[str],
     effort: Effort,
-) -> Record:
+) -> ExchangeRecord:
     """Measures on the ranks this was started with, prints a block for each order and number of fields, and writes
     exchange.json (after every block) and exchange-ranks-P.png. (collective)
 
@@ -142,7 +166,7 @@ def run(
     )
     if dealt is None:
         dealt = weft.Mesh.box(list(box), comm=comm)
-    record: Record = {
+    record: ExchangeRecord = {
         "versions": versions(),
         "machine": machine(opened, comm),
         "placement": placement(opened, comm),
@@ -170,9 +194,9 @@ def run(
     return record
 
 
-def sweep(ranks: Sequence[int], arguments: Sequence[str], output: Path, time_limit: int) -> list[Record]:
+def sweep(ranks: Sequence[int], arguments: Sequence[str], output: Path, time_limit: int) -> list[ExchangeRecord]:
     """`run` on each number of ranks, by starting mpiexec: prints what they print, writes one exchange.json of all."""
-    records: list[Record] = []
+    records: list[ExchangeRecord] = []
     for count in ranks:
         with tempfile.TemporaryDirectory(prefix="weft-exchange-") as folder:
             said = launch(count, ["bench", "exchange", *arguments, "--output", folder], time_limit)
@@ -185,19 +209,19 @@ def sweep(ranks: Sequence[int], arguments: Sequence[str], output: Path, time_lim
     return records
 
 
-def plot(output: Path, record: Record) -> Path:
+def plot(output: Path, record: ExchangeRecord) -> Path:
     """The file that has the plot of a run."""
     return output / f"exchange-ranks-{record['machine']['ranks']}.png"
 
 
-def draw(output: Path, record: Record) -> None:
+def draw(output: Path, record: ExchangeRecord) -> None:
     """Writes the plot of a run."""
     title = f"{record['mesh']['source']}, {record['machine']['ranks']} ranks, {record['machine']['device']['name']}"
     title += f", {record['versions']['mpi']}"
     plots.save(communication_plots.exchange(record["rows"], title), plot(output, record))
 
 
-def header(record: Record) -> list[tuple[str, str]]:
+def header(record: ExchangeRecord) -> list[tuple[str, str]]:
     """What is measured, where, and the bound."""
     rows = [
         ("mesh", f"{record['mesh']['source']}: {record['mesh']['elements']:,} elements"),
@@ -219,7 +243,7 @@ def times(ratio: float | None) -> str:
     return f"{ratio:.2f}" if ratio < 9.995 else short(ratio) if ratio < 999.5 else ">999"
 
 
-def block(rows: Sequence[Record]) -> str:
+def block(rows: Sequence[Exchange]) -> str:
     """The rows of one order and number of fields, a line for each choice."""
     first = rows[0]
     of = {op: {r["choice"]: r for r in rows if r["operation"] == op} for op in OPERATIONS}
@@ -228,7 +252,7 @@ def block(rows: Sequence[Record]) -> str:
     ]
     for operation, mine in of.items():
         r = next(iter(mine.values()))
-        low, high = (size_text(r[f"{k}_message_bytes"]) for k in ("smallest", "largest"))
+        low, high = size_text(r["smallest_message_bytes"]), size_text(r["largest_message_bytes"])
         lines.append(
             f"  {operation:15} {r['messages']} x {low}{f' - {high}' if high != low else ''}, {size_text(r['bytes'])} a "
             f"rank, bound {seconds(r['bound_seconds'])}"

@@ -11,25 +11,39 @@ import time
 from collections.abc import Sequence
 from math import log2
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 from mpi4py import MPI
 
 import weft
 from weft import _weft
-from weft.bench.timing import Effort, Record, RefusedError, Samples, alternate, budget, require
+from weft.bench.timing import Effort, RefusedError, Samples, alternate, budget, require
 from weft.files import write_json
 from weft.format import gigabytes, short, table
+from weft.record import Machine, Versions
 from weft.report import fft_plots, plots
 from weft.report.console import Console, Silent
-from weft.run.machine import machine, placement, placement_rows, versions
+from weft.report.measured import Lines, Transform
+from weft.run.machine import Place, machine, placement, placement_rows, versions
 from weft.run.record import by_first
 
 if TYPE_CHECKING:
     from weft.device import Device
 
 REAL = {"double": 8, "single": 4}  # bytes
+
+
+class FftRecord(TypedDict):
+    """What fft.json holds."""
+
+    versions: Versions
+    machine: Machine
+    placement: list[Place]
+    limits: dict[str, float]
+    formulas: dict[str, str]
+    transforms: list[Transform]
+    lines: list[Lines]
 
 
 def pair_flops(points: int) -> float:
@@ -106,7 +120,7 @@ def transforms(
     exchange: str,
     bandwidth: float,
     effort: Effort,
-) -> list[Record]:
+) -> list[Transform]:
     """A row for each process grid. (collective)"""
     dtype = np.dtype("f8" if precision == "double" else "f4")
     cases = {}
@@ -116,7 +130,7 @@ def transforms(
             device=device,
         )  # fmt: skip
         cases[grid] = Pair(plan, comm, variables)
-    rows = []
+    rows: list[Transform] = []
     measured: dict[str, Samples] = alternate(cases, comm, effort)
     for grid, samples in measured.items():
         figures = samples.record(1 / variables)
@@ -140,7 +154,7 @@ def transforms(
     return rows
 
 
-def lines(comm: MPI.Intracomm, device: Device, points: int, precision: str, bandwidth: float, effort: Effort) -> Record:
+def lines(comm: MPI.Intracomm, device: Device, points: int, precision: str, bandwidth: float, effort: Effort) -> Lines:
     """Complex transforms of all lines in y of a rank's share of points^3, in the ways of Table 1. (collective)"""
     width = points // 2 + 1
     planes = max(1, points // comm.size)
@@ -186,7 +200,7 @@ def run(
     exchange: str,
     device: str,
     effort: Effort,
-) -> Record:
+) -> FftRecord:
     """Measures, prints, and writes fft.json (after every size) and fft.png.
 
     RefusedError on all ranks, before anything is allocated, for grids that are none of the ranks' and sizes that do not
@@ -209,7 +223,7 @@ def run(
         require(f"N = {points}", (host, on_device), has, "use smaller --sizes, or fewer --process-grids")
     comm.Barrier()
     bandwidth = comm.allreduce(weft.device.measure_bandwidth(opened), MPI.SUM)
-    record: Record = {
+    record: FftRecord = {
         "versions": versions(transforms_on=opened),
         "machine": machine(opened, comm),
         "placement": placement(opened, comm),
@@ -241,9 +255,9 @@ def run(
     console.write(f"\ncomplex transforms along y of a rank's planes (GESTS Table 1), ms\n{LINES_HEAD}")
     for points in sizes:
         for precision in precisions:
-            row = lines(comm, opened, points, precision, bandwidth, effort)
-            record["lines"].append(row)
-            console.write(lines_line(row))
+            found = lines(comm, opened, points, precision, bandwidth, effort)
+            record["lines"].append(found)
+            console.write(lines_line(found))
             by_first(comm, write_json, output / "fft.json", record)
     console.write(
         "GFLOP/s: 2.5 M log2 M per real transform of M = N^3 points, 5 n log2 n per line; of bound: bytes that each\n"
@@ -255,9 +269,9 @@ def run(
     return record
 
 
-def draw(path: Path, record: Record, title: str) -> None:
+def draw(path: Path, record: FftRecord, title: str) -> None:
     """Writes the plot."""
-    plots.save(fft_plots.transforms(record, title), path)
+    plots.save(fft_plots.transforms(record["transforms"], record["lines"], title), path)
 
 
 HEAD = f"{'N':>6}  {'precision':<10}{'grid':<8}{'row, column exchange':<36}{'ms':>9}{'GFLOP/s':>9}{'of bound':>9}"
@@ -267,7 +281,7 @@ LINES_HEAD = (
 )
 
 
-def transform_line(row: Record) -> str:
+def transform_line(row: Transform) -> str:
     """A line of the first table."""
     exchanges = f"{row['row_exchange'] or '-'}, {row['column_exchange'] or '-'}"
     return (
@@ -277,10 +291,10 @@ def transform_line(row: Record) -> str:
     )
 
 
-def lines_line(row: Record) -> str:
+def lines_line(row: Lines) -> str:
     """A line of the second table; what a device does not do is a dash."""
     steps, totals = row["steps"], row["total_seconds"]
-    cells = [steps.get(way, {}).get("seconds") for way in ("strided", "unpack", "contiguous", "pack")]
+    cells = [steps[way]["seconds"] if way in steps else None for way in ("strided", "unpack", "contiguous", "pack")]
     cells += [totals.get("non-strided"), totals.get("panels")]
     text = "".join(f"{'-' if s is None else short(1e3 * s):>9}" for s in cells)
     best = row["fastest"]

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from mpi4py import MPI
 
 import weft
-from weft.bench.timing import Record
 from weft.files import write_json
 from weft.format import short, table
 from weft.model import formulas
+from weft.record import Machine, Versions
 from weft.report import plots
+from weft.report.measured import OperatorRow
 from weft.run.elements import box_counts
 from weft.run.machine import Rates, machine, rates, versions
 from weft.run.record import by_first
@@ -28,6 +29,21 @@ HEAD = LINE.format(
 )
 
 
+class OperatorRecord(TypedDict):
+    """What operator.json holds."""
+
+    versions: Versions
+    machine: Machine
+    precision: str
+    repeats: int
+    rates: Rates
+    rates_before: Rates
+    rates_after: Rates
+    formulas: dict[str, str]
+    rows: list[OperatorRow]
+    occupancy: list[dict[str, int | float | str]]
+
+
 def measure(
     comm: MPI.Intracomm,
     order: int,
@@ -37,7 +53,7 @@ def measure(
     device: Device,
     precision: str,
     repeats: int,
-) -> tuple[Record, weft.Poisson]:
+) -> tuple[OperatorRow, weft.Poisson]:
     """Times the operator at one order on a box of about `dofs` degrees of freedom. (collective)"""
     box = box_counts(round(dofs * ((order + 1) / order) ** 3), order)
     mesh = weft.Mesh.box(box, comm=comm)
@@ -49,7 +65,7 @@ def measure(
     method = formulas.Method(geometry=operator.geometry, kernels=operator.kernels)
     flops = formulas.operator_flops(size)
     moved = formulas.weft_operator_bytes(size, method)
-    row: Record = {
+    row: OperatorRow = {
         "order": order,
         "geometry": operator.geometry,
         "kernels": operator.kernels,
@@ -67,11 +83,11 @@ def measure(
     return row, operator
 
 
-def roofline(row: Record, measured: Rates) -> None:
+def roofline(row: OperatorRow, measured: Rates) -> None:
     """Adds to a row the rates of Eq. 4, with the paper's bytes and with those this variant moves."""
     peak, bandwidth = measured["peak_flops_per_second"], measured["bandwidth_bytes_per_second"]
-    for name, moved in (("roofline_gflops", row["bytes_paper"]), ("own_roofline_gflops", row["bytes"])):
-        row[name] = formulas.roofline(row["flops"], moved, peak, bandwidth) / 1e9
+    row["roofline_gflops"] = formulas.roofline(row["flops"], row["bytes_paper"], peak, bandwidth) / 1e9
+    row["own_roofline_gflops"] = formulas.roofline(row["flops"], row["bytes"], peak, bandwidth) / 1e9
     row["roofline_fraction"] = row["gflops"] / row["roofline_gflops"]
     row["own_roofline_fraction"] = row["gflops"] / row["own_roofline_gflops"]
 
@@ -87,7 +103,7 @@ def sweep(
     precision: str,
     kernels: str,
     repeats: int,
-) -> Record:
+) -> OperatorRecord:
     """Measures every order and geometry, prints a line for each, and writes operator.json and operator.png.
 
     The bandwidth of Eq. 4 is measured before and after and the mean is used: other work on the machine shows up as a
@@ -100,8 +116,8 @@ def sweep(
     where = machine(opened, comm)
     title = f"{where['device']['name']}, {comm.size} rank(s) of {where['threads_per_rank']} thread(s), {precision}"
     say(f"operator (S_L + lambda W) Z on {title}\n{HEAD}", flush=True)
-    rows: list[Record] = []
-    resources: list[Record] = []
+    rows: list[OperatorRow] = []
+    resources: list[dict[str, int | float | str]] = []
     for order in orders:
         for geometry in geometries:
             row, operator = measure(comm, order, dofs, geometry, kernels, opened, precision, repeats)
@@ -118,7 +134,7 @@ def sweep(
     )
     for row in rows:
         roofline(row, measured)
-    record = {
+    record: OperatorRecord = {
         "versions": versions(),
         "machine": where,
         "precision": precision,
@@ -145,7 +161,7 @@ def counted() -> dict[str, str]:
     }
 
 
-def line(row: Record) -> str:
+def line(row: OperatorRow) -> str:
     """A row as it is printed."""
     return LINE.format(
         row["order"],
@@ -161,7 +177,7 @@ def line(row: Record) -> str:
     )
 
 
-def occupancy_row(row: Record, operator: weft.Poisson, device: Device) -> Record:
+def occupancy_row(row: OperatorRow, operator: weft.Poisson, device: Device) -> dict[str, int | float | str]:
     """hipBone's Table 1 for the kernel of a row: what the compiler used, and what one multiprocessor then holds."""
     resources = operator.resources
     chip = formulas.multiprocessor(device.limits, device.architecture)
@@ -179,7 +195,7 @@ def occupancy_row(row: Record, operator: weft.Poisson, device: Device) -> Record
     }
 
 
-def show(record: Record, output: Path, title: str) -> None:
+def show(record: OperatorRecord, output: Path, title: str) -> None:
     """Prints what follows the rows, and writes the files."""
     before, after = record["rates_before"], record["rates_after"]
     print(
@@ -197,7 +213,7 @@ def show(record: Record, output: Path, title: str) -> None:
     print(f"wrote {output / 'operator.json'}, {output / 'operator.png'}")
 
 
-def table_1(rows: Sequence[Record]) -> list[tuple[str, ...]]:
+def table_1(rows: Sequence[Mapping[str, object]]) -> list[tuple[str, ...]]:
     """hipBone's Table 1."""
     columns = {
         "ORDER": "order",

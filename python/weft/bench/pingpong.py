@@ -11,19 +11,21 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from mpi4py import MPI
 
 import weft
 from weft import _weft, mpi
 from weft.bench.link import Link, Point, crossovers, fit
-from weft.bench.timing import Effort, Record, RefusedError, alternate, budget, choices, require
+from weft.bench.timing import Effort, RefusedError, alternate, budget, choices, require
 from weft.files import write_json
 from weft.format import gigabytes, rate, seconds, short, size_text, table
+from weft.record import Machine, Versions
 from weft.report import communication_plots, plots
 from weft.report.console import Console, Silent
-from weft.run.machine import crowd_warning, machine, nodes, placement, placement_rows, versions
+from weft.report.measured import Message
+from weft.run.machine import Place, crowd_warning, machine, nodes, placement, placement_rows, versions
 from weft.run.record import by_first
 
 if TYPE_CHECKING:
@@ -80,6 +82,26 @@ class Column:
         return f"{self.memory} {self.path}"
 
 
+class LinkRecord(TypedDict):
+    """One kind of link of a run: the shortest time of a message and the highest bytes / time, and the rows."""
+
+    alpha_seconds: float
+    beta_bytes_per_second: float
+    rows: list[Message]
+
+
+class PingPongRecord(TypedDict):
+    """What pingpong.json holds."""
+
+    versions: Versions
+    machine: Machine
+    placement: list[Place]
+    warning: str
+    rows: list[Message]
+    fits: list[dict[str, object]]
+    crossovers: list[dict[str, object]]
+
+
 def columns(comm: MPI.Intracomm, devices: Sequence[Device], wanted: Sequence[str]) -> list[Column]:
     """What works here of the paths `wanted`, or of all that are not known to lose. RefusedError for a path that is
     asked for and works with no memory. (collective)"""
@@ -99,7 +121,7 @@ def columns(comm: MPI.Intracomm, devices: Sequence[Device], wanted: Sequence[str
 
 def play(
     comm: MPI.Intracomm, device_of: dict[str, Device], shown: Sequence[Column], scope: Scope, size: int, effort: Effort
-) -> Iterator[Record]:
+) -> Iterator[Message]:
     """One row for each column: a message of `size` bytes one way. (collective)"""
     partner, leads = -1, False
     for a, b in scope.pairs:
@@ -125,11 +147,11 @@ def play(
         }
 
 
-def measure_link(comm: MPI.Intracomm, device: Device, sizes: Sequence[int], effort: Effort) -> Record:
+def measure_link(comm: MPI.Intracomm, device: Device, sizes: Sequence[int], effort: Effort) -> dict[str, LinkRecord]:
     """The links of this run for a lower bound: by kind ("within", "between") the shortest time of a message and the
     highest bytes / time over all paths of the device's memory, of one pair alone. (collective)"""
     shown = columns(comm, [device], [])
-    links: Record = {}
+    links: dict[str, LinkRecord] = {}
     for scope in scopes(nodes(comm)):
         if len(scope.pairs) == 1:
             rows = [r for size in sizes for r in play(comm, {device.backend: device}, shown, scope, size, effort)]
@@ -143,7 +165,7 @@ def measure_link(comm: MPI.Intracomm, device: Device, sizes: Sequence[int], effo
 
 def run(
     comm: MPI.Intracomm, sizes: Sequence[int], output: Path, *, device: str, paths: Sequence[str], effort: Effort
-) -> Record:
+) -> PingPongRecord:
     """Measures, prints a line for each size, and writes pingpong.json (after every size) and a plot for each scope.
 
     RefusedError on all ranks for fewer than 2 ranks, paths that do not work here, sizes that do not fit. (collective)
@@ -161,7 +183,7 @@ def run(
     require(f"a message of {size_text(max(sizes))}", needs, budget(opened, comm), "use smaller --sizes")
     shown = columns(comm, devices, paths)
     console = Console() if comm.rank == 0 else Silent()
-    record: Record = {
+    record: PingPongRecord = {
         "versions": versions(),
         "machine": machine(opened, comm),
         "placement": placement(opened, comm),
@@ -175,7 +197,7 @@ def run(
         console.warn(record["warning"])
     for scope in scopes(nodes(comm)):
         console.write(f"\n{scope.title}: µs one way, median of the slowest pair\n{heads(shown)}")
-        mine: list[Record] = []
+        mine: list[Message] = []
         for size in sizes:
             if console.terminal:
                 console.phase(f"{scope.title}, {size_text(size)}")
@@ -194,7 +216,9 @@ def run(
     return record
 
 
-def finish(record: Record, scope: Scope, rows: Sequence[Record], shown: Sequence[Column], console: Console) -> None:
+def finish(
+    record: PingPongRecord, scope: Scope, rows: Sequence[Message], shown: Sequence[Column], console: Console
+) -> None:
     """Adds the fits and crossovers of a scope to the record, and prints bandwidths, fits and crossovers."""
     of = {c: [r for r in rows if (r["memory"], r["path"]) == (c.memory, c.path)] for c in shown}
     console.write(f"\n{scope.title}: GB/s one way, of a pair\n{heads(shown)}")
@@ -243,7 +267,7 @@ def finish(record: Record, scope: Scope, rows: Sequence[Record], shown: Sequence
         console.write(fill(f"fastest from {memory} memory: {', '.join(words)}", 80, subsequent_indent="  "))
 
 
-def draw(path: Path, record: Record, scope: Scope, rows: Sequence[Record]) -> None:
+def draw(path: Path, record: PingPongRecord, scope: Scope, rows: Sequence[Message]) -> None:
     """Writes the plot of a scope."""
     title = f"{record['machine']['device']['name']}, {record['versions']['mpi']}"
     plots.save(communication_plots.ping_pong(rows, scope.title, title), path)

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from mpi4py import MPI
 
+from weft.report.measured import Rounds
 from weft.run.memory import free_host_bytes
 
 if TYPE_CHECKING:
     from weft.device import Device
 
 K = TypeVar("K")
-Record = dict[str, Any]  # what a measurement leaves, or a part of it, as JSON has it
 
 
 class RefusedError(ValueError):
@@ -48,7 +48,7 @@ class Samples:
         medians = np.median(self.seconds, axis=1)
         return float(medians[medians > 0].min())
 
-    def record(self, scale: float = 1.0) -> Record:
+    def record(self, scale: float = 1.0) -> Rounds:
         """Median and quartiles over the rounds of the rank whose median is largest, times ``scale``."""
         low, median, high = np.percentile(scale * self.seconds, (25, 50, 75), axis=1)
         slowest = int(np.argmax(median))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -11,9 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from weft.format import size_text
+from weft.report.measured import AllToAll, Exchange, Message
 from weft.report.plots import COLOURS, MARKERS, STYLE, style
 
-Rows = Sequence[dict[str, Any]]
 LINES = ["-", "--", ":", "-."]
 
 
@@ -28,7 +27,7 @@ def size_axis(axes: Axes, sizes: Sequence[int]) -> None:
     axes.set_xlabel("message size")
 
 
-def ping_pong(rows: Rows, scope: str, machine: str) -> Figure:
+def ping_pong(rows: Sequence[Message], scope: str, machine: str) -> Figure:
     """Latency and bandwidth over the size of a message, a line for each memory and path with its quartiles.
 
     As the figures for Alvis in Wahlgren's slides; 1 to 64 KiB, where they found device memory slow within a node, is
@@ -66,7 +65,7 @@ def ping_pong(rows: Rows, scope: str, machine: str) -> Figure:
     return figure
 
 
-def exchange(rows: Rows, machine: str) -> Figure:
+def exchange(rows: Sequence[Exchange], machine: str) -> Figure:
     """Time over the order: a column for each operation, a row for each number of fields, a line for each choice."""
     operations = list(dict.fromkeys(r["operation"] for r in rows))
     fields = sorted({r["fields"] for r in rows})
@@ -113,7 +112,7 @@ def exchange(rows: Rows, machine: str) -> Figure:
     return figure
 
 
-def all_to_all(rows: Rows, machine: str) -> Figure:
+def all_to_all(rows: Sequence[AllToAll], machine: str) -> Figure:
     """Effective bandwidth of Eq. 13 over the size of a message, a panel for each communicator."""
     kinds = list(dict.fromkeys((r["communicator"], r["ranks"]) for r in rows))
     lines = list(dict.fromkeys((r["memory"], r["method"]) for r in rows))

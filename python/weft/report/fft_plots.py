@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from weft.report.measured import Lines, Transform
 from weft.report.plots import STYLE, style
 
 LINESTYLES = {"double": "-", "single": "--"}
 
 
-def transforms(record: dict[str, Any], machine: str) -> Figure:
+def transforms(rows: Sequence[Transform], lines: Sequence[Lines], machine: str) -> Figure:
     """GFLOP/s over N: left the 3-D transform, a line for each process grid, right its lines, one for each way."""
     with plt.rc_context(STYLE):
         figure, (left, right) = plt.subplots(1, 2, figsize=(10.4, 4.4))
-        rows = record["transforms"]
         for precision in dict.fromkeys(r["precision"] for r in rows):
             for index, grid in enumerate(dict.fromkeys(r["process_grid"] for r in rows)):
                 mine = [r for r in rows if (r["precision"], r["process_grid"]) == (precision, grid)]
@@ -28,7 +28,7 @@ def transforms(record: dict[str, Any], machine: str) -> Figure:
                     linestyle=LINESTYLES[precision],
                     **style(index),
                 )
-            of_precision = [r for r in record["lines"] if r["precision"] == precision]
+            of_precision = [r for r in lines if r["precision"] == precision]
             ways = dict.fromkeys(way for r in of_precision for way in r["flops_per_second"])
             for index, way in enumerate(ways):
                 right.plot(

@@ -80,7 +80,7 @@ class OperatorRow(TypedDict, total=False):
     own_roofline_fraction: float
 
 
-class Timed(TypedDict):
+class Rounds(TypedDict):
     """Median and quartiles over the rounds of the slowest rank."""
 
     seconds: float
@@ -90,7 +90,7 @@ class Timed(TypedDict):
     repetitions: int
 
 
-class Message(Timed):
+class Message(Rounds):
     """A message of a ping-pong, one way."""
 
     where: str
@@ -115,7 +115,7 @@ class Traffic(TypedDict):
     bound_seconds: float
 
 
-class Exchange(Timed, Traffic):
+class Exchange(Rounds, Traffic):
     """An operation of the exchange layer by one schedule and path."""
 
     ranks: int
@@ -130,7 +130,7 @@ class Exchange(Timed, Traffic):
     times_bound: float | None
 
 
-class AllToAll(Timed):
+class AllToAll(Rounds):
     """An all-to-all of a distributed transform by one method."""
 
     grid: int
@@ -148,7 +148,7 @@ class AllToAll(Timed):
     bandwidth_bytes_per_second: float
 
 
-class Transform(Timed):
+class Transform(Rounds):
     """A distributed transform forward and backward."""
 
     points: int
@@ -170,7 +170,7 @@ class Lines(TypedDict):
     points: int
     precision: str
     lines: int
-    steps: dict[str, Timed]
+    steps: dict[str, Rounds]
     total_seconds: dict[str, float]
     flops_per_second: dict[str, float]
     bytes: int
