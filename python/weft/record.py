@@ -15,7 +15,6 @@ import weft
 
 SCHEMA = 1  # of the records that this version writes
 WORKLOADS = ("poisson", "maxwell", "flow", "turbulence")
-SECTIONS = ("case", "versions", "machine", "choices", "timings", "figures")
 
 # One step's row of a table, by column; None where a value is not finite.
 Row = dict[str, float | None]
@@ -58,14 +57,19 @@ class Machine(TypedDict):
     device: Device
 
 
-class Timing(TypedDict):
-    """One exchange that the tuner tried."""
+class Trial(TypedDict):
+    """How one candidate of a tuner did."""
 
-    exchange: str
     median_seconds: float
     repetitions: int
     stopped_early: bool
     failure: str
+
+
+class Timing(Trial):
+    """One exchange that the tuner tried."""
+
+    exchange: str
 
 
 class Tuning(TypedDict):
@@ -78,18 +82,19 @@ class Tuning(TypedDict):
     timings: list[Timing]
 
 
-class TransformTiming(TypedDict):
-    """One setting of the Fourier transforms that the tuner tried."""
+class TransformSetting(TypedDict, total=False):
+    """A setting of the Fourier transforms."""
 
-    race: str
     process_grid: str
     batch: int
     row_exchange: str
     column_exchange: str
-    median_seconds: float
-    repetitions: int
-    stopped_early: bool
-    failure: str
+
+
+class TransformTiming(Trial, TransformSetting):
+    """One setting of the Fourier transforms that the tuner tried."""
+
+    race: str
 
 
 class Multigrid(TypedDict, total=False):
@@ -107,7 +112,7 @@ class Multigrid(TypedDict, total=False):
     level: str
 
 
-class Choices(TypedDict, total=False):
+class Choices(TransformSetting, total=False):
     """What was chosen, and why: "choice: reason"."""
 
     geometry: str
@@ -121,10 +126,6 @@ class Choices(TypedDict, total=False):
     convection: str
     pressure: Multigrid
     exchange: dict[str, Tuning]
-    process_grid: str
-    batch: int
-    row_exchange: str
-    column_exchange: str
     reason: str
     tuning_seconds: float
     timings: list[TransformTiming]
@@ -332,16 +333,24 @@ class Statistics(TypedDict, total=False):
     reference: Reference
 
 
-class Record(TypedDict, total=False):
-    """The whole; `residuals` of a solve, `statistics` of a run in time."""
+class Sections(TypedDict):
+    """What every record has."""
 
-    schema: int
     case: dict[str, Any]  # docs/cases.md
     versions: Versions
     machine: Machine
     choices: Choices
     timings: Timings
     figures: Figures
+
+
+SECTIONS = tuple(Sections.__annotations__)
+
+
+class Record(Sections, total=False):
+    """The whole; `residuals` of a solve, `statistics` of a run in time."""
+
+    schema: int
     residuals: list[float]
     statistics: Statistics
 

@@ -48,20 +48,21 @@ class Profile:
         self.steps += 1
         self.seconds += seconds
 
-    def finish(self, record: Record, comm: MPI.Intracomm) -> None:
-        """The record's timings and shares. (collective)"""
-        timings, figures = record["timings"], record["figures"]
-        whole = comm.allreduce(self.seconds, MPI.MAX)
+    def timings(self, comm: MPI.Intracomm) -> Timings:
+        """The recorded steps in a record's timings. (collective)"""
         names = sorted(set().union(*comm.allgather([n for n, s in self.names.items() if s > 0])))
-        timings.update(
-            Timings(
-                profiled_seconds=whole,
-                breakdown=breakdown(self.categories, comm),
-                phases=self.mean_phases(comm),
-                routines=breakdown({name: self.names.get(name, 0.0) for name in names}, comm),
-            )
-        )
-        spent = timings["breakdown"]
+        return {
+            "profiled_seconds": comm.allreduce(self.seconds, MPI.MAX),
+            "breakdown": breakdown(self.categories, comm),
+            "phases": self.mean_phases(comm),
+            "routines": breakdown({name: self.names.get(name, 0.0) for name in names}, comm),
+        }
+
+    def finish(self, record: Record, comm: MPI.Intracomm) -> None:
+        """Adds the timings and shares to the record. (collective)"""
+        timings, figures = self.timings(comm), record["figures"]
+        record["timings"].update(timings)
+        whole, spent = timings["profiled_seconds"], timings["breakdown"]
         told = spent["mpi"]["mean_seconds"] + spent["copy"]["mean_seconds"]
         figures["profiled_steps"] = self.steps
         figures["communication_share"] = told / whole if whole > 0 else None
@@ -125,12 +126,11 @@ def paths(problem: Problem, record: Record) -> None:
         profile = Profile()
         for _ in range(COMPARED // 2):
             profile.step(solver, dt)
-        shares: Record = {"timings": {}, "figures": {}}
-        profile.finish(shares, comm)
-        spent = exchange_seconds(shares["timings"]["routines"])
+        timings = profile.timings(comm)
+        spent = exchange_seconds(timings["routines"])
         figures["paths"][path] = {
             "seconds_per_step": per_step,
-            "exchange_share": spent / shares["timings"]["profiled_seconds"],
+            "exchange_share": spent / timings["profiled_seconds"],
             "exchange_seconds_per_step": spent / profile.steps,
         }
     staged = figures["paths"].get("staged")

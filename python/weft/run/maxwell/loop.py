@@ -22,7 +22,7 @@ from weft.run.maxwell.errors import Errors, exact_energies
 from weft.run.maxwell.figures import choices, compare, finish, sizes
 from weft.run.maxwell.output import OutputFiles
 from weft.run.maxwell.problem import Problem, make_mesh
-from weft.run.maxwell.profile import PROFILED, paths, profile
+from weft.run.maxwell.profile import PROFILED, communication_share, paths, profile
 from weft.run.record import Display, Result, Stopwatch, open_folder
 from weft.run.stepping import after, due, next_due
 from weft.solver_on_elements import Checkpoint
@@ -90,7 +90,9 @@ class Run:
         open_folder(self.folder, self.comm)
         try:
             self.display.phase("warming up")
-            profile(self.problem, record)
+            timings = profile(self.problem)
+            record["timings"].update(timings)
+            record["figures"].update(Figures(profiled_steps=PROFILED, communication_share=communication_share(timings)))
             self.display.phase("stepping")
             signal = self.march()
         except CollectiveError as error:

@@ -16,7 +16,7 @@ PROFILED = 10  # number of steps recorded for the breakdown by routine
 COMPARED = 20  # number of steps timed with each path
 
 
-def profile(problem: Problem, record: Record) -> None:
+def profile(problem: Problem) -> Timings:
     """Takes warm-up steps, then recorded ones; returns how the time is spent, by category and by routine. (collective)
 
     As in Table 3 of the NekCEM paper. Recording itself takes time, so these steps are not the timed ones.
@@ -39,15 +39,11 @@ def profile(problem: Problem, record: Record) -> None:
     spent = {k: v - before[0].get(k, 0.0) for k, v in categories.items()}
     by_name = {k: v - before[1].get(k, 0.0) for k, v in names.items()}
     everywhere = sorted({k for rank in comm.allgather([k for k, v in by_name.items() if v > 0]) for k in rank})
-    record["timings"].update(
-        Timings(
-            profiled_seconds=seconds,
-            breakdown=breakdown(spent, comm),
-            routines=breakdown({k: by_name.get(k, 0.0) for k in everywhere}, comm),
-        )
-    )
-    record["figures"]["profiled_steps"] = PROFILED
-    record["figures"]["communication_share"] = communication_share(record["timings"])
+    return {
+        "profiled_seconds": seconds,
+        "breakdown": breakdown(spent, comm),
+        "routines": breakdown({k: by_name.get(k, 0.0) for k in everywhere}, comm),
+    }
 
 
 def communication_share(timings: Timings) -> float:
@@ -78,12 +74,11 @@ def paths(problem: Problem, record: Record) -> None:
         take(solver, COMPARED, problem.dt)
         per_step = comm.allreduce(time.perf_counter() - begin, MPI.MAX) / COMPARED
         problem.solver = solver
-        shares: Record = {"timings": {}, "figures": {}}
-        profile(problem, shares)
+        timings = profile(problem)
         problem.solver = chosen
         rows[path] = {
             "seconds_per_step": per_step,
-            "communication_share": communication_share(shares["timings"]),
+            "communication_share": communication_share(timings),
         }
     figures["paths"] = rows
     if problem.solver.device.is_host:
