@@ -12,7 +12,7 @@ import os
 import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from weft import _weft
 
@@ -49,7 +49,33 @@ def open(which: str = "auto", ordinal: int = -1) -> Device:
     return _weft.device.open(which, ordinal)
 
 
-def info() -> dict[str, Any]:
+class Found(TypedDict):
+    """Whether a library is there, and what it is or why not."""
+
+    available: bool
+    reason: str
+
+
+class Host(TypedDict):
+    """This machine's processors, as `info` gives them."""
+
+    processor: str
+    vector_set: str
+    threads: int
+    processors: int
+    memory_bytes: int
+
+
+class Info(TypedDict):
+    """What `info` gives."""
+
+    backends: dict[str, Found]
+    compilers: dict[str, Found]
+    host: Host
+    kernel_cache: str
+
+
+def info() -> Info:
     """Describe what was found on this machine.
 
     ``backends``: per backend ``available`` and ``reason`` (the device's name, or why not); ``compilers``: the same for
@@ -61,8 +87,9 @@ def info() -> dict[str, Any]:
     return {
         "backends": {name: {"available": there, "reason": why} for name, there, why in _weft.device.available()},
         "compilers": {
-            name: dict(zip(("available", "reason"), _weft.device.compiler(backend), strict=True))
+            name: {"available": there, "reason": why}
             for name, backend in (("nvrtc", "cuda"), ("hiprtc", "hip"))
+            for there, why in [_weft.device.compiler(backend)]
         },
         "host": {
             "processor": host.name,

@@ -117,7 +117,7 @@ class Solver(SolverOnElements):
         mesh: Mesh,
         order: int = 7,
         *,
-        materials: Mapping[str, Any] | None = None,
+        materials: Mapping[str, Material | Sequence[float]] | None = None,
         total_field: npt.ArrayLike | None = None,
         device: str | Device = "auto",
         precision: str = "double",
