@@ -214,7 +214,7 @@ def test_a_python_file_that_fails_is_told_with_the_key_and_the_functions_it_has(
     (tmp_path / "user.py").write_text("def flow(x, y):\n    return x, y, x\n")
     done = run(*words)
     assert done.returncode != 0
-    assert "flow(x, y) is to be a function of x, y, z and t" in said(done)[0]
+    assert "flow(x, y) must be a function of x, y, z and t" in said(done)[0]
 
 
 @pytest.mark.parametrize(
