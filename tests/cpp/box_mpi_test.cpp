@@ -171,7 +171,7 @@ TEST(Box, BadOptionsAreRefusedOnEveryRank) {
   refuses({.counts = {8, 8, 8}, .deformation = "kershw"}, "unknown deformation \"kershw\"");
   refuses({.counts = {8, 8, 8}, .deformation = "kershaw", .deformation_parameter = 0}, "(0, 1]");
   refuses({.counts = {8, 8, 8}, .periodic = {true, false, false}, .deformation = "kershaw"}, "periodic");
-  if (comm.size() > 1) refuses({.counts = {1, 1, 1}}, "ranks are more than the 1 elements");
+  if (comm.size() > 1) refuses({.counts = {1, 1, 1}}, "ranks, but the box has only 1 elements");
 }
 
 TEST(Box, AMillionPointsHaveEveryIdAsOftenAsElementsMeetThereAndFillTheBox) {

@@ -243,7 +243,8 @@ TEST(FourierTransforms, WhatCannotBePlannedIsSaidOnAllRanks) {
   EXPECT_TRUE(says(wrong, "1x" + std::to_string(comm.size())) && says(wrong, "is not one of")) << wrong;
   EXPECT_TRUE(says(message({.sizes = {8, 0, 8}, .grid = grid}), "at least 1"));
   EXPECT_TRUE(says(message({.sizes = {8, 8, 8}, .modes_x = 6, .grid = grid}), "1 to 5"));
-  EXPECT_TRUE(says(message({.sizes = {8, 8, std::int64_t{1} << 31}, .grid = grid}), "more than FFT libraries count"));
+  EXPECT_TRUE(
+      says(message({.sizes = {8, 8, std::int64_t{1} << 31}, .grid = grid}), "exceeds what FFT libraries can count"));
   EXPECT_TRUE(says(message({.sizes = {8, 8, 8}, .grid = grid, .batch = 0}), "at least one variable"));
   if (comm.size() > 1) {
     EXPECT_TRUE(says(message({.sizes = {8, 8, 8}, .grid = grid, .column = "fastest"}), "fastest"));

@@ -253,7 +253,7 @@ TEST_P(Paths, ARankThatGivesUpEndsTheOthersWait) {
       ipc->finish(to.data(), stream);
       ADD_FAILURE() << "what should it have found?";
     } catch (const std::runtime_error& error) {
-      EXPECT_NE(std::string(error.what()).find("rank " + std::to_string(culprit) + ", which has given up"),
+      EXPECT_NE(std::string(error.what()).find("rank " + std::to_string(culprit) + ", which has abandoned"),
                 std::string::npos)
           << error.what();
     }

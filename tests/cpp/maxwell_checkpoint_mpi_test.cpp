@@ -151,7 +151,8 @@ TEST(MaxwellCheckpoint, WhatIsNoneOfThisRunIsAnErrorThatSaysSo) {
   EXPECT_EQ(error(run), "");
   const mesh::Mesh longer = box(comm, {4, 2, 2});
   Begun<double> other(longer, options_of(longer, false));
-  EXPECT_NE(error(other).find("of another mesh, of 12 elements, the run has 16"), std::string::npos) << error(other);
+  EXPECT_NE(error(other).find("of another mesh, of 12 elements, but the run has 16"), std::string::npos)
+      << error(other);
   Begun<double> layered(mesh, options_of(mesh, true));
   EXPECT_NE(error(layered).find("has no matched layer"), std::string::npos) << error(layered);
   EXPECT_NE(error_of([&] { restore(run.solver, folder.path + "/nowhere"); }).find("no such checkpoint"),

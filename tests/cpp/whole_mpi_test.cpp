@@ -211,7 +211,7 @@ TEST(Topology, BadConnectionsAreRefusedByElementAndFace) {
 
   auto lost = box({true, false, false});
   lost.periodic[0].element_b = 77;
-  EXPECT_NE(refusal(lost).find("there is no such face"), std::string::npos) << refusal(lost);
+  EXPECT_NE(refusal(lost).find("one of these faces does not exist"), std::string::npos) << refusal(lost);
 
   // The edge between two elements meets its image straight by one pair, turned round by the other.
   auto moebius = scrambled_box({1, 2, 1}, {true, false, false}, no_frame, 1);

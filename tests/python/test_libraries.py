@@ -115,8 +115,8 @@ def setup(exchange=None, n=4):
 def integer(i): return ctypes.byref(ctypes.c_int(i))
 """
 MISTAKES = {
-    "an unknown type": ("lib.weft_gs_op(setup(), p(u), 9, 0, 0)", "there is no type 9"),
-    "an unknown operation": ("lib.weft_gs_op(setup(), p(u), 0, 4, 0)", "there is no operation 4"),
+    "an unknown type": ("lib.weft_gs_op(setup(), p(u), 9, 0, 0)", "unknown type 9"),
+    "an unknown operation": ("lib.weft_gs_op(setup(), p(u), 0, 4, 0)", "unknown operation 4"),
     "no handle": ("lib.weft_gs_op(None, p(u), 0, 0, 0)", "gs is NULL"),
     "a negative number of fields": ("lib.weft_gs_op_vec(setup(), p(u), -1, 0, 0, 0)", "k is -1"),
     "a negative number of fields of flagged points, from Fortran": (
@@ -133,7 +133,7 @@ MISTAKES = {
         "comm = handle.from_address(MPI._addressof(both))\nsetup()",
         "is an inter-communicator",
     ),
-    "an unknown schedule": ("setup(b'pigeon')", "there is no schedule 'pigeon'"),
+    "an unknown schedule": ("setup(b'pigeon')", "unknown schedule 'pigeon'"),
     "an id without absolute value, on one rank": (
         "ids[2] = -2**63 if rank == size - 1 else 5; setup()",
         "which has no absolute value",
@@ -142,7 +142,7 @@ MISTAKES = {
         "h = ctypes.c_int(); c = integer(world.py2f()); np_ = integer(size)\n"
         "lib.fgslib_gs_setup_(ctypes.byref(h), p(ids), integer(4), c, np_)\n"
         "lib.fgslib_gs_free_(ctypes.byref(h)); lib.fgslib_gs_op_(ctypes.byref(h), p(u), *map(integer, (1, 1, 0)))",
-        "there is no gather-scatter with the handle 0",
+        "no gather-scatter has the handle 0",
     ),
     "a Fortran datatype out of range": (
         "h = ctypes.c_int(); lib.fgslib_gs_setup_(ctypes.byref(h), p(ids), integer(4), integer(world.py2f()), "

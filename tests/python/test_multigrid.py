@@ -99,15 +99,15 @@ def test_a_periodic_mesh_of_one_element_is_solved_though_its_coarse_level_is_the
     assert result.converged
     assert operator.error(result.x, lambda x, y, z: np.sin(x) * np.cos(y) / 2) < 1e-4
     constant = weft.Poisson(mesh, order=1, lam=0.0, device="host")
-    with pytest.raises(weft.mpi.CollectiveError, match="take a higher order or more elements"):
+    with pytest.raises(weft.mpi.CollectiveError, match="use a higher order or more elements"):
         constant.multigrid(constant.random_rhs(1), tolerance=1e-10)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"orders": (5, 3)}, "levels are falling orders"),
-        ({"orders": (4, 1)}, "levels are falling orders"),
+        ({"orders": (5, 3)}, "levels must be decreasing orders"),
+        ({"orders": (4, 1)}, "levels must be decreasing orders"),
         ({"degree": 5}, "degree 5 is outside"),
         ({"restart": 0, "method": "gmres"}, "restart = 0"),
         ({"method": "bicg"}, "not one of: cg, gmres"),

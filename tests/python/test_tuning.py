@@ -71,7 +71,7 @@ def test_the_choice_is_timed_the_same_on_all_ranks_and_leaves_the_arrays_alone(r
             for row in tuning["timings"]
             if row["repetitions"] == chosen["repetitions"] and not row["stopped_early"]
         )
-        apart = "cannot be told apart" not in tuning["reason"]
+        apart = "cannot be distinguished" not in tuning["reason"]
         assert chosen["median_seconds"] == smallest or not apart, tuning
 
 

@@ -161,11 +161,11 @@ class Copies final : public Timed {
 
 void check_size(const mpi::Comm& comm, std::size_t bytes) {
   if (bytes == 0 || bytes % 8 != 0) {
-    throw std::invalid_argument("a message has a multiple of 8 bytes, not " + std::to_string(bytes));
+    throw std::invalid_argument("the size of a message must be a multiple of 8 bytes, not " + std::to_string(bytes));
   }
   if (bytes / 8 * static_cast<std::size_t>(comm.size()) > std::numeric_limits<int>::max()) {
     throw std::invalid_argument(std::to_string(comm.size()) + " messages of " + std::to_string(bytes) +
-                                " bytes are more than MPI's counts can say: use more ranks or a smaller size");
+                                " bytes exceed MPI's counts: use more ranks or a smaller size");
   }
 }
 

@@ -68,7 +68,7 @@ class OfState : public Timed {
     const auto found = std::ranges::mismatch(after, expected).in1;
     if (found == after.end()) return {};
     const auto at = found - after.begin();
-    return std::string("the ") + what_ + " brought a wrong value to entry " + std::to_string(at / state_->fields) +
+    return std::string("the ") + what_ + " delivered a wrong value to entry " + std::to_string(at / state_->fields) +
            ": " + std::to_string(*found) + " instead of " + std::to_string(expected[static_cast<std::size_t>(at)]);
   }
 

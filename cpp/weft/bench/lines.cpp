@@ -220,7 +220,7 @@ LinesWay lines_way(const std::string& name) {
   for (const auto& [known, way] : ways()) {
     if (known == name) return way;
   }
-  throw std::invalid_argument("there is no way '" + name + "' to transform lines");
+  throw std::invalid_argument("unknown method '" + name + "' to transform lines");
 }
 
 std::vector<std::string> lines_ways(const device::Device& device) {

@@ -92,7 +92,7 @@ class ByChannels final : public PingPong {
 std::unique_ptr<Timed> ping_pong(const mpi::Comm& comm, std::shared_ptr<device::Device> device, Pairing pairing,
                                  std::size_t bytes, const std::optional<exchange::Choice>& choice) {
   if (bytes < 1 || bytes > std::size_t{1} << 30) {
-    throw std::invalid_argument("a message has 1 byte to 1 GiB, not " + std::to_string(bytes));
+    throw std::invalid_argument("the size of a message must be 1 byte to 1 GiB, not " + std::to_string(bytes));
   }
   if (choice) return std::make_unique<ByChannels>(comm, device, pairing, bytes, *choice);
   std::unique_ptr<Timed> plain;

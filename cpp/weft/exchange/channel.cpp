@@ -213,7 +213,7 @@ Channel::Channel(std::shared_ptr<device::Device> device, const mpi::Comm& comm, 
   const Path other_path = choice.path == Path::direct || !other ? Path::staged : mpi_path(*device, comm).path;
   comm.together([&] {
     if (choice.path == Path::staged && choice.small_bytes > 0)
-      throw std::invalid_argument("the path staged has no other way for small messages");
+      throw std::invalid_argument("the path staged has no alternative for small messages");
     state_ = std::make_unique<State>(device, parts, what, buffers);
     State& s = *state_;
     if (choice.path != Path::ipc) {

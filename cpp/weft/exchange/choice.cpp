@@ -40,21 +40,21 @@ Parsed parse(const std::string& text) {
     known += ", " + name(s);
     if (name(s) == words[0]) asked.schedule = s;
   }
-  if (!asked.schedule && words[0] != "auto") throw wrong("there is no schedule '" + words[0] + "'; known: " + known);
+  if (!asked.schedule && words[0] != "auto") throw wrong("unknown schedule '" + words[0] + "'; known: " + known);
   if (words.size() == 1) return asked;
   known = "auto";
   for (const Path p : all_paths) {
     known += ", " + name(p);
     if (name(p) == words[1]) asked.path = p;
   }
-  if (!asked.path && words[1] != "auto") throw wrong("there is no path '" + words[1] + "'; known: " + known);
+  if (!asked.path && words[1] != "auto") throw wrong("unknown path '" + words[1] + "'; known: " + known);
   if (words.size() == 2) return asked;
   std::size_t bytes = 0;
   const char *begin = words[2].data(), *end = begin + words[2].size();
   const auto [stop, error] = std::from_chars(begin, end, bytes);
-  if (error != std::errc() || stop != end) throw wrong("'" + words[2] + "' is no number of bytes");
+  if (error != std::errc() || stop != end) throw wrong("'" + words[2] + "' is not a number of bytes");
   if (!asked.path || *asked.path == Path::staged)
-    throw wrong("only the paths direct and ipc have another way for small messages");
+    throw wrong("only the paths direct and ipc have an alternative for small messages");
   asked.small_bytes = bytes;
   return asked;
 }
@@ -97,7 +97,7 @@ Op parse_op(const std::string& text) {
   if (text == "mul") return Op::mul;
   if (text == "min") return Op::min;
   if (text == "max") return Op::max;
-  throw std::invalid_argument("there is no operation '" + text + "'; known: add, mul, min, max");
+  throw std::invalid_argument("unknown operation '" + text + "'; known: add, mul, min, max");
 }
 
 std::string name(Path path) {
@@ -122,7 +122,7 @@ PathState mpi_path(const device::Device& device, const mpi::Comm& comm) {
   const mpi::GpuAware& aware = mpi::gpu_aware(device);
   const bool all = comm.min(std::int64_t{aware.usable}) == 1;
   if (all) return {Path::direct, true, aware.reason};
-  return {Path::staged, true, aware.usable ? "MPI does not take device memory on another rank" : aware.reason};
+  return {Path::staged, true, aware.usable ? "MPI does not accept device memory on another rank" : aware.reason};
 }
 
 std::vector<PathState> path_states(device::Device& device, const mpi::Comm& comm) {

@@ -35,8 +35,9 @@ class Unit {
   int count(std::size_t bytes) const {
     const std::size_t units = bytes / bytes_;
     if (units > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
-      throw std::length_error("a rank exchanges " + std::to_string(bytes) +
-                              " bytes, more than an MPI collective can count: use more ranks, or exchange 'pairwise'");
+      throw std::length_error(
+          "a rank exchanges " + std::to_string(bytes) +
+          " bytes, which exceeds the counts of MPI collectives: use more ranks, or exchange = pairwise");
     }
     return static_cast<int>(units);
   }

@@ -77,7 +77,8 @@ const Part& part_from(const Route& route, const Parcel& parcel) {
                                      [](const Part& p, int rank) { return p.rank < rank; });
   if (part == route.parts.end() || part->rank != parcel.source || part->receive_bytes != parcel.bytes) {
     throw std::logic_error("rank " + std::to_string(parcel.source) + " sends " + std::to_string(parcel.bytes) +
-                           " bytes to rank " + std::to_string(parcel.destination) + ", which expects another number");
+                           " bytes to rank " + std::to_string(parcel.destination) +
+                           ", which expects a different number");
   }
   return *part;
 }
@@ -88,7 +89,7 @@ Plan::Plan(const Route& route) {
   route.comm.together([&] {
     for (const Part& part : route.parts) {
       for (const std::size_t number : {part.send_offset, part.send_bytes, part.receive_offset, part.receive_bytes}) {
-        if (number % 4 != 0) throw std::invalid_argument("the crystal router moves values of 4 or 8 bytes");
+        if (number % 4 != 0) throw std::invalid_argument("the crystal router supports only values of 4 or 8 bytes");
       }
       if (part.send_bytes > 0) held.push_back({rank, part.rank, part.send_bytes, {Buffer::send, part.send_offset}});
     }

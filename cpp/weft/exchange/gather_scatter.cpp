@@ -54,7 +54,7 @@ Parts parts_of(const Sharing& sharing, int rank) {
   }
   if (place > std::numeric_limits<std::int32_t>::max()) {
     throw std::length_error("a rank shares " + std::to_string(place) +
-                            " values, more than a 32-bit index can name: use more ranks");
+                            " values, more than a 32-bit index can address: use more ranks");
   }
   parts.pattern.entries = place;
   std::vector<std::int32_t> places;
@@ -239,7 +239,7 @@ std::shared_ptr<const LocalIndex> Connectivity::local(const std::shared_ptr<devi
 }
 
 void Connectivity::check_points() const {
-  if (forgotten_) throw std::logic_error("the points of this gather-scatter were given back (forget_points)");
+  if (forgotten_) throw std::logic_error("the points of this gather-scatter were freed by forget_points");
 }
 
 void Connectivity::forget_points() {

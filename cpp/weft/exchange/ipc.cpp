@@ -246,7 +246,7 @@ struct Ipc::State {
       if (!gone && !ended) continue;
       if (counter.load(std::memory_order_acquire) >= value) return;  // the last it did
       throw std::runtime_error("waited for values from rank " + std::to_string(neighbor.part.rank) + ", " +
-                               (gone ? "which has given up the exchange" : "whose process has ended"));
+                               (gone ? "which has abandoned the exchange" : "whose process has ended"));
     }
   }
 
@@ -420,7 +420,7 @@ void prove(const std::shared_ptr<device::Device>& device, const mpi::Comm& comm)
         const auto found = to.download();
         for (std::size_t i = 0; i < found.size(); ++i) {
           const auto expected = 1000000 * others[i / words] + round + static_cast<std::int64_t>(i % words);
-          if (found[i] != expected) throw std::runtime_error("what another rank reads is not what was written");
+          if (found[i] != expected) throw std::runtime_error("another rank reads data that differ from those written");
         }
       }
     } catch (...) {
@@ -443,7 +443,7 @@ PathState ipc_state(device::Device& device, const mpi::Comm& comm) {
   } catch (const mpi::CollectiveError& error) {
     return {Path::ipc, false, error.what()};
   }
-  return {Path::ipc, true, "ranks of a node read each other's memory; proved by a transfer"};
+  return {Path::ipc, true, "ranks of a node read each other's memory; a test transfer succeeded"};
 }
 
 }  // namespace weft::exchange

@@ -75,7 +75,7 @@ class Trials {
       seconds = seconds_since(begin);
       if (use_ == Use::gather) copy(to_.data(), channel.receive(), to_.bytes());
       stream_.synchronize();
-      if (to_.download() != expected_) throw std::runtime_error("other values arrived than were sent");
+      if (to_.download() != expected_) throw std::runtime_error("the received values differ from those sent");
     });
     return seconds;
   }

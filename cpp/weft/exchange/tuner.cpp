@@ -182,7 +182,7 @@ std::string Ranking::reason(const std::vector<std::string>& names) const {
   text += ", next " + names[next] + " " + in_words(entries[next].median_seconds);
   if (best.median_seconds <= entries[next].median_seconds) return text;
   return text + ", by their fastest repetitions, " + in_words(best.least_seconds) + " and " +
-         in_words(entries[next].least_seconds) + ", since the medians cannot be told apart";
+         in_words(entries[next].least_seconds) + ", because the medians cannot be distinguished";
 }
 
 Ranking race(std::size_t candidates, const RunCandidate& run, const Slowest& slowest, const TuningLimits& limits,

@@ -13,7 +13,8 @@ Decomposition::Decomposition(const Sizes& sizes, std::int64_t modes_x, const Gri
   const std::int64_t most = std::numeric_limits<int>::max();
   for (const std::int64_t n : {sizes.x, sizes.y, sizes.z}) {
     if (n < 1) throw std::invalid_argument("a grid of " + size + " points: every size must be at least 1");
-    if (n > most) throw std::invalid_argument("a grid of " + size + " points: a size is more than FFT libraries count");
+    if (n > most)
+      throw std::invalid_argument("a grid of " + size + " points: a size exceeds what FFT libraries can count");
   }
   if (modes_x_ < 1 || modes_x_ > sizes.x / 2 + 1)
     throw std::invalid_argument(std::to_string(modes_x) + " modes in x: a grid of " + size + " points has 1 to " +

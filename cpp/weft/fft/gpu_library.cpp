@@ -216,7 +216,7 @@ struct GpuLines<T>::Plan {
     return driver.activate(context, device->info().ordinal) == 0;
   }
   void activate() const {
-    if (!context_is_current()) throw std::runtime_error(library.name + ": the device cannot be made current");
+    if (!context_is_current()) throw std::runtime_error(library.name + ": cannot set the current device");
   }
 
   std::shared_ptr<device::Device> device;

@@ -20,7 +20,7 @@ Grid parse_grid(const std::string& text) {
   const bool cross = rows.ec == std::errc() && rows.ptr != end && *rows.ptr == 'x';
   const auto columns = cross ? std::from_chars(rows.ptr + 1, end, grid.columns) : rows;
   if (!cross || columns.ec != std::errc() || columns.ptr != end || grid.rows < 1 || grid.columns < 1)
-    throw std::invalid_argument("the process grid '" + text + "' is not of the form PrxPc, as 2x4");
+    throw std::invalid_argument("the process grid '" + text + "' is not of the form PrxPc, such as 2x4");
   return grid;
 }
 

@@ -289,7 +289,7 @@ template <class T>
 Plan<T>::Plan(const Options& options, std::shared_ptr<device::Device> device, const mpi::Comm& comm) {
   comm.together([&] {
     check_grid(options.grid, comm.size());
-    if (options.batch < 1) throw std::invalid_argument("a message holds at least one variable");
+    if (options.batch < 1) throw std::invalid_argument("a message must hold at least one variable");
     if (device->is_host() && !host_library().problem.empty()) throw std::runtime_error(host_library().problem);
     if (!device->is_host() && !gpu_library(device->backend()).problem.empty())
       throw std::runtime_error(gpu_library(device->backend()).problem);
@@ -331,17 +331,17 @@ void Plan<T>::run(const RoundTrip<T>& trip, device::Stream& stream) {
   const auto need = [](bool condition, const std::string& text) {
     if (!condition) throw std::invalid_argument("Fourier transforms: " + text);
   };
-  need(trip.backward > 0 || trip.from.empty(), "spectral fields are given, but none is transformed backward");
+  need(trip.backward > 0 || trip.from.empty(), "spectral fields are given, but no variable is transformed backward");
   need(trip.before_y || size(trip.from) == trip.backward, "backward transforms need as many spectral fields");
   need(!trip.before_y_each || size(trip.from) == trip.backward,
-       "variables that before_y treats each alone must be as many as are transformed");
+       "with before_y on single variables, the numbers of given and of transformed variables must be equal");
   need(trip.physical || std::max(trip.forward, size(trip.physical_to)) <= trip.backward + size(trip.physical_from),
-       "there are fewer variables in physical space than are stored or transformed forward");
-  need(trip.after_z || spectral == trip.forward, "the transform in z gives as many variables as it is given");
+       "fewer variables in physical space than are stored or transformed forward");
+  need(trip.after_z || spectral == trip.forward, "the transform in z must return as many variables as it is given");
   need(trip.after_y ? size(trip.to) <= spectral : size(trip.to) == spectral,
        "forward transforms need as many spectral fields to go to");
   need(trip.kept.empty() || static_cast<std::int64_t>(trip.kept.size()) == s.options.sizes.z,
-       "of each kz it must be told how many kx are kept");
+       "kept must give the number of kx for every kz");
   need(size(trip.work) >= work_fields(trip),
        std::to_string(work_fields(trip)) + " work fields are needed, " + std::to_string(trip.work.size()) + " given");
   s.busy = true;

@@ -162,7 +162,7 @@ class Trials {
           T worst = 0;
           for (std::size_t i = 0; i < field.size(); ++i) worst = std::max(worst, std::abs(found[i] - field[i]));
           if (!(worst <= 1000 * std::numeric_limits<T>::epsilon()))
-            throw std::runtime_error("a field is not given back by its transform: it differs by " +
+            throw std::runtime_error("the inverse transform does not reproduce a field: it differs by " +
                                      std::to_string(worst));
         }
       });

@@ -300,8 +300,8 @@ void Boundaries<T>::check_net_flux(const T* u, device::Stream& stream) {
   if (std::abs(flux[0]) <= allowed * flux[1]) return;
   std::ostringstream text;
   text << "flow: the prescribed velocities let " << std::abs(flux[0]) << (flux[0] < 0 ? " in" : " out")
-       << " in all (volume a unit of time) and no boundary is an outflow: no incompressible flow has these boundary "
-       << "values; make one boundary \"outflow\" or balance the velocities";
+       << " in all (volume per unit of time), but no boundary is an outflow, so no incompressible flow has these "
+       << "boundary values; make one boundary \"outflow\" or balance the velocities";
   throw mpi::CollectiveError(text.str());
 }
 

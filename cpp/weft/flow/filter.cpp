@@ -47,12 +47,12 @@ std::vector<double> filter_matrix(int order, const FilterOptions& options) {
   if (options.modes < 1 || options.modes > order - 1) {
     std::ostringstream text;
     text << "flow: a filter of " << options.modes << " modes at order " << order << "; allowed: 1 to " << order - 1
-         << (order == 1 ? " (none: take a higher order)" : "");
+         << (order == 1 ? " (none: use a higher order)" : "");
     throw std::invalid_argument(text.str());
   }
   if (!(options.strength >= 0 && options.strength <= 1)) {
     std::ostringstream text;
-    text << "flow: the filter's strength is between 0 and 1, not " << options.strength;
+    text << "flow: the filter's strength must be between 0 and 1, not " << options.strength;
     throw std::invalid_argument(text.str());
   }
   const int n = order + 1;

@@ -24,9 +24,9 @@ std::string text_of(double value) {
 template <class T>
 void check(const Options<T>& options) {
   if (options.time_order < 1 || options.time_order > max_time_order)
-    throw std::invalid_argument("flow: time_order is 1, 2 or 3, not " + std::to_string(options.time_order));
+    throw std::invalid_argument("flow: time_order must be 1, 2 or 3, not " + std::to_string(options.time_order));
   if (options.first_step_halvings < 0 || options.first_step_halvings > max_halvings)
-    throw std::invalid_argument("flow: first_step_halvings is 0 to " + std::to_string(max_halvings) + ", not " +
+    throw std::invalid_argument("flow: first_step_halvings must be 0 to " + std::to_string(max_halvings) + ", not " +
                                 std::to_string(options.first_step_halvings));
   if (!(options.viscosity > 0 && std::isfinite(options.viscosity)))
     throw std::invalid_argument("flow: the viscosity must be positive, not " + text_of(options.viscosity));
@@ -51,7 +51,7 @@ void check(const Options<T>& options) {
   if (options.flow_rate) {
     const auto& d = options.flow_rate->direction;
     if (!(std::abs(std::hypot(d[0], d[1], d[2]) - 1) < 1e-9))
-      throw std::invalid_argument("flow: the direction of flow_rate is a vector of length 1");
+      throw std::invalid_argument("flow: the direction of flow_rate must be a vector of length 1");
     if (!std::isfinite(options.flow_rate->mean))
       throw std::invalid_argument("flow: the mean velocity of flow_rate is not a number");
   }
@@ -281,10 +281,11 @@ struct Solver<T>::Impl {
     const auto look = [&](const T* x, int fields, const std::string& name) {
       for (int c = 0; c < fields; ++c)
         if (!std::isfinite(products.norm(x + c * stride(), stream)))
-          throw BlownUp("flow: " + name + " is no longer finite in step " + std::to_string(state.step + 1) +
-                            ", at time " + text_of(state.time) +
-                            "; take a smaller time step, a finer mesh or a filter, and check what is prescribed",
-                        state.step + 1, name);
+          throw BlownUp(
+              "flow: " + name + " is no longer finite in step " + std::to_string(state.step + 1) + ", at time " +
+                  text_of(state.time) +
+                  "; use a smaller time step, a finer mesh or a filter, and check the boundary and forcing values",
+              state.step + 1, name);
     };
     look(state.velocity(), 3, "the velocity");
     for (int k = 0; k < state.scalars; ++k) look(state.scalar(k), 1, "the scalar " + options.scalars[k].name);
@@ -348,7 +349,7 @@ void Solver<T>::start(std::span<const double> times, std::int64_t step) {
                                 std::to_string(state.order) + " levels");
   for (std::size_t level = 1; level < times.size(); ++level) {
     state.dt[level - 1] = times[level - 1] - times[level];
-    if (!(state.dt[level - 1] > 0)) throw std::invalid_argument("flow: the times of the levels must fall");
+    if (!(state.dt[level - 1] > 0)) throw std::invalid_argument("flow: the times of the levels must decrease");
   }
   state.time = times.front();
   state.known = static_cast<int>(std::ssize(times));

@@ -7,7 +7,7 @@ namespace weft::flow {
 
 TimeScheme time_scheme(std::span<const double> steps) {
   if (steps.empty() || steps.size() > max_time_order)
-    throw std::invalid_argument("flow: the order in time is 1 to 3, not " + std::to_string(steps.size()));
+    throw std::invalid_argument("flow: the order in time must be 1 to 3, not " + std::to_string(steps.size()));
   TimeScheme scheme;
   scheme.order = static_cast<int>(steps.size());
   std::array<double, max_time_order> age{};  // of the old levels at the new time

@@ -33,7 +33,7 @@ weft::gs::Type to_type(weft_gs_type type) {
     case WEFT_GS_LONG_LONG:
       return weft::gs::Type::i64;
   }
-  throw std::invalid_argument("there is no type " + std::to_string(static_cast<int>(type)) +
+  throw std::invalid_argument("unknown type " + std::to_string(static_cast<int>(type)) +
                               "; known: WEFT_GS_DOUBLE, WEFT_GS_FLOAT, WEFT_GS_INT, WEFT_GS_LONG_LONG");
 }
 
@@ -48,7 +48,7 @@ weft::exchange::Op to_op(weft_gs_operation op) {
     case WEFT_GS_MAX:
       return weft::exchange::Op::max;
   }
-  throw std::invalid_argument("there is no operation " + std::to_string(static_cast<int>(op)) +
+  throw std::invalid_argument("unknown operation " + std::to_string(static_cast<int>(op)) +
                               "; known: WEFT_GS_ADD, WEFT_GS_MUL, WEFT_GS_MIN, WEFT_GS_MAX");
 }
 

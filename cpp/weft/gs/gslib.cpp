@@ -41,7 +41,7 @@ struct Communicator {
 std::string exchange_for(int method) {
   if (const char* asked = std::getenv("WEFT_EXCHANGE"); asked != nullptr) return asked;
   if (method < 0 || method > 3) {
-    throw std::invalid_argument("there is no method " + std::to_string(method) +
+    throw std::invalid_argument("unknown method " + std::to_string(method) +
                                 "; known: 0 auto, 1 pairwise, 2 crystal router, 3 all-reduce");
   }
   // weft's names for gslib's methods; where weft has none (all-reduce sends every shared value to every rank) it
@@ -67,7 +67,7 @@ std::unique_ptr<Handle> set_up(const Long* ids, std::int64_t n, const weft::mpi:
     const auto bytes = static_cast<std::int64_t>(handle->index_bytes());
     const std::int64_t most = c.max(bytes), neighbors = c.max(static_cast<std::int64_t>(handle->shared().size()));
     if (c.rank() == 0) {
-      std::printf("weft: gather-scatter on %d rank(s): up to %lld neighbours and %lld bytes of index a rank\n",
+      std::printf("weft: gather-scatter on %d rank(s): up to %lld neighbours and %lld bytes of index per rank\n",
                   c.size(), static_cast<long long>(neighbors), static_cast<long long>(most));
       std::fflush(stdout);
     }
@@ -79,14 +79,14 @@ std::unique_ptr<Handle> set_up(const Long* ids, std::int64_t n, const weft::mpi:
 Type domain(int dom) {
   static_assert(sizeof(long) == 8 && sizeof(long long) == 8 && sizeof(int) == 4);
   static constexpr std::array<Type, 5> types{Type::f64, Type::f32, Type::i32, Type::i64, Type::i64};
-  if (dom < 0 || dom > 4) throw std::invalid_argument("there is no gs_dom " + std::to_string(dom));
+  if (dom < 0 || dom > 4) throw std::invalid_argument("unknown gs_dom " + std::to_string(dom));
   return types[static_cast<std::size_t>(dom)];
 }
 
 // gslib's gs_op: add, mul, min, max, bpr.
 Op operation(int op) {
   if (op == 4) throw std::invalid_argument("weft has no gs_bpr (bitwise prefix); link gslib for this call");
-  if (op < 0 || op > 4) throw std::invalid_argument("there is no gs_op " + std::to_string(op));
+  if (op < 0 || op > 4) throw std::invalid_argument("unknown gs_op " + std::to_string(op));
   return static_cast<Op>(op);
 }
 
@@ -113,7 +113,7 @@ void begin(Handle& handle, Arrays arrays, Type type, Op op, bool transpose, int*
 
 void await(int number) {
   if (number < 0 || static_cast<std::size_t>(number) >= pending.size()) {
-    throw std::invalid_argument("nothing under way has the number " + std::to_string(number));
+    throw std::invalid_argument("no operation in progress has the number " + std::to_string(number));
   }
   Pending& call = pending[static_cast<std::size_t>(number)];
   if (call.handle != nullptr) call.handle->finish(call.number);
@@ -137,8 +137,8 @@ std::vector<std::unique_ptr<Handle>> numbered;
 Handle& at(Int number) {
   if (number < 0 || static_cast<std::size_t>(number) >= numbered.size() ||
       numbered[static_cast<std::size_t>(number)] == nullptr) {
-    throw std::invalid_argument("there is no gather-scatter with the handle " + std::to_string(number) +
-                                ": it was not set up, or it was freed");
+    throw std::invalid_argument("no gather-scatter has the handle " + std::to_string(number) +
+                                ": it was never set up, or already freed");
   }
   return *numbered[static_cast<std::size_t>(number)];
 }

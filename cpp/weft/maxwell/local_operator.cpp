@@ -39,7 +39,7 @@ LocalOperator<T>::LocalOperator(const Geometry& geometry, const Coefficients& co
     : elements_(static_cast<std::int64_t>(geometry.spacing.size())), device_(std::move(device)), threads_(threads) {
   if (threads_ == Threads::automatic) threads_ = device_->is_host() ? Threads::points : threads_for(order);
   if (!device_->is_host() && threads_ == Threads::points && order > largest_order_of_points)
-    throw std::invalid_argument("maxwell: blocks of a thread a point take orders up to 7, not " +
+    throw std::invalid_argument("maxwell: blocks with one thread per point support orders up to 7, not " +
                                 std::to_string(order) + "; use columns");
   const element::Gll& gll = element::gll(order);
   const std::int64_t n = order + 1;

@@ -37,7 +37,7 @@ void check_materials(const Options& options, std::int64_t elements) {
     const std::int32_t region = options.regions[e];
     if (region < 0 || region >= std::ssize(options.materials))
       throw std::invalid_argument("maxwell: region " + std::to_string(region) +
-                                  " has no material: values are given for regions 0 to " +
+                                  " has no material: materials are given for regions 0 to " +
                                   std::to_string(options.materials.size() - 1) + "; give it eps, mu and sigma");
   }
 }
@@ -82,7 +82,7 @@ Operator<T>::Operator(const mesh::Mesh& mesh, const Options& options) : options_
   if (options_.kernels == Kernels::simd) {
     mesh_.comm.together([&] {
       if (!options_.waves.empty())
-        throw std::invalid_argument("maxwell: kernels = \"simd\" know no plane waves; use \"portable\"");
+        throw std::invalid_argument("maxwell: kernels = \"simd\" do not support plane waves; use \"portable\"");
     });
     simd_ = std::make_unique<SimdOperator<T>>(mesh_, options_.order, shape, factors, sources_->elements(),
                                               options_.exchange, options_.device);

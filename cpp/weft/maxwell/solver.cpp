@@ -29,7 +29,7 @@ Solver<T>::Solver(Operator<T>& op) : op_(op), stream_(op.options().device), fiel
   }
   if (op_.driven() || op_.layered())
     throw std::invalid_argument(
-        "maxwell: integrator = 'exponential' takes no waves, dipoles or matched layers; use 'runge-kutta'");
+        "maxwell: integrator = 'exponential' does not support waves, dipoles or matched layers; use 'runge-kutta'");
   exponential_ = std::make_unique<solver::KrylovExponential<T>>(
       [this](const T* x, T* y, device::Stream& stream) {
         ++applications_;
@@ -110,8 +110,7 @@ void Solver<T>::check() {
     text << "maxwell: at time " << time_ << " (step " << steps_ << ") the energy is " << energy
          << ", beyond the bound of the scheme, " << bound << ": the fields are unstable. The time step is " << dt_
          << ", the limit of this mesh, order and materials " << op_.dt_limit();
-    text << (dt_ > op_.dt_limit() ? ": take a smaller time step"
-                                  : ": the limit is an estimate, try half the time step");
+    text << (dt_ > op_.dt_limit() ? ": use a smaller time step" : ": the limit is an estimate, try half the time step");
     throw std::runtime_error(text.str());
   });
 }

@@ -35,7 +35,7 @@ void check(const Pulse& pulse) {
   for (const double value : {pulse.frequency, pulse.phase, pulse.delay, pulse.width, pulse.ramp})
     if (!std::isfinite(value)) throw std::invalid_argument("maxwell: a pulse has a value that is not a number");
   if (pulse.width < 0 || pulse.ramp < 0)
-    throw std::invalid_argument("maxwell: width and ramp of a pulse are at least 0");
+    throw std::invalid_argument("maxwell: width and ramp of a pulse must be at least 0");
 }
 
 // Where in the reference element a point is, by Newton's method on the interpolant of the coordinates; nothing if
@@ -123,7 +123,7 @@ Sources<T>::Sources(const mesh::Mesh& mesh, const Options& options, const Geomet
   mesh.comm.together([&] {
     if (!options.waves.empty() && counts[0] == 0)
       throw std::invalid_argument(
-          "maxwell: a plane wave needs elements of the total field to enter: name them by total_field");
+          "maxwell: a plane wave enters on elements of the total field, but there are none: set total_field");
   });
   if (!options.waves.empty()) {
     const auto host = device::open("host");
@@ -248,8 +248,8 @@ void Sources<T>::add_dipoles(const mesh::Mesh& mesh, const Options& options, con
     const std::int64_t first = mesh.comm.min(found);
     mesh.comm.together([&] {
       if (first == std::numeric_limits<std::int64_t>::max())
-        throw std::invalid_argument("maxwell: the dipole at " + text_of(dipole.position) + " is in no element of " +
-                                    mesh.source);
+        throw std::invalid_argument("maxwell: the dipole at " + text_of(dipole.position) +
+                                    " is not inside any element of " + mesh.source);
       if (first != found) return;
       std::array<std::vector<double>, 3> basis;
       for (int d = 0; d < 3; ++d) {
@@ -284,7 +284,7 @@ void Sources<T>::set_up_layer(const mesh::Mesh& mesh, const Options& options) {
   const std::size_t each = 3 * static_cast<std::size_t>(points_);
   if (options.damping.size() != each * static_cast<std::size_t>(mesh.elements()))
     throw std::invalid_argument("maxwell: damping has " + std::to_string(options.damping.size()) +
-                                " values on this rank, three a point are " +
+                                " values on this rank, but three per point are " +
                                 std::to_string(each * static_cast<std::size_t>(mesh.elements())));
   std::vector<std::int32_t> elements;
   std::vector<T> damping;
@@ -292,7 +292,7 @@ void Sources<T>::set_up_layer(const mesh::Mesh& mesh, const Options& options) {
     const auto own = std::span(options.damping).subspan(e * each, each);
     for (const double value : own)
       if (!(value >= 0 && std::isfinite(value)))
-        throw std::invalid_argument("maxwell: the damping of a layer is at least 0, not " + std::to_string(value));
+        throw std::invalid_argument("maxwell: the damping of a layer must be at least 0, not " + std::to_string(value));
     if (std::ranges::all_of(own, [](double value) { return value == 0; })) continue;
     elements.push_back(static_cast<std::int32_t>(e));
     damping.insert(damping.end(), own.begin(), own.end());

@@ -19,7 +19,7 @@ std::vector<std::uint8_t> BoundarySet::flags(const Mesh& mesh) const {
     if (found == mesh.boundary_names.end()) {
       std::string have;
       for (const std::string& each : mesh.boundary_names) have += (have.empty() ? "" : ", ") + each;
-      throw std::invalid_argument(mesh.source + ": there is no boundary \"" + name + "\"; " +
+      throw std::invalid_argument(mesh.source + ": unknown boundary \"" + name + "\"; " +
                                   (have.empty() ? "it has none" : "it has: " + have));
     }
     result[1 + static_cast<std::size_t>(found - mesh.boundary_names.begin())] = 1;

@@ -30,7 +30,7 @@ void check(const BoxOptions& o, int ranks) {
     }
   }
   if (ranks > elements) {
-    throw std::invalid_argument("box: " + std::to_string(ranks) + " ranks are more than the " +
+    throw std::invalid_argument("box: " + std::to_string(ranks) + " ranks, but the box has only " +
                                 std::to_string(elements) + " elements; use fewer ranks or a finer box");
   }
   if (o.deformation != "none" && o.deformation != "smooth" && o.deformation != "kershaw") {

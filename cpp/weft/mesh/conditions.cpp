@@ -28,7 +28,7 @@ void check_conditions(const Mesh& mesh, std::span<const std::string> given, cons
     for (const std::string& name : given)
       if (std::ranges::find(mesh.boundary_names, name) == mesh.boundary_names.end())
         throw std::invalid_argument(who + ": a condition is given for the boundary \"" + name + "\", which " +
-                                    mesh.source + " has not; it has: " + (known.empty() ? "none" : known));
+                                    mesh.source + " does not have; it has: " + (known.empty() ? "none" : known));
   });
 }
 

@@ -197,7 +197,7 @@ Mesh distribute(const WholeMesh& whole, const WholeTopology& topology, std::span
                                   std::to_string(whole.elements()) + " elements of " + whole.source +
                                   "; use fewer ranks");
     }
-    if (std::ssize(parts) != whole.elements()) throw std::invalid_argument("distribute: one part an element, please");
+    if (std::ssize(parts) != whole.elements()) throw std::invalid_argument("distribute: give one part per element");
     if (geometry_order == 0) geometry_order = natural_geometry_order(whole);
     element::gll(geometry_order);
     for (std::int32_t part : parts) {

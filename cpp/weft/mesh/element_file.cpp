@@ -227,7 +227,7 @@ const ElementField* ElementFile::find(const std::string& name) const {
 const std::vector<double>& ElementFile::numbers(const std::string& name, std::size_t least) const {
   const auto found = header_.numbers.find(name);
   if (found == header_.numbers.end() || found->second.size() < least)
-    throw mpi::CollectiveError(path_ + ": says nothing of its " + name + ": take another checkpoint");
+    throw mpi::CollectiveError(path_ + ": has no record of its " + name + ": use another checkpoint");
   return found->second;
 }
 
@@ -241,12 +241,12 @@ void ElementFile::read(const Mesh& mesh, int order, std::span<const ElementField
   std::vector<std::int64_t> places;                                            // in a record, of every component
   comm.together([&] {
     if (!same(mine, header_.mesh))
-      throw std::runtime_error(file_ + ": of another mesh" +
+      throw std::runtime_error(file_ + ": is of another mesh" +
                                (mine.elements == header_.mesh.elements
-                                    ? std::string(" (its elements are elsewhere or joined otherwise)")
-                                    : ", of " + std::to_string(header_.mesh.elements) + " elements, the run has " +
+                                    ? std::string(" (its elements have other positions or neighbours)")
+                                    : ", of " + std::to_string(header_.mesh.elements) + " elements, but the run has " +
                                           std::to_string(mine.elements)) +
-                               ": give the run the mesh that it was written on");
+                               ": use the mesh that it was written with");
     for (const ElementField& field : fields) {
       std::int64_t at = 0;
       bool found = false;

@@ -128,7 +128,7 @@ void compute(const Mesh& mesh, int order, double* g, double* mass) {
   mesh.comm.together([&] {
     if (worst_element < 0) return;
     std::ostringstream text;
-    text << mesh.source << ": element " << mesh.element_ids[worst_element] << " (counting from 0) has the Jacobian "
+    text << mesh.source << ": element " << mesh.element_ids[worst_element] << " (counting from 0) has Jacobian "
          << worst << " at polynomial order " << order << "; every Jacobian must be positive. "
          << "The element is turned inside out, folded or flat there: repair the mesh";
     if (!mesh.straight()) text << ", or try another order, which samples the curved element elsewhere";

@@ -93,7 +93,7 @@ std::int64_t checked_vertices(const WholeMesh& mesh) {
     std::sort(sorted.begin(), sorted.end());
     if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
       throw std::runtime_error("element " + std::to_string(e) +
-                               " (counting from 0) has the same vertex at two corners: it is collapsed, and weft needs "
+                               " (counting from 0) has the same vertex at two corners: it is collapsed, but weft needs "
                                "hexahedra with eight different corners");
     }
     if (sorted.front() < 0) throw std::runtime_error("element " + std::to_string(e) + " has a negative vertex id");
@@ -152,7 +152,7 @@ std::int64_t number_faces(const WholeMesh& mesh, WholeTopology& result) {
     std::size_t end = i + 1;
     while (end < keys.size() && keys[end].key == keys[i].key) ++end;
     if (end - i > 2) {
-      throw std::runtime_error(std::to_string(end - i) + " elements share one face, where two may: " +
+      throw std::runtime_error(std::to_string(end - i) + " elements share one face, but at most two may: " +
                                face_text(keys[i].where / 6, keys[i].where % 6) + ", " +
                                face_text(keys[i + 1].where / 6, keys[i + 1].where % 6) + " and " +
                                face_text(keys[i + 2].where / 6, keys[i + 2].where % 6));
@@ -169,7 +169,7 @@ std::int64_t number_faces(const WholeMesh& mesh, WholeTopology& result) {
 }
 
 std::runtime_error torn(const PeriodicPair& pair, const std::string& why) {
-  return std::runtime_error("torn periodic boundary: " + face_text(pair.element_a, pair.face_a) + " and " +
+  return std::runtime_error("inconsistent periodic boundary: " + face_text(pair.element_a, pair.face_a) + " and " +
                             face_text(pair.element_b, pair.face_b) + " " + why);
 }
 
@@ -183,7 +183,7 @@ void join_edges(const PeriodicPair& pair, const std::array<int, 4>& back, const 
       const int da = face_edges[pair.face_a][d], db = face_edges[pair.face_b][other];
       const bool flip_a = t.edge_flips[pair.element_a] >> da & 1, flip_b = t.edge_flips[pair.element_b] >> db & 1;
       if (!edges.join(t.edges[pair.element_a][da], t.edges[pair.element_b][db], (u != p) ^ flip_a ^ flip_b)) {
-        throw torn(pair, "join an edge with itself turned round: the periodic pairs contradict each other");
+        throw torn(pair, "join an edge with its own reverse: the periodic pairs contradict each other");
       }
     }
   }
@@ -194,7 +194,8 @@ void join_edges(const PeriodicPair& pair, const std::array<int, 4>& back, const 
 void join(const PeriodicPair& pair, const WholeMesh& mesh, WholeTopology& result, Sets& sets) {
   Topology& t = result.topology;
   for (auto [e, f] : {std::pair{pair.element_a, pair.face_a}, {pair.element_b, pair.face_b}}) {
-    if (e < 0 || e >= mesh.elements() || f < 0 || f > 5) throw torn(pair, "are paired, but there is no such face");
+    if (e < 0 || e >= mesh.elements() || f < 0 || f > 5)
+      throw torn(pair, "are paired, but one of these faces does not exist");
     if (result.neighbors[e][f] >= 0)
       throw torn(pair, "are paired, but " + face_text(e, f) + " has a neighbour already");
     if (mesh.boundaries[e][f] != 0) throw torn(pair, "are paired, but " + face_text(e, f) + " is also a boundary");

@@ -17,12 +17,13 @@ AnyOperator<T>::AnyOperator(const mesh::Mesh& mesh, const Options& options) : op
     throw std::invalid_argument("poisson: lambda must be at least 0, not " + std::to_string(options.lambda));
   check_geometry(options.geometry, mesh);
   if (options.kernels == Kernels::simd && (!options.device->is_host() || options.storage == Storage::scattered))
-    throw std::invalid_argument("poisson: kernels = 'simd' are for the host and assembled storage; use 'portable'");
+    throw std::invalid_argument(
+        "poisson: kernels = 'simd' support only the host and assembled storage; use 'portable'");
 }
 
 template <class T>
 void AnyOperator<T>::apply(T*, T*, double*, device::Stream&) {
-  throw std::logic_error("poisson: this operator sums no products");
+  throw std::logic_error("poisson: this operator does not compute inner products");
 }
 
 template <class T>

@@ -1,8 +1,8 @@
-// The screened Poisson operator A = S + lambda I, S = Z^T S_L Z (hipBone, Eq. 1 and 2), whatever the storage of its
-// vectors: what solvers and output need of it.
+// The screened Poisson operator A = S + lambda I, S = Z^T S_L Z (hipBone, Eq. 1 and 2), for any storage of its vectors:
+// the interface for solvers and output.
 //
-// With natural boundaries A is as in the paper; the points of `dirichlet` boundaries are masked: their rows and columns
-// are taken out. lambda multiplies the identity, not a mass matrix.
+// With natural boundaries A is as in the paper; points on `dirichlet` boundaries are masked: their rows and columns are
+// removed. lambda multiplies the identity, not a mass matrix.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +19,19 @@
 
 namespace weft::poisson {
 
-// T: float or double. Vectors are device memory of entries() values, the first unknowns() of which are the rank's. What
-// is said here is so in assembled storage, where they are the vectors of the space.
+// T: float or double. Vectors are device memory of entries() values, the first unknowns() of which are the rank's. The
+// comments describe assembled storage, where they are the vectors of the space.
 template <class T>
 class AnyOperator {
  public:
   virtual ~AnyOperator() = default;
 
   virtual void apply(T* x, T* y, device::Stream& stream) = 0;  // y = A x (collective)
-  // The same, and x . A x with it: `product` [product_partials()] gets partial sums whose total over all ranks it is.
-  // Only where product_partials() > 0.
+  // The same, and also x . A x: `product` [product_partials()] receives partial sums, whose total over all ranks is the
+  // product. Only if product_partials() > 0.
   virtual void apply(T* x, T* y, double* product, device::Stream& stream);
   virtual std::int64_t product_partials() { return 0; }
-  // The element kernel alone, (S_L + lambda W) Z x on all elements, for measurements; the result is not in y.
+  // The element kernel alone, (S_L + lambda W) Z x on all elements, for measurements; its result is not added to y.
   virtual void apply_local(T* x, T* y, device::Stream& stream) = 0;
 
   space::Space<T>& space() const { return *space_; }
@@ -40,12 +40,13 @@ class AnyOperator {
   const LocalOperator<T>* local() const { return local_.get(); }  // kernels = portable, else null
   virtual std::int64_t entries() const { return space_->entries(); }
   virtual std::int64_t unknowns() const { return space_->unknowns(); }
-  virtual const T* weights() const { return nullptr; }  // of inner products, where they are not 1
-  // How the exchanges of apply() were chosen, and what this rank sends in one.
+  virtual const T* weights() const { return nullptr; }  // weights of inner products, if they are not all 1
+  // How the exchanges of apply() were chosen, and the bytes and messages that this rank sends per call.
   virtual std::vector<std::pair<std::string, exchange::Tuning>> tunings() const { return space_->tunings(); }
   virtual std::int64_t bytes_sent() const { return space_->bytes_sent(); }
   virtual std::int64_t messages() const { return space_->messages(); }
-  virtual std::map<std::string, std::int64_t> memory_bytes() const;  // of this rank, by array, the space's among them
+  // of this rank, by array, including those of the space
+  virtual std::map<std::string, std::int64_t> memory_bytes() const;
 
   // The diagonal of A, [entries()], 0 from unknowns() on, and one over it. (collective)
   device::Array<T> diagonal();
@@ -57,7 +58,7 @@ class AnyOperator {
   // [points] -> [unknowns], Z^T values, and back, Z x, 0 where masked. (collective)
   virtual std::vector<T> sum_points(std::span<const T> values) { return space_->sum_points(values); }
   virtual std::vector<T> at_points(std::span<const T> x) { return space_->at_points(x); }
-  // Z^T S_L values: what values prescribed at points, boundary ones included, contribute to the other rows.
+  // Z^T S_L values: the contribution of values prescribed at points, including boundary points, to the other rows.
   // (collective)
   std::vector<T> stiffness_of_points(std::span<const T> values);
 
@@ -67,7 +68,7 @@ class AnyOperator {
   AnyOperator(const mesh::Mesh& mesh, const Options& options);
 
   Options options_;
-  std::unique_ptr<space::Space<T>> own_;  // if nobody else's
+  std::unique_ptr<space::Space<T>> own_;  // if not owned by anyone else
   space::Space<T>* space_ = nullptr;
   std::unique_ptr<LocalOperator<T>> local_;
 
@@ -75,7 +76,7 @@ class AnyOperator {
   std::vector<T> host_diagonal();  // [unknowns]
 };
 
-// That of options.storage. (collective)
+// Creates the operator for options.storage. (collective)
 template <class T>
 std::unique_ptr<AnyOperator<T>> make_operator(const mesh::Mesh& mesh, const Options& options);
 

@@ -31,7 +31,7 @@ ComponentPasses<T>::ComponentPasses(const SimdOperator<T>& op, const T* b, const
       components_(components),
       entries_(op.space().entries()),
       pieces_(space::pieces({0, op.space().unknowns()})) {
-  if (components > max_fields) throw std::invalid_argument("poisson: more components than a pass takes");
+  if (components > max_fields) throw std::invalid_argument("poisson: more components than a pass supports");
   op.space().exchange(components);
 }
 
@@ -87,7 +87,7 @@ void ComponentPasses<T>::sweep(const solver::ComponentPass<T>& pass, space::Part
   }
 }
 
-// Updates of what other ranks see come ahead of the overlap, and its sums after.
+// Entries that other ranks see are updated before the overlap, and summed after it.
 template <class T>
 void ComponentPasses<T>::operator()(const solver::ComponentPass<T>& pass, double* sums, device::Stream& stream) const {
   std::fill_n(sums, component_sums * components_, 0.0);

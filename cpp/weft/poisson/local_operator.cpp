@@ -66,7 +66,7 @@ std::string name(Threads threads) {
 
 void check_geometry(Geometry geometry, const mesh::Mesh& mesh) {
   if (geometry == Geometry::trilinear && !mesh.straight())
-    throw std::invalid_argument("poisson: geometry = 'trilinear' needs elements with straight edges, and " +
+    throw std::invalid_argument("poisson: geometry = 'trilinear' needs elements with straight edges, but " +
                                 mesh.source + " has curved ones; use 'stored'");
 }
 
@@ -90,11 +90,11 @@ LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, 
   if (threads_ == Threads::automatic)
     threads_ = device->is_host() || options.order < 9 ? Threads::points : Threads::columns;
   if (!device->is_host() && threads_ == Threads::points && n * n * n > threads_of_point_block_limit)
-    throw std::invalid_argument("poisson: blocks of a thread a point take orders up to 9, not " +
+    throw std::invalid_argument("poisson: blocks with one thread per point support orders up to 9, not " +
                                 std::to_string(options.order) + "; use columns");
   check_geometry(geometry_, mesh);
   if (geometry_ == Geometry::stored && inverse_degree.empty() && mesh.elements() > 0)
-    throw std::invalid_argument("poisson: stored factors are packed with the inverse degrees, and none were given");
+    throw std::invalid_argument("poisson: stored factors are packed with the inverse degrees, but none were given");
 
   std::vector<double> reference(gll.derivative);
   reference.insert(reference.end(), gll.points.begin(), gll.points.end());

@@ -17,7 +17,7 @@ Multigrid<S>::Multigrid(const mesh::Mesh& mesh, const Options& options, const Mu
   const std::vector<int>& orders = multigrid.orders;
   if (orders.empty() || orders.front() != options.order || (orders.size() > 1 && orders.back() != 1) ||
       std::ranges::adjacent_find(orders, std::less_equal<>{}) != orders.end())
-    throw std::invalid_argument("multigrid: the levels are falling orders from that of the operator, " +
+    throw std::invalid_argument("multigrid: the levels must be decreasing orders from that of the operator, " +
                                 std::to_string(options.order) + ", to 1, or that order alone");
   for (std::size_t l = 0; l < orders.size(); ++l) {
     Options own = options;

@@ -79,7 +79,7 @@ std::string name(Smoothing smoothing) {
     case Smoothing::chebyshev_schwarz:
       return "chebyshev-schwarz";
   }
-  throw std::logic_error("name: unknown smoothing");
+  throw std::logic_error("name: unknown smoother");
 }
 
 Smoothing chosen(Smoothing smoothing, const mesh::Mesh& mesh) {

@@ -42,8 +42,9 @@ void Transfer<T>::set_up_portable() {
   const Options& options = fine_.options();
   const auto& device = options.device;
   if (!device->is_host() && !transfer_fits(options.order, sizeof(T)))
-    throw std::invalid_argument("poisson: a multigrid cycle of order " + std::to_string(options.order) +
-                                " in double needs more shared memory than a GPU's block has; use single precision");
+    throw std::invalid_argument(
+        "poisson: a multigrid cycle of order " + std::to_string(options.order) +
+        " in double precision needs more shared memory than a GPU block has; use single precision");
   const auto n = static_cast<unsigned>(options.order + 1);
   shape_ = {n, n};
   const std::vector<double> j =

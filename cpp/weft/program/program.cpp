@@ -42,12 +42,12 @@ Code::Code(std::vector<std::int32_t> operations, std::vector<double> constants)
     top += code == program_swap ? 0 : 1 - operation.takes;
     depth_ = std::max(depth_, top);
   }
-  if (top != 1) throw std::invalid_argument("program: it leaves " + std::to_string(top) + " values, not one");
+  if (top != 1) throw std::invalid_argument("program: leaves " + std::to_string(top) + " values, not one");
   if (used != constants_.size())
-    throw std::invalid_argument("program: it uses " + std::to_string(used) + " constants, but has " +
+    throw std::invalid_argument("program: uses " + std::to_string(used) + " constants, but has " +
                                 std::to_string(constants_.size()));
   if (depth_ > program_depth)
-    throw std::invalid_argument("program: it keeps " + std::to_string(depth_) + " values at a time; at most " +
+    throw std::invalid_argument("program: keeps " + std::to_string(depth_) + " values at a time; at most " +
                                 std::to_string(program_depth) + ": split the expression");
 }
 

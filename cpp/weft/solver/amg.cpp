@@ -16,7 +16,7 @@ void check(const Csr& a, const char* what) {
                     a.offsets.back() == static_cast<std::int64_t>(a.values.size()) &&
                     a.indices.size() == a.values.size() &&
                     std::ranges::all_of(a.indices, [&](std::int32_t c) { return c >= 0 && c < a.columns; });
-  if (!fits) throw std::invalid_argument(std::string("amg: ") + what + " is no matrix of compressed sparse rows");
+  if (!fits) throw std::invalid_argument(std::string("amg: ") + what + " is not a matrix in compressed sparse rows");
 }
 
 // x_i = (b_i - sum_{j != i} a_ij x_j) / a_ii for row i.
@@ -40,22 +40,22 @@ void subtract_mean(std::vector<double>& x) {
 
 Amg::Amg(std::vector<AmgLevel> levels, std::vector<double> coarsest, bool constants)
     : levels_(std::move(levels)), coarsest_(std::move(coarsest)), constants_(constants) {
-  if (levels_.empty()) throw std::invalid_argument("amg: a hierarchy has at least one level");
+  if (levels_.empty()) throw std::invalid_argument("amg: a hierarchy needs at least one level");
   for (std::size_t l = 0; l < levels_.size(); ++l) {
     const Csr& a = levels_[l].a;
     check(a, "a level");
     for (std::int64_t i = 0; i < a.rows; ++i) {
       bool positive = false;
       for (std::int64_t q = a.offsets[i]; q < a.offsets[i + 1]; ++q) positive |= a.indices[q] == i && a.values[q] > 0;
-      // One unknown, which is the constant: nothing is solved for (a periodic mesh of one element at order 1).
+      // One unknown, the constant: there is nothing to solve (a periodic mesh of one element at order 1).
       if (!positive && !(constants && a.rows == 1))
         throw std::invalid_argument("amg: row " + std::to_string(i) + " of level " + std::to_string(l) +
-                                    " has no positive diagonal");
+                                    " has a diagonal entry that is not positive");
     }
     if (l + 1 < levels_.size()) {
       check(levels_[l].p, "an interpolation");
       if (levels_[l].p.rows != a.rows || levels_[l].p.columns != levels_[l + 1].a.rows)
-        throw std::invalid_argument("amg: the interpolation of level " + std::to_string(l) + " does not fit");
+        throw std::invalid_argument("amg: the interpolation of level " + std::to_string(l) + " has the wrong size");
     }
     b_.emplace_back(a.rows);
     x_.emplace_back(a.rows);
@@ -63,7 +63,7 @@ Amg::Amg(std::vector<AmgLevel> levels, std::vector<double> coarsest, bool consta
   }
   const auto last = static_cast<std::size_t>(levels_.back().a.rows);
   if (coarsest_.size() != last * last)
-    throw std::invalid_argument("amg: the inverse of the coarsest level does not fit");
+    throw std::invalid_argument("amg: the inverse of the coarsest level has the wrong size");
 }
 
 void Amg::cycle(const std::vector<double>& b, std::vector<double>& x) {
@@ -128,7 +128,7 @@ DistributedAmg<T>::DistributedAmg(Amg amg, std::int64_t unknowns, std::shared_pt
   std::exclusive_scan(counts_.begin(), counts_.end(), offsets_.begin(), 0);
   const std::int64_t all = std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0});
   if (all != amg_.size())
-    throw std::invalid_argument("amg: a hierarchy for " + std::to_string(amg_.size()) + " unknowns, and there are " +
+    throw std::invalid_argument("amg: a hierarchy for " + std::to_string(amg_.size()) + " unknowns, but there are " +
                                 std::to_string(all));
 }
 

@@ -1,8 +1,8 @@
-// The V-cycle of an algebraic multigrid hierarchy that a library made: the coarse problem of a p-multigrid.
+// The V-cycle of an algebraic multigrid hierarchy built by a library: the coarse problem of a p-multigrid.
 //
-// What it does not do: coarsen. Every rank holds the whole hierarchy and solves the whole problem on the host: it is
-// small (one unknown a vertex), and a reduction and a broadcast of it cost less than its levels' messages would. The
-// sizes at which that ends are in docs/multigrid.md.
+// It does not coarsen. Every rank holds the whole hierarchy and solves the whole problem on the host: the problem is
+// small (one unknown per vertex), and one all-gather costs less than messages on each of its levels would.
+// docs/multigrid.md gives the sizes up to which this holds.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ struct AmgLevel {
 
 class Amg {
  public:
-  // coarsest: [n][n] row-major, the (pseudo-)inverse of the last level's matrix. constants: those are the null space.
-  // std::invalid_argument for shapes that do not fit and for a zero on a diagonal.
+  // coarsest: [n][n] row-major, the (pseudo-)inverse of the last level's matrix. constants: the null space consists of
+  // the constants. std::invalid_argument for inconsistent shapes or a zero on a diagonal.
   Amg(std::vector<AmgLevel> levels, std::vector<double> coarsest, bool constants);
 
   std::int64_t size() const { return levels_.front().a.rows; }
@@ -47,11 +47,12 @@ class Amg {
   std::vector<std::vector<double>> b_, x_, r_;
 };
 
-// The same for a distributed vector: gathers the owned entries of all ranks, in the order of ranks, and keeps its own.
+// The same for a distributed vector: gathers the owned entries of all ranks, in rank order, and keeps this rank's part
+// of the result.
 template <class T>
 class DistributedAmg {
  public:
-  // unknowns: of this rank. std::invalid_argument where they do not add up to amg.size(). (collective)
+  // unknowns: of this rank. std::invalid_argument unless they add up to amg.size(). (collective)
   DistributedAmg(Amg amg, std::int64_t unknowns, std::shared_ptr<device::Device> device, const mpi::Comm& comm);
   void apply(const T* b, T* x, device::Stream& stream);  // (collective)
   std::int64_t memory_bytes() const { return amg_.memory_bytes(); }

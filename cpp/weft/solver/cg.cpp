@@ -13,7 +13,7 @@ namespace weft::solver {
 namespace {
 
 enum Scalar { alpha, beta, rho, curvature, residual, scalar_count };  // as in kernels/cg.hpp
-constexpr int batch = 16;  // iterations between two looks at the history, where nothing else needs the host
+constexpr int batch = 16;  // iterations between two reads of the history, if nothing else involves the host
 
 }  // namespace
 
@@ -65,8 +65,8 @@ ConjugateGradients<T>::ConjugateGradients(System<T> system, std::shared_ptr<devi
   waited_traffic_ = std::make_shared<const trace::Traffic>(wait);
 }
 
-// Brings the sums of the blocks to the host and adds those of all ranks up, while the device and the network do
-// `meanwhile`: on a GPU it is queued before the host waits, on the host it runs while the all-reduce is under way.
+// Copies the sums of the blocks to the host and adds them up over all ranks, overlapped with `meanwhile`: on a GPU,
+// that work is enqueued before the host waits; on the host, it runs during the all-reduce.
 template <class T>
 void ConjugateGradients<T>::all_sums(std::int64_t count, int kinds, const std::function<void()>& meanwhile,
                                      device::Stream& stream) {
@@ -110,7 +110,8 @@ void ConjugateGradients<T>::start(const T* b, T* x, bool zero_guess, device::Str
     system_.apply(p_.data(), ap_.data(), stream);
     axpby_(stream, blocks_, device::vector_shape, n, T(-1), static_cast<const T*>(ap_.data()), T(1), r_.data());
   }
-  // With alpha = beta = 0 the kernels of an iteration leave r, set p = d r and find both sums, of finite A p and p.
+  // With alpha = beta = 0, the kernels of an iteration leave r unchanged, set p = d r and compute both sums, provided
+  // that A p and p are finite.
   if (zero_guess) device_->fill_zero(ap_.data(), ap_.bytes(), stream);
   device_->fill_zero(p_.data(), p_.bytes(), stream);
   std::fill_n(host_scalars_, static_cast<int>(scalar_count), 0.0);
@@ -201,7 +202,7 @@ SolveResult ConjugateGradients<T>::solve(const T* b, T* x, bool zero_guess, cons
   } else {
     const int stride = device_->is_host() || options.tolerance > 0 ? 1 : batch;
     std::vector<double> history(history_.size());
-    // Small problems cost launches, not work: an iteration is recorded once and then launched as one.
+    // Small problems are dominated by launches: record one iteration as a graph and launch that.
     std::optional<device::Graph> graph;
     if (device::Graph::supported(*device_)) graph.emplace(stream, [&] { iterate_alone(x, stream); });
     while (!rule.ended()) {

@@ -1,7 +1,7 @@
 // Conjugate gradients: Algorithm 1 of hipBone, with its fusions and its hidden all-reduce, and Jacobi preconditioning.
 //
-// What it does not do: know the operator. Vectors are device memory; sums are kept in double and in an order that does
-// not depend on the number of host threads, so that a run repeats bit for bit on the same ranks.
+// It does not know the operator. Vectors are in device memory; sums are in double precision and in an order independent
+// of the number of host threads, so that runs on the same ranks are bit-identical.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@
 
 namespace weft::solver {
 
-// What CG needs of a symmetric positive definite system.
+// A symmetric positive definite system, as CG needs it.
 template <class T>
 struct System {
-  // y = A x. Both have `entries` entries; the solver leaves those from `unknowns` on to the operator (halo, zero slot).
+  // y = A x. Both have `entries` entries; those from `unknowns` on (halo, zero slot) belong to the operator.
   std::function<void(T* x, T* y, device::Stream&)> apply;
-  // If the operator can give x . A x with A x: the same, and partial sums [product_partials] (in device memory) whose
-  // total over all ranks it is. Saves a pass over both vectors.
+  // Set if the operator can compute x . A x together with A x: it also writes partial sums [product_partials] (in
+  // device memory), whose total over all ranks is the product. Saves a pass over both vectors.
   std::function<void(T* x, T* y, double* product, device::Stream&)> apply_product = nullptr;
   std::int64_t product_partials = 0;
   std::int64_t entries = 0;
@@ -37,16 +37,16 @@ class ConjugateGradients {
  public:
   ConjugateGradients(System<T> system, std::shared_ptr<device::Device> device, const mpi::Comm& comm);
 
-  // Solves A x = b from the x given (zero_guess: from 0, whatever x holds). b and x: [entries]. CollectiveError, the
-  // same on every rank, if b (or A) holds NaN or Inf, or p . A p <= 0 shows that A is not positive definite. A solve
-  // that runs out of iterations returns converged = false. (collective)
+  // Solves A x = b, starting from the given x (zero_guess: from 0, whatever x holds). b and x: [entries].
+  // CollectiveError, the same on every rank, if b (or A) holds NaN or Inf, or if p . A p <= 0, so that A is not
+  // positive definite. A solve that runs out of iterations returns converged = false. (collective)
   SolveResult solve(const T* b, T* x, bool zero_guess, const SolveOptions& options, device::Stream& stream);
 
   std::int64_t memory_bytes() const;
 
  private:
   void start(const T* b, T* x, bool zero_guess, device::Stream& stream);
-  void iterate(T* x, device::Stream& stream);        // any number of ranks, scalars by way of the host
+  void iterate(T* x, device::Stream& stream);        // any number of ranks; scalars pass through the host
   void iterate_alone(T* x, device::Stream& stream);  // one rank, nothing waits for the host
   void direction_product(device::Stream& stream);    // A p and the partial sums of p . A p
   void update_residual(device::Stream& stream);
@@ -57,7 +57,7 @@ class ConjugateGradients {
   std::shared_ptr<device::Device> device_;
   mpi::Comm comm_;
   unsigned blocks_;            // of vector kernels
-  std::int64_t partial_sums_;  // of their sums: blocks_, or the one zero of a rank without unknowns
+  std::int64_t partial_sums_;  // number of their sums: blocks_, or a single zero on a rank without unknowns
   std::int64_t product_sums_;  // of p . A p
   int kinds_;                  // sums after the residual update: r . r, and r . d r with a preconditioner
   device::Array<T> r_, p_, ap_;

@@ -19,7 +19,7 @@ constexpr std::array<std::array<double, 4>, 4> weights{
      {1.00842544782028, 1.08867839208730, 1.33753125909618},
      {1.00391310427285, 1.04035811188593, 1.14863498546254, 1.38268869241000}}};
 constexpr int power_iterations = 20;
-constexpr double safety = 1.05;  // a power iteration comes from below
+constexpr double safety = 1.05;  // a power iteration converges from below
 
 }  // namespace
 
@@ -56,10 +56,10 @@ double largest_eigenvalue(const ChebyshevSetup<T>& setup, const std::shared_ptr<
   }
   if (largest == 0)
     throw mpi::CollectiveError(
-        "chebyshev: the preconditioned operator is 0: there is nothing to solve for but the constant, as on a periodic "
-        "mesh of one element at order 1; take a higher order or more elements");
+        "chebyshev: the preconditioned operator is 0, so that only the constant could be solved for, as on a periodic "
+        "mesh of one element at order 1; use a higher order or more elements");
   if (!(largest > 0) || !std::isfinite(largest))
-    throw mpi::CollectiveError("chebyshev: the largest eigenvalue of the preconditioned operator came out as " +
+    throw mpi::CollectiveError("chebyshev: the estimated largest eigenvalue of the preconditioned operator is " +
                                std::to_string(largest) + ": the operator or its diagonal holds zeros, NaN or Inf");
   return largest;
 }

@@ -1,7 +1,7 @@
 // Smoothing by Chebyshev polynomials of the fourth kind, with optimised weights, of a preconditioned operator M A.
 //
 // J. Lottes, "Optimal polynomial smoothers for multigrid V-cycles", Numerical Linear Algebra with Applications 30
-// (2023) e2518: it asks for the largest eigenvalue of M A only, and there is no lower bound to guess.
+// (2023) e2518: they need only the largest eigenvalue of M A, and no estimate of a lower bound.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +20,18 @@ using Map = std::function<void(T* x, T* y, device::Stream&)>;  // y = f(x); may 
 template <class T>
 struct ChebyshevSetup {
   Map<T> apply;                   // A
-  Map<T> precondition = nullptr;  // M, where there is no diagonal
-  const T* diagonal = nullptr;    // [unknowns] M, or times what `precondition` gives M
+  Map<T> precondition = nullptr;  // M, if it is not diagonal
+  const T* diagonal = nullptr;    // [unknowns] M itself, or a factor applied to the result of `precondition`
   std::int64_t entries = 0, unknowns = 0;
   const T* weights = nullptr;  // of inner products
-  std::vector<T> start;        // [unknowns] rough values, from which the largest eigenvalue is sought
-  int degree = 2;              // 1..4: applications of A in a sweep from zero, counting that of the residual after it
+  std::vector<T> start;        // [unknowns] rough values, the start of the search for the largest eigenvalue
+  int degree = 2;              // 1..4: applications of A in a sweep from zero, including that for the residual after it
 };
 
 void check_degree(int degree);  // std::invalid_argument outside 1..4
 
 // The largest eigenvalue of M A by power iteration. std::invalid_argument for a degree outside 1..4, CollectiveError if
-// it comes out as no positive number. (collective)
+// the estimate is not a positive number. (collective)
 template <class T>
 double largest_eigenvalue(const ChebyshevSetup<T>& setup, const std::shared_ptr<device::Device>& device,
                           const mpi::Comm& comm);
@@ -46,10 +46,10 @@ template <class T>
 class Chebyshev {
  public:
   using Setup = ChebyshevSetup<T>;
-  // Estimates the largest eigenvalue; errors as that has. (collective)
+  // Estimates the largest eigenvalue; errors as in largest_eigenvalue. (collective)
   Chebyshev(Setup setup, std::shared_ptr<device::Device> device, const mpi::Comm& comm);
 
-  // x becomes nearer to A^-1 b; zero: it starts from 0, whatever it holds.
+  // One sweep that brings x closer to A^-1 b; zero: starts from 0, whatever x holds.
   void smooth(const T* b, T* x, bool zero, device::Stream& stream);
   double largest_eigenvalue() const { return largest_; }
   std::int64_t memory_bytes() const;
@@ -58,7 +58,7 @@ class Chebyshev {
   Setup setup_;
   std::shared_ptr<device::Device> device_;
   double largest_ = 0;
-  device::Array<T> r_, z_, az_;  // az: A z, then M r where M is no diagonal
+  device::Array<T> r_, z_, az_;  // az: A z, then M r if M is not diagonal
   device::Kernel copy_, difference_, axpy_, diagonal_step_, step_;
 };
 

@@ -22,7 +22,7 @@ struct Scalars {
 
 constexpr int window = 60;  // Jacobi-CG's residual may rise for a while
 constexpr const char* advice =
-    "Take smaller time steps or a larger tolerance (single precision does not reach small ones), and look for elements "
+    "Use smaller time steps or a larger tolerance (single precision cannot reach small ones), and look for elements "
     "that are very flat or almost folded.";
 
 }  // namespace
@@ -58,7 +58,7 @@ template <class T>
 void ComponentCg<T>::set(double h1, double h2, device::Stream& stream) {
   if (!(h1 >= 0 && h2 >= 0 && h1 + h2 > 0))
     throw std::invalid_argument(system_.name + ": h1 = " + std::to_string(h1) + " and h2 = " + std::to_string(h2) +
-                                " make no positive definite operator");
+                                " do not give a positive definite operator");
   if (h1 == h1_ && h2 == h2_) return;
   h1_ = h1;
   h2_ = h2;
@@ -86,7 +86,7 @@ std::vector<ComponentResult> ComponentCg<T>::solve(T* rhs, T* x, bool zero_guess
   const T *b = system_.mass, *d = d_.data(), *mask = system_.mask;
   T *p = system_.p, *v = system_.v;
   double* partials = partials_.data();
-  if (h1_ + h2_ == 0) throw std::logic_error(system_.name + ": solve before set");
+  if (h1_ + h2_ == 0) throw std::logic_error(system_.name + ": solve() was called before set()");
 
   if (zero_guess) {
     device_->fill_zero(x, k * entries * sizeof(T), stream);
@@ -103,7 +103,7 @@ std::vector<ComponentResult> ComponentCg<T>::solve(T* rhs, T* x, bool zero_guess
                                                    .norm_scale = options.norm_scale,
                                                    .stall_window = window,
                                                    .advice = advice}));
-  // sqrt of a square that rounding may have made negative; NaN and Inf stay.
+  // sqrt of a square that rounding may have made negative; NaN and Inf are preserved.
   const auto norm = [](double square) { return std::sqrt(square < 0 ? 0 : square); };
   std::vector<double> sums(kinds * k);
   sum_up(made_with_residual, sums.data(), stream);
@@ -129,7 +129,7 @@ std::vector<ComponentResult> ComponentCg<T>::solve(T* rhs, T* x, bool zero_guess
     update_(stream, blocks, device::vector_shape, n, entries, k, scalars, d, static_cast<const T*>(v), x, rhs, p,
             partials);
   };
-  // What rounding may leave of r . r where the formula below says nothing is left.
+  // The rounding error of r . r when the formula below gives 0.
   constexpr double rounding = 16 * static_cast<double>(std::numeric_limits<T>::epsilon());
   bool stepped = false;
   while (!std::ranges::all_of(rules, &StoppingRule::ended)) {

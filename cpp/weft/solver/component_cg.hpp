@@ -1,10 +1,12 @@
 // Jacobi-preconditioned conjugate gradients for the components of a vector field in lock-step: one application of the
-// operator and one all-reduce an iteration for all of them, each with its own step lengths and its own end.
+// operator and one all-reduce per iteration for all components, each with its own step lengths and its own stopping
+// test.
 //
 //   A_c = M_c (h1 S + h2 B) M_c,   B diagonal, M_c a mask of 0 and 1
 //
-// The one all-reduce: with v = A p the next r . r and r . d r follow from products of r and v at hand (as in MergedCg),
-// which give beta and the end; both are summed anew with the next iteration's, so that nothing drifts.
+// One all-reduce suffices: with v = A p, the next r . r and r . d r follow from available products of r and v (as in
+// MergedCg), and give beta and the stopping test; both are recomputed in the next iteration, so that errors do not
+// accumulate.
 #pragma once
 
 #include <array>
@@ -22,19 +24,19 @@ namespace weft::solver {
 
 inline constexpr int max_components = 4;
 
-// A step of all components and what follows from it, see ComponentSystem::fused.
+// The scalars of one iteration for all components, see ComponentSystem::fused.
 template <class T>
 struct ComponentPass {
   double h1, h2;
   std::array<double, max_components> alpha{}, beta{};
   T *r, *p, *v, *x;  // [components][entries]
   const T* d;        // [unknowns] the preconditioner
-  bool last;         // x alone is asked for, no sums
+  bool last;         // only x is needed, no sums
 };
 
 template <class T>
 struct ComponentSystem {
-  std::string name;                                                        // what errors call it
+  std::string name;                                                        // its name in errors
   std::function<void(T* x, T* y, int fields, device::Stream&)> stiffness;  // y = S x, [fields][entries]
   const T* diagonal = nullptr;                                             // [unknowns] of S
   const T* mass = nullptr;                                                 // [unknowns] B
@@ -42,11 +44,11 @@ struct ComponentSystem {
   int components = 3;                                                      // 1..4
   std::int64_t entries = 0;
   std::int64_t unknowns = 0;  // the leading entries that sums and updates run over
-  // Lent for the time of a solve: finite numbers, [components][entries] each; null: memory of its own.
+  // Work space lent for the duration of a solve: finite values, [components][entries] each; null: allocate own memory.
   T *p = nullptr, *v = nullptr;
-  // If the operator can do an iteration in one pass over memory, for h1 > 0: x += alpha p, r -= alpha A p,
-  // p = d r + beta p, and A p of the new p, which may be kept in v in any way; p and v are finite before the first
-  // pass. sums: [7][components] of this rank, as in kernels/component_cg.hpp. (collective)
+  // Set if the operator can do an iteration in one pass over memory, for h1 > 0: x += alpha p, r -= alpha A p, p = d r
+  // + beta p, and A p of the new p, which may be stored in v in any form; p and v are finite before the first pass.
+  // sums: [7][components] of this rank, as in kernels/component_cg.hpp. (collective)
   std::function<void(const ComponentPass<T>&, double* sums, device::Stream&)> fused = nullptr;
 };
 
@@ -67,13 +69,13 @@ class ComponentCg {
  public:
   ComponentCg(ComponentSystem<T> system, std::shared_ptr<device::Device> device, const mpi::Comm& comm);
 
-  // The operator and its diagonal preconditioner from now on: one pass over three vectors.
+  // Sets the operator and its diagonal preconditioner: one pass over three vectors.
   void set(double h1, double h2, device::Stream& stream);
 
-  // Solves A_c x_c = M_c (b_c - (h1 S + h2 B) x_c) for a correction to the x given (zero_guess: from 0): where a mask
-  // is 0, x keeps its value, which other rows see. rhs [components][entries] holds b and is overwritten.
-  // CollectiveError naming the system for NaN or Inf, an operator that is not positive definite, and a component that
-  // stalls. (collective)
+  // Solves A_c x_c = M_c (b_c - (h1 S + h2 B) x_c) for a correction to the given x (zero_guess: 0). Where a mask is 0,
+  // x keeps its value, which enters the other rows. rhs [components][entries] holds b and is overwritten.
+  // CollectiveError with the name of the system for NaN or Inf, an operator that is not positive definite, or a
+  // component that stalls. (collective)
   std::vector<ComponentResult> solve(T* rhs, T* x, bool zero_guess, const ComponentCgOptions& options,
                                      device::Stream& stream);
 

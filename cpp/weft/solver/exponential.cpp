@@ -83,7 +83,8 @@ KrylovExponential<T>::KrylovExponential(Apply apply, std::int64_t entries, int d
       comm_(comm) {
   comm_.together([&] {
     if (dimension < 2 || dimension > 100)
-      throw std::invalid_argument("the dimension of a Krylov space is in 2..100, not " + std::to_string(dimension));
+      throw std::invalid_argument("the dimension of a Krylov space must be in 2..100, not " +
+                                  std::to_string(dimension));
     if (!(tolerance > 0)) throw std::invalid_argument("the tolerance of the exponential integrator must be positive");
     for (int v = 0; v <= dimension_; ++v) basis_.emplace_back(device_, static_cast<std::size_t>(entries_));
     partials_ = device::Array<double>(device_, device::vector_blocks(entries_));
@@ -104,7 +105,8 @@ double KrylovExponential<T>::dot(const T* x, const T* y, device::Stream& stream)
   return sum;
 }
 
-// An orthonormal basis of u, A u, …; returns its dimension, smaller than asked for where the space is closed.
+// Builds an orthonormal basis of u, A u, …; returns its dimension, which is smaller than requested if the space is
+// invariant.
 template <class T>
 int KrylovExponential<T>::arnoldi(const T* u, double norm, device::Stream& stream) {
   const int n = dimension_ + 1;
@@ -125,7 +127,7 @@ int KrylovExponential<T>::arnoldi(const T* u, double norm, device::Stream& strea
     }
     const double left = std::sqrt(dot(next, next, stream));
     if (!std::isfinite(left))
-      comm_.together([] { throw std::runtime_error("the exponential integrator met values that are not numbers"); });
+      comm_.together([] { throw std::runtime_error("the exponential integrator found values that are not finite"); });
     if (left <= 10 * std::numeric_limits<T>::epsilon() * before) return j + 1;
     hessenberg_[(j + 1) * n + j] = left;
     const T inverse = static_cast<T>(1 / left);
@@ -146,7 +148,7 @@ int KrylovExponential<T>::step(T* u, double dt, device::Stream& stream) {
     double size = left;
     std::vector<double> column(n);
     for (;; size /= 2) {
-      // The matrix with one row more: its exponential's last entry is the correction, and tells the error.
+      // The matrix with one more row: the last entry of its exponential is the correction, and estimates the error.
       std::vector<double> h(static_cast<std::size_t>(n) * n);
       for (int i = 0; i < n; ++i)
         for (int j = 0; j < found; ++j) h[i * n + j] = size * hessenberg_[i * (dimension_ + 1) + j];
@@ -156,7 +158,8 @@ int KrylovExponential<T>::step(T* u, double dt, device::Stream& stream) {
       if (size < 1e-6 * dt)
         comm_.together([] {
           throw std::runtime_error(
-              "the exponential integrator cannot reach its tolerance: take a smaller time step or a larger space");
+              "the exponential integrator cannot reach its tolerance: use a smaller time step or a larger Krylov "
+              "space");
         });
     }
     device_->fill_zero(u, static_cast<std::size_t>(entries_) * sizeof(T), stream);

@@ -23,13 +23,13 @@ class KrylovExponential {
  public:
   // y = A x on device vectors of `entries` values of this rank.
   using Apply = std::function<void(const T* x, T* y, device::Stream&)>;
-  // dimension: of the Krylov space; memory is that of dimension + 1 vectors. tolerance: of the error of a step,
-  // relative to |u|. std::invalid_argument unless dimension is in 2..100 and tolerance positive. (collective)
+  // dimension: of the Krylov space, which needs memory for dimension + 1 vectors. tolerance: limit of the error per
+  // step, relative to |u|. std::invalid_argument unless dimension is in 2..100 and tolerance positive. (collective)
   KrylovExponential(Apply apply, std::int64_t entries, int dimension, double tolerance,
                     std::shared_ptr<device::Device> device, const mpi::Comm& comm);
 
-  // u <- exp(dt A) u, in as many parts as the tolerance asks for; returns how many. CollectiveError where the values of
-  // u or A u are not numbers. (collective)
+  // u <- exp(dt A) u, in as many substeps as the tolerance requires; returns their number. CollectiveError if values of
+  // u or A u are not finite. (collective)
   int step(T* u, double dt, device::Stream& stream);
 
   std::int64_t memory_bytes() const;

@@ -1,4 +1,4 @@
-// Inner products of distributed vectors, several in one all-reduce: what Krylov methods need besides their operator.
+// Inner products of distributed vectors, several per all-reduce, for Krylov methods.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace weft::solver {
 
-// Sums over the first `unknowns` entries of all ranks, in double and in an order that does not depend on threads.
+// Sums over the first `unknowns` entries of all ranks, in double precision and in an order independent of threads.
 template <class T>
 class InnerProducts {
  public:
@@ -23,11 +23,11 @@ class InnerProducts {
   // (collective) Waits for the stream.
   double operator()(const T* x, const T* y, device::Stream& stream);
   std::vector<double> operator()(std::span<const std::pair<const T*, const T*>> pairs, device::Stream& stream);
-  // The sum of the entries, weighted as products are.
+  // The sum of the entries, with the weights of the products.
   double total(const T* x, device::Stream& stream);
-  // r -= a y; returns |r|, in the same pass where there are no weights.
+  // r -= a y; returns |r|, in the same pass if there are no weights.
   double subtract(double a, const T* y, T* r, device::Stream& stream);
-  // |x|; NaN and Inf come out as they are.
+  // |x|; NaN and Inf are returned as they are.
   double norm(const T* x, device::Stream& stream);
 
  private:

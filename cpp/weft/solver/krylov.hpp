@@ -1,8 +1,8 @@
 // Flexible Krylov methods with any preconditioner: conjugate gradients and restarted GMRES.
 //
-// What they do not do: hide reductions behind the operator as cg.hpp does; a preconditioner that is worth its name
-// makes them rare. Flexible: the preconditioner may change from iteration to iteration (Chebyshev on a restricted
-// Schwarz method, single precision, an inner iteration).
+// They do not hide reductions behind the operator as cg.hpp does: with a good preconditioner there are few iterations.
+// Flexible: the preconditioner may change from iteration to iteration (Chebyshev on a restricted Schwarz method, single
+// precision, an inner iteration).
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,12 @@ struct PreconditionedSystem {
   Map<T> precondition;  // z = M r
   std::int64_t entries = 0, unknowns = 0;
   const T* weights = nullptr;  // [unknowns] of inner products, null: ones
-  // A has the constants as its null space: they are taken out of right-hand sides and solutions.
+  // The null space of A consists of the constants: they are removed from right-hand sides and solutions.
   bool constants_in_null_space = false;
 };
 
-// What both have: solve A x = b from the x given (zero_guess: from 0). Errors and results as ConjugateGradients.
+// Common to both methods: solve A x = b, starting from the given x (zero_guess: from 0). Errors and results as in
+// ConjugateGradients.
 template <class T>
 class Krylov {
  public:
@@ -38,7 +39,7 @@ class Krylov {
   virtual std::int64_t memory_bytes() const;
 
  protected:
-  // Iterates until rule.take(|r|) says that it is enough. r_ holds the residual.
+  // Iterates until rule.take(|r|) returns true. r_ holds the residual.
   virtual void iterate(T* x, StoppingRule& rule, device::Stream& stream) = 0;
   void axpy(double a, const T* x, T* y, device::Stream& stream);             // y += a x
   void axpby(double a, const T* x, double b, T* y, device::Stream& stream);  // y = a x + b y
@@ -71,8 +72,8 @@ class FlexibleCg : public Krylov<T> {
   device::Array<T> z_, p_, ap_;
 };
 
-// Saad, SIAM J. Sci. Comput. 14 (1993): right-preconditioned, so that the residual it minimises is the true one;
-// classical Gram-Schmidt, twice, in one all-reduce each.
+// Saad, SIAM J. Sci. Comput. 14 (1993): right-preconditioned, so that it minimises the true residual; with two passes
+// of classical Gram-Schmidt, one all-reduce each.
 template <class T>
 class Gmres : public Krylov<T> {
  public:

@@ -92,8 +92,8 @@ double Projection<T>::project(T* r, T* x, device::Stream& stream) {
   return norm;
 }
 
-// The span of the newest solutions and of the guess at hand takes the place of the basis: an orthonormal basis of their
-// coordinates is one of theirs in the A-norm.
+// Replaces the basis by one of the span of the newest solutions and the current guess: an orthonormal basis of their
+// coordinates is A-orthonormal in the full space.
 template <class T>
 void Projection<T>::make_room(device::Stream& stream) {
   const std::size_t wanted = static_cast<std::size_t>(most_) / 2;  // vectors, one of them for the guess
@@ -148,7 +148,7 @@ void Projection<T>::keep(T* x, device::Stream& stream) {
   combine_(stream, device::vector_blocks(unknowns_), device::vector_shape, static_cast<long>(unknowns_), 0L, 1, one,
            T(1), static_cast<const T*>(newest), x);
   if (most_ == 0) return;
-  // The first of a basis is a whole solution.
+  // The first vector of a basis is a whole solution.
   if (slot_ == 0) {
     guess_.clear();
     copy_(stream, device::vector_blocks(unknowns_), device::vector_shape, static_cast<long>(unknowns_),
@@ -161,7 +161,7 @@ void Projection<T>::keep(T* x, device::Stream& stream) {
   a.pop_back();
   double rest = energy;
   for (const double value : a) rest -= value * value;
-  // What is in the span of the others but for rounding is no new direction.
+  // A vector in the span of the others, up to rounding, is not a new direction.
   if (!(rest > 64 * static_cast<double>(std::numeric_limits<T>::epsilon()) * energy)) return;
   std::vector<double> solution = guess_;
   solution.resize(slot_ + 1);

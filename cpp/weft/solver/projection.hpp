@@ -1,11 +1,10 @@
-// First guesses for a sequence of systems A x = b with one A: the best approximation in the A-norm among the last L
-// solutions. P. F. Fischer, "Projection techniques for iterative solution of Ax = b with successive right-hand sides",
-// Computer Methods in Applied Mechanics and Engineering 163 (1998) 193-204.
+// Initial guesses for a sequence of systems A x = b with the same A: the best approximation in the A-norm among the
+// last L solutions. P. F. Fischer, "Projection techniques for iterative solution of Ax = b with successive right-hand
+// sides", Computer Methods in Applied Mechanics and Engineering 163 (1998) 193-204.
 //
-// The basis is A-orthonormal; what A makes of it is not stored, one more application of A a solve takes its place. When
-// it is full it is turned into one of the newest half of the solutions, so that guesses do not become bad again: the
-// solutions' coordinates in the basis are known, so that this is a small QR factorisation and one pass over the
-// vectors.
+// The basis is A-orthonormal. Its image under A is not stored; one more application of A per solve replaces it. A full
+// basis is reduced to one of the newest half of the solutions, so that the guesses stay good: as the coordinates of the
+// solutions in the basis are known, this takes a small QR factorisation and one pass over the vectors.
 #pragma once
 
 #include <cstdint>
@@ -19,23 +18,23 @@
 
 namespace weft::solver {
 
-// A solve: project(), then A correction = r is solved by the caller from 0, then keep().
+// Usage: project(); then the caller solves A correction = r from 0; then keep().
 template <class T>
 class Projection {
  public:
-  // A symmetric and positive semi-definite: its null space must not matter to the caller. most: L, 0..16 solutions.
-  // image: [entries] lent for the time of a call.
+  // A is symmetric and positive semi-definite, and its null space must not matter to the caller. most: L, 0..16
+  // solutions. image: [entries] lent for the duration of a call.
   Projection(Map<T> apply, T* image, std::int64_t entries, std::int64_t unknowns, int most,
              std::shared_ptr<device::Device> device, const mpi::Comm& comm);
 
-  // x becomes the guess, r -= A x. Without solutions to start from, x is taken as it is. Returns |r| before; NaN and
-  // Inf come out as they are. (collective)
+  // Sets x to the guess, and r -= A x. Without earlier solutions, x is used as it is. Returns |r| before; NaN and Inf
+  // are returned as they are. (collective)
   double project(T* r, T* x, device::Stream& stream);
-  // Where the solution of A correction = r goes, [entries]; its halo entries and the zero slot hold 0.
+  // Storage for the solution of A correction = r, [entries]; its halo entries and zero slot are 0.
   T* correction() { return basis_.data() + slot_ * entries_; }
-  // x += correction, which is taken into the basis. (collective)
+  // x += correction, and adds the correction to the basis. (collective)
   void keep(T* x, device::Stream& stream);
-  // Forgets all solutions: A has changed, or a run from here is to repeat bit for bit from x.
+  // Drops all solutions: because A has changed, or so that a restart from x is bit-identical.
   void reset() {
     count_ = 0;
     solutions_.clear();

@@ -1,5 +1,5 @@
-// Elements in blocks for the host's SIMD kernels, one a vector lane: what the kernels of a block read.
-// docs/cpu-kernels.md says why.
+// Blocks of elements for the host's SIMD kernels, one element per vector lane: the data that kernels read.
+// docs/cpu-kernels.md gives the reasons.
 #pragma once
 
 #include <array>
@@ -14,19 +14,19 @@ struct Range {
   std::int64_t begin, end;
 };
 
-// What kernels read of it; arrays that begin with [blocks] are aligned to a vector.
+// The data that kernels read; arrays that begin with [blocks] are aligned to a vector.
 struct BlockIndex {
   const std::int32_t* index;  // [blocks][surface points][lanes]: entry of the vector
-  // [blocks]: where the block's (n - 2)^3 lanes inside points begin in the vector, if they are in a row; else
-  // -1 - position in interior_index.
+  // [blocks]: first of the block's (n - 2)^3 lanes interior points in the vector, if they are contiguous; else -1 -
+  // position in interior_index.
   const std::int64_t* interior;
   const std::int32_t* interior_index;
   const std::uint8_t* conflict;  // [blocks]: two lanes of a vector share an entry
 };
 
-// Who visits what when. Of the entries [shared, owned), those that one chunk of blocks touches alone are updated just
-// before the first block that touches them and summed just after the last; the others ("apart": shared ones, and with
-// several threads those between chunks) before and after the sweep.
+// The schedule of a sweep. Entries in [shared, owned) that only one chunk of blocks touches are updated just before the
+// first block that touches them, and summed just after the last. The other entries ("apart": shared ones, and with
+// several threads those between chunks) are handled before and after the sweep.
 struct Plan {
   std::vector<Range> before;        // [blocks]: entries first touched by the block, its inside points in a row left out
   std::vector<std::int64_t> ahead;  // [blocks + 1]: entry where those first touched by the block begin, insides too

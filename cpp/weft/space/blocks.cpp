@@ -10,7 +10,7 @@
 namespace weft::space {
 namespace {
 
-// Chunks of blocks [begin, end) for `threads`, by colour: greedily the first colour none of the chunk's entries has.
+// Chunks of blocks [begin, end) for `threads`, by colour: each gets the first colour that none of its entries has yet.
 std::vector<std::vector<Range>> coloured_chunks(Range part, int threads, std::span<const std::int32_t> index,
                                                 std::int64_t points_per_block, std::int64_t zero) {
   const std::int64_t blocks = part.end - part.begin;
@@ -28,7 +28,7 @@ std::vector<std::vector<Range>> coloured_chunks(Range part, int threads, std::sp
       if (entry != zero) taken |= seen[entry];
     if (taken == ~std::uint64_t{0})
       throw std::runtime_error(
-          "space: too many elements meet at one point to share them between threads; "
+          "space: too many elements meet at one point to divide them among threads; "
           "use more ranks and OMP_NUM_THREADS=1");
     const std::size_t colour = __builtin_ctzll(~taken);
     if (colour == colours.size()) colours.emplace_back();
@@ -60,7 +60,7 @@ Plan make_plan(const Numbering& numbering, std::span<const std::int64_t> interio
   for (int p = 0; p < 3; ++p)
     plan.chunks[p] = coloured_chunks(parts[p], threads, assembly.index, points_per_block, plan.zero);
 
-  std::vector<std::int64_t> chunk_of(split.blocks, 0);  // one for all where a single thread goes through them in turn
+  std::vector<std::int64_t> chunk_of(split.blocks, 0);  // one for all if a single thread processes them in order
   if (threads > 1) {
     std::int64_t number = 0;
     for (const auto& colours : plan.chunks)
@@ -91,7 +91,7 @@ Plan make_plan(const Numbering& numbering, std::span<const std::int64_t> interio
     }
     if (run.first_block == run.last_block && interior[run.first_block] >= 0) {  // the kernel itself does its insides
       if (run.begin != interior[run.first_block])
-        throw std::logic_error("space: the assembly does not number the inside points of a block first");
+        throw std::logic_error("space: the assembly does not number the interior points of a block first");
       entries.begin += inside;
       plan.before[run.first_block].begin += inside;
     }

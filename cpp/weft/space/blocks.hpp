@@ -1,4 +1,4 @@
-// The blocks of a numbering, and going through them and their entries by threads.
+// The blocks of a numbering, and threaded loops over them and their entries.
 #pragma once
 
 #include <omp.h>
@@ -16,10 +16,10 @@ namespace weft::space {
 
 struct Numbering;
 
-// A range in pieces that a thread takes at once.
+// A range in pieces, each processed by one thread.
 std::vector<Range> pieces(Range range);
 
-// Runs work(range) on all of them, by threads.
+// Runs work(range) on all pieces, with threads.
 template <class Work>
 void for_pieces(const std::vector<Range>& pieces, int threads, Work&& work) {
   const auto count = static_cast<std::int64_t>(pieces.size());
@@ -43,8 +43,8 @@ void for_chunks(const std::vector<std::vector<Range>>& colours, int threads, Wor
 
 class Blocks {
  public:
-  // numbering: by blocks of its lanes; its assembly's index is read here for the last time. std::runtime_error where
-  // threads cannot share the elements.
+  // numbering: in blocks of its lanes; the index of its assembly is not needed afterwards. std::runtime_error if the
+  // elements cannot be divided among threads.
   Blocks(const Numbering& numbering, const std::shared_ptr<device::Device>& device);
 
   const BlockIndex& index() const { return view_; }

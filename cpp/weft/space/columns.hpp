@@ -1,7 +1,8 @@
-// The columns in t of a block of elements, one element a vector lane, and their values in assembled vectors.
+// The columns in t of a block of elements, one element per vector lane, and their values in assembled vectors.
 //
-// A column j n + i on the elements' sides has all its n points among the block's surface points, one after the other;
-// any other column has its two ends there and the points between among the block's inside points (space::BlockIndex).
+// All n points of a column j n + i on the elements' sides are surface points of the block, stored consecutively; of any
+// other column, the two ends are surface points, and the points between are interior points of the block
+// (space::BlockIndex).
 #pragma once
 
 #include <array>
@@ -15,7 +16,7 @@ namespace weft::space {
 template <int n>
 inline constexpr int surface_points = cube(n) - cube(n - 2);
 
-// Two types, so that a loop over all columns has straight code for each kind.
+// Two types, so that a loop over all columns has branch-free code for each kind.
 struct SideColumn {
   int surface;  // its first surface point
 };
@@ -71,8 +72,8 @@ class BlockColumns {
         inside_(first_ >= 0 ? nullptr : blocks.interior_index + (-1 - first_)),
         conflict_(blocks.conflict[block] != 0) {}
 
-  // For the points k of a column: surface(k, surface point, index), and between the ends row(k, entry) where the
-  // block's inside points are `lanes` entries in a row each, which it alone touches, else apart(k, index).
+  // Calls, for the points k of a column, surface(k, surface point, index); and between the ends row(k, entry) if each
+  // interior point of the block is `lanes` contiguous entries, which only this block touches, else apart(k, index).
   template <class Surface, class Row, class Apart>
   WEFT_ALWAYS_INLINE void visit(SideColumn column, Surface&& surface, Row&&, Apart&&) const {
     WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) surface(k, column.surface + k, at(column.surface + k));

@@ -19,7 +19,7 @@ struct BoundaryFace {
 // In the mesh's order.
 std::vector<BoundaryFace> boundary_faces(const mesh::Mesh& mesh);
 
-// The place in [k][j][i] of point (a, b) of a side, `layer` points into the element.
+// The index in [k][j][i] of point (a, b) of a side, `layer` points into the element.
 inline std::size_t point_of_side(int side, int a, int b, int n1, int layer = 0) {
   const int end = side % 2 == 0 ? layer : n1 - 1 - layer;
   const int i = side / 2 == 0 ? end : a, j = side / 2 == 0 ? a : side / 2 == 1 ? end : b, k = side / 2 == 2 ? end : b;

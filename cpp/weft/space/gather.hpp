@@ -1,6 +1,6 @@
 // Z^T on one rank: values at points summed into the entries of assembled vectors, in the order of the points.
 //
-// What it does not do: add what other ranks have; that is exchange::Exchange.
+// It does not add the contributions of other ranks: exchange::Exchange does.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,17 @@ namespace weft::space {
 template <class T>
 class Gather {
  public:
-  // index: [points] entry of each, entries - 1 (the slot that stays 0) where a point has none.
+  // index: [points] entry of each, entries - 1 (the zero slot) for points without one.
   Gather(std::span<const std::int32_t> index, std::int64_t entries, const std::shared_ptr<device::Device>& device);
 
-  // Room for the values, [fields][points]: work space of one call of an operator, not kept for the next. It moves when
-  // more fields are asked for than before, which waits for the stream.
+  // Space for the values, [fields][points]: work space of one call of an operator, not preserved for the next. It is
+  // reallocated, after waiting for the stream, if more fields are requested than before.
   T* values(int fields, device::Stream& stream);
 
-  // y = Z^T values + lambda x for the entries `rows`, of `fields` vectors [fields][entries]; x is not read where lambda
-  // is 0.
+  // y = Z^T values + lambda x for the entries `rows`, of `fields` vectors [fields][entries]; x is not read if lambda is
+  // 0.
   void operator()(Range rows, T* y, int fields, device::Stream& stream, const T* x = nullptr, T lambda = 0) const;
-  // The same of one vector, and partial sums of x . y over `rows`, as many as partials(rows); x is read.
+  // The same for one vector, with partials(rows) partial sums of x . y over `rows`; x is always read.
   void with_product(Range rows, T* y, device::Stream& stream, const T* x, T lambda, double* product) const;
   static std::int64_t partials(Range rows);
 

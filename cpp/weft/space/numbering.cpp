@@ -21,7 +21,7 @@ BlockSplit split_blocks(std::span<const std::uint8_t> halo, int lanes) {
   split.half = inside / 2 / lanes;
   split.order.assign(inner.begin(), inner.begin() + split.half * lanes);
   split.order.insert(split.order.end(), outer.begin(), outer.end());
-  // Inside elements fill the last block of the halo.
+  // Elements without shared points fill up the last block of the halo.
   const std::int64_t fill = std::min<std::int64_t>((lanes - static_cast<std::int64_t>(outer.size()) % lanes) % lanes,
                                                    inside - split.half * lanes);
   split.order.insert(split.order.end(), inner.begin() + split.half * lanes, inner.end());

@@ -1,4 +1,4 @@
-// Which entry of a vector each point of a rank's elements is, and the order in which elements are worked.
+// Maps the points of a rank's elements to entries of vectors, and gives the order in which elements are processed.
 #pragma once
 
 #include <algorithm>
@@ -21,17 +21,17 @@ struct BlockSplit {
 // halo: per element, 1 if other ranks share at least one of its points, else 0.
 BlockSplit split_blocks(std::span<const std::uint8_t> halo, int lanes);
 
-// Points are executed [block][point][lane], the insides of elements first. For each entry: the local point
-// ([E][k][j][i]) it is, or -1 in the lanes past the last element.
+// Points are processed as [block][point][lane], interior points of elements first. For each entry: its local point
+// ([E][k][j][i]), or -1 in lanes beyond the last element.
 std::vector<std::int64_t> execution_order(std::int64_t elements, int order, int lanes);
 
-// mesh::point_ids, 0 for points on `without`, whichever rank holds the boundary's face. (collective)
+// mesh::point_ids, but 0 for points on the boundaries `without`, whichever rank holds the face. (collective)
 std::vector<std::int64_t> point_ids(const mesh::Mesh& mesh, int order, const mesh::BoundarySet& without);
 
 // "In execution order" is by elements of split.order.
 struct Numbering {
-  // ids: [E][k][j][i] in the mesh's order of elements, equal where points are one, 0 where a point is left out. lanes:
-  // elements of a block; 1: elements are worked one by one, and points in their own order. (collective)
+  // ids: [E][k][j][i] in the mesh's order of elements, equal for coinciding points, 0 for points left out. lanes:
+  // elements per block; 1: elements are processed one by one, and points in their own order. (collective)
   Numbering(mesh::Mesh mesh, int order, std::span<const std::int64_t> ids, int lanes);
 
   mesh::Mesh mesh;  // as given
@@ -43,7 +43,8 @@ struct Numbering {
 
   std::int64_t points_per_element() const { return std::int64_t{order + 1} * (order + 1) * (order + 1); }
   mesh::Mesh executed_mesh() const { return mesh.permuted(split.order); }
-  // Values of elements, as many of each, from the mesh's order of elements to that of execution, and back.
+  // Copies element values, the same number per element, from the mesh's order of elements to that of execution, and
+  // back.
   template <class V>
   std::vector<V> to_execution(std::span<const V> values) const {
     return reordered(values, true);

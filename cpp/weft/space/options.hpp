@@ -1,4 +1,4 @@
-// What can be chosen about a space.
+// The options of a space.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace weft::space {
 
-// portable: kernels that run on any device, element by element; simd: the host's own, by blocks of elements.
+// portable: kernels for any device, element by element; simd: SIMD kernels for the host, by blocks of elements.
 enum class Kernels { portable, simd };
 std::string name(Kernels kernels);
 

@@ -1,4 +1,4 @@
-// Communication behind the work of elements: the split of hipBone's Fig. 2.
+// Overlap of communication with work on elements: the split of hipBone's Fig. 2.
 #pragma once
 
 #include <algorithm>
@@ -11,14 +11,15 @@
 
 namespace weft::space {
 
-// `fields` vectors of a space one behind the other, [fields][entries].
+// `fields` contiguous vectors of a space, [fields][entries].
 template <class T>
 struct Vectors {
   T* data;
   int fields = 1;
 };
 
-// Halos of `in` start together. Those of as many fields share an exchange: only the last one's is not waited for.
+// The halos of `in` start together. Those with the same number of fields share an exchange, so only the last of them is
+// overlapped.
 template <class T>
 void start_halos(Space<T>& space, std::span<const Vectors<T>> in, device::Stream& stream) {
   for (std::size_t i = 0; i < in.size(); ++i) {
@@ -61,7 +62,7 @@ void overlap(Space<T>& space, std::span<const Vectors<T>> in, Vectors<T> out, Be
   }
   after();
 }
-// From one set of vectors.
+// The same, from one set of vectors.
 template <class T, class Before, class Work, class After>
 void overlap(Space<T>& space, Vectors<T> in, Vectors<T> out, Before&& before, Work&& part, After&& after,
              device::Stream& stream) {

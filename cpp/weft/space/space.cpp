@@ -179,7 +179,7 @@ template <class T>
 std::vector<double> Space<T>::unknown_coordinates() const {
   const std::vector<double> points = numbering_.to_execution<double>(mesh::point_coordinates(mesh(), order()));
   std::vector<double> result(3 * unknowns());
-  for (std::size_t p = 0; p < numbering_.index.size(); ++p)  // of several images, the last that is worked
+  for (std::size_t p = 0; p < numbering_.index.size(); ++p)  // of several periodic images, the one processed last
     if (const std::int64_t entry = numbering_.index[p]; entry < unknowns())
       std::copy_n(&points[3 * p], 3, &result[3 * entry]);
   return result;
@@ -259,7 +259,7 @@ std::vector<T> Space<T>::coordinates() const {
   const std::vector<std::int32_t> index = point_index();
   const std::vector<double> x = point_coordinates();
   std::vector<T> places(3 * size);
-  for (std::size_t p = index.size(); p-- > 0;)  // of several images, the first
+  for (std::size_t p = index.size(); p-- > 0;)  // of several periodic images, the first
     for (int c = 0; c < 3; ++c) places[c * size + index[p]] = static_cast<T>(x[3 * p + c]);
   for (int c = 0; c < 3 && size > 1; ++c) places[(c + 1) * size - 1] = places[c * size];
   return places;

@@ -1,7 +1,8 @@
 // Functions on the elements of a mesh: continuous, of degree N in each element, one value per point.
 //
-// A space numbers the points of a rank's elements (what others call a DofMap), exchanges the values that ranks share (a
-// scatterer) and takes values from points to vectors and back. It knows no equation: operators are built on it.
+// A space numbers the points of a rank's elements (a DofMap in other codes), exchanges the values that ranks share (a
+// scatterer) and maps values at points to vectors and back. It is independent of any equation: operators are built on
+// it.
 #pragma once
 
 #include <cstdint>
@@ -22,22 +23,22 @@
 
 namespace weft::space {
 
-// Of the three parts in which elements are worked (overlap.hpp): 0 and 2 have no point of another rank, 1 has them.
+// The three parts in which elements are processed (overlap.hpp): only part 1 has points shared with other ranks.
 struct Part {
   int first, last;
 };
 inline constexpr Part first_half{0, 0}, halo_part{1, 1}, second_half{2, 2}, all_parts{0, 2};
 
 // T: float or double. A vector is device memory of entries() values: the first unknowns() are the rank's own, then
-// copies of other ranks', then a slot that stays 0, which points on Dirichlet boundaries have as their entry. Values at
-// points are [E][k][j][i] in the mesh's order of elements.
+// copies of other ranks' entries, then the zero slot, which is always 0 and is the entry of points on Dirichlet
+// boundaries. Values at points are [E][k][j][i] in the mesh's order of elements.
 template <class T>
 class Space {
  public:
-  // std::invalid_argument, the same on all ranks, for an order outside 1..15, for boundaries the mesh does not have and
-  // for SIMD kernels on a GPU. (collective)
+  // std::invalid_argument, the same on all ranks, for an order outside 1..15, unknown boundaries, or SIMD kernels on a
+  // GPU. (collective)
   Space(const mesh::Mesh& mesh, const Options& options);
-  // On a numbering made already, by simd::lanes<T> where options.kernels = simd. (collective)
+  // On an existing numbering, in blocks of simd::lanes<T> if options.kernels = simd. (collective)
   Space(Numbering numbering, const Options& options);
   ~Space();
   Space(const Space&) = delete;
@@ -56,35 +57,36 @@ class Space {
   std::int64_t dofs() const { return numbering_.assembly.global; }  // of all ranks
   std::int64_t elements() const { return mesh().elements(); }
   std::int64_t points() const { return static_cast<std::int64_t>(numbering_.index.size()); }
-  // Elements of a part, in the order of execution, and the entries that are complete on this rank after it.
+  // The elements of a part, in the order of execution, and the entries that are complete on this rank after it.
   Range elements(Part part) const;
   Range rows(Part part) const;
 
-  // Of `fields` vectors, [fields][entries]; the first call for a number of fields sets it up. (then collective)
+  // For `fields` vectors, [fields][entries]; the first call for a number of fields sets up its exchange. (then
+  // collective)
   exchange::Exchange<T>& exchange(int fields = 1);
-  // Copies of other ranks' entries get their values. (collective)
+  // Updates the copies of other ranks' entries. (collective)
   void fill_halo(T* x, device::Stream& stream, int fields = 1);
-  // Owned entries get what other ranks have in their copies. (collective)
+  // Adds other ranks' copies to the owned entries. (collective)
   void add_halo(T* y, device::Stream& stream, int fields = 1);
-  // How the exchanges were chosen: "halo" and "gather", those of several fields with their number.
+  // How the exchanges were chosen: "halo" and "gather", followed by the number of fields if several.
   std::vector<std::pair<std::string, exchange::Tuning>> tunings() const;
   std::int64_t bytes_sent() const;  // by this rank, in a halo and a gather
   std::int64_t messages() const;
 
-  // Z^T of the points in the order of execution, made by the first call.
+  // Z^T for the points in the order of execution, created by the first call.
   Gather<T>& gather();
-  // Of the trilinear maps of elements (mesh/trilinear.hpp) by blocks, [blocks][8][3][lanes], made by the first call;
-  // lanes past the last element have the identity.
+  // Coefficients of the trilinear maps of elements (mesh/trilinear.hpp) by blocks, [blocks][8][3][lanes], created by
+  // the first call; lanes beyond the last element have the identity.
   const device::Array<T>& trilinear_blocks();
 
-  // The diagonal mass matrix B of quadrature on the points, [entries], and 1 / B; 0 in the slot that stays 0. Made by
-  // the first call of any of the three. (then collective)
+  // The diagonal mass matrix B by quadrature at the points, [entries], and 1 / B; 0 in the zero slot. Computed by the
+  // first call of any of the three. (then collective)
   const T* mass();
   const T* inverse_mass();
   double volume();  // of the whole mesh
 
-  // For set-up and output, on host arrays.
-  // [points] the entry of each point in the mesh's order of elements; entries() - 1 on Dirichlet boundaries.
+  // For set-up and output, on host arrays. [points]: the entry of each point, in the mesh's order of elements;
+  // entries() - 1 on Dirichlet boundaries.
   std::vector<std::int32_t> point_index() const;
   std::vector<std::int64_t> unknown_ids() const;    // [unknowns] global id
   std::vector<double> unknown_coordinates() const;  // [unknowns][3]
@@ -95,13 +97,13 @@ class Space {
   std::vector<double> inverse_degrees();
   std::vector<T> sum_points(std::span<const T> values);  // [points] -> [unknowns]: Z^T values (collective)
   std::vector<T> at_points(std::span<const T> x);        // [unknowns] -> [points]: Z x (collective)
-  // [3][entries]. Where the mesh is periodic, those of one of the images. The slot that stays 0 has a point's too.
+  // [3][entries]. On periodic boundaries, those of one of the images. The zero slot has the coordinates of some point.
   std::vector<T> coordinates() const;
-  // [fields][points] from and to vectors [fields][entries]. Where elements meet values are the same or that of one of
-  // the elements is taken; to_vectors(to_points(x)) is x bit for bit. Halo entries are filled. Blocking. (collective)
+  // [fields][points] from and to vectors [fields][entries]. Where elements meet, values should agree; that of one
+  // element is used. to_vectors(to_points(x)) is bit-identical to x. Halo entries are filled. Blocking. (collective)
   void to_vectors(std::span<const T> points, int fields, T* vectors);
   std::vector<T> to_points(const T* vectors, int fields);
-  // The values [entries] of an entry's copies on all ranks, combined. V: T, double or std::int32_t. (collective)
+  // Combines the values [entries] of each entry's copies on all ranks. V: T, double or std::int32_t. (collective)
   template <class V>
   void combine(std::vector<V>& values, exchange::Op op) const;
 
