@@ -192,7 +192,7 @@ def test_a_run_that_blows_up_warns_before_says_so_on_one_line_and_fails(tmp_path
     done = run_weft(2, "run", "maxwell", *words, "--output", tmp_path)
     assert done.returncode == 1
     assert done.stderr.count("unstable") == 1
-    assert done.stderr.count("warning: time.dt or time.courant: the step") == 1
+    assert done.stderr.count("warning: time.dt or time.courant: the time step") == 1
     assert "smaller time step" in done.stderr
     assert "BLOWN UP" in done.stdout
     record = json.loads((tmp_path / "run.json").read_text())
