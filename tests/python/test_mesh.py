@@ -106,4 +106,6 @@ def test_more_ranks_than_elements_fails_on_every_rank_with_one_message():
     code = "import weft, weft.mpi\nweft.mpi.install_excepthook()\nweft.Mesh.box(1)"
     result = mpi_run(2, code)
     assert result.returncode != 0
-    assert result.stderr.strip() == "weft: box: 2 ranks, but the box has only 1 elements; use fewer ranks or a finer box"
+    assert (
+        result.stderr.strip() == "weft: box: 2 ranks, but the box has only 1 elements; use fewer ranks or a finer box"
+    )

@@ -1,6 +1,6 @@
-// The alltoallv schedule: MPI_Ialltoallv among all ranks, persistent where MPI has that (MPI-4). How messages travel is
-// MPI's to choose. Its arguments are four integers a rank of the communicator, on every rank: that is its nature, and
-// at many ranks a reason to choose another.
+// The alltoallv schedule: MPI_Ialltoallv among all ranks, persistent where MPI has that (MPI-4). MPI chooses how
+// messages travel. Its arguments are inherently four integers per rank of the communicator, on every rank: a reason to
+// choose another schedule on many ranks.
 #pragma once
 
 #include "weft/exchange/schedule.hpp"

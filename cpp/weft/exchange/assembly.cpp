@@ -19,7 +19,7 @@ void number(Assembly& assembly, std::int64_t points, const PointsById& by_id, co
   const auto last_point = [&](std::size_t g) { return by_id.points[static_cast<std::size_t>(by_id.begin[g + 1]) - 1]; };
   std::vector<std::int32_t> dof(groups, -1);
 
-  // Shared DOFs: mine get their numbers here, the halo's wait until the owned ones are known.
+  // Shared DOFs: owned ones are numbered here, those of the halo once the number of owned ones is known.
   struct Halo {
     std::int32_t owner, group;
   };
@@ -30,7 +30,7 @@ void number(Assembly& assembly, std::int64_t points, const PointsById& by_id, co
     const auto g = static_cast<std::size_t>(sharing.positions[s]);
     const std::span holders(sharing.holders.data() + sharing.begin[s],
                             static_cast<std::size_t>(sharing.begin[s + 1] - sharing.begin[s]));
-    // Hashed twice: the first hash chose the id's home.
+    // Hashed twice, because the first hash chose the id's home.
     const auto owner = holders[static_cast<std::size_t>(
         pick(hash(static_cast<std::int64_t>(hash(by_id.ids[g]))), static_cast<std::int32_t>(holders.size())))];
     if (owner != rank) {

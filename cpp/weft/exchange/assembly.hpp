@@ -11,13 +11,12 @@
 
 namespace weft::exchange {
 
-// Local DOFs are numbered
-//   [0, shared)       owned, held by other ranks too, ordered by global id;
+// Local DOFs are numbered   [0, shared)       owned, also held by other ranks, ordered by global id;
 //   [shared, owned)   owned, mine alone, ordered by (first block that touches it, last block that does, first touch),
 //                     so that what a block touches first or last is a few contiguous runs;
 //   [owned, local)    halo: owned by another rank, ordered by (owner, global id).
-// Index `local` is the slot of ids <= 0: vectors have local + 1 entries, and that entry is kept 0.
-// The owner of a shared DOF is one of the ranks that hold it, picked by a hash of its id: fair and the same everywhere.
+// Index `local` is the slot of ids <= 0: vectors have local + 1 entries, and that entry is kept 0. The owner of a
+// shared DOF is one of the ranks that hold it, selected by a hash of its id: balanced, and the same on all ranks.
 struct Assembly {
   struct Run {
     std::int64_t first_block, last_block;
@@ -27,9 +26,9 @@ struct Assembly {
   Assembly() = default;
   // ids: global id of each local point in execution order; points_per_block: how many consecutive points are processed
   // together (the last block may be shorter). CollectiveError on all ranks if one has more DOFs than a 32-bit index can
-  // name. (collective)
+  // address. (collective)
   Assembly(std::span<const std::int64_t> ids, std::int64_t points_per_block, const mpi::Comm& comm);
-  // The same from what is already known of the points; local except for the sum behind `global`. (collective)
+  // The same for points already looked up; local except for the sum of `global`. (collective)
   Assembly(std::int64_t points, const PointsById& by_id, const Sharing& sharing, std::int64_t points_per_block,
            const mpi::Comm& comm);
 

@@ -19,11 +19,11 @@ std::size_t extent(const std::vector<Part>& parts, std::size_t Part::* offset, s
   return end;
 }
 
-// The parts that go through MPI, by a schedule, direct or staged.
+// The parts that are sent by MPI, with a schedule, direct or staged.
 class ByMpi {
  public:
-  // in_place: its buffers are laid out as the channel's, and kernels may work in them; else they hold its parts only,
-  // copied to and fro. Memory for the former may be given.
+  // in_place: its buffers have the layout of the channel's, and kernels may use them directly; otherwise they hold only
+  // its parts, which are copied. Memory for the former may be provided.
   struct Lengths {
     std::size_t send, receive;
     Channel::Buffers buffers;
@@ -76,7 +76,7 @@ class ByMpi {
   struct Run {
     std::size_t here, there, bytes;  // in its buffers, in the channel's
   };
-  // Gives the parts their places in the buffers, and joins what stays together.
+  // Assigns the parts their places in the buffers, and joins contiguous ones.
   static std::vector<Run> runs(std::vector<Part>& parts, std::size_t Part::* offset, std::size_t Part::* bytes,
                                bool in_place) {
     std::vector<Run> all;
@@ -108,8 +108,8 @@ class ByMpi {
   std::unique_ptr<Transfer> transfer_;
 };
 
-// Which way each message goes: that of the choice's path, or the other one. Both ends decide alike, since both know how
-// long a message is and whether they share a node.
+// The path of each message: that of the choice, or the alternative for small messages. Both ends decide alike, because
+// both know the length of a message and whether they share a node.
 struct Split {
   std::vector<Part> main, other;
 };
@@ -145,12 +145,12 @@ struct Channel::State {
   ~State() {
     if (used && !device->is_host()) {
       try {
-        drained.synchronize();           // what is still on its way out of the buffers
+        drained.synchronize();           // data still being sent from the buffers
       } catch (const std::exception&) {  // the device is lost
       }
     }
     if (!active) return;
-    // Messages are under way (an exception or garbage collection came before finish): they keep their buffers.
+    // Messages are in flight (because of an exception or garbage collection before finish): they keep their buffers.
     static auto& left_behind = *new std::list<ByMpi>;
     left_behind.splice(left_behind.end(), by_mpi);
   }
@@ -159,8 +159,8 @@ struct Channel::State {
     if (ipc) ipc->start(stream);
     active = true;
     if (by_mpi.empty()) return;
-    if (used) drained.synchronize();  // what arrived last time has been read
-    // What arrived last time by another channel that works in the same memory.
+    if (used) drained.synchronize();  // the previously received data have been read
+    // The data last received by another channel that uses the same memory.
     if (buffers.receive != nullptr && !device->is_host()) stream.synchronize();
     for (const ByMpi& way : by_mpi) way.transfer().post();
     if (!device->is_host()) stream.synchronize();
@@ -208,7 +208,7 @@ Channel::Channel(std::shared_ptr<device::Device> device, const mpi::Comm& comm, 
   const int other_tag = two_ways ? comm.fresh_tag() : tag;
   if (choice.path == Path::ipc) comm.node();
   const Split ways = split(parts, choice, comm);
-  // A way that one rank needs is made by all, since it may be a collective one.
+  // A route that one rank needs is created by all, since it may be collective.
   const bool other = two_ways && comm.max(std::int64_t{!ways.other.empty()}) == 1;
   const Path other_path = choice.path == Path::direct || !other ? Path::staged : mpi_path(*device, comm).path;
   comm.together([&] {

@@ -1,5 +1,5 @@
-// One direction of an exchange: its buffers, its messages, and where in its cycle it is. The one place where a path is
-// realised; Exchange and its kernels know device memory only.
+// One direction of an exchange: its buffers, its messages, and the state of its cycle. Paths are implemented only here;
+// Exchange and its kernels see only device memory.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@
 namespace weft::exchange {
 
 // A cycle: check_idle(); kernels write send() on a stream; start(stream); …; finish(stream); kernels on the stream read
-// receive(); drained(stream). Or, for values that lie in one piece elsewhere, start(from, stream) and
-// finish(to, stream), which save a copy where the path needs one anyway.
+// receive(); drained(stream). Or, for contiguous values elsewhere, start(from, stream) and finish(to, stream), which
+// save a copy if the path needs one anyway.
 class Channel {
  public:
-  // Device memory to work in instead of the channel's own, as long as the parts reach: channels that are never under
-  // way at the same time, and are used on one stream, can share it. With path ipc a channel has its own all the same.
+  // Device memory to use instead of the channel's own, large enough for all parts: channels that are never in flight at
+  // the same time, and are used on one stream, can share it. With path ipc a channel always has its own.
   struct Buffers {
     std::byte *send = nullptr, *receive = nullptr;
   };
@@ -42,14 +42,14 @@ class Channel {
   std::size_t receive_bytes() const;
 
   void check_idle() const;  // std::logic_error if it is started
-  // What is on the stream completes send(); returns when the messages are on their way. send() must stay as it is until
-  // finish.
+  // Work already on the stream must complete send(). Returns when the messages are in flight; send() must not change
+  // until finish.
   void start(device::Stream& stream);
-  // Sends send_bytes() of device memory at `from`, which may be written again by what follows on the stream.
+  // Sends send_bytes() of device memory at `from`, which subsequent work on the stream may overwrite.
   void start(const void* from, device::Stream& stream);
-  // Waits for the messages; what follows on the stream sees all of receive(). std::logic_error if it is not started.
+  // Waits for the messages; subsequent work on the stream sees all of receive(). std::logic_error if it is not started.
   void finish(device::Stream& stream);
-  // After finish: all that reads receive() is on the stream.
+  // Call this after finish, once all work that reads receive() is on the stream.
   void drained(device::Stream& stream);
   // finish and drained, with what arrived at `to`, receive_bytes() of device memory.
   void finish(void* to, device::Stream& stream);

@@ -19,8 +19,8 @@ namespace {
 
 constexpr Path all_paths[] = {Path::direct, Path::staged, Path::ipc};
 
-// Up to where the staged way is tried for the small messages of the direct path on GPUs: libraries are worst there with
-// device memory (the pingpong of papers/neko-gather-scatter-slides: 1 to 64 KB on a node).
+// Maximum size up to which staging is tried for small messages of the direct path on GPUs: MPI libraries are slowest
+// there with device memory (the pingpong of papers/neko-gather-scatter-slides: 1 to 64 KB on a node).
 constexpr std::size_t small_direct = 65536;
 
 struct Parsed {
@@ -72,12 +72,12 @@ void refuse(const std::string& text, const PathState& state, const std::string& 
                              state.reason + "); use '" + instead + "'");
 }
 
-// Devices whose memory was proved to be shared. The pointers show that they are still the same.
+// Devices whose memory has been tested to be shared. The pointers tell whether they are still the same.
 struct Shared {
   std::vector<std::pair<std::weak_ptr<device::Device>, PathState>> proved;
 };
 
-// ipc_state, proved once a communicator and device; what does not work is tried again. (collective)
+// ipc_state, tested once per communicator and device; failures are tried again. (collective)
 PathState known_ipc_state(device::Device& device, const mpi::Comm& comm) {
   auto& proved = mpi::attached<Shared>(comm).proved;
   std::erase_if(proved, [](const auto& entry) { return entry.first.expired(); });
@@ -118,7 +118,7 @@ std::string name(const Choice& choice) {
 }
 
 PathState mpi_path(const device::Device& device, const mpi::Comm& comm) {
-  // Every rank asks: a node may differ, and each GPU is proved by the rank that uses it.
+  // Every rank tests: nodes may differ, and each GPU is tested by the rank that uses it.
   const mpi::GpuAware& aware = mpi::gpu_aware(device);
   const bool all = comm.min(std::int64_t{aware.usable}) == 1;
   if (all) return {Path::direct, true, aware.reason};
@@ -185,7 +185,7 @@ std::vector<Choice> candidates(const std::string& text, device::Device& device, 
         choice.small_bytes = small_direct;
         all.push_back(choice);
       }
-      // On one node nothing is left for the schedule.
+      // On a single node, path ipc leaves nothing to the schedule.
       if (state.path == Path::ipc && one_node && choice.small_bytes == 0) break;
     }
   }

@@ -14,8 +14,8 @@
 namespace weft::exchange {
 namespace {
 
-// MPI counts with an int; lengths and places are therefore told in units: of the largest power of two that divides
-// those of all ranks. That is at least a value, and no rank has more values than an int can count.
+// MPI counts are of type int, so lengths and offsets are given in units of the largest power of two that divides those
+// of all ranks. A unit is at least one value, and no rank has more values than an int can count.
 class Unit {
  public:
   explicit Unit(const Route& route) {  // (collective)

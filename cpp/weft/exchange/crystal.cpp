@@ -13,13 +13,13 @@
 namespace weft::exchange {
 namespace {
 
-enum class Buffer { send, arena, receive };  // the arena: what is packed to be sent on, and what arrived to be so
+enum class Buffer { send, arena, receive };  // the arena: data packed for forwarding, and received data to be forwarded
 struct Place {
   Buffer buffer;
   std::size_t at;
 };
 
-// What one rank has for another, under way.
+// Data of one rank for another, in transit.
 struct Parcel {
   int source, destination;
   std::size_t bytes;
@@ -55,8 +55,8 @@ struct Step {
   std::vector<Message> sends, receives;  // at most one and two
 };
 
-// What this rank sends, receives and copies in every step: known once all have passed on, step by step, what their
-// messages will hold.
+// What this rank sends, receives and copies in every step: computed by forwarding, step by step, the sizes of the
+// messages.
 struct Plan {
   std::vector<Step> steps;
   std::vector<Piece> unpack;  // into the receive buffer, after the last step
@@ -130,7 +130,7 @@ Plan::Plan(const Route& route) {
       headers.add(partner, header);
       Place place = step.pack.front().from;
       if (step.pack.size() == 1) {
-        step.pack.clear();  // it lies there in one piece
+        step.pack.clear();  // it is contiguous there
       } else {
         place = {Buffer::arena, in_arena(bytes)};
         for (Piece& piece : step.pack) piece.to += place.at;

@@ -1,9 +1,9 @@
-// The directory that tells ranks who shares which id: its local steps. Each id has a home rank, a hash of it; holders
-// ask the home (`questions`), the home tells those of an id that several hold who they are (`answers`), and where they
-// are many, holders pass the list on (`relayed`), so that no rank has to send it to all.
+// The local steps of the directory by which ranks learn who shares which id. Each id has a home rank, given by a hash.
+// Holders ask the home (`questions`); the home sends the list of holders to those of a shared id (`answers`); if there
+// are many, holders forward the list (`relayed`), so that no rank has to send it to all.
 //
-// What it does not do: send anything. find_sharing (pattern.hpp) carries the parcels by MPI; benchmarks/setup_at_scale
-// carries them between simulated ranks.
+// It sends nothing itself: find_sharing (pattern.hpp) delivers the parcels by MPI, benchmarks/setup_at_scale between
+// simulated ranks.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace weft::exchange::directory {
 
-// A list of holders is sent to at most so many ranks by one rank.
+// Maximum number of ranks to which one rank sends a list of holders.
 inline constexpr std::size_t most_copies = 32;
 
 // Consecutive ids have one home, so that ids numbered along faces and elements do not each go to another rank.
@@ -39,10 +39,10 @@ Answers answers(const mpi::Parcels& questions);
 std::size_t first_follower(std::span<const std::int64_t> holders, std::int32_t rank);
 // What the holders that got these answers pass on. Empty where no id has so many holders.
 mpi::Parcels relayed(const mpi::Parcels& answers, std::int32_t rank);
-// How many rounds of relaying reach all of so many holders.
+// The number of relaying rounds needed to reach this many holders.
 int relay_rounds(std::int64_t holders);
 
-// All answers that came, put together.
+// All received answers, merged.
 Sharing sharing(std::span<const std::int64_t> ids, std::span<const mpi::Parcels> answers);
 
 }  // namespace weft::exchange::directory

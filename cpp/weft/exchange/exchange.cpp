@@ -26,7 +26,7 @@ std::vector<Part> halo_parts(const Pattern& pattern, std::size_t entry_bytes, bo
   return parts;
 }
 
-// What the owners combine: per shared entry the places of its copies' values in the receive buffer, by rank.
+// The groups that owners combine: per shared entry, the places of its copies' values in the receive buffer, by rank.
 GroupList copies_by_entry(const Pattern& pattern) {
   std::vector<std::pair<std::int32_t, std::int32_t>> places;  // entry, place
   for (const std::int32_t entry : pattern.owned_index)

@@ -79,7 +79,7 @@ std::vector<std::int32_t> by_first_point(const PointsById& by_id, std::int64_t p
 
 }  // namespace
 
-// What the kernels of a gather-scatter read, whatever the type of the values.
+// The indices that the kernels of a gather-scatter read, independent of the type of the values.
 struct LocalIndex {
   Pattern pattern;                                  // of the parts
   std::shared_ptr<const GroupIndex> own_points;     // points of one id that this rank alone holds, two or more
@@ -234,7 +234,7 @@ std::shared_ptr<const LocalIndex> Connectivity::local(const std::shared_ptr<devi
     made = std::make_shared<const LocalIndex>(by_id, sharing, points, comm.rank(), device);
     local_.reserve(local_.size() + 1);
   });
-  local_.emplace_back(device, made);  // on all ranks or on none, so that all go the same way next time
+  local_.emplace_back(device, made);  // on all ranks or on none, so that all take the same branch next time
   return made;
 }
 
@@ -301,7 +301,7 @@ void GatherScatter<T>::State::start(std::span<T* const> arrays, Op op, device::S
     shared_points.gather(op, count, false, points.read_only(), parts, stream);
   });
   exchange->start_halo(values.data(), stream);
-  // While the messages travel.
+  // While the messages are in flight.
   if (pending.size() == 1) {
     own_points.combine(op, fields, of_points(pending.front()), stream);
   } else {

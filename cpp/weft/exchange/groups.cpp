@@ -10,14 +10,14 @@ constexpr device::Shape threads{256};                               // exchange_
 constexpr std::int64_t pack_chunk = 4096;                           // exchange_chunk there
 constexpr unsigned chunks_per_part = 85, pack_chunks_per_part = 8;  // a thread's; fields that lie apart take turns
 constexpr int apart_at_once = 3;                                    // of kernels/exchange.hpp
-// As much as this is written past the caches, where the next reader will hardly find it. What is gathered is not
-// written in order, which makes lines that are read before they are written dearer.
+// Sizes from which non-temporal stores are used, because the data would leave the caches before they are read. Gathered
+// values are not written in order, which makes reading lines before writing them more expensive.
 constexpr std::int64_t gathered_past_caches = 8 << 20, packed_past_caches = 24 << 20;
 constexpr std::size_t groups_per_chunk = 1024;
 constexpr std::size_t groups_per_host_chunk = 384;  // three fields of them stay in a core's L1 cache between classes
 constexpr std::size_t longest_run = 16;             // few lengths, so that a class has many runs
-// Host kernels ask for blocks of entries (block_entries there) after each ask_every runs, where there are references
-// enough to leave the caches. A block stays there for about so many chunks.
+// Host kernels prefetch blocks of entries (block_entries there) after every ask_every runs, if there are enough
+// references to exceed the caches. A block stays in cache for about this many chunks.
 constexpr std::size_t block_entries = 16, ask_every = 16, references_worth = 1 << 16;
 constexpr std::int32_t chunks_kept = 32;
 
@@ -29,7 +29,7 @@ std::int32_t first_of_consecutive(std::span<const std::int32_t> targets) {
   return targets.front();
 }
 
-// Whether what a kernel writes is past all caches before it is read.
+// Whether the data that a kernel writes leave all caches before they are read.
 template <class T>
 int leaves_caches(const device::Device& device, std::int64_t entries, int fields, std::int64_t bytes) {
   return device.is_host() && entries * fields * static_cast<std::int64_t>(sizeof(T)) >= bytes ? 1 : 0;
@@ -161,7 +161,7 @@ GroupIndex::GroupIndex(const GroupList& list, std::shared_ptr<device::Device> de
     chunks.push_back(static_cast<std::int32_t>(strips));
   }
   chunks.insert(chunks.end(), {static_cast<std::int32_t>(classes.size() / 5), -1, 0, 1});
-  // A chunk asks for what the next one will read, where the index stays within 4 bytes a reference.
+  // A chunk prefetches what the next one will read, if the index stays within 4 bytes per reference.
   if (blocks && blocks->all().size() + references.size() <= list.references_.size()) {
     for (std::size_t c = 0; 4 * c < chunks.size(); ++c) {
       std::int32_t *chunk = &chunks[4 * c], strips = chunk[3];

@@ -33,19 +33,19 @@ namespace {
 using Round = std::uint64_t;
 constexpr std::size_t slots = 2, line = 64, slot_unit = 256;
 
-// What a rank tells its neighbours, in memory they share. It begins as zeros.
+// The flags of a rank for its neighbours, in shared memory, initially zero.
 struct Flags {
-  // Written by its rank alone, read by all neighbours: one cache line, since whoever sees a round ready also learns
-  // what has been read before.
+  // Written by its rank alone, read by all neighbours: one cache line, so that a rank that sees a ready round also sees
+  // what has been read.
   alignas(line) std::atomic<Round> ready;  // the last round whose parts are in its slot (on a GPU: event recorded)
   std::atomic<Round> read;                 // the last round of which it has read its neighbours' parts
-  std::atomic<std::uint32_t> gone;         // 1: it will never write again
+  std::atomic<std::uint32_t> gone;         // 1: the rank has abandoned the transfer
   // Written by its neighbours.
   alignas(line) std::atomic<std::uint32_t> closed;  // how many no longer use its memory
 };
 static_assert(std::atomic<Round>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
 
-// What a rank sends a neighbour once, so that it can open its memory.
+// Sent once to a neighbour, so that it can open this rank's memory.
 struct Introduction {
   device::SharedHandle flags, memory;
   std::array<device::SharedHandle, slots> ready, read;  // events, on GPUs
@@ -54,7 +54,7 @@ struct Introduction {
 };
 static_assert(std::is_trivially_copyable_v<Introduction>);
 
-// An event for each slot; none on the host, whose streams are never late.
+// An event per slot; none on the host, where streams are synchronous.
 using Events = std::vector<device::Event>;
 
 inline void relax() {
@@ -84,7 +84,8 @@ void tell(std::atomic<Round>& counter, Round value, bool somebody_may_sleep) {
 bool process_is_there(std::int64_t process) { return kill(static_cast<pid_t>(process), 0) == 0 || errno == EPERM; }
 
 // Memory of GPUs must not be released while another process has it open, and ranks come to their destructors at
-// different times. What was still open then is kept here and looked at again; the end of the process releases the rest.
+// different times. Memory still open then is kept here and checked again later; the rest is released when the process
+// ends.
 struct Remains {
   device::SharedMemory flags, memory;
   Events events;
@@ -158,7 +159,7 @@ struct Ipc::State {
     mine->gone.store(1, std::memory_order_release);
     if (free_slot && round > 0) {
       try {
-        free_slot->synchronize();        // the neighbours' memory and events are used no more
+        free_slot->synchronize();        // the neighbours' memory and events are no longer used
       } catch (const std::exception&) {  // the device is lost
       }
     }
@@ -171,7 +172,7 @@ struct Ipc::State {
     Events events = std::move(ready_events);
     for (device::Event& event : read_events) events.push_back(std::move(event));
     const auto users = introduced ? static_cast<std::uint32_t>(neighbors.size()) : 0;
-    // What the host shares lives until the last process that opened it lets it go.
+    // Shared host memory lives until the last process that opened it closes it.
     if (!device->is_host()) bury(Remains{std::move(flags_memory), std::move(memory), std::move(events), users});
   }
 
@@ -222,7 +223,7 @@ struct Ipc::State {
     wait_longer(counter, value, neighbor);
   }
 
-  // The neighbour may need this processor, or this rank's progress in MPI, to come so far; or it may never come.
+  // The neighbour may need this processor, or MPI progress of this rank, to get there; or it may never get there.
   void wait_longer(const std::atomic<Round>& counter, Round value, const Neighbor& neighbor) const {
     using Clock = std::chrono::steady_clock;
     constexpr auto between_looks = std::chrono::milliseconds(100);
@@ -387,13 +388,13 @@ std::size_t Ipc::bytes() const { return slots * state_->slot_bytes; }
 
 namespace {
 
-// Three rounds of values of which each is known, so that slots are used again.
+// Three rounds of known values, so that slots are reused.
 void prove(const std::shared_ptr<device::Device>& device, const mpi::Comm& comm) {
   const int tag = comm.fresh_tag();
   const std::vector<int>& node = comm.node();
   constexpr std::size_t words = 1024;
   const std::size_t bytes = words * sizeof(std::int64_t);
-  // Each GPU with each, since some pairs may not reach one another; what one rank of the host can, all can.
+  // All pairs of GPUs, because some may lack access to each other; on the host one pair is enough.
   std::vector<int> others;
   const auto size = node.size();
   const auto place = static_cast<std::size_t>(std::find(node.begin(), node.end(), comm.rank()) - node.begin());
@@ -424,7 +425,7 @@ void prove(const std::shared_ptr<device::Device>& device, const mpi::Comm& comm)
         }
       }
     } catch (...) {
-      ipc.reset();  // so that no other waits for it
+      ipc.reset();  // so that no other rank waits for it
       throw;
     }
   });

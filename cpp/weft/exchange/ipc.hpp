@@ -1,12 +1,11 @@
-// The path of ranks that share a node: each reads its neighbours' values where they packed them.
+// The path between ranks of a node: each reads its neighbours' values from where they packed them.
 //
-// Every rank packs into memory the others have opened (two slots in turn), and says so in a block of host memory they
-// share: "round n is ready". Its neighbours copy their parts out of it to where they want them, and say "round n is
-// read", after which the slot may be written again: two rounds later. On GPUs the flags say that an event has been
-// recorded, for which the other's stream then waits; no host waits for a stream. So a value is copied once between two
-// ranks, by whom it is for.
+// Every rank packs into memory that the others have opened (two slots in turn), and sets the flag "round n is ready" in
+// shared host memory. Its neighbours copy their parts to their destination and set "round n is read"; the slot is
+// reused two rounds later. On GPUs a flag means that an event has been recorded, for which the other's stream then
+// waits; no host waits for a stream. So a value is copied once between two ranks, by the receiver.
 //
-// What it does not do: reach other nodes; and choose what goes this way (channel.cpp).
+// It does not reach other nodes; channel.cpp decides which messages use it.
 #pragma once
 
 #include <memory>
@@ -33,13 +32,13 @@ class Ipc {
   Ipc(const Ipc&) = delete;
   Ipc& operator=(const Ipc&) = delete;
 
-  // The memory the next start sends from, which what follows on the stream may write.
+  // The memory that the next start sends from; subsequent work on the stream may write to it.
   std::byte* send(device::Stream& stream);
   // Copies the parts there from a buffer laid out in the same way.
   void take(const std::byte* from, device::Stream& stream);
-  // The parts of send() are complete when what is on the stream is done.
+  // The work already on the stream must complete the parts of send().
   void start(device::Stream& stream);
-  // What follows on the stream sees the neighbours' parts in `to`.
+  // Subsequent work on the stream sees the neighbours' parts in `to`.
   void finish(std::byte* to, device::Stream& stream);
 
   // Rounds whose readers differ, and which are read where they lie: send() is written; publish(); arrived() for each
@@ -60,7 +59,7 @@ class Ipc {
   std::unique_ptr<State> state_;
 };
 
-// Whether the ranks of every node can use each other's memory of this device: proved by a transfer. (collective)
+// Whether the ranks of every node can use each other's memory of this device, tested by a transfer. (collective)
 PathState ipc_state(device::Device& device, const mpi::Comm& comm);
 
 }  // namespace weft::exchange

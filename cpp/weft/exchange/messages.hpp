@@ -11,8 +11,8 @@
 
 namespace weft::exchange {
 
-// Messages between fixed buffers and ranks, all sent or all received, over and over. Those of more than 1 GiB travel in
-// pieces, since MPI counts with an int. Starting and waiting are recorded.
+// Repeated messages between fixed buffers and ranks, either all sent or all received. Those of more than 1 GiB are
+// split, because MPI counts are of type int. Starting and waiting are recorded.
 class Messages {
  public:
   Messages(const mpi::Comm& comm, int tag);

@@ -18,13 +18,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-// What one rank sends another in a trial: bytes that are finite numbers whatever their type, others at every place.
+// The data that one rank sends another in a trial: bytes that are finite numbers in any type, different at every place.
 char content(int from, int to, std::size_t at) {
   return static_cast<char>((static_cast<std::size_t>(31 * from + 17 * to) + 7 * at + at / 251) & 0x3f);
 }
 
-// Where ranks share processors, how they wait for one another decides, and they wait for one another's work: a pass
-// over a vector, the least that anyone does while a transfer is under way.
+// If ranks share processors, the time depends on how they wait for each other, and so on the work during a transfer: a
+// pass over a vector is the least that any solver does.
 constexpr std::size_t most_work_bytes = 2 << 20;
 
 // Transfers of a candidate's channel between vectors of the trial's own.
@@ -69,7 +69,7 @@ class Trials {
         unprepared = std::current_exception();
       }
       const auto begin = Clock::now();
-      transfer(channel);  // whatever it holds: the others wait for it
+      transfer(channel);  // start in any case, because the others wait for it
       if (unprepared) std::rethrow_exception(unprepared);
       stream_.synchronize();
       seconds = seconds_since(begin);
@@ -94,7 +94,7 @@ class Trials {
     if (bytes == 0) return;
     stream_.device().copy(to, from, bytes, device::CopyKind::device_to_device, stream_);
   }
-  // As Exchange does it.
+  // The same steps as in Exchange.
   void transfer(Channel& channel) {
     if (use_ == Use::halo) {
       channel.send(stream_);

@@ -1,4 +1,4 @@
-// A channel whose schedule and path are the fastest that work for what it carries.
+// A channel with the fastest working schedule and path for its messages.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@
 
 namespace weft::exchange {
 
-// halo: kernels pack what is sent, what arrives goes to one piece of a vector. gather: what is sent is one piece of a
-// vector, kernels read what arrives.
+// halo: kernels pack the data to send; received data go to a contiguous piece of a vector. gather: the data to send are
+// a contiguous piece of a vector; kernels read the received data.
 enum class Use { halo, gather };
 
 struct Carried {
@@ -28,13 +28,14 @@ struct Carried {
 struct TunedChannel {
   std::unique_ptr<Channel> channel;
   Tuning tuning;
-  bool trivial = false;  // start and finish need not be called: no neighbours, on any rank where that matters
+  // start and finish need not be called: no neighbours (on any rank, if the schedule is collective)
+  bool trivial = false;
 };
 
-// Where the text leaves something open and a rank has neighbours: makes a channel of every candidate, checks that each
-// delivers what is sent, times them in turns (tuner.hpp) on buffers of their own, and keeps the fastest; a candidate
-// that cannot be made or delivers other values is out, and the table says why. CollectiveError on all ranks for a text
-// that is not understood or cannot be done. (collective)
+// If the text leaves a choice open and a rank has neighbours: creates a channel for every candidate, checks that each
+// delivers the right data, times them in turns (tuner.hpp) on separate buffers, and keeps the fastest. A candidate that
+// cannot be created or delivers wrong data is excluded, and the table says why. CollectiveError on all ranks if the
+// text is invalid or the choice does not work here. (collective)
 TunedChannel tuned_channel(const Asked& asked, const std::shared_ptr<device::Device>& device, const mpi::Comm& comm,
                            const std::vector<Part>& parts, const Carried& carried);
 

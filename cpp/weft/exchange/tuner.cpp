@@ -19,8 +19,8 @@ double median(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
-// What the median of many more values could be as well: 19 times in 20 it is above the value whose place, in order, is
-// sqrt(n) before the middle (the binomial distribution of how many are below it). Of few values nothing is known.
+// A lower 95 % confidence bound of the median: the value sqrt(n) places before the middle, in order (from the binomial
+// distribution of the number of values below the median). 0 for too few values.
 double least_median(std::vector<double> values) {
   const auto n = static_cast<double>(values.size());
   const double place = std::floor(n / 2 - std::sqrt(n));
@@ -72,8 +72,8 @@ class Race {
       std::iota(all.begin(), all.end(), std::size_t{0});
       for (const Repetition& repetition : repetitions(all)) seconds.push_back(repetition.seconds);
     }
-    // A first transfer, which may find cold caches and connections not made, only tells how long one takes; where it
-    // takes the time of all repetitions, it is the one that counts.
+    // The first transfer, which may meet cold caches and missing connections, only serves to estimate the duration; but
+    // if it uses up the time of all repetitions, it is the one that counts.
     for (std::size_t i = 0; i < candidates; ++i) {
       trials_[i].least = seconds[i];
       if (seconds[i] >= limits_.seconds * limits_.first_part) add(trials_[i], {seconds[i], seconds[i]});
@@ -90,7 +90,7 @@ class Race {
         if (trials_[i].active && trials_[i].may_go_on(limits_.repetitions * share, seconds)) running.push_back(i);
       }
       if (running.empty() || (round > 0 && active() == 1)) return;
-      // Each round begins with another one: what follows a slow candidate is not always the same.
+      // Each round begins with a different candidate, so that a slow one is not always followed by the same.
       std::rotate(running.begin(), running.begin() + static_cast<std::ptrdiff_t>(round % running.size()),
                   running.end());
       const std::vector<Repetition> round_of = repetitions(running);

@@ -13,13 +13,13 @@
 
 namespace weft::exchange {
 
-// What a tuning holds for: the same on all ranks.
+// The conditions that a tuning is valid for, the same on all ranks.
 struct TuningKey {
   std::string weft, mpi;  // versions
   std::string use, type;  // "halo", "double"
   int ranks = 0, fields = 0;
   std::uint64_t pattern = 0;  // of all ranks' parts
-  std::uint64_t machine = 0;  // which processor and device every rank has, on which node
+  std::uint64_t machine = 0;  // processor, device and node of every rank
   std::vector<std::string> candidates;
 
   std::string text() const;
@@ -29,12 +29,12 @@ TuningKey tuning_key(const mpi::Comm& comm, const device::Device& device, const 
                      const std::vector<Choice>& candidates, const std::string& use, const std::string& type,
                      int fields);
 
-// The first rank looks, and all take what it found; an entry that is damaged is told of and not taken. (collective)
+// Rank 0 reads the cache and broadcasts the entry; a damaged entry is reported and ignored. (collective)
 std::optional<Tuning> read_tuning(const TuningKey& key, const std::vector<Choice>& candidates, const mpi::Comm& comm);
 // By the first rank; local.
 void write_tuning(const TuningKey& key, const Tuning& tuning, const mpi::Comm& comm);
 
-// The text of an entry; std::nullopt for one that is not of these candidates or not whole.
+// Parses an entry; std::nullopt if it is incomplete or of other candidates.
 std::string to_text(const Tuning& tuning);
 std::optional<Tuning> tuning_from(const std::string& text, const std::vector<Choice>& candidates);
 

@@ -85,8 +85,8 @@ Arrays strided(void* u, std::ptrdiff_t stride, int k, Type type) {
 }
 
 void leave_one(std::span<long long> ids, const mpi::Comm& comm) {
-  // Every rank draws a lot for each id it has an unflagged point of; the least draw of all ranks wins. A lot is a hash
-  // of id and rank: no rank wins more often than others.
+  // Every rank draws a number for each id of which it has an unflagged point; the smallest number of all ranks wins.
+  // The number is a hash of id and rank, so that no rank wins more often than others.
   constexpr auto none = std::numeric_limits<std::int64_t>::max();
   std::vector<std::int64_t> groups, lots;
   std::vector<bool> candidate;

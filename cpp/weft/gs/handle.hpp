@@ -1,4 +1,4 @@
-// What a weft_gs is: the points of one setup, and the gather-scatters made of them, one a type and a number of values.
+// The object behind a weft_gs: the points of one setup, and their gather-scatters, one per type and number of values.
 #pragma once
 
 #include <mpi.h>
@@ -22,7 +22,7 @@ namespace weft::gs {
 
 enum class Type { f64, f32, i32, i64 };
 
-// The arrays of one call: `k` values a point, next to each other in one array (interleaved) or in an array each.
+// The arrays of one call: `k` values per point, either interleaved in one array or in one array each.
 struct Arrays {
   bool interleaved = true;
   std::vector<void*> each;  // one, or k

@@ -1,4 +1,4 @@
-// How many threads a call uses.
+// The number of threads that a call uses.
 #pragma once
 
 #include <omp.h>

@@ -1,4 +1,4 @@
-// A choice among the boundaries of a mesh: none, all, or those of some names.
+// A set of boundaries of a mesh: none, all, or those with given names.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ class BoundarySet {
   static BoundarySet all();
 
   // By the value of Mesh::boundaries: 1 where that boundary is in the set (never 0, the inside). std::invalid_argument,
-  // the same on every rank, for a name the mesh does not have; it lists those it has.
+  // the same on every rank, for an unknown name, with a list of the known ones.
   std::vector<std::uint8_t> flags(const Mesh& mesh) const;
-  // Faces of all ranks that lie on the boundaries of the set. (collective)
+  // The number of faces, over all ranks, on the boundaries of the set. (collective)
   std::int64_t faces(const Mesh& mesh) const;
 
   bool operator==(const BoundarySet&) const = default;

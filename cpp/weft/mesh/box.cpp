@@ -165,7 +165,7 @@ Mesh make_box(const BoxOptions& options, const mpi::Comm& comm) {
   const auto& n = options.counts;
   const auto elements = my_elements(options, comm.rank(), comm.size());
   const std::int64_t count = std::ssize(elements);
-  // How many different vertex planes there are a direction; periodic ones wrap, which is right down to one element.
+  // The number of distinct vertex planes per direction; periodic ones wrap around, which also works for one element.
   Index v{};
   for (int d = 0; d < 3; ++d) v[d] = n[d] + (options.periodic[d] ? 0 : 1);
 
@@ -231,7 +231,7 @@ Mesh make_box(const BoxOptions& options, const mpi::Comm& comm) {
     for (int k = 0; k < q1; ++k) {
       for (int j = 0; j < q1; ++j) {
         for (int i = 0; i < q1; ++i) {
-          // Grid planes come from whole numbers, so that neighbours get the same bits.
+          // Grid planes are computed from integers, so that neighbouring ranks get identical bits.
           auto unit = [&](int d, int l) { return (2 * at[d] + (1 + gll.points[l])) / (2.0 * n[d]); };
           const Point p = deform(options, {unit(0, i), unit(1, j), unit(2, k)});
           for (int d = 0; d < 3; ++d) *out++ = options.lower[d] + (options.upper[d] - options.lower[d]) * p[d];

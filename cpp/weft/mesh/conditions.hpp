@@ -1,4 +1,4 @@
-// That a mesh's boundaries and the conditions given for them by name fit.
+// A check that the given boundary conditions match a mesh's boundaries.
 #pragma once
 
 #include <span>
@@ -8,9 +8,8 @@
 
 namespace weft::mesh {
 
-// CollectiveError on all ranks unless every boundary that some face of some rank is on is among `given`, and all of
-// these are boundaries of the mesh. `who` begins the text ("maxwell"), `words` are the conditions there are.
-// (collective)
+// CollectiveError on all ranks unless every boundary with a face on any rank is in `given`, and all names in `given`
+// are boundaries of the mesh. `who` begins the text ("maxwell"); `words` lists the possible conditions. (collective)
 void check_conditions(const Mesh& mesh, std::span<const std::string> given, const std::string& who,
                       const std::string& words);
 

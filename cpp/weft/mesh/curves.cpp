@@ -20,14 +20,14 @@ Point operator*(double s, const Point& a) { return {s * a[0], s * a[1], s * a[2]
 double dot(const Point& a, const Point& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 double length(const Point& a) { return std::sqrt(dot(a, a)); }
 
-// One element's nodes of order `order`, and the curves that push them about.
+// The nodes of one element at order `order`, and the curves that displace them.
 class Element {
  public:
   Element(double* nodes, const std::vector<double>& x, std::int64_t id)
       : nodes_(nodes), x_(x), n1_(static_cast<int>(x.size())), id_(id), strides_{1, n1_, n1_ * n1_} {}
 
   void apply(std::span<const Curve> curves) {
-    std::array<std::vector<Point>, 12> edges;  // where the points of an edge go, less where they are
+    std::array<std::vector<Point>, 12> edges;  // displacements of the points of an edge
     for (const Curve& c : curves) {
       if (c.kind == Curve::arc) edges[c.side] = arc(c.side, c.values[0]);
       if (c.kind == Curve::midpoint) edges[c.side] = parabola(c.side, {c.values[0], c.values[1], c.values[2]});
@@ -77,7 +77,8 @@ class Element {
       throw bad("edge", edge, why.str());
     }
     const double half = std::asin(std::min(1.0, 0.5 * chord / r)), sign = radius > 0 ? 1 : -1;
-    const double rx = sign * (b[1] - a[1]) / chord, ry = -sign * (b[0] - a[0]) / chord;  // unit vector to the bulge
+    // unit vector towards the bulge
+    const double rx = sign * (b[1] - a[1]) / chord, ry = -sign * (b[0] - a[0]) / chord;
     const double cx = 0.5 * (a[0] + b[0]) - rx * r * std::cos(half), cy = 0.5 * (a[1] + b[1]) - ry * r * std::cos(half);
     const double tx = (b[0] - a[0]) / chord, ty = (b[1] - a[1]) / chord;
     return displacement(edge, [&](double at) {
@@ -94,7 +95,8 @@ class Element {
 
   static Point centre(const Curve& c) { return {c.values[0], c.values[1], c.values[2]}; }
 
-  // Corners stay where the file has them (single precision, often), so that the radius goes from one's to the other's.
+  // Corners keep the positions in the file (often in single precision), so the radius varies from that of one corner to
+  // that of the other.
   std::vector<Point> great_circle(int edge, const Curve& c) const {
     const Point o = centre(c);
     const Point a = get(corner(edge_corners[edge][0])) - o, b = get(corner(edge_corners[edge][1])) - o;
@@ -127,7 +129,7 @@ class Element {
     }
   }
 
-  // With its edges in place, the inside of the face goes out to the sphere along the radius.
+  // With the edges in place, the inner points of the face are moved to the sphere along the radius.
   void blend_sphere(const Curve& c) {
     const int normal = c.side / 2, side = c.side % 2, a = normal == 0 ? 1 : 0, b = normal == 2 ? 1 : 2;
     const Point o = centre(c);
@@ -167,7 +169,7 @@ std::vector<double> curved_nodes(std::span<const double> nodes, int node_order, 
     apply_along(matrix.data(), n1, q1, q1, n1 * 3, once.data(), twice.data());
     apply_along(matrix.data(), n1, q1, 1, n1 * n1 * 3, twice.data(), result.data() + e * n1 * n1 * n1 * 3);
   }
-  // Curves of one element stand together once sorted; order 1 has corners only, which no curve moves.
+  // After sorting, the curves of an element are contiguous. Order 1 has only corners, which no curve moves.
   std::vector<Curve> sorted(curves.begin(), curves.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const Curve& a, const Curve& b) { return a.element < b.element; });
   for (std::size_t i = 0; i < sorted.size();) {

@@ -30,7 +30,7 @@ Digest digest(const Mesh& mesh) {
   Digest d{.elements = mesh.global_elements};
   // The factor: sizes of powers of two, with their rounding, are not on the edge between two exponents.
   std::frexp(1.0001 * mesh.comm.max(largest), &d.exponent);
-  std::array<std::uint64_t, 5> sums{};  // they wrap, so that they are the same in any order
+  std::array<std::uint64_t, 5> sums{};  // unsigned sums wrap around, so they do not depend on the order
   for (std::size_t e = 0; e < mesh.element_ids.size(); ++e) {
     const std::uint64_t element = mix(static_cast<std::uint64_t>(mesh.element_ids[e]));
     std::uint64_t joined = element;
@@ -58,7 +58,7 @@ Digest digest(const Mesh& mesh) {
 
 bool same(const Digest& a, const Digest& b) {
   if (a.elements != b.elements || a.topology != b.topology || a.exponent != b.exponent) return false;
-  // Coordinates rounded otherwise are a few units apart, here and there.
+  // Coordinates that were rounded differently may differ by a few units.
   const double tolerance =
       std::ldexp(std::sqrt(static_cast<double>(coordinates_of_element * a.elements)), weight_bits + 2);
   for (std::size_t k = 0; k < a.geometry.size(); ++k) {

@@ -1,4 +1,4 @@
-// What tells one mesh from another, whatever the ranks it is dealt out over: for files that hold fields of a mesh.
+// A fingerprint of a mesh, independent of its distribution over ranks, for files that hold fields on it.
 #pragma once
 
 #include <array>
@@ -20,7 +20,8 @@ struct Digest {
 // Coordinates are those of the elements' points at order 2. (collective)
 Digest digest(const Mesh& mesh);
 
-// The same elements in the same order, joined in the same way, their coordinates equal to rounding.
+// Whether two meshes have the same elements in the same order, the same connectivity, and coordinates equal up to
+// rounding.
 bool same(const Digest& a, const Digest& b);
 
 }  // namespace weft::mesh

@@ -1,4 +1,4 @@
-// Cutting a whole mesh into parts, and sending each rank its own.
+// Divides a whole mesh into parts, and sends each rank its own.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -55,7 +55,7 @@ template <class T>
 std::vector<T> scatter(const std::vector<T>& all, std::span<const std::int64_t> counts, std::int64_t per_item,
                        const mpi::Comm& comm) {
   constexpr int tag = 1;
-  MPI_Datatype item;  // so that MPI counts elements: shares beyond 2 GiB are fine
+  MPI_Datatype item;  // so that MPI counts elements, which allows parts beyond 2 GiB
   mpi::check(MPI_Type_contiguous(static_cast<int>(per_item * sizeof(T)), MPI_BYTE, &item), "MPI_Type_contiguous");
   mpi::check(MPI_Type_commit(&item), "MPI_Type_commit");
   std::vector<T> mine(counts[comm.rank()] * per_item);
@@ -162,7 +162,7 @@ int natural_geometry_order(const WholeMesh& mesh) {
   }
   if (!mesh.curves.empty()) return 2;
   if (mesh.node_order == 1) return 1;
-  // Second-order nodes where a trilinear element has them, to rounding, are trilinear.
+  // An element whose second-order nodes are those of a trilinear element, up to rounding, is trilinear.
   const auto down = element::interpolation(element::gll(2).points, element::gll(1).points);
   const auto up = element::interpolation(element::gll(1).points, element::gll(2).points);
   for (std::int64_t e = 0; e < mesh.elements(); ++e) {
@@ -207,7 +207,7 @@ Mesh distribute(const WholeMesh& whole, const WholeTopology& topology, std::span
     if (std::ranges::min(counts) == 0) throw std::invalid_argument("distribute: a rank without elements");
   });
 
-  // What rank 0 sends, in the order of the ranks.
+  // The data that rank 0 sends, in the order of the ranks.
   std::vector<Curve> curves;
   if (root) {
     order.resize(whole.elements());

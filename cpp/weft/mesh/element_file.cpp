@@ -23,7 +23,7 @@ constexpr std::int64_t piece_bytes = std::int64_t{8} << 20;  // of a transfer, w
 
 std::int64_t cube(int n) { return static_cast<std::int64_t>(n) * n * n; }
 
-// Of the record of an element: begun with its number, so that records that changed places are found.
+// The checksum of an element's record: it starts from the element's number, so that swapped records are detected.
 std::uint64_t record_checksum(std::int64_t element, std::span<const std::byte> record) {
   return files::checksum(record, files::checksum(std::as_bytes(std::span(&element, 1))));
 }
@@ -51,7 +51,7 @@ struct Runs {
   std::vector<Run> runs;
 };
 
-// Values of a record at the points of order `from`, in either precision, as those of order `to`.
+// Interpolates the values of a record, in either precision, from the points of order `from` to those of order `to`.
 class Values {
  public:
   Values(int from, int to, int value_bytes) : from_(from + 1), to_(to + 1), value_bytes_(value_bytes) {

@@ -1,9 +1,9 @@
-// The file of a checkpoint on a mesh: fields by the values at the points of every element. docs/flow-files.md has the
+// The checkpoint file of fields on a mesh, stored as values at the points of every element. docs/flow-files.md has the
 // bytes.
 //
-// A header with a checksum, a table of one checksum an element, and one record an element, in the order of the
-// elements' global numbers: what is in the file does not depend on the ranks that wrote it, and any number of ranks
-// reads it. Which fields a run needs to go on is not known here.
+// It consists of a header with a checksum, a table with one checksum per element, and one record per element, in the
+// order of the global element numbers. Its content does not depend on the ranks that wrote it, and any number of ranks
+// can read it. The caller decides which fields a restart needs.
 #pragma once
 
 #include <cstddef>
@@ -23,10 +23,10 @@
 
 namespace weft::mesh {
 
-// What a checkpoint of fields on elements is asked for.
+// Options of a checkpoint of fields on elements.
 struct CheckpointOptions {
   std::string folder;  // where the checkpoint's folder is made
-  int keep = 2;        // how many checkpoints stay; the oldest others are removed once the new one is complete
+  int keep = 2;        // number of checkpoints to keep; the oldest others are removed once the new one is complete
   std::string text;    // the case and the versions, for people and for the report
 };
 
@@ -35,7 +35,7 @@ struct ElementField {
   int components = 1;
 };
 
-// What such a file says of the run that wrote it.
+// The description of the run that wrote such a file.
 struct ElementFileHeader {
   int order = 1;            // N of the elements
   int value_bytes = 8;      // 4: single precision, 8: double
@@ -52,33 +52,33 @@ struct ElementFileHeader {
 };
 
 std::vector<std::byte> to_bytes(const ElementFileHeader& header, const files::Format& format);
-// std::runtime_error that begins with `name` for what is no such header, or is damaged.
+// std::runtime_error that begins with `name` if it is not such a header, or is damaged.
 ElementFileHeader from_bytes(std::span<const std::byte> bytes, const files::Format& format, const std::string& name);
 
-// Writes the header's fields, of points of the header's order: `get` gives the values of a local element, [components
-// of all fields][points]. The header's precision and mesh are filled in here. CollectiveError where the file cannot be
-// written. (collective)
+// Writes the header's fields, of points of the header's order: `get` returns the values of a local element, [components
+// of all fields][points]. Sets the header's precision and mesh. CollectiveError if the file cannot be written.
+// (collective)
 template <class T>
 void write_element_file(const std::filesystem::path& path, const files::Format& format, ElementFileHeader header,
                         const Mesh& mesh, const std::function<void(std::int64_t element, T* values)>& get);
 
-// A checkpoint on disk: `path` is its folder, or a folder of several, of which the newest is taken.
+// A checkpoint on disk: `path` is its folder, or a folder of several, whose newest is used.
 class ElementFile {
  public:
-  // Reads the header. CollectiveError, naming the file and what to do, for what is absent, truncated or damaged.
-  // (collective)
+  // Reads the header. CollectiveError, with the file's name and what to do, if the file is missing, truncated or
+  // damaged. (collective)
   ElementFile(const std::string& path, const files::CheckpointKind& kind, const mpi::Comm& comm);
 
   const std::string& path() const { return path_; }  // of the folder
   const ElementFileHeader& header() const { return header_; }
   std::int64_t bytes() const { return header_bytes_ + header_.mesh.elements * (8 + header_.record_bytes()); }
   const ElementField* find(const std::string& name) const;  // null where the file has no such field
-  // At least `least` numbers of a name; CollectiveError where the header has not so many.
+  // At least `least` numbers of a name; CollectiveError if the header has fewer.
   const std::vector<double>& numbers(const std::string& name, std::size_t least) const;
 
-  // Gives `set` the values of every local element, [components of `fields`][points of `order`], interpolated in the
-  // element where the file is of another order. CollectiveError for another mesh, for a field the file does not have or
-  // of another number of components, and for an element whose checksum is wrong. (collective)
+  // Passes the values of every local element, [components of `fields`][points of `order`], to `set`, interpolated
+  // within the element if the file has another order. CollectiveError for another mesh, a missing field or one with
+  // another number of components, or an element whose checksum is wrong. (collective)
   template <class T>
   void read(const Mesh& mesh, int order, std::span<const ElementField> fields,
             const std::function<void(std::int64_t element, const T* values)>& set) const;

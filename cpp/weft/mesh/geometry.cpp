@@ -61,7 +61,7 @@ double metrics(Derivatives& derivatives, const double* weights, double* g, doubl
   const double *xs = derivatives.of(1, 0), *ys = derivatives.of(1, 1), *zs = derivatives.of(1, 2);
   const double *xt = derivatives.of(2, 0), *yt = derivatives.of(2, 1), *zt = derivatives.of(2, 2);
   double smallest = std::numeric_limits<double>::infinity();
-  double sum = 0;  // NaN shows in a sum, not in a minimum
+  double sum = 0;  // a NaN shows up in a sum, but not in a minimum
 #pragma omp simd reduction(min : smallest) reduction(+ : sum)
   for (int p = 0; p < derivatives.points; ++p) {
     // J grad r, J grad s, J grad t: the cross products of the columns of dx/dr.
@@ -86,8 +86,8 @@ double metrics(Derivatives& derivatives, const double* weights, double* g, doubl
   return std::isnan(sum) ? sum : smallest;
 }
 
-// Metrics of every element into g [E][n1^3][6] and mass [E][n1^3]; what is null is computed and thrown away, so that a
-// check or a mass matrix does not take the memory of G.
+// Computes the metrics of every element into g [E][n1^3][6] and mass [E][n1^3]. A null output is not stored, so that a
+// check or a mass matrix does not need the memory of G.
 void compute(const Mesh& mesh, int order, double* g, double* mass) {
   const auto& gll = element::gll(order);
   const int n1 = order + 1, points = n1 * n1 * n1, q1 = mesh.geometry_order + 1;
@@ -140,7 +140,7 @@ void compute(const Mesh& mesh, int order, double* g, double* mass) {
 
 GeometricFactors geometric_factors(const Mesh& mesh, int order) {
   const std::size_t points = mesh.element_ids.size() * (order + 1) * (order + 1) * (order + 1);
-  element::gll(order);  // checks the range before anything of that size is made
+  element::gll(order);  // check the range before allocating anything of that size
   GeometricFactors factors{std::vector<double>(6 * points), std::vector<double>(points)};
   compute(mesh, order, factors.g.data(), factors.mass.data());
   return factors;

@@ -1,4 +1,4 @@
-// What a change of variables costs: the metric of each element at its GLL points.
+// The metric of each element at its GLL points.
 #pragma once
 
 #include <vector>
@@ -13,12 +13,12 @@ struct GeometricFactors {
   std::vector<double> mass;  // [E][n1^3]: w J
 };
 
-// Trilinear elements by the exact derivative, curved ones by that of the interpolant of their coordinates at `order`.
-// Throws mpi::CollectiveError on every rank, naming the element and its smallest Jacobian, if any is not positive
-// (NaN included). (collective)
+// Trilinear elements use the exact derivative, curved ones that of the interpolant of their coordinates at `order`.
+// Throws mpi::CollectiveError on every rank, naming the element and its smallest Jacobian, if any is not positive (NaN
+// included). (collective)
 GeometricFactors geometric_factors(const Mesh& mesh, int order);
 
-// The same check and the same error, without the memory of the factors; and with that of w J only, [E][n1^3].
+// The same check and error, without storing the factors; and storing only w J, [E][n1^3].
 void check_jacobians(const Mesh& mesh, int order);
 std::vector<double> mass_matrix(const Mesh& mesh, int order);
 

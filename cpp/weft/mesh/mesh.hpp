@@ -1,4 +1,4 @@
-// One rank's share of a mesh of hexahedra: what its elements are called, how they hang together and where they are.
+// One rank's part of a hexahedral mesh: numbers, connectivity and coordinates of its elements.
 //
 // It does not number points (points.hpp), compute metrics (geometry.hpp) or know files: a mesh comes from make_box or
 // from a whole mesh read on one rank (whole.hpp).

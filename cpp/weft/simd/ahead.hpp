@@ -1,4 +1,4 @@
-// Prefetching what the next block of elements touches first while one computes.
+// Prefetches the data that the next block of elements reads first, during the work on the current one.
 #pragma once
 
 #include <array>

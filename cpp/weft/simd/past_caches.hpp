@@ -1,5 +1,5 @@
-// Copies that bypass the caches, for arrays that will have left them before they are read: the memory that is written
-// is not read first, which saves a third of a copy's traffic.
+// Copies with non-temporal stores, for arrays that leave the caches before they are read: the destination is not read
+// first, which saves a third of the traffic of a copy.
 #pragma once
 
 #include <algorithm>
@@ -10,21 +10,21 @@
 
 namespace weft::simd {
 
-// The next reader on another thread must come after past_caches_done().
+// Call past_caches_done() before another thread reads the data.
 inline void past_caches_done() {
 #if defined(__SSE2__)
   _mm_sfence();
 #endif
 }
 
-// Asks for the lines of `to` that copy_past_caches will write in part, where it is called a while later.
+// Prefetches the lines of `to` that a later copy_past_caches will write in part.
 template <class T>
 inline void expect_copy_past_caches(T* to, std::int64_t n) {
   __builtin_prefetch(to, 1);
   __builtin_prefetch(to + n - 1, 1);
 }
 
-// to[i] = from[i] for i < n, whole lines of `to` past the caches.
+// to[i] = from[i] for i < n, with non-temporal stores for whole lines of `to`.
 template <class T>
 inline void copy_past_caches(T* __restrict__ to, const T* __restrict__ from, std::int64_t n) {
 #if defined(__SSE2__)

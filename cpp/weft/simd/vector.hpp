@@ -121,7 +121,7 @@ WEFT_ALWAYS_INLINE void runs(Work&& work) {
 }
 
 #if defined(WEFT_AVX512)
-// The masked forms: g++ 12 warns of its own header in the others.
+// The masked forms, because g++ 12 warns about its own header with the others.
 inline Vec<double> gather(const double* from, __m256i index) {
   return reinterpret_cast<Vec<double>>(_mm512_mask_i32gather_pd(_mm512_setzero_pd(), 0xFF, index, from, 8));
 }
@@ -205,12 +205,12 @@ inline void scatter_lanes(T* to, const std::int32_t* index, Vec<T> v, unsigned m
 #endif
 }
 
-// to[index[l]] += v[l] lane by lane: right whatever the indices are.
+// to[index[l]] += v[l] lane by lane: correct for any indices.
 template <class T>
 __attribute__((noinline)) void scatter_add_serial(T* to, const std::int32_t* index, Vec<T> v) {
   for (int l = 0; l < lanes<T>; ++l) to[index[l]] += v[l];
 }
-// The same where no two lanes have one index (but for entries nobody reads).
+// The same if no two lanes have the same index (except entries that are never read).
 template <class T>
 inline void scatter_add(T* to, const std::int32_t* index, Vec<T> v) {
 #if defined(WEFT_AVX512)

@@ -1,6 +1,7 @@
-// The state of a run of turbulence on disk: modes, and what the forcing remembers.
+// The state of a turbulence run on disk: modes, and the state of the forcing.
 //
-// A restart on the same ranks in the same precision equals bit for bit the run that wrote the checkpoint and went on.
+// A restart on the same ranks in the same precision is bit-identical to the run that wrote the checkpoint and
+// continued.
 #pragma once
 
 #include <string>
@@ -10,13 +11,13 @@
 
 namespace weft::turbulence {
 
-// Writes the checkpoint of the present step, with `text` for people and for the report; its path. CollectiveError where
-// it cannot be written: what was there before stays. (collective)
+// Writes a checkpoint of the current step, with `text` as a note for people and the report; returns its path.
+// CollectiveError if it cannot be written; earlier checkpoints are then kept. (collective)
 template <class T>
 std::string save(Solver<T>& solver, const CheckpointOptions& options, const std::string& text);
 
-// Goes on from the checkpoint at `path`; what it says of itself. A run with another forcing begins that anew.
-// CollectiveError as Checkpoint; the fields are then undefined. (collective)
+// Continues from the checkpoint at `path`; returns its description. A different forcing starts anew. CollectiveError as
+// in Checkpoint; the fields are then undefined. (collective)
 template <class T>
 Checkpoint restore(Solver<T>& solver, const std::string& path);
 

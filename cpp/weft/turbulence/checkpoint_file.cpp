@@ -69,7 +69,7 @@ std::array<double, 3> wavenumber(const Box& box, std::int64_t ix, std::int64_t i
           box.unit(2) * static_cast<double>(signed_index(iz, box.sizes[2]))};
 }
 
-// v, recomputed from u and w, in the modes of one plane; not inlined, so that every caller rounds alike.
+// v, recomputed from u and w, in the modes of one plane; not inlined, so that rounding is the same for every caller.
 template <class T>
 [[gnu::noinline]] void fill_left_out(const Box& box, const SpectralPart::Range& x, std::int64_t iz,
                                      const std::vector<std::int64_t>& kept,
@@ -145,7 +145,7 @@ std::string write_checkpoint(CheckpointHeader header, const SpectralFields<T>& f
   const int turns = std::clamp(options.turns, 1, by_file ? file.files : comm.size());
   const int turn = by_file ? file.index % turns : comm.rank() % turns;
 
-  // How many bytes each plane takes follows from the truncation alone.
+  // The number of bytes of each plane depends on the truncation alone.
   std::vector<PlaneEntry> table(static_cast<std::size_t>(part.z.count));
   CheckpointBlock block{part.x, part.z};
   for (std::int64_t z = 0; z < part.z.count; ++z) {
@@ -309,7 +309,7 @@ void Checkpoint::read(const SpectralFields<T>& fields) const {
   const Truncation written(h.box, h.dealiasing);
   HostPlanes<T> planes(fields.device, fields.fields, part.box.sizes[1] * part.x.count);
 
-  // This rank's share of each block, plane by plane, so that no more than a plane is held beside the fields.
+  // This rank's part of each block, plane by plane, so that only one plane is held in addition to the fields.
   struct Source {
     std::unique_ptr<files::ParallelFile> file;
     std::string name;

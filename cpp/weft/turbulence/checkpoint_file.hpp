@@ -1,7 +1,7 @@
 // The files of a checkpoint: the velocity's two components (third_component.hpp) and the scalars in Fourier space, kept
 // modes only.
 //
-// A checkpoint is a folder checkpoint-<step> of files part-<number>.bin, one a group of ranks. Every rank writes its
+// A checkpoint is a folder checkpoint-<step> of files part-<number>.bin, one per group of ranks. Every rank writes its
 // own modes by MPI-IO, plane by plane; any number of ranks of any process grid reads them, in single or double
 // precision, with either truncation (modes that were not kept are 0).
 #pragma once
@@ -32,29 +32,29 @@ struct CheckpointOptions {
   std::string folder;      // where the checkpoint's folder is made
   int ranks_per_file = 0;  // 0: the ranks of a node write one file
   int turns = 1;  // groups of ranks that write one after the other, to spare the file system (the paper's relay)
-  int keep = 2;   // how many checkpoints stay; the oldest others are removed once the new one is complete
+  int keep = 2;   // number of checkpoints to keep; the oldest others are removed once the new one is complete
 };
 
-// Writes header.step's checkpoint under a temporary name and renames it when it is complete; its path. The header's
-// box, truncation, precision, scalars and mean are filled in here. The component that is left out is recomputed in
-// `fields` too, so that a run that goes on and one that restarts are the same. CollectiveError where a file cannot be
-// written: what was there before stays. (collective)
+// Writes the checkpoint of header.step under a temporary name, renames it when it is complete, and returns its path.
+// Sets the header's box, truncation, precision, scalars and mean. The omitted component is recomputed in `fields` too,
+// so that a run that continues and one that restarts are identical. CollectiveError if a file cannot be written;
+// earlier checkpoints are then kept. (collective)
 template <class T>
 std::string write_checkpoint(CheckpointHeader header, const SpectralFields<T>& fields, const CheckpointOptions& options,
                              const mpi::Comm& comm);
 
-// A checkpoint on disk: `path` is its folder, or a folder of several, of which the newest is taken.
+// A checkpoint on disk: `path` is its folder, or a folder of several, whose newest is used.
 class Checkpoint {
  public:
-  // Reads the headers. CollectiveError, naming the file and what to do, for what is absent, incomplete, truncated or
-  // damaged. (collective)
+  // Reads the headers. CollectiveError, with the file's name and what to do, if files are missing, incomplete,
+  // truncated or damaged. (collective)
   Checkpoint(const std::string& path, const mpi::Comm& comm);
 
   const std::string& path() const { return path_; }
   const CheckpointHeader& header() const { return files_.front().header; }
   std::int64_t bytes() const;  // of all files
 
-  // Fills the fields. CollectiveError for another box or number of scalars, and for a plane whose checksum is wrong.
+  // Fills the fields. CollectiveError for another box or number of scalars, or a plane whose checksum is wrong.
   // (collective)
   template <class T>
   void read(const SpectralFields<T>& fields) const;

@@ -19,7 +19,7 @@ namespace weft::turbulence {
 inline constexpr files::Format checkpoint_format{
     {'w', 'e', 'f', 't', 't', 'u', 'r', 'b'}, 1, "a checkpoint of weft's turbulence"};
 
-// What a checkpoint says of the run that wrote it.
+// The description of the run that wrote a checkpoint.
 struct CheckpointHeader {
   Box box;
   Dealiasing dealiasing = Dealiasing::phase_shift;
@@ -33,10 +33,10 @@ struct CheckpointHeader {
   std::string text;           // the case and the versions, for people and for the report
 };
 
-// The modes one rank wrote, and where they lie in the file.
+// The modes written by one rank, and their place in the file.
 struct CheckpointBlock {
   SpectralPart::Range x, z;
-  std::int64_t table = 0;  // of PlaneEntry, one a plane
+  std::int64_t table = 0;  // of PlaneEntry, one per plane
   std::int64_t data = 0;
   std::int64_t bytes = 0;  // of all planes
 };
@@ -58,7 +58,7 @@ struct CheckpointFile {
 };
 
 std::vector<std::byte> to_bytes(const CheckpointFile& file);
-// std::runtime_error that begins with `name` for what is no checkpoint of this version and byte order, or is damaged.
+// std::runtime_error that begins with `name` if it is not a checkpoint of this version and byte order, or is damaged.
 CheckpointFile from_bytes(std::span<const std::byte> bytes, const std::string& name);
 
 }  // namespace weft::turbulence

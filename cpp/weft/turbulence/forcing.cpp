@@ -56,7 +56,7 @@ Forcing::Forcing(const ForcingOptions& options, const Truncation& truncation, co
       if (!(energy >= 0)) throw std::invalid_argument(where + ": an energy is no number of at least 0");
   }
   if (options_.kind == ForcingKind::band) return;
-  // The processes begin as they go on: with the variance sigma^2 of every real number.
+  // The processes start in their stationary state: every real number has the variance sigma^2.
   processes_.resize(pairs);
   const double sigma = std::sqrt(options_.amplitude / options_.time);
   for (int pair = 0; pair < pairs; ++pair) {
@@ -118,7 +118,7 @@ double Forcing::hold(std::vector<Complex3>& velocity, const mpi::Comm& comm) {
   double work = 0;
   std::vector<double> factors(shells_, 1.0);
   for (int shell = 0; shell < shells_; ++shell) {
-    if (!(found[shell] > 0)) continue;  // nothing there that could be made larger
+    if (!(found[shell] > 0)) continue;  // an empty shell cannot be amplified
     factors[shell] = std::sqrt(options_.energies[shell] / found[shell]);
     work += options_.energies[shell] - found[shell];
   }

@@ -1,4 +1,4 @@
-// Forcing of the large scales: few modes, whose forces every rank knows.
+// Forcing of the large scales: a few modes, whose forces are known on every rank.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace weft::turbulence {
 
-// A forced mode k of this rank. Of k and -k in the plane kx = 0 both are here, on the ranks that hold them.
+// A forced mode k of this rank. In the plane kx = 0 both k and -k are listed, on the ranks that hold them.
 struct ForcedMode {
   std::int64_t place;       // in the rank's fields
   std::array<double, 3> k;  // its wavenumber
@@ -24,7 +24,7 @@ struct ForcedMode {
 
 using Complex3 = std::array<std::complex<double>, 3>;
 
-// Which modes are forced, and with what. Values of forced modes come in the order of modes().
+// The forced modes and their forces. Values of forced modes are in the order of modes().
 class Forcing {
  public:
   // std::invalid_argument for options that do not make sense.
@@ -33,16 +33,17 @@ class Forcing {
   const std::vector<ForcedMode>& modes() const { return modes_; }
   const ForcingOptions& options() const { return options_; }
 
-  // Stochastic: the processes go on to the end of step `step` + 1 of length dt, and velocity += dt times the force of
-  // before, solenoidal (Eswaran & Pope, Eqs. 7-12). The numbers drawn depend on the seed, the step and the mode alone.
+  // Stochastic: velocity += dt times the current solenoidal force, and the processes advance to the end of step `step`
+  // + 1 of length dt (Eswaran & Pope, Eqs. 7-12). The random numbers depend only on the seed, the step and the mode.
   // Returns this rank's part of the work done.
   double push(std::vector<Complex3>& velocity, double dt, std::int64_t step);
-  // Band: velocity times what gives every shell its energy. Returns the work done, the same on all ranks. (collective)
+  // Band: scales the velocity so that every shell has its prescribed energy. Returns the work done, the same on all
+  // ranks. (collective)
   double hold(std::vector<Complex3>& velocity, const mpi::Comm& comm);
 
-  // What a checkpoint must keep: processes (stochastic) or energies held (band), the same on all ranks.
+  // The state that a checkpoint must keep: processes (stochastic) or prescribed energies (band), the same on all ranks.
   std::vector<double> memory() const;
-  void set_memory(const std::vector<double>& values);  // std::invalid_argument if there are not as many
+  void set_memory(const std::vector<double>& values);  // std::invalid_argument for the wrong number of values
 
  private:
   std::vector<double> shell_energies(const std::vector<Complex3>& velocity, const mpi::Comm& comm) const;

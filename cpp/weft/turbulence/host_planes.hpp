@@ -1,5 +1,5 @@
-// Planes of kz of a rank's spectral fields, where the host can read and write them: the fields themselves on the host,
-// a copy of one plane of each on a GPU.
+// Planes of kz of a rank's spectral fields, accessible to the host: the fields themselves on the host, a copy of one
+// plane of each on a GPU.
 #pragma once
 
 #include <complex>
@@ -16,7 +16,7 @@ class HostPlanes {
  public:
   using Complex = std::complex<T>;
 
-  // `fields` in memory of `device`, planes of `plane_values`. Work on the fields that is under way must have ended.
+  // `fields` in memory of `device`, planes of `plane_values`. All work on the fields must have completed.
   HostPlanes(std::shared_ptr<device::Device> device, std::vector<Complex*> fields, std::int64_t plane_values)
       : device_(std::move(device)), stream_(device_), fields_(std::move(fields)), values_(plane_values) {
     if (!device_->is_host()) copies_.resize(fields_.size() * static_cast<std::size_t>(values_));
@@ -32,7 +32,7 @@ class HostPlanes {
     }
     return planes;
   }
-  // Where a plane that is to be written whole can be put, and its way to the fields.
+  // A buffer for a plane that will be overwritten completely, and its copy to the fields.
   std::vector<Complex*> at(std::int64_t plane) {
     std::vector<Complex*> planes;
     for (std::size_t f = 0; f < fields_.size(); ++f)

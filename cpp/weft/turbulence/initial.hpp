@@ -1,4 +1,5 @@
-// Initial fields, made mode by mode in double: the same, bit for bit, on any ranks, in single precision rounded.
+// Initial fields, computed mode by mode in double precision: bit-identical on any number of ranks, and rounded in
+// single precision.
 #pragma once
 
 #include <array>
@@ -13,8 +14,8 @@
 
 namespace weft::turbulence {
 
-// The modes of one plane of kz, of every field: values [fields][Ny][part.x.count], 0 on entry. What is given for the
-// plane kx = 0 must be the conjugate at -k.
+// The modes of one plane of kz, of every field: values [fields][Ny][part.x.count], 0 on entry. In the plane kx = 0, the
+// value at -k must be the conjugate of that at k.
 using PlaneFunction = std::function<void(const SpectralPart& part, std::int64_t plane, std::complex<double>* values)>;
 
 // A field of few modes: amplitude at n, its conjugate at -n.

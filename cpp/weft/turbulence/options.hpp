@@ -1,4 +1,4 @@
-// What can be chosen about a simulation of turbulence.
+// The options of a turbulence simulation.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace weft::turbulence {
 enum class Scheme { rk2, rk4 };
 std::string name(Scheme scheme);
 
-// none; stochastic: Eswaran & Pope 1988; band: the energy of each low shell held (Donzis & Yeung 2010).
+// none; stochastic: Eswaran & Pope 1988; band: constant energy in each low shell (Donzis & Yeung 2010).
 enum class ForcingKind { none, stochastic, band };
 std::string name(ForcingKind kind);
 
@@ -34,7 +34,8 @@ struct ForcingOptions {
   std::vector<double> energies = {};
 };
 
-// d phi/dt + u . grad phi = -u . gradient + (nu / schmidt) laplacian phi: phi is what is above the mean gradient.
+// d phi/dt + u . grad phi = -u . gradient + (nu / schmidt) laplacian phi: phi is the fluctuation about the mean
+// gradient.
 struct ScalarOptions {
   double schmidt = 1;
   std::array<double, 3> gradient{};
@@ -47,12 +48,12 @@ struct Options {
   Dealiasing dealiasing = Dealiasing::phase_shift;
   double dt = 0;             // fixed, if not 0; else from
   double courant = 0;        // the Courant number of Eq. 8
-  double courant_limit = 1;  // a step beyond it stops the run
+  double courant_limit = 1;  // a step whose Courant number exceeds it stops the run
   ForcingOptions forcing = {.kind = ForcingKind::none};
   std::vector<ScalarOptions> scalars;
   std::uint64_t seed = 0;  // of phase shifts and forcing
   fft::Grid grid;          // Pr x Pc ranks
-  int batch = 1;           // Q: variables a message holds
+  int batch = 1;           // Q: number of variables per message
   exchange::Asked row, column;
   std::shared_ptr<device::Device> device;
 };

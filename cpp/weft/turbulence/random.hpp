@@ -1,5 +1,5 @@
-// Counter-based random numbers: the value at a place follows from the place and the seed alone, so that any rank can
-// make any of them. Philox 4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC11).
+// Counter-based random numbers: a value depends only on its counter and the seed, so that any rank can compute any of
+// them. Philox 4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC11).
 #pragma once
 
 #include <array>
@@ -40,7 +40,7 @@ inline std::array<double, 2> normal(const Counter& counter, std::uint64_t seed) 
   return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
-// What numbers are drawn for: the last word of their counters, apart for every purpose.
+// The purpose of random numbers: the last word of their counters, different for every purpose.
 enum class Draw : std::uint32_t { phase_shift = 1, forcing = 2, velocity = 3, scalar = 16 };
 
 }  // namespace weft::turbulence

@@ -1,5 +1,5 @@
-// Some modes of fields, brought to the host and back; and the plane kx = 0, whose modes k and -k are one number and its
-// conjugate where fields are real.
+// Copies of some modes between device and host; and the plane kx = 0, in which the modes k and -k of real fields are
+// conjugates.
 #pragma once
 
 #include <complex>
@@ -42,7 +42,7 @@ class RealPlane {
   RealPlane(const SpectralPart& part, const fft::Decomposition& decomposition, const mpi::Comm& column,
             const std::shared_ptr<device::Device>& device);
 
-  // Every mode of the plane becomes the mean of itself and the conjugate of that at -k. (collective)
+  // Replaces every mode of the plane by the mean of itself and the conjugate of the mode at -k. (collective)
   void clean(Complex* fields, int count, device::Stream& stream);
 
  private:

@@ -1,4 +1,4 @@
-// The rows of kernels/turbulence_rows.hpp carried out on a block: one after the other on the host, as a kernel on GPUs.
+// Runs the rows of kernels/turbulence_rows.hpp on a block: one after the other on the host, as a kernel on GPUs.
 #pragma once
 
 #include <complex>

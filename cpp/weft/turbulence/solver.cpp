@@ -14,8 +14,8 @@
 namespace weft::turbulence {
 namespace {
 
-// Every so many steps the plane kx = 0 is made that of real fields again: rounding makes it drift from that, and
-// nothing else would bring it back.
+// Steps between corrections of the plane kx = 0: rounding makes it drift away from that of real fields, and nothing
+// else brings it back.
 constexpr std::int64_t clean_every = 32;
 
 template <class R>
@@ -125,7 +125,7 @@ struct Solver<T>::Impl {
     real_plane = std::make_unique<RealPlane<T>>(part, plan->decomposition(), plan->column(), options.device);
   }
 
-  // Said before anything is allocated.
+  // Checked before anything is allocated.
   void check_memory() const {
     const auto& device = *options.device;
     const std::int64_t bytes = predicted_bytes(options, comm.size(), sizeof(T));
@@ -228,7 +228,8 @@ struct Solver<T>::Impl {
     return {x, y, z};
   }
 
-  // Of the predictor and of the corrector; at the beginning of a step, when no kernel that reads them is under way.
+  // Shifts of the predictor and of the corrector; set at the beginning of a step, when no kernel that reads them is
+  // running.
   void set_shifts() {
     const std::array<double, 3> first = draw_shift();
     for (int i = 0; i < 2; ++i) set_shift(shifts[i], first, i == 0 ? 0.0 : 0.5);
@@ -278,7 +279,7 @@ struct Solver<T>::Impl {
     plan->run(trip, stream);
   }
 
-  // Adds what a pointwise function takes on the host, within the passes of the transforms, to pointwise_seconds.
+  // Adds the host time of a pointwise function, within the passes of the transforms, to pointwise_seconds.
   template <class V>
   void timed(fft::Pointwise<V>& function) {
     if (!function || !options.device->is_host()) return;
@@ -309,14 +310,15 @@ struct Solver<T>::Impl {
     if (!(rate <= largest) && largest == largest) largest = rate;
   }
 
-  // Between the predictor's physical pass and the way back: the largest bracket of Eq. 8 is known.
+  // Called between the predictor's physical pass and the forward transforms, when the largest bracket of Eq. 8 is
+  // known.
   void begin_step(device::Stream& s) {
     if (!options.device->is_host()) {
       s.synchronize();
       const std::vector<double> rates = partials.download();
       for (std::size_t i = 0; i < partials_used; ++i) note(rates[i]);
     }
-    // MPI_MAX says nothing about NaN.
+    // MPI_MAX does not define the result for NaN.
     const double rate = comm.max(std::isfinite(largest) ? largest : std::numeric_limits<double>::infinity());
     double next = options.dt;
     if (next == 0 && std::isfinite(rate)) {
@@ -536,7 +538,7 @@ struct Solver<T>::Impl {
 
   double time = 0, dt = 0, courant = 0, energy_input = 0, largest = 0, pointwise_seconds = 0;
   std::int64_t step_number = 0;
-  double factors_dt = 0;  // the step that half_factors are of; dt may be set from outside
+  double factors_dt = 0;  // the time step of half_factors; dt may be set from outside
 };
 
 template <class T>

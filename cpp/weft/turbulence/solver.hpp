@@ -1,10 +1,11 @@
 // Incompressible Navier-Stokes in a periodic box by the pseudo-spectral method of Rogallo (GESTS, section 3.1).
 //
 // A substep of Runge-Kutta is one Plan::run: shift and transform u, v, w backward, five products (and three of every
-// scalar) at each point, forward again, where the four that are left before the transform in y are projected and
-// update the fields, all of it in passes over what the transforms hold in cache (on a GPU in kernels between them).
+// scalar) at each point, transform forward again; the four products that remain before the transform in y are projected
+// and update the fields. All this happens in passes over data that the transforms hold in cache (on a GPU, in kernels
+// between them).
 //
-// What it does not do: statistics and checkpoints, which work on state().
+// Statistics and checkpoints are separate and work on state().
 #pragma once
 
 #include <array>
@@ -25,8 +26,8 @@
 
 namespace weft::turbulence {
 
-// A run that has gone wrong: a Courant number beyond the limit, or velocities that are no numbers. The same on all
-// ranks. The fields are those before the step that failed.
+// Thrown, on all ranks, if the Courant number exceeds its limit or the velocity is no longer finite. The fields are
+// those before the step that failed.
 class BlownUp : public mpi::CollectiveError {
  public:
   BlownUp(const std::string& message, std::int64_t step, double courant)
@@ -41,27 +42,28 @@ class Solver {
  public:
   using Complex = std::complex<T>;
 
-  // CollectiveError on all ranks for options that do not make sense. (collective)
+  // CollectiveError on all ranks for invalid options. (collective)
   Solver(const Options& options, const mpi::Comm& comm);
   ~Solver();
   Solver(const Solver&) = delete;
   Solver& operator=(const Solver&) = delete;
 
-  // `steps` more steps. BlownUp. (collective)
+  // Takes `steps` steps. May throw BlownUp. (collective)
   void step(std::int64_t steps);
 
-  // Fields from modes; those that are not kept are left out, and of the velocity what is not solenoidal. (collective)
+  // Sets fields from modes; truncated modes and the part of the velocity that is not solenoidal are removed.
+  // (collective)
   void set_velocity(const PlaneFunction& modes);
   void set_scalar(int number, const PlaneFunction& modes);
-  // From values at this rank's points, [3][z][y][x] of plan().decomposition().physical(), or [z][y][x]; device memory.
-  // (collective)
+  // Sets fields from values at this rank's points, [3][z][y][x] of plan().decomposition().physical(), or [z][y][x];
+  // device memory. (collective)
   void set_velocity(const T* values);
   void set_scalar(int number, const T* values);
   // Fields at this rank's points, in the same layout, to device memory. (collective)
   void velocity(T* values);
   void scalar(int number, T* values);
-  // After fields were written through state(): the plane kx = 0 is made that of real fields, modes that are not kept
-  // are 0, the velocity is solenoidal. (collective)
+  // Call this after writing to fields through state(): makes the plane kx = 0 that of real fields, truncated modes 0,
+  // and the velocity solenoidal. (collective)
   void clean();
 
   State<T> state();
@@ -70,7 +72,8 @@ class Solver {
   const Options& options() const;
   const Truncation& truncation() const;
   std::map<std::string, std::int64_t> memory_bytes() const;  // of this rank, by what it holds
-  // So far, on the host, of this rank: the pointwise functions' part of what the recorder has as transforms.
+  // Total so far on this rank, on the host: the part of pointwise functions in the time that the recorder assigns to
+  // transforms.
   double pointwise_seconds() const;
 
  private:
@@ -78,9 +81,9 @@ class Solver {
   std::unique_ptr<Impl> impl_;
 };
 
-// Bytes a rank needs by Eq. 9 with what this solver holds beside it: fields of `modes` kept, of which 3 + scalars are
-// kept, 5 + 3 scalars are work, 3 + scalars more for RK4, 1 for each scalar with a mean gradient; 2 Q buffers where
-// there is more than one rank; on GPUs what the transforms hold of all variables of a stage, modes and points.
+// Bytes per rank by Eq. 9, plus what this solver holds in addition, in fields of `modes` kept modes: 3 + scalars for
+// the solution, 5 + 3 scalars work fields, 3 + scalars more for RK4, 1 per scalar with a mean gradient; 2 Q message
+// buffers on more than one rank; on GPUs, what the transforms hold of all variables of a stage, modes and points.
 std::int64_t predicted_bytes(const Options& options, int ranks, int bytes_of_real);
 
 }  // namespace weft::turbulence

@@ -1,8 +1,8 @@
-// Sums over the modes of a simulation: totals, and the same by shells of wavenumbers. Nothing is transformed.
+// Sums over the modes of a simulation: totals, and sums by shells of wavenumbers. They need no transform.
 //
 // Shell m holds the modes with round(|k| / width) = m, width being the smallest wavenumber of the box. Every mode is in
-// one shell, so that the shells of a quantity add up to its total (Parseval). Modes kx > 0 count twice, for those at -k
-// that real fields need not keep.
+// one shell, so that the shells of a quantity add up to its total (Parseval). Modes with kx > 0 count twice, because
+// those at -k are not stored for real fields.
 #pragma once
 
 #include <array>
@@ -29,14 +29,14 @@ struct Spectra {
   double helicity = 0;                      // <u . omega>
   double energy_over_wavenumber = 0;        // sum of |u|^2 / (2 |k|): the integral scale is pi / (2 u'^2) times it
   double divergence = 0;                    // largest |k . u| of a mode over the root of <omega_i omega_i>
-  double kmax = 0;                          // the largest wavenumber up to which all are kept
+  double kmax = 0;                          // the largest wavenumber up to which all modes are kept
 };
 
 // (collective)
 template <class T>
 Spectra spectra(const State<T>& state);
 
-// How many shells the kept modes fill, and a shell's width.
+// The number of shells that contain kept modes, and the width of a shell.
 std::int64_t shell_count(const Truncation& truncation, const Box& box);
 double shell_width(const Box& box);
 

@@ -1,4 +1,4 @@
-// What a simulation of turbulence is at a time: all that statistics and checkpoints need of a Solver.
+// The state of a turbulence simulation: all that statistics and checkpoints need from a Solver.
 #pragma once
 
 #include <complex>
@@ -28,7 +28,7 @@ struct State {
   double& dt;          // of the last step, 0 before the first
   double& courant;     // of the last step's beginning
   std::int64_t& step;  // steps done
-  // Work the forcing did so far, per mass.
+  // Work done by the forcing so far, per unit of mass.
   double& energy_input;
 
   // Free between steps: fields of `field_values` complex numbers (enough for a field in physical space, real or

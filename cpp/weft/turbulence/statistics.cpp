@@ -15,7 +15,7 @@ namespace weft::turbulence {
 namespace {
 
 constexpr int bins = 400;
-// ln is dear: its base-10 value of every point follows from log2.
+// Logarithms are expensive: the decimal logarithm at every point is computed from log2.
 constexpr double log10_of_2 = 0.30102999566398120;
 
 // A kept mode of a block: its place in the block and in the transforms, and its wavenumber.
@@ -73,7 +73,7 @@ class Collector {
     d_.largest = std::max(d_.largest, x);
     const double place = d_.logarithmic ? (x > 0 ? log10_of_2 * std::log2(x) : d_.lower) : x;
     const double bin = (place - d_.lower) * (bins / (d_.upper - d_.lower));
-    // What is no number goes into the first.
+    // NaN goes into the first bin.
     d_.counts[bin > 0 ? static_cast<std::size_t>(std::min(bin, bins - 1.0)) : 0] += 1;
   }
 
@@ -96,8 +96,7 @@ class Collector {
   std::array<double, 4> sums_{};
 };
 
-// The solver's scratch memory, neighbouring fields of it as one, and more where that is not enough. Handed out like a
-// stack.
+// The solver's scratch memory, with neighbouring fields joined, and more if that is not enough. Allocated like a stack.
 template <class T>
 class Memory {
  public:
@@ -124,7 +123,7 @@ class Memory {
     return extra_.back().data();
   }
 
-  // What is taken inside a Mark's life is free after it.
+  // Memory taken during the lifetime of a Mark is freed at its end.
   class Mark {
    public:
     explicit Mark(Memory& memory) : memory_(memory) {
@@ -182,7 +181,7 @@ class Pass {
   T* physical_field() {
     return reinterpret_cast<T*>(memory_.take((state_.plan.decomposition().physical().size() + 1) / 2));
   }
-  // Runs a trip with the work memory it needs.
+  // Runs a round trip with the work memory that it needs.
   void run(fft::RoundTrip<T>& trip) {
     const Mark mark(memory_);
     for (int i = 0; i < state_.plan.work_fields(trip); ++i) trip.work.push_back(memory_.take(state_.field_values));

@@ -13,11 +13,11 @@
 
 namespace weft::turbulence {
 
-// How a quantity x is distributed over the points, x being divided by `scale`.
+// The distribution of a quantity x, divided by `scale`, over the points.
 struct Distribution {
   std::string name;
   std::string scaled_by;             // "mean" or "root mean square"
-  double scale = 1;                  // 1 where that is 0
+  double scale = 1;                  // 1 if that is 0
   double points = 0;                 // how many
   std::vector<double> moments;       // means of (x / scale)^p, p = 1, 2, 3, 4
   double smallest = 0, largest = 0;  // of x / scale
@@ -40,14 +40,14 @@ struct Asked {
   bool pressure = true;              // and with it
   bool transfer = true;              // T(k)
   std::int64_t slice = -1;           // z of the slice, or -1
-  std::int64_t slice_points = 1024;  // at most so many along a side
+  std::int64_t slice_points = 1024;  // at most this many per side
 };
 
 struct Statistics {
   std::vector<Distribution> distributions;  // of dissipation, enstrophy, du/dx, dv/dy, dw/dz, pressure: what was asked
   std::vector<double> transfer;             // by shell as Spectra's, a sum over modes: adds up to 0
   Slice enstrophy;
-  std::int64_t extra_bytes = 0;  // memory of this rank that had to be found beside the solver's
+  std::int64_t extra_bytes = 0;  // bytes allocated on this rank in addition to the solver's
 };
 
 // (collective)

@@ -9,7 +9,7 @@ std::string name(Dealiasing dealiasing) { return dealiasing == Dealiasing::phase
 
 Truncation::Truncation(const Box& box, Dealiasing dealiasing) : box_(box), dealiasing_(dealiasing) {}
 
-// In integers, so that no rounding decides about the modes on the boundary, which are not kept.
+// In integers, so that rounding has no influence on the modes on the boundary, which are not kept.
 bool Truncation::keeps(std::int64_t nx, std::int64_t ny, std::int64_t nz) const {
   const std::array<std::int64_t, 3> n{nx, ny, nz};
   if (dealiasing_ == Dealiasing::two_thirds) {

@@ -1,4 +1,4 @@
-// The box, its wavenumbers, which of them are kept, and which of those a rank holds.
+// The box, its wavenumbers, the truncation, and the modes of each rank.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ struct Box {
 // The index of entry i of a transform of n points: 0, 1, …, n/2, -(n/2 - 1), …, -1.
 inline std::int64_t signed_index(std::int64_t i, std::int64_t n) { return i <= n / 2 ? i : i - n; }
 
-// How aliases are kept out of products.
+// Removal of aliases from products.
 //   phase_shift  transforms to a grid shifted by a random part of a cell in the first half of a step, by half a cell
 //                more in the second; modes with (nx/Nx)^2 + (ny/Ny)^2 + (nz/Nz)^2 < 2/9 are kept: a sphere of radius
 //                sqrt(2) N / 3 where the sides are equal, an ellipsoid in the indices (in wavenumbers too) else
@@ -48,7 +48,7 @@ class Truncation {
   Dealiasing dealiasing_;
 };
 
-// What one rank holds of a spectral field: [z.count][Ny][x.count] (C order), z in the order of the transform.
+// The part of a spectral field on one rank: [z.count][Ny][x.count] (C order), z in the order of the transform.
 struct SpectralPart {
   struct Range {
     std::int64_t begin = 0, count = 0;
@@ -60,7 +60,7 @@ struct SpectralPart {
   std::int64_t modes() const { return rows() * x.count; }
   std::int64_t ny(std::int64_t row) const { return signed_index(row % box.sizes[1], box.sizes[1]); }
   std::int64_t nz(std::int64_t row) const { return signed_index(z.begin + row / box.sizes[1], box.sizes[2]); }
-  // The place of a mode, -1 if another rank has it.
+  // The index of a mode, or -1 if another rank has it.
   std::int64_t place(std::int64_t nx, std::int64_t ny, std::int64_t nz) const;
 };
 
