@@ -12,21 +12,21 @@
 namespace weft::flow {
 
 // T: float or double. A sample is weighted with the time since the one before, so that the result is the time average
-// from begin() to the last sample, whatever the steps. Kept are 11 + 5 scalars vectors of [entries].
+// from begin() to the last sample, whatever the steps. It stores 11 + 5 scalars vectors of [entries].
 template <class T>
 class Averages {
  public:
   Averages(std::shared_ptr<device::Device> device, std::int64_t entries, int scalars);
 
-  // Forgets what was averaged; the first sample stands for the time since `time`.
+  // Resets the averages; the first sample covers the time since `time`.
   void begin(double time);
-  // One sample of the state at its time; without effect if that is not later than the last sample's.
+  // Adds a sample of the state at its time; has no effect unless that is later than the last sample's.
   void add(const State<T>& state, device::Stream& stream);
 
   double since() const { return since_; }  // when averaging began
   double until() const { return until_; }  // time of the last sample
   std::int64_t samples() const { return samples_; }
-  // So that a run that was stopped goes on: what the accessors above had given; data() is to be filled, too.
+  // Restores what the accessors above returned, to continue a stopped run; data() must be filled too.
   void set(double since, double until, std::int64_t samples);
 
   // "u", "v", "w", "p", the means; "uu", "vv", "ww", "uv", "uw", "vw", "pp", <u u> - <u><u> and so on; then for each

@@ -105,7 +105,7 @@ Boundaries<T>::Boundaries(space::Space<T>& space, const std::map<std::string, Co
   const auto entries_of = [&](std::size_t face) { return std::span(face_entries).subspan(face * points, points); };
   const FaceGeometry geometry = face_geometry(mesh, space.order(), faces);
 
-  // What each entry is, whichever rank has the side: 0 free, else the larger the stronger.
+  // The condition of each entry, whichever rank has the side: 0 free; larger values take precedence.
   constexpr std::int32_t wall = std::numeric_limits<std::int32_t>::max();
   const auto strength = [&](std::int32_t boundary) {
     return static_cast<std::int32_t>(mesh.boundary_names.size()) - boundary;
@@ -271,7 +271,7 @@ void Boundaries<T>::prescribe(double time, T* u, device::Stream& stream) {
   if (has_inflow_ && pressure_singular_ && changed) check_net_flux(u, stream);
 }
 
-// What flows in must flow out: else no solenoidal velocity has these boundary values.
+// Inflow and outflow must balance: otherwise no solenoidal velocity has these boundary values.
 template <class T>
 void Boundaries<T>::check_net_flux(const T* u, device::Stream& stream) {
   flux_checked_ = true;

@@ -1,9 +1,9 @@
-// Boundary conditions of a flow: which entries of which vectors are prescribed, to what, and what boundaries add to
-// right-hand sides.
+// Boundary conditions of a flow: the prescribed entries of vectors, their values, and the contributions of boundaries
+// to right-hand sides.
 //
-// Where sides with different conditions meet on a point: a wall wins over a prescribed velocity, of two prescribed
-// velocities that of the boundary named first in the mesh wins; what is prescribed wins over symmetry and outflow. The
-// pressure is 0 on all points of an outflow.
+// Where sides with different conditions meet at a point, a wall takes precedence over a prescribed velocity, the
+// boundary named first in the mesh over another with a prescribed velocity, and prescribed values over symmetry and
+// outflow. The pressure is 0 on all points of an outflow.
 #pragma once
 
 #include <array>
@@ -19,7 +19,8 @@
 
 namespace weft::flow {
 
-// A function of place and time, in device memory: values [components][stride] at the first n of places [3][stride].
+// A function of position and time, in device memory: values [components][stride] at the first n of the points
+// [3][stride].
 template <class T>
 using Function = std::function<void(const T* places, std::int64_t stride, std::int64_t n, double time, T* values,
                                     device::Stream& stream)>;
@@ -47,7 +48,7 @@ struct ScalarCondition {
   bool steady = true;
 };
 
-// Entries of a vector (owned ones of this rank), their places and the values a function has there.
+// Entries of a vector (owned by this rank), their coordinates, and the values of a function there.
 template <class T>
 class Prescribed {
  public:
@@ -78,10 +79,10 @@ class Boundaries {
   const T* velocity_mask() const { return velocity_mask_.data(); }      // [3][entries] 0 where prescribed, else 1
   const T* pressure_mask() const { return pressure_mask_.data(); }      // [entries] 0 on outflow and in the zero slot
   const std::vector<std::string>& outflow() const { return outflow_; }  // names of the boundaries
-  // The pressure is determined up to a constant: no side of any rank is outflow.
+  // Whether the pressure is determined only up to a constant: no side on any rank is an outflow.
   bool pressure_singular() const { return pressure_singular_; }
 
-  // u gets what is prescribed at `time`. CollectiveError if no boundary lets out what others let in. (collective)
+  // Sets the prescribed values of u at `time`. CollectiveError if there is a net inflow and no outflow. (collective)
   void prescribe(double time, T* u, device::Stream& stream);
   // rhs += a (q, n . u) on boundaries of prescribed velocity.
   void add_flux(T a, const T* u, T* rhs, device::Stream& stream) const;

@@ -19,7 +19,7 @@ struct NamedVectors {
   T* data = nullptr;
 };
 
-// Vectors where the host can read and write them: themselves, or copies of those on a GPU.
+// Vectors that the host can read and write: themselves, or copies of those on a GPU.
 template <class T>
 class HostVectors {
  public:
@@ -82,7 +82,8 @@ std::vector<mesh::ElementField> fields_of(std::span<const NamedVectors<T>> vecto
   return fields;
 }
 
-// What goes on needs of so many levels: level 0's explicit terms are made by the next step.
+// The fields that a restart needs for this number of levels: the explicit terms of level 0 are computed by the next
+// step.
 template <class T>
 std::vector<NamedVectors<T>> vectors_of(State<T>& state, int levels, bool explicit_terms) {
   std::vector<NamedVectors<T>> vectors{{"pressure", 1, state.pressure()}};

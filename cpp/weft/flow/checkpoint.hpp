@@ -1,7 +1,8 @@
-// A flow's state, and its averages, on disk: a run that goes on from a checkpoint.
+// A flow's state and averages on disk, to continue a run from a checkpoint.
 //
-// A restart on the same ranks in the same precision equals bit for bit the run that wrote the checkpoint and went on,
-// if both call Solver::forget before the next step: earlier solutions that a solve begins from are not saved.
+// A restart on the same ranks in the same precision is bit-identical to the run that wrote the checkpoint and
+// continued, if both call Solver::forget before the next step: the earlier solutions used for initial guesses are not
+// saved.
 #pragma once
 
 #include <string>
@@ -21,18 +22,18 @@ inline constexpr const char* averages_name = "averages";  // of their field in t
 
 using mesh::CheckpointOptions;
 
-// Writes a solver's state, and its averages if it is averaging; the path. Makes the solver forget, so that this run and
-// one that restarts are the same. (collective)
+// Writes a solver's state, and its averages if any; returns the path. Calls Solver::forget, so that this run and one
+// that restarts are identical. (collective)
 template <class T>
 std::string save(Solver<T>& solver, const CheckpointOptions& options);
 
-// Goes on from the checkpoint at `path`, and with the averages that it has; what it says of itself. CollectiveError as
+// Continues from the checkpoint at `path`, with its averages if any; returns its description. CollectiveError as in
 // mesh::ElementFile. (collective)
 template <class T>
 mesh::ElementFile restore(Solver<T>& solver, const std::string& path);
 
-// Writes folder/checkpoint-<step> and returns its path. `averages` may be null. CollectiveError where it cannot be
-// written: what was there before stays. (collective)
+// Writes folder/checkpoint-<step> and returns its path. `averages` may be null. CollectiveError if it cannot be
+// written; earlier checkpoints are then kept. (collective)
 template <class T>
 std::string write_checkpoint(space::Space<T>& space, State<T>& state, Averages<T>* averages,
                              const CheckpointOptions& options);
@@ -42,8 +43,8 @@ struct Restored {
   bool averages = false;   // went on; else they begin at this time
 };
 
-// Fills state and averages (may be null) from a checkpoint. A run of another time order takes the levels there are.
-// CollectiveError as mesh::ElementFile; the state is then undefined. (collective)
+// Fills state and averages (may be null) from a checkpoint. A run of another time order uses the available levels.
+// CollectiveError as in mesh::ElementFile; the state is then undefined. (collective)
 template <class T>
 Restored restore(const mesh::ElementFile& file, space::Space<T>& space, State<T>& state, Averages<T>* averages);
 

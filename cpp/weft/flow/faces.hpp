@@ -1,4 +1,4 @@
-// The geometry of sides of elements at boundaries: normals, and what derivatives there need.
+// The geometry of element sides on boundaries: normals, and the metric for derivatives there.
 #pragma once
 
 #include <span>

@@ -12,7 +12,7 @@
 namespace weft::flow {
 
 // On what is outside the boundary, by the flow: the integrals of p n and of -nu (grad u + grad u^T) n, n outward of the
-// flow. The pressure's is known up to a constant times the integral of n where no boundary is an outflow.
+// flow. Without an outflow, the pressure's part is known only up to a constant times the integral of n.
 struct Force {
   std::array<double, 3> pressure{}, viscous{};
 };
@@ -21,7 +21,7 @@ struct Force {
 template <class T>
 class Forces {
  public:
-  // CollectiveError for a name that is no boundary of the mesh. The space must live as long. (collective)
+  // CollectiveError for an unknown boundary. The space must outlive this. (collective)
   Forces(space::Space<T>& space, const std::vector<std::string>& boundaries);
 
   const std::vector<std::string>& boundaries() const { return boundaries_; }

@@ -1,4 +1,4 @@
-// The implicit viscous step of velocity components and scalars: (h1 S + h2 B) x = f where the mask is 1, x as it is
+// The implicit viscous step of velocity components and scalars: (h1 S + h2 B) x = f where the mask is 1; x is unchanged
 // where it is 0.
 #pragma once
 
@@ -16,17 +16,17 @@ namespace weft::flow {
 template <class T>
 class Helmholtz {
  public:
-  // name: what errors call the system, "velocity". stiffness: S. mask: [components][entries] 0 where x is prescribed,
-  // else 1, and 0 in the zero slot; null: nothing is prescribed. scratch: [6][entries], taken for the time of a solve.
-  // All must live as long. At most 3 components. (collective)
+  // name: of the system in errors, such as "velocity". stiffness: S. mask: [components][entries] 0 where x is
+  // prescribed, else 1, and 0 in the zero slot; null: nothing is prescribed. scratch: [6][entries], used during a
+  // solve. All must outlive this. At most 3 components. (collective)
   Helmholtz(std::string name, poisson::Operator<T>& stiffness, int components, const T* mask, T* scratch);
 
-  // h1 and h2 from now on; cheap, and free if they have not changed.
+  // Sets h1 and h2; cheap, and free if they have not changed.
   void set(double h1, double h2, device::Stream& stream) { cg_.set(h1, h2, stream); }
 
-  // x [components][entries] holds a first guess, with the values that are prescribed, and gets the solution in its
-  // owned entries. rhs is overwritten. tolerance: of sqrt(sum of r_i^2 / volume) over the unknowns,
-  // absolute, as results have it, by component. CollectiveError, the same on all ranks, for NaN or Inf and for a solve
+  // x [components][entries] holds an initial guess that includes the prescribed values, and receives the solution in
+  // its owned entries. rhs is overwritten. tolerance: absolute limit of sqrt(sum of r_i^2 / volume) over the unknowns,
+  // the norm also used in results, by component. CollectiveError, the same on all ranks, for NaN or Inf, or a solve
   // that stalls. (collective)
   std::vector<solver::ComponentResult> solve(T* rhs, T* x, double tolerance, device::Stream& stream);
 

@@ -1,6 +1,6 @@
 // The flow's terms on a range of a rank's elements, on any device: kernels/flow_terms.hpp.
 //
-// What it does not do: Z^T and communication; that is Terms.
+// Z^T and communication are in Terms.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,7 @@ class PortableTerms {
   device::Kernel convect_, convect_skew_, gradient_, weak_divergence_, divergence_, curl_;
 };
 
-// Elements a block of a GPU takes in the kernels with a thread a column.
+// Elements per GPU block in the kernels with one thread per column.
 int flow_elements_per_block(int order, int scalar_bytes);
 
 }  // namespace weft::flow

@@ -1,7 +1,7 @@
 // The pressure's Poisson problem: S p = r, p = 0 on outflow; without one, up to a constant.
 //
-// A flexible Krylov method round a p-multigrid cycle (poisson/multigrid_solver.hpp), from a first guess made of earlier
-// solutions (solver/projection.hpp).
+// A flexible Krylov method preconditioned by a p-multigrid cycle (poisson/multigrid_solver.hpp), with an initial guess
+// from earlier solutions (solver/projection.hpp).
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@
 namespace weft::flow {
 
 struct PressureOptions {
-  std::vector<int> orders = {};  // of the multigrid's levels, falling to 1; empty: N, N / 2, …, 1
+  std::vector<int> orders = {};  // of the multigrid levels, decreasing to 1; empty: N, N / 2, …, 1
   int degree = 2;                // of its Chebyshev smoother (poisson/smoother.hpp: of `schwarz` there is one step)
-  bool single = true;            // the cycle in single precision, where the flow is in double
+  bool single = true;            // run the cycle in single precision even if the flow is in double
   poisson::Method method = poisson::Method::cg;
   int restart = 30;     // of gmres
-  int projection = 16;  // earlier solutions for the first guess, 0..16; 0: the guess is the x given
+  int projection = 16;  // number of earlier solutions for the initial guess, 0..16; 0: the guess is the given x
   int max_iterations = 200;
 };
 
@@ -39,26 +39,26 @@ template <class T>
 class Pressure {
  public:
   // outflow: names of the boundaries where p = 0; mask: [entries] 0 there and in the zero slot, else 1; null where
-  // outflow is empty. scratch: [entries], taken for the time of a solve. They and S must live as long. A solve needs
-  // set_coarse before. (collective)
+  // outflow is empty. scratch: [entries], used during a solve. They and S must outlive this. Call set_coarse before the
+  // first solve. (collective)
   Pressure(poisson::Operator<T>& stiffness, std::vector<std::string> outflow, const T* mask,
            const PressureOptions& options, T* scratch);
   Pressure(const Pressure&) = delete;
   Pressure& operator=(const Pressure&) = delete;
 
-  // The coarse level, as of poisson::MultigridSolver: the library that coarsens it is Python's (weft/multigrid.py).
+  // The coarse level, as in poisson::MultigridSolver: it is coarsened by a Python library (weft/multigrid.py).
   poisson::Triplets coarse_matrix() { return multigrid_.coarse_matrix(); }
   std::int64_t coarse_unknowns() const { return multigrid_.coarse_unknowns(); }
   void set_coarse(solver::Amg hierarchy) { multigrid_.set_coarse(std::move(hierarchy)); }
-  // There is no outflow: p is determined up to a constant, and its unknowns have mean 0.
+  // Whether there is no outflow: p is then determined up to a constant, and its unknowns have mean 0.
   bool singular() const { return multigrid_.singular(); }
 
-  // x gets the solution in its owned entries, 0 on outflow; it is the first guess where there are no earlier solutions.
-  // rhs, whose values on outflow do not matter, is overwritten. tolerance: of sqrt(sum of r_i^2 / volume) over the
-  // unknowns, absolute. CollectiveError, the same on all ranks, for NaN or Inf and for a solve that stalls.
+  // x receives the solution in its owned entries, 0 on outflow; it is the initial guess if there are no earlier
+  // solutions. rhs is overwritten; its values on outflow are ignored. tolerance: of sqrt(sum of r_i^2 / volume) over
+  // the unknowns, absolute. CollectiveError, the same on all ranks, for NaN or Inf and for a solve that stalls.
   // (collective)
   PressureResult solve(T* rhs, T* x, double tolerance, device::Stream& stream);
-  // Forgets earlier solutions, so that a run from here repeats bit for bit from a checkpoint made here.
+  // Drops earlier solutions, so that a run from here and a restart from a checkpoint made here are bit-identical.
   void reset() { projection_.reset(); }
 
   std::vector<int> orders() const { return orders_; }

@@ -1,4 +1,4 @@
-// What terms have in common: a chunk block after block, the points of a plane.
+// Loops shared by the terms: over the blocks of a chunk, and over the points of a plane.
 #pragma once
 
 #include <algorithm>

@@ -53,7 +53,7 @@ class Cofactors {
       curved_plane(k);
     }
   }
-  // 9 vectors a point: of C_r, C_s, C_t the x, y, z components; points are `step` vectors apart.
+  // 9 vectors per point: the x, y, z components of C_r, C_s, C_t; points are `step` vectors apart.
   const V* row(int j) {
     if (shape_ == Shape::trilinear)
       trilinear_row(j);

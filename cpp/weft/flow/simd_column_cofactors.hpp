@@ -1,5 +1,5 @@
-// The metric of a block on its GLL points, made column by column in t and point by point where it is used, so that it
-// stays in registers. simd_cofactors.hpp goes row by row and stores.
+// The metric of a block on its GLL points, computed column by column in t and point by point where it is used, so that
+// it stays in registers. simd_cofactors.hpp computes it row by row and stores it.
 #pragma once
 
 #include <cstdint>

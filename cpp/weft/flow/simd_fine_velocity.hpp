@@ -1,4 +1,5 @@
-// What convects on the fine points of a block: J u . grad r_a, made row by row from the velocity and the map.
+// The convecting velocity on the fine points of a block: J u . grad r_a, computed row by row from the velocity and the
+// map.
 #pragma once
 
 #include <cstdint>

@@ -52,7 +52,8 @@ __attribute__((noinline)) void block_of_fluxes(const SimdCall<T>& c, std::int64_
     *f = scratch.take(3 * n), *flux = scratch.take(n);
   ColumnCofactors<n, T> cofactors(tables, c.geometry, block, scratch);
   const space::BlockColumns<n, T> columns(c.blocks, block);
-  // The next block's index: columns are read in another order, which the processor does not foresee.
+  // Prefetches the next block's index: columns are read in another order, which the hardware prefetcher does not
+  // predict.
   constexpr std::int64_t index_values = space::surface_points<n> * simd::lanes<T>;
   ahead.start_array(c.blocks.index + (block + 1) * index_values, 4 * index_values, 2 * n * n);
   T weights[n];

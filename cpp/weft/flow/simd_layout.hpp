@@ -1,4 +1,4 @@
-// How the fields of a block lie in the scratch of a thread.
+// The layout of a block's fields in the scratch memory of a thread.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The flow's terms of one order on a block of elements, one a vector lane, straight between assembled vectors. A term
-// is
+// The flow's terms of one order on a block of elements, one element per vector lane, directly between assembled
+// vectors. A term is
 //   columns in t: its fields read from the vectors, and their derivatives along t (or values and slopes on fine layers)
 //   planes k:     lines along r and s, the metric row by row, the fluxes and their transposes
 //   columns in t: what is left along t, and adding to the vectors

@@ -1,4 +1,4 @@
-// Asking memory for what the next block touches while one computes.
+// Prefetches the data of the next block during the work on the current one.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@
 namespace weft::flow {
 namespace {
 
-// Corners are known to rounding: a map whose products of coordinates are no larger than that is affine.
+// Corners are known up to rounding: a map whose bilinear and trilinear coefficients are below that is affine.
 bool is_affine(const mesh::Mesh& mesh, std::int64_t element) {
   const double* corners = mesh.nodes.data() + 24 * element;
   const std::array<double, 24> map = mesh::trilinear_map(corners);
@@ -127,7 +127,7 @@ void SimdTerms<T>::work(int term, const T* u, const T* f, int count, T* out, int
   for (int p = part.first; p <= part.last; ++p) {
     space::for_chunks(plan.chunks[p], plan.threads,
                       [&](const space::Range& chunk, int thread) { function(call, chunk, scratch_.of(thread)); });
-    for (int i = 0; i < outputs; ++i) out[i * entries + plan.zero] = 0;  // where spare lanes added theirs
+    for (int i = 0; i < outputs; ++i) out[i * entries + plan.zero] = 0;  // entry that the unused lanes add to
   }
 }
 

@@ -1,6 +1,6 @@
-// The flow's terms on host processors, one vector lane an element, on the blocks of a space.
+// The flow's terms on host processors, with one vector lane per element, on the blocks of a space.
 //
-// What it does not do: communication; that is Terms. docs/cpu-kernels.md tells how it works.
+// Communication is in Terms; docs/cpu-kernels.md explains the kernels.
 #pragma once
 
 #include <cstdint>

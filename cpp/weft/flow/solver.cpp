@@ -109,7 +109,7 @@ struct Solver<T>::Impl {
     return options;
   }
 
-  // All is in one space of functions, without conditions on boundaries: those are masks on its vectors.
+  // All fields share one function space without boundary conditions, which are masks on its vectors.
   static poisson::Options natural(poisson::Options options) {
     options.lambda = 0;
     options.dirichlet = {};
@@ -229,8 +229,8 @@ struct Solver<T>::Impl {
     }
   }
 
-  // A step responds linearly to a uniform force: what one of size 1 makes is found once for each gamma, and as much of
-  // it added as the mean velocity lacks.
+  // A step responds linearly to a uniform force: the response to a unit force is computed once for each gamma, and the
+  // multiple of it that restores the mean velocity is added.
   void keep_flow_rate(const TimeScheme& s, T* u) {
     if (!options.flow_rate) return;
     const trace::Span span("flow rate", trace::Category::cpu);
@@ -249,14 +249,14 @@ struct Solver<T>::Impl {
     device.fill_zero(response_pressure.data(), response_pressure.bytes(), stream);
     device.fill_zero(response.data(), response.bytes(), stream);
     pressure.solve(right_hand_side, response_pressure.data(), options.pressure_tolerance, stream);
-    T* f = state.explicit_terms(options.time_order - 1);  // of no use any more, and made anew by the next step
+    T* f = state.explicit_terms(options.time_order - 1);  // now invalid, and recomputed by the next step
     terms.gradient(response_pressure.data(), f, stream);
     uniform_force(stream, blocks(), device::vector_shape, owned(), stride(), dx, dy, dz, space.mass(), f);
     velocity.set(options.viscosity, s.gamma, stream);
     velocity.solve(f, response.data(), options.velocity_tolerance, stream);
     response_gamma = s.gamma;
     response_mean = mean_along(response.data());
-    // Without pressure and walls the response would be direction / gamma.
+    // Without pressure and walls, the response would be direction / gamma.
     if (!(response_mean * s.gamma > 1e-6))
       throw mpi::CollectiveError(
           "flow: a uniform force along the direction of flow_rate moves nothing: it needs a mesh that is periodic "
@@ -276,7 +276,8 @@ struct Solver<T>::Impl {
       filter->apply(1, scalar_boundaries[k]->mask(), u + (3 + k) * stride(), work, stream);
   }
 
-  // BlownUp if a field is to blame for a solve that failed. `u`: the new fields, as far as they are known.
+  // Throws BlownUp if a solve failed because of a field that is not finite. `u`: the new fields, as far as they are
+  // known.
   void name_what_is_not_finite(const T* u) {
     const auto look = [&](const T* x, int fields, const std::string& name) {
       for (int c = 0; c < fields; ++c)
@@ -291,7 +292,7 @@ struct Solver<T>::Impl {
     for (int k = 0; k < state.scalars; ++k) look(state.scalar(k), 1, "the scalar " + options.scalars[k].name);
     look(u, 3, "the velocity");
     for (int k = 0; k < state.scalars; ++k) look(u + (3 + k) * stride(), 1, "the scalar " + options.scalars[k].name);
-    // What was extrapolated is finite, so that it came with the explicit terms of this step.
+    // The extrapolated values are finite, so the error came with the explicit terms of this step.
     look(work, 3, "the acceleration (convection and forces)");
     look(state.pressure(), 1, "the pressure");
   }

@@ -1,4 +1,4 @@
-// Incompressible Navier-Stokes on spectral elements: velocity and pressure of the same degree, split in time.
+// Incompressible Navier-Stokes on spectral elements: velocity and pressure of equal degree, time splitting.
 //
 //   du/dt + (u . grad) u = -grad p + nu div grad u + f,   div u = 0
 //   ds/dt + (u . grad) s = div kappa grad s + q           for each scalar
@@ -52,7 +52,7 @@ struct Buoyancy {
   double reference = 0;
 };
 
-// The mean over the volume of u . direction is kept at `mean`, by a uniform force along direction.
+// Keeps the volume mean of u . direction at `mean`, by a uniform force along direction.
 struct FlowRate {
   double mean = 1;
   std::array<double, 3> direction{1, 0, 0};
@@ -61,7 +61,7 @@ struct FlowRate {
 template <class T>
 struct Options {
   int time_order = 3;
-  // The first step dt is made of parts dt / 2^h, dt / 2^h, dt / 2^(h - 1), …, dt / 2; 0: of one.
+  // The first step dt is split into parts dt / 2^h, dt / 2^h, dt / 2^(h - 1), …, dt / 2; 0: not split.
   int first_step_halvings = 6;
   double viscosity = 0;
   std::map<std::string, Condition<T>> boundaries = {};
@@ -72,7 +72,7 @@ struct Options {
   Convection convection = Convection::over_integrated;
   FilterOptions filter = {};  // of velocity and scalars, after each step
   PressureOptions pressure = {};
-  // Of the norm of residuals sqrt(sum r_i^2 / volume).
+  // Limits of the residual norm sqrt(sum r_i^2 / volume).
   static constexpr double tolerance = sizeof(T) == 8 ? 1e-7 : 1e-4;
   double pressure_tolerance = tolerance, velocity_tolerance = tolerance, scalar_tolerance = tolerance;
 };
@@ -84,7 +84,7 @@ struct StepFigures {
   double forcing = 0;  // of a constant flow rate: the uniform force along its direction
 };
 
-// A run that has gone wrong: a field that is no longer finite. The same on all ranks.
+// Thrown, on all ranks, if a field is no longer finite.
 class BlownUp : public mpi::CollectiveError {
  public:
   BlownUp(const std::string& message, std::int64_t step, std::string field)
@@ -98,29 +98,30 @@ template <class T>
 class Solver {
  public:
   // stiffness: options of the space and of S on it; lambda and dirichlet are not read. CollectiveError on all ranks for
-  // options that do not make sense. Before the first step the pressure's coarse level is to be set:
-  // pressure().set_coarse. (collective)
+  // invalid options. Set the pressure's coarse level before the first step: pressure().set_coarse. (collective)
   Solver(const mesh::Mesh& mesh, const poisson::Options& stiffness, const Options<T>& options);
   ~Solver();
   Solver(const Solver&) = delete;
   Solver& operator=(const Solver&) = delete;
 
-  // A step of `dt`. One that only knows the present level has the error of order 1, which would last: it is made of
-  // parts that grow (Options::first_step_halvings). BlownUp; CollectiveError where a solve stalls. (collective)
+  // Takes a step of `dt`. A step from a single level is of order 1, and its error would persist; so it is split into
+  // parts of growing length (Options::first_step_halvings). Throws BlownUp, or CollectiveError if a solve stalls.
+  // (collective)
   void step(double dt);
 
-  // Takes the fields of the levels 0, 1, …, set through state(), for the solution at the falling `times`, and makes the
-  // explicit terms that the next step does not make itself. (collective)
+  // Uses the fields of levels 0, 1, …, set through state(), as the solution at the decreasing `times`, and computes the
+  // explicit terms that the next step does not compute itself. (collective)
   void start(std::span<const double> times, std::int64_t step);
 
-  // Time averages from now on, a sample each `every` steps; those that hold_averages() keeps go on, others begin anew.
+  // Starts time averages, with a sample every `every` steps; those kept by hold_averages() continue, others start from
+  // zero.
   void average(int every);
   bool averaging() const;
   Averages<T>* averages();       // null before average() and hold_averages()
   Averages<T>& hold_averages();  // without samples: to be filled, as from a checkpoint
 
-  // Forgets what a step takes from earlier ones besides the state: earlier pressures, the response to a uniform force.
-  // A run from here is then that of a solver made anew with this state.
+  // Drops what a step uses from earlier ones besides the state: earlier pressures, and the response to a uniform force.
+  // The run then continues like that of a new solver with this state.
   void forget();
 
   space::Space<T>& space();

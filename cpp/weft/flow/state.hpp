@@ -1,4 +1,4 @@
-// What a flow is at a time: velocity and scalars at the last levels, the explicit terms there, and the pressure.
+// The state of a flow: velocity and scalars at the last time levels, the explicit terms there, and the pressure.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace weft::flow {
 
 inline constexpr int max_time_order = 3;
 
-// T: float or double. Level 0 is now, level j the time j steps ago. Rings of `order` levels each: a step writes what it
-// makes over the oldest level, so that nothing is copied.
+// T: float or double. Level 0 is the current time, level j the time j steps ago. They are rings of `order` levels: a
+// step overwrites the oldest level, so that nothing is copied.
 template <class T>
 struct State {
   // All fields are 0.
@@ -45,7 +45,7 @@ struct State {
   T* explicit_terms(int level) { return explicit_[level].data(); }
   const T* explicit_terms(int level) const { return explicit_[level].data(); }
 
-  // The oldest level becomes level 0, the others move back by one.
+  // Makes the oldest level level 0; the others move back by one.
   void turn_fields() { std::rotate(fields_.begin(), fields_.end() - 1, fields_.end()); }
   void turn_explicit_terms() { std::rotate(explicit_.begin(), explicit_.end() - 1, explicit_.end()); }
 

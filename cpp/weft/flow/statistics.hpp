@@ -1,8 +1,8 @@
-// What a flow is like at a time: energy, enstrophy, dissipation, divergence, extrema, Courant number.
+// Statistics of a flow: energy, enstrophy, dissipation, divergence, extrema, Courant number.
 //
 // Integrals are sums over the GLL points of the elements, of derivatives in each element (not averaged between
-// elements): kernels/flow_measures.hpp. They are kept in double, and the same on any ranks up to rounding. All that is
-// held is the elements' geometry (where they are curved 3 values a point, else nothing of that size) and the index.
+// elements): kernels/flow_measures.hpp. They are in double precision, and do not depend on the number of ranks, up to
+// rounding. Memory: the geometry of the elements (3 values per point if they are curved) and the index.
 #pragma once
 
 #include <array>
@@ -36,12 +36,12 @@ class Statistics {
  public:
   explicit Statistics(space::Space<T>& space);  // which must live as long (collective)
 
-  // Fields are vectors of the space whose owned entries are right; their halo entries get filled. Blocking.
-  // u [3][entries] (collective)
+  // Fields are vectors of the space with valid owned entries; their halo entries are filled. Blocking. u [3][entries]
+  // (collective)
   VelocityStatistics velocity(T* u, device::Stream& stream);
   // The largest over the points of the sum over the directions of |u . grad r_a| over the spacing of the points in r_a;
   // times dt it is the Courant number. The spacing is half the distance of a point's two neighbours, at an element's
-  // end the distance to the one, as Nek5000 and Neko have it. (collective)
+  // end the distance to the one, as in Nek5000 and Neko. (collective)
   double courant_rate(T* u, device::Stream& stream);
   // fields [count][entries], of which owned entries are read (collective)
   std::vector<FieldStatistics> fields(const T* fields, int count, device::Stream& stream);

@@ -1,8 +1,8 @@
 // The element terms of the incompressible Navier-Stokes equations in weak form: convection, gradient, divergence, curl.
 //
-// Vectors are those of a space: `entries()` values per field, several fields one after the other ([field][entry]). What
-// it does not do: boundary conditions, mass matrices and time stepping. docs/flow-terms.md has the equations,
-// docs/cpu-kernels.md how the host's version works.
+// Vectors are those of a space: `entries()` values per field, several fields one after the other ([field][entry]).
+// Boundary conditions, mass matrices and time stepping are elsewhere. docs/flow-terms.md has the equations;
+// docs/cpu-kernels.md explains the host's version.
 #pragma once
 
 #include <cstdint>
@@ -23,16 +23,17 @@ namespace weft::flow {
 
 std::string name(Term term);
 
-// T: float or double. In: vectors whose owned entries are right; their halo entries get filled, and the last entry of
-// each field is 0. Out: owned entries are complete (summed over elements and ranks), the last entry of each field is 0,
-// halo entries are work space. Out must not be one of the vectors read. v, q are the basis functions on the GLL points;
-// with W the diagonal matrix of quadrature weights w J on these points, all but convect() integrate there.
+// T: float or double. Input vectors have valid owned entries and 0 as the last entry of each field; their halo entries
+// are filled. In output vectors, owned entries are complete (summed over elements and ranks), the last entry of each
+// field is 0, and halo entries are work space. Output must not be one of the input vectors. v, q are the basis
+// functions on the GLL points; with W the diagonal matrix of quadrature weights w J on these points, all but convect()
+// integrate there.
 template <class T>
 class Terms {
  public:
-  // The space must live as long. kernels: simd is the host's own version, for a space with SIMD kernels; portable is
-  // kernels/flow_terms.hpp, on any device; none means the space's. std::invalid_argument, the same on all ranks, for
-  // simd where the space is not. (collective)
+  // The space must outlive this. kernels: simd is the host's version, for a space with SIMD kernels; portable is
+  // kernels/flow_terms.hpp, for any device; none: as in the space. std::invalid_argument, the same on all ranks, for
+  // simd with a space without SIMD kernels. (collective)
   explicit Terms(space::Space<T>& space, std::optional<space::Kernels> kernels = {});
   ~Terms();
 
@@ -58,8 +59,8 @@ class Terms {
   // 3 N + 2, so for three of degree N on elements with straight edges.
   int dealiasing_points() const { return element::dealiasing_points(space_.order()); }
   space::Kernels kernels() const { return kernels_; }
-  // Of one call on this rank: bytes that must pass between memory and cache, and floating-point operations, by the
-  // formulas of docs/flow-terms.md. Of convections of `count` fields, u itself where `same`.
+  // Bytes of memory traffic and flops of one call on this rank, by the formulas of docs/flow-terms.md. Convection is
+  // that of `count` fields; `same`: of u itself.
   Work work(Term term, int count = 3, bool same = true) const;
   std::map<std::string, std::int64_t> memory_bytes() const;  // of this rank, by array
 

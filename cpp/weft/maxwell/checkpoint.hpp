@@ -1,6 +1,7 @@
-// The state of a run of Maxwell's equations on disk: fields, and what a matched layer remembers of them.
+// The state of a Maxwell run on disk: fields, and the auxiliary variables of a matched layer.
 //
-// A restart on the same ranks in the same precision equals bit for bit the run that wrote the checkpoint and went on.
+// A restart on the same ranks in the same precision is bit-identical to the run that wrote the checkpoint and
+// continued.
 #pragma once
 
 #include <string>
@@ -16,14 +17,14 @@ inline const files::CheckpointKind checkpoint_kind{
 
 using mesh::CheckpointOptions;
 
-// Writes folder/checkpoint-<step> and returns its path. CollectiveError where it cannot be written: what was there
-// before stays. (collective)
+// Writes folder/checkpoint-<step> and returns its path. CollectiveError if it cannot be written; earlier checkpoints
+// are then kept. (collective)
 template <class T>
 std::string save(Solver<T>& solver, const CheckpointOptions& options);
 
-// Goes on from the checkpoint at `path`; what it says of itself. Of another order the fields are interpolated in each
-// element. Energy is measured from here (Solver::fields_changed). CollectiveError as mesh::ElementFile, and for a run
-// with a matched layer where the checkpoint has none; the fields are then undefined. (collective)
+// Continues from the checkpoint at `path`; returns its description. Fields of another order are interpolated in each
+// element. The energy bound restarts here (Solver::fields_changed). CollectiveError as in mesh::ElementFile, and if the
+// run has a matched layer but the checkpoint has none; the fields are then undefined. (collective)
 template <class T>
 mesh::ElementFile restore(Solver<T>& solver, const std::string& path);
 

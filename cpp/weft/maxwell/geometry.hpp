@@ -1,4 +1,4 @@
-// What Maxwell's equations need of the shape of elements and of their faces.
+// The geometry of elements and faces for Maxwell's equations.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Geometry {
       spacing;  // [E]: the smallest distance of GLL points that are neighbours, across the element's lines
 };
 
-// Throws mpi::CollectiveError on every rank, naming the element, where a Jacobian is not positive. (collective)
+// Throws mpi::CollectiveError on every rank, with the element, if a Jacobian is not positive. (collective)
 Geometry geometry(const mesh::Mesh& mesh, int order);
 
 // [E][6][n^2], from 1: face points of two elements that meet have the same id, whatever the orientation of the faces;

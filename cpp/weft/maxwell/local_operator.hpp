@@ -1,6 +1,6 @@
 // The portable kernels of Maxwell's equations on a rank's elements, on any device (kernels/maxwell.hpp).
 //
-// What it does not do: the exchange across faces; that is Operator.
+// The exchange across faces is in Operator.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +58,7 @@ class LocalOperator {
   device::Kernel traces_, curl_, update_, energy_;
 };
 
-// What a GPU takes for Threads::automatic, and the elements a block of its curl kernel takes.
+// The meaning of Threads::automatic on a GPU, and the number of elements per block of its curl kernel.
 Threads threads_for(int order);
 int elements_per_block(int order, Threads threads, int scalar_bytes);
 

@@ -2,8 +2,8 @@
 //   eps dE/dt = curl H - sigma E,  mu dH/dt = -curl E.
 //
 // Fields, rates and residuals are device memory, [element][Ex Ey Ez Hx Hy Hz][k][j][i] on GLL points, in the mesh's
-// order of elements, whatever the kernels. Across faces only -n x H and -n x E travel, six values a point, added by
-// exchange::GatherScatter (Eqs. 6 and 7) while the volume curl is computed.
+// order of elements, whatever the kernels. Only -n x H and -n x E are exchanged across faces, six values per point, and
+// added by exchange::GatherScatter (Eqs. 6 and 7) while the volume curl is computed.
 #pragma once
 
 #include <cstdint>
@@ -29,16 +29,16 @@ template <class T>
 class Operator {
  public:
   // One error on all ranks for: an order outside 1..15; a boundary of the mesh without a condition, or a condition for
-  // a boundary it has not; a region without a material; eps or mu that are not positive, sigma that is negative;
-  // periodic faces whose normals are not opposite (the mesh's rotation would have to turn the fields); sources and
-  // layers that Sources refuses. (collective)
+  // an unknown boundary; a region without a material; eps or mu that are not positive, sigma that is negative; periodic
+  // faces whose normals are not opposite (the fields would have to be rotated); sources and layers that Sources
+  // rejects. (collective)
   Operator(const mesh::Mesh& mesh, const Options& options);
 
-  // rates = d(fields)/dt at `time`; the auxiliary variables of a matched layer stay as they are. (collective)
+  // rates = d(fields)/dt at `time`; the auxiliary variables of a matched layer are unchanged. (collective)
   void apply(double time, const T* fields, T* rates, device::Stream& stream);
-  // A stage of a low-storage Runge-Kutta method (solver/low_storage.hpp) at the clock's time + offset:
-  // residual <- a residual + dt rates(fields), fields <- fields + b residual. begin comes before the first stage; more:
-  // another stage follows, and nobody touches the fields in between. (collective)
+  // A stage of a low-storage Runge-Kutta method (solver/low_storage.hpp) at the clock's time + offset: residual <- a
+  // residual + dt rates(fields), fields <- fields + b residual. Call begin before the first stage. more: another stage
+  // follows, and the fields are not changed in between. (collective)
   void begin(const T* fields, device::Stream& stream);
   void stage(double offset, double a, double b, double dt, T* fields, T* residual, bool more, device::Stream& stream);
   // The clock is the time of sources, on the device.
@@ -60,8 +60,8 @@ class Operator {
   const mesh::Mesh& mesh() const { return mesh_; }
   const Options& options() const { return options_; }
   // The largest time step the five-stage Runge-Kutta method should take: the smallest over all elements of the smallest
-  // distance between GLL points, over the speed of light there, times `courant`; with 1 / dt larger by what decays
-  // (conductivity, a layer's damping) over `decay_limit`.
+  // distance between GLL points, over the speed of light there, times `courant`; with 1 / dt increased by the decay
+  // rates (conductivity, damping of a layer) over `decay_limit`.
   double dt_limit() const { return dt_limit_; }
 
   // The integrals of eps E . E / 2 and mu H . H / 2 over the whole mesh, by quadrature. (collective)
@@ -75,10 +75,11 @@ class Operator {
   std::int64_t bytes_sent() const { return simd_ ? simd_->bytes_sent() : exchange_->bytes_sent(); }
   std::int64_t messages() const { return simd_ ? simd_->messages() : exchange_->messages(); }
   std::map<std::string, std::int64_t> memory_bytes() const;  // of this rank, by array; the caller's vectors not counted
-  // Of one stage on this rank: by Eq. 16 of the paper, 36 (N+1) + 84 a point, and what the kernels here do.
+  // Of one stage on this rank: by Eq. 16 of the paper, 36 (N+1) + 84 per point, and as executed by these kernels.
   double paper_flops() const;
   double flops() const;
-  // Bytes a stage moves at least if nothing stays in cache between its kernels: kernels/maxwell.hpp counts.
+  // Minimum memory traffic of a stage in bytes if nothing stays in cache between its kernels, as counted in
+  // kernels/maxwell.hpp.
   double bytes() const;
 
  private:

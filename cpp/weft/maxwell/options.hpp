@@ -18,8 +18,8 @@ namespace weft::maxwell {
 enum class Flux { upwind, central };
 // portable: kernels/maxwell.hpp on any device; simd: the host's own version.
 enum class Kernels { portable, simd };
-// The curl kernel's thread blocks: a thread a point, or a column of points. automatic: points up to order 7 on GPUs,
-// and on the host, which has no threads to place.
+// The curl kernel's thread blocks: one thread per point, or per column of points. automatic: points up to order 7 on
+// GPUs, and always on the host, where it makes no difference.
 enum class Threads { automatic, points, columns };
 // pec: n x E = 0; pmc: n x H = 0; absorbing: no wave comes in along the normal (Silver-Mueller).
 enum class Condition { pec, pmc, absorbing };
@@ -33,8 +33,8 @@ std::string name(Threads threads);
 std::string name(Condition condition);
 std::string name(Integrator integrator);
 
-// Of a region, relative to vacuum: times are in units of length over the speed of light in vacuum, sigma in units of
-// 1 / (free-space impedance x length).
+// The values of a region, relative to vacuum: times are in units of length over the speed of light in vacuum, sigma in
+// units of 1 / (free-space impedance x length).
 struct Material {
   double eps = 1;
   double mu = 1;
@@ -71,8 +71,8 @@ struct Options {
   std::vector<std::pair<std::string, Material>> materials = {{"vacuum", {}}};  // of regions, with their names
   std::vector<std::int32_t> regions = {};            // [elements] place in `materials` of each local element; empty: 0
   std::map<std::string, Condition> boundaries = {};  // by the mesh's names of boundaries
-  // Waves enter where elements of the total field meet others or an absorbing boundary; elsewhere fields are scattered
-  // fields.
+  // Waves enter where elements of the total field meet other elements or an absorbing boundary; outside the total
+  // field, fields are scattered fields.
   std::vector<PlaneWave> waves = {};
   std::vector<std::uint8_t> total_field = {};  // [elements] 1 in the total field; empty: none
   std::vector<Dipole> dipoles = {};

@@ -1,11 +1,11 @@
-// What the SIMD kernels of Maxwell's equations read of elements and faces; SimdOperator makes it.
+// The data of elements and faces that the SIMD kernels of Maxwell's equations read; built by SimdOperator.
 #pragma once
 
 #include <cstdint>
 
 namespace weft::maxwell {
 
-// box: edges along x, y, z; affine: a parallelepiped, one frame for all points; curved: a frame a point, read from
+// box: edges along x, y, z; affine: a parallelepiped, one frame for all points; curved: one frame per point, read from
 // memory.
 enum class Shape : std::uint8_t { box, affine, curved };
 

@@ -82,8 +82,8 @@ class Kernel {
   }
 
  private:
-  // Asks for what the next element reads and writes, a few lines at a time while this one computes, so that memory and
-  // arithmetic overlap.
+  // Prefetches what the next element reads and writes, a few lines at a time during the work on this one, so that
+  // memory and arithmetic overlap.
   struct Ahead {
     const T *u = nullptr, *residual, *own;
     const T* faces[6];
@@ -359,7 +359,7 @@ class Kernel {
         });
       }
       rows<shape, first>(d, s, e, k, f, curl, plane, lifts);
-      // A plane late: gathers wait for stores that are not in the cache yet.
+      // One plane later: gathers would wait for stores that are not in the cache yet.
       if (s.next_traces != nullptr && k > 0) write_traces<box>(d, e, k - 1, f, s.next_traces);
     }
     if (s.next_traces != nullptr) write_traces<box>(d, e, n - 1, f, s.next_traces);

@@ -19,7 +19,7 @@
 namespace weft::maxwell {
 namespace {
 
-// Frames that differ by less, relative to their size, are one: what rounding leaves of a constant.
+// Frames with a smaller relative difference are considered equal: they differ by rounding.
 constexpr double constant_frame = 1e-11;
 
 // g: [9][points].

@@ -1,5 +1,5 @@
 // Maxwell's equations on host processors: a Runge-Kutta stage in one pass over memory, with the traces exchanged while
-// other elements compute. docs/cpu-kernels.md tells how it works and why.
+// other elements compute. docs/cpu-kernels.md explains the design.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class SimdOperator {
                const std::set<std::int32_t>& driven, const exchange::Asked& asked,
                std::shared_ptr<device::Device> device);
 
-  // The fields are new: makes their traces and sends those that other ranks need. (collective)
+  // Call this for new fields: computes their traces, and sends those that other ranks need. (collective)
   void begin(const T* fields, device::Stream& stream);
   // Before what adds dt (rates of its own) to the residual of the driven elements, which comes before the stage of this
   // a or, with a = 0, before rates: residual <- a residual there.

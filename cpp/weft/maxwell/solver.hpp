@@ -1,5 +1,5 @@
-// Maxwell's equations forward in time on an Operator: the low-storage Runge-Kutta method of order 4, or the exponential
-// of the operator.
+// Time integration of Maxwell's equations with an Operator: the low-storage Runge-Kutta method of order 4, or the
+// exponential of the operator.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,18 @@
 
 namespace weft::maxwell {
 
-// By options().integrator of the operator; runge_kutta keeps one vector beside the fields. T: float or double.
+// Uses options().integrator of the operator; runge_kutta needs one vector in addition to the fields. T: float or
+// double.
 template <class T>
 class Solver {
  public:
-  // Fields are zero at first. `op` outlives the solver. std::invalid_argument for an exponential integrator of an
-  // operator that is driven or layered. (collective)
+  // Fields are zero at first. `op` outlives the solver. std::invalid_argument for the exponential integrator with
+  // sources or layers. (collective)
   explicit Solver(Operator<T>& op);
 
-  // `count` steps of dt from where the fields and the time are. dt is the caller's to choose; see Operator::dt_limit.
-  // Now and then, and at the end, the energy is looked at (check). std::invalid_argument unless dt is positive and
-  // finite. On a GPU that one rank has alone, a step is recorded once and replayed (collective)
+  // Takes `count` steps of dt from the current fields and time. The caller chooses dt; see Operator::dt_limit. At
+  // intervals, and at the end, the energy is checked (check). std::invalid_argument unless dt is positive and finite.
+  // On a GPU that is not shared with other ranks, a step is recorded once and replayed. (collective)
   void step(std::int64_t count, double dt);
 
   // CollectiveError if the energy W is beyond what the scheme allows: both fluxes and all boundaries let sqrt(W) grow
@@ -34,11 +35,11 @@ class Solver {
   void check();
 
   device::Array<T>& fields() { return fields_; }  // [Operator::entries()]; synchronise the stream before use
-  // To be told whoever sets the fields: the energy is measured from here.
+  // Call this after setting the fields: the energy bound restarts here.
   void fields_changed() { reference_.reset(); }
   double time() const { return time_; }
   void set_time(double time) { time_ = time; }
-  // The fields that are set are those of this time, after so many steps.
+  // Declares the current fields to be those of this time, after this number of steps.
   void start(double time, std::int64_t step);
   Operator<T>& op() { return op_; }
   std::int64_t steps() const { return steps_; }

@@ -1,5 +1,5 @@
-// What drives and damps the fields at some points only (kernels/maxwell_sources.hpp): plane waves entering through
-// faces, dipole currents, perfectly matched layers.
+// Sources and damping at some points (kernels/maxwell_sources.hpp): plane waves entering through faces, dipole
+// currents, perfectly matched layers.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // An iteration of component CG (solver/component_cg.hpp) on h1 S + h2 B in one pass over memory, with the SIMD kernels:
-// what poisson::MergedCg is to one component.
+// the counterpart of poisson::MergedCg for several components.
 #pragma once
 
 #include <cstdint>

@@ -73,7 +73,7 @@ void check_geometry(Geometry geometry, const mesh::Mesh& mesh) {
 int elements_per_block(int order, Threads threads, int scalar_bytes) {
   const int each = threads_per_element(order, threads);
   const int shared = shared_bytes_per_element(order, threads, scalar_bytes);
-  // Small blocks where a thread needs many registers: more of them fit.
+  // Use small blocks if a thread needs many registers, so that more blocks fit.
   const int most = threads == Threads::columns && order >= 10 ? 256 : 320;
   return device::elements_per_block(each, shared, most);
 }
@@ -86,7 +86,7 @@ LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, 
   const std::shared_ptr<device::Device>& device = options.device;
   const int n = options.order + 1;
   points_ = static_cast<long>(mesh.elements()) * n * n * n;
-  // The host has no threads to place: a block of points is a set of loops over whole elements, what its compiler likes.
+  // On the host, a block of points is a set of loops over whole elements, which the compiler optimises well.
   if (threads_ == Threads::automatic)
     threads_ = device->is_host() || options.order < 9 ? Threads::points : Threads::columns;
   if (!device->is_host() && threads_ == Threads::points && n * n * n > threads_of_point_block_limit)

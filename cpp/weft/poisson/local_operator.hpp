@@ -1,6 +1,6 @@
-// y_L = (S_L + lambda W) Z x on a range of a rank's elements, on any device: hipBone's one kernel, in its variants.
+// y_L = (S_L + lambda W) Z x on a range of a rank's elements, on any device: hipBone's kernel, in its variants.
 //
-// What it does not do: Z^T and communication; that is Operator.
+// Z^T and communication are in Operator.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,7 @@ class LocalOperator {
   device::Kernel kernel_;
 };
 
-// Elements a block of a GPU takes: fills the lanes of its warps and keeps to 48 KiB of shared memory.
+// Elements per GPU block: fills the lanes of its warps within 48 KiB of shared memory.
 int elements_per_block(int order, Threads threads, int scalar_bytes);
 
 }  // namespace weft::poisson

@@ -102,7 +102,7 @@ void MergedCg<T>::sweep(T* x, const Scalars& scalars, space::Part part, CgSums& 
   }
 }
 
-// Updates of what other ranks see come ahead of the overlap, and its sums after.
+// Entries that other ranks see are updated before the overlap, and summed after it.
 template <class T>
 CgSums MergedCg<T>::iterate(T* x, const Scalars& scalars, device::Stream& stream) {
   const space::Plan& plan = op_.plan();
@@ -137,7 +137,7 @@ solver::SolveResult MergedCg<T>::solve(const T* b, T* x, bool zero_guess, const 
                                        device::Stream& stream) {
   solver::StoppingRule rule(options);
   const trace::Span span("merged cg", trace::Category::cpu);
-  // Below this part of r.z the recurrence for the next r.z has lost a quarter of its digits: sum it anew.
+  // If the next r.z is below this fraction of r.z, its recurrence has lost a quarter of the digits: recompute it.
   const double cancels = std::pow(static_cast<double>(std::numeric_limits<T>::epsilon()), 0.25);
   // x waits for every second iteration, when p_{j-1} = (p_j - z_j) / beta is at hand without being stored; not for a
   // beta that would amplify rounding.

@@ -1,7 +1,7 @@
-// Conjugate gradients in one pass over the elements an iteration: vector updates before, sums after each block, while
-// its entries are in cache (the idea of Kronbichler, Sashko and Munch, Int. J. High Perform. Comput. Appl. 2023).
+// Conjugate gradients with one pass over the elements per iteration: vector updates before, sums after each block,
+// while its entries are in cache (the idea of Kronbichler, Sashko and Munch, Int. J. High Perform. Comput. Appl. 2023).
 //
-// The recurrence is that of classic CG (solver/cg.hpp); residuals agree to rounding. What it does not do: GPUs.
+// The recurrence is that of classic CG (solver/cg.hpp); residuals agree up to rounding. For the host only.
 #pragma once
 
 #include <cstdint>

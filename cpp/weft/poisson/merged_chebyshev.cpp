@@ -57,7 +57,7 @@ void MergedChebyshev<T>::steps(const T* b, T* x, T* v, bool fresh, bool residual
   }
 }
 
-// Updates of what other ranks see come ahead of the overlap, and their residual after.
+// Entries that other ranks see are updated before the overlap, and their residual is computed after it.
 template <class T>
 void MergedChebyshev<T>::pass(const Sweep& sweep, device::Stream& stream) {
   const SimdOperator<T>& op = *op_.simd();

@@ -21,7 +21,8 @@
 namespace weft::poisson {
 
 struct MultigridOptions {
-  // Falling, the fine one first, 1 last: 7, 3, 1. Or the fine one alone: then a cycle is one sweep of its smoother.
+  // Decreasing orders from the finest to 1, such as 7, 3, 1; or the finest alone, so that a cycle is one sweep of its
+  // smoother.
   std::vector<int> orders;
   int degree = 2;  // of the Chebyshev smoother, 1..4
   Smoothing smoothing = Smoothing::automatic;
@@ -42,7 +43,7 @@ class Multigrid {
   Multigrid(const mesh::Mesh& mesh, const Options& options, const MultigridOptions& multigrid);
 
   Triplets coarse_matrix();                // of order 1 (collective)
-  bool singular() const;                   // the constants are in the null space: no boundary condition, lambda = 0
+  bool singular() const;                   // the null space contains the constants: no boundary condition, lambda = 0
   void set_coarse(solver::Amg hierarchy);  // (collective)
 
   // z = M r, one V-cycle; vectors of the finest level's operator. (collective)

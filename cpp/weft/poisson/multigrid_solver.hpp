@@ -17,9 +17,9 @@ namespace weft::poisson {
 enum class Method { cg, gmres };
 inline std::string name(Method method) { return method == Method::cg ? "cg" : "gmres"; }
 
-// Boundary conditions that the operator does not know: its rows and columns of the points of some boundaries are taken
-// out of the system. `mask`, [entries] of the operator, is 0 there and 1 elsewhere; right-hand sides and guesses are 0
-// there. The levels of the cycle leave these points out.
+// Boundary conditions in addition to the operator's: rows and columns of points on some boundaries are removed from the
+// system. `mask`, [entries] of the operator, is 0 there and 1 elsewhere; right-hand sides and guesses are 0 there. The
+// levels of the cycle leave these points out.
 template <class T>
 struct Masked {
   mesh::BoundarySet boundaries = {};
@@ -29,7 +29,7 @@ struct Masked {
 template <class T>
 class MultigridSolver {
  public:
-  // op is used by all that follows. A solve needs set_coarse first. (collective)
+  // op must outlive this. Call set_coarse before the first solve. (collective)
   MultigridSolver(Operator<T>& op, const mesh::Mesh& mesh, const MultigridOptions& multigrid, bool single,
                   Method method, int restart, const Masked<T>& masked = {});
 
@@ -39,7 +39,7 @@ class MultigridSolver {
   void set_coarse(solver::Amg hierarchy);
   // y = A x, 0 at masked points. (collective)
   void apply(T* x, T* y, device::Stream& stream);
-  // Where A is singular (no boundary condition, lambda = 0) the solution is the one whose unknowns have mean 0.
+  // If A is singular (no boundary condition, lambda = 0), the solution is the one whose unknowns have mean 0.
   solver::SolveResult solve(const T* b, T* x, bool zero_guess, const solver::SolveOptions& options,
                             device::Stream& stream);
 

@@ -16,7 +16,7 @@ class Operator final : public AnyOperator<T> {
  public:
   // On a space of its own. Every failure is one error on all ranks. (collective)
   Operator(const mesh::Mesh& mesh, const Options& options);
-  // On a space that lives as long; what `options` say about it is not read. (collective)
+  // On an existing space, which must outlive this; the options of the space in `options` are ignored. (collective)
   Operator(space::Space<T>& space, const Options& options);
 
   // Three launches hide both exchanges (space/overlap.hpp).

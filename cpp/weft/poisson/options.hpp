@@ -14,9 +14,9 @@ using space::name;
 
 // assembled: a vector holds every degree of freedom once (hipBone); scattered: once per element (Nekbone).
 enum class Storage { assembled, scattered };
-// stored: six factors a point; trilinear: recomputed from the corners, for meshes with straight edges.
+// stored: six factors per point; trilinear: recomputed from the corners, for meshes with straight edges.
 enum class Geometry { stored, trilinear };
-// The portable kernels' thread blocks: a thread a point (hipBone's 3-D blocks) or a column of points (2-D).
+// The portable kernels' thread blocks: one thread per point (hipBone's 3-D blocks) or per column of points (2-D).
 // automatic: points below order 9 on GPUs, as in the paper.
 enum class Threads { automatic, points, columns };
 

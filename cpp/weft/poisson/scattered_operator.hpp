@@ -1,5 +1,5 @@
 // The screened Poisson operator on scattered vectors, which hold a degree of freedom once per element (Nekbone): the
-// storage that hipBone's is compared with. Portable kernels.
+// storage that hipBone compares its own with. Portable kernels.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,12 @@
 // Overlapping Schwarz preconditioner of the Poisson operator: solves on every element and one layer of points of its
-// neighbours, by fast diagonalisation. Its restricted form: a solve counts at its element's own points only, at shared
-// ones the mean of the elements there (Cai and Sarkis, SIAM J. Sci. Comput. 21, 1999; Phillips, Kerkemeier, Fischer,
-// "Tuning spectral element preconditioners for parallel scalability on GPUs", 2022). So it is not symmetric, and one
-// exchange brings the layer of neighbours where the symmetric form needs another to take corrections back.
+// neighbours, by fast diagonalisation. It is of restricted form: a solve contributes only to its element's own points,
+// and shared points get the mean over their elements (Cai and Sarkis, SIAM J. Sci. Comput. 21, 1999; Phillips,
+// Kerkemeier, Fischer, "Tuning spectral element preconditioners for parallel scalability on GPUs", 2022). So it is not
+// symmetric, but needs a single exchange, of the neighbours' layer; the symmetric form needs a second one to return
+// corrections.
 //
-// Source: J. W. Lottes, P. F. Fischer, J. Sci. Comput. 24 (2005) 45-78. A deformed element is taken for the box whose
-// three mean coefficients G_rr, G_ss, G_tt it has.
+// Source: J. W. Lottes, P. F. Fischer, J. Sci. Comput. 24 (2005) 45-78. A deformed element is approximated by the box
+// with the same mean coefficients G_rr, G_ss, G_tt.
 #pragma once
 
 #include <cstdint>

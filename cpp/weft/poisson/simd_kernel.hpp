@@ -1,4 +1,4 @@
-// The arithmetic of a block of elements, one a vector lane: y_L = S_L u by sum factorisation.
+// The arithmetic of a block of elements, one element per vector lane: y_L = S_L u by sum factorisation.
 //
 // A block is worked in three passes, so that only two arrays of it, U and Q, live in the second cache:
 //   columns in t: u read from the vector into U; Q = d u / dt

@@ -1,6 +1,6 @@
-// What the levels of a multigrid cycle do on host processors beside applying their operators, block by block, one
-// element a lane: interpolation between orders, and solves on overlapping subdomains. Compiled once per order and
-// scalar type (simd_order.hpp).
+// The work on multigrid levels besides their operators, on host processors, block by block, with one element per vector
+// lane: interpolation between orders, and solves on overlapping subdomains. Compiled once per order and scalar type
+// (simd_order.hpp).
 #pragma once
 
 #include <cstdint>
@@ -73,7 +73,7 @@ void prolong_blocks(const space::BlockIndex& d, const SimdInterpolation<T>& p, R
             T* const to = x_f + entry;
             store(to, add ? load(to) + out[k] : out[k]);
           },
-          // Lanes past the last element write to the slot of nothing.
+          // Lanes beyond the last element write to a dummy slot.
           [&](int k, const std::int32_t* index) WEFT_LAMBDA_INLINE { put(index, out[k], ~0u); });
     });
   }

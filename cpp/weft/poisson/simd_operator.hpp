@@ -1,5 +1,5 @@
-// The screened Poisson operator on host processors, one vector lane an element, straight between assembled vectors.
-// docs/cpu-kernels.md tells how it works and why.
+// The screened Poisson operator on host processors, with one vector lane per element, directly between assembled
+// vectors. docs/cpu-kernels.md explains the design.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace weft::poisson {
 template <class T>
 class SimdOperator {
  public:
-  // On the blocks of a space, which lives as long. std::invalid_argument for a space without blocks and for trilinear
-  // geometry on a curved mesh; CollectiveError for a Jacobian that is not positive. (collective)
+  // On the blocks of a space, which must outlive this. std::invalid_argument for a space without blocks and for
+  // trilinear geometry on a curved mesh; CollectiveError for a Jacobian that is not positive. (collective)
   SimdOperator(space::Space<T>& space, Geometry geometry, double lambda);
 
   // y = S x + lambda x of `fields` vectors, [fields][entries]; a block's geometry and index serve all while in cache.
