@@ -157,7 +157,7 @@ struct GatherScatter<T>::State {
   device::Array<T> values;              // this rank's parts, then the others'
   std::optional<Exchange<T>> exchange;  // of the parts
   bool active = false;                  // between start and finish, of these points
-  std::vector<T*> pending;              // one array of all fields, or one a field
+  std::vector<T*> pending;              // one array of all fields, or one per field
   Op pending_op = Op::add;
 
   // Calls each(number of fields, points, their places in `values`) for every array under way.

@@ -97,7 +97,7 @@ void HostStages<T>::lines(const LinesPass<T>& pass, device::Stream& stream) {
   const std::int64_t n = pass.box.count[along], width = pass.box.count[0];
   const int variables =
       std::max({static_cast<int>(pass.from.size()), pass.transforms, static_cast<int>(pass.to.size())});
-  // As many neighbours as the cache takes, in whole cache lines, all panels of nearly the same width.
+  // As many neighbouring lines as fit into cache, in whole cache lines, with panels of nearly equal width.
   const auto unit = line_bytes / static_cast<std::int64_t>(sizeof(Complex));
   const std::int64_t most = std::max<std::int64_t>(1, panel_bytes / (variables * n * line_bytes)) * unit;
   const std::int64_t panels = (width + most - 1) / most;

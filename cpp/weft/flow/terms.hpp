@@ -38,8 +38,8 @@ class Terms {
   ~Terms();
 
   // out_c = (v, (u . grad) f_c), c < count: u [3][entries], fields and out [count][entries]; fields may be u itself
-  // (count = 3). Over-integrated on dealiasing_points() Gauss points a direction, where u, grad f and v are evaluated.
-  // (collective)
+  // (count = 3). Over-integrated on dealiasing_points() Gauss points per direction, where u, grad f and v are
+  // evaluated. (collective)
   void convect(T* u, T* fields, int count, T* out, device::Stream& stream);
   // The skew-symmetric form on the GLL points, ((v, (u . grad) f_c) + (v, div(u f_c))) / 2. The second term is taken as
   // -(grad v, u f_c) and its boundary integral, so that in a periodic box sum f_c out_c = 0 to rounding for any u

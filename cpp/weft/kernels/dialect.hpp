@@ -13,7 +13,7 @@
 //     }
 //   }
 //
-// WEFT_KERNEL(name, threads, (parameters)) declares a kernel of `threads` threads a block (the product of its shape).
+// WEFT_KERNEL(name, threads, (parameters)) declares a kernel of `threads` threads per block (the product of its shape).
 // WEFT_SHARED(type, name[..]) is memory of the block; values pass between threads through it, with
 //   WEFT_BARRIER() between the WEFT_THREADS loops that write and read it.
 // A register that lives across a barrier is `real r[WEFT_SLOTS(threads)][K]`, used as r[WEFT_SLOT(t)][k]: one slot a
@@ -25,7 +25,7 @@
 #if defined(WEFT_TARGET_GPU) || defined(WEFT_TARGET_FIBER)
 #if defined(WEFT_TARGET_GPU)
 // How many blocks a multiprocessor is to hold at least; a file may define it, also anew from kernel to kernel. With no
-// such word ptxas aims at full occupancy, 32 registers a thread, and spills. HIP's second bound means something else.
+// such word ptxas aims at full occupancy, 32 registers per thread, and spills. HIP's second bound means something else.
 #if defined(__HIP__)
 #define WEFT_BOUNDS(threads) __launch_bounds__(threads, 1)
 #else

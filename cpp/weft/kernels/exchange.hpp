@@ -1,11 +1,11 @@
 // The local side of exchange and gather-scatter. Value f of entry e of an array x is x[e * x_entry + f * x_field]:
 // fields next to each other (x_field 1) or apart.
 //
-// Groups: a group is a target entry and the entries it is combined from. Groups come in chunks, one a block, and within
-// a chunk in classes of equal multiplicity: chunk b has the classes chunks[4 b], …, chunks[4 b + 4] - 1, and where its
-// targets are consecutive entries chunks[4 b + 1] is the first of them, else -1; class c is
-//   classes[5 c] references a group, classes[5 c + 1] entries a run, classes[5 c + 2] runs, the place of its references
-//   and of its targets,
+// Groups: a group is a target entry and the entries it is combined from. Groups come in chunks, one per block, and
+// within a chunk in classes of equal multiplicity: chunk b has the classes chunks[4 b], …, chunks[4 b + 4] - 1, and
+// where its targets are consecutive entries chunks[4 b + 1] is the first of them, else -1; class c is
+//   classes[5 c] references a group, classes[5 c + 1] entries per run, classes[5 c + 2] runs, the place of its
+//   references and of its targets,
 // with reference m of run g at references[place + m * runs + g], so that neighbouring threads read neighbouring
 // indices. A run is several groups one after the other, whose targets and references follow those of the first one by
 // one: rows of points of an element, on the host; on GPUs every run is one group. One index (4 bytes) a reference of a
@@ -16,7 +16,7 @@
 
 using real = WEFT_REAL;
 constexpr int exchange_threads = 256;
-constexpr int exchange_chunk = 4096;  // entries a block of `pack`
+constexpr int exchange_chunk = 4096;  // entries per block of `pack`
 constexpr int pack_ahead = 512;       // entries
 constexpr int apart_at_once = 3;      // fields that lie apart and that the host does at a time: one index serves them
 

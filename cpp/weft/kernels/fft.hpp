@@ -7,7 +7,7 @@
 
 using real = WEFT_REAL;
 constexpr int fft_threads = 256;
-constexpr int fft_chunk = 2048;  // values a block moves
+constexpr int fft_chunk = 2048;  // values per block
 constexpr int fft_words = 9;
 
 struct alignas(2 * sizeof(real)) fft_value {

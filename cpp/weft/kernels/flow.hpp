@@ -2,7 +2,7 @@
 //
 // Fields follow each other at `stride` entries. Launched like kernels/vector.hpp over the n owned entries of one field,
 // so that mass matrices are read once for all components; words moved per entry in brackets. Kernels over lists of
-// entries (boundaries) take flow_list_threads entries a block.
+// entries (boundaries) take flow_list_threads entries per block.
 #include "weft/kernels/vector_entries.hpp"
 
 constexpr int flow_list_threads = 256;

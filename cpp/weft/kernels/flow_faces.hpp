@@ -1,7 +1,7 @@
 // nu (n x grad q, omega) on the sides of elements at boundaries of prescribed velocity: what the pressure's Neumann
 // condition takes from curl curl u, integrated by parts along the closed boundary (Johnston and Liu 2004, Eq. 14).
 //
-// A block does a side, a thread a point (a, b) of it. With the tangents x_a, x_b and n dA = s (x_a x x_b) da db,
+// A block does a side, one thread per point (a, b) of it. With the tangents x_a, x_b and n dA = s (x_a x x_b) da db,
 // (n x grad q) dA = s (x_b dq/da - x_a dq/db): only derivatives along the side fall on q.
 //
 // Arrays: index [side][n^3] the entries of the element's points, [layer away from the side][b][a]; metric

@@ -1,7 +1,7 @@
 // A one-dimensional matrix applied along the three directions of each element: y = (F x F x F) u of each field.
 //
-// A block does an element, a thread a line of its points. `entries` [element][n^3] holds the entry e of each point, or
-// ~e where another point of this rank writes it: where elements meet their values agree if F keeps the ends of lines
+// A block does an element, one thread per line of its points. `entries` [element][n^3] holds the entry e of each point,
+// or ~e where another point of this rank writes it: where elements meet their values agree if F keeps the ends of lines
 // (Fischer and Mullen 2001). Out of place; matrix [n][n] row-major; u and y [fields][stride].
 #include "weft/kernels/dialect.hpp"
 

@@ -8,7 +8,7 @@
 // C_a = J grad r_a are the cofactors of dx/dr. By summation by parts W D = E - D^T W, E picking the ends of lines, so
 // div(u f) in weak form is W D W^-1 applied to the flux w C . u f: `conservative` below.
 //
-// A thread has a column of points along t, WEFT_TILE_ELEMENTS elements a block; layers pass through shared memory, in
+// A thread has a column of points along t, WEFT_TILE_ELEMENTS elements per block; layers pass through shared memory, in
 // two buffers. flow_convect has one element a block and goes through its m layers of fine points one by one.
 //
 // Arrays: index [element][n^3] entry of a vector; vectors [field][stride]; out [field][out_stride] by points; metric as
@@ -43,7 +43,7 @@ struct Metric {
   const real* stored;
 };
 
-// c = w C_r, w C_s, w C_t at point (i, j, k) of `line` points a direction.
+// c = w C_r, w C_s, w C_t at point (i, j, k) of `line` points per direction.
 template <int line>
 WEFT_FUNCTION void cofactors(const Metric& metric, long element, int i, int j, int k, real (&c)[9]) {
   if (metric.maps == nullptr) {

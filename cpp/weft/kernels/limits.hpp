@@ -31,7 +31,7 @@ WEFT_KERNEL(chase, limits_threads,
 }
 
 // Eight independent chains of `steps` multiply-adds a thread: c = a c + b, from c = chain + thread/threads. The sums
-// of the chains go to y, so that no compiler can leave the work out.   [16 steps flops a thread]
+// of the chains go to y, so that no compiler can leave the work out.   [16 steps flops per thread]
 WEFT_KERNEL(multiply_add, limits_threads, (int steps, real a, real b, real* WEFT_RESTRICT y)) {
   WEFT_THREADS(t, limits_threads) {
     real c[8];

@@ -108,8 +108,8 @@ WEFT_KERNEL(maxwell_traces, line_threads,
 #define WEFT_UNROLL_SOME
 #endif
 
-#if !defined(WEFT_TARGET_GPU) || WEFT_N <= 7  // 512 threads a block
-// A thread a point; shared arrays hold the covariant components.
+#if !defined(WEFT_TARGET_GPU) || WEFT_N <= 7  // 512 threads per block
+// One thread per point; shared arrays hold the covariant components.
 WEFT_KERNEL(maxwell_curl_points, tile* points,
             (int count, const real* WEFT_RESTRICT derivative, const real* WEFT_RESTRICT jacobian,
              const real* WEFT_RESTRICT media, real a, real dt, const real* WEFT_RESTRICT fields,
@@ -184,7 +184,7 @@ constexpr int pitch = n | 1;
 
 }  // namespace
 
-// A thread a column of points along t: what is differentiated along t stays in its registers, layers pass through
+// One thread per column of points along t: what is differentiated along t stays in its registers, layers pass through
 // shared memory one by one, in two buffers.
 WEFT_KERNEL(maxwell_curl_columns, tile* face,
             (int count, Matrix derivative, const real* WEFT_RESTRICT jacobian, const real* WEFT_RESTRICT media, real a,

@@ -1,4 +1,4 @@
-// Copies of many pieces of memory at once. A piece, one a block, is four numbers:
+// Copies of many pieces of memory at once. A piece, one per block, is four numbers:
 //   pieces[4 b] (0: of `first`, 1: of `second`), its place there, its place in `to`, its length; in units of `real`.
 // `second` and `to` may be one array where pieces do not overlap.
 #include "weft/kernels/dialect.hpp"

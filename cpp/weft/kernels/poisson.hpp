@@ -2,8 +2,8 @@
 //
 // S_L^e = D^T G^e D (hipBone, "The Nekbone Benchmark"), Z as an index per local point (null: x is scattered), W the
 // inverse degrees. Two thread shapes, two geometries, four kernels:
-//   poisson_stored_3d     a thread a point, N <= 9, shared arrays hold what the threads of an element exchange
-//   poisson_stored_2d     a thread a column of points, and in turn a line along r or s: n words in registers
+//   poisson_stored_3d     one thread per point, N <= 9, shared arrays hold what the threads of an element exchange
+//   poisson_stored_2d     one thread per column of points, and in turn a line along r or s: n words in registers
 //   poisson_trilinear_*   G recomputed from the eight coefficients of a trilinear map
 // WEFT_TILE_ELEMENTS elements share a block. Of several fields, x_field and y_field apart, the blocks of the same
 // elements follow each other, so that all but the first find geometry and index in a cache.
@@ -135,7 +135,7 @@ WEFT_FUNCTION real apply_factors(const TrilinearColumn& c, int k, real lambda, r
   return c.inverse_degree == nullptr ? real(0) : lambda * c.inverse_degree[k * n * n];
 }
 
-// A thread a point.
+// One thread per point.
 template <class Geometry>
 WEFT_FUNCTION void apply_points(int block, int begin, int count, const real* WEFT_RESTRICT reference,
                                 const Geometry& geometry, real lambda, const int* WEFT_RESTRICT index,
@@ -196,9 +196,9 @@ WEFT_FUNCTION void apply_points(int block, int begin, int count, const real* WEF
   }
 }
 
-// A thread a column (i, j) for what is pointwise and along t; the same threads take lines along r and s, in place, of
-// half the layers at a time: n * layers lines of each, held in two shared arrays. A point costs 16 shared accesses at
-// any N, where contracting straight from shared memory costs 8 n. An odd row length keeps lines along r off each
+// One thread per column (i, j) for what is pointwise and along t; the same threads take lines along r and s, in place,
+// of half the layers at a time: n * layers lines of each, held in two shared arrays. A point costs 16 shared accesses
+// at any N, where contracting straight from shared memory costs 8 n. An odd row length keeps lines along r off each
 // other's banks.
 constexpr int layers = rows;
 constexpr int pitch = n | 1;
@@ -345,7 +345,7 @@ constexpr int columns_trilinear_budget = wide ? (n == 2              ? (sm_100 ?
                                                  : n <= 9 ? 80
                                                           : 104);
 
-#if !defined(WEFT_TARGET_GPU) || WEFT_N <= 9  // 1024 threads a block
+#if !defined(WEFT_TARGET_GPU) || WEFT_N <= 9  // 1024 threads per block
 #undef WEFT_MIN_BLOCKS
 #define WEFT_MIN_BLOCKS (blocks_for<tile * points, 40>)
 WEFT_KERNEL(poisson_stored_3d, tile* points,

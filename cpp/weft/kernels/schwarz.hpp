@@ -1,7 +1,7 @@
 // Local solves of an overlapping Schwarz method by fast diagonalisation (Lottes and Fischer, J. Sci. Comput. 24, 2005).
 //
-// A subdomain is an element of n = WEFT_N + 1 points a direction with one more layer of points beyond each face, those
-// of the neighbours; there is nothing beyond its edges. A thread has a line of m = n + 2 points.
+// A subdomain is an element of n = WEFT_N + 1 points per direction with one more layer of points beyond each face,
+// those of the neighbours; there is nothing beyond its edges. A thread has a line of m = n + 2 points.
 #include "weft/kernels/dialect.hpp"
 
 using real = WEFT_REAL;

@@ -1,6 +1,6 @@
 // Between the vectors of two polynomial orders on the same elements: x_f += P x_c and r_c = P^T r_f (before Z^T).
 //
-// Order WEFT_N is the fine one, `coarse` points a direction the coarse one; J [n][coarse] interpolates along a line.
+// Order WEFT_N is the fine one, `coarse` points per direction the coarse one; J [n][coarse] interpolates along a line.
 // Every fine degree of freedom takes its value from ONE point of one element: `place` [element][n^3] has its entry
 // there and -1 at all other points, so that P is the interpolation of a continuous function, each entry is written
 // once, and P^T is exactly its transpose. `index` [element][coarse^3] is Z of the coarse vector. A thread has a line.

@@ -9,7 +9,7 @@
 #include "weft/kernels/dialect.hpp"
 
 constexpr int row_threads = 128;
-constexpr int rows_per_block = 8;  // of the kernel in physical space, which keeps one number a block
+constexpr int rows_per_block = 8;  // of the kernel in physical space, which keeps one number per block
 
 // The threads of a block, or one host thread with vectors, share i = 0, …, n - 1.
 #if defined(WEFT_TARGET_GPU) || defined(WEFT_TARGET_FIBER)

@@ -18,8 +18,8 @@ struct FaceMatch {
   T sign_a, sign_b;
 };
 
-// Values an element has whatever its shape, all multiplied by what the residual is of: rates.
-// box: the factors of derivatives and traces make rates at once. affine, curved: J times contravariant curls.
+// Values of an element of any shape, each multiplied by the factor that turns the kernel's result into rates. box: the
+// factors of derivatives and traces already give rates. affine, curved: the result is J times contravariant curls.
 inline constexpr int frame_values = 9;
 template <class T>
 struct ElementValues {

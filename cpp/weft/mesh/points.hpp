@@ -1,7 +1,7 @@
 // The points of a mesh at a polynomial order: global numbers from the topology alone, coordinates, boundary.
 //
-// All arrays are [element][k][j][i] with n1 = order + 1 GLL points a direction, i (r direction) fastest. Orders outside
-// 1..15 throw std::invalid_argument. Nothing communicates.
+// All arrays are [element][k][j][i] with n1 = order + 1 GLL points per direction, i (r direction) fastest. Orders
+// outside 1..15 throw std::invalid_argument. Nothing communicates.
 #pragma once
 
 #include <cstdint>

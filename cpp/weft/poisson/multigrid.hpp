@@ -1,4 +1,5 @@
-// A p-multigrid V-cycle for the Poisson operator: the same elements at falling orders, algebraic multigrid at the last.
+// A p-multigrid V-cycle for the Poisson operator: the same elements at decreasing orders, with algebraic multigrid on
+// the last level.
 //
 // The smoothers are smoother.hpp's. S is the precision of the whole cycle, which may be
 // single inside a Krylov method in double.

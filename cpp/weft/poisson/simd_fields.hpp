@@ -11,7 +11,7 @@ namespace weft::poisson {
 
 inline constexpr int max_fields = 4;  // in one pass
 
-// sweeps: one a field. scratch: scratch_vectors(N) vectors, aligned.
+// sweeps: one per field. scratch: scratch_vectors(N) vectors, aligned.
 template <int N, class T, class Sweep>
 void run_fields(const SimdElements<T>& d, const space::Plan& plan, Sweep* sweeps, int fields, Range chunk, T* scratch) {
   constexpr int n = N + 1;
@@ -111,7 +111,7 @@ struct ComponentSweep {
     for_vectors<T>(range,
                    [&](std::int64_t i, auto&& in, auto&& out) { out(to.x + i, in(to.x + i) + by.ax * in(to.p + i)); });
   }
-  // The vector sums go to double precision block by block.
+  // The sums in vector registers are added to double precision block by block.
   void finish_block() {
     for (int s = 0; s < component_sums; ++s) {
       sums[s] += simd::sum<T>(part[s]);

@@ -20,7 +20,7 @@ using space::Range;
 // Interpolation from a coarse order, as in kernels/transfer.hpp: every fine entry takes its value from one point.
 template <class T>
 struct SimdInterpolation {
-  int coarse;                    // points a direction
+  int coarse;                    // points per direction
   const T* transposed;           // [coarse][n]: J^T
   const std::int32_t* index;     // [blocks][coarse^3][lanes]: entry of the coarse vector
   const std::uint8_t* conflict;  // [blocks]: two lanes of a vector share an entry

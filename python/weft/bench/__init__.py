@@ -1,1 +1,1 @@
-"""Measuring: the Poisson benchmark, its operator alone, scaling sweeps, and the formulas their figures come from."""
+"""Benchmarks of the parts of weft, and scaling sweeps of its workloads."""

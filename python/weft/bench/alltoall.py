@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from weft.device import Device
 
 MPI_METHODS = ("alltoall", "alltoallv", "ialltoall")
-WORD = 8  # bytes of a complex number in single precision: what is counted in a message
+WORD = 8  # bytes of a complex number in single precision, the unit of message sizes
 
 
 def message_bytes(grid: int, processes: int, ranks: int, variables: int = 1) -> float:
@@ -40,12 +40,12 @@ def message_bytes(grid: int, processes: int, ranks: int, variables: int = 1) -> 
 
 
 def effective_bandwidth(message: float, ranks: int, seconds: float) -> float:
-    """Bytes a second a rank: P2P R / t, a rank's message to itself included (GESTS Eq. 13)."""
+    """Bytes per second per rank: P2P R / t, including a rank's message to itself (GESTS Eq. 13)."""
     return message * ranks / seconds
 
 
 class AllToAllRecord(TypedDict):
-    """What alltoall.json holds."""
+    """The content of alltoall.json."""
 
     versions: Versions
     machine: Machine
@@ -58,7 +58,7 @@ class AllToAllRecord(TypedDict):
 
 @dataclass(frozen=True)
 class Transpose:
-    """One all-to-all: ``ranks`` here, ``paper_ranks`` in the run on ``processes`` whose message size it takes."""
+    """One all-to-all: ``ranks`` here, ``paper_ranks`` in the run on ``processes`` whose message size it uses."""
 
     grid: int
     variables: int
@@ -105,8 +105,8 @@ def transposes(
 
 
 def needs(transpose: Transpose, host_cases: int, device_cases: int, on_gpu: bool) -> tuple[int, int]:
-    """Bytes (host, device) of a rank at most: each way of doing it has its own buffers for sending and receiving, and
-    as many pinned ones where it stages; the check compares messages one by one."""
+    """Maximum bytes (host, device) per rank: each method has its own send and receive buffers, and as many pinned ones
+    if it stages; the check compares messages one by one."""
     volume = transpose.message * transpose.ranks
     host = 4 * volume * host_cases + 3 * transpose.message
     if not on_gpu:
@@ -122,15 +122,15 @@ def default_grids(processes: int, limit: int, on_gpu: bool) -> list[int]:
 
 
 def methods_here(comm: MPI.Intracomm, device: Device, wanted: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The ways of `wanted` from host memory and, where there is a GPU, from its own. (collective)
+    """The methods in `wanted`, from host memory and, if there is a GPU, from device memory. (collective)
 
-    RefusedError for names that are no collective of MPI and no choice of the exchange layer that works here.
+    RefusedError for names that are neither a collective of MPI nor a choice of the exchange layer that works here.
     """
     usable = not device.is_host and all(comm.allgather(mpi.gpu_aware(device).usable))
     of_mpi = [m for m in MPI_METHODS if m in wanted]
     # A name of both, such as alltoallv, means MPI's own; the exchange layer's has its path.
     others = [m for m in wanted if m not in MPI_METHODS]
-    # Beside a GPU a path is one of its memory; host pointers go by what suits them.
+    # With a GPU, the path applies to device memory; host pointers use their default path.
     on_host = others if device.is_host else [m for m in others if ":" not in m]
     host = choices(comm, weft.device.open("host"), on_host)
     own = [] if device.is_host else choices(comm, device, others)
@@ -152,7 +152,7 @@ def measure(
     for memory, on, names in (("host", host, methods[0]), (device.backend, device, methods[1])):
         for name in names:
             if name in MPI_METHODS:
-                # Host pointers beside a GPU are pinned memory of its driver.
+                # With a GPU, host pointers are memory pinned by its driver.
                 cases[memory, name] = b.mpi_all_to_all(
                     group, device, "host" if memory == "host" else "device", size, name
                 )
@@ -264,7 +264,7 @@ def draw(path: Path, record: AllToAllRecord) -> None:
 
 
 def title(t: Transpose) -> str:
-    """The line over a block, and the heads of its columns."""
+    """The line above a block, and the headings of its columns."""
     shape = f"{t.row_ranks} x {t.processes // t.row_ranks}"
     words = f"N = {t.grid}, P = {t.processes} = {shape}, Q = {t.variables}; times in ms"
     heads = ("R", "P2P", "copies", "host", "total", "device", "GB/s")

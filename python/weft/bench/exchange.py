@@ -1,4 +1,4 @@
-"""`weft bench exchange`: every schedule by every path on the patterns of a real mesh, beside a lower bound."""
+"""`weft bench exchange`: every schedule and path on the patterns of a real mesh, compared with a lower bound."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def traffic(
     for rank, size in messages:
         kinds["within" if node_of[rank] == node_of[comm.rank] else "between"] += size
     pairs = {kind: (link["alpha_seconds"], link["beta_bytes_per_second"]) for kind, link in links.items()}
-    # A kind of link of which no pair was measured (one rank a node has no neighbour within it) is as good as the best.
+    # A kind of link without a measured pair (with one rank per node, none within it) counts as the best one measured.
     best = (min(a for a, _ in pairs.values()), max(b for _, b in pairs.values()))
     bound = lower_bound(kinds, {kind: pairs.get(kind, best) for kind in kinds})
     sizes = sorted(size for one in comm.allgather([size for _, size in messages]) for size in one)
@@ -93,7 +93,7 @@ def measure(
     links: Mapping[str, LinkRecord],
     effort: Effort,
 ) -> list[Exchange]:
-    """A row for each operation and choice at one order with so many fields. (collective)"""
+    """A row for each operation and choice, at one order and number of fields. (collective)"""
     ids = mesh.point_ids(order).reshape(-1)
     timing = _weft.bench.ExchangeTiming(comm, device, ids, fields)
     node_of = nodes(comm)
@@ -117,7 +117,7 @@ def measure(
                     "choice": choice,
                     "schedule": schedule,
                     "path": path,
-                    "tuned": choice == tuned,  # by weft's own tuner, which times for itself
+                    "tuned": choice == tuned,  # by weft's own tuner, with its own timings
                     **figures,
                     **sent,
                     "bandwidth_bytes_per_second": sent["bytes"] / figures["seconds"],
@@ -154,8 +154,8 @@ def run(
     if mesh:
         dealt = weft.Mesh.read(mesh, comm=comm)
     elements = comm.allreduce(dealt.elements, MPI.MAX) if dealt else math.ceil(math.prod(box) / comm.size)
-    # A value and an index for each point and choice, the vectors of the points and of the degrees of freedom, the ids
-    # with what is looked up of them; the elements themselves with what numbers their faces and edges.
+    # A value and an index per point and choice; the vectors of points and of degrees of freedom; the ids and their
+    # look-up tables; the elements, and the numbering of their faces and edges.
     points = elements * (max(orders) + 1) ** 3
     vectors = points * (8 * max(fields) * 4 + 16 * len(works))
     require(
@@ -186,7 +186,7 @@ def run(
             rows = measure(comm, dealt, opened, texts, order, count, record["links"], effort)
             record["rows"] += rows
             console.write("\n" + block(rows))
-            # After every block, so that an interrupted run leaves what it has.
+            # After every block, so that an interrupted run keeps its results.
             by_first(comm, write_json, output / "exchange.json", {"runs": [record]})
     console.write("\n* fastest, + what the tuner takes, # both")
     by_first(comm, draw, output, record)
@@ -237,7 +237,7 @@ def header(record: ExchangeRecord) -> list[tuple[str, str]]:
 
 
 def times(ratio: float | None) -> str:
-    """A multiple of the bound in four places."""
+    """A multiple of the bound, in four characters."""
     if ratio is None:
         return "-"
     return f"{ratio:.2f}" if ratio < 9.995 else short(ratio) if ratio < 999.5 else ">999"
@@ -262,7 +262,7 @@ def block(rows: Sequence[Exchange]) -> str:
     for choice in dict.fromkeys(r["choice"] for r in rows):
         cells = []
         for operation in OPERATIONS:
-            if choice not in of[operation]:  # the small messages' way, where there are no small ones
+            if choice not in of[operation]:  # the path of small messages, where there are none
                 cells.append(f"{'-':>7}{'':13}")
                 continue
             r = of[operation][choice]

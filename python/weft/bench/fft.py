@@ -35,7 +35,7 @@ REAL = {"double": 8, "single": 4}  # bytes
 
 
 class FftRecord(TypedDict):
-    """What fft.json holds."""
+    """The content of fft.json."""
 
     versions: Versions
     machine: Machine
@@ -49,14 +49,15 @@ class FftRecord(TypedDict):
 def pair_flops(points: int) -> float:
     """Flops of a real transform of points^3 and its inverse: 2.5 M log2 M each, M = points^3.
 
-    The count of benchFFT for real data (half of 5 M log2 M), whatever the algorithm really does.
+    The count of benchFFT for real data (half of 5 M log2 M), independent of the algorithm used.
     """
     total = float(points) ** 3
     return 2 * 2.5 * total * log2(total)
 
 
 def pair_bytes(points: int, real_bytes: int) -> int:
-    """The least bytes a pair moves if each of its six passes reads and writes the field once and messages are free.
+    """The minimum bytes that a pair moves if each of its six passes reads and writes the field once, not counting
+    messages.
 
     Forward x reads the N^3 reals and writes N^2 (N/2 + 1) complex values, z and y read and write those; backward alike.
     """
@@ -82,7 +83,7 @@ class Pair:
         self.physical, self.spectral = self.field.view(), self.modes.view()
 
     def check(self) -> None:
-        """CollectiveError unless the pair gives back the field."""
+        """CollectiveError unless the pair reproduces the field."""
         self.plan.forward(self.physical, self.spectral)
         self.plan.backward(self.spectral, self.physical)
         worst = float(np.abs(self.field.numpy() - self.given).max(initial=0))
@@ -155,7 +156,7 @@ def transforms(
 
 
 def lines(comm: MPI.Intracomm, device: Device, points: int, precision: str, bandwidth: float, effort: Effort) -> Lines:
-    """Complex transforms of all lines in y of a rank's share of points^3, in the ways of Table 1. (collective)"""
+    """Complex transforms of all lines in y of a rank's part of points^3, by the methods of Table 1. (collective)"""
     width = points // 2 + 1
     planes = max(1, points // comm.size)
     ways = _weft.bench.lines_ways(device)
@@ -182,7 +183,7 @@ def lines(comm: MPI.Intracomm, device: Device, points: int, precision: str, band
 
 
 def needs(points: int, real_bytes: int, ranks: int, variables: int, batch: int, grids: int) -> int:
-    """Bytes a rank takes at most: for each grid fields of both kinds and the plan's buffers; the lines' copies."""
+    """Maximum bytes per rank: for each grid, fields of both kinds and the plan's buffers; copies of the lines."""
     field = 2 * real_bytes * points**2 * (points // 2 + 1) // ranks + real_bytes
     # While it is checked, a case also has the field twice on the host.
     return max(grids * (2 * variables + 2 * batch + 1) * field + 4 * variables * field, 5 * 2 * field)
@@ -203,8 +204,8 @@ def run(
 ) -> FftRecord:
     """Measures, prints, and writes fft.json (after every size) and fft.png.
 
-    RefusedError on all ranks, before anything is allocated, for grids that are none of the ranks' and sizes that do not
-    fit. (collective)
+    RefusedError on all ranks, before anything is allocated, for grids that do not match the number of ranks, and sizes
+    that do not fit. (collective)
     """
     opened = weft.device.open(device)
     console = Console() if comm.rank == 0 else Silent()
@@ -292,7 +293,7 @@ def transform_line(row: Transform) -> str:
 
 
 def lines_line(row: Lines) -> str:
-    """A line of the second table; what a device does not do is a dash."""
+    """A line of the second table; a dash if a device does not support the method."""
     steps, totals = row["steps"], row["total_seconds"]
     cells = [steps[way]["seconds"] if way in steps else None for way in ("strided", "unpack", "contiguous", "pack")]
     cells += [totals.get("non-strided"), totals.get("panels")]

@@ -1,4 +1,4 @@
-"""What ping-pong times say of a link: latency, bandwidth, n1/2, where one path overtakes another."""
+"""Properties of a link from ping-pong times: latency, bandwidth, n1/2, and where one path overtakes another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scipy.optimize import nnls
 class Link:
     """t(n) = alpha + n / beta: Hockney's model of a message of n bytes.
 
-    ``alpha`` in seconds, ``beta`` in bytes a second, ``error`` the largest |t(n) / measured - 1| of the fit.
+    ``alpha`` in seconds, ``beta`` in bytes per second, ``error`` the largest |t(n) / measured - 1| of the fit.
     """
 
     alpha: float
@@ -57,7 +57,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Crossover:
-    """From about ``size`` bytes on ``faster`` is the fastest path, until then ``slower`` was."""
+    """From about ``size`` bytes on, ``faster`` is the fastest path; below, ``slower`` is."""
 
     size: float
     slower: str
@@ -67,9 +67,9 @@ class Crossover:
 def crossovers(curves: Mapping[str, Sequence[Point]]) -> tuple[str, list[Crossover]]:
     """The fastest path at the smallest size, and the sizes at which another one takes over.
 
-    Another path takes over only where it is clearly faster: its upper quartile below the lower one of the path that
-    led. The size is where the two medians meet, between this size and the one before, on logarithmic scales.
-    All curves have the same sizes.
+    Another path takes over only if it is clearly faster: its upper quartile is below the lower quartile of the leading
+    path. The size is where the two medians meet, between this size and the one before, on logarithmic scales. All
+    curves have the same sizes.
     """
     names = list(curves)
     count = len(curves[names[0]])
@@ -92,7 +92,7 @@ def crossovers(curves: Mapping[str, Sequence[Point]]) -> tuple[str, list[Crossov
 
 
 def lower_bound(traffic: Mapping[str, float], links: Mapping[str, tuple[float, float]]) -> float:
-    """The least time in which a rank can send so many bytes by kind of link ("within" a node, "between" nodes).
+    """The minimum time in which a rank can send these bytes, given by kind of link ("within" a node, "between" nodes).
 
     One latency, and all bytes at the full bandwidth: max over the kinds of alpha + bytes / beta, links (alpha, beta)
     as measured alone. Kinds may overlap each other, messages of one kind share its bandwidth.

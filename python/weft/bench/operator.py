@@ -30,7 +30,7 @@ HEAD = LINE.format(
 
 
 class OperatorRecord(TypedDict):
-    """What operator.json holds."""
+    """The content of operator.json."""
 
     versions: Versions
     machine: Machine
@@ -178,7 +178,8 @@ def line(row: OperatorRow) -> str:
 
 
 def occupancy_row(row: OperatorRow, operator: weft.Poisson, device: Device) -> dict[str, int | float | str]:
-    """hipBone's Table 1 for the kernel of a row: what the compiler used, and what one multiprocessor then holds."""
+    """hipBone's Table 1 for the kernel of a row: the resources it uses, and the resulting occupancy of a
+    multiprocessor."""
     resources = operator.resources
     chip = formulas.multiprocessor(device.limits, device.architecture)
     o = formulas.occupancy(chip, resources["threads_per_block"], resources["registers"], resources["shared_bytes"])
@@ -196,7 +197,7 @@ def occupancy_row(row: OperatorRow, operator: weft.Poisson, device: Device) -> d
 
 
 def show(record: OperatorRecord, output: Path, title: str) -> None:
-    """Prints what follows the rows, and writes the files."""
+    """Prints the lines after the rows, and writes the files."""
     before, after = record["rates_before"], record["rates_after"]
     print(
         f"bandwidth {before['bandwidth_bytes_per_second'] / 1e9:.1f} GB/s before and "

@@ -38,7 +38,7 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class Scope:
-    """The ranks that play at the same time, and where they are."""
+    """The ranks that exchange messages at the same time, and where they are."""
 
     where: str  # "within" a node or "between" nodes
     pairs: tuple[Pair, ...]
@@ -54,8 +54,8 @@ class Scope:
 def scopes(node_of: Sequence[int]) -> list[Scope]:
     """One pair and, where there are more, all pairs at once: within the nodes and between neighbouring nodes.
 
-    ``node_of[rank]`` as `machine.nodes` gives it. Within a node its lower half plays with its upper half; between nodes
-    the ranks of every second node with those of the next one.
+    ``node_of[rank]`` as `machine.nodes` gives it. Within a node, its lower half is paired with its upper half; between
+    nodes, the ranks of every second node with those of the next.
     """
     by_node = [[r for r, n in enumerate(node_of) if n == node] for node in sorted(set(node_of))]
     within = [(m[i], m[i + len(m) // 2]) for m in by_node for i in range(len(m) // 2)]
@@ -91,7 +91,7 @@ class LinkRecord(TypedDict):
 
 
 class PingPongRecord(TypedDict):
-    """What pingpong.json holds."""
+    """The content of pingpong.json."""
 
     versions: Versions
     machine: Machine
@@ -103,8 +103,8 @@ class PingPongRecord(TypedDict):
 
 
 def columns(comm: MPI.Intracomm, devices: Sequence[Device], wanted: Sequence[str]) -> list[Column]:
-    """What works here of the paths `wanted`, or of all that are not known to lose. RefusedError for a path that is
-    asked for and works with no memory. (collective)"""
+    """The paths in `wanted` that work here, or all that are not known to be slower. RefusedError for a requested path
+    that works with no memory. (collective)"""
     found: list[Column] = []
     for device in devices:
         usable = device.is_host or all(comm.allgather(mpi.gpu_aware(device).usable))
@@ -134,7 +134,7 @@ def play(
         for c in shown
     }
     for column, samples in alternate(cases, comm, effort).items():
-        figures = samples.record(0.5)  # half of there and back
+        figures = samples.record(0.5)  # half of the round trip
         yield {
             "where": scope.where,
             "pairs": len(scope.pairs),
@@ -205,7 +205,7 @@ def run(
             mine += rows
             record["rows"] += rows
             console.write(line(size, [short(1e6 * r["seconds"]) for r in rows]))
-            # After every size, so that an interrupted run leaves what it has.
+            # After every size, so that an interrupted run keeps its results.
             by_first(comm, write_json, output / "pingpong.json", record)
         finish(record, scope, mine, shown, console)
         by_first(comm, write_json, output / "pingpong.json", record)
@@ -274,7 +274,7 @@ def draw(path: Path, record: PingPongRecord, scope: Scope, rows: Sequence[Messag
 
 
 def heads(shown: Sequence[Column]) -> str:
-    """The two lines over the columns."""
+    """The two heading lines of the columns."""
     return line("", [c.memory for c in shown]) + "\n" + line("size", [c.path for c in shown])
 
 

@@ -32,7 +32,7 @@ def combinations(processes: Sequence[int], threads: Sequence[int], most: int) ->
 
 
 def row(record: Record, processes: int, threads: int) -> RatioRow:
-    """What `weft model ratio` needs of a run's record."""
+    """The part of a run's record that `weft model ratio` needs."""
     timings = record["timings"]
     spent = timings["breakdown"]
     return {
@@ -55,7 +55,7 @@ def sweep(
     assignments: Sequence[str],
     time_limit: int,
 ) -> list[RatioRow]:
-    """Runs every combination `repeats` times, in turn so that drift meets all alike, and writes ratio.json.
+    """Runs every combination `repeats` times, in turns so that drift affects all alike, and writes ratio.json.
 
     Raises RuntimeError where a run fails or no combination fits the cores.
     """

@@ -16,7 +16,7 @@ from weft.run.launch import cores, launch
 
 @dataclass(frozen=True)
 class Planned:
-    """One run of a sweep: its ranks, the case keys it sets, and what its row says of it beside the measurement."""
+    """One run of a sweep: its ranks, the case keys it sets, and the entries of its row besides the measurement."""
 
     ranks: int
     keys: Mapping[str, object]
@@ -42,7 +42,7 @@ class Workload:
 
 
 def known(value: float | None) -> float:
-    """A figure that every run has which takes a step."""
+    """A figure that every run with at least one step has; RuntimeError without it."""
     if value is None:
         raise RuntimeError("a run of the sweep took no step")
     return value
@@ -56,7 +56,7 @@ def default_ranks() -> list[int]:
 def run(workload: str, ranks: int, assignments: Iterable[str], time_limit: int, threads: int | None = None) -> Record:
     """The record of one `weft run WORKLOAD` on `ranks` ranks; `assignments` are key=value.
 
-    Errors and `threads` as of `launch.launch`.
+    Errors and `threads` as in `launch.launch`.
     """
     with tempfile.TemporaryDirectory(prefix="weft-scaling-") as folder:
         arguments = [a for text in assignments for a in ("--set", text)]
@@ -80,11 +80,11 @@ def sweep(
         machine = f"{record['machine']['device']['name']}, {record['case']['precision']} precision"
         rows.append({"ranks": planned.ranks, **planned.row, **workload.measured(record)})
         print("  ".join(c.text(rows[-1]).rjust(c.width) for c in workload.columns), flush=True)
-        # After every run, so that an interrupted sweep leaves what it has.
+        # After every run, so that an interrupted sweep keeps its results.
         write_json(output / "scaling.json", {"machine": machine, "rows": rows})
     return rows, machine
 
 
 def strong_scaling(a: SweepRow, b: SweepRow) -> float:
-    """How much of the perfect speed-up is reached from `a` to `b`, of the same problem on more ranks."""
+    """The parallel efficiency of `b` relative to `a`: the same problem on more ranks."""
     return float(a["ranks"] * a["seconds_per_step"] / (b["ranks"] * b["seconds_per_step"]))

@@ -110,7 +110,7 @@ def strong_table(rows: Sequence[SweepRow]) -> list[tuple[str, ...]]:
 
 
 def weak_table(rows: Sequence[SweepRow]) -> list[tuple[str, ...]]:
-    """Runs with about as many points a rank, each against the smallest (WS1) and the next smaller (WS2)."""
+    """Runs with about as many points per rank, each against the smallest (WS1) and the next smaller (WS2)."""
     lines: list[tuple[str, ...]] = [("WEAK SCALING", "RANKS", "POINTS A RANK", "STEP", "WS1", "WS2")]
     chains: list[list[SweepRow]] = []
     for row in sorted(best_rows(rows), key=lambda r: (r["ranks"], r["grid"])):

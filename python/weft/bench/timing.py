@@ -1,6 +1,6 @@
-"""How communication is timed: warm-up, repetitions that suit the length, rounds in turns, medians and quartiles.
+"""Timing of communication: warm-up, repetitions chosen by duration, rounds in turns, medians and quartiles.
 
-The loops themselves are in C++ (``weft._weft.bench``); here is only what comes between two of them.
+The loops themselves are in C++ (``weft._weft.bench``); this module only controls them.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ K = TypeVar("K")
 
 
 class RefusedError(ValueError):
-    """A measurement that is asked for and cannot be made here; nothing was allocated or sent for it."""
+    """A requested measurement that cannot be made here; nothing was allocated or sent for it."""
 
 
 class Timed(Protocol):
     """What is timed by itself; all calls are collective."""
 
     def check(self) -> None:
-        """CollectiveError unless known values arrive."""
+        """CollectiveError unless known values are received correctly."""
 
     def run(self, repetitions: int, /) -> float:
-        """Seconds one of ``repetitions`` takes on this rank; 0 if it takes no part."""
+        """Seconds per repetition, out of ``repetitions``, on this rank; 0 if it takes no part."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Effort:
 
 
 def repetitions(timed: Timed, comm: MPI.Intracomm, effort: Effort) -> int:
-    """How often to repeat so that a round takes ``effort.seconds``; finding out is the warm-up. (collective)"""
+    """The number of repetitions for a round of ``effort.seconds``; finding it is also the warm-up. (collective)"""
     timed.run(1)
     count = 1
     while True:
@@ -85,7 +85,7 @@ def repetitions(timed: Timed, comm: MPI.Intracomm, effort: Effort) -> int:
 def alternate(cases: Mapping[K, Timed], comm: MPI.Intracomm, effort: Effort) -> dict[K, Samples]:
     """Times every case in turns, forwards in one round and backwards in the next; checks each first that data arrives.
 
-    Disturbances by other work on the machine then meet all cases alike. All ranks get the same. (collective)
+    So disturbances by other work on the machine affect all cases alike. All ranks get the same. (collective)
     """
     for timed in cases.values():
         timed.check()
@@ -99,8 +99,8 @@ def alternate(cases: Mapping[K, Timed], comm: MPI.Intracomm, effort: Effort) -> 
 
 
 def budget(device: Device, comm: MPI.Intracomm, share: float = 0.8) -> tuple[int, int]:
-    """Bytes each rank may take of host memory and of the device's: a share of what its node and card have, divided by
-    the ranks that use them; the least of all ranks. A host device has no memory of its own: 0. (collective)"""
+    """Bytes of host and device memory that each rank may use: a share of the memory of its node and GPU, divided by the
+    ranks that use them; the minimum over all ranks. A host device has no memory of its own: 0. (collective)"""
     node = comm.Split_type(MPI.COMM_TYPE_SHARED)
     users = node.allgather((device.backend, device.ordinal)).count((device.backend, device.ordinal))
     host = int(share * free_host_bytes() / node.size)
@@ -123,7 +123,7 @@ def choices(comm: MPI.Intracomm, device: Device, texts: Sequence[str], sizes: Se
 
 
 def require(what: str, needs: tuple[int, int], has: tuple[int, int], advice: str) -> None:
-    """RefusedError unless (host, device) bytes a rank are there. The same on all ranks if the numbers are."""
+    """RefusedError unless (host, device) bytes per rank are available. The same on all ranks if the numbers are."""
     for need, limit, memory in zip(needs, has, ("host", "device"), strict=True):
         if need > limit > 0 or (need > 0 and limit == 0 and memory == "host"):
             raise RefusedError(

@@ -21,7 +21,7 @@ WIDTH = 100  # of lines, at most
 class Console:
     """Prints a run as it goes: a bar on a terminal, plain lines elsewhere, nothing where `quiet`.
 
-    `verbose`: the header has the timings of every way to exchange that was tried.
+    `verbose`: the header includes the timings of every exchange method tried.
     """
 
     def __init__(self, quiet: bool = False, verbose: bool = False) -> None:
@@ -42,7 +42,7 @@ class Console:
     def _show(self, text: str, done: int = 0, total: int | None = None) -> None:
         if self._bar is None:
             columns = (TextColumn("weft: {task.description}"), BarColumn(30), TimeElapsedColumn())
-            # No thread that redraws: it would run beside the work that is timed.
+            # No thread for redrawing: it would run concurrently with the timed work.
             self._bar = Progress(*columns, transient=True, auto_refresh=False)
             self._bar.start()
             self._task = self._bar.add_task(text, total=None)
@@ -56,14 +56,14 @@ class Console:
             self.write(f"weft: {text}")
 
     def warn(self, text: str) -> None:
-        """Says on stderr what the user should know, also where quiet."""
+        """Prints a message for the user to stderr, even if quiet."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
         tell(f"weft: warning: {text}")
 
     def header(self, record: Record) -> None:
-        """What is about to run."""
+        """Prints what is about to run."""
         self.write(header(record, self.verbose))
 
     def progress(self, total: int, line: Callable[..., str]) -> Callable[..., None]:
@@ -89,7 +89,7 @@ class Console:
         return show
 
     def result(self, record: Record) -> None:
-        """What came out."""
+        """Prints the result."""
         self.write(result(record))
 
 
@@ -100,7 +100,7 @@ class Silent(Console):
         super().__init__(quiet=True)
 
     def warn(self, text: str) -> None:
-        """Rank 0 says it."""
+        """Does nothing: rank 0 prints the message."""
 
 
 def header(record: Record, verbose: bool = False) -> str:

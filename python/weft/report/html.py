@@ -1,4 +1,4 @@
-"""One self-contained HTML page a run: tables and plots, no other file, no script."""
+"""One self-contained HTML page per run: tables and plots, without other files or scripts."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def error(found: Mapping[str, Sequence[float]]) -> Figure:
 
 
 def half_rate(rows: Sequence[SweepRow], fits: Sequence[Fit], machine: str) -> Figure:
-    """NekCEM's Fig. 7 and Figs. 5, 6: GFLOP/s on one rank, and seconds a step on all, against the number of points."""
+    """NekCEM's Fig. 7 and Figs. 5, 6: GFLOP/s on one rank, and seconds per step on all, over the number of points."""
     with plt.rc_context(STYLE):
         figure, (left, right) = plt.subplots(1, 2, figsize=(10.8, 4.4))
         orders = sorted({r["order"] for r in rows})

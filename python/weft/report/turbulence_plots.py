@@ -142,7 +142,7 @@ def table3(runs: Mapping[str, Mapping[str, float]], title: str) -> Figure:
 
 
 def scaling(rows: Sequence[SweepRow], machine: str) -> Figure:
-    """GESTS, Fig. 7: seconds a step over N^3 log2 N against ranks, beside the slope of perfect scaling."""
+    """GESTS, Fig. 7: seconds per step over N^3 log2 N against ranks, compared with the slope of perfect scaling."""
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(6.8, 4.6))
         for index, grid in enumerate(sorted({r["grid"] for r in rows})):
