@@ -514,7 +514,8 @@ def _periodic(
             if partner is None or partner == face:
                 if expected:
                     raise FormatError(
-                        f"torn periodic boundary: face {FACE_NAMES[face % 6]} of element {face // 6} (counting from 0) "
+                        f"inconsistent periodic boundary: face {FACE_NAMES[face % 6]} of element "
+                        f"{face // 6} (counting from 0) "
                         f"on periodic surface {surface} has no partner"
                     )
                 continue

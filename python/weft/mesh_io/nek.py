@@ -298,7 +298,8 @@ def _periodic_pairs(corners: Floats, elements: Ints, faces: Ints, values: Floats
     if missing.any():
         k = int(np.argmax(missing))
         raise FormatError(
-            f"torn periodic boundary: {name(elements[k], faces[k])} is paired with side {values[k, 1]:g} of element "
+            f"inconsistent periodic boundary: {name(elements[k], faces[k])} is paired with side "
+            f"{values[k, 1]:g} of element "
             f"{values[k, 0]:g} (counting from 1), which does not exist"
         )
     mine = 6 * elements + faces
@@ -307,7 +308,7 @@ def _periodic_pairs(corners: Floats, elements: Ints, faces: Ints, values: Floats
     for a, b in back.items():
         if back.get(b) != a:
             raise FormatError(
-                f"torn periodic boundary: {name(a // 6, a % 6)} is paired with {name(b // 6, b % 6)}, "
+                f"inconsistent periodic boundary: {name(a // 6, a % 6)} is paired with {name(b // 6, b % 6)}, "
                 "but not vice versa"
             )
     pairs = np.array([[a // 6, a % 6, b // 6, b % 6] for a, b in back.items() if a < b], np.int64).reshape(-1, 4)
@@ -318,7 +319,8 @@ def _periodic_pairs(corners: Floats, elements: Ints, faces: Ints, values: Floats
     if not meets.all():
         e, f, e2, f2 = pairs[np.argmin(meets)]
         raise FormatError(
-            f"torn periodic boundary: {name(e, f)} and {name(e2, f2)} are paired, but their corners do not match after "
+            f"inconsistent periodic boundary: {name(e, f)} and {name(e2, f2)} are paired, but their "
+            f"corners do not match after "
             "a shift (weft supports periodicity by translation only)"
         )
     return np.hstack([pairs, match])
