@@ -4,6 +4,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
 
 #include "vector_checks.hpp"
 #include "weft/device/backends.hpp"
@@ -15,6 +19,18 @@ using namespace weft::device;
 
 namespace {
 
+using Scale = Kernel<long, double, double*>;  // x = a x
+
+template <class F>
+std::string error_of(F&& work) {
+  try {
+    work();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
 // Partial sums of a kernel that writes vector_blocks(n) of them.
 std::vector<double> dot_partials(const std::shared_ptr<Device>& device, const std::vector<double>& x, int threads) {
   const std::int64_t n = static_cast<std::int64_t>(x.size());
@@ -22,9 +38,8 @@ std::vector<double> dot_partials(const std::shared_ptr<Device>& device, const st
   Stream stream(device);
   const int before = omp_get_max_threads();
   omp_set_num_threads(threads);
-  vector_kernel<double>(*device, "dot")(stream, vector_blocks(n), vector_shape, long{n},
-                                        static_cast<const double*>(values.data()),
-                                        static_cast<const double*>(values.data()), partials.data());
+  const Kernel<long, const double*, const double*, double*> dot = vector_kernel<double>(*device, "dot");
+  dot(stream, vector_blocks(n), vector_shape, n, values.data(), values.data(), partials.data());
   omp_set_num_threads(before);
   stream.synchronize();
   return partials.download();
@@ -51,21 +66,43 @@ TEST(HostDevice, EveryBlockRunsOnceOnMoreThreadsThanBlocks) {
   Stream stream(device);
   const int before = omp_get_max_threads();
   omp_set_num_threads(8);
-  vector_kernel<double>(*device, "scale")(stream, 3, vector_shape, long(x.size()), 2.0, x.data());
+  Scale(vector_kernel<double>(*device, "scale"))(stream, 3, vector_shape, x.size(), 2.0, x.data());
   omp_set_num_threads(before);
   for (double value : x.download()) ASSERT_EQ(value, 2.0);
 }
 
-TEST(HostDevice, ALaunchWithWrongArgumentsIsAnError) {
+TEST(HostDevice, AKernelHeldWithOtherParametersThanItsOwnIsAnError) {
+  const LoadedKernel scale = vector_kernel<double>(*open("host"), "scale");
+  EXPECT_EQ(error_of([&] { Kernel<long, double>{scale}; }), "kernel scale takes 3 arguments, not 2");
+  EXPECT_EQ(error_of([&] { Kernel<long, float, double*>{scale}; }),
+            "kernel scale: argument 2 has 4 bytes, its parameter 8");
+  EXPECT_EQ(error_of([&] { Kernel<int, double, double*>{scale}; }),
+            "kernel scale: argument 1 has 4 bytes, its parameter 8");
+  EXPECT_EQ(error_of([&] { Scale{scale}; }), "no error");
+}
+
+TEST(HostDevice, ALaunchWithMoreBlocksThanAnIntCountsIsAnError) {
   const auto device = open("host");
   Stream stream(device);
-  const Kernel scale = vector_kernel<double>(*device, "scale");
-  double* x = nullptr;
-  EXPECT_THROW(scale(stream, 1, vector_shape, 4L, 1.0), std::invalid_argument);
-  EXPECT_THROW(scale(stream, 1, vector_shape, 4L, 1.0f, x), std::invalid_argument);
-  EXPECT_THROW(scale(stream, 1, vector_shape, 4, 1.0, x), std::invalid_argument);
-  EXPECT_NO_THROW(scale(stream, 0, vector_shape, 4, 1.0, x));  // no blocks: no launch
+  const Scale scale = vector_kernel<double>(*device, "scale");
+  const auto launch = [&](std::int64_t blocks) {
+    return error_of([&] { scale(stream, blocks, vector_shape, 0, 1, nullptr); });
+  };
+  EXPECT_EQ(launch(0), "no error");  // and no launch
+  EXPECT_EQ(launch(largest_launch + 1),
+            "kernel scale: a launch has at most 2147483647 blocks, not 2147483648; use more ranks, so that each has "
+            "less work");
+  EXPECT_NE(launch((std::int64_t{1} << 32) + 1), "no error");  // 1 in 32 bits
+  EXPECT_NE(launch(-1), "no error");
 }
+
+// What the launches of weft rely on: pointers to what is written serve as pointers to what is read, but neither other
+// types nor other numbers of arguments compile.
+static_assert(std::is_invocable_v<Scale, Stream&, unsigned, Shape, int, float, double*>);
+static_assert(!std::is_invocable_v<Scale, Stream&, unsigned, Shape, int, float, const double*>);
+static_assert(!std::is_invocable_v<Scale, Stream&, unsigned, Shape, int, float, float*>);
+static_assert(!std::is_invocable_v<Scale, Stream&, unsigned, Shape, int, float>);
+static_assert(std::is_invocable_v<Kernel<const double*>, Stream&, unsigned, Shape, double*>);
 
 TEST(HostDevice, AKernelThatWasNotInstantiatedIsNamedInTheError) {
   try {
@@ -118,7 +155,7 @@ TEST(HostDevice, LaunchesAndCopiesAreTraced) {
   {
     Array<double> x(device, std::vector<double>(10, 1.0));
     Stream stream(device);
-    vector_kernel<double>(*device, "scale")(stream, 1, vector_shape, 10L, 2.0, x.data());
+    Scale(vector_kernel<double>(*device, "scale"))(stream, 1, vector_shape, 10, 2.0, x.data());
   }
   trace::enable(false);
   bool kernel = false, copy = false;

@@ -180,9 +180,10 @@ void Engine::enter() {
 class FiberKernel final : public device::detail::KernelImpl {
  public:
   explicit FiberKernel(const Kernel& kernel) : kernel_(kernel) {}
-  void launch(void*, unsigned blocks, device::Shape threads, void** arguments, const std::size_t* sizes,
-              std::size_t count) override {
-    device::check_arguments(kernel_.name, kernel_.argument_sizes, sizes, count);
+  void check(std::span<const std::size_t> sizes) const override {
+    device::check_arguments(kernel_.name, kernel_.argument_sizes, sizes.data(), sizes.size());
+  }
+  void launch(void*, unsigned blocks, device::Shape threads, void** arguments) override {
     engine.launch(kernel_, blocks, threads, arguments);
   }
   device::KernelResources resources() const override { return {}; }

@@ -24,8 +24,8 @@ std::vector<double> tree_sums(const char* name) {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i);
   Array<double> x(device, values), sums(device, blocks);
   Stream stream(device);
-  device->kernel({"faulty", name, real_is_double})(stream, blocks, {64}, static_cast<const double*>(x.data()),
-                                                   sums.data());
+  const Kernel<const double*, double*> kernel = device->kernel({"faulty", name, real_is_double});
+  kernel(stream, blocks, {64}, x.data(), sums.data());
   return sums.download();
 }
 const std::vector<double> right_sums{2016, 2016 + 64 * 64, 2016 + 2 * 64 * 64};
@@ -34,7 +34,7 @@ std::string failure(const char* name) {
   const auto device = device::open("fiber");
   Stream stream(device);
   try {
-    device->kernel({"faulty", name, real_is_double})(stream, 1, {64}, 0);
+    Kernel<int>(device->kernel({"faulty", name, real_is_double}))(stream, 1, {64}, 0);
   } catch (const std::runtime_error& error) {
     return error.what();
   }
@@ -46,7 +46,8 @@ std::vector<int> arrivals(unsigned seed) {
   Array<int> counter(device, std::vector<int>{0}), order(device, 64);
   Stream stream(device);
   fiber::seed(seed);
-  device->kernel({"faulty", "order_of_arrival", real_is_double})(stream, 1, {64}, counter.data(), order.data());
+  const Kernel<int*, int*> kernel = device->kernel({"faulty", "order_of_arrival", real_is_double});
+  kernel(stream, 1, {64}, counter.data(), order.data());
   return order.download();
 }
 
@@ -79,9 +80,9 @@ TEST(Fibers, TakingAwayEachBarrierOfTheDotProductMakesItWrong) {
   std::vector<double> values(n, 1.0);
   Array<double> x(device, values), partials(device, 1);
   Stream stream(device);
+  const Kernel<long, const double*, const double*, double*> kernel = vector_kernel<double>(*device, "dot");
   const auto dot = [&] {
-    vector_kernel<double>(*device, "dot")(stream, 1, vector_shape, n, static_cast<const double*>(x.data()),
-                                          static_cast<const double*>(x.data()), partials.data());
+    kernel(stream, 1, vector_shape, n, x.data(), x.data(), partials.data());
     return partials.download()[0];
   };
   fiber::take_barriers_met();
@@ -110,7 +111,8 @@ TEST(Fibers, SharedMemoryIsNaNInEveryBlock) {
   const auto device = device::open("fiber");
   Array<double> out(device, std::vector<double>(3 * 64, 0.0));
   Stream stream(device);
-  device->kernel({"faulty", "reads_what_it_never_wrote", real_is_double})(stream, 3, {64}, out.data());
+  const Kernel<double*> kernel = device->kernel({"faulty", "reads_what_it_never_wrote", real_is_double});
+  kernel(stream, 3, {64}, out.data());
   for (double value : out.download()) EXPECT_TRUE(std::isnan(value));
 }
 
@@ -124,9 +126,9 @@ TEST(Fibers, TheSeedDecidesTheOrderOfTheThreads) {
 TEST(Fibers, LaunchesOutsideTheBoundsOrWithWrongArgumentsAreErrors) {
   const auto device = device::open("fiber");
   Stream stream(device);
-  const Kernel kernel = device->kernel({"faulty", "leaves_early", real_is_double});
-  EXPECT_THROW(kernel(stream, 1, {65}, 0), std::invalid_argument);
-  EXPECT_THROW(kernel(stream, 1, {64}, 0L), std::invalid_argument);
+  const LoadedKernel kernel = device->kernel({"faulty", "leaves_early", real_is_double});
+  EXPECT_THROW(Kernel<int>{kernel}(stream, 1, {65}, 0), std::invalid_argument);
+  EXPECT_THROW(Kernel<long>{kernel}, std::invalid_argument);
   EXPECT_THROW(device->kernel({"faulty", "leaves_early", {{"WEFT_REAL", "half"}}}), std::runtime_error);
   EXPECT_FALSE(device->is_host());
 }

@@ -31,7 +31,7 @@ inline std::function<void()> prepare_launch(const FakeLaunch& launch) {
   std::vector<std::size_t> sizes = fiber::argument_sizes(spec);
   const bool on_fibers = !sizes.empty();
   const auto device = open(on_fibers ? "fiber" : "host");
-  const Kernel kernel = device->kernel(spec);  // in the registry from here on
+  const LoadedKernel kernel = device->kernel(spec);  // in the registry from here on
   if (!on_fibers) sizes = find_host_kernel(spec.file, spec.name, constants_of(spec))->argument_sizes;
   std::vector<std::vector<char>> values;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -43,7 +43,7 @@ inline std::function<void()> prepare_launch(const FakeLaunch& launch) {
     std::vector<void*> pointers;
     for (auto& value : values) pointers.push_back(value.data());
     Stream stream(device);
-    kernel.launch(stream, blocks, {x, y, z}, pointers.data(), sizes.data(), sizes.size());
+    kernel.launch(stream, blocks, {x, y, z}, pointers.data());
   };
 }
 

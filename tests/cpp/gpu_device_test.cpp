@@ -29,7 +29,7 @@ class GpuBackend : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Both, GpuBackend, testing::Values("cuda", "hip"),
                          [](const auto& parameter) { return std::string(parameter.param); });
 
-Kernel scale_kernel(Device& device) { return vector_kernel<double>(device, "scale"); }
+Kernel<long, double, double*> scale_kernel(Device& device) { return vector_kernel<double>(device, "scale"); }
 
 }  // namespace
 
@@ -89,12 +89,12 @@ TEST_P(GpuBackend, RanksOfANodeTakeDifferentDevices) {
 TEST_P(GpuBackend, AGraphRunsWhenReplayedAndNotWhenCaptured) {
   const auto device = device::open(GetParam());
   Array<double> x(device, std::vector<double>(10, 1.0));
-  const Kernel scale = scale_kernel(*device);
+  const auto scale = scale_kernel(*device);
   Stream stream(device);
   ASSERT_TRUE(Graph::supported(*device));
   const Graph graph(stream, [&] {
-    scale(stream, 1, vector_shape, 10L, 2.0, x.data());
-    scale(stream, 1, vector_shape, 10L, 3.0, x.data());
+    scale(stream, 1, vector_shape, 10, 2.0, x.data());
+    scale(stream, 1, vector_shape, 10, 3.0, x.data());
   });
   stream.synchronize();
   EXPECT_EQ(x.download()[9], 1.0);
@@ -108,18 +108,18 @@ TEST_P(GpuBackend, WhatCannotBeCapturedIsAnErrorAndTheStreamWorksOn) {
   Array<double> x(device, std::vector<double>(10, 1.0));
   Stream stream(device);
   EXPECT_THROW(Graph(stream, [&] { stream.synchronize(); }), std::runtime_error);
-  scale_kernel (*device)(stream, 1, vector_shape, 10L, 2.0, x.data());
+  scale_kernel (*device)(stream, 1, vector_shape, 10, 2.0, x.data());
   stream.synchronize();
   EXPECT_EQ(x.download()[0], 2.0);
 }
 
 TEST_P(GpuBackend, LaunchesAndCopiesAppearOnBothTimeLines) {
   const auto device = device::open(GetParam());
-  const Kernel scale = scale_kernel(*device);
+  const auto scale = scale_kernel(*device);
   trace::enable(true);
   Array<double> x(device, std::vector<double>(10, 1.0));
   Stream stream(device);
-  for (int i = 0; i < 3; ++i) scale(stream, 1, vector_shape, 10L, 2.0, x.data());
+  for (int i = 0; i < 3; ++i) scale(stream, 1, vector_shape, 10, 2.0, x.data());
   int gpu = 0, launch = 0, copies = 0;
   for (const trace::Interval& i : trace::intervals()) {  // before the fibers leave launches of their own
     launch += !i.device && std::strcmp(i.name, "scale") == 0 && i.category == trace::Category::launch;
@@ -148,11 +148,11 @@ TEST_P(GpuBackend, LaunchesAndCopiesAppearOnBothTimeLines) {
 TEST_P(GpuBackend, EventsOrderStreamsAndTellTime) {
   const auto device = device::open(GetParam());
   Array<double> x(device, std::vector<double>(10, 1.0));
-  const Kernel scale = scale_kernel(*device);
+  const auto scale = scale_kernel(*device);
   Stream first(device), second(device);
   Event begin(device), end(device);
   begin.record(first);
-  scale(first, 1, vector_shape, 10L, 2.0, x.data());
+  scale(first, 1, vector_shape, 10, 2.0, x.data());
   end.record(first);
   end.wait_on(second);
   device->fill_zero(x.data(), 40, second);
@@ -188,8 +188,7 @@ TEST_P(GpuBackend, AFailedCallIsAnErrorWithItsPurposeAndTheDriversWords) {
         (std::string(GetParam()) + ": allocating 8000 bytes of device memory failed: out of memory (2)").c_str());
   }
   Stream stream(device);
-  double* null = nullptr;
-  EXPECT_THROW(scale_kernel(*device)(stream, 1, vector_shape, 10, 2.0, null), std::invalid_argument);
+  EXPECT_THROW((Kernel<int, double, double*>(vector_kernel<double>(*device, "scale"))), std::invalid_argument);
   EXPECT_THROW(device->kernel({"vector", "absent", {{"WEFT_REAL", "double"}}}), std::runtime_error);
   EXPECT_THROW(device->kernel({"vector", "axpy", {{"WEFT_REAL", "broken"}}}), std::runtime_error);
 }
@@ -197,18 +196,19 @@ TEST_P(GpuBackend, AFailedCallIsAnErrorWithItsPurposeAndTheDriversWords) {
 // Two streams with two kernels each; with `wait` the second stream's second waits for the first stream's first. Delays
 // that are tried with them are longer than a busy machine keeps a process waiting.
 static std::map<std::string, trace::Interval> two_streams(device::Device& device, bool wait) {
-  const Kernel scale = scale_kernel(device), set = vector_kernel<double>(device, "set");
+  const auto scale = scale_kernel(device);
+  const Kernel<long, double, double*> set = vector_kernel<double>(device, "set");
   const auto shared = device.shared_from_this();
   Array<double> x(shared, std::vector<double>(10, 1.0)), y(shared, std::vector<double>(10, 1.0));
   Stream one(shared), two(shared);
   Event first(shared);
   trace::enable(true);
-  scale(one, 1, vector_shape, 10L, 2.0, x.data());
+  scale(one, 1, vector_shape, 10, 2.0, x.data());
   first.record(one);
-  set(one, 1, vector_shape, 10L, 3.0, x.data());
-  scale(two, 1, vector_shape, 10L, 2.0, y.data());
+  set(one, 1, vector_shape, 10, 3.0, x.data());
+  scale(two, 1, vector_shape, 10, 2.0, y.data());
   if (wait) first.wait_on(two);
-  set(two, 1, vector_shape, 10L, 3.0, y.data());
+  set(two, 1, vector_shape, 10, 3.0, y.data());
   two.synchronize();
   one.synchronize();
   trace::enable(false);

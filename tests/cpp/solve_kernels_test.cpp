@@ -19,6 +19,8 @@ constexpr int fields = 2, vectors = 3;
 struct Scalars {
   std::array<double, 4> alpha{0.3, -0.2, 0, 0}, beta{0.7, 0.1, 0, 0};
 };
+using Start = device::Kernel<long, long, int, double, double, const double*, const double*, const double*,
+                             const double*, const double*, double*, double*, double*>;
 struct Coefficients {
   std::array<double, 16> a{0.5, -1.5, 2};
 };
@@ -36,47 +38,45 @@ std::vector<double> everything(const std::string& name) {
   const auto array = [&](std::size_t size, double frequency) {
     return device::Array<double>(device, numbers(size, frequency));
   };
-  const auto kernel = [&](const char* file, const char* which) {
-    return device->kernel({file, which, {{"WEFT_REAL", "double"}}});
-  };
-  const unsigned blocks = device::vector_blocks(n);
+  using In = const double*;
+  using Out = double*;
+  const auto cg = [&](const char* which) { return device->kernel<double>("component_cg", which); };
+  const auto projection = [&](const char* which) { return device->kernel<double>("projection", which); };
+  const device::Kernel<long, double, double, In, In, Out> diagonals = cg("component_diagonal");
+  const Start start = cg("component_start");
+  const device::Kernel<long, long, int, double, double, In, In, In, In, In, Out, Out> products =
+      cg("component_products");
+  const device::Kernel<long, long, int, Scalars, In, In, Out, Out, Out, Out> update = cg("component_update");
+  const device::Kernel<long, In, Out> sum = cg("component_sums");
+  const device::Kernel<long, long, int, Scalars, In, Out> solution = cg("component_solution");
+  const device::Kernel<long, long, int, In, In, Out> project = projection("projection_products");
+  const device::Kernel<long, long, int, Coefficients, double, In, Out> combine = projection("projection_combine");
+  const device::Kernel<long, long, int, int, In, Out> rotate = projection("projection_rotate");
+  const std::int64_t blocks = device::vector_blocks(n);
   auto diagonal = array(entries, 0.1), b = array(entries, 0.2), d = array(entries, 0.3);
   auto mask = array(fields * entries, 0.4), w = array(fields * entries, 0.5), x = array(fields * entries, 0.6);
   auto r = array(fields * entries, 0.7), p = array(fields * entries, 0.8), y = array(entries, 0.9);
   auto basis = array(vectors * entries, 1.1);
   auto partials = array(7 * fields * blocks, 1), more = array((vectors + 1) * blocks, 1), sums = array(7 * fields, 1);
-  kernel("component_cg", "component_diagonal")(stream, blocks, device::vector_shape, n, 0.7, 1.3,
-                                               static_cast<const double*>(diagonal.data()),
-                                               static_cast<const double*>(b.data()), d.data());
-  kernel("component_cg", "component_start")(
-      stream, fields * blocks, device::vector_shape, n, entries, fields, 0.7, 1.3, static_cast<const double*>(b.data()),
-      static_cast<const double*>(d.data()), static_cast<const double*>(mask.data()),
-      static_cast<const double*>(w.data()), static_cast<const double*>(x.data()), r.data(), p.data(), partials.data());
+  diagonals(stream, blocks, device::vector_shape, n, 0.7, 1.3, diagonal.data(), b.data(), d.data());
+  start(stream, fields * blocks, device::vector_shape, n, entries, fields, 0.7, 1.3, b.data(), d.data(), mask.data(),
+        w.data(), x.data(), r.data(), p.data(), partials.data());
   stream.synchronize();
   std::vector<double> all = partials.download();
-  kernel("component_cg", "component_products")(
-      stream, fields * blocks, device::vector_shape, n, entries, fields, 0.7, 1.3, static_cast<const double*>(b.data()),
-      static_cast<const double*>(d.data()), static_cast<const double*>(mask.data()),
-      static_cast<const double*>(r.data()), static_cast<const double*>(p.data()), w.data(), partials.data());
+  products(stream, fields * blocks, device::vector_shape, n, entries, fields, 0.7, 1.3, b.data(), d.data(), mask.data(),
+           r.data(), p.data(), w.data(), partials.data());
   stream.synchronize();
-  const std::vector<double> products = partials.download();
-  all.insert(all.end(), products.begin(), products.end());
-  kernel("component_cg", "component_update")(stream, fields * blocks, device::vector_shape, n, entries, fields,
-                                             Scalars{}, static_cast<const double*>(d.data()),
-                                             static_cast<const double*>(w.data()), x.data(), r.data(), p.data(),
-                                             partials.data());
-  kernel("component_cg", "component_sums")(stream, 7 * fields, device::vector_shape, static_cast<long>(blocks),
-                                           static_cast<const double*>(partials.data()), sums.data());
-  kernel("projection", "projection_products")(stream, (vectors + 1) * blocks, device::vector_shape, n, entries, vectors,
-                                              static_cast<const double*>(basis.data()),
-                                              static_cast<const double*>(y.data()), more.data());
-  kernel("projection", "projection_combine")(stream, blocks, device::vector_shape, n, entries, vectors, Coefficients{},
-                                             0.5, static_cast<const double*>(basis.data()), y.data());
+  const std::vector<double> more_partials = partials.download();
+  all.insert(all.end(), more_partials.begin(), more_partials.end());
+  update(stream, fields * blocks, device::vector_shape, n, entries, fields, Scalars{}, d.data(), w.data(), x.data(),
+         r.data(), p.data(), partials.data());
+  sum(stream, 7 * fields, device::vector_shape, blocks, partials.data(), sums.data());
+  project(stream, (vectors + 1) * blocks, device::vector_shape, n, entries, vectors, basis.data(), y.data(),
+          more.data());
+  combine(stream, blocks, device::vector_shape, n, entries, vectors, Coefficients{}, 0.5, basis.data(), y.data());
   const device::Array<double> q(device, numbers(vectors * 2, 1.3));
-  kernel("projection", "projection_rotate")(stream, blocks, device::vector_shape, n, entries, vectors, 2,
-                                            static_cast<const double*>(q.data()), basis.data());
-  kernel("component_cg", "component_solution")(stream, fields * blocks, device::vector_shape, n, entries, fields,
-                                               Scalars{}, static_cast<const double*>(p.data()), x.data());
+  rotate(stream, blocks, device::vector_shape, n, entries, vectors, 2, q.data(), basis.data());
+  solution(stream, fields * blocks, device::vector_shape, n, entries, fields, Scalars{}, p.data(), x.data());
   stream.synchronize();
   for (const auto* each : {&d, &w, &x, &r, &p, &y, &basis, &partials, &more, &sums}) {
     const std::vector<double> values = each->download();
@@ -113,10 +113,9 @@ TEST(SolveKernels, AGuessOfNothingReadsNothing) {
   device::Stream stream(host);
   device::Array<double> r(host, numbers(n, 0.3)), p(host, n), d(host, numbers(n, 0.2)), partials(host, 4);
   const std::vector<double> before = r.download();
-  const double* none = nullptr;
-  host->kernel({"component_cg", "component_start", {{"WEFT_REAL", "double"}}})(
-      stream, 2, device::vector_shape, n, n, 1, 1.0, 1.0, none, static_cast<const double*>(d.data()), none, none, none,
-      r.data(), p.data(), partials.data());
+  const Start start = host->kernel<double>("component_cg", "component_start");
+  start(stream, 2, device::vector_shape, n, n, 1, 1.0, 1.0, nullptr, d.data(), nullptr, nullptr, nullptr, r.data(),
+        p.data(), partials.data());
   stream.synchronize();
   EXPECT_EQ(r.download(), before);
   for (long i = 0; i < n; ++i) ASSERT_EQ(p.data()[i], d.data()[i] * before[i]);

@@ -51,7 +51,7 @@ struct Problem {
   template <class A>
   void launch(const char* name, const A& arguments) {
     Stream stream(device);
-    device->kernel({"turbulence", name, {{"WEFT_REAL", type_name<T>()}}})(stream, ny * nz, {row_threads}, arguments);
+    Kernel<A>(device->kernel<T>("turbulence", name))(stream, ny * nz, {row_threads}, arguments);
     stream.synchronize();
   }
 
@@ -118,8 +118,9 @@ template <class T>
 double largest_rate(Problem<T>& p) {
   Stream stream(p.device);
   const int blocks = (ny * nz + rows_per_block - 1) / rows_per_block;
-  p.device->kernel({"turbulence", "velocity_products", {{"WEFT_REAL", type_name<T>()}}})(
-      stream, blocks, {row_threads}, products_arguments<T>{p.points_view(), 1, T(2), T(3), T(5)}, p.rates.data());
+  const Kernel<products_arguments<T>, double*> products =
+      p.device->template kernel<T>("turbulence", "velocity_products");
+  products(stream, blocks, {row_threads}, {p.points_view(), 1, T(2), T(3), T(5)}, p.rates.data());
   stream.synchronize();
   double largest = 0;
   const std::vector<double> rates = p.rates.download();

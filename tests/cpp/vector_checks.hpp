@@ -26,11 +26,12 @@ template <class T>
 void check_vector_kernels(const std::shared_ptr<Device>& device, long n) {
   const auto x0 = random_values<T>(n, 1), y0 = random_values<T>(n, 2), w0 = random_values<T>(n, 3);
   const T a = T(0.75), b = T(-1.5);
-  const unsigned blocks = vector_blocks(n);
+  const std::int64_t blocks = vector_blocks(n);
   Stream stream(device);
-  const auto launch = [&](const char* name, auto... arguments) {
-    vector_kernel<T>(*device, name)(stream, blocks, vector_shape, arguments...);
+  const auto launch = [&]<class... P>(const char* name, P... arguments) {
+    Kernel<P...>(vector_kernel<T>(*device, name))(stream, blocks, vector_shape, arguments...);
   };
+  const Kernel<long, const double*, double*> sum = vector_kernel<T>(*device, "sum");
   const auto expect = [&](Array<T>& y, auto formula, const char* what) {
     stream.synchronize();
     const std::vector<T> values = y.download();
@@ -47,7 +48,7 @@ void check_vector_kernels(const std::shared_ptr<Device>& device, long n) {
   expect(z, [&](long i) { return x0[i]; }, "copy");
   launch("scale", n, a, z.data());
   expect(z, [&](long i) { return a * x0[i]; }, "scale");
-  launch("multiply", n, x.data(), static_cast<const T*>(y.data()), z.data());
+  launch("multiply", n, x.data(), y.data(), z.data());
   expect(z, [&](long i) { return x0[i] * y0[i]; }, "multiply");
   z.upload(y0);
   launch("axpy", n, a, x.data(), z.data());
@@ -58,16 +59,15 @@ void check_vector_kernels(const std::shared_ptr<Device>& device, long n) {
 
   Array<double> partials(device, blocks), total(device, 1);
   const auto expect_sum = [&](auto formula, const char* what) {
-    vector_kernel<T>(*device, "sum")(stream, 1, vector_shape, long{blocks}, static_cast<const double*>(partials.data()),
-                                     total.data());
+    sum(stream, 1, vector_shape, blocks, partials.data(), total.data());
     double expected = 0;
     for (long i = 0; i < n; ++i) expected += formula(i);
     stream.synchronize();
     EXPECT_NEAR(total.download()[0], expected, 1e-12 * n) << what << " of " << n << " entries";
   };
-  launch("dot", n, x.data(), static_cast<const T*>(y.data()), partials.data());
+  launch("dot", n, x.data(), y.data(), partials.data());
   expect_sum([&](long i) { return double(x0[i]) * y0[i]; }, "dot");
-  launch("weighted_dot", n, w.data(), x.data(), static_cast<const T*>(y.data()), partials.data());
+  launch("weighted_dot", n, w.data(), x.data(), y.data(), partials.data());
   expect_sum([&](long i) { return double(w0[i]) * x0[i] * y0[i]; }, "weighted_dot");
   z.upload(y0);
   launch("update_residual", n, a, x.data(), z.data(), partials.data());

@@ -64,9 +64,8 @@ device::KernelSpec spec(const std::string& file, const std::string& name, const 
 }
 
 // Arguments: DeviceArray gives its address; anything with NumPy's tobytes() (np.int64(5), np.float32(0.5)) its bytes.
-void launch(const device::Kernel& kernel, device::Stream& stream, unsigned blocks,
+void launch(const device::LoadedKernel& kernel, device::Stream& stream, std::int64_t blocks,
             std::tuple<unsigned, unsigned, unsigned> threads, const nb::args& arguments) {
-  if (blocks == 0) return;
   std::vector<std::string> storage;
   for (const nb::handle argument : arguments) {
     if (nb::isinstance<DeviceArray>(argument)) {
@@ -87,7 +86,8 @@ void launch(const device::Kernel& kernel, device::Stream& stream, unsigned block
   }
   nb::gil_scoped_release release;
   const auto [x, y, z] = threads;
-  kernel.launch(stream, blocks, {x, y, z}, pointers.data(), sizes.data(), sizes.size());
+  kernel.check(sizes);
+  kernel.launch(stream, blocks, {x, y, z}, pointers.data());
 }
 
 }  // namespace
@@ -168,9 +168,9 @@ void bind_device(nb::module_& m) {
       .def("wait_on", &device::Event::wait_on, "stream"_a, "Later work of `stream` waits for this event.")
       .def("seconds_since", &device::Event::seconds_since, "begin"_a);
 
-  nb::class_<device::Kernel>(d, "Kernel", "A loaded kernel; Device.kernel makes one.")
+  nb::class_<device::LoadedKernel>(d, "Kernel", "A loaded kernel; Device.kernel makes one.")
       .def("__call__", &launch, "stream"_a, "blocks"_a, "threads"_a, "arguments"_a)
-      .def_prop_ro("resources", [](const device::Kernel& self) { return to_dict(self.resources()); });
+      .def_prop_ro("resources", [](const device::LoadedKernel& self) { return to_dict(self.resources()); });
 
   nb::class_<device::Graph>(d, "Graph", "Launches recorded once, replayed at the cost of one.")
       .def(

@@ -57,12 +57,12 @@ Numpy<T, 5> term(flow::Solver<T>& solver, const std::string& name) {
     } else {
       terms.convect_skew(state.velocity(), state.velocity(), 3, weak.data(), solver.stream());
     }
-    const long n = static_cast<long>(space.entries());
-    const device::Kernel multiply = device::vector_kernel<T>(*space.device(), "multiply");
+    const std::int64_t n = space.entries();
+    const device::Kernel<long, const T*, const T*, T*> multiply = device::vector_kernel<T>(*space.device(), "multiply");
     device::Array<T> projected(space.device(), weak.size());
     for (int c = 0; c < components; ++c)
       multiply(solver.stream(), device::vector_blocks(n), device::vector_shape, n, space.inverse_mass(),
-               static_cast<const T*>(weak.data() + c * n), projected.data() + c * n);
+               weak.data() + c * n, projected.data() + c * n);
     solver.stream().synchronize();
     weak = std::move(projected);
   }

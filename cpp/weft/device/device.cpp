@@ -74,12 +74,17 @@ void Device::begin_capture(void*) {
 void* Device::end_capture(void*) { return nullptr; }
 void Device::replay_graph(void*, void*) {}
 
-Kernel Device::kernel(const KernelSpec& spec) { return Kernel(load(spec), trace::intern(spec.name)); }
+LoadedKernel Device::kernel(const KernelSpec& spec) { return {load(spec), trace::intern(spec.name)}; }
 
-void Kernel::launch(Stream& stream, unsigned blocks, Shape threads, void** arguments, const std::size_t* sizes,
-                    std::size_t count) const {
+void LoadedKernel::launch(Stream& stream, std::int64_t blocks, Shape threads, void** arguments) const {
+  if (blocks == 0) return;
+  if (blocks < 0 || blocks > largest_launch) {
+    throw std::invalid_argument("kernel " + std::string(name_) + ": a launch has at most " +
+                                std::to_string(largest_launch) + " blocks, not " + std::to_string(blocks) +
+                                "; use more ranks, so that each has less work");
+  }
   const trace::Span span(name_, stream.device().is_host() ? trace::Category::cpu : trace::Category::launch);
-  impl_->launch(stream.handle(), blocks, threads, arguments, sizes, count);
+  impl_->launch(stream.handle(), static_cast<unsigned>(blocks), threads, arguments);
 }
 
 std::string constants_of(const KernelSpec& spec, bool tiles) {

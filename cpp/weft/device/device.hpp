@@ -91,8 +91,8 @@ class Device;
 namespace detail {
 struct KernelImpl {
   virtual ~KernelImpl() = default;
-  virtual void launch(void* stream, unsigned blocks, Shape threads, void** arguments, const std::size_t* sizes,
-                      std::size_t count) = 0;
+  virtual void check(std::span<const std::size_t> sizes) const = 0;  // see LoadedKernel
+  virtual void launch(void* stream, unsigned blocks, Shape threads, void** arguments) = 0;
   virtual KernelResources resources() const = 0;
 };
 }  // namespace detail
@@ -147,30 +147,45 @@ class Event {
   void* handle_;
 };
 
-class Kernel {
+// A kernel whose parameters are not known when compiling: what Device::kernel gives. Hold it as a Kernel.
+class LoadedKernel {
  public:
-  explicit Kernel(std::shared_ptr<detail::KernelImpl> impl, const char* name) : impl_(std::move(impl)), name_(name) {}
-  Kernel() = default;
+  LoadedKernel(std::shared_ptr<detail::KernelImpl> impl, const char* name) : impl_(std::move(impl)), name_(name) {}
+  LoadedKernel() = default;
 
-  // The arguments must have exactly the kernel's parameter types (int, long long, double, float, T*): the host
-  // backend checks their number and sizes.
-  template <class... A>
-  void operator()(Stream& stream, unsigned blocks, Shape threads, A... arguments) const {
-    static_assert((std::is_trivially_copyable_v<A> && ...));
-    if (blocks == 0) return;
-    std::array<void*, sizeof...(A) + 1> pointers{const_cast<void*>(static_cast<const void*>(&arguments))..., nullptr};
-    std::array<std::size_t, sizeof...(A) + 1> sizes{sizeof(A)..., 0};
-    launch(stream, blocks, threads, pointers.data(), sizes.data(), sizeof...(A));
-  }
-  // The same, with addresses and sizes of the arguments, for callers that know them only at run time.
-  void launch(Stream& stream, unsigned blocks, Shape threads, void** arguments, const std::size_t* sizes,
-              std::size_t count) const;
+  // Throws std::invalid_argument unless the kernel has as many parameters, of these sizes in bytes. A GPU's kernel of
+  // which the host has no instance is not checked.
+  void check(std::span<const std::size_t> sizes) const { impl_->check(sizes); }
+  // `arguments`: the address of each. No blocks, no launch. Throws std::invalid_argument for more than largest_launch.
+  void launch(Stream& stream, std::int64_t blocks, Shape threads, void** arguments) const;
   KernelResources resources() const { return impl_->resources(); }
-  const char* name() const { return name_; }
 
  private:
   std::shared_ptr<detail::KernelImpl> impl_;
   const char* name_ = nullptr;
+};
+inline constexpr std::int64_t largest_launch = 2147483647;  // blocks; kernels count them in an int
+
+// A kernel with parameters of the types P, as in its source (there `long` is std::int64_t): arguments of a launch are
+// converted to them. Sizes and number of the parameters are checked where the kernel is made from a loaded one.
+template <class... P>
+class Kernel {
+  static_assert((std::is_trivially_copyable_v<P> && ...));
+
+ public:
+  Kernel() = default;
+  Kernel(LoadedKernel kernel) : kernel_(std::move(kernel)) {
+    kernel_.check(std::array<std::size_t, sizeof...(P)>{sizeof(P)...});
+  }
+
+  void operator()(Stream& stream, std::int64_t blocks, Shape threads, P... arguments) const {
+    std::array<void*, sizeof...(P)> pointers{const_cast<void*>(static_cast<const void*>(&arguments))...};
+    kernel_.launch(stream, blocks, threads, pointers.data());
+  }
+  KernelResources resources() const { return kernel_.resources(); }
+
+ private:
+  LoadedKernel kernel_;
 };
 
 class Device : public std::enable_shared_from_this<Device> {
@@ -221,10 +236,10 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual void destroy_graph(void*) noexcept {}
 
   // Compiles (or finds in the cache) and loads. Errors quote the compiler's log.
-  Kernel kernel(const KernelSpec& spec);
+  LoadedKernel kernel(const KernelSpec& spec);
   // The kernel for values of type T (WEFT_REAL), with other constants, such as WEFT_N, the order.
   template <class T>
-  Kernel kernel(std::string file, std::string name, std::vector<Define> others = {}) {
+  LoadedKernel kernel(std::string file, std::string name, std::vector<Define> others = {}) {
     others.push_back({"WEFT_REAL", type_name<T>()});
     return kernel({std::move(file), std::move(name), std::move(others)});
   }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -350,13 +351,14 @@ class GpuKernel final : public detail::KernelImpl {
  public:
   GpuKernel(std::shared_ptr<GpuDevice> device, void* function, const KernelSpec& spec, KernelResources resources)
       : device_(std::move(device)), function_(function), name_(trace::intern(spec.name)), resources_(resources) {
-    // Where the host has an instance of this kernel, its parameters' sizes are known and checked on every launch.
+    // Where the host has an instance of this kernel, its parameters' sizes are known and can be checked.
     if (const HostKernel* host = find_host_kernel(spec.file, spec.name, constants_of(spec))) expected_ = host;
   }
 
-  void launch(void* stream, unsigned blocks, Shape threads, void** arguments, const std::size_t* sizes,
-              std::size_t count) override {
-    if (expected_ != nullptr) check_arguments(*expected_, sizes, count);
+  void check(std::span<const std::size_t> sizes) const override {
+    if (expected_ != nullptr) check_arguments(*expected_, sizes.data(), sizes.size());
+  }
+  void launch(void* stream, unsigned blocks, Shape threads, void** arguments) override {
     device_->timed(name_, trace::Category::gpu, 0, stream, [&] {
       return device_->api().launch(function_, blocks, 1, 1, threads.x, threads.y, threads.z, 0, stream, arguments,
                                    nullptr);

@@ -57,8 +57,10 @@ class HostKernelImpl final : public detail::KernelImpl {
  public:
   explicit HostKernelImpl(const HostKernel& kernel) : kernel_(kernel) {}
 
-  void launch(void*, unsigned blocks, Shape, void** arguments, const std::size_t* sizes, std::size_t count) override {
-    check_arguments(kernel_, sizes, count);
+  void check(std::span<const std::size_t> sizes) const override {
+    check_arguments(kernel_, sizes.data(), sizes.size());
+  }
+  void launch(void*, unsigned blocks, Shape, void** arguments) override {
     const int threads = omp_get_max_threads();
     if (threads == 1 || blocks == 1) {
       run(arguments, 0, blocks);

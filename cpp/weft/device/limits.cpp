@@ -132,28 +132,26 @@ constexpr Shape limits_shape{256};
 double gpu_bandwidth(const std::shared_ptr<Device>& device, std::size_t bytes) {
   if (bytes == 0) bytes = std::size_t{2} << 30;
   bytes = std::min(bytes, static_cast<std::size_t>(device->info().memory_bytes) / 4);
-  const unsigned blocks =
-      static_cast<unsigned>(std::max<std::size_t>(1, bytes / (9 * sizeof(double) * limits_shape.x)));
-  const long n = static_cast<long>(blocks) * limits_shape.x;
+  const auto blocks = static_cast<long>(std::max<std::size_t>(1, bytes / (9 * sizeof(double) * limits_shape.x)));
+  const long n = blocks * limits_shape.x;
   Array<double> x(device, 8 * n), y(device, n);
   x.zero();
-  const Kernel kernel = device->kernel<double>("limits", "stream");
-  const double seconds = best_event_seconds(device, [&](Stream& stream) {
-    kernel(stream, blocks, limits_shape, n, static_cast<const double*>(x.data()), y.data());
-  });
+  const Kernel<long, const double*, double*> kernel = device->kernel<double>("limits", "stream");
+  const double seconds =
+      best_event_seconds(device, [&](Stream& stream) { kernel(stream, blocks, limits_shape, n, x.data(), y.data()); });
   return 9.0 * sizeof(double) * static_cast<double>(n) / seconds;
 }
 
 template <class T>
 double gpu_peak(const std::shared_ptr<Device>& device) {
   constexpr int steps = 8192;
-  const Kernel kernel = device->kernel<T>("limits", "multiply_add");
+  const Kernel<int, T, T, T*> kernel = device->kernel<T>("limits", "multiply_add");
   // Four full waves of blocks.
   const unsigned blocks =
       4u * std::max(1, device->info().multiprocessors) * std::max(1, kernel.resources().max_blocks_per_multiprocessor);
   Array<T> y(device, static_cast<std::size_t>(blocks) * limits_shape.x);
   const double seconds = best_event_seconds(
-      device, [&](Stream& stream) { kernel(stream, blocks, limits_shape, steps, T(0.999), T(0.001), y.data()); });
+      device, [&](Stream& stream) { kernel(stream, blocks, limits_shape, steps, 0.999, 0.001, y.data()); });
   return 16.0 * steps * static_cast<double>(y.size()) / seconds;
 }
 
@@ -195,13 +193,12 @@ double host_irregular_read(const std::vector<int>& next, int lines) {
 
 double gpu_irregular_read(const std::shared_ptr<Device>& device, const std::vector<int>& next, int lines) {
   constexpr int steps = 64;
-  const Kernel kernel = device->kernel<double>("limits", "chase");
+  const Kernel<int, int, int, const int*, int*> kernel = device->kernel<double>("limits", "chase");
   const unsigned blocks = static_cast<unsigned>(std::max(1, device->info().multiprocessors) *
                                                 std::max(1, kernel.resources().max_blocks_per_multiprocessor));
   Array<int> memory(device, next), last(device, static_cast<std::size_t>(blocks) * limits_shape.x);
   const double seconds = best_event_seconds(device, [&](Stream& stream) {
-    kernel(stream, blocks, limits_shape, lines, chase_stride, steps, static_cast<const int*>(memory.data()),
-           last.data());
+    kernel(stream, blocks, limits_shape, lines, chase_stride, steps, memory.data(), last.data());
   });
   return seconds / (static_cast<double>(steps) * static_cast<double>(last.size()));
 }

@@ -12,11 +12,11 @@ inline constexpr std::int64_t vector_chunk = 4096;
 inline constexpr Shape vector_shape{256};
 
 // Number of blocks for n entries, and of the partial sums that kernels with sums write.
-inline unsigned vector_blocks(std::int64_t n) { return static_cast<unsigned>((n + vector_chunk - 1) / vector_chunk); }
+inline std::int64_t vector_blocks(std::int64_t n) { return (n + vector_chunk - 1) / vector_chunk; }
 
 // A vector kernel for entries of T: vector_kernel<double>(*device, "axpy").
 template <class T>
-Kernel vector_kernel(Device& device, const char* name) {
+LoadedKernel vector_kernel(Device& device, const char* name) {
   return device.kernel<T>("vector", name);
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <variant>
 
 #include "weft/exchange/messages.hpp"
 #include "weft/mpi/sparse.hpp"
@@ -190,31 +191,31 @@ class Copies {
         }
       }
     }
-    blocks_ = static_cast<unsigned>(words.size() / 4);
+    blocks_ = static_cast<std::int64_t>(words.size() / 4);
     pieces_ = device::Array<std::int64_t>(memory, words);
-    wide_ = word == 8;
-    kernel_ = wide_ ? memory->kernel<std::int64_t>("pieces", "copy_pieces")
-                    : memory->kernel<std::int32_t>("pieces", "copy_pieces");
+    if (word == 8)
+      copy_ = Copy<std::int64_t>(memory->kernel<std::int64_t>("pieces", "copy_pieces"));
+    else
+      copy_ = Copy<std::int32_t>(memory->kernel<std::int32_t>("pieces", "copy_pieces"));
   }
   bool empty() const { return blocks_ == 0; }
   void operator()(const std::byte* send, const std::byte* arena, std::byte* to, device::Stream& stream) const {
-    wide_ ? launch<std::int64_t>(send, arena, to, stream) : launch<std::int32_t>(send, arena, to, stream);
+    const auto launch = [&]<class Word>(const Copy<Word>& copy) {
+      copy(stream, blocks_, {256}, pieces_.data(), reinterpret_cast<const Word*>(send),
+           reinterpret_cast<const Word*>(arena), reinterpret_cast<Word*>(to));
+    };
+    std::visit(launch, copy_);
     stream.synchronize();
   }
 
  private:
   static constexpr std::size_t most_bytes = 16384;  // a block
-
   template <class Word>
-  void launch(const std::byte* send, const std::byte* arena, std::byte* to, device::Stream& stream) const {
-    kernel_(stream, blocks_, device::Shape{256}, pieces_.data(), reinterpret_cast<const Word*>(send),
-            reinterpret_cast<const Word*>(arena), reinterpret_cast<Word*>(to));
-  }
+  using Copy = device::Kernel<const std::int64_t*, const Word*, const Word*, Word*>;
 
-  unsigned blocks_ = 0;
-  bool wide_ = false;
+  std::int64_t blocks_ = 0;
   device::Array<std::int64_t> pieces_;
-  device::Kernel kernel_;
+  std::variant<Copy<std::int32_t>, Copy<std::int64_t>> copy_;
 };
 
 class Crystal final : public Transfer {

@@ -196,7 +196,7 @@ void Groups<T>::gather(Op op, int fields, bool accumulate, View<const T> x, View
   const int past_caches = x.data == y.data ? 0 : leaves_caches<T>(*i.device_, i.entries_, fields, gathered_past_caches);
   in_parts(*i.device_, i.chunks_count_, chunks_per_part, fields, x.field != 1 || y.field != 1,
            [&](unsigned first, unsigned chunks, int f, int count) {
-             gather_(stream, chunks, threads, static_cast<int>(op), count, static_cast<int>(accumulate), past_caches,
+             gather_(stream, chunks, threads, static_cast<int>(op), count, accumulate, past_caches,
                      i.chunks_.data() + 4 * first, i.blocks_.data(), i.classes_.data(), i.references_.data(),
                      i.targets_.data(), x.data + f * x.field, x.entry, x.field, y.data + f * y.field, y.entry, y.field);
            });
@@ -224,7 +224,7 @@ void Groups<T>::combine(Op op, std::span<T* const> arrays, device::Stream& strea
              const std::optional<long> field = distance(some);
              for (T* const array : field ? some.first(1) : some) {
                combine_(stream, chunks, threads, static_cast<int>(op), field ? count : 1, i.chunks_.data() + 4 * first,
-                        i.blocks_.data(), i.classes_.data(), i.references_.data(), array, 1L, field.value_or(1));
+                        i.blocks_.data(), i.classes_.data(), i.references_.data(), array, 1, field.value_or(1));
              }
            });
 }
@@ -249,9 +249,8 @@ void Packing<T>::operator()(int fields, View<const T> x, View<T> buffer, device:
   in_parts(*device_, blocks, pack_chunks_per_part, fields, x.field != 1 || buffer.field != 1,
            [&](unsigned first, unsigned chunks, int f, int count) {
              const std::int64_t i = first * pack_chunk;
-             pack_(stream, chunks, threads, static_cast<long>(size() - i), count, past_caches, index_.data() + i,
-                   x.data + f * x.field, x.entry, x.field, buffer.data + i * buffer.entry + f * buffer.field,
-                   buffer.entry, buffer.field);
+             pack_(stream, chunks, threads, size() - i, count, past_caches, index_.data() + i, x.data + f * x.field,
+                   x.entry, x.field, buffer.data + i * buffer.entry + f * buffer.field, buffer.entry, buffer.field);
            });
 }
 

@@ -96,7 +96,15 @@ class Groups {
 
  private:
   std::shared_ptr<const GroupIndex> index_;
-  device::Kernel gather_, combine_, scatter_;
+  device::Kernel<int, int, int, int, const std::int32_t*, const std::int32_t*, const std::int32_t*, const std::int32_t*,
+                 const std::int32_t*, const T*, long, long, T*, long, long>
+      gather_;
+  device::Kernel<int, int, const std::int32_t*, const std::int32_t*, const std::int32_t*, const std::int32_t*, T*, long,
+                 long>
+      combine_;
+  device::Kernel<int, const std::int32_t*, const std::int32_t*, const std::int32_t*, const std::int32_t*, const T*,
+                 long, long, T*, long, long>
+      scatter_;
 };
 
 // buffer[i] = x[index[i]]: packs messages, and scatters DOFs to points.
@@ -115,7 +123,7 @@ class Packing {
  private:
   std::shared_ptr<device::Device> device_;
   device::Array<std::int32_t> index_;
-  device::Kernel pack_;
+  device::Kernel<long, int, int, const std::int32_t*, const T*, long, long, T*, long, long> pack_;
 };
 
 }  // namespace weft::exchange

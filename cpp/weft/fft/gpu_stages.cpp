@@ -54,8 +54,7 @@ std::int64_t GpuStages<T>::memory_bytes() const {
 }
 
 template <class T>
-void GpuStages<T>::copy(const device::Kernel& kernel, const Fields& from, const Fields& to, T scale,
-                        device::Stream& stream) {
+void GpuStages<T>::copy(const Copy& kernel, const Fields& from, const Fields& to, T scale, device::Stream& stream) {
   std::vector<std::int64_t> first_blocks, words;
   std::int64_t blocks = 0;
   for (std::size_t v = 0; v < from.size(); ++v) {
@@ -75,7 +74,7 @@ void GpuStages<T>::copy(const device::Kernel& kernel, const Fields& from, const 
     }
   }
   if (blocks == 0) return;
-  const auto pieces = static_cast<int>(first_blocks.size());
+  const std::size_t pieces = first_blocks.size();
   words.insert(words.begin(), first_blocks.begin(), first_blocks.end());
   // Callers mostly come with the same fields again.
   if (tables_.size() >= most_tables && !tables_.contains(words)) {
@@ -84,8 +83,7 @@ void GpuStages<T>::copy(const device::Kernel& kernel, const Fields& from, const 
   }
   device::Array<std::int64_t>& table = tables_[words];
   if (table.empty()) table = device::Array<std::int64_t>(device_, std::span<const std::int64_t>(words));
-  kernel(stream, static_cast<unsigned>(blocks), copy_shape, pieces, static_cast<const std::int64_t*>(table.data()),
-         scale);
+  kernel(stream, blocks, copy_shape, pieces, table.data(), scale);
 }
 
 template <class T>

@@ -30,14 +30,15 @@ class GpuStages final : public Stages<T> {
  private:
   using Fields = std::vector<Pieces<Complex>>;
 
-  void copy(const device::Kernel& kernel, const Fields& from, const Fields& to, T scale, device::Stream& stream);
+  using Copy = device::Kernel<int, const std::int64_t*, T>;
+  void copy(const Copy& kernel, const Fields& from, const Fields& to, T scale, device::Stream& stream);
   void transform(const char* name, const LinesShape& shape, const void* in, void* out, device::Stream& stream);
   template <class V>
   V* at_least(device::Array<V>& memory, std::int64_t values, device::Stream& stream);
 
   const Decomposition& decomposition_;
   std::shared_ptr<device::Device> device_;
-  device::Kernel unpack_, pack_;
+  Copy unpack_, pack_;
   std::map<std::vector<std::int64_t>, device::Array<std::int64_t>> tables_;  // of recent copies, by content
   std::map<LinesShape, GpuLines<T>> plans_;
   device::Array<char> library_area_;

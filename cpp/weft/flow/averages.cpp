@@ -31,14 +31,13 @@ template <class T>
 void Averages<T>::add(const State<T>& state, device::Stream& stream) {
   if (!(state.time > until_)) return;
   const trace::Span span("averages", trace::Category::cpu);
-  const T weight = static_cast<T>((state.time - until_) / (state.time - since_));
-  const long n = entries_;
-  const unsigned blocks = device::vector_blocks(n);
+  const double weight = (state.time - until_) / (state.time - since_);
+  const std::int64_t n = entries_, blocks = device::vector_blocks(n);
   T* means = values_.data();
   for (int s = 0; s < scalars_; ++s) {
     T* mine = values_.data() + (11 + 5 * s) * entries_;
-    scalar_(stream, blocks, device::vector_shape, n, weight, state.velocity(), static_cast<const T*>(means),
-            state.scalar(s), mine, mine + entries_);
+    scalar_(stream, blocks, device::vector_shape, n, weight, state.velocity(), means, state.scalar(s), mine,
+            mine + entries_);
   }
   flow_(stream, blocks, device::vector_shape, n, weight, state.velocity(), state.pressure(), means,
         means + 4 * entries_);

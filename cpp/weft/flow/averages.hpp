@@ -41,7 +41,8 @@ class Averages {
   std::int64_t entries_;
   int scalars_;
   device::Array<T> values_;
-  device::Kernel flow_, scalar_;
+  device::Kernel<long, T, const T*, const T*, T*, T*> flow_;
+  device::Kernel<long, T, const T*, const T*, const T*, T*, T*> scalar_;
   double since_ = 0, until_ = 0;
   std::int64_t samples_ = 0;
 };

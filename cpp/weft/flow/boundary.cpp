@@ -14,12 +14,12 @@ namespace weft::flow {
 namespace {
 
 constexpr device::Shape list_shape{256};
-unsigned list_blocks(std::int64_t count) { return static_cast<unsigned>((count + 255) / 256); }
+std::int64_t list_blocks(std::int64_t count) { return (count + 255) / 256; }
 constexpr double axis_tolerance = 1e-6;  // relative; geometry from files in single precision passes
 constexpr const char* condition_words = "wall, velocity, outflow, symmetry";
 
 template <class T>
-device::Kernel flow_kernel(device::Device& device, const char* name) {
+device::LoadedKernel flow_kernel(device::Device& device, const char* name) {
   return device.kernel<T>("flow", name);
 }
 
@@ -256,9 +256,8 @@ template <class T>
 void Boundaries<T>::prescribe(double time, T* u, device::Stream& stream) {
   const std::int64_t stride = space_.entries();
   for (int c = 0; c < 3; ++c) {
-    const int count = static_cast<int>(zeros_[c].size());
-    const std::int32_t* list = zeros_[c].data();
-    fill_(stream, list_blocks(count), list_shape, count, list, T(0), u + c * stride);
+    const auto count = static_cast<std::int64_t>(zeros_[c].size());
+    fill_(stream, list_blocks(count), list_shape, count, zeros_[c].data(), 0, u + c * stride);
   }
   bool changed = !flux_checked_;
   for (Prescribed<T>& inflow : inflows_) {
@@ -309,14 +308,14 @@ template <class T>
 void Boundaries<T>::add_flux(T a, const T* u, T* rhs, device::Stream& stream) const {
   const int count = static_cast<int>(flux_.list.size());
   boundary_flux_(stream, list_blocks(count), list_shape, count, flux_.list.data(), flux_.normals.data(),
-                 static_cast<long>(space_.entries()), a, u, rhs);
+                 space_.entries(), a, u, rhs);
 }
 
 template <class T>
 void Boundaries<T>::add_backflow(const T* u, T* f, device::Stream& stream) const {
   const int count = static_cast<int>(backflow_.list.size());
   backflow_kernel_(stream, list_blocks(count), list_shape, count, backflow_.list.data(), backflow_.normals.data(),
-                   static_cast<long>(space_.entries()), u, f);
+                   space_.entries(), u, f);
 }
 
 template <class T>
@@ -326,14 +325,11 @@ void Boundaries<T>::add_wall_vorticity(T viscosity, T* u, T* rhs, device::Stream
   const std::int64_t owned = space_.unknowns();
   space_.device()->fill_zero(rhs + owned, (space_.entries() - owned) * sizeof(T), stream);
   const auto n = static_cast<unsigned>(space_.order() + 1);
-  const int stride = static_cast<int>(space_.entries()), count = static_cast<int>(rows_.size());
-  const T *derivative = derivative_.data(), *metric = metric_.data(), *tangents = tangents_.data(), *from = u;
-  const std::int32_t *index = face_index_.data(), *rows = rows_.data(), *offsets = offsets_.data(),
-                     *columns = columns_.data();
-  wall_vorticity_(stream, static_cast<unsigned>(vorticity_faces_), device::Shape{n, n}, stride, viscosity, derivative,
-                  index, metric, tangents, from, face_values_.data());
-  const T* values = face_values_.data();
-  add_rows_(stream, list_blocks(count), list_shape, count, rows, offsets, columns, values, rhs);
+  wall_vorticity_(stream, vorticity_faces_, {n, n}, space_.entries(), viscosity, derivative_.data(), face_index_.data(),
+                  metric_.data(), tangents_.data(), u, face_values_.data());
+  const auto count = static_cast<std::int64_t>(rows_.size());
+  add_rows_(stream, list_blocks(count), list_shape, count, rows_.data(), offsets_.data(), columns_.data(),
+            face_values_.data(), rhs);
   space_.add_halo(rhs, stream);
 }
 
@@ -416,8 +412,7 @@ template <class T>
 void ScalarBoundaries<T>::add_fluxes(double time, T* f, device::Stream& stream) {
   for (std::size_t k = 0; k < fluxes_.size(); ++k) {
     fluxes_[k].evaluate(time, stream);
-    const T* areas = areas_[k].data();
-    flux_(stream, list_blocks(fluxes_[k].count()), list_shape, fluxes_[k].count(), fluxes_[k].list(), areas,
+    flux_(stream, list_blocks(fluxes_[k].count()), list_shape, fluxes_[k].count(), fluxes_[k].list(), areas_[k].data(),
           fluxes_[k].values(0), f);
   }
 }

@@ -113,7 +113,12 @@ class Boundaries {
   bool has_vorticity_ = false;        // on some rank
   device::Array<T> derivative_, metric_, tangents_, face_values_;
   device::Array<std::int32_t> face_index_, rows_, offsets_, columns_;
-  device::Kernel put_, fill_, boundary_flux_, backflow_kernel_, wall_vorticity_, add_rows_;
+  device::Kernel<int, const std::int32_t*, const T*, T*> put_;
+  device::Kernel<int, const std::int32_t*, T, T*> fill_;
+  device::Kernel<int, const std::int32_t*, const T*, long, T, const T*, T*> boundary_flux_;
+  device::Kernel<int, const std::int32_t*, const T*, long, const T*, T*> backflow_kernel_;
+  device::Kernel<int, T, const T*, const std::int32_t*, const T*, const T*, const T*, T*> wall_vorticity_;
+  device::Kernel<int, const std::int32_t*, const std::int32_t*, const std::int32_t*, const T*, T*> add_rows_;
 };
 
 // Of one scalar. Boundaries without a condition are insulated.
@@ -132,7 +137,8 @@ class ScalarBoundaries {
   device::Array<T> mask_;
   std::vector<Prescribed<T>> values_, fluxes_;
   std::vector<device::Array<T>> areas_;  // of fluxes_
-  device::Kernel put_, flux_;
+  device::Kernel<int, const std::int32_t*, const T*, T*> put_;
+  device::Kernel<int, const std::int32_t*, const T*, const T*, T*> flux_;
 };
 
 }  // namespace weft::flow

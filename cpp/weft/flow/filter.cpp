@@ -106,11 +106,8 @@ void Filter<T>::apply(int fields, const T* mask, T* u, T* work, device::Stream& 
   space_.fill_halo(u, stream, fields);
   const auto n = static_cast<unsigned>(space_.order() + 1);
   const long stride = space_.entries(), owned = space_.unknowns();
-  const T *matrix = matrix_.data(), *from = u, *filtered = work;
-  const std::int32_t* index = index_.data();
-  filter_(stream, static_cast<unsigned>(space_.mesh().elements()), device::Shape{n, n}, fields, stride, matrix, index,
-          from, work);
-  replace_(stream, device::vector_blocks(owned), device::vector_shape, owned, stride, fields, mask, filtered, u);
+  filter_(stream, space_.mesh().elements(), {n, n}, fields, stride, matrix_.data(), index_.data(), u, work);
+  replace_(stream, device::vector_blocks(owned), device::vector_shape, owned, stride, fields, mask, work, u);
 }
 
 template class Filter<float>;

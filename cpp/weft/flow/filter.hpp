@@ -37,7 +37,8 @@ class Filter {
   space::Space<T>& space_;
   device::Array<T> matrix_;
   device::Array<std::int32_t> index_;
-  device::Kernel filter_, replace_;
+  device::Kernel<int, long, const T*, const std::int32_t*, const T*, T*> filter_;
+  device::Kernel<long, long, int, const T*, const T*, T*> replace_;
 };
 
 }  // namespace weft::flow

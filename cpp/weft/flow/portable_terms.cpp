@@ -26,7 +26,7 @@ int flow_elements_per_block(int order, int scalar_bytes) {
 template <class T>
 PortableTerms<T>::PortableTerms(const mesh::Mesh& mesh, int order, std::span<const std::int32_t> index,
                                 std::int64_t stride, const std::shared_ptr<device::Device>& device)
-    : points_(static_cast<long>(index.size())), stride_(stride) {
+    : points_(static_cast<std::int64_t>(index.size())), stride_(stride) {
   const element::Gll& gll = element::gll(order);
   const element::Dealiasing fine = element::dealiasing(order);
   const int n = order + 1;
@@ -84,25 +84,25 @@ PortableTerms<T>::PortableTerms(const mesh::Mesh& mesh, int order, std::span<con
 template <class T>
 void PortableTerms<T>::convect(const T* u, const T* fields, int count, T* out, std::int64_t begin, std::int64_t end,
                                device::Stream& stream) const {
-  convect_(stream, static_cast<unsigned>(end - begin), convect_shape_, static_cast<int>(begin), fine_metric_, to_fine_,
-           index_.data(), u, fields, count, stride_, out, points_);
+  convect_(stream, end - begin, convect_shape_, begin, fine_metric_, to_fine_, index_.data(), u, fields, count, stride_,
+           out, points_);
 }
 
 template <class T>
-template <class... A>
-void PortableTerms<T>::columns(const device::Kernel& kernel, const T* x, std::int64_t begin, std::int64_t end,
-                               device::Stream& stream, A... rest) const {
-  const auto blocks = static_cast<unsigned>((end - begin + tile_ - 1) / tile_);
-  kernel(stream, blocks, column_shape_, static_cast<int>(begin), static_cast<int>(end - begin), metric_, derivative_,
-         index_.data(), x, rest...);
+template <class... Rest>
+void PortableTerms<T>::columns(const Columns<Rest...>& kernel, const T* x, std::int64_t begin, std::int64_t end,
+                               device::Stream& stream, std::type_identity_t<Rest>... rest) const {
+  const std::int64_t count = end - begin;
+  kernel(stream, (count + tile_ - 1) / tile_, column_shape_, begin, count, metric_, derivative_, index_.data(), x,
+         rest...);
 }
 
 template <class T>
 void PortableTerms<T>::convect_skew(const T* u, const T* fields, int count, T* out, std::int64_t begin,
                                     std::int64_t end, device::Stream& stream) const {
-  const auto blocks = static_cast<unsigned>((end - begin + tile_ - 1) / tile_);
-  convect_skew_(stream, blocks, column_shape_, static_cast<int>(begin), static_cast<int>(end - begin), metric_,
-                derivative_, conservative_, index_.data(), u, fields, count, stride_, out, points_);
+  const std::int64_t elements = end - begin;
+  convect_skew_(stream, (elements + tile_ - 1) / tile_, column_shape_, begin, elements, metric_, derivative_,
+                conservative_, index_.data(), u, fields, count, stride_, out, points_);
 }
 
 template <class T>

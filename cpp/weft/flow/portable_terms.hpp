@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include "weft/device/device.hpp"
 #include "weft/mesh/mesh.hpp"
@@ -39,18 +40,26 @@ class PortableTerms {
   struct Metric {
     const T *maps, *nodes, *stored;
   };
-  template <class... A>
-  void columns(const device::Kernel& kernel, const T* x, std::int64_t begin, std::int64_t end, device::Stream& stream,
-               A... rest) const;
+  // The kernels with a thread per column of an element; `Rest` follows the vector they differentiate.
+  template <class... Rest>
+  using Columns = device::Kernel<int, int, Metric, const T*, const std::int32_t*, const T*, Rest...>;
+  template <class... Rest>
+  void columns(const Columns<Rest...>& kernel, const T* x, std::int64_t begin, std::int64_t end, device::Stream& stream,
+               std::type_identity_t<Rest>... rest) const;
 
-  long points_, stride_;
+  std::int64_t points_, stride_;
   int tile_ = 1;
   device::Array<T> tables_, maps_, cofactors_, fine_cofactors_;  // tables: D, W D W^-1, to the fine points, nodes
   device::Array<std::int32_t> index_;
   const T *derivative_, *conservative_, *to_fine_;
   Metric metric_{}, fine_metric_{};
   device::Shape column_shape_, convect_shape_;
-  device::Kernel convect_, convect_skew_, gradient_, weak_divergence_, divergence_, curl_;
+  device::Kernel<int, Metric, const T*, const std::int32_t*, const T*, const T*, int, long, T*, long> convect_;
+  device::Kernel<int, int, Metric, const T*, const T*, const std::int32_t*, const T*, const T*, int, long, T*, long>
+      convect_skew_;
+  Columns<T*, long> gradient_;
+  Columns<long, T*> weak_divergence_, divergence_;
+  Columns<long, T*, long> curl_;
 };
 
 // Elements per GPU block in the kernels with one thread per column.

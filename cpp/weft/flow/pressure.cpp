@@ -43,8 +43,7 @@ template <class T>
 PressureResult Pressure<T>::solve(T* rhs, T* x, double tolerance, device::Stream& stream) {
   const double scale = 1 / std::sqrt(space_.volume());
   const long n = space_.unknowns();
-  if (mask_ != nullptr)
-    multiply_(stream, device::vector_blocks(n), device::vector_shape, n, mask_, static_cast<const T*>(rhs), rhs);
+  if (mask_ != nullptr) multiply_(stream, device::vector_blocks(n), device::vector_shape, n, mask_, rhs, rhs);
   PressureResult result;
   result.unprojected = scale * projection_.project(rhs, x, stream);
   const solver::SolveOptions krylov{.name = "pressure",

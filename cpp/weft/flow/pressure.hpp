@@ -74,7 +74,7 @@ class Pressure {
   std::vector<int> orders_;
   poisson::MultigridSolver<T> multigrid_;
   solver::Projection<T> projection_;
-  device::Kernel multiply_;
+  device::Kernel<long, const T*, const T*, T*> multiply_;
 };
 
 }  // namespace weft::flow

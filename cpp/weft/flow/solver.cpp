@@ -128,8 +128,8 @@ struct Solver<T>::Impl {
     for (const Buoyancy& b : options.buoyancy) {
       const auto is_its = [&](const ScalarOptions<T>& scalar) { return scalar.name == b.scalar; };
       const auto k = static_cast<int>(std::ranges::find_if(options.scalars, is_its) - options.scalars.begin());
-      buoyancy(stream, blocks(), device::vector_shape, owned(), stride(), as(b.vector[0]), as(b.vector[1]),
-               as(b.vector[2]), as(b.reference), space.mass(), static_cast<const T*>(state.scalar(k, level)), out);
+      buoyancy(stream, blocks(), device::vector_shape, owned(), stride(), b.vector[0], b.vector[1], b.vector[2],
+               b.reference, space.mass(), state.scalar(k, level), out);
     }
     for (int k = 0; k < state.scalars; ++k)
       if (options.scalars[k].source) add_force(options.scalars[k].source, 1, time, out + (3 + k) * stride());
@@ -137,8 +137,7 @@ struct Solver<T>::Impl {
   void add_force(const Function<T>& function, int components, double time, T* out) {
     const trace::Span span("forcing", trace::Category::cpu);
     function(places.data(), stride(), owned(), time, work, stream);
-    force(stream, blocks(), device::vector_shape, owned(), stride(), components, space.mass(),
-          static_cast<const T*>(work), out);
+    force(stream, blocks(), device::vector_shape, owned(), stride(), components, space.mass(), work, out);
   }
 
   void step(double dt) {
@@ -195,23 +194,23 @@ struct Solver<T>::Impl {
     const T *n0 = older(0, state.explicit_terms(0)), *n1 = older(1, state.explicit_terms(middle)),
             *u0 = older(0, state.fields(0)), *u1 = older(1, state.fields(middle));
     extrapolate(stream, blocks(), device::vector_shape, owned(), stride(), state.components(), options.time_order,
-                as(s.a[0]), as(s.a[1]), as(s.a[2]), as(s.b[0]), as(s.b[1]), as(s.b[2]), space.mass(),
-                space.inverse_mass(), n0, n1, f, u0, u1, u, work);
+                s.a[0], s.a[1], s.a[2], s.b[0], s.b[1], s.b[2], space.mass(), space.inverse_mass(), n0, n1, f, u0, u1,
+                u, work);
   }
 
   void solve_pressure(const TimeScheme& s, T* u) {
     const trace::Span span("pressure", trace::Category::cpu);
     T* rhs = right_hand_side;
     terms.weak_divergence(work, rhs, stream);
-    boundaries.add_flux(as(-s.gamma), u, rhs, stream);
-    boundaries.add_wall_vorticity(as(options.viscosity), u, rhs, stream);
+    boundaries.add_flux(-s.gamma, u, rhs, stream);
+    boundaries.add_wall_vorticity(options.viscosity, u, rhs, stream);
     figures.pressure = pressure.solve(rhs, state.pressure(), options.pressure_tolerance, stream);
   }
 
   void solve_velocity(const TimeScheme& s, T* f, T* u) {
     const trace::Span span("velocity", trace::Category::cpu);
     terms.gradient(state.pressure(), work, stream);
-    subtract(stream, blocks(), device::vector_shape, owned(), stride(), 3, static_cast<const T*>(work), f);
+    subtract(stream, blocks(), device::vector_shape, owned(), stride(), 3, work, f);
     boundaries.add_backflow(u, f, stream);
     velocity.set(options.viscosity, s.gamma, stream);
     figures.velocity = velocity.solve(f, u, options.velocity_tolerance, stream);
@@ -236,14 +235,12 @@ struct Solver<T>::Impl {
     const trace::Span span("flow rate", trace::Category::cpu);
     if (s.gamma != response_gamma) find_response(s);
     figures.forcing = (options.flow_rate->mean - mean_along(u)) / response_mean;
-    axpy(stream, blocks(), device::vector_shape, owned(), stride(), 3, as(figures.forcing),
-         static_cast<const T*>(response.data()), u);
-    axpy(stream, blocks(), device::vector_shape, owned(), stride(), 1, as(figures.forcing),
-         static_cast<const T*>(response_pressure.data()), state.pressure());
+    axpy(stream, blocks(), device::vector_shape, owned(), stride(), 3, figures.forcing, response.data(), u);
+    axpy(stream, blocks(), device::vector_shape, owned(), stride(), 1, figures.forcing, response_pressure.data(),
+         state.pressure());
   }
   void find_response(const TimeScheme& s) {
-    const T dx = as(options.flow_rate->direction[0]), dy = as(options.flow_rate->direction[1]),
-            dz = as(options.flow_rate->direction[2]);
+    const auto [dx, dy, dz] = options.flow_rate->direction;
     constant(stream, blocks(), device::vector_shape, owned(), stride(), dx, dy, dz, work);
     terms.weak_divergence(work, right_hand_side, stream);
     device.fill_zero(response_pressure.data(), response_pressure.bytes(), stream);
@@ -297,10 +294,9 @@ struct Solver<T>::Impl {
     look(state.pressure(), 1, "the pressure");
   }
 
-  static T as(double value) { return static_cast<T>(value); }
-  long owned() const { return static_cast<long>(space.unknowns()); }
-  long stride() const { return static_cast<long>(space.entries()); }
-  unsigned blocks() const { return device::vector_blocks(space.unknowns()); }
+  std::int64_t owned() const { return space.unknowns(); }
+  std::int64_t stride() const { return space.entries(); }
+  std::int64_t blocks() const { return device::vector_blocks(space.unknowns()); }
 
   Options<T> options;
   space::Space<T> space;
@@ -327,7 +323,15 @@ struct Solver<T>::Impl {
   StepFigures figures;
   std::optional<Averages<T>> averages;
   int averages_every = 0;  // 0: no samples are taken
-  device::Kernel extrapolate, subtract, force, buoyancy, constant, uniform_force, axpy;
+  device::Kernel<long, long, int, int, T, T, T, T, T, T, const T*, const T*, const T*, const T*, T*, const T*, const T*,
+                 T*, T*>
+      extrapolate;
+  device::Kernel<long, long, int, const T*, T*> subtract;
+  device::Kernel<long, long, int, const T*, const T*, T*> force;
+  device::Kernel<long, long, T, T, T, T, const T*, const T*, T*> buoyancy;
+  device::Kernel<long, long, T, T, T, T*> constant;
+  device::Kernel<long, long, T, T, T, const T*, T*> uniform_force;
+  device::Kernel<long, long, int, T, const T*, T*> axpy;
 };
 
 template <class T>

@@ -93,12 +93,10 @@ std::vector<double> Statistics<T>::reduce(int each, int sums, device::Stream& st
 template <class T>
 VelocityStatistics Statistics<T>::velocity(T* u, device::Stream& stream) {
   fill_halo(u, 3, stream);
-  const auto elements = static_cast<unsigned>(space_.mesh().elements());
-  const auto entries = static_cast<long>(space_.entries());
+  const std::int64_t elements = space_.mesh().elements();
   if (out_.size() != static_cast<std::size_t>(elements) * measures)
     out_ = device::Array<double>(space_.device(), static_cast<std::size_t>(elements) * measures);
-  measures_(stream, elements, shape, space_.order() + 1, metric_, points_, static_cast<const T*>(u), entries,
-            out_.data());
+  measures_(stream, elements, shape, space_.order() + 1, metric_, points_, u, space_.entries(), out_.data());
   const std::vector<double> found = reduce(measures, measures - 1, stream);
   const double volume = space_.volume();
   return {found[4] / volume / 2,        found[0] / volume,  found[1] / volume, found[3] / volume,
@@ -108,22 +106,20 @@ VelocityStatistics Statistics<T>::velocity(T* u, device::Stream& stream) {
 template <class T>
 double Statistics<T>::courant_rate(T* u, device::Stream& stream) {
   fill_halo(u, 3, stream);
-  const auto elements = static_cast<unsigned>(space_.mesh().elements());
+  const std::int64_t elements = space_.mesh().elements();
   if (out_.size() != static_cast<std::size_t>(elements))
     out_ = device::Array<double>(space_.device(), static_cast<std::size_t>(elements));
-  courant_(stream, elements, shape, space_.order() + 1, metric_, inverse_spacing_, points_, static_cast<const T*>(u),
-           static_cast<long>(space_.entries()), out_.data());
+  courant_(stream, elements, shape, space_.order() + 1, metric_, inverse_spacing_, points_, u, space_.entries(),
+           out_.data());
   return reduce(1, 0, stream)[0];
 }
 
 template <class T>
 std::vector<FieldStatistics> Statistics<T>::fields(const T* fields, int count, device::Stream& stream) {
-  const auto unknowns = static_cast<long>(space_.unknowns());
-  const long blocks = (unknowns + chunk - 1) / chunk;
+  const std::int64_t unknowns = space_.unknowns(), blocks = (unknowns + chunk - 1) / chunk;
   const auto size = static_cast<std::size_t>(count * blocks * extrema);
   if (out_.size() != size) out_ = device::Array<double>(space_.device(), size);
-  extrema_(stream, static_cast<unsigned>(blocks), shape, unknowns, static_cast<long>(space_.entries()), count,
-           static_cast<long>(chunk), space_.mass(), fields, out_.data(), blocks);
+  extrema_(stream, blocks, shape, unknowns, space_.entries(), count, chunk, space_.mass(), fields, out_.data(), blocks);
   stream.synchronize();
   const std::vector<double> values = out_.download();
   std::vector<double> sums(2 * static_cast<std::size_t>(count));

@@ -64,7 +64,9 @@ class Statistics {
   device::Array<double> out_;
   const T* inverse_spacing_;
   Metric metric_;
-  device::Kernel measures_, courant_, extrema_;
+  device::Kernel<int, Metric, const std::int32_t*, const T*, long, double*> measures_;
+  device::Kernel<int, Metric, const T*, const std::int32_t*, const T*, long, double*> courant_;
+  device::Kernel<long, long, int, long, const T*, const T*, double*, long> extrema_;
 };
 
 }  // namespace weft::flow

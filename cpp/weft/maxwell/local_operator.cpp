@@ -14,7 +14,7 @@ constexpr int threads_of_block_limit = 512;
 constexpr int largest_order_of_points = 7;
 constexpr device::Shape line_shape{256};
 constexpr std::int64_t line_chunk = 1024;  // as in kernels/maxwell.hpp
-unsigned line_blocks(std::int64_t items) { return static_cast<unsigned>((items + line_chunk - 1) / line_chunk); }
+std::int64_t line_blocks(std::int64_t items) { return (items + line_chunk - 1) / line_chunk; }
 
 template <class T>
 device::Array<T> converted(const std::shared_ptr<device::Device>& device, std::span<const double> values) {
@@ -62,7 +62,10 @@ LocalOperator<T>::LocalOperator(const Geometry& geometry, const Coefficients& co
     return device_->kernel<T>("maxwell", name, std::move(defines));
   };
   traces_ = kernel("maxwell_traces");
-  curl_ = kernel(threads_ == Threads::points ? "maxwell_curl_points" : "maxwell_curl_columns", tile_);
+  if (threads_ == Threads::points)
+    curl_points_ = kernel("maxwell_curl_points", tile_);
+  else
+    curl_columns_ = kernel("maxwell_curl_columns", tile_);
   update_ = kernel("maxwell_update");
   energy_ = kernel("maxwell_energy");
 }
@@ -75,12 +78,12 @@ void LocalOperator<T>::traces(const T* fields, T* traces, device::Stream& stream
 
 template <class T>
 void LocalOperator<T>::curl(T a, T dt, const T* fields, T* residual, device::Stream& stream) const {
-  const int count = static_cast<int>(elements_);
-  const auto blocks = static_cast<unsigned>((count + tile_ - 1) / tile_);
+  const std::int64_t blocks = (elements_ + tile_ - 1) / tile_;
   if (threads_ == Threads::points)
-    curl_(stream, blocks, shape_, count, derivative_.data(), jacobian_.data(), media_.data(), a, dt, fields, residual);
+    curl_points_(stream, blocks, shape_, elements_, derivative_.data(), jacobian_.data(), media_.data(), a, dt, fields,
+                 residual);
   else
-    curl_(stream, blocks, shape_, count, matrix_, jacobian_.data(), media_.data(), a, dt, fields, residual);
+    curl_columns_(stream, blocks, shape_, elements_, matrix_, jacobian_.data(), media_.data(), a, dt, fields, residual);
 }
 
 template <class T>

@@ -37,7 +37,9 @@ class LocalOperator {
   // Of this rank: the integrals of eps E . E / 2 and mu H . H / 2 by quadrature.
   std::pair<double, double> energy(const T* fields, device::Stream& stream) const;
 
-  device::KernelResources resources() const { return curl_.resources(); }
+  device::KernelResources resources() const {
+    return threads_ == Threads::points ? curl_points_.resources() : curl_columns_.resources();
+  }
   std::map<std::string, std::int64_t> memory_bytes() const;
 
  private:
@@ -55,7 +57,11 @@ class LocalOperator {
   Matrix matrix_{};
   device::Array<T> derivative_, weights_, jacobian_, faces_, media_, fluxes_;
   mutable device::Array<double> partials_;
-  device::Kernel traces_, curl_, update_, energy_;
+  device::Kernel<long, const T*, const T*, T*> traces_;
+  device::Kernel<int, const T*, const T*, const T*, T, T, const T*, T*> curl_points_;
+  device::Kernel<int, Matrix, const T*, const T*, T, T, const T*, T*> curl_columns_;  // one of the two is set
+  device::Kernel<long, const T*, const T*, const T*, T, T, T*, T*> update_;
+  device::Kernel<long, const T*, const T*, const T*, const T*, double*> energy_;
 };
 
 // The meaning of Threads::automatic on a GPU, and the number of elements per block of its curl kernel.

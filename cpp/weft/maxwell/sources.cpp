@@ -18,7 +18,7 @@ namespace weft::maxwell {
 namespace {
 
 constexpr device::Shape shape{256};
-unsigned blocks(std::int64_t items) { return static_cast<unsigned>((items + 255) / 256); }
+std::int64_t blocks(std::int64_t items) { return (items + 255) / 256; }
 
 // f = 1 at all times.
 constexpr Pulse steady_pulse{.frequency = 0, .phase = std::numbers::pi / 2, .delay = 0, .width = 0, .ramp = 0};
@@ -320,7 +320,7 @@ void Sources<T>::advance_clock(double dt, device::Stream& stream) {
 template <class T>
 void Sources<T>::add_incident(double offset, bool steady, T* traces, device::Stream& stream) const {
   for (const Wave& wave : waves_) {
-    const long count = static_cast<long>(wave.points.size());
+    const auto count = static_cast<std::int64_t>(wave.points.size());
     incident_(stream, blocks(count), shape, count, steady ? steady_pulse : wave.pulse, clock_.data(), offset,
               wave.points.data(), wave.delays.data(), wave.amplitudes.data(), traces);
   }
@@ -329,9 +329,9 @@ void Sources<T>::add_incident(double offset, bool steady, T* traces, device::Str
 template <class T>
 void Sources<T>::add_currents(double offset, bool steady, double dt, T* residual, device::Stream& stream) const {
   for (const Current& current : currents_) {
-    const long count = static_cast<long>(current.places.size());
-    current_(stream, blocks(count), shape, count, steady ? steady_pulse : current.pulse, clock_.data(), offset,
-             static_cast<T>(dt), current.places.data(), current.amplitudes.data(), residual);
+    const auto count = static_cast<std::int64_t>(current.places.size());
+    current_(stream, blocks(count), shape, count, steady ? steady_pulse : current.pulse, clock_.data(), offset, dt,
+             current.places.data(), current.amplitudes.data(), residual);
   }
 }
 
@@ -340,9 +340,8 @@ void Sources<T>::add_layer(double a, double b, double dt, bool step, const T* fi
                            device::Stream& stream) {
   if (layer_elements_ == 0) return;
   const long count = layer_elements_ * points_;
-  layer_(stream, blocks(count), shape, count, points_, step ? 1 : 0, static_cast<T>(a), static_cast<T>(b),
-         static_cast<T>(dt), elements_.data(), damping_.data(), fields, residual, auxiliary_.data(),
-         auxiliary_residual_.data());
+  layer_(stream, blocks(count), shape, count, points_, step, a, b, dt, elements_.data(), damping_.data(), fields,
+         residual, auxiliary_.data(), auxiliary_residual_.data());
 }
 
 template <class T>

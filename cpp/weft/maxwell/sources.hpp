@@ -77,7 +77,10 @@ class Sources {
   device::Array<std::int32_t> elements_;
   device::Array<T> damping_, auxiliary_, auxiliary_residual_;
   device::Array<double> clock_;
-  device::Kernel set_clock_, advance_clock_, incident_, current_, layer_;
+  device::Kernel<double, double*> set_clock_, advance_clock_;
+  device::Kernel<long, Pulse, const double*, double, const std::int32_t*, const double*, const T*, T*> incident_;
+  device::Kernel<long, Pulse, const double*, double, T, const std::int64_t*, const T*, T*> current_;
+  device::Kernel<long, int, int, T, T, T, const std::int32_t*, const T*, const T*, T*, T*, T*> layer_;
 };
 
 }  // namespace weft::maxwell

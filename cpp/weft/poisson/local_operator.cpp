@@ -122,31 +122,36 @@ LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, 
   shape_ = threads_ == Threads::points
                ? device::Shape{static_cast<unsigned>(n), static_cast<unsigned>(n * n * tile_)}
                : device::Shape{static_cast<unsigned>(threads_per_element(options.order, threads_) * tile_)};
-  kernel_ =
+  const device::LoadedKernel kernel =
       device->kernel<T>("poisson", "poisson_" + name(geometry_) + (threads_ == Threads::points ? "_3d" : "_2d"),
                         {{"WEFT_N", std::to_string(options.order)}, {"WEFT_TILE_ELEMENTS", std::to_string(tile_)}});
+  resources_ = kernel.resources();
+  const bool stored = geometry_ == Geometry::stored, points = threads_ == Threads::points;
+  if (stored && points) stored_points_ = kernel;
+  if (stored && !points) stored_columns_ = kernel;
+  if (!stored && points) trilinear_points_ = kernel;
+  if (!stored && !points) trilinear_columns_ = kernel;
 }
 
 template <class T>
 void LocalOperator<T>::apply(const T* x, T* y, std::int64_t begin, std::int64_t end, device::Stream& stream, int fields,
                              std::int64_t x_field) const {
-  const int first = static_cast<int>(begin), count = static_cast<int>(end - begin);
-  const auto blocks = static_cast<unsigned>((count + tile_ - 1) / tile_ * fields);
-  const long from = x_field, to = points_;
-  const std::int32_t* index = index_.data();
+  const std::int64_t count = end - begin, blocks = (count + tile_ - 1) / tile_ * fields;
   const T *reference = reference_.data(), *factors = factors_.data(), *maps = maps_.data(),
           *degrees = inverse_degree_.data();
+  const auto launch = [&](const auto& kernel, const auto&... elements) {
+    kernel(stream, blocks, shape_, begin, count, elements..., lambda_, index_.data(), fields, x_field, points_, x, y);
+  };
   if (geometry_ == Geometry::stored) {
     if (threads_ == Threads::points)
-      kernel_(stream, blocks, shape_, first, count, reference, factors, lambda_, index, fields, from, to, x, y);
+      launch(stored_points_, reference, factors);
     else
-      kernel_(stream, blocks, shape_, first, count, splitting_, factors, lambda_, index, fields, from, to, x, y);
+      launch(stored_columns_, splitting_, factors);
   } else {
     if (threads_ == Threads::points)
-      kernel_(stream, blocks, shape_, first, count, reference, maps, degrees, lambda_, index, fields, from, to, x, y);
+      launch(trilinear_points_, reference, maps, degrees);
     else
-      kernel_(stream, blocks, shape_, first, count, splitting_, reference, maps, degrees, lambda_, index, fields, from,
-              to, x, y);
+      launch(trilinear_columns_, splitting_, reference, maps, degrees);
   }
 }
 

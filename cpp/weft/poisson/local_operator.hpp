@@ -32,7 +32,7 @@ class LocalOperator {
   Threads threads() const { return threads_; }
   int elements_per_block() const { return tile_; }
   int threads_per_block() const { return static_cast<int>(shape_.x * shape_.y); }
-  device::KernelResources resources() const { return kernel_.resources(); }
+  device::KernelResources resources() const { return resources_; }
   std::map<std::string, std::int64_t> memory_bytes() const;
 
  private:
@@ -50,7 +50,14 @@ class LocalOperator {
   Splitting splitting_{};
   device::Array<T> reference_, factors_, maps_, inverse_degree_;
   device::Array<std::int32_t> index_;
-  device::Kernel kernel_;
+  // What describes the elements lies between the range of elements and the parameters that all variants share.
+  template <class... Elements>
+  using Variant = device::Kernel<int, int, Elements..., T, const std::int32_t*, int, long, long, const T*, T*>;
+  Variant<const T*, const T*> stored_points_;
+  Variant<Splitting, const T*> stored_columns_;
+  Variant<const T*, const T*, const T*> trilinear_points_;
+  Variant<Splitting, const T*, const T*, const T*> trilinear_columns_;  // one of the four is set
+  device::KernelResources resources_{};
 };
 
 // Elements per GPU block: fills the lanes of its warps within 48 KiB of shared memory.

@@ -45,32 +45,31 @@ MultigridSolver<T>::MultigridSolver(Operator<T>& op, const mesh::Mesh& mesh, con
     map_to(op, single_->finest());
     r_single_ = zeros<float>(device, single_->finest().entries());
     z_single_ = zeros<float>(device, single_->finest().entries());
-    system.precondition = [this, n = static_cast<long>(single_->finest().unknowns()),
-                           down = device->template kernel<float>("smoother", "from_double"),
-                           up = device->template kernel<float>("smoother", "to_double")](T* r, T* z,
-                                                                                         device::Stream& stream) {
-      const unsigned blocks = device::vector_blocks(n);
-      if constexpr (std::is_same_v<T, double>) {
-        const std::int32_t* map = map_.data();
-        down(stream, blocks, device::vector_shape, n, map, static_cast<const double*>(r), r_single_.data());
+    if constexpr (std::is_same_v<T, double>) {
+      const device::Kernel<long, const std::int32_t*, const double*, float*> down =
+          device->template kernel<float>("smoother", "from_double");
+      const device::Kernel<long, const std::int32_t*, const float*, double*> up =
+          device->template kernel<float>("smoother", "to_double");
+      system.precondition = [this, down, up](T* r, T* z, device::Stream& stream) {
+        const std::int64_t n = single_->finest().unknowns(), blocks = device::vector_blocks(n);
+        down(stream, blocks, device::vector_shape, n, map_.data(), r, r_single_.data());
         single_->apply(r_single_.data(), z_single_.data(), stream);
-        up(stream, blocks, device::vector_shape, n, map, static_cast<const float*>(z_single_.data()), z);
-      }
-    };
+        up(stream, blocks, device::vector_shape, n, map_.data(), z_single_.data(), z);
+      };
+    }
   } else if (masked.mask != nullptr) {
     own_ = std::make_unique<Multigrid<T>>(mesh, levels, multigrid);
     map_to(op, own_->finest());
     r_own_ = zeros<T>(device, own_->finest().entries());
     z_own_ = zeros<T>(device, own_->finest().entries());
-    system.precondition = [this, n = static_cast<long>(own_->finest().unknowns()),
-                           take = device->template kernel<T>("smoother", "take_entries"),
-                           put = device->template kernel<T>("smoother", "put_entries")](T* r, T* z,
-                                                                                        device::Stream& stream) {
-      const unsigned blocks = device::vector_blocks(n);
-      const std::int32_t* map = map_.data();
-      take(stream, blocks, device::vector_shape, n, map, static_cast<const T*>(r), r_own_.data());
+    using Move = device::Kernel<long, const std::int32_t*, const T*, T*>;
+    const Move take = device->template kernel<T>("smoother", "take_entries");
+    const Move put = device->template kernel<T>("smoother", "put_entries");
+    system.precondition = [this, take, put](T* r, T* z, device::Stream& stream) {
+      const std::int64_t n = own_->finest().unknowns(), blocks = device::vector_blocks(n);
+      take(stream, blocks, device::vector_shape, n, map_.data(), r, r_own_.data());
       own_->apply(r_own_.data(), z_own_.data(), stream);
-      put(stream, blocks, device::vector_shape, n, map, static_cast<const T*>(z_own_.data()), z);
+      put(stream, blocks, device::vector_shape, n, map_.data(), z_own_.data(), z);
     };
   } else {
     own_ = std::make_unique<Multigrid<T>>(mesh, levels, multigrid);
@@ -87,8 +86,7 @@ template <class T>
 void MultigridSolver<T>::apply(T* x, T* y, device::Stream& stream) {
   op_.apply(x, y, stream);
   if (mask_ != nullptr)
-    multiply_(stream, device::vector_blocks(op_.unknowns()), device::vector_shape, static_cast<long>(op_.unknowns()),
-              mask_, static_cast<const T*>(y), y);
+    multiply_(stream, device::vector_blocks(op_.unknowns()), device::vector_shape, op_.unknowns(), mask_, y, y);
 }
 
 template <class T>

@@ -58,7 +58,7 @@ class MultigridSolver {
 
   Operator<T>& op_;
   const T* mask_;
-  device::Kernel multiply_;
+  device::Kernel<long, const T*, const T*, T*> multiply_;
   std::unique_ptr<Multigrid<T>> own_;
   std::unique_ptr<Multigrid<float>> single_;
   device::Array<float> r_single_, z_single_;  // of single_

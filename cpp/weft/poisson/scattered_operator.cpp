@@ -42,8 +42,7 @@ void ScatteredOperator<T>::apply(T* x, T* y, device::Stream& stream) {
   apply_local(x, y, stream);
   gather_scatter_->gather_scatter(y, exchange::Op::add, stream);
   if (!mask_.empty())
-    multiply_(stream, device::vector_blocks(unknowns()), device::vector_shape, static_cast<long>(unknowns()),
-              static_cast<const T*>(mask_.data()), static_cast<const T*>(y), y);
+    multiply_(stream, device::vector_blocks(unknowns()), device::vector_shape, unknowns(), mask_.data(), y, y);
 }
 
 template <class T>

@@ -43,7 +43,7 @@ class ScatteredOperator final : public AnyOperator<T> {
   std::unique_ptr<exchange::GatherScatter<T>> gather_scatter_;
   device::Array<T> weights_;
   device::Array<T> mask_;  // 0 at masked points, else 1; empty where there are none
-  device::Kernel multiply_;
+  device::Kernel<long, const T*, const T*, T*> multiply_;
 };
 
 }  // namespace weft::poisson

@@ -226,10 +226,8 @@ void Schwarz<T>::apply(T* r, T* y, device::Stream& stream) {
   }
   const auto m = static_cast<unsigned>(op_.options().order + 3);
   space::Gather<T>& gather = op_.space().gather();
-  solve_(stream, static_cast<unsigned>(op_.space().elements()), device::Shape{m, m},
-         static_cast<const std::int32_t*>(inside_index_.data()), static_cast<const std::int32_t*>(beyond_index_.data()),
-         static_cast<const T*>(vectors_.data()), static_cast<const T*>(values_.data()), static_cast<const T*>(r),
-         gather.values(1, stream));
+  solve_(stream, op_.space().elements(), {m, m}, inside_index_.data(), beyond_index_.data(), vectors_.data(),
+         values_.data(), r, gather.values(1, stream));
   gather({0, op_.entries()}, y, 1, stream);
   op_.space().add_halo(y, stream);
 }

@@ -43,7 +43,7 @@ class Schwarz {
   std::unique_ptr<exchange::Exchange<T>> exchange_;  // of the layer
   device::Array<T> weights_, vectors_, values_;
   device::Array<std::int32_t> inside_index_, beyond_index_;
-  device::Kernel solve_;
+  device::Kernel<const std::int32_t*, const std::int32_t*, const T*, const T*, const T*, T*> solve_;
   SimdSubdomains<T> simd_{};
   simd::ThreadScratch<T> scratch_;
 };

@@ -33,7 +33,7 @@ class ChebyshevSmoother : public Smoother<T> {
     if (!residual) return;
     op_.apply(x, work, stream);
     const long n = op_.unknowns();
-    difference_(stream, device::vector_blocks(n), device::vector_shape, n, b, static_cast<const T*>(work), work);
+    difference_(stream, device::vector_blocks(n), device::vector_shape, n, b, work, work);
   }
   void improve(const T* b, T* x, T*, device::Stream& stream) override {
     const trace::Span span("smoother", trace::Category::cpu);
@@ -63,7 +63,7 @@ class ChebyshevSmoother : public Smoother<T> {
   std::unique_ptr<Schwarz<T>> schwarz_;
   device::Array<T> inverse_diagonal_;
   solver::Chebyshev<T> chebyshev_;
-  device::Kernel difference_;
+  device::Kernel<long, const T*, const T*, T*> difference_;
 };
 
 }  // namespace

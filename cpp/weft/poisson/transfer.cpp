@@ -135,9 +135,8 @@ void Transfer<T>::prolong(T* x_c, T* x_f, bool add, device::Stream& stream) {
     x_f[op->plan().zero] = 0;
     return;
   }
-  prolong_(stream, static_cast<unsigned>(fine_.space().elements()), shape_, add ? 0 : 1, coarse_points_,
-           static_cast<const T*>(interpolation_.data()), static_cast<const std::int32_t*>(index_.data()),
-           static_cast<const std::int32_t*>(place_.data()), static_cast<const T*>(x_c), x_f);
+  prolong_(stream, fine_.space().elements(), shape_, !add, coarse_points_, interpolation_.data(), index_.data(),
+           place_.data(), x_c, x_f);
 }
 
 template <class T>
@@ -153,8 +152,7 @@ void Transfer<T>::restrict_to(const T* r_f, T* r_c, device::Stream& stream) {
       });
     r_c[local] = 0;  // where masked points added theirs
   } else {
-    restrict_(stream, static_cast<unsigned>(fine_.space().elements()), shape_, coarse_points_,
-              static_cast<const T*>(interpolation_.data()), static_cast<const std::int32_t*>(place_.data()), r_f,
+    restrict_(stream, fine_.space().elements(), shape_, coarse_points_, interpolation_.data(), place_.data(), r_f,
               gather_->values(1, stream));
     (*gather_)({0, coarse_.entries()}, r_c, 1, stream);
   }

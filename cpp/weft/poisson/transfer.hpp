@@ -35,7 +35,8 @@ class Transfer {
   device::Array<T> interpolation_;
   device::Array<std::int32_t> place_, index_;
   std::optional<space::Gather<T>> gather_;  // portable, of the coarse order's points
-  device::Kernel prolong_, restrict_;
+  device::Kernel<int, int, const T*, const std::int32_t*, const std::int32_t*, const T*, T*> prolong_;
+  device::Kernel<int, const T*, const std::int32_t*, const T*, T*> restrict_;
   // simd: index_ is [blocks][coarse^3][lanes]
   device::Array<std::uint16_t> speaks_;
   std::vector<std::uint8_t> conflict_;

@@ -63,9 +63,8 @@ Program<T>::Program(Code code, std::shared_ptr<device::Device> device)
 template <class T>
 void Program<T>::evaluate(const T* points, std::int64_t stride, std::int64_t n, double time, T* values,
                           device::Stream& stream) const {
-  run_(stream, static_cast<unsigned>((n + program_threads - 1) / program_threads), {program_threads},
-       static_cast<long>(n), static_cast<long>(stride), static_cast<int>(operations_.size()), operations_.data(),
-       constants_.data(), time, points, values);
+  run_(stream, (n + program_threads - 1) / program_threads, {program_threads}, n, stride, operations_.size(),
+       operations_.data(), constants_.data(), time, points, values);
 }
 
 template class Program<float>;

@@ -52,7 +52,7 @@ class Program {
   Code code_;
   device::Array<std::int32_t> operations_;
   device::Array<double> constants_;
-  device::Kernel run_;
+  device::Kernel<long, long, int, const std::int32_t*, const double*, double, const T*, T*> run_;
 };
 
 }  // namespace weft::program

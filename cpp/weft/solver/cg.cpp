@@ -24,7 +24,7 @@ ConjugateGradients<T>::ConjugateGradients(System<T> system, std::shared_ptr<devi
       device_(std::move(device)),
       comm_(comm),
       blocks_(device::vector_blocks(system_.unknowns)),
-      partial_sums_(std::max(1u, blocks_)),
+      partial_sums_(std::max<std::int64_t>(1, blocks_)),
       product_sums_(system_.apply_product ? std::max<std::int64_t>(1, system_.product_partials) : partial_sums_),
       kinds_(system_.inverse_diagonal == nullptr ? 1 : 2),
       r_(device_, system_.entries),
@@ -40,7 +40,8 @@ ConjugateGradients<T>::ConjugateGradients(System<T> system, std::shared_ptr<devi
       copied_(device_),
       copy_(device::vector_kernel<T>(*device_, "copy")),
       axpby_(device::vector_kernel<T>(*device_, "axpby")),
-      dot_(device::vector_kernel<T>(*device_, system_.weights == nullptr ? "dot" : "weighted_dot")) {
+      dot_(device::vector_kernel<T>(*device_, "dot")),
+      weighted_dot_(device::vector_kernel<T>(*device_, "weighted_dot")) {
   const auto kernel = [this](const char* name) { return device_->kernel<T>("cg", name); };
   residual_ = kernel("cg_residual");
   solution_ = kernel("cg_solution");
@@ -70,8 +71,7 @@ ConjugateGradients<T>::ConjugateGradients(System<T> system, std::shared_ptr<devi
 template <class T>
 void ConjugateGradients<T>::all_sums(std::int64_t count, int kinds, const std::function<void()>& meanwhile,
                                      device::Stream& stream) {
-  sums_(stream, 1, device::vector_shape, static_cast<long>(count), kinds, static_cast<const double*>(partials_.data()),
-        local_sums_.data());
+  sums_(stream, 1, device::vector_shape, count, kinds, partials_.data(), local_sums_.data());
   device_->copy(host_sums_, local_sums_.data(), kinds * sizeof(double), device::CopyKind::device_to_host, stream);
   copied_.record(stream);
   if (meanwhile && !device_->is_host()) meanwhile();
@@ -106,9 +106,9 @@ void ConjugateGradients<T>::start(const T* b, T* x, bool zero_guess, device::Str
   if (zero_guess) {
     device_->fill_zero(x, system_.entries * sizeof(T), stream);
   } else {
-    copy_(stream, blocks_, device::vector_shape, n, static_cast<const T*>(x), p_.data());
+    copy_(stream, blocks_, device::vector_shape, n, x, p_.data());
     system_.apply(p_.data(), ap_.data(), stream);
-    axpby_(stream, blocks_, device::vector_shape, n, T(-1), static_cast<const T*>(ap_.data()), T(1), r_.data());
+    axpby_(stream, blocks_, device::vector_shape, n, -1, ap_.data(), 1, r_.data());
   }
   // With alpha = beta = 0, the kernels of an iteration leave r unchanged, set p = d r and compute both sums, provided
   // that A p and p are finite.
@@ -117,8 +117,7 @@ void ConjugateGradients<T>::start(const T* b, T* x, bool zero_guess, device::Str
   std::fill_n(host_scalars_, static_cast<int>(scalar_count), 0.0);
   store_scalars(stream);
   update_residual(stream);
-  direction_(stream, blocks_, device::vector_shape, n, static_cast<const double*>(scalars_.data()),
-             system_.inverse_diagonal, static_cast<const T*>(r_.data()), p_.data());
+  direction_(stream, blocks_, device::vector_shape, n, scalars_.data(), system_.inverse_diagonal, r_.data(), p_.data());
   all_sums(partial_sums_, kinds_, nullptr, stream);
   host_scalars_[residual] = host_sums_[0];
   host_scalars_[rho] = host_sums_[kinds_ - 1];
@@ -128,29 +127,26 @@ void ConjugateGradients<T>::start(const T* b, T* x, bool zero_guess, device::Str
 template <class T>
 void ConjugateGradients<T>::direction_product(device::Stream& stream) {
   const long n = system_.unknowns;
-  const T *p = p_.data(), *ap = ap_.data();
   if (system_.apply_product) {
     system_.apply_product(p_.data(), ap_.data(), partials_.data(), stream);
     return;
   }
   system_.apply(p_.data(), ap_.data(), stream);
   if (system_.weights == nullptr)
-    dot_(stream, blocks_, device::vector_shape, n, p, ap, partials_.data());
+    dot_(stream, blocks_, device::vector_shape, n, p_.data(), ap_.data(), partials_.data());
   else
-    dot_(stream, blocks_, device::vector_shape, n, system_.weights, p, ap, partials_.data());
+    weighted_dot_(stream, blocks_, device::vector_shape, n, system_.weights, p_.data(), ap_.data(), partials_.data());
 }
 
 template <class T>
 void ConjugateGradients<T>::update_residual(device::Stream& stream) {
-  residual_(stream, blocks_, device::vector_shape, static_cast<long>(system_.unknowns),
-            static_cast<long>(partial_sums_), static_cast<const double*>(scalars_.data()),
-            static_cast<const T*>(ap_.data()), system_.inverse_diagonal, system_.weights, r_.data(), partials_.data());
+  residual_(stream, blocks_, device::vector_shape, system_.unknowns, partial_sums_, scalars_.data(), ap_.data(),
+            system_.inverse_diagonal, system_.weights, r_.data(), partials_.data());
 }
 
 template <class T>
 void ConjugateGradients<T>::iterate(T* x, device::Stream& stream) {
   const long n = system_.unknowns;
-  const double* scalars = scalars_.data();
   direction_product(stream);
   all_sums(product_sums_, 1, nullptr, stream);
   host_scalars_[curvature] = host_sums_[0];
@@ -159,28 +155,23 @@ void ConjugateGradients<T>::iterate(T* x, device::Stream& stream) {
   update_residual(stream);
   all_sums(
       partial_sums_, kinds_,
-      [&] { solution_(stream, blocks_, device::vector_shape, n, scalars, static_cast<const T*>(p_.data()), x); },
-      stream);
+      [&] { solution_(stream, blocks_, device::vector_shape, n, scalars_.data(), p_.data(), x); }, stream);
   const double next = host_sums_[kinds_ - 1];
   host_scalars_[residual] = host_sums_[0];
   host_scalars_[beta] = host_scalars_[rho] > 0 ? next / host_scalars_[rho] : 0;
   host_scalars_[rho] = next;
   store_scalars(stream);
-  direction_(stream, blocks_, device::vector_shape, n, scalars, system_.inverse_diagonal,
-             static_cast<const T*>(r_.data()), p_.data());
+  direction_(stream, blocks_, device::vector_shape, n, scalars_.data(), system_.inverse_diagonal, r_.data(), p_.data());
 }
 
 template <class T>
 void ConjugateGradients<T>::iterate_alone(T* x, device::Stream& stream) {
   const long n = system_.unknowns;
-  const double *partials = partials_.data(), *scalars = scalars_.data();
   direction_product(stream);
-  alpha_(stream, 1, device::vector_shape, static_cast<long>(product_sums_), partials, scalars_.data());
+  alpha_(stream, 1, device::vector_shape, product_sums_, partials_.data(), scalars_.data());
   update_residual(stream);
-  beta_(stream, 1, device::vector_shape, static_cast<long>(partial_sums_), kinds_, partials, scalars_.data(),
-        history_.data());
-  update_(stream, blocks_, device::vector_shape, n, scalars, system_.inverse_diagonal, static_cast<const T*>(r_.data()),
-          x, p_.data());
+  beta_(stream, 1, device::vector_shape, partial_sums_, kinds_, partials_.data(), scalars_.data(), history_.data());
+  update_(stream, blocks_, device::vector_shape, n, scalars_.data(), system_.inverse_diagonal, r_.data(), x, p_.data());
 }
 
 template <class T>

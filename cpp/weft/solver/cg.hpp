@@ -56,7 +56,7 @@ class ConjugateGradients {
   System<T> system_;
   std::shared_ptr<device::Device> device_;
   mpi::Comm comm_;
-  unsigned blocks_;            // of vector kernels
+  std::int64_t blocks_;        // of vector kernels
   std::int64_t partial_sums_;  // number of their sums: blocks_, or a single zero on a rank without unknowns
   std::int64_t product_sums_;  // of p . A p
   int kinds_;                  // sums after the residual update: r . r, and r . d r with a preconditioner
@@ -66,7 +66,17 @@ class ConjugateGradients {
   double *host_scalars_, *host_sums_;                                       // in it
   std::shared_ptr<const trace::Traffic> started_traffic_, waited_traffic_;  // of the all-reduce, for the recorder
   device::Event copied_;
-  device::Kernel copy_, axpby_, dot_, residual_, solution_, direction_, update_, sums_, alpha_, beta_;
+  device::Kernel<long, const T*, T*> copy_;
+  device::Kernel<long, T, const T*, T, T*> axpby_;
+  device::Kernel<long, const T*, const T*, double*> dot_;
+  device::Kernel<long, const T*, const T*, const T*, double*> weighted_dot_;
+  device::Kernel<long, long, const double*, const T*, const T*, const T*, T*, double*> residual_;
+  device::Kernel<long, const double*, const T*, T*> solution_;
+  device::Kernel<long, const double*, const T*, const T*, T*> direction_;
+  device::Kernel<long, const double*, const T*, const T*, T*, T*> update_;
+  device::Kernel<long, int, const double*, double*> sums_;
+  device::Kernel<long, const double*, double*> alpha_;
+  device::Kernel<long, int, const double*, double*, double*> beta_;
 };
 
 }  // namespace weft::solver

@@ -36,21 +36,21 @@ double largest_eigenvalue(const ChebyshevSetup<T>& setup, const std::shared_ptr<
   ar.zero();
   device::Stream stream(device);
   const long n = setup.unknowns;
-  const unsigned blocks = device::vector_blocks(n);
+  const std::int64_t blocks = device::vector_blocks(n);
   std::vector<T> start = setup.start;
   start.resize(setup.entries);
   r.upload(start);
   InnerProducts<T> dot(device, comm, n, setup.weights, 1);
-  const device::Kernel multiply = device::vector_kernel<T>(*device, "multiply");
-  const device::Kernel scale = device::vector_kernel<T>(*device, "scale");
+  const device::Kernel<long, const T*, const T*, T*> multiply = device::vector_kernel<T>(*device, "multiply");
+  const device::Kernel<long, T, T*> scale = device::vector_kernel<T>(*device, "scale");
   double norm = dot.norm(r.data(), stream), largest = 0;
   for (int i = 0; i < power_iterations && norm > 0; ++i) {
-    scale(stream, blocks, device::vector_shape, n, static_cast<T>(1 / norm), r.data());
+    scale(stream, blocks, device::vector_shape, n, 1 / norm, r.data());
     setup.apply(r.data(), ar.data(), stream);
     if (setup.precondition) setup.precondition(ar.data(), r.data(), stream);
     if (setup.diagonal != nullptr)
-      multiply(stream, blocks, device::vector_shape, n, setup.diagonal,
-               static_cast<const T*>(setup.precondition ? r.data() : ar.data()), r.data());
+      multiply(stream, blocks, device::vector_shape, n, setup.diagonal, setup.precondition ? r.data() : ar.data(),
+               r.data());
     norm = dot.norm(r.data(), stream);
     largest = safety * norm;
   }
@@ -91,7 +91,7 @@ Chebyshev<T>::Chebyshev(Setup setup, std::shared_ptr<device::Device> device, con
 template <class T>
 void Chebyshev<T>::smooth(const T* b, T* x, bool zero, device::Stream& stream) {
   const long n = setup_.unknowns;
-  const unsigned blocks = device::vector_blocks(n);
+  const std::int64_t blocks = device::vector_blocks(n);
   const T *r = r_.data(), *az = az_.data();
   if (zero) {
     copy_(stream, blocks, device::vector_shape, n, b, r_.data());
@@ -102,17 +102,17 @@ void Chebyshev<T>::smooth(const T* b, T* x, bool zero, device::Stream& stream) {
   for (int i = 1; i <= setup_.degree; ++i) {
     if (i > 1) {
       setup_.apply(z_.data(), az_.data(), stream);
-      axpy_(stream, blocks, device::vector_shape, n, T(-1), az, r_.data());
+      axpy_(stream, blocks, device::vector_shape, n, -1, az, r_.data());
     }
     const ChebyshevStep step = chebyshev_step(setup_.degree, i, largest_);
-    const T a = static_cast<T>(step.a), c = static_cast<T>(step.c), s = static_cast<T>(step.s);
-    const int first = i == 1 ? 1 : 0, fresh = zero && i == 1 ? 1 : 0;
+    const bool first = i == 1, fresh = zero && first;
     if (setup_.precondition) setup_.precondition(r_.data(), az_.data(), stream);
     const T* p = setup_.precondition ? az : r;
     if (setup_.diagonal != nullptr)
-      diagonal_step_(stream, blocks, device::vector_shape, n, first, fresh, a, c, s, setup_.diagonal, p, z_.data(), x);
+      diagonal_step_(stream, blocks, device::vector_shape, n, first, fresh, step.a, step.c, step.s, setup_.diagonal, p,
+                     z_.data(), x);
     else
-      step_(stream, blocks, device::vector_shape, n, first, fresh, a, c, s, p, z_.data(), x);
+      step_(stream, blocks, device::vector_shape, n, first, fresh, step.a, step.c, step.s, p, z_.data(), x);
   }
 }
 

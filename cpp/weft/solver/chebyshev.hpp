@@ -59,7 +59,11 @@ class Chebyshev {
   std::shared_ptr<device::Device> device_;
   double largest_ = 0;
   device::Array<T> r_, z_, az_;  // az: A z, then M r if M is not diagonal
-  device::Kernel copy_, difference_, axpy_, diagonal_step_, step_;
+  device::Kernel<long, const T*, T*> copy_;
+  device::Kernel<long, const T*, const T*, T*> difference_;
+  device::Kernel<long, T, const T*, T*> axpy_;
+  device::Kernel<long, int, int, T, T, T, const T*, const T*, T*, T*> diagonal_step_;
+  device::Kernel<long, int, int, T, T, T, const T*, T*, T*> step_;
 };
 
 }  // namespace weft::solver

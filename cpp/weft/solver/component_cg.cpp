@@ -16,9 +16,6 @@ namespace {
 
 enum Kind { rr, rz, pv, zv, vdv, rv, vv, kinds };  // as in kernels/component_cg.hpp
 constexpr int made_with_residual = 2;              // rr, rz
-struct Scalars {
-  std::array<double, max_components> alpha, beta;
-};
 
 constexpr int window = 60;  // Jacobi-CG's residual may rise for a while
 constexpr const char* advice =
@@ -36,7 +33,7 @@ ComponentCg<T>::ComponentCg(ComponentSystem<T> system, std::shared_ptr<device::D
       d_(device_, system_.entries),
       p_(device_, system_.p == nullptr ? system_.components * system_.entries : 0),
       v_(device_, system_.v == nullptr ? system_.components * system_.entries : 0),
-      partials_(device_, std::size_t{kinds} * system_.components * std::max(1u, blocks_)),
+      partials_(device_, std::size_t{kinds} * system_.components * std::max<std::int64_t>(1, blocks_)),
       sums_(device_, std::size_t{kinds} * system_.components),
       host_(device_, device::Memory::host, kinds * max_components * sizeof(double)) {
   if (system_.components < 1 || system_.components > max_components)
@@ -62,15 +59,13 @@ void ComponentCg<T>::set(double h1, double h2, device::Stream& stream) {
   if (h1 == h1_ && h2 == h2_) return;
   h1_ = h1;
   h2_ = h2;
-  diagonal_(stream, blocks_, device::vector_shape, static_cast<long>(system_.unknowns), static_cast<T>(h1),
-            static_cast<T>(h2), system_.diagonal, system_.mass, d_.data());
+  diagonal_(stream, blocks_, device::vector_shape, system_.unknowns, h1, h2, system_.diagonal, system_.mass, d_.data());
 }
 
 template <class T>
 void ComponentCg<T>::sum_up(int count, double* sums, device::Stream& stream) {
   const int all = count * system_.components;
-  sum_(stream, static_cast<unsigned>(all), device::vector_shape, static_cast<long>(blocks_),
-       static_cast<const double*>(partials_.data()), sums_.data());
+  sum_(stream, all, device::vector_shape, blocks_, partials_.data(), sums_.data());
   device_->copy(host_.as<double>(), sums_.data(), all * sizeof(double), device::CopyKind::device_to_host, stream);
   stream.synchronize();
   std::copy_n(host_.as<double>(), all, sums);
@@ -81,8 +76,7 @@ std::vector<ComponentResult> ComponentCg<T>::solve(T* rhs, T* x, bool zero_guess
                                                    device::Stream& stream) {
   const int k = system_.components;
   const long n = system_.unknowns, entries = system_.entries;
-  const unsigned blocks = blocks_ * static_cast<unsigned>(k);
-  const T h1 = static_cast<T>(h1_), h2 = static_cast<T>(h2_);
+  const std::int64_t blocks = blocks_ * k;
   const T *b = system_.mass, *d = d_.data(), *mask = system_.mask;
   T *p = system_.p, *v = system_.v;
   double* partials = partials_.data();
@@ -94,8 +88,8 @@ std::vector<ComponentResult> ComponentCg<T>::solve(T* rhs, T* x, bool zero_guess
   } else {
     system_.stiffness(x, v, k, stream);
   }
-  start_(stream, blocks, device::vector_shape, n, entries, k, h1, h2, b, d, mask,
-         zero_guess ? nullptr : static_cast<const T*>(v), static_cast<const T*>(x), rhs, p, partials);
+  start_(stream, blocks, device::vector_shape, n, entries, k, h1_, h2_, b, d, mask, zero_guess ? nullptr : v, x, rhs, p,
+         partials);
 
   std::vector<StoppingRule> rules(k, StoppingRule({.name = system_.name,
                                                    .max_iterations = options.max_iterations,
@@ -126,8 +120,7 @@ std::vector<ComponentResult> ComponentCg<T>::solve(T* rhs, T* x, bool zero_guess
                   sums.data(), stream);
   };
   const auto update = [&] {
-    update_(stream, blocks, device::vector_shape, n, entries, k, scalars, d, static_cast<const T*>(v), x, rhs, p,
-            partials);
+    update_(stream, blocks, device::vector_shape, n, entries, k, scalars, d, v, x, rhs, p, partials);
   };
   // The rounding error of r . r when the formula below gives 0.
   constexpr double rounding = 16 * static_cast<double>(std::numeric_limits<T>::epsilon());
@@ -138,8 +131,7 @@ std::vector<ComponentResult> ComponentCg<T>::solve(T* rhs, T* x, bool zero_guess
     } else {
       if (stepped) update();
       system_.stiffness(p, v, k, stream);
-      products_(stream, blocks, device::vector_shape, n, entries, k, h1, h2, b, d, mask, static_cast<const T*>(rhs),
-                static_cast<const T*>(p), v, partials);
+      products_(stream, blocks, device::vector_shape, n, entries, k, h1_, h2_, b, d, mask, rhs, p, v, partials);
       sum_up(kinds, sums.data(), stream);
     }
     comm_.sum(sums.data(), kinds * k);
@@ -159,7 +151,7 @@ std::vector<ComponentResult> ComponentCg<T>::solve(T* rhs, T* x, bool zero_guess
   if (stepped && fused)
     pass(true);
   else if (stepped)
-    solution_(stream, blocks, device::vector_shape, n, entries, k, scalars, static_cast<const T*>(p), x);
+    solution_(stream, blocks, device::vector_shape, n, entries, k, scalars, p, x);
   std::vector<ComponentResult> results;
   for (const StoppingRule& rule : rules) results.push_back({rule.iterations(), rule.first(), rule.last()});
   return results;

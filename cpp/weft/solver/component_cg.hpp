@@ -87,12 +87,21 @@ class ComponentCg {
   ComponentSystem<T> system_;
   std::shared_ptr<device::Device> device_;
   mpi::Comm comm_;
-  unsigned blocks_;  // of a component
+  std::int64_t blocks_;  // of a component
   double h1_ = 0, h2_ = 0;
   device::Array<T> d_, p_, v_;
   device::Array<double> partials_, sums_;
   device::Buffer host_;
-  device::Kernel diagonal_, start_, products_, update_, solution_, sum_;
+  // By value into the kernels: matches Scalars of kernels/component_cg.hpp.
+  struct Scalars {
+    std::array<double, max_components> alpha, beta;
+  };
+  device::Kernel<long, T, T, const T*, const T*, T*> diagonal_;
+  device::Kernel<long, long, int, T, T, const T*, const T*, const T*, const T*, const T*, T*, T*, double*> start_;
+  device::Kernel<long, long, int, T, T, const T*, const T*, const T*, const T*, const T*, T*, double*> products_;
+  device::Kernel<long, long, int, Scalars, const T*, const T*, T*, T*, T*, double*> update_;
+  device::Kernel<long, long, int, Scalars, const T*, T*> solution_;
+  device::Kernel<long, const double*, double*> sum_;
 };
 
 }  // namespace weft::solver

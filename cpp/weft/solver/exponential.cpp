@@ -96,8 +96,7 @@ KrylovExponential<T>::KrylovExponential(Apply apply, std::int64_t entries, int d
 
 template <class T>
 double KrylovExponential<T>::dot(const T* x, const T* y, device::Stream& stream) {
-  dot_(stream, device::vector_blocks(entries_), device::vector_shape, static_cast<long>(entries_), x, y,
-       partials_.data());
+  dot_(stream, device::vector_blocks(entries_), device::vector_shape, entries_, x, y, partials_.data());
   stream.synchronize();
   double sum = 0;
   for (const double partial : partials_.download()) sum += partial;
@@ -110,11 +109,10 @@ double KrylovExponential<T>::dot(const T* x, const T* y, device::Stream& stream)
 template <class T>
 int KrylovExponential<T>::arnoldi(const T* u, double norm, device::Stream& stream) {
   const int n = dimension_ + 1;
-  const unsigned blocks = device::vector_blocks(entries_);
-  const long entries = static_cast<long>(entries_);
+  const std::int64_t blocks = device::vector_blocks(entries_);
   hessenberg_.assign(static_cast<std::size_t>(n) * n, 0);
   device_->fill_zero(basis_[0].data(), basis_[0].bytes(), stream);
-  axpy_(stream, blocks, device::vector_shape, entries, static_cast<T>(1 / norm), u, basis_[0].data());
+  axpy_(stream, blocks, device::vector_shape, entries_, 1 / norm, u, basis_[0].data());
   for (int j = 0; j < dimension_; ++j) {
     T* next = basis_[j + 1].data();
     apply_(basis_[j].data(), next, stream);
@@ -122,16 +120,14 @@ int KrylovExponential<T>::arnoldi(const T* u, double norm, device::Stream& strea
     for (int i = 0; i <= j; ++i) {
       const double h = dot(basis_[i].data(), next, stream);
       hessenberg_[i * n + j] = h;
-      axpy_(stream, blocks, device::vector_shape, entries, static_cast<T>(-h), static_cast<const T*>(basis_[i].data()),
-            next);
+      axpy_(stream, blocks, device::vector_shape, entries_, -h, basis_[i].data(), next);
     }
     const double left = std::sqrt(dot(next, next, stream));
     if (!std::isfinite(left))
       comm_.together([] { throw std::runtime_error("the exponential integrator found values that are not finite"); });
     if (left <= 10 * std::numeric_limits<T>::epsilon() * before) return j + 1;
     hessenberg_[(j + 1) * n + j] = left;
-    const T inverse = static_cast<T>(1 / left);
-    axpby_(stream, blocks, device::vector_shape, entries, T(0), static_cast<const T*>(basis_[j].data()), inverse, next);
+    axpby_(stream, blocks, device::vector_shape, entries_, 0, basis_[j].data(), 1 / left, next);
   }
   return dimension_;
 }
@@ -139,7 +135,7 @@ int KrylovExponential<T>::arnoldi(const T* u, double norm, device::Stream& strea
 template <class T>
 int KrylovExponential<T>::step(T* u, double dt, device::Stream& stream) {
   const trace::Span span("exponential step", trace::Category::cpu);
-  const unsigned blocks = device::vector_blocks(entries_);
+  const std::int64_t blocks = device::vector_blocks(entries_);
   int parts = 0;
   for (double left = dt; left > 1e-14 * dt; ++parts) {
     const double norm = std::sqrt(dot(u, u, stream));
@@ -164,8 +160,7 @@ int KrylovExponential<T>::step(T* u, double dt, device::Stream& stream) {
     }
     device_->fill_zero(u, static_cast<std::size_t>(entries_) * sizeof(T), stream);
     for (int i = 0; i < (found < dimension_ ? found : n); ++i)
-      axpy_(stream, blocks, device::vector_shape, static_cast<long>(entries_), static_cast<T>(norm * column[i]),
-            static_cast<const T*>(basis_[i].data()), u);
+      axpy_(stream, blocks, device::vector_shape, entries_, norm * column[i], basis_[i].data(), u);
     left -= size;
   }
   return parts;

@@ -47,7 +47,9 @@ class KrylovExponential {
   std::vector<device::Array<T>> basis_;
   std::vector<double> hessenberg_;  // [dimension + 1][dimension + 1], the last column zero
   device::Array<double> partials_;
-  device::Kernel axpby_, axpy_, dot_;
+  device::Kernel<long, T, const T*, T, T*> axpby_;
+  device::Kernel<long, T, const T*, T*> axpy_;
+  device::Kernel<long, const T*, const T*, double*> dot_;
 };
 
 }  // namespace weft::solver

@@ -15,11 +15,12 @@ InnerProducts<T>::InnerProducts(std::shared_ptr<device::Device> device, const mp
       unknowns_(unknowns),
       weights_(weights),
       blocks_(device::vector_blocks(unknowns)),
-      partials_(device_, std::max(1u, blocks_)),
+      partials_(device_, std::max<std::int64_t>(1, blocks_)),
       sums_(device_, most),
-      dot_(device::vector_kernel<T>(*device_, weights == nullptr ? "dot" : "weighted_dot")),
+      dot_(device::vector_kernel<T>(*device_, "dot")),
+      weighted_dot_(device::vector_kernel<T>(*device_, "weighted_dot")),
       sum_(device::vector_kernel<double>(*device_, "sum")),
-      total_(device::vector_kernel<T>(*device_, weights == nullptr ? "total" : "dot")),
+      total_(device::vector_kernel<T>(*device_, "total")),
       subtract_(device::vector_kernel<T>(*device_, "update_residual")),
       axpy_(device::vector_kernel<T>(*device_, "axpy")) {
   partials_.zero();
@@ -27,8 +28,7 @@ InnerProducts<T>::InnerProducts(std::shared_ptr<device::Device> device, const mp
 
 template <class T>
 void InnerProducts<T>::sum_blocks(std::size_t k, device::Stream& stream) {
-  sum_(stream, 1, device::vector_shape, static_cast<long>(blocks_), static_cast<const double*>(partials_.data()),
-       sums_.data() + k);
+  sum_(stream, 1, device::vector_shape, blocks_, partials_.data(), sums_.data() + k);
 }
 
 template <class T>
@@ -48,7 +48,7 @@ std::vector<double> InnerProducts<T>::operator()(std::span<const std::pair<const
     if (weights_ == nullptr)
       dot_(stream, blocks_, device::vector_shape, unknowns_, x, y, partials_.data());
     else
-      dot_(stream, blocks_, device::vector_shape, unknowns_, weights_, x, y, partials_.data());
+      weighted_dot_(stream, blocks_, device::vector_shape, unknowns_, weights_, x, y, partials_.data());
     sum_blocks(k, stream);
   }
   return all_sums(pairs.size(), stream);
@@ -59,7 +59,7 @@ double InnerProducts<T>::total(const T* x, device::Stream& stream) {
   if (weights_ == nullptr)
     total_(stream, blocks_, device::vector_shape, unknowns_, x, partials_.data());
   else
-    total_(stream, blocks_, device::vector_shape, unknowns_, weights_, x, partials_.data());
+    dot_(stream, blocks_, device::vector_shape, unknowns_, weights_, x, partials_.data());
   sum_blocks(0, stream);
   return all_sums(1, stream)[0];
 }
@@ -67,10 +67,10 @@ double InnerProducts<T>::total(const T* x, device::Stream& stream) {
 template <class T>
 double InnerProducts<T>::subtract(double a, const T* y, T* r, device::Stream& stream) {
   if (weights_ != nullptr) {
-    axpy_(stream, blocks_, device::vector_shape, unknowns_, static_cast<T>(-a), y, r);
+    axpy_(stream, blocks_, device::vector_shape, unknowns_, -a, y, r);
     return norm(r, stream);
   }
-  subtract_(stream, blocks_, device::vector_shape, unknowns_, static_cast<T>(a), y, r, partials_.data());
+  subtract_(stream, blocks_, device::vector_shape, unknowns_, a, y, r, partials_.data());
   sum_blocks(0, stream);
   return std::sqrt(all_sums(1, stream)[0]);
 }

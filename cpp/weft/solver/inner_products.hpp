@@ -39,9 +39,14 @@ class InnerProducts {
   mpi::Comm comm_;
   long unknowns_;
   const T* weights_;
-  unsigned blocks_;
+  std::int64_t blocks_;
   device::Array<double> partials_, sums_;
-  device::Kernel dot_, sum_, total_, subtract_, axpy_;
+  device::Kernel<long, const T*, const T*, double*> dot_;
+  device::Kernel<long, const T*, const T*, const T*, double*> weighted_dot_;
+  device::Kernel<long, const double*, double*> sum_;
+  device::Kernel<long, const T*, double*> total_;
+  device::Kernel<long, T, const T*, T*, double*> subtract_;
+  device::Kernel<long, T, const T*, T*> axpy_;
 };
 
 }  // namespace weft::solver

@@ -24,8 +24,8 @@ Krylov<T>::Krylov(PreconditionedSystem<T> system, std::shared_ptr<device::Device
       axpby_(device::vector_kernel<T>(*device_, "axpby")),
       copy_(device::vector_kernel<T>(*device_, "copy")),
       scale_(device::vector_kernel<T>(*device_, "scale")),
-      difference_(device_->kernel<T>("smoother", "difference")),
-      shift_(device::vector_kernel<T>(*device_, "shift")) {
+      shift_(device::vector_kernel<T>(*device_, "shift")),
+      difference_(device_->kernel<T>("smoother", "difference")) {
   r_.zero();
   if (!system_.constants_in_null_space) return;
   device::Stream stream(device_);
@@ -35,37 +35,35 @@ Krylov<T>::Krylov(PreconditionedSystem<T> system, std::shared_ptr<device::Device
 
 template <class T>
 void Krylov<T>::axpy(double a, const T* x, T* y, device::Stream& stream) {
-  axpy_(stream, blocks_, device::vector_shape, static_cast<long>(system_.unknowns), static_cast<T>(a), x, y);
+  axpy_(stream, blocks_, device::vector_shape, system_.unknowns, a, x, y);
 }
 
 template <class T>
 void Krylov<T>::axpby(double a, const T* x, double b, T* y, device::Stream& stream) {
-  axpby_(stream, blocks_, device::vector_shape, static_cast<long>(system_.unknowns), static_cast<T>(a), x,
-         static_cast<T>(b), y);
+  axpby_(stream, blocks_, device::vector_shape, system_.unknowns, a, x, b, y);
 }
 
 template <class T>
 void Krylov<T>::copy(const T* x, T* y, device::Stream& stream) {
-  copy_(stream, blocks_, device::vector_shape, static_cast<long>(system_.unknowns), x, y);
+  copy_(stream, blocks_, device::vector_shape, system_.unknowns, x, y);
 }
 
 template <class T>
 void Krylov<T>::scale(double a, T* x, device::Stream& stream) {
-  scale_(stream, blocks_, device::vector_shape, static_cast<long>(system_.unknowns), static_cast<T>(a), x);
+  scale_(stream, blocks_, device::vector_shape, system_.unknowns, a, x);
 }
 
 template <class T>
 void Krylov<T>::residual(const T* b, T* x, device::Stream& stream) {
   system_.apply(x, r_.data(), stream);
-  difference_(stream, blocks_, device::vector_shape, static_cast<long>(system_.unknowns), b,
-              static_cast<const T*>(r_.data()), r_.data());
+  difference_(stream, blocks_, device::vector_shape, system_.unknowns, b, r_.data(), r_.data());
 }
 
 template <class T>
 void Krylov<T>::without_constants(T* x, device::Stream& stream) {
   if (!system_.constants_in_null_space || !(total_ > 0)) return;
   const double mean = products_.total(x, stream) / total_;
-  shift_(stream, blocks_, device::vector_shape, static_cast<long>(system_.unknowns), static_cast<T>(-mean), x);
+  shift_(stream, blocks_, device::vector_shape, system_.unknowns, -mean, x);
 }
 
 template <class T>

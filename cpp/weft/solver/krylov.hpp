@@ -51,13 +51,17 @@ class Krylov {
   PreconditionedSystem<T> system_;
   std::shared_ptr<device::Device> device_;
   mpi::Comm comm_;
-  unsigned blocks_;
+  std::int64_t blocks_;
   InnerProducts<T> products_;
   device::Array<T> r_;
   double total_ = 0;  // of the weights, all ranks: the number of unknowns
 
  private:
-  device::Kernel axpy_, axpby_, copy_, scale_, difference_, shift_;
+  device::Kernel<long, T, const T*, T*> axpy_;
+  device::Kernel<long, T, const T*, T, T*> axpby_;
+  device::Kernel<long, const T*, T*> copy_;
+  device::Kernel<long, T, T*> scale_, shift_;
+  device::Kernel<long, const T*, const T*, T*> difference_;
 };
 
 // Notay, SIAM J. Sci. Comput. 22 (2000): beta by Polak and Ribiere's formula, so that M need not be symmetric.

@@ -12,15 +12,6 @@
 #include "weft/trace/recorder.hpp"
 
 namespace weft::solver {
-namespace {
-
-constexpr int max_vectors = 16;  // as in kernels/projection.hpp
-struct Coefficients {
-  std::array<double, max_vectors> a;
-};
-
-}  // namespace
-
 template <class T>
 Projection<T>::Projection(Map<T> apply, T* image, std::int64_t entries, std::int64_t unknowns, int most,
                           std::shared_ptr<device::Device> device, const mpi::Comm& comm)
@@ -32,7 +23,7 @@ Projection<T>::Projection(Map<T> apply, T* image, std::int64_t entries, std::int
       unknowns_(unknowns),
       most_(most),
       basis_(device_, std::max(most, 1) * entries),
-      partials_(device_, (max_vectors + 1) * std::max(1u, device::vector_blocks(unknowns))),
+      partials_(device_, (max_vectors + 1) * std::max<std::int64_t>(1, device::vector_blocks(unknowns))),
       sums_(device_, max_vectors + 1),
       matrix_(device_, max_vectors * max_vectors),
       host_(device_, device::Memory::host, (max_vectors + 1) * max_vectors * sizeof(double)),
@@ -51,11 +42,10 @@ Projection<T>::Projection(Map<T> apply, T* image, std::int64_t entries, std::int
 
 template <class T>
 std::vector<double> Projection<T>::products(int count, const T* y, device::Stream& stream) {
-  const unsigned blocks = device::vector_blocks(unknowns_);
-  products_(stream, blocks * static_cast<unsigned>(count + 1), device::vector_shape, static_cast<long>(unknowns_),
-            static_cast<long>(entries_), count, static_cast<const T*>(basis_.data()), y, partials_.data());
-  sum_(stream, static_cast<unsigned>(count + 1), device::vector_shape, static_cast<long>(blocks),
-       static_cast<const double*>(partials_.data()), sums_.data());
+  const std::int64_t blocks = device::vector_blocks(unknowns_);
+  products_(stream, blocks * (count + 1), device::vector_shape, unknowns_, entries_, count, basis_.data(), y,
+            partials_.data());
+  sum_(stream, count + 1, device::vector_shape, blocks, partials_.data(), sums_.data());
   device_->copy(host_.as<double>(), sums_.data(), (count + 1) * sizeof(double), device::CopyKind::device_to_host,
                 stream);
   stream.synchronize();
@@ -69,9 +59,8 @@ template <class T>
 void Projection<T>::combine(const std::vector<double>& a, double scale, T* y, device::Stream& stream) {
   Coefficients coefficients{};
   std::ranges::copy(a, coefficients.a.begin());
-  combine_(stream, device::vector_blocks(unknowns_), device::vector_shape, static_cast<long>(unknowns_),
-           static_cast<long>(entries_), static_cast<int>(a.size()), coefficients, static_cast<T>(scale),
-           static_cast<const T*>(basis_.data()), y);
+  combine_(stream, device::vector_blocks(unknowns_), device::vector_shape, unknowns_, entries_, a.size(), coefficients,
+           scale, basis_.data(), y);
 }
 
 template <class T>
@@ -84,8 +73,7 @@ double Projection<T>::project(T* r, T* x, device::Stream& stream) {
   if (count_ > 0) combine(a, 0, x, stream);
   apply_(x, image_, stream);
   Coefficients minus_one{{-1}};
-  combine_(stream, device::vector_blocks(unknowns_), device::vector_shape, static_cast<long>(unknowns_), 0L, 1,
-           minus_one, T(1), static_cast<const T*>(image_), r);
+  combine_(stream, device::vector_blocks(unknowns_), device::vector_shape, unknowns_, 0, 1, minus_one, 1, image_, r);
   guess_ = std::move(a);
   if (count_ == most_) make_room(stream);
   slot_ = count_;
@@ -127,8 +115,8 @@ void Projection<T>::make_room(device::Stream& stream) {
   for (int k = 0; k < count_; ++k)
     for (int m = 0; m < kept; ++m) matrix[k * kept + m] = q[m][k];
   device_->copy(matrix_.data(), matrix, count_ * kept * sizeof(double), device::CopyKind::host_to_device, stream);
-  rotate_(stream, device::vector_blocks(unknowns_), device::vector_shape, static_cast<long>(unknowns_),
-          static_cast<long>(entries_), count_, kept, static_cast<const double*>(matrix_.data()), basis_.data());
+  rotate_(stream, device::vector_blocks(unknowns_), device::vector_shape, unknowns_, entries_, count_, kept,
+          matrix_.data(), basis_.data());
   stream.synchronize();
   for (std::vector<double>& x : solutions_) {
     std::vector<double> coordinates;
@@ -145,14 +133,12 @@ void Projection<T>::keep(T* x, device::Stream& stream) {
   const trace::Span span("projection", trace::Category::cpu);
   T* const newest = correction();
   Coefficients one{{1}};
-  combine_(stream, device::vector_blocks(unknowns_), device::vector_shape, static_cast<long>(unknowns_), 0L, 1, one,
-           T(1), static_cast<const T*>(newest), x);
+  combine_(stream, device::vector_blocks(unknowns_), device::vector_shape, unknowns_, 0, 1, one, 1, newest, x);
   if (most_ == 0) return;
   // The first vector of a basis is a whole solution.
   if (slot_ == 0) {
     guess_.clear();
-    copy_(stream, device::vector_blocks(unknowns_), device::vector_shape, static_cast<long>(unknowns_),
-          static_cast<const T*>(x), newest);
+    copy_(stream, device::vector_blocks(unknowns_), device::vector_shape, unknowns_, x, newest);
   }
   apply_(newest, image_, stream);
   std::vector<double> a = products(slot_ + 1, image_, stream);

@@ -7,6 +7,7 @@
 // solutions in the basis are known, this takes a small QR factorisation and one pass over the vectors.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -43,6 +44,11 @@ class Projection {
   std::int64_t memory_bytes() const { return static_cast<std::int64_t>(basis_.bytes()); }
 
  private:
+  static constexpr int max_vectors = 16;  // as in kernels/projection.hpp
+  // By value into the kernels: matches Coefficients there.
+  struct Coefficients {
+    std::array<double, max_vectors> a;
+  };
   std::vector<double> products(int count, const T* y, device::Stream& stream);  // with the basis, and y . y
   void combine(const std::vector<double>& a, double scale, T* y, device::Stream& stream);
   void make_room(device::Stream& stream);
@@ -58,7 +64,11 @@ class Projection {
   device::Array<T> basis_;                      // [max(most, 1)][entries]
   device::Array<double> partials_, sums_, matrix_;
   device::Buffer host_;
-  device::Kernel products_, combine_, rotate_, sum_, copy_;
+  device::Kernel<long, long, int, const T*, const T*, double*> products_;
+  device::Kernel<long, long, int, Coefficients, T, const T*, T*> combine_;
+  device::Kernel<long, long, int, int, const double*, T*> rotate_;
+  device::Kernel<long, const double*, double*> sum_;
+  device::Kernel<long, const T*, T*> copy_;
 };
 
 }  // namespace weft::solver

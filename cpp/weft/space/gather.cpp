@@ -8,7 +8,7 @@ namespace {
 constexpr device::Shape shape{256};
 constexpr std::int64_t chunk = 1024;  // as in kernels/gather.hpp
 
-unsigned blocks(Range rows) { return static_cast<unsigned>((rows.end - rows.begin + chunk - 1) / chunk); }
+std::int64_t blocks(Range rows) { return (rows.end - rows.begin + chunk - 1) / chunk; }
 
 }  // namespace
 
@@ -44,22 +44,20 @@ T* Gather<T>::values(int fields, device::Stream& stream) {
 template <class T>
 void Gather<T>::operator()(Range rows, T* y, int fields, device::Stream& stream, const T* x, T lambda) const {
   if (rows.begin == rows.end) return;
-  const long begin = rows.begin, end = rows.end;
-  const std::int32_t *offsets = offsets_.data(), *columns = columns_.data();
-  const T *values = values_.data(), *added = lambda == T(0) ? nullptr : x;
+  const T* const added = lambda == T(0) ? nullptr : x;
   if (fields == 1)
-    one_(stream, blocks(rows), shape, begin, end, offsets, columns, values, lambda, added, y);
+    one_(stream, blocks(rows), shape, rows.begin, rows.end, offsets_.data(), columns_.data(), values_.data(), lambda,
+         added, y);
   else
-    several_(stream, blocks(rows), shape, begin, end, fields, static_cast<long>(points_), static_cast<long>(entries_),
-             offsets, columns, values, lambda, added, y);
+    several_(stream, blocks(rows), shape, rows.begin, rows.end, fields, points_, entries_, offsets_.data(),
+             columns_.data(), values_.data(), lambda, added, y);
 }
 
 template <class T>
 void Gather<T>::with_product(Range rows, T* y, device::Stream& stream, const T* x, T lambda, double* product) const {
   if (rows.begin == rows.end) return;
-  product_(stream, blocks(rows), shape, static_cast<long>(rows.begin), static_cast<long>(rows.end),
-           static_cast<const std::int32_t*>(offsets_.data()), static_cast<const std::int32_t*>(columns_.data()),
-           static_cast<const T*>(values_.data()), lambda, x, y, product);
+  product_(stream, blocks(rows), shape, rows.begin, rows.end, offsets_.data(), columns_.data(), values_.data(), lambda,
+           x, y, product);
 }
 
 template <class T>

@@ -39,7 +39,10 @@ class Gather {
   std::int64_t points_, entries_;
   device::Array<std::int32_t> offsets_, columns_;
   device::Array<T> values_;
-  device::Kernel one_, several_, product_;
+  device::Kernel<long, long, const std::int32_t*, const std::int32_t*, const T*, T, const T*, T*> one_;
+  device::Kernel<long, long, int, long, long, const std::int32_t*, const std::int32_t*, const T*, T, const T*, T*>
+      several_;
+  device::Kernel<long, long, const std::int32_t*, const std::int32_t*, const T*, T, const T*, T*, double*> product_;
 };
 
 }  // namespace weft::space

@@ -8,7 +8,7 @@ namespace weft::turbulence {
 namespace {
 
 constexpr int mode_threads = 256;  // as in kernels/turbulence.hpp
-unsigned mode_blocks(std::int64_t n) { return static_cast<unsigned>((n + mode_threads - 1) / mode_threads); }
+std::int64_t mode_blocks(std::int64_t n) { return (n + mode_threads - 1) / mode_threads; }
 
 std::vector<std::int64_t> plane_places(const SpectralPart& part) {
   std::vector<std::int64_t> places;
@@ -32,8 +32,7 @@ std::vector<std::complex<T>> ModeList<T>::gather(const Complex* fields, int coun
   const std::size_t values = places_.size() * count;
   if (values == 0) return {};
   if (values_.size() != values) values_ = device::Array<Complex>(device_, values);
-  gather_(stream, mode_blocks(size()), device::Shape{mode_threads}, static_cast<long>(size()), count,
-          static_cast<const std::int64_t*>(places_.data()), fields, static_cast<long>(stride), values_.data());
+  gather_(stream, mode_blocks(size()), {mode_threads}, size(), count, places_.data(), fields, stride, values_.data());
   stream.synchronize();
   return values_.download();
 }
@@ -44,9 +43,7 @@ void ModeList<T>::scatter(const std::vector<Complex>& values, Complex* fields, i
   if (values.empty()) return;
   stream.synchronize();
   values_.upload(values);
-  scatter_(stream, mode_blocks(size()), device::Shape{mode_threads}, static_cast<long>(size()), count,
-           static_cast<const std::int64_t*>(places_.data()), static_cast<const Complex*>(values_.data()), fields,
-           static_cast<long>(stride));
+  scatter_(stream, mode_blocks(size()), {mode_threads}, size(), count, places_.data(), values_.data(), fields, stride);
 }
 
 template <class T>

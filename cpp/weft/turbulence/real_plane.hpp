@@ -31,7 +31,8 @@ class ModeList {
   std::shared_ptr<device::Device> device_;
   device::Array<std::int64_t> places_;
   device::Array<Complex> values_;
-  device::Kernel gather_, scatter_;
+  device::Kernel<long, int, const std::int64_t*, const Complex*, long, Complex*> gather_;
+  device::Kernel<long, int, const std::int64_t*, const Complex*, Complex*, long> scatter_;
 };
 
 template <class T>

@@ -45,11 +45,11 @@ inline constexpr device::Shape row_shape{row_threads};
 
 // `row` (arguments, y, z) for all rows of the block, or the kernel of the same name.
 template <class A, class F>
-void for_rows(const device::Device& device, const device::Kernel& kernel, const A& arguments, const F& row,
+void for_rows(const device::Device& device, const device::Kernel<A>& kernel, const A& arguments, const F& row,
               device::Stream& stream) {
   const auto& block = arguments.block;
   if (!device.is_host()) {
-    kernel(stream, static_cast<unsigned>(block.count_y) * static_cast<unsigned>(block.count_z), row_shape, arguments);
+    kernel(stream, std::int64_t{block.count_y} * block.count_z, row_shape, arguments);
     return;
   }
   for (int z = 0; z < block.count_z; ++z)

@@ -302,7 +302,7 @@ struct Solver<T>::Impl {
     }
     const auto blocks = static_cast<std::size_t>((count + rows_per_block - 1) / rows_per_block);
     if (partials.size() < blocks) partials = device::Array<double>(options.device, blocks);
-    products_kernel(s, static_cast<unsigned>(blocks), row_shape, a, partials.data());
+    products_kernel(s, blocks, row_shape, a, partials.data());
     partials_used = blocks;
   }
   T inverse_spacing(int axis) const { return static_cast<T>(1 / options.box.spacing(axis)); }
@@ -533,8 +533,13 @@ struct Solver<T>::Impl {
   std::array<Tables<Value>, 2> shifts;  // of the predictor's and the corrector's grid
   device::Array<double> partials;
   std::size_t partials_used = 0;
-  device::Kernel products_kernel, combine_kernel, shift_kernel, advance_kernel, scalar_kernel, gradient_kernel,
-      clean_kernel;
+  device::Kernel<products_arguments<T>, double*> products_kernel;
+  device::Kernel<combine_arguments<T>> combine_kernel;
+  device::Kernel<shift_arguments<T>> shift_kernel;
+  device::Kernel<advance_arguments<T>> advance_kernel;
+  device::Kernel<scalar_arguments<T>> scalar_kernel;
+  device::Kernel<gradient_arguments<T>> gradient_kernel;
+  device::Kernel<clean_arguments<T>> clean_kernel;
 
   double time = 0, dt = 0, courant = 0, energy_input = 0, largest = 0, pointwise_seconds = 0;
   std::int64_t step_number = 0;
