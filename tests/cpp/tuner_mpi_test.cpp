@@ -250,5 +250,5 @@ TEST(Tuned, LosersLeaveNoRequestsAndNoCommunicatorsBehind) {
     EXPECT_EQ(requests_alive - requests, 2 * with_one) << "as many as one that was asked for";
   }
   EXPECT_EQ(requests_alive, requests);
-  EXPECT_EQ(communicators_alive, communicators);
+  EXPECT_LE(communicators_alive, communicators) << "fewer where a graph of the first is no longer in use";
 }
