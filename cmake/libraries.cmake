@@ -1,6 +1,6 @@
 # The libraries for other codes: weft::weft (C++, libweft) and weft::gs (C and Fortran, libweft_gs, gslib's entry points).
 # find_package(weft) finds them in an install prefix, or in a build tree with weft_DIR=<build>/weft-package.
-if(NOT WEFT_BUILD_LIBRARIES)
+if(NOT WEFT_BUILD_LIBRARIES AND NOT WEFT_BUILD_TESTS)
   return()
 endif()
 include(GNUInstallDirs)
