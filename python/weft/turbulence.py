@@ -17,12 +17,12 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from weft import _weft, fft, trace
+from weft import _weft, trace
 from weft import device as _device
 from weft.arrays import DeviceArray, DType, Values
 from weft.options import by_name
@@ -59,11 +59,6 @@ Forcing = _weft.turbulence.Forcing
 Scalar = _weft.turbulence.Scalar
 
 
-def kept_modes_x(points: int, dealiasing: str) -> int:
-    """Number of modes in x that are kept for a number of points: those below sqrt(2) N / 3, or below N / 3."""
-    return math.ceil((math.sqrt(2) / 3 if dealiasing == "phase-shift" else 1 / 3) * points)
-
-
 class Solver(Output, Statistics):
     """Navier-Stokes on ``sizes`` points (a number, or those along x, y, z) of a box of ``lengths``.
 
@@ -73,15 +68,16 @@ class Solver(Output, Statistics):
     number (Eq. 8, below 1) of each step. A step whose Courant number exceeds ``courant_limit`` raises `BlownUp`.
     ``forcing``: a `Forcing`. ``scalars``: `Scalar`, any number. ``process_grid``: ``(Pr, Pc)`` or ``"PrxPc"``;
     ``auto``: the fastest, by timing, as in `weft.fft.Plan`; None: slabs if every rank gets a plane, else the most
-    nearly square grid. ``batch``: Q, variables per message. ``exchange``: for both transposes, or a pair for (row,
-    column). ``seed``: of phase shifts and forcing. ``device``, ``precision``: as in `weft.Poisson`.
+    nearly square grid. ``batch``: Q, variables per message, or ``auto``: the fastest. ``exchange``: for both
+    transposes, or a pair for (row, column). ``seed``: of phase shifts and forcing. ``device``, ``precision``: as in
+    `weft.Poisson`.
 
     Physical fields are arrays [z][y][x] of this rank's ``points``, spectral ones [kz][ky][kx] of its ``modes``:
     coefficients of exp(i k.x), where forward transforms divide by the number of points. Construction and all methods
     that compute are collective. ``weft.mpi.CollectiveError`` if options contradict each other.
     """
 
-    @by_name(_weft.turbulence.Options, hidden=("box", "grid", "row", "column"))
+    @by_name(_weft.turbulence.Options, hidden=("box", "grid", "batch", "row", "column"))
     def __init__(
         self,
         sizes: int | Sequence[int],
@@ -89,6 +85,7 @@ class Solver(Output, Statistics):
         viscosity: float,
         lengths: float | Sequence[float] = 2.0 * math.pi,
         process_grid: str | tuple[int, int] | None = None,
+        batch: int | str = 1,
         exchange: str | tuple[str, str] = "auto",
         exchange_cache: bool = False,
         device: str | Device = "auto",
@@ -106,24 +103,12 @@ class Solver(Output, Statistics):
         self.device = _device.open(device) if isinstance(device, str) else device
         self.comm = MPI.COMM_WORLD if comm is None else comm
         row, column = (exchange, exchange) if isinstance(exchange, str) else exchange
-        if process_grid == "auto":
-            process_grid = fft.Plan(
-                self.sizes[::-1],
-                self.comm,
-                dtype=self.dtype,
-                process_grid="auto",
-                batch=options.get("batch", 1),
-                variables=3,
-                exchange=row,
-                modes_x=kept_modes_x(self.sizes[0], options.get("dealiasing", "phase-shift")),
-                device=self.device,
-            ).process_grid
-        self.process_grid = _grid(process_grid, self.comm.size, self.sizes)
         #: the solver's options, by name
         self.options = _weft.turbulence.Options(
             box=(self.sizes, self.lengths),
             viscosity=viscosity,
-            grid=self.process_grid,
+            grid=None if process_grid == "auto" else _grid(process_grid, self.comm.size, self.sizes),
+            batch=None if batch == "auto" else batch,
             row=(row, exchange_cache),
             column=(column, exchange_cache),
             device=self.device,
@@ -131,8 +116,9 @@ class Solver(Output, Statistics):
         )
         self.viscosity = viscosity
         self.scalars = tuple(self.options.scalars)
-        self.batch = self.options.batch
         self._core = _CORES[precision](self.options, self.comm)
+        self.process_grid: tuple[int, int] = self._core.process_grid
+        self.batch: int = self._core.batch
 
     # --- properties --------------------------------------------------------------------------------------------------
 
@@ -187,6 +173,11 @@ class Solver(Output, Statistics):
     def memory_bytes(self) -> dict[str, int]:
         """Memory on this rank in bytes, by purpose."""
         return dict(self._core.memory_bytes)
+
+    @property
+    def tuning(self) -> Choices:
+        """How an automatic ``process_grid`` or ``batch`` was chosen, as `weft.fft.Plan.tuning`; empty without one."""
+        return cast("Choices", self._core.tuning)
 
     @property
     def choices(self) -> Choices:

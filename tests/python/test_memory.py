@@ -22,7 +22,9 @@ def test_the_predicted_memory_of_turbulence_is_what_its_solver_holds(dealiasing,
     problem = Problem(case, MPI.COMM_SELF)
     problem.begin()
     problem.solver.step()
-    assert sum(problem.solver.memory_bytes.values()) == pytest.approx(predicted_bytes(case, 1), rel=0.05)
+    assert sum(problem.solver.memory_bytes.values()) == pytest.approx(
+        predicted_bytes(case, 1, problem.solver.device), rel=0.05
+    )
 
 
 def test_the_limit_of_a_container_counts_what_it_uses_but_for_files(tmp_path, monkeypatch) -> None:

@@ -5,6 +5,7 @@
 
 #include "weft/device/device.hpp"
 #include "weft/exchange/tuner.hpp"
+#include "weft/fft/tuner.hpp"
 #include "weft/mpi/comm.hpp"
 
 namespace weft::bindings {
@@ -41,6 +42,8 @@ Communicator from_comm(const mpi::Comm& comm);
 CountDict to_dict(const device::KernelResources& resources);
 // As run.json has it under choices.exchange, by what is tuned: chosen, reason, cached, tuning_seconds, timings.
 TuningDict to_dict(const exchange::Tuning& tuning);
+// As weft.fft.Plan.tuning.
+AnyDict to_dict(const fft::PlanTuning& tuning);
 
 void bind_device(nanobind::module_& m);
 void bind_mpi(nanobind::module_& m);

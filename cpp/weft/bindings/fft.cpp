@@ -86,26 +86,6 @@ void put(nb::dict& d, const fft::Setting& setting) {
   d["column_exchange"] = setting.grid.columns > 1 ? exchange::name(setting.column) : "";
 }
 
-AnyDict to_dict(const fft::PlanTuning& tuning) {
-  nb::list timings;
-  for (const fft::SettingTiming& timing : tuning.timings) {
-    nb::dict row;
-    row["race"] = timing.what;
-    put(row, timing.setting);
-    row["median_seconds"] = timing.median_seconds;
-    row["repetitions"] = timing.repetitions;
-    row["stopped_early"] = timing.stopped_early;
-    row["failure"] = timing.failure;
-    timings.append(row);
-  }
-  nb::dict d;
-  put(d, tuning.chosen);
-  d["reason"] = tuning.reason;
-  d["tuning_seconds"] = tuning.seconds;
-  d["timings"] = timings;
-  return d;
-}
-
 fft::Norm norm_named(const std::string& text) {
   if (text == "backward") return fft::Norm::backward;
   if (text == "forward") return fft::Norm::forward;
@@ -241,6 +221,26 @@ std::map<std::string, std::string> library_of(const std::string& name, const std
 }
 
 }  // namespace
+
+AnyDict to_dict(const fft::PlanTuning& tuning) {
+  nb::list timings;
+  for (const fft::SettingTiming& timing : tuning.timings) {
+    nb::dict row;
+    row["race"] = timing.what;
+    put(row, timing.setting);
+    row["median_seconds"] = timing.median_seconds;
+    row["repetitions"] = timing.repetitions;
+    row["stopped_early"] = timing.stopped_early;
+    row["failure"] = timing.failure;
+    timings.append(row);
+  }
+  nb::dict d;
+  put(d, tuning.chosen);
+  d["reason"] = tuning.reason;
+  d["tuning_seconds"] = tuning.seconds;
+  d["timings"] = timings;
+  return d;
+}
 
 void bind_fft(nb::module_& m) {
   nb::module_ f = m.def_submodule("fft", "Distributed Fourier transforms; use the module weft.fft");

@@ -175,6 +175,14 @@ void bind(nb::module_& m, const char* name) {
           [](S& self, const std::vector<double>& values) { self.forcing().set_memory(values); })
       .def_prop_ro("pointwise_seconds", &S::pointwise_seconds)
       .def_prop_ro("memory_bytes", &S::memory_bytes)
+      .def_prop_ro("process_grid",
+                   [](S& self) {
+                     const fft::Grid grid = self.plan().decomposition().grid();
+                     return std::pair(grid.rows, grid.columns);
+                   })
+      .def_prop_ro("batch", [](S& self) { return *self.options().batch; })
+      .def_prop_ro("tuning",
+                   [](S& self) { return self.tuning() ? to_dict(*self.tuning()) : nb::cast<AnyDict>(nb::dict()); })
       .def_prop_ro("row_choice", [](S& self) { return exchange::name(self.plan().row_choice()); })
       .def_prop_ro("column_choice", [](S& self) { return exchange::name(self.plan().column_choice()); })
       .def(
@@ -217,6 +225,8 @@ void bind_turbulence(nb::module_& m) {
   bind_options<Box>(t, "Box", "turbulence: ", "Points and lengths along x, y, z.");
   bind_options<fft::Grid>(t, "Grid", "turbulence: process grid ", "Pr x Pc ranks.");
   bind_options<Options>(t, "Options", "turbulence: ", "What `weft.turbulence.Solver` takes by name.");
+  t.def("predicted_bytes", &predicted_bytes, "options"_a, "ranks"_a, "bytes_of_real"_a,
+        "Bytes per rank of a solver with these options.");
   bind<double>(t, "SolverDouble");
   bind<float>(t, "SolverSingle");
   t.attr("BlownUp") = nb::steal(PyErr_NewExceptionWithDoc(

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <numbers>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,9 +52,9 @@ struct Options {
   double courant_limit = 1;  // a step whose Courant number exceeds it stops the run
   ForcingOptions forcing = {.kind = ForcingKind::none};
   std::vector<ScalarOptions> scalars;
-  std::uint64_t seed = 0;  // of phase shifts and forcing
-  fft::Grid grid;          // Pr x Pc ranks
-  int batch = 1;           // Q: number of variables per message
+  std::uint64_t seed = 0;                       // of phase shifts and forcing
+  std::optional<fft::Grid> grid = fft::Grid{};  // Pr x Pc ranks; none: the fastest, by timing
+  std::optional<int> batch = 1;                 // Q: number of variables per message; none: the fastest, by timing
   exchange::Asked row, column;
   std::shared_ptr<device::Device> device;
 };

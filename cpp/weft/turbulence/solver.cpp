@@ -80,7 +80,7 @@ void check(const Options& options) {
              " is not stable: it must be below 1 (GESTS, Eq. 8) and the limit");
   for (const ScalarOptions& scalar : options.scalars)
     if (!(scalar.schmidt > 0)) complain("a Schmidt number must be above 0");
-  if (options.batch < 1) complain("batch must be at least 1");
+  if (options.batch && *options.batch < 1) complain("batch must be at least 1");
 }
 
 }  // namespace
@@ -93,7 +93,7 @@ std::int64_t predicted_bytes(const Options& options, int ranks, int bytes_of_rea
   if (options.scheme == Scheme::rk4) fields += 3 + scalars;
   for (const ScalarOptions& scalar : options.scalars)
     if (scalar.gradient != std::array<double, 3>{}) ++fields;
-  if (ranks > 1) fields += 2 * options.batch;
+  if (ranks > 1) fields += 2 * options.batch.value_or(1);
   if (options.device && !options.device->is_host()) fields += 2 * (5 + 3 * scalars);
   return fields * modes * 2 * bytes_of_real;
 }
@@ -109,14 +109,24 @@ struct Solver<T>::Impl {
       check_memory();
     });
     const auto& n = options.box.sizes;
-    fft::Options plan_options;
-    plan_options.sizes = {n[0], n[1], n[2]};
-    plan_options.modes_x = truncation.modes_x();
-    plan_options.grid = options.grid;
-    plan_options.batch = options.batch;
-    plan_options.row = options.row;
-    plan_options.column = options.column;
-    plan = std::make_unique<fft::Plan<T>>(plan_options, options.device, comm);
+    fft::Wanted wanted;
+    wanted.options.sizes = {n[0], n[1], n[2]};
+    wanted.options.modes_x = truncation.modes_x();
+    wanted.options.grid = options.grid.value_or(fft::Grid{1, comm.size()});
+    wanted.options.batch = options.batch.value_or(1);
+    wanted.options.row = options.row;
+    wanted.options.column = options.column;
+    wanted.any_grid = !options.grid && comm.size() > 1;
+    wanted.any_batch = !options.batch && comm.size() > 1;
+    if (wanted.any_grid || wanted.any_batch) {
+      auto tuned = fft::tuned_plan<T>(wanted, options.device, comm);
+      plan = std::move(tuned.plan);
+      tuning = std::move(tuned.tuning);
+    } else {
+      plan = std::make_unique<fft::Plan<T>>(wanted.options, options.device, comm);
+    }
+    options.grid = plan->decomposition().grid();
+    options.batch = tuning ? tuning->chosen.batch : wanted.options.batch;
     const fft::Box own = plan->decomposition().spectral();
     part.box = options.box;
     part.x = {own.first[0], own.count[0]};
@@ -520,6 +530,7 @@ struct Solver<T>::Impl {
   SpectralPart part;
   device::Stream stream{options.device};
   std::unique_ptr<fft::Plan<T>> plan;
+  std::optional<fft::PlanTuning> tuning;
   std::unique_ptr<Forcing> forcing;
   std::unique_ptr<RealPlane<T>> real_plane;
   ModeList<T> forced;
@@ -615,6 +626,10 @@ Forcing& Solver<T>::forcing() {
 template <class T>
 fft::Plan<T>& Solver<T>::plan() {
   return *impl_->plan;
+}
+template <class T>
+const std::optional<fft::PlanTuning>& Solver<T>::tuning() const {
+  return impl_->tuning;
 }
 template <class T>
 const Options& Solver<T>::options() const {

@@ -13,11 +13,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "weft/fft/plan.hpp"
+#include "weft/fft/tuner.hpp"
 #include "weft/mpi/comm.hpp"
 #include "weft/turbulence/forcing.hpp"
 #include "weft/turbulence/initial.hpp"
@@ -69,7 +71,8 @@ class Solver {
   State<T> state();
   Forcing& forcing();
   fft::Plan<T>& plan();
-  const Options& options() const;
+  const Options& options() const;                        // as given; the grid and the batch as chosen
+  const std::optional<fft::PlanTuning>& tuning() const;  // none if neither was to be chosen
   const Truncation& truncation() const;
   std::map<std::string, std::int64_t> memory_bytes() const;  // of this rank, by what it holds
   // Total so far on this rank, on the host: the part of pointwise functions in the time that the recorder assigns to

@@ -138,7 +138,9 @@ class TurbulenceCase(SharedCase):
     process_grid: str = option(
         "auto", "grid of ranks Pr x Pc, such as 2x4; 1xP: slabs; auto: timed, the fastest is used", sets="process_grid"
     )
-    batch: int = option(0, "variables per message, Q; 0: timed, the fastest is used", ge=0, le=64, sets="batch")
+    batch: int | str = option(
+        "auto", "variables per message, Q: 1 to 64; auto: timed, the fastest is used", sets="batch"
+    )
     seed: int = option(1, "seed of phase shifts, forcing and random fields", ge=0, lt=2**63, sets="seed")
     time: TimeSection = section(TimeSection)
     initial: InitialSection = section(InitialSection)
@@ -170,6 +172,8 @@ class TurbulenceCase(SharedCase):
             raise ValueError(
                 f"case key 'process_grid': found {self.process_grid!r}; allowed: auto, or PrxPc, such as '2x4'"
             )
+        if self.batch != "auto" and not (isinstance(self.batch, int) and 1 <= self.batch <= 64):
+            raise ValueError(f"case key 'batch': found {self.batch!r}; allowed: auto, or an integer from 1 to 64")
         if self.time.steps == 0 and self.time.end == 0:
             raise ValueError("case keys 'time.steps' and 'time.end': both 0; allowed: one of them above 0")
         if self.initial.field == "abc" and len(set(self.lengths)) > 1:

@@ -50,7 +50,7 @@ def run(case: TurbulenceCase, display: Display) -> Result:
         "case": case.model_dump(by_alias=True),
         "versions": versions(transforms_on=solver.device),
         "machine": machine(solver.device, comm),
-        "choices": {**problem.tuning, **solver.choices},
+        "choices": {**solver.tuning, **solver.choices},
         "timings": clock.seconds,
         "figures": sizes(problem, began),
         "statistics": {},

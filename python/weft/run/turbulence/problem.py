@@ -11,9 +11,8 @@ import weft
 from weft.cases.schema import settings
 from weft.cases.turbulence import TurbulenceCase
 from weft.device import Device
-from weft.record import Choices
 from weft.run.turbulence.memory import require_memory
-from weft.turbulence import Solver, Spectrum, kept_modes_x
+from weft.turbulence import Solver, Spectrum
 from weft.turbulence_output import Checkpoint
 
 
@@ -24,9 +23,7 @@ class Problem:
         self.case, self.comm = case, comm
         device = weft.device.open(case.device)
         require_memory(case, device, comm)
-        #: how the process grid, Q and the exchanges were chosen
-        self.tuning = tuned(case, comm, device)
-        self.solver = make_solver(case, self.tuning, comm, device)
+        self.solver = make_solver(case, comm, device)
 
     def begin(self) -> Checkpoint | None:
         """Sets the initial flow of the case; returns the checkpoint that it comes from, if any. (collective)"""
@@ -58,39 +55,11 @@ def spectrum_of(case: TurbulenceCase) -> Spectrum:
     return lambda k: factor * k**s * np.exp(-s / 2 * (k / peak) ** 2)
 
 
-def tuned(case: TurbulenceCase, comm: MPI.Intracomm, device: Device) -> Choices:
-    """The process grid, Q and exchanges of a case: as given, else the fastest for transforms of three variables.
-
-    There is nothing to choose on one rank. (collective)
-    """
-    if comm.size == 1:
-        return {"process_grid": case.process_grid.replace("auto", "1x1"), "batch": max(1, case.batch)}
-    nx, ny, nz = case.points
-    plan = weft.fft.Plan(
-        (nz, ny, nx),
-        comm,
-        dtype=np.float32 if case.precision == "single" else np.float64,
-        process_grid=case.process_grid,
-        batch=case.batch or "auto",
-        variables=3,
-        exchange=case.exchange,
-        modes_x=kept_modes_x(nx, case.dealiasing),
-        device=device,
-    )
-    return plan.tuning
-
-
-def make_solver(case: TurbulenceCase, choice: Choices, comm: MPI.Intracomm, device: Device) -> Solver:
+def make_solver(case: TurbulenceCase, comm: MPI.Intracomm, device: Device) -> Solver:
     """The solver of a case, without an initial flow yet. (collective)"""
-    exchange = tuple(
-        case.exchange if comm.size == 1 else choice[key] or case.exchange for key in ("row_exchange", "column_exchange")
-    )
     chosen = {
         "courant": None if case.time.dt > 0 else case.time.courant,
         "scalars": [weft.turbulence.Scalar(schmidt, case.scalars.gradient) for schmidt in case.scalars.schmidt],
-        "process_grid": choice["process_grid"],
-        "batch": choice["batch"],
-        "exchange": exchange,
         "device": device,
     }
     return weft.turbulence.Solver(case.points, comm=comm, **settings(case) | chosen)
