@@ -165,7 +165,7 @@ def test_a_damaged_entry_is_compiled_again(cache, damage):
 def test_a_cache_that_cannot_be_written_costs_a_warning_not_the_kernel(cache, capfd):
     cache.write_text("a file where the folder should be")
     assert check()["registers"] > 0
-    assert "cannot be kept" in capfd.readouterr().err
+    assert "cannot be cached" in capfd.readouterr().err
 
 
 def test_the_cache_can_be_turned_off(cache, monkeypatch):
