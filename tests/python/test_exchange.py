@@ -129,7 +129,7 @@ WRONG = [
     ("gs(np.asfortranarray(good) if last else good)", "not contiguous"),
     ("gs([1.0] * 6 if last else good)", "must be a writable array"),
     ("gs(np.frombuffer(bytes(48)).reshape(3, 2) if last else good)", "must be a writable array"),
-    ("gs(good, 'sum' if last else 'add')", "no operation 'sum'"),
+    ("gs(good, 'sum' if last else 'add')", "unknown operation 'sum'"),
     ("gs(None if last else good)", "must be a writable array"),
     ("gs(np.empty(49, dtype=np.uint8)[1:].view(float).reshape(3, 2) if last else good)", "not aligned to its type"),
     ("gs(good, None if last else 'add')", "op must be a text"),

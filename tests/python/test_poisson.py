@@ -218,7 +218,7 @@ def test_progress_sees_every_iteration_and_may_stop_the_solve():
         ({"kernels": "fast"}, "kernels = 'fast'"),
         ({"precision": "half"}, "precision = 'half'"),
         ({"kernels": "simd", "storage": "scattered"}, "'simd' support only the host and assembled storage"),
-        ({"dirichlet": ["x-", "lid"]}, r'no boundary "lid"; it has: x-, x\+, y-, y\+, z-, z\+'),
+        ({"dirichlet": ["x-", "lid"]}, r'unknown boundary "lid"; it has: x-, x\+, y-, y\+, z-, z\+'),
         ({"dirichlet": "x-"}, "dirichlet = 'x-' is not True, False or a list"),
     ],
 )

@@ -195,12 +195,12 @@ def test_only_sound_programs_can_be_made_whatever_the_codes(operations, constant
 @pytest.mark.parametrize(
     ("operations", "constants", "reason"),
     [
-        ([], [], "it leaves 0 values"),
-        (["x", "y"], [], "it leaves 2 values"),
-        (["x", "add"], [], "add takes 2 values, and there are 1"),
+        ([], [], "leaves 0 values"),
+        (["x", "y"], [], "leaves 2 values"),
+        (["x", "add"], [], "add takes 2 values, but there are 1"),
         (["x", "swap"], [], "swap takes 2"),
-        (["constant"], [], "uses 1 constants and has 0"),
-        (["x"], [1.0], "uses 0 constants and has 1"),
+        (["constant"], [], "uses 1 constants, but has 0"),
+        (["x"], [1.0], "uses 0 constants, but has 1"),
         (["x"] * 30 + ["add"] * 29, [], "keeps 30 values at a time; at most 24: split"),
     ],
 )
