@@ -236,7 +236,7 @@ def test_what_cannot_be_restored_is_an_error_that_says_why(tmp_path):
     with pytest.raises(CollectiveError, match="not a checkpoint of weft's flow"):
         solver.restore(tmp_path)
     shutil.rmtree(path)
-    with pytest.raises(CollectiveError, match="neither a checkpoint of weft's flow nor a folder that has some"):
+    with pytest.raises(CollectiveError, match="neither a checkpoint of weft's flow nor a folder with checkpoints"):
         solver.restore(tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(CollectiveError):
