@@ -31,7 +31,8 @@ endforeach()
 # Set-up and bindings: -O3 makes them no faster, and takes longer to compile.
 set(WEFT_LESS_OPTIMISED $<$<CONFIG:Release>:-O2>)
 
-# Up to eight files of a folder are compiled as one, which takes less than half the time of eight.
+# Up to eight files of a folder are compiled as one, which takes less than half the time of eight. Not for hot files: the
+# compiler would contract other multiply-adds there, and results would differ in the last bit.
 function(weft_compile_together target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   foreach(source IN LISTS ARGN)
