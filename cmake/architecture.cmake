@@ -28,9 +28,6 @@ foreach(file device/host_device device/limits fft/host_stages bench/lines solver
   list(APPEND WEFT_HOT_SOURCES ${CMAKE_SOURCE_DIR}/cpp/weft/${file}.cpp)
 endforeach()
 
-# Set-up and bindings: -O3 makes them no faster, and takes longer to compile.
-set(WEFT_LESS_OPTIMISED $<$<CONFIG:Release>:-O2>)
-
 # Up to eight files of a folder are compiled as one, which takes less than half the time of eight. Not for hot files: the
 # compiler would contract other multiply-adds there, and results would differ in the last bit.
 function(weft_compile_together target)
