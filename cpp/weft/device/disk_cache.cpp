@@ -132,7 +132,9 @@ bool CacheLock::note(const std::string& text) const {
   const ssize_t bytes = pread(file_, last, sizeof last - 1, 0);
   if (bytes >= 0 && text == last && fstat(file_, &status) == 0 && std::time(nullptr) - status.st_mtime < 600)
     return false;
-  return ftruncate(file_, 0) != 0 || pwrite(file_, text.data(), text.size(), 0) >= 0;
+  const bool written = ftruncate(file_, 0) == 0 && pwrite(file_, text.data(), text.size(), 0) >= 0;
+  static_cast<void>(written);  // otherwise the next process notes the same once more
+  return true;
 }
 
 }  // namespace weft::device
