@@ -34,11 +34,7 @@ bench::Operation operation_named(const std::string& text) {
   throw std::invalid_argument("there is no operation '" + text + "'; known: halo, gather, gather-scatter");
 }
 
-}  // namespace
-
-void bind_bench(nb::module_& m) {
-  nb::module_ b = m.def_submodule("bench", "Timing loops; use `weft bench`");
-
+void bind_transfers(nb::module_& b) {
   nb::class_<bench::Timed>(b, "Timed", "A piece of communication that is timed by itself; all calls are collective.")
       .def("check", &bench::Timed::check, nb::call_guard<nb::gil_scoped_release>(),
            "CollectiveError unless known values arrive.")
@@ -99,7 +95,9 @@ void bind_bench(nb::module_& m) {
         return bench::copies(comm, device, bytes);
       },
       "comm"_a.none(), "device"_a, "bytes"_a);
+}
 
+void bind_lines(nb::module_& b) {
   b.def(
       "lines_ways", [](const DevicePointer& device) { return bench::lines_ways(*device); }, "device"_a,
       "The ways to transform lines that do not lie along memory.");
@@ -114,7 +112,9 @@ void bind_bench(nb::module_& m) {
       },
       "comm"_a.none(), "device"_a, "way"_a, "n"_a, "width"_a, "planes"_a, "single"_a,
       "Forward transforms along n of planes [n][width], each rank by itself.");
+}
 
+void bind_exchanges(nb::module_& b) {
   using IdArray = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
   nb::class_<bench::ExchangeTiming>(b, "ExchangeTiming", "The exchanges of one set of points.")
       .def(
@@ -154,6 +154,15 @@ void bind_bench(nb::module_& m) {
             return self.timed(which, exchange::choose(choice, *device, comm));
           },
           "comm"_a.none(), "device"_a, "operation"_a, "choice"_a);
+}
+
+}  // namespace
+
+void bind_bench(nb::module_& m) {
+  nb::module_ b = m.def_submodule("bench", "Timing loops; use `weft bench`");
+  bind_transfers(b);
+  bind_lines(b);
+  bind_exchanges(b);
 }
 
 }  // namespace weft::bindings

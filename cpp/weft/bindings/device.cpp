@@ -103,9 +103,9 @@ CountDict to_dict(const device::KernelResources& r) {
   return d;
 }
 
-void bind_device(nb::module_& m) {
-  nb::module_ d = m.def_submodule("device", "Backends: memory, streams, events, kernels");
+namespace {
 
+void bind_devices(nb::module_& d) {
   nb::class_<Device>(d, "Device", "A backend's device; weft.device.open makes one.")
       .def_prop_ro("backend", [](const Device& self) { return device::name(self.backend()); })
       .def_prop_ro("name", [](const Device& self) { return self.info().name; })
@@ -157,6 +157,16 @@ void bind_device(nb::module_& m) {
           },
           "The memory itself, for numpy.from_dlpack or cupy.from_dlpack.");
 
+  d.def("open", &device::open, "which"_a, "ordinal"_a = -1);
+  d.def("available", [] {
+    std::vector<std::tuple<std::string, bool, std::string>> rows;
+    for (const device::Availability& a : device::available())
+      rows.emplace_back(device::name(a.backend), a.available, a.reason);
+    return rows;
+  });
+}
+
+void bind_streams(nb::module_& d) {
   nb::class_<device::Stream>(d, "Stream", "Work in order, asynchronous on GPUs.")
       .def(nb::init<std::shared_ptr<Device>>(), "device"_a)
       .def("synchronize", &device::Stream::synchronize, nb::call_guard<nb::gil_scoped_release>());
@@ -180,14 +190,9 @@ void bind_device(nb::module_& m) {
           },
           "stream"_a, "work"_a)
       .def("replay", &device::Graph::replay, "stream"_a);
+}
 
-  d.def("open", &device::open, "which"_a, "ordinal"_a = -1);
-  d.def("available", [] {
-    std::vector<std::tuple<std::string, bool, std::string>> rows;
-    for (const device::Availability& a : device::available())
-      rows.emplace_back(device::name(a.backend), a.available, a.reason);
-    return rows;
-  });
+void bind_compilers(nb::module_& d) {
   d.def(
       "compiler",
       [](const std::string& backend) {
@@ -231,6 +236,9 @@ void bind_device(nb::module_& m) {
       },
       "Pairs (file, name) of every kernel under kernels/.");
   d.def("cache_directory", &device::cache_directory);
+}
+
+void bind_limits(nb::module_& d) {
   d.def("measure_bandwidth", &device::measure_bandwidth, "device"_a, "bytes"_a = 0,
         nb::call_guard<nb::gil_scoped_release>());
   d.def("measure_irregular_read", &device::measure_irregular_read, "device"_a, "bytes"_a = 0,
@@ -250,6 +258,16 @@ void bind_device(nb::module_& m) {
         throw std::invalid_argument("precision \"" + precision + "\" is not known; use double or single");
       },
       "device"_a, "precision"_a, nb::call_guard<nb::gil_scoped_release>());
+}
+
+}  // namespace
+
+void bind_device(nb::module_& m) {
+  nb::module_ d = m.def_submodule("device", "Backends: memory, streams, events, kernels");
+  bind_devices(d);
+  bind_streams(d);
+  bind_compilers(d);
+  bind_limits(d);
 }
 
 }  // namespace weft::bindings

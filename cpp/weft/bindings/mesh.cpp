@@ -105,11 +105,7 @@ Whole make_whole(const In<std::int64_t, Dim<-1>, Dim<8>>& vertices, const In<dou
 
 std::size_t points_of(int order) { return static_cast<std::size_t>(order + 1) * (order + 1) * (order + 1); }
 
-}  // namespace
-
-void bind_mesh(nb::module_& m) {
-  nb::module_ sub = m.def_submodule("mesh", "Meshes of hexahedra; use weft.Mesh");
-
+void bind_reference_element(nb::module_& sub) {
   sub.def(
       "gll",
       [](int order) {
@@ -126,7 +122,9 @@ void bind_mesh(nb::module_& m) {
                         {to.size(), from.size()});
       },
       nb::arg("from_points"), nb::arg("to_points"), "Matrix [to][from] of the Lagrange polynomials on from_points.");
+}
 
+void bind_part(nb::module_& sub) {
   nb::class_<mesh::Mesh>(sub, "Mesh")
       .def_prop_ro("elements", &mesh::Mesh::elements)
       .def_ro("global_elements", &mesh::Mesh::global_elements)
@@ -208,7 +206,9 @@ void bind_mesh(nb::module_& m) {
             return s.permuted({order.data(), order.size()});
           },
           nb::arg("order"));
+}
 
+void bind_box(nb::module_& sub) {
   sub.def(
       "make_box",
       [](std::array<std::int64_t, 3> counts, std::array<double, 3> lower, std::array<double, 3> upper,
@@ -226,7 +226,9 @@ void bind_mesh(nb::module_& m) {
       },
       nb::arg("counts"), nb::arg("lower"), nb::arg("upper"), nb::arg("periodic"), nb::arg("deformation"),
       nb::arg("parameter").none(), nb::arg("comm").none());
+}
 
+void bind_whole(nb::module_& sub) {
   nb::class_<Whole>(sub, "WholeMesh", "A whole mesh on the reading rank: connected, not yet dealt out.")
       .def(
           "__init__",
@@ -264,6 +266,16 @@ void bind_mesh(nb::module_& m) {
         return mesh::distribute(w.mesh, w.topology, where, geometry_order, c);
       },
       nb::arg("whole").none(), nb::arg("parts").noconvert().none(), nb::arg("geometry_order"), nb::arg("comm").none());
+}
+
+}  // namespace
+
+void bind_mesh(nb::module_& m) {
+  nb::module_ sub = m.def_submodule("mesh", "Meshes of hexahedra; use weft.Mesh");
+  bind_reference_element(sub);
+  bind_part(sub);
+  bind_box(sub);
+  bind_whole(sub);
 }
 
 }  // namespace weft::bindings

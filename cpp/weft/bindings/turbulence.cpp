@@ -55,57 +55,16 @@ turbulence::Spectrum spectrum_of(const Spectrum& function) {
 }
 
 template <class T>
-void bind(nb::module_& m, const char* name) {
+void bind_initial_fields(nb::class_<turbulence::Solver<T>>& c) {
   using S = turbulence::Solver<T>;
-  using Values = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
   const auto box = [](S& self) -> const turbulence::Box& { return self.options().box; };
-  // Values at points: to the device, from it.
-  const auto upload = [](S& self, const Values& values, std::int64_t fields) {
-    const std::int64_t expected = fields * self.plan().decomposition().physical().size();
-    if (static_cast<std::int64_t>(values.size()) != expected)
-      throw std::invalid_argument("turbulence: " + std::to_string(expected) + " values are needed on this rank, not " +
-                                  std::to_string(values.size()));
-    return device::Array<T>(self.plan().device(), std::span<const T>(values.data(), values.size()));
-  };
-  const auto download = [](S& self, int fields, const auto& fill) {
-    const fft::Box points = self.plan().decomposition().physical();
-    const nb::gil_scoped_release release;
-    device::Array<T> on_device(self.plan().device(), static_cast<std::size_t>(fields * points.size()));
-    fill(on_device.data());
-    return on_device.download();
-  };
-  const auto side = [](S& self, int axis) {
-    return static_cast<std::size_t>(self.plan().decomposition().physical().count[axis]);
-  };
-
-  nb::class_<S>(m, name)
-      .def(
-          "__init__",
-          [](S* self, const turbulence::Options& options, const Communicator& comm) {
-            const mpi::Comm ranks = to_comm(comm);
-            nb::gil_scoped_release release;
-            new (self) S(options, ranks);
-          },
-          "options"_a, "comm"_a.none())
-      .def(
-          "step",
-          [](S& self, std::int64_t steps) {
-            for (std::int64_t i = 0; i < steps; ++i) {
-              {
-                nb::gil_scoped_release release;
-                self.step(1);
-              }
-              if (PyErr_CheckSignals() != 0) throw nb::python_error();
-            }
-          },
-          "steps"_a)
-      .def(
-          "set_taylor_green",
-          [box](S& self, double velocity, bool two) {
-            self.set_velocity(two ? turbulence::taylor_green_2d(box(self), velocity)
-                                  : turbulence::taylor_green(box(self), velocity));
-          },
-          "velocity"_a, "two_dimensional"_a)
+  c.def(
+       "set_taylor_green",
+       [box](S& self, double velocity, bool two) {
+         self.set_velocity(two ? turbulence::taylor_green_2d(box(self), velocity)
+                               : turbulence::taylor_green(box(self), velocity));
+       },
+       "velocity"_a, "two_dimensional"_a)
       .def(
           "set_abc",
           [box](S& self, std::array<double, 3> amplitudes, int index) {
@@ -123,15 +82,39 @@ void bind(nb::module_& m, const char* name) {
           [](S& self, int number, const Spectrum& spectrum, std::uint64_t seed) {
             self.set_scalar(number, turbulence::random_scalar(self.truncation(), spectrum_of(spectrum), seed, number));
           },
-          "number"_a, "spectrum"_a, "seed"_a)
-      .def(
-          "set_velocity",
-          [upload](S& self, const Values& values) {
-            const device::Array<T> on_device = upload(self, values, 3);
-            nb::gil_scoped_release release;
-            self.set_velocity(on_device.data());
-          },
-          "values"_a.noconvert())
+          "number"_a, "spectrum"_a, "seed"_a);
+}
+
+// Values at points: to the device, from it.
+template <class T>
+void bind_values(nb::class_<turbulence::Solver<T>>& c) {
+  using S = turbulence::Solver<T>;
+  using Values = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
+  const auto upload = [](S& self, const Values& values, std::int64_t fields) {
+    const std::int64_t expected = fields * self.plan().decomposition().physical().size();
+    if (static_cast<std::int64_t>(values.size()) != expected)
+      throw std::invalid_argument("turbulence: " + std::to_string(expected) + " values are needed on this rank, not " +
+                                  std::to_string(values.size()));
+    return device::Array<T>(self.plan().device(), std::span<const T>(values.data(), values.size()));
+  };
+  const auto download = [](S& self, int fields, const auto& fill) {
+    const fft::Box points = self.plan().decomposition().physical();
+    const nb::gil_scoped_release release;
+    device::Array<T> on_device(self.plan().device(), static_cast<std::size_t>(fields * points.size()));
+    fill(on_device.data());
+    return on_device.download();
+  };
+  const auto side = [](S& self, int axis) {
+    return static_cast<std::size_t>(self.plan().decomposition().physical().count[axis]);
+  };
+  c.def(
+       "set_velocity",
+       [upload](S& self, const Values& values) {
+         const device::Array<T> on_device = upload(self, values, 3);
+         nb::gil_scoped_release release;
+         self.set_velocity(on_device.data());
+       },
+       "values"_a.noconvert())
       .def(
           "set_scalar",
           [upload](S& self, int number, const Values& values) {
@@ -151,19 +134,14 @@ void bind(nb::module_& m, const char* name) {
             return to_numpy(download(self, 1, [&](T* to) { self.scalar(number, to); }),
                             {side(self, 2), side(self, 1), side(self, 0)});
           },
-          "number"_a)
-      .def("velocity_modes", [](S& self) { return modes_view(self, self.state().velocity[0], true); })
-      .def(
-          "scalar_modes",
-          [](S& self, int number) {
-            return modes_view(self, self.state().scalars.at(static_cast<std::size_t>(number)), false);
-          },
-          "number"_a)
-      .def("clean", &S::clean, nb::call_guard<nb::gil_scoped_release>())
-      .def("kept", [](S& self) { return turbulence::kept_modes(self.state().part, self.truncation()); })
-      .def_prop_ro("largest_wavenumber", [](S& self) { return self.truncation().largest_wavenumber(); })
-      .def_prop_rw(
-          "time", [](S& self) { return self.state().time; }, [](S& self, double time) { self.state().time = time; })
+          "number"_a);
+}
+
+template <class T>
+void bind_state(nb::class_<turbulence::Solver<T>>& c) {
+  using S = turbulence::Solver<T>;
+  c.def_prop_rw(
+       "time", [](S& self) { return self.state().time; }, [](S& self, double time) { self.state().time = time; })
       .def_prop_rw(
           "steps", [](S& self) { return self.state().step; },
           [](S& self, std::int64_t step) { self.state().step = step; })
@@ -173,7 +151,22 @@ void bind(nb::module_& m, const char* name) {
       .def_prop_rw(
           "forcing_memory", [](S& self) { return self.forcing().memory(); },
           [](S& self, const std::vector<double>& values) { self.forcing().set_memory(values); })
-      .def_prop_ro("pointwise_seconds", &S::pointwise_seconds)
+      .def("velocity_modes", [](S& self) { return modes_view(self, self.state().velocity[0], true); })
+      .def(
+          "scalar_modes",
+          [](S& self, int number) {
+            return modes_view(self, self.state().scalars.at(static_cast<std::size_t>(number)), false);
+          },
+          "number"_a)
+      .def("clean", &S::clean, nb::call_guard<nb::gil_scoped_release>())
+      .def("kept", [](S& self) { return turbulence::kept_modes(self.state().part, self.truncation()); })
+      .def_prop_ro("largest_wavenumber", [](S& self) { return self.truncation().largest_wavenumber(); });
+}
+
+template <class T>
+void bind_plan(nb::class_<turbulence::Solver<T>>& c) {
+  using S = turbulence::Solver<T>;
+  c.def_prop_ro("pointwise_seconds", &S::pointwise_seconds)
       .def_prop_ro("memory_bytes", &S::memory_bytes)
       .def_prop_ro("process_grid",
                    [](S& self) {
@@ -206,6 +199,36 @@ void bind(nb::module_& m, const char* name) {
             return std::pair(b.first, b.count);
           },
           "This rank's modes: first and count along kx, ky, kz, in the order of the transform.");
+}
+
+template <class T>
+void bind(nb::module_& m, const char* name) {
+  using S = turbulence::Solver<T>;
+  nb::class_<S> c(m, name);
+  c.def(
+       "__init__",
+       [](S* self, const turbulence::Options& options, const Communicator& comm) {
+         const mpi::Comm ranks = to_comm(comm);
+         nb::gil_scoped_release release;
+         new (self) S(options, ranks);
+       },
+       "options"_a, "comm"_a.none())
+      .def(
+          "step",
+          [](S& self, std::int64_t steps) {
+            for (std::int64_t i = 0; i < steps; ++i) {
+              {
+                nb::gil_scoped_release release;
+                self.step(1);
+              }
+              if (PyErr_CheckSignals() != 0) throw nb::python_error();
+            }
+          },
+          "steps"_a);
+  bind_initial_fields<T>(c);
+  bind_values<T>(c);
+  bind_state<T>(c);
+  bind_plan<T>(c);
 }
 
 }  // namespace
