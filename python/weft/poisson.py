@@ -433,7 +433,15 @@ class Poisson:
         single = precision == "single" or (precision == "auto" and self.precision == "double")
         options = (tuple(levels), smoother, degree, single, method, restart)
         if self._multigrid != options:
-            made = self._core.make_multigrid(self.mesh._core, levels, smoother, degree, single, method, restart)
+            made = self._core.make_multigrid(
+                self.mesh._core,
+                orders=levels,
+                smoother=smoother,
+                degree=degree,
+                single=single,
+                method=method,
+                restart=restart,
+            )
             sizes: list[int] = []
             if len(levels) > 1:
                 size = self.comm.allreduce(int(self._core.coarse_unknowns))
