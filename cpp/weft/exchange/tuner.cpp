@@ -177,11 +177,11 @@ std::string Ranking::reason(const std::vector<std::string>& names) const {
     if (i != winner && (next == entries.size() || entries[i].median_seconds < entries[next].median_seconds)) next = i;
   }
   const Entry& best = entries[winner];
-  std::string text = "fastest of " + std::to_string(entries.size()) + ": " + in_words(best.median_seconds);
+  std::string text = "fastest of " + std::to_string(entries.size()) + " ways: " + in_words(best.median_seconds);
   if (next == entries.size()) return text;
-  text += ", next " + names[next] + " " + in_words(entries[next].median_seconds);
+  text += "; second: " + names[next] + ", " + in_words(entries[next].median_seconds);
   if (best.median_seconds <= entries[next].median_seconds) return text;
-  return text + ", by their fastest repetitions, " + in_words(best.least_seconds) + " and " +
+  return text + "; chosen by their fastest repetitions, " + in_words(best.least_seconds) + " and " +
          in_words(entries[next].least_seconds) + ", because the medians cannot be distinguished";
 }
 
