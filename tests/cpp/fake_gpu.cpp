@@ -386,6 +386,7 @@ int cuStreamSynchronize(void* stream) {
   if (handles.count(stream) == 0) return invalid_handle;
   auto& s = *static_cast<Stream*>(stream);
   if (s.capturing) return s.spoiled = true, not_permitted_in_capture;
+  ++gpu.waits;
   drain(s);
   return ok;
 }
@@ -453,6 +454,7 @@ int cuEventSynchronize(void* event) {
   const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   if (handles.count(event) == 0) return invalid_handle;
+  ++gpu.waits;
   Event::State& e = *static_cast<Event*>(event)->state;
   reach(e, e.marks->recorded);
   return ok;
@@ -588,6 +590,7 @@ int cuLaunchKernel(void* function, unsigned blocks, unsigned by, unsigned bz, un
   if (blocks * by * bz == 0 || tx * ty * tz == 0 || tx * ty * tz > 1024) return invalid_value;
   auto& f = *static_cast<Function*>(function);
   if (handles.count(f.module) == 0) return invalid_handle;
+  if (handles.count(stream) != 0 && !static_cast<Stream*>(stream)->capturing) ++gpu.launches;
   return enqueue(stream, gpu.prepare({f.module->file, f.name, f.module->options, blocks, {tx, ty, tz}, arguments}));
 }
 
@@ -618,6 +621,7 @@ int cuGraphLaunch(void* executable, void* stream) {
   const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   if (handles.count(executable) == 0) return invalid_handle;
+  ++gpu.launches;
   for (const Work& work : static_cast<Graph*>(executable)->work) {
     if (const int code = enqueue(stream, work)) return code;
   }

@@ -27,6 +27,8 @@ struct FakeGpu {
   std::function<std::function<void()>(const FakeLaunch&)> prepare;
   std::string fail;  // the next call of this function (CUDA's name) fails
   int compilations = 0;
-  int live = 0;  // streams, events, allocations, opened memory, modules, graphs not released yet
+  int launches = 0;  // kernels and graphs that the host launched
+  int waits = 0;     // for a stream or an event
+  int live = 0;      // streams, events, allocations, opened memory, modules, graphs not released yet
 };
 // In the library: extern "C" FakeGpu* fake_gpu().

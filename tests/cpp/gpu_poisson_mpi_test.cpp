@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 #include "find_fake_gpu.hpp"
 #include "weft/mesh/mesh.hpp"
@@ -17,8 +18,12 @@ struct Solution {
   std::vector<double> applied, x, residuals;
 };
 
-// A x of a given x, and ten iterations of CG, by global id of the degrees of freedom.
-Solution solve(const char* which, poisson::Storage storage, bool jacobi) {
+// A x of a given x, and CG (ten iterations of it), by global id of the degrees of freedom. `before` is called when all
+// is ready for the solve.
+Solution solve(
+    const char* which, poisson::Storage storage, bool jacobi,
+    const solver::SolveOptions& limits = {.max_iterations = 10, .tolerance = 0},
+    const std::function<void()>& before = [] {}) {
   const mpi::Comm comm;
   const mesh::Mesh mesh = mesh::make_box({.counts = {4, 3, 2}, .periodic = {true, false, false}}, comm);
   poisson::Options options;
@@ -51,7 +56,8 @@ Solution solve(const char* which, poisson::Storage storage, bool jacobi) {
   system.weights = op.weights();
   system.inverse_diagonal = inverse.data();
   solver::ConjugateGradients<double> cg(std::move(system), device, op.comm());
-  result.residuals = cg.solve(b.data(), x.data(), true, {.max_iterations = 10, .tolerance = 0}, stream).residuals;
+  before();
+  result.residuals = cg.solve(b.data(), x.data(), true, limits, stream).residuals;
   result.x = x.download();
   for (std::vector<double>* vector : {&result.applied, &result.x}) vector->resize(ids.size());
   return result;
@@ -78,3 +84,41 @@ void compare(const char* gpu, poisson::Storage storage, bool jacobi) {
 TEST(GpuPoisson, AssembledStorageAgreesWithTheHostOnCuda) { compare("cuda", poisson::Storage::assembled, false); }
 TEST(GpuPoisson, ScatteredStorageAgreesWithTheHostOnCuda) { compare("cuda", poisson::Storage::scattered, true); }
 TEST(GpuPoisson, AssembledStorageAgreesWithTheHostOnHip) { compare("hip", poisson::Storage::assembled, true); }
+
+// On one GPU the host launches one graph for 16 iterations, and waits once for them.
+TEST(GpuPoisson, CgOnOneGpuLaunchesAndWaitsOnceInSixteenIterations) {
+  FakeGpu* gpu = device::find_fake_gpu("cuda");
+  if (gpu == nullptr) GTEST_SKIP() << "needs the driver made for tests: run it by ctest";
+  if (mpi::Comm().size() > 1) GTEST_SKIP() << "on several ranks the host adds up their sums";
+  const auto counted = [&](int iterations) {
+    int launches = 0, waits = 0;
+    const auto before = [&] { launches = gpu->launches, waits = gpu->waits; };
+    solve("cuda", poisson::Storage::assembled, true, {.max_iterations = iterations, .tolerance = 0}, before);
+    return std::pair(gpu->launches - launches, gpu->waits - waits);
+  };
+  const auto [launches, waits] = counted(16);
+  const auto [more_launches, more_waits] = counted(64);
+  EXPECT_EQ(more_launches - launches, 3);
+  EXPECT_EQ(more_waits - waits, 3);
+}
+
+// Iterations enqueued beyond the tolerance leave the solution as it was when the tolerance was reached.
+TEST(GpuPoisson, CgOnOneGpuEndsWhereTheToleranceIsReached) {
+  FakeGpu* gpu = device::find_fake_gpu("cuda");
+  if (gpu == nullptr) GTEST_SKIP() << "needs the driver made for tests: run it by ctest";
+  for (const double tolerance : {0.5, 1e-2, 1e-6, 1e-10}) {
+    int waits = 0;
+    const Solution found = solve("cuda", poisson::Storage::assembled, true,
+                                 {.max_iterations = 500, .tolerance = tolerance}, [&] { waits = gpu->waits; });
+    waits = gpu->waits - waits;
+    const int iterations = static_cast<int>(found.residuals.size()) - 1;
+    ASSERT_LE(found.residuals.back(), tolerance * found.residuals.front());
+    const Solution fixed =
+        solve("cuda", poisson::Storage::assembled, true, {.max_iterations = iterations, .tolerance = 0});
+    EXPECT_EQ(found.x, fixed.x) << "tolerance " << tolerance;
+    EXPECT_EQ(found.residuals, fixed.residuals) << "tolerance " << tolerance;
+    if (mpi::Comm().size() == 1) {
+      EXPECT_LE(waits, 8 + iterations / 8) << iterations << " iterations";
+    }
+  }
+}

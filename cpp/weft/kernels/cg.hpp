@@ -1,15 +1,16 @@
 // What conjugate gradients do besides the operator, with the scalars in device memory so that no iteration waits for
 // the host. Launched like kernels/vector.hpp: a block does cg_chunk consecutive entries, its partial sum is fixed.
 //
-// scalars: alpha, beta, rho = r . d r, p . Ap, r . r. A null inverse_diagonal d is the identity (no preconditioner),
-// null weights are ones (assembled vectors).
+// scalars: alpha, beta, rho = r . d r, p . Ap, r . r; and on one rank, where the device decides when the solve ends,
+// the factor and the limit of StoppingRule's |r|, and whether it is reached. A null inverse_diagonal d is the identity
+// (no preconditioner), null weights are ones (assembled vectors).
 #include "weft/kernels/dialect.hpp"
 
 using real = WEFT_REAL;
 constexpr int cg_threads = 256;
 constexpr int cg_chunk = 4096;
 constexpr int sum_unroll = 8;
-constexpr int alpha = 0, beta = 1, rho = 2, curvature = 3, residual = 4;
+constexpr int alpha = 0, beta = 1, rho = 2, curvature = 3, residual = 4, norm_scale = 5, target = 6, reached = 7;
 
 // The sum over the block's threads by a fixed tree, into *result.
 WEFT_FUNCTION void sum_threads(const double* sums, double* shared, double* result) {
@@ -121,13 +122,16 @@ WEFT_KERNEL(cg_sums, cg_threads,
   sum_partials(count, kinds, partials, shared, sums);
 }
 
-// One rank: alpha = rho / (p . Ap) from the partial sums of p . Ap; 0, which changes nothing, where that is no positive
-// number: the host finds it in the history.
+// One rank: alpha = rho / (p . Ap) from the partial sums of p . Ap; 0, which leaves x and r as they are, once the
+// target is reached and where p . Ap is no positive number. The host finds both in the history.
 WEFT_KERNEL(cg_alpha, cg_threads, (long count, const double* WEFT_RESTRICT partials, double* scalars)) {
   WEFT_SHARED(double, shared[2][cg_threads]);
   sum_partials(count, 1, partials, shared, scalars + curvature);
   WEFT_THREADS(t, 1) {
-    if (t == 0) scalars[alpha] = scalars[curvature] > 0 ? scalars[rho] / scalars[curvature] : 0;
+    if (t == 0) {
+      const bool moves = scalars[reached] == 0 && scalars[curvature] > 0;
+      scalars[alpha] = moves ? scalars[rho] / scalars[curvature] : 0;
+    }
   }
 }
 
@@ -145,6 +149,7 @@ WEFT_KERNEL(cg_beta, cg_threads,
       scalars[residual] = sums[0];
       scalars[beta] = scalars[rho] > 0 ? next / scalars[rho] : 0;
       scalars[rho] = next;
+      if (scalars[norm_scale] * sqrt(sums[0]) <= scalars[target]) scalars[reached] = 1;
       history[1 + 2 * entry] = sums[0];
       history[2 + 2 * entry] = scalars[curvature];
       history[0] = static_cast<double>(entry + 1);

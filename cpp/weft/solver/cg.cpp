@@ -3,17 +3,26 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <optional>
 #include <vector>
 
-#include "weft/device/graph.hpp"
 #include "weft/device/vector.hpp"
 
 namespace weft::solver {
 namespace {
 
-enum Scalar { alpha, beta, rho, curvature, residual, scalar_count };  // as in kernels/cg.hpp
-constexpr int batch = 16;  // iterations between two reads of the history, if nothing else involves the host
+// As in kernels/cg.hpp.
+enum Scalar { alpha, beta, rho, curvature, residual, norm_scale, target, reached, scalar_count };
+// Iterations between two reads of the history where only the device decides: all of them, and the first of a solve to a
+// tolerance, of which nothing is known yet.
+constexpr int batch = 16, first_batch = 4;
+constexpr int history_size = 1 + 2 * batch;
+
+// How many iterations to enqueue: those that the last `count` let expect until the target, at most a batch.
+int expected(double before, double now, int count, double target) {
+  const double each = std::log(now / before) / count;
+  if (!(each < 0)) return batch;
+  return static_cast<int>(std::clamp(std::ceil(std::log(target / now) / each), 1.0, static_cast<double>(batch)));
+}
 
 }  // namespace
 
@@ -33,10 +42,11 @@ ConjugateGradients<T>::ConjugateGradients(System<T> system, std::shared_ptr<devi
       partials_(device_, std::max(2 * partial_sums_, product_sums_)),
       local_sums_(device_, 2),
       scalars_(device_, scalar_count),
-      history_(device_, 1 + 2 * batch),
-      host_(device_, device::Memory::host, (scalar_count + 2) * sizeof(double)),
+      history_(device_, history_size),
+      host_(device_, device::Memory::host, (scalar_count + 2 + history_size) * sizeof(double)),
       host_scalars_(host_.as<double>()),
       host_sums_(host_scalars_ + scalar_count),
+      host_history_(host_sums_ + 2),
       copied_(device_),
       copy_(device::vector_kernel<T>(*device_, "copy")),
       axpby_(device::vector_kernel<T>(*device_, "axpby")),
@@ -56,7 +66,7 @@ ConjugateGradients<T>::ConjugateGradients(System<T> system, std::shared_ptr<devi
   partials_.zero();
   scalars_.zero();
   history_.zero();
-  std::fill_n(host_scalars_, scalar_count + 2, 0.0);
+  std::fill_n(host_scalars_, scalar_count + 2 + history_size, 0.0);
   trace::Traffic wait;
   wait.request = trace::fresh_request();
   trace::Traffic start = wait;
@@ -174,6 +184,50 @@ void ConjugateGradients<T>::iterate_alone(T* x, device::Stream& stream) {
   update_(stream, blocks_, device::vector_shape, n, scalars_.data(), system_.inverse_diagonal, r_.data(), x, p_.data());
 }
 
+// `count` iterations, and what they wrote into the history on its way to the host.
+template <class T>
+void ConjugateGradients<T>::iterate_alone(int count, T* x, const std::function<void()>& one, device::Stream& stream) {
+  device_->fill_zero(history_.data(), sizeof(double), stream);
+  for (int i = 0; i < count; ++i) one ? one() : iterate_alone(x, stream);
+  device_->copy(host_history_, history_.data(), history_.bytes(), device::CopyKind::device_to_host, stream);
+}
+
+// On one rank the device decides when the solve ends: what is enqueued beyond that changes nothing.
+template <class T>
+void ConjugateGradients<T>::solve_alone(T* x, StoppingRule& rule, const SolveOptions& options, device::Stream& stream) {
+  host_scalars_[norm_scale] = options.norm_scale;
+  host_scalars_[target] = rule.target();
+  store_scalars(stream);
+  // Launches decide the time of small problems: iterations are recorded as graphs, a whole batch and one.
+  if (recorded_for_ != x) {
+    batch_graph_.reset();
+    single_graph_.reset();
+    recorded_for_ = x;
+  }
+  const auto replay_single = [&] {
+    if (!single_graph_) single_graph_.emplace(stream, [&] { iterate_alone(x, stream); });
+    single_graph_->replay(stream);
+  };
+  const bool graphs = device::Graph::supported(*device_), open_ended = rule.target() > 0;
+  int count = device_->is_host() ? 1 : open_ended ? first_batch : batch;
+  while (!rule.ended()) {
+    count = std::min(count, options.max_iterations - rule.iterations());
+    if (graphs && count == batch) {
+      if (!batch_graph_) batch_graph_.emplace(stream, [&] { iterate_alone(batch, x, nullptr, stream); });
+      batch_graph_->replay(stream);
+    } else {
+      iterate_alone(count, x, graphs ? std::function<void()>(replay_single) : nullptr, stream);
+    }
+    stream.synchronize();
+    const double before = rule.last();
+    for (int i = 0; i < count && !rule.ended(); ++i) {
+      rule.require_positive(host_history_[2 + 2 * i]);
+      rule.take(std::sqrt(host_history_[1 + 2 * i]));
+    }
+    if (!device_->is_host()) count = open_ended ? expected(before, rule.last(), count, rule.target()) : batch;
+  }
+}
+
 template <class T>
 SolveResult ConjugateGradients<T>::solve(const T* b, T* x, bool zero_guess, const SolveOptions& options,
                                          device::Stream& stream) {
@@ -184,29 +238,11 @@ SolveResult ConjugateGradients<T>::solve(const T* b, T* x, bool zero_guess, cons
   const auto begin = std::chrono::steady_clock::now();
   start(b, x, zero_guess, stream);
   rule.take(std::sqrt(host_scalars_[residual]));
-  if (comm_.size() > 1) {
-    while (!rule.ended()) {
-      iterate(x, stream);
-      rule.require_positive(host_scalars_[curvature]);
-      rule.take(std::sqrt(host_scalars_[residual]));
-    }
-  } else {
-    const int stride = device_->is_host() || options.tolerance > 0 ? 1 : batch;
-    std::vector<double> history(history_.size());
-    // Small problems are dominated by launches: record one iteration as a graph and launch that.
-    std::optional<device::Graph> graph;
-    if (device::Graph::supported(*device_)) graph.emplace(stream, [&] { iterate_alone(x, stream); });
-    while (!rule.ended()) {
-      const int count = std::min(stride, options.max_iterations - rule.iterations());
-      device_->fill_zero(history_.data(), sizeof(double), stream);
-      for (int i = 0; i < count; ++i) graph ? graph->replay(stream) : iterate_alone(x, stream);
-      device_->copy(history.data(), history_.data(), history_.bytes(), device::CopyKind::device_to_host, stream);
-      stream.synchronize();
-      for (int i = 0; i < count && !rule.ended(); ++i) {
-        rule.require_positive(history[2 + 2 * i]);
-        rule.take(std::sqrt(history[1 + 2 * i]));
-      }
-    }
+  if (comm_.size() == 1) solve_alone(x, rule, options, stream);
+  while (!rule.ended()) {  // on several ranks
+    iterate(x, stream);
+    rule.require_positive(host_scalars_[curvature]);
+    rule.take(std::sqrt(host_scalars_[residual]));
   }
   stream.synchronize();
   return rule.result(comm_.max(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()));

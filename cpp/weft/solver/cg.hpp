@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "weft/device/buffer.hpp"
 #include "weft/device/device.hpp"
+#include "weft/device/graph.hpp"
 #include "weft/mpi/comm.hpp"
 #include "weft/solver/stopping.hpp"
 #include "weft/trace/recorder.hpp"
@@ -48,7 +50,9 @@ class ConjugateGradients {
   void start(const T* b, T* x, bool zero_guess, device::Stream& stream);
   void iterate(T* x, device::Stream& stream);        // any number of ranks; scalars pass through the host
   void iterate_alone(T* x, device::Stream& stream);  // one rank, nothing waits for the host
-  void direction_product(device::Stream& stream);    // A p and the partial sums of p . A p
+  void iterate_alone(int count, T* x, const std::function<void()>& one, device::Stream& stream);
+  void solve_alone(T* x, StoppingRule& rule, const SolveOptions& options, device::Stream& stream);
+  void direction_product(device::Stream& stream);  // A p and the partial sums of p . A p
   void update_residual(device::Stream& stream);
   void all_sums(std::int64_t count, int kinds, const std::function<void()>& meanwhile, device::Stream& stream);
   void store_scalars(device::Stream& stream);
@@ -63,9 +67,11 @@ class ConjugateGradients {
   device::Array<T> r_, p_, ap_;
   device::Array<double> partials_, local_sums_, scalars_, history_;
   device::Buffer host_;
-  double *host_scalars_, *host_sums_;                                       // in it
+  double *host_scalars_, *host_sums_, *host_history_;                       // in it
   std::shared_ptr<const trace::Traffic> started_traffic_, waited_traffic_;  // of the all-reduce, for the recorder
   device::Event copied_;
+  std::optional<device::Graph> batch_graph_, single_graph_;  // of iterations on one rank, for this x:
+  const T* recorded_for_ = nullptr;
   device::Kernel<long, const T*, T*> copy_;
   device::Kernel<long, T, const T*, T, T*> axpby_;
   device::Kernel<long, const T*, const T*, double*> dot_;

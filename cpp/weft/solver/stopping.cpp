@@ -44,7 +44,9 @@ SolveResult StoppingRule::result(double seconds) const {
   return {norms_, iterations(), reached() || all_done, seconds};
 }
 
-bool StoppingRule::reached() const { return last() <= std::max(options_.tolerance * first(), options_.absolute); }
+double StoppingRule::target() const { return std::max(options_.tolerance * first(), options_.absolute); }
+
+bool StoppingRule::reached() const { return last() <= target(); }
 
 void StoppingRule::require_progress() {
   if (iterations() == 0 || last() <= 0.9 * best_) {
@@ -61,8 +63,7 @@ void StoppingRule::give_up(const std::string& why) const {
   std::ostringstream text;
   text.precision(3);
   text << options_.name << ": the solve stalls after " << iterations() << " iterations: " << why << ". The residual is "
-       << last() << ", the tolerance " << std::max(options_.tolerance * first(), options_.absolute)
-       << "; residuals from the first on:";
+       << last() << ", the tolerance " << target() << "; residuals from the first on:";
   constexpr int most = 12;  // evenly, with the ends
   const int count = iterations();
   for (int i = 0, previous = -1; i < most; ++i) {

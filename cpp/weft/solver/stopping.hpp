@@ -53,6 +53,8 @@ class StoppingRule {
   int iterations() const { return static_cast<int>(norms_.size()) - 1; }
   double first() const { return norms_.front(); }
   double last() const { return norms_.back(); }
+  // The |r| that has to be reached, known from the first norm on.
+  double target() const;
   SolveResult result(double seconds) const;
 
  private:
