@@ -80,7 +80,7 @@ def gpu_aware(device: Device) -> _weft.mpi.GpuAware:
     """Whether MPI may be given the memory of ``device``: ``usable``, ``asked`` and ``reason``.
 
     ``asked`` is what the library reports (``yes``, ``no``, ``does not say``). Unless it reports no, a transfer in a
-    child process tests it, once per process and backend; if the library crashes on device memory, only the child ends.
+    child process tests it, once per process and GPU; if the library crashes on device memory, only the child ends.
     """
     return _weft.mpi.gpu_aware(device)
 

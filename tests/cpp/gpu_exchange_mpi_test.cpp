@@ -2,7 +2,11 @@
 // somebody waits for them, so a message sent before it is packed, or a buffer reused before it is read, shows.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include "all_ids.hpp"
 #include "choices.hpp"
@@ -147,6 +151,20 @@ TEST_P(OnGpu, MpiIsGivenDeviceMemoryOnlyWhereATransferProvedIt) {
   const mpi::ProbeResult transfer = mpi::run_probe({WEFT_MPI_PROBE_FILE, GetParam()}, 60.0);
   EXPECT_TRUE(transfer.succeeded) << transfer.reason;  // this driver's memory is the host's
 
+  EXPECT_TRUE(mpi::run_probe({WEFT_MPI_PROBE_FILE, GetParam(), "1"}, 60.0).succeeded);
+  const mpi::ProbeResult absent = mpi::run_probe({WEFT_MPI_PROBE_FILE, GetParam(), "7"}, 60.0);
+  EXPECT_NE(absent.reason.find(" 7 is not there"), std::string::npos) << absent.reason;  // not another one instead
+
+  // The child is told which GPU to use.
+  const std::filesystem::path script = std::filesystem::temp_directory_path() / ("probe" + std::to_string(getpid()));
+  std::ofstream(script) << "#!/bin/sh\necho asked for $1 $2\nexit 1\n";
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  setenv("WEFT_MPI_PROBE", script.c_str(), 1);
+  const mpi::GpuAware& second = mpi::gpu_aware(*device::open(GetParam(), 1));
+  std::filesystem::remove(script);
+  if (second.asked != "no") {
+    EXPECT_NE(second.reason.find(std::string("asked for ") + GetParam() + " 1"), std::string::npos) << second.reason;
+  }
   setenv("WEFT_MPI_PROBE", "/nowhere/weft_mpi_probe", 1);
   const mpi::GpuAware& aware = mpi::gpu_aware(*gpu);
   EXPECT_FALSE(aware.usable) << aware.reason;

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <string>
+#include <utility>
 
 #include "weft/mpi/comm.hpp"
 #include "weft/mpi/probe.hpp"
@@ -36,7 +38,8 @@ std::string probe_program() {
   return (file_of(reinterpret_cast<const void*>(&gpu_aware)).parent_path() / "weft_mpi_probe").string();
 }
 
-GpuAware find_out(device::Backend backend) {
+GpuAware find_out(const device::Device& device) {
+  const device::Backend backend = device.backend();
   const std::string library = library_version();
   GpuAware result;
   result.asked = gpu_support_asked(backend);
@@ -44,7 +47,8 @@ GpuAware find_out(device::Backend backend) {
     result.reason = library + " reports that it does not accept " + device::name(backend) + " memory";
     return result;
   }
-  const ProbeResult proof = run_probe({probe_program(), device::name(backend)}, probe_seconds);
+  const ProbeResult proof =
+      run_probe({probe_program(), device::name(backend), std::to_string(device.info().ordinal)}, probe_seconds);
   result.usable = proof.succeeded;
   const std::string says = result.asked == "yes" ? " reports that it accepts " : " does not report whether it accepts ";
   result.reason =
@@ -78,11 +82,12 @@ const GpuAware& gpu_aware(const device::Device& device) {
     return emulated;
   }
   static std::mutex mutex;
-  static std::map<device::Backend, GpuAware> known;
+  static std::map<std::pair<device::Backend, int>, GpuAware> known;
   const std::lock_guard lock(mutex);
-  const auto found = known.find(device.backend());
+  const std::pair key(device.backend(), device.info().ordinal);
+  const auto found = known.find(key);
   if (found != known.end()) return found->second;
-  return known.emplace(device.backend(), find_out(device.backend())).first->second;
+  return known.emplace(key, find_out(device)).first->second;
 }
 
 }  // namespace weft::mpi

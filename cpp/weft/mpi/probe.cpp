@@ -111,9 +111,9 @@ ProbeResult run_probe(const std::vector<std::string>& command, double seconds) {
   return {true, last_line(output)};
 }
 
-void prove_transfer(const std::string& which) {
+void prove_transfer(const std::string& which, int ordinal) {
   const Comm self = Comm::self();
-  const auto device = device::open(which);
+  const auto device = device::open(which, ordinal);
   // Eager and rendezvous protocols treat memory differently.
   for (const std::size_t words : {std::size_t{1}, std::size_t{1} << 13, std::size_t{1} << 19}) {
     std::vector<std::int64_t> sent(words);

@@ -15,8 +15,8 @@ struct ProbeResult {
 // of a job are removed, so that the child is a job of its own. Kills it after `seconds`.
 ProbeResult run_probe(const std::vector<std::string>& command, double seconds);
 
-// Sends and receives `device` memory on MPI_COMM_SELF, sizes from 8 bytes to 4 MiB, and compares. std::runtime_error if
-// the received data differ. This is what the child process does.
-void prove_transfer(const std::string& device);
+// Sends and receives memory of the `device` with this number on MPI_COMM_SELF, sizes from 8 bytes to 4 MiB, and
+// compares. std::runtime_error if the received data differ. This is what the child process does.
+void prove_transfer(const std::string& device, int ordinal);
 
 }  // namespace weft::mpi
