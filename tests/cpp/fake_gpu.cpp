@@ -256,6 +256,7 @@ FakeGpu* fake_gpu() { return &gpu; }
 
 int cuInit(unsigned) { return ok; }
 int cuDriverGetVersion(int* version) { return *version = gpu.driver_version, ok; }
+int hipDriverGetVersion(int* version) { return *version = 60000000, ok; }
 int cuDeviceGetCount(int* count) { return *count = gpu.devices, ok; }
 int cuDeviceGetName(char* name, int length, int ordinal) {
   if (ordinal >= gpu.devices) return invalid_value;
@@ -263,7 +264,12 @@ int cuDeviceGetName(char* name, int length, int ordinal) {
   std::strncpy(name, text.c_str(), static_cast<std::size_t>(length));
   return ok;
 }
-int cuDeviceTotalMem_v2(std::size_t* bytes, int) { return *bytes = device_bytes, ok; }
+int cuDeviceTotalMem_v2(std::size_t* bytes, int) { return *bytes = gpu.memory_bytes, ok; }
+int cuDeviceGetUuid_v2(void* uuid, int ordinal) {
+  if (ordinal >= gpu.devices) return invalid_value;
+  std::memset(uuid, 0, 16);
+  return *static_cast<char*>(uuid) = static_cast<char>(1 + ordinal), ok;
+}
 int cuDeviceGetAttribute(int* value, int attribute, int) {
   const std::map<int, int> values{{16, 132}, {63, 110}, {10, 32}, {87, 64}, {75, 9}, {76, 0}};
   const auto found = values.find(attribute);
@@ -308,7 +314,7 @@ int cuMemAlloc_v2(void** pointer, std::size_t bytes) {
   ++gpu.live;
   return ok;
 }
-int cuMemFree_v2(void* pointer) {
+int cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   auto* at = static_cast<char*>(pointer);
@@ -685,8 +691,6 @@ const char* hiprtcGetErrorString(int) { return "COMPILATION"; }
 asm(R"(
 .globl hipInit
 .set hipInit, cuInit
-.globl hipDriverGetVersion
-.set hipDriverGetVersion, cuDriverGetVersion
 .globl hipGetDeviceCount
 .set hipGetDeviceCount, cuDeviceGetCount
 .globl hipDeviceGetName
@@ -695,6 +699,10 @@ asm(R"(
 .set hipDeviceTotalMem, cuDeviceTotalMem_v2
 .globl hipDeviceGetAttribute
 .set hipDeviceGetAttribute, cuDeviceGetAttribute
+.globl hipDeviceGetUuid
+.set hipDeviceGetUuid, cuDeviceGetUuid_v2
+.globl hipMemGetInfo
+.set hipMemGetInfo, cuMemGetInfo_v2
 .globl hipMalloc
 .set hipMalloc, cuMemAlloc_v2
 .globl hipFree

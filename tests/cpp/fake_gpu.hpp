@@ -12,6 +12,7 @@
 // program.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 
@@ -23,6 +24,8 @@ struct FakeLaunch {
 struct FakeGpu {
   int devices = 2;
   int driver_version = 13000;
+  int capability = 90;  // of NVIDIA's devices; the compiler knows 80, 90 and 100
+  std::size_t memory_bytes = std::size_t{1} << 34, used_by_others = 0;  // of a device; more cannot be allocated anyway
   // Copies the arguments and returns what the launch does later.
   std::function<std::function<void()>(const FakeLaunch&)> prepare;
   std::string fail;  // the next call of this function (CUDA's name) fails

@@ -12,29 +12,13 @@
 #include <set>
 
 #include "weft/device/code_object.hpp"
+#include "weft/device/compiler_api.hpp"
 #include "weft/device/disk_cache.hpp"
 #include "weft/device/dynamic_library.hpp"
 #include "weft/device/kernel_texts.hpp"
 
 namespace weft::device {
 namespace {
-
-// NVRTC and hipRTC have the same functions under two prefixes.
-struct CompilerApi {
-  std::string problem;
-  std::string version_text;
-
-  int (*version)(int* major, int* minor);
-  int (*create)(void** program, const char* text, const char* name, int headers, const char* const* header_texts,
-                const char* const* header_names);
-  int (*compile)(void* program, int options, const char* const* option_texts);
-  int (*log_size)(void* program, std::size_t* bytes);
-  int (*log)(void* program, char* text);
-  int (*image_size)(void* program, std::size_t* bytes);
-  int (*image)(void* program, char* bytes);
-  int (*destroy)(void** program);
-  const char* (*error_text)(int code);
-};
 
 CompilerApi open_compiler(Backend backend, int driver_version) {
   const bool hip = backend == Backend::hip;
@@ -49,16 +33,9 @@ CompilerApi open_compiler(Backend backend, int driver_version) {
   }
   DynamicLibrary library(library_names(hip ? "WEFT_HIPRTC" : "WEFT_NVRTC", versions));
   CompilerApi api{};
-  const std::string prefix = hip ? "hiprtc" : "nvrtc";
-  library.find(api.version, (prefix + "Version").c_str());
-  library.find(api.create, (prefix + "CreateProgram").c_str());
-  library.find(api.compile, (prefix + "CompileProgram").c_str());
-  library.find(api.log_size, (prefix + "GetProgramLogSize").c_str());
-  library.find(api.log, (prefix + "GetProgramLog").c_str());
-  library.find(api.image_size, hip ? "hiprtcGetCodeSize" : "nvrtcGetCUBINSize");
-  library.find(api.image, hip ? "hiprtcGetCode" : "nvrtcGetCUBIN");
-  library.find(api.destroy, (prefix + "DestroyProgram").c_str());
-  library.find(api.error_text, (prefix + "GetErrorString").c_str());
+#define WEFT_FIND(member, nvrtc_name, hiprtc_name) library.find(api.member, hip ? #hiprtc_name : #nvrtc_name);
+  WEFT_COMPILER_FUNCTIONS(WEFT_FIND)
+#undef WEFT_FIND
   if (!library) {
     api.problem = (hip ? "hipRTC cannot be opened (install ROCm's hiprtc, or set WEFT_HIPRTC to its folder): "
                        : "NVRTC cannot be opened (pip install nvidia-cuda-nvrtc, or set WEFT_NVRTC to its folder): ") +

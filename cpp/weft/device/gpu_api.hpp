@@ -1,5 +1,6 @@
 // The GPU drivers as a table of entry points. CUDA's driver API and HIP's runtime API have functions of the same shape
-// under two names, so one implementation (gpu_device.cpp) serves both; the few that differ are std::functions here.
+// under two names (gpu_names.hpp), so one implementation (gpu_device.cpp) serves both; the few that differ are
+// std::functions here.
 //
 // Handles (streams, events, modules, graphs) and device addresses are void*: CUdeviceptr has the same representation on
 // every system weft builds on. Functions return 0 for success.
@@ -19,9 +20,14 @@ struct GpuApi {
   int driver_version = 0;
   int device_count = 0;
 
+  int (*init)(unsigned flags);
+  int (*version_of_driver)(int* version);
+  int (*count_devices)(int* count);
   int (*device_name)(char* name, int length, int ordinal);
   int (*device_memory)(std::size_t* bytes, int ordinal);
   int (*device_attribute)(int* value, int attribute, int ordinal);
+  int (*device_uuid)(void* sixteen_bytes, int ordinal);  // null where the driver has none
+  int (*memory_info)(std::size_t* free, std::size_t* total);
   int (*allocate)(void** pointer, std::size_t bytes);
   int (*release)(void* pointer);
   int (*allocate_pinned)(void** pointer, std::size_t bytes, unsigned flags);

@@ -16,21 +16,16 @@
 #include "weft/device/backends.hpp"
 #include "weft/device/compiler.hpp"
 #include "weft/device/gpu_api.hpp"
+#include "weft/device/gpu_names.hpp"
 #include "weft/device/host_registry.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::device {
 namespace {
 
-constexpr unsigned ordered_stream = 0;  // synchronises with the default stream, which CuPy and PyTorch use by default
-constexpr unsigned portable_pinned_memory = 1;
-constexpr int capture_of_this_thread = 1;
-constexpr unsigned untimed_event_between_processes = 2 | 4;
-constexpr unsigned with_peer_access = 1;
 // The drivers share whole blocks of memory, which may hold several small allocations (CUDA Programming Guide,
 // "Interprocess Communication"). An allocation of a multiple of this size has its blocks to itself.
 constexpr std::size_t shared_unit = std::size_t{2} << 20;
-enum FunctionAttribute { max_threads_per_block = 0, shared_bytes = 1, local_bytes = 3, register_count = 4 };
 
 class GpuDevice final : public Device {
  public:
@@ -82,7 +77,7 @@ class GpuDevice final : public Device {
   void* allocate_pinned(std::size_t bytes) override {
     activate();
     void* pointer = nullptr;
-    check(api_.allocate_pinned(&pointer, bytes, portable_pinned_memory),
+    check(api_.allocate_pinned(&pointer, bytes, gpu::portable_pinned_memory),
           "allocating " + std::to_string(bytes) + " bytes of pinned memory");
     return pointer;
   }
@@ -113,12 +108,12 @@ class GpuDevice final : public Device {
           [&] { return api_.fill(pointer, 0, bytes, stream.handle()); });
   }
 
+  // The stream synchronises with the default stream, which CuPy and PyTorch use by default.
   void* create_stream() override {
     activate();
     void* stream = nullptr;
-    check(api_.create_stream(&stream, ordered_stream), "creating a stream");
-    const auto free = std::find(streams_.begin(), streams_.end(), nullptr);
-    (free != streams_.end() ? *free : streams_.emplace_back()) = stream;
+    check(api_.create_stream(&stream, gpu::ordered_stream), "creating a stream");
+    give_number(stream);
     return stream;
   }
   void destroy_stream(void* stream) noexcept override {
@@ -130,7 +125,7 @@ class GpuDevice final : public Device {
       }
     }
     api_.destroy_stream(stream);
-    std::replace(streams_.begin(), streams_.end(), stream, static_cast<void*>(nullptr));
+    free_number(stream);
   }
   void synchronize_stream(void* stream) override {
     activate();
@@ -191,7 +186,8 @@ class GpuDevice final : public Device {
   void* open_shared(const SharedHandle& handle) override {
     activate();
     void* pointer = nullptr;
-    check(api_.open_memory(&pointer, handle, with_peer_access), "opening another process's device memory");
+    const unsigned flag = gpu::with_peer_access(api_.backend == Backend::hip, api_.driver_version);
+    check(api_.open_memory(&pointer, handle, flag), "opening another process's device memory");
     return pointer;
   }
   void close_shared(void* pointer) noexcept override {
@@ -200,7 +196,8 @@ class GpuDevice final : public Device {
   void* create_shared_event(SharedHandle& handle) override {
     activate();
     void* event = nullptr;
-    check(api_.create_event(&event, untimed_event_between_processes), "creating an interprocess event");
+    check(api_.create_event(&event, gpu::untimed_event | gpu::event_between_processes),
+          "creating an interprocess event");
     const int code = api_.event_handle(&handle, event);
     if (code != 0) {
       destroy_event(event);
@@ -218,7 +215,7 @@ class GpuDevice final : public Device {
   bool supports_graphs() const override { return true; }
   void begin_capture(void* stream) override {
     activate();
-    check(api_.begin_capture(stream, capture_of_this_thread), "beginning to capture a stream");
+    check(api_.begin_capture(stream, gpu::capture_of_this_thread), "beginning to capture a stream");
     capturing_ = true;
   }
   void* end_capture(void* stream) override {
@@ -292,6 +289,13 @@ class GpuDevice final : public Device {
   }
 
   // Streams are numbered for the trace; a number is reused after its stream is destroyed.
+  void give_number(void* stream) {
+    const auto free = std::find(streams_.begin(), streams_.end(), nullptr);
+    (free != streams_.end() ? *free : streams_.emplace_back()) = stream;
+  }
+  void free_number(void* stream) {
+    std::replace(streams_.begin(), streams_.end(), stream, static_cast<void*>(nullptr));
+  }
   int number_of(void* stream) const {
     return static_cast<int>(std::find(streams_.begin(), streams_.end(), stream) - streams_.begin());
   }
@@ -390,7 +394,7 @@ std::shared_ptr<detail::KernelImpl> GpuDevice::load(const KernelSpec& spec) {
   void* function = nullptr;
   check(api_.module_function(&function, found->second.handle, spec.name.c_str()),
         "finding the kernel " + spec.name + " in kernels/" + spec.file + ".hpp");
-  const auto attribute = [&](FunctionAttribute which) {
+  const auto attribute = [&](int which) {
     int value = 0;
     check(api_.function_attribute(&value, which, function), "asking for the resources of " + spec.name);
     return value;
@@ -401,10 +405,10 @@ std::shared_ptr<detail::KernelImpl> GpuDevice::load(const KernelSpec& spec) {
   } catch (const std::runtime_error&) {  // a compiler whose words are not known is no reason not to run
     resources.spill_bytes = resources.scalar_spills = unknown_resource;
   }
-  resources.registers = attribute(register_count);
-  resources.stack_bytes = attribute(local_bytes);
-  resources.shared_bytes = attribute(shared_bytes);
-  check(api_.occupancy(&resources.max_blocks_per_multiprocessor, function, attribute(max_threads_per_block), 0),
+  resources.registers = attribute(gpu::register_count);
+  resources.stack_bytes = attribute(gpu::local_bytes);
+  resources.shared_bytes = attribute(gpu::shared_bytes);
+  check(api_.occupancy(&resources.max_blocks_per_multiprocessor, function, attribute(gpu::max_threads_per_block), 0),
         "asking for the occupancy of " + spec.name);
   return std::make_shared<GpuKernel>(std::static_pointer_cast<GpuDevice>(shared_from_this()), function, spec,
                                      resources);

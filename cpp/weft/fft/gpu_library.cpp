@@ -10,36 +10,12 @@
 
 #include "weft/device/dynamic_library.hpp"
 #include "weft/device/gpu_api.hpp"
+#include "weft/fft/gpu_library_api.hpp"
 
 namespace weft::fft {
 namespace {
 
-// cufftType and hipfftType (cuFFT documentation, section 3.2.3; hipfft.h): the same numbers in both.
-enum Type { r2c = 0x2a, c2r = 0x2c, c2c = 0x29, d2z = 0x6a, z2d = 0x6c, z2z = 0x69 };
-constexpr int gpu_forward = -1, gpu_backward = 1;  // CUFFT_FORWARD, CUFFT_INVERSE
-enum Code { success = 0, alloc_failed = 2 };
-
-// cuFFT's plan is an int, hipFFT's a pointer: both fit, and both are passed in a register, into this.
-using Handle = void*;
-
-struct GpuFunctions : GpuLibrary {
-  bool hip = false;
-  int (*version_of)(int* version);
-  int (*create)(Handle* plan);
-  int (*destroy)(Handle plan);
-  int (*set_auto_allocation)(Handle plan, int automatic);
-  int (*make_many)(Handle plan, int rank, int* n, int* embed_in, int stride_in, int distance_in, int* embed_out,
-                   int stride_out, int distance_out, int type, int batch, std::size_t* work_bytes);
-  int (*make_many_64)(Handle plan, int rank, long long* n, long long* embed_in, long long stride_in,
-                      long long distance_in, long long* embed_out, long long stride_out, long long distance_out,
-                      int type, long long batch, std::size_t* work_bytes);
-  int (*set_work_area)(Handle plan, void* memory);
-  int (*set_stream)(Handle plan, void* stream);
-  // By precision (double, float).
-  int (*execute_r2c[2])(Handle plan, void* in, void* out);
-  int (*execute_c2r[2])(Handle plan, void* in, void* out);
-  int (*execute_c2c[2])(Handle plan, void* in, void* out, int sign);
-};
+using GpuFunctions = gpu::Functions;
 
 GpuFunctions open_gpu_library(device::Backend backend) {
   GpuFunctions library{};
@@ -60,22 +36,9 @@ GpuFunctions open_gpu_library(device::Backend backend) {
     std::stable_partition(versions.begin(), versions.end(), [&](const std::string& v) { return v == own; });
   }
   device::DynamicLibrary opened(device::library_names(library.hip ? "WEFT_HIPFFT" : "WEFT_CUFFT", versions));
-  const std::string prefix = library.hip ? "hipfft" : "cufft";
-  const auto find = [&](auto*& function, const char* name) { opened.find(function, (prefix + name).c_str()); };
-  find(library.version_of, "GetVersion");
-  find(library.create, "Create");
-  find(library.destroy, "Destroy");
-  find(library.set_auto_allocation, "SetAutoAllocation");
-  find(library.make_many, "MakePlanMany");
-  find(library.make_many_64, "MakePlanMany64");
-  find(library.set_work_area, "SetWorkArea");
-  find(library.set_stream, "SetStream");
-  find(library.execute_r2c[0], "ExecD2Z");
-  find(library.execute_r2c[1], "ExecR2C");
-  find(library.execute_c2r[0], "ExecZ2D");
-  find(library.execute_c2r[1], "ExecC2R");
-  find(library.execute_c2c[0], "ExecZ2Z");
-  find(library.execute_c2c[1], "ExecC2C");
+#define WEFT_FIND(member, name) opened.find(library.member, library.hip ? "hipfft" #name : "cufft" #name);
+  WEFT_FFT_FUNCTIONS(WEFT_FIND)
+#undef WEFT_FIND
   if (!opened) {
     library.problem = (library.hip ? "hipFFT cannot be opened (install ROCm's hipfft, or set WEFT_HIPFFT to its "
                                      "folder): "
@@ -129,11 +92,11 @@ int type_of(Kind kind) {
   constexpr bool is_double = sizeof(T) == sizeof(double);
   switch (kind) {
     case Kind::r2c:
-      return is_double ? d2z : r2c;
+      return is_double ? gpu::d2z : gpu::r2c;
     case Kind::c2r:
-      return is_double ? z2d : c2r;
+      return is_double ? gpu::z2d : gpu::c2r;
     default:
-      return is_double ? z2z : c2c;
+      return is_double ? gpu::z2z : gpu::c2c;
   }
 }
 
@@ -152,7 +115,8 @@ struct GpuLines<T>::Plan {
     try {
       check(library.set_auto_allocation(handle, 0), "keeping a plan from allocating");
       const int code = make();
-      if (code == alloc_failed) throw std::runtime_error(library.name + ": the device's memory is full: making a plan");
+      if (code == gpu::alloc_failed)
+        throw std::runtime_error(library.name + ": the device's memory is full: making a plan");
       check(code, "planning " + std::to_string(shape.count) + " transforms of " + std::to_string(shape.n) + " points");
     } catch (...) {
       library.destroy(handle);
@@ -195,9 +159,9 @@ struct GpuLines<T>::Plan {
       case Kind::c2r:
         return library.execute_c2r[precision](handle, in, out);
       case Kind::forward:
-        return library.execute_c2c[precision](handle, in, out, gpu_forward);
+        return library.execute_c2c[precision](handle, in, out, gpu::forward);
       default:
-        return library.execute_c2c[precision](handle, in, out, gpu_backward);
+        return library.execute_c2c[precision](handle, in, out, gpu::backward);
     }
   }
 
@@ -208,7 +172,7 @@ struct GpuLines<T>::Plan {
   }
 
   void check(int code, const std::string& what) const {
-    if (code != success) throw std::runtime_error(library.name + ": " + what + " failed: " + error_text(code));
+    if (code != gpu::success) throw std::runtime_error(library.name + ": " + what + " failed: " + error_text(code));
   }
   bool context_is_current() const {
     const device::GpuApi& driver = device::gpu_api(device->backend());
@@ -223,7 +187,7 @@ struct GpuLines<T>::Plan {
   LinesShape shape;
   const GpuFunctions& library;
   mutable void* context = nullptr;
-  Handle handle = nullptr;
+  gpu::Handle handle = nullptr;
   std::size_t work_bytes = 0;
   void* work_area = nullptr;
 };
