@@ -29,9 +29,14 @@ enum Code {
   out_of_memory = 2,
   no_context = 201,
   invalid_handle = 400,
+  illegal_state = 401,
   not_found = 500,
   not_ready = 600,
-  not_permitted_in_capture = 900
+  not_permitted_in_capture = 900,
+  capture_invalidated = 901,
+  capture_isolation = 905,
+  captured_event = 907,
+  capture_wrong_thread = 908
 };
 
 FakeGpu gpu;
@@ -54,8 +59,13 @@ struct Stream {
   bool set_now = false;                     // by the work that runs, which is then not timed
   bool busy = false;                        // somebody is doing the work at the front
   bool capturing = false, spoiled = false;
+  std::uint64_t capture = 0;  // the number of the capture
+  int mode = 0;               // of the capture: global, of this thread, relaxed
+  std::thread::id capturer;
   std::vector<Work> captured;
 };
+std::set<Stream*> capturing;  // the streams that are
+std::uint64_t captures = 0;
 
 // What is known of an event in all processes that use it: how often it was recorded, how many of these records the
 // device has come to, and how many another process waits for.
@@ -68,6 +78,7 @@ struct Event {
     std::shared_ptr<Marks> marks;
     std::map<std::uint64_t, Stream*> records;  // that are not done
     Time time;                                 // of the record done last, on its stream's clock
+    std::uint64_t capture = 0;                 // in which it was last recorded, 0: in none
   };
   std::shared_ptr<State> state = std::make_shared<State>();
   bool timed = true, own = true;
@@ -230,6 +241,7 @@ void help(const std::stop_token& stop) {
 int enqueue(void* handle, Work work) {
   if (handles.count(handle) == 0) return invalid_handle;
   auto& stream = *static_cast<Stream*>(handle);
+  if (stream.capturing && stream.spoiled) return capture_invalidated;
   if (stream.capturing)
     stream.captured.push_back(std::move(work));
   else
@@ -244,6 +256,22 @@ int entry(const char* function) {
     return out_of_memory;
   }
   return context_is_current ? ok : no_context;
+}
+
+// The error of a call that the driver does not observe in a capture: allocations, queries of events and streams, waits
+// for them, and what may do these behind the scenes. CUDA forbids them to the capturing thread (in mode global, to all
+// threads), and the capture is lost (cuThreadExchangeStreamCaptureMode; Programming Guide, "Prohibited and Unhandled
+// Operations"). Waits for streams and events outside of the capture are not on its lists; weft needs none.
+int unsafe_entry(const char* function) {
+  if (const int code = entry(function)) return code;
+  int code = ok;
+  for (Stream* stream : capturing) {
+    if (stream->mode == 0 || (stream->mode == 1 && stream->capturer == std::this_thread::get_id())) {
+      stream->spoiled = true;
+      code = not_permitted_in_capture;
+    }
+  }
+  return code;
 }
 
 std::string file_of(const std::string& name) { return name.substr(0, name.find('.')); }
@@ -295,7 +323,7 @@ int hipGetDevicePropertiesR0600(void* properties, int) {
 
 int cuMemAlloc_v2(void** pointer, std::size_t bytes) {
   const Lock lock(mutex);
-  if (const int code = entry(__func__)) return code;
+  if (const int code = unsafe_entry(__func__)) return code;
   if (bytes == 0) return invalid_value;
   const std::size_t unit = bytes < 4096 ? 256 : 4096;
   const auto aligned = [&](char* at) {
@@ -317,6 +345,14 @@ int cuMemAlloc_v2(void** pointer, std::size_t bytes) {
 int cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
+  std::size_t used = gpu.used_by_others;
+  for (const auto& [begin, size] : device_memory) used += size;
+  *free = gpu.memory_bytes - std::min(used, gpu.memory_bytes);
+  return *total = gpu.memory_bytes, ok;
+}
+int cuMemFree_v2(void* pointer) {
+  const Lock lock(mutex);
+  if (const int code = unsafe_entry(__func__)) return code;
   auto* at = static_cast<char*>(pointer);
   const auto found = device_memory.find(at);
   if (found == device_memory.end()) return invalid_value;
@@ -334,7 +370,7 @@ int cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
 }
 int cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned) {
   const Lock lock(mutex);
-  if (const int code = entry(__func__)) return code;
+  if (const int code = unsafe_entry(__func__)) return code;
   *pointer = std::malloc(bytes);
   pinned_memory[static_cast<char*>(*pointer)] = bytes;
   ++gpu.live;
@@ -342,23 +378,31 @@ int cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned) {
 }
 int cuMemFreeHost(void* pointer) {
   const Lock lock(mutex);
-  if (const int code = entry(__func__)) return code;
+  if (const int code = unsafe_entry(__func__)) return code;
   if (pinned_memory.erase(static_cast<char*>(pointer)) == 0) return invalid_value;
   --gpu.live;
   std::free(pointer);
   return ok;
 }
 
+static int needs_pinned(void* handle, const void* host, std::size_t bytes) {  // what a graph copies from or to
+  if (handles.count(handle) == 0) return invalid_handle;
+  auto& stream = *static_cast<Stream*>(handle);
+  if (!stream.capturing || within(pinned_memory, host, bytes)) return ok;
+  return stream.spoiled = true, not_permitted_in_capture;
+}
 int cuMemcpyHtoDAsync_v2(void* to, const void* from, std::size_t bytes, void* stream) {
   const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   if (!on_device(to, bytes) || on_device(from, 1)) return invalid_value;
+  if (const int code = needs_pinned(stream, from, bytes)) return code;
   return enqueue(stream, [=] { std::memcpy(to, from, bytes); });
 }
 int cuMemcpyDtoHAsync_v2(void* to, void* from, std::size_t bytes, void* stream) {
   const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   if (!on_device(from, bytes) || on_device(to, 1)) return invalid_value;
+  if (const int code = needs_pinned(stream, to, bytes)) return code;
   return enqueue(stream, [=] { std::memcpy(to, from, bytes); });
 }
 int cuMemcpyDtoDAsync_v2(void* to, void* from, std::size_t bytes, void* stream) {
@@ -383,15 +427,16 @@ int cuStreamDestroy_v2(void* stream) {
   const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   if (handles.count(stream) == 0) return invalid_handle;
+  if (static_cast<Stream*>(stream)->capturing) return not_permitted_in_capture;
   drain(*static_cast<Stream*>(stream));
   return destroy<Stream>(stream);
 }
 int cuStreamSynchronize(void* stream) {
   const Lock lock(mutex);
-  if (const int code = entry(__func__)) return code;
+  if (const int code = unsafe_entry(__func__)) return code;
   if (handles.count(stream) == 0) return invalid_handle;
   auto& s = *static_cast<Stream*>(stream);
-  if (s.capturing) return s.spoiled = true, not_permitted_in_capture;
+  if (s.capturing) return s.spoiled = true, not_permitted_in_capture;  // in every mode
   ++gpu.waits;
   drain(s);
   return ok;
@@ -403,7 +448,15 @@ int cuStreamWaitEvent(void* stream, void* event, unsigned) {
   // What was recorded last by now.
   auto* opened = static_cast<Event*>(event);
   const std::shared_ptr<Event::State> e = opened->state;
+  if (handles.count(stream) == 0) return invalid_handle;
   auto* s = static_cast<Stream*>(stream);
+  if (s->capturing || e->capture != 0) {
+    // Within the stream that captures, the order is that of the calls. A second stream would join the capture, which
+    // this driver does not do; and no dependency may cross the borders of a capture.
+    if (s->capturing && e->capture == s->capture) return ok;
+    for (Stream* other : capturing) other->spoiled |= other == s || other->capture == e->capture;
+    return capture_isolation;
+  }
   return enqueue(stream, [e, s, own = opened->own, record = e->marks->recorded.load()] {
     reach(*e, record);
     if (record == 0) return;
@@ -448,6 +501,13 @@ int cuEventRecord(void* event, void* stream) {
   if (handles.count(event) == 0 || handles.count(stream) == 0) return invalid_handle;
   if (!static_cast<Event*>(event)->own) return invalid_handle;
   const std::shared_ptr<Event::State> e = static_cast<Event*>(event)->state;
+  if (const auto& s = *static_cast<Stream*>(stream); s.capturing) {
+    // A node of the graph has no time, and other processes cannot wait for it.
+    if (shared_events.count(event) != 0) return static_cast<Stream*>(stream)->spoiled = true, not_permitted_in_capture;
+    e->capture = s.capture;
+    return ok;
+  }
+  e->capture = 0;
   const std::uint64_t record = ++e->marks->recorded;
   e->records[record] = static_cast<Stream*>(stream);
   return enqueue(stream, [=] {
@@ -458,10 +518,11 @@ int cuEventRecord(void* event, void* stream) {
 }
 int cuEventSynchronize(void* event) {
   const Lock lock(mutex);
-  if (const int code = entry(__func__)) return code;
+  if (const int code = unsafe_entry(__func__)) return code;
   if (handles.count(event) == 0) return invalid_handle;
   ++gpu.waits;
   Event::State& e = *static_cast<Event*>(event)->state;
+  if (e.capture != 0) return captured_event;
   reach(e, e.marks->recorded);
   return ok;
 }
@@ -469,13 +530,22 @@ int cuStreamAddCallback(void* stream, void (*function)(void*, int, void*), void*
   const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   if (flags != 0) return invalid_value;
+  if (handles.count(stream) == 0) return invalid_handle;
+  if (auto& s = *static_cast<Stream*>(stream); s.capturing) return s.spoiled = true, not_permitted_in_capture;
   return enqueue(stream, [=] { function(stream, ok, data); });
+}
+// What a library made for tests puts on a stream, in a capture too.
+int fake_gpu_enqueue(void* stream, void (*function)(void* data), void* data) {
+  const Lock lock(mutex);
+  if (const int code = entry(__func__)) return code;
+  return enqueue(stream, [=] { function(data); });
 }
 int cuEventElapsedTime(float* milliseconds, void* begin, void* end) {
   const Lock lock(mutex);
-  if (const int code = entry(__func__)) return code;
+  if (const int code = unsafe_entry(__func__)) return code;
   if (handles.count(begin) == 0 || handles.count(end) == 0) return invalid_handle;
   auto &b = *static_cast<Event*>(begin), &e = *static_cast<Event*>(end);
+  if (b.state->capture != 0 || e.state->capture != 0) return captured_event;
   if (!b.timed || !e.timed) return invalid_handle;
   const Marks &first = *b.state->marks, &last = *e.state->marks;
   if (first.recorded == 0 || last.recorded == 0) return invalid_handle;
@@ -486,7 +556,7 @@ int cuEventElapsedTime(float* milliseconds, void* begin, void* end) {
 
 int cuIpcGetMemHandle(Handle* handle, void* pointer) {
   const Lock lock(mutex);
-  if (const int code = entry(__func__)) return code;
+  if (const int code = unsafe_entry(__func__)) return code;
   auto* at = static_cast<char*>(pointer);
   const auto found = device_memory.find(at);
   // A driver gives away the whole block such a piece lies in.
@@ -502,7 +572,7 @@ int cuIpcGetMemHandle(Handle* handle, void* pointer) {
 }
 int cuIpcOpenMemHandle_v2(void** pointer, Handle handle, unsigned flags) {
   const Lock lock(mutex);
-  if (const int code = entry(__func__)) return code;
+  if (const int code = unsafe_entry(__func__)) return code;
   if (std::strcmp(handle.kind, "memory") != 0 || flags != 1) return invalid_value;
   if (handle.process == getpid()) return no_context;
   Header* header = header_of(handle);
@@ -516,7 +586,7 @@ int cuIpcOpenMemHandle_v2(void** pointer, Handle handle, unsigned flags) {
 }
 int cuIpcCloseMemHandle(void* pointer) {
   const Lock lock(mutex);
-  if (const int code = entry(__func__)) return code;
+  if (const int code = unsafe_entry(__func__)) return code;
   const auto found = imported.find(static_cast<char*>(pointer));
   if (found == imported.end()) return invalid_value;
   munmap(pointer, found->second.bytes);
@@ -528,7 +598,7 @@ int cuIpcCloseMemHandle(void* pointer) {
 }
 int cuIpcGetEventHandle(Handle* handle, void* event) {
   const Lock lock(mutex);
-  if (const int code = entry(__func__)) return code;
+  if (const int code = unsafe_entry(__func__)) return code;
   auto* e = static_cast<Event*>(event);
   if (handles.count(event) == 0 || shared_events.count(event) == 0) return invalid_handle;
   const auto slot = static_cast<std::uint64_t>(e->state->marks.get() - arena().header().events);
@@ -537,7 +607,7 @@ int cuIpcGetEventHandle(Handle* handle, void* event) {
 }
 int cuIpcOpenEventHandle(void** event, Handle handle) {
   const Lock lock(mutex);
-  if (const int code = entry(__func__)) return code;
+  if (const int code = unsafe_entry(__func__)) return code;
   if (std::strcmp(handle.kind, "event") != 0) return invalid_value;
   if (handle.process == getpid()) return no_context;
   Header* header = header_of(handle);
@@ -550,7 +620,7 @@ int cuIpcOpenEventHandle(void** event, Handle handle) {
 
 int cuModuleLoadData(void** module, const void* image) {
   const Lock lock(mutex);
-  if (const int code = entry(__func__)) return code;
+  if (const int code = unsafe_entry(__func__)) return code;
   // "fake image\n", then file, options and text, each ended by a newline and a zero.
   const char* at = static_cast<const char*>(image);
   if (std::strncmp(at, "fake image\n", 11) != 0) return invalid_value;
@@ -565,7 +635,7 @@ int cuModuleLoadData(void** module, const void* image) {
 }
 int cuModuleUnload(void* module) {
   const Lock lock(mutex);
-  if (const int code = entry(__func__)) return code;
+  if (const int code = unsafe_entry(__func__)) return code;
   return destroy<Module>(module);
 }
 int cuModuleGetFunction(void** function, void* module, const char* name) {
@@ -600,20 +670,34 @@ int cuLaunchKernel(void* function, unsigned blocks, unsigned by, unsigned bz, un
   return enqueue(stream, gpu.prepare({f.module->file, f.name, f.module->options, blocks, {tx, ty, tz}, arguments}));
 }
 
-int cuStreamBeginCapture_v2(void* stream, int) {
+int cuStreamBeginCapture_v2(void* stream, int mode) {
   const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   if (handles.count(stream) == 0) return invalid_handle;
-  static_cast<Stream*>(stream)->capturing = true;
+  auto& s = *static_cast<Stream*>(stream);
+  if (s.capturing) return illegal_state;
+  s.capturing = true;
+  s.spoiled = false;
+  s.mode = mode;
+  s.capturer = std::this_thread::get_id();
+  s.capture = ++captures;
+  capturing.insert(&s);
   return ok;
 }
 int cuStreamEndCapture(void* stream, void** graph) {
   const Lock lock(mutex);
-  if (const int code = entry(__func__)) return code;
+  if (handles.count(stream) == 0) return invalid_handle;
   auto& s = *static_cast<Stream*>(stream);
+  if (!s.capturing) return illegal_state;
+  constexpr int relaxed = 2;
+  if (s.mode != relaxed && s.capturer != std::this_thread::get_id()) return capture_wrong_thread;
   s.capturing = false;
-  if (std::exchange(s.spoiled, false)) return s.captured.clear(), not_permitted_in_capture;
-  *graph = make<Graph>({std::exchange(s.captured, {})});
+  capturing.erase(&s);
+  std::vector<Work> work = std::exchange(s.captured, {});
+  *graph = nullptr;
+  if (const int code = entry(__func__)) return code;
+  if (s.spoiled) return capture_invalidated;
+  *graph = make<Graph>({std::move(work)});
   return ok;
 }
 int cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned long long) {

@@ -10,6 +10,8 @@
 // also another process through an opened event; a wait takes an event as it was recorded at the time of the call, so a
 // wait that comes before its record waits for nothing. Memory that is freed while another process has it open ends the
 // program.
+//
+// A capture is as strict as CUDA's: what a driver cannot observe (allocations, waits, queries) fails and spoils it.
 #pragma once
 
 #include <cstddef>

@@ -12,7 +12,7 @@
 #include <numbers>
 #include <vector>
 
-extern "C" int cuStreamAddCallback(void* stream, void (*function)(void*, int, void*), void* data, unsigned flags);
+extern "C" int fake_gpu_enqueue(void* stream, void (*function)(void* data), void* data);
 
 namespace {
 
@@ -92,7 +92,7 @@ int execute(void* handle, void* in, void* out, int sign, int type) {
   if (plan->type != type) return invalid_type;
   if (in == nullptr || out == nullptr || (sign != -1 && sign != 1)) return invalid_value;
   if (plan->work_bytes > 0 && plan->work_area == nullptr) return no_workspace;
-  const auto run = [](void*, int, void* data) {
+  const auto run = [](void* data) {
     const std::unique_ptr<Work> work(static_cast<Work*>(data));
     std::fill_n(static_cast<char*>(work->plan.work_area), work->plan.work_bytes, char(0x5a));
     if (work->plan.type == d2z || work->plan.type == z2d || work->plan.type == z2z)
@@ -100,7 +100,7 @@ int execute(void* handle, void* in, void* out, int sign, int type) {
     else
       transform<float>(work->plan, work->in, work->out, work->sign);
   };
-  return cuStreamAddCallback(plan->stream, run, new Work{*plan, in, out, sign}, 0);
+  return fake_gpu_enqueue(plan->stream, run, new Work{*plan, in, out, sign});
 }
 
 int make(void* handle, int rank, long long n, bool embedded, long long stride_in, long long distance_in,

@@ -232,6 +232,7 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual bool supports_graphs() const { return false; }
   virtual void begin_capture(void* stream);
   virtual void* end_capture(void* stream);
+  virtual void abandon_capture(void*) noexcept {}  // ends a capture that failed, whatever state it is in
   virtual void replay_graph(void* graph, void* stream);
   virtual void destroy_graph(void*) noexcept {}
 

@@ -227,6 +227,11 @@ class GpuDevice final : public Device {
     check(code, "instantiating a captured graph");
     return executable;
   }
+  void abandon_capture(void* stream) noexcept override {
+    capturing_ = false;
+    void* graph = nullptr;
+    if (api_.end_capture(stream, &graph) == 0 && graph != nullptr) api_.destroy_graph(graph);
+  }
   void replay_graph(void* graph, void* stream) override {
     activate();
     const trace::Span span("graph", trace::Category::launch);

@@ -22,7 +22,7 @@ class Graph {
     try {
       std::forward<Work>(work)();
     } catch (...) {
-      device_->destroy_graph(device_->end_capture(stream.handle()));
+      device_->abandon_capture(stream.handle());  // never throws: the error of `work` is the one to report
       throw;
     }
     handle_ = device_->end_capture(stream.handle());
