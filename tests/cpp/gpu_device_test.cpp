@@ -113,6 +113,30 @@ TEST_P(GpuBackend, WhatCannotBeCapturedIsAnErrorAndTheStreamWorksOn) {
   EXPECT_EQ(x.download()[0], 2.0);
 }
 
+TEST_P(GpuBackend, AnErrorInWhatIsCapturedIsReportedAndNotWhatFollowsFromIt) {
+  const auto device = device::open(GetParam());
+  Stream stream(device);
+  try {
+    Graph(stream, [&] { Array<double> x(device, 1000); });
+    ADD_FAILURE() << "captured an allocation";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("allocating 8000 bytes"), std::string::npos) << error.what();
+  }
+  fake->fail = "cuStreamEndCapture";  // the capture fails too
+  EXPECT_THROW(Graph(stream, [] { throw std::domain_error("of the work"); }), std::domain_error);
+}
+
+TEST_P(GpuBackend, BlockingCopiesShareOneStreamOfTheDevice) {
+  const auto device = device::open(GetParam());
+  Array<double> x(device, std::vector<double>(10, 1.0));
+  fake->fail = "cuStreamCreate";
+  x.upload(std::vector<double>(10, 2.0));
+  EXPECT_EQ(x.download()[9], 2.0);
+  x.zero();
+  EXPECT_EQ(x.download()[9], 0.0);
+  EXPECT_EQ(fake->fail, "cuStreamCreate") << "a copy made a stream";
+}
+
 TEST_P(GpuBackend, LaunchesAndCopiesAppearOnBothTimeLines) {
   const auto device = device::open(GetParam());
   const auto scale = scale_kernel(*device);

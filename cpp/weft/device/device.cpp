@@ -66,6 +66,17 @@ void* Device::open_shared(const SharedHandle&) { throw std::runtime_error(sharin
 void* Device::create_shared_event(SharedHandle&) { throw std::runtime_error(sharing_problem()); }
 void* Device::open_shared_event(const SharedHandle&) { throw std::runtime_error(sharing_problem()); }
 
+void Device::copy_now(void* to, const void* from, std::size_t bytes, CopyKind kind) {
+  Stream stream(shared_from_this());
+  copy(to, from, bytes, kind, stream);
+  stream.synchronize();
+}
+void Device::zero_now(void* pointer, std::size_t bytes) {
+  Stream stream(shared_from_this());
+  fill_zero(pointer, bytes, stream);
+  stream.synchronize();
+}
+
 void Device::enqueue(const char*, Stream&, const std::function<void()>& work) { work(); }
 
 void Device::begin_capture(void*) {

@@ -201,6 +201,9 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual void release_pinned(void* pointer) noexcept = 0;
   virtual void copy(void* to, const void* from, std::size_t bytes, CopyKind kind, Stream& stream) = 0;  // asynchronous
   virtual void fill_zero(void* pointer, std::size_t bytes, Stream& stream) = 0;
+  // The same, blocking, on a stream that a GPU keeps for this purpose. They do not wait for other streams.
+  virtual void copy_now(void* to, const void* from, std::size_t bytes, CopyKind kind);
+  virtual void zero_now(void* pointer, std::size_t bytes);
 
   virtual void* create_stream() = 0;
   virtual void destroy_stream(void* stream) noexcept = 0;
@@ -291,23 +294,17 @@ class Array {
   void upload(std::span<const T> values) {
     if (values.size() != size_) throw std::invalid_argument("Array::upload: sizes differ");
     if (size_ == 0) return;
-    Stream stream(device_);
-    device_->copy(data_, values.data(), bytes(), CopyKind::host_to_device, stream);
-    stream.synchronize();
+    device_->copy_now(data_, values.data(), bytes(), CopyKind::host_to_device);
   }
   std::vector<T> download() const {
     std::vector<T> values(size_);
     if (size_ == 0) return values;
-    Stream stream(device_);
-    device_->copy(values.data(), data_, bytes(), CopyKind::device_to_host, stream);
-    stream.synchronize();
+    device_->copy_now(values.data(), data_, bytes(), CopyKind::device_to_host);
     return values;
   }
   void zero() {
     if (size_ == 0) return;
-    Stream stream(device_);
-    device_->fill_zero(data_, bytes(), stream);
-    stream.synchronize();
+    device_->zero_now(data_, bytes());
   }
 
  private:

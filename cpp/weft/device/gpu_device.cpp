@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -54,6 +56,7 @@ class GpuDevice final : public Device {
   }
   ~GpuDevice() override {
     api_.activate(context_, ordinal_);
+    own_stream_.reset();
     for (const Pending& pending : pending_) {
       api_.destroy_event(pending.begin);
       api_.destroy_event(pending.end);
@@ -106,6 +109,12 @@ class GpuDevice final : public Device {
     const trace::Span span("fill_zero", trace::Category::launch);
     timed("fill_zero", trace::Category::gpu, static_cast<std::int64_t>(bytes), stream.handle(),
           [&] { return api_.fill(pointer, 0, bytes, stream.handle()); });
+  }
+  void copy_now(void* to, const void* from, std::size_t bytes, CopyKind kind) override {
+    at_once([&](Stream& stream) { copy(to, from, bytes, kind, stream); });
+  }
+  void zero_now(void* pointer, std::size_t bytes) override {
+    at_once([&](Stream& stream) { fill_zero(pointer, bytes, stream); });
   }
 
   // The stream synchronises with the default stream, which CuPy and PyTorch use by default.
@@ -293,6 +302,19 @@ class GpuDevice final : public Device {
     return std::any_of(pending_.begin(), pending_.end(), [=](const Pending& p) { return p.stream == stream; });
   }
 
+  // Runs `work` on the device's own stream and waits for it. That stream has a number only meanwhile: the numbers of
+  // other streams do not depend on whether it exists.
+  template <class Work>
+  void at_once(Work&& work) {
+    if (own_stream_)
+      give_number(own_stream_->handle());
+    else
+      own_stream_.emplace(std::shared_ptr<Device>(std::shared_ptr<Device>(), this));  // does not keep the device alive
+    const std::shared_ptr<void> end(nullptr, [&](void*) { free_number(own_stream_->handle()); });
+    work(*own_stream_);
+    own_stream_->synchronize();
+  }
+
   // Streams are numbered for the trace; a number is reused after its stream is destroyed.
   void give_number(void* stream) {
     const auto free = std::find(streams_.begin(), streams_.end(), nullptr);
@@ -353,6 +375,7 @@ class GpuDevice final : public Device {
   void* reference_ = nullptr;  // the event that device times were last counted from, and when it was
   std::int64_t reference_ns_ = 0;
   std::vector<void*> streams_;             // by number, nullptr where free
+  std::optional<Stream> own_stream_;       // of at_once
   std::map<std::string, Module> modules_;  // by what was compiled together: a file or a kernel, and the defines
 };
 
