@@ -146,6 +146,7 @@ struct Graph {
 };
 struct Program {
   std::string file, text, options, log;
+  bool is_virtual = false;  // compiled to PTX, of which there is no cubin
 };
 
 std::set<void*> handles;  // of every kind
@@ -299,7 +300,8 @@ int cuDeviceGetUuid_v2(void* uuid, int ordinal) {
   return *static_cast<char*>(uuid) = static_cast<char>(1 + ordinal), ok;
 }
 int cuDeviceGetAttribute(int* value, int attribute, int) {
-  const std::map<int, int> values{{16, 132}, {63, 110}, {10, 32}, {87, 64}, {75, 9}, {76, 0}};
+  const std::map<int, int> values{
+      {16, 132}, {63, 110}, {10, 32}, {87, 64}, {75, gpu.capability / 10}, {76, gpu.capability % 10}};
   const auto found = values.find(attribute);
   *value = found == values.end() ? 1 : found->second;
   return ok;
@@ -735,10 +737,20 @@ int nvrtcCreateProgram(void** program, const char* text, const char* name, int, 
   *program = new Program{file_of(name), text, "", ""};
   return ok;
 }
+const std::vector<int> known_architectures{80, 90, 100};
+int nvrtcGetNumSupportedArchs(int* count) { return *count = static_cast<int>(known_architectures.size()), ok; }
+int nvrtcGetSupportedArchs(int* all) { return std::ranges::copy(known_architectures, all), ok; }
 int nvrtcCompileProgram(void* program, int count, const char* const* options) {
   auto& p = *static_cast<Program*>(program);
   ++gpu.compilations;
   for (int i = 0; i < count; ++i) p.options += std::string(options[i]) + " ";
+  if (const std::size_t at = p.options.find("--gpu-architecture="); at != std::string::npos) {  // NVRTC, not hipRTC
+    std::string target = p.options.substr(at + 19, p.options.find(' ', at) - at - 19);
+    p.is_virtual = target.starts_with("compute_");
+    const int number = std::atoi(target.c_str() + target.find('_') + 1);
+    if (std::ranges::find(known_architectures, number) == known_architectures.end()) return 5;  // invalid option
+  }
+  if (p.is_virtual) return ok;
   for (std::size_t at = 0; (at = p.text.find("WEFT_KERNEL(", at)) != std::string::npos; ++at) {
     const std::string name = p.text.substr(at + 12, p.text.find(',', at) - at - 12);
     p.log += "ptxas info : Compiling entry function '" + name + "' for 'sm_90'\n" +
@@ -754,6 +766,7 @@ int nvrtcGetProgramLog(void* program, char* text) {
 }
 int nvrtcGetCUBINSize(void* program, std::size_t* bytes) {
   const auto& p = *static_cast<Program*>(program);
+  if (p.is_virtual) return *bytes = 0, ok;
   return *bytes = 11 + p.file.size() + p.options.size() + p.text.size() + 3, ok;
 }
 int nvrtcGetCUBIN(void* program, char* bytes) {
@@ -766,6 +779,11 @@ int nvrtcGetCUBIN(void* program, char* bytes) {
   }
   return ok;
 }
+int nvrtcGetPTXSize(void* program, std::size_t* bytes) {
+  const auto& p = *static_cast<Program*>(program);
+  return *bytes = 11 + p.file.size() + p.options.size() + p.text.size() + 3, ok;
+}
+int nvrtcGetPTX(void* program, char* bytes) { return nvrtcGetCUBIN(program, bytes); }
 int nvrtcDestroyProgram(void** program) { return delete static_cast<Program*>(*program), ok; }
 const char* nvrtcGetErrorString(int) { return "COMPILATION"; }
 const char* hiprtcGetErrorString(int) { return "COMPILATION"; }

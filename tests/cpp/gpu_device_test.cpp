@@ -9,6 +9,7 @@
 #include "find_fake_gpu.hpp"
 #include "vector_checks.hpp"
 #include "weft/device/backends.hpp"
+#include "weft/device/compiler.hpp"
 #include "weft/device/graph.hpp"
 #include "weft/trace/recorder.hpp"
 
@@ -283,6 +284,27 @@ TEST(Cuda, ResourcesComeFromTheDriverAndSpillsFromTheLog) {
   EXPECT_EQ(resources.shared_bytes, 41);
   EXPECT_EQ(resources.spill_bytes, 20);
   EXPECT_EQ(resources.max_blocks_per_multiprocessor, 8);
+}
+
+TEST(Cuda, AGpuNewerThanTheCompilerGetsPtxOfTheNewestArchitectureBelowIt) {
+  FakeGpu* fake = find_fake_gpu("cuda");
+  if (fake == nullptr) GTEST_SKIP() << "needs the driver made for tests: run it by ctest";
+  for (const auto& [capability, target] : {std::pair{107, "compute_100"}, {103, "compute_100"}, {86, "compute_80"}}) {
+    fake->capability = capability;
+    const auto device = device::open("cuda");
+    fake->capability = 90;
+    EXPECT_EQ(device->info().architecture, "sm_" + std::to_string(capability));
+    std::string options;
+    fake->prepare = [&](const FakeLaunch& launch) {
+      options = launch.options;
+      return prepare_launch(launch);
+    };
+    check_vector_kernels<double>(device, 1000);
+    fake->prepare = prepare_launch;
+    EXPECT_NE(options.find(std::string("--gpu-architecture=") + target), std::string::npos) << options;
+    EXPECT_EQ(scale_kernel(*device).resources().spill_bytes, unknown_resource);
+  }
+  EXPECT_THROW(compile_check({"vector", "scale", {{"WEFT_REAL", "double"}}}, "sm_107"), std::runtime_error);
 }
 
 TEST(Hip, AnImageWithoutMetadataRunsAndItsSpillsAreUnknown) {

@@ -42,6 +42,18 @@ CompilerApi open_compiler(Backend backend, int driver_version) {
                   library.problem;
     return api;
   }
+  if (!hip) {
+    const auto find = [&]<class F>(F*& function, const char* name) { function = library.find_optional<F>(name); };
+#define WEFT_FIND(member, name) find(api.member, #name);
+    WEFT_NVRTC_FUNCTIONS(WEFT_FIND)
+#undef WEFT_FIND
+    int count = 0;
+    if (api.ptx_size != nullptr && api.ptx != nullptr && api.count_known != nullptr && api.known_to != nullptr &&
+        api.count_known(&count) == 0) {
+      api.known.resize(static_cast<std::size_t>(count));
+      if (api.known_to(api.known.data()) != 0) api.known.clear();
+    }
+  }
   int major = 0, minor = 0;
   api.version(&major, &minor);
   api.version_text = (hip ? "hipRTC " : "NVRTC ") + std::to_string(major) + "." + std::to_string(minor);
@@ -85,12 +97,24 @@ std::string with_includes(const std::string& text) {
   return all;
 }
 
+// What NVRTC compiles for: `architecture` itself, or if it knows only older ones, the newest of these as "compute_90".
+std::string target_of(const CompilerApi& api, const std::string& architecture) {
+  if (api.known.empty() || !architecture.starts_with("sm_")) return architecture;
+  const int wanted = std::atoi(architecture.c_str() + 3);
+  int newest = 0;
+  for (const int known : api.known)
+    if (known <= wanted) newest = std::max(newest, known);
+  return newest == wanted || newest == 0 ? architecture : "compute_" + std::to_string(newest);
+}
+bool is_virtual(const std::string& target) { return target.starts_with("compute_"); }
+
 std::vector<std::string> options_for(Backend backend, const KernelSpec& spec, const std::string& architecture) {
   std::vector<std::string> options;
   if (backend == Backend::hip) {
     options = {"--offload-arch=" + architecture, "-std=c++17", "-O3"};
   } else {
-    options = {"--gpu-architecture=" + architecture, "--std=c++17", "--ptxas-options=-v"};
+    options = {"--gpu-architecture=" + architecture, "--std=c++17"};
+    if (!is_virtual(architecture)) options.emplace_back("--ptxas-options=-v");
   }
   options.emplace_back("-DWEFT_TARGET_GPU=1");
   for (const Define& define : spec.defines) options.push_back("-D" + define.name + "=" + define.value);
@@ -131,7 +155,8 @@ Compiled compile_now(const CompilerApi& api, Backend backend, const KernelSpec& 
   };
   Compiled compiled{"", get(api.log_size, api.log), api.version_text, backend};
   while (compiled.log.ends_with('\0')) compiled.log.pop_back();
-  if (code == 0) compiled.image = get(api.image_size, api.image);
+  if (code == 0)
+    compiled.image = is_virtual(architecture) ? get(api.ptx_size, api.ptx) : get(api.image_size, api.image);
   api.destroy(&program);
   if (code != 0)
     fail(spec, architecture, std::string(api.error_text(code)) + " (" + api.version_text + ")", compiled.log);
@@ -178,6 +203,9 @@ KernelResources resources_of_log(const std::string& log, const std::string& kern
 }
 
 KernelResources check_now(Backend backend, const KernelSpec& spec, const std::string& architecture, const char* text) {
+  const CompilerApi& api = compiler(backend, 0);
+  if (is_virtual(target_of(api, architecture)))
+    fail(spec, architecture, api.version_text + " does not know this architecture, so its resources are unknown", "");
   return resources_of(compile(backend, spec, architecture, 0, text), spec.name);
 }
 
@@ -251,13 +279,14 @@ Compiled compile(Backend backend, const KernelSpec& spec, const std::string& arc
   const std::string source = text != nullptr ? text : text_of(spec.file);
   const CompilerApi& api = compiler(backend, driver_version);
   if (!api.problem.empty()) throw std::runtime_error(api.problem);
-  const std::vector<std::string> options = options_for(backend, spec, architecture);
-  std::string key = api.version_text + "\n" + architecture + "\n";
+  const std::string target = target_of(api, architecture);
+  const std::vector<std::string> options = options_for(backend, spec, target);
+  std::string key = api.version_text + "\n" + target + "\n";
   for (const std::string& option : options) key += option + "\n";
   key += with_includes(source);
   const DiskCache cache("kernels", 1);
   if (const auto entry = cache.read(key).value) return unpack(*entry, api, backend);
-  Compiled compiled = compile_now(api, backend, spec, architecture, source, options);
+  Compiled compiled = compile_now(api, backend, spec, target, source, options);
   cache.write(key, pack(compiled));
   return compiled;
 }

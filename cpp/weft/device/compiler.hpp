@@ -9,7 +9,7 @@
 namespace weft::device {
 
 struct Compiled {
-  std::string image;     // what the driver loads: a cubin or a code object
+  std::string image;     // what the driver loads: a cubin, PTX or a code object
   std::string log;       // the compiler's log; for cuda it includes the resources of every kernel
   std::string compiler;  // "NVRTC 13.5"
   Backend backend{};
@@ -22,9 +22,10 @@ inline bool compiled_alone(const KernelSpec& spec) {
 }
 
 // The kernels of spec.file, or spec.name alone, for `architecture` ("sm_90", "gfx90a"), from the cache (disk_cache.hpp)
-// if it has them. If several NVRTCs are installed, the one with the major version of driver_version (1000 major + 10
-// minor, 0 unknown) is used. Throws std::runtime_error with the compiler's log. `text` replaces the library's own
-// source of that file.
+// if it has them. For a GPU newer than NVRTC, the result is PTX for the newest architecture below it that NVRTC knows;
+// the driver compiles that when it loads it, and the log does not report resources. If several NVRTCs are installed,
+// the one with the major version of driver_version (1000 major + 10 minor, 0 unknown) is used. Throws
+// std::runtime_error with the compiler's log. `text` replaces the library's own source of that file.
 Compiled compile(Backend backend, const KernelSpec& spec, const std::string& architecture, int driver_version = 0,
                  const char* text = nullptr);
 
