@@ -8,6 +8,7 @@
 #include "find_fake_gpu.hpp"
 #include "weft/mesh/mesh.hpp"
 #include "weft/poisson/any_operator.hpp"
+#include "weft/poisson/operator.hpp"
 #include "weft/solver/cg.hpp"
 
 using namespace weft;
@@ -121,4 +122,23 @@ TEST(GpuPoisson, CgOnOneGpuEndsWhereTheToleranceIsReached) {
       EXPECT_LE(waits, 8 + iterations / 8) << iterations << " iterations";
     }
   }
+}
+
+TEST(GpuPoisson, WhereMemoryRunsOutForMoreFieldsOnOneRankAllRanksStopAndCanGoOn) {
+  FakeGpu* fake = device::find_fake_gpu("cuda");
+  if (fake == nullptr) GTEST_SKIP() << "needs the driver made for tests: run it by ctest";
+  const mpi::Comm comm;
+  const mesh::Mesh mesh = mesh::make_box({.counts = {4, 3, 2}, .periodic = {true, false, false}}, comm);
+  poisson::Options options;
+  options.order = 3;
+  options.kernels = poisson::Kernels::portable;
+  options.device = device::open("cuda");
+  poisson::Operator<double> op(mesh, options);
+  device::Stream stream(options.device);
+  device::Array<double> x(options.device, 2 * op.entries()), y(options.device, 2 * op.entries());
+  x.zero();
+  if (comm.rank() == comm.size() - 1) fake->fail = "cuMemAlloc_v2";
+  EXPECT_THROW(op.apply(x.data(), y.data(), 2, stream), mpi::CollectiveError);
+  op.apply(x.data(), y.data(), 2, stream);
+  stream.synchronize();
 }

@@ -1,7 +1,9 @@
 #include "weft/fft/gpu_stages.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace weft::fft {
@@ -10,7 +12,59 @@ namespace {
 // Of kernels/fft.hpp.
 constexpr std::int64_t copy_chunk = 2048;
 constexpr device::Shape copy_shape{256};
-constexpr std::size_t most_tables = 256;
+constexpr std::int64_t words_per_piece = 10;
+constexpr std::int64_t copies_remembered = 64;
+
+// The transforms of the passes: along y or z in a pencil, whose direction is the slowest; along z of all columns of the
+// pass in physical space; and along x.
+LinesShape lines_shape(Kind kind, std::size_t direction, const Box& box) {
+  const std::int64_t plane = box.size() / box.count[direction];
+  return LinesShape::columns(kind, static_cast<int>(box.count[direction]), plane, plane, plane, true);
+}
+LinesShape z_shape(Kind kind, const Box& points, std::int64_t modes_x) {
+  const std::int64_t plane = modes_x * points.count[1];
+  return LinesShape::columns(kind, static_cast<int>(points.count[2]), plane, plane, plane, true);
+}
+LinesShape x_shape(Kind kind, int nx, std::int64_t rows) {
+  const std::int64_t modes_x = nx / 2 + 1;
+  return kind == Kind::c2r ? LinesShape{kind, nx, rows, 1, modes_x, 1, nx}
+                           : LinesShape{kind, nx, rows, 1, nx, 1, modes_x};
+}
+std::vector<LinesShape> shapes(const Decomposition& decomposition) {
+  const Box points = decomposition.physical(), middle = decomposition.middle(), spectral = decomposition.spectral();
+  const auto nx = static_cast<int>(decomposition.sizes().x);
+  std::vector<LinesShape> all;
+  for (const Kind kind : {Kind::forward, Kind::backward}) {
+    if (!spectral.empty()) all.push_back(lines_shape(kind, 1, spectral));
+    if (decomposition.grid().rows > 1) {
+      if (!middle.empty()) all.push_back(lines_shape(kind, 2, middle));
+    } else if (!points.empty()) {
+      all.push_back(z_shape(kind, points, nx / 2 + 1));
+    }
+  }
+  if (points.empty()) return all;
+  for (const Kind kind : {Kind::r2c, Kind::c2r}) all.push_back(x_shape(kind, nx, points.count[1] * points.count[2]));
+  return all;
+}
+
+// Modes of a variable in the pass that has most of them. In physical space all are there, kept or not.
+std::int64_t modes_of_a_variable(const Decomposition& decomposition) {
+  const Box points = decomposition.physical();
+  return std::max({decomposition.spectral().size(), decomposition.middle().size(),
+                   (decomposition.sizes().x / 2 + 1) * points.count[1] * points.count[2]});
+}
+// A variable is in one piece on one side of a copy, and in a piece per rank of a row or a column on the other.
+std::int64_t words_of_tables(const Decomposition& decomposition, const Held& held) {
+  const Grid& grid = decomposition.grid();
+  return copies_remembered * words_per_piece * std::max(held.modes, 1) * std::max(grid.rows, grid.columns);
+}
+
+template <class V>
+V* enough(device::Array<V>& memory, std::int64_t values) {
+  if (static_cast<std::int64_t>(memory.size()) < values)
+    throw std::logic_error("a pass with more variables than were prepared for");
+  return memory.data();
+}
 
 template <class V>
 void call(const Pointwise<V>* function, const Block<V>& block, device::Stream& stream) {
@@ -36,21 +90,46 @@ GpuStages<T>::GpuStages(const Decomposition& decomposition, std::shared_ptr<devi
       pack_(device_->kernel<T>("fft", "pack")) {}
 
 template <class T>
-template <class V>
-V* GpuStages<T>::at_least(device::Array<V>& memory, std::int64_t values, device::Stream& stream) {
-  if (static_cast<std::int64_t>(memory.size()) < values) {
-    stream.synchronize();  // what still uses it
-    memory = device::Array<V>();
-    memory = device::Array<V>(device_, static_cast<std::size_t>(values));
+void GpuStages<T>::prepare(const Held& held) {
+  const auto at_least = [&](auto& memory, std::int64_t values) {
+    if (static_cast<std::int64_t>(memory.size()) >= values) return;
+    memory = {};  // waits for what still uses it, and makes room
+    memory = std::remove_reference_t<decltype(memory)>(device_, static_cast<std::size_t>(values));
+  };
+  if (plans_.empty()) {
+    std::size_t area = 0;
+    for (const LinesShape& shape : shapes(decomposition_)) {
+      const auto made = plans_.try_emplace(shape, device_, shape).first;
+      area = std::max(area, made->second.work_bytes());
+    }
+    at_least(library_area_, static_cast<std::int64_t>(area));
+    for (auto& [shape, plan] : plans_)
+      if (plan.work_bytes() > 0) plan.set_work_area(library_area_.data());
   }
-  return memory.data();
+  at_least(modes_, held.modes * modes_of_a_variable(decomposition_));
+  at_least(points_, held.points * decomposition_.physical().size());
+  if (const std::int64_t words = words_of_tables(decomposition_, held);
+      words > static_cast<std::int64_t>(table_memory_.size())) {
+    tables_.clear();
+    table_words_ = 0;
+    at_least(table_memory_, words);
+  }
+}
+
+template <class T>
+std::int64_t GpuStages<T>::predicted_bytes(const Decomposition& decomposition, const Held& held,
+                                           const std::shared_ptr<device::Device>& device) {
+  std::size_t area = 0;
+  for (const LinesShape& shape : shapes(decomposition)) area = std::max(area, GpuLines<T>(device, shape).work_bytes());
+  return static_cast<std::int64_t>(area) +
+         held.modes * modes_of_a_variable(decomposition) * static_cast<std::int64_t>(sizeof(Complex)) +
+         held.points * decomposition.physical().size() * static_cast<std::int64_t>(sizeof(T)) +
+         words_of_tables(decomposition, held) * static_cast<std::int64_t>(sizeof(std::int64_t));
 }
 
 template <class T>
 std::int64_t GpuStages<T>::memory_bytes() const {
-  std::int64_t sum = 0;
-  for (const auto& [words, table] : tables_) sum += static_cast<std::int64_t>(table.bytes());
-  return sum + static_cast<std::int64_t>(modes_.bytes() + points_.bytes() + library_area_.bytes());
+  return static_cast<std::int64_t>(table_memory_.bytes() + modes_.bytes() + points_.bytes() + library_area_.bytes());
 }
 
 template <class T>
@@ -76,14 +155,25 @@ void GpuStages<T>::copy(const Copy& kernel, const Fields& from, const Fields& to
   if (blocks == 0) return;
   const std::size_t pieces = first_blocks.size();
   words.insert(words.begin(), first_blocks.begin(), first_blocks.end());
-  // Callers mostly come with the same fields again.
-  if (tables_.size() >= most_tables && !tables_.contains(words)) {
-    stream.synchronize();
+  kernel(stream, blocks, copy_shape, pieces, table(words, stream), scale);
+}
+
+// Callers mostly come with the same fields again.
+template <class T>
+const std::int64_t* GpuStages<T>::table(const std::vector<std::int64_t>& words, device::Stream& stream) {
+  const auto known = tables_.find(words);
+  if (known != tables_.end()) return table_memory_.data() + known->second;
+  if (table_words_ + words.size() > table_memory_.size()) {
+    if (words.size() > table_memory_.size()) throw std::logic_error("a copy of more pieces than were prepared for");
+    stream.synchronize();  // kernels read the old ones
     tables_.clear();
+    table_words_ = 0;
   }
-  device::Array<std::int64_t>& table = tables_[words];
-  if (table.empty()) table = device::Array<std::int64_t>(device_, std::span<const std::int64_t>(words));
-  kernel(stream, blocks, copy_shape, pieces, table.data(), scale);
+  std::int64_t* const place = table_memory_.data() + table_words_;
+  device_->copy_now(place, words.data(), words.size() * sizeof(std::int64_t), device::CopyKind::host_to_device);
+  tables_.emplace(words, table_words_);
+  table_words_ += words.size();
+  return place;
 }
 
 template <class T>
@@ -94,16 +184,8 @@ void GpuStages<T>::copy(const char* what, const Fields& from, const Fields& to, 
 template <class T>
 void GpuStages<T>::transform(const char* name, const LinesShape& shape, const void* in, void* out,
                              device::Stream& stream) {
-  auto found = plans_.find(shape);
-  if (found == plans_.end()) {
-    found = plans_.emplace(shape, GpuLines<T>(device_, shape)).first;
-    const auto bytes = static_cast<std::int64_t>(found->second.work_bytes());
-    const bool larger = bytes > static_cast<std::int64_t>(library_area_.size());
-    at_least(library_area_, bytes, stream);
-    for (auto& [known, plan] : plans_) {
-      if ((larger || &plan == &found->second) && plan.work_bytes() > 0) plan.set_work_area(library_area_.data());
-    }
-  }
+  const auto found = plans_.find(shape);
+  if (found == plans_.end()) throw std::logic_error("a transform that was not prepared for");
   found->second(name, stream, in, out);
 }
 
@@ -121,11 +203,10 @@ void GpuStages<T>::lines(const LinesPass<T>& pass, device::Stream& stream) {
   (pass.direction == 1 ? block.y_stride : block.z_stride) = plane;
   (pass.direction == 1 ? block.z_stride : block.y_stride) = pass.box.count[0];
   block.variable_stride = pass.box.size();
-  block.data = at_least(modes_, variables * block.variable_stride, stream);
+  block.data = enough(modes_, variables * block.variable_stride);
   copy(unpack_, pass.from, fields_of(block, pass.from.size()), pass.scale_from, stream);
   call(pass.before, block, stream);
-  const LinesShape shape =
-      LinesShape::columns(pass.kind, static_cast<int>(pass.box.count[pass.direction]), plane, plane, plane, true);
+  const LinesShape shape = lines_shape(pass.kind, pass.direction, pass.box);
   for (int v = 0; v < pass.transforms; ++v) {
     Complex* const data = block.row(v, 0, 0);
     transform(pass.direction == 1 ? "fft y" : "fft z", shape, data, data, stream);
@@ -146,7 +227,7 @@ void GpuStages<T>::physical(const PhysicalPass<T>& pass, device::Stream& stream)
   modes.y_stride = modes_x;
   modes.z_stride = modes_x * pass.box.count[1];
   modes.variable_stride = modes_x * rows;
-  modes.data = at_least(modes_, modes.variables * modes.variable_stride, stream);
+  modes.data = enough(modes_, modes.variables * modes.variable_stride);
 
   Block<T> points;
   points.variables = std::max(
@@ -155,13 +236,11 @@ void GpuStages<T>::physical(const PhysicalPass<T>& pass, device::Stream& stream)
   points.y_stride = nx;
   points.z_stride = nx * pass.box.count[1];
   points.variable_stride = nx * rows;
-  points.data = at_least(points_, points.variables * points.variable_stride, stream);
+  points.data = enough(points_, points.variables * points.variable_stride);
 
   // All columns of z at once; those of modes that are not kept are zeros, and dropped.
   const auto transform_z = [&](Kind kind, int v) {
-    const LinesShape shape = LinesShape::columns(kind, static_cast<int>(pass.box.count[2]), modes.z_stride,
-                                                 modes.z_stride, modes.z_stride, true);
-    transform("fft z", shape, modes.row(v, 0, 0), modes.row(v, 0, 0), stream);
+    transform("fft z", z_shape(kind, pass.box, modes_x), modes.row(v, 0, 0), modes.row(v, 0, 0), stream);
   };
   const auto bytes = static_cast<std::size_t>(points.variable_stride) * sizeof(T);
   const auto device_copy = [&](void* target, const void* source) {
@@ -173,7 +252,7 @@ void GpuStages<T>::physical(const PhysicalPass<T>& pass, device::Stream& stream)
   copy(unpack_, pass.from, fields_of(modes, pass.from.size()), pass.scale_from, stream);
   for (int v = 0; v < from; ++v) {
     if (pass.with_z) transform_z(Kind::backward, v);
-    transform("fft x", {Kind::c2r, nx, rows, 1, modes_x, 1, nx}, modes.row(v, 0, 0), points.row(v, 0, 0), stream);
+    transform("fft x", x_shape(Kind::c2r, nx, rows), modes.row(v, 0, 0), points.row(v, 0, 0), stream);
   }
   int v = from;
   for (const T* field : pass.physical_from) device_copy(points.row(v++, 0, 0), field);
@@ -181,7 +260,7 @@ void GpuStages<T>::physical(const PhysicalPass<T>& pass, device::Stream& stream)
   v = 0;
   for (T* field : pass.physical_to) device_copy(field, points.row(v++, 0, 0));
   for (v = 0; v < pass.forward; ++v) {
-    transform("fft x", {Kind::r2c, nx, rows, 1, nx, 1, modes_x}, points.row(v, 0, 0), modes.row(v, 0, 0), stream);
+    transform("fft x", x_shape(Kind::r2c, nx, rows), points.row(v, 0, 0), modes.row(v, 0, 0), stream);
     if (pass.with_z) transform_z(Kind::forward, v);
   }
   if (pass.with_z) call(pass.after_z, modes, stream);

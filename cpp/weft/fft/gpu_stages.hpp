@@ -21,11 +21,16 @@ class GpuStages final : public Stages<T> {
   using Complex = std::complex<T>;
   GpuStages(const Decomposition& decomposition, std::shared_ptr<device::Device> device);
 
+  void prepare(const Held& held) override;
   void lines(const LinesPass<T>& pass, device::Stream& stream) override;
   void physical(const PhysicalPass<T>& pass, device::Stream& stream) override;
   void copy(const char* what, const std::vector<Pieces<Complex>>& from, const std::vector<Pieces<Complex>>& to,
             device::Stream& stream) override;
   std::int64_t memory_bytes() const override;
+
+  // What memory_bytes() will be, on the rank of `decomposition`. std::runtime_error if the library is absent.
+  static std::int64_t predicted_bytes(const Decomposition& decomposition, const Held& held,
+                                      const std::shared_ptr<device::Device>& device);
 
  private:
   using Fields = std::vector<Pieces<Complex>>;
@@ -33,13 +38,14 @@ class GpuStages final : public Stages<T> {
   using Copy = device::Kernel<int, const std::int64_t*, T>;
   void copy(const Copy& kernel, const Fields& from, const Fields& to, T scale, device::Stream& stream);
   void transform(const char* name, const LinesShape& shape, const void* in, void* out, device::Stream& stream);
-  template <class V>
-  V* at_least(device::Array<V>& memory, std::int64_t values, device::Stream& stream);
+  const std::int64_t* table(const std::vector<std::int64_t>& words, device::Stream& stream);
 
   const Decomposition& decomposition_;
   std::shared_ptr<device::Device> device_;
   Copy unpack_, pack_;
-  std::map<std::vector<std::int64_t>, device::Array<std::int64_t>> tables_;  // of recent copies, by content
+  device::Array<std::int64_t> table_memory_;
+  std::map<std::vector<std::int64_t>, std::size_t> tables_;  // of recent copies: content -> place in table_memory_
+  std::size_t table_words_ = 0;                              // taken
   std::map<LinesShape, GpuLines<T>> plans_;
   device::Array<char> library_area_;
   device::Array<Complex> modes_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -19,6 +20,13 @@ mpi::Comm split(const mpi::Comm& comm, int color, int key) {
   mpi::Comm own(part);
   mpi::check(MPI_Comm_free(&part), "MPI_Comm_free");
   return own;
+}
+
+template <class T>
+Held held_by(const RoundTrip<T>& trip, int spectral) {
+  const auto size = [](const auto& list) { return static_cast<int>(list.size()); };
+  return {std::max({trip.backward, trip.forward, spectral, size(trip.from), size(trip.to)}),
+          std::max({trip.backward + size(trip.physical_from), trip.forward, size(trip.physical_to)})};
 }
 
 }  // namespace
@@ -63,6 +71,18 @@ struct Plan<T>::State {
     if (of_column) column_exchange->use(*slots);
   }
 
+  // Allocates, on all ranks or on none, what runs with so many variables need. (collective)
+  void prepare(const Held& held, int most, device::Stream& stream) {
+    if (prepared.contains({held, most})) return;
+    comm.together([&] {
+      stream.synchronize();  // what uses memory that is replaced by more
+      stages->prepare(held);
+      if (!row_exchange->trivial()) row_exchange->reserve(most);
+      column_exchange->reserve(most);
+    });
+    prepared.insert({held, most});
+  }
+
   Options options;
   std::shared_ptr<device::Device> device;
   mpi::Comm comm, row, column;
@@ -71,6 +91,7 @@ struct Plan<T>::State {
   std::unique_ptr<exchange::Ipc> slots;
   std::unique_ptr<Transpose<T>> row_exchange, column_exchange;
   std::unique_ptr<Stages<T>> stages;
+  std::set<std::pair<Held, int>> prepared;  // the same on all ranks
   T scale_forward = 1, scale_backward = 1;
   bool busy = false;
 };
@@ -344,6 +365,7 @@ void Plan<T>::run(const RoundTrip<T>& trip, device::Stream& stream) {
        "kept must give the number of kx for every kz");
   need(size(trip.work) >= work_fields(trip),
        std::to_string(work_fields(trip)) + " work fields are needed, " + std::to_string(trip.work.size()) + " given");
+  s.prepare(held_by(trip, spectral), std::max({trip.backward, trip.forward, spectral}), stream);
   s.busy = true;
   try {
     const typename Run<T>::Parts parts{s.decomposition, s.options.batch, *s.row_exchange, *s.column_exchange,

@@ -48,12 +48,21 @@ struct PhysicalPass {
   std::span<const std::int64_t> kept;
 };
 
+// The most variables that a pass of a run holds at once, as modes and as points.
+struct Held {
+  int modes = 0, points = 0;
+  auto operator<=>(const Held&) const = default;
+};
+
 template <class T>
 class Stages {
  public:
   using Complex = std::complex<T>;
 
   virtual ~Stages() = default;
+  // Allocates what passes with so many variables need; they allocate nothing themselves. Called on all ranks before the
+  // first run with so many.
+  virtual void prepare(const Held& /*held*/) {}
   // A whole field at once, on one rank and without pointwise functions: whether a single transform that overwrites its
   // input, or copies it first, is faster than separate passes; and that transform.
   virtual bool has_whole(bool /*copies*/) const { return false; }

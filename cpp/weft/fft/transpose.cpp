@@ -200,6 +200,14 @@ void Transpose<T>::use(exchange::Ipc& slots) {
 }
 
 template <class T>
+void Transpose<T>::reserve(int variables) {
+  State& s = *state_;
+  if (s.alone ? variables > s.batch : s.slots != nullptr) return;
+  s.buffers.arrived();
+  if (!s.alone) s.buffers.sent();
+}
+
+template <class T>
 bool Transpose<T>::trivial() const {
   return state_->comm.size() == 1;
 }

@@ -27,7 +27,7 @@ namespace weft::fft {
 enum class Direction { row, column };
 enum class Toward { middle, end };
 
-// `batch` variables each, allocated when first used.
+// `batch` variables each, allocated when first used or reserved.
 template <class T>
 class ExchangeBuffers {
  public:
@@ -63,6 +63,9 @@ class Transpose {
   // can be read in place, from slots that both exchanges share and that the ranks of the plan created.
   bool on_one_node(const std::vector<int>& node) const;
   void use(exchange::Ipc& slots);
+
+  // Allocates what exchanges of `variables` need of the shared buffers; they allocate none later.
+  void reserve(int variables);
 
   bool trivial() const;  // one rank: both pencils are the same, and data are read where they were written
   const exchange::Choice& choice() const;

@@ -73,7 +73,7 @@ void Terms<T>::run(Term term, T* u, Vectors f, Vectors out, device::Stream& stre
     return;
   }
   space::Gather<T>& gather = space_.gather();
-  T* values = gather.values(out.fields, stream);
+  T* values = space_.values_to_gather(out.fields, stream);
   const auto part = [&](space::Part p) {
     portable(term, u, f, values, space_.elements(p), stream);
     gather(space_.rows(p), out.data, out.fields, stream);

@@ -71,7 +71,7 @@ void Operator<T>::run(T* x, T* y, int fields, double* product, device::Stream& s
   }
   space::Space<T>& space = this->space();
   space::Gather<T>& gather = space.gather();
-  T* values = gather.values(fields, stream);
+  T* values = space.values_to_gather(fields, stream);
   const auto part = [&](Part p) {
     const Range elements = space.elements(p), rows = space.rows(p);
     this->local_->apply(x, values, elements.begin, elements.end, stream, fields, space.entries());

@@ -34,9 +34,10 @@ Gather<T>::Gather(std::span<const std::int32_t> index, std::int64_t entries,
 
 template <class T>
 T* Gather<T>::values(int fields, device::Stream& stream) {
-  if (const auto needed = static_cast<std::size_t>(fields * points_); values_.size() < needed) {
+  if (fields > fields_) {
     stream.synchronize();
-    values_ = device::Array<T>(device_, needed);
+    values_ = device::Array<T>(device_, static_cast<std::size_t>(fields * points_));
+    fields_ = fields;
   }
   return values_.data();
 }

@@ -37,6 +37,7 @@ class Gather {
  private:
   std::shared_ptr<device::Device> device_;
   std::int64_t points_, entries_;
+  int fields_ = 1;  // that there is space for
   device::Array<std::int32_t> offsets_, columns_;
   device::Array<T> values_;
   device::Kernel<long, long, const std::int32_t*, const std::int32_t*, const T*, T, const T*, T*> one_;

@@ -114,6 +114,15 @@ Gather<T>& Space<T>::gather() {
 }
 
 template <class T>
+T* Space<T>::values_to_gather(int fields, device::Stream& stream) {
+  if (fields > gathered_fields_) {
+    comm().together([&] { gather().values(fields, stream); });
+    gathered_fields_ = fields;  // after all ranks succeeded: the next attempt finds all at the same step
+  }
+  return gather().values(fields, stream);
+}
+
+template <class T>
 const device::Array<T>& Space<T>::trilinear_blocks() {
   if (!trilinear_blocks_.empty()) return trilinear_blocks_;
   const std::int64_t lanes = numbering_.lanes, elements = numbering_.split.blocks * lanes;

@@ -75,6 +75,8 @@ class Space {
 
   // Z^T for the points in the order of execution, created by the first call.
   Gather<T>& gather();
+  // Its work space during a run, where running out of memory must stop all ranks. (collective)
+  T* values_to_gather(int fields, device::Stream& stream);
   // Coefficients of the trilinear maps of elements (mesh/trilinear.hpp) by blocks, [blocks][8][3][lanes], created by
   // the first call; lanes beyond the last element have the identity.
   const device::Array<T>& trilinear_blocks();
@@ -126,6 +128,7 @@ class Space {
   std::unique_ptr<Blocks> blocks_;
   std::map<int, exchange::Exchange<T>> exchanges_;  // by fields
   std::unique_ptr<Gather<T>> gather_;
+  int gathered_fields_ = 1;  // that values_to_gather has made room for
   std::unique_ptr<Mass> mass_;
   device::Array<T> trilinear_blocks_;
 };

@@ -20,36 +20,35 @@ std::vector<std::int64_t> plane_places(const SpectralPart& part) {
 }  // namespace
 
 template <class T>
-ModeList<T>::ModeList(std::shared_ptr<device::Device> device, const std::vector<std::int64_t>& places)
-    : device_(std::move(device)),
-      places_(device_, std::span<const std::int64_t>(places)),
-      gather_(device_->kernel<T>("turbulence", "gather_modes")),
-      scatter_(device_->kernel<T>("turbulence", "scatter_modes")) {}
+ModeList<T>::ModeList(std::shared_ptr<device::Device> device, const std::vector<std::int64_t>& places, int fields)
+    : fields_(fields),
+      places_(device, std::span<const std::int64_t>(places)),
+      values_(device, places.size() * static_cast<std::size_t>(fields)),
+      gather_(device->kernel<T>("turbulence", "gather_modes")),
+      scatter_(device->kernel<T>("turbulence", "scatter_modes")) {}
 
 template <class T>
-std::vector<std::complex<T>> ModeList<T>::gather(const Complex* fields, int count, std::int64_t stride,
-                                                 device::Stream& stream) {
-  const std::size_t values = places_.size() * count;
-  if (values == 0) return {};
-  if (values_.size() != values) values_ = device::Array<Complex>(device_, values);
-  gather_(stream, mode_blocks(size()), {mode_threads}, size(), count, places_.data(), fields, stride, values_.data());
+std::vector<std::complex<T>> ModeList<T>::gather(const Complex* fields, std::int64_t stride, device::Stream& stream) {
+  if (values_.empty()) return {};
+  gather_(stream, mode_blocks(size()), {mode_threads}, size(), fields_, places_.data(), fields, stride, values_.data());
   stream.synchronize();
   return values_.download();
 }
 
 template <class T>
-void ModeList<T>::scatter(const std::vector<Complex>& values, Complex* fields, int count, std::int64_t stride,
+void ModeList<T>::scatter(const std::vector<Complex>& values, Complex* fields, std::int64_t stride,
                           device::Stream& stream) {
   if (values.empty()) return;
   stream.synchronize();
   values_.upload(values);
-  scatter_(stream, mode_blocks(size()), {mode_threads}, size(), count, places_.data(), values_.data(), fields, stride);
+  scatter_(stream, mode_blocks(size()), {mode_threads}, size(), fields_, places_.data(), values_.data(), fields,
+           stride);
 }
 
 template <class T>
 RealPlane<T>::RealPlane(const SpectralPart& part, const fft::Decomposition& decomposition, const mpi::Comm& column,
                         const std::shared_ptr<device::Device>& device)
-    : part_(part), column_(column), modes_(device, plane_places(part)) {
+    : part_(part), column_(column), modes_(device, plane_places(part), 1) {
   const int ranks = decomposition.grid().columns;
   const std::int64_t nz = part.box.sizes[2];
   const auto mirror = [nz](std::int64_t z) { return (nz - z) % nz; };
@@ -80,7 +79,7 @@ void RealPlane<T>::clean(Complex* fields, int count, device::Stream& stream) {
   if (part_.x.count == 0) return;
   const std::int64_t ny = part_.box.sizes[1], stride = part_.modes();
   for (int f = 0; f < count; ++f) {
-    std::vector<Complex> own = modes_.gather(fields + f * stride, 1, stride, stream);
+    std::vector<Complex> own = modes_.gather(fields + f * stride, stride, stream);
     std::vector<Complex> sent(own.size()), arrived(own.size());
     for (std::size_t i = 0; i < send_order_.size(); ++i)
       std::copy_n(own.begin() + send_order_[i] * ny, ny, sent.begin() + static_cast<std::int64_t>(i) * ny);
@@ -103,7 +102,7 @@ void RealPlane<T>::clean(Complex* fields, int count, device::Stream& stream) {
         value = (value + std::conj(mirrored[(ny - y) % ny])) * T(0.5);
       }
     }
-    modes_.scatter(own, fields + f * stride, 1, stride, stream);
+    modes_.scatter(own, fields + f * stride, stride, stream);
   }
 }
 

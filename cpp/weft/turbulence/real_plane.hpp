@@ -14,21 +14,20 @@
 
 namespace weft::turbulence {
 
-// Modes at given places of fields `stride` apart. Values are [field][mode].
+// Modes at given places of `fields` fields, which are `stride` apart. Values are [field][mode].
 template <class T>
 class ModeList {
  public:
   using Complex = std::complex<T>;
   ModeList() = default;
-  ModeList(std::shared_ptr<device::Device> device, const std::vector<std::int64_t>& places);
+  ModeList(std::shared_ptr<device::Device> device, const std::vector<std::int64_t>& places, int fields);
 
   std::int64_t size() const { return static_cast<std::int64_t>(places_.size()); }
-  std::vector<Complex> gather(const Complex* fields, int count, std::int64_t stride, device::Stream& stream);
-  void scatter(const std::vector<Complex>& values, Complex* fields, int count, std::int64_t stride,
-               device::Stream& stream);
+  std::vector<Complex> gather(const Complex* fields, std::int64_t stride, device::Stream& stream);
+  void scatter(const std::vector<Complex>& values, Complex* fields, std::int64_t stride, device::Stream& stream);
 
  private:
-  std::shared_ptr<device::Device> device_;
+  int fields_ = 0;
   device::Array<std::int64_t> places_;
   device::Array<Complex> values_;
   device::Kernel<long, int, const std::int64_t*, const Complex*, long, Complex*> gather_;

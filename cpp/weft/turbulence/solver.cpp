@@ -131,8 +131,10 @@ struct Solver<T>::Impl {
     part.box = options.box;
     part.x = {own.first[0], own.count[0]};
     part.z = {own.first[2], own.count[2]};
-    comm.together([&] { set_up(); });
-    real_plane = std::make_unique<RealPlane<T>>(part, plan->decomposition(), plan->column(), options.device);
+    comm.together([&] {
+      set_up();
+      real_plane = std::make_unique<RealPlane<T>>(part, plan->decomposition(), plan->column(), options.device);
+    });
   }
 
   // Checked before anything is allocated.
@@ -185,9 +187,16 @@ struct Solver<T>::Impl {
     gradient_kernel = kernel("mean_gradient");
     clean_kernel = kernel("clean_modes");
 
-    if (options.forcing.kind != ForcingKind::none) forced = ModeList<T>(device, places_of(*forcing));
+    if (!device->is_host()) {
+      const fft::Box points = plan->decomposition().physical();
+      partials = device::Array<double>(device, product_blocks(points.count[1] * points.count[2]));
+    }
+    if (options.forcing.kind != ForcingKind::none) forced = ModeList<T>(device, places_of(*forcing), 3);
   }
 
+  static std::size_t product_blocks(std::int64_t rows) {
+    return static_cast<std::size_t>((rows + rows_per_block - 1) / rows_per_block);
+  }
   static std::vector<std::int64_t> places_of(const Forcing& forcing) {
     std::vector<std::int64_t> places;
     for (const ForcedMode& mode : forcing.modes()) places.push_back(mode.place);
@@ -310,8 +319,7 @@ struct Solver<T>::Impl {
       note(static_cast<double>(most));
       return;
     }
-    const auto blocks = static_cast<std::size_t>((count + rows_per_block - 1) / rows_per_block);
-    if (partials.size() < blocks) partials = device::Array<double>(options.device, blocks);
+    const std::size_t blocks = product_blocks(count);
     products_kernel(s, blocks, row_shape, a, partials.data());
     partials_used = blocks;
   }
@@ -428,7 +436,7 @@ struct Solver<T>::Impl {
   template <class F>
   double with_forced(const F& change) {
     std::vector<Complex3> values(forcing->modes().size());
-    const std::vector<Complex>& lists = forced.gather(fields.data(), 3, static_cast<std::int64_t>(modes()), stream);
+    const std::vector<Complex>& lists = forced.gather(fields.data(), static_cast<std::int64_t>(modes()), stream);
     const std::size_t n = values.size();
     for (std::size_t m = 0; m < n; ++m)
       for (int c = 0; c < 3; ++c) values[m][c] = std::complex<double>(lists[c * n + m]);
@@ -436,7 +444,7 @@ struct Solver<T>::Impl {
     std::vector<Complex> changed(3 * n);
     for (std::size_t m = 0; m < n; ++m)
       for (int c = 0; c < 3; ++c) changed[c * n + m] = Complex(values[m][c]);
-    forced.scatter(changed, fields.data(), 3, static_cast<std::int64_t>(modes()), stream);
+    forced.scatter(changed, fields.data(), static_cast<std::int64_t>(modes()), stream);
     return work_done;
   }
 
