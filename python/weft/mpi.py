@@ -85,6 +85,12 @@ def gpu_aware(device: Device) -> _weft.mpi.GpuAware:
     return _weft.mpi.gpu_aware(device)
 
 
+def free_bytes_per_rank(device: Device, comm: MPI.Intracomm) -> int:
+    """Free bytes of the memory that ``device`` uses, of a GPU or of the host (within the limit of its container),
+    divided by the ranks of ``comm`` that use the same; the minimum over all ranks. (collective)"""
+    return _weft.mpi.free_bytes_per_rank(device, comm)
+
+
 def install_excepthook() -> None:
     """Let an uncaught exception end all ranks with one readable message and an exit code other than 0. (collective)
 

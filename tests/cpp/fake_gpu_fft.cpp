@@ -4,6 +4,7 @@
 // ones: handles must live, a plan that needs a work area must have one, which it overwrites, and c2r overwrites its
 // input.
 #include <algorithm>
+#include <bit>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
@@ -110,8 +111,9 @@ int make(void* handle, int rank, long long n, bool embedded, long long stride_in
   if (rank != 1 || n < 1 || batch < 1) return invalid_size;
   if (type != r2c && type != c2r && type != c2c && type != d2z && type != z2d && type != z2z) return invalid_type;
   if (!embedded || stride_in < 1 || stride_out < 1) return invalid_value;  // strides would be ignored
-  // Odd sizes need memory, others none.
-  *work_bytes = plan->work_bytes = n % 2 == 1 ? 64 : 0;
+  // Sizes that are no powers of two need as much memory as their data, others none.
+  const std::size_t value = type == c2c || type == r2c || type == c2r ? 8 : 16;
+  *work_bytes = plan->work_bytes = std::has_single_bit(static_cast<unsigned long long>(n)) ? 0 : batch * n * value;
   if (plan->automatic) return invalid_value;  // the tests' plans must not allocate
   plan->made = true;
   plan->n = n;

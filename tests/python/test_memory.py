@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from mpi4py import MPI
 
+from weft import _weft
 from weft.cases import TurbulenceCase, load
-from weft.run import memory
 from weft.run.turbulence.memory import predicted_bytes
 from weft.run.turbulence.problem import Problem
 
@@ -27,15 +27,17 @@ def test_the_predicted_memory_of_turbulence_is_what_its_solver_holds(dealiasing,
     )
 
 
-def test_the_limit_of_a_container_counts_what_it_uses_but_for_files(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(memory, "GROUP", tmp_path)
-    without = memory.free_host_bytes()
+def test_the_limit_of_a_container_counts_what_it_uses_but_for_files(tmp_path) -> None:
+    def free_host_bytes() -> int:
+        return _weft.device.free_host_bytes(str(tmp_path))
+
+    without = free_host_bytes()
     assert without > 2**20
     (tmp_path / "memory.max").write_text("max\n")
-    assert memory.free_host_bytes() == pytest.approx(without, rel=0.5)
+    assert free_host_bytes() == pytest.approx(without, rel=0.5)
     (tmp_path / "memory.max").write_text("1000000\n")
     (tmp_path / "memory.current").write_text("700000\n")
     (tmp_path / "memory.stat").write_text("anon 600000\nfile 100000\n")
-    assert memory.free_host_bytes() == 400000
+    assert free_host_bytes() == 400000
     (tmp_path / "memory.max").write_text("500000\n")
-    assert memory.free_host_bytes() == 0
+    assert free_host_bytes() == 0

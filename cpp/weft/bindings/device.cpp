@@ -14,6 +14,7 @@
 #include "weft/device/device.hpp"
 #include "weft/device/disk_cache.hpp"
 #include "weft/device/graph.hpp"
+#include "weft/device/host_memory.hpp"
 #include "weft/device/kernel_texts.hpp"
 #include "weft/device/limits.hpp"
 
@@ -111,6 +112,9 @@ void bind_devices(nb::module_& d) {
       .def_prop_ro("name", [](const Device& self) { return self.info().name; })
       .def_prop_ro("architecture", [](const Device& self) { return self.info().architecture; })
       .def_prop_ro("memory_bytes", [](const Device& self) { return self.info().memory_bytes; })
+      .def_prop_ro(
+          "free_bytes", [](const Device& self) { return self.free_bytes(); },
+          "bytes that can still be allocated, of all that the processes of this machine share")
       .def_prop_ro(
           "multiprocessors", [](const Device& self) { return self.info().multiprocessors; },
           "multiprocessors of a GPU, OpenMP threads of the host")
@@ -235,6 +239,9 @@ void bind_compilers(nb::module_& d) {
         return rows;
       },
       "Pairs (file, name) of every kernel under kernels/.");
+  d.def(
+      "free_host_bytes", [](const std::string& group) { return device::free_host_bytes(group); }, "group"_a,
+      "Free bytes of the host, within the limit of the container whose control group is in this folder.");
   d.def("cache_directory", &device::cache_directory);
 }
 

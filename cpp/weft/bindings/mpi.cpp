@@ -4,6 +4,7 @@
 #include <array>
 
 #include "weft/bindings/bindings.hpp"
+#include "weft/mpi/free_memory.hpp"
 #include "weft/mpi/gpu_aware.hpp"
 
 namespace nb = nanobind;
@@ -69,6 +70,14 @@ void bind_mpi(nb::module_& m) {
       .def_ro("usable", &weft::mpi::GpuAware::usable)
       .def_ro("asked", &weft::mpi::GpuAware::asked)
       .def_ro("reason", &weft::mpi::GpuAware::reason);
+  mpi.def(
+      "free_bytes_per_rank",
+      [](const device::Device& device, const Communicator& comm) {
+        const weft::mpi::Comm own = to_comm(comm);
+        const nb::gil_scoped_release release;
+        return weft::mpi::free_bytes_per_rank(device, own);
+      },
+      nb::arg("device"), nb::arg("comm").none());
   mpi.def(
       "gpu_aware", [](const device::Device& device) { return weft::mpi::gpu_aware(device); }, nb::arg("device"),
       nb::call_guard<nb::gil_scoped_release>());

@@ -195,6 +195,11 @@ class Device : public std::enable_shared_from_this<Device> {
   Backend backend() const { return info().backend; }
   bool is_host() const { return backend() == Backend::host; }
 
+  // Bytes that can still be allocated, of all that this machine's processes share.
+  virtual std::int64_t free_bytes() const = 0;
+  // The same text in all processes of the node that use this memory, and only there.
+  virtual std::string memory_name() const { return name(backend()); }
+
   virtual void* allocate(std::size_t bytes) = 0;  // device memory, 64-byte aligned (256 on GPUs)
   virtual void release(void* pointer) noexcept = 0;
   virtual void* allocate_pinned(std::size_t bytes) = 0;  // host memory that asynchronous copies can use

@@ -68,6 +68,19 @@ class GpuDevice final : public Device {
 
   const Info& info() const override { return info_; }
 
+  std::int64_t free_bytes() const override {
+    activate();
+    std::size_t free = 0, total = 0;
+    check(api_.memory_info(&free, &total), "asking for the free memory of the device");
+    return static_cast<std::int64_t>(free);
+  }
+  // Processes may number the same GPUs differently (CUDA_VISIBLE_DEVICES), so its number comes second.
+  std::string memory_name() const override {
+    std::string uuid(16, '\0');
+    const bool known = api_.device_uuid != nullptr && api_.device_uuid(uuid.data(), ordinal_) == 0;
+    return known ? uuid : std::to_string(ordinal_);
+  }
+
   void* allocate(std::size_t bytes) override {
     activate();
     void* pointer = nullptr;
@@ -290,7 +303,7 @@ class GpuDevice final : public Device {
     Compiled compiled;
   };
 
-  void activate() { check(api_.activate(context_, ordinal_), "setting the current device"); }
+  void activate() const { check(api_.activate(context_, ordinal_), "setting the current device"); }
 
   void* spare_event() {
     if (spare_events_.empty()) return create_event();

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "weft/device/device.hpp"
+#include "weft/device/host_memory.hpp"
 
 namespace weft::device {
 
@@ -17,6 +18,8 @@ class HostDevice : public Device {
   explicit HostDevice(bool check);
 
   const Info& info() const override { return info_; }
+
+  std::int64_t free_bytes() const override { return free_host_bytes(); }
 
   void* allocate(std::size_t bytes) override;
   void release(void* pointer) noexcept override;

@@ -7,6 +7,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "weft/fft/gpu_stages.hpp"
+#include "weft/mpi/free_memory.hpp"
 #include "weft/turbulence/random.hpp"
 #include "weft/turbulence/real_plane.hpp"
 #include "weft/turbulence/rows.hpp"
@@ -89,13 +91,24 @@ std::int64_t predicted_bytes(const Options& options, int ranks, int bytes_of_rea
   const auto scalars = static_cast<std::int64_t>(options.scalars.size());
   const Truncation truncation(options.box, options.dealiasing);
   const std::int64_t modes = truncation.modes_x() * options.box.sizes[1] * options.box.sizes[2] / ranks;
-  std::int64_t fields = 3 + scalars + 5 + 3 * scalars;
+  const std::int64_t variables = 5 + 3 * scalars;  // of the widest stage
+  std::int64_t fields = 3 + scalars;
   if (options.scheme == Scheme::rk4) fields += 3 + scalars;
   for (const ScalarOptions& scalar : options.scalars)
     if (scalar.gradient != std::array<double, 3>{}) ++fields;
-  if (ranks > 1) fields += 2 * options.batch.value_or(1);
-  if (options.device && !options.device->is_host()) fields += 2 * (5 + 3 * scalars);
-  return fields * modes * 2 * bytes_of_real;
+  std::int64_t between_stages = variables;
+  if (ranks > 1) between_stages += 2 * options.batch.value_or(1);
+  if (!options.device || options.device->is_host()) return (fields + between_stages) * modes * 2 * bytes_of_real;
+  // On a GPU the passes hold all variables of a stage. Shares of ranks differ; the first rank's are the largest.
+  const auto& n = options.box.sizes;
+  const bool given = options.grid && options.grid->size() == ranks;
+  const fft::Decomposition first({n[0], n[1], n[2]}, truncation.modes_x(), given ? *options.grid : fft::Grid{1, ranks},
+                                 0);
+  const fft::Held held{static_cast<int>(variables), static_cast<int>(variables)};
+  const std::int64_t stages = bytes_of_real == sizeof(float)
+                                  ? fft::GpuStages<float>::predicted_bytes(first, held, options.device)
+                                  : fft::GpuStages<double>::predicted_bytes(first, held, options.device);
+  return (fields * first.spectral().size() + between_stages * first.field_values()) * 2 * bytes_of_real + stages;
 }
 
 template <class T>
@@ -104,10 +117,8 @@ struct Solver<T>::Impl {
 
   Impl(const Options& given, const mpi::Comm& communicator)
       : options(given), comm(communicator), truncation(options.box, options.dealiasing) {
-    comm.together([&] {
-      check(options);
-      check_memory();
-    });
+    comm.together([&] { check(options); });
+    check_memory();
     const auto& n = options.box.sizes;
     fft::Wanted wanted;
     wanted.options.sizes = {n[0], n[1], n[2]};
@@ -137,21 +148,21 @@ struct Solver<T>::Impl {
     });
   }
 
-  // Checked before anything is allocated.
+  // Checked before anything is allocated. (collective)
   void check_memory() const {
-    const auto& device = *options.device;
-    const std::int64_t bytes = predicted_bytes(options, comm.size(), sizeof(T));
-    const std::int64_t sharing = device.is_host() ? static_cast<std::int64_t>(comm.node().size()) : 1;
-    if (bytes > device.info().memory_bytes / sharing) {
+    const std::int64_t free = mpi::free_bytes_per_rank(*options.device, comm);
+    comm.together([&] {
+      const std::int64_t bytes = predicted_bytes(options, comm.size(), sizeof(T));
+      if (bytes <= free) return;
       char text[300];
       std::snprintf(text, sizeof text,
-                    "turbulence: %lld x %lld x %lld points need %.1f GiB on each of %d ranks (as by GESTS, Eq. 9), and "
-                    "%.1f GiB are there for each; take fewer points or more ranks",
+                    "turbulence: %lld x %lld x %lld points need %.1f GiB on each of %d ranks (GESTS, Eq. 9, and what "
+                    "the transforms hold), but %.1f GiB are free for each; take fewer points or more ranks",
                     static_cast<long long>(options.box.sizes[0]), static_cast<long long>(options.box.sizes[1]),
                     static_cast<long long>(options.box.sizes[2]), static_cast<double>(bytes) / (1 << 30), comm.size(),
-                    static_cast<double>(device.info().memory_bytes / sharing) / (1 << 30));
+                    static_cast<double>(free) / (1 << 30));
       throw std::invalid_argument(text);
-    }
+    });
   }
 
   void set_up() {

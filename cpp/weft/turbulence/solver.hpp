@@ -84,9 +84,10 @@ class Solver {
   std::unique_ptr<Impl> impl_;
 };
 
-// Bytes per rank by Eq. 9, plus what this solver holds in addition, in fields of `modes` kept modes: 3 + scalars for
-// the solution, 5 + 3 scalars work fields, 3 + scalars more for RK4, 1 per scalar with a mean gradient; 2 Q message
-// buffers on more than one rank; on GPUs, what the transforms hold of all variables of a stage, modes and points.
+// Bytes per rank by Eq. 9, plus what this solver holds in addition, in fields: 3 + scalars for the solution, 5 + 3
+// scalars work fields, 3 + scalars more for RK4, 1 per scalar with a mean gradient; 2 Q message buffers on more than
+// one rank; on GPUs, what the transforms hold of all variables of a stage, as modes and as points, and the work area of
+// the FFT library, which is asked for it. Memory of statistics and of messages by path ipc comes on top.
 std::int64_t predicted_bytes(const Options& options, int ranks, int bytes_of_real);
 
 }  // namespace weft::turbulence

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from mpi4py import MPI
 
+from weft import mpi
+from weft.device import open as open_device
 from weft.report.measured import Rounds
-from weft.run.memory import free_host_bytes
 
 if TYPE_CHECKING:
     from weft.device import Device
@@ -99,14 +100,11 @@ def alternate(cases: Mapping[K, Timed], comm: MPI.Intracomm, effort: Effort) -> 
 
 
 def budget(device: Device, comm: MPI.Intracomm, share: float = 0.8) -> tuple[int, int]:
-    """Bytes of host and device memory that each rank may use: a share of the memory of its node and GPU, divided by the
-    ranks that use them; the minimum over all ranks. A host device has no memory of its own: 0. (collective)"""
-    node = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    users = node.allgather((device.backend, device.ordinal)).count((device.backend, device.ordinal))
-    host = int(share * free_host_bytes() / node.size)
-    own = 0 if device.is_host else int(share * device.memory_bytes / users)
-    node.Free()
-    return comm.allreduce(host, MPI.MIN), comm.allreduce(own, MPI.MIN)
+    """Bytes of host and device memory that each rank may use: a share of what is free on its node and GPU, divided by
+    the ranks that use them; the minimum over all ranks. A host device has no memory of its own: 0. (collective)"""
+    host = int(share * mpi.free_bytes_per_rank(open_device("host"), comm))
+    own = 0 if device.is_host else int(share * mpi.free_bytes_per_rank(device, comm))
+    return host, own
 
 
 def choices(comm: MPI.Intracomm, device: Device, texts: Sequence[str], sizes: Sequence[int] = ()) -> list[str]:

@@ -9,7 +9,6 @@ from mpi4py import MPI
 from weft import _weft, mpi
 from weft.cases.turbulence import TurbulenceCase
 from weft.device import Device
-from weft.run.memory import free_bytes
 from weft.turbulence import Scalar
 
 
@@ -44,12 +43,8 @@ def real_bytes(case: TurbulenceCase) -> int:
 
 def require_memory(case: TurbulenceCase, device: Device, comm: MPI.Intracomm) -> None:
     """Raises CollectiveError, before anything large is allocated, if the box does not fit into memory. (collective)"""
-    need = predicted_bytes(case, comm.size, device)
-    node = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    sharing = node.size if device.is_host else node.allgather(device.ordinal).count(device.ordinal)
-    room = node.bcast(free_bytes(device)) if device.is_host else free_bytes(device)
-    node.Free()
-    room = comm.allreduce(room / sharing, MPI.MIN)
+    need = mpi.together(comm, lambda: predicted_bytes(case, comm.size, device))  # asks the FFT library of a GPU
+    room = mpi.free_bytes_per_rank(device, comm)
     if need <= room:
         return
     box = " x ".join(map(str, case.points))
@@ -57,5 +52,5 @@ def require_memory(case: TurbulenceCase, device: Device, comm: MPI.Intracomm) ->
     raise mpi.CollectiveError(
         f"a box of {box} points in {case.precision} precision needs {need / 2**30:.1f} GiB per rank on {comm.size} "
         f"rank(s) (Eq. 9 of GESTS: {paper / 2**30:.1f}), but {room / 2**30:.1f} GiB per rank are "
-        f"available: use more nodes, a smaller grid" + ("" if case.precision == "single" else ", or --precision single")
+        f"free: use more nodes, a smaller grid" + ("" if case.precision == "single" else ", or --precision single")
     )
