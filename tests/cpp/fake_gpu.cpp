@@ -1,5 +1,6 @@
 #include "fake_gpu.hpp"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -136,6 +137,7 @@ Header* header_of(const Handle& handle) {
 
 struct Module {
   std::string file, text, options;
+  std::shared_ptr<weft::machine_code::Image> cubin;
 };
 struct Function {
   Module* module;
@@ -145,7 +147,8 @@ struct Graph {
   std::vector<Work> work;
 };
 struct Program {
-  std::string file, text, options, log;
+  std::string file, text, options, log, cubin;
+  std::vector<std::string> header_texts, header_names;
   bool is_virtual = false;  // compiled to PTX, of which there is no cubin
 };
 
@@ -195,7 +198,12 @@ void drain(Stream& stream, Enough&& enough) {
     stream.queue.pop_front();
     stream.now = std::max(stream.now, enqueued);
     const Time begin = std::chrono::steady_clock::now();
-    work();
+    try {
+      work();
+    } catch (...) {  // a kernel's fault, which whoever waits for the stream is told
+      stream.busy = false;
+      throw;
+    }
     if (!std::exchange(stream.set_now, false)) stream.now += std::chrono::steady_clock::now() - begin;
     stream.busy = false;
   }
@@ -277,11 +285,88 @@ int unsafe_entry(const char* function) {
 
 std::string file_of(const std::string& name) { return name.substr(0, name.find('.')); }
 
+std::vector<std::span<char>> memory() {
+  std::vector<std::span<char>> all;
+  for (const auto* kind : {&device_memory, &opened_memory})
+    for (const auto& [begin, size] : *kind) all.emplace_back(begin, size);
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.data() < b.data(); });
+  return all;
+}
+
+// NVIDIA's compiler, where the tests are told to use it.
+struct Nvrtc {
+  int (*version)(int*, int*);
+  int (*create)(void**, const char*, const char*, int, const char* const*, const char* const*);
+  int (*compile)(void*, int, const char* const*);
+  int (*log_size)(void*, std::size_t*);
+  int (*log)(void*, char*);
+  int (*image_size)(void*, std::size_t*);
+  int (*image)(void*, char*);
+  int (*destroy)(void**);
+};
+const Nvrtc* real_nvrtc() {
+  static const std::optional<Nvrtc> opened = []() -> std::optional<Nvrtc> {
+    const char* file = std::getenv("WEFT_FAKE_GPU_NVRTC");
+    if (file == nullptr || *file == '\0') return std::nullopt;
+    void* library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      std::fprintf(stderr, "fake GPU: WEFT_FAKE_GPU_NVRTC cannot be opened: %s\n", dlerror());
+      std::abort();
+    }
+    Nvrtc api{};
+    const auto find = [&](auto& function, const char* name) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    };
+    find(api.version, "nvrtcVersion");
+    find(api.create, "nvrtcCreateProgram");
+    find(api.compile, "nvrtcCompileProgram");
+    find(api.log_size, "nvrtcGetProgramLogSize");
+    find(api.log, "nvrtcGetProgramLog");
+    find(api.image_size, "nvrtcGetCUBINSize");
+    find(api.image, "nvrtcGetCUBIN");
+    find(api.destroy, "nvrtcDestroyProgram");
+    return api;
+  }();
+  return opened ? &*opened : nullptr;
+}
+
+std::size_t image_bytes(const Program& p) {
+  return 11 + p.file.size() + p.options.size() + p.text.size() + std::to_string(p.cubin.size()).size() + 4 +
+         p.cubin.size();
+}
+
+int compile_for_real(Program& program, int count, const char* const* options) {
+  std::vector<const char*> texts, names;
+  for (const std::string& text : program.header_texts) texts.push_back(text.c_str());
+  for (const std::string& name : program.header_names) names.push_back(name.c_str());
+  const Nvrtc& api = *real_nvrtc();
+  void* handle = nullptr;
+  int code = api.create(&handle, program.text.c_str(), (program.file + ".hpp").c_str(), static_cast<int>(names.size()),
+                        texts.data(), names.data());
+  if (code != ok) return code;
+  code = api.compile(handle, count, options);
+  std::size_t bytes = 0;
+  if (api.log_size(handle, &bytes) == ok && bytes > 0) {
+    program.log.assign(bytes, '\0');
+    api.log(handle, program.log.data());
+    program.log.resize(bytes - 1);
+  }
+  if (code == ok && api.image_size(handle, &bytes) == ok) {
+    program.cubin.assign(bytes, '\0');
+    api.image(handle, program.cubin.data());
+  }
+  api.destroy(&handle);
+  return code;
+}
+
 }  // namespace
 
 extern "C" {
 
-FakeGpu* fake_gpu() { return &gpu; }
+FakeGpu* fake_gpu() {
+  gpu.memory = memory;
+  return &gpu;
+}
 
 int cuInit(unsigned) { return ok; }
 int cuDriverGetVersion(int* version) { return *version = gpu.driver_version, ok; }
@@ -623,15 +708,18 @@ int cuIpcOpenEventHandle(void** event, Handle handle) {
 int cuModuleLoadData(void** module, const void* image) {
   const Lock lock(mutex);
   if (const int code = unsafe_entry(__func__)) return code;
-  // "fake image\n", then file, options and text, each ended by a newline and a zero.
+  // "fake image\n", then file, options, text and the number of bytes of the cubin, each ended by a zero; the cubin.
   const char* at = static_cast<const char*>(image);
   if (std::strncmp(at, "fake image\n", 11) != 0) return invalid_value;
   at += 11;
   Module m;
-  for (std::string* part : {&m.file, &m.options, &m.text}) {
+  std::string cubin_bytes;
+  for (std::string* part : {&m.file, &m.options, &m.text, &cubin_bytes}) {
     *part = at;
     at += part->size() + 1;
   }
+  if (cubin_bytes != "0")
+    m.cubin = std::make_shared<weft::machine_code::Image>(std::string(at, std::stoul(cubin_bytes)));
   *module = make<Module>(std::move(m));
   return ok;
 }
@@ -650,16 +738,33 @@ int cuModuleGetFunction(void** function, void* module, const char* name) {
   *function = &functions.emplace_back(Function{m, name});
   return ok;
 }
-int cuFuncGetAttribute(int* value, int attribute, void*) {
+int cuFuncGetAttribute(int* value, int attribute, void* function) {
   const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
-  *value = attribute == 0 ? 256 : 40 + attribute;
-  return ok;
+  const auto* cubin = static_cast<Function*>(function)->module->cubin.get();
+  if (cubin == nullptr) return *value = attribute == 0 ? 256 : 40 + attribute, ok;
+  const weft::machine_code::Kernel& kernel = cubin->kernels().at(static_cast<Function*>(function)->name);
+  const std::map<int, unsigned> values{{0, kernel.max_threads},
+                                       {1, kernel.shared_end - kernel.shared_begin},
+                                       {3, kernel.local_bytes},
+                                       {4, kernel.registers}};
+  const auto found = values.find(attribute);
+  if (found == values.end()) return invalid_value;
+  return *value = static_cast<int>(found->second), ok;
 }
-int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int threads, std::size_t) {
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void* function, int threads, std::size_t) {
   const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
-  return *blocks = 2048 / threads, ok;
+  *blocks = 2048 / threads;
+  const auto* cubin = static_cast<Function*>(function)->module->cubin.get();
+  if (cubin == nullptr) return ok;
+  // CUDA C++ Programming Guide, "Technical specifications per compute capability", 9.0. Registers are given away to
+  // warps by 256; every block takes a KiB of shared memory for the system.
+  const weft::machine_code::Kernel& kernel = cubin->kernels().at(static_cast<Function*>(function)->name);
+  const int warps = (threads + 31) / 32, registers = static_cast<int>(kernel.registers + 7) / 8 * 256;
+  *blocks = std::min({32, 64 / warps, 65536 / registers / warps,
+                      static_cast<int>(233472 / std::max(kernel.shared_end, 1024u))});
+  return ok;
 }
 int cuLaunchKernel(void* function, unsigned blocks, unsigned by, unsigned bz, unsigned tx, unsigned ty, unsigned tz,
                    unsigned, void* stream, void** arguments, void**) {
@@ -669,7 +774,8 @@ int cuLaunchKernel(void* function, unsigned blocks, unsigned by, unsigned bz, un
   auto& f = *static_cast<Function*>(function);
   if (handles.count(f.module) == 0) return invalid_handle;
   if (handles.count(stream) != 0 && !static_cast<Stream*>(stream)->capturing) ++gpu.launches;
-  return enqueue(stream, gpu.prepare({f.module->file, f.name, f.module->options, blocks, {tx, ty, tz}, arguments}));
+  return enqueue(stream, gpu.prepare(
+      {f.module->file, f.name, f.module->options, blocks, {tx, ty, tz}, arguments, f.module->cubin}));
 }
 
 int cuStreamBeginCapture_v2(void* stream, int mode) {
@@ -730,11 +836,14 @@ int cuGraphExecDestroy(void* executable) {
   return destroy<Graph>(executable);
 }
 
-// The compiler: its image is the source.
-int nvrtcVersion(int* major, int* minor) { return *major = 99, *minor = 1, ok; }
-int nvrtcCreateProgram(void** program, const char* text, const char* name, int, const char* const*,
-                       const char* const*) {
-  *program = new Program{file_of(name), text, "", ""};
+// The compiler: its image is the source, and the real compiler's cubin.
+int nvrtcVersion(int* major, int* minor) {
+  if (real_nvrtc() != nullptr) return real_nvrtc()->version(major, minor);
+  return *major = 99, *minor = 1, ok;
+}
+int nvrtcCreateProgram(void** program, const char* text, const char* name, int headers, const char* const* texts,
+                       const char* const* names) {
+  *program = new Program{file_of(name), text, "", "", "", {texts, texts + headers}, {names, names + headers}};
   return ok;
 }
 const std::vector<int> known_architectures{80, 90, 100};
@@ -751,6 +860,8 @@ int nvrtcCompileProgram(void* program, int count, const char* const* options) {
     if (std::ranges::find(known_architectures, number) == known_architectures.end()) return 5;  // invalid option
   }
   if (p.is_virtual) return ok;
+  if (real_nvrtc() != nullptr && p.options.find("--gpu-architecture=") != std::string::npos)
+    return compile_for_real(p, count, options);
   for (std::size_t at = 0; (at = p.text.find("WEFT_KERNEL(", at)) != std::string::npos; ++at) {
     const std::string name = p.text.substr(at + 12, p.text.find(',', at) - at - 12);
     p.log += "ptxas info : Compiling entry function '" + name + "' for 'sm_90'\n" +
@@ -766,22 +877,23 @@ int nvrtcGetProgramLog(void* program, char* text) {
 }
 int nvrtcGetCUBINSize(void* program, std::size_t* bytes) {
   const auto& p = *static_cast<Program*>(program);
-  if (p.is_virtual) return *bytes = 0, ok;
-  return *bytes = 11 + p.file.size() + p.options.size() + p.text.size() + 3, ok;
+  return *bytes = p.is_virtual ? 0 : image_bytes(p), ok;
 }
 int nvrtcGetCUBIN(void* program, char* bytes) {
   const auto& p = *static_cast<Program*>(program);
   std::memcpy(bytes, "fake image\n", 11);
   bytes += 11;
-  for (const std::string* part : {&p.file, &p.options, &p.text}) {
+  const std::string cubin_bytes = std::to_string(p.cubin.size());
+  for (const std::string* part : {&p.file, &p.options, &p.text, &cubin_bytes}) {
     std::strcpy(bytes, part->c_str());
     bytes += part->size() + 1;
   }
+  std::memcpy(bytes, p.cubin.data(), p.cubin.size());
   return ok;
 }
 int nvrtcGetPTXSize(void* program, std::size_t* bytes) {
   const auto& p = *static_cast<Program*>(program);
-  return *bytes = 11 + p.file.size() + p.options.size() + p.text.size() + 3, ok;
+  return *bytes = image_bytes(p), ok;
 }
 int nvrtcGetPTX(void* program, char* bytes) { return nvrtcGetCUBIN(program, bytes); }
 int nvrtcDestroyProgram(void** program) { return delete static_cast<Program*>(*program), ok; }

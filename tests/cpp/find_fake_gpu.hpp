@@ -1,5 +1,5 @@
-// The driver made for tests, set up to run kernels here: as fibers where there is an instance for their constants, else
-// as host instances.
+// The driver made for tests, set up to run kernels here: as machine code where the driver has it, as fibers where there
+// is an instance for their constants, else as host instances.
 #pragma once
 
 #include <dlfcn.h>
@@ -12,6 +12,7 @@
 
 #include "fake_gpu.hpp"
 #include "fiber_device.hpp"
+#include "machine_code/launches.hpp"
 #include "weft/device/backends.hpp"
 #include "weft/device/host_registry.hpp"
 
@@ -19,15 +20,7 @@ namespace weft::device {
 
 // Copies a launch's arguments and returns the launch, to be done later.
 inline std::function<void()> prepare_launch(const FakeLaunch& launch) {
-  KernelSpec spec{launch.file, launch.name, {}};
-  std::stringstream options(launch.options);
-  for (std::string option; options >> option;) {
-    const std::size_t equals = option.find('=');
-    for (const char* name : {"WEFT_N", "WEFT_REAL", "WEFT_TILE_"}) {
-      if (option.starts_with(std::string("-D") + name))
-        spec.defines.push_back({option.substr(2, equals - 2), option.substr(equals + 1)});
-    }
-  }
+  const KernelSpec spec = machine_code::spec_of(launch);
   std::vector<std::size_t> sizes = fiber::argument_sizes(spec);
   const bool on_fibers = !sizes.empty();
   const auto device = open(on_fibers ? "fiber" : "host");
@@ -55,7 +48,9 @@ inline FakeGpu* find_fake_gpu(const std::string& backend) {
     EXPECT_EQ(std::getenv("WEFT_FAKE_GPU"), nullptr) << "the driver made for tests was not found";
     return nullptr;
   }
-  find()->prepare = prepare_launch;
+  find()->prepare = [fake = find()](const FakeLaunch& launch) {
+    return launch.cubin == nullptr ? prepare_launch(launch) : machine_code::prepare_launch(launch, fake->memory);
+  };
   return find();
 }
 

@@ -1,0 +1,50 @@
+// What a launch did, counted while it is emulated.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "instruction.hpp"
+
+namespace weft::machine_code {
+
+// Accesses to one kind of memory. A request is one instruction of one warp.
+struct Accesses {
+  std::uint64_t requests = 0;
+  std::uint64_t units = 0;  // sectors of 32 bytes, or wavefronts of shared memory
+  std::uint64_t least = 0;  // that the same bytes would need if they lay side by side
+  void add(const Accesses& other) {
+    requests += other.requests;
+    units += other.units;
+    least += other.least;
+  }
+};
+
+struct Counters {
+  std::uint64_t launches = 0, blocks = 0, threads = 0;
+  std::uint64_t instructions = 0;        // of warps
+  std::uint64_t lane_instructions = 0;   // of threads
+  std::uint64_t barriers = 0;            // that a block has met
+  std::array<std::uint64_t, static_cast<std::size_t>(Pipe::count)> by_pipe{};  // instructions of warps
+  std::map<std::string, std::uint64_t> by_opcode;                              // likewise
+  Accesses global_loads, global_stores, shared_loads, shared_stores;
+
+  void add(const Counters& other) {
+    launches += other.launches;
+    blocks += other.blocks;
+    threads += other.threads;
+    instructions += other.instructions;
+    lane_instructions += other.lane_instructions;
+    barriers += other.barriers;
+    for (std::size_t i = 0; i < by_pipe.size(); ++i) by_pipe[i] += other.by_pipe[i];
+    for (const auto& [name, count] : other.by_opcode) by_opcode[name] += count;
+    global_loads.add(other.global_loads);
+    global_stores.add(other.global_stores);
+    shared_loads.add(other.shared_loads);
+    shared_stores.add(other.shared_stores);
+  }
+};
+
+}  // namespace weft::machine_code

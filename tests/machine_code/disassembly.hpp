@@ -1,0 +1,30 @@
+// The instructions of a cubin, as NVIDIA's nvdisasm writes them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace weft::machine_code {
+
+struct Line {
+  std::uint32_t address = 0;
+  std::string guard;                  // "P0", "!UP1" or nothing
+  std::string name;                   // "IMAD"
+  std::vector<std::string> suffixes;  // "WIDE", "U32"
+  std::vector<std::string> operands;  // "-R4", "c[0x0][0x210]", "`(.L_x_1)"
+  std::string text;
+};
+struct Listing {
+  std::vector<Line> lines;                      // one per 16 bytes
+  std::map<std::string, std::uint32_t> labels;  // -> address
+};
+
+// Why cubins cannot be disassembled; empty if they can. nvdisasm is looked for as $WEFT_NVDISASM (a file or a folder)
+// and on the PATH.
+std::string disassembler_problem();
+// By the name of the kernel. Kept in weft's cache, since nvdisasm takes longer than many a test.
+std::map<std::string, Listing> disassemble(const std::string& cubin);
+
+}  // namespace weft::machine_code

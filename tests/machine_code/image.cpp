@@ -1,0 +1,168 @@
+#include "image.hpp"
+
+#include <elf.h>
+
+#include <cstring>
+#include <span>
+#include <stdexcept>
+
+namespace weft::machine_code {
+namespace {
+
+enum Attribute : unsigned {
+  max_threads = 0x05,
+  parameter_bank = 0x0a,
+  frame_bytes = 0x11,
+  stack_bytes = 0x12,
+  parameter_info = 0x17,
+  register_count = 0x2f,
+  max_stack_bytes = 0x23,
+};
+constexpr std::uint32_t address_relocation = 2;     // R_CUDA_64
+constexpr unsigned shared_memory_of_the_system = 1024;  // sm_90 keeps the first KiB of a block's shared memory
+
+template <class T>
+T read(std::span<const char> bytes, std::size_t at) {
+  T value;
+  if (at > bytes.size() || sizeof(T) > bytes.size() - at) throw std::runtime_error("a cubin ends early");
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+// Calls visit(attribute, its bytes) for each entry of a section .nv.info…: a byte for the form, a byte for the
+// attribute, then two bytes that are the value or, in form 4, the number of bytes that follow.
+template <class Visit>
+void for_each_attribute(std::span<const char> info, Visit&& visit) {
+  for (std::size_t at = 0; at + 4 <= info.size();) {
+    const auto form = read<std::uint8_t>(info, at), attribute = read<std::uint8_t>(info, at + 1);
+    const std::size_t size = form == 4 ? read<std::uint16_t>(info, at + 2) : 0;
+    if (at + 4 + size > info.size()) throw std::runtime_error("a cubin's attributes end early");
+    visit(attribute, form == 4 ? info.subspan(at + 4, size) : info.subspan(at + 2, 2));
+    at += 4 + size;
+  }
+}
+
+}  // namespace
+
+bool Image::is_elf(const void* image) { return std::memcmp(image, ELFMAG, SELFMAG) == 0; }
+
+Image::Image(std::string cubin) : bytes_(std::move(cubin)), variables_(std::make_shared<std::vector<char>>()) {
+  const std::span<const char> file(bytes_);
+  if (file.size() < sizeof(Elf64_Ehdr) || !is_elf(file.data())) throw std::runtime_error("the image is no cubin");
+  const auto header = read<Elf64_Ehdr>(file, 0);
+  std::vector<Elf64_Shdr> sections;
+  for (unsigned i = 0; i < header.e_shnum; ++i)
+    sections.push_back(read<Elf64_Shdr>(file, header.e_shoff + i * sizeof(Elf64_Shdr)));
+  const auto content = [&](const Elf64_Shdr& section) {
+    if (section.sh_type == SHT_NOBITS) return std::span<const char>();
+    if (section.sh_offset + section.sh_size > file.size()) throw std::runtime_error("a cubin ends early");
+    return file.subspan(section.sh_offset, section.sh_size);
+  };
+  const auto text_at = [&](const Elf64_Shdr& strings, std::size_t at) {
+    return std::string(content(strings).subspan(at).data());
+  };
+  const auto name_of = [&](const Elf64_Shdr& section) {
+    return text_at(sections.at(header.e_shstrndx), section.sh_name);
+  };
+
+  struct Symbol {
+    std::string name;
+    Elf64_Sym entry;
+  };
+  std::vector<Symbol> symbols;
+  for (const Elf64_Shdr& section : sections) {
+    if (section.sh_type != SHT_SYMTAB) continue;
+    for (std::size_t at = 0; at < section.sh_size; at += sizeof(Elf64_Sym)) {
+      const auto entry = read<Elf64_Sym>(content(section), at);
+      symbols.push_back({text_at(sections.at(section.sh_link), entry.st_name), entry});
+    }
+  }
+  for (const Elf64_Shdr& section : sections) {
+    const std::string name = name_of(section);
+    if (!name.starts_with(".text.")) continue;
+    Kernel& kernel = kernels_[name.substr(6)];
+    kernel.name = name.substr(6);
+    kernel.code_bytes = static_cast<unsigned>(section.sh_size);
+  }
+
+  // Variables, initialised ones first; where each of their sections begins.
+  std::map<std::size_t, std::size_t> begins;
+  for (std::size_t i = 0; i < sections.size(); ++i) {
+    const std::string name = name_of(sections[i]);
+    if (name != ".nv.global.init" && name != ".nv.global") continue;
+    variables_->resize((variables_->size() + 255) / 256 * 256);
+    begins[i] = variables_->size();
+    const auto initial = content(sections[i]);
+    variables_->insert(variables_->end(), initial.begin(), initial.end());
+    variables_->resize(begins[i] + sections[i].sh_size);
+  }
+
+  for (const Elf64_Shdr& section : sections) {
+    const std::string name = name_of(section);
+    const auto kernel_after = [&](const char* prefix) -> Kernel* {
+      if (!name.starts_with(prefix)) return nullptr;
+      const auto found = kernels_.find(name.substr(std::strlen(prefix)));
+      return found == kernels_.end() ? nullptr : &found->second;
+    };
+    const auto bytes = content(section);
+    if (Kernel* kernel = kernel_after(".nv.info.")) {
+      for_each_attribute(bytes, [&](unsigned attribute, std::span<const char> value) {
+        if (attribute == parameter_info) {
+          const auto ordinal = read<std::uint16_t>(value, 4);
+          if (ordinal >= kernel->parameters.size()) kernel->parameters.resize(ordinal + 1u);
+          kernel->parameters[ordinal] = {read<std::uint16_t>(value, 6), read<std::uint32_t>(value, 8) >> 18};
+        } else if (attribute == parameter_bank) {
+          kernel->parameters_at = read<std::uint16_t>(value, 4);
+        } else if (attribute == max_threads) {
+          kernel->max_threads =
+              read<std::uint32_t>(value, 0) * read<std::uint32_t>(value, 4) * read<std::uint32_t>(value, 8);
+        }
+      });
+    } else if (Kernel* of_constants = kernel_after(".nv.constant0.")) {
+      of_constants->constant_bytes = static_cast<unsigned>(section.sh_size);
+    } else if (Kernel* of_tables = kernel_after(".nv.constant2.")) {
+      of_tables->private_constants.assign(bytes.begin(), bytes.end());
+    } else if (Kernel* of_shared = kernel_after(".nv.shared.")) {
+      of_shared->shared_begin = shared_memory_of_the_system;
+      of_shared->shared_end = static_cast<unsigned>(section.sh_size);
+    } else if (name == ".nv.constant3" || name == ".nv.constant4") {
+      constants_[name.back() - '0'].assign(bytes.begin(), bytes.end());
+    }
+  }
+  for (const Elf64_Shdr& section : sections) {
+    const std::string name = name_of(section);
+    const auto bytes = content(section);
+    if (name == ".nv.info") {
+      for_each_attribute(bytes, [&](unsigned attribute, std::span<const char> value) {
+        if (attribute != register_count && attribute != frame_bytes && attribute != stack_bytes) return;
+        const auto found = kernels_.find(symbols.at(read<std::uint32_t>(value, 0)).name);
+        if (found == kernels_.end()) return;  // a function that kernels call
+        const auto number = read<std::uint32_t>(value, 4);
+        unsigned& place = attribute == register_count ? found->second.registers : found->second.local_bytes;
+        place = std::max(place, number);
+      });
+    } else if (section.sh_type == SHT_RELA && section.sh_size > 0 && !name.starts_with(".rela.debug")) {
+      if (name != ".rela.nv.constant3" && name != ".rela.nv.constant4")
+        throw std::runtime_error("a cubin has relocations in " + name + ", which are not understood");
+      std::vector<char>& bank = constants_[name.back() - '0'];
+      for (std::size_t at = 0; at < section.sh_size; at += sizeof(Elf64_Rela)) {
+        const auto relocation = read<Elf64_Rela>(bytes, at);
+        const Symbol& symbol = symbols.at(ELF64_R_SYM(relocation.r_info));
+        const auto begin = begins.find(symbol.entry.st_shndx);
+        if (ELF64_R_TYPE(relocation.r_info) != address_relocation || begin == begins.end())
+          throw std::runtime_error("a cubin has a relocation to " + symbol.name + " that is not understood");
+        const char* address = variables_->data() + begin->second + symbol.entry.st_value + relocation.r_addend;
+        if (relocation.r_offset + sizeof address > bank.size()) throw std::runtime_error("a cubin ends early");
+        std::memcpy(bank.data() + relocation.r_offset, &address, sizeof address);
+      }
+    } else if (section.sh_type == SHT_REL && section.sh_size > 0 && !name.starts_with(".rel.debug")) {
+      throw std::runtime_error("a cubin has relocations in " + name + ", which are not understood");
+    }
+  }
+  // Addresses above are within the section of the code; a kernel without shared memory keeps an empty range.
+  for (auto& [name, kernel] : kernels_) {
+    if (kernel.registers == 0) throw std::runtime_error("a cubin does not say how many registers " + name + " has");
+  }
+}
+
+}  // namespace weft::machine_code

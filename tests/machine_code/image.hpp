@@ -1,0 +1,51 @@
+// What a cubin says of its kernels, read from its ELF sections as the driver reads them.
+//
+// NVIDIA documents the format only through its tools; the attributes are those that `cuobjdump -elf` names EIATTR_….
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace weft::machine_code {
+
+struct Parameter {
+  unsigned offset = 0, bytes = 0;  // offset from the first parameter
+};
+
+struct Kernel {
+  std::string name;
+  std::vector<Parameter> parameters;
+  unsigned parameters_at = 0;     // in constant bank 0
+  unsigned constant_bytes = 0;    // of constant bank 0, parameters included
+  unsigned registers = 0;         // per thread
+  unsigned local_bytes = 0;       // per thread: stack and what the functions it calls need
+  unsigned shared_begin = 0, shared_end = 0;  // addresses of its static shared memory
+  unsigned max_threads = 1024;
+  unsigned code_bytes = 0;
+  std::vector<char> private_constants;  // bank 2: the compiler's own, such as jump tables
+};
+
+class Image {
+ public:
+  explicit Image(std::string cubin);  // throws std::runtime_error if it is no cubin that is understood
+
+  const std::string& bytes() const { return bytes_; }
+  const std::map<std::string, Kernel>& kernels() const { return kernels_; }
+  // Banks 3 and 4, common to all kernels: __constant__ variables and addresses of variables.
+  const std::vector<char>& constants(int bank) const { return constants_[bank]; }
+  // __device__ variables of the module lie in here.
+  const std::vector<char>& variables() const { return *variables_; }
+
+  static bool is_elf(const void* image);
+
+ private:
+  std::string bytes_;
+  std::map<std::string, Kernel> kernels_;
+  std::vector<char> constants_[5];
+  std::shared_ptr<std::vector<char>> variables_;  // keeps its address when the image is copied
+};
+
+}  // namespace weft::machine_code

@@ -1,0 +1,213 @@
+#include "launches.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+
+#include "machine.hpp"
+#include "weft/device/backends.hpp"
+#include "weft/device/host_registry.hpp"
+#include "weft/device/kernel_texts.hpp"
+
+namespace weft::machine_code {
+namespace {
+
+using Memory = std::vector<std::span<char>>;
+
+std::string name_of(const device::KernelSpec& spec) {
+  return spec.file + "." + spec.name + " " + device::constants_of(spec, true);
+}
+
+struct Report {
+  std::map<std::string, Judged> kernels;
+  ~Report() {
+    const char* path = std::getenv("WEFT_MACHINE_CODE_REPORT");
+    if (path == nullptr || *path == '\0') return;
+    std::ofstream file(path, std::ios::app);
+    for (const auto& [name, kernel] : kernels) {
+      const Counters& c = kernel.counters;
+      const auto accesses = [](const char* what, const Accesses& a) {
+        std::ostringstream text;
+        text << ", \"" << what << "\": [" << a.requests << ", " << a.units << ", " << a.least << "]";
+        return text.str();
+      };
+      file << "{\"kernel\": \"" << name << "\", \"launches\": " << c.launches << ", \"bit_equal\": " << kernel.bit_equal
+           << ", \"worst\": " << kernel.worst << ", \"blocks\": " << c.blocks << ", \"threads\": " << c.threads
+           << ", \"instructions\": " << c.instructions << ", \"lane_instructions\": " << c.lane_instructions
+           << ", \"barriers\": " << c.barriers << accesses("global_loads", c.global_loads)
+           << accesses("global_stores", c.global_stores) << accesses("shared_loads", c.shared_loads)
+           << accesses("shared_stores", c.shared_stores) << ", \"opcodes\": {";
+      const char* separator = "";
+      for (const auto& [opcode, count] : c.by_opcode) {
+        file << separator << "\"" << opcode << "\": " << count;
+        separator = ", ";
+      }
+      file << "}}\n";
+    }
+  }
+};
+Report report;
+
+// The types that a kernel's pointers point to, by parameter: "double", "float", "int", "long"; empty where it is no
+// pointer or of another type.
+std::vector<std::string> pointed_types(const device::KernelSpec& spec) {
+  std::string text, real;
+  for (const device::KernelText& file : device::kernel_texts())
+    if (file.file == spec.file) text = file.text;
+  for (const device::Define& define : spec.defines)
+    if (define.name == "WEFT_REAL") real = define.value;
+  std::size_t at = text.find("\nWEFT_KERNEL(" + spec.name + ",");
+  if (at == text.npos) return {};
+  at = text.find('(', text.find('(', at) + 1);  // of the parameters, unless the number of threads has brackets
+  std::vector<std::string> types;
+  int depth = 1;
+  std::string parameter;
+  for (++at; at < text.size() && depth > 0; ++at) {
+    depth += text[at] == '(' ? 1 : text[at] == ')' ? -1 : 0;
+    if (depth > 0 && !(depth == 1 && text[at] == ',')) {
+      parameter += text[at];
+      continue;
+    }
+    std::string type;
+    if (const std::size_t star = parameter.find('*'); star != parameter.npos) {
+      std::stringstream words(parameter.substr(0, star));
+      for (std::string word; words >> word;)
+        if (word != "const") type = word == "real" ? real : word;
+    }
+    types.push_back(type == "double" || type == "float" || type == "int" || type == "long" ? type : "");
+    parameter.clear();
+  }
+  return types;
+}
+
+template <class T>
+double difference(std::span<const char> found, std::span<const char> expected) {
+  double largest = 0, worst = 0;
+  const auto value = [](std::span<const char> bytes, std::size_t k) {
+    T result;
+    std::memcpy(&result, bytes.data() + k * sizeof(T), sizeof(T));
+    return static_cast<double>(result);
+  };
+  const std::size_t count = found.size() / sizeof(T);
+  for (std::size_t k = 0; k < count; ++k) {
+    const double a = value(found, k), b = value(expected, k);
+    if (std::isfinite(b)) largest = std::max(largest, std::abs(b));
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    const double apart = std::abs(a - b);
+    worst = std::max(worst, std::isfinite(apart) ? apart : std::numeric_limits<double>::infinity());
+  }
+  return worst == 0 ? 0 : largest == 0 ? worst : worst / largest;
+}
+
+std::vector<std::vector<char>> contents(const Memory& memory) {
+  std::vector<std::vector<char>> copies;
+  for (const std::span<char> each : memory) copies.emplace_back(each.begin(), each.end());
+  return copies;
+}
+void restore(const Memory& memory, const std::vector<std::vector<char>>& copies) {
+  for (std::size_t k = 0; k < memory.size(); ++k) std::memcpy(memory[k].data(), copies[k].data(), copies[k].size());
+}
+
+std::shared_ptr<Module> module_of(const std::shared_ptr<Image>& image) {
+  static std::mutex mutex;
+  static std::map<std::shared_ptr<Image>, std::shared_ptr<Module>> modules;  // keeps the images, so their addresses too
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<Module>& module = modules[image];
+  if (module == nullptr) module = std::make_shared<Module>(*image);
+  return module;
+}
+
+// The element type of each allocation that a kernel's parameters point to; of others, the kernel's own.
+std::string type_of(std::span<char> allocation, const std::vector<std::string>& types,
+                    const std::vector<std::vector<char>>& arguments, const std::string& otherwise) {
+  for (std::size_t k = 0; k < std::min(types.size(), arguments.size()); ++k) {
+    if (types[k].empty() || arguments[k].size() != sizeof(char*)) continue;
+    char* pointer = nullptr;
+    std::memcpy(&pointer, arguments[k].data(), sizeof pointer);
+    if (pointer >= allocation.data() && pointer < allocation.data() + allocation.size()) return types[k];
+  }
+  return otherwise;
+}
+
+void compare(const device::KernelSpec& spec, const Memory& memory, const std::vector<std::vector<char>>& expected,
+             const std::vector<std::vector<char>>& arguments, Judged& result) {
+  std::string real = "double";
+  for (const device::Define& define : spec.defines)
+    if (define.name == "WEFT_REAL") real = define.value;
+  const std::vector<std::string> types = pointed_types(spec);
+  bool equal = true;
+  for (std::size_t k = 0; k < memory.size(); ++k) {
+    if (std::memcmp(memory[k].data(), expected[k].data(), memory[k].size()) == 0) continue;
+    equal = false;
+    const std::string type = type_of(memory[k], types, arguments, real);
+    const double apart = type == "double"  ? difference<double>(memory[k], expected[k])
+                         : type == "float" ? difference<float>(memory[k], expected[k])
+                                           : std::numeric_limits<double>::infinity();
+    result.worst = std::max(result.worst, apart);
+    if (apart > (type == "double" && real != "float" ? 1e-12 : 1e-5))
+      throw std::runtime_error("kernel " + name_of(spec) + ": machine code and host differ by " + std::to_string(apart) +
+                               " of the largest value in an array of " + std::to_string(memory[k].size()) +
+                               " bytes of " + type);
+  }
+  result.bit_equal += equal;
+}
+
+}  // namespace
+
+const std::map<std::string, Judged>& judged() { return report.kernels; }
+
+device::KernelSpec spec_of(const FakeLaunch& launch) {
+  device::KernelSpec spec{launch.file, launch.name, {}};
+  std::stringstream options(launch.options);
+  for (std::string option; options >> option;) {
+    const std::size_t equals = option.find('=');
+    for (const char* name : {"WEFT_N", "WEFT_REAL", "WEFT_TILE_"}) {
+      if (option.starts_with(std::string("-D") + name))
+        spec.defines.push_back({option.substr(2, equals - 2), option.substr(equals + 1)});
+    }
+  }
+  return spec;
+}
+
+std::function<void()> prepare_launch(const FakeLaunch& launch, std::vector<std::span<char>> (*memory)()) {
+  const std::shared_ptr<Module> module = module_of(launch.cubin);
+  const Kernel& kernel = module->kernel(launch.name);
+  const device::KernelSpec spec = spec_of(launch);
+  const auto host = device::open("host");
+  const device::LoadedKernel on_host = host->kernel(spec);
+  std::vector<std::vector<char>> arguments;
+  for (std::size_t k = 0; k < kernel.parameters.size(); ++k) {
+    const char* from = static_cast<const char*>(launch.arguments[k]);
+    arguments.emplace_back(from, from + kernel.parameters[k].bytes);
+  }
+  const Dimensions threads{launch.threads[0], launch.threads[1], launch.threads[2]};
+  return [=, &kernel, blocks = launch.blocks]() mutable {
+    std::vector<void*> pointers;
+    for (auto& argument : arguments) pointers.push_back(argument.data());
+    const Memory allocations = memory();
+    const std::vector<std::vector<char>> before = contents(allocations);
+    device::Stream stream(host);
+    on_host.launch(stream, blocks, {threads.x, threads.y, threads.z}, pointers.data());
+    stream.synchronize();
+    const std::vector<std::vector<char>> expected = contents(allocations);
+    restore(allocations, before);
+
+    const auto find = [&](std::uintptr_t address) -> std::pair<std::uintptr_t, std::uintptr_t> {
+      for (const std::span<char> each : allocations) {
+        const auto begin = reinterpret_cast<std::uintptr_t>(each.data());
+        if (address >= begin && address < begin + each.size()) return {begin, begin + each.size()};
+      }
+      return {0, 0};
+    };
+    Judged& result = report.kernels[name_of(spec)];
+    result.counters.add(machine_code::launch(*module, kernel.name, {blocks}, threads,
+                                             pack_parameters(kernel, pointers.data()), find));
+    compare(spec, allocations, expected, arguments, result);
+  };
+}
+
+}  // namespace weft::machine_code
