@@ -200,8 +200,9 @@ void drain(Stream& stream, Enough&& enough) {
     const Time begin = std::chrono::steady_clock::now();
     try {
       work();
-    } catch (...) {  // a kernel's fault, which whoever waits for the stream is told
+    } catch (...) {  // a kernel's fault: whoever waits for the stream is told, and what was to follow is not done
       stream.busy = false;
+      stream.queue.clear();
       throw;
     }
     if (!std::exchange(stream.set_now, false)) stream.now += std::chrono::steady_clock::now() - begin;
@@ -369,6 +370,8 @@ FakeGpu* fake_gpu() {
 }
 
 int cuInit(unsigned) { return ok; }
+// NVRTC 13 asks the driver for its inner functions, and does without.
+int cuGetExportTable(const void** table, const void*) { return *table = nullptr, not_found; }
 int cuDriverGetVersion(int* version) { return *version = gpu.driver_version, ok; }
 int hipDriverGetVersion(int* version) { return *version = 60000000, ok; }
 int cuDeviceGetCount(int* count) { return *count = gpu.devices, ok; }

@@ -103,6 +103,13 @@ double difference(std::span<const char> found, std::span<const char> expected) {
   return worst == 0 ? 0 : largest == 0 ? worst : worst / largest;
 }
 
+// Blocks of the host's instance, which has one element where the GPU's has a tile of them; both check their bounds.
+unsigned tile_of(const device::KernelSpec& spec) {
+  for (const device::Define& define : spec.defines)
+    if (define.name == "WEFT_TILE_ELEMENTS") return static_cast<unsigned>(std::stoul(define.value));
+  return 1;
+}
+
 std::vector<std::vector<char>> contents(const Memory& memory) {
   std::vector<std::vector<char>> copies;
   for (const std::span<char> each : memory) copies.emplace_back(each.begin(), each.end());
@@ -191,7 +198,7 @@ std::function<void()> prepare_launch(const FakeLaunch& launch, std::vector<std::
     const Memory allocations = memory();
     const std::vector<std::vector<char>> before = contents(allocations);
     device::Stream stream(host);
-    on_host.launch(stream, blocks, {threads.x, threads.y, threads.z}, pointers.data());
+    on_host.launch(stream, std::int64_t{blocks} * tile_of(spec), {threads.x, threads.y, threads.z}, pointers.data());
     stream.synchronize();
     const std::vector<std::vector<char>> expected = contents(allocations);
     restore(allocations, before);

@@ -442,7 +442,11 @@ char* Grid::place(Space space, std::uint64_t address, unsigned bytes, int lane) 
   };
   if (!within(known_) && !within(variables_)) {
     known_ = find_allocation_(address);
-    if (!within(known_)) fail("uses global memory outside of every allocation", lane);
+    if (!within(known_)) {
+      char hexadecimal[24];
+      std::snprintf(hexadecimal, sizeof hexadecimal, "0x%llx", static_cast<unsigned long long>(address));
+      fail("uses global memory outside of every allocation, " + std::string(hexadecimal), lane);
+    }
   }
   return reinterpret_cast<char*>(address);
 }
@@ -453,12 +457,10 @@ void Grid::access(const Instruction& i, Mask active) {
   if (i.op == Op::copy_async) return copy(i, active);
   const unsigned words = std::max(1, i.bytes / 4);
   if (i.op == Op::load_constant) {
-    for (unsigned w = 0; w < words; ++w) {
-      Words value_place;
-      Words value = read_word(i.from[0], *warp_, around_, value_place, w);
-      if (i.bytes < 4) fail("reads part of a word of constant memory, which is not emulated", std::countr_zero(active));
-      write_word(i.to, *warp_, value, active, w);
-    }
+    if (i.bytes < 4) fail("reads part of a word of constant memory, which is not emulated", std::countr_zero(active));
+    Words value[4];
+    for (unsigned w = 0; w < words; ++w) value[w] = Words(read_word(i.from[0], *warp_, around_, value[w], w));
+    for (unsigned w = 0; w < words; ++w) write_word(i.to, *warp_, value[w], active, w);
     return;
   }
   const Longs address = addresses(i.address);
