@@ -238,6 +238,11 @@ class Decoder {
     if (!take(text, "[") || !take_end(text, "]")) throw Unknown{};
     i_.address.kind = Kind::address;
     set_address(i_.address, text);
+    if (i_.space != Space::global) return;
+    // Atomics write [R4] for the pair that others write as [R4.64].
+    if (i_.op == Op::atomic) i_.address.wide = true;
+    if (i_.address.reg != 255 && !i_.address.wide) throw Unknown{};
+    if (i_.address.uniform != 63 && !i_.address.uniform_wide) throw Unknown{};
   }
   std::uint32_t label(std::string text) const {
     if (!take(text, "`(") || !take_end(text, ")")) throw Unknown{};
@@ -500,7 +505,8 @@ bool Decoder::integers(const std::string& name) {
     if (high) i_.op = Op::multiply_add_high;
     i_.to = destination(wide ? 2 : 1);
     if (at_predicate()) i_.to_predicate = destination_predicate();
-    if (i_.to_predicate.kind != Kind::none && !wide) return false;
+    if (i_.to_predicate.kind != Kind::none && !wide && !high) return false;
+    if (high && i_.extended) return false;
     from[0] = integer();
     from[1] = integer();
     from[2] = integer(wide || high ? 2 : 1);
@@ -659,7 +665,12 @@ bool Decoder::floats(const std::string& name) {
                                        {"EX2", Special::ex2}, {"LG2", Special::lg2}, {"SIN", Special::sin},
                                        {"COS", Special::cos}, {"TANH", Special::tanh}, {"RCP64H", Special::rcp64h},
                                        {"RSQ64H", Special::rsq64h}}));
-    floating(Op::special, Pipe::special, Reads::f32, 1);
+    const bool upper = i_.special == Special::rcp64h || i_.special == Special::rsq64h;
+    floating(Op::special, Pipe::special, upper ? Reads::f64 : Reads::f32, 1);
+    if (upper) {  // of a double, as which a constant is written too; registers are those of its upper word
+      i_.to.words = i_.from[0].words = 1;
+      i_.from[0].low = i_.from[0].high;
+    }
   } else if (name == "FCHK") {
     set(Op::check_division, Pipe::f32);
     i_.to_predicate = destination_predicate();
@@ -793,7 +804,7 @@ bool Decoder::memory(const std::string& name) {
     access(Op::store, name == "STG" ? Space::global : name == "STS" ? Space::shared : Space::local);
     memory_address(next());
     i_.from[0] = integer(words());
-  } else if (name == "RED") {
+  } else if (name == "RED" || name == "REDG") {
     atomic(Space::global, false);
   } else if (name == "ATOMG") {
     atomic(Space::global, true);
@@ -802,11 +813,12 @@ bool Decoder::memory(const std::string& name) {
   } else if (name == "LDGSTS") {
     access(Op::copy_async, Space::shared);
     ignore({"BYPASS", "ACCESS"});
-    std::string to = next();
-    memory_address(to);
-    i_.from[0] = i_.address;
     memory_address(next());
-    if (at_predicate()) i_.from_predicate[0] = predicate(next());
+    i_.from[0] = i_.address;
+    i_.address = {};
+    i_.space = Space::global;
+    memory_address(next());
+    i_.space = Space::shared;
   } else if (name == "LDGDEPBAR") {
     i_.op = Op::copy_group;
   } else if (name == "DEPBAR") {

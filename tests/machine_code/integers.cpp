@@ -150,12 +150,17 @@ bool run_integers(const Instruction& i, Warp& warp, const Surroundings& around, 
       const Words &x = a(), &y = b();
       Longs z;
       read_signed_long(i.from[2], warp, around, z);
+      Mask over = 0;
       each([&](int l) {
-        const __int128 product = is_signed(i.type) ? static_cast<__int128>(static_cast<s32>(x[l])) * static_cast<s32>(y[l])
-                                                   : static_cast<__int128>(x[l]) * y[l];
-        const __int128 summand = is_signed(i.type) ? static_cast<__int128>(static_cast<s64>(z[l])) : static_cast<__int128>(z[l]);
-        return static_cast<u32>(static_cast<u64>((product + summand) >> 32) + (i.extended ? carry(0, l) : 0));
+        if (is_signed(i.type)) {
+          const __int128 product = static_cast<__int128>(static_cast<s32>(x[l])) * static_cast<s32>(y[l]);
+          return static_cast<u32>((product + static_cast<s64>(z[l])) >> 32);
+        }
+        const unsigned __int128 sum = static_cast<unsigned __int128>(x[l]) * y[l] + z[l];
+        over |= static_cast<Mask>(sum >> 64 != 0) << l;
+        return static_cast<u32>(sum >> 32);
       });
+      write_predicate(i.to_predicate, warp, over, active);
       return true;
     }
     case Op::shift_add:
@@ -327,7 +332,7 @@ void shuffle(const Instruction& i, Warp& warp, const Surroundings& around, Mask 
 }
 
 u32 reduced(const Instruction& i, const Words& value, Mask active) {
-  u32 result = value[std::countr_zero(active)];
+  u32 result = value[std::countr_zero(active) & 31];
   for (int l = std::countr_zero(active) + 1; l < lanes; ++l) {
     if ((active >> l & 1) == 0) continue;
     const u32 x = value[l];
@@ -414,7 +419,7 @@ bool run_between_threads(const Instruction& i, Warp& warp, const Surroundings& a
       return true;
     case Op::to_uniform: {
       const Words& value = read_integer(i.from[0], warp, around, place);
-      const u32 first = value[std::countr_zero(active)];
+      const u32 first = value[std::countr_zero(active) & 31];
       if ((mask_where([&](int l) { return value[l] != first; }) & active) != 0)
         problem = "takes as the same for the warp what differs between its lanes";
       write_word(i.to, warp, value, active);

@@ -96,7 +96,7 @@ class Grid {
   void count_instructions();
 
   SharedMemory::Moment moment(int lane) const {
-    return {barriers_, warp_->synced, lanes * warp_->index + static_cast<unsigned>(lane)};
+    return {barriers_, warp_->synced, lanes * warp_->index + static_cast<unsigned>(lane), together_, around_.clock};
   }
 
   const Kernel& kernel_;
@@ -111,6 +111,7 @@ class Grid {
   std::vector<Warp> warps_;
   Warp* warp_ = nullptr;   // that runs
   std::uint32_t at_ = 0;   // its instruction
+  Mask together_ = 0;      // the lanes that are there
   unsigned barriers_ = 0;  // the block has been through
   Counters counters_;
   std::vector<std::uint64_t> executed_, lanes_executed_;
@@ -178,7 +179,7 @@ void Grid::meet() {
   for (Fragment& first : fragments) {
     if (first.lanes == 0) continue;
     if (first.state == State::at_sync) {
-      const Mask awaited = warp_->sync_masks[first.sync][std::countr_zero(first.lanes)] & warp_->alive;
+      const Mask awaited = warp_->sync_masks[first.sync][std::countr_zero(first.lanes) & 31] & warp_->alive;
       Mask come = 0;
       for (const Fragment& f : fragments)
         if (f.state == State::at_sync && f.sync == first.sync && f.at == first.at) come |= f.lanes;
@@ -216,6 +217,7 @@ bool Grid::run_fragment(std::size_t which) {
   for (unsigned n = 0; n < turn; ++n) {
     Fragment& f = fragments[which];
     at_ = f.at;
+    together_ = f.lanes;
     if (at_ >= code_.instructions.size()) fail("runs past the end of the code", std::countr_zero(f.lanes));
     const Instruction& i = code_.instructions[at_];
     ++around_.clock;
@@ -293,7 +295,7 @@ bool Grid::run_fragment(std::size_t which) {
         ++f.at;
         break;
       case Op::sync:
-        if ((warp_->sync_masks[i.barrier][std::countr_zero(f.lanes)] & warp_->alive) == f.lanes) {
+        if ((warp_->sync_masks[i.barrier][std::countr_zero(f.lanes) & 31] & warp_->alive) == f.lanes) {
           ++f.at;
           break;
         }

@@ -1,8 +1,8 @@
 // The shared memory of a block, with what is needed to find races and reads of what nobody wrote.
 //
-// For each unit (the smallest access of the kernel, at most 8 bytes): who wrote it last and who has read it since, and
-// when. Two accesses are in order if a barrier of the block lies between them, or if they are of one warp and a
-// synchronisation of that warp lies between. Lanes of one warp are not in order by themselves.
+// For each unit (the smallest access of the kernel, at most 8 bytes): who wrote it last, who has read it, and when. Two
+// accesses are in order if a barrier of the block lies between them. Those of one warp also are if a synchronisation of
+// the warp lies between, or if the lanes are still together: NVRTC leaves out __syncwarp where lanes cannot have parted.
 #pragma once
 
 #include <cstdint>
@@ -12,33 +12,39 @@ namespace weft::machine_code {
 
 class SharedMemory {
  public:
-  // A moment of a thread: the barriers its block and the synchronisations its warp have been through.
+  // A moment of a thread: the barriers its block and the synchronisations its warp have been through, the instruction
+  // that is run, and the lanes that run it.
   struct Moment {
     unsigned barriers = 0, warp_syncs = 0, thread = 0;
+    std::uint32_t together = 0;
+    std::uint64_t instruction = 0;
+    unsigned warp() const { return thread / 32; }
+    std::uint32_t lane() const { return std::uint32_t{1} << thread % 32; }
   };
 
   void start(unsigned begin, unsigned end, unsigned unit);  // nothing is written yet
 
-  bool holds(std::uint64_t address, unsigned bytes) const {
-    return address >= begin_ && address + bytes <= end_;
-  }
+  bool holds(std::uint64_t address, unsigned bytes) const { return address >= begin_ && address + bytes <= end_; }
   char* at(std::uint64_t address) { return bytes_.data() + (address - begin_); }
 
   // nullptr, or what is wrong with the access; `other` is then the other thread.
-  const char* read(std::uint64_t address, unsigned bytes, Moment when, unsigned& other);
-  const char* write(std::uint64_t address, unsigned bytes, Moment when, bool atomic, unsigned& other);
+  const char* read(std::uint64_t address, unsigned bytes, const Moment& when, unsigned& other);
+  const char* write(std::uint64_t address, unsigned bytes, const Moment& when, bool atomic, unsigned& other);
   bool unwritten(std::uint64_t address, unsigned bytes) const;
   // Makes it unwritten: an asynchronous copy is on its way there.
-  const char* await(std::uint64_t address, unsigned bytes, Moment when, unsigned& other);
+  const char* await(std::uint64_t address, unsigned bytes, const Moment& when, unsigned& other);
 
  private:
   struct Unit {
-    Moment writer, reader;
-    bool written = false, atomic = false, read = false, several_readers = false, several_warps = false;
+    Moment writer, reader;      // the last ones
+    std::uint32_t readers = 0;  // lanes of the last reader's warp, since the last barrier or synchronisation
+    bool written = false, atomic = false, read = false, several_warps = false;
   };
   static bool in_order(const Moment& first, const Moment& second) {
-    return first.barriers < second.barriers ||
-           (first.thread / 32 == second.thread / 32 && first.warp_syncs < second.warp_syncs);
+    if (first.barriers < second.barriers || first.thread == second.thread) return true;
+    return first.warp() == second.warp() &&
+           (first.warp_syncs < second.warp_syncs ||
+            (first.instruction < second.instruction && (second.together & first.lane()) != 0));
   }
 
   unsigned begin_ = 0, end_ = 0, unit_ = 4;

@@ -161,7 +161,7 @@ inline void read_double(const Operand& operand, const Warp& warp, const Surround
 
 inline void write_word(const Operand& to, Warp& warp, const Words& value, Mask active, std::uint32_t word = 0) {
   if (to.kind == Operand::Kind::uniform) {
-    if (to.uniform != 63) warp.uniform[to.uniform + word] = value[std::countr_zero(active)];
+    if (to.uniform != 63) warp.uniform[to.uniform + word] = value[std::countr_zero(active) & 31];
     return;
   }
   if (to.reg == 255) return;
@@ -199,7 +199,7 @@ inline Mask read_predicate(const Operand& operand, const Warp& warp, Mask missin
 inline void write_predicate(const Operand& to, Warp& warp, Mask value, Mask active) {
   if (to.kind == Operand::Kind::none || to.reg == 7) return;
   if (to.kind == Operand::Kind::uniform_predicate) {
-    warp.uniform_predicates[to.reg] = (value >> std::countr_zero(active) & 1) != 0 ? all_lanes : 0;
+    warp.uniform_predicates[to.reg] = (value >> (std::countr_zero(active) & 31) & 1) != 0 ? all_lanes : 0;
     return;
   }
   Mask& place = warp.predicates[to.reg];

@@ -1,0 +1,443 @@
+// The emulator against the same computation on the host, one group of instructions after the other, and every fault it
+// is to find. NVRTC compiles the kernels below; the results are bit-equal unless a line says otherwise.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <random>
+
+#include "machine_code/machine.hpp"
+#include "weft/device/compiler.hpp"
+
+using namespace weft;
+using namespace weft::machine_code;
+
+namespace {
+
+// The image of a source, compiled as weft compiles its kernels.
+std::shared_ptr<Module> compiled(const std::string& source) {
+  const device::KernelSpec spec{"probe", "probe", {}};
+  return std::make_shared<Module>(Image(device::compile(device::Backend::cuda, spec, "sm_90", 0, source.c_str()).image));
+}
+
+// A launch's arguments: vectors are global memory, and their bounds are checked.
+class Launch {
+ public:
+  explicit Launch(const std::string& source) : module_(compiled(source)) {}
+  template <class T>
+  Launch& operator()(std::vector<T>& values) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(values.data());
+    ranges_.emplace_back(begin, begin + values.size() * sizeof(T));
+    return (*this)(values.data());
+  }
+  template <class T>
+  Launch& operator()(T value) {
+    arguments_.emplace_back(sizeof value);
+    std::memcpy(arguments_.back().data(), &value, sizeof value);
+    return *this;
+  }
+  Counters run(Dimensions blocks, Dimensions threads) {
+    std::vector<void*> pointers;
+    for (auto& argument : arguments_) pointers.push_back(argument.data());
+    return launch(*module_, "probe", blocks, threads, pack_parameters(module_->kernel("probe"), pointers.data()),
+                  [this](std::uintptr_t address) -> std::pair<std::uintptr_t, std::uintptr_t> {
+                    for (const auto& range : ranges_)
+                      if (address >= range.first && address < range.second) return range;
+                    return {0, 0};
+                  });
+  }
+
+ private:
+  std::shared_ptr<Module> module_;
+  std::vector<std::pair<std::uintptr_t, std::uintptr_t>> ranges_;
+  std::vector<std::vector<char>> arguments_;
+};
+
+std::string kernel(const std::string& parameters, const std::string& body) {
+  return "extern \"C\" __global__ void __launch_bounds__(256) probe(" + parameters +
+         ") { const int t = threadIdx.x + 256 * blockIdx.x; " + body + " }";
+}
+
+constexpr int count = 1024;  // four blocks
+
+// Random bits, with the values that are often wrong in front.
+template <class T>
+std::vector<T> awkward(unsigned seed) {
+  std::mt19937_64 random(seed);
+  std::vector<T> values(count);
+  for (T& value : values) {
+    const std::uint64_t bits = random() >> (random() % 3 == 0 ? random() % 60 : 0);
+    std::memcpy(&value, &bits, sizeof value);
+  }
+  using L = std::numeric_limits<T>;
+  std::vector<T> known{T(0), T(1), T(-1), T(2), T(3), T(7), L::max(), L::lowest()};
+  if constexpr (std::is_floating_point_v<T>)
+    for (const T value : {-T(0), L::min(), L::denorm_min(), -L::denorm_min(), L::infinity(), -L::infinity(), L::quiet_NaN(),
+                          T(1) + L::epsilon(), T(1) / 3, L::min() * 3, L::max() / 3})
+      known.push_back(value);
+  for (std::size_t k = 0; k < known.size() * known.size() && k < values.size(); ++k)
+    values[k] = known[seed % 2 == 0 ? k % known.size() : k / known.size()];
+  return values;
+}
+
+template <class T>
+bool same(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>)
+    if (std::isnan(a) && std::isnan(b)) return true;
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+// y = expression(a, b), in CUDA and on the host.
+template <class A, class Y = A, class Host>
+void check(const char* a_type, const char* y_type, const std::string& expression, Host&& host) {
+  std::vector<A> a = awkward<A>(0), b = awkward<A>(1);
+  std::vector<Y> y(count);
+  const std::string type(a_type);
+  Launch(kernel("const " + type + "* p, const " + type + "* q, " + y_type + "* r",
+                "const " + type + " a = p[t], b = q[t]; r[t] = " + expression + ";"))(a)(b)(y)
+      .run({4}, {256});
+  for (int k = 0; k < count; ++k) {
+    const auto i = static_cast<std::size_t>(k);
+    const Y expected = host(a[i], b[i]);
+    ASSERT_TRUE(same(y[i], expected)) << expression << " of " << a[i] << ", " << b[i] << ": " << y[i] << " instead of "
+                                      << expected;
+  }
+}
+
+using s64 = long long;
+using u64 = unsigned long long;
+
+class MachineCode : public testing::Test {
+ protected:
+  void SetUp() override {
+    const device::Availability compiler = device::compiler_availability(device::Backend::cuda, 0);
+    if (!compiler.available) GTEST_SKIP() << compiler.reason;
+    if (const std::string problem = disassembler_problem(); !problem.empty()) GTEST_SKIP() << problem;
+  }
+};
+
+}  // namespace
+
+TEST_F(MachineCode, IntegersOf32Bits) {
+  const auto wrap = [](s64 x) { return static_cast<int>(static_cast<unsigned>(x)); };
+  check<int>("int", "int", "a * b + 12345 - (a << 3)", [&](s64 a, s64 b) {
+    return wrap(static_cast<s64>(static_cast<u64>(a) * static_cast<u64>(b) + 12345 - static_cast<u64>(a) * 8));
+  });
+  check<int>("int", "int", "b == 0 || b == -1 ? 5 : a / b", [](int a, int b) { return b == 0 || b == -1 ? 5 : a / b; });
+  check<int>("int", "int", "b == 0 || b == -1 ? 5 : a % b", [](int a, int b) { return b == 0 || b == -1 ? 5 : a % b; });
+  check<unsigned>("unsigned", "unsigned", "b == 0 ? 5 : a / b + a % b * 3",
+                  [](unsigned a, unsigned b) { return b == 0 ? 5 : a / b + a % b * 3; });
+  check<int>("int", "int", "a / 7 + b % 10", [&](int a, int b) { return wrap(s64{a} / 7 + b % 10); });
+  check<int>("int", "int", "__mulhi(a, b)", [](s64 a, s64 b) { return static_cast<int>((a * b) >> 32); });
+  check<unsigned>("unsigned", "unsigned", "__umulhi(a, b)",
+                  [](u64 a, u64 b) { return static_cast<unsigned>((a * b) >> 32); });
+  check<int>("int", "int", "min(a, b) ^ max(a + 5, b)", [&](int a, int b) {
+    return std::min(a, b) ^ std::max(wrap(s64{a} + 5), b);
+  });
+  check<unsigned>("unsigned", "unsigned", "(a & ~b) | (a ^ b) >> 3 | (a > b)", [](unsigned a, unsigned b) {
+    return (a & ~b) | (a ^ b) >> 3 | (a > b ? 1u : 0u);
+  });
+  check<unsigned>("unsigned", "unsigned", "__popc(a) + 64 * __clz(b) + 4096 * __ffs(a) + __brev(b)",
+                  [](unsigned a, unsigned b) {
+                    unsigned reversed = 0;
+                    for (int k = 0; k < 32; ++k) reversed |= (b >> k & 1) << (31 - k);
+                    return static_cast<unsigned>(std::popcount(a) + 64 * std::countl_zero(b) +
+                                                 4096 * (a == 0 ? 0 : 1 + std::countr_zero(a))) +
+                           reversed;
+                  });
+  check<unsigned>("unsigned", "unsigned", "__funnelshift_l(a, b, b) + __byte_perm(a, b, 0x3645)",
+                  [](unsigned a, unsigned b) {
+                    const u64 both = a | static_cast<u64>(b) << 32;
+                    unsigned bytes = 0;
+                    for (int k = 0; k < 4; ++k) bytes |= static_cast<unsigned>(both >> (8 * (0x3645 >> (4 * k) & 7)) & 0xff) << (8 * k);
+                    return static_cast<unsigned>(both << (b & 31) >> 32) + bytes;
+                  });
+  check<int, int>("int", "int", "(short)a + (signed char)b + (unsigned char)a",
+                  [](int a, int b) { return static_cast<short>(a) + static_cast<signed char>(b) + static_cast<unsigned char>(a); });
+}
+
+TEST_F(MachineCode, IntegersOf64Bits) {
+  check<u64>("unsigned long long", "unsigned long long", "a * b + (a << 5) - b", [](u64 a, u64 b) { return a * b + (a << 5) - b; });
+  check<s64>("long long", "long long", "(a >> (b & 63)) ^ (a < b) ^ (a == b) * 8",
+             [](s64 a, s64 b) { return (a >> (b & 63)) ^ (a < b ? 1 : 0) ^ (a == b ? 8 : 0); });
+  check<u64>("unsigned long long", "unsigned long long", "(a << (b & 63)) + (a >> (b & 63)) + (a >= b)",
+             [](u64 a, u64 b) { return (a << (b & 63)) + (a >> (b & 63)) + (a >= b ? 1 : 0); });
+  check<s64>("long long", "long long", "b == 0 || b == -1 ? 5 : a / b", [](s64 a, s64 b) { return b == 0 || b == -1 ? 5 : a / b; });
+  check<s64>("long long", "long long", "b == 0 || b == -1 ? 5 : a % b", [](s64 a, s64 b) { return b == 0 || b == -1 ? 5 : a % b; });
+  check<u64>("unsigned long long", "unsigned long long", "b == 0 ? 5 : a / b - a % b", [](u64 a, u64 b) { return b == 0 ? 5 : a / b - a % b; });
+  check<u64>("unsigned long long", "unsigned long long", "__umul64hi(a, b)",
+             [](u64 a, u64 b) { return static_cast<u64>(static_cast<unsigned __int128>(a) * b >> 64); });
+}
+
+TEST_F(MachineCode, DoublePrecision) {
+  check<double>("double", "double", "a + b", [](double a, double b) { return a + b; });
+  check<double>("double", "double", "a * b", [](double a, double b) { return a * b; });
+  check<double>("double", "double", "fma(a, b, -a)", [](double a, double b) { return std::fma(a, b, -a); });
+  check<double>("double", "double", "a / b", [](double a, double b) { return a / b; });
+  check<double>("double", "double", "1 / b", [](double, double b) { return 1 / b; });
+  check<double>("double", "double", "sqrt(a)", [](double a, double) { return std::sqrt(a); });
+  check<double>("double", "double", "fmin(a, b)", [](double a, double b) {
+    if (std::isnan(a) || std::isnan(b)) return std::isnan(a) ? b : a;
+    return a == b ? (std::signbit(a) ? a : b) : std::min(a, b);
+  });
+  check<double, int>("double", "int", "(a < b) + 2 * (a <= b) + 4 * (a == b) + 8 * (a != b) + 16 * !(a >= b) + 32 * isnan(a)",
+                     [](double a, double b) {
+                       return (a < b ? 1 : 0) + (a <= b ? 2 : 0) + (a == b ? 4 : 0) + (a != b ? 8 : 0) + (!(a >= b) ? 16 : 0) +
+                              (std::isnan(a) ? 32 : 0);
+                     });
+  check<double>("double", "double", "trunc(a) + floor(b)", [](double a, double b) { return std::trunc(a) + std::floor(b); });
+}
+
+TEST_F(MachineCode, SinglePrecision) {
+  check<float>("float", "float", "a + b", [](float a, float b) { return a + b; });
+  check<float>("float", "float", "fmaf(a, b, -a)", [](float a, float b) { return std::fma(a, b, -a); });
+  check<float>("float", "float", "a / b", [](float a, float b) { return a / b; });
+  check<float>("float", "float", "1 / b", [](float, float b) { return 1 / b; });
+  check<float>("float", "float", "sqrtf(a)", [](float a, float) { return std::sqrt(a); });
+  check<float>("float", "float", "fmaxf(a, b)", [](float a, float b) {
+    if (std::isnan(a) || std::isnan(b)) return std::isnan(a) ? b : a;
+    return a == b ? (std::signbit(a) ? b : a) : std::max(a, b);
+  });
+  check<float, int>("float", "int", "(a < b) + 2 * (a <= b) + 4 * (a == b) + 8 * (a != b) + 16 * !(a >= b)",
+                    [](float a, float b) {
+                      return (a < b ? 1 : 0) + (a <= b ? 2 : 0) + (a == b ? 4 : 0) + (a != b ? 8 : 0) + (!(a >= b) ? 16 : 0);
+                    });
+}
+
+TEST_F(MachineCode, Conversions) {
+  check<double, float>("double", "float", "(float)a", [](double a, double) { return static_cast<float>(a); });
+  check<float, double>("float", "double", "(double)a", [](float a, float) { return static_cast<double>(a); });
+  check<s64, double>("long long", "double", "(double)a", [](s64 a, s64) { return static_cast<double>(a); });
+  check<u64, float>("unsigned long long", "float", "(float)a", [](u64 a, u64) { return static_cast<float>(a); });
+  check<int, float>("int", "float", "(float)a", [](int a, int) { return static_cast<float>(a); });
+  check<int, double>("int", "double", "(double)a", [](int a, int) { return static_cast<double>(a); });
+  const auto saturated = [](double x) {
+    if (std::isnan(x)) return 0;
+    return x >= 2147483647.0 ? 2147483647 : x <= -2147483648.0 ? -2147483647 - 1 : static_cast<int>(x);
+  };
+  check<float, int>("float", "int", "(int)a", [&](float a, float) { return saturated(static_cast<double>(a)); });
+  check<double, int>("double", "int", "isnan(a) ? 0 : (int)a", [&](double a, double) { return saturated(a); });
+  check<double, s64>("double", "long long", "fabs(a) < 1e18 ? (long long)a : 0",
+                     [](double a, double) { return std::abs(a) < 1e18 ? static_cast<s64>(a) : 0; });
+  check<double, int>("double", "int", "fabs(a) < 1e9 ? __double2int_rn(a) : 0", [](double a, double) {
+    return std::abs(a) < 1e9 ? static_cast<int>(std::nearbyint(a)) : 0;
+  });
+}
+
+TEST_F(MachineCode, FunctionsOfTheMathLibrary) {  // CUDA's and the host's are not rounded alike
+  std::vector<double> x(count), y(5 * count);
+  std::mt19937_64 random(3);
+  for (double& value : x) value = std::ldexp(std::uniform_real_distribution<double>(-1, 1)(random), static_cast<int>(random() % 40));
+  Launch(kernel("const double* x, double* y", "const double a = x[t]; y[5 * t] = sin(a); y[5 * t + 1] = cos(a); "
+                "y[5 * t + 2] = exp(a / 1e9); y[5 * t + 3] = log(fabs(a)); y[5 * t + 4] = pow(fabs(a), 0.3);"))(x)(y).run({4}, {256});
+  for (std::size_t k = 0; k < count; ++k) {
+    const double a = x[k], expected[] = {std::sin(a), std::cos(a), std::exp(a / 1e9), std::log(std::abs(a)), std::pow(std::abs(a), 0.3)};
+    for (std::size_t f = 0; f < 5; ++f) ASSERT_NEAR(y[5 * k + f], expected[f], 1e-15 * std::max(1.0, std::abs(expected[f]))) << f << " of " << a;
+  }
+}
+
+TEST_F(MachineCode, LanesThatPartMeetAgain) {
+  std::vector<int> y(count);
+  Launch(kernel("int* y", R"(
+    int sum = 0;
+    for (int k = 0; k < t % 7; ++k) {
+      if ((t + k) % 3 == 0) { sum += 5; continue; }
+      for (int m = 0; m < (t ^ k) % 5; ++m) {
+        if (m * k > t % 11) break;
+        sum += y[t] + m;
+      }
+      switch ((t + k) % 6) {
+        case 0: sum *= 3; break;
+        case 1: sum -= k; break;
+        case 2: sum ^= 0x55; break;
+        case 3: if (t % 2) sum += 100; break;
+        case 5: y[t] = sum; return;
+      }
+    }
+    y[t] = sum;)"))(y).run({4}, {256});
+  for (int t = 0; t < count; ++t) {
+    const int expected = [t] {
+      int sum = 0;
+      for (int k = 0; k < t % 7; ++k) {
+        if ((t + k) % 3 == 0) {
+          sum += 5;
+          continue;
+        }
+        for (int m = 0; m < (t ^ k) % 5; ++m) {
+          if (m * k > t % 11) break;
+          sum += m;
+        }
+        switch ((t + k) % 6) {
+          case 0: sum *= 3; break;
+          case 1: sum -= k; break;
+          case 2: sum ^= 0x55; break;
+          case 3: if (t % 2 != 0) sum += 100; break;
+          case 5: return sum;
+          default: break;
+        }
+      }
+      return sum;
+    }();
+    ASSERT_EQ(y[static_cast<std::size_t>(t)], expected) << t;
+  }
+}
+
+TEST_F(MachineCode, ShufflesAndVotes) {
+  std::vector<int> y(8 * count);
+  Launch(kernel("int* y", R"(
+    const int l = t % 32; int* r = y + 8 * t; const unsigned all = 0xffffffff;
+    r[0] = __shfl_sync(all, t * 3, l / 2); r[1] = __shfl_up_sync(all, t, 3, 8); r[2] = __shfl_down_sync(all, t, 2);
+    r[3] = __shfl_xor_sync(all, t, 5); r[4] = __ballot_sync(all, t % 3 == 0); r[5] = __any_sync(all, t % 64 == 40);
+    r[6] = __all_sync(all, l < 32 && t > 31);
+    int sum = t; for (int d = 16; d > 0; d /= 2) sum += __shfl_down_sync(all, sum, d);
+    r[7] = sum;)"))(y).run({4}, {256});
+  for (int t = 0; t < count; ++t) {
+    const int l = t % 32, w = t - l;
+    const int* r = y.data() + 8 * t;
+    unsigned ballot = 0;
+    for (int k = 0; k < 32; ++k) ballot |= static_cast<unsigned>((w + k) % 3 == 0) << k;
+    EXPECT_EQ(r[0], 3 * (w + l / 2));
+    EXPECT_EQ(r[1], l % 8 >= 3 ? t - 3 : t);
+    EXPECT_EQ(r[2], l < 30 ? t + 2 : t);
+    EXPECT_EQ(r[3], w + (l ^ 5));
+    EXPECT_EQ(static_cast<unsigned>(r[4]), ballot);
+    EXPECT_EQ(r[5], w % 64 == 32 ? 1 : 0);
+    EXPECT_EQ(r[6], w > 0 ? 1 : 0);
+    if (l == 0) {
+      EXPECT_EQ(r[7], 32 * t + 31 * 16);
+    }
+  }
+}
+
+TEST_F(MachineCode, LanesOfHalfAWarpShuffleAmongThemselves) {
+  std::vector<int> y(count);
+  Launch(kernel("int* y", "if (t % 32 < 16) y[t] = __shfl_xor_sync(0xffff, t, 1) + __popc(__activemask()); else y[t] = -1;"))(y).run({4}, {256});
+  for (int t = 0; t < count; ++t) EXPECT_EQ(y[static_cast<std::size_t>(t)], t % 32 < 16 ? (t ^ 1) + 16 : -1);
+}
+
+TEST_F(MachineCode, Atomics) {
+  std::vector<int> n(4);
+  std::vector<double> d(1);
+  std::vector<u64> u(2);
+  n[2] = 1000000;
+  Launch(kernel("int* n, double* d, unsigned long long* u", R"(
+    __shared__ int s; if (threadIdx.x == 0) s = 0; __syncthreads(); atomicAdd(&s, t); __syncthreads();
+    atomicAdd(n, t % 5); atomicMax(n + 1, t * 7 % 1000); atomicMin(n + 2, 5000 - t); if (threadIdx.x == 0) atomicAdd(n + 3, s);
+    atomicAdd(d, 0.5 * t); atomicAdd(u, 1ull << 33); if (t == 9) atomicCAS(u + 1, 0ull, 77ull);)"))(n)(d)(u).run({4}, {256});
+  int sum = 0, largest = 0;
+  for (int t = 0; t < count; ++t) sum += t % 5, largest = std::max(largest, t * 7 % 1000);
+  EXPECT_EQ(n, (std::vector<int>{sum, largest, 5000 - 1023, 1023 * 512}));
+  EXPECT_EQ(d[0], 0.5 * 1023 * 512);
+  EXPECT_EQ(u, (std::vector<u64>{u64{count} << 33, 77}));
+}
+
+TEST_F(MachineCode, LocalAndSharedAndConstantMemory) {
+  std::vector<int> index(count), y(count);
+  for (int t = 0; t < count; ++t) index[static_cast<std::size_t>(t)] = t * 5 % 16;
+  Launch("__constant__ int table[4] = {3, 1, 4, 1};" +
+         kernel("const int* index, int* y", R"(
+    int own[16]; for (int k = 0; k < 16; ++k) own[k] = k * k + t; own[index[t]] += 1000;
+    __shared__ int turned[256]; turned[255 - threadIdx.x] = own[index[(t + 1) % 1024]]; __syncthreads();
+    y[t] = turned[threadIdx.x] + table[index[t] % 4];)"))(index)(y).run({4}, {256});
+  for (int t = 0; t < count; ++t) {
+    const int from = t / 256 * 256 + 255 - t % 256;
+    const auto at = [&](int k) { return index[static_cast<std::size_t>(k % count)]; };
+    const int k = at(from + 1), table[] = {3, 1, 4, 1};
+    EXPECT_EQ(y[static_cast<std::size_t>(t)], k * k + from + (k == at(from) ? 1000 : 0) + table[at(t) % 4]);
+  }
+}
+
+TEST_F(MachineCode, CopiesToSharedMemoryArriveWhenTheyAreWaitedFor) {
+  const auto source = [](const char* wait) {
+    return kernel("const double* x, double* y", std::string(R"(
+    __shared__ double s[256];
+    const unsigned to = __cvta_generic_to_shared(s + threadIdx.x);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" :: "r"(to), "l"(x + t) : "memory");
+    asm volatile("cp.async.commit_group;" ::: "memory");)") + wait + R"(
+    __syncthreads(); y[t] = s[255 - threadIdx.x];)");
+  };
+  std::vector<double> x(count), y(count);
+  std::iota(x.begin(), x.end(), 0.0);
+  Launch(source(R"(asm volatile("cp.async.wait_group 0;" ::: "memory");)"))(x)(y).run({4}, {256});
+  for (int t = 0; t < count; ++t) EXPECT_EQ(y[static_cast<std::size_t>(t)], t / 256 * 256 + 255 - t % 256);
+  EXPECT_THROW(Launch(source(""))(x)(y).run({4}, {256}), Fault);
+}
+
+namespace {
+
+void expect_fault(const std::string& words, const std::string& body, unsigned threads = 64) {
+  std::vector<int> y(256);
+  try {
+    Launch(kernel("int* y", body))(y).run({1}, {threads});
+    ADD_FAILURE() << "no fault: " << body;
+  } catch (const Fault& fault) {
+    EXPECT_NE(std::string(fault.what()).find(words), std::string::npos) << fault.what();
+  }
+}
+
+}  // namespace
+
+TEST_F(MachineCode, AMissingBarrierIsFound) {
+  const std::string begin = "__shared__ int s[64]; s[t] = 1; __syncthreads(); ";
+  expect_fault("writes shared memory with no barrier after the read of", begin + "s[t] = t; y[t] = s[(t + 1) % 64];");
+  expect_fault("reads shared memory with no barrier after the write of", begin + "y[t] = s[63 - t]; s[t] = t; __syncthreads(); y[t] += s[t ^ 1];");
+  expect_fault("writes shared memory with no barrier after the write of", begin + "s[t % 2] = t; __syncthreads(); y[t] = s[0];");
+  // In one warp, where lanes have parted.
+  expect_fault("no barrier after the", begin + "if (t % 2) { y[t] = 1; s[t] = y[t + 1]; } else { y[t] = s[t + 1]; }", 32);
+}
+TEST_F(MachineCode, AWarpsOwnSynchronisationIsEnoughWithinIt) {
+  std::vector<int> y(256);
+  Launch(kernel("int* y", "__shared__ int s[64]; s[t] = t; __syncwarp(); y[t] = s[t ^ 31];"))(y).run({1}, {64});
+  for (int t = 0; t < 64; ++t) EXPECT_EQ(y[static_cast<std::size_t>(t)], t ^ 31);
+}
+TEST_F(MachineCode, AReadOfUnwrittenSharedMemoryIsFound) {
+  expect_fault("nothing was written to", "__shared__ int s[64]; if (t < 63) s[t] = t; __syncthreads(); y[t] = s[63 - t];");
+}
+TEST_F(MachineCode, AccessesOutOfBoundsAreFound) {
+  expect_fault("outside of every allocation", "y[t + 200] = t;");
+  expect_fault("outside of every allocation", "y[t] = y[t - 1];");
+  expect_fault("shared memory that is not the kernel's", "__shared__ int s[64]; s[t] = t; __syncthreads(); y[t] = s[t + y[0] + 1];");
+}
+TEST_F(MachineCode, MisalignedAccessesAreFound) {
+  expect_fault("misaligned", "*(double*)(y + t) = 1.0;", 32);
+}
+TEST_F(MachineCode, ABarrierThatSomeNeverReachIsFound) {
+  expect_fault("never reaches", "if (t == 40) return; __syncthreads(); y[t] = t;");
+  expect_fault("another barrier", "if (t < 32) { y[t] = 1; __syncthreads(); } else { y[t] = 2; __syncthreads(); y[t] += 3; }");
+}
+TEST_F(MachineCode, AValueOfALaneThatTakesNoPartIsFound) {
+  expect_fault("takes no part", "if (t % 32 < 16) y[t] = __shfl_sync(0xffff, t, 20);");
+}
+TEST_F(MachineCode, AnUnknownInstructionIsAnError) {
+  std::vector<int> y(256);
+  try {
+    Launch(kernel("int* y", "y[t] = __dp4a(y[t], t, 7);"))(y).run({1}, {64});
+    ADD_FAILURE() << "ran";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("does not know the instruction \"IDP"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(MachineCode, WhatIsCountedIsWhatTheHardwareDoes) {
+  struct alignas(32) Sector {
+    double values[4];
+  };
+  std::vector<Sector> x(1024), y(1024);
+  Counters c = Launch(kernel("const double* x, double* y", "y[t] = x[t];"))(x)(y).run({4}, {256});
+  EXPECT_EQ(c.threads, 1024u);
+  EXPECT_EQ(c.global_loads.requests, 32u);
+  EXPECT_EQ(c.global_loads.units, 32u * 8);
+  EXPECT_EQ(c.global_loads.least, 32u * 8);
+  c = Launch(kernel("const double* x, double* y", "y[4 * t] = x[t / 32];"))(x)(y).run({4}, {256});
+  EXPECT_EQ(c.global_loads.units, 32u);
+  EXPECT_EQ(c.global_stores.units, 32u * 32);
+  EXPECT_EQ(c.global_stores.least, 32u * 8);
+  c = Launch(kernel("const double* x, double* y", "__shared__ double s[256][4]; s[threadIdx.x][0] = x[t]; __syncthreads(); y[t] = s[255 - threadIdx.x][0];"))(x)(y).run({4}, {256});
+  EXPECT_EQ(c.shared_stores.requests, 32u);
+  EXPECT_EQ(c.shared_stores.units, 4u * c.shared_stores.least);  // eight lanes per bank of a half-warp, two words each
+  EXPECT_EQ(c.barriers, 4u);
+}
