@@ -765,8 +765,8 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void* function, int
   // warps by 256; every block takes a KiB of shared memory for the system.
   const weft::machine_code::Kernel& kernel = cubin->kernels().at(static_cast<Function*>(function)->name);
   const int warps = (threads + 31) / 32, registers = static_cast<int>(kernel.registers + 7) / 8 * 256;
-  *blocks = std::min({32, 64 / warps, 65536 / registers / warps,
-                      static_cast<int>(233472 / std::max(kernel.shared_end, 1024u))});
+  *blocks = std::min(
+      {32, 64 / warps, 65536 / registers / warps, static_cast<int>(233472 / std::max(kernel.shared_end, 1024u))});
   return ok;
 }
 int cuLaunchKernel(void* function, unsigned blocks, unsigned by, unsigned bz, unsigned tx, unsigned ty, unsigned tz,
@@ -777,8 +777,9 @@ int cuLaunchKernel(void* function, unsigned blocks, unsigned by, unsigned bz, un
   auto& f = *static_cast<Function*>(function);
   if (handles.count(f.module) == 0) return invalid_handle;
   if (handles.count(stream) != 0 && !static_cast<Stream*>(stream)->capturing) ++gpu.launches;
-  return enqueue(stream, gpu.prepare(
-      {f.module->file, f.name, f.module->options, blocks, {tx, ty, tz}, arguments, f.module->cubin}));
+  return enqueue(
+      stream,
+      gpu.prepare({f.module->file, f.name, f.module->options, blocks, {tx, ty, tz}, arguments, f.module->cubin}));
 }
 
 int cuStreamBeginCapture_v2(void* stream, int mode) {

@@ -3,8 +3,9 @@
 //
 // Streams do nothing until somebody waits for them, so a missing synchronisation shows. Every call is checked: handles
 // must live, copies stay within allocations of the right kind, a context be current, timed events be finished. Kernels
-// run as fibers, as their host instances, or as machine code. One stream's work runs at a time, but each stream has a clock of its own,
-// on which work begins when it was enqueued or the stream was free: events tell times as if streams ran side by side.
+// run as fibers, as their host instances, or as machine code. One stream's work runs at a time, but each stream has a
+// clock of its own, on which work begins when it was enqueued or the stream was free: events tell times as if streams
+// ran side by side.
 //
 // Inter-process memory and events work between real processes. A stream's work is done when a process waits for it,
 // also another process through an opened event; a wait takes an event as it was recorded at the time of the call, so a
@@ -15,6 +16,9 @@
 //
 // Where WEFT_FAKE_GPU_NVRTC names the real NVRTC's file, what is compiled for CUDA is compiled by it, too. The image then
 // also holds the cubin, functions have its resources, and launches hand it over to be emulated.
+//
+// Where WEFT_FAKE_GPU_NVRTC names the real NVRTC's file, what is compiled for CUDA is compiled by it, too. The image
+// then also holds the cubin, functions have its resources, and launches hand it over to be emulated.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +43,7 @@ struct FakeGpu {
   std::size_t memory_bytes = std::size_t{1} << 34, used_by_others = 0;  // of a device; more cannot be allocated anyway
   // Copies the arguments and returns what the launch does later.
   std::function<std::function<void()>(const FakeLaunch&)> prepare;
-  std::string fail;  // the next call of this function (CUDA's name) fails
+  std::string fail;                                    // the next call of this function (CUDA's name) fails
   std::vector<std::span<char>> (*memory)() = nullptr;  // of the device, by address; for what `prepare` returned
   int compilations = 0;
   int launches = 0;  // kernels and graphs that the host launched

@@ -24,9 +24,9 @@ struct Accesses {
 
 struct Counters {
   std::uint64_t launches = 0, blocks = 0, threads = 0;
-  std::uint64_t instructions = 0;        // of warps
-  std::uint64_t lane_instructions = 0;   // of threads
-  std::uint64_t barriers = 0;            // that a block has met
+  std::uint64_t instructions = 0;                                              // of warps
+  std::uint64_t lane_instructions = 0;                                         // of threads
+  std::uint64_t barriers = 0;                                                  // that a block has met
   std::array<std::uint64_t, static_cast<std::size_t>(Pipe::count)> by_pipe{};  // instructions of warps
   std::map<std::string, std::uint64_t> by_opcode;                              // likewise
   Accesses global_loads, global_stores, shared_loads, shared_stores;

@@ -261,30 +261,42 @@ class Decoder {
     i_.pipe = pipe;
   }
   void rounding() {
-    if (const auto mode = one_of<Rounding>({{"RN", Rounding::nearest},
-                                            {"RM", Rounding::down},
-                                            {"RP", Rounding::up},
-                                            {"RZ", Rounding::zero}}))
+    if (const auto mode = one_of<Rounding>(
+            {{"RN", Rounding::nearest}, {"RM", Rounding::down}, {"RP", Rounding::up}, {"RZ", Rounding::zero}}))
       i_.rounding = *mode;
   }
   void combining() {
-    i_.combine = need(one_of<Combine>(
-        {{"AND", Combine::conjunction}, {"OR", Combine::disjunction}, {"XOR", Combine::exclusive}}));
+    i_.combine = need(
+        one_of<Combine>({{"AND", Combine::conjunction}, {"OR", Combine::disjunction}, {"XOR", Combine::exclusive}}));
   }
   Compare comparison() {
-    return need(one_of<Compare>({{"F", Compare::never},   {"LT", Compare::lt},   {"EQ", Compare::eq},
-                                 {"LE", Compare::le},     {"GT", Compare::gt},   {"NE", Compare::ne},
-                                 {"GE", Compare::ge},     {"NUM", Compare::number}, {"NAN", Compare::nan},
-                                 {"LTU", Compare::ltu},   {"EQU", Compare::equ}, {"LEU", Compare::leu},
-                                 {"GTU", Compare::gtu},   {"NEU", Compare::neu}, {"GEU", Compare::geu},
+    return need(one_of<Compare>({{"F", Compare::never},
+                                 {"LT", Compare::lt},
+                                 {"EQ", Compare::eq},
+                                 {"LE", Compare::le},
+                                 {"GT", Compare::gt},
+                                 {"NE", Compare::ne},
+                                 {"GE", Compare::ge},
+                                 {"NUM", Compare::number},
+                                 {"NAN", Compare::nan},
+                                 {"LTU", Compare::ltu},
+                                 {"EQU", Compare::equ},
+                                 {"LEU", Compare::leu},
+                                 {"GTU", Compare::gtu},
+                                 {"NEU", Compare::neu},
+                                 {"GEU", Compare::geu},
                                  {"T", Compare::always}}));
   }
   // Of conversions: the types in order, with what is meant where none is written.
   std::optional<Type> integer_type() {
     using K = Type::Kind;
-    return one_of<Type>({{"U8", {K::unsigned_integer, 8}}, {"S8", {K::signed_integer, 8}},
-                         {"U16", {K::unsigned_integer, 16}}, {"S16", {K::signed_integer, 16}},
-                         {"U32", u32}, {"S32", s32}, {"U64", {K::unsigned_integer, 64}},
+    return one_of<Type>({{"U8", {K::unsigned_integer, 8}},
+                         {"S8", {K::signed_integer, 8}},
+                         {"U16", {K::unsigned_integer, 16}},
+                         {"S16", {K::signed_integer, 16}},
+                         {"U32", u32},
+                         {"S32", s32},
+                         {"U64", {K::unsigned_integer, 64}},
                          {"S64", {K::signed_integer, 64}}});
   }
   std::optional<Type> float_type() { return one_of<Type>({{"F32", f32}, {"F64", f64}}); }
@@ -354,10 +366,15 @@ class Decoder {
     i_.space = space;
     i_.fetches = fetches;
     ignore({"E", "STRONG", "CTA", "SM", "GPU", "SYS"});
-    i_.atomic = need(one_of<Atomic>({{"ADD", Atomic::add}, {"MIN", Atomic::min}, {"MAX", Atomic::max},
-                                     {"AND", Atomic::conjunction}, {"OR", Atomic::disjunction},
-                                     {"XOR", Atomic::exclusive}, {"EXCH", Atomic::exchange},
-                                     {"INC", Atomic::increment}, {"DEC", Atomic::decrement},
+    i_.atomic = need(one_of<Atomic>({{"ADD", Atomic::add},
+                                     {"MIN", Atomic::min},
+                                     {"MAX", Atomic::max},
+                                     {"AND", Atomic::conjunction},
+                                     {"OR", Atomic::disjunction},
+                                     {"XOR", Atomic::exclusive},
+                                     {"EXCH", Atomic::exchange},
+                                     {"INC", Atomic::increment},
+                                     {"DEC", Atomic::decrement},
                                      {"CAS", Atomic::compare_swap}}));
     atomic_type();
     const std::uint32_t words = i_.bytes / 4;
@@ -371,11 +388,11 @@ class Decoder {
   }
   void read_special_register(const std::string& name) {
     static const std::map<std::string, Register> names{
-        {"SR_TID.X", Register::tid_x}, {"SR_TID.Y", Register::tid_y}, {"SR_TID.Z", Register::tid_z},
-        {"SR_CTAID.X", Register::block_x}, {"SR_CTAID.Y", Register::block_y}, {"SR_CTAID.Z", Register::block_z},
-        {"SR_LANEID", Register::lane}, {"SR_CgaCtaId", Register::cluster_rank}, {"SR_CLOCKLO", Register::clock},
-        {"SRZ", Register::zero}, {"SR_EQMASK", Register::eq_mask}, {"SR_LTMASK", Register::lt_mask},
-        {"SR_LEMASK", Register::le_mask}, {"SR_GTMASK", Register::gt_mask}, {"SR_GEMASK", Register::ge_mask}};
+        {"SR_TID.X", Register::tid_x},     {"SR_TID.Y", Register::tid_y},           {"SR_TID.Z", Register::tid_z},
+        {"SR_CTAID.X", Register::block_x}, {"SR_CTAID.Y", Register::block_y},       {"SR_CTAID.Z", Register::block_z},
+        {"SR_LANEID", Register::lane},     {"SR_CgaCtaId", Register::cluster_rank}, {"SR_CLOCKLO", Register::clock},
+        {"SRZ", Register::zero},           {"SR_EQMASK", Register::eq_mask},        {"SR_LTMASK", Register::lt_mask},
+        {"SR_LEMASK", Register::le_mask},  {"SR_GTMASK", Register::gt_mask},        {"SR_GEMASK", Register::ge_mask}};
     const auto found = names.find(name);
     if (found == names.end()) throw Unknown{};
     i_.reg = found->second;
@@ -521,7 +538,7 @@ bool Decoder::integers(const std::string& name) {
     if (at_predicate()) i_.to_predicate = destination_predicate();
     from[0] = integer();
     from[1] = integer();
-    if (from[0].negative || from[0].inverted) return false;
+    if (from[0].inverted || (from[0].negative && (i_.high || i_.extended))) return false;
     if (i_.high && !i_.sign_from_first) from[2] = integer();
     i_.shift = static_cast<std::uint8_t>(value() & 31);
     if (i_.extended) i_.from_predicate[0] = predicate(next());
@@ -582,7 +599,10 @@ bool Decoder::integers(const std::string& name) {
     for (Operand& operand : from) operand = integer();
     i_.from_predicate[0] = predicate(next());
   } else if (name == "IABS" || name == "MOV" || name == "POPC" || name == "BREV") {
-    i_.op = name == "IABS" ? Op::absolute : name == "MOV" ? Op::move : name == "POPC" ? Op::population : Op::reverse_bits;
+    i_.op = name == "IABS"   ? Op::absolute
+            : name == "MOV"  ? Op::move
+            : name == "POPC" ? Op::population
+                             : Op::reverse_bits;
     i_.to = destination();
     from[0] = integer();
     if (name == "MOV" && !operands_.empty() && value() != 0xf) return false;  // which bytes: all
@@ -661,9 +681,15 @@ bool Decoder::floats(const std::string& name) {
   } else if (name == "DSETP") {
     floating_compare(Op::f64_compare, Pipe::f64, Reads::f64);
   } else if (name == "MUFU") {
-    i_.special = need(one_of<Special>({{"RCP", Special::rcp}, {"RSQ", Special::rsq}, {"SQRT", Special::sqrt},
-                                       {"EX2", Special::ex2}, {"LG2", Special::lg2}, {"SIN", Special::sin},
-                                       {"COS", Special::cos}, {"TANH", Special::tanh}, {"RCP64H", Special::rcp64h},
+    i_.special = need(one_of<Special>({{"RCP", Special::rcp},
+                                       {"RSQ", Special::rsq},
+                                       {"SQRT", Special::sqrt},
+                                       {"EX2", Special::ex2},
+                                       {"LG2", Special::lg2},
+                                       {"SIN", Special::sin},
+                                       {"COS", Special::cos},
+                                       {"TANH", Special::tanh},
+                                       {"RCP64H", Special::rcp64h},
                                        {"RSQ64H", Special::rsq64h}}));
     const bool upper = i_.special == Special::rcp64h || i_.special == Special::rsq64h;
     floating(Op::special, Pipe::special, upper ? Reads::f64 : Reads::f32, 1);
@@ -734,8 +760,8 @@ bool Decoder::threads(const std::string& name) {
     i_.from_predicate[0] = predicate(next());
   } else if (name == "SHFL") {
     set(Op::shuffle, Pipe::memory);
-    i_.shuffle = need(one_of<Shuffle>({{"IDX", Shuffle::index}, {"UP", Shuffle::up}, {"DOWN", Shuffle::down},
-                                       {"BFLY", Shuffle::butterfly}}));
+    i_.shuffle = need(one_of<Shuffle>(
+        {{"IDX", Shuffle::index}, {"UP", Shuffle::up}, {"DOWN", Shuffle::down}, {"BFLY", Shuffle::butterfly}}));
     i_.to_predicate = destination_predicate();
     i_.to = destination();
     for (Operand& operand : i_.from) operand = integer();

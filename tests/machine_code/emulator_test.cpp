@@ -21,7 +21,8 @@ namespace {
 // The image of a source, compiled as weft compiles its kernels.
 std::shared_ptr<Module> compiled(const std::string& source) {
   const device::KernelSpec spec{"probe", "probe", {}};
-  return std::make_shared<Module>(Image(device::compile(device::Backend::cuda, spec, "sm_90", 0, source.c_str()).image));
+  return std::make_shared<Module>(
+      Image(device::compile(device::Backend::cuda, spec, "sm_90", 0, source.c_str()).image));
 }
 
 // A launch's arguments: vectors are global memory, and their bounds are checked.
@@ -76,8 +77,8 @@ std::vector<T> awkward(unsigned seed) {
   using L = std::numeric_limits<T>;
   std::vector<T> known{T(0), T(1), T(-1), T(2), T(3), T(7), L::max(), L::lowest()};
   if constexpr (std::is_floating_point_v<T>)
-    for (const T value : {-T(0), L::min(), L::denorm_min(), -L::denorm_min(), L::infinity(), -L::infinity(), L::quiet_NaN(),
-                          T(1) + L::epsilon(), T(1) / 3, L::min() * 3, L::max() / 3})
+    for (const T value : {-T(0), L::min(), L::denorm_min(), -L::denorm_min(), L::infinity(), -L::infinity(),
+                          L::quiet_NaN(), T(1) + L::epsilon(), T(1) / 3, L::min() * 3, L::max() / 3})
       known.push_back(value);
   for (std::size_t k = 0; k < known.size() * known.size() && k < values.size(); ++k)
     values[k] = known[seed % 2 == 0 ? k % known.size() : k / known.size()];
@@ -135,12 +136,10 @@ TEST_F(MachineCode, IntegersOf32Bits) {
   check<int>("int", "int", "__mulhi(a, b)", [](s64 a, s64 b) { return static_cast<int>((a * b) >> 32); });
   check<unsigned>("unsigned", "unsigned", "__umulhi(a, b)",
                   [](u64 a, u64 b) { return static_cast<unsigned>((a * b) >> 32); });
-  check<int>("int", "int", "min(a, b) ^ max(a + 5, b)", [&](int a, int b) {
-    return std::min(a, b) ^ std::max(wrap(s64{a} + 5), b);
-  });
-  check<unsigned>("unsigned", "unsigned", "(a & ~b) | (a ^ b) >> 3 | (a > b)", [](unsigned a, unsigned b) {
-    return (a & ~b) | (a ^ b) >> 3 | (a > b ? 1u : 0u);
-  });
+  check<int>("int", "int", "min(a, b) ^ max(a + 5, b)",
+             [&](int a, int b) { return std::min(a, b) ^ std::max(wrap(s64{a} + 5), b); });
+  check<unsigned>("unsigned", "unsigned", "(a & ~b) | (a ^ b) >> 3 | (a > b)",
+                  [](unsigned a, unsigned b) { return (a & ~b) | (a ^ b) >> 3 | (a > b ? 1u : 0u); });
   check<unsigned>("unsigned", "unsigned", "__popc(a) + 64 * __clz(b) + 4096 * __ffs(a) + __brev(b)",
                   [](unsigned a, unsigned b) {
                     unsigned reversed = 0;
@@ -153,22 +152,28 @@ TEST_F(MachineCode, IntegersOf32Bits) {
                   [](unsigned a, unsigned b) {
                     const u64 both = a | static_cast<u64>(b) << 32;
                     unsigned bytes = 0;
-                    for (int k = 0; k < 4; ++k) bytes |= static_cast<unsigned>(both >> (8 * (0x3645 >> (4 * k) & 7)) & 0xff) << (8 * k);
+                    for (int k = 0; k < 4; ++k)
+                      bytes |= static_cast<unsigned>(both >> (8 * (0x3645 >> (4 * k) & 7)) & 0xff) << (8 * k);
                     return static_cast<unsigned>(both << (b & 31) >> 32) + bytes;
                   });
-  check<int, int>("int", "int", "(short)a + (signed char)b + (unsigned char)a",
-                  [](int a, int b) { return static_cast<short>(a) + static_cast<signed char>(b) + static_cast<unsigned char>(a); });
+  check<int, int>("int", "int", "(short)a + (signed char)b + (unsigned char)a", [](int a, int b) {
+    return static_cast<short>(a) + static_cast<signed char>(b) + static_cast<unsigned char>(a);
+  });
 }
 
 TEST_F(MachineCode, IntegersOf64Bits) {
-  check<u64>("unsigned long long", "unsigned long long", "a * b + (a << 5) - b", [](u64 a, u64 b) { return a * b + (a << 5) - b; });
+  check<u64>("unsigned long long", "unsigned long long", "a * b + (a << 5) - b",
+             [](u64 a, u64 b) { return a * b + (a << 5) - b; });
   check<s64>("long long", "long long", "(a >> (b & 63)) ^ (a < b) ^ (a == b) * 8",
              [](s64 a, s64 b) { return (a >> (b & 63)) ^ (a < b ? 1 : 0) ^ (a == b ? 8 : 0); });
   check<u64>("unsigned long long", "unsigned long long", "(a << (b & 63)) + (a >> (b & 63)) + (a >= b)",
              [](u64 a, u64 b) { return (a << (b & 63)) + (a >> (b & 63)) + (a >= b ? 1 : 0); });
-  check<s64>("long long", "long long", "b == 0 || b == -1 ? 5 : a / b", [](s64 a, s64 b) { return b == 0 || b == -1 ? 5 : a / b; });
-  check<s64>("long long", "long long", "b == 0 || b == -1 ? 5 : a % b", [](s64 a, s64 b) { return b == 0 || b == -1 ? 5 : a % b; });
-  check<u64>("unsigned long long", "unsigned long long", "b == 0 ? 5 : a / b - a % b", [](u64 a, u64 b) { return b == 0 ? 5 : a / b - a % b; });
+  check<s64>("long long", "long long", "b == 0 || b == -1 ? 5 : a / b",
+             [](s64 a, s64 b) { return b == 0 || b == -1 ? 5 : a / b; });
+  check<s64>("long long", "long long", "b == 0 || b == -1 ? 5 : a % b",
+             [](s64 a, s64 b) { return b == 0 || b == -1 ? 5 : a % b; });
+  check<u64>("unsigned long long", "unsigned long long", "b == 0 ? 5 : a / b - a % b",
+             [](u64 a, u64 b) { return b == 0 ? 5 : a / b - a % b; });
   check<u64>("unsigned long long", "unsigned long long", "__umul64hi(a, b)",
              [](u64 a, u64 b) { return static_cast<u64>(static_cast<unsigned __int128>(a) * b >> 64); });
 }
@@ -184,12 +189,14 @@ TEST_F(MachineCode, DoublePrecision) {
     if (std::isnan(a) || std::isnan(b)) return std::isnan(a) ? b : a;
     return a == b ? (std::signbit(a) ? a : b) : std::min(a, b);
   });
-  check<double, int>("double", "int", "(a < b) + 2 * (a <= b) + 4 * (a == b) + 8 * (a != b) + 16 * !(a >= b) + 32 * isnan(a)",
+  check<double, int>("double", "int",
+                     "(a < b) + 2 * (a <= b) + 4 * (a == b) + 8 * (a != b) + 16 * !(a >= b) + 32 * isnan(a)",
                      [](double a, double b) {
-                       return (a < b ? 1 : 0) + (a <= b ? 2 : 0) + (a == b ? 4 : 0) + (a != b ? 8 : 0) + (!(a >= b) ? 16 : 0) +
-                              (std::isnan(a) ? 32 : 0);
+                       return (a < b ? 1 : 0) + (a <= b ? 2 : 0) + (a == b ? 4 : 0) + (a != b ? 8 : 0) +
+                              (!(a >= b) ? 16 : 0) + (std::isnan(a) ? 32 : 0);
                      });
-  check<double>("double", "double", "trunc(a) + floor(b)", [](double a, double b) { return std::trunc(a) + std::floor(b); });
+  check<double>("double", "double", "trunc(a) + floor(b)",
+                [](double a, double b) { return std::trunc(a) + std::floor(b); });
 }
 
 TEST_F(MachineCode, SinglePrecision) {
@@ -202,10 +209,10 @@ TEST_F(MachineCode, SinglePrecision) {
     if (std::isnan(a) || std::isnan(b)) return std::isnan(a) ? b : a;
     return a == b ? (std::signbit(a) ? b : a) : std::max(a, b);
   });
-  check<float, int>("float", "int", "(a < b) + 2 * (a <= b) + 4 * (a == b) + 8 * (a != b) + 16 * !(a >= b)",
-                    [](float a, float b) {
-                      return (a < b ? 1 : 0) + (a <= b ? 2 : 0) + (a == b ? 4 : 0) + (a != b ? 8 : 0) + (!(a >= b) ? 16 : 0);
-                    });
+  check<float, int>(
+      "float", "int", "(a < b) + 2 * (a <= b) + 4 * (a == b) + 8 * (a != b) + 16 * !(a >= b)", [](float a, float b) {
+        return (a < b ? 1 : 0) + (a <= b ? 2 : 0) + (a == b ? 4 : 0) + (a != b ? 8 : 0) + (!(a >= b) ? 16 : 0);
+      });
 }
 
 TEST_F(MachineCode, Conversions) {
@@ -223,20 +230,24 @@ TEST_F(MachineCode, Conversions) {
   check<double, int>("double", "int", "isnan(a) ? 0 : (int)a", [&](double a, double) { return saturated(a); });
   check<double, s64>("double", "long long", "fabs(a) < 1e18 ? (long long)a : 0",
                      [](double a, double) { return std::abs(a) < 1e18 ? static_cast<s64>(a) : 0; });
-  check<double, int>("double", "int", "fabs(a) < 1e9 ? __double2int_rn(a) : 0", [](double a, double) {
-    return std::abs(a) < 1e9 ? static_cast<int>(std::nearbyint(a)) : 0;
-  });
+  check<double, int>("double", "int", "fabs(a) < 1e9 ? __double2int_rn(a) : 0",
+                     [](double a, double) { return std::abs(a) < 1e9 ? static_cast<int>(std::nearbyint(a)) : 0; });
 }
 
 TEST_F(MachineCode, FunctionsOfTheMathLibrary) {  // CUDA's and the host's are not rounded alike
   std::vector<double> x(count), y(5 * count);
   std::mt19937_64 random(3);
-  for (double& value : x) value = std::ldexp(std::uniform_real_distribution<double>(-1, 1)(random), static_cast<int>(random() % 40));
-  Launch(kernel("const double* x, double* y", "const double a = x[t]; y[5 * t] = sin(a); y[5 * t + 1] = cos(a); "
-                "y[5 * t + 2] = exp(a / 1e9); y[5 * t + 3] = log(fabs(a)); y[5 * t + 4] = pow(fabs(a), 0.3);"))(x)(y).run({4}, {256});
+  for (double& value : x)
+    value = std::ldexp(std::uniform_real_distribution<double>(-1, 1)(random), static_cast<int>(random() % 40));
+  Launch(kernel("const double* x, double* y",
+                "const double a = x[t]; y[5 * t] = sin(a); y[5 * t + 1] = cos(a); "
+                "y[5 * t + 2] = exp(a / 1e9); y[5 * t + 3] = log(fabs(a)); y[5 * t + 4] = pow(fabs(a), 0.3);"))(x)(y)
+      .run({4}, {256});
   for (std::size_t k = 0; k < count; ++k) {
-    const double a = x[k], expected[] = {std::sin(a), std::cos(a), std::exp(a / 1e9), std::log(std::abs(a)), std::pow(std::abs(a), 0.3)};
-    for (std::size_t f = 0; f < 5; ++f) ASSERT_NEAR(y[5 * k + f], expected[f], 1e-15 * std::max(1.0, std::abs(expected[f]))) << f << " of " << a;
+    const double a = x[k], expected[] = {std::sin(a), std::cos(a), std::exp(a / 1e9), std::log(std::abs(a)),
+                                         std::pow(std::abs(a), 0.3)};
+    for (std::size_t f = 0; f < 5; ++f)
+      ASSERT_NEAR(y[5 * k + f], expected[f], 1e-15 * std::max(1.0, std::abs(expected[f]))) << f << " of " << a;
   }
 }
 
@@ -258,7 +269,8 @@ TEST_F(MachineCode, LanesThatPartMeetAgain) {
         case 5: y[t] = sum; return;
       }
     }
-    y[t] = sum;)"))(y).run({4}, {256});
+    y[t] = sum;)"))(y)
+      .run({4}, {256});
   for (int t = 0; t < count; ++t) {
     const int expected = [t] {
       int sum = 0;
@@ -272,12 +284,22 @@ TEST_F(MachineCode, LanesThatPartMeetAgain) {
           sum += m;
         }
         switch ((t + k) % 6) {
-          case 0: sum *= 3; break;
-          case 1: sum -= k; break;
-          case 2: sum ^= 0x55; break;
-          case 3: if (t % 2 != 0) sum += 100; break;
-          case 5: return sum;
-          default: break;
+          case 0:
+            sum *= 3;
+            break;
+          case 1:
+            sum -= k;
+            break;
+          case 2:
+            sum ^= 0x55;
+            break;
+          case 3:
+            if (t % 2 != 0) sum += 100;
+            break;
+          case 5:
+            return sum;
+          default:
+            break;
         }
       }
       return sum;
@@ -294,7 +316,8 @@ TEST_F(MachineCode, ShufflesAndVotes) {
     r[3] = __shfl_xor_sync(all, t, 5); r[4] = __ballot_sync(all, t % 3 == 0); r[5] = __any_sync(all, t % 64 == 40);
     r[6] = __all_sync(all, l < 32 && t > 31);
     int sum = t; for (int d = 16; d > 0; d /= 2) sum += __shfl_down_sync(all, sum, d);
-    r[7] = sum;)"))(y).run({4}, {256});
+    r[7] = sum;)"))(y)
+      .run({4}, {256});
   for (int t = 0; t < count; ++t) {
     const int l = t % 32, w = t - l;
     const int* r = y.data() + 8 * t;
@@ -315,7 +338,9 @@ TEST_F(MachineCode, ShufflesAndVotes) {
 
 TEST_F(MachineCode, LanesOfHalfAWarpShuffleAmongThemselves) {
   std::vector<int> y(count);
-  Launch(kernel("int* y", "if (t % 32 < 16) y[t] = __shfl_xor_sync(0xffff, t, 1) + __popc(__activemask()); else y[t] = -1;"))(y).run({4}, {256});
+  Launch(kernel("int* y",
+                "if (t % 32 < 16) y[t] = __shfl_xor_sync(0xffff, t, 1) + __popc(__activemask()); else y[t] = -1;"))(y)
+      .run({4}, {256});
   for (int t = 0; t < count; ++t) EXPECT_EQ(y[static_cast<std::size_t>(t)], t % 32 < 16 ? (t ^ 1) + 16 : -1);
 }
 
@@ -327,7 +352,8 @@ TEST_F(MachineCode, Atomics) {
   Launch(kernel("int* n, double* d, unsigned long long* u", R"(
     __shared__ int s; if (threadIdx.x == 0) s = 0; __syncthreads(); atomicAdd(&s, t); __syncthreads();
     atomicAdd(n, t % 5); atomicMax(n + 1, t * 7 % 1000); atomicMin(n + 2, 5000 - t); if (threadIdx.x == 0) atomicAdd(n + 3, s);
-    atomicAdd(d, 0.5 * t); atomicAdd(u, 1ull << 33); if (t == 9) atomicCAS(u + 1, 0ull, 77ull);)"))(n)(d)(u).run({4}, {256});
+    atomicAdd(d, 0.5 * t); atomicAdd(u, 1ull << 33); if (t == 9) atomicCAS(u + 1, 0ull, 77ull);)"))(n)(d)(u)
+      .run({4}, {256});
   int sum = 0, largest = 0;
   for (int t = 0; t < count; ++t) sum += t % 5, largest = std::max(largest, t * 7 % 1000);
   EXPECT_EQ(n, (std::vector<int>{sum, largest, 5000 - 1023, 1023 * 512}));
@@ -338,11 +364,11 @@ TEST_F(MachineCode, Atomics) {
 TEST_F(MachineCode, LocalAndSharedAndConstantMemory) {
   std::vector<int> index(count), y(count);
   for (int t = 0; t < count; ++t) index[static_cast<std::size_t>(t)] = t * 5 % 16;
-  Launch("__constant__ int table[4] = {3, 1, 4, 1};" +
-         kernel("const int* index, int* y", R"(
+  Launch("__constant__ int table[4] = {3, 1, 4, 1};" + kernel("const int* index, int* y", R"(
     int own[16]; for (int k = 0; k < 16; ++k) own[k] = k * k + t; own[index[t]] += 1000;
     __shared__ int turned[256]; turned[255 - threadIdx.x] = own[index[(t + 1) % 1024]]; __syncthreads();
-    y[t] = turned[threadIdx.x] + table[index[t] % 4];)"))(index)(y).run({4}, {256});
+    y[t] = turned[threadIdx.x] + table[index[t] % 4];)"))(index)(y)
+      .run({4}, {256});
   for (int t = 0; t < count; ++t) {
     const int from = t / 256 * 256 + 255 - t % 256;
     const auto at = [&](int k) { return index[static_cast<std::size_t>(k % count)]; };
@@ -357,7 +383,8 @@ TEST_F(MachineCode, CopiesToSharedMemoryArriveWhenTheyAreWaitedFor) {
     __shared__ double s[256];
     const unsigned to = __cvta_generic_to_shared(s + threadIdx.x);
     asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" :: "r"(to), "l"(x + t) : "memory");
-    asm volatile("cp.async.commit_group;" ::: "memory");)") + wait + R"(
+    asm volatile("cp.async.commit_group;" ::: "memory");)") +
+                                                    wait + R"(
     __syncthreads(); y[t] = s[255 - threadIdx.x];)");
   };
   std::vector<double> x(count), y(count);
@@ -384,10 +411,13 @@ void expect_fault(const std::string& words, const std::string& body, unsigned th
 TEST_F(MachineCode, AMissingBarrierIsFound) {
   const std::string begin = "__shared__ int s[64]; s[t] = 1; __syncthreads(); ";
   expect_fault("writes shared memory with no barrier after the read of", begin + "s[t] = t; y[t] = s[(t + 1) % 64];");
-  expect_fault("reads shared memory with no barrier after the write of", begin + "y[t] = s[63 - t]; s[t] = t; __syncthreads(); y[t] += s[t ^ 1];");
-  expect_fault("writes shared memory with no barrier after the write of", begin + "s[t % 2] = t; __syncthreads(); y[t] = s[0];");
+  expect_fault("reads shared memory with no barrier after the write of",
+               begin + "y[t] = s[63 - t]; s[t] = t; __syncthreads(); y[t] += s[t ^ 1];");
+  expect_fault("writes shared memory with no barrier after the write of",
+               begin + "s[t % 2] = t; __syncthreads(); y[t] = s[0];");
   // In one warp, where lanes have parted.
-  expect_fault("no barrier after the", begin + "if (t % 2) { y[t] = 1; s[t] = y[t + 1]; } else { y[t] = s[t + 1]; }", 32);
+  expect_fault("no barrier after the", begin + "if (t % 2) { y[t] = 1; s[t] = y[t + 1]; } else { y[t] = s[t + 1]; }",
+               32);
 }
 TEST_F(MachineCode, AWarpsOwnSynchronisationIsEnoughWithinIt) {
   std::vector<int> y(256);
@@ -395,19 +425,20 @@ TEST_F(MachineCode, AWarpsOwnSynchronisationIsEnoughWithinIt) {
   for (int t = 0; t < 64; ++t) EXPECT_EQ(y[static_cast<std::size_t>(t)], t ^ 31);
 }
 TEST_F(MachineCode, AReadOfUnwrittenSharedMemoryIsFound) {
-  expect_fault("nothing was written to", "__shared__ int s[64]; if (t < 63) s[t] = t; __syncthreads(); y[t] = s[63 - t];");
+  expect_fault("nothing was written to",
+               "__shared__ int s[64]; if (t < 63) s[t] = t; __syncthreads(); y[t] = s[63 - t];");
 }
 TEST_F(MachineCode, AccessesOutOfBoundsAreFound) {
   expect_fault("outside of every allocation", "y[t + 200] = t;");
   expect_fault("outside of every allocation", "y[t] = y[t - 1];");
-  expect_fault("shared memory that is not the kernel's", "__shared__ int s[64]; s[t] = t; __syncthreads(); y[t] = s[t + y[0] + 1];");
+  expect_fault("shared memory that is not the kernel's",
+               "__shared__ int s[64]; s[t] = t; __syncthreads(); y[t] = s[t + y[0] + 1];");
 }
-TEST_F(MachineCode, MisalignedAccessesAreFound) {
-  expect_fault("misaligned", "*(double*)(y + t) = 1.0;", 32);
-}
+TEST_F(MachineCode, MisalignedAccessesAreFound) { expect_fault("misaligned", "*(double*)(y + t) = 1.0;", 32); }
 TEST_F(MachineCode, ABarrierThatSomeNeverReachIsFound) {
   expect_fault("never reaches", "if (t == 40) return; __syncthreads(); y[t] = t;");
-  expect_fault("another barrier", "if (t < 32) { y[t] = 1; __syncthreads(); } else { y[t] = 2; __syncthreads(); y[t] += 3; }");
+  expect_fault("another barrier",
+               "if (t < 32) { y[t] = 1; __syncthreads(); } else { y[t] = 2; __syncthreads(); y[t] += 3; }");
 }
 TEST_F(MachineCode, AValueOfALaneThatTakesNoPartIsFound) {
   expect_fault("takes no part", "if (t % 32 < 16) y[t] = __shfl_sync(0xffff, t, 20);");
@@ -436,7 +467,10 @@ TEST_F(MachineCode, WhatIsCountedIsWhatTheHardwareDoes) {
   EXPECT_EQ(c.global_loads.units, 32u);
   EXPECT_EQ(c.global_stores.units, 32u * 32);
   EXPECT_EQ(c.global_stores.least, 32u * 8);
-  c = Launch(kernel("const double* x, double* y", "__shared__ double s[256][4]; s[threadIdx.x][0] = x[t]; __syncthreads(); y[t] = s[255 - threadIdx.x][0];"))(x)(y).run({4}, {256});
+  c = Launch(kernel(
+      "const double* x, double* y",
+      "__shared__ double s[256][4]; s[threadIdx.x][0] = x[t]; __syncthreads(); y[t] = s[255 - threadIdx.x][0];"))(x)(y)
+          .run({4}, {256});
   EXPECT_EQ(c.shared_stores.requests, 32u);
   EXPECT_EQ(c.shared_stores.units, 4u * c.shared_stores.least);  // eight lanes per bank of a half-warp, two words each
   EXPECT_EQ(c.barriers, 4u);

@@ -1,7 +1,7 @@
 // Floating point. Results are those of IEEE 754, as the card's: fused multiply-adds round once. The approximations of
-// the special function unit are here correctly rounded, or rounded to the 20 bits that the upper word of a double holds.
-// NVIDIA states their errors (CUDA C++ Programming Guide, "Intrinsic functions": one or two units in the last place);
-// divisions and square roots refine them until the result no longer depends on the approximation.
+// the special function unit are here correctly rounded, or rounded to the 20 bits that the upper word of a double
+// holds. NVIDIA states their errors (CUDA C++ Programming Guide, "Intrinsic functions": one or two units in the last
+// place); divisions and square roots refine them until the result no longer depends on the approximation.
 #include <cfenv>
 #include <cmath>
 #include <limits>
@@ -51,26 +51,43 @@ void flush(Row<float>& value) {
 
 template <class T>
 Mask compared(Compare how, const Row<T>& a, const Row<T>& b) {
-  const Mask less = mask_where([&](int l) { return a[l] < b[l]; }), equal = mask_where([&](int l) { return a[l] == b[l]; }),
+  const Mask less = mask_where([&](int l) { return a[l] < b[l]; }),
+             equal = mask_where([&](int l) { return a[l] == b[l]; }),
              greater = mask_where([&](int l) { return a[l] > b[l]; });
   const Mask nan = ~(less | equal | greater);
   switch (how) {
-    case Compare::never: return 0;
-    case Compare::lt: return less;
-    case Compare::eq: return equal;
-    case Compare::le: return less | equal;
-    case Compare::gt: return greater;
-    case Compare::ne: return less | greater;
-    case Compare::ge: return greater | equal;
-    case Compare::number: return ~nan;
-    case Compare::nan: return nan;
-    case Compare::ltu: return less | nan;
-    case Compare::equ: return equal | nan;
-    case Compare::leu: return less | equal | nan;
-    case Compare::gtu: return greater | nan;
-    case Compare::neu: return less | greater | nan;
-    case Compare::geu: return greater | equal | nan;
-    case Compare::always: return all_lanes;
+    case Compare::never:
+      return 0;
+    case Compare::lt:
+      return less;
+    case Compare::eq:
+      return equal;
+    case Compare::le:
+      return less | equal;
+    case Compare::gt:
+      return greater;
+    case Compare::ne:
+      return less | greater;
+    case Compare::ge:
+      return greater | equal;
+    case Compare::number:
+      return ~nan;
+    case Compare::nan:
+      return nan;
+    case Compare::ltu:
+      return less | nan;
+    case Compare::equ:
+      return equal | nan;
+    case Compare::leu:
+      return less | equal | nan;
+    case Compare::gtu:
+      return greater | nan;
+    case Compare::neu:
+      return less | greater | nan;
+    case Compare::geu:
+      return greater | equal | nan;
+    case Compare::always:
+      return all_lanes;
   }
   return 0;
 }
@@ -86,15 +103,24 @@ float approximated(Special which, float x) {
   constexpr double pi = 3.14159265358979323846;
   const double wide = static_cast<double>(x);
   switch (which) {
-    case Special::rcp: return static_cast<float>(1 / wide);
-    case Special::rsq: return static_cast<float>(1 / std::sqrt(wide));
-    case Special::sqrt: return static_cast<float>(std::sqrt(wide));
-    case Special::ex2: return static_cast<float>(std::exp2(wide));
-    case Special::lg2: return static_cast<float>(std::log2(wide));
-    case Special::sin: return static_cast<float>(std::sin(2 * pi * wide));  // its argument counts turns
-    case Special::cos: return static_cast<float>(std::cos(2 * pi * wide));
-    case Special::tanh: return static_cast<float>(std::tanh(wide));
-    default: return 0;
+    case Special::rcp:
+      return static_cast<float>(1 / wide);
+    case Special::rsq:
+      return static_cast<float>(1 / std::sqrt(wide));
+    case Special::sqrt:
+      return static_cast<float>(std::sqrt(wide));
+    case Special::ex2:
+      return static_cast<float>(std::exp2(wide));
+    case Special::lg2:
+      return static_cast<float>(std::log2(wide));
+    case Special::sin:
+      return static_cast<float>(std::sin(2 * pi * wide));  // its argument counts turns
+    case Special::cos:
+      return static_cast<float>(std::cos(2 * pi * wide));
+    case Special::tanh:
+      return static_cast<float>(std::tanh(wide));
+    default:
+      return 0;
   }
 }
 
@@ -137,10 +163,14 @@ T rounded(u64 magnitude, bool negative, Rounding mode) {
 
 double to_whole(double x, Rounding mode) {
   switch (mode) {
-    case Rounding::zero: return std::trunc(x);
-    case Rounding::down: return std::floor(x);
-    case Rounding::up: return std::ceil(x);
-    case Rounding::nearest: return std::nearbyint(x);
+    case Rounding::zero:
+      return std::trunc(x);
+    case Rounding::down:
+      return std::floor(x);
+    case Rounding::up:
+      return std::ceil(x);
+    case Rounding::nearest:
+      return std::nearbyint(x);
   }
   return x;
 }
@@ -228,9 +258,10 @@ void run_f64(const Instruction& i, Warp& warp, const Surroundings& around, Mask 
     return;
   }
   if (i.op == Op::f64_min) {
-    // DSETP.MIN, with which a minimum begins: the first predicate takes a, which is also right where b alone is NaN; the
-    // second says that both are NaN, and the code that follows then makes the NaN a quiet one.
-    const Mask nan_a = mask_where([&](int l) { return std::isnan(a[l]); }), nan_b = mask_where([&](int l) { return std::isnan(b[l]); });
+    // DSETP.MIN, with which a minimum begins: the first predicate takes a, which is also right where b alone is NaN;
+    // the second says that both are NaN, and the code that follows then makes the NaN a quiet one.
+    const Mask nan_a = mask_where([&](int l) { return std::isnan(a[l]); }),
+               nan_b = mask_where([&](int l) { return std::isnan(b[l]); });
     const Mask less = mask_where([&](int l) { return a[l] < b[l] || (a[l] == b[l] && std::signbit(a[l])); });
     write_predicate(i.to_predicate, warp, combined(i.combine, less | (nan_b & ~nan_a), predicate), active);
     write_predicate(i.to_predicate2, warp, combined(i.combine, nan_a & nan_b, predicate), active);

@@ -18,7 +18,7 @@ enum Attribute : unsigned {
   register_count = 0x2f,
   max_stack_bytes = 0x23,
 };
-constexpr std::uint32_t address_relocation = 2;     // R_CUDA_64
+constexpr std::uint32_t address_relocation = 2;         // R_CUDA_64
 constexpr unsigned shared_memory_of_the_system = 1024;  // sm_90 keeps the first KiB of a block's shared memory
 
 template <class T>

@@ -18,10 +18,10 @@ struct Parameter {
 struct Kernel {
   std::string name;
   std::vector<Parameter> parameters;
-  unsigned parameters_at = 0;     // in constant bank 0
-  unsigned constant_bytes = 0;    // of constant bank 0, parameters included
-  unsigned registers = 0;         // per thread
-  unsigned local_bytes = 0;       // per thread: stack and what the functions it calls need
+  unsigned parameters_at = 0;                 // in constant bank 0
+  unsigned constant_bytes = 0;                // of constant bank 0, parameters included
+  unsigned registers = 0;                     // per thread
+  unsigned local_bytes = 0;                   // per thread: stack and what the functions it calls need
   unsigned shared_begin = 0, shared_end = 0;  // addresses of its static shared memory
   unsigned max_threads = 1024;
   unsigned code_bytes = 0;

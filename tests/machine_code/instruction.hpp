@@ -13,19 +13,80 @@ namespace weft::machine_code {
 // One per family of instructions; what differs within a family is in the fields of Instruction.
 enum class Op : std::uint8_t {
   // control
-  nop, branch, branch_if_divergent, branch_indexed, call, ret, exit, sync_set, sync, sync_leave, sync_read, sync_write,
-  warp_sync, barrier, trap,
+  nop,
+  branch,
+  branch_if_divergent,
+  branch_indexed,
+  call,
+  ret,
+  exit,
+  sync_set,
+  sync,
+  sync_leave,
+  sync_read,
+  sync_write,
+  warp_sync,
+  barrier,
+  trap,
   // integers
-  add3, multiply_add, multiply_add_wide, multiply_add_high, shift_add, shift_add_high, funnel_shift, logic,
-  logic_predicates, compare, select, min_max, add_min_max, absolute, move, population, find_leading, reverse_bits,
-  permute_bytes, bit_mask, extend_sign, predicates_to_register, register_to_predicates,
+  add3,
+  multiply_add,
+  multiply_add_wide,
+  multiply_add_high,
+  shift_add,
+  shift_add_high,
+  funnel_shift,
+  logic,
+  logic_predicates,
+  compare,
+  select,
+  min_max,
+  add_min_max,
+  absolute,
+  move,
+  population,
+  find_leading,
+  reverse_bits,
+  permute_bytes,
+  bit_mask,
+  extend_sign,
+  predicates_to_register,
+  register_to_predicates,
   // floating point
-  f32_add, f32_multiply, f32_multiply_add, f32_compare, f32_select, f32_min_max, f64_add, f64_multiply,
-  f64_multiply_add, f64_compare, f64_min, special, check_division, int_to_float, float_to_int, float_to_float, round,
+  f32_add,
+  f32_multiply,
+  f32_multiply_add,
+  f32_compare,
+  f32_select,
+  f32_min_max,
+  f64_add,
+  f64_multiply,
+  f64_multiply_add,
+  f64_compare,
+  f64_min,
+  special,
+  check_division,
+  int_to_float,
+  float_to_int,
+  float_to_float,
+  round,
   // between threads
-  vote, shuffle, match, elect, uniform_reduce, to_uniform, uniform_predicates_to_register,
+  vote,
+  shuffle,
+  match,
+  elect,
+  uniform_reduce,
+  to_uniform,
+  uniform_predicates_to_register,
   // registers, constants and memory
-  read_special, load_constant, load, store, atomic, copy_async, copy_group, copy_wait,
+  read_special,
+  load_constant,
+  load,
+  store,
+  atomic,
+  copy_async,
+  copy_group,
+  copy_wait,
   count
 };
 
@@ -36,12 +97,35 @@ enum class Combine : std::uint8_t { conjunction, disjunction, exclusive };
 enum class Rounding : std::uint8_t { nearest, down, up, zero };
 enum class Special : std::uint8_t { rcp, rsq, sqrt, ex2, lg2, sin, cos, tanh, rcp64h, rsq64h };
 enum class Register : std::uint8_t {
-  tid_x, tid_y, tid_z, block_x, block_y, block_z, lane, cluster_rank, clock, zero, eq_mask, lt_mask, le_mask, gt_mask,
+  tid_x,
+  tid_y,
+  tid_z,
+  block_x,
+  block_y,
+  block_z,
+  lane,
+  cluster_rank,
+  clock,
+  zero,
+  eq_mask,
+  lt_mask,
+  le_mask,
+  gt_mask,
   ge_mask
 };
 enum class Space : std::uint8_t { global, shared, local };
-enum class Atomic : std::uint8_t { add, min, max, conjunction, disjunction, exclusive, exchange, increment, decrement,
-  compare_swap };
+enum class Atomic : std::uint8_t {
+  add,
+  min,
+  max,
+  conjunction,
+  disjunction,
+  exclusive,
+  exchange,
+  increment,
+  decrement,
+  compare_swap
+};
 enum class Shuffle : std::uint8_t { index, up, down, butterfly };
 enum class Vote : std::uint8_t { any, all, equal };
 
@@ -56,8 +140,8 @@ struct Operand {
   Kind kind = Kind::none;
   bool negative = false, inverted = false, absolute = false;  // -x, ~x or !p, |x|
   std::uint8_t bank = 0;                                      // of a constant
-  std::uint16_t reg = 255;      // register, predicate or index of an address; 255 is RZ, 7 is PT
-  std::uint16_t uniform = 63;   // uniform register, also in an address; 63 is URZ
+  std::uint16_t reg = 255;                  // register, predicate or index of an address; 255 is RZ, 7 is PT
+  std::uint16_t uniform = 63;               // uniform register, also in an address; 63 is URZ
   bool wide = false, uniform_wide = false;  // registers of an address that hold 64 bits
   std::int32_t offset = 0;                  // of a constant or an address
   std::uint32_t low = 0, high = 0;          // an immediate's words
@@ -101,7 +185,7 @@ struct Instruction {
 // The instructions of one kernel, ready to run.
 struct Code {
   std::vector<Instruction> instructions;
-  std::vector<Line> lines;  // for counters and messages
+  std::vector<Line> lines;   // for counters and messages
   unsigned shared_unit = 4;  // the smallest access to shared memory, at most 8 bytes
 };
 

@@ -24,7 +24,8 @@ void read_summand(const Operand& operand, const Warp& warp, const Surroundings& 
 u32 logic(u32 a, u32 b, u32 c, u32 table) {
   u32 result = 0;
   for (u32 term = 0; term < 8; ++term)
-    if ((table >> term & 1) != 0) result |= ((term & 4) != 0 ? a : ~a) & ((term & 2) != 0 ? b : ~b) & ((term & 1) != 0 ? c : ~c);
+    if ((table >> term & 1) != 0)
+      result |= ((term & 4) != 0 ? a : ~a) & ((term & 2) != 0 ? b : ~b) & ((term & 1) != 0 ? c : ~c);
   return result;
 }
 
@@ -49,15 +50,24 @@ Mask compared(const Instruction& i, const Words& a, const Words& b, Mask lower) 
   const Mask greater = ~(equal | less);
   // The upper words of longer numbers: where they are equal, the comparison of the lower words decides.
   switch (i.compare) {
-    case Compare::never: return 0;
-    case Compare::always: return all_lanes;
-    case Compare::eq: return i.extended ? equal & lower : equal;
-    case Compare::ne: return i.extended ? ~equal | lower : ~equal;
-    case Compare::lt: return i.extended ? less | (equal & lower) : less;
-    case Compare::le: return i.extended ? less | (equal & lower) : less | equal;
-    case Compare::gt: return i.extended ? greater | (equal & lower) : greater;
-    case Compare::ge: return i.extended ? greater | (equal & lower) : greater | equal;
-    default: return 0;
+    case Compare::never:
+      return 0;
+    case Compare::always:
+      return all_lanes;
+    case Compare::eq:
+      return i.extended ? equal & lower : equal;
+    case Compare::ne:
+      return i.extended ? ~equal | lower : ~equal;
+    case Compare::lt:
+      return i.extended ? less | (equal & lower) : less;
+    case Compare::le:
+      return i.extended ? less | (equal & lower) : less | equal;
+    case Compare::gt:
+      return i.extended ? greater | (equal & lower) : greater;
+    case Compare::ge:
+      return i.extended ? greater | (equal & lower) : greater | equal;
+    default:
+      return 0;
   }
 }
 
@@ -131,8 +141,9 @@ bool run_integers(const Instruction& i, Warp& warp, const Surroundings& around, 
       const Words &x = a(), &y = b();
       Longs product, sum;
       for (int l = 0; l < lanes; ++l)
-        product[l] = is_signed(i.type) ? static_cast<u64>(static_cast<s64>(static_cast<s32>(x[l])) * static_cast<s32>(y[l]))
-                                       : static_cast<u64>(x[l]) * y[l];
+        product[l] = is_signed(i.type)
+                         ? static_cast<u64>(static_cast<s64>(static_cast<s32>(x[l])) * static_cast<s32>(y[l]))
+                         : static_cast<u64>(x[l]) * y[l];
       Longs z;
       read_signed_long(i.from[2], warp, around, z);
       for (int l = 0; l < lanes; ++l) sum[l] = product[l] + z[l];
@@ -165,7 +176,7 @@ bool run_integers(const Instruction& i, Warp& warp, const Surroundings& around, 
     }
     case Op::shift_add:
     case Op::shift_add_high: {
-      const Words& x = a();
+      const Words& x = read_word(i.from[0], warp, around, place0);
       const Words& upper = i.op == Op::shift_add_high && !i.sign_from_first ? c() : zeros();
       Longs summand;
       read_summand(i.from[1], warp, around, summand);
@@ -175,7 +186,8 @@ bool run_integers(const Instruction& i, Warp& warp, const Surroundings& around, 
           const u32 over = i.sign_from_first ? static_cast<u32>(static_cast<s32>(x[l]) >> 31) : upper[l];
           shifted = static_cast<u32>((x[l] | static_cast<u64>(over) << 32) << i.shift >> 32);
         }
-        summand[l] += shifted + (i.extended ? carry(0, l) : 0);
+        const u64 term = i.from[0].negative ? static_cast<u64>(~shifted) + 1 : shifted;  // the sign is that of a << s
+        summand[l] += term + (i.extended ? carry(0, l) : 0);
       }
       each([&](int l) { return static_cast<u32>(summand[l]); });
       write_predicate(i.to_predicate, warp, mask_where([&](int l) { return summand[l] >> 32 != 0; }), active);
@@ -190,9 +202,9 @@ bool run_integers(const Instruction& i, Warp& warp, const Surroundings& around, 
       const Words &x = a(), &y = b(), &z = c();
       each([&](int l) { return logic(x[l], y[l], z[l], i.table); });
       if (i.to_predicate.kind != Operand::Kind::none)
-        write_predicate(i.to_predicate, warp,
-                        mask_where([&](int l) { return result[l] != 0; }) | read_predicate(i.from_predicate[0], warp, 0),
-                        active);
+        write_predicate(
+            i.to_predicate, warp,
+            mask_where([&](int l) { return result[l] != 0; }) | read_predicate(i.from_predicate[0], warp, 0), active);
       return true;
     }
     case Op::logic_predicates: {
@@ -307,7 +319,8 @@ namespace {
 
 void shuffle(const Instruction& i, Warp& warp, const Surroundings& around, Mask active, const char*& problem) {
   Words place0, place1, place2, result{};
-  const Words &value = read_integer(i.from[0], warp, around, place0), &which = read_integer(i.from[1], warp, around, place1),
+  const Words &value = read_integer(i.from[0], warp, around, place0),
+              &which = read_integer(i.from[1], warp, around, place1),
               &bounds = read_integer(i.from[2], warp, around, place2);
   Mask in_range = 0;
   for (int l = 0; l < lanes; ++l) {
@@ -317,10 +330,18 @@ void shuffle(const Instruction& i, Warp& warp, const Surroundings& around, Mask 
     int from = l;
     bool inside = true;
     switch (i.shuffle) {
-      case Shuffle::index: from = first | (by & ~segment), inside = from <= last; break;
-      case Shuffle::up: from = l - by, inside = from >= last; break;
-      case Shuffle::down: from = l + by, inside = from <= last; break;
-      case Shuffle::butterfly: from = l ^ by, inside = from <= last; break;
+      case Shuffle::index:
+        from = first | (by & ~segment), inside = from <= last;
+        break;
+      case Shuffle::up:
+        from = l - by, inside = from >= last;
+        break;
+      case Shuffle::down:
+        from = l + by, inside = from <= last;
+        break;
+      case Shuffle::butterfly:
+        from = l ^ by, inside = from <= last;
+        break;
     }
     if (!inside) from = l;
     if ((active >> from & 1) == 0) problem = "takes a value from a lane that takes no part in the shuffle";
@@ -338,12 +359,24 @@ u32 reduced(const Instruction& i, const Words& value, Mask active) {
     const u32 x = value[l];
     const bool less = is_signed(i.type) ? static_cast<s32>(x) < static_cast<s32>(result) : x < result;
     switch (i.atomic) {
-      case Atomic::add: result += x; break;
-      case Atomic::min: result = less ? x : result; break;
-      case Atomic::max: result = less ? result : x; break;
-      case Atomic::disjunction: result |= x; break;
-      case Atomic::exclusive: result ^= x; break;
-      default: result &= x; break;
+      case Atomic::add:
+        result += x;
+        break;
+      case Atomic::min:
+        result = less ? x : result;
+        break;
+      case Atomic::max:
+        result = less ? result : x;
+        break;
+      case Atomic::disjunction:
+        result |= x;
+        break;
+      case Atomic::exclusive:
+        result ^= x;
+        break;
+      default:
+        result &= x;
+        break;
     }
   }
   return result;
@@ -352,21 +385,35 @@ u32 reduced(const Instruction& i, const Words& value, Mask active) {
 u32 special_register(Register which, const Warp& warp, const Surroundings& around, int lane) {
   const u32 thread = 32 * warp.index + static_cast<u32>(lane), bit = u32{1} << lane;
   switch (which) {
-    case Register::tid_x: return thread % around.threads[0];
-    case Register::tid_y: return thread / around.threads[0] % around.threads[1];
-    case Register::tid_z: return thread / around.threads[0] / around.threads[1];
-    case Register::block_x: return around.block[0];
-    case Register::block_y: return around.block[1];
-    case Register::block_z: return around.block[2];
-    case Register::lane: return static_cast<u32>(lane);
-    case Register::clock: return static_cast<u32>(around.clock);
-    case Register::eq_mask: return bit;
-    case Register::lt_mask: return bit - 1;
-    case Register::le_mask: return bit | (bit - 1);
-    case Register::gt_mask: return ~(bit | (bit - 1));
-    case Register::ge_mask: return ~(bit - 1);
+    case Register::tid_x:
+      return thread % around.threads[0];
+    case Register::tid_y:
+      return thread / around.threads[0] % around.threads[1];
+    case Register::tid_z:
+      return thread / around.threads[0] / around.threads[1];
+    case Register::block_x:
+      return around.block[0];
+    case Register::block_y:
+      return around.block[1];
+    case Register::block_z:
+      return around.block[2];
+    case Register::lane:
+      return static_cast<u32>(lane);
+    case Register::clock:
+      return static_cast<u32>(around.clock);
+    case Register::eq_mask:
+      return bit;
+    case Register::lt_mask:
+      return bit - 1;
+    case Register::le_mask:
+      return bit | (bit - 1);
+    case Register::gt_mask:
+      return ~(bit | (bit - 1));
+    case Register::ge_mask:
+      return ~(bit - 1);
     case Register::cluster_rank:
-    case Register::zero: return 0;
+    case Register::zero:
+      return 0;
   }
   return 0;
 }

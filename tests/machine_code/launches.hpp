@@ -1,5 +1,5 @@
-// Launches through the driver made for tests, run as machine code and judged: each is also done by the host's instance of
-// the kernel, on a copy of the device's memory, and the two results are compared.
+// Launches through the driver made for tests, run as machine code and judged: each is also done by the host's instance
+// of the kernel, on a copy of the device's memory, and the two results are compared.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ const std::map<std::string, Judged>& judged();
 device::KernelSpec spec_of(const FakeLaunch& launch);
 
 // Copies the arguments and returns the launch. It throws at a fault (machine.hpp), and where a result differs from the
-// host's by more than rounding: integers at all, double by 1e-12 and float by 1e-5 of the largest value of the array.
+// host's by more than rounding: integers at all, double by 1e-12 and float by 1e-4 of the largest value of the array.
 std::function<void()> prepare_launch(const FakeLaunch& launch, std::vector<std::span<char>> (*memory)());
 
 }  // namespace weft::machine_code

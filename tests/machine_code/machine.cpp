@@ -10,9 +10,9 @@
 namespace weft::machine_code {
 namespace {
 
-constexpr unsigned turn = 1 << 16;            // instructions after which other lanes and warps come first
+constexpr unsigned turn = 1 << 16;             // instructions after which other lanes and warps come first
 constexpr std::uint64_t endless = 1ull << 32;  // instructions of a warp after which a block counts as hanging
-constexpr unsigned stack_pointer_at = 0x28;   // in constant bank 0
+constexpr unsigned stack_pointer_at = 0x28;    // in constant bank 0
 
 class Grid {
  public:
@@ -185,8 +185,8 @@ void Grid::meet() {
         if (f.state == State::at_sync && f.sync == first.sync && f.at == first.at) come |= f.lanes;
       if ((awaited & ~come) != 0) continue;
       for (Fragment& f : fragments) {
-        const bool member = f.state == State::at_sync && f.sync == first.sync && f.at == first.at &&
-                            (f.lanes & ~awaited) == 0;
+        const bool member =
+            f.state == State::at_sync && f.sync == first.sync && f.at == first.at && (f.lanes & ~awaited) == 0;
         if (!member || &f == &first) continue;
         first.lanes |= std::exchange(f.lanes, 0);
       }
@@ -263,7 +263,8 @@ bool Grid::run_fragment(std::size_t which) {
         // Lanes with the same destination go together.
         const std::uint64_t first = to[leader];
         const Mask together = mask_where([&](int l) { return to[l] == first; }) & active;
-        const std::uint64_t target = i.op == Op::ret ? i.mask + first : static_cast<std::uint64_t>(static_cast<std::int32_t>(i.mask)) + first;
+        const std::uint64_t target =
+            i.op == Op::ret ? i.mask + first : static_cast<std::uint64_t>(static_cast<std::int32_t>(i.mask)) + first;
         if (target % 16 != 0 || target / 16 >= code_.instructions.size()) fail("jumps out of the code", leader);
         if (together == active) {
           jump(active, static_cast<std::uint32_t>(target / 16));
@@ -349,7 +350,8 @@ void Grid::fail_waiting() const {
   for (const Warp& warp : warps_)
     for (const Fragment& f : warp.fragments)
       if (f.lanes != 0 && f.state != Fragment::State::at_barrier)
-        fail("waits for lanes of its warp that never come", lanes * warp.index + static_cast<unsigned>(std::countr_zero(f.lanes)), f.at);
+        fail("waits for lanes of its warp that never come",
+             lanes * warp.index + static_cast<unsigned>(std::countr_zero(f.lanes)), f.at);
   throw Fault("kernel " + kernel_.name + ": nothing can run");
 }
 
@@ -406,9 +408,8 @@ Longs Grid::addresses(const Operand& operand) const {
   Longs address;
   const Warp& warp = *warp_;
   const auto words = [&](std::uint16_t reg) -> const Words& { return reg == 255 ? zeros() : warp.registers[reg]; };
-  const Words &low = words(operand.reg), &high = operand.wide && operand.reg != 255
-                                                     ? warp.registers[operand.reg + 1u]
-                                                     : zeros();
+  const Words &low = words(operand.reg),
+              &high = operand.wide && operand.reg != 255 ? warp.registers[operand.reg + 1u] : zeros();
   std::uint64_t common = static_cast<std::uint64_t>(static_cast<std::int64_t>(operand.offset));
   if (operand.uniform != 63) {
     common += warp.uniform[operand.uniform];
@@ -421,7 +422,8 @@ Longs Grid::addresses(const Operand& operand) const {
 void Grid::check_shared(bool writes, bool atomic, std::uint64_t address, unsigned bytes, int lane) {
   unsigned other = 0;
   const SharedMemory::Moment now = moment(lane);
-  const char* problem = writes ? shared_.write(address, bytes, now, atomic, other) : shared_.read(address, bytes, now, other);
+  const char* problem =
+      writes ? shared_.write(address, bytes, now, atomic, other) : shared_.read(address, bytes, now, other);
   if (problem == nullptr) return;
   const bool names_another = std::strstr(problem, " of") == problem + std::strlen(problem) - 3;
   fail(problem + (names_another ? " thread " + name_of(other) : std::string()), lane);
@@ -503,14 +505,22 @@ void Grid::access(const Instruction& i, Mask active) {
 template <class T>
 T changed(Atomic how, T old, T with, T compare) {
   switch (how) {
-    case Atomic::add: return old + with;
-    case Atomic::min: return std::min(old, with);
-    case Atomic::max: return std::max(old, with);
-    case Atomic::exchange: return with;
-    case Atomic::increment: return old >= with ? T(0) : old + T(1);
-    case Atomic::decrement: return old == T(0) || old > with ? with : old - T(1);
-    case Atomic::compare_swap: return old == compare ? with : old;
-    default: break;
+    case Atomic::add:
+      return old + with;
+    case Atomic::min:
+      return std::min(old, with);
+    case Atomic::max:
+      return std::max(old, with);
+    case Atomic::exchange:
+      return with;
+    case Atomic::increment:
+      return old >= with ? T(0) : old + T(1);
+    case Atomic::decrement:
+      return old == T(0) || old > with ? with : old - T(1);
+    case Atomic::compare_swap:
+      return old == compare ? with : old;
+    default:
+      break;
   }
   if constexpr (std::is_integral_v<T>) {
     if (how == Atomic::conjunction) return old & with;
@@ -628,7 +638,8 @@ void Grid::count_shared(Accesses& to, const Longs& address, unsigned bytes, Mask
     std::size_t count = 0;
     for (int l = begin; l < begin + together; ++l)
       if ((active >> l & 1) != 0)
-        for (int w = 0; w < words; ++w) used[count++] = static_cast<std::uint32_t>(address[l] / 4) + static_cast<std::uint32_t>(w);
+        for (int w = 0; w < words; ++w)
+          used[count++] = static_cast<std::uint32_t>(address[l] / 4) + static_cast<std::uint32_t>(w);
     if (count == 0) continue;
     const auto end = used.begin() + static_cast<std::ptrdiff_t>(count);
     if (!std::is_sorted(used.begin(), end)) std::sort(used.begin(), end);

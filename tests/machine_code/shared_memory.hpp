@@ -2,7 +2,8 @@
 //
 // For each unit (the smallest access of the kernel, at most 8 bytes): who wrote it last, who has read it, and when. Two
 // accesses are in order if a barrier of the block lies between them. Those of one warp also are if a synchronisation of
-// the warp lies between, or if the lanes are still together: NVRTC leaves out __syncwarp where lanes cannot have parted.
+// the warp lies between, or if the lanes are still together: NVRTC leaves out __syncwarp where lanes cannot have
+// parted.
 #pragma once
 
 #include <cstdint>

@@ -47,8 +47,8 @@ struct Copies {
 
 struct Warp {
   unsigned index = 0;
-  Mask alive = 0;          // lanes that have not returned
-  unsigned synced = 0;     // warp-wide synchronisations so far
+  Mask alive = 0;       // lanes that have not returned
+  unsigned synced = 0;  // warp-wide synchronisations so far
   std::vector<Words> registers;
   std::array<std::uint32_t, 64> uniform{};
   std::array<Mask, 8> predicates{}, uniform_predicates{};
@@ -192,8 +192,9 @@ inline void write_double(const Operand& to, Warp& warp, const Row<double>& value
 inline Mask read_predicate(const Operand& operand, const Warp& warp, Mask missing) {
   if (operand.kind == Operand::Kind::none) return missing;
   const bool uniform = operand.kind == Operand::Kind::uniform_predicate;
-  const Mask value =
-      operand.reg == 7 ? all_lanes : uniform ? warp.uniform_predicates[operand.reg] : warp.predicates[operand.reg];
+  const Mask value = operand.reg == 7 ? all_lanes
+                     : uniform        ? warp.uniform_predicates[operand.reg]
+                                      : warp.predicates[operand.reg];
   return operand.inverted ? ~value : value;
 }
 inline void write_predicate(const Operand& to, Warp& warp, Mask value, Mask active) {

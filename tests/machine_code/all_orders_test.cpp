@@ -1,0 +1,146 @@
+// The kernels that exist once per order, on machine code: every launch is compared with the host's (launches.hpp), so
+// here they are only launched, on small meshes. A few orders by default, all of them with WEFT_ALL_ORDERS=1.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <numeric>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "../cpp/find_fake_gpu.hpp"
+#include "../cpp/flow_terms_checks.hpp"
+#include "../cpp/maxwell_checks.hpp"
+#include "weft/mesh/mesh.hpp"
+#include "weft/poisson/local_operator.hpp"
+#include "weft/poisson/schwarz.hpp"
+#include "weft/poisson/transfer.hpp"
+
+using namespace weft;
+
+namespace {
+
+bool all_orders() { return std::getenv("WEFT_ALL_ORDERS") != nullptr; }
+
+class AllOrders : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    if (device::find_fake_gpu("cuda") == nullptr) GTEST_SKIP() << "needs the driver made for tests: run it by ctest";
+    if (!all_orders() && std::set{1, 7, 15}.count(order) == 0) GTEST_SKIP() << "set WEFT_ALL_ORDERS=1";
+  }
+  void TearDown() override {
+    if (IsSkipped()) return;
+    EXPECT_FALSE(machine_code::judged().empty()) << "nothing ran on machine code";
+  }
+  const int order = GetParam();
+};
+INSTANTIATE_TEST_SUITE_P(MachineCode, AllOrders, testing::Range(1, 16));
+
+mesh::Mesh deformed(std::array<int, 3> counts) {
+  return mesh::make_box(
+      {.counts = {counts[0], counts[1], counts[2]}, .deformation = "kershaw", .deformation_parameter = 0.6},
+      mpi::Comm::self());
+}
+
+// Elements 1 … 5 of six: full and incomplete tiles.
+template <class T>
+void apply_poisson(int order, poisson::Threads threads, poisson::Geometry geometry) {
+  const mesh::Mesh mesh = deformed({6, 1, 1});
+  const auto device = device::open("cuda");
+  const std::size_t points = 6u * static_cast<unsigned>((order + 1) * (order + 1) * (order + 1));
+  std::vector<std::int32_t> index(points);
+  std::iota(index.rbegin(), index.rend(), 0);
+  std::vector<double> weights(points, 0.5);
+  std::vector<T> x(points + 1);
+  for (std::size_t p = 0; p < points; ++p) x[p] = static_cast<T>(std::sin(static_cast<double>(p)));
+  poisson::Options options;
+  options.order = order;
+  options.lambda = 0.7;
+  options.geometry = geometry;
+  options.threads = threads;
+  options.device = device;
+  const poisson::LocalOperator<T> local(mesh, options, index, weights);
+  const device::Array<T> in(device, x);
+  device::Array<T> out(device, points);
+  device::Stream stream(device);
+  local.apply(in.data(), out.data(), 1, 6, stream);
+  stream.synchronize();
+}
+
+poisson::Options portable(int order) {
+  poisson::Options options;
+  options.order = order;
+  options.kernels = poisson::Kernels::portable;
+  options.exchange = "pairwise:staged";
+  options.device = device::open("cuda");
+  return options;
+}
+
+template <class T>
+void transfer_and_smooth(int order) {
+  const mesh::Mesh mesh = deformed({2, 1, 1});
+  poisson::Operator<T> fine(mesh, portable(order)), coarse(mesh, portable(order / 2));
+  device::Stream stream(device::open("cuda"));
+  const auto vector = [&](std::int64_t entries) {
+    std::vector<T> values(static_cast<std::size_t>(entries));
+    for (std::size_t k = 0; k < values.size(); ++k) values[k] = static_cast<T>(std::cos(static_cast<double>(k)));
+    return device::Array<T>(device::open("cuda"), values);
+  };
+  if (poisson::transfer_fits(order, sizeof(T))) {
+    poisson::Transfer<T> transfer(fine, coarse);
+    auto small = vector(coarse.entries()), large = vector(fine.entries());
+    transfer.prolong(small.data(), large.data(), true, stream);
+    transfer.restrict_to(large.data(), small.data(), stream);
+    stream.synchronize();
+  }
+  poisson::Schwarz<T> schwarz(fine);
+  auto r = vector(schwarz.entries()), y = vector(schwarz.entries());
+  schwarz.apply(r.data(), y.data(), stream);
+  stream.synchronize();
+}
+
+template <class T>
+void step_maxwell(int order) {
+  const mesh::Mesh mesh = mesh::make_box({.counts = {3, 1, 1}, .periodic = {true, false, true}}, mpi::Comm::self());
+  test::trajectory<T>(mesh, test::maxwell_options(mesh, order, "cuda", order < 8), 1, 1e-3);
+}
+
+template <class T>
+void take_flow_terms(int order) {
+  const mesh::Mesh mesh = mesh::make_box({.counts = {3, 1, 1}, .periodic = {true, false, false}}, mpi::Comm::self());
+  const flow::Reference reference(mesh, order);
+  flow::Tested<T> tested(mesh, order, space::Kernels::portable, space::Kernels::portable, device::open("cuda"));
+  const std::vector<flow::Field> u{reference.random(1), reference.random(2), reference.random(3)},
+      f{reference.random(4)};
+  tested.convect(u);
+  tested.convect_skew(u, f);
+  tested.gradient(f[0]);
+  tested.weak_divergence(u);
+  tested.divergence(u);
+  tested.curl(u);
+}
+
+}  // namespace
+
+TEST_P(AllOrders, Poisson) {
+  using poisson::Geometry, poisson::Threads;
+  for (const Threads threads : {Threads::points, Threads::columns})
+    for (const Geometry geometry : {Geometry::stored, Geometry::trilinear}) {
+      if (threads == Threads::points && order > 9) continue;  // more threads than a block has
+      apply_poisson<double>(order, threads, geometry);
+      apply_poisson<float>(order, threads, geometry);
+    }
+}
+TEST_P(AllOrders, TransferAndSchwarz) {
+  if (order < 2) GTEST_SKIP() << "order 1 is the coarsest";
+  transfer_and_smooth<double>(order);
+  transfer_and_smooth<float>(order);
+}
+TEST_P(AllOrders, Maxwell) {
+  step_maxwell<double>(order);
+  step_maxwell<float>(order);
+}
+TEST_P(AllOrders, FlowTerms) {
+  take_flow_terms<double>(order);
+  take_flow_terms<float>(order);
+}
