@@ -14,9 +14,6 @@
 //
 // A capture is as strict as CUDA's: what a driver cannot observe (allocations, waits, queries) fails and spoils it.
 //
-// Where WEFT_FAKE_GPU_NVRTC names the real NVRTC's file, what is compiled for CUDA is compiled by it, too. The image then
-// also holds the cubin, functions have its resources, and launches hand it over to be emulated.
-//
 // Where WEFT_FAKE_GPU_NVRTC names the real NVRTC's file, what is compiled for CUDA is compiled by it, too. The image
 // then also holds the cubin, functions have its resources, and launches hand it over to be emulated.
 #pragma once
