@@ -179,9 +179,9 @@ std::string Ranking::reason(const std::vector<std::string>& names) const {
   const Entry& best = entries[winner];
   std::string text = "fastest of " + std::to_string(entries.size()) + " ways: " + in_words(best.median_seconds);
   if (next == entries.size()) return text;
-  text += "; second: " + names[next] + ", " + in_words(entries[next].median_seconds);
+  text += ", second: " + names[next] + " with " + in_words(entries[next].median_seconds);
   if (best.median_seconds <= entries[next].median_seconds) return text;
-  return text + "; chosen by their fastest repetitions, " + in_words(best.least_seconds) + " and " +
+  return text + ", by their fastest repetitions, " + in_words(best.least_seconds) + " and " +
          in_words(entries[next].least_seconds) + ", because the medians cannot be distinguished";
 }
 
