@@ -43,8 +43,7 @@ CompilerApi open_compiler(Backend backend, int driver_version) {
     return api;
   }
   if (!hip) {
-    const auto find = [&]<class F>(F*& function, const char* name) { function = library.find_optional<F>(name); };
-#define WEFT_FIND(member, name) find(api.member, #name);
+#define WEFT_FIND(member, name) library.find_optional(api.member, #name);
     WEFT_NVRTC_FUNCTIONS(WEFT_FIND)
 #undef WEFT_FIND
     int count = 0;

@@ -50,8 +50,12 @@ class DynamicLibrary {
   // Sets `function` to the symbol; a missing symbol is reported in `problem`.
   template <class F>
   void find(F*& function, const char* symbol) {
-    function = find_optional<F>(symbol);
+    find_optional(function, symbol);
     if (function == nullptr && problem.empty()) problem = std::string("it lacks ") + symbol;
+  }
+  template <class F>
+  void find_optional(F*& function, const char* symbol) const {
+    function = find_optional<F>(symbol);
   }
   template <class F>
   F* find_optional(const char* symbol) const {

@@ -15,10 +15,7 @@ void find_functions(GpuApi& api, DynamicLibrary& library) {
 #define WEFT_FIND(member, cuda_name, hip_name) library.find(api.member, hip ? #hip_name : #cuda_name);
   WEFT_GPU_FUNCTIONS(WEFT_FIND)
 #undef WEFT_FIND
-  const auto find_optional = [&]<class F>(F*& function, const char* name) {
-    function = library.find_optional<F>(name);
-  };
-#define WEFT_FIND(member, cuda_name, hip_name) find_optional(api.member, hip ? #hip_name : #cuda_name);
+#define WEFT_FIND(member, cuda_name, hip_name) library.find_optional(api.member, hip ? #hip_name : #cuda_name);
   WEFT_GPU_OPTIONAL_FUNCTIONS(WEFT_FIND)
 #undef WEFT_FIND
 }
