@@ -200,7 +200,7 @@ void drain(Stream& stream, Enough&& enough) {
     const Time begin = std::chrono::steady_clock::now();
     try {
       work();
-    } catch (...) {  // a kernel's fault: whoever waits for the stream is told, and what was to follow is not done
+    } catch (...) {  // the next wait for the stream reports a fault of a kernel, and later work is dropped
       stream.busy = false;
       stream.queue.clear();
       throw;
@@ -294,7 +294,7 @@ std::vector<std::span<char>> memory() {
   return all;
 }
 
-// NVIDIA's compiler, where the tests are told to use it.
+// NVIDIA's compiler, if WEFT_FAKE_GPU_NVRTC names its file.
 struct Nvrtc {
   int (*version)(int*, int*);
   int (*create)(void**, const char*, const char*, int, const char* const*, const char* const*);

@@ -155,7 +155,7 @@ TEST_P(OnGpu, MpiIsGivenDeviceMemoryOnlyWhereATransferProvedIt) {
   const mpi::ProbeResult absent = mpi::run_probe({WEFT_MPI_PROBE_FILE, GetParam(), "7"}, 60.0);
   EXPECT_NE(absent.reason.find(" 7 is not there"), std::string::npos) << absent.reason;  // not another one instead
 
-  // The child is told which GPU to use.
+  // The child opens the GPU whose number it is given.
   const std::filesystem::path script = std::filesystem::temp_directory_path() / ("probe" + std::to_string(getpid()));
   std::ofstream(script) << "#!/bin/sh\necho asked for $1 $2\nexit 1\n";
   std::filesystem::permissions(script, std::filesystem::perms::owner_all);

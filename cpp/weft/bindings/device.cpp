@@ -239,13 +239,13 @@ void bind_compilers(nb::module_& d) {
         return rows;
       },
       "Pairs (file, name) of every kernel under kernels/.");
-  d.def(
-      "free_host_bytes", [](const std::string& group) { return device::free_host_bytes(group); }, "group"_a,
-      "Free bytes of the host, within the limit of the container whose control group is in this folder.");
   d.def("cache_directory", &device::cache_directory);
 }
 
 void bind_limits(nb::module_& d) {
+  d.def(
+      "free_host_bytes", [](const std::string& group) { return device::free_host_bytes(group); }, "group"_a,
+      "Free bytes of the host, within the limit of the container whose control group is in this folder.");
   d.def("measure_bandwidth", &device::measure_bandwidth, "device"_a, "bytes"_a = 0,
         nb::call_guard<nb::gil_scoped_release>());
   d.def("measure_irregular_read", &device::measure_irregular_read, "device"_a, "bytes"_a = 0,
