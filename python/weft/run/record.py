@@ -12,7 +12,10 @@ from typing import Literal, ParamSpec, Protocol
 from mpi4py import MPI
 
 from weft import mpi
-from weft.record import Record, Spread, Timings
+from weft.cases.shared import SharedCase
+from weft.device import Device
+from weft.record import Choices, Figures, Record, Spread, Timings
+from weft.run.machine import machine, versions
 
 P = ParamSpec("P")
 
@@ -81,6 +84,20 @@ class Stopwatch:
         start = time.perf_counter()
         yield
         self.seconds[name] = self.comm.allreduce(time.perf_counter() - start, MPI.MAX)
+
+
+def open_record(
+    case: SharedCase, device: Device, clock: Stopwatch, choices: Choices, figures: Figures, transforms: bool = False
+) -> Record:
+    """The record of a run whose set-up is done. `transforms`: whether it takes Fourier transforms. (collective)"""
+    return {
+        "case": case.model_dump(by_alias=True),
+        "versions": versions(transforms_on=device if transforms else None),
+        "machine": machine(device, clock.comm),
+        "choices": choices,
+        "timings": clock.seconds,
+        "figures": figures,
+    }
 
 
 def breakdown(mine: Mapping[str, float], comm: MPI.Intracomm) -> dict[str, Spread]:

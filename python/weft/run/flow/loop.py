@@ -25,8 +25,7 @@ from weft.run.flow.output import OutputFiles
 from weft.run.flow.problem import Problem, Watch, make_mesh
 from weft.run.flow.profile import PROFILED, Profile, paths
 from weft.run.interrupt import asked_to_stop
-from weft.run.machine import machine, versions
-from weft.run.record import Display, Result, Stopwatch, open_folder
+from weft.run.record import Display, Result, Stopwatch, open_folder, open_record
 from weft.run.stepping import Goal, Table, after, compared, due, read_reference, thinned
 from weft.solver_on_elements import Checkpoint
 
@@ -45,15 +44,9 @@ def run(case: FlowCase, display: Display) -> Result:
     with clock("initial_seconds"):
         display.phase("initial fields")
         began = problem.begin()
-    record: Record = {
-        "case": case.model_dump(by_alias=True),
-        "versions": versions(),
-        "machine": machine(problem.solver.device, comm),
-        "choices": problem.solver.choices,
-        "timings": clock.seconds,
-        "figures": sizes(problem, began),
-        "statistics": {"history": [], "steps": []},
-    }
+    solver = problem.solver
+    record = open_record(case, solver.device, clock, solver.choices, sizes(problem, began))
+    record["statistics"] = {"history": [], "steps": []}
     display.header(record)
     return Run(problem, display, Path(case.output.directory), record, reference).go(began)
 

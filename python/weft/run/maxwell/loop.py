@@ -17,13 +17,13 @@ from weft.record import Figures, Record, Timings
 from weft.run.checkpoints import Checkpoints
 from weft.run.energy import Meter
 from weft.run.interrupt import asked_to_stop
-from weft.run.machine import machine, rates, versions
+from weft.run.machine import rates
 from weft.run.maxwell.errors import Errors, exact_energies
 from weft.run.maxwell.figures import choices, compare, finish, sizes
 from weft.run.maxwell.output import OutputFiles
 from weft.run.maxwell.problem import Problem, make_mesh
 from weft.run.maxwell.profile import PROFILED, communication_share, paths, profile
-from weft.run.record import Display, Result, Stopwatch, open_folder
+from weft.run.record import Display, Result, Stopwatch, open_folder, open_record
 from weft.run.stepping import after, due, next_due
 from weft.solver_on_elements import Checkpoint
 
@@ -49,15 +49,8 @@ def run(case: MaxwellCase, display: Display) -> Result:
     with clock("initial_seconds"):
         began = problem.begin()
     solver = problem.solver
-    record: Record = {
-        "case": case.model_dump(by_alias=True),
-        "versions": versions(),
-        "machine": machine(solver.device, comm),
-        "choices": choices(problem),
-        "timings": clock.seconds,
-        "figures": sizes(problem, began),
-        "statistics": {"step": [], "time": [], "electric_energy": [], "magnetic_energy": []},
-    }
+    record = open_record(case, solver.device, clock, choices(problem), sizes(problem, began))
+    record["statistics"] = {"step": [], "time": [], "electric_energy": [], "magnetic_energy": []}
     display.header(record)
     if case.time.integrator == "runge-kutta" and problem.dt > solver.dt_limit * (1 + 1e-9):
         display.warn(

@@ -16,7 +16,7 @@ from mpi4py import MPI
 from weft.arrays import DeviceArray
 from weft.cases.poisson import PoissonCase
 from weft.record import Record
-from weft.run.machine import machine, rates, versions
+from weft.run.machine import rates
 from weft.run.poisson import output
 from weft.run.poisson.figures import finish, sizes
 from weft.run.poisson.problem import (
@@ -27,7 +27,7 @@ from weft.run.poisson.problem import (
     manufactured,
     right_hand_side,
 )
-from weft.run.record import Display, Result, Stopwatch
+from weft.run.record import Display, Result, Stopwatch, open_record
 
 if TYPE_CHECKING:
     from weft.poisson import CgResult, Poisson
@@ -49,15 +49,8 @@ def run(case: PoissonCase, display: Display) -> Result:
         operator = make_operator(case, mesh)
     with clock("right_hand_side_seconds"):
         b = right_hand_side(case, operator)
-    record: Record = {
-        "case": case.model_dump(by_alias=True),
-        "versions": versions(),
-        "machine": machine(operator.device, comm),
-        "choices": operator.choices,
-        "timings": clock.seconds,
-        "figures": sizes(mesh, operator, case),
-        "residuals": [],
-    }
+    record = open_record(case, operator.device, clock, operator.choices, sizes(mesh, operator, case))
+    record["residuals"] = []
     display.header(record)
     display.phase("machine: measuring bandwidth and peak")
     with clock("machine_seconds"):

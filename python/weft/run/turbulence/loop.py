@@ -20,11 +20,10 @@ import weft
 from weft import mpi
 from weft.cases.turbulence import TurbulenceCase
 from weft.files import whole
-from weft.record import Distribution, Record, Reference, Timings
+from weft.record import Choices, Distribution, Record, Reference, Timings
 from weft.run.checkpoints import Checkpoints
 from weft.run.interrupt import asked_to_stop
-from weft.run.machine import machine, versions
-from weft.run.record import Display, Result, Stopwatch, breakdown, open_folder
+from weft.run.record import Display, Result, Stopwatch, breakdown, open_folder, open_record
 from weft.run.stepping import Goal, after, compared, due, picture, read_reference, thinned
 from weft.run.turbulence.figures import sizes
 from weft.run.turbulence.output import Files, filled, write_fields
@@ -46,15 +45,9 @@ def run(case: TurbulenceCase, display: Display) -> Result:
         display.phase("initial field")
         began = problem.begin()
     solver = problem.solver
-    record: Record = {
-        "case": case.model_dump(by_alias=True),
-        "versions": versions(transforms_on=solver.device),
-        "machine": machine(solver.device, comm),
-        "choices": {**solver.tuning, **solver.choices},
-        "timings": clock.seconds,
-        "figures": sizes(problem, began),
-        "statistics": {},
-    }
+    chosen: Choices = {**solver.tuning, **solver.choices}
+    record = open_record(case, solver.device, clock, chosen, sizes(problem, began), transforms=True)
+    record["statistics"] = {}
     display.header(record)
     return Run(problem, display, Path(case.output.directory), record, reference).go(began)
 
