@@ -18,6 +18,13 @@ from pathlib import Path
 
 # How long a program may take before it counts as hanging: nothing to do with how fast it is.
 SECONDS = 240.0
+# What the first run that needs an order says (test_first_use.py): which test's run that is depends on the cache.
+COMPILING = "weft: compiling the kernels of order"
+
+
+def messages(stderr: str) -> list[str]:
+    """weft's own lines among what went to stderr, but for the one about compiling."""
+    return [line for line in stderr.splitlines() if line.startswith("weft") and not line.startswith(COMPILING)]
 
 
 def mpiexec() -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mpi_run import mpi_run, run_weft
+from mpi_run import messages, mpi_run, run_weft
 
 from weft import mpi
 from weft.bench.alltoall import default_grids, effective_bandwidth, message_bytes, transposes
@@ -469,7 +469,7 @@ def test_what_cannot_be_measured_is_refused_by_every_rank_with_the_same_words(tm
 def test_a_refusal_is_one_line_and_exit_code_2(ranks: int, words: list[str], text: str, tmp_path) -> None:
     done = run_weft(ranks, "bench", *words, "--output", tmp_path / "results")
     assert done.returncode == 2, done.stdout + done.stderr
-    lines = [line for line in done.stderr.splitlines() if line.startswith("weft")]
+    lines = messages(done.stderr)
     assert len(lines) == 1, done.stderr
     assert text in lines[0]
     assert "Traceback" not in done.stderr
@@ -484,6 +484,6 @@ def test_results_that_cannot_be_written_are_told_once_and_keep_no_rank_waiting(w
     (tmp_path / f"{words[0]}.tmp.json").mkdir()  # where it is written before it gets its name
     done = run_weft(2, "bench", *words, *QUICK, "--output", tmp_path, timeout=50)  # the ranks of an error wait for 60
     assert done.returncode == 1, done.stdout + done.stderr
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("weft")]
+    (line,) = messages(done.stderr)
     assert "Is a directory" in line
     assert f"{words[0]}.json" in line

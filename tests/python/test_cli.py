@@ -17,7 +17,19 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
-from mpi_run import SECONDS, VARIABLES, alive, descendants, finish, interrupt, run_weft, start, wait_until, weft_command
+from mpi_run import (
+    SECONDS,
+    VARIABLES,
+    alive,
+    descendants,
+    finish,
+    interrupt,
+    messages,
+    run_weft,
+    start,
+    wait_until,
+    weft_command,
+)
 
 import weft
 from weft.cli.main import weft_command as weft_group
@@ -182,7 +194,7 @@ def each_rank(ranks: int, *arguments: object, timeout: float = SECONDS) -> subpr
 def said(done: subprocess.CompletedProcess[str]) -> int:
     """How many messages of weft's own a command gave beside its output; a traceback is always too many."""
     assert "Traceback" not in done.stderr, done.stderr
-    return len([line for line in done.stderr.splitlines() if line.startswith("weft")])
+    return len(messages(done.stderr))
 
 
 @pytest.fixture(scope="module")

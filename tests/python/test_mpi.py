@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from mpi_run import mpi_prints, mpi_run
+from mpi_run import messages, mpi_prints, mpi_run
 
 from weft import trace
 
@@ -15,7 +15,7 @@ HOOK += "r = MPI.COMM_WORLD.rank\n"
 
 def own_lines(result) -> list[str]:
     """What weft said; launchers and MPI libraries add lines of their own."""
-    return [line for line in result.stderr.splitlines() if line.startswith("weft")]
+    return messages(result.stderr)
 
 
 @pytest.mark.parametrize("ranks", [2, 4])

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mpi4py import MPI
-from mpi_run import finish, interrupt, run_weft, start, wait_until, weft_command
+from mpi_run import finish, interrupt, messages, run_weft, start, wait_until, weft_command
 
 import weft
 from weft.bench import scaling_flow
@@ -32,7 +32,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 def said(done) -> list[str]:
     """weft's own lines among what went to stderr."""
-    return [line for line in done.stderr.splitlines() if line.startswith("weft")]
+    return messages(done.stderr)
 
 
 @pytest.fixture(scope="module")

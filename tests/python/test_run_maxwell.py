@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mpi4py import MPI
-from mpi_run import finish, interrupt, run_weft, start, wait_until, weft_command
+from mpi_run import finish, interrupt, messages, run_weft, start, wait_until, weft_command
 
 import weft.maxwell_output
 from weft.cases import MaxwellCase
@@ -324,7 +324,7 @@ def test_a_checkpoint_that_cannot_be_used_is_refused_in_one_line_on_every_rank(t
         done = run_weft(ranks, *command)
         assert done.returncode == 1
         assert done.stderr.count(text) == 1, done.stderr
-        assert len([line for line in done.stderr.splitlines() if line.startswith("weft")]) == 1
+        assert len(messages(done.stderr)) == 1
 
 
 # --- figures -------------------------------------------------------------------------------------------------------

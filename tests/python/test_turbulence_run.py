@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mpi_run import finish, interrupt, run_weft, start, wait_until, weft_command
+from mpi_run import finish, interrupt, messages, run_weft, start, wait_until, weft_command
 
 import weft
 from weft import turbulence_output
@@ -35,7 +35,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 def said(done) -> list[str]:
     """weft's own lines among what went to stderr."""
-    return [line for line in done.stderr.splitlines() if line.startswith("weft")]
+    return messages(done.stderr)
 
 
 def test_a_run_leaves_a_record_tables_and_plots_that_agree(tmp_path) -> None:
