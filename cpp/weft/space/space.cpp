@@ -227,17 +227,21 @@ std::vector<double> Space<T>::inverse_degrees() {
 }
 
 template <class T>
+void Space<T>::exchange_once(std::vector<T>& vector, void (Space::*halo)(T*, device::Stream&, int)) {
+  if (exchange().trivial()) return;
+  device::Array<T> values(device(), vector);
+  device::Stream stream(device());
+  (this->*halo)(values.data(), stream, 1);
+  stream.synchronize();
+  vector = values.download();
+}
+
+template <class T>
 std::vector<T> Space<T>::sum_points(std::span<const T> values) {
   const std::vector<T> own = numbering_.to_execution(values);
   std::vector<T> sums(entries());
   for (std::size_t p = 0; p < own.size(); ++p) sums[numbering_.index[p]] += own[p];
-  if (!exchange().trivial()) {
-    device::Array<T> vector(device(), sums);
-    device::Stream stream(device());
-    add_halo(vector.data(), stream);
-    stream.synchronize();
-    sums = vector.download();
-  }
+  exchange_once(sums, &Space::add_halo);
   sums.resize(unknowns());
   return sums;
 }
@@ -249,13 +253,7 @@ std::vector<T> Space<T>::at_points(std::span<const T> x) {
                                 std::to_string(x.size()));
   std::vector<T> vector(x.begin(), x.end());
   vector.resize(entries());
-  if (!exchange().trivial()) {
-    device::Array<T> filled(device(), vector);
-    device::Stream stream(device());
-    fill_halo(filled.data(), stream);
-    stream.synchronize();
-    vector = filled.download();
-  }
+  exchange_once(vector, &Space::fill_halo);
   const std::vector<std::int32_t> index = point_index();
   std::vector<T> points(index.size());
   std::ranges::transform(index, points.begin(), [&](std::int32_t entry) { return vector[entry]; });

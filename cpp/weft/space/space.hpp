@@ -122,6 +122,7 @@ class Space {
     double volume;
   };
   const Mass& made_mass();
+  void exchange_once(std::vector<T>& vector, void (Space::*halo)(T*, device::Stream&, int));  // on the host's values
 
   Options options_;
   Numbering numbering_;
