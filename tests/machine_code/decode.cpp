@@ -427,8 +427,8 @@ bool Decoder::control(const std::string& name) {
     else if (at_predicate())
       i_.from_predicate[0] = predicate(next());
     i_.target = label(next());
-  } else if (name == "BRX") {
-    i_.op = Op::branch_indexed;  // "R4 -0xe0": register pair, offset from the next instruction
+  } else if (name == "BRX" || name == "BRXU") {
+    i_.op = Op::branch_indexed;  // "R4 -0xe0", "UR4 -0xe0": register pair, offset from the next instruction
     std::string text = next();
     const std::size_t space = text.find(' ');
     i_.from[0] = source(text.substr(0, space), Reads::integer, 2);

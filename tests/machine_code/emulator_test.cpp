@@ -308,6 +308,22 @@ TEST_F(MachineCode, LanesThatPartMeetAgain) {
   }
 }
 
+TEST_F(MachineCode, AWholeWarpJumpsByATable) {
+  const std::string source = kernel("int which, int* y", R"(
+    int v = t;
+    asm volatile("{ table: .branchtargets ZERO, ONE, TWO; brx.idx.uni %1, table;"
+                 "ZERO: add.s32 %0, %0, 10; bra.uni END; ONE: mul.lo.s32 %0, %0, %0; bra.uni END;"
+                 "TWO: xor.b32 %0, %0, 85; END: }" : "+r"(v) : "r"(which));
+    y[t] = v;)");
+  for (int which = 0; which < 3; ++which) {
+    std::vector<int> y(count);
+    const Counters counters = Launch(source)(which)(y).run({4}, {256});
+    EXPECT_EQ(counters.by_opcode.count("BRXU"), 1u);
+    for (int t = 0; t < count; ++t)
+      ASSERT_EQ(y[static_cast<std::size_t>(t)], which == 0 ? t + 10 : which == 1 ? t * t : t ^ 85);
+  }
+}
+
 TEST_F(MachineCode, ShufflesAndVotes) {
   std::vector<int> y(8 * count);
   Launch(kernel("int* y", R"(
@@ -427,6 +443,16 @@ TEST_F(MachineCode, AWarpsOwnSynchronisationIsEnoughWithinIt) {
 TEST_F(MachineCode, AReadOfUnwrittenSharedMemoryIsFound) {
   expect_fault("nothing was written to",
                "__shared__ int s[64]; if (t < 63) s[t] = t; __syncthreads(); y[t] = s[63 - t];");
+}
+TEST_F(MachineCode, AWideLoadMayCoverUnwrittenSharedMemoryThatNothingUses) {
+  const std::string begin = "__shared__ alignas(16) double s[128]; s[2 * t] = t; __syncthreads(); double a, b;";
+  const std::string load = R"(asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(a), "=d"(b)
+                                           : "r"((unsigned)__cvta_generic_to_shared(s + 2 * t)));)";
+  std::vector<int> y(256);
+  Launch(kernel("int* y", begin + load + "y[t] = a; s[2 * t + 1] = 100 * a;" + load + "y[t] += b;"))(y).run({1}, {64});
+  for (int t = 0; t < 64; ++t) EXPECT_EQ(y[static_cast<std::size_t>(t)], 101 * t);
+  expect_fault("uses what a wide load read", begin + load + "y[t] = a; if (t == 9) y[t] += b;");
+  expect_fault("nothing was written to", begin + "y[t] = s[2 * t + 1];");
 }
 TEST_F(MachineCode, AccessesOutOfBoundsAreFound) {
   expect_fault("outside of every allocation", "y[t + 200] = t;");

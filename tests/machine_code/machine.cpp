@@ -83,6 +83,8 @@ class Grid {
   [[noreturn]] void fail_waiting() const;
   void meet();
   void execute(const Instruction& i, Mask active);
+  void check_defined(const Instruction& i, Mask active);
+  void leave_undefined(const Instruction& i, const Longs& address, Mask active);
   void access(const Instruction& i, Mask active);
   void change_atomically(const Instruction& i, Mask active, const Longs& address);
   void copy(const Instruction& i, Mask active);
@@ -132,6 +134,8 @@ void Grid::run_block(unsigned x, unsigned y, unsigned z) {
     Words poison;
     poison.at.fill(0xffffffff);
     warp.registers.assign(std::max(kernel_.registers, 8u), poison);
+    warp.undefined.assign(warp.registers.size(), 0);
+    warp.some_undefined = false;
     warp.uniform.fill(0xffffffff);
     warp.predicates.fill(0x55555555);
     warp.uniform_predicates.fill(0);
@@ -226,6 +230,7 @@ bool Grid::run_fragment(std::size_t which) {
     const Mask active = f.lanes & read_predicate(i.guard, *warp_, all_lanes);
     const Mask chosen = active & read_predicate(i.from_predicate[0], *warp_, all_lanes);
     const int leader = std::countr_zero(active == 0 ? f.lanes : active);
+    if (warp_->some_undefined) check_defined(i, active);
     // Sends the chosen lanes elsewhere; the others go on behind.
     const auto jump = [&](Mask jumping, std::uint32_t target) {
       ++f.at;
@@ -404,6 +409,34 @@ void Grid::execute(const Instruction& i, Mask active) {
   }
 }
 
+// A wide load may cover words of shared memory that nothing was written to, if nothing uses them: compilers join loads
+// before they know which of them are needed. Afterwards the instruction's own result is defined.
+void Grid::check_defined(const Instruction& i, Mask active) {
+  std::vector<Mask>& undefined = warp_->undefined;
+  const auto check = [&](const Operand& operand) {
+    const bool indexed = operand.kind == Operand::Kind::constant || operand.kind == Operand::Kind::address;
+    if ((operand.kind != Operand::Kind::reg && !indexed) || operand.reg == 255) return;
+    const unsigned words = indexed ? (operand.wide ? 2 : 1) : operand.words;
+    for (unsigned w = 0; w < words; ++w)
+      if (const Mask used = undefined[operand.reg + w] & active; used != 0)
+        fail("uses what a wide load read of shared memory that nothing was written to", std::countr_zero(used));
+  };
+  for (const Operand& operand : i.from) check(operand);
+  check(i.address);
+  if (i.to.kind != Operand::Kind::reg || i.to.reg == 255) return;
+  for (unsigned w = 0; w < i.to.words; ++w) undefined[i.to.reg + w] &= ~active;
+  warp_->some_undefined = std::ranges::any_of(undefined, [](Mask lanes) { return lanes != 0; });
+}
+void Grid::leave_undefined(const Instruction& i, const Longs& address, Mask active) {
+  if (i.to.reg == 255) return;
+  for (int l = 0; l < lanes; ++l)
+    for (unsigned w = 0; (active >> l & 1) != 0 && w < i.bytes / 4u; ++w)
+      if (shared_.unwritten((address[l] & 0xffffffffu) + 4 * w, 4)) {
+        warp_->undefined[i.to.reg + w] |= Mask{1} << l;
+        warp_->some_undefined = true;
+      }
+}
+
 Longs Grid::addresses(const Operand& operand) const {
   Longs address;
   const Warp& warp = *warp_;
@@ -498,8 +531,9 @@ void Grid::access(const Instruction& i, Mask active) {
       for (unsigned w = 0; w < words; ++w) std::memcpy(&value[w][l], bytes + 4 * w, 4);
     }
   }
-  if (!writes)
-    for (unsigned w = 0; w < words; ++w) write_word(i.to, *warp_, value[w], active, w);
+  if (writes) return;
+  for (unsigned w = 0; w < words; ++w) write_word(i.to, *warp_, value[w], active, w);
+  if (i.space == Space::shared && i.bytes > code_.shared_unit) leave_undefined(i, address, active);
 }
 
 template <class T>

@@ -3,9 +3,10 @@
 //
 // Stricter than a card. These end the launch with a Fault: an access to global memory outside of every allocation, or
 // outside of the kernel's own shared, local or constant memory; a misaligned one; a read of shared memory that nothing
-// has been written to; two threads that use the same shared memory, one of them writing, with no barrier between; a
-// barrier that some threads of the block never reach, or that they reach in different places; a value taken from a lane
-// that is not there; an instruction the emulator does not know.
+// has been written to, or where a wide load covers such memory, the use of those words; two threads that use the same
+// shared memory, one of them writing, with no barrier between; a barrier that some threads of the block never reach, or
+// that they reach in different places; a value taken from a lane that is not there; an instruction the emulator does
+// not know.
 #pragma once
 
 #include <cstdint>

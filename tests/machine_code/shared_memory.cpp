@@ -13,9 +13,11 @@ void SharedMemory::start(unsigned begin, unsigned end, unsigned unit) {
 }
 
 const char* SharedMemory::read(std::uint64_t address, unsigned bytes, const Moment& when, unsigned& other) {
+  bool some_written = false;
   for (std::uint64_t at = address - begin_; at < address - begin_ + bytes; at += unit_) {
     Unit& unit = units_[at / unit_];
-    if (!unit.written) return "reads shared memory that nothing was written to";
+    if (!unit.written) continue;
+    some_written = true;
     if (!in_order(unit.writer, when)) {
       other = unit.writer.thread;
       return "reads shared memory with no barrier after the write of";
@@ -32,7 +34,7 @@ const char* SharedMemory::read(std::uint64_t address, unsigned bytes, const Mome
     unit.readers |= when.lane();
     unit.reader = when;
   }
-  return nullptr;
+  return some_written ? nullptr : "reads shared memory that nothing was written to";
 }
 
 const char* SharedMemory::write(std::uint64_t address, unsigned bytes, const Moment& when, bool atomic,

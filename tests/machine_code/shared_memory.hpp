@@ -28,7 +28,8 @@ class SharedMemory {
   bool holds(std::uint64_t address, unsigned bytes) const { return address >= begin_ && address + bytes <= end_; }
   char* at(std::uint64_t address) { return bytes_.data() + (address - begin_); }
 
-  // nullptr, or what is wrong with the access; `other` is then the other thread.
+  // nullptr, or what is wrong with the access; `other` is then the other thread. A read of several units is wrong where
+  // nothing was written to any of them.
   const char* read(std::uint64_t address, unsigned bytes, const Moment& when, unsigned& other);
   const char* write(std::uint64_t address, unsigned bytes, const Moment& when, bool atomic, unsigned& other);
   bool unwritten(std::uint64_t address, unsigned bytes) const;

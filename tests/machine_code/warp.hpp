@@ -50,6 +50,8 @@ struct Warp {
   Mask alive = 0;       // lanes that have not returned
   unsigned synced = 0;  // warp-wide synchronisations so far
   std::vector<Words> registers;
+  std::vector<Mask> undefined;  // of each register, the lanes that hold what nothing was written to
+  bool some_undefined = false;
   std::array<std::uint32_t, 64> uniform{};
   std::array<Mask, 8> predicates{}, uniform_predicates{};
   std::array<Words, 16> sync_masks{};  // of each convergence barrier, as each lane knows it
