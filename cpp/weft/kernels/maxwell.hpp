@@ -144,27 +144,27 @@ WEFT_KERNEL(maxwell_curl_points, tile* points,
   WEFT_BARRIER();
   WEFT_THREADS_2D(i, n, q, tile * face) {
     const int e = q / face, k = q / n % n, j = q % n;
-    const int layer = q - j, column = e * face + j;
-    real h_rs = 0, h_rt = 0, h_sr = 0, h_st = 0, h_tr = 0, h_ts = 0;  // D_s h_r, D_t h_r, D_r h_s, …
-    real e_rs = 0, e_rt = 0, e_sr = 0, e_st = 0, e_tr = 0, e_ts = 0;
-    WEFT_UNROLL_SOME
-    for (int m = 0; m < n; ++m) {
-      const real dr = d[m][i], ds = d[m][j], dt_ = d[m][k];
-      h_sr += dr * hs[q][m];
-      h_tr += dr * ht[q][m];
-      h_rs += ds * hr[layer + m][i];
-      h_ts += ds * ht[layer + m][i];
-      h_rt += dt_ * hr[column + m * n][i];
-      h_st += dt_ * hs[column + m * n][i];
-      e_sr += dr * es[q][m];
-      e_tr += dr * et[q][m];
-      e_rs += ds * er[layer + m][i];
-      e_ts += ds * et[layer + m][i];
-      e_rt += dt_ * er[column + m * n][i];
-      e_st += dt_ * es[column + m * n][i];
-    }
     const long element = WEFT_BLOCK * tile + e;
     if (element < count) {
+      const int layer = q - j, column = e * face + j;
+      real h_rs = 0, h_rt = 0, h_sr = 0, h_st = 0, h_tr = 0, h_ts = 0;  // D_s h_r, D_t h_r, D_r h_s, …
+      real e_rs = 0, e_rt = 0, e_sr = 0, e_st = 0, e_tr = 0, e_ts = 0;
+      WEFT_UNROLL_SOME
+      for (int m = 0; m < n; ++m) {
+        const real dr = d[m][i], ds = d[m][j], dt_ = d[m][k];
+        h_sr += dr * hs[q][m];
+        h_tr += dr * ht[q][m];
+        h_rs += ds * hr[layer + m][i];
+        h_ts += ds * ht[layer + m][i];
+        h_rt += dt_ * hr[column + m * n][i];
+        h_st += dt_ * hs[column + m * n][i];
+        e_sr += dr * es[q][m];
+        e_tr += dr * et[q][m];
+        e_rs += ds * er[layer + m][i];
+        e_ts += ds * et[layer + m][i];
+        e_rt += dt_ * er[column + m * n][i];
+        e_st += dt_ * es[column + m * n][i];
+      }
       const real curl_h[3] = {h_ts - h_st, h_rt - h_tr, h_sr - h_rs};
       const real curl_e[3] = {e_ts - e_st, e_rt - e_tr, e_sr - e_rs};
       const long at = element * (6 * points) + q % face * n + i;
