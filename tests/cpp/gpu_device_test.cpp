@@ -39,6 +39,55 @@ TEST_P(GpuBackend, VectorKernelsFollowTheirFormulas) {
   check_vector_kernels<float>(device::open(GetParam()), 5000);
 }
 
+namespace {
+
+// Those that measure a GPU's limits, with fewer steps than there.
+template <class T>
+void check_limits_kernels(const std::shared_ptr<Device>& device) {
+  constexpr Shape shape{256};
+  constexpr long n = 500;  // two blocks, the second ragged
+  constexpr int threads = 512, lines = 16, stride = 32, steps = 3;
+  Stream stream(device);
+  const std::vector<T> x = random_values<T>(8 * n, 1);
+  const Array<T> from(device, x);
+  Array<T> sums(device, n), chains(device, threads);
+  const Kernel<long, const T*, T*> read = device->kernel<T>("limits", "stream");
+  read(stream, 2, shape, n, from.data(), sums.data());
+  std::vector<int> next(lines * stride);
+  for (int line = 0; line < lines; ++line) next[line * stride] = (line + 5) % lines;
+  const Array<int> memory(device, next);
+  Array<int> last(device, threads);
+  const Kernel<int, int, int, const int*, int*> chase = device->kernel<T>("limits", "chase");
+  chase(stream, 2, shape, lines, stride, steps, memory.data(), last.data());
+  const Kernel<int, T, T, T*> multiply_add = device->kernel<T>("limits", "multiply_add");
+  multiply_add(stream, 2, shape, steps, 0.5, 0.25, chains.data());
+  stream.synchronize();
+  const std::vector<T> found = sums.download(), added = chains.download();
+  const std::vector<int> places = last.download();
+  for (long i = 0; i < n; ++i) {
+    double expected = 0;
+    for (int k = 0; k < 8; ++k) expected += x[k * n + i];
+    ASSERT_NEAR(found[i], expected, 20 * std::numeric_limits<T>::epsilon()) << i;
+  }
+  for (long t = 0; t < threads; ++t) {
+    EXPECT_EQ(places[t], (t * 2654435761L + 5 * steps) % lines);
+    double expected = 0;
+    for (int k = 0; k < 8; ++k) {
+      double c = k + static_cast<double>(t % 256) / 256;
+      for (int step = 0; step < steps; ++step) c = 0.5 * c + 0.25;
+      expected += c;
+    }
+    ASSERT_NEAR(added[t], expected, 50 * std::numeric_limits<T>::epsilon()) << t;
+  }
+}
+
+}  // namespace
+
+TEST_P(GpuBackend, LimitsKernelsFollowTheirFormulas) {
+  check_limits_kernels<double>(device::open(GetParam()));
+  check_limits_kernels<float>(device::open(GetParam()));
+}
+
 TEST_P(GpuBackend, EverythingIsReleased) {
   const int before = fake->live;
   {

@@ -48,6 +48,9 @@ void check_vector_kernels(const std::shared_ptr<Device>& device, long n) {
   expect(z, [&](long i) { return x0[i]; }, "copy");
   launch("scale", n, a, z.data());
   expect(z, [&](long i) { return a * x0[i]; }, "scale");
+  z.upload(x0);
+  launch("shift", n, a, z.data());
+  expect(z, [&](long i) { return a + x0[i]; }, "shift");
   launch("multiply", n, x.data(), y.data(), z.data());
   expect(z, [&](long i) { return x0[i] * y0[i]; }, "multiply");
   z.upload(y0);
@@ -69,6 +72,8 @@ void check_vector_kernels(const std::shared_ptr<Device>& device, long n) {
   expect_sum([&](long i) { return double(x0[i]) * y0[i]; }, "dot");
   launch("weighted_dot", n, w.data(), x.data(), y.data(), partials.data());
   expect_sum([&](long i) { return double(w0[i]) * x0[i] * y0[i]; }, "weighted_dot");
+  launch("total", n, x.data(), partials.data());
+  expect_sum([&](long i) { return double(x0[i]); }, "total");
   z.upload(y0);
   launch("update_residual", n, a, x.data(), z.data(), partials.data());
   expect(z, [&](long i) { return y0[i] - a * x0[i]; }, "update_residual");
