@@ -1,16 +1,14 @@
 // The kernels that exist once per order, on machine code: every launch is compared with the host's (launches.hpp), so
 // here they are only launched, on small meshes. A few orders by default, all of them with WEFT_ALL_ORDERS=1.
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <numeric>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "../cpp/find_fake_gpu.hpp"
 #include "../cpp/flow_terms_checks.hpp"
 #include "../cpp/maxwell_checks.hpp"
+#include "on_machine_code.hpp"
 #include "weft/mesh/mesh.hpp"
 #include "weft/poisson/local_operator.hpp"
 #include "weft/poisson/schwarz.hpp"
@@ -22,15 +20,11 @@ namespace {
 
 bool all_orders() { return std::getenv("WEFT_ALL_ORDERS") != nullptr; }
 
-class AllOrders : public testing::TestWithParam<int> {
+class AllOrders : public machine_code::OnMachineCode<testing::TestWithParam<int>> {
  protected:
   void SetUp() override {
-    if (device::find_fake_gpu("cuda") == nullptr) GTEST_SKIP() << "needs the driver made for tests: run it by ctest";
     if (!all_orders() && std::set{1, 7, 15}.count(order) == 0) GTEST_SKIP() << "set WEFT_ALL_ORDERS=1";
-  }
-  void TearDown() override {
-    if (IsSkipped()) return;
-    EXPECT_FALSE(machine_code::judged().empty()) << "nothing ran on machine code";
+    OnMachineCode::SetUp();
   }
   const int order = GetParam();
 };

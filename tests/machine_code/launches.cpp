@@ -26,8 +26,8 @@ struct Report {
   std::map<std::string, Judged> kernels;
   ~Report() {
     const char* path = std::getenv("WEFT_MACHINE_CODE_REPORT");
-    if (path == nullptr || *path == '\0') return;
-    std::ofstream file(path, std::ios::app);
+    if (path == nullptr || *path == '\0' || kernels.empty()) return;
+    std::ostringstream file;  // written at once: ranks share the file
     for (const auto& [name, kernel] : kernels) {
       const Counters& c = kernel.counters;
       const auto accesses = [](const char* what, const Accesses& a) {
@@ -48,6 +48,7 @@ struct Report {
       }
       file << "}}\n";
     }
+    std::ofstream(path, std::ios::app) << file.str();
   }
 };
 Report report;

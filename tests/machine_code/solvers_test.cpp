@@ -1,0 +1,98 @@
+// Conjugate gradients and multigrid on machine code. On several ranks CG launches kernels of its own.
+#include <cmath>
+
+#include "../cpp/coarse_solver.hpp"
+#include "on_machine_code.hpp"
+#include "weft/mesh/mesh.hpp"
+#include "weft/poisson/multigrid_solver.hpp"
+#include "weft/solver/cg.hpp"
+#include "weft/solver/chebyshev.hpp"
+
+using namespace weft;
+
+namespace {
+
+template <class T>
+class Solvers : public machine_code::OnMachineCode<> {};
+using Types = testing::Types<double, float>;
+TYPED_TEST_SUITE(Solvers, Types);
+
+mesh::Mesh box() { return mesh::make_box({.counts = {3, 2, 1}, .deformation = "smooth"}, mpi::Comm()); }
+
+poisson::Options options(double lambda) {
+  poisson::Options options;
+  options.order = 3;
+  options.lambda = lambda;
+  options.exchange = "pairwise:staged";
+  options.device = device::open("cuda");
+  return options;
+}
+
+template <class T>
+device::Array<T> vector(const poisson::Operator<T>& op) {
+  std::vector<T> values(static_cast<std::size_t>(op.entries()));
+  const std::vector<std::int64_t> ids = op.unknown_ids();
+  for (std::size_t i = 0; i < ids.size(); ++i) values[i] = static_cast<T>(std::sin(static_cast<double>(ids[i])));
+  return device::Array<T>(op.options().device, values);
+}
+
+template <class T>
+void solve(poisson::Operator<T>& op, const T* inverse_diagonal, bool with_product) {
+  solver::System<T> system;
+  system.apply = [&](T* p, T* ap, device::Stream& s) { op.apply(p, ap, s); };
+  if (with_product) {
+    system.apply_product = [&](T* p, T* ap, double* product, device::Stream& s) { op.apply(p, ap, product, s); };
+    system.product_partials = op.product_partials();
+  }
+  system.entries = op.entries();
+  system.unknowns = op.unknowns();
+  system.inverse_diagonal = inverse_diagonal;
+  solver::ConjugateGradients<T> cg(std::move(system), op.options().device, op.comm());
+  device::Stream stream(op.options().device);
+  auto b = vector(op), x = vector(op);
+  for (const bool zero_guess : {true, false})
+    cg.solve(b.data(), x.data(), zero_guess, {.max_iterations = 3, .tolerance = 0}, stream);
+}
+
+}  // namespace
+
+TYPED_TEST(Solvers, ConjugateGradients) {
+  using T = TypeParam;
+  poisson::Operator<T> op(box(), options(0.1));
+  const device::Array<T> inverse = op.inverse_diagonal();
+  solve<T>(op, nullptr, true);
+  solve<T>(op, inverse.data(), false);
+}
+
+TYPED_TEST(Solvers, ChebyshevWithoutAPreconditioner) {
+  using T = TypeParam;
+  poisson::Operator<T> op(box(), options(0.1));
+  solver::ChebyshevSetup<T> setup;
+  setup.apply = [&](T* x, T* y, device::Stream& s) { op.apply(x, y, s); };
+  setup.entries = op.entries();
+  setup.unknowns = op.unknowns();
+  setup.start = poisson::rough_values(op);
+  setup.degree = 2;
+  solver::Chebyshev<T> chebyshev(std::move(setup), op.options().device, op.comm());
+  device::Stream stream(op.options().device);
+  auto b = vector(op), x = vector(op);
+  for (const bool zero_guess : {true, false}) chebyshev.smooth(b.data(), x.data(), zero_guess, stream);
+  stream.synchronize();
+}
+
+// Without a boundary condition, so that constants are taken out.
+TYPED_TEST(Solvers, MultigridInKrylovMethods) {
+  using T = TypeParam;
+  using poisson::Method, poisson::Smoothing;
+  const mesh::Mesh mesh = box();
+  poisson::Operator<T> op(mesh, options(0));
+  device::Stream stream(op.options().device);
+  auto x = vector(op), b = vector(op);
+  op.apply(x.data(), b.data(), stream);
+  for (const auto& [method, smoothing, single] : {std::tuple{Method::cg, Smoothing::chebyshev_schwarz, true},
+                                                  {Method::gmres, Smoothing::chebyshev_jacobi, false}}) {
+    poisson::MultigridSolver<T> multigrid(op, mesh, {{3, 1}, 2, smoothing}, single, method, 4);
+    multigrid.set_coarse(exact_coarse_solver(multigrid.coarse_matrix(), op.comm(), multigrid.coarse_unknowns(), true));
+    multigrid.solve(b.data(), x.data(), false, {.max_iterations = 2, .tolerance = 0}, stream);
+  }
+}
