@@ -76,7 +76,7 @@ class ByChannels final : public PingPong {
     pass(there_);
     pass(back_);
   }
-  // The start of the second waits for the stream, and so for what the first brought.
+  // The second waits for the packing, and so for what the first brought.
   void pass(exchange::Channel& channel) {
     channel.send(stream_);  // where a kernel would write: what that waits for counts
     channel.start(stream_);

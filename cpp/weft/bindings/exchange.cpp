@@ -189,7 +189,12 @@ class PyGatherScatter {
     const nb::gil_scoped_release release;
     Kind& kind = kind_of(values);
     after_default_stream(kind.stream);
-    std::visit([&](auto& gs) { gs.start(pointer(gs, values), operation, kind.stream); }, kind.gs);
+    std::visit(
+        [&](auto& gs) {
+          gs.start(pointer(gs, values), operation, kind.stream);
+          gs.depart();  // callers hide the messages by work of their own, on streams that are not known here
+        },
+        kind.gs);
     running_.emplace(std::move(values), &kind);
   }
 

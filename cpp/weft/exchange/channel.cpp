@@ -9,6 +9,7 @@
 
 #include "weft/device/buffer.hpp"
 #include "weft/exchange/ipc.hpp"
+#include "weft/mpi/finalized.hpp"
 
 namespace weft::exchange {
 namespace {
@@ -141,12 +142,14 @@ struct Channel::State {
         send_bytes(extent(parts, &Part::send_offset, &Part::send_bytes)),
         receive_bytes(extent(parts, &Part::receive_offset, &Part::receive_bytes)),
         buffers(buffers_in),
+        ready(device),
         drained(device) {}
   ~State() {
-    if (used && !device->is_host()) {
+    if (!device->is_host()) {
       try {
-        drained.synchronize();           // data still being sent from the buffers
-      } catch (const std::exception&) {  // the device is lost
+        if (used) drained.synchronize();  // data still being sent from the buffers
+        if (!mpi::finalized()) depart();  // other ranks wait for it
+      } catch (const std::exception&) {   // the device is lost
       }
     }
     if (!active) return;
@@ -159,16 +162,26 @@ struct Channel::State {
     if (ipc) ipc->start(stream);
     active = true;
     if (by_mpi.empty()) return;
-    if (used) drained.synchronize();  // the previously received data have been read
-    // The data last received by another channel that uses the same memory.
-    if (buffers.receive != nullptr && !device->is_host()) stream.synchronize();
+    waiting = true;
+    if (device->is_host()) {
+      depart();
+      return;
+    }
+    // MPI may write where the previously received data were: work that reads them comes before the event, also where
+    // channels share the memory, which then use one stream.
+    if (used) drained.wait_on(stream);
+    ready.record(stream);
+  }
+  void depart() {
+    if (!std::exchange(waiting, false)) return;
+    if (!device->is_host()) ready.synchronize();
     for (const ByMpi& way : by_mpi) way.transfer().post();
-    if (!device->is_host()) stream.synchronize();
     for (const ByMpi& way : by_mpi) way.transfer().start();
   }
   // Everything that does not arrive in place, to `to`.
   void end(std::byte* to, device::Stream& stream) {
     if (!active) throw std::logic_error(std::string(what) + " was not started");
+    depart();
     if (ipc) {
       if (used && !device->is_host()) drained.wait_on(stream);
       ipc->finish(to, stream);
@@ -197,8 +210,8 @@ struct Channel::State {
   std::list<ByMpi> by_mpi;                               // their addresses stay
   const ByMpi* in_place = nullptr;                       // the way in whose buffers kernels work
   device::Array<std::byte> packed_array, arrived_array;  // where there is none
-  device::Event drained;
-  bool active = false, used = false;
+  device::Event ready, drained;  // on a GPU: what is sent may be sent; what was received has been read
+  bool active = false, used = false, waiting = false;
 };
 
 Channel::Channel(std::shared_ptr<device::Device> device, const mpi::Comm& comm, const Choice& choice, int tag,
@@ -263,6 +276,8 @@ void Channel::start(const void* from, device::Stream& stream) {
   for (const ByMpi& way : s.by_mpi) way.take(static_cast<const std::byte*>(from), stream);
   s.begin(stream);
 }
+
+void Channel::depart() { state_->depart(); }
 
 void Channel::finish(device::Stream& stream) { state_->end(state_->arrived(), stream); }
 

@@ -14,9 +14,9 @@
 
 namespace weft::exchange {
 
-// A cycle: check_idle(); kernels write send() on a stream; start(stream); …; finish(stream); kernels on the stream read
-// receive(); drained(stream). Or, for contiguous values elsewhere, start(from, stream) and finish(to, stream), which
-// save a copy if the path needs one anyway.
+// A cycle: check_idle(); kernels write send() on a stream; start(stream); …; depart(); …; finish(stream); kernels on
+// the stream read receive(); drained(stream). Or, for contiguous values elsewhere, start(from, stream) and finish(to,
+// stream), which save a copy if the path needs one anyway.
 class Channel {
  public:
   // Device memory to use instead of the channel's own, large enough for all parts: channels that are never in flight at
@@ -42,11 +42,13 @@ class Channel {
   std::size_t receive_bytes() const;
 
   void check_idle() const;  // std::logic_error if it is started
-  // Work already on the stream must complete send(). Returns when the messages are in flight; send() must not change
-  // until finish.
+  // Work already on the stream must complete send(), which must not change until finish. Does not wait for a GPU.
   void start(device::Stream& stream);
   // Sends send_bytes() of device memory at `from`, which subsequent work on the stream may overwrite.
   void start(const void* from, device::Stream& stream);
+  // Sends the messages, if start() did not: on a GPU, MPI must wait for the packing. Call it once the work that is to
+  // hide the messages is on the stream; finish() does it otherwise, and then no other message is in flight meanwhile.
+  void depart();
   // Waits for the messages; subsequent work on the stream sees all of receive(). std::logic_error if it is not started.
   void finish(device::Stream& stream);
   // Call this after finish, once all work that reads receive() is on the stream.

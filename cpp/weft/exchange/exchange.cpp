@@ -121,6 +121,15 @@ void Exchange<T>::start_halo(const T* x, device::Stream& stream) {
 }
 
 template <class T>
+void Exchange<T>::depart_halo() {
+  if (!state_->halo.trivial) state_->halo.channel->depart();
+}
+template <class T>
+void Exchange<T>::depart_gather() {
+  if (!state_->gather.trivial) state_->gather.channel->depart();
+}
+
+template <class T>
 void Exchange<T>::finish_halo(T* x, device::Stream& stream) {
   State& s = *state_;
   if (s.halo.trivial) return;

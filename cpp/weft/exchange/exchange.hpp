@@ -20,12 +20,13 @@ namespace weft::exchange {
 enum class Directions { halo, both };
 
 // Buffers and persistent requests for one Pattern on one Device. T: float, double, std::int32_t, std::int64_t. A vector
-// has Pattern::entries entries with `fields` values each, [entry][field] or [field][entry] (Layout). start_* packs and
-// posts, and returns once the values of the vector are in a buffer: until finish_*, kernels may be launched on the same
-// stream and may write the owned entries of the vector. finish_* waits for the messages and enqueues the unpacking on
-// the stream. A halo and a gather of one Exchange may be in flight together, and so may any number of Exchanges. All
-// ranks must start them in the same order and finish them in the same order, as MPI requires of non-blocking
-// collectives (if the schedule is not collective, ranks may use any order).
+// has Pattern::entries entries with `fields` values each, [entry][field] or [field][entry] (Layout). start_* packs:
+// until finish_*, kernels may be launched on the same stream and may write the owned entries of the vector. On the host
+// the messages are then in flight. On a GPU they are after depart_*, the only call that waits for the stream: call it
+// when the kernels that hide the messages are launched. finish_* calls it if the caller did not, waits for the messages
+// and enqueues the unpacking on the stream. A halo and a gather of one Exchange may be in flight together, and so may
+// any number of Exchanges: all depart before the first is finished. All ranks must start, depart and finish them in the
+// same order, as MPI requires of non-blocking collectives (if the schedule is not collective, ranks may use any order).
 template <class T>
 class Exchange {
  public:
@@ -40,9 +41,11 @@ class Exchange {
 
   // Copies the owners' values to the halos of the others. std::logic_error for a start without a finish, or vice versa.
   void start_halo(const T* x, device::Stream& stream);
+  void depart_halo();
   void finish_halo(T* x, device::Stream& stream);
   // Sends halo values to their owners, which combine them with their own: own value first, then by rank.
   void start_gather(const T* y, device::Stream& stream);
+  void depart_gather();
   void finish_gather(T* y, Op op, device::Stream& stream);
 
   bool trivial() const;  // start and finish do nothing: no neighbours (on any rank, if the schedule is collective)

@@ -311,6 +311,11 @@ void GatherScatter<T>::State::start(std::span<T* const> arrays, Op op, device::S
 }
 
 template <class T>
+void GatherScatter<T>::depart() {
+  state_->exchange->depart_halo();
+}
+
+template <class T>
 void GatherScatter<T>::finish(device::Stream& stream) {
   State& s = *state_;
   if (!s.active) throw std::logic_error("the gather-scatter was not started");

@@ -52,11 +52,13 @@ class GatherScatter {
   GatherScatter(GatherScatter&&) noexcept;
   GatherScatter& operator=(GatherScatter&&) noexcept;
 
-  // Z Z^T in place. Between start and finish the caller may work on other arrays on the same stream.
+  // Z Z^T in place. Between start and finish the caller may work on other arrays on the same stream. As of Exchange,
+  // the messages from a GPU leave in depart, or else in finish.
   void gather_scatter(T* points, Op op, device::Stream& stream);
   void start(T* points, Op op, device::Stream& stream);
   // The same for `fields` arrays with one value per point each.
   void start(std::span<T* const> arrays, Op op, device::Stream& stream);
+  void depart();
   void finish(device::Stream& stream);
 
   // dofs = Z^T points: owned entries are complete, halo entries hold this rank's contribution, the last entry is 0.

@@ -204,6 +204,8 @@ void Schwarz<T>::apply(T* r, T* y, device::Stream& stream) {
   auto& exchange = op_.space().exchange();
   exchange.start_halo(r, stream);
   exchange_->start_halo(r, stream);
+  exchange.depart_halo();
+  exchange_->depart_halo();
   exchange.finish_halo(r, stream);
   exchange_->finish_halo(r, stream);
   if (const SimdOperator<T>* op = op_.simd()) {

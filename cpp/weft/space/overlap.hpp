@@ -30,9 +30,11 @@ void start_halos(Space<T>& space, std::span<const Vectors<T>> in, device::Stream
 }
 template <class T>
 void finish_halos(Space<T>& space, std::span<const Vectors<T>> in, device::Stream& stream) {
+  const auto in_flight = [&](std::size_t i) { return i + 1 == in.size() || in[i].fields != in[i + 1].fields; };
   for (std::size_t i = 0; i < in.size(); ++i)
-    if (i + 1 == in.size() || in[i].fields != in[i + 1].fields)
-      space.exchange(in[i].fields).finish_halo(in[i].data, stream);
+    if (in_flight(i)) space.exchange(in[i].fields).depart_halo();
+  for (std::size_t i = 0; i < in.size(); ++i)
+    if (in_flight(i)) space.exchange(in[i].fields).finish_halo(in[i].data, stream);
 }
 
 // An operator from the vectors `in`, whose halos get filled, to `out`, whose owned entries get what other ranks'
@@ -40,7 +42,8 @@ void finish_halos(Space<T>& space, std::span<const Vectors<T>> in, device::Strea
 //   before()    the owned entries of `in` are right after it
 //   part(p)     the work of elements p (Space::elements, Blocks::plan), after which the entries Space::rows(p) of `out`
 //               hold what this rank's elements give. Half of the elements without shared points hide the halo, the
-//               other half the sums of shared entries. Where there is nobody to wait for, one part has all.
+//               other half the sums of shared entries: on a GPU it is enqueued before the host waits for what is
+//               sent. Where there is nobody to wait for, one part has all.
 //   after()     `out` is complete
 // (collective)
 template <class T, class Before, class Work, class After>
