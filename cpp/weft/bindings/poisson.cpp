@@ -19,6 +19,7 @@
 #include "weft/poisson/multigrid_solver.hpp"
 #include "weft/poisson/operator.hpp"
 #include "weft/solver/cg.hpp"
+#include "weft/solver/timed.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -219,7 +220,7 @@ class Poisson {
       prepare();
       load(right_hand_side, y_);
       if (first) load(*first, x_);
-      result = run(y_.data(), x_.data(), !first, options, stream_);
+      result = solver::timed(op_->comm(), stream_, [&] { return run(y_.data(), x_.data(), !first, options, stream_); });
     }
     nb::dict d;
     d["x"] = this->result(x_);

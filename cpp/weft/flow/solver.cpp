@@ -177,8 +177,6 @@ struct Solver<T>::Impl {
                                  ": " + error.what());
     }
     if (filter) apply_filter(u);
-    stream.synchronize();
-
     state.turn_fields();
     state.turn_explicit_terms();
     std::shift_right(state.dt.begin(), state.dt.end(), 1);

@@ -105,8 +105,8 @@ class Solver {
   Solver& operator=(const Solver&) = delete;
 
   // Takes a step of `dt`. A step from a single level is of order 1, and its error would persist; so it is split into
-  // parts of growing length (Options::first_step_halvings). Throws BlownUp, or CollectiveError if a solve stalls.
-  // (collective)
+  // parts of growing length (Options::first_step_halvings). Only reductions wait for the stream: on a GPU the fields
+  // are complete when stream() is done. Throws BlownUp, or CollectiveError if a solve stalls. (collective)
   void step(double dt);
 
   // Uses the fields of levels 0, 1, …, set through state(), as the solution at the decreasing `times`, and computes the

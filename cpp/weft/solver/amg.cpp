@@ -119,7 +119,8 @@ DistributedAmg<T>::DistributedAmg(Amg amg, std::int64_t unknowns, std::shared_pt
       comm_(comm),
       counts_(comm.size()),
       offsets_(comm.size()),
-      own_(unknowns),
+      host_(device_, device::Memory::host, unknowns * sizeof(T)),
+      own_(host_.as<T>(), unknowns),
       mine_(unknowns),
       b_(amg_.size()),
       x_(amg_.size()) {
@@ -135,7 +136,7 @@ DistributedAmg<T>::DistributedAmg(Amg amg, std::int64_t unknowns, std::shared_pt
 template <class T>
 void DistributedAmg<T>::apply(const T* b, T* x, device::Stream& stream) {
   const trace::Span span("coarse solve", trace::Category::cpu);
-  device_->copy(own_.data(), b, own_.size() * sizeof(T), device::CopyKind::device_to_host, stream);
+  device_->copy(own_.data(), b, own_.size_bytes(), device::CopyKind::device_to_host, stream);
   stream.synchronize();
   std::ranges::copy(own_, mine_.begin());
   {
@@ -149,8 +150,7 @@ void DistributedAmg<T>::apply(const T* b, T* x, device::Stream& stream) {
   const auto begin = x_.begin() + offsets_[comm_.rank()];
   std::transform(begin, begin + static_cast<std::ptrdiff_t>(own_.size()), own_.begin(),
                  [](double value) { return static_cast<T>(value); });
-  device_->copy(x, own_.data(), own_.size() * sizeof(T), device::CopyKind::host_to_device, stream);
-  stream.synchronize();
+  device_->copy(x, own_.data(), own_.size_bytes(), device::CopyKind::host_to_device, stream);
 }
 
 template class DistributedAmg<float>;

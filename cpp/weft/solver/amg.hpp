@@ -7,8 +7,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "weft/device/buffer.hpp"
 #include "weft/device/device.hpp"
 #include "weft/mpi/comm.hpp"
 
@@ -54,7 +56,7 @@ class DistributedAmg {
  public:
   // unknowns: of this rank. std::invalid_argument unless they add up to amg.size(). (collective)
   DistributedAmg(Amg amg, std::int64_t unknowns, std::shared_ptr<device::Device> device, const mpi::Comm& comm);
-  void apply(const T* b, T* x, device::Stream& stream);  // (collective)
+  void apply(const T* b, T* x, device::Stream& stream);  // waits once for the stream (collective)
   std::int64_t memory_bytes() const { return amg_.memory_bytes(); }
 
  private:
@@ -62,7 +64,8 @@ class DistributedAmg {
   std::shared_ptr<device::Device> device_;
   mpi::Comm comm_;
   std::vector<int> counts_, offsets_;
-  std::vector<T> own_;
+  device::Buffer host_;
+  std::span<T> own_;  // in host_
   std::vector<double> mine_, b_, x_;
 };
 

@@ -17,6 +17,7 @@ InnerProducts<T>::InnerProducts(std::shared_ptr<device::Device> device, const mp
       blocks_(device::vector_blocks(unknowns)),
       partials_(device_, std::max<std::int64_t>(1, blocks_)),
       sums_(device_, most),
+      host_(device_, device::Memory::host, most * sizeof(double)),
       dot_(device::vector_kernel<T>(*device_, "dot")),
       weighted_dot_(device::vector_kernel<T>(*device_, "weighted_dot")),
       sum_(device::vector_kernel<double>(*device_, "sum")),
@@ -33,9 +34,10 @@ void InnerProducts<T>::sum_blocks(std::size_t k, device::Stream& stream) {
 
 template <class T>
 std::vector<double> InnerProducts<T>::all_sums(std::size_t count, device::Stream& stream) {
-  std::vector<double> values(count);
-  device_->copy(values.data(), sums_.data(), count * sizeof(double), device::CopyKind::device_to_host, stream);
+  auto* const sums = host_.as<double>();
+  device_->copy(sums, sums_.data(), count * sizeof(double), device::CopyKind::device_to_host, stream);
   stream.synchronize();
+  std::vector<double> values(sums, sums + count);
   comm_.sum(values.data(), static_cast<int>(count));
   return values;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/device/buffer.hpp"
 #include "weft/device/device.hpp"
 #include "weft/mpi/comm.hpp"
 
@@ -20,7 +21,7 @@ class InnerProducts {
   InnerProducts(std::shared_ptr<device::Device> device, const mpi::Comm& comm, std::int64_t unknowns, const T* weights,
                 int most);
 
-  // (collective) Waits for the stream.
+  // (collective) Waits for the stream, once for all pairs.
   double operator()(const T* x, const T* y, device::Stream& stream);
   std::vector<double> operator()(std::span<const std::pair<const T*, const T*>> pairs, device::Stream& stream);
   // The sum of the entries, with the weights of the products.
@@ -41,6 +42,7 @@ class InnerProducts {
   const T* weights_;
   std::int64_t blocks_;
   device::Array<double> partials_, sums_;
+  device::Buffer host_;
   device::Kernel<long, const T*, const T*, double*> dot_;
   device::Kernel<long, const T*, const T*, const T*, double*> weighted_dot_;
   device::Kernel<long, const double*, double*> sum_;

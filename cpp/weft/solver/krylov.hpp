@@ -28,7 +28,7 @@ struct PreconditionedSystem {
 };
 
 // Common to both methods: solve A x = b, starting from the given x (zero_guess: from 0). Errors and results as in
-// ConjugateGradients.
+// ConjugateGradients. Only reductions wait for the stream: on a GPU, x is complete when the stream is done.
 template <class T>
 class Krylov {
  public:
@@ -50,7 +50,6 @@ class Krylov {
 
   PreconditionedSystem<T> system_;
   std::shared_ptr<device::Device> device_;
-  mpi::Comm comm_;
   std::int64_t blocks_;
   InnerProducts<T> products_;
   device::Array<T> r_;

@@ -26,7 +26,7 @@ Projection<T>::Projection(Map<T> apply, T* image, std::int64_t entries, std::int
       partials_(device_, (max_vectors + 1) * std::max<std::int64_t>(1, device::vector_blocks(unknowns))),
       sums_(device_, max_vectors + 1),
       matrix_(device_, max_vectors * max_vectors),
-      host_(device_, device::Memory::host, (max_vectors + 1) * max_vectors * sizeof(double)),
+      host_(device_, device::Memory::host, (max_vectors + 1 + max_vectors * max_vectors) * sizeof(double)),
       sum_(device_->kernel<T>("component_cg", "component_sums")),
       copy_(device::vector_kernel<T>(*device_, "copy")) {
   if (most < 0 || most > max_vectors)
@@ -111,13 +111,12 @@ void Projection<T>::make_room(device::Stream& stream) {
     q.push_back(std::move(rest));
   }
   const int kept = static_cast<int>(q.size());
-  double* const matrix = host_.as<double>() + max_vectors;
+  double* const matrix = host_.as<double>() + max_vectors + 1;  // behind what products() overwrites
   for (int k = 0; k < count_; ++k)
     for (int m = 0; m < kept; ++m) matrix[k * kept + m] = q[m][k];
   device_->copy(matrix_.data(), matrix, count_ * kept * sizeof(double), device::CopyKind::host_to_device, stream);
   rotate_(stream, device::vector_blocks(unknowns_), device::vector_shape, unknowns_, entries_, count_, kept,
           matrix_.data(), basis_.data());
-  stream.synchronize();
   for (std::vector<double>& x : solutions_) {
     std::vector<double> coordinates;
     for (const std::vector<double>& direction : q) coordinates.push_back(dot(direction, x));

@@ -39,9 +39,9 @@ void StoppingRule::require_positive(double product, const char* what, const char
   throw mpi::CollectiveError(options_.name + ": " + what + " = " + std::to_string(product) + where + ": " + otherwise);
 }
 
-SolveResult StoppingRule::result(double seconds) const {
+SolveResult StoppingRule::result() const {
   const bool all_done = options_.tolerance == 0 && options_.absolute == 0 && iterations() >= options_.max_iterations;
-  return {norms_, iterations(), reached() || all_done, seconds};
+  return {.residuals = norms_, .iterations = iterations(), .converged = reached() || all_done};
 }
 
 double StoppingRule::target() const { return std::max(options_.tolerance * first(), options_.absolute); }

@@ -33,7 +33,7 @@ struct SolveResult {
   std::vector<double> residuals;  // |r| before the first iteration and after each
   int iterations = 0;
   bool converged = false;  // tolerance reached; without one: all iterations done
-  double seconds = 0;      // of the iterations, first residual included, the slowest rank's
+  double seconds = 0;      // if it was timed (timed.hpp)
 };
 
 class StoppingRule {
@@ -55,7 +55,7 @@ class StoppingRule {
   double last() const { return norms_.back(); }
   // The |r| that has to be reached, known from the first norm on.
   double target() const;
-  SolveResult result(double seconds) const;
+  SolveResult result() const;
 
  private:
   bool reached() const;
