@@ -511,6 +511,7 @@ int cuMemsetD8Async(void* to, unsigned char value, std::size_t bytes, void* stre
 int cuStreamCreate(void** stream, unsigned) {
   const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
+  ++gpu.streams;
   return *stream = make<Stream>(), ok;
 }
 int cuStreamDestroy_v2(void* stream) {
@@ -628,6 +629,7 @@ int cuStreamAddCallback(void* stream, void (*function)(void*, int, void*), void*
 int fake_gpu_enqueue(void* stream, void (*function)(void* data), void* data) {
   const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
+  if (handles.count(stream) != 0 && !static_cast<Stream*>(stream)->capturing) ++gpu.launches;
   return enqueue(stream, [=] { function(data); });
 }
 int cuEventElapsedTime(float* milliseconds, void* begin, void* end) {

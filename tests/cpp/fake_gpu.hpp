@@ -43,7 +43,8 @@ struct FakeGpu {
   std::string fail;                                    // the next call of this function (CUDA's name) fails
   std::vector<std::span<char>> (*memory)() = nullptr;  // of the device, by address; for what `prepare` returned
   int compilations = 0;
-  int launches = 0;  // kernels and graphs that the host launched
+  int launches = 0;  // kernels, graphs and transforms that the host launched
+  int streams = 0;   // created so far
   int waits = 0;     // for a stream or an event
   int live = 0;      // streams, events, allocations, opened memory, modules, graphs not released yet
 };

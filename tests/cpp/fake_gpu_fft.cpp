@@ -8,8 +8,8 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
-#include <memory>
 #include <numbers>
 #include <vector>
 
@@ -94,14 +94,15 @@ int execute(void* handle, void* in, void* out, int sign, int type) {
   if (in == nullptr || out == nullptr || (sign != -1 && sign != 1)) return invalid_value;
   if (plan->work_bytes > 0 && plan->work_area == nullptr) return no_workspace;
   const auto run = [](void* data) {
-    const std::unique_ptr<Work> work(static_cast<Work*>(data));
+    const auto* work = static_cast<Work*>(data);
     std::fill_n(static_cast<char*>(work->plan.work_area), work->plan.work_bytes, char(0x5a));
     if (work->plan.type == d2z || work->plan.type == z2d || work->plan.type == z2z)
       transform<double>(work->plan, work->in, work->out, work->sign);
     else
       transform<float>(work->plan, work->in, work->out, work->sign);
   };
-  return fake_gpu_enqueue(plan->stream, run, new Work{*plan, in, out, sign});
+  static std::deque<Work> all;  // a graph may replay any of them
+  return fake_gpu_enqueue(plan->stream, run, &all.emplace_back(*plan, in, out, sign));
 }
 
 int make(void* handle, int rank, long long n, bool embedded, long long stride_in, long long distance_in,

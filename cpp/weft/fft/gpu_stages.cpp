@@ -93,6 +93,7 @@ template <class T>
 void GpuStages<T>::prepare(const Held& held) {
   const auto at_least = [&](auto& memory, std::int64_t values) {
     if (static_cast<std::int64_t>(memory.size()) >= values) return;
+    ++generation_;
     memory = {};  // waits for what still uses it, and makes room
     memory = std::remove_reference_t<decltype(memory)>(device_, static_cast<std::size_t>(values));
   };
@@ -166,6 +167,7 @@ const std::int64_t* GpuStages<T>::table(const std::vector<std::int64_t>& words, 
   if (table_words_ + words.size() > table_memory_.size()) {
     if (words.size() > table_memory_.size()) throw std::logic_error("a copy of more pieces than were prepared for");
     stream.synchronize();  // kernels read the old ones
+    ++generation_;
     tables_.clear();
     table_words_ = 0;
   }

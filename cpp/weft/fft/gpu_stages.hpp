@@ -27,6 +27,7 @@ class GpuStages final : public Stages<T> {
   void copy(const char* what, const std::vector<Pieces<Complex>>& from, const std::vector<Pieces<Complex>>& to,
             device::Stream& stream) override;
   std::int64_t memory_bytes() const override;
+  std::int64_t generation() const override { return generation_; }
 
   // What memory_bytes() will be, on the rank of `decomposition`. std::runtime_error if the library is absent.
   static std::int64_t predicted_bytes(const Decomposition& decomposition, const Held& held,
@@ -46,6 +47,7 @@ class GpuStages final : public Stages<T> {
   device::Array<std::int64_t> table_memory_;
   std::map<std::vector<std::int64_t>, std::size_t> tables_;  // of recent copies: content -> place in table_memory_
   std::size_t table_words_ = 0;                              // taken
+  std::int64_t generation_ = 0;
   std::map<LinesShape, GpuLines<T>> plans_;
   device::Array<char> library_area_;
   device::Array<Complex> modes_;

@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <utility>
 
+#include "weft/device/graph.hpp"
 #include "weft/fft/gpu_library.hpp"
 #include "weft/fft/gpu_stages.hpp"
 #include "weft/fft/host_stages.hpp"
 #include "weft/fft/transpose.hpp"
+#include "weft/trace/recorder.hpp"
 
 namespace weft::fft {
 namespace {
@@ -83,6 +87,24 @@ struct Plan<T>::State {
     prepared.insert({held, most});
   }
 
+  // The first half of the run of a trip that comes again and again.
+  struct Recorded {
+    std::optional<device::Graph> graph;
+    std::int64_t generation = -1;  // of the stages when it ran last
+  };
+  // Does `half` or replays it. Not before its second time, when everything it needs has been made.
+  template <class Half>
+  void replay(Recorded& known, const Half& half, device::Stream& stream) {
+    if (known.generation != stages->generation()) {
+      known.graph.reset();
+      half();
+      known.generation = stages->generation();
+      return;
+    }
+    if (!known.graph) known.graph.emplace(stream, half);
+    known.graph->replay(stream);
+  }
+
   Options options;
   std::shared_ptr<device::Device> device;
   mpi::Comm comm, row, column;
@@ -92,14 +114,18 @@ struct Plan<T>::State {
   std::unique_ptr<Transpose<T>> row_exchange, column_exchange;
   std::unique_ptr<Stages<T>> stages;
   std::set<std::pair<Held, int>> prepared;  // the same on all ranks
+  std::map<int, Recorded> recorded;         // by RoundTrip::recording
   T scale_forward = 1, scale_backward = 1;
   bool busy = false;
 };
 
 namespace {
 
-// One run of a plan. Variables go from stage to stage in pieces: straight through the exchange where a message holds
-// all of them, else by way of the work fields, `batch` at a time.
+// The parts of a run: up to the function in physical space, and from there.
+enum class Half { first, second, both };
+
+// One run of a plan, or half of it. Variables go from stage to stage in pieces: straight through the exchange where a
+// message holds all of them, else by way of the work fields, `batch` at a time.
 template <class T>
 class Run {
  public:
@@ -114,8 +140,12 @@ class Run {
     T scale_forward, scale_backward;
   };
 
-  Run(const Parts& parts, const RoundTrip<T>& trip, device::Stream& stream)
-      : p_(parts), trip_(trip), stream_(stream), spectral_(trip.spectral == 0 ? trip.forward : trip.spectral) {}
+  Run(const Parts& parts, const RoundTrip<T>& trip, device::Stream& stream, Half half)
+      : p_(parts),
+        trip_(trip),
+        stream_(stream),
+        half_(half),
+        spectral_(trip.spectral == 0 ? trip.forward : trip.spectral) {}
 
   void operator()() {
     if (trip_.backward == 0) {
@@ -144,6 +174,9 @@ class Run {
   }
 
  private:
+  // Whether the run is in the half that it does.
+  bool does() const { return half_ == Half::both || (half_ == Half::first) == !past_physical_; }
+
   static Fields slice(const Fields& fields, int first, int count) {
     return {fields.begin() + first, fields.begin() + first + count};
   }
@@ -195,7 +228,9 @@ class Run {
     if (consume_all) consume(0, variables, work(0, variables, to));
   }
 
-  void copy(const char* what, const Fields& from, const Fields& to) { p_.stages.copy(what, from, to, stream_); }
+  void copy(const char* what, const Fields& from, const Fields& to) {
+    if (does()) p_.stages.copy(what, from, to, stream_);
+  }
 
   void lines(std::size_t direction, Kind kind, int first, Fields from, const Pointwise<Complex>* before, int transforms,
              const Pointwise<Complex>* after, Fields to, T scale_from, T scale_to) {
@@ -211,7 +246,7 @@ class Run {
                       .scale_from = scale_from,
                       .scale_to = scale_to,
                       .kept = trip_.kept};
-    p_.stages.lines(pass, stream_);
+    if (does()) p_.stages.lines(pass, stream_);
   }
 
   void backward_y(int first, int count, Fields to) {
@@ -252,8 +287,9 @@ class Run {
         physical.scale_from = p_.scale_backward;
         physical.scale_to = p_.scale_forward;
       }
-      p_.stages.physical(physical, stream_);
-      if (trip_.after_physical) trip_.after_physical(stream_);
+      if (does()) p_.stages.physical(physical, stream_);
+      past_physical_ = true;
+      if (does() && trip_.after_physical) trip_.after_physical(stream_);
     };
     if (trip_.forward == 0) {
       pass({});
@@ -301,6 +337,8 @@ class Run {
   const Parts& p_;
   const RoundTrip<T>& trip_;
   device::Stream& stream_;
+  Half half_;
+  bool past_physical_ = false;
   int spectral_;
 };
 
@@ -370,7 +408,13 @@ void Plan<T>::run(const RoundTrip<T>& trip, device::Stream& stream) {
   try {
     const typename Run<T>::Parts parts{s.decomposition, s.options.batch, *s.row_exchange, *s.column_exchange,
                                        *s.stages,       s.scale_forward, s.scale_backward};
-    Run<T>(parts, trip, stream)();
+    const auto run = [&](Half half) { Run<T>(parts, trip, stream, half)(); };
+    if (trip.recording != 0 && s.comm.size() == 1 && device::Graph::supported(*s.device) && !trace::enabled()) {
+      s.replay(s.recorded[trip.recording], [&] { run(Half::first); }, stream);
+      run(Half::second);
+    } else {
+      run(Half::both);
+    }
   } catch (...) {
     s.busy = false;
     throw;

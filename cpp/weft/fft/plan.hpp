@@ -82,6 +82,10 @@ struct RoundTrip {
   // which is then overwritten; otherwise `work` and `from` must be disjoint. `to` may contain fields of `from` and of
   // `work`, physical_to those of physical_from.
   std::vector<Complex*> work;
+
+  // Not 0: all runs with this number are of the same trip, and enqueue the same work up to `physical`. On one GPU it is
+  // recorded in the second of them and then replayed as one launch, except while a trace shows the passes.
+  int recording = 0;
 };
 
 template <class T>

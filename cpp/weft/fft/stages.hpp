@@ -74,6 +74,8 @@ class Stages {
   virtual void copy(const char* what, const std::vector<Pieces<Complex>>& from, const std::vector<Pieces<Complex>>& to,
                     device::Stream& stream) = 0;
   virtual std::int64_t memory_bytes() const = 0;
+  // Changes when passes that were enqueued before would use other memory now.
+  virtual std::int64_t generation() const { return 0; }
 };
 
 }  // namespace weft::fft

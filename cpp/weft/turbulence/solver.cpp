@@ -7,6 +7,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "weft/device/buffer.hpp"
 #include "weft/fft/gpu_stages.hpp"
 #include "weft/mpi/free_memory.hpp"
 #include "weft/turbulence/random.hpp"
@@ -34,17 +35,20 @@ std::vector<substep<R>> substeps(Scheme scheme, double dt) {
 template <class V>
 class Tables {
  public:
-  Tables() = default;
   Tables(const std::shared_ptr<device::Device>& device, const Box& box)
-      : sizes_(box.sizes), values_(device, static_cast<std::size_t>(sizes_[0] + sizes_[1] + sizes_[2])) {}
+      : device_(device),
+        sizes_(box.sizes),
+        values_(device, static_cast<std::size_t>(sizes_[0] + sizes_[1] + sizes_[2])),
+        host_(device, device::Memory::host, values_.bytes()) {}
 
-  // value(axis, n) of the index n of entry i of a transform
+  // value(axis, n) of the index n of entry i of a transform; for later work on the stream. An earlier set() must have
+  // come to its end there.
   template <class F>
-  void set(const F& value) {
-    std::vector<V> all;
+  void set(const F& value, device::Stream& stream) {
+    V* next = host_.template as<V>();
     for (int axis = 0; axis < 3; ++axis)
-      for (std::int64_t i = 0; i < sizes_[axis]; ++i) all.push_back(value(axis, signed_index(i, sizes_[axis])));
-    values_.upload(all);
+      for (std::int64_t i = 0; i < sizes_[axis]; ++i) *next++ = value(axis, signed_index(i, sizes_[axis]));
+    device_->copy(values_.data(), host_.data(), values_.bytes(), device::CopyKind::host_to_device, stream);
   }
   mode_factors<V> factors() const {
     const V* x = values_.data();
@@ -53,8 +57,10 @@ class Tables {
   std::int64_t bytes() const { return static_cast<std::int64_t>(values_.bytes()); }
 
  private:
-  std::array<std::int64_t, 3> sizes_{};
+  std::shared_ptr<device::Device> device_;
+  std::array<std::int64_t, 3> sizes_;
   device::Array<V> values_;
+  device::Buffer host_;
 };
 
 bool smooth(std::int64_t n) {
@@ -182,12 +188,12 @@ struct Solver<T>::Impl {
     for (device::Array<Complex>* array : {&fields, &sums, &work}) array->zero();
     for (int f = 0; f < 5 + 3 * scalars; ++f) work_fields.push_back(work.data() + f * work_size);
 
-    wavenumbers = Tables<T>(device, options.box);
-    wavenumbers.set(
-        [&](int axis, std::int64_t n) { return static_cast<T>(options.box.unit(axis) * static_cast<double>(n)); });
+    wavenumbers.emplace(device, options.box);
+    wavenumbers->set(
+        [&](int axis, std::int64_t n) { return static_cast<T>(options.box.unit(axis) * static_cast<double>(n)); },
+        stream);
     for (int i = 0; i <= scalars; ++i) half_factors.emplace_back(device, options.box);
-    if (shifted())
-      for (Tables<Value>& shift : shifts) shift = Tables<Value>(device, options.box);
+    for (int i = 0; shifted() && i < 2; ++i) shifts.emplace_back(device, options.box);
 
     const auto kernel = [&](const char* name) { return device->kernel<T>("turbulence", name); };
     products_kernel = kernel("velocity_products");
@@ -201,6 +207,7 @@ struct Solver<T>::Impl {
     if (!device->is_host()) {
       const fft::Box points = plan->decomposition().physical();
       partials = device::Array<double>(device, product_blocks(points.count[1] * points.count[2]));
+      rates.emplace(device, device::Memory::host, partials.bytes());
     }
     if (options.forcing.kind != ForcingKind::none) forced = ModeList<T>(device, places_of(*forcing), 3);
   }
@@ -258,19 +265,21 @@ struct Solver<T>::Impl {
     return {x, y, z};
   }
 
-  // Shifts of the predictor and of the corrector; set at the beginning of a step, when no kernel that reads them is
-  // running.
+  // Shifts of the predictor and of the corrector; set at the beginning of a step, when the step before has come to its
+  // end.
   void set_shifts() {
     const std::array<double, 3> first = draw_shift();
     for (int i = 0; i < 2; ++i) set_shift(shifts[i], first, i == 0 ? 0.0 : 0.5);
   }
-  void set_shift(Tables<Value>& shift, const std::array<double, 3>& first, double more) const {
-    shift.set([&](int axis, std::int64_t n) {
-      const double cells = first[axis] + more;
-      const double angle =
-          2 * std::numbers::pi * static_cast<double>(n) * cells / static_cast<double>(options.box.sizes[axis]);
-      return Value{static_cast<T>(std::cos(angle)), static_cast<T>(std::sin(angle))};
-    });
+  void set_shift(Tables<Value>& shift, const std::array<double, 3>& first, double more) {
+    shift.set(
+        [&](int axis, std::int64_t n) {
+          const double cells = first[axis] + more;
+          const double angle =
+              2 * std::numbers::pi * static_cast<double>(n) * cells / static_cast<double>(options.box.sizes[axis]);
+          return Value{static_cast<T>(std::cos(angle)), static_cast<T>(std::sin(angle))};
+        },
+        stream);
   }
 
   void substep_of(int stage, int stages) {
@@ -293,7 +302,7 @@ struct Solver<T>::Impl {
     if (first) trip.after_physical = [this](device::Stream& s) { begin_step(s); };
     trip.forward = 5 + 3 * scalars;
     trip.after_z = [this, scalars](const fft::Block<Complex>& block, device::Stream& s) {
-      const mode_factors<T> k = wavenumbers.factors();
+      const mode_factors<T> k = wavenumbers->factors();
       for_rows(*options.device, combine_kernel, combine_arguments<T>{view(block), scalars, k.x, k.z}, combine_row<T>,
                s);
     };
@@ -302,6 +311,7 @@ struct Solver<T>::Impl {
     if (!last) trip.to.assign(work_fields.begin(), work_fields.begin() + 3 + scalars);
     trip.work = work_fields;
     trip.kept = kept_x;
+    trip.recording = 1 + stage;  // what depends on the time step comes after the products
     timed(trip.before_y);
     timed(trip.physical);
     timed(trip.after_z);
@@ -330,9 +340,7 @@ struct Solver<T>::Impl {
       note(static_cast<double>(most));
       return;
     }
-    const std::size_t blocks = product_blocks(count);
-    products_kernel(s, blocks, row_shape, a, partials.data());
-    partials_used = blocks;
+    products_kernel(s, static_cast<std::int64_t>(product_blocks(count)), row_shape, a, partials.data());
   }
   T inverse_spacing(int axis) const { return static_cast<T>(1 / options.box.spacing(axis)); }
   void note(double rate) {
@@ -343,9 +351,10 @@ struct Solver<T>::Impl {
   // known.
   void begin_step(device::Stream& s) {
     if (!options.device->is_host()) {
+      const auto* const found = rates->as<double>();
+      options.device->copy(rates->data(), partials.data(), partials.bytes(), device::CopyKind::device_to_host, s);
       s.synchronize();
-      const std::vector<double> rates = partials.download();
-      for (std::size_t i = 0; i < partials_used; ++i) note(rates[i]);
+      for (std::size_t i = 0; i < partials.size(); ++i) note(found[i]);
     }
     // MPI_MAX does not define the result for NaN.
     const double rate = comm.max(std::isfinite(largest) ? largest : std::numeric_limits<double>::infinity());
@@ -391,10 +400,12 @@ struct Solver<T>::Impl {
     factors_dt = dt;
     for (int i = 0; i <= scalar_count(); ++i) {
       const double diffusivity = options.viscosity / (i == 0 ? 1.0 : options.scalars[i - 1].schmidt);
-      half_factors[i].set([&](int axis, std::int64_t n) {
-        const double k = options.box.unit(axis) * static_cast<double>(n);
-        return static_cast<T>(std::exp(-diffusivity * k * k * dt / 2));
-      });
+      half_factors[i].set(
+          [&](int axis, std::int64_t n) {
+            const double k = options.box.unit(axis) * static_cast<double>(n);
+            return static_cast<T>(std::exp(-diffusivity * k * k * dt / 2));
+          },
+          stream);
     }
   }
 
@@ -419,13 +430,13 @@ struct Solver<T>::Impl {
         if (!sources[i].empty()) gradient(i, same_modes(block, fields.data()));
     }
     for_rows(device, advance_kernel,
-             advance_arguments<T>{view(block), rows(), wavenumbers.factors(), half_factors[0].factors(), shift, step,
+             advance_arguments<T>{view(block), rows(), wavenumbers->factors(), half_factors[0].factors(), shift, step,
                                   as_values(base), as_values(fields.data()), as_values(sum), field_size},
              advance_row<T>, s);
     for (int i = 0; i < scalar_count(); ++i) {
       const std::int64_t offset = (3 + i) * field_size;
       for_rows(device, scalar_kernel,
-               scalar_arguments<T>{view(block), rows(), wavenumbers.factors(), half_factors[1 + i].factors(), shift,
+               scalar_arguments<T>{view(block), rows(), wavenumbers->factors(), half_factors[1 + i].factors(), shift,
                                    step, as_values(base) + offset, as_values(field(3 + i)), as_values(sum) + offset, i,
                                    as_values(sources[i].data())},
                scalar_row<T>, s);
@@ -537,7 +548,7 @@ struct Solver<T>::Impl {
 
   void clean(int first_field, int count) {
     const fft::Block<Complex> block = whole(field(first_field), count);
-    for_rows(*options.device, clean_kernel, clean_arguments<T>{view(block), rows(), wavenumbers.factors(), count},
+    for_rows(*options.device, clean_kernel, clean_arguments<T>{view(block), rows(), wavenumbers->factors(), count},
              clean_row<T>, stream);
     real_plane->clean(field(first_field), count, stream);
     stream.synchronize();
@@ -558,11 +569,11 @@ struct Solver<T>::Impl {
   device::Array<Complex> fields, sums, work;
   std::vector<device::Array<Complex>> sources;  // by scalar, empty without a mean gradient
   std::vector<Complex*> work_fields;
-  Tables<T> wavenumbers;
+  std::optional<Tables<T>> wavenumbers;
   std::vector<Tables<T>> half_factors;  // of the velocity and of each scalar
-  std::array<Tables<Value>, 2> shifts;  // of the predictor's and the corrector's grid
-  device::Array<double> partials;
-  std::size_t partials_used = 0;
+  std::vector<Tables<Value>> shifts;    // of the predictor's and the corrector's grid
+  device::Array<double> partials;       // of the largest bracket of Eq. 8, on a GPU
+  std::optional<device::Buffer> rates;  // the same, on the host
   device::Kernel<products_arguments<T>, double*> products_kernel;
   device::Kernel<combine_arguments<T>> combine_kernel;
   device::Kernel<shift_arguments<T>> shift_kernel;
@@ -673,8 +684,8 @@ std::map<std::string, std::int64_t> Solver<T>::memory_bytes() const {
   std::int64_t sources = 0;
   for (const auto& source : s.sources) sources += static_cast<std::int64_t>(source.bytes());
   if (sources > 0) bytes["mean gradients"] = sources;
-  bytes["tables"] = static_cast<std::int64_t>(s.kept.bytes() + s.partials.bytes()) + s.wavenumbers.bytes() +
-                    s.shifts[0].bytes() + s.shifts[1].bytes();
+  bytes["tables"] = static_cast<std::int64_t>(s.kept.bytes() + s.partials.bytes()) + s.wavenumbers->bytes();
+  for (const auto& shift : s.shifts) bytes["tables"] += shift.bytes();
   for (const auto& factors : s.half_factors) bytes["tables"] += factors.bytes();
   return bytes;
 }
