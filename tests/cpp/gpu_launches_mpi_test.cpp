@@ -1,0 +1,266 @@
+// What the host launches and what it waits for, counted by the driver made for tests. Times of small problems depend on
+// little else; docs/backends.md has the table.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "coarse_solver.hpp"
+#include "find_fake_gpu.hpp"
+#include "flow_checks.hpp"
+#include "maxwell_checks.hpp"
+#include "weft/mesh/mesh.hpp"
+#include "weft/poisson/multigrid_solver.hpp"
+#include "weft/poisson/operator.hpp"
+#include "weft/solver/cg.hpp"
+#include "weft/trace/recorder.hpp"
+#include "weft/turbulence/solver.hpp"
+
+using namespace weft;
+
+namespace {
+
+class Launches : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (gpu == nullptr) GTEST_SKIP() << "needs the driver made for tests: run it by ctest";
+  }
+  FakeGpu* const gpu = device::find_fake_gpu("cuda");
+};
+
+struct Counts {
+  int launches, waits, streams;
+  Counts operator-(const Counts& o) const { return {launches - o.launches, waits - o.waits, streams - o.streams}; }
+};
+Counts counts(const FakeGpu* gpu) { return {gpu->launches, gpu->waits, gpu->streams}; }
+template <class Work>
+Counts counted(const FakeGpu* gpu, Work&& work) {
+  const Counts before = counts(gpu);
+  work();
+  return counts(gpu) - before;
+}
+
+std::vector<double> values_of(const std::vector<std::int64_t>& ids, std::int64_t entries) {
+  std::vector<double> values(static_cast<std::size_t>(entries), 0.0);
+  for (std::size_t i = 0; i < ids.size(); ++i) values[i] = std::sin(static_cast<double>(ids[i]));
+  return values;
+}
+
+// A path whose exchanges wait for nothing.
+const char* without_waits() { return mpi::Comm().size() == 1 ? "staged" : "ipc"; }
+
+// A Poisson problem on elements in a row, of which every rank has some without shared points.
+struct Problem {
+  Problem(const char* path, const char* which = "cuda")
+      : mesh(mesh::make_box({.counts = {12, 2, 1}}, mpi::Comm())),
+        device(device::open(which)),
+        op(mesh, options(path)),
+        stream(device),
+        b(device, values_of(op.unknown_ids(), op.entries())),
+        x(device, op.entries()) {
+    x.zero();
+  }
+  poisson::Options options(const char* path) const {
+    poisson::Options options;
+    options.order = 3;
+    options.lambda = 1;
+    options.exchange = std::string("pairwise:") + path;
+    options.device = device;
+    return options;
+  }
+  solver::SolveResult cg(int iterations) {
+    solver::System<double> system;
+    system.apply = [this](double* p, double* ap, device::Stream& s) { op.apply(p, ap, s); };
+    system.apply_product = [this](double* p, double* ap, double* sums, device::Stream& s) { op.apply(p, ap, sums, s); };
+    system.product_partials = op.product_partials();
+    system.entries = op.entries();
+    system.unknowns = op.unknowns();
+    solver::ConjugateGradients<double> cg(std::move(system), device, op.comm());
+    return cg.solve(b.data(), x.data(), true, {.max_iterations = iterations}, stream);
+  }
+
+  mesh::Mesh mesh;
+  std::shared_ptr<device::Device> device;
+  poisson::Operator<double> op;
+  device::Stream stream;
+  device::Array<double> b, x;
+};
+
+}  // namespace
+
+TEST_F(Launches, AnIterationOfCgOnSeveralGpusWaitsOncePerExchangeByMpiAndOncePerReduction) {
+  if (mpi::Comm().size() == 1) GTEST_SKIP() << "there is no exchange on one rank";
+  for (const auto& [path, waits] : {std::pair{"staged", 2 + 2}, {"ipc", 0 + 2}}) {
+    Problem problem(path);
+    const Counts few = counted(gpu, [&] { problem.cg(4); }), many = counted(gpu, [&] { problem.cg(20); });
+    EXPECT_EQ((many - few).waits, 16 * waits) << path;
+    EXPECT_EQ((many - few).launches, 16 * 12) << path;
+  }
+}
+
+TEST_F(Launches, CgOnSeveralGpusFindsTheSameBitsOnEveryPath) {
+  Problem staged("staged"), ipc(without_waits()), host("direct", "host");
+  const auto expected = staged.cg(12);
+  EXPECT_EQ(ipc.cg(12).residuals, expected.residuals);
+  EXPECT_EQ(ipc.x.download(), staged.x.download());
+  const auto on_host = host.cg(12).residuals;
+  for (std::size_t i = 0; i < on_host.size(); ++i) EXPECT_NEAR(expected.residuals[i], on_host[i], 1e-12 * on_host[0]);
+}
+
+// The kernels that hide the messages are on the stream before the host waits for what it sends.
+TEST_F(Launches, ElementsWithoutSharedPointsAreEnqueuedBeforeTheHostWaitsForThePacking) {
+  if (mpi::Comm().size() == 1) GTEST_SKIP() << "there is no exchange on one rank";
+  Problem problem("staged");
+  problem.op.apply(problem.b.data(), problem.x.data(), problem.stream);
+  problem.stream.synchronize();
+  ASSERT_FALSE(problem.op.space().elements(space::first_half).begin ==
+               problem.op.space().elements(space::first_half).end);
+  struct Launch {
+    std::string name;
+    int waits;
+  };
+  std::vector<Launch> launches;
+  const int before = gpu->waits;
+  gpu->prepare = [&, prepare = gpu->prepare](const FakeLaunch& launch) {
+    launches.push_back({launch.name, gpu->waits - before});
+    return prepare(launch);
+  };
+  problem.op.apply(problem.b.data(), problem.x.data(), problem.stream);
+  device::find_fake_gpu("cuda");  // sets `prepare` as it was
+  std::vector<int> waits;
+  for (const Launch& launch : launches)
+    if (launch.name.starts_with("poisson_")) waits.push_back(launch.waits);
+  EXPECT_EQ(waits, (std::vector<int>{0, 1, 1}));  // the first half; the halo's elements; the second half
+  EXPECT_EQ(gpu->waits - before, 2);
+  problem.stream.synchronize();
+}
+
+TEST_F(Launches, AVCycleWaitsOnceForTheCoarseSolve) {
+  Problem problem(without_waits());
+  poisson::Multigrid<double> multigrid(problem.mesh, problem.options(without_waits()), {.orders = {3, 1}});
+  multigrid.set_coarse(
+      exact_coarse_solver(multigrid.coarse_matrix(), problem.op.comm(), multigrid.coarsest().unknowns()));
+  const auto cycle = [&] { multigrid.apply(problem.b.data(), problem.x.data(), problem.stream); };
+  cycle();
+  EXPECT_EQ(counted(gpu, cycle).waits, 1);
+  problem.stream.synchronize();
+}
+
+TEST_F(Launches, AnIterationOfFlexibleCgOrGmresWaitsForThreeReductionsAndTheCoarseSolve) {
+  for (const poisson::Method method : {poisson::Method::cg, poisson::Method::gmres}) {
+    Problem problem(without_waits());
+    poisson::MultigridSolver<double> solver(problem.op, problem.mesh, {.orders = {3, 1}}, false, method, 20);
+    solver.set_coarse(exact_coarse_solver(solver.coarse_matrix(), problem.op.comm(), solver.coarse_unknowns()));
+    const auto iterate = [&](int count) {
+      return counted(gpu, [&] {
+        solver.solve(problem.b.data(), problem.x.data(), true, {.max_iterations = count}, problem.stream);
+      });
+    };
+    const Counts two = iterate(2), six = iterate(6);
+    EXPECT_EQ((six - two).waits, 4 * (3 + 1)) << name(method);
+    problem.stream.synchronize();
+  }
+}
+
+// All waits of a step are for reductions of its solves, and for the coarse solve.
+TEST_F(Launches, AStepOfTheFlowWaitsForReductionsOnly) {
+  const mesh::Mesh mesh = mesh::make_box({.counts = {2, 2, 1}, .upper = {1, 0.8, 0.6}}, mpi::Comm());
+  for (const std::vector<int>& orders : {std::vector{3}, {3, 1}}) {
+    auto options = test::flow_options<double>(device::open("cuda"));
+    options.pressure.orders = orders;
+    options.pressure.max_iterations = 500;
+    poisson::Options space = test::space_options(mesh, 3, "cuda");
+    space.exchange = std::string("pairwise:") + without_waits();
+    flow::Solver<double> solver(mesh, space, options);
+    test::set_coarse(solver);
+    for (int step = 0; step < 2; ++step) solver.step(0.008);
+    const Counts step = counted(gpu, [&] { solver.step(0.008); });
+    const auto most = [](const std::vector<solver::ComponentResult>& results) {
+      return std::ranges::max(results, {}, &solver::ComponentResult::iterations).iterations;
+    };
+    const flow::StepFigures& figures = solver.figures();
+    const int pressure = figures.pressure.iterations, levels = static_cast<int>(orders.size());
+    ASSERT_GT(pressure, 0);
+    const int projection = 2, first_residual = 1, each = 3 + levels - 1;
+    const int scalar = 1 + most(figures.scalars), velocity = 1 + most(figures.velocity);
+    EXPECT_EQ(step.waits, projection + first_residual + each * pressure + velocity + scalar) << levels << " levels";
+    EXPECT_EQ(step.streams, 0);
+    solver.stream().synchronize();
+  }
+}
+
+TEST_F(Launches, AStepOfMaxwellOnOneGpuIsOneGraph) {
+  if (mpi::Comm().size() > 1) GTEST_SKIP() << "with several ranks, messages come between the launches";
+  const mesh::Mesh mesh = mesh::make_box({.counts = {2, 2, 1}}, mpi::Comm());
+  maxwell::Operator<double> op(mesh, test::maxwell_options(mesh, 3, "cuda", true));
+  maxwell::Solver<double> solver(op);
+  solver.step(3, 0.01);
+  // Both end with a check of the energy.
+  const Counts few = counted(gpu, [&] { solver.step(12, 0.01); }), many = counted(gpu, [&] { solver.step(17, 0.01); });
+  EXPECT_EQ((many - few).launches, 5);
+  EXPECT_EQ((many - few).waits, 0);
+  EXPECT_EQ(many.streams, 0);
+}
+
+namespace {
+
+turbulence::Options turbulent_box() {
+  turbulence::Options options;
+  options.box.sizes = {8, 6, 10};
+  options.viscosity = 0.05;
+  options.courant = 0.4;
+  options.device = device::open("cuda");
+  return options;
+}
+
+void begin(turbulence::Solver<double>& solver) {
+  const turbulence::Spectrum spectrum = [](std::span<const double> k, std::span<double> energy) {
+    for (std::size_t i = 0; i < k.size(); ++i) energy[i] = 0.05 * std::pow(k[i], 4) * std::exp(-0.2 * k[i] * k[i]);
+  };
+  solver.set_velocity(turbulence::random_velocity(solver.truncation(), spectrum, 3));
+}
+
+}  // namespace
+
+// Two substeps of: a graph of what comes before the products and their transforms; unpacking, four transforms in y and
+// the update; and between the substeps the packing of the predictor.
+TEST_F(Launches, AStepOfTurbulenceOnOneGpuTakesAtMostThirtyLaunchesTwoWaitsAndNoNewStream) {
+  turbulence::Solver<double> solver(turbulent_box(), mpi::Comm::self());
+  begin(solver);
+  solver.step(2);
+  for (int i = 0; i < 3; ++i) {
+    const Counts step = counted(gpu, [&] { solver.step(1); });
+    EXPECT_EQ(step.launches, 2 * (1 + 1 + 4 + 1) + 1);
+    EXPECT_EQ(step.waits, 2);  // for the largest velocity, and at the end
+    EXPECT_EQ(step.streams, 0);
+  }
+}
+
+// While a trace is recorded all passes are launched one by one.
+TEST_F(Launches, ReplayedStepsOfTurbulenceFindTheSameBitsAsLaunchedOnes) {
+  const auto run = [](turbulence::Scheme scheme, bool traced) {
+    turbulence::Options options = turbulent_box();
+    options.scheme = scheme;
+    options.scalars = {{0.7, {0, 1, 0.5}}};
+    turbulence::Solver<double> solver(options, mpi::Comm::self());
+    begin(solver);
+    const std::int64_t points = solver.plan().decomposition().physical().size();
+    device::Array<double> values(options.device, static_cast<std::size_t>(3 * points));
+    trace::enable(traced);
+    for (int i = 0; i < 3; ++i) {
+      solver.step(2);
+      solver.velocity(values.data());  // other passes in between
+    }
+    trace::enable(false);
+    return values.download();
+  };
+  for (const turbulence::Scheme scheme : {turbulence::Scheme::rk2, turbulence::Scheme::rk4}) {
+    const std::vector<double> replayed = run(scheme, false), launched = run(scheme, true);
+    EXPECT_EQ(replayed, launched) << name(scheme);
+    EXPECT_GT(std::ranges::max(replayed), 0.01);
+  }
+}
