@@ -85,7 +85,10 @@ void Device::begin_capture(void*) {
 void* Device::end_capture(void*) { return nullptr; }
 void Device::replay_graph(void*, void*) {}
 
-LoadedKernel Device::kernel(const KernelSpec& spec) { return {load(spec), trace::intern(spec.name)}; }
+LoadedKernel Device::kernel(const KernelSpec& spec) {
+  const trace::Span span("load kernel", trace::Category::cpu);
+  return {load(spec), trace::intern(spec.name)};
+}
 
 void LoadedKernel::launch(Stream& stream, std::int64_t blocks, Shape threads, void** arguments) const {
   if (blocks == 0) return;

@@ -13,6 +13,7 @@
 namespace weft::exchange {
 
 PointsById points_by_id(std::span<const std::int64_t> ids) {
+  const trace::Span span("sort points", trace::Category::cpu);
   constexpr std::size_t most = std::numeric_limits<std::int32_t>::max() - 1;
   if (ids.size() > most) {
     throw std::length_error("a rank has " + std::to_string(ids.size()) + " points; one rank can index " +

@@ -8,6 +8,7 @@
 
 #include "weft/element/gll.hpp"
 #include "weft/mesh/tensor.hpp"
+#include "weft/trace/recorder.hpp"
 
 namespace weft::mesh {
 namespace {
@@ -89,6 +90,7 @@ double metrics(Derivatives& derivatives, const double* weights, double* g, doubl
 // Computes the metrics of every element into g [E][n1^3][6] and mass [E][n1^3]. A null output is not stored, so that a
 // check or a mass matrix does not need the memory of G.
 void compute(const Mesh& mesh, int order, double* g, double* mass) {
+  const trace::Span span("geometric factors", trace::Category::cpu);
   const auto& gll = element::gll(order);
   const int n1 = order + 1, points = n1 * n1 * n1, q1 = mesh.geometry_order + 1;
   std::vector<double> weights(points);

@@ -5,6 +5,7 @@
 #include "weft/element/gll.hpp"
 #include "weft/mesh/reference.hpp"
 #include "weft/mesh/tensor.hpp"
+#include "weft/trace/recorder.hpp"
 
 namespace weft::mesh {
 
@@ -16,6 +17,7 @@ std::int64_t global_points(const Mesh& mesh, int order) {
 }
 
 std::vector<std::int64_t> point_ids(const Mesh& mesh, int order) {
+  const trace::Span span("point ids", trace::Category::cpu);
   element::gll(order);
   const Topology& t = mesh.topology;
   const int n1 = order + 1;

@@ -8,6 +8,7 @@
 #include "weft/element/gll.hpp"
 #include "weft/mesh/geometry.hpp"
 #include "weft/mesh/trilinear.hpp"
+#include "weft/trace/recorder.hpp"
 
 namespace weft::poisson {
 namespace {
@@ -82,6 +83,7 @@ template <class T>
 LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, std::span<const std::int32_t> index,
                                 std::span<const double> inverse_degree)
     : geometry_(options.geometry), threads_(options.threads), lambda_(static_cast<T>(options.lambda)) {
+  const trace::Span span("element tables", trace::Category::cpu);
   const element::Gll& gll = element::gll(options.order);
   const std::shared_ptr<device::Device>& device = options.device;
   const int n = options.order + 1;

@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "weft/trace/recorder.hpp"
+
 namespace weft::space {
 namespace {
 
@@ -16,6 +18,7 @@ template <class T>
 Gather<T>::Gather(std::span<const std::int32_t> index, std::int64_t entries,
                   const std::shared_ptr<device::Device>& device)
     : device_(device), points_(static_cast<std::int64_t>(index.size())), entries_(entries) {
+  const trace::Span span("gather lists", trace::Category::cpu);
   const std::int64_t zero = entries - 1;
   std::vector<std::int32_t> offsets(entries + 1);
   for (const std::int32_t entry : index)

@@ -10,6 +10,7 @@
 #include "weft/mesh/points.hpp"
 #include "weft/mesh/trilinear.hpp"
 #include "weft/simd/vector.hpp"
+#include "weft/trace/recorder.hpp"
 
 namespace weft::space {
 namespace {
@@ -66,6 +67,7 @@ template <class T>
 exchange::Exchange<T>& Space<T>::exchange(int fields) {
   const auto found = exchanges_.find(fields);
   if (found != exchanges_.end()) return found->second;
+  const trace::Span span("set up exchange", trace::Category::cpu);
   return exchanges_
       .try_emplace(fields, numbering_.assembly.pattern, device(), comm(), options_.exchange, fields,
                    fields == 1 ? exchange::Layout::points_major : exchange::Layout::fields_major)
@@ -140,6 +142,7 @@ const device::Array<T>& Space<T>::trilinear_blocks() {
 template <class T>
 const typename Space<T>::Mass& Space<T>::made_mass() {
   if (mass_) return *mass_;
+  const trace::Span span("mass matrix", trace::Category::cpu);
   const std::vector<std::int32_t> index = point_index();
   const std::vector<double> at_points = point_mass();
   std::vector<double> mass(entries());
