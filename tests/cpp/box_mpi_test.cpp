@@ -45,7 +45,7 @@ TEST(Box, ElementsAreDealtOutOnceAndFairly) {
   for (std::array<std::int64_t, 3> counts :
        {std::array<std::int64_t, 3>{7, 1, 1}, {3, 3, 3}, {8, 8, 8}, {5, 4, 3}, {2, 2, 1}}) {
     const auto mesh = make_box({.counts = counts}, comm);
-    const auto ids = test::all_gather(mesh.element_ids, comm);
+    const auto ids = test::all_gather(mesh.element_ids.get(), comm);
     EXPECT_EQ(std::set(ids.begin(), ids.end()).size(), ids.size());
     EXPECT_EQ(std::ssize(ids), mesh.global_elements);
     EXPECT_EQ(mesh.global_elements, counts[0] * counts[1] * counts[2]);
@@ -107,7 +107,8 @@ TEST(Box, FoldedElementIsNamedWithItsJacobianOnEveryRank) {
   auto mesh = make_box({.counts = {2, 2, 2}}, comm);
   for (std::int64_t e = 0; e < mesh.elements(); ++e) {
     if (mesh.element_ids[e] == 5)
-      std::swap_ranges(&mesh.nodes[24 * e], &mesh.nodes[24 * e + 12], &mesh.nodes[24 * e + 12]);
+      std::swap_ranges(&mesh.nodes.change()[24 * e], &mesh.nodes.change()[24 * e + 12],
+                       &mesh.nodes.change()[24 * e + 12]);
   }
   try {
     mesh::geometric_factors(mesh, 3);
@@ -121,7 +122,7 @@ TEST(Box, FoldedElementIsNamedWithItsJacobianOnEveryRank) {
   mesh = make_box({.counts = {2, 2, 2}}, comm);
   EXPECT_EQ(mesh::mass_matrix(mesh, 3), mesh::geometric_factors(mesh, 3).mass);
   EXPECT_NO_THROW(mesh::check_jacobians(mesh, 3));
-  if (comm.rank() == comm.size() - 1) mesh.nodes[7] = std::nan("");
+  if (comm.rank() == comm.size() - 1) mesh.nodes.change()[7] = std::nan("");
   EXPECT_THROW(mesh::geometric_factors(mesh, 3), mpi::CollectiveError);
 }
 

@@ -105,7 +105,7 @@ std::map<std::int64_t, std::vector<T>> fields_by_element(flow::Solver<T>& solver
       by_element.insert(by_element.end(), values.begin() + static_cast<std::ptrdiff_t>((f * own + e) * each),
                         values.begin() + static_cast<std::ptrdiff_t>((f * own + e + 1) * each));
   const auto all = all_gather(by_element, space.comm());
-  const auto ids = all_gather(space.mesh().element_ids, space.comm());
+  const auto ids = all_gather(space.mesh().element_ids.get(), space.comm());
   std::map<std::int64_t, std::vector<T>> result;
   for (std::size_t e = 0; e < ids.size(); ++e)
     result[ids[e]].assign(all.begin() + static_cast<std::ptrdiff_t>(e * fields * each),

@@ -66,7 +66,7 @@ std::map<std::int64_t, std::vector<T>> trajectory(const mesh::Mesh& mesh, const 
   solver.step(1, dt);
   solver.step(steps - 1, dt);
   const auto all = all_gather(solver.fields().download(), mesh.comm);
-  const auto ids = all_gather(mesh.element_ids, mesh.comm);
+  const auto ids = all_gather(mesh.element_ids.get(), mesh.comm);
   const std::size_t each = ids.empty() ? 0 : all.size() / ids.size();
   std::map<std::int64_t, std::vector<T>> result;
   for (std::size_t e = 0; e < ids.size(); ++e)

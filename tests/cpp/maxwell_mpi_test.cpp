@@ -87,7 +87,7 @@ TEST(Maxwell, TurnedElementsHaveTheTrajectoryOfOthers) {
     const auto places = [](const mesh::Mesh& mesh) {
       std::map<std::int64_t, std::vector<double>> result;
       const auto x = test::all_gather(mesh::point_coordinates(mesh, order), mesh.comm);
-      const auto ids = test::all_gather(mesh.element_ids, mesh.comm);
+      const auto ids = test::all_gather(mesh.element_ids.get(), mesh.comm);
       for (std::size_t e = 0; e < ids.size(); ++e)
         result[ids[e]].assign(&x[e * 3 * n * n * n], &x[e * 3 * n * n * n] + 3 * n * n * n);
       return result;

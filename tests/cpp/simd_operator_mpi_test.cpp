@@ -152,7 +152,8 @@ TEST(SimdOperator, TheSplitTakesEveryElementOnceAndKeepsHaloElementsTogether) {
 
 TEST(SimdOperator, AFoldedElementIsNamed) {
   mesh::Mesh mesh = box({4, 2, 2}, {}, "none");
-  if (mesh.elements() > 0) std::swap(mesh.nodes[0], mesh.nodes[3]);  // x of corners 0 and 1 of the first element
+  if (mesh.elements() > 0)
+    std::swap(mesh.nodes.change()[0], mesh.nodes.change()[3]);  // x of corners 0 and 1 of the first element
   const SimdProblem<double> problem(mesh, 2, false);
   try {
     const auto space = problem.make_space();

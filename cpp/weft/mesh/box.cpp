@@ -122,21 +122,28 @@ std::vector<Index> my_elements(const BoxOptions& o, std::int64_t rank, std::int6
   const auto& n = o.counts;
   const Index grid = choose_grid(o, ranks);
   std::vector<Index> elements;
-  Index origin{};
+  constexpr std::int64_t tile_size = 4;
   if (grid[0] != 0) {
     const Index at{rank % grid[0], rank / grid[0] % grid[1], rank / (grid[0] * grid[1])};
-    Index end{};
+    Index origin{}, end{};
     for (int d = 0; d < 3; ++d) {
       origin[d] = n[d] * at[d] / grid[d];
       end[d] = n[d] * (at[d] + 1) / grid[d];
     }
-    for (std::int64_t k = origin[2]; k < end[2]; ++k) {
-      for (std::int64_t j = origin[1]; j < end[1]; ++j) {
-        for (std::int64_t i = origin[0]; i < end[0]; ++i) elements.push_back({i, j, k});
+    elements.reserve((end[0] - origin[0]) * (end[1] - origin[1]) * (end[2] - origin[2]));
+    Index tile{}, last{};
+    for (tile[2] = origin[2]; tile[2] < end[2]; tile[2] += tile_size) {
+      for (tile[1] = origin[1]; tile[1] < end[1]; tile[1] += tile_size) {
+        for (tile[0] = origin[0]; tile[0] < end[0]; tile[0] += tile_size) {
+          for (int d = 0; d < 3; ++d) last[d] = std::min(tile[d] + tile_size, end[d]);
+          for (std::int64_t k = tile[2]; k < last[2]; ++k)
+            for (std::int64_t j = tile[1]; j < last[1]; ++j)
+              for (std::int64_t i = tile[0]; i < last[0]; ++i) elements.push_back({i, j, k});
+        }
       }
     }
   } else {
-    // Runs of equal length through the box, its longest direction slowest.
+    // Runs of equal length through the box, its longest direction slowest; then in tiles.
     std::array<int, 3> axes{0, 1, 2};
     std::stable_sort(axes.begin(), axes.end(), [&](int a, int b) { return n[a] < n[b]; });
     const std::int64_t total = n[0] * n[1] * n[2];
@@ -149,12 +156,11 @@ std::vector<Index> my_elements(const BoxOptions& o, std::int64_t rank, std::int6
       e[axes[2]] = l / (n[axes[0]] * n[axes[1]]);
       elements.push_back(e);
     }
+    auto key = [&](const Index& e) {
+      return std::array<std::int64_t, 6>{e[2] / tile_size, e[1] / tile_size, e[0] / tile_size, e[2], e[1], e[0]};
+    };
+    std::sort(elements.begin(), elements.end(), [&](const Index& a, const Index& b) { return key(a) < key(b); });
   }
-  auto key = [&](const Index& e) {
-    const Index r{e[0] - origin[0], e[1] - origin[1], e[2] - origin[2]};
-    return std::array<std::int64_t, 6>{r[2] / 4, r[1] / 4, r[0] / 4, r[2], r[1], r[0]};
-  };
-  std::sort(elements.begin(), elements.end(), [&](const Index& a, const Index& b) { return key(a) < key(b); });
   return elements;
 }
 
@@ -169,21 +175,17 @@ Mesh make_box(const BoxOptions& options, const mpi::Comm& comm) {
   Index v{};
   for (int d = 0; d < 3; ++d) v[d] = n[d] + (options.periodic[d] ? 0 : 1);
 
-  Mesh mesh{.comm = comm,
-            .global_elements = n[0] * n[1] * n[2],
-            .element_ids = {},
-            .topology = {},
-            .geometry_order = options.deformation == "smooth" ? options.smooth_geometry_order : 1,
-            .nodes = {},
-            .boundaries = std::vector<std::array<std::int32_t, 6>>(count),
-            .boundary_names = {"x-", "x+", "y-", "y+", "z-", "z+"},
-            .source = "box " + std::to_string(n[0]) + " x " + std::to_string(n[1]) + " x " + std::to_string(n[2])};
-  const auto& gll = element::gll(mesh.geometry_order);
-  const int q1 = mesh.geometry_order + 1;
-  mesh.element_ids.resize(count);
-  mesh.nodes.resize(count * q1 * q1 * q1 * 3);
+  const int geometry_order = options.deformation == "smooth" ? options.smooth_geometry_order : 1;
+  const auto& gll = element::gll(geometry_order);
+  const int q1 = geometry_order + 1;
+  std::vector<std::int64_t> element_ids(count);
+  std::vector<std::array<std::int64_t, 8>> vertices(count);
+  std::vector<std::array<std::int64_t, 12>> edges(count);
+  std::vector<std::array<std::int64_t, 6>> faces(count);
+  std::vector<std::array<std::int32_t, 6>> boundaries(count);
+  std::vector<double> nodes(count * q1 * q1 * q1 * 3);
 
-  Topology& t = mesh.topology;
+  Topology t;
   t.global_vertices = v[0] * v[1] * v[2];
   // Entities of one direction are numbered after those of the one before.
   std::array<Index, 3> edge_counts{}, face_counts{};
@@ -198,36 +200,31 @@ Mesh make_box(const BoxOptions& options, const mpi::Comm& comm) {
     t.global_edges += edge_counts[d][0] * edge_counts[d][1] * edge_counts[d][2];
     t.global_faces += face_counts[d][0] * face_counts[d][1] * face_counts[d][2];
   }
-  t.vertices.resize(count);
-  t.edges.resize(count);
-  t.edge_flips.assign(count, 0);
-  t.faces.resize(count);
-  t.face_orientations.assign(count, {});
   auto number = [](const Index& at, const Index& counts) { return at[0] + counts[0] * (at[1] + counts[1] * at[2]); };
 
 #pragma omp parallel for
   for (std::int64_t e = 0; e < count; ++e) {
     const Index& at = elements[e];
-    mesh.element_ids[e] = number(at, n);
-    auto plane = [&](int d, int upper) { return (at[d] + upper) % v[d]; };
-    for (int c = 0; c < 8; ++c) t.vertices[e][c] = number({plane(0, c & 1), plane(1, c >> 1 & 1), plane(2, c >> 2)}, v);
+    element_ids[e] = number(at, n);
+    auto plane = [&](int d, int upper) { return at[d] + upper == v[d] ? 0 : at[d] + upper; };
+    for (int c = 0; c < 8; ++c) vertices[e][c] = number({plane(0, c & 1), plane(1, c >> 1 & 1), plane(2, c >> 2)}, v);
     for (int d = 0; d < 3; ++d) {
       const int a = d == 0 ? 1 : 0, b = d == 2 ? 1 : 2;
       for (int side = 0; side < 4; ++side) {
         Index edge = at;
         edge[a] = plane(a, side & 1);
         edge[b] = plane(b, side >> 1);
-        t.edges[e][4 * d + side] = first_edge[d] + number(edge, edge_counts[d]);
+        edges[e][4 * d + side] = first_edge[d] + number(edge, edge_counts[d]);
       }
       for (int side = 0; side < 2; ++side) {
         Index face = at;
         face[d] = plane(d, side);
-        t.faces[e][2 * d + side] = first_face[d] + number(face, face_counts[d]);
+        faces[e][2 * d + side] = first_face[d] + number(face, face_counts[d]);
         const bool outer = !options.periodic[d] && at[d] == (side == 0 ? 0 : n[d] - 1);
-        mesh.boundaries[e][2 * d + side] = outer ? 1 + 2 * d + side : 0;
+        boundaries[e][2 * d + side] = outer ? 1 + 2 * d + side : 0;
       }
     }
-    double* out = mesh.nodes.data() + e * q1 * q1 * q1 * 3;
+    double* out = nodes.data() + e * q1 * q1 * q1 * 3;
     for (int k = 0; k < q1; ++k) {
       for (int j = 0; j < q1; ++j) {
         for (int i = 0; i < q1; ++i) {
@@ -239,7 +236,20 @@ Mesh make_box(const BoxOptions& options, const mpi::Comm& comm) {
       }
     }
   }
-  return mesh;
+  t.vertices = std::move(vertices);
+  t.edges = std::move(edges);
+  t.edge_flips = std::vector<std::uint16_t>(count);
+  t.faces = std::move(faces);
+  t.face_orientations = std::vector<std::array<std::uint8_t, 6>>(count);
+  return {.comm = comm,
+          .global_elements = n[0] * n[1] * n[2],
+          .element_ids = std::move(element_ids),
+          .topology = std::move(t),
+          .geometry_order = geometry_order,
+          .nodes = std::move(nodes),
+          .boundaries = std::move(boundaries),
+          .boundary_names = {"x-", "x+", "y-", "y+", "z-", "z+"},
+          .source = "box " + std::to_string(n[0]) + " x " + std::to_string(n[1]) + " x " + std::to_string(n[2])};
 }
 
 }  // namespace weft::mesh

@@ -271,11 +271,11 @@ Mesh distribute(const WholeMesh& whole, const WholeTopology& topology, std::span
     return scatter(root ? pick(all, order, per_item) : all, counts, per_item, comm);
   };
   mesh.element_ids = scatter(order, counts, 1, comm);
-  mesh.topology.vertices = deal(t.vertices);
-  mesh.topology.edges = deal(t.edges);
-  mesh.topology.edge_flips = deal(t.edge_flips);
-  mesh.topology.faces = deal(t.faces);
-  mesh.topology.face_orientations = deal(t.face_orientations);
+  mesh.topology.vertices = deal(t.vertices.get());
+  mesh.topology.edges = deal(t.edges.get());
+  mesh.topology.edge_flips = deal(t.edge_flips.get());
+  mesh.topology.faces = deal(t.faces.get());
+  mesh.topology.face_orientations = deal(t.face_orientations.get());
   mesh.boundaries = deal(whole.boundaries);
   const int node_order = static_cast<int>(numbers[1]);
   const std::int64_t per_element = 3 * (node_order + 1) * (node_order + 1) * (node_order + 1);

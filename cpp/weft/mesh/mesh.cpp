@@ -12,32 +12,33 @@ Mesh Mesh::permuted(std::span<const std::int64_t> order) const {
   }
   if (std::ssize(order) != elements()) throw std::invalid_argument("Mesh::permuted: not a permutation");
 
+  if (std::ranges::is_sorted(order)) return *this;
+
   auto pick = [&](const auto& from) {
-    auto to = from;
+    auto to = from.get();
     for (std::size_t e = 0; e < order.size(); ++e) to[e] = from[order[e]];
     return to;
   };
-  Mesh result{.comm = comm,
-              .global_elements = global_elements,
-              .element_ids = pick(element_ids),
-              .topology = {.global_vertices = topology.global_vertices,
-                           .global_edges = topology.global_edges,
-                           .global_faces = topology.global_faces,
-                           .vertices = pick(topology.vertices),
-                           .edges = pick(topology.edges),
-                           .edge_flips = pick(topology.edge_flips),
-                           .faces = pick(topology.faces),
-                           .face_orientations = pick(topology.face_orientations)},
-              .geometry_order = geometry_order,
-              .nodes = std::vector<double>(nodes.size()),
-              .boundaries = pick(boundaries),
-              .boundary_names = boundary_names,
-              .source = source};
+  std::vector<double> picked(nodes.size());
   const std::size_t per_element = nodes.size() / std::max<std::size_t>(1, element_ids.size());
-  for (std::size_t e = 0; e < order.size(); ++e) {
-    std::copy_n(nodes.begin() + order[e] * per_element, per_element, result.nodes.begin() + e * per_element);
-  }
-  return result;
+  for (std::size_t e = 0; e < order.size(); ++e)
+    std::copy_n(nodes.begin() + order[e] * per_element, per_element, picked.begin() + e * per_element);
+  return {.comm = comm,
+          .global_elements = global_elements,
+          .element_ids = pick(element_ids),
+          .topology = {.global_vertices = topology.global_vertices,
+                       .global_edges = topology.global_edges,
+                       .global_faces = topology.global_faces,
+                       .vertices = pick(topology.vertices),
+                       .edges = pick(topology.edges),
+                       .edge_flips = pick(topology.edge_flips),
+                       .faces = pick(topology.faces),
+                       .face_orientations = pick(topology.face_orientations)},
+          .geometry_order = geometry_order,
+          .nodes = std::move(picked),
+          .boundaries = pick(boundaries),
+          .boundary_names = boundary_names,
+          .source = source};
 }
 
 }  // namespace weft::mesh

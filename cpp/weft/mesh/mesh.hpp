@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/mesh/shared_vector.hpp"
 #include "weft/mpi/comm.hpp"
 
 namespace weft::mesh {
@@ -21,23 +22,24 @@ struct Topology {
   std::int64_t global_vertices = 0;
   std::int64_t global_edges = 0;
   std::int64_t global_faces = 0;
-  std::vector<std::array<std::int64_t, 8>> vertices;
-  std::vector<std::array<std::int64_t, 12>> edges;
-  std::vector<std::uint16_t> edge_flips;  // bit e: edge e runs against the canonical direction
-  std::vector<std::array<std::int64_t, 6>> faces;
-  std::vector<std::array<std::uint8_t, 6>> face_orientations;  // 0..7, see to_canonical
+  SharedVector<std::array<std::int64_t, 8>> vertices;
+  SharedVector<std::array<std::int64_t, 12>> edges;
+  SharedVector<std::uint16_t> edge_flips;  // bit e: edge e runs against the canonical direction
+  SharedVector<std::array<std::int64_t, 6>> faces;
+  SharedVector<std::array<std::uint8_t, 6>> face_orientations;  // 0..7, see to_canonical
 };
 
+// Copies share the arrays.
 struct Mesh {
   mpi::Comm comm;
   std::int64_t global_elements = 0;
-  std::vector<std::int64_t> element_ids;  // global number of each local element, from 0, in the order of the file
+  SharedVector<std::int64_t> element_ids;  // global number of each local element, from 0, in the order of the file
   Topology topology;
-  int geometry_order = 1;                               // the same on every rank; 1: trilinear from the corners
-  std::vector<double> nodes;                            // [E][(q+1)^3][3], on the GLL points of order q
-  std::vector<std::array<std::int32_t, 6>> boundaries;  // 0 interior or periodic, else 1 + index of boundary_names
-  std::vector<std::string> boundary_names;              // the same on every rank
-  std::string source;                                   // "box 16 x 16 x 16", or the file's name
+  int geometry_order = 1;                                // the same on every rank; 1: trilinear from the corners
+  SharedVector<double> nodes;                            // [E][(q+1)^3][3], on the GLL points of order q
+  SharedVector<std::array<std::int32_t, 6>> boundaries;  // 0 interior or periodic, else 1 + index of boundary_names
+  std::vector<std::string> boundary_names;               // the same on every rank
+  std::string source;                                    // "box 16 x 16 x 16", or the file's name
 
   std::int64_t elements() const { return static_cast<std::int64_t>(element_ids.size()); }
   // Every element of every rank is trilinear.

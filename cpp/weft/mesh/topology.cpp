@@ -106,8 +106,8 @@ std::int64_t checked_vertices(const WholeMesh& mesh) {
 // Returns how many there are.
 std::int64_t number_edges(const WholeMesh& mesh, Topology& t) {
   const std::int64_t count = mesh.elements();
-  t.edges.resize(count);
-  t.edge_flips.assign(count, 0);
+  std::vector<std::array<std::int64_t, 12>> numbers(count);
+  std::vector<std::uint16_t> flips(count, 0);
   std::int64_t edges = 0;
   std::vector<Keyed<2>> keys(12 * count);
   for (std::int64_t e = 0; e < count; ++e) {
@@ -115,7 +115,7 @@ std::int64_t number_edges(const WholeMesh& mesh, Topology& t) {
       std::int64_t a = mesh.vertices[e][edge_corners[d][0]], b = mesh.vertices[e][edge_corners[d][1]];
       if (a > b) {
         std::swap(a, b);
-        t.edge_flips[e] |= 1u << d;
+        flips[e] |= 1u << d;
       }
       keys[12 * e + d] = {{a, b}, 12 * e + d};
     }
@@ -123,9 +123,11 @@ std::int64_t number_edges(const WholeMesh& mesh, Topology& t) {
   std::sort(keys.begin(), keys.end());
   for (std::size_t i = 0; i < keys.size(); ++i) {
     if (i > 0 && keys[i].key != keys[i - 1].key) ++edges;
-    t.edges[keys[i].where / 12][keys[i].where % 12] = edges;
+    numbers[keys[i].where / 12][keys[i].where % 12] = edges;
   }
   if (!keys.empty()) ++edges;
+  t.edges = std::move(numbers);
+  t.edge_flips = std::move(flips);
   return edges;
 }
 
@@ -133,16 +135,15 @@ std::int64_t number_edges(const WholeMesh& mesh, Topology& t) {
 // are.
 std::int64_t number_faces(const WholeMesh& mesh, WholeTopology& result) {
   const std::int64_t count = mesh.elements();
-  Topology& t = result.topology;
-  t.faces.resize(count);
-  t.face_orientations.assign(count, {});
+  std::vector<std::array<std::int64_t, 6>> numbers(count);
+  std::vector<std::array<std::uint8_t, 6>> orientations(count);
   result.neighbors.assign(count, {-1, -1, -1, -1, -1, -1});
   std::int64_t faces = 0;
   std::vector<Keyed<4>> keys(6 * count);
   for (std::int64_t e = 0; e < count; ++e) {
     for (int f = 0; f < 6; ++f) {
       auto labels = labels_of(mesh, e, f);
-      t.face_orientations[e][f] = static_cast<std::uint8_t>(orientation_from_labels(labels));
+      orientations[e][f] = static_cast<std::uint8_t>(orientation_from_labels(labels));
       std::sort(labels.begin(), labels.end());
       keys[6 * e + f] = {labels, 6 * e + f};
     }
@@ -157,7 +158,7 @@ std::int64_t number_faces(const WholeMesh& mesh, WholeTopology& result) {
                                face_text(keys[i + 1].where / 6, keys[i + 1].where % 6) + " and " +
                                face_text(keys[i + 2].where / 6, keys[i + 2].where % 6));
     }
-    for (std::size_t k = i; k < end; ++k) t.faces[keys[k].where / 6][keys[k].where % 6] = faces;
+    for (std::size_t k = i; k < end; ++k) numbers[keys[k].where / 6][keys[k].where % 6] = faces;
     if (end - i == 2) {
       result.neighbors[keys[i].where / 6][keys[i].where % 6] = keys[i + 1].where;
       result.neighbors[keys[i + 1].where / 6][keys[i + 1].where % 6] = keys[i].where;
@@ -165,6 +166,8 @@ std::int64_t number_faces(const WholeMesh& mesh, WholeTopology& result) {
     ++faces;
     i = end;
   }
+  result.topology.faces = std::move(numbers);
+  result.topology.face_orientations = std::move(orientations);
   return faces;
 }
 
@@ -217,7 +220,8 @@ void join(const PeriodicPair& pair, const WholeMesh& mesh, WholeTopology& result
     sets.vertices.join(labels_a[m], labels_b[at], false);
   }
   if ((back[0] ^ back[3]) != 3) throw torn(pair, "do not match: the pairing of their corners twists the face");
-  t.face_orientations[pair.element_b][pair.face_b] = static_cast<std::uint8_t>(orientation_from_labels(carried));
+  t.face_orientations.change()[pair.element_b][pair.face_b] =
+      static_cast<std::uint8_t>(orientation_from_labels(carried));
   sets.faces.join(t.faces[pair.element_a][pair.face_a], t.faces[pair.element_b][pair.face_b], false);
   join_edges(pair, back, t, sets.edges);
 }
@@ -249,13 +253,17 @@ void renumber(const WholeMesh& mesh, Sets& sets, Topology& t) {
   t.global_edges = sets.edges.number(edge_numbers);
   t.global_faces = sets.faces.number(face_numbers);
   t.vertices = mesh.vertices;
+  auto& vertices = t.vertices.change();
+  auto& faces = t.faces.change();
+  auto& edges = t.edges.change();
+  auto& flips = t.edge_flips.change();
   for (std::int64_t e = 0; e < mesh.elements(); ++e) {
-    for (auto& v : t.vertices[e]) v = vertex_numbers[v];
+    for (auto& v : vertices[e]) v = vertex_numbers[v];
     for (int d = 0; d < 12; ++d) {
-      if (sets.edges.find(t.edges[e][d]).against) t.edge_flips[e] ^= 1u << d;
-      t.edges[e][d] = edge_numbers[t.edges[e][d]];
+      if (sets.edges.find(edges[e][d]).against) flips[e] ^= 1u << d;
+      edges[e][d] = edge_numbers[edges[e][d]];
     }
-    for (auto& f : t.faces[e]) f = face_numbers[f];
+    for (auto& f : faces[e]) f = face_numbers[f];
   }
 }
 
