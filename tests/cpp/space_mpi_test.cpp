@@ -121,6 +121,28 @@ TEST(Gather, IsTheAdjointOfTheScatter) {
   }
 }
 
+TEST(Gather, ListsMadePieceByPieceAreThoseMadeAtOnce) {
+  constexpr int entries = 40, points = 300;
+  std::vector<std::int32_t> index;
+  std::vector<double> values, expected(entries);
+  for (int p = 0; p < points; ++p) {
+    index.push_back(p % 5 == 0 ? 3 : p * 7 % entries);  // an entry with many points, and the zero slot
+    values.push_back(noise(p, 5));
+    if (index.back() < entries - 1) expected[index.back()] += values.back();
+  }
+  const auto fibers = device::open("fiber");
+  device::Stream stream(fibers);
+  for (const std::int32_t points_at_once : {1, 7, 59, 64, 1000}) {
+    space::Gather<double> gather(index, entries, fibers, points_at_once);
+    fibers->copy(gather.values(1, stream), values.data(), points * sizeof(double), device::CopyKind::host_to_device,
+                 stream);
+    device::Array<double> y(fibers, entries);
+    gather({0, entries}, y.data(), 1, stream);
+    stream.synchronize();
+    EXPECT_EQ(y.download(), expected) << points_at_once << " points at once";
+  }
+}
+
 // What overlap() calls, and what it has done by then.
 TEST(Overlap, CallsItsPartsInOrderWithWhatTheyNeedInPlace) {
   for (const Kernels kernels : {Kernels::portable, Kernels::simd}) {

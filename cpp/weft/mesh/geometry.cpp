@@ -1,5 +1,6 @@
 #include "weft/mesh/geometry.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -87,74 +88,94 @@ double metrics(Derivatives& derivatives, const double* weights, double* g, doubl
   return std::isnan(sum) ? sum : smallest;
 }
 
-// Computes the metrics of every element into g [E][n1^3][6] and mass [E][n1^3]. A null output is not stored, so that a
-// check or a mass matrix does not need the memory of G.
-void compute(const Mesh& mesh, int order, double* g, double* mass) {
-  const trace::Span span("geometric factors", trace::Category::cpu);
-  const auto& gll = element::gll(order);
-  const int n1 = order + 1, points = n1 * n1 * n1, q1 = mesh.geometry_order + 1;
-  std::vector<double> weights(points);
-  for (int p = 0; p < points; ++p) {
-    weights[p] = gll.weights[p % n1] * gll.weights[p / n1 % n1] * gll.weights[p / (n1 * n1)];
-  }
-  const auto matrix = element::interpolation(element::gll(mesh.geometry_order).points, gll.points);
+}  // namespace
 
-  double worst = std::numeric_limits<double>::infinity();
-  std::int64_t worst_element = -1;
+ElementFactors::ElementFactors(const Mesh& mesh, int order) : mesh_(mesh), order_(order) {
+  const auto& gll = element::gll(order);
+  const int n1 = order + 1, points = n1 * n1 * n1;
+  weights_.resize(points);
+  for (int p = 0; p < points; ++p)
+    weights_[p] = gll.weights[p % n1] * gll.weights[p / n1 % n1] * gll.weights[p / (n1 * n1)];
+  interpolation_ = element::interpolation(element::gll(mesh.geometry_order).points, gll.points);
+}
+
+void ElementFactors::each(std::span<const std::int64_t> elements, const Use& use) {
+  work(std::ssize(elements), elements.data(), use);
+}
+void ElementFactors::each(const Use& use) { work(mesh_.elements(), nullptr, use); }
+
+void ElementFactors::work(std::int64_t count, const std::int64_t* elements, const Use& use) {
+  const trace::Span span("geometric factors", trace::Category::cpu);
+  const auto& gll = element::gll(order_);
+  const int n1 = order_ + 1, points = n1 * n1 * n1, q1 = mesh_.geometry_order + 1;
 #pragma omp parallel
   {
     Derivatives derivatives(points);
     std::vector<double> component, once(q1 * q1 * n1 * 3), twice(q1 * n1 * n1 * 3), coordinates(3 * points);
-    std::vector<double> some_g(g == nullptr ? 6 * points : 0), some_mass(mass == nullptr ? points : 0);
+    std::vector<double> g(6 * points), mass(points);
 #pragma omp for
-    for (std::int64_t e = 0; e < mesh.elements(); ++e) {
-      if (mesh.straight()) {
-        trilinear_derivatives(mesh.nodes.data() + 24 * e, gll.points, derivatives);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t e = elements == nullptr ? i : elements[i];
+      if (mesh_.straight()) {
+        trilinear_derivatives(mesh_.nodes.data() + 24 * e, gll.points, derivatives);
       } else {
-        apply_along(matrix.data(), n1, q1, q1 * q1, 3, mesh.nodes.data() + e * q1 * q1 * q1 * 3, once.data());
-        apply_along(matrix.data(), n1, q1, q1, n1 * 3, once.data(), twice.data());
-        apply_along(matrix.data(), n1, q1, 1, n1 * n1 * 3, twice.data(), coordinates.data());
+        const double* matrix = interpolation_.data();
+        apply_along(matrix, n1, q1, q1 * q1, 3, mesh_.nodes.data() + e * q1 * q1 * q1 * 3, once.data());
+        apply_along(matrix, n1, q1, q1, n1 * 3, once.data(), twice.data());
+        apply_along(matrix, n1, q1, 1, n1 * n1 * 3, twice.data(), coordinates.data());
         nodal_derivatives(coordinates.data(), gll, component, derivatives);
       }
-      const double smallest = metrics(derivatives, weights.data(), g == nullptr ? some_g.data() : g + 6 * points * e,
-                                      mass == nullptr ? some_mass.data() : mass + points * e);
+      const double smallest = metrics(derivatives, weights_.data(), g.data(), mass.data());
       if (!(smallest > 0)) {
 #pragma omp critical
-        if (worst_element < 0 || !(smallest >= worst)) {
-          worst = smallest;
-          worst_element = e;
+        if (worst_element_ < 0 || !(smallest >= worst_)) {
+          worst_ = smallest;
+          worst_element_ = e;
         }
       }
+      use(i, g.data(), mass.data());
     }
   }
-  mesh.comm.together([&] {
-    if (worst_element < 0) return;
+}
+
+void ElementFactors::check() const {
+  mesh_.comm.together([&] {
+    if (worst_element_ < 0) return;
     std::ostringstream text;
-    text << mesh.source << ": element " << mesh.element_ids[worst_element] << " (counting from 0) has Jacobian "
-         << worst << " at polynomial order " << order << "; every Jacobian must be positive. "
+    text << mesh_.source << ": element " << mesh_.element_ids[worst_element_] << " (counting from 0) has Jacobian "
+         << worst_ << " at polynomial order " << order_ << "; every Jacobian must be positive. "
          << "The element is turned inside out, folded or flat there: repair the mesh";
-    if (!mesh.straight()) text << ", or try another order, which samples the curved element elsewhere";
+    if (!mesh_.straight()) text << ", or try another order, which samples the curved element elsewhere";
     throw std::runtime_error(text.str());
   });
 }
 
-}  // namespace
-
 GeometricFactors geometric_factors(const Mesh& mesh, int order) {
-  const std::size_t points = mesh.element_ids.size() * (order + 1) * (order + 1) * (order + 1);
-  element::gll(order);  // check the range before allocating anything of that size
-  GeometricFactors factors{std::vector<double>(6 * points), std::vector<double>(points)};
-  compute(mesh, order, factors.g.data(), factors.mass.data());
-  return factors;
+  ElementFactors factors(mesh, order);
+  const std::size_t each = (order + 1) * (order + 1) * (order + 1), points = mesh.element_ids.size() * each;
+  GeometricFactors all{std::vector<double>(6 * points), std::vector<double>(points)};
+  factors.each([&](std::int64_t e, const double* g, const double* mass) {
+    std::copy_n(g, 6 * each, all.g.begin() + e * 6 * each);
+    std::copy_n(mass, each, all.mass.begin() + e * each);
+  });
+  factors.check();
+  return all;
 }
 
 std::vector<double> mass_matrix(const Mesh& mesh, int order) {
-  element::gll(order);
-  std::vector<double> mass(mesh.element_ids.size() * (order + 1) * (order + 1) * (order + 1));
-  compute(mesh, order, nullptr, mass.data());
-  return mass;
+  ElementFactors factors(mesh, order);
+  const std::size_t each = (order + 1) * (order + 1) * (order + 1);
+  std::vector<double> all(mesh.element_ids.size() * each);
+  factors.each(
+      [&](std::int64_t e, const double*, const double* mass) { std::copy_n(mass, each, all.begin() + e * each); });
+  factors.check();
+  return all;
 }
 
-void check_jacobians(const Mesh& mesh, int order) { compute(mesh, order, nullptr, nullptr); }
+void check_jacobians(const Mesh& mesh, int order) {
+  ElementFactors factors(mesh, order);
+  factors.each([](std::int64_t, const double*, const double*) {});
+  factors.check();
+}
 
 }  // namespace weft::mesh

@@ -1,6 +1,10 @@
 // The metric of each element at its GLL points.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <span>
 #include <vector>
 
 #include "weft/mesh/mesh.hpp"
@@ -21,5 +25,29 @@ GeometricFactors geometric_factors(const Mesh& mesh, int order);
 // The same check and error, without storing the factors; and storing only w J, [E][n1^3].
 void check_jacobians(const Mesh& mesh, int order);
 std::vector<double> mass_matrix(const Mesh& mesh, int order);
+
+// The same factors for code that stores them in a layout of its own: an element's at a time.
+class ElementFactors {
+ public:
+  // The mesh must outlive this. std::invalid_argument for an order outside 1..15.
+  ElementFactors(const Mesh& mesh, int order);
+
+  // Threads call use(i, g, mass) for the local elements elements[i], with g [n1^3][6] and mass [n1^3] of one element,
+  // which it may read during the call.
+  using Use = std::function<void(std::int64_t i, const double* g, const double* mass)>;
+  void each(std::span<const std::int64_t> elements, const Use& use);
+  void each(const Use& use);  // of all local elements, in their order
+  // The error of geometric_factors for the elements so far. (collective)
+  void check() const;
+
+ private:
+  void work(std::int64_t count, const std::int64_t* elements, const Use& use);
+
+  const Mesh& mesh_;
+  int order_;
+  std::vector<double> weights_, interpolation_;
+  double worst_ = std::numeric_limits<double>::infinity();
+  std::int64_t worst_element_ = -1;
+};
 
 }  // namespace weft::mesh

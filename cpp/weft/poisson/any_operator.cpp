@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "weft/element/gll.hpp"
+#include "weft/exchange/hash.hpp"
 #include "weft/mesh/geometry.hpp"
 #include "weft/poisson/operator.hpp"
 #include "weft/poisson/scattered_operator.hpp"
@@ -37,13 +38,12 @@ std::map<std::string, std::int64_t> AnyOperator<T>::memory_bytes() const {
 // on.
 template <class T>
 std::vector<T> AnyOperator<T>::host_diagonal() {
-  const std::vector<double> g = mesh::geometric_factors(space_->mesh(), options_.order).g;
   const auto& d = element::gll(options_.order).derivative;
   const int n = options_.order + 1;
   const std::size_t each = static_cast<std::size_t>(n) * n * n;
   std::vector<T> values(space_->points());
-  for (std::size_t e = 0; e < values.size() / each; ++e) {
-    const double* factors = g.data() + e * each * 6;
+  mesh::ElementFactors geometry(space_->mesh(), options_.order);
+  geometry.each([&](std::int64_t e, const double* factors, const double*) {
     const auto factor = [&](int i, int j, int k, int c) { return factors[((k * n + j) * n + i) * 6 + c]; };
     for (int k = 0; k < n; ++k) {
       for (int j = 0; j < n; ++j) {
@@ -58,7 +58,8 @@ std::vector<T> AnyOperator<T>::host_diagonal() {
         }
       }
     }
-  }
+  });
+  geometry.check();
   std::vector<T> diagonal = sum_points(values);
   const std::vector<std::int64_t> ids = unknown_ids();
   for (std::size_t i = 0; i < diagonal.size(); ++i)
@@ -78,6 +79,20 @@ device::Array<T> AnyOperator<T>::inverse_diagonal() {
   std::vector<T> values = host_diagonal();
   for (T& value : values) value = value != T(0) ? T(1) / value : T(0);
   return device::Array<T>(options_.device, values);
+}
+
+template <class T>
+std::vector<T> AnyOperator<T>::random_values(std::int64_t seed) const {
+  const std::vector<std::int64_t> ids = unknown_ids();
+  const std::uint64_t mixed_seed = exchange::hash(seed);
+  std::vector<T> values(ids.size());
+#pragma omp parallel for
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const std::uint64_t mixed =
+        exchange::hash(static_cast<std::int64_t>(static_cast<std::uint64_t>(ids[i]) + mixed_seed));
+    values[i] = ids[i] > 0 ? static_cast<T>(static_cast<double>(mixed >> 11) * 0x1p-52 - 1) : T(0);
+  }
+  return values;
 }
 
 template <class T>

@@ -55,6 +55,8 @@ class AnyOperator {
   // For set-up and output, on host arrays.
   virtual std::vector<std::int64_t> unknown_ids() const { return space_->unknown_ids(); }    // [unknowns], 0: masked
   virtual std::vector<double> coordinates() const { return space_->unknown_coordinates(); }  // [unknowns][3]
+  // [unknowns] pseudo-random values in [-1, 1), by seed and id, 0 where masked.
+  std::vector<T> random_values(std::int64_t seed) const;
   // [points] -> [unknowns], Z^T values, and back, Z x, 0 where masked. (collective)
   virtual std::vector<T> sum_points(std::span<const T> values) { return space_->sum_points(values); }
   virtual std::vector<T> at_points(std::span<const T> x) { return space_->at_points(x); }

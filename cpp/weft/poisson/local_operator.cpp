@@ -1,9 +1,12 @@
 #include "weft/poisson/local_operator.hpp"
 
+#include <algorithm>
 #include <array>
+#include <numeric>
 #include <stdexcept>
 #include <vector>
 
+#include "weft/device/fill.hpp"
 #include "weft/device/tiles.hpp"
 #include "weft/element/gll.hpp"
 #include "weft/mesh/geometry.hpp"
@@ -32,28 +35,39 @@ std::vector<T> converted(std::span<const double> values) {
 
 // [element][7][n^3]: the six factors and W, each contiguous.
 template <class T>
-std::vector<T> packed_factors(const mesh::Mesh& mesh, int order, std::span<const double> inverse_degree) {
-  const std::vector<double> g = mesh::geometric_factors(mesh, order).g;
-  const std::size_t points = static_cast<std::size_t>(order + 1) * (order + 1) * (order + 1);
-  std::vector<T> packed(g.size() / 6 * 7);
-  for (std::size_t e = 0; e < g.size() / (6 * points); ++e) {
-    T* element = packed.data() + e * 7 * points;
-    for (std::size_t p = 0; p < points; ++p) {
-      for (std::size_t c = 0; c < 6; ++c) element[c * points + p] = static_cast<T>(g[(e * points + p) * 6 + c]);
-      element[6 * points + p] = static_cast<T>(inverse_degree[e * points + p]);
-    }
-  }
+device::Array<T> packed_factors(const mesh::Mesh& mesh, std::span<const std::int64_t> elements, const Options& options,
+                                std::span<const double> inverse_degree) {
+  const std::int64_t points = (options.order + 1) * (options.order + 1) * (options.order + 1);
+  mesh::ElementFactors factors(mesh, options.order);
+  device::Array<T> packed;
+  mesh.comm.together([&] {
+    packed = {options.device, static_cast<std::size_t>(std::ssize(elements) * 7 * points)};
+    device::fill(packed, *options.device, 7 * points, [&](std::int64_t begin, std::int64_t end, T* values) {
+      factors.each(elements.subspan(begin, end - begin), [&](std::int64_t i, const double* g, const double*) {
+        T* element = values + i * 7 * points;
+        for (std::int64_t p = 0; p < points; ++p) {
+          for (int c = 0; c < 6; ++c) element[c * points + p] = static_cast<T>(g[p * 6 + c]);
+          element[6 * points + p] = static_cast<T>(inverse_degree[(begin + i) * points + p]);
+        }
+      });
+    });
+  });
+  factors.check();
   return packed;
 }
 
 // [element][24], as mesh::trilinear_map has them.
 template <class T>
-std::vector<T> trilinear_maps(const mesh::Mesh& mesh) {
-  std::vector<T> maps;
-  maps.reserve(mesh.nodes.size());
-  for (std::int64_t e = 0; e < mesh.elements(); ++e)
-    for (const double coefficient : mesh::trilinear_map(&mesh.nodes[24 * e]))
-      maps.push_back(static_cast<T>(coefficient));
+device::Array<T> trilinear_maps(const mesh::Mesh& mesh, std::span<const std::int64_t> elements,
+                                const std::shared_ptr<device::Device>& device) {
+  device::Array<T> maps(device, 24 * elements.size());
+  device::fill(maps, *device, 24, [&](std::int64_t begin, std::int64_t end, T* values) {
+#pragma omp parallel for
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::array<double, 24> map = mesh::trilinear_map(&mesh.nodes[24 * elements[i]]);
+      std::ranges::transform(map, values + 24 * (i - begin), [](double c) { return static_cast<T>(c); });
+    }
+  });
   return maps;
 }
 
@@ -81,7 +95,7 @@ int elements_per_block(int order, Threads threads, int scalar_bytes) {
 
 template <class T>
 LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, std::span<const std::int32_t> index,
-                                std::span<const double> inverse_degree)
+                                std::span<const double> inverse_degree, std::span<const std::int64_t> elements)
     : geometry_(options.geometry), threads_(options.threads), lambda_(static_cast<T>(options.lambda)) {
   const trace::Span span("element tables", trace::Category::cpu);
   const element::Gll& gll = element::gll(options.order);
@@ -98,6 +112,12 @@ LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, 
   if (geometry_ == Geometry::stored && inverse_degree.empty() && mesh.elements() > 0)
     throw std::invalid_argument("poisson: stored factors are packed with the inverse degrees, but none were given");
 
+  std::vector<std::int64_t> own_order;
+  if (elements.empty()) {
+    own_order.resize(mesh.elements());
+    std::iota(own_order.begin(), own_order.end(), 0);
+    elements = own_order;
+  }
   std::vector<double> reference(gll.derivative);
   reference.insert(reference.end(), gll.points.begin(), gll.points.end());
   reference.insert(reference.end(), gll.weights.begin(), gll.weights.end());
@@ -112,10 +132,10 @@ LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, 
   }
 
   if (geometry_ == Geometry::stored) {
-    factors_ = device::Array<T>(device, packed_factors<T>(mesh, options.order, inverse_degree));
+    factors_ = packed_factors<T>(mesh, elements, options, inverse_degree);
   } else {
     mesh::check_jacobians(mesh, options.order);
-    maps_ = device::Array<T>(device, trilinear_maps<T>(mesh));
+    maps_ = trilinear_maps<T>(mesh, elements, device);
     inverse_degree_ = device::Array<T>(device, converted<T>(inverse_degree));
   }
   index_ = device::Array<std::int32_t>(device, index);

@@ -19,11 +19,12 @@ template <class T>
 class LocalOperator {
  public:
   // index: [points] entry of x for each local point, or empty where x itself is by points (scattered storage).
-  // inverse_degree: [points], or empty: the lambda term is left to the caller (trilinear geometry only).
+  // inverse_degree: [points], or empty: the lambda term is left to the caller (trilinear geometry only). elements: the
+  // order in which index, inverse_degree and this have the mesh's elements; empty: the mesh's own.
   // std::invalid_argument for an order outside 1..15, for trilinear geometry on a curved mesh and for a block of more
   // than 1024 threads on a GPU. CollectiveError for a Jacobian that is not positive. (collective)
   LocalOperator(const mesh::Mesh& mesh, const Options& options, std::span<const std::int32_t> index,
-                std::span<const double> inverse_degree);
+                std::span<const double> inverse_degree, std::span<const std::int64_t> elements = {});
 
   // y: [points]; elements [begin, end). Of several fields in one launch: x [fields][x_field], y [fields][points].
   void apply(const T* x, T* y, std::int64_t begin, std::int64_t end, device::Stream& stream, int fields = 1,

@@ -19,13 +19,20 @@ namespace {
 
 // [block][n^3][6][lanes]; lanes past the last element get 0.
 template <class T>
-std::vector<T> stored_factors(const space::Numbering& numbering) {
-  const std::vector<double> g = mesh::geometric_factors(numbering.mesh, numbering.order).g;
-  const std::int64_t each = numbering.points_per_element() * 6, lanes = numbering.lanes;
-  std::vector<T> factors(numbering.split.blocks * lanes * each);
-  for (std::int64_t e = 0; e < numbering.mesh.elements(); ++e)
-    for (std::int64_t i = 0; i < each; ++i)
-      factors[(e / lanes * each + i) * lanes + e % lanes] = static_cast<T>(g[numbering.split.order[e] * each + i]);
+device::Array<T> stored_factors(const space::Numbering& numbering, const std::shared_ptr<device::Device>& host) {
+  const std::int64_t each = numbering.points_per_element() * 6, lanes = numbering.lanes,
+                     elements = numbering.mesh.elements();
+  mesh::ElementFactors geometry(numbering.mesh, numbering.order);
+  device::Array<T> factors;
+  numbering.mesh.comm.together([&] {
+    factors = {host, static_cast<std::size_t>(numbering.split.blocks * lanes * each)};
+    if (elements % lanes != 0) std::fill_n(factors.data() + (elements - elements % lanes) * each, lanes * each, T(0));
+    geometry.each(numbering.split.order, [&](std::int64_t e, const double* g, const double*) {
+      T* to = factors.data() + e / lanes * each * lanes + e % lanes;
+      for (std::int64_t i = 0; i < each; ++i) to[i * lanes] = static_cast<T>(g[i]);
+    });
+  });
+  geometry.check();
   return factors;
 }
 
@@ -65,7 +72,7 @@ SimdOperator<T>::SimdOperator(space::Space<T>& space, Geometry geometry, double 
   if (trilinear)
     mesh::check_jacobians(space.mesh(), order);
   else
-    factors_ = device::Array<T>(device, stored_factors<T>(space.numbering()));
+    factors_ = stored_factors<T>(space.numbering(), device);
   const SimdPasses<T>& passes = simd_passes<T>(order);
   const T* table = tables_.data();
   elements_ = {space.blocks()->index(),

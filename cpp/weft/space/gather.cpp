@@ -1,5 +1,9 @@
 #include "weft/space/gather.hpp"
 
+#include <omp.h>
+
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "weft/trace/recorder.hpp"
@@ -16,23 +20,56 @@ std::int64_t blocks(Range rows) { return (rows.end - rows.begin + chunk - 1) / c
 
 template <class T>
 Gather<T>::Gather(std::span<const std::int32_t> index, std::int64_t entries,
-                  const std::shared_ptr<device::Device>& device)
-    : device_(device), points_(static_cast<std::int64_t>(index.size())), entries_(entries) {
+                  const std::shared_ptr<device::Device>& device, std::int32_t points_at_once)
+    : device_(device), points_(std::ssize(index)), entries_(entries) {
   const trace::Span span("gather lists", trace::Category::cpu);
-  const std::int64_t zero = entries - 1;
-  std::vector<std::int32_t> offsets(entries + 1);
-  for (const std::int32_t entry : index)
-    if (entry < zero) ++offsets[entry + 1];
-  for (std::int64_t g = 0; g < entries; ++g) offsets[g + 1] += offsets[g];
-  std::vector<std::int32_t> columns(offsets.back()), next(offsets.begin(), offsets.end() - 1);
-  for (std::size_t p = 0; p < index.size(); ++p)
-    if (index[p] < zero) columns[next[index[p]]++] = static_cast<std::int32_t>(p);
-  offsets_ = device::Array<std::int32_t>(device, offsets);
-  columns_ = device::Array<std::int32_t>(device, columns);
+  make_lists(index, points_at_once);
   values_ = device::Array<T>(device, index.size());
   one_ = device->template kernel<T>("gather", "gather_points");
   several_ = device->template kernel<T>("gather", "gather_fields");
   product_ = device->template kernel<T>("gather", "gather_product");
+}
+
+// The points of each entry, ascending. Each thread looks at all points for those of its own entries.
+template <class T>
+void Gather<T>::make_lists(std::span<const std::int32_t> index, std::int32_t points_at_once) {
+  const auto each_point = [&](Range rows, const auto& use) {
+#pragma omp parallel
+    {
+      const std::int64_t threads = omp_get_num_threads(), thread = omp_get_thread_num(), count = rows.end - rows.begin;
+      const auto begin = static_cast<std::int32_t>(rows.begin + count * thread / threads),
+                 end = static_cast<std::int32_t>(rows.begin + count * (thread + 1) / threads);
+      for (std::size_t p = 0; p < index.size(); ++p)
+        if (index[p] >= begin && index[p] < end) use(static_cast<std::int32_t>(p), index[p]);
+    }
+  };
+  const std::int64_t zero = entries_ - 1;  // the entry of points that are left out
+  std::vector<std::int32_t> offsets(entries_ + 1);
+  each_point({0, zero}, [&](std::int32_t, std::int32_t entry) { ++offsets[entry + 1]; });
+  // offsets[e + 1] is where the points of e begin and, as they come, where the next one goes: at last, where they end.
+  std::int32_t sum = 0;
+  for (std::int32_t& offset : offsets) sum += std::exchange(offset, sum);
+  columns_ = device::Array<std::int32_t>(device_, sum);
+  const auto list = [&](Range rows, std::int32_t* columns) {
+    const std::int32_t first = offsets[rows.begin + 1];
+    each_point(rows, [&](std::int32_t point, std::int32_t entry) { columns[offsets[entry + 1]++ - first] = point; });
+  };
+  if (device_->is_host()) {
+    list({0, zero}, columns_.data());
+  } else {
+    std::vector<std::int32_t> piece;
+    for (Range rows{0, 0}; rows.begin < zero; rows.begin = rows.end) {
+      const std::int32_t first = offsets[rows.begin + 1];
+      const auto beyond = std::upper_bound(offsets.begin() + rows.begin + 2, offsets.end(),
+                                           first + std::min(points_at_once, sum - first));
+      rows.end = std::max(rows.begin + 1, beyond - offsets.begin() - 2);
+      piece.resize(offsets[rows.end + 1] - first);
+      list(rows, piece.data());
+      device_->copy_now(columns_.data() + first, piece.data(), piece.size() * sizeof(std::int32_t),
+                        device::CopyKind::host_to_device);
+    }
+  }
+  offsets_ = device::Array<std::int32_t>(device_, offsets);
 }
 
 template <class T>

@@ -18,8 +18,10 @@ namespace weft::space {
 template <class T>
 class Gather {
  public:
-  // index: [points] entry of each, entries - 1 (the zero slot) for points without one.
-  Gather(std::span<const std::int32_t> index, std::int64_t entries, const std::shared_ptr<device::Device>& device);
+  // index: [points] entry of each, entries - 1 (the zero slot) for points without one. Of the lists for a GPU the host
+  // has pieces of `points_at_once` points.
+  Gather(std::span<const std::int32_t> index, std::int64_t entries, const std::shared_ptr<device::Device>& device,
+         std::int32_t points_at_once = std::int32_t{1} << 26);
 
   // Space for the values, [fields][points]: work space of one call of an operator, not preserved for the next. It is
   // reallocated, after waiting for the stream, if more fields are requested than before.
@@ -35,6 +37,8 @@ class Gather {
   std::map<std::string, std::int64_t> memory_bytes() const;
 
  private:
+  void make_lists(std::span<const std::int32_t> index, std::int32_t points_at_once);
+
   std::shared_ptr<device::Device> device_;
   std::int64_t points_, entries_;
   int fields_ = 1;  // that there is space for
