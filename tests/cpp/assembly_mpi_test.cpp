@@ -2,6 +2,7 @@
 #include "weft/exchange/assembly.hpp"
 
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <map>
@@ -23,10 +24,6 @@ void check_assembly(const Ids& ids, std::int64_t per_block, const Comm& comm) {
       if (id > 0) holders[id].insert(r);
     }
   }
-  const auto flags = shared_with_others(ids, comm);
-  ASSERT_EQ(flags.size(), ids.size());
-  for (std::size_t p = 0; p < ids.size(); ++p) EXPECT_EQ(flags[p] != 0, ids[p] > 0 && holders[ids[p]].size() > 1);
-
   const Assembly a(ids, per_block, comm);
   EXPECT_EQ(a.global, static_cast<std::int64_t>(holders.size()));
   ASSERT_EQ(a.index.size(), ids.size());
@@ -92,14 +89,14 @@ void check_assembly(const Ids& ids, std::int64_t per_block, const Comm& comm) {
     last[d] = block;
   }
   std::int64_t at = a.shared;
-  for (std::size_t r = 0; r < a.runs.size(); ++r) {
-    const auto& run = a.runs[r];
+  const auto runs = a.runs(per_block);
+  for (std::size_t r = 0; r < runs.size(); ++r) {
+    const auto& run = runs[r];
     EXPECT_EQ(run.begin, at);
     EXPECT_LT(run.begin, run.end);
     at = run.end;
     if (r > 0) {
-      EXPECT_LT(std::pair(a.runs[r - 1].first_block, a.runs[r - 1].last_block),
-                std::pair(run.first_block, run.last_block));
+      EXPECT_LT(std::pair(runs[r - 1].first_block, runs[r - 1].last_block), std::pair(run.first_block, run.last_block));
     }
     for (auto d = static_cast<std::size_t>(run.begin); d < static_cast<std::size_t>(run.end); ++d) {
       EXPECT_EQ(first[d], run.first_block);
@@ -119,6 +116,21 @@ TEST(Assembly, RandomIdsAgreeWithTheReferenceOfAllIds) {
   for (unsigned seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     check_assembly(random_ids(seed, comm), 1 + seed % 37, comm);
+  }
+}
+
+TEST(Assembly, IsTheSameWithSeveralThreads) {
+  const Comm comm;
+  for (const unsigned seed : {0U, 3U, 7U}) {
+    const Ids ids = random_ids(seed, comm);
+    for (const std::int64_t per_block : {1, 5, 1000}) {
+      const Assembly one(ids, per_block, comm);
+      omp_set_num_threads(4);
+      const Assembly four(ids, per_block, comm);
+      omp_set_num_threads(1);
+      EXPECT_EQ(one.index, four.index);
+      EXPECT_EQ(one.dof_ids, four.dof_ids);
+    }
   }
 }
 
@@ -148,7 +160,7 @@ TEST(Assembly, MorePointsThanAnIndexCanNameIsThrownByAllRanks) {
   static std::int64_t id = 1;  // the length is checked before any id is read
   const std::size_t count = comm.rank() == 0 ? std::size_t{1} << 31 : 1;
   try {
-    shared_with_others(std::span<const std::int64_t>(&id, count), comm);
+    Assembly(std::span<const std::int64_t>(&id, count), 8, comm);
     FAIL();
   } catch (const weft::mpi::CollectiveError& error) {
     EXPECT_NE(std::string(error.what()).find("use more ranks"), std::string::npos) << error.what();

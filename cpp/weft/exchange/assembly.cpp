@@ -1,9 +1,14 @@
 #include "weft/exchange/assembly.hpp"
 
+#include <omp.h>
+
 #include <algorithm>
+#include <atomic>
+#include <limits>
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "weft/exchange/hash.hpp"
 #include "weft/trace/recorder.hpp"
@@ -11,103 +16,168 @@
 namespace weft::exchange {
 namespace {
 
-void number(Assembly& assembly, std::int64_t points, const PointsById& by_id, const Sharing& sharing,
-            std::int64_t points_per_block, int rank) {
-  if (points_per_block < 1) throw std::invalid_argument("points_per_block must be at least 1");
-  const std::size_t groups = by_id.ids.size();
-  const auto first_point = [&](std::size_t g) { return by_id.points[static_cast<std::size_t>(by_id.begin[g])]; };
-  const auto last_point = [&](std::size_t g) { return by_id.points[static_cast<std::size_t>(by_id.begin[g + 1]) - 1]; };
-  std::vector<std::int32_t> dof(groups, -1);
+// The first and the last point of every number.
+struct Touches {
+  std::vector<std::int32_t> first, last;
+};
 
-  // Shared DOFs: owned ones are numbered here, those of the halo once the number of owned ones is known.
+Touches touches_of(std::span<const std::int32_t> numbers, std::int64_t count) {
+  const auto points = static_cast<std::int32_t>(numbers.size());
+  Touches touches{std::vector<std::int32_t>(static_cast<std::size_t>(count), points),
+                  std::vector<std::int32_t>(static_cast<std::size_t>(count), -1)};
+  // Every thread begins at the end that is looked for, so that later points of a number only read.
+#pragma omp parallel for schedule(static)
+  for (std::int32_t p = 0; p < points; ++p) {
+    const std::int32_t number = numbers[static_cast<std::size_t>(p)];
+    if (number < 0) continue;
+    const std::atomic_ref first(touches.first[static_cast<std::size_t>(number)]);
+    for (std::int32_t known = first.load(std::memory_order_relaxed);
+         p < known && !first.compare_exchange_weak(known, p, std::memory_order_relaxed);) {
+    }
+  }
+#pragma omp parallel for schedule(static)
+  for (std::int32_t back = 1; back <= points; ++back) {
+    const std::int32_t p = points - back, number = numbers[static_cast<std::size_t>(p)];
+    if (number < 0) continue;
+    const std::atomic_ref last(touches.last[static_cast<std::size_t>(number)]);
+    for (std::int32_t known = last.load(std::memory_order_relaxed);
+         p > known && !last.compare_exchange_weak(known, p, std::memory_order_relaxed);) {
+    }
+  }
+  return touches;
+}
+
+// Takes the shared DOFs out of the touches: `first` becomes -1, and `last` the DOF if this rank owns it.
+struct SharedDofs {
   struct Halo {
-    std::int32_t owner, group;
+    std::int32_t owner, number;
   };
-  std::vector<Halo> halo;
+  std::vector<Halo> halo;                           // ordered by (owner, global id)
   std::map<int, std::vector<std::int32_t>> copies;  // by rank: my shared DOFs it holds
-  std::int32_t next = 0;
-  for (std::size_t s = 0; s < sharing.positions.size(); ++s) {
-    const auto g = static_cast<std::size_t>(sharing.positions[s]);
-    const std::span holders(sharing.holders.data() + sharing.begin[s],
-                            static_cast<std::size_t>(sharing.begin[s + 1] - sharing.begin[s]));
-    // Hashed twice, because the first hash chose the id's home.
-    const auto owner = holders[static_cast<std::size_t>(
-        pick(hash(static_cast<std::int64_t>(hash(by_id.ids[g]))), static_cast<std::int32_t>(holders.size())))];
-    if (owner != rank) {
-      halo.push_back({owner, static_cast<std::int32_t>(g)});
-      dof[g] = -2;
-      continue;
-    }
-    for (const std::int32_t holder : holders) {
-      if (holder != rank) copies[holder].push_back(next);
-    }
-    dof[g] = next++;
-  }
-  assembly.shared = next;
+  std::int32_t owned = 0;
 
-  // Those that are mine alone, by the block that touches them first; within it those it also touches last come first.
-  std::vector<std::int32_t> group_at(static_cast<std::size_t>(points), -1);  // the group a point touches first
-  for (std::size_t g = 0; g < groups; ++g) {
-    if (dof[g] == -1) group_at[static_cast<std::size_t>(first_point(g))] = static_cast<std::int32_t>(g);
-  }
-  struct Later {
-    std::int64_t last_block;
-    std::int32_t group;
-  };
-  std::vector<Later> later;
-  const auto close_run = [&](std::int64_t first_block, std::int64_t last_block) {
-    const std::int64_t begin = assembly.runs.empty() ? assembly.shared : assembly.runs.back().end;
-    if (next > begin) assembly.runs.push_back({first_block, last_block, begin, next});
-  };
-  for (std::int64_t block = 0; block * points_per_block < points; ++block) {
-    const std::int64_t end = std::min(points, (block + 1) * points_per_block);
-    later.clear();
-    for (std::int64_t p = block * points_per_block; p < end; ++p) {
-      const std::int32_t g = group_at[static_cast<std::size_t>(p)];
-      if (g < 0) continue;
-      const std::int64_t last = last_point(static_cast<std::size_t>(g));
-      if (last < end) {
-        dof[static_cast<std::size_t>(g)] = next++;
-      } else {
-        later.push_back({last / points_per_block, g});
+  SharedDofs(const NumberedPoints& points, Touches& touches, int rank) {
+    const Sharing& sharing = points.sharing;
+    for (std::size_t s = 0; s < sharing.positions.size(); ++s) {
+      const std::int32_t number = sharing.positions[s];
+      const std::span holders(sharing.holders.data() + sharing.begin[s],
+                              static_cast<std::size_t>(sharing.begin[s + 1] - sharing.begin[s]));
+      // Hashed twice, because the first hash chose the id's home.
+      const auto owner = holders[static_cast<std::size_t>(pick(
+          hash(static_cast<std::int64_t>(hash(points.shared_ids[s]))), static_cast<std::int32_t>(holders.size())))];
+      touches.first[static_cast<std::size_t>(number)] = -1;
+      if (owner != rank) {
+        halo.push_back({owner, number});
+        continue;
       }
+      for (const std::int32_t holder : holders) {
+        if (holder != rank) copies[holder].push_back(owned);
+      }
+      touches.last[static_cast<std::size_t>(number)] = owned++;
     }
-    close_run(block, block);
-    std::stable_sort(later.begin(), later.end(),
-                     [](const Later& a, const Later& b) { return a.last_block < b.last_block; });
-    for (std::size_t i = 0; i < later.size(); ++i) {
-      dof[static_cast<std::size_t>(later[i].group)] = next++;
-      if (i + 1 == later.size() || later[i + 1].last_block != later[i].last_block)
-        close_run(block, later[i].last_block);
+    std::stable_sort(halo.begin(), halo.end(), [](const Halo& a, const Halo& b) { return a.owner < b.owner; });
+  }
+};
+
+// Some of the blocks, processed by one thread.
+class BlockRange {
+ public:
+  BlockRange(std::span<const std::int32_t> numbers, Touches& touches, std::int64_t points_per_block)
+      : numbers_(numbers), touches_(touches), per_block_(points_per_block) {}
+
+  std::int32_t count(std::int64_t begin, std::int64_t end) const {
+    std::int32_t sum = 0;
+    each_first(begin * per_block_, std::min(end * per_block_, std::ssize(numbers_)), [&](std::size_t) { ++sum; });
+    return sum;
+  }
+  // Numbers, from `next` on, the DOFs that the blocks touch first: those that a block also touches last, then the
+  // others by the block that does. No other thread reads the `last` of these, which becomes the DOF.
+  void number(std::int64_t begin, std::int64_t end, std::int32_t next) {
+    struct Later {
+      std::int32_t last_block, place, number;
+    };
+    std::vector<Later> later;
+    for (std::int64_t block = begin; block < end; ++block) {
+      const std::int64_t stop = std::min((block + 1) * per_block_, std::ssize(numbers_));
+      later.clear();
+      each_first(block * per_block_, stop, [&](std::size_t g) {
+        if (touches_.last[g] < stop)
+          touches_.last[g] = next++;
+        else
+          later.push_back({static_cast<std::int32_t>(touches_.last[g] / per_block_),
+                           static_cast<std::int32_t>(later.size()), static_cast<std::int32_t>(g)});
+      });
+      std::sort(later.begin(), later.end(), [](const Later& a, const Later& b) {
+        return std::pair(a.last_block, a.place) < std::pair(b.last_block, b.place);
+      });
+      for (const Later& l : later) touches_.last[static_cast<std::size_t>(l.number)] = next++;
     }
   }
-  assembly.owned = next;
 
-  std::stable_sort(halo.begin(), halo.end(), [](const Halo& a, const Halo& b) { return a.owner < b.owner; });
+ private:
+  template <class Use>
+  void each_first(std::int64_t begin, std::int64_t end, Use&& use) const {
+    for (std::int64_t p = begin; p < end; ++p) {
+      const std::int32_t number = numbers_[static_cast<std::size_t>(p)];
+      if (number >= 0 && touches_.first[static_cast<std::size_t>(number)] == p) use(static_cast<std::size_t>(number));
+    }
+  }
+
+  std::span<const std::int32_t> numbers_;
+  Touches& touches_;
+  std::int64_t per_block_;
+};
+
+// Numbers the DOFs that are mine alone, from `next` on; returns the number after the last.
+std::int32_t number_own(std::span<const std::int32_t> numbers, Touches& touches, std::int64_t points_per_block,
+                        std::int32_t next) {
+  const std::int64_t blocks = (std::ssize(numbers) + points_per_block - 1) / points_per_block;
+  const int parts = omp_get_max_threads();
+  const auto block = [&](int part) { return blocks * part / parts; };
+  BlockRange range(numbers, touches, points_per_block);
+  std::vector<std::int32_t> begin(static_cast<std::size_t>(parts));
+#pragma omp parallel for schedule(static, 1)
+  for (int part = 0; part < parts; ++part)
+    begin[static_cast<std::size_t>(part)] = range.count(block(part), block(part + 1));
+  for (std::int32_t& b : begin) next += std::exchange(b, next);
+#pragma omp parallel for schedule(static, 1)
+  for (int part = 0; part < parts; ++part)
+    range.number(block(part), block(part + 1), begin[static_cast<std::size_t>(part)]);
+  return next;
+}
+
+void number(Assembly& assembly, NumberedPoints&& points, std::int64_t points_per_block, int rank) {
+  if (points_per_block < 1) throw std::invalid_argument("points_per_block must be at least 1");
+  Touches touches = touches_of(points.numbers, points.count);
+  const SharedDofs shared(points, touches, rank);
+  assembly.shared = shared.owned;
+  std::int32_t next = number_own(points.numbers, touches, points_per_block, shared.owned);
+  assembly.owned = next;
   std::map<int, std::int64_t> from;  // by owner: halo entries
-  for (const Halo& h : halo) {
-    dof[static_cast<std::size_t>(h.group)] = next++;
+  for (const SharedDofs::Halo& h : shared.halo) {
+    touches.last[static_cast<std::size_t>(h.number)] = next++;
     ++from[h.owner];
   }
   assembly.local = next;
 
-  assembly.index.assign(static_cast<std::size_t>(points), next);
-  assembly.dof_ids.resize(groups);
-  for (std::size_t g = 0; g < groups; ++g) {
-    assembly.dof_ids[static_cast<std::size_t>(dof[g])] = by_id.ids[g];
-    for (std::int64_t p = by_id.begin[g]; p < by_id.begin[g + 1]; ++p) {
-      assembly.index[static_cast<std::size_t>(by_id.points[static_cast<std::size_t>(p)])] = dof[g];
-    }
+  touches.first = {};
+  assembly.index = std::move(points.numbers);
+#pragma omp parallel for
+  for (std::size_t p = 0; p < assembly.index.size(); ++p) {
+    const std::int32_t number = assembly.index[p];
+    assembly.index[p] = number < 0 ? next : touches.last[static_cast<std::size_t>(number)];
   }
 
   Pattern& pattern = assembly.pattern;
   pattern.halo_first = assembly.owned;
   pattern.entries = assembly.local + 1;
-  for (const auto& [neighbor, count] : from) copies.try_emplace(neighbor);
-  for (const auto& [neighbor, entries] : copies) {
-    const auto halo_count = from.find(neighbor);
+  std::map<int, std::span<const std::int32_t>> with;  // by neighbour: my DOFs it has copies of
+  for (const auto& [neighbor, entries] : shared.copies) with[neighbor] = entries;
+  for (const auto& [neighbor, count] : from) with.try_emplace(neighbor);
+  for (const auto& [neighbor, entries] : with) {
+    const auto halo = from.find(neighbor);
     pattern.neighbors.push_back(
-        {neighbor, static_cast<std::int64_t>(entries.size()), halo_count == from.end() ? 0 : halo_count->second});
+        {neighbor, static_cast<std::int64_t>(entries.size()), halo == from.end() ? 0 : halo->second});
     pattern.owned_index.insert(pattern.owned_index.end(), entries.begin(), entries.end());
   }
 }
@@ -123,10 +193,36 @@ Assembly::Assembly(std::span<const std::int64_t> ids, std::int64_t points_per_bl
 
 Assembly::Assembly(std::int64_t points, const PointsById& by_id, const Sharing& sharing, std::int64_t points_per_block,
                    const mpi::Comm& comm) {
+  NumberedPoints numbered;
+  comm.together([&] { numbered = numbered_points(points, by_id, sharing); });
+  *this = Assembly(std::move(numbered), points_per_block, comm);
+  comm.together([&] {
+    dof_ids.resize(by_id.ids.size());
+    for (std::size_t g = 0; g < by_id.ids.size(); ++g) {
+      const std::int32_t dof = index[static_cast<std::size_t>(points_of(by_id, g).front())];
+      dof_ids[static_cast<std::size_t>(dof)] = by_id.ids[g];
+    }
+  });
+}
+
+Assembly::Assembly(NumberedPoints points, std::int64_t points_per_block, const mpi::Comm& comm) {
   const trace::Span span("number DOFs", trace::Category::cpu);
-  comm.together([&] { number(*this, points, by_id, sharing, points_per_block, comm.rank()); });
+  comm.together([&] { number(*this, std::move(points), points_per_block, comm.rank()); });
   global = owned;
   comm.sum(&global, 1);
+}
+
+std::vector<Assembly::Run> Assembly::runs(std::int64_t points_per_block) const {
+  const Touches touches = touches_of(index, local + 1);
+  std::vector<Run> result;
+  for (std::int64_t dof = shared; dof < owned; ++dof) {
+    const std::int64_t first = touches.first[static_cast<std::size_t>(dof)] / points_per_block,
+                       last = touches.last[static_cast<std::size_t>(dof)] / points_per_block;
+    if (result.empty() || result.back().first_block != first || result.back().last_block != last)
+      result.push_back({first, last, dof, dof});
+    result.back().end = dof + 1;
+  }
+  return result;
 }
 
 }  // namespace weft::exchange

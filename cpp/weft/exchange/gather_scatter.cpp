@@ -14,11 +14,6 @@
 namespace weft::exchange {
 namespace {
 
-std::span<const std::int32_t> points_of(const PointsById& by_id, std::size_t g) {
-  return std::span(by_id.points)
-      .subspan(static_cast<std::size_t>(by_id.begin[g]), static_cast<std::size_t>(by_id.begin[g + 1] - by_id.begin[g]));
-}
-
 // The pattern of a gather-scatter. Its vector holds this rank's part of every shared id at [0, R), ordered by id, and
 // after them the other holders' parts: every holder sends its part to every other one, and all combine them in the
 // order of ranks, so that all get the same bits after one round of messages (assembling at an owner would take two).

@@ -3,6 +3,7 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/exchange/directory.hpp"
@@ -62,18 +63,18 @@ Sharing find_sharing(std::span<const std::int64_t> ids, const mpi::Comm& comm) {
   return sharing;
 }
 
-std::vector<std::uint8_t> shared_with_others(std::span<const std::int64_t> ids, const mpi::Comm& comm) {
-  PointsById by_id;
-  comm.together([&] { by_id = points_by_id(ids); });
-  const Sharing sharing = find_sharing(by_id.ids, comm);
-  std::vector<std::uint8_t> shared(ids.size(), 0);
-  for (const std::int32_t g : sharing.positions) {
-    for (std::int64_t p = by_id.begin[static_cast<std::size_t>(g)]; p < by_id.begin[static_cast<std::size_t>(g) + 1];
-         ++p) {
-      shared[static_cast<std::size_t>(by_id.points[static_cast<std::size_t>(p)])] = 1;
-    }
+NumberedPoints numbered_points(std::int64_t points, const PointsById& by_id, Sharing sharing) {
+  NumberedPoints result;
+  result.numbers.assign(static_cast<std::size_t>(points), -1);
+  result.count = std::ssize(by_id.ids);
+  for (std::size_t g = 0; g < by_id.ids.size(); ++g) {
+    for (const std::int32_t p : points_of(by_id, g))
+      result.numbers[static_cast<std::size_t>(p)] = static_cast<std::int32_t>(g);
   }
-  return shared;
+  result.sharing = std::move(sharing);
+  for (const std::int32_t g : result.sharing.positions)
+    result.shared_ids.push_back(by_id.ids[static_cast<std::size_t>(g)]);
+  return result;
 }
 
 }  // namespace weft::exchange

@@ -39,6 +39,11 @@ struct PointsById {
   std::vector<std::int64_t> begin;   // [ids + 1] into points
   std::vector<std::int32_t> points;  // ascending within an id
 };
+// The points with the g-th id.
+inline std::span<const std::int32_t> points_of(const PointsById& by_id, std::size_t g) {
+  return std::span(by_id.points)
+      .subspan(static_cast<std::size_t>(by_id.begin[g]), static_cast<std::size_t>(by_id.begin[g + 1] - by_id.begin[g]));
+}
 // std::length_error if there are more points than a 32-bit index can address.
 PointsById points_by_id(std::span<const std::int64_t> ids);
 
@@ -52,7 +57,14 @@ struct Sharing {
 // with the number of ids and of shared ids, and no rank sees all ids. (collective)
 Sharing find_sharing(std::span<const std::int64_t> ids, const mpi::Comm& comm);
 
-// Which of my points have an id that another rank also holds (not for ids <= 0): 1 or 0 per point. (collective)
-std::vector<std::uint8_t> shared_with_others(std::span<const std::int64_t> ids, const mpi::Comm& comm);
+// The points of one rank by 32-bit numbers of their ids, which takes less than the ids, and no lists of points.
+struct NumberedPoints {
+  std::vector<std::int32_t> numbers;  // [points] in [0, count), equal for equal ids; negative: takes no part
+  std::int64_t count = 0;
+  Sharing sharing;                       // of the numbers, which ascend here as the ids do
+  std::vector<std::int64_t> shared_ids;  // of sharing.positions
+};
+// Of points already looked up: the numbers are positions in by_id.ids.
+NumberedPoints numbered_points(std::int64_t points, const PointsById& by_id, Sharing sharing);
 
 }  // namespace weft::exchange

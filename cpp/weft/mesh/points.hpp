@@ -4,6 +4,7 @@
 // outside 1..15 throw std::invalid_argument. Nothing communicates.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -15,6 +16,21 @@ namespace weft::mesh {
 // [E][n1^3], from 1, equal exactly where points coincide or are periodic images: first the vertices, then the insides
 // of edges, of faces, of elements.
 std::vector<std::int64_t> point_ids(const Mesh& mesh, int order);
+// The same for local element e alone: out[n1^3].
+void point_ids(const Mesh& mesh, int order, std::int64_t e, std::int64_t* out);
+
+// Numbers for the points of an element. The points inside an edge, a face or the element have consecutive numbers in
+// its canonical frame, wherever they begin.
+template <class Number>
+struct FirstNumbers {
+  std::array<Number, 8> vertices;
+  std::array<Number, 12> edges;
+  std::array<Number, 6> faces;
+  Number inside;
+};
+// out[n1^3]: the numbers of the points of local element e.
+template <class Number>
+void number_points(const Mesh& mesh, int order, std::int64_t e, const FirstNumbers<Number>& first, Number* out);
 
 // How many different ids there are over all ranks; they are 1..global_points.
 std::int64_t global_points(const Mesh& mesh, int order);

@@ -41,8 +41,8 @@ void Operator<T>::set_up() {
   if (trilinear) lambda_in_gather_ = static_cast<T>(options.lambda);
   const std::vector<double> degrees = trilinear ? std::vector<double>{} : space.inverse_degrees();
   this->comm().together([&] {
-    this->local_ = std::make_unique<LocalOperator<T>>(space.numbering().executed_mesh(), options,
-                                                      space.numbering().index, degrees);
+    this->local_ = std::make_unique<LocalOperator<T>>(space.mesh(), options, space.numbering().index, degrees,
+                                                      space.numbering().split.order);
     space.gather();
   });
 }

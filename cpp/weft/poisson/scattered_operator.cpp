@@ -8,13 +8,24 @@
 #include "weft/trace/recorder.hpp"
 
 namespace weft::poisson {
+namespace {
+
+// [points] in the order of execution, 0 where masked.
+std::vector<std::int64_t> ids_of(const space::Numbering& numbering) {
+  std::vector<std::int64_t> ids =
+      numbering.to_execution<std::int64_t>(mesh::point_ids(numbering.mesh, numbering.order));
+  for (std::size_t p = 0; p < ids.size(); ++p)
+    if (numbering.index[p] == numbering.assembly.local) ids[p] = 0;
+  return ids;
+}
+
+}  // namespace
 
 template <class T>
 ScatteredOperator<T>::ScatteredOperator(const mesh::Mesh& mesh, const Options& options)
     : AnyOperator<T>(mesh, options) {
-  std::vector<std::int64_t> ids = space::point_ids(mesh, options.order, options.dirichlet);
-  space::Numbering numbering(mesh, options.order, ids, 1);
-  ids = numbering.to_execution<std::int64_t>(ids);
+  space::Numbering numbering(mesh, options.order, options.dirichlet, 1);
+  const std::vector<std::int64_t> ids = ids_of(numbering);
   gather_scatter_ = std::make_unique<exchange::GatherScatter<T>>(ids, mesh.comm, options.device, options.exchange);
   // The space's own exchange is for set-up and output only: not worth timing.
   space::Options chosen = options;
@@ -24,8 +35,8 @@ ScatteredOperator<T>::ScatteredOperator(const mesh::Mesh& mesh, const Options& o
 
   const std::vector<double> degrees = this->space().inverse_degrees();
   mesh.comm.together([&] {
-    this->local_ = std::make_unique<LocalOperator<T>>(this->space().numbering().executed_mesh(), options,
-                                                      std::span<const std::int32_t>{}, degrees);
+    this->local_ = std::make_unique<LocalOperator<T>>(mesh, options, std::span<const std::int32_t>{}, degrees,
+                                                      this->space().numbering().split.order);
     weights_ = device::Array<T>(options.device, std::vector<T>(degrees.begin(), degrees.end()));
     if (std::ranges::none_of(ids, [](std::int64_t id) { return id <= 0; })) return;
     std::vector<T> mask(ids.size());
@@ -65,13 +76,7 @@ std::map<std::string, std::int64_t> ScatteredOperator<T>::memory_bytes() const {
 
 template <class T>
 std::vector<std::int64_t> ScatteredOperator<T>::unknown_ids() const {
-  const space::Space<T>& space = this->space();
-  const std::vector<std::int32_t>& index = space.numbering().index;
-  std::vector<std::int64_t> ids =
-      space.numbering().template to_execution<std::int64_t>(mesh::point_ids(space.mesh(), space.order()));
-  for (std::size_t p = 0; p < ids.size(); ++p)
-    if (index[p] == space.entries() - 1) ids[p] = 0;
-  return ids;
+  return ids_of(this->space().numbering());
 }
 
 template <class T>

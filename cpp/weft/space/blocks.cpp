@@ -76,11 +76,12 @@ Plan make_plan(const Numbering& numbering, std::span<const std::int64_t> interio
   std::vector<std::vector<Range>> after(split.blocks);
   append_pieces({0, assembly.shared}, threads, plan.apart);
   std::vector<Range> between;
-  for (auto run = assembly.runs.rbegin(); run != assembly.runs.rend(); ++run) plan.ahead[run->first_block] = run->begin;
+  const std::vector<exchange::Assembly::Run> runs = assembly.runs(points_per_block);
+  for (auto run = runs.rbegin(); run != runs.rend(); ++run) plan.ahead[run->first_block] = run->begin;
   for (std::int64_t b = split.blocks - 1; b >= 0; --b)  // blocks that touch nothing first
     plan.ahead[b] = std::min(plan.ahead[b], plan.ahead[b + 1]);
   for (std::int64_t b = 0; b < split.blocks; ++b) plan.before[b] = {plan.ahead[b], plan.ahead[b]};
-  for (const exchange::Assembly::Run& run : assembly.runs) {
+  for (const exchange::Assembly::Run& run : runs) {
     Range entries{run.begin, run.end};
     if (chunk_of[run.first_block] != chunk_of[run.last_block]) {
       if (!between.empty() && between.back().end == entries.begin)
@@ -122,26 +123,27 @@ Blocks::Blocks(const Numbering& numbering, const std::shared_ptr<device::Device>
   const std::int64_t blocks = numbering.split.blocks, block_points = lanes * numbering.points_per_element(),
                      inside = std::int64_t{n - 2} * (n - 2) * (n - 2) * lanes, surface = block_points - inside;
   const exchange::Assembly& assembly = numbering.assembly;
-  std::vector<std::int32_t> index(blocks * surface);
-  interior_.resize(blocks);
+  const auto from_block = [&](std::int64_t b) { return assembly.index.data() + b * block_points; };
+  index_ = device::Array<std::int32_t>(device, blocks * surface);
+  interior_.assign(blocks, -1);
   conflict_.assign(blocks, 0);
+#pragma omp parallel for
   for (std::int64_t b = 0; b < blocks; ++b) {
-    const std::int32_t* from = assembly.index.data() + b * block_points;
-    std::copy(from + inside, from + block_points, index.begin() + b * surface);
+    const std::int32_t* from = from_block(b);
+    std::copy(from + inside, from + block_points, index_.data() + b * surface);
     for (std::int64_t v = 0; v < surface; v += lanes)
       for (int l = 1; l < lanes; ++l)
         for (int m = 0; m < l; ++m)
           if (from[inside + v + l] == from[inside + v + m] && from[inside + v + l] != assembly.local) conflict_[b] = 1;
-    bool in_a_row = true;
+    bool in_a_row = inside > 0;
     for (std::int64_t i = 1; i < inside; ++i) in_a_row = in_a_row && from[i] == from[0] + i;
-    if (inside > 0 && in_a_row) {
-      interior_[b] = from[0];
-    } else {
-      interior_[b] = -1 - static_cast<std::int64_t>(interior_index_.size());
-      interior_index_.insert(interior_index_.end(), from, from + inside);
-    }
+    if (in_a_row) interior_[b] = from[0];
   }
-  index_ = device::Array<std::int32_t>(device, index);
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    if (interior_[b] >= 0) continue;
+    interior_[b] = -1 - static_cast<std::int64_t>(interior_index_.size());
+    interior_index_.insert(interior_index_.end(), from_block(b), from_block(b) + inside);
+  }
   view_ = {index_.data(), interior_.data(), interior_index_.data(), conflict_.data()};
   plan_ = make_plan(numbering, interior_, inside, omp_get_max_threads());
 }

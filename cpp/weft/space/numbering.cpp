@@ -3,91 +3,121 @@
 #include <algorithm>
 #include <utility>
 
-#include "weft/device/device.hpp"
-#include "weft/exchange/gather_scatter.hpp"
-#include "weft/exchange/pattern.hpp"
-#include "weft/mesh/points.hpp"
-
 namespace weft::space {
+namespace {
 
-BlockSplit split_blocks(std::span<const std::uint8_t> halo, int lanes) {
-  const auto elements = static_cast<std::int64_t>(halo.size());
-  std::vector<std::int64_t> inner, outer;
-  for (std::int64_t e = 0; e < elements; ++e) (halo[e] != 0 ? outer : inner).push_back(e);
-  const auto inside = static_cast<std::int64_t>(inner.size());
-
-  BlockSplit split;
-  split.blocks = (elements + lanes - 1) / lanes;
-  split.half = inside / 2 / lanes;
-  split.order.assign(inner.begin(), inner.begin() + split.half * lanes);
-  split.order.insert(split.order.end(), outer.begin(), outer.end());
-  // Elements without shared points fill up the last block of the halo.
-  const std::int64_t fill = std::min<std::int64_t>((lanes - static_cast<std::int64_t>(outer.size()) % lanes) % lanes,
-                                                   inside - split.half * lanes);
-  split.order.insert(split.order.end(), inner.begin() + split.half * lanes, inner.end());
-  split.halo_end = split.half + (static_cast<std::int64_t>(outer.size()) + fill + lanes - 1) / lanes;
-  return split;
-}
-
-std::vector<std::int64_t> execution_order(std::int64_t elements, int order, int lanes) {
-  const int n = order + 1, each = n * n * n;
-  std::vector<int> points;  // of one element
-  points.reserve(each);
+// The points [k][j][i] of an element in the order in which blocks process them: by columns along t, those inside first.
+std::vector<int> inside_first(int order) {
+  const int n = order + 1;
+  std::vector<int> points;
   const auto inside = [&](int i) { return i > 0 && i < n - 1; };
   for (const bool inner : {true, false})
     for (int j = 0; j < n; ++j)
       for (int i = 0; i < n; ++i)
         for (int k = 0; k < n; ++k)
           if ((inside(i) && inside(j) && inside(k)) == inner) points.push_back((k * n + j) * n + i);
-
-  std::vector<std::int64_t> all;
-  const std::int64_t blocks = (elements + lanes - 1) / lanes;
-  all.reserve(blocks * lanes * each);
-  for (std::int64_t b = 0; b < blocks; ++b)
-    for (const int point : points)
-      for (std::int64_t e = b * lanes; e < (b + 1) * lanes; ++e) all.push_back(e < elements ? e * each + point : -1);
-  return all;
+  return points;
 }
 
-std::vector<std::int64_t> point_ids(const mesh::Mesh& mesh, int order, const mesh::BoundarySet& without) {
-  std::vector<std::int64_t> ids = mesh::point_ids(mesh, order);
-  if (without == mesh::BoundarySet{}) return ids;
-  const std::vector<std::uint8_t> boundary = mesh::points_on_boundary(mesh, order, without);
-  std::vector<std::int32_t> flags(boundary.begin(), boundary.end());
-  const auto host = device::open("host");
-  exchange::GatherScatter<std::int32_t> combine(ids, mesh.comm, host, exchange::Choice{});
-  device::Stream stream(host);
-  combine.gather_scatter(flags.data(), exchange::Op::max, stream);
-  stream.synchronize();
-  for (std::size_t p = 0; p < ids.size(); ++p)
-    if (flags[p] != 0) ids[p] = 0;
-  return ids;
+}  // namespace
+
+BlockSplit split_blocks(std::span<const std::uint8_t> halo, int lanes) {
+  const auto elements = std::ssize(halo), outer = std::ranges::count_if(halo, [](auto flag) { return flag != 0; }),
+             inner = elements - outer;
+  BlockSplit split;
+  split.blocks = (elements + lanes - 1) / lanes;
+  split.half = inner / 2 / lanes;
+  // Elements without shared points fill up the last block of the halo.
+  const std::int64_t before = split.half * lanes,
+                     fill = std::min<std::int64_t>((lanes - outer % lanes) % lanes, inner - before);
+  split.halo_end = split.half + (outer + fill + lanes - 1) / lanes;
+  split.order.resize(elements);
+  std::int64_t next_outer = before, inner_seen = 0;
+  for (std::int64_t e = 0; e < elements; ++e) {
+    if (halo[e] != 0) {
+      split.order[next_outer++] = e;
+    } else {
+      split.order[inner_seen < before ? inner_seen : inner_seen + outer] = e;
+      ++inner_seen;
+    }
+  }
+  return split;
+}
+
+Numbering::Numbering(mesh::Mesh given, int order_, const mesh::BoundarySet& without, int lanes_)
+    : mesh(std::move(given)), order(order_), lanes(lanes_) {
+  set_up(PointNumbers(mesh, order, without));
 }
 
 Numbering::Numbering(mesh::Mesh given, int order_, std::span<const std::int64_t> ids, int lanes_)
     : mesh(std::move(given)), order(order_), lanes(lanes_) {
-  const std::int64_t each = points_per_element();
-  const std::vector<std::uint8_t> shared = exchange::shared_with_others(ids, mesh.comm);
-  std::vector<std::uint8_t> halo(mesh.elements());
-  for (std::size_t e = 0; e < halo.size(); ++e)
-    halo[e] = std::ranges::any_of(std::span(shared).subspan(e * each, each), [](auto flag) { return flag != 0; });
-  halo_elements = std::ranges::count(halo, 1);
-  split = split_blocks(halo, lanes);
+  set_up(PointNumbers(mesh, order, ids));
+}
 
-  const std::vector<std::int64_t> own = to_execution(ids);
-  if (lanes == 1) {
-    assembly = exchange::Assembly(own, each, mesh.comm);
-    index = std::move(assembly.index);
-  } else {
-    const std::vector<std::int64_t> execution = execution_order(mesh.elements(), order, lanes);
-    std::vector<std::int64_t> executed(execution.size());
-    for (std::size_t q = 0; q < execution.size(); ++q) executed[q] = execution[q] < 0 ? 0 : own[execution[q]];
-    assembly = exchange::Assembly(executed, lanes * each, mesh.comm);
-    index.resize(own.size());
-    for (std::size_t q = 0; q < execution.size(); ++q)
-      if (execution[q] >= 0) index[execution[q]] = assembly.index[q];
-  }
-  assembly.dof_ids = {};
+void Numbering::set_up(const PointNumbers& points) {
+  const std::int64_t each = points_per_element();
+  exchange::NumberedPoints numbered{
+      .numbers = {}, .count = points.count(), .sharing = points.sharing(), .shared_ids = points.shared_ids()};
+  mesh.comm.together([&] {
+    const std::vector<std::int32_t>& positions = points.sharing().positions;
+    std::vector<std::uint8_t> shared(positions.empty() ? 0 : positions.back() + 1);  // by number
+    for (const std::int32_t number : positions) shared[number] = 1;
+    std::vector<std::uint8_t> halo(mesh.elements());
+#pragma omp parallel if (!shared.empty())
+    {
+      std::vector<std::int32_t> numbers(each);
+#pragma omp for
+      for (std::int64_t e = 0; e < mesh.elements(); ++e) {
+        if (shared.empty()) continue;
+        points.of_element(e, numbers.data());
+        halo[e] = std::ranges::any_of(
+            numbers, [&](std::int32_t n) { return n >= 0 && n < std::ssize(shared) && shared[n] != 0; });
+      }
+    }
+    halo_elements = std::ranges::count(halo, 1);
+    split = split_blocks(halo, lanes);
+  });
+  if (lanes == 1)
+    number_elements(points, std::move(numbered));
+  else
+    number_blocks(points, std::move(numbered));
+}
+
+void Numbering::number_elements(const PointNumbers& points, exchange::NumberedPoints numbered) {
+  const std::int64_t each = points_per_element();
+  mesh.comm.together([&] {
+    numbered.numbers.resize(mesh.elements() * each);
+#pragma omp parallel for
+    for (std::int64_t e = 0; e < mesh.elements(); ++e)
+      points.of_element(split.order[e], numbered.numbers.data() + e * each);
+  });
+  assembly = exchange::Assembly(std::move(numbered), each, mesh.comm);
+  index = std::move(assembly.index);
+}
+
+void Numbering::number_blocks(const PointNumbers& points, exchange::NumberedPoints numbered) {
+  const std::int64_t each = points_per_element(), elements = mesh.elements();
+  const std::vector<int> places = inside_first(order);
+  const auto place = [&](std::int64_t e, std::int64_t q) { return (e / lanes * each + q) * lanes + e % lanes; };
+  mesh.comm.together([&] {
+    numbered.numbers.assign(split.blocks * lanes * each, -1);
+#pragma omp parallel
+    {
+      std::vector<std::int32_t> own(each);
+#pragma omp for
+      for (std::int64_t e = 0; e < elements; ++e) {
+        points.of_element(split.order[e], own.data());
+        for (std::int64_t q = 0; q < each; ++q) numbered.numbers[place(e, q)] = own[places[q]];
+      }
+    }
+  });
+  assembly = exchange::Assembly(std::move(numbered), lanes * each, mesh.comm);
+  mesh.comm.together([&] {
+    index.resize(elements * each);
+#pragma omp parallel for
+    for (std::int64_t e = 0; e < elements; ++e)
+      for (std::int64_t q = 0; q < each; ++q) index[e * each + places[q]] = assembly.index[place(e, q)];
+  });
 }
 
 }  // namespace weft::space

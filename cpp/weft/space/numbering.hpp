@@ -9,6 +9,7 @@
 #include "weft/exchange/assembly.hpp"
 #include "weft/mesh/boundary_set.hpp"
 #include "weft/mesh/mesh.hpp"
+#include "weft/space/point_numbers.hpp"
 
 namespace weft::space {
 
@@ -21,17 +22,14 @@ struct BlockSplit {
 // halo: per element, 1 if other ranks share at least one of its points, else 0.
 BlockSplit split_blocks(std::span<const std::uint8_t> halo, int lanes);
 
-// Points are processed as [block][point][lane], interior points of elements first. For each entry: its local point
-// ([E][k][j][i]), or -1 in lanes beyond the last element.
-std::vector<std::int64_t> execution_order(std::int64_t elements, int order, int lanes);
-
-// mesh::point_ids, but 0 for points on the boundaries `without`, whichever rank holds the face. (collective)
-std::vector<std::int64_t> point_ids(const mesh::Mesh& mesh, int order, const mesh::BoundarySet& without);
-
 // "In execution order" is by elements of split.order.
 struct Numbering {
-  // ids: [E][k][j][i] in the mesh's order of elements, equal for coinciding points, 0 for points left out. lanes:
-  // elements per block; 1: elements are processed one by one, and points in their own order. (collective)
+  // Of the mesh's points but for those on the boundaries `without`. lanes: elements per block, whose points are
+  // processed as [block][point][lane], interior points of elements first; 1: elements are processed one by one, and
+  // points in their own order. (collective)
+  Numbering(mesh::Mesh mesh, int order, const mesh::BoundarySet& without, int lanes);
+  // ids: [E][k][j][i] in the mesh's order of elements, equal for points that are one, 0 for points left out.
+  // (collective)
   Numbering(mesh::Mesh mesh, int order, std::span<const std::int64_t> ids, int lanes);
 
   mesh::Mesh mesh;  // as given
@@ -55,6 +53,9 @@ struct Numbering {
   }
 
  private:
+  void set_up(const PointNumbers& points);
+  void number_elements(const PointNumbers& points, exchange::NumberedPoints numbered);
+  void number_blocks(const PointNumbers& points, exchange::NumberedPoints numbered);
   template <class V>
   std::vector<V> reordered(std::span<const V> values, bool to) const {
     std::vector<V> result(values.size());

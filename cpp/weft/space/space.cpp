@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <numeric>
 #include <stdexcept>
 
@@ -18,8 +19,7 @@ namespace {
 template <class T>
 Numbering made_numbering(const mesh::Mesh& mesh, const Options& options) {
   element::gll(options.order);  // refuses orders outside 1..15
-  return Numbering(mesh, options.order, point_ids(mesh, options.order, options.dirichlet),
-                   options.kernels == Kernels::simd ? simd::lanes<T> : 1);
+  return Numbering(mesh, options.order, options.dirichlet, options.kernels == Kernels::simd ? simd::lanes<T> : 1);
 }
 
 }  // namespace
@@ -179,11 +179,19 @@ std::vector<std::int32_t> Space<T>::point_index() const {
 
 template <class T>
 std::vector<std::int64_t> Space<T>::unknown_ids() const {
-  const std::vector<std::int64_t> ids = mesh::point_ids(mesh(), order());
-  const std::vector<std::int32_t> index = point_index();
   std::vector<std::int64_t> result(unknowns());
-  for (std::size_t p = 0; p < ids.size(); ++p)
-    if (index[p] < unknowns()) result[index[p]] = ids[p];
+  const std::int64_t each = numbering_.points_per_element(), owned = unknowns();
+#pragma omp parallel
+  {
+    std::vector<std::int64_t> ids(each);
+#pragma omp for
+    for (std::int64_t e = 0; e < elements(); ++e) {
+      mesh::point_ids(mesh(), order(), numbering_.split.order[e], ids.data());
+      const std::int32_t* index = numbering_.index.data() + e * each;
+      for (std::int64_t p = 0; p < each; ++p)  // elements that share a point write the same id
+        if (index[p] < owned) std::atomic_ref(result[index[p]]).store(ids[p], std::memory_order_relaxed);
+    }
+  }
   return result;
 }
 
@@ -218,14 +226,15 @@ std::vector<std::uint8_t> Space<T>::masked() const {
 template <class T>
 std::vector<double> Space<T>::inverse_degrees() {
   const std::int64_t zero = entries() - 1;
-  std::vector<T> count(entries());
-  for (const std::int32_t entry : numbering_.index)
-    if (entry < zero) count[entry] += 1;
+  const std::vector<std::int32_t>& index = numbering_.index;
+  std::vector<std::int32_t> count(entries());
+#pragma omp parallel for
+  for (std::size_t p = 0; p < index.size(); ++p)
+    if (index[p] < zero) std::atomic_ref(count[index[p]]).fetch_add(1, std::memory_order_relaxed);
   combine(count, exchange::Op::add);
-  std::vector<double> inverse(numbering_.index.size());
-  std::ranges::transform(numbering_.index, inverse.begin(), [&](std::int32_t entry) {
-    return entry < zero ? 1.0 / static_cast<double>(count[entry]) : 0.0;
-  });
+  std::vector<double> inverse(index.size());
+#pragma omp parallel for
+  for (std::size_t p = 0; p < index.size(); ++p) inverse[p] = index[p] < zero ? 1.0 / count[index[p]] : 0.0;
   return inverse;
 }
 

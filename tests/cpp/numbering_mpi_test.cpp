@@ -1,0 +1,134 @@
+// The numbering of points: from the vertices, edges and faces of a mesh it is what it is from the ids of all points, on
+// any number of ranks and threads.
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "all_ids.hpp"
+#include "shuffled_mesh.hpp"
+#include "weft/exchange/id_numbers.hpp"
+#include "weft/mesh/points.hpp"
+#include "weft/space/numbering.hpp"
+
+using namespace weft;
+using mesh::BoundarySet;
+using space::Numbering;
+
+namespace {
+
+// mesh::point_ids, 0 for points that are on a chosen face of any element of any rank.
+Ids ids_without(const mesh::Mesh& mesh, int order, const BoundarySet& without) {
+  Ids ids = mesh::point_ids(mesh, order), left_out;
+  const std::vector<std::uint8_t> marks = mesh::points_on_boundary(mesh, order, without);
+  for (std::size_t p = 0; p < ids.size(); ++p)
+    if (marks[p] != 0) left_out.push_back(ids[p]);
+  Ids all;
+  for (const Ids& of_rank : of_all_ranks(left_out, mesh.comm)) all.insert(all.end(), of_rank.begin(), of_rank.end());
+  std::ranges::sort(all);
+  for (std::int64_t& id : ids)
+    if (std::ranges::binary_search(all, id)) id = 0;
+  return ids;
+}
+
+void expect_same(const Numbering& a, const Numbering& b) {
+  EXPECT_EQ(a.index, b.index);
+  EXPECT_EQ(a.split.order, b.split.order);
+  EXPECT_EQ(a.split.half, b.split.half);
+  EXPECT_EQ(a.split.halo_end, b.split.halo_end);
+  EXPECT_EQ(a.halo_elements, b.halo_elements);
+  const exchange::Assembly &left = a.assembly, &right = b.assembly;
+  EXPECT_EQ(left.index, right.index);
+  EXPECT_EQ(std::vector({left.shared, left.owned, left.local, left.global}),
+            std::vector({right.shared, right.owned, right.local, right.global}));
+  EXPECT_EQ(left.pattern.owned_index, right.pattern.owned_index);
+  ASSERT_EQ(left.pattern.neighbors.size(), right.pattern.neighbors.size());
+  for (std::size_t n = 0; n < left.pattern.neighbors.size(); ++n) {
+    const auto &one = left.pattern.neighbors[n], &other = right.pattern.neighbors[n];
+    EXPECT_EQ(std::vector<std::int64_t>({one.rank, one.owned, one.halo}),
+              std::vector<std::int64_t>({other.rank, other.owned, other.halo}));
+  }
+}
+
+void check(const mesh::Mesh& mesh, const BoundarySet& without) {
+  for (const int order : {1, 2, 3, 5}) {
+    const Ids ids = ids_without(mesh, order, without);
+    for (const int lanes : {1, 8}) {
+      SCOPED_TRACE(mesh.source + ", order " + std::to_string(order) + ", " + std::to_string(lanes) + " lanes");
+      const Numbering from_ids(mesh, order, ids, lanes);
+      expect_same(Numbering(mesh, order, without, lanes), from_ids);
+      omp_set_num_threads(3);
+      expect_same(Numbering(mesh, order, without, lanes), from_ids);
+      omp_set_num_threads(1);
+    }
+  }
+}
+
+}  // namespace
+
+TEST(Numbering, OfABoxIsThatOfItsPointIds) {
+  const mpi::Comm comm;
+  check(mesh::make_box({.counts = {5, 4, 3}}, comm), {});
+  check(mesh::make_box({.counts = {5, 4, 3}}, comm), BoundarySet({"y-", "z+"}));
+  check(mesh::make_box({.counts = {5, 4, 3}}, comm), BoundarySet::all());
+}
+
+TEST(Numbering, OfAPeriodicBoxIsThatOfItsPointIds) {
+  const mpi::Comm comm;
+  for (const mesh::BoxOptions& options : {mesh::BoxOptions{.counts = {4, 3, 2}, .periodic = {true, false, true}},
+                                          mesh::BoxOptions{.counts = {2, 2, 2}, .periodic = {true, true, true}},
+                                          mesh::BoxOptions{.counts = {1, 1, 4}, .periodic = {true, true, true}}}) {
+    const mesh::Mesh mesh = mesh::make_box(options, comm);
+    check(mesh, {});
+    check(mesh, BoundarySet::all());
+  }
+}
+
+TEST(Numbering, OfElementsTurnedAgainstEachOtherIsThatOfTheirPointIds) {
+  check(test::shuffled_mesh(false), {});
+  check(test::shuffled_mesh(true), BoundarySet::all());
+}
+
+TEST(Numbering, SharesTheArraysOfTheMesh) {
+  const mpi::Comm comm;
+  const mesh::Mesh mesh = mesh::make_box({.counts = {4, 3, 2}}, comm);
+  const Numbering numbering(mesh, 2, BoundarySet{}, 1);
+  EXPECT_EQ(numbering.mesh.nodes.data(), mesh.nodes.data());
+  EXPECT_EQ(numbering.mesh.topology.edges.data(), mesh.topology.edges.data());
+  if (comm.size() == 1) {
+    EXPECT_EQ(numbering.executed_mesh().nodes.data(), mesh.nodes.data());
+  }
+}
+
+TEST(SharedVector, ACopyThatIsChangedLeavesTheOtherAlone) {
+  const mesh::SharedVector<int> one(std::vector<int>{1, 2, 3});
+  mesh::SharedVector<int> other = one;
+  EXPECT_EQ(other.data(), one.data());
+  other.change()[1] = 7;
+  EXPECT_EQ(one.get(), (std::vector<int>{1, 2, 3}));
+  EXPECT_EQ(other.get(), (std::vector<int>{1, 7, 3}));
+}
+
+TEST(IdNumbers, AreThePlacesAmongTheDistinctIds) {
+  std::mt19937_64 random(1);
+  for (const std::int64_t end : {std::int64_t{1}, std::int64_t{64}, std::int64_t{5000}, std::int64_t{40'000'000}}) {
+    for (const int threads : {1, 3}) {
+      omp_set_num_threads(threads);
+      Ids ids;
+      for (int i = 0; i < 3000; ++i)
+        ids.push_back(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(end)));
+      ids.push_back(end - 1);
+      const exchange::IdNumbers numbers(ids, end);
+      Ids distinct = ids;
+      std::ranges::sort(distinct);
+      const auto rest = std::ranges::unique(distinct);
+      distinct.erase(rest.begin(), rest.end());
+      ASSERT_EQ(numbers.size(), std::ssize(distinct));
+      for (std::size_t i = 0; i < distinct.size(); ++i) ASSERT_EQ(numbers[distinct[i]], static_cast<std::int32_t>(i));
+      omp_set_num_threads(1);
+    }
+  }
+  EXPECT_EQ(exchange::IdNumbers({}, 0).size(), 0);
+}
