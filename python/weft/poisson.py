@@ -239,10 +239,7 @@ class Poisson:
 
         A sum over the elements' copies, as Nekbone's right-hand side is, would depend on the storage; this does not.
         """
-        ids = self._core.unknown_ids().astype(np.uint64)
-        mixed = _mix(ids + _mix(np.array([seed], np.int64).view(np.uint64)))
-        values = (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1.0
-        return self._to_device(np.where(ids > 0, values, 0.0).astype(self.dtype))
+        return self._to_device(self._core.random_values(seed))
 
     def interpolate(self, function: Function) -> DeviceArray:
         """``function`` at the points of a vector, 0 at masked ones."""
@@ -487,14 +484,6 @@ def multigrid_orders(order: int) -> list[int]:
     while orders[-1] > 1:
         orders.append(orders[-1] // 2)
     return orders
-
-
-def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a counter into well-spread 64 bits."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
 
 
 def _vector(x: DeviceArray, dtype: DType) -> DeviceArray:

@@ -292,6 +292,10 @@ void bind(nb::module_& m, const char* name) {
              d["elements_per_block"] = local->elements_per_block();
              return d;
            })
+      .def(
+          "random_values",
+          [](P& self, std::int64_t seed) { return to_numpy(unlocked([&] { return self.op().random_values(seed); })); },
+          "seed"_a)
       .def("unknown_ids", [](P& self) { return to_numpy(self.op().unknown_ids()); })
       .def("coordinates", [](P& self) { return places(self.op().coordinates()); })
       .def("point_coordinates", [](P& self) { return places(self.space().point_coordinates()); })
