@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import bisect
+import itertools
 import json
 import os
 import subprocess
@@ -48,9 +49,7 @@ class Sampler:
 
 def phases(events: list[dict[str, Any]], samples: list[tuple[int, int, int]]) -> dict[str, dict[str, float]]:
     """Seconds of each phase without the phases inside it, and the most memory that was seen in it."""
-    spans = sorted(
-        (round(1e3 * e["ts"]), -round(1e3 * e["dur"]), e["name"]) for e in events if e.get("cat") == "cpu"
-    )
+    spans = sorted((round(1e3 * e["ts"]), -round(1e3 * e["dur"]), e["name"]) for e in events if e.get("cat") == "cpu")
     found: dict[str, dict[str, float]] = {}
     edges: list[tuple[int, str]] = []  # when a phase became the innermost one
     open_: list[tuple[int, str]] = []  # end, name
@@ -65,7 +64,7 @@ def phases(events: list[dict[str, Any]], samples: list[tuple[int, int, int]]) ->
         open_.append((begin - length, name))
         edges.append((begin, name))
     close(sys.maxsize)
-    for (begin, name), (end, _) in zip(edges, edges[1:], strict=False):
+    for (begin, name), (end, _) in itertools.pairwise(edges):
         phase = found.setdefault(name, {"seconds": 0.0, "host_bytes": 0, "device_bytes": 0})
         phase["seconds"] += 1e-9 * (end - begin)
     starts = [begin for begin, _ in edges]
@@ -128,9 +127,7 @@ def measure(order: int, unknowns: int, device: str, options: dict[str, Any]) -> 
                 "ranks": comm.size,
                 "threads": int(os.environ["OMP_NUM_THREADS"]),
                 "seconds": max(s for s, _, _, _ in every),
-                "host_bytes_per_unknown": max(
-                    max(p["host_bytes"] for p in f.values()) / n for _, f, _, n in every
-                ),
+                "host_bytes_per_unknown": max(max(p["host_bytes"] for p in f.values()) / n for _, f, _, n in every),
                 "array_bytes_per_unknown": max(m / n for _, _, m, n in every),
                 "phases": {
                     name: {
