@@ -1,6 +1,7 @@
 // What a launch did, counted while it is emulated.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -13,12 +14,24 @@ namespace weft::machine_code {
 // Accesses to one kind of memory. A request is one instruction of one warp.
 struct Accesses {
   std::uint64_t requests = 0;
-  std::uint64_t units = 0;  // sectors of 32 bytes, or wavefronts of shared memory
-  std::uint64_t least = 0;  // that the same bytes would need if they lay side by side
+  std::uint64_t units = 0;       // sectors of 32 bytes, or wavefronts of shared memory
+  std::uint64_t least = 0;       // that the same bytes would need if they lay side by side
+  std::uint64_t wavefronts = 0;  // clocks of the L1's data stage; of global memory only, where units are sectors
   void add(const Accesses& other) {
     requests += other.requests;
     units += other.units;
     least += other.least;
+    wavefronts += other.wavefronts;
+  }
+};
+
+// What a time is made of: latencies of global and of shared memory that follow each other, and other clocks.
+struct Path {
+  std::uint64_t global = 0, shared = 0, clocks = 0;
+  void add(const Path& other) {
+    global += other.global;
+    shared += other.shared;
+    clocks += other.clocks;
   }
 };
 
@@ -30,6 +43,11 @@ struct Counters {
   std::array<std::uint64_t, static_cast<std::size_t>(Pipe::count)> by_pipe{};  // instructions of warps
   std::map<std::string, std::uint64_t> by_opcode;                              // likewise
   Accesses global_loads, global_stores, shared_loads, shared_stores;
+  std::uint64_t flops = 0;                            // of the lanes: FP32 and FP64, a fused multiply-add is two
+  std::uint64_t memory_reads = 0, memory_writes = 0;  // sectors, each once per launch (traffic.hpp)
+  std::uint64_t block_reads = 0;                      // sectors, each once per block
+  Path path;                                          // of the blocks, one after the other (scoreboard.hpp)
+  unsigned registers = 0, shared_bytes = 0;           // per thread, per block
 
   void add(const Counters& other) {
     launches += other.launches;
@@ -44,6 +62,13 @@ struct Counters {
     global_stores.add(other.global_stores);
     shared_loads.add(other.shared_loads);
     shared_stores.add(other.shared_stores);
+    flops += other.flops;
+    memory_reads += other.memory_reads;
+    memory_writes += other.memory_writes;
+    block_reads += other.block_reads;
+    path.add(other.path);
+    registers = std::max(registers, other.registers);
+    shared_bytes = std::max(shared_bytes, other.shared_bytes);
   }
 };
 

@@ -501,3 +501,91 @@ TEST_F(MachineCode, WhatIsCountedIsWhatTheHardwareDoes) {
   EXPECT_EQ(c.shared_stores.units, 4u * c.shared_stores.least);  // eight lanes per bank of a half-warp, two words each
   EXPECT_EQ(c.barriers, 4u);
 }
+
+// Accesses of one warp per block to global memory, with the sectors and clocks that follow from their addresses.
+TEST_F(MachineCode, SectorsAndClocksOfTheL1FollowFromTheAddresses) {
+  struct alignas(128) Line {
+    double values[16];
+  };
+  std::vector<Line> x(1024), y(64);
+  const auto counted = [&](const std::string& index) {
+    return Launch(kernel("const double* x, double* y", "y[t] = x[" + index + "];"))(x)(y).run({1}, {32}).global_loads;
+  };
+  Accesses loads = counted("t");  // 256 bytes: eight sectors, four per clock
+  EXPECT_EQ(loads.units, 8u);
+  EXPECT_EQ(loads.wavefronts, 2u);
+  loads = counted("t + 2");  // nine sectors, three of them in one bank
+  EXPECT_EQ(loads.units, 9u);
+  EXPECT_EQ(loads.wavefronts, 3u);
+  loads = counted("4 * t");  // a sector each, evenly over the banks
+  EXPECT_EQ(loads.units, 32u);
+  EXPECT_EQ(loads.wavefronts, 8u);
+  loads = counted("16 * t");  // a line each: all in the same bank
+  EXPECT_EQ(loads.units, 32u);
+  EXPECT_EQ(loads.wavefronts, 32u);
+  EXPECT_EQ(counted("0 * t").wavefronts, 1u);
+}
+
+TEST_F(MachineCode, EachSectorCountsOncePerLaunchForMemoryAndOncePerBlockForTheL2) {
+  struct alignas(32) Sector {
+    double values[4];
+  };
+  std::vector<Sector> x(256), y(256);
+  Counters c = Launch(kernel("const double* x, double* y", "y[t] = x[threadIdx.x] + x[threadIdx.x ^ 64];"))(x)(y).run(
+      {4}, {256});
+  EXPECT_EQ(c.memory_reads, 64u);  // 2 KiB that all blocks read
+  EXPECT_EQ(c.block_reads, 4u * 64);
+  EXPECT_EQ(c.memory_writes, 256u);
+  // What the launch itself has written does not come from memory.
+  c = Launch(kernel("double* x, double* y", "x[t] = t; __syncthreads(); y[t] = x[t ^ 64];"))(x)(y).run({4}, {256});
+  EXPECT_EQ(c.memory_reads, 0u);
+  EXPECT_EQ(c.memory_writes, 512u);
+}
+
+// Wavefronts of a warp's load, by the banks of four bytes; eight bytes go by half-warps, sixteen by quarters.
+TEST_F(MachineCode, BankConflictsOfWideAccessesAreThoseOfHalvesAndQuartersOfAWarp) {
+  const auto wavefronts_of = [](const std::string& type, const std::string& index) {
+    struct alignas(16) Wide {
+      char bytes[16];
+    };
+    std::vector<Wide> y(32);
+    return Launch(kernel(type + "* y", "__shared__ " + type +
+                                           " s[256]; for (int k = 0; k < 8; ++k) s[32 * k + t] = y[t]; "
+                                           "__syncthreads(); y[t] = s[" +
+                                           index + "];"))(y)
+        .run({1}, {32})
+        .shared_loads.units;
+  };
+  EXPECT_EQ(wavefronts_of("float", "t"), 1u);
+  EXPECT_EQ(wavefronts_of("float", "2 * t"), 2u);
+  EXPECT_EQ(wavefronts_of("float", "8 * t"), 8u);
+  EXPECT_EQ(wavefronts_of("float", "t / 32"), 1u);  // one word for all
+  EXPECT_EQ(wavefronts_of("double", "t"), 2u);
+  EXPECT_EQ(wavefronts_of("double", "2 * t"), 4u);  // lanes 0 and 8 of each half meet in a bank
+  EXPECT_EQ(wavefronts_of("double", "3 * t"), 2u);
+  EXPECT_EQ(wavefronts_of("float4", "t"), 4u);
+  EXPECT_EQ(wavefronts_of("float4", "2 * t"), 8u);  // lanes 0 and 4 of each quarter
+}
+
+TEST_F(MachineCode, TheLongestPathOfABlockCountsTheLoadsThatFollowEachOther) {
+  struct alignas(32) Sector {
+    int values[8];
+  };
+  std::vector<Sector> next(8), y(64);
+  for (int k = 0; k < 64; ++k) next[static_cast<std::size_t>(k / 8)].values[k % 8] = (k + 8) % 64;
+  const auto path = [&](const std::string& body) {
+    return Launch(kernel("const int* x, int* y", body))(next)(y).run({1}, {64}).path;
+  };
+  EXPECT_EQ(path("y[t] = x[t];").global, 1u);
+  EXPECT_EQ(path("y[t] = x[0] + x[8] + x[16];").global, 1u);                      // side by side
+  EXPECT_EQ(path("y[t] = x[x[x[0]]];").global, 3u);                               // one after the other
+  EXPECT_EQ(path("int k = x[0]; y[t] = x[k - 7];").global, 1u);                   // the second is in the L1 by then
+  EXPECT_EQ(path("int k = x[0]; __syncthreads(); y[t] = k + x[8];").global, 1u);  // k is not waited for
+  EXPECT_EQ(path("int k = x[0]; y[t + 64] = k; __syncthreads(); y[t] = x[8];").global, 2u);
+  // One warp is late; the other waits for it at the barrier.
+  EXPECT_EQ(path("if (t < 32) y[t + 64] = x[x[x[0]]]; __syncthreads(); y[t] = x[56];").global, 4u);
+  // Shared memory: a store and a load do not wait for each other here, two loads in turn do.
+  const Path shared = path("__shared__ int s[64]; s[t] = t ^ 1; __syncthreads(); y[t] = s[s[s[t]]];");
+  EXPECT_EQ(shared.global, 0u);
+  EXPECT_GE(shared.shared, 3u);
+}

@@ -28,6 +28,7 @@ device::KernelSpec spec_of(const FakeLaunch& launch);
 
 // Copies the arguments and returns the launch. It throws at a fault (machine.hpp), and where a result differs from the
 // host's by more than rounding: integers at all, double by 1e-12 and float by 1e-4 of the largest value of the array.
+// With WEFT_MACHINE_CODE_COMPARE=0, launches are counted but not compared, and need no instance on the host.
 std::function<void()> prepare_launch(const FakeLaunch& launch, std::vector<std::span<char>> (*memory)());
 
 }  // namespace weft::machine_code

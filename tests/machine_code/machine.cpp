@@ -4,7 +4,9 @@
 #include <cstring>
 #include <limits>
 
+#include "scoreboard.hpp"
 #include "shared_memory.hpp"
+#include "traffic.hpp"
 #include "warp.hpp"
 
 namespace weft::machine_code {
@@ -93,7 +95,7 @@ class Grid {
   Longs addresses(const Operand& operand) const;
   char* place(Space space, std::uint64_t address, unsigned bytes, int lane);
   void check_shared(bool writes, bool atomic, std::uint64_t address, unsigned bytes, int lane);
-  void count_global(Accesses& to, const Longs& address, unsigned bytes, Mask active);
+  void count_global(bool writes, const Longs& address, unsigned bytes, Mask active);
   void count_shared(Accesses& to, const Longs& address, unsigned bytes, Mask active);
   void count_instructions();
 
@@ -116,6 +118,8 @@ class Grid {
   Mask together_ = 0;      // the lanes that are there
   unsigned barriers_ = 0;  // the block has been through
   Counters counters_;
+  Traffic traffic_;
+  Scoreboard scoreboard_;
   std::vector<std::uint64_t> executed_, lanes_executed_;
 };
 
@@ -146,6 +150,7 @@ void Grid::run_block(unsigned x, unsigned y, unsigned z) {
   }
   ++counters_.blocks;
   counters_.threads += thread_count();
+  scoreboard_.start(warps_.size());
   const std::uint64_t begin = around_.clock;
   while (true) {
     bool left = false, ran = false;
@@ -154,10 +159,12 @@ void Grid::run_block(unsigned x, unsigned y, unsigned z) {
       ran |= run_warp();
       left |= warp.alive != 0;
     }
-    if (!left) return;
+    if (!left) break;
     if (!ran) release_barrier();
     if (around_.clock - begin > endless) fail("runs without end", warp_->index * lanes, at_);
   }
+  counters_.path.add(scoreboard_.finish());
+  counters_.block_reads += scoreboard_.loaded_sectors();
 }
 
 // Runs fragments until all of them wait, or one has had its turn. Returns whether anything ran.
@@ -227,6 +234,7 @@ bool Grid::run_fragment(std::size_t which) {
     ++around_.clock;
     ++executed_[at_];
     lanes_executed_[at_] += static_cast<std::uint64_t>(std::popcount(f.lanes));
+    scoreboard_.issue(warp_->index, i);
     const Mask active = f.lanes & read_predicate(i.guard, *warp_, all_lanes);
     const Mask chosen = active & read_predicate(i.from_predicate[0], *warp_, all_lanes);
     const int leader = std::countr_zero(active == 0 ? f.lanes : active);
@@ -393,6 +401,7 @@ void Grid::release_barrier() {
   }
   ++barriers_;
   ++counters_.barriers;
+  scoreboard_.join();
 }
 
 void Grid::execute(const Instruction& i, Mask active) {
@@ -503,8 +512,7 @@ void Grid::access(const Instruction& i, Mask active) {
   const Longs address = addresses(i.address);
   if (i.op == Op::atomic) return change_atomically(i, active, address);
   const bool writes = i.op == Op::store;
-  if (i.space == Space::global)
-    count_global(writes ? counters_.global_stores : counters_.global_loads, address, i.bytes, active);
+  if (i.space == Space::global) count_global(writes, address, i.bytes, active);
   if (i.space == Space::shared)
     count_shared(writes ? counters_.shared_stores : counters_.shared_loads, address, i.bytes, active);
 
@@ -577,7 +585,7 @@ std::uint64_t change(char* at, Atomic how, std::uint64_t with, std::uint64_t com
 }
 
 void Grid::change_atomically(const Instruction& i, Mask active, const Longs& address) {
-  if (i.space == Space::global) count_global(counters_.global_stores, address, i.bytes, active);
+  if (i.space == Space::global) count_global(true, address, i.bytes, active);
   if (i.space == Space::shared) count_shared(counters_.shared_stores, address, i.bytes, active);
   Longs first, second, before{};
   read_long(i.from[0], *warp_, around_, first);
@@ -612,7 +620,7 @@ void Grid::change_atomically(const Instruction& i, Mask active, const Longs& add
 // The latest a card may do it: what is copied arrives when it is waited for.
 void Grid::copy(const Instruction& i, Mask active) {
   const Longs from = addresses(i.address), to = addresses(i.from[0]);
-  count_global(counters_.global_loads, from, i.bytes, active);
+  count_global(false, from, i.bytes, active);
   count_shared(counters_.shared_stores, to, i.bytes, active);
   for (int l = 0; l < lanes; ++l) {
     if ((active >> l & 1) == 0) continue;
@@ -646,22 +654,28 @@ void Grid::await_copies(Mask active, std::size_t left) {
   }
 }
 
-void Grid::count_global(Accesses& to, const Longs& address, unsigned bytes, Mask active) {
-  std::array<std::uint64_t, lanes> used;
-  std::size_t count = 0;
+void Grid::count_global(bool writes, const Longs& address, unsigned bytes, Mask active) {
+  std::array<std::uint64_t, lanes> used, touched;
+  std::size_t count = 0, sectors = 0;
   for (int l = 0; l < lanes; ++l)
     if ((active >> l & 1) != 0) used[count++] = address[l];
   const auto end = used.begin() + static_cast<std::ptrdiff_t>(count);
   if (!std::is_sorted(used.begin(), end)) std::sort(used.begin(), end);
-  std::uint64_t different = 0, last = ~std::uint64_t{0}, last_sector = ~std::uint64_t{0};
+  std::uint64_t different = 0, last = ~std::uint64_t{0};
   for (std::size_t k = 0; k < count; ++k) {
     different += used[k] != last;
     last = used[k];
-    to.units += last / 32 != last_sector;
-    last_sector = last / 32;
+    if (sectors == 0 || touched[sectors - 1] != last / 32) touched[sectors++] = last / 32;
   }
+  const Sectors request(touched.data(), sectors);
+  Accesses& to = writes ? counters_.global_stores : counters_.global_loads;
   ++to.requests;
+  to.units += sectors;
   to.least += (different * bytes + 31) / 32;
+  to.wavefronts += wavefronts(request);
+  if (writes) return traffic_.write(request);
+  traffic_.read(request);
+  scoreboard_.load(request);
 }
 
 // 32 banks of four bytes; accesses of 8 and 16 bytes are served by halves and quarters of the warp.
@@ -687,6 +701,11 @@ void Grid::count_shared(Accesses& to, const Longs& address, unsigned bytes, Mask
   ++to.requests;
 }
 
+std::uint64_t flops_of(Op op) {
+  if (op == Op::f32_multiply_add || op == Op::f64_multiply_add) return 2;
+  return op == Op::f32_add || op == Op::f32_multiply || op == Op::f64_add || op == Op::f64_multiply ? 1 : 0;
+}
+
 void Grid::count_instructions() {
   ++counters_.launches;
   for (std::size_t k = 0; k < executed_.size(); ++k) {
@@ -695,7 +714,12 @@ void Grid::count_instructions() {
     counters_.lane_instructions += lanes_executed_[k];
     counters_.by_pipe[static_cast<std::size_t>(code_.instructions[k].pipe)] += executed_[k];
     counters_.by_opcode[code_.lines[k].name] += executed_[k];
+    counters_.flops += flops_of(code_.instructions[k].op) * lanes_executed_[k];
   }
+  counters_.memory_reads = traffic_.reads;
+  counters_.memory_writes = traffic_.writes;
+  counters_.registers = kernel_.registers;
+  counters_.shared_bytes = kernel_.shared_end - kernel_.shared_begin;
 }
 
 }  // namespace

@@ -1,0 +1,50 @@
+// How long a block would take if it had a multiprocessor to itself: each warp issues in order, one instruction per
+// clock, and an instruction waits for the registers it reads and writes. A barrier joins the warps of the block. Warps
+// do not compete for the pipes: that is counted elsewhere (counters.hpp).
+//
+// The time is kept as what it is made of, so that the latencies of any machine can be put in: latencies of global
+// memory and of shared memory that follow each other, and other clocks. The longest path is that of an H100's
+// latencies.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "counters.hpp"
+#include "instruction.hpp"
+#include "traffic.hpp"
+
+namespace weft::machine_code {
+
+class Scoreboard {
+ public:
+  void start(std::size_t warps);  // a block
+  void issue(unsigned warp, const Instruction& i);
+  // Sectors that the instruction just issued loads: the first load in a block waits for memory, later ones for the L1.
+  void load(Sectors sectors);
+  void join();    // a barrier
+  Path finish();  // of the block
+  std::uint64_t loaded_sectors() const { return arrivals_.size(); }
+
+ private:
+  struct Warp {
+    Path next;  // when it can issue
+    std::vector<Path> registers, uniform, predicates, uniform_predicates;
+    Path copies;               // asynchronous ones that are in no group yet
+    std::vector<Path> groups;  // oldest first
+  };
+  template <class Do>
+  static void for_each_read(Warp& warp, const Instruction& i, Do&& wait);
+  template <class Do>
+  static void for_each_written(Warp& warp, const Instruction& i, Do&& write);
+  void settle();  // the result of the instruction just issued
+
+  std::vector<Warp> warps_;
+  std::unordered_map<std::uint64_t, Path> arrivals_;  // of the block's sectors in the L1
+  Warp* warp_ = nullptr;
+  const Instruction* issued_ = nullptr;
+  Path issued_at_, ready_;
+};
+
+}  // namespace weft::machine_code
