@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -124,6 +124,24 @@ def operator(rows: Sequence[OperatorRow], machine: str, bandwidth: float) -> Fig
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=15))
         axes.set_ylim(0, 1.25 * max(r["gflops"] for r in rows))  # room for the legend
         axes.set_title(machine, fontsize=10, loc="left")
+        axes.legend(loc="upper left", fontsize=9)
+    return figure
+
+
+def predicted_operator(lines: Mapping[str, Mapping[int, tuple[float, float]]], machine: str) -> Figure:
+    """hipBone's Fig. 3 as predicted: GFLOP/s against the order and, dashed, the roofline of the same bytes."""
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(figsize=(7.2, 4.4))
+        for index, (name, rates) in enumerate(lines.items()):
+            orders = sorted(rates)
+            axes.plot(orders, [rates[n][0] for n in orders], label=name, **style(index))
+            roof = [rates[n][1] for n in orders]
+            axes.plot(orders, roof, color=COLOURS[index % len(COLOURS)], linestyle="--", linewidth=1.2)
+        axes.set_xlabel("polynomial order N")
+        axes.set_ylabel("operator (GFLOP/s, count of Eq. 4)")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=15))
+        axes.set_ylim(bottom=0)
+        axes.set_title(f"predicted for {machine}; dashed: streaming roofline", fontsize=10, loc="left")
         axes.legend(loc="upper left", fontsize=9)
     return figure
 

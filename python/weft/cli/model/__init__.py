@@ -16,6 +16,7 @@ METHODS = {
     "divergence": ("link:divergence", "Instructions per cycle of a kernel with divergent memory accesses (MDM)."),
     "gpu-gpu": ("integration:gpu_gpu", "Benefit of more GPUs per node, or of faster links between them."),
     "integration": ("integration:integration", "Benefit of a tighter CPU-GPU coupling, or penalty of a looser one."),
+    "kernels": ("kernels:kernels", "Limit of each GPU kernel and its share of the roofline, predicted without a GPU."),
     "link": ("link:link", "Transfer times over PCIe and CXL, and the sizes at which PCIe overtakes CXL."),
     "machines": ("project:machines_command", "List of the machines that weft has a description of."),
     "network": ("network:network", "Simulated network traffic of a trace's MPI calls, or of a pattern."),

@@ -1,0 +1,115 @@
+"""Records the registers and spills of weft's kernels on AMD GPUs, for `weft model kernels --machine mi250x|mi300x`.
+
+Compiles each kernel for gfx90a and gfx942 with Clang 17 or newer (Debian: apt install clang-19) and reads the metadata
+of the code object. No GPU and no ROCm is needed: what hipRTC has built in is in the few lines of PRELUDE.
+
+    python benchmarks/hip_resources.py [--clang clang-19] [--jobs 2]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from weft import _weft
+
+ROOT = Path(__file__).resolve().parent.parent
+RECORD = ROOT / "python" / "weft" / "model" / "hip_resources.jsonl"
+ARCHITECTURES = ("gfx90a", "gfx942")
+FILES = ("poisson", "gather", "cg", "maxwell", "transfer", "schwarz", "flow_terms")
+PRELUDE = """
+#define __HIP__ 1
+#define __host__ __attribute__((host))
+#define __device__ __attribute__((device))
+#define __global__ __attribute__((global))
+#define __shared__ __attribute__((shared))
+#define __forceinline__ inline __attribute__((always_inline))
+// As in HIP's amd_hip_runtime.h.
+#define __launch_bounds__(threads, waves) \\
+  __attribute__((amdgpu_flat_work_group_size(1, threads), amdgpu_waves_per_eu(waves)))
+typedef __SIZE_TYPE__ size_t;
+struct WeftIndex { unsigned x, y, z; };
+static __device__ __forceinline__ WeftIndex weft_thread() {
+  return {__builtin_amdgcn_workitem_id_x(), __builtin_amdgcn_workitem_id_y(), __builtin_amdgcn_workitem_id_z()};
+}
+static __device__ __forceinline__ WeftIndex weft_block() {
+  return {__builtin_amdgcn_workgroup_id_x(), __builtin_amdgcn_workgroup_id_y(), __builtin_amdgcn_workgroup_id_z()};
+}
+#define threadIdx weft_thread()
+#define blockIdx weft_block()
+static __device__ __forceinline__ void __syncthreads() {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+static __device__ __forceinline__ double sqrt(double x) { return __builtin_sqrt(x); }
+static __device__ __forceinline__ float sqrt(float x) { return __builtin_sqrtf(x); }
+static __device__ __forceinline__ double fabs(double x) { return __builtin_fabs(x); }
+static __device__ __forceinline__ float fabs(float x) { return __builtin_fabsf(x); }
+static __device__ __forceinline__ double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
+static __device__ __forceinline__ float fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+"""
+FIELDS = {
+    "vgprs": "vgpr_count", "agprs": "agpr_count", "sgprs": "sgpr_count", "lds_bytes": "group_segment_fixed_size",
+    "scratch_bytes": "private_segment_fixed_size", "vector_spills": "vgpr_spill_count",
+    "scalar_spills": "sgpr_spill_count", "threads": "max_flat_workgroup_size",
+}  # fmt: skip
+
+
+def resources(assembly: str, kernel: str) -> dict[str, int]:
+    """The metadata of a kernel in the assembly of its code object."""
+    metadata = assembly[assembly.index(".amdgpu_metadata") :]
+    for part in re.split(r"\n  - (?=\.agpr_count|\.args)", metadata):
+        if re.search(rf"\.name:\s+{kernel}\n", part):
+            found = {name: re.search(rf"\.{key}:\s+(\d+)", part) for name, key in FIELDS.items()}
+            return {name: int(match.group(1)) if match else 0 for name, match in found.items()}
+    raise ValueError(f"the assembly has no metadata of {kernel}")
+
+
+def compiled(clang: str, architecture: str, launched: tuple) -> dict[str, object]:
+    """The resources of one kernel on one architecture."""
+    file, name, defines, _ = launched
+    alone = ["-DWEFT_ONE_KERNEL=1", f"-DWEFT_ONLY_{name}=~,WEFT_ENTRY"] if "WEFT_N" in defines else []
+    with tempfile.TemporaryDirectory() as folder:
+        prelude = Path(folder) / "prelude.hpp"
+        prelude.write_text(PRELUDE)
+        text = subprocess.run(
+            [clang, "-x", "hip", "--offload-device-only", f"--offload-arch={architecture}", "-nogpuinc", "-nogpulib",
+             "-std=c++17", "-O3", "-S", "-o", "-", "-include", str(prelude), f"-I{ROOT / 'cpp'}",
+             "-DWEFT_TARGET_GPU=1", *alone,
+             *(f"-D{key}={value}" for key, value in defines.items()),
+             str(ROOT / "cpp" / "weft" / "kernels" / f"{file}.hpp")],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    if text.returncode != 0:
+        sys.exit(f"{architecture} {file}.{name}:\n{text.stderr}")
+    return {
+        "architecture": architecture, "kernel": f"{file}.{name}", "real": defines["WEFT_REAL"],
+        "order": int(defines.get("WEFT_N", 0)), "tile": int(defines.get("WEFT_TILE_ELEMENTS", 1)),
+        **resources(text.stdout, name),
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--clang", default="clang-19", help="compiler")
+    parser.add_argument("--jobs", type=int, default=2, help="compilations at once")
+    options = parser.parse_args()
+    version = subprocess.run([options.clang, "--version"], capture_output=True, text=True, check=True).stdout
+    launched = [row for row in _weft.device.launched_kernels() if row[0] in FILES]
+    work = [(architecture, row) for architecture in ARCHITECTURES for row in launched]
+    with ThreadPoolExecutor(options.jobs) as pool:
+        lines = list(pool.map(lambda job: compiled(options.clang, *job), work))
+    head = {"compiler": version.partition("\n")[0]}
+    RECORD.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in [head, *lines]))
+    print(f"wrote {RECORD}: {len(lines)} kernels")
+
+
+if __name__ == "__main__":
+    main()
