@@ -20,6 +20,8 @@
 //   thread on the host, one in all on a GPU.
 // WEFT_THREADS / WEFT_THREADS_2D / WEFT_THREADS_3D open the body each thread runs; no barrier inside.
 // WEFT_STRIDED(i, n, threads) shares i = 0, …, n - 1 among the threads of a block in turn; no barrier inside.
+// weft_reciprocal(x) is 1 / x to about one unit in the last place, without a division's branches. On a GPU, x and 1 / x
+//   have to be normal numbers.
 #pragma once
 
 #if defined(WEFT_TARGET_GPU) || defined(WEFT_TARGET_FIBER)
@@ -89,4 +91,10 @@
   for (int k = 0; k < (nk); ++k)             \
     for (int j = 0; j < (nj); ++j)           \
       for (int i = 0; i < (ni); ++i)
+#endif
+
+#if defined(WEFT_TARGET_GPU)
+#include "weft/kernels/gpu.hpp"
+#else
+#include "weft/kernels/plain.hpp"
 #endif

@@ -126,7 +126,7 @@ WEFT_FUNCTION real apply_factors(const TrilinearColumn& c, int k, real lambda, r
   const real b[3] = {c.xt[1] * xr[2] - c.xt[2] * xr[1], c.xt[2] * xr[0] - c.xt[0] * xr[2],
                      c.xt[0] * xr[1] - c.xt[1] * xr[0]};
   const real d[3] = {xr[1] * xs[2] - xr[2] * xs[1], xr[2] * xs[0] - xr[0] * xs[2], xr[0] * xs[1] - xr[1] * xs[0]};
-  const real scale = c.weight * c.nodes[n + k] / (xr[0] * a[0] + xr[1] * a[1] + xr[2] * a[2]);
+  const real scale = c.weight * c.nodes[n + k] * weft_reciprocal(xr[0] * a[0] + xr[1] * a[1] + xr[2] * a[2]);
   const real v[3] = {scale * (a[0] * r + b[0] * s + d[0] * t), scale * (a[1] * r + b[1] * s + d[1] * t),
                      scale * (a[2] * r + b[2] * s + d[2] * t)};
   r = a[0] * v[0] + a[1] * v[1] + a[2] * v[2];
@@ -340,6 +340,7 @@ constexpr int columns_trilinear_budget = wide ? (n == 2              ? (sm_100 ?
                                                  : n == 3 && !sm_100 ? 96
                                                  : n == 4 && sm_90   ? 96
                                                  : n <= 9            ? 128
+                                                 : n == 12 && sm_100 ? 255
                                                                      : 168)
                                               : (n <= 3   ? 64
                                                  : n <= 9 ? 80
