@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "weft/device/fill.hpp"
@@ -17,6 +18,15 @@ namespace weft::poisson {
 namespace {
 
 constexpr int threads_of_point_block_limit = 1024;
+
+// Points take about 12 (N + 1) shared accesses each, columns 16. From N = 3 on, that is what limits points where memory
+// is as fast as an A100's or later GPU's; on others hipBone's choice stands (docs/backends.md).
+Threads threads_for(const device::Device& device, int order) {
+  const std::string& architecture = device.info().architecture;
+  const bool fast_memory = architecture.starts_with("sm_") && std::stoi(architecture.substr(3)) >= 80;
+  // On the host, a block of points is a set of loops over whole elements, which the compiler optimises well.
+  return device.is_host() || order < (fast_memory ? 3 : 9) ? Threads::points : Threads::columns;
+}
 
 int threads_per_element(int order, Threads threads) {
   const int n = order + 1;
@@ -102,9 +112,7 @@ LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, 
   const std::shared_ptr<device::Device>& device = options.device;
   const int n = options.order + 1;
   points_ = static_cast<long>(mesh.elements()) * n * n * n;
-  // On the host, a block of points is a set of loops over whole elements, which the compiler optimises well.
-  if (threads_ == Threads::automatic)
-    threads_ = device->is_host() || options.order < 9 ? Threads::points : Threads::columns;
+  if (threads_ == Threads::automatic) threads_ = threads_for(*device, options.order);
   if (!device->is_host() && threads_ == Threads::points && n * n * n > threads_of_point_block_limit)
     throw std::invalid_argument("poisson: blocks with one thread per point support orders up to 9, not " +
                                 std::to_string(options.order) + "; use columns");
