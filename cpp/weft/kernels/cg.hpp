@@ -4,6 +4,7 @@
 // scalars: alpha, beta, rho = r . d r, p . Ap, r . r; and on one rank, where the device decides when the solve ends,
 // the factor and the limit of StoppingRule's |r|, and whether it is reached. A null inverse_diagonal d is the identity
 // (no preconditioner), null weights are ones (assembled vectors).
+#include "weft/kernels/block_sum.hpp"
 #include "weft/kernels/dialect.hpp"
 
 using real = WEFT_REAL;
@@ -11,20 +12,6 @@ constexpr int cg_threads = 256;
 constexpr int cg_chunk = 4096;
 constexpr int sum_unroll = 8;
 constexpr int alpha = 0, beta = 1, rho = 2, curvature = 3, residual = 4, norm_scale = 5, target = 6, reached = 7;
-
-// The sum over the block's threads by a fixed tree, into *result.
-WEFT_FUNCTION void sum_threads(const double* sums, double* shared, double* result) {
-  WEFT_THREADS(t, cg_threads) { shared[t] = sums[WEFT_SLOT(t)]; }
-  for (int half = cg_threads / 2; half > 0; half /= 2) {
-    WEFT_BARRIER();
-    WEFT_THREADS(t, half) {
-      if (t < half) shared[t] += shared[t + half];
-    }
-  }
-  WEFT_THREADS(t, 1) {
-    if (t == 0) *result = shared[0];
-  }
-}
 
 // r -= alpha Ap; partials[block] = sum of w r r, partials[blocks + block] = sum of w r d r
 WEFT_KERNEL(cg_residual, cg_threads,
@@ -48,8 +35,8 @@ WEFT_KERNEL(cg_residual, cg_threads,
       }
     }
   }
-  sum_threads(norm, shared[0], partials + WEFT_BLOCK);
-  if (inverse_diagonal != nullptr) sum_threads(product, shared[1], partials + blocks + WEFT_BLOCK);
+  block_sum<cg_threads>(norm, shared[0], partials + WEFT_BLOCK);
+  if (inverse_diagonal != nullptr) block_sum<cg_threads>(product, shared[1], partials + blocks + WEFT_BLOCK);
 }
 
 // x += alpha p
@@ -111,7 +98,7 @@ WEFT_FUNCTION void sum_partials(long count, int kinds, const double* partials, d
         for (int u = 0; u < sum_unroll; ++u) mine[WEFT_SLOT(t)] += values[u];
       }
     }
-    sum_threads(mine, shared[s], sums + s);
+    block_sum<cg_threads>(mine, shared[s], sums + s);
   }
 }
 

@@ -38,9 +38,9 @@ WEFT_KERNEL(component_start, vector_threads,
                   const real z = d[i] * next; r[q] = next; p[q] = z;
                   rr[WEFT_SLOT(weft_t)] += static_cast<double>(next) * static_cast<double>(next);
                   rz[WEFT_SLOT(weft_t)] += static_cast<double>(next) * static_cast<double>(z))
-  reduce_block(rr, shared, partials + c * blocks + block);
+  block_sum<vector_threads>(rr, shared, partials + c * blocks + block);
   WEFT_BARRIER();
-  reduce_block(rz, shared, partials + (components + c) * blocks + block);
+  block_sum<vector_threads>(rz, shared, partials + (components + c) * blocks + block);
 }
 
 // v = m (h1 v + h2 b p), where v was S p; partials: p . v, r . d v, v . d v, r . v, v . v, after the two kinds of the
@@ -63,15 +63,15 @@ WEFT_KERNEL(component_products, vector_threads,
                   vv[WEFT_SLOT(weft_t)] += value * value)
   double* const to = partials + (2 * components + c) * blocks + block;
   const long kind = components * blocks;
-  reduce_block(pv, shared, to);
+  block_sum<vector_threads>(pv, shared, to);
   WEFT_BARRIER();
-  reduce_block(zv, shared, to + kind);
+  block_sum<vector_threads>(zv, shared, to + kind);
   WEFT_BARRIER();
-  reduce_block(vdv, shared, to + 2 * kind);
+  block_sum<vector_threads>(vdv, shared, to + 2 * kind);
   WEFT_BARRIER();
-  reduce_block(rv, shared, to + 3 * kind);
+  block_sum<vector_threads>(rv, shared, to + 3 * kind);
   WEFT_BARRIER();
-  reduce_block(vv, shared, to + 4 * kind);
+  block_sum<vector_threads>(vv, shared, to + 4 * kind);
 }
 
 // x += alpha p, r -= alpha v, p = d r + beta p; partials: r . r, r . d r.   [7]
@@ -89,9 +89,9 @@ WEFT_KERNEL(component_update, vector_threads,
                   r[q] = next; p[q] = z + beta * direction;
                   rr[WEFT_SLOT(weft_t)] += static_cast<double>(next) * static_cast<double>(next);
                   rz[WEFT_SLOT(weft_t)] += static_cast<double>(next) * static_cast<double>(z))
-  reduce_block(rr, shared, partials + c * blocks + block);
+  block_sum<vector_threads>(rr, shared, partials + c * blocks + block);
   WEFT_BARRIER();
-  reduce_block(rz, shared, partials + (components + c) * blocks + block);
+  block_sum<vector_threads>(rz, shared, partials + (components + c) * blocks + block);
 }
 
 // x += alpha p   [3]
@@ -114,5 +114,5 @@ WEFT_KERNEL(component_sums, vector_threads,
       if (begin + t < count) mine[WEFT_SLOT(t)] += partials[WEFT_BLOCK * count + begin + t];
     }
   }
-  reduce_block(mine, shared, sums + WEFT_BLOCK);
+  block_sum<vector_threads>(mine, shared, sums + WEFT_BLOCK);
 }

@@ -1,4 +1,5 @@
 // Z^T on one rank: local points summed into their degrees of freedom, and with it the inner product of x and Z^T y_L.
+#include "weft/kernels/block_sum.hpp"
 #include "weft/kernels/dialect.hpp"
 
 using real = WEFT_REAL;
@@ -69,14 +70,5 @@ WEFT_KERNEL(gather_product, gather_threads,
       }
     }
   }
-  WEFT_THREADS(t, gather_threads) { shared[t] = sums[WEFT_SLOT(t)]; }
-  for (int half = gather_threads / 2; half > 0; half /= 2) {
-    WEFT_BARRIER();
-    WEFT_THREADS(t, half) {
-      if (t < half) shared[t] += shared[t + half];
-    }
-  }
-  WEFT_THREADS(t, 1) {
-    if (t == 0) partials[WEFT_BLOCK] = shared[0];
-  }
+  block_sum<gather_threads>(sums, shared, partials + WEFT_BLOCK);
 }

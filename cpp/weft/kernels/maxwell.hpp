@@ -16,6 +16,7 @@
 // z each; face_geometry [element][6][4][n^2]: unit outward normal, ratio of the area element to w_0 J; traces
 // [element][6][n^2][6]; media [element][4]: 1 / eps, 1 / mu, sigma / eps, 0; fluxes [element][6][4], see `lift`;
 // derivative [n][n].
+#include "weft/kernels/block_sum.hpp"
 #include "weft/kernels/dialect.hpp"
 
 #ifndef WEFT_TILE_ELEMENTS
@@ -360,23 +361,6 @@ WEFT_KERNEL(maxwell_energy, line_threads,
       }
     }
   }
-  WEFT_THREADS(thread, line_threads) {
-    electric[thread] = e[WEFT_SLOT(thread)];
-    magnetic[thread] = h[WEFT_SLOT(thread)];
-  }
-  for (int half = line_threads / 2; half > 0; half /= 2) {
-    WEFT_BARRIER();
-    WEFT_THREADS(thread, half) {
-      if (thread < half) {
-        electric[thread] += electric[thread + half];
-        magnetic[thread] += magnetic[thread + half];
-      }
-    }
-  }
-  WEFT_THREADS(thread, 1) {
-    if (thread == 0) {
-      partials[2 * WEFT_BLOCK] = electric[0];
-      partials[2 * WEFT_BLOCK + 1] = magnetic[0];
-    }
-  }
+  block_sum<line_threads>(e, electric, partials + 2 * WEFT_BLOCK);
+  block_sum<line_threads>(h, magnetic, partials + 2 * WEFT_BLOCK + 1);
 }

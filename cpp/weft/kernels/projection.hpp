@@ -17,7 +17,7 @@ WEFT_KERNEL(projection_products, vector_threads,
   const real* const x = k < count ? basis + k * entries : y;
   double sums[WEFT_SLOTS(vector_threads)] = {};
   WEFT_ENTRIES_OF(block, i, n, sums[WEFT_SLOT(weft_t)] += static_cast<double>(x[i]) * static_cast<double>(y[i]))
-  reduce_block(sums, shared, partials + k * blocks + block);
+  block_sum<vector_threads>(sums, shared, partials + k * blocks + block);
 }
 
 // y = scale y + sum of a_k basis_k over k < count; scale = 0: whatever y holds.   [count + 2]

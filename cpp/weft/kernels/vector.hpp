@@ -37,7 +37,7 @@ WEFT_KERNEL(dot, vector_threads,
   WEFT_SHARED(double, shared[vector_threads]);
   double sums[WEFT_SLOTS(vector_threads)] = {};
   WEFT_ENTRIES(i, n, sums[WEFT_SLOT(weft_t)] += static_cast<double>(x[i]) * static_cast<double>(y[i]))
-  reduce_block(sums, shared, partials + WEFT_BLOCK);
+  block_sum<vector_threads>(sums, shared, partials + WEFT_BLOCK);
 }
 
 // partials[block] = sum of w x y: the inner product of vectors that hold some points more than once   [3]
@@ -49,7 +49,7 @@ WEFT_KERNEL(weighted_dot, vector_threads,
   WEFT_ENTRIES(
       i, n,
       sums[WEFT_SLOT(weft_t)] += static_cast<double>(w[i]) * static_cast<double>(x[i]) * static_cast<double>(y[i]))
-  reduce_block(sums, shared, partials + WEFT_BLOCK);
+  block_sum<vector_threads>(sums, shared, partials + WEFT_BLOCK);
 }
 
 // partials[block] = sum of x   [1]
@@ -57,7 +57,7 @@ WEFT_KERNEL(total, vector_threads, (long n, const real* WEFT_RESTRICT x, double*
   WEFT_SHARED(double, shared[vector_threads]);
   double sums[WEFT_SLOTS(vector_threads)] = {};
   WEFT_ENTRIES(i, n, sums[WEFT_SLOT(weft_t)] += static_cast<double>(x[i]))
-  reduce_block(sums, shared, partials + WEFT_BLOCK);
+  block_sum<vector_threads>(sums, shared, partials + WEFT_BLOCK);
 }
 
 // CG's residual update with its norm: r = r - a Ap; partials[block] = sum of r r   [3]
@@ -67,7 +67,7 @@ WEFT_KERNEL(update_residual, vector_threads,
   double sums[WEFT_SLOTS(vector_threads)] = {};
   WEFT_ENTRIES(i, n, const real next = r[i] - a * ap[i]; r[i] = next;
                sums[WEFT_SLOT(weft_t)] += static_cast<double>(next) * static_cast<double>(next))
-  reduce_block(sums, shared, partials + WEFT_BLOCK);
+  block_sum<vector_threads>(sums, shared, partials + WEFT_BLOCK);
 }
 
 // *result = sum of partials[0 .. count), by one block, in a fixed order   [1]
@@ -79,5 +79,5 @@ WEFT_KERNEL(sum, vector_threads, (long count, const double* WEFT_RESTRICT partia
       if (begin + t < count) sums[WEFT_SLOT(t)] += partials[begin + t];
     }
   }
-  reduce_block(sums, shared, result);
+  block_sum<vector_threads>(sums, shared, result);
 }

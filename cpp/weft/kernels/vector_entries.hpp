@@ -1,6 +1,7 @@
-// What the streaming kernels of kernels/vector.hpp and its likes share: chunks, entries, and sums in a fixed order.
+// What the streaming kernels of kernels/vector.hpp and its likes share: chunks and entries.
 #pragma once
 
+#include "weft/kernels/block_sum.hpp"
 #include "weft/kernels/dialect.hpp"
 
 using real = WEFT_REAL;
@@ -18,17 +19,3 @@ constexpr int vector_chunk = 4096;
     }                                                                           \
   }
 #define WEFT_ENTRIES(i, n, statement) WEFT_ENTRIES_OF(WEFT_BLOCK, i, n, statement)
-
-// The sum of `sums` over the block's threads by a fixed tree, into *result.
-WEFT_FUNCTION void reduce_block(const double* sums, double* shared, double* result) {
-  WEFT_THREADS(t, vector_threads) { shared[t] = sums[WEFT_SLOT(t)]; }
-  for (int half = vector_threads / 2; half > 0; half /= 2) {
-    WEFT_BARRIER();
-    WEFT_THREADS(t, half) {  // the host loops to `half` only
-      if (t < half) shared[t] += shared[t + half];
-    }
-  }
-  WEFT_THREADS(t, 1) {
-    if (t == 0) *result = shared[0];
-  }
-}
