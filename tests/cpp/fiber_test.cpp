@@ -90,7 +90,7 @@ TEST(Fibers, TakingAwayEachBarrierOfTheDotProductMakesItWrong) {
   const auto barriers = fiber::take_barriers_met();
   ASSERT_EQ(barriers.size(), 1u);
   for (const fiber::Barrier& barrier : barriers) {
-    EXPECT_EQ(barrier.file, "vector_entries.hpp");
+    EXPECT_EQ(barrier.file, "block_sum.hpp");
     const fiber::WithoutBarrier removed(barrier);
     EXPECT_NE(dot(), 300.0) << "without " << barrier.file << ":" << barrier.line;
   }

@@ -1,6 +1,6 @@
 // The sum over the threads of a block, in doubles, by the same tree on every target: the upper half is added to the
-// lower until one value is left. On a GPU the last five steps are shuffles within a warp, and one warp takes those
-// before from shared memory, so that there is one barrier instead of eight.
+// lower until one value is left. On a GPU every warp takes all steps, the last five by shuffles, so that there is one
+// barrier instead of eight.
 #pragma once
 
 #include "weft/kernels/dialect.hpp"
@@ -13,10 +13,9 @@ WEFT_FUNCTION void block_sum(const double* sums, double* shared, double* result)
   const int t = static_cast<int>(threadIdx.x);
   shared[t] = sums[0];
   WEFT_BARRIER();
-  if (t >= 32) return;
   double values[threads / 32];
   WEFT_UNROLL
-  for (int j = 0; j < threads / 32; ++j) values[j] = shared[t + 32 * j];
+  for (int j = 0; j < threads / 32; ++j) values[j] = shared[t % 32 + 32 * j];
   WEFT_UNROLL
   for (int half = threads / 64; half > 0; half /= 2) {
     WEFT_UNROLL
