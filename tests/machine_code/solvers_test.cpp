@@ -94,5 +94,6 @@ TYPED_TEST(Solvers, MultigridInKrylovMethods) {
     poisson::MultigridSolver<T> multigrid(op, mesh, {{3, 1}, 2, smoothing}, single, method, 4);
     multigrid.set_coarse(exact_coarse_solver(multigrid.coarse_matrix(), op.comm(), multigrid.coarse_unknowns(), true));
     multigrid.solve(b.data(), x.data(), false, {.max_iterations = 2, .tolerance = 0}, stream);
+    stream.synchronize();
   }
 }

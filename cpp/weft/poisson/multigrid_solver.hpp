@@ -39,7 +39,8 @@ class MultigridSolver {
   void set_coarse(solver::Amg hierarchy);
   // y = A x, 0 at masked points. (collective)
   void apply(T* x, T* y, device::Stream& stream);
-  // If A is singular (no boundary condition, lambda = 0), the solution is the one whose unknowns have mean 0.
+  // If A is singular (no boundary condition, lambda = 0), the solution is the one whose unknowns have mean 0. x
+  // is complete once the stream is done.
   solver::SolveResult solve(const T* b, T* x, bool zero_guess, const solver::SolveOptions& options,
                             device::Stream& stream);
 
