@@ -1,17 +1,9 @@
 // Instructions that C++ has no words for: see dialect.hpp.
 #pragma once
 
-// The hardware's approximation y (PTX ISA: 2^-23 in single, about 2^-20 in double; gfx 2^-24 or better), in double
-// followed by y (1 + e + e^2) with e = 1 - x y, whose relative error is e^3.
-WEFT_FUNCTION float weft_reciprocal(float x) {
-#if defined(__CUDA_ARCH__)
-  float y;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-#else
-  return __builtin_amdgcn_rcpf(x);
-#endif
-}
+// In double a division has a branch, so it starts from the hardware's approximation y (PTX ISA: about 2^-20; gfx: 2^-24
+// or better) and takes y (1 + e + e^2) with e = 1 - x y, whose relative error is e^3.
+WEFT_FUNCTION float weft_reciprocal(float x) { return 1.0f / x; }
 WEFT_FUNCTION double weft_reciprocal(double x) {
   double y;
 #if defined(__CUDA_ARCH__)
