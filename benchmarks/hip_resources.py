@@ -48,6 +48,14 @@ static __device__ __forceinline__ void __syncthreads() {
   __builtin_amdgcn_s_barrier();
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 }
+static __device__ __forceinline__ double __shfl_down(double value, int distance, int width) {
+  const int lane = __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0));
+  const int from = (lane & (width - 1)) + distance < width ? lane + distance : lane;
+  struct Halves { int low, high; } halves = __builtin_bit_cast(Halves, value);
+  halves.low = __builtin_amdgcn_ds_bpermute(from << 2, halves.low);
+  halves.high = __builtin_amdgcn_ds_bpermute(from << 2, halves.high);
+  return __builtin_bit_cast(double, halves);
+}
 static __device__ __forceinline__ double sqrt(double x) { return __builtin_sqrt(x); }
 static __device__ __forceinline__ float sqrt(float x) { return __builtin_sqrtf(x); }
 static __device__ __forceinline__ double fabs(double x) { return __builtin_fabs(x); }
