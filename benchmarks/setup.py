@@ -27,6 +27,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from weft.run.launch import mpiexec
+
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -149,7 +151,7 @@ def run(order: int, unknowns: int, ranks: int, threads: int, arguments: argparse
     command += ["--device", arguments.device, "--geometry", arguments.geometry]
     before = os.getloadavg()[0]
     done = subprocess.run(
-        ["mpiexec", "-n", str(ranks), *command],
+        [mpiexec(), "-n", str(ranks), *command],
         env={**os.environ, "OMP_NUM_THREADS": str(threads)},
         check=True,
         capture_output=True,
