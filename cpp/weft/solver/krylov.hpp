@@ -34,7 +34,7 @@ class Krylov {
  public:
   Krylov(PreconditionedSystem<T> system, std::shared_ptr<device::Device> device, const mpi::Comm& comm, int products);
   virtual ~Krylov() = default;
-  // x is complete once the stream is done. (collective)
+  // (collective)
   SolveResult solve(const T* b, T* x, bool zero_guess, const SolveOptions& options, device::Stream& stream);
   virtual std::int64_t memory_bytes() const;
 
