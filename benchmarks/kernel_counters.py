@@ -102,9 +102,15 @@ def compact(line: dict, run: tuple[str, int, str], elements: int) -> dict[str, o
     }  # fmt: skip
 
 
+def kept_record() -> tuple[dict[str, str], list[dict[str, object]]]:
+    """What the record says of itself, and its lines."""
+    head, *lines = (json.loads(line) for line in RECORD.read_text(encoding="utf-8").splitlines())
+    return head, lines
+
+
 def check(lines: list[dict[str, object]], nvrtc: str) -> None:
     """Compares counters with the record, and ends the program with 1 if they differ."""
-    head, *kept = (json.loads(line) for line in RECORD.read_text(encoding="utf-8").splitlines())
+    head, kept = kept_record()
     if head["nvrtc"] != nvrtc:
         sys.exit(f"skipped: the counters were recorded with NVRTC {head['nvrtc']}, and this is {nvrtc}")
     wrong = [line for line in lines if line not in kept]
@@ -133,7 +139,7 @@ def main() -> None:
         return check(lines, version(found[0]))
     head = {"nvrtc": version(found[0]), "architecture": "sm_90"}
     if len(options.workloads) < len(ORDERS):
-        before, *kept = (json.loads(line) for line in RECORD.read_text(encoding="utf-8").splitlines())
+        before, kept = kept_record()
         if before != head:
             sys.exit(f"the record is of {before}, and this is {head}: record all workloads")
         lines = [line for line in kept if line["run"] not in options.workloads] + lines

@@ -7,13 +7,12 @@ emulator of AMD's machine code, so no rates are predicted.
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from importlib.resources import files
 from typing import Any
 
 from weft.model import formulas
+from weft.model.kernels import read_record
 
 # Compute units of both: four SIMD units with 512 registers per lane each, which vector and accumulation registers
 # share, 8 waves per SIMD unit, 64 KiB of LDS ("AMD Instinct MI200" and "MI300" instruction set architecture guides).
@@ -49,8 +48,7 @@ class Resources:
 @functools.cache
 def recorded() -> tuple[dict[str, str], list[Resources]]:
     """How the resources were recorded, and the resources."""
-    text = (files("weft.model") / "hip_resources.jsonl").read_text(encoding="utf-8")
-    head, *lines = (json.loads(line) for line in text.splitlines())
+    head, lines = read_record("hip_resources.jsonl")
     return head, [Resources(**line) for line in lines]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -50,9 +50,7 @@ class Counters:
     shared_stores: tuple[int, int, int]
     memory_sectors: tuple[int, int]  # read and written, each once per launch
     block_sectors: int  # read, each once per block
-    path: tuple[
-        int, int, int
-    ]  # of the blocks, one after the other: latencies of global, of shared memory, other clocks
+    path: tuple[int, int, int]  # of the blocks in turn: latencies of global and of shared memory, other clocks
 
     @property
     def threads_per_block(self) -> int:
@@ -92,7 +90,7 @@ class Prediction:
     clocks: dict[str, float]  # by resource
     least: float  # clocks of the least bytes at the streaming rate
     total: float
-    least_bytes: float = field(default=0.0)  # per block
+    least_bytes: float  # per block
 
     @property
     def share(self) -> float:
@@ -182,11 +180,17 @@ def parse(line: dict[str, Any]) -> Counters:
     return Counters(**fields)
 
 
+def read_record(name: str) -> tuple[dict[str, str], list[dict[str, Any]]]:
+    """The lines of a record that comes with weft: the first, which says how it was made, and the others."""
+    text = (files("weft.model") / name).read_text(encoding="utf-8")
+    head, *lines = (json.loads(line) for line in text.splitlines())
+    return head, lines
+
+
 @functools.cache
 def recorded() -> tuple[dict[str, str], list[Counters]]:
     """How the counters were recorded, and the counters."""
-    text = (files("weft.model") / "kernel_counters.jsonl").read_text(encoding="utf-8")
-    head, *lines = (json.loads(line) for line in text.splitlines())
+    head, lines = read_record("kernel_counters.jsonl")
     return head, [parse(line) for line in lines]
 
 

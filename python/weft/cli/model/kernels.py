@@ -62,8 +62,7 @@ def kernels(
     head, found = method.recorded()
     chosen = method.select(found, kernel, precision, wanted)
     if not chosen:
-        known = sorted({c.kernel for c in found})
-        raise ModelError(f"no kernel '{kernel}' was recorded with these orders; known: {', '.join(known)}")
+        raise not_recorded(kernel, {c.kernel for c in found})
     predictions = [method.predict(c, chip) for c in chosen]
     measured = method.measured_shares(record, chip) if record is not None else None
     click.echo(f"{chip.title}: {chip.stream_rate / 1e12:.2f} TB/s streaming, {chip.clock.value / 1e9:.2f} GHz")
@@ -83,12 +82,16 @@ def kernels(
         click.echo(f"wrote {json_file}")
 
 
+def not_recorded(kernel: str, known: set[str]) -> ModelError:
+    """The error of a name that is part of no recorded kernel's."""
+    return ModelError(f"no kernel '{kernel}' was recorded with these orders; known: {', '.join(sorted(known))}")
+
+
 def show_hip(machine: str, kernel: str, precision: str, orders: list[int], json_file: Path | None) -> None:
     """Resources of the kernels on an AMD GPU."""
     found = hip_kernels.select(machine, kernel, precision, orders)
     if not found:
-        known = sorted({r.kernel for r in hip_kernels.recorded()[1]})
-        raise ModelError(f"no kernel '{kernel}' was recorded with these orders; known: {', '.join(known)}")
+        raise not_recorded(kernel, {r.kernel for r in hip_kernels.recorded()[1]})
     architecture, title, _ = hip_kernels.GPUS[machine]
     click.echo(f"{title}, code for {architecture}")
     click.echo(table(hip_kernels.rows(machine, found)))
