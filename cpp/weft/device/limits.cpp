@@ -1,7 +1,6 @@
 #include "weft/device/limits.hpp"
 
 #include <omp.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -11,6 +10,8 @@
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
+
+#include "weft/device/caches.hpp"
 
 namespace weft::device {
 namespace {
@@ -57,8 +58,7 @@ inline void store_past_caches(double* to, Words value) {
 
 double host_bandwidth(const std::shared_ptr<Device>& device, std::size_t bytes) {
   if (bytes == 0) {
-    const long cache = std::max(0L, sysconf(_SC_LEVEL3_CACHE_SIZE));
-    bytes = std::clamp<std::size_t>(4 * static_cast<std::size_t>(cache), std::size_t{256} << 20, std::size_t{1} << 30);
+    bytes = std::clamp(4 * last_level_cache_bytes(), std::size_t{256} << 20, std::size_t{1} << 30);
   }
   const std::int64_t vectors = static_cast<std::int64_t>(bytes) / (9 * vector_bytes);  // written
   if (vectors == 0) return host_bandwidth(device, 9 * vector_bytes);

@@ -11,10 +11,11 @@ namespace weft::device {
 // Bytes per second of hipBone's streaming kernel (Chalmers et al., section 4): each thread reads eight words of 8 bytes
 // and writes one. Reads and writes both count. Best of several runs: the value is used as a limit.
 //
-// `bytes` are moved in a run; 0 is enough to defeat every cache (host: four times the last-level cache, at least 256
-// MiB and at most 1 GiB; GPU: 2 GiB). With many processes on a node, divide that size among them and pass `bytes`. On
-// the host all OpenMP threads of this process take part, with non-temporal stores. Processes that share a memory should
-// measure at the same time and add their results.
+// `bytes` are moved in a run; 0 is enough to defeat every cache (host: four times the last-level caches of this
+// process's processors, at least 256 MiB, because virtual machines report smaller caches than they have, and at most
+// 1 GiB; GPU: 2 GiB). With many processes on a node, divide that size among them and pass `bytes`. On the host all
+// OpenMP threads of this process take part, with non-temporal stores. Processes that share a memory should measure at
+// the same time and add their results.
 double measure_bandwidth(const std::shared_ptr<Device>& device, std::size_t bytes = 0);
 
 // Floating-point operations per second of T (double or float) in fused multiply-adds on registers, two operations each.
