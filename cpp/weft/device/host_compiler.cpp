@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string all_ahead = "build weft with -DWEFT_ALL_KERNELS=ON, which compiles all kernels ahead";
+const std::string all_ahead = "build weft with -DWEFT_ORDERS=all, which compiles all kernels ahead";
 
 struct Ran {
   int status;  // of the process, as waitpid() has it; -1: it did not start
