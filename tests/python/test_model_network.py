@@ -387,3 +387,10 @@ def test_flows_that_share_links_end_when_simgrid_says(topology: n.Topology, tmp_
     theirs = np.array(json.loads(done.stdout.strip().splitlines()[-1]))
     ours = n.replay(graph, network).finish
     assert ours == pytest.approx(theirs, rel=1e-3)
+
+
+def test_global_links_of_frontier_have_100_gigabytes_per_second_in_all() -> None:
+    network = n.Network.of(machine.load("frontier"))
+    (across,) = [link for link in network.path(0, 8 * 128) if link not in (0, network.topology.nodes + 128)]
+    assert network.capacities()[across] == pytest.approx(4 * 25e9)
+    assert network.capacities()[0] == pytest.approx(100e9)  # a node's four cards

@@ -11,14 +11,22 @@ import tomllib
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from weft.model.result import ModelError
 
 MOST_CONSTANTS = 3  # calibrated constants per machine
-Level = Literal["device", "node", "network", "host"]
+Level = Literal["device", "node", "group", "network", "host"]
+# The numbers that describe a topology: fewest, most, and what they are.
+SIZES: dict[str, tuple[int, int, str]] = {
+    "full": (1, 1, "nodes"),
+    "torus": (1, 5, "routers per direction"),
+    "fat-tree": (2, 3, "nodes per leaf, leaves, taper"),
+    "dragonfly": (2, 3, "groups, nodes per group, links between two groups"),
+}
 
 
 class Form(BaseModel):
@@ -41,6 +49,31 @@ class Share(Form):
     source: Annotated[str, Field(min_length=3)]
 
 
+class Transforms(Form):
+    """Measured rates of batched 1-D transforms by length, in bytes of data read plus written per second."""
+
+    points: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]
+    contiguous_bytes_per_second: tuple[Annotated[float, Field(gt=0)], ...]
+    strided_bytes_per_second: tuple[Annotated[float, Field(gt=0)], ...]
+    source: Annotated[str, Field(min_length=3)]
+
+    @model_validator(mode="after")
+    def _sound(self) -> Transforms:
+        if not len(self.points) == len(self.contiguous_bytes_per_second) == len(self.strided_bytes_per_second):
+            raise ValueError("'points' and the two lists of rates must have the same number of entries")
+        if any(b <= a for a, b in zip(self.points, self.points[1:], strict=False)):
+            raise ValueError("'points' must be in ascending order")
+        return self
+
+    def rates(self, points: int) -> tuple[float, float]:
+        """The contiguous and the strided rate at a length, interpolated in the logarithm of the length."""
+        at, x = np.log(points), np.log(self.points)
+        return (
+            float(np.interp(at, x, self.contiguous_bytes_per_second)),
+            float(np.interp(at, x, self.strided_bytes_per_second)),
+        )
+
+
 class Device(Form):
     """The device that one rank computes on: a GPU, one die of a GPU, or cores of a CPU."""
 
@@ -49,7 +82,9 @@ class Device(Form):
     flops_per_second: Number  # peak rate, FP64
     kernel_seconds: Share  # launch overhead per kernel
     memory_bytes: Number
-    cached_fft_bytes: Number | None = None  # FFT lines up to this size take one pass through memory
+    cached_fft_bytes: Number | None = None  # FFT lines up to this size take one pass, if `transforms` is not given
+    transforms: Transforms | None = None
+    gather_bytes_per_second: Number | None = None  # values on faces per second of the local gather-scatter kernels
 
 
 class Link(Form):
@@ -58,6 +93,12 @@ class Link(Form):
     latency_seconds: Share
     bytes_per_second: Number
     node_bytes_per_second: Number | None = None  # shared by all ranks of a node, if that is a tighter limit
+    all_to_all_bytes_per_second: Number | None = None  # measured in all-to-alls, per rank with all ranks sending
+
+    @property
+    def half_bandwidth_bytes(self) -> float:
+        """Hockney's n_1/2: the message size that reaches half the bandwidth, latency times rate."""
+        return self.latency_seconds.value * self.bytes_per_second.value
 
     def seconds(self, count: float, data: float) -> float:
         """Time of `count` messages sent one after another, with `data` bytes in total (Hockney 1982)."""
@@ -65,20 +106,37 @@ class Link(Form):
 
 
 class Links(Form):
-    """Links by level: between dies of a package, packages of a node, and nodes; and between a device and its host."""
+    """Links by level: between dies of a package, packages of a node, nodes of a group, and nodes; and to the host."""
 
     device: Link | None = None
     node: Link | None = None
+    group: Link | None = None  # between nodes of one group of a dragonfly
     network: Link
     host: Link | None = None
 
 
 class Topology(Form):
-    """Network topology, for `weft model network`."""
+    """Network topology: what switches or routers share. `weft.model.fabric` says what a job gets of it."""
 
     kind: Literal["fat-tree", "dragonfly", "torus", "full"]
     sizes: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]
     source: str
+    link_bytes_per_second: Number | None = None  # of one link between switches, per direction; default: a node's card
+    widths: tuple[Annotated[int, Field(ge=1)], ...] = ()  # torus: links side by side per direction; default: one each
+    nodes_per_router: Annotated[int, Field(ge=1)] = 1  # torus
+    usable_share: Number | None = None  # of the links' rate: less than 1 with detours or headers
+    packed_nodes: Number | None = None  # dragonfly: jobs of up to this many nodes share a group
+
+    @model_validator(mode="after")
+    def _sound(self) -> Topology:
+        fewest, most, meaning = SIZES[self.kind]
+        if not fewest <= len(self.sizes) <= most:
+            raise ValueError(f"'sizes' of a {self.kind} are {meaning}, but {len(self.sizes)} numbers are given")
+        if self.widths and len(self.widths) != len(self.sizes):
+            raise ValueError("'widths' must have one entry per direction of the torus")
+        if self.usable_share is not None and self.usable_share.value > 1:
+            raise ValueError("'usable_share' is a share of the links' rate, so it must be at most 1")
+        return self
 
 
 class MessageCurve(Form):
@@ -97,6 +155,12 @@ class MessageCurve(Form):
         return self
 
 
+class Accuracy(Number):
+    """The error that 95 % of published values stay within, and the sizes of the rows that it was found on."""
+
+    tested: dict[str, tuple[Annotated[float, Field(gt=0)], Annotated[float, Field(gt=0)]]]
+
+
 class Machine(Form):
     """A machine with one rank per device. `constants` holds the calibrated constants, three at most."""
 
@@ -109,7 +173,7 @@ class Machine(Form):
     topology: Topology | None = None
     messages: dict[Literal["node", "network"], MessageCurve] = {}
     constants: dict[str, Share] = {}
-    errors: dict[str, Number] = {}  # by workload: largest relative error on published rows not used for calibration
+    errors: dict[str, Accuracy] = {}  # by workload, from published rows that were not used for calibration
 
     @model_validator(mode="after")
     def _sound(self) -> Machine:
@@ -130,7 +194,7 @@ class Machine(Form):
         return self
 
     def link(self, level: Level) -> Link:
-        """The link of a level. Without a link of its own, a level uses the next wider one (device, node, network)."""
+        """The link of a level. Without its own, a level uses the next wider one (device, node, group, network)."""
         if level == "host":
             if self.links.host is None:
                 raise ModelError(f"{self.title}: staged transfers need 'links.host', which is not described")
@@ -139,7 +203,17 @@ class Machine(Form):
             return self.links.device
         if level in ("device", "node") and self.links.node is not None:
             return self.links.node
+        if level == "group" and self.links.group is not None:
+            return self.links.group
         return self.links.network
+
+    @property
+    def card_bytes_per_second(self) -> float:
+        """The rate at which a node sends over the network: that of its card, or else of all its ranks."""
+        network = self.links.network
+        if network.node_bytes_per_second is not None:
+            return network.node_bytes_per_second.value
+        return network.bytes_per_second.value * self.ranks_per_node
 
     def constant(self, name: str) -> float:
         """A constant of this machine, or the default in `CONSTANTS` if it is not calibrated."""
@@ -166,9 +240,12 @@ CONSTANTS: dict[str, tuple[float, float, float]] = {
     "split_overhead": (0.03, 0.0, 0.06),  # extra time of an operator split in three for overlap
     # Visible time of a halo exchange over its time at the links' rates: overlap lowers it, contention raises it.
     "exchange_factor": (0.8, 0.2, 1.2),
-    "network_efficiency": (0.6, 0.3, 1.0),  # share of a rank's network bandwidth reached in all-to-alls
+    # Share of a rank's network bandwidth reached in all-to-alls, where no link has a measured rate for them.
+    "network_efficiency": (0.6, 0.3, 1.0),
     "strided_efficiency": (0.16, 0.1, 0.5),  # share of the streaming bandwidth reached by strided FFTs
-    "kernel_efficiency": (0.45, 0.3, 1.0),  # share of the streaming bandwidth reached by packing, pointwise kernels
+    "kernel_efficiency": (0.6, 0.3, 1.0),  # share of the streaming bandwidth reached by packing, pointwise kernels
+    # Extra time of these kernels per 1000 points of a brick's side N / P_c.
+    "brick_overhead": (0.0, 0.0, 1.5),
     "exchange_efficiency": (0.6, 0.3, 1.0),  # share of the network bandwidth reached in gather-scatters over faces
 }
 
@@ -213,6 +290,49 @@ def load(name: str | Path) -> Machine:
         hint = f"; did you mean '{near[0]}'?" if near else ""
         raise ModelError(f"unknown machine '{text}'; known: {', '.join(known)}, or the path of a .toml file{hint}")
     return parse((files("weft.model") / "machines" / f"{text.lower()}.toml").read_text(encoding="utf-8"), text)
+
+
+def numbers_of(machine: Machine) -> dict[str, tuple[float, str]]:
+    """All numbers of a description that have a source, with it, by their keys, such as links.node.latency_seconds.
+
+    Lists of numbers with one source appear as one entry per number, such as topology.sizes.0. `errors` do not appear.
+    """
+    found: dict[str, tuple[float, str]] = {}
+
+    def walk(form: dict[str, object], where: str) -> None:
+        source = form.get("source")
+        for key, value in form.items():
+            here = f"{where}.{key}" if where else key
+            if isinstance(value, dict):
+                if {"value", "source"} <= set(value):
+                    found[here] = (float(value["value"]), str(value["source"]))
+                elif here != "errors":
+                    walk(value, here)
+            elif isinstance(value, tuple) and source is not None and key != "points" and key != "bytes":
+                found.update({f"{here}.{i}": (float(v), str(source)) for i, v in enumerate(value)})
+
+    walk(machine.model_dump(), "")
+    return found
+
+
+def with_number(machine: Machine, key: str, value: float) -> Machine:
+    """The machine with another value of a number that `numbers_of` lists."""
+    content = machine.model_dump()
+    *path, last = key.split(".")
+    form: Any = content
+    for part in path:
+        form = form[part]
+    if isinstance(form, tuple):
+        whole = type(form[int(last)])
+        changed = tuple(whole(max(1, round(value)) if whole is int else value) if i == int(last) else v
+                        for i, v in enumerate(form))  # fmt: skip
+        parent: Any = content
+        for part in path[:-1]:
+            parent = parent[part]
+        parent[path[-1]] = changed
+    else:
+        form[last]["value"] = value
+    return Machine.model_validate(content)
 
 
 def with_constants(machine: Machine, values: Mapping[str, float], source: str) -> Machine:

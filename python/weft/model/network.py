@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.model.machine import Machine
+from weft.model.machine import SIZES, Machine
 from weft.model.project import near_cube
 from weft.model.result import ModelError, Result, exact, require_positive
 from weft.traces import messages
@@ -68,10 +68,11 @@ def torus(*sizes: int) -> Topology:
     return Topology("torus", sizes, nodes, route, np.ones(nodes * len(sizes) * 2))
 
 
-def fat_tree(per_leaf: int, leaves: int, taper: int = 1) -> Topology:
+def fat_tree(per_leaf: int, leaves: int, taper: int = 1, *, between: float = 1.0) -> Topology:
     """Two levels: `per_leaf` nodes per leaf switch, and per_leaf / taper links from each leaf to the spines.
 
-    The destination determines the spine (D-mod-k, Zahavi 2010), so that a shift of all nodes causes no conflicts.
+    `between` is the rate of a link between switches relative to a node's. The destination determines the spine
+    (D-mod-k, Zahavi 2010), so that a shift of all nodes causes no conflicts.
     """
     spines = max(1, per_leaf // taper)
     nodes = per_leaf * leaves
@@ -84,13 +85,15 @@ def fat_tree(per_leaf: int, leaves: int, taper: int = 1) -> Topology:
         spine = b % spines
         return (a, up + first * spines + spine, up + (leaves + last) * spines + spine, nodes + b)
 
-    return Topology("fat-tree", (per_leaf, leaves, taper), nodes, route, np.ones(up + 2 * leaves * spines))
+    capacity = np.concatenate([np.ones(up), np.full(2 * leaves * spines, between)])
+    return Topology("fat-tree", (per_leaf, leaves, taper), nodes, route, capacity)
 
 
-def dragonfly(groups: int, per_group: int, links: int = 1) -> Topology:
+def dragonfly(groups: int, per_group: int, links: int = 1, *, between: float = 1.0) -> Topology:
     """Groups of fully connected nodes, with `links` shared links from each group to every other group.
 
-    Routes are minimal: to the link between the groups, over it, and to the node (Kim, Dally, Scott, Abts 2008).
+    `between` is the rate of one of these links relative to a node's. Routes are minimal: to the link between the
+    groups, over it, and to the node (Kim, Dally, Scott, Abts 2008).
     """
     nodes = groups * per_group
 
@@ -99,23 +102,26 @@ def dragonfly(groups: int, per_group: int, links: int = 1) -> Topology:
         across = () if first == last else (2 * nodes + first * groups + last,)
         return (a, *across, nodes + b)
 
-    capacity = np.concatenate([np.ones(2 * nodes), np.full(groups * groups, float(links))])
+    capacity = np.concatenate([np.ones(2 * nodes), np.full(groups * groups, links * between)])
     return Topology("dragonfly", (groups, per_group, links), nodes, route, capacity)
 
 
-KINDS: dict[str, tuple[Callable[..., Topology], tuple[int, int], str]] = {
-    "full": (full, (1, 1), "nodes"),
-    "torus": (torus, (1, 5), "routers per direction"),
-    "fat-tree": (fat_tree, (2, 3), "nodes per leaf, leaves, taper"),
-    "dragonfly": (dragonfly, (2, 3), "groups, nodes per group, links between two groups"),
+KINDS: dict[str, Callable[..., Topology]] = {
+    "full": full,
+    "torus": torus,
+    "fat-tree": fat_tree,
+    "dragonfly": dragonfly,
 }
 
 
-def topology(kind: str, sizes: Sequence[int]) -> Topology:
-    """A topology by name. Raises ModelError for unknown names and invalid sizes."""
+def topology(kind: str, sizes: Sequence[int], between: float = 1.0) -> Topology:
+    """A topology by name. `between` is the rate of a link between switches relative to a node's (tree, dragonfly).
+
+    Raises ModelError for unknown names and invalid sizes.
+    """
     if kind not in KINDS:
         raise ModelError(f"unknown topology '{kind}'; known: {', '.join(KINDS)}")
-    make, (fewest, most), meaning = KINDS[kind]
+    fewest, most, meaning = SIZES[kind]
     text = "x".join(map(str, sizes))
     if not fewest <= len(sizes) <= most or any(s < 1 for s in sizes):
         raise ModelError(f"sizes '{text}' do not fit topology {kind}, which takes {meaning} (whole numbers above zero)")
@@ -126,7 +132,7 @@ def topology(kind: str, sizes: Sequence[int]) -> Topology:
             f"topology full with {sizes[0]} nodes is too large: it has a link per pair of nodes, so at most 4096 nodes "
             "are supported"
         )
-    return make(*sizes)
+    return KINDS[kind](*sizes, between=between) if kind in ("fat-tree", "dragonfly") else KINDS[kind](*sizes)
 
 
 def default_sizes(kind: str, nodes: int) -> tuple[int, ...]:
@@ -195,11 +201,11 @@ class Network:
             raise ModelError(
                 f"{machine.title}: the description has no topology; give --topology and --sizes instead of --machine"
             )
-        made = topology(machine.topology.kind, machine.topology.sizes)
         network, node = machine.links.network, machine.link("node")
-        rate = (network.node_bytes_per_second or network.bytes_per_second).value
-        if network.node_bytes_per_second is None:
-            rate *= machine.ranks_per_node
+        rate = machine.card_bytes_per_second
+        link = machine.topology.link_bytes_per_second
+        between = 1.0 if link is None else link.value / rate
+        made = topology(machine.topology.kind, machine.topology.sizes, between)
         return cls(
             made, rate, network.latency_seconds.value, 0.0, machine.ranks_per_node, node.bytes_per_second.value,
             node.latency_seconds.value,

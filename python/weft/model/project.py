@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 
 from weft.model import formulas
+from weft.model.fabric import fabric
 from weft.model.machine import Machine, with_constants
 from weft.model.result import ModelError, Result, exact
 
@@ -34,6 +35,7 @@ class Projection:
     unit: str  # "iteration" or "step"
     phases: dict[str, float]
     figures: dict[str, float] = field(default_factory=dict)
+    size: dict[str, float] = field(default_factory=dict)  # what describes the problem, for ranges and for output
 
     @property
     def seconds(self) -> float:
@@ -76,12 +78,22 @@ class Halo:
     network_points: float
     network_messages: float
     busiest_node_points: float  # sent over the network by the node that sends most
+    busiest_group_points: float = 0.0  # sent out of the group of nodes that sends most
 
 
 def halo(
-    ranks: int, box: tuple[int, int, int], order: int, ranks_per_node: int, *, corners: bool, periodic: bool
+    ranks: int,
+    box: tuple[int, int, int],
+    order: int,
+    ranks_per_node: int,
+    *,
+    corners: bool,
+    periodic: bool,
+    groups: int = 1,
 ) -> Halo:
     """The halo of a nearly cubic grid of ranks with `box` elements each, in which consecutive ranks share a node.
+
+    Consecutive nodes form `groups` groups of about the same size: groups of a dragonfly, or leaves of a tree.
 
     With `corners`, as for continuous elements, ranks exchange shared points on faces, edges and corners (order x
     elements + 1 points per direction). Without, as for discontinuous elements, they exchange all points of faces
@@ -93,6 +105,8 @@ def halo(
     points = np.zeros((2, ranks))
     messages = np.zeros((2, ranks))
     node = np.arange(ranks) // ranks_per_node
+    group = node * groups // (node[-1] + 1)
+    out_of_group = np.zeros(ranks)
     for direction in itertools.product((-1, 0, 1), repeat=3):
         d = np.array(direction)
         if not d.any() or (not corners and np.abs(d).sum() > 1):
@@ -106,21 +120,48 @@ def halo(
         for level, here in enumerate((inside & (node[other] == node), inside & (node[other] != node))):
             points[level] += size * here
             messages[level] += here
+        out_of_group += size * (inside & (group[other] != group))
     # The rank with the most traffic, where network traffic counts ten times as much as traffic inside the node.
     worst = int(np.argmax(points[0] + 10 * points[1]))
     leaving = np.bincount(node, weights=points[1])
     return Halo(
-        points[0, worst], messages[0, worst], points[1, worst], messages[1, worst], float(leaving.max(initial=0.0))
-    )
+        points[0, worst], messages[0, worst], points[1, worst], messages[1, worst], float(leaving.max(initial=0.0)),
+        float(np.bincount(group, weights=out_of_group).max(initial=0.0)),
+    )  # fmt: skip
 
 
-def transfer_seconds(machine: Machine, sent: Halo, bytes_per_point: float, path: Path = "direct") -> float:
-    """Time (s) of an exchange: messages inside the node, then network messages, with the network card shared."""
+def halo_of(
+    machine: Machine, ranks: int, box: tuple[int, int, int], order: int, *, corners: bool, periodic: bool
+) -> Halo:
+    """The halo of a job on a machine, with the groups that its nodes are placed on."""
+    groups = fabric(machine, ranks).groups
+    return halo(ranks, box, order, machine.ranks_per_node, corners=corners, periodic=periodic, groups=groups)
+
+
+def transfer_seconds(
+    machine: Machine,
+    ranks: int,
+    sent: Halo,
+    bytes_per_point: float,
+    path: Path = "direct",
+    *,
+    shared: bool = True,
+) -> float:
+    """Time (s) of an exchange: messages inside the node, then network messages.
+
+    These take the longest of three times: of the rank's own link, of the node's card, and, if `shared`, of the links
+    that switches or routers share.
+    """
     near, far = machine.link("node"), machine.link("network")
-    leaving = sent.network_points * bytes_per_point / far.bytes_per_second.value
-    if far.node_bytes_per_second is not None:
-        shared = sent.busiest_node_points * bytes_per_point / far.node_bytes_per_second.value
-        leaving = max(leaving, shared)
+    leaving = max(
+        sent.network_points * bytes_per_point / far.bytes_per_second.value,
+        sent.busiest_node_points * bytes_per_point / machine.card_bytes_per_second,
+    )
+    if shared:
+        links = fabric(machine, ranks)
+        leaving = max(leaving, sent.busiest_group_points * bytes_per_point / links.group_rate)
+        if links.groups == 1:  # a torus, where neighbours are at random places
+            leaving = max(leaving, sent.network_points * bytes_per_point / links.random_rate)
     seconds = near.seconds(sent.node_messages, sent.node_points * bytes_per_point)
     seconds += sent.network_messages * far.latency_seconds.value + leaving
     if path == "staged":
@@ -171,15 +212,18 @@ def poisson(
     phases = {"stream": local}
     if ranks > 1:
         phases["split"] = local * machine.constant("split_overhead")
-        sent = halo(ranks, box, order, machine.ranks_per_node, corners=True, periodic=False)
-        both = 2 * transfer_seconds(machine, sent, 8 / 2, path)
+        sent = halo_of(machine, ranks, box, order, corners=True, periodic=False)
+        both = 2 * transfer_seconds(machine, ranks, sent, 8 / 2, path)
         seen = machine.constant("exchange_factor") * both
         phases["exchange"] = seen + max(0.0, both - seen - local)
         phases["reductions"] = 2 * reduction_seconds(machine, ranks)
     projection = Projection("poisson", machine.title, ranks, "iteration", phases)
     fom = formulas.fom_flops(size).value * ranks / projection.seconds / 1e9
     dofs = size.dofs / projection.seconds
-    return _with(projection, {"FOM (GFLOP/s)": fom, "FOM per rank (GFLOP/s)": fom / ranks, "DOF/s per rank": dofs})
+    return _with(
+        projection, {"FOM (GFLOP/s)": fom, "FOM per rank (GFLOP/s)": fom / ranks, "DOF/s per rank": dofs},
+        **_of_elements(order, math.prod(box)),
+    )  # fmt: skip
 
 
 # Memory words per point and stage, from NekCEM Eqs. 9 to 15. Curls: six fields and nine metric terms read, six
@@ -188,6 +232,7 @@ def poisson(
 MAXWELL_WORDS = 21 + 8 + 24
 MAXWELL_STAGES = 5
 MAXWELL_KERNELS = 215  # per step: calls in NekCEM Table 3, divided by its 1000 steps
+MAXWELL_EXCHANGE_KERNELS = 120  # of these, those of the gather-scatter: the four loops of Algorithm 4 on six fields
 
 
 def maxwell_step_flops(order: int, points: int) -> float:
@@ -208,20 +253,28 @@ def maxwell(
     points = math.prod(box) * (order + 1) ** 3
     work = maxwell_step_flops(order, points)
     start = MAXWELL_KERNELS * machine.device.kernel_seconds.value
-    phases = {
-        "stream": streamed(machine, MAXWELL_STAGES * MAXWELL_WORDS * 8 * points, work, 0),
-        "launches": start,
-    }
+    stream = streamed(machine, MAXWELL_STAGES * MAXWELL_WORDS * 8 * points, work, 0)
+    gathered = 0.0  # local gather and scatter, a part of the calibrated streaming time
+    if machine.device.gather_bytes_per_second is not None:
+        values = MAXWELL_STAGES * 6 * 6 * math.prod(box) * (order + 1) ** 2
+        gathered = min(stream, 8 * values / machine.device.gather_bytes_per_second.value)
+    phases = {"stream": stream - gathered, "gather-scatter": gathered, "launches": start}
     if ranks > 1:
-        sent = halo(ranks, box, order, machine.ranks_per_node, corners=False, periodic=True)
-        once = transfer_seconds(machine, sent, 6 * 8) / machine.constant("exchange_efficiency")
+        sent = halo_of(machine, ranks, box, order, corners=False, periodic=True)
+        alone = transfer_seconds(machine, ranks, sent, 6 * 8, shared=False)
+        once = alone / machine.constant("exchange_efficiency")
+        # What the links that routers share add does not pass through the rank's own inefficiencies.
+        once += transfer_seconds(machine, ranks, sent, 6 * 8) - alone
         if path == "staged":
             extra = 2 * (sent.node_points + sent.network_points) * 6 * 8
             once += machine.link("host").seconds(2, extra)
         phases["exchange"] = MAXWELL_STAGES * once
-    projection = Projection("maxwell", machine.title, ranks, "step", phases)
-    rate = phases["stream"] / points
-    return _with(projection, {"GFLOP/s per rank": work / projection.seconds / 1e9, "n_1/2 (points)": start / rate})
+    projection = Projection("maxwell", machine.title, ranks, "step", {k: v for k, v in phases.items() if v > 0})
+    figures = {"GFLOP/s per rank": work / projection.seconds / 1e9, "n_1/2 (points)": start / (stream / points)}
+    if ranks > 1 and gathered > 0:
+        share = gathered + phases["exchange"] + start * MAXWELL_EXCHANGE_KERNELS / MAXWELL_KERNELS
+        figures["share of the gather-scatter"] = share / projection.seconds
+    return _with(projection, figures, **_of_elements(order, math.prod(box)))
 
 
 def flow(
@@ -252,7 +305,7 @@ def flow(
     phases["advection"] = streamed(machine, moved, flops, 6)
     projection = Projection("flow", machine.title, ranks, "step", phases)
     points = elements * n**3
-    return _with(projection, {"points/s per rank": points / projection.seconds})
+    return _with(projection, {"points/s per rank": points / projection.seconds}, **_of_elements(order, elements))
 
 
 # --- turbulence ----------------------------------------------------------------------------------------------------
@@ -263,9 +316,11 @@ COLUMN_CALLS = STAGES * (INVERSE + FORWARD_Y)  # 14, GESTS section 4.3
 ROW_CALLS = STAGES * (INVERSE + FORWARD_X)  # 16, section 5.2
 CONTIGUOUS_LINES = STAGES * (INVERSE + FORWARD_X)  # transforms in x, contiguous in memory
 STRIDED_LINES = STAGES * (2 * INVERSE + FORWARD_X + FORWARD_Y)  # transforms in y and z, strided (section 2.1)
-# Fields that the pointwise kernels of a stage read or write: 6 for the phase shift, 3 + 5 for products, 5 + 3 for the
-# inverse shift and derivatives, and 8 for projection and Runge-Kutta.
-POINTWISE = STAGES * (6 + 8 + 8 + 8)
+# Fields that the pointwise kernels of a step read or write (GESTS section 3.2; the truncation mask is half a field).
+# Per stage: phase shift of three velocities, mask (6.5); five products of three velocities (8); derivatives of five
+# products with the inverse shift, mask (8.5). Predictor: Courant number (3); projection and update from three terms and
+# three velocities to the new velocities and the partial sums (12). Corrector: update from terms and partial sums (9).
+POINTWISE = STAGES * (6.5 + 8 + 8.5) + 3 + 12 + 9
 WORD = 4  # bytes per real number in single precision
 
 
@@ -274,27 +329,60 @@ def turbulence_memory_gib(grid: int, ranks: int, batch: int = 1) -> float:
     return (8 + 2 * batch + 0.5) * grid**3 / (2 * ranks) * 8 / 1024**3
 
 
-def all_to_all_seconds(
-    machine: Machine, members: int, stride: int, volume: float, calls: float, efficiency: float
-) -> float:
+def all_to_all_rate(machine: Machine, ranks: int) -> float:
+    """Byte/s over the network of a rank in all-to-alls in which all ranks of a job take part.
+
+    The least of the rank's injection, its part of the node's card, and its part of the links that switches share.
+    """
+    links = fabric(machine, ranks)
+    link = machine.link("group") if links.groups == 1 else machine.link("network")
+    if link.all_to_all_bytes_per_second is not None:
+        own = link.all_to_all_bytes_per_second.value
+    else:
+        part = machine.card_bytes_per_second / min(ranks, machine.ranks_per_node)
+        own = min(link.bytes_per_second.value, part) * machine.constant("network_efficiency")
+    return min(own, links.random_rate)
+
+
+def all_to_all_seconds(machine: Machine, ranks: int, members: int, stride: int, volume: float, calls: float) -> float:
     """Time (s) of `calls` all-to-alls among the ranks 0, stride, 2 stride, …, each with `volume` bytes per rank.
 
-    Messages to each level take that level's rate, one after another, because a copy engine serves one message at a time
-    (GESTS section 5.2). What a rank keeps is a copy in its memory. `efficiency` is the share of the network's rate that
-    is reached.
+    All other ranks of the job exchange in communicators of the same shape at the same time. Inside a node, the messages
+    to each level take its rate, one after another, because a copy engine serves one message at a time (GESTS section
+    5.2). Between nodes, all messages take the rate of the network, the slowest link (section 5). A message takes its
+    latency or its transfer, whichever is longer: the next one starts meanwhile (the gap of LogGP, Alexandrov et al.
+    1995). What a rank keeps is copied in its memory at the same time.
     """
-    others = np.arange(1, members, dtype=np.int64) * stride
-    package = int((others < machine.ranks_per_package).sum())
-    node = int((others < machine.ranks_per_node).sum()) - package
-    far = members - 1 - package - node
     message = volume / members
-    network = machine.link("network")
-    rate = network.bytes_per_second.value * efficiency
-    seconds = package * message / machine.link("device").bytes_per_second.value
-    seconds += node * message / machine.link("node").bytes_per_second.value
-    seconds += far * message / rate
-    latency = network.latency_seconds.value if far else machine.link("node").latency_seconds.value
-    return calls * (seconds + latency * math.ceil(math.log2(members)) if members > 1 else 0.0)
+    kept = 2 * message / machine.device.stream_bytes_per_second.value
+    if members == 1:
+        return calls * kept
+
+    def sent(count: int, rate: float, latency: float) -> float:
+        return count * max(message / rate, latency)
+
+    if (members - 1) * stride >= machine.ranks_per_node:
+        network = machine.link("network")
+        travel = sent(members - 1, all_to_all_rate(machine, ranks), network.latency_seconds.value)
+        return calls * max(kept, travel + network.latency_seconds.value)
+    package = -(-min(machine.ranks_per_package, members * stride) // stride) - 1  # others of the first rank's package
+    travel, waits = 0.0, []
+    for count, link in ((package, machine.link("device")), (members - 1 - package, machine.link("node"))):
+        rate = link.all_to_all_bytes_per_second or link.bytes_per_second
+        travel += sent(count, rate.value, link.latency_seconds.value)
+        waits += [link.latency_seconds.value] * (count > 0)
+    return calls * max(kept, travel + max(waits))
+
+
+def transform_rates(machine: Machine, grid: int) -> tuple[float, float]:
+    """Byte/s of transforms of contiguous and of strided lines of `grid` points: measured ones, or by efficiency."""
+    device = machine.device
+    if device.transforms is not None:
+        return device.transforms.rates(grid)
+    stream, limit = device.stream_bytes_per_second.value, device.cached_fft_bytes
+    # A line that does not fit into the local memory of a multiprocessor takes two passes through memory.
+    passes = 2 if limit is not None and 2 * WORD * grid > limit.value else 1
+    return stream / passes, stream * machine.constant("strided_efficiency") / passes
 
 
 def turbulence(
@@ -321,24 +409,20 @@ def turbulence(
             f"{room:.1f} GiB: use more ranks or a smaller grid"
         )
     volume = WORD * grid**3 / ranks  # bytes per field and rank
-    stream = machine.device.stream_bytes_per_second.value
-    limit = machine.device.cached_fft_bytes
-    # A line that does not fit into the shared memory of a multiprocessor takes two passes through memory.
-    passes = 2 if limit is not None and 2 * WORD * grid > limit.value else 1
-    strided = stream * machine.constant("strided_efficiency")
-    kernels = stream * machine.constant("kernel_efficiency")
-    network = machine.constant("network_efficiency")
-    row_calls = ROW_CALLS if rows > 1 else 0
-    column_calls = COLUMN_CALLS if columns > 1 else 0
+    contiguous, strided = transform_rates(machine, grid)
+    kernels = machine.device.stream_bytes_per_second.value * machine.constant("kernel_efficiency")
+    kernels /= 1 + machine.constant("brick_overhead") * grid / columns / 1000
+    # One rank per column still packs and copies to itself (GESTS Table 4, case 3); one row skips its exchange (4.3).
+    row_calls, column_calls = ROW_CALLS if rows > 1 else 0, COLUMN_CALLS
     phases = {
-        "FFT": 2 * volume * passes * (CONTIGUOUS_LINES / stream + STRIDED_LINES / strided),
+        "FFT": 2 * volume * (CONTIGUOUS_LINES / contiguous + STRIDED_LINES / strided),
         "pack and unpack": 4 * volume * (row_calls + column_calls) / kernels,
-        "row MPI": all_to_all_seconds(machine, rows, 1, volume * batch, row_calls / batch, network),
-        "column MPI": all_to_all_seconds(machine, columns, rows, volume * batch, column_calls / batch, network),
+        "row MPI": all_to_all_seconds(machine, ranks, rows, 1, volume * batch, row_calls / batch),
+        "column MPI": all_to_all_seconds(machine, ranks, columns, rows, volume * batch, column_calls / batch),
         "other": POINTWISE * volume / kernels,
     }
     projection = Projection("turbulence", machine.title, ranks, "step", phases)
-    return _with(projection, {"memory (GiB)": memory, "points/s": grid**3 / projection.seconds})
+    return _with(projection, {"memory (GiB)": memory, "points/s": grid**3 / projection.seconds}, grid=grid)
 
 
 # --- results -------------------------------------------------------------------------------------------------------
@@ -347,8 +431,20 @@ CONSTANTS_OF = {
     "poisson": ("stream_efficiency", "split_overhead", "exchange_factor"),
     "maxwell": ("stream_efficiency", "exchange_efficiency"),
     "flow": ("stream_efficiency", "split_overhead", "exchange_factor"),
-    "turbulence": ("network_efficiency", "strided_efficiency", "kernel_efficiency"),
+    "turbulence": ("network_efficiency", "strided_efficiency", "kernel_efficiency", "brick_overhead"),
 }
+
+
+def constants_of(machine: Machine, workload: str) -> tuple[str, ...]:
+    """The constants that a workload uses on a machine: those of which no rate was measured instead."""
+    measured = {
+        "network_efficiency": machine.links.network.all_to_all_bytes_per_second,
+        "strided_efficiency": machine.device.transforms,
+    }
+    return tuple(name for name in CONSTANTS_OF[workload] if measured.get(name) is None)
+
+
+PRECISION = {"poisson": "double", "maxwell": "double", "flow": "double", "turbulence": "single"}  # as published
 EQUATIONS = {
     "poisson": "hipBone Eqs. 3 to 5 and Fig. 2",
     "maxwell": "NekCEM Eq. 16 and n_1/2",
@@ -360,31 +456,33 @@ EQUATIONS = {
 def results(machine: Machine, project: Callable[[Machine], Projection]) -> list[Result]:
     """The time of `project(machine)`, the times of its phases, and its figures, with their ranges.
 
-    If the machine was calibrated on published rows, the range is the largest error on the other rows. Otherwise, it
-    spans the corners of the constants' ranges.
+    If the machine has constants that were not calibrated, the range spans the corners of their ranges. If published
+    rows were projected on it, the range also holds the error that 95 % of these stay within, more outside their sizes.
     """
     central = project(machine)
     name = central.workload
-    used = CONSTANTS_OF[name]
+    used = constants_of(machine, name)
     inputs: dict[str, object] = {
         "machine": machine.title,
+        **{k: v for k, v in central.size.items() if k != "ranks"},
+        "precision": PRECISION[name],
         "ranks": central.ranks,
         **{c: machine.constant(c) for c in used},
     }
     what = f"time per {central.unit}"
     equation = EQUATIONS[name]
+    seconds = [project(m).seconds for m in _corners(machine, used)] + [central.seconds]
+    low, high = min(seconds) / central.seconds, max(seconds) / central.seconds
+    range_is = "range of the constants" if low < high else ""
     if name in machine.errors:
-        error = machine.errors[name].value
-        factors, range_is = (1 - error, 1 + error), "largest error on published rows not used for calibration"
-    else:
-        seconds = [project(m).seconds for m in _corners(machine, used)] + [central.seconds]
-        factors = (min(seconds) / central.seconds, max(seconds) / central.seconds)
-        # If all constants are calibrated and no rows are left to compare with, the range is unknown.
-        range_is = "range of the constants" if factors[0] < factors[1] else ""
+        accuracy = machine.errors[name]
+        width = math.log1p(accuracy.value) * widening(central.size, accuracy.tested)
+        low, high = low * math.exp(-width), high * math.exp(width)
+        range_is = "95 % of published rows" + (", widened" if outside(central.size, accuracy.tested) else "")
 
     def one(quantity: str, value: float, unit: str, inverse: bool = False) -> Result:
-        low, high = (1 / factors[1], 1 / factors[0]) if inverse else factors
-        return Result(METHOD, quantity, value, unit, value * low, value * high, inputs, equation, range_is)
+        ends = (1 / high, 1 / low) if inverse else (low, high)
+        return Result(METHOD, quantity, value, unit, value * ends[0], value * ends[1], inputs, equation, range_is)
 
     found = [one(what, central.seconds, "s")]
     found += [exact(METHOD, f"  {phase}", seconds, "s", inputs, equation) for phase, seconds in central.phases.items()]
@@ -396,15 +494,26 @@ def results(machine: Machine, project: Callable[[Machine], Projection]) -> list[
     return found
 
 
-def notes(machine: Machine, workload: str) -> list[str]:
-    """Notes on the limits of a projection on this machine."""
-    missing = [n for n in CONSTANTS_OF[workload] if n not in machine.constants]
-    if not missing:
-        return []
-    return [
-        f"{', '.join(missing)}: not calibrated for {machine.title}, so values of other machines are used "
-        "(docs/model-project.md); the range shows the resulting uncertainty"
-    ]
+def notes(machine: Machine, workload: str, sizes: Iterable[Mapping[str, float]] = ()) -> list[str]:
+    """Notes on the limits of projections of a workload with these sizes on this machine."""
+    found = []
+    missing = [n for n in constants_of(machine, workload) if n not in machine.constants]
+    if missing:
+        found.append(
+            f"{', '.join(missing)}: not calibrated for {machine.title}, so values of other machines are used "
+            "(docs/model-project.md); the range shows the resulting uncertainty"
+        )
+    if workload not in machine.errors:
+        return [
+            *found,
+            f"no published rows of {workload} on {machine.title}: the error of the model is not in the range",
+        ]
+    tested = machine.errors[workload].tested
+    for name in dict.fromkeys(name for size in sizes for name, _ in outside(size, tested)):
+        low, high = tested[name]
+        rows = f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
+        found.append(f"{name}: published rows cover {rows}; the range widens by its width with each doubling outside")
+    return found
 
 
 def _corners(machine: Machine, names: tuple[str, ...]) -> list[Machine]:
@@ -413,10 +522,27 @@ def _corners(machine: Machine, names: tuple[str, ...]) -> list[Machine]:
     return [with_constants(machine, dict(zip(names, c, strict=True)), "range") for c in itertools.product(*ends)]
 
 
-def _with(projection: Projection, figures: dict[str, float]) -> Projection:
-    return Projection(
-        projection.workload, projection.machine, projection.ranks, projection.unit, projection.phases, figures
-    )
+def _with(projection: Projection, figures: dict[str, float], **size: float) -> Projection:
+    return replace(projection, figures=figures, size={"ranks": projection.ranks, **size})
+
+
+def _of_elements(order: int, elements: int) -> dict[str, float]:
+    return {"order": order, "points per rank": elements * (order + 1) ** 3}
+
+
+def widening(size: Mapping[str, float], tested: Mapping[str, tuple[float, float]]) -> float:
+    """The factor by which a range widens outside the sizes of the published rows: one more width per doubling."""
+    return 1.0 + math.fsum(doublings for _, doublings in outside(size, tested))
+
+
+def outside(size: Mapping[str, float], tested: Mapping[str, tuple[float, float]]) -> list[tuple[str, float]]:
+    """The sizes outside those of the published rows, and by how many doublings or halvings."""
+    found = []
+    for name, (low, high) in tested.items():
+        doublings = max(math.log2(low / size[name]), math.log2(size[name] / high), 0.0)
+        if doublings > 0:
+            found.append((name, doublings))
+    return found
 
 
 def _at_least_one(**values: int) -> None:

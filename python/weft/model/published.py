@@ -13,6 +13,12 @@ HIPBONE_TABLE_2: dict[str, dict[int, float]] = {
     "spock": {1: 1124.8, 2: 2172.5, 4: 4333.0, 8: 8609.5, 16: 17065.0, 32: 34011.7},
     "crusher": {1: 1386.1, 2: 2669.6, 4: 5316.9, 8: 10548.8, 16: 20968.0, 32: 41779.4, 64: 82375.7},
 }
+# The column of FOM per rank, as printed.
+HIPBONE_TABLE_2_PER_RANK: dict[str, tuple[float, ...]] = {
+    "summit": (1051.5, 1028.7, 1021.6, 994.6, 983.8, 943.6),
+    "spock": (1124.8, 1086.3, 1083.3, 1076.2, 1066.6, 1062.9),
+    "crusher": (1386.1, 1334.8, 1329.2, 1318.6, 1310.5, 1305.6, 1287.1),
+}
 HIPBONE_ORDER = 15
 HIPBONE_DOFS_PER_RANK = 45e6  # text: "the very large ~ 45M degrees of freedom per MPI rank"
 HIPBONE_CALIBRATION = {"summit": (1, 3, 12), "spock": (1, 2, 8), "crusher": (1, 2, 16)}
@@ -36,6 +42,20 @@ class Gests:
     total: float
     slabs: bool = False
     batch: int = 1
+
+    @property
+    def ranks_and_shape(self) -> tuple[object, ...]:
+        """What makes a run: rows of two tables with the same values of this are the same run, printed twice."""
+        return (self.table == 4, self.grid, self.nodes, self.rows, self.columns, self.batch, self.slabs, self.total)
+
+    @property
+    def phases(self) -> dict[str, float]:
+        """The printed parts, by the names of the phases of `project.turbulence`; MPI in one where one is printed."""
+        mpi = {"row MPI": self.row_mpi, "column MPI": self.column_mpi}
+        if self.table == 4:
+            mpi = {"MPI": self.column_mpi}
+        parts = {"FFT": self.fft, "pack and unpack": self.pack, **mpi, "other": self.other}
+        return {name: seconds for name, seconds in parts.items() if seconds > 0}
 
 
 def _slabs(case: str, grid: int, nodes: int, *seconds: float) -> Gests:
@@ -158,7 +178,133 @@ GESTS_TABLE_7 = _pencils(
 """,
 )
 
-GESTS_CALIBRATION = GESTS_TABLE_2[2]  # 8192^3, slabs, 64 nodes: this row determines all three constants
+# Section 4.4, strong scaling of the slabs code: total seconds by grid and number of nodes.
+GESTS_SLABS_STRONG = {
+    (8192, 64): 10.72, (8192, 128): 5.49, (8192, 256): 2.73,
+    (16384, 512): 11.30, (16384, 1024): 5.57, (16384, 2048): 2.89,
+}  # fmt: skip
+
+# Table 1: seconds of transforms of three variables of 4 GiB per die, and of their unpacking and packing, by grid:
+# strided (unpack, FFT, pack), then non-strided.
+GESTS_TABLE_1 = {
+    2048: ((0.0368, 0.138, 0.0336), (0.0789, 0.0174, 0.0347)),
+    4096: ((0.0340, 0.168, 0.0336), (0.0879, 0.0248, 0.0350)),
+    8192: ((0.0340, 0.135, 0.0336), (0.133, 0.0385, 0.0873)),
+    16384: ((0.0340, 0.221, 0.0336), (0.282, 0.0366, 0.173)),
+    32768: ((0.0340, 0.306, 0.0336), (0.647, 0.0505, 0.249)),
+}
+GESTS_TABLE_1_BYTES = 3 * 4 * 2**30
+
+
+@dataclass(frozen=True)
+class AllToAll:
+    """A row of GESTS Tables 10 to 14: one all-to-all of the lightweight program, among the ranks of a row or column.
+
+    `message` is the size of a message between two ranks in MiB, `printed_rate` the bandwidth of Eq. 13 in GB/s, and
+    `seconds_host` the MPI time on the CPU, without the copies. `decimals` is the number of digits after the point of
+    `seconds`.
+    """
+
+    table: int
+    grid: int
+    nodes: int
+    rows: int
+    members: int
+    batch: int
+    message: float
+    seconds: float
+    printed_rate: str
+    decimals: int = 3
+    seconds_host: float | None = None
+    in_row: bool = False
+
+    @property
+    def rate(self) -> float:
+        """The printed bandwidth as a number."""
+        return float(self.printed_rate)
+
+
+def _weak(table: int, rows: int, text: str, in_row: bool = False) -> list[AllToAll]:
+    found = []
+    for line in text.strip().splitlines():
+        grid, nodes, members, message, host, device, rate = line.split()
+        found.append(
+            AllToAll(
+                table, int(grid), int(nodes), rows, int(members), 1, float(message), float(device), rate, 3,
+                float(host), in_row,
+            )
+        )  # fmt: skip
+    return found
+
+
+# Grid, nodes, ranks, MiB per message, seconds on the CPU, seconds on the GPU, GB/s on the GPU.
+GESTS_TABLE_10 = _weak(10, 1, """
+ 2048    1     8 512   0.450 0.131 32.90
+ 4096    8    64  64   0.687 0.494 8.71
+ 8192   64   512   8   0.744 0.530 8.10
+16384  512  4096   1   0.966 0.590 7.28
+32768 4096 32768 0.125 0.796 0.771 5.58
+""")  # fmt: skip
+GESTS_TABLE_11 = _weak(11, 2, """
+ 2048    1 2 2048 0.393 0.046 92.98
+ 4096    8 2 2048 0.392 0.046 92.97
+ 8192   64 2 2048 0.392 0.046 93.05
+16384  512 2 2048 0.392 0.046 93.13
+32768 4096 2 2048 0.393 0.046 92.88
+""", in_row=True)  # fmt: skip
+GESTS_TABLE_12 = _weak(12, 2, """
+ 2048    1     4 1024 0.444 0.092 46.93
+ 4096    8    32  128 0.660 0.539 7.97
+ 8192   64   256   16 0.689 0.580 7.41
+16384  512  2048    2 0.826 0.626 6.87
+32768 4096 16384 0.25 0.848 0.705 6.09
+""")  # fmt: skip
+GESTS_TABLE_14 = _weak(14, 1, """
+ 2048    1     8 512   0.466 0.118 36.55
+ 4096    8    64  64   0.667 0.494 8.695
+ 8192   64   512   8   0.729 0.582 7.380
+16384  512  4096   1   0.955 0.595 7.225
+32768 4096 32768 0.125 0.851 0.651 6.595
+""")  # fmt: skip
+
+
+def _table_13(text: str) -> list[AllToAll]:
+    found = []
+    for line in text.strip().splitlines():
+        grid, nodes, rows, columns, batch, *numbers = line.split()
+        where = (int(grid), int(nodes), int(rows))
+        for members, (message, seconds, rate), in_row in (
+            (int(rows), numbers[:3], True), (int(columns), numbers[3:], False)
+        ):  # fmt: skip
+            digits = len(seconds.partition(".")[2])
+            found.append(
+                AllToAll(
+                    13, *where, members, int(batch), float(message), float(seconds), rate, digits, in_row=in_row
+                )
+            )  # fmt: skip
+    return found
+
+
+# Grid, nodes, P_r, P_c, Q; then MiB per message, seconds and GB/s in the row, and the same in the column.
+GESTS_TABLE_13 = _table_13("""
+16384 2048 8  2048 1  128 0.0298 36.04 0.500 0.171 6.275
+16384 2048 8  2048 4  512 0.1175 36.57 2.000 0.652 6.590
+16384 2048 4  4096 1  256 0.0225 47.64 0.250 0.167 6.450
+16384 2048 4  4096 4 1024 0.0896 47.94 1.000 0.660 6.505
+16384 2048 2  8192 1  512 0.0115 93.04 0.125 0.275 3.901
+16384 2048 2  8192 4 2048 0.0462 92.91 0.500 0.684 6.275
+32768 8192 8  8192 1  256 0.0592 36.27 0.250 0.536 4.006
+32768 8192 8  8192 4 1024 0.2339 36.72 1.000 1.959 4.385
+32768 8192 4 16384 1  512 0.0450 47.73 0.125 0.491 4.371
+32768 8192 4 16384 4 2048 0.1789 48.03 0.500 1.848 4.648
+32768 8192 2 32768 1 1024 0.0232 92.50 0.0625 0.725 2.960
+32768 8192 2 32768 4 4096 0.0924 92.94 0.250 2.212 3.884
+""")
+
+GESTS_ALL_TO_ALLS = [*GESTS_TABLE_10, *GESTS_TABLE_11, *GESTS_TABLE_12, *GESTS_TABLE_13, *GESTS_TABLE_14]
+
+# Rows that determine a constant: 2048^3 on one node for the GPUs, and one row for the CPUs.
+GESTS_CALIBRATION = GESTS_TABLE_3[:2]
 GESTS_CPU_CALIBRATION = GESTS_TABLE_4[4]
 
 # NekCEM, 1000 steps: text on Fig. 7 (1 GPU) and on Table 3 (8 GPUs); weak-scaling efficiency of Fig. 8; GPUDirect in
@@ -167,4 +313,4 @@ NEKCEM_SECONDS = {(14, 1, 1024): 230.0, (7, 1, 4096): 140.0, (14, 8, 1000): 35.4
 NEKCEM_HALF_POINTS = {7: 33308, 14: 34525}  # n_1/2
 NEKCEM_WEAK_EFFICIENCY = 0.80  # from 8 to 16,384 GPUs
 NEKCEM_DIRECT_GAIN = (0.04, 0.12)
-NEKCEM_EXCHANGE_SHARE = (0.33, 0.46)  # gather-scatter over computation, with GPUDirect
+NEKCEM_EXCHANGE_SHARE = (0.33, 0.46)  # gather-scatter over the whole time, with GPUDirect, from 8 to 16,384 GPUs

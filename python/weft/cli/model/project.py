@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, TypedDict, Unpack
+from typing import TYPE_CHECKING, Annotated, TypedDict, Unpack
 
 import click
 
@@ -14,6 +14,9 @@ from weft.cli.model.shared import JSON, output
 from weft.cli.options import Integer, options_of
 from weft.files import write_json
 from weft.model.result import ModelError, Table
+
+if TYPE_CHECKING:
+    from weft.model.machine import Machine
 
 MACHINE = click.option(
     "--machine", metavar="NAME|FILE", help="Machine listed by `weft model machines`, or a .toml file of your own."
@@ -83,9 +86,9 @@ def project(
     The time of computation follows from bytes, operations and the device's rates, the time of exchanges from message
     sizes and the links at each level (device, node, network).
     """
-    from weft.model import calibration
     from weft.model import machine as machines
     from weft.model import project as method
+    from weft.model.machine_of_runs import machine_of_runs
 
     if bool(machine) == bool(runs):
         raise click.UsageError("give either --machine or --run")
@@ -101,7 +104,7 @@ def project(
             if record is None:
                 raise ModelError(f"{file}: not a run record; give a run directory or the run.json in it")
             records.append(record)
-        described = calibration.machine_of_runs(records)
+        described = machine_of_runs(records)
     allowed = ("grid", "rows", "batch") if workload == "turbulence" else ("order", "elements", "path")
     options = {k: v for k, v in given.items() if v is not None}
     foreign = sorted(set(options) - set(allowed))
@@ -113,36 +116,91 @@ def project(
     if "elements" in options:
         options["elements_per_rank"] = options.pop("elements")
     function = getattr(method, workload)
-    results = []
+    results, sizes = [], []
     for count in integers(ranks, "ranks", 1):
-        found = method.results(described, partial(function, ranks=count, **options))
+        made = partial(function, ranks=count, **options)
+        sizes.append(made(described).size)
+        found = method.results(described, made)
         of = f"{count} rank{'s' * (count > 1)}"
         results += [replace(r, quantity=f"{of}: {r.quantity}") for r in found]
-    output(Table(f"{workload} on {described.title}", results, method.notes(described, workload)), json_file)
+    output(Table(f"{workload} on {described.title}", results, method.notes(described, workload, sizes)), json_file)
 
 
 @click.command("machines")
-def machines_command() -> None:
-    """List the machines that weft has a description of."""
-    from weft.format import rate, table
+@click.option("--sensitivity", is_flag=True, help="Halve and double every assumed number, and print what that changes.")
+@click.argument("names", nargs=-1, metavar="[NAME|FILE]...")
+def machines_command(sensitivity: bool, names: tuple[str, ...]) -> None:
+    """List the machines that weft has a description of, or every number of those named, with its source.
+
+    With --sensitivity, every number whose source says "assumed" is halved and doubled. Columns: the largest change of
+    a projection of the machine's published rows, their mean error then, and the largest change of weft's workloads at
+    default sizes on 1 and on 64 nodes.
+    """
+    from weft.format import table
     from weft.model import machine as machines
 
-    rows = [("NAME", "NODES", "RANKS/NODE", "DEVICE", "STREAM", "CALIBRATED CONSTANTS")]
-    for name in machines.names():
-        m = machines.load(name)
-        stream = rate(m.device.stream_bytes_per_second.value, "B/s")
-        rows.append(
-            (
-                name,
-                str(int(m.nodes.value)),
-                str(m.ranks_per_node),
-                m.device.name,
-                stream,
-                ", ".join(m.constants) or "none",
-            )
+    if sensitivity:
+        click.echo(_sensitivity(names or tuple(machines.names())))
+    elif names:
+        click.echo("\n\n".join(_described(machines.load(name)) for name in names))
+    else:
+        rows: list[tuple[str, ...]] = [("NAME", "NODES", "RANKS/NODE", "DEVICE", "STREAM", "CALIBRATED CONSTANTS")]
+        rows += [_summary(name, machines.load(name)) for name in machines.names()]
+        click.echo(table(rows))
+        click.echo(
+            "For a machine of your own, copy machines/template.toml of the package and pass the path of the copy."
         )
-    click.echo(table(rows))
-    click.echo("For a machine of your own, copy machines/template.toml of the package and pass the path of the copy.")
+
+
+def _summary(name: str, described: Machine) -> tuple[str, ...]:
+    from weft.format import rate
+
+    stream = rate(described.device.stream_bytes_per_second.value, "B/s")
+    constants = ", ".join(described.constants) or "none"
+    return (
+        name,
+        str(int(described.nodes.value)),
+        str(described.ranks_per_node),
+        described.device.name,
+        stream,
+        constants,
+    )
+
+
+def _described(described: Machine) -> str:
+    from weft.format import table
+    from weft.model.machine import numbers_of
+
+    rows = [("NUMBER", "VALUE", "SOURCE")]
+    rows += [(key, f"{value:.6g}", source) for key, (value, source) in numbers_of(described).items()]
+    paths = [("PATH", "LATENCY", "RATE", "HALF-BANDWIDTH SIZE")]
+    for level in ("device", "node", "group", "network", "host"):
+        link = getattr(described.links, level)
+        if link is not None:
+            latency, bandwidth = link.latency_seconds.value, link.bytes_per_second.value
+            paths.append(
+                (level, f"{1e6 * latency:.3g} us", f"{bandwidth / 1e9:.4g} GB/s", f"{link.half_bandwidth_bytes:,.0f} B")
+            )
+    return f"{described.title}\n{table(rows)}\n\n{table(paths)}"
+
+
+def _sensitivity(names: tuple[str, ...]) -> str:
+    from weft.format import table
+    from weft.model.sensitivity import changes
+
+    def share(value: float | None) -> str:
+        return "-" if value is None else f"{100 * value:.2f} %"
+
+    rows = [("MACHINE", "ASSUMED NUMBER", "VALUE", "TIMES", "PUBLISHED ROWS", "MEAN ERROR", "DEFAULTS", "OF")]
+    for name in names:
+        for c in changes(name):
+            rows.append(
+                (
+                    c.machine, c.key, f"{c.value:.4g}", f"{c.factor:g}", share(c.published), share(c.mean_error),
+                    share(c.default), c.at if c.default > 0 else "-",
+                )
+            )  # fmt: skip
+    return table(rows)
 
 
 @click.command()
@@ -150,15 +208,16 @@ def machines_command() -> None:
     "--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Also write the rows to FILE."
 )
 def published(json_file: Path | None) -> None:
-    """Compare published scaling tables with weft's projections.
+    """Compare published scaling tables with weft's projections, in total and by phase.
 
-    Covers Table 2 of hipBone, Tables 2 to 7 of GESTS, and the figures that NekCEM's text gives for its Figs. 7 to 9.
-    The constants of a machine were calibrated on the rows marked *.
+    Covers Table 2 of hipBone, Tables 2 to 7 and section 4.4 of GESTS, and the figures that NekCEM's text gives for its
+    Figs. 7 to 9, each run once. A constant of the machine was calibrated on the rows marked *.
     """
-    from weft.model import calibration
+    from weft.model import comparison, comparison_tables
 
-    rows = calibration.published_rows()
-    click.echo(calibration.show(rows))
+    rows = comparison.published_rows()
+    click.echo(comparison_tables.console(rows))
     if json_file is not None:
-        write_json(json_file, [{**vars(r), "error": r.error} for r in rows])
+        fields = ("published", "error")
+        write_json(json_file, [{**vars(r), **{name: getattr(r, name) for name in fields}} for r in rows])
         click.echo(f"wrote {json_file}")

@@ -43,10 +43,10 @@ def validate(ledger: Path | None, method: str | None, failing: bool, uncovered: 
         click.echo(table([("  " + r.entry.key, r.computed) for r in missing]) + "\n" if missing else "")
     click.echo(table(method_checks.summary(rows)))
     if not failing and not uncovered and method is None:
-        from weft.model import calibration
+        from weft.model import comparison, comparison_tables
 
-        click.echo("\nPublished scaling tables and projections (the machine's constants come from rows marked *):")
-        click.echo(calibration.show(calibration.published_rows()))
+        click.echo("\nPublished scaling tables and projections:")
+        click.echo(comparison_tables.console(comparison.published_rows()))
     if json_file is not None:
         write_json(json_file, [r.json() for r in rows])
         click.echo(f"wrote {json_file}")
