@@ -372,6 +372,11 @@ def test_a_damaged_description_loads_or_is_refused_in_words(data: st.DataObject)
         (["turbulence", "--machine", "frontier", "--grid", "64", "--ranks", "128"], "at most 64"),
         (["turbulence", "--machine", "frontier", "--grid", "512", "--ranks", "64", "--rows", "7"], "must divide"),
         (["poisson", "--machine", "titan", "--ranks", "99999"], "which has 18688 nodes"),
+        (["poisson", "--machine", "titan", "--elements", "1" + "0" * 20], "use at most 172,334 elements per rank"),
+        (["maxwell", "--machine", "titan", "--elements", "1" + "0" * 20], "GiB"),
+        (["flow", "--machine", "titan", "--elements", "1" + "0" * 20], "GiB"),
+        (["turbulence", "--machine", "titan", "--grid", "1" + "0" * 20], "GiB"),
+        (["poisson", "--machine", "titan", "--ranks", "1" + "0" * 20], "which has 18688 nodes"),
         (["maxwell", "--machine", "alvis", "--path", "staged", "--ranks", "1-"], "integers"),
     ],
 )

@@ -194,6 +194,23 @@ def streamed(machine: Machine, bytes_: float, flops: float, kernels: float) -> f
 POISSON_KERNELS = 8
 
 
+# Bytes per point that a solver cannot do without, in double precision: for poisson six factors, W and local results,
+# 4-byte indices (hipBone Eq. 4); for maxwell fields, residuals and curls of six components, and nine metric terms.
+POISSON_BYTES, MAXWELL_BYTES = 68, 216
+
+
+def _fits(machine: Machine, order: int, elements: int, bytes_per_point: int) -> None:
+    """Raises ModelError if the fields of this many elements per rank do not fit into the memory of a device."""
+    _at_least_one(order=order, elements_per_rank=elements)
+    needed, room = elements * (order + 1) ** 3 * bytes_per_point, machine.device.memory_bytes.value
+    if needed > room:
+        most = int(room // ((order + 1) ** 3 * bytes_per_point))
+        raise ModelError(
+            f"{elements:.6g} elements of order {order} per rank need at least {needed / 1024**3:.3g} GiB, but a device "
+            f"has {room / 1024**3:.3g} GiB: use at most {most:,} elements per rank"
+        )
+
+
 def poisson(
     machine: Machine, ranks: int, *, order: int = 7, elements_per_rank: int = 8192, path: Path = "direct"
 ) -> Projection:
@@ -204,7 +221,7 @@ def poisson(
     Eq. 3.
     """
     machine.require(ranks)
-    _at_least_one(order=order, elements_per_rank=elements_per_rank)
+    _fits(machine, order, elements_per_rank, POISSON_BYTES)
     box = box_of(elements_per_rank)
     size = formulas.large_mesh(order, math.prod(box))
     moved, flops = formulas.iteration_bytes(size).value, formulas.iteration_flops(size).value
@@ -248,7 +265,7 @@ def maxwell(
     The operations are those of Eq. 16. The launch cost of the kernels determines n_1/2 (text on its Fig. 7).
     """
     machine.require(ranks)
-    _at_least_one(order=order, elements_per_rank=elements_per_rank)
+    _fits(machine, order, elements_per_rank, MAXWELL_BYTES)
     box = box_of(elements_per_rank)
     points = math.prod(box) * (order + 1) ** 3
     work = maxwell_step_flops(order, points)
