@@ -9,7 +9,6 @@ import statistics
 import tomllib
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -19,7 +18,6 @@ from hypothesis import strategies as st
 from weft.cli.main import weft_command
 from weft.model import calibration, comparison, machine, project, published, sensitivity
 from weft.model.fabric import fabric
-from weft.model.machine_of_runs import machine_of_runs
 from weft.model.result import ModelError
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -278,32 +276,6 @@ def test_an_uncalibrated_machine_says_so_and_gives_a_range() -> None:
     assert "not calibrated" in project.notes(alvis, "poisson")[0]
 
 
-def test_one_run_gives_the_machine_its_time_back() -> None:
-    def record(elements: int, seconds: float, ranks: int = 1) -> dict[str, Any]:
-        return {
-            "case": {"workload": "poisson"},
-            "figures": {
-                "ranks": ranks, "order": 7, "elements": elements, "bandwidth_bytes_per_second": 1e10,
-                "peak_flops_per_second": 1e11,
-            },
-            "machine": {"ranks_per_node": ranks, "device": {"memory_bytes": 1e10, "name": "a CPU"}},
-            "timings": {"seconds_per_iteration": seconds},
-        }  # fmt: skip
-
-    local = machine_of_runs([record(216, 0.01)])
-    assert project.poisson(local, 1, order=7, elements_per_rank=216).seconds == pytest.approx(0.01)
-    local = machine_of_runs([record(216, 0.01), record(1000, 0.04)])
-    for elements, seconds in ((216, 0.01), (1000, 0.04)):
-        assert project.poisson(local, 1, order=7, elements_per_rank=elements).seconds == pytest.approx(seconds)
-    assert local.device.kernel_seconds.value > 0
-    local = machine_of_runs([record(216, 0.01), record(432, 0.011, ranks=2)])
-    assert project.poisson(local, 2, order=7, elements_per_rank=216).seconds == pytest.approx(0.011, rel=1e-3)
-    with pytest.raises(ModelError, match="no run on 1 rank"):
-        machine_of_runs([record(432, 0.011, ranks=2)])
-    with pytest.raises(ModelError, match="not a record"):
-        machine_of_runs([{"figures": {}}])
-
-
 # --- machine descriptions ------------------------------------------------------------------------------------------
 
 
@@ -365,7 +337,7 @@ def test_a_damaged_description_loads_or_is_refused_in_words(data: st.DataObject)
     [
         (["poisson", "--machine", "sumit"], "did you mean 'summit'"),
         (["poisson", "--machine", "absent.toml"], "absent.toml"),
-        (["poisson"], "--machine or --run"),
+        (["poisson"], "give --machine, --run or both"),
         (["turbulence", "--machine", "frontier"], "needs --grid"),
         (["turbulence", "--machine", "frontier", "--grid", "64", "--order", "3"], "does not apply to turbulence"),
         (["turbulence", "--machine", "frontier", "--grid", "32768", "--ranks", "8"], "GiB"),

@@ -1,7 +1,7 @@
 """Calibration of the constants of machine descriptions on published measurements.
 
-`weft.model.comparison` compares the projections with the other rows; `weft.model.machine_of_runs` calibrates a machine
-on runs of weft.
+`weft.model.comparison` compares the projections with the other rows; `weft.model.calibrate` calibrates a machine on
+measurements by weft.
 """
 
 from __future__ import annotations

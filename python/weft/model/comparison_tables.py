@@ -17,8 +17,8 @@ PAPER_OF = {"poisson": "hipBone", "turbulence": "GESTS", "maxwell": "NekCEM"}
 
 
 def percent(error: float) -> str:
-    """An error in percent, with its sign."""
-    return f"{100 * error:+.1f} %"
+    """An error in percent, with its sign; zero has a plus."""
+    return f"{round(100 * error, 1) + 0.0:+.1f} %"
 
 
 def console(rows: Sequence[Row]) -> str:

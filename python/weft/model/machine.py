@@ -18,7 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from weft.model.result import ModelError
 
-MOST_CONSTANTS = 3  # calibrated constants per machine
+MOST_CONSTANTS = 3  # calibrated constants per machine, or per workload where each has its own
+NO_NETWORK = "no network"  # how the sources of a network begin that nothing was measured of
+WORKLOADS = ("poisson", "maxwell", "flow", "turbulence")
 Level = Literal["device", "node", "group", "network", "host"]
 # The numbers that describe a topology: fewest, most, and what they are.
 SIZES: dict[str, tuple[int, int, str]] = {
@@ -179,8 +181,12 @@ class Machine(Form):
     def _sound(self) -> Machine:
         if self.ranks_per_node % self.ranks_per_package:
             raise ValueError("'ranks_per_node' must be a multiple of 'ranks_per_package'")
-        if len(self.constants) > MOST_CONSTANTS:
-            raise ValueError(f"{len(self.constants)} constants are given, but at most {MOST_CONSTANTS} are allowed")
+        for workload in ("", *WORKLOADS):
+            count = sum((n.rpartition(".")[0]) == workload for n in self.constants)
+            if count > MOST_CONSTANTS:
+                raise ValueError(
+                    f"{count} constants are given, but at most {MOST_CONSTANTS} are allowed, or that many per workload"
+                )
         if self.ranks_per_node > 1 and self.links.node is None:
             raise ValueError("'links.node' is missing; machines with several ranks per node need it")
         if self.ranks_per_package > 1 and self.links.device is None:
@@ -188,7 +194,8 @@ class Machine(Form):
         zero = [n for n, c in self.constants.items() if c.value == 0 and n.endswith("efficiency")]
         if zero:
             raise ValueError(f"constant '{zero[0]}' is 0, but an efficiency must be above zero")
-        unknown = sorted(set(self.constants) - set(CONSTANTS))
+        allowed = {*CONSTANTS, *(f"{workload}.{name}" for workload in WORKLOADS for name in CONSTANTS)}
+        unknown = sorted(set(self.constants) - allowed)
         if unknown:
             raise ValueError(f"unknown constant '{unknown[0]}'; known: {', '.join(CONSTANTS)}")
         return self
@@ -208,6 +215,16 @@ class Machine(Form):
         return self.links.network
 
     @property
+    def why_no_more(self) -> str:
+        """What to do for more nodes, where the description comes from measurements on one."""
+        if not self.links.network.latency_seconds.source.startswith(NO_NETWORK):
+            return ""
+        return (
+            "; nothing measured says what its network does: add results of 'weft bench pingpong' between nodes, or "
+            "--machine with the network to assume"
+        )
+
+    @property
     def card_bytes_per_second(self) -> float:
         """The rate at which a node sends over the network: that of its card, or else of all its ranks."""
         network = self.links.network
@@ -215,21 +232,28 @@ class Machine(Form):
             return network.node_bytes_per_second.value
         return network.bytes_per_second.value * self.ranks_per_node
 
-    def constant(self, name: str) -> float:
-        """A constant of this machine, or the default in `CONSTANTS` if it is not calibrated."""
-        return self.constants[name].value if name in self.constants else CONSTANTS[name][0]
+    def constant(self, name: str, workload: str = "") -> float:
+        """A constant of this machine, that of a workload if it has its own, or the default in `CONSTANTS`."""
+        key = self.key(name, workload)
+        return CONSTANTS[name][0] if key is None else self.constants[key].value
 
-    def constant_range(self, name: str) -> tuple[float, float]:
+    def key(self, name: str, workload: str) -> str | None:
+        """The key of a constant in `constants`: of the workload, else of all, else None if it is not calibrated."""
+        return next((key for key in (f"{workload}.{name}", name) if key in self.constants), None)
+
+    def constant_range(self, name: str, workload: str = "") -> tuple[float, float]:
         """The range of a constant: a single value if it is calibrated, else the range in `CONSTANTS`."""
-        value = self.constant(name)
-        return (value, value) if name in self.constants else CONSTANTS[name][1:]
+        value = self.constant(name, workload)
+        return CONSTANTS[name][1:] if self.key(name, workload) is None else (value, value)
 
     def require(self, ranks: int) -> None:
         """Raises ModelError if the machine has fewer ranks than this."""
         most = int(self.nodes.value) * self.ranks_per_node
         if not 1 <= ranks <= most:
+            nodes = int(self.nodes.value)
             raise ModelError(
-                f"{ranks} ranks do not fit on {self.title}, which has {int(self.nodes.value)} nodes and {most} ranks"
+                f"{ranks} ranks do not fit on {self.title}, which has {nodes} node{'s' * (nodes > 1)} and {most} "
+                f"rank{'s' * (most > 1)}{self.why_no_more}"
             )
 
 

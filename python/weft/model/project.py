@@ -23,6 +23,8 @@ from weft.model.result import ModelError, Result, exact
 
 METHOD = "project"
 Path = Literal["direct", "staged"]
+Precision = Literal["double", "single"]
+WORDS: dict[str, int] = {"double": 8, "single": 4}  # bytes per real number
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class Projection:
     phases: dict[str, float]
     figures: dict[str, float] = field(default_factory=dict)
     size: dict[str, float] = field(default_factory=dict)  # what describes the problem, for ranges and for output
+    precision: str = "double"
 
     @property
     def seconds(self) -> float:
@@ -180,9 +183,9 @@ def reduction_seconds(machine: Machine, ranks: int) -> float:
     return near * machine.link("node").latency_seconds.value + (stages - near) * network
 
 
-def streamed(machine: Machine, bytes_: float, flops: float, kernels: float) -> float:
+def streamed(machine: Machine, bytes_: float, flops: float, kernels: float, workload: str) -> float:
     """Time (s) by hipBone Eq. 4, plus the launch cost alpha of its streaming model t = alpha + beta B."""
-    rate = machine.device.stream_bytes_per_second.value * machine.constant("stream_efficiency")
+    rate = machine.device.stream_bytes_per_second.value * machine.constant("stream_efficiency", workload)
     return max(bytes_ / rate, flops / machine.device.flops_per_second.value) + kernels * (
         machine.device.kernel_seconds.value
     )
@@ -212,7 +215,13 @@ def _fits(machine: Machine, order: int, elements: int, bytes_per_point: int) -> 
 
 
 def poisson(
-    machine: Machine, ranks: int, *, order: int = 7, elements_per_rank: int = 8192, path: Path = "direct"
+    machine: Machine,
+    ranks: int,
+    *,
+    order: int = 7,
+    elements_per_rank: int = 8192,
+    path: Path = "direct",
+    precision: Precision = "double",
 ) -> Projection:
     """One CG iteration of hipBone's benchmark: 108 N_G + 80 N_L bytes (text before its Eq. 5), halo and gather.
 
@@ -220,27 +229,36 @@ def poisson(
     interior. The share `exchange_factor` of their time remains visible. The figure of merit counts the operations of
     Eq. 3.
     """
-    machine.require(ranks)
-    _fits(machine, order, elements_per_rank, POISSON_BYTES)
-    box = box_of(elements_per_rank)
-    size = formulas.large_mesh(order, math.prod(box))
-    moved, flops = formulas.iteration_bytes(size).value, formulas.iteration_flops(size).value
-    local = streamed(machine, moved, flops, POISSON_KERNELS - (4 if ranks == 1 else 0))
-    phases = {"stream": local}
-    if ranks > 1:
-        phases["split"] = local * machine.constant("split_overhead")
-        sent = halo_of(machine, ranks, box, order, corners=True, periodic=False)
-        both = 2 * transfer_seconds(machine, ranks, sent, 8 / 2, path)
-        seen = machine.constant("exchange_factor") * both
-        phases["exchange"] = seen + max(0.0, both - seen - local)
-        phases["reductions"] = 2 * reduction_seconds(machine, ranks)
-    projection = Projection("poisson", machine.title, ranks, "iteration", phases)
+    size, phases = _iteration(machine, ranks, order, elements_per_rank, path, precision, "poisson")
+    projection = Projection("poisson", machine.title, ranks, "iteration", phases, precision=precision)
     fom = formulas.fom_flops(size).value * ranks / projection.seconds / 1e9
     dofs = size.dofs / projection.seconds
     return _with(
         projection, {"FOM (GFLOP/s)": fom, "FOM per rank (GFLOP/s)": fom / ranks, "DOF/s per rank": dofs},
-        **_of_elements(order, math.prod(box)),
+        **_of_elements(order, size.elements),
     )  # fmt: skip
+
+
+def _iteration(
+    machine: Machine, ranks: int, order: int, elements: int, path: Path, precision: Precision, workload: str
+) -> tuple[formulas.Size, dict[str, float]]:
+    """The size of a CG iteration per rank and its phases, with the constants of a workload."""
+    machine.require(ranks)
+    word = WORDS[precision]
+    _fits(machine, order, elements, POISSON_BYTES * word // 8)
+    box = box_of(elements)
+    size = formulas.large_mesh(order, math.prod(box), word)
+    moved, flops = formulas.iteration_bytes(size).value, formulas.iteration_flops(size).value
+    local = streamed(machine, moved, flops, POISSON_KERNELS - (4 if ranks == 1 else 0), workload)
+    phases = {"stream": local}
+    if ranks > 1:
+        phases["split"] = local * machine.constant("split_overhead", workload)
+        sent = halo_of(machine, ranks, box, order, corners=True, periodic=False)
+        both = 2 * transfer_seconds(machine, ranks, sent, word / 2, path)
+        seen = machine.constant("exchange_factor", workload) * both
+        phases["exchange"] = seen + max(0.0, both - seen - local)
+        phases["reductions"] = 2 * reduction_seconds(machine, ranks)
+    return size, phases
 
 
 # Memory words per point and stage, from NekCEM Eqs. 9 to 15. Curls: six fields and nine metric terms read, six
@@ -258,35 +276,44 @@ def maxwell_step_flops(order: int, points: int) -> float:
 
 
 def maxwell(
-    machine: Machine, ranks: int, *, order: int = 7, elements_per_rank: int = 512, path: Path = "direct"
+    machine: Machine,
+    ranks: int,
+    *,
+    order: int = 7,
+    elements_per_rank: int = 512,
+    path: Path = "direct",
+    precision: Precision = "double",
 ) -> Projection:
     """One time step of NekCEM's scheme: five Runge-Kutta stages, each with an exchange of six fields over the faces.
 
     The operations are those of Eq. 16. The launch cost of the kernels determines n_1/2 (text on its Fig. 7).
     """
     machine.require(ranks)
-    _fits(machine, order, elements_per_rank, MAXWELL_BYTES)
+    word = WORDS[precision]
+    _fits(machine, order, elements_per_rank, MAXWELL_BYTES * word // 8)
     box = box_of(elements_per_rank)
     points = math.prod(box) * (order + 1) ** 3
     work = maxwell_step_flops(order, points)
     start = MAXWELL_KERNELS * machine.device.kernel_seconds.value
-    stream = streamed(machine, MAXWELL_STAGES * MAXWELL_WORDS * 8 * points, work, 0)
+    stream = streamed(machine, MAXWELL_STAGES * MAXWELL_WORDS * word * points, work, 0, "maxwell")
     gathered = 0.0  # local gather and scatter, a part of the calibrated streaming time
     if machine.device.gather_bytes_per_second is not None:
         values = MAXWELL_STAGES * 6 * 6 * math.prod(box) * (order + 1) ** 2
-        gathered = min(stream, 8 * values / machine.device.gather_bytes_per_second.value)
+        gathered = min(stream, word * values / machine.device.gather_bytes_per_second.value)
     phases = {"stream": stream - gathered, "gather-scatter": gathered, "launches": start}
     if ranks > 1:
         sent = halo_of(machine, ranks, box, order, corners=False, periodic=True)
-        alone = transfer_seconds(machine, ranks, sent, 6 * 8, shared=False)
-        once = alone / machine.constant("exchange_efficiency")
+        alone = transfer_seconds(machine, ranks, sent, 6 * word, shared=False)
+        once = alone / machine.constant("exchange_efficiency", "maxwell")
         # What the links that routers share add does not pass through the rank's own inefficiencies.
-        once += transfer_seconds(machine, ranks, sent, 6 * 8) - alone
+        once += transfer_seconds(machine, ranks, sent, 6 * word) - alone
         if path == "staged":
-            extra = 2 * (sent.node_points + sent.network_points) * 6 * 8
+            extra = 2 * (sent.node_points + sent.network_points) * 6 * word
             once += machine.link("host").seconds(2, extra)
         phases["exchange"] = MAXWELL_STAGES * once
-    projection = Projection("maxwell", machine.title, ranks, "step", {k: v for k, v in phases.items() if v > 0})
+    projection = Projection(
+        "maxwell", machine.title, ranks, "step", {k: v for k, v in phases.items() if v > 0}, precision=precision
+    )
     figures = {"GFLOP/s per rank": work / projection.seconds / 1e9, "n_1/2 (points)": start / (stream / points)}
     if ranks > 1 and gathered > 0:
         share = gathered + phases["exchange"] + start * MAXWELL_EXCHANGE_KERNELS / MAXWELL_KERNELS
@@ -303,6 +330,7 @@ def flow(
     pressure_iterations: int = 20,
     velocity_iterations: int = 4,
     path: Path = "direct",
+    precision: Precision = "double",
 ) -> Projection:
     """One time step of incompressible Navier-Stokes on spectral elements.
 
@@ -310,17 +338,16 @@ def flow(
     hipBone's (`poisson`). Advection is evaluated on 3/2 as many points per direction, the usual dealiasing: three
     fields are interpolated, nine derivatives taken, and three results returned.
     """
-    machine.require(ranks)
     _at_least_one(pressure_iterations=pressure_iterations, velocity_iterations=velocity_iterations)
-    once = poisson(machine, ranks, order=order, elements_per_rank=elements_per_rank, path=path)
-    elements = math.prod(box_of(elements_per_rank))
+    size, once = _iteration(machine, ranks, order, elements_per_rank, path, precision, "flow")
+    elements, word = size.elements, WORDS[precision]
     n, fine = order + 1, math.ceil(1.5 * (order + 1))
-    moved = 8 * elements * (6 * n**3 + 9 * fine**3)
+    moved = word * elements * (6 * n**3 + 9 * fine**3)
     flops = elements * (6 * 2 * (n**3 * fine + n**2 * fine**2 + n * fine**3) + 3 * (12 * fine**4 + 15 * fine**3) / 2)
     iterations = pressure_iterations + 3 * velocity_iterations
-    phases = {name: seconds * iterations for name, seconds in once.phases.items()}
-    phases["advection"] = streamed(machine, moved, flops, 6)
-    projection = Projection("flow", machine.title, ranks, "step", phases)
+    phases = {name: seconds * iterations for name, seconds in once.items()}
+    phases["advection"] = streamed(machine, moved, flops, 6, "flow")
+    projection = Projection("flow", machine.title, ranks, "step", phases, precision=precision)
     points = elements * n**3
     return _with(projection, {"points/s per rank": points / projection.seconds}, **_of_elements(order, elements))
 
@@ -338,12 +365,12 @@ STRIDED_LINES = STAGES * (2 * INVERSE + FORWARD_X + FORWARD_Y)  # transforms in 
 # products with the inverse shift, mask (8.5). Predictor: Courant number (3); projection and update from three terms and
 # three velocities to the new velocities and the partial sums (12). Corrector: update from terms and partial sums (9).
 POINTWISE = STAGES * (6.5 + 8 + 8.5) + 3 + 12 + 9
-WORD = 4  # bytes per real number in single precision
+WORD = 4  # bytes per real number in single precision, as in GESTS
 
 
-def turbulence_memory_gib(grid: int, ranks: int, batch: int = 1) -> float:
-    """GESTS Eq. 9: memory per rank in GiB."""
-    return (8 + 2 * batch + 0.5) * grid**3 / (2 * ranks) * 8 / 1024**3
+def turbulence_memory_gib(grid: int, ranks: int, batch: int = 1, word: int = WORD) -> float:
+    """GESTS Eq. 9: memory per rank in GiB, with `word` bytes per real number."""
+    return (8 + 2 * batch + 0.5) * grid**3 / (2 * ranks) * 2 * word / 1024**3
 
 
 def all_to_all_rate(machine: Machine, ranks: int) -> float:
@@ -357,7 +384,7 @@ def all_to_all_rate(machine: Machine, ranks: int) -> float:
         own = link.all_to_all_bytes_per_second.value
     else:
         part = machine.card_bytes_per_second / min(ranks, machine.ranks_per_node)
-        own = min(link.bytes_per_second.value, part) * machine.constant("network_efficiency")
+        own = min(link.bytes_per_second.value, part) * machine.constant("network_efficiency", "turbulence")
     return min(own, links.random_rate)
 
 
@@ -391,19 +418,19 @@ def all_to_all_seconds(machine: Machine, ranks: int, members: int, stride: int, 
     return calls * max(kept, travel + max(waits))
 
 
-def transform_rates(machine: Machine, grid: int) -> tuple[float, float]:
+def transform_rates(machine: Machine, grid: int, word: int = WORD) -> tuple[float, float]:
     """Byte/s of transforms of contiguous and of strided lines of `grid` points: measured ones, or by efficiency."""
     device = machine.device
     if device.transforms is not None:
         return device.transforms.rates(grid)
     stream, limit = device.stream_bytes_per_second.value, device.cached_fft_bytes
     # A line that does not fit into the local memory of a multiprocessor takes two passes through memory.
-    passes = 2 if limit is not None and 2 * WORD * grid > limit.value else 1
-    return stream / passes, stream * machine.constant("strided_efficiency") / passes
+    passes = 2 if limit is not None and 2 * word * grid > limit.value else 1
+    return stream / passes, stream * machine.constant("strided_efficiency", "turbulence") / passes
 
 
 def turbulence(
-    machine: Machine, ranks: int, *, grid: int, rows: int = 1, batch: int = 1, slabs: bool = False
+    machine: Machine, ranks: int, *, grid: int, rows: int = 1, batch: int = 1, precision: Precision = "single"
 ) -> Projection:
     """One time step of GESTS's Fourier pseudo-spectral DNS on `rows` x (ranks / rows) ranks; one row means slabs.
 
@@ -418,17 +445,18 @@ def turbulence(
         raise ModelError(
             f"the process grid {rows} x {columns} is too large for {grid}^3 points: at most {grid} ranks per direction"
         )
-    memory = turbulence_memory_gib(grid, ranks, batch)
+    word = WORDS[precision]
+    memory = turbulence_memory_gib(grid, ranks, batch, word)
     if memory * 1024**3 > machine.device.memory_bytes.value:
         room = machine.device.memory_bytes.value / 1024**3
         raise ModelError(
             f"{grid}^3 points on {ranks} ranks need {memory:.1f} GiB per rank (GESTS Eq. 9), but a device has "
             f"{room:.1f} GiB: use more ranks or a smaller grid"
         )
-    volume = WORD * grid**3 / ranks  # bytes per field and rank
-    contiguous, strided = transform_rates(machine, grid)
-    kernels = machine.device.stream_bytes_per_second.value * machine.constant("kernel_efficiency")
-    kernels /= 1 + machine.constant("brick_overhead") * grid / columns / 1000
+    volume = word * grid**3 / ranks  # bytes per field and rank
+    contiguous, strided = transform_rates(machine, grid, word)
+    kernels = machine.device.stream_bytes_per_second.value * machine.constant("kernel_efficiency", "turbulence")
+    kernels /= 1 + machine.constant("brick_overhead", "turbulence") * grid / columns / 1000
     # One rank per column still packs and copies to itself (GESTS Table 4, case 3); one row skips its exchange (4.3).
     row_calls, column_calls = ROW_CALLS if rows > 1 else 0, COLUMN_CALLS
     phases = {
@@ -438,7 +466,7 @@ def turbulence(
         "column MPI": all_to_all_seconds(machine, ranks, columns, rows, volume * batch, column_calls / batch),
         "other": POINTWISE * volume / kernels,
     }
-    projection = Projection("turbulence", machine.title, ranks, "step", phases)
+    projection = Projection("turbulence", machine.title, ranks, "step", phases, precision=precision)
     return _with(projection, {"memory (GiB)": memory, "points/s": grid**3 / projection.seconds}, grid=grid)
 
 
@@ -454,14 +482,13 @@ CONSTANTS_OF = {
 
 def constants_of(machine: Machine, workload: str) -> tuple[str, ...]:
     """The constants that a workload uses on a machine: those of which no rate was measured instead."""
-    measured = {
-        "network_efficiency": machine.links.network.all_to_all_bytes_per_second,
-        "strided_efficiency": machine.device.transforms,
+    unused = {
+        "network_efficiency": machine.links.network.all_to_all_bytes_per_second is not None or machine.nodes.value == 1,
+        "strided_efficiency": machine.device.transforms is not None,
     }
-    return tuple(name for name in CONSTANTS_OF[workload] if measured.get(name) is None)
+    return tuple(name for name in CONSTANTS_OF[workload] if not unused.get(name, False))
 
 
-PRECISION = {"poisson": "double", "maxwell": "double", "flow": "double", "turbulence": "single"}  # as published
 EQUATIONS = {
     "poisson": "hipBone Eqs. 3 to 5 and Fig. 2",
     "maxwell": "NekCEM Eq. 16 and n_1/2",
@@ -482,13 +509,13 @@ def results(machine: Machine, project: Callable[[Machine], Projection]) -> list[
     inputs: dict[str, object] = {
         "machine": machine.title,
         **{k: v for k, v in central.size.items() if k != "ranks"},
-        "precision": PRECISION[name],
+        "precision": central.precision,
         "ranks": central.ranks,
-        **{c: machine.constant(c) for c in used},
+        **{c: machine.constant(c, name) for c in used},
     }
     what = f"time per {central.unit}"
     equation = EQUATIONS[name]
-    seconds = [project(m).seconds for m in _corners(machine, used)] + [central.seconds]
+    seconds = [project(m).seconds for m in _corners(machine, name, used)] + [central.seconds]
     low, high = min(seconds) / central.seconds, max(seconds) / central.seconds
     range_is = "range of the constants" if low < high else ""
     if name in machine.errors:
@@ -514,7 +541,7 @@ def results(machine: Machine, project: Callable[[Machine], Projection]) -> list[
 def notes(machine: Machine, workload: str, sizes: Iterable[Mapping[str, float]] = ()) -> list[str]:
     """Notes on the limits of projections of a workload with these sizes on this machine."""
     found = []
-    missing = [n for n in constants_of(machine, workload) if n not in machine.constants]
+    missing = [n for n in constants_of(machine, workload) if machine.key(n, workload) is None]
     if missing:
         found.append(
             f"{', '.join(missing)}: not calibrated for {machine.title}, so values of other machines are used "
@@ -533,10 +560,11 @@ def notes(machine: Machine, workload: str, sizes: Iterable[Mapping[str, float]] 
     return found
 
 
-def _corners(machine: Machine, names: tuple[str, ...]) -> list[Machine]:
+def _corners(machine: Machine, workload: str, names: tuple[str, ...]) -> list[Machine]:
     """The machine with each of these constants at either end of its range."""
-    ends = [machine.constant_range(n) for n in names]
-    return [with_constants(machine, dict(zip(names, c, strict=True)), "range") for c in itertools.product(*ends)]
+    ends = [machine.constant_range(n, workload) for n in names]
+    corners = (dict(zip(names, c, strict=True)) for c in itertools.product(*ends))
+    return [with_constants(machine, {f"{workload}.{n}": v for n, v in c.items()}, "range") for c in corners]
 
 
 def _with(projection: Projection, figures: dict[str, float], **size: float) -> Projection:

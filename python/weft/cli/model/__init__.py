@@ -8,6 +8,7 @@ from weft.cli.lazy import LazyGroup
 
 _HERE = "weft.cli.model"
 METHODS = {
+    "calibrate": ("calibrate:calibrate", "Description of a machine from measurements on it."),
     "critical-path": (
         "critical_path:critical_path",
         "Chain of host and device work that determines the time of a traced run.",

@@ -13,9 +13,12 @@ from weft.cli.bench import integers
 from weft.cli.model.shared import JSON, output
 from weft.cli.options import Integer, options_of
 from weft.files import write_json
-from weft.model.result import ModelError, Table
+from weft.model.result import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weft.model.calibrate import Run
     from weft.model.machine import Machine
 
 MACHINE = click.option(
@@ -55,14 +58,23 @@ class Sizes(TypedDict):
             "[default: direct]",
         ),
     ]
+    precision: Annotated[
+        str | None,
+        click.option(
+            "--precision",
+            type=click.Choice(["double", "single"]),
+            help="Floating-point type. [default: double; single for turbulence]",
+        ),
+    ]
 
 
 @click.command()
 @click.argument("workload", type=click.Choice(WORKLOADS))
 @MACHINE
 @click.option(
-    "--run", "runs", type=click.Path(path_type=Path), multiple=True, metavar="RUN",
-    help="Record of a poisson run; its machine replaces --machine. Repeatable.",
+    "--run", "runs", type=click.Path(path_type=Path), multiple=True, metavar="RUN|FILE",
+    help="Measurement on the machine, as for `weft model calibrate`; sizes default to those of its runs. What it does "
+    "not say is kept from --machine. Repeatable.",
 )  # fmt: skip
 @click.option(
     "--ranks",
@@ -88,33 +100,30 @@ def project(
     """
     from weft.model import machine as machines
     from weft.model import project as method
-    from weft.model.machine_of_runs import machine_of_runs
 
-    if bool(machine) == bool(runs):
-        raise click.UsageError("give either --machine or --run")
-    if machine:
-        described = machines.load(machine)
-    else:
-        from weft.model.sources import run_record
+    if not machine and not runs:
+        raise click.UsageError("give --machine, --run or both")
+    described = machines.load(machine) if machine else None
+    of_run: dict[str, object] = {}
+    if runs:
+        from weft.model import calibrate
+        from weft.model.evidence import read
 
-        records = []
-        for path in runs:
-            file = path / "run.json" if path.is_dir() else path
-            record = run_record(file)
-            if record is None:
-                raise ModelError(f"{file}: not a run record; give a run directory or the run.json in it")
-            records.append(record)
-        described = machine_of_runs(records)
-    allowed = ("grid", "rows", "batch") if workload == "turbulence" else ("order", "elements", "path")
+        evidence = read(runs)
+        described = calibrate.calibrate(evidence, described)
+        of_run = _options_of_runs([calibrate.run_of(e) for e in evidence if e.kind == "run"], workload)
+    assert described is not None
+    allowed = (*(("grid", "rows", "batch") if workload == "turbulence" else ("order", "elements", "path")), "precision")
     options = {k: v for k, v in given.items() if v is not None}
     foreign = sorted(set(options) - set(allowed))
     if foreign:
         allowed_text = ", ".join(f"--{a}" for a in allowed)
         raise click.UsageError(f"--{foreign[0]} does not apply to {workload}, which takes {allowed_text}")
-    if workload == "turbulence" and "grid" not in options:
-        raise click.UsageError("turbulence needs --grid, the number of grid points per direction")
     if "elements" in options:
         options["elements_per_rank"] = options.pop("elements")
+    options = {**of_run, **options}
+    if workload == "turbulence" and "grid" not in options:
+        raise click.UsageError("turbulence needs --grid, the number of grid points per direction")
     function = getattr(method, workload)
     results, sizes = [], []
     for count in integers(ranks, "ranks", 1):
@@ -124,6 +133,22 @@ def project(
         of = f"{count} rank{'s' * (count > 1)}"
         results += [replace(r, quantity=f"{of}: {r.quantity}") for r in found]
     output(Table(f"{workload} on {described.title}", results, method.notes(described, workload, sizes)), json_file)
+
+
+def _options_of_runs(runs: Sequence[Run], workload: str) -> dict[str, object]:
+    """The sizes of the runs of a workload, which must be the same: order, elements per rank or grid, precision."""
+    found = [run.options for run in runs if run.workload == workload]
+    if not found:
+        return {}
+    same = {key: value for key, value in found[0].items() if all(other[key] == value for other in found)}
+    different = sorted(set(found[0]) - set(same) - {"rows", "batch", "pressure_iterations", "velocity_iterations"})
+    names = {"elements_per_rank": "elements"}
+    for key in different:
+        values = ", ".join(str(other[key]) for other in found)
+        click.echo(
+            f"note: the runs have several values of {key} ({values}); give one with --{names.get(key, key)}", err=True
+        )
+    return same
 
 
 @click.command("machines")

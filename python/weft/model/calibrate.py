@@ -1,0 +1,383 @@
+"""A machine's description from measurements on it, for `weft model calibrate` and `weft model project --run`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+from scipy.optimize import nnls
+
+from weft.model import project
+from weft.model.evidence import Evidence, sourced
+from weft.model.machine import NO_NETWORK, Level, Machine, with_constants
+from weft.model.project import Projection
+from weft.model.result import ModelError
+
+ELEMENTS = ("poisson", "maxwell", "flow")
+Table = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run record says about its problem, as options of the workload's projection, and its seconds."""
+
+    evidence: Evidence
+    workload: str
+    ranks: int
+    options: dict[str, Any]
+    seconds: float  # per iteration or step
+    parts: dict[str, float]  # turbulence: seconds per step by part
+
+    def on(self, machine: Machine) -> Projection:
+        """The projection of this run on a machine."""
+        function: Callable[..., Projection] = getattr(project, self.workload)
+        return function(machine, self.ranks, **self.options)
+
+
+def run_of(evidence: Evidence) -> Run:
+    """The run of a record. Raises ModelError naming what is missing or wrong."""
+    content = evidence.content
+    try:
+        case, figures, timings = content["case"], content["figures"], content["timings"]
+        workload, ranks = str(case["workload"]), evidence.ranks
+        options: dict[str, Any] = {"precision": str(case.get("precision", "double"))}
+        parts: dict[str, float] = {}
+        if workload == "turbulence":
+            seconds = float(timings["seconds_per_step"])
+            sides = {int(n) for n in figures["grid"]}
+            if len(sides) > 1:
+                raise ModelError(
+                    f"{evidence.path}: only cubic grids can be projected, but this one is {figures['grid']}"
+                )
+            rows = int(str(figures["process_grid"]).split("x")[0])
+            options |= {"grid": sides.pop(), "rows": rows, "batch": int(figures["batch"])}
+            measured = {name: float(part["mean_seconds"]) for name, part in timings["parts"].items()}
+            # The profiled steps and the timed ones are not the same: the parts keep their shares.
+            parts = {name: seconds * part / sum(measured.values()) for name, part in measured.items()}
+        else:
+            name = "seconds_per_iteration" if workload == "poisson" else "seconds_per_step"
+            seconds = float(timings[name])
+            options |= {"order": int(figures["order"]), "elements_per_rank": -(-int(figures["elements"]) // ranks)}
+            if workload == "flow":
+                for kind in ("pressure", "velocity"):
+                    options[f"{kind}_iterations"] = max(1, round(figures["iterations"][kind]["mean"]))
+        if not seconds > 0:
+            raise ModelError(f"{evidence.path}: the time of the run is {seconds}, but must be above zero")
+        return Run(evidence, workload, ranks, options, seconds, parts)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError, IndexError) as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(
+            f"{evidence.path}: not a complete run record: a value is missing or wrong ({error!r})"
+        ) from None
+
+
+def calibrate(evidence: Sequence[Evidence], base: Machine | None = None, title: str | None = None) -> Machine:
+    """The machine on which these measurements were made. What they do not say is kept from `base`, or assumed.
+
+    The memory's rate, the peak and messages are taken as measured. Runs on one rank of poisson, maxwell and flow give
+    each workload's streaming efficiency, and several sizes of poisson the cost of a launch (least squares of relative
+    errors of t = launches + bytes / (efficiency x rate)). Runs on several ranks give the overhead of the split
+    (poisson, flow), the efficiency of the exchange (maxwell), and the rate of all-to-alls (turbulence), whose parts
+    also give the rates of transforms and kernels.
+    """
+    if not evidence:
+        raise ModelError("no measurement is named: give run directories, run.json files or results of weft bench")
+    try:
+        return _calibrated(evidence, base, title)
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, IndexError) as error:
+        if isinstance(error, ModelError):
+            raise
+        if isinstance(error, ValidationError):
+            first = error.errors(include_url=False)[0]
+            error = ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+        names = ", ".join(str(e.path) for e in evidence)
+        raise ModelError(f"{names}: a measured value is missing or wrong ({error!r})") from None
+
+
+def _calibrated(evidence: Sequence[Evidence], base: Machine | None, title: str | None) -> Machine:
+    runs = [run_of(e) for e in evidence if e.kind == "run"]
+    content = _skeleton(evidence, base, title)
+    _rates(content, evidence, base)
+    _messages(content, evidence, base)
+    _transforms(content, evidence)
+    if "stream_bytes_per_second" not in content["device"]:
+        content["device"]["stream_bytes_per_second"] = _achieved(content, runs)
+    _assume_links(content)
+    machine = _valid(content)
+    for workload in ELEMENTS:
+        of = [run for run in runs if run.workload == workload]
+        if of:
+            machine = _with_elements(machine, workload, of)
+    turbulent = [run for run in runs if run.workload == "turbulence"]
+    return _with_turbulence(machine, turbulent) if turbulent else machine
+
+
+def _valid(content: Table) -> Machine:
+    return Machine.model_validate(content)
+
+
+def _skeleton(evidence: Sequence[Evidence], base: Machine | None, title: str | None) -> Table:
+    """The base's content, or one with what the records say about nodes and devices."""
+    first = evidence[0]
+    devices = {e.machine.device.name for e in evidence}
+    if len(devices) > 1:
+        raise ModelError(f"the measurements are of several devices ({', '.join(sorted(devices))}): give those of one")
+    (device,) = devices
+    if base is not None:
+        return {
+            **base.model_dump(exclude_none=True),
+            "errors": {},
+            "title": title or f"{base.title}, with measurements",
+        }
+    per_node = max(e.machine.ranks_per_node for e in evidence)
+    if first.machine.device.backend == "host":  # a rank may run on every core
+        per_node = max(per_node, first.machine.processors // first.machine.threads_per_rank)
+    nodes = max(1, *(e.ranks // e.machine.ranks_per_node for e in evidence))
+    memory = first.machine.device.memory_bytes
+    return {
+        "title": title or f"{device} (measured)",
+        "nodes": {"value": nodes, "source": first.where},
+        "ranks_per_node": per_node,
+        "device": {
+            "name": device,
+            "memory_bytes": {"value": memory, "source": first.where},
+            "kernel_seconds": {"value": 0.0, "source": "part of the times of the kernels"},
+        },
+        "links": {},
+        "constants": {},
+    }
+
+
+def _rates(content: Table, evidence: Sequence[Evidence], base: Machine | None) -> None:
+    """The streaming rate and the peak per rank, from measurements on one rank if there are any."""
+    for name, key in (
+        ("stream_bytes_per_second", "bandwidth_bytes_per_second"),
+        ("flops_per_second", "peak_flops_per_second"),
+    ):
+        found = []
+        for e in evidence:
+            place = {"run": "figures", "operator": "rates", "fft": "limits"}.get(e.kind, "")
+            value = e.content.get(place, {}).get(key)
+            if value is not None:
+                found.append((float(value) / e.ranks, e))
+        fewest = min((e.ranks for _, e in found), default=0)
+        found = [(value, e) for value, e in found if e.ranks == fewest]
+        if found:
+            content["device"][name] = sourced(found)
+        elif base is None and name == "flops_per_second":
+            content["device"][name] = {"value": 1e18, "source": "assumed: no limit; no measurement of the peak"}
+
+
+def _messages(content: Table, evidence: Sequence[Evidence], base: Machine | None) -> None:
+    """Links from ping-pongs and all-to-alls: the path that is fastest for 1 MiB."""
+    for e in evidence:
+        if e.kind == "pingpong":
+            for where, level in (("within", "node"), ("between", "network")):
+                fits = [f for f in e.content["fits"] if f["where"] == where and f["pairs"] == 1]
+                fits = [f for f in fits if f["beta_bytes_per_second"] is not None]
+                memories = {f["memory"] for f in fits}
+                fits = [f for f in fits if f["memory"] == ("device" if "device" in memories else f["memory"])]
+                if not fits:
+                    continue
+                best = min(fits, key=lambda f: f["alpha_seconds"] + 2**20 / f["beta_bytes_per_second"])
+                source = f"{e.where}: path {best['path']}, fit within {100 * best['largest_relative_error']:.0f} %"
+                link = content["links"].setdefault(level, {})
+                link["latency_seconds"] = {"value": best["alpha_seconds"], "source": source}
+                link["bytes_per_second"] = {"value": best["beta_bytes_per_second"], "source": source}
+                link.pop("node_bytes_per_second", None)
+                if level == "network" and base is None:
+                    content["nodes"] = {"value": 1_000_000, "source": f"assumed: any number; {e.where}"}
+        if e.kind == "alltoall":
+            per_node = e.machine.ranks_per_node
+            for level in ("node", "network"):
+                rows = [r for r in e.content["rows"] if (r["ranks"] > per_node) == (level == "network")]
+                if rows:
+                    largest = max(r["message_bytes"] for r in rows)
+                    best = min((r for r in rows if r["message_bytes"] == largest), key=lambda r: r["total_seconds"])
+                    rate = largest * (best["ranks"] - 1) / best["total_seconds"]
+                    source = f"{e.where}: {best['method']}, messages of {largest / 2**20:.3g} MiB"
+                    content["links"].setdefault(level, {})["all_to_all_bytes_per_second"] = {
+                        "value": rate, "source": source,
+                    }  # fmt: skip
+
+
+def _transforms(content: Table, evidence: Sequence[Evidence]) -> None:
+    """Rates of transforms of lines, from `weft bench fft`."""
+    for e in evidence:
+        lines = {int(r["points"]): r for r in e.content.get("lines", []) if r["precision"] == "double"}
+        if e.kind == "fft" and lines:
+            rates = {
+                n: [r["bytes"] / r["steps"][kind]["seconds"] for kind in ("contiguous", "strided")]
+                for n, r in sorted(lines.items())
+            }
+            content["device"]["transforms"] = _transform_table(rates, e.where)
+
+
+def _transform_table(rates: Mapping[int, Sequence[float]], source: str) -> Table:
+    points = sorted(rates)
+    return {
+        "points": points,
+        "contiguous_bytes_per_second": [rates[n][0] for n in points],
+        "strided_bytes_per_second": [rates[n][1] for n in points],
+        "source": source,
+    }
+
+
+def _assume_links(content: Table) -> None:
+    """Links inside a node that copy through memory, and no network, where nothing else is known."""
+    links, stream = content["links"], content["device"]["stream_bytes_per_second"]["value"]
+    memory = {
+        "latency_seconds": {"value": 1e-6, "source": "assumed: no ping-pong inside a node"},
+        "bytes_per_second": {"value": stream / 2, "source": "assumed: a copy reads and writes memory"},
+    }
+    for level in ("node", "network"):
+        if level == "node" or level in links:
+            links[level] = {**memory, **links.get(level, {})}
+    if "network" not in links:
+        links["network"] = {
+            key: {"value": number["value"], "source": f"{NO_NETWORK} was measured: as inside a node"}
+            for key, number in links["node"].items()
+            if key in memory
+        }
+
+
+def _achieved(content: Table, runs: Sequence[Run]) -> Table:
+    """The streaming rate at which the first run would reach an efficiency of 1, where no measurement has the rate."""
+    if not runs:
+        raise ModelError("no measurement has the memory's rate: add a run, 'weft bench operator' or --machine")
+    run, trial = runs[0], {**content, "device": {**content["device"]}, "links": {**content["links"]}}
+    trial["device"]["stream_bytes_per_second"] = {"value": 1e9, "source": "trial"}
+    _assume_links(trial)
+    machine = _valid(trial)
+    if run.workload == "turbulence":
+        made = run.on(with_constants(machine, {"turbulence.kernel_efficiency": 1.0}, "trial")).phases
+        names = ("pack and unpack", "other")
+        share = sum(made[n] for n in names) / sum(run.parts[n] for n in names)
+    else:
+        share, _ = _efficiency(machine, run.workload, [replace(run, ranks=1)], launches=False)
+    return {"value": 1e9 * share, "source": f"reached by the kernels of {run.evidence.where}"}
+
+
+def _linear(machine: Machine, run: Run) -> tuple[float, float, float]:
+    """A run's time as a + b / efficiency + c x launch: these three numbers, without the limit by operations."""
+
+    def at(efficiency: float, launch: float) -> float:
+        content = machine.model_dump()
+        content["device"]["kernel_seconds"] = {"value": launch, "source": "trial"}
+        content["device"]["flops_per_second"] = {"value": 1e30, "source": "trial"}
+        content["constants"] = {f"{run.workload}.stream_efficiency": {"value": efficiency, "source": "trial"}}
+        return run.on(Machine.model_validate(content)).seconds
+
+    one = at(1.0, 0.0)
+    b = at(0.5, 0.0) - one
+    return one - b, b, at(1.0, 1.0) - one
+
+
+def _efficiency(machine: Machine, workload: str, alone: Sequence[Run], launches: bool) -> tuple[float, float]:
+    """The streaming efficiency of a workload on one rank, and the cost of a launch if it is fitted too."""
+    terms = [_linear(machine, run) for run in alone]
+    seconds = [run.seconds for run in alone]
+    launch = machine.device.kernel_seconds.value
+    if launches and len({b for _, b, _ in terms}) > 1:
+        design = np.array([[b / t, c / t] for (_, b, c), t in zip(terms, seconds, strict=True)])
+        left = np.array([1 - a / t for (a, _, _), t in zip(terms, seconds, strict=True)])
+        (inverse, launch), _ = nnls(design, left)
+    else:
+        inverse = float(np.median([(t - a - c * launch) / b for (a, b, c), t in zip(terms, seconds, strict=True)]))
+    if inverse <= 0:
+        raise ModelError(f"the times of the {workload} runs are less than their launches: measure longer runs")
+    return float(1 / inverse), float(launch)
+
+
+def _with_elements(machine: Machine, workload: str, runs: Sequence[Run]) -> Machine:
+    """The machine with the constants of a workload on elements."""
+    alone = [run for run in runs if run.ranks == 1]
+    several = [run for run in runs if run.ranks > 1]
+    content = machine.model_dump(exclude_none=True)
+    if alone:
+        efficiency, launch = _efficiency(machine, workload, alone, launches=workload == "poisson")
+        each = []
+        for run in alone:
+            a, b, c = _linear(machine, run)
+            each.append((b / max(run.seconds - a - c * launch, 1e-3 * run.seconds), run.evidence))
+        source = sourced(each)["source"]
+        content["constants"][f"{workload}.stream_efficiency"] = {"value": efficiency, "source": source}
+        if launch != machine.device.kernel_seconds.value:
+            content["device"]["kernel_seconds"] = {"value": launch, "source": source}
+        # A peak that a run exceeds would hide what it measured.
+        peak = max(_flops(machine, run) / run.seconds for run in alone)
+        if peak > content["device"]["flops_per_second"]["value"]:
+            content["device"]["flops_per_second"] = {"value": peak, "source": source}
+    elif machine.key("stream_efficiency", workload) is None:
+        raise ModelError(
+            f"there is no {workload} run on 1 rank among the measurements; add one, with which the others are compared"
+        )
+    if several:
+        name = "exchange_efficiency" if workload == "maxwell" else "split_overhead"
+        given = {f"{workload}.{name}": 1.0 if workload == "maxwell" else 0.0}
+        kept = {k: v["value"] for k, v in content["constants"].items()}
+        known = with_constants(_valid(content), {**kept, **given}, "trial")
+        found = []
+        for run in several:
+            made = run.on(known)
+            over = run.seconds - made.seconds
+            if workload == "maxwell":
+                found.append((made.phases["exchange"] / max(made.phases["exchange"] + over, 1e-3 * run.seconds), run))
+            else:
+                found.append((max(0.0, over / made.phases["stream"]), run))
+        content["constants"][f"{workload}.{name}"] = sourced([(value, run.evidence) for value, run in found])
+    return _valid(content)
+
+
+def _flops(machine: Machine, run: Run) -> float:
+    """The operations that the projection of a run counts as limit."""
+    content = machine.model_dump()
+    content["device"]["flops_per_second"] = {"value": 1.0, "source": "trial"}
+    content["device"]["kernel_seconds"] = {"value": 0.0, "source": "trial"}
+    return run.on(Machine.model_validate(content)).seconds
+
+
+def _with_turbulence(machine: Machine, runs: Sequence[Run]) -> Machine:
+    """The machine with rates of transforms by length, of kernels, and of all-to-alls, from the parts of steps."""
+    content = machine.model_dump(exclude_none=True)
+    rates: dict[int, list[tuple[float, Evidence]]] = {}
+    kernels: list[tuple[float, Evidence]] = []
+    moved: dict[Level, list[tuple[float, Evidence]]] = {"node": [], "network": []}
+    neutral = with_constants(machine, {"turbulence.kernel_efficiency": 1.0, "turbulence.brick_overhead": 0.0}, "trial")
+    for run in runs:
+        made, grid = run.on(neutral).phases, run.options["grid"]
+        volume = project.WORDS[run.options["precision"]] * grid**3 / run.ranks
+        lines = project.CONTIGUOUS_LINES + project.STRIDED_LINES
+        rates.setdefault(grid, []).append((2 * volume * lines / run.parts["FFT"], run.evidence))
+        names = ("pack and unpack", "other")
+        kernels.append((sum(made[n] for n in names) / sum(run.parts[n] for n in names), run.evidence))
+        level: Level = "node" if run.ranks <= run.evidence.machine.ranks_per_node else "network"
+        rows = run.options["rows"]
+        for name, members, calls in (
+            ("row MPI", rows, project.ROW_CALLS), ("column MPI", run.ranks // rows, project.COLUMN_CALLS)
+        ):  # fmt: skip
+            if members > 1 and run.parts[name] > 0:
+                where: Level = "node" if name == "row MPI" and rows <= machine.ranks_per_node else level
+                waits = calls / run.options["batch"] * machine.link(where).latency_seconds.value
+                travel = max(run.parts[name] - waits, 0.1 * run.parts[name])
+                rate = calls * volume * (members - 1) / members / travel
+                moved[where].append((rate, run.evidence))
+    known = machine.device.transforms
+    table: dict[int, tuple[float, float]] = {} if known is None else {
+        n: (a, b) for n, a, b in zip(known.points, known.contiguous_bytes_per_second, known.strided_bytes_per_second,
+                                     strict=True)
+    }  # fmt: skip
+    measured = {n: sourced(found) for n, found in rates.items()}
+    table |= {n: (float(rate["value"]), float(rate["value"])) for n, rate in measured.items()}
+    source = "; ".join([str(r["source"]) for r in measured.values()] + ([] if known is None else [known.source]))
+    content["device"]["transforms"] = _transform_table(table, source)
+    content["constants"]["turbulence.kernel_efficiency"] = sourced(kernels)
+    content["constants"]["turbulence.brick_overhead"] = {"value": 0.0, "source": "assumed: part of the kernels' rate"}
+    for level, found in moved.items():
+        if found:
+            content["links"][level]["all_to_all_bytes_per_second"] = sourced(found)
+    return _valid(content)

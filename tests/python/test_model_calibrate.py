@@ -1,0 +1,244 @@
+"""`weft model calibrate`: machines from measurements, and what must not come out of them."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from weft.cli.main import weft_command
+from weft.model import calibrate, machine, project
+from weft.model.evidence import read
+from weft.model.result import ModelError
+
+TRUE = machine.parse((files("weft.model") / "machines" / "template.toml").read_text(), "template")
+DEVICE = {"backend": "cuda", "name": "its GPU", "memory_bytes": 4e10, "architecture": "", "multiprocessors": 1}
+
+
+def place(ranks: int) -> dict[str, Any]:
+    return {
+        "processor": "", "processors": 4, "system": "", "ranks": ranks, "ranks_per_node": min(ranks, 4),
+        "threads_per_rank": 1, "device": DEVICE,
+    }  # fmt: skip
+
+
+def record(made: project.Projection, **options: Any) -> dict[str, Any]:
+    """The record of a run that takes as long as a projection."""
+    ranks, seconds = made.ranks, made.seconds
+    figures: dict[str, Any] = {
+        "bandwidth_bytes_per_second": ranks * TRUE.device.stream_bytes_per_second.value,
+        "peak_flops_per_second": ranks * TRUE.device.flops_per_second.value,
+    }
+    timings: dict[str, Any] = {"breakdown": {}}
+    if made.workload == "turbulence":
+        grid, rows = options["grid"], options.get("rows", 1)
+        figures = {"grid": [grid] * 3, "process_grid": f"{rows}x{ranks // rows}", "batch": options.get("batch", 1)}
+        timings |= {"seconds_per_step": seconds, "profiled_steps": 10}
+        timings["parts"] = {n: {"mean_seconds": 12 * t, "max_seconds": 12 * t} for n, t in made.phases.items()}
+    else:
+        figures |= {"order": options["order"], "elements": options["elements_per_rank"] * ranks, "ranks": ranks}
+        timings["seconds_per_iteration" if made.workload == "poisson" else "seconds_per_step"] = seconds
+        figures["iterations"] = {"pressure": {"mean": 20.2}, "velocity": {"mean": 4.0}}
+    return {
+        "schema": 1, "case": {"workload": made.workload, "precision": options.get("precision", "double")},
+        "versions": {}, "machine": place(ranks), "choices": {}, "timings": timings, "figures": figures,
+    }  # fmt: skip
+
+
+def write(folder: Path, content: object, name: str = "run.json") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(json.dumps(content))
+    return folder / name
+
+
+def run(folder: Path, workload: str, ranks: int, on: machine.Machine = TRUE, **options: Any) -> Path:
+    made = getattr(project, workload)(on, ranks, **options)
+    return write(folder / f"{workload}-{ranks}-{len(list(folder.glob('*')))}", record(made, **options)).parent
+
+
+PINGPONG = {
+    "machine": place(2),
+    "rows": [],
+    "fits": [
+        {
+            "where": where, "pairs": 1, "memory": memory, "path": "direct", "alpha_seconds": 5e-6,
+            "beta_bytes_per_second": beta, "half_bytes": 1.0, "largest_relative_error": 0.03,
+        }
+        for where, memory, beta in (
+            ("within", "device", 50e9), ("within", "host", 90e9), ("between", "device", 25e9),
+            ("between", "device", None),
+        )
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("workload", ["poisson", "maxwell", "flow"])
+def test_a_run_on_one_rank_predicts_other_sizes(tmp_path: Path, workload: str, precision: str) -> None:
+    options: dict[str, Any] = {"order": 7, "precision": precision}
+    small = run(tmp_path, workload, 1, **options, elements_per_rank=4096)
+    large = run(tmp_path, workload, 1, **options, elements_per_rank=32768)
+    made = calibrate.calibrate(read([small, large]))
+    expected = getattr(project, workload)(TRUE, 1, **options, elements_per_rank=8000).seconds
+    found = getattr(project, workload)(made, 1, **options, elements_per_rank=8000).seconds
+    # Only poisson determines the cost of a launch; of the others, part of it becomes a part of the kernels' rate.
+    assert found == pytest.approx(expected, rel=1e-6 if workload == "poisson" else 0.1)
+
+
+@pytest.mark.parametrize("workload", ["poisson", "flow", "maxwell"])
+def test_runs_on_several_ranks_come_back(tmp_path: Path, workload: str) -> None:
+    options = {"order": 5, "elements_per_rank": 27000}
+    paths = [run(tmp_path, workload, ranks, **options) for ranks in (1, 4)]
+    write(tmp_path / "pingpong", PINGPONG, "pingpong.json")
+    made = calibrate.calibrate(read([*paths, tmp_path / "pingpong"]))
+    for evidence in read(paths):
+        of = calibrate.run_of(evidence)
+        assert of.on(made).seconds == pytest.approx(of.seconds, rel=1e-6)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_turbulence_run_alone_comes_back_by_its_parts(tmp_path: Path, rows: int) -> None:
+    path = run(tmp_path, "turbulence", 4, grid=256, rows=rows, batch=2, precision="double")
+    write(tmp_path / "pingpong", PINGPONG, "pingpong.json")
+    for paths in ([path], [path, tmp_path / "pingpong"]):
+        (of, *_) = [calibrate.run_of(e) for e in read(paths) if e.kind == "run"]
+        found = of.on(calibrate.calibrate(read(paths))).phases
+        assert of.options == {"grid": 256, "rows": rows, "batch": 2, "precision": "double"}
+        for name in ("FFT", "column MPI", "row MPI"):
+            assert found[name] == pytest.approx(of.parts[name], rel=1e-3)
+        assert sum(found.values()) == pytest.approx(of.seconds, rel=1e-3)
+
+
+def test_messages_transforms_and_rates_are_taken_as_measured(tmp_path: Path) -> None:
+    def row(method: str, size: int, ranks: int, seconds: float) -> dict[str, Any]:
+        return {"method": method, "message_bytes": size, "ranks": ranks, "total_seconds": seconds}
+
+    rows = [row("a", 2**20, 4, 1e-3), row("a", 2**22, 4, 2e-3), row("b", 2**22, 4, 1e-3), row("b", 2**22, 8, 5e-3)]
+    write(tmp_path, {"machine": place(8), "rows": rows, "device_pointers": None}, "alltoall.json")
+    write(tmp_path, PINGPONG, "pingpong.json")
+    lines = []
+    for points, seconds in ((128, 0.03), (64, 0.02)):
+        steps = {"contiguous": {"seconds": 0.01}, "strided": {"seconds": seconds}}
+        lines.append({"points": points, "precision": "double", "bytes": 1e9, "steps": steps})
+    limits = {"bandwidth_bytes_per_second": 8e11}
+    write(tmp_path, {"machine": place(1), "limits": limits, "lines": lines, "transforms": []}, "fft.json")
+    rates = {"bandwidth_bytes_per_second": 9e11, "peak_flops_per_second": 7e12}
+    write(tmp_path, {"machine": place(1), "rates": rates, "rates_before": rates, "rows": []}, "operator.json")
+    made = calibrate.calibrate(read([tmp_path]))
+    assert made.links.node is not None
+    assert made.links.node.bytes_per_second.value == 50e9  # of device memory, not the host's
+    assert made.links.network.latency_seconds.value == 5e-6
+    assert made.links.node.all_to_all_bytes_per_second is not None
+    assert made.links.node.all_to_all_bytes_per_second.value == pytest.approx(3 * 2**22 / 1e-3)
+    assert made.links.network.all_to_all_bytes_per_second is not None
+    assert made.links.network.all_to_all_bytes_per_second.value == pytest.approx(7 * 2**22 / 5e-3)
+    assert made.device.transforms is not None
+    assert made.device.transforms.points == (64, 128)
+    assert made.device.transforms.strided_bytes_per_second == pytest.approx((5e10, 1e9 / 0.03))
+    assert made.device.stream_bytes_per_second.value == pytest.approx(8.5e11)
+    assert "spread +-5.9 %" in made.device.stream_bytes_per_second.source
+    assert made.device.flops_per_second.value == 7e12
+    assert all(
+        "/" in source or "assumed" in source or "part of" in source for _, source in machine.numbers_of(made).values()
+    )
+
+
+def test_a_base_keeps_what_was_not_measured(tmp_path: Path) -> None:
+    summit = machine.load("summit")
+    path = run(tmp_path, "poisson", 1, order=7, elements_per_rank=4096)
+    made = calibrate.calibrate(read([path]), summit)
+    assert made.links == summit.links
+    assert made.topology == summit.topology
+    assert made.constant("exchange_factor", "poisson") == summit.constant("exchange_factor")
+    assert made.constant("stream_efficiency", "poisson") != summit.constant("stream_efficiency")
+    assert project.poisson(made, 48, order=7, elements_per_rank=4096).seconds > 0
+    assert not made.errors  # these were found with other constants
+
+
+def command(*arguments: object) -> Result:
+    return CliRunner().invoke(weft_command, ["model", *map(str, arguments)])
+
+
+def test_the_written_file_projects_the_run(tmp_path: Path) -> None:
+    path = run(tmp_path, "maxwell", 1, order=7, elements_per_rank=4096, precision="single")
+    done = command("calibrate", path, "--output", tmp_path / "mine.toml")
+    assert done.exit_code == 0, done.output
+    assert "+0.0 %" in done.output
+    loaded = machine.load(tmp_path / "mine.toml")
+    assert loaded == calibrate.calibrate(read([path]))
+    done = command("project", "maxwell", "--run", path)
+    assert "points per rank = 2097152, precision = single" in done.output
+
+
+def test_sizes_of_runs_are_those_of_the_projection(tmp_path: Path) -> None:
+    path = run(tmp_path, "turbulence", 4, grid=128, rows=2, batch=3, precision="double")
+    done = command("project", "turbulence", "--run", path, "--ranks", 4)
+    assert "grid = 128, precision = double" in done.output
+    paths = [run(tmp_path, "poisson", 1, order=7, elements_per_rank=n) for n in (512, 4096)]
+    done = command("project", "poisson", "--run", paths[0], "--run", paths[1])
+    assert "several values of elements_per_rank (512, 4096); give one with --elements" in done.output
+
+
+def test_a_network_that_nothing_is_known_of_is_refused(tmp_path: Path) -> None:
+    path = run(tmp_path, "poisson", 4, order=7, elements_per_rank=512)
+    alone = run(tmp_path, "poisson", 1, order=7, elements_per_rank=512)
+    done = command("project", "poisson", "--run", path, "--run", alone, "--ranks", 8)
+    assert done.exit_code != 0
+    assert "nothing measured says what its network does" in done.output + str(done.exception)
+    mixed = command("project", "poisson", "--run", path, "--run", alone, "--machine", "summit", "--ranks", 48)
+    assert mixed.exit_code == 0, mixed.output
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{", "not valid JSON"),
+        ("[]", "neither a run record nor a result"),
+        ('{"machine": {}}', "neither a run record nor a result"),
+        (None, "the folder has none of run.json, pingpong.json"),
+    ],
+)
+def test_what_is_no_measurement_is_refused_in_words(tmp_path: Path, content: str | None, said: str) -> None:
+    if content is not None:
+        (tmp_path / "run.json").write_text(content)
+    with pytest.raises(ModelError, match=said):
+        read([tmp_path])
+
+
+def test_measurements_that_do_not_suffice_are_refused_in_words(tmp_path: Path) -> None:
+    several = run(tmp_path, "poisson", 4, order=7, elements_per_rank=512)
+    with pytest.raises(ModelError, match="no poisson run on 1 rank"):
+        calibrate.calibrate(read([several]))
+    write(tmp_path / "a", PINGPONG, "pingpong.json")
+    with pytest.raises(ModelError, match="no measurement has the memory's rate"):
+        calibrate.calibrate(read([tmp_path / "a"]))
+    other = {**PINGPONG, "machine": {**place(2), "device": {**DEVICE, "name": "another"}}}
+    write(tmp_path / "b", other, "pingpong.json")
+    with pytest.raises(ModelError, match=r"several devices \(another, its GPU\)"):
+        calibrate.calibrate(read([several, tmp_path / "b"]))
+
+
+VALUES = st.one_of(st.none(), st.text(max_size=3), st.floats(), st.integers(-2, 3), st.lists(st.integers(), max_size=2))
+
+
+@given(st.data())
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_damaged_record_calibrates_or_is_refused_in_words(tmp_path: Path, data: st.DataObject) -> None:
+    workload = data.draw(st.sampled_from(["poisson", "maxwell", "flow", "turbulence"]))
+    options: dict[str, Any] = {"grid": 64} if workload == "turbulence" else {"order": 3, "elements_per_rank": 512}
+    content = record(getattr(project, workload)(TRUE, 1, **options), **options)
+    section = content[data.draw(st.sampled_from(["figures", "timings", "machine", "case"]))]
+    key = data.draw(st.sampled_from(sorted(section)))
+    section[key] = data.draw(VALUES)
+    path = write(tmp_path, content)
+    try:
+        made = calibrate.calibrate(read([path]))
+    except ModelError:
+        return
+    assert made.device.stream_bytes_per_second.value > 0
