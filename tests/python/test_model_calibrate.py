@@ -91,6 +91,21 @@ def test_a_run_on_one_rank_predicts_other_sizes(tmp_path: Path, workload: str, p
     assert found == pytest.approx(expected, rel=1e-6 if workload == "poisson" else 0.1)
 
 
+def test_small_problems_on_a_host_make_no_launches_slow(tmp_path: Path) -> None:
+    paths = []
+    for elements, seconds in ((512, 2e-3), (4096, 10e-3)):
+        path = run(tmp_path, "poisson", 1, order=7, elements_per_rank=elements)
+        content = json.loads((path / "run.json").read_text())
+        content["machine"]["device"] = {**DEVICE, "backend": "host"}
+        content["timings"]["seconds_per_iteration"] = seconds
+        write(path, content)
+        paths.append(path)
+    made = calibrate.calibrate(read(paths))
+    assert made.device.kernel_seconds.value == 0
+    assert made.ranks_per_node == 4  # one rank per core
+    assert "spread" in made.constants["poisson.stream_efficiency"].source
+
+
 @pytest.mark.parametrize("workload", ["poisson", "flow", "maxwell"])
 def test_runs_on_several_ranks_come_back(tmp_path: Path, workload: str) -> None:
     options = {"order": 5, "elements_per_rank": 27000}
