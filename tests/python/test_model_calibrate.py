@@ -164,6 +164,28 @@ def test_messages_transforms_and_rates_are_taken_as_measured(tmp_path: Path) -> 
     )
 
 
+def test_an_exchange_gives_links_and_the_efficiency_of_a_gather_scatter(tmp_path: Path) -> None:
+    def row(order: int, fields: int, seconds: float, operation: str = "gather-scatter") -> dict[str, Any]:
+        return {
+            "ranks": 2, "order": order, "fields": fields, "operation": operation, "seconds": seconds,
+            "bound_seconds": 1e-4,
+        }  # fmt: skip
+
+    rows = [row(7, 6, 4e-4), row(7, 6, 2e-4), row(7, 1, 1e-9), row(3, 6, 5e-4), row(7, 6, 1e-9, "halo")]
+    links = {"within": {"alpha_seconds": 3e-6, "beta_bytes_per_second": 2e10, "rows": []}}
+    content = {"runs": [{"machine": place(2), "bound": "", "links": links, "rows": rows}]}
+    write(tmp_path, content, "exchange.json")
+    base = calibrate.calibrate(read([tmp_path]), TRUE)
+    assert base.links.node is not None
+    assert base.links.node.latency_seconds.value == 3e-6
+    assert base.links.network == TRUE.links.network
+    assert base.constant("exchange_efficiency", "maxwell") == pytest.approx((0.5 + 0.2) / 2)
+    write(tmp_path, PINGPONG, "pingpong.json")
+    both = calibrate.calibrate(read([tmp_path]), TRUE)
+    assert both.links.node is not None
+    assert both.links.node.latency_seconds.value == 5e-6
+
+
 def test_a_base_keeps_what_was_not_measured(tmp_path: Path) -> None:
     summit = machine.load("summit")
     path = run(tmp_path, "poisson", 1, order=7, elements_per_rank=4096)
@@ -216,7 +238,7 @@ def test_a_network_that_nothing_is_known_of_is_refused(tmp_path: Path) -> None:
         ("{", "not valid JSON"),
         ("[]", "neither a run record nor a result"),
         ('{"machine": {}}', "neither a run record nor a result"),
-        (None, "the folder has none of run.json, pingpong.json"),
+        (None, "the folder has none of run.json, exchange.json"),
     ],
 )
 def test_what_is_no_measurement_is_refused_in_words(tmp_path: Path, content: str | None, said: str) -> None:

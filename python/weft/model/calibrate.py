@@ -173,33 +173,53 @@ def _rates(content: Table, evidence: Sequence[Evidence], base: Machine | None) -
 
 
 def _messages(content: Table, evidence: Sequence[Evidence], base: Machine | None) -> None:
-    """Links from ping-pongs and all-to-alls: the path that is fastest for 1 MiB."""
-    for e in evidence:
+    """Links from ping-pongs, those of `bench exchange` too, and from all-to-alls: the path fastest for 1 MiB."""
+    levels = {"within": "node", "between": "network"}
+
+    def set_link(level: str, latency: float, rate: float, source: str, e: Evidence) -> None:
+        link = content["links"].setdefault(level, {})
+        link["latency_seconds"] = {"value": latency, "source": source}
+        link["bytes_per_second"] = {"value": rate, "source": source}
+        link.pop("node_bytes_per_second", None)
+        if level == "network" and base is None:
+            content["nodes"] = {"value": 1_000_000, "source": f"assumed: any number; {e.where}"}
+
+    for e in sorted(evidence, key=lambda e: e.kind == "pingpong"):  # ping-pongs proper have the last word
+        if e.kind == "exchange":
+            for where, level in levels.items():
+                link = e.content["links"].get(where)
+                if link is not None:
+                    set_link(
+                        level, link["alpha_seconds"], link["beta_bytes_per_second"], f"{e.where}: its ping-pong", e
+                    )
+            rows = [r for r in e.content["rows"] if r["operation"] == "gather-scatter" and r["ranks"] > 1]
+            if rows:
+                most = max(r["fields"] for r in rows)
+                best: dict[int, Table] = {}
+                for row in (r for r in rows if r["fields"] == most):
+                    best[row["order"]] = min(best.get(row["order"], row), row, key=lambda r: r["seconds"])
+                shares = [(r["bound_seconds"] / r["seconds"], e) for r in best.values()]
+                content["constants"]["maxwell.exchange_efficiency"] = sourced(shares)
         if e.kind == "pingpong":
-            for where, level in (("within", "node"), ("between", "network")):
+            for where, level in levels.items():
                 fits = [f for f in e.content["fits"] if f["where"] == where and f["pairs"] == 1]
                 fits = [f for f in fits if f["beta_bytes_per_second"] is not None]
                 memories = {f["memory"] for f in fits}
                 fits = [f for f in fits if f["memory"] == ("device" if "device" in memories else f["memory"])]
                 if not fits:
                     continue
-                best = min(fits, key=lambda f: f["alpha_seconds"] + 2**20 / f["beta_bytes_per_second"])
-                source = f"{e.where}: path {best['path']}, fit within {100 * best['largest_relative_error']:.0f} %"
-                link = content["links"].setdefault(level, {})
-                link["latency_seconds"] = {"value": best["alpha_seconds"], "source": source}
-                link["bytes_per_second"] = {"value": best["beta_bytes_per_second"], "source": source}
-                link.pop("node_bytes_per_second", None)
-                if level == "network" and base is None:
-                    content["nodes"] = {"value": 1_000_000, "source": f"assumed: any number; {e.where}"}
+                fit = min(fits, key=lambda f: f["alpha_seconds"] + 2**20 / f["beta_bytes_per_second"])
+                source = f"{e.where}: path {fit['path']}, fit within {100 * fit['largest_relative_error']:.0f} %"
+                set_link(level, fit["alpha_seconds"], fit["beta_bytes_per_second"], source, e)
         if e.kind == "alltoall":
             per_node = e.machine.ranks_per_node
             for level in ("node", "network"):
                 rows = [r for r in e.content["rows"] if (r["ranks"] > per_node) == (level == "network")]
                 if rows:
                     largest = max(r["message_bytes"] for r in rows)
-                    best = min((r for r in rows if r["message_bytes"] == largest), key=lambda r: r["total_seconds"])
-                    rate = largest * (best["ranks"] - 1) / best["total_seconds"]
-                    source = f"{e.where}: {best['method']}, messages of {largest / 2**20:.3g} MiB"
+                    row = min((r for r in rows if r["message_bytes"] == largest), key=lambda r: r["total_seconds"])
+                    rate = largest * (row["ranks"] - 1) / row["total_seconds"]
+                    source = f"{e.where}: {row['method']}, messages of {largest / 2**20:.3g} MiB"
                     content["links"].setdefault(level, {})["all_to_all_bytes_per_second"] = {
                         "value": rate, "source": source,
                     }  # fmt: skip

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, ValidationError
 from weft.model.result import ModelError
 from weft.model.sources import run_record
 
-BENCHMARKS = ("pingpong", "alltoall", "fft", "operator")  # each writes a file of its name
+BENCHMARKS = ("exchange", "pingpong", "alltoall", "fft", "operator")  # each writes a file of its name
 
 
 Count = Annotated[int, Field(ge=1)]
@@ -72,17 +72,18 @@ def read(paths: Sequence[Path]) -> list[Evidence]:
         files = [path / name for name in names if (path / name).exists()] if path.is_dir() else [path]
         if not files:
             raise ModelError(f"{path}: the folder has none of {', '.join(names)}")
-        found += [_read_file(file) for file in files]
+        for file in files:
+            found += _read_file(file)
     return found
 
 
-def _read_file(file: Path) -> Evidence:
+def _read_file(file: Path) -> list[Evidence]:
     if not file.exists():
         raise ModelError(f"{file}: no such file or folder")
     date = datetime.date.fromtimestamp(file.stat().st_mtime)
     record = run_record(file)
     if record is not None:
-        return Evidence("run", dict(record), file, date, _place(record.get("machine"), file))
+        return [Evidence("run", dict(record), file, date, _place(record.get("machine"), file))]
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError):
@@ -91,7 +92,10 @@ def _read_file(file: Path) -> Evidence:
         kinds = {"fits": "pingpong", "lines": "fft", "rates_before": "operator", "device_pointers": "alltoall"}
         for key, kind in kinds.items():
             if key in content:
-                return Evidence(kind, content, file, date, _place(content["machine"], file))
+                return [Evidence(kind, content, file, date, _place(content["machine"], file))]
+    runs = content.get("runs") if isinstance(content, dict) else None
+    if isinstance(runs, list) and runs and all(isinstance(run, dict) and "bound" in run for run in runs):
+        return [Evidence("exchange", run, file, date, _place(run.get("machine"), file)) for run in runs]
     raise ModelError(
         f"{file}: neither a run record nor a result of weft bench {', '.join(BENCHMARKS[:-1])} or {BENCHMARKS[-1]}"
     )

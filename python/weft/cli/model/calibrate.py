@@ -22,9 +22,9 @@ from weft.files import write_text
 def calibrate(measurements: tuple[Path, ...], machine: str | None, title: str | None, output: Path) -> None:
     """Write the description of a machine from measurements on it.
 
-    Takes run directories, run.json files, and results of `weft bench pingpong`, `alltoall`, `fft` and `operator`. Every
-    number of the description has its source: command, file, date and spread. What was not measured is kept from
-    --machine, or is assumed and says so. Prints each run beside its projection on the machine.
+    Takes run directories, run.json files, and results of `weft bench pingpong`, `exchange`, `alltoall`, `fft` and
+    `operator`. Every number of the description has its source: command, file, date and spread. What was not measured is
+    kept from --machine, or is assumed and says so. Prints each run beside its projection on the machine.
     """
     from weft.format import seconds as time_text
     from weft.format import table
