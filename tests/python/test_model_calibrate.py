@@ -130,6 +130,16 @@ def test_a_turbulence_run_alone_comes_back_by_its_parts(tmp_path: Path, rows: in
         assert sum(found.values()) == pytest.approx(of.seconds, rel=1e-3)
 
 
+def test_a_run_on_one_rank_that_sends_nothing_comes_back(tmp_path: Path) -> None:
+    content = record(project.turbulence(TRUE, 1, grid=256), grid=256)
+    moved = content["timings"]["parts"]["column MPI"]["mean_seconds"]
+    content["timings"]["parts"]["column MPI"]["mean_seconds"] = 0.0
+    content["timings"]["parts"]["other"]["mean_seconds"] += moved
+    path = write(tmp_path, content)
+    of = calibrate.run_of(read([path])[0])
+    assert of.on(calibrate.calibrate(read([path]), TRUE)).seconds == pytest.approx(of.seconds, rel=1e-3)
+
+
 def test_messages_transforms_and_rates_are_taken_as_measured(tmp_path: Path) -> None:
     def row(method: str, size: int, ranks: int, seconds: float) -> dict[str, Any]:
         return {"method": method, "message_bytes": size, "ranks": ranks, "total_seconds": seconds}
