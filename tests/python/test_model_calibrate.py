@@ -205,6 +205,8 @@ def test_a_base_keeps_what_was_not_measured(tmp_path: Path) -> None:
     assert made.constant("exchange_factor", "poisson") == summit.constant("exchange_factor")
     assert made.constant("stream_efficiency", "poisson") != summit.constant("stream_efficiency")
     assert project.poisson(made, 48, order=7, elements_per_rank=4096).seconds > 0
+    assert made.device.name == "its GPU"
+    assert made.device.memory_bytes.value == 4e10
     assert not made.errors  # these were found with other constants
 
 

@@ -127,24 +127,22 @@ def _skeleton(evidence: Sequence[Evidence], base: Machine | None, title: str | N
     if len(devices) > 1:
         raise ModelError(f"the measurements are of several devices ({', '.join(sorted(devices))}): give those of one")
     (device,) = devices
+    memory = {"value": first.machine.device.memory_bytes, "source": first.where}
     if base is not None:
-        return {
-            **base.model_dump(exclude_none=True),
-            "errors": {},
-            "title": title or f"{base.title}, with measurements",
-        }
+        kept = base.model_dump(exclude_none=True)
+        kept["device"] |= {"name": device, "memory_bytes": memory}
+        return {**kept, "errors": {}, "title": title or f"{base.title}, with measurements"}
     per_node = max(e.machine.ranks_per_node for e in evidence)
     if first.machine.device.backend == "host":  # a rank may run on every core
         per_node = max(per_node, first.machine.processors // first.machine.threads_per_rank)
     nodes = max(1, *(e.ranks // e.machine.ranks_per_node for e in evidence))
-    memory = first.machine.device.memory_bytes
     return {
         "title": title or f"{device} (measured)",
         "nodes": {"value": nodes, "source": first.where},
         "ranks_per_node": per_node,
         "device": {
             "name": device,
-            "memory_bytes": {"value": memory, "source": first.where},
+            "memory_bytes": memory,
             "kernel_seconds": {"value": 0.0, "source": "part of the times of the kernels"},
         },
         "links": {},
