@@ -65,7 +65,8 @@ class Solver(Output, Statistics):
     ``sizes``: products of 2, 3 and 5. ``scheme``: ``rk2`` or ``rk4``, both with an exact integrating factor.
     ``dealiasing``: ``phase-shift`` (random shifts; keeps modes with (nx/Nx)^2 + (ny/Ny)^2 + (nz/Nz)^2 < 2/9) or
     ``two-thirds`` (keeps modes with abs(n) < N/3 in each direction). Give either ``dt``, or ``courant``, the Courant
-    number (Eq. 8, below 1) of each step. A step whose Courant number exceeds ``courant_limit`` raises `BlownUp`.
+    number (Eq. 8, below 1) of each step, which is at most ``max_dt`` long (0: any length). A step whose Courant number
+    exceeds ``courant_limit`` raises `BlownUp`.
     ``forcing``: a `Forcing`. ``scalars``: `Scalar`, any number. ``process_grid``: ``(Pr, Pc)`` or ``"PrxPc"``;
     ``auto``: the fastest, by timing, as in `weft.fft.Plan`; None: slabs if every rank gets a plane, else the most
     nearly square grid. ``batch``: Q, variables per message, or ``auto``: the fastest. ``exchange``: for both
@@ -283,16 +284,16 @@ class Solver(Output, Statistics):
 
     # --- work --------------------------------------------------------------------------------------------------------
 
-    def step(self, steps: int = 1) -> None:
-        """Take ``steps`` time steps. (collective)
+    def step(self, steps: int = 1, end: float = math.inf) -> None:
+        """Take ``steps`` time steps, or fewer if the time reaches ``end``: the last step ends there. (collective)
 
         `BlownUp`, the same on all ranks, if the Courant number exceeds its limit or the velocity is no longer finite;
         the fields are then those before the step that failed.
         """
-        self._core.step(operator.index(steps))
+        self._core.step(operator.index(steps), end)
 
-    def measure(self, steps: int = 1) -> dict[str, float]:
-        """Take ``steps`` steps and return how this rank spent its time, in seconds per step. (collective)
+    def measure(self, steps: int = 1, end: float = math.inf) -> dict[str, float]:
+        """Take ``steps`` steps, or fewer to ``end``; return this rank's seconds per step, by category. (collective)
 
         The categories of GESTS, Table 3: ``fft``, ``pack_unpack`` (of messages that are not packed by a pass of a
         transform), ``row_mpi``, ``column_mpi``, ``other`` (products, derivatives, projection, update) and ``total``.
@@ -302,7 +303,7 @@ class Solver(Output, Statistics):
             trace.start()
         before, pointwise, begin = _spent(), self._core.pointwise_seconds, _weft.trace.now_ns()
         try:
-            self.step(steps)
+            self.step(steps, end)
         finally:
             total = (_weft.trace.now_ns() - begin) * 1e-9
             after = _spent()

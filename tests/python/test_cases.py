@@ -1,12 +1,13 @@
 """Case files: defaults, precedence of sources, and errors that name the key, what was found and what is allowed."""
 
+import re
 import tomllib
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from weft.cases import PoissonCase
+from weft.cases import FlowCase, MaxwellCase, PoissonCase, TurbulenceCase
 from weft.cases.schema import CaseError, load, named_cases, options, to_toml
 
 
@@ -120,3 +121,61 @@ def test_the_template_lists_units() -> None:
     text = to_toml(PoissonCase)
     assert "[points]" in text
     assert tomllib.loads(text)["order"] == 7
+
+
+IN_TIME = [FlowCase, MaxwellCase, TurbulenceCase]
+
+
+@pytest.mark.parametrize("model", IN_TIME)
+def test_steps_or_an_end_on_the_command_line_replace_both_keys_of_the_case(tmp_path, model) -> None:
+    for line, flag, expected in (
+        ("end = 40.0", {"time.steps": 3}, (3, 0.0)),
+        ("steps = 7", {"time.end": 2.0}, (100, 2.0)),
+        ("end = 40.0", {"time.end": 2.0}, (100, 2.0)),
+        ("steps = 7", {"time.steps": 3, "time.end": 0.0}, (3, 0.0)),
+    ):
+        path = tmp_path / "case.toml"
+        path.write_text(f"[time]\n{line}\n")
+        for flags, assignments in ((flag, []), ({}, [f"{key}={value}" for key, value in flag.items()])):
+            time = load(model, str(path), flags, assignments).time
+            assert (time.steps, time.end) == expected
+    with pytest.raises(CaseError, match=r"'time.steps' and 'time.end' are both given on the command line"):
+        load(model, None, {"time.steps": 3, "time.end": 2.0})
+    with pytest.raises(CaseError, match=r"'time.end' and 'time.steps' are both given"):
+        load(model, None, {"time.end": 2.0}, ["time.steps=100"])
+
+
+@pytest.mark.parametrize("model", IN_TIME)
+def test_a_case_file_with_steps_and_an_end_is_refused_rather_than_one_of_them_ignored(tmp_path, model) -> None:
+    path = tmp_path / "case.toml"
+    path.write_text("[time]\nsteps = 7\nend = 1.0\n")
+    with pytest.raises(CaseError, match=r"'time.steps' and 'time.end': found 7 and 1; allowed: one of them"):
+        load(model, str(path))
+
+
+def test_a_key_on_the_command_line_is_never_silently_overridden_by_another_of_the_case() -> None:
+    for model, source, assignment, gone in (
+        (FlowCase, "taylor-green", "time.courant=0.3", "time.dt"),
+        (FlowCase, "taylor-green", "mesh.points=1000", "mesh.counts"),
+        (FlowCase, "hemi", "mesh.counts=[2,2,2]", "mesh.file"),
+        (PoissonCase, "solve", "solver.iterations=10", "solver.tolerance"),
+        (TurbulenceCase, "abc", "time.courant=0.3", "time.dt"),
+    ):
+        found: object = load(model, source, {}, [assignment])
+        for part in gone.split("."):
+            found = getattr(found, part)
+        assert found in (0.0, (0, 0, 0), "")
+
+
+def test_every_key_that_another_replaces_exists() -> None:
+    for model in (PoissonCase, *IN_TIME):
+        keys = {option.key for option in options(model)}
+        assert {other for option in options(model) for other in option.instead_of} <= keys
+
+
+@pytest.mark.parametrize("model", [PoissonCase, *IN_TIME])
+def test_huge_integers_are_refused_with_one_line_by_every_key(model) -> None:
+    for leaf in options(model):
+        if type(leaf.default) is int:
+            with pytest.raises(CaseError, match=re.escape(f"'{leaf.key}'")):
+                load(model, None, {}, [f"{leaf.key}={10**30}"])

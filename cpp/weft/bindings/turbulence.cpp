@@ -215,16 +215,16 @@ void bind(nb::module_& m, const char* name) {
        "options"_a, "comm"_a.none())
       .def(
           "step",
-          [](S& self, std::int64_t steps) {
+          [](S& self, std::int64_t steps, double end) {
             for (std::int64_t i = 0; i < steps; ++i) {
               {
                 nb::gil_scoped_release release;
-                self.step(1);
+                self.step(1, end);
               }
               if (PyErr_CheckSignals() != 0) throw nb::python_error();
             }
           },
-          "steps"_a);
+          "steps"_a, "end"_a);
   bind_initial_fields<T>(c);
   bind_values<T>(c);
   bind_state<T>(c);

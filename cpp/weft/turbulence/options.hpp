@@ -50,6 +50,7 @@ struct Options {
   double dt = 0;             // fixed, if not 0; else from
   double courant = 0;        // the Courant number of Eq. 8
   double courant_limit = 1;  // a step whose Courant number exceeds it stops the run
+  double max_dt = 0;         // longest step that follows from the Courant number; 0: any
   ForcingOptions forcing = {.kind = ForcingKind::none};
   std::vector<ScalarOptions> scalars;
   std::uint64_t seed = 0;                       // of phase shifts and forcing

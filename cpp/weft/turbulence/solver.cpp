@@ -83,6 +83,7 @@ void check(const Options& options) {
   if ((options.dt > 0) == (options.courant > 0) || !(options.dt >= 0) || !(options.courant >= 0))
     complain("give either a time step dt or a Courant number, above 0");
   if (!(options.courant_limit > 0)) complain("the limit of the Courant number must be above 0");
+  if (!(options.max_dt >= 0) || !std::isfinite(options.max_dt)) complain("the longest step must be at least 0");
   if (options.courant > 0 && !(options.courant < std::min(1.0, options.courant_limit)))
     complain("a Courant number of " + std::to_string(options.courant) +
              " is not stable: it must be below 1 (GESTS, Eq. 8) and the limit");
@@ -249,6 +250,7 @@ struct Solver<T>::Impl {
     const int stages = options.scheme == Scheme::rk2 ? 2 : 4;
     for (int stage = 0; stage < stages; ++stage) substep_of(stage, stages);
     time += dt;
+    if (std::abs(end - time) < 1e-9 * dt) time = end;  // rounding leaves no step to take
     ++step_number;
     if (options.forcing.kind == ForcingKind::band) hold_band();
     if (step_number % clean_every == 0) real_plane->clean(fields.data(), 3 + scalar_count(), stream);
@@ -360,12 +362,16 @@ struct Solver<T>::Impl {
     const double rate = comm.max(std::isfinite(largest) ? largest : std::numeric_limits<double>::infinity());
     double next = options.dt;
     if (next == 0 && std::isfinite(rate)) {
-      if (rate == 0)
+      if (rate == 0 && options.max_dt == 0)
         throw mpi::CollectiveError(
             "turbulence: the velocity is 0 everywhere, so that a Courant number tells no time "
             "step; give dt");
-      next = options.courant / rate;
+      next = rate == 0 ? options.max_dt : options.courant / rate;
+      if (options.max_dt > 0) next = std::min(next, options.max_dt);
     }
+    // Equal steps at the end, rather than a tiny last one.
+    if (const double left = (end - time) / next; left < 2 && std::abs(left - std::round(left)) > 1e-9)
+      next = (end - time) / std::max(1.0, std::ceil(left - 1e-6));
     const double number = next * rate;
     if (!(number <= options.courant_limit)) {
       char text[300];
@@ -582,6 +588,7 @@ struct Solver<T>::Impl {
   device::Kernel<gradient_arguments<T>> gradient_kernel;
   device::Kernel<clean_arguments<T>> clean_kernel;
 
+  double end = std::numeric_limits<double>::infinity();  // where the steps under way stop
   double time = 0, dt = 0, courant = 0, energy_input = 0, largest = 0, pointwise_seconds = 0;
   std::int64_t step_number = 0;
   double factors_dt = 0;  // the time step of half_factors; dt may be set from outside
@@ -593,8 +600,9 @@ template <class T>
 Solver<T>::~Solver() = default;
 
 template <class T>
-void Solver<T>::step(std::int64_t steps) {
-  for (std::int64_t i = 0; i < steps; ++i) impl_->one_step();
+void Solver<T>::step(std::int64_t steps, double end) {
+  impl_->end = end;
+  for (std::int64_t i = 0; i < steps && impl_->time < end; ++i) impl_->one_step();
 }
 
 template <class T>

@@ -15,7 +15,7 @@ import pydantic
 
 from weft.cases.expressions import CONSTANTS, FUNCTIONS, Expression, ExpressionError
 from weft.cases.schema import Section, named, option, section
-from weft.cases.shared import CheckpointSection, ElementCase, ElementOutput, MeshSection
+from weft.cases.shared import CheckpointSection, ElementCase, ElementOutput, MeshSection, TimeSpan
 
 Value = float | str  # a number, an expression, "exact" or "python:name"
 Vector = tuple[Value, Value, Value] | str  # three values, or "exact" or "python:name" for all three
@@ -28,6 +28,7 @@ VALUE = 'number, expression in x, y, z, t, "exact", or "python:name" (a function
 VECTOR = 'three values, "exact", or "python:name"'
 CONDITIONS = ("wall", "velocity", "outflow", "symmetry")
 PLANES = ("u", "v", "w", "speed", "pressure", "vorticity")
+FIELDS = (*PLANES, "velocity", "none")  # what output files and keys call the flow's own fields
 
 
 class BoundarySection(Section):
@@ -120,15 +121,25 @@ class FunctionsSection(Section):
     )
 
 
-class TimeSection(Section):
+class TimeSection(TimeSpan):
     """Time steps and time scheme."""
 
-    steps: int = option(100, "number of time steps (if time.end is 0)", unit="steps", ge=1)
-    end: float = option(0.0, "run to this time; 0: run time.steps steps", unit="time", ge=0.0)
-    dt: float = option(0.0, "time step; 0: variable, from time.courant", unit="time", ge=0.0)
-    courant: float = option(0.4, "Courant number of variable steps; errors grow from about 0.7", gt=0.0, le=5.0)
+    dt: float = option(
+        0.0,
+        "time step; 0: variable, from time.courant",
+        unit="time",
+        ge=0.0,
+        instead_of=("time.courant", "time.max_dt"),
+    )
+    courant: float = option(
+        0.4, "Courant number of variable steps; errors grow from about 0.7", gt=0.0, le=5.0, instead_of=("time.dt",)
+    )
     max_dt: float = option(
-        0.0, "longest variable step; 0: h^2 / viscosity, with h^3 the mean volume of an element", unit="time", ge=0.0
+        0.0,
+        "longest variable step; 0: h^2 / viscosity, with h^3 the mean volume of an element",
+        unit="time",
+        ge=0.0,
+        instead_of=("time.dt",),
     )
     order: int = option(
         3,
@@ -204,7 +215,12 @@ class FlowMesh(MeshSection):
     """The mesh file, or a box."""
 
     points: int = option(
-        262_144, "size of a box without counts: approximate total of element-local points", unit="points", ge=8
+        262_144,
+        "size of a box without counts: approximate total of element-local points",
+        unit="points",
+        ge=8,
+        le=2**53,
+        instead_of=("mesh.counts", "mesh.file"),
     )
     upper: Numbers = option((1.0, 1.0, 1.0), "upper corner of the box", unit="length")
 
@@ -355,6 +371,12 @@ def _check_names(case: FlowCase) -> None:
             raise ValueError(
                 f"case key 'parameters.{name}': {name!r} cannot be the name of a parameter; allowed: letters, digits "
                 f"and _, and none of {', '.join(sorted(taken))}"
+            )
+    for name in case.scalars:
+        if name.lower() in FIELDS:
+            raise ValueError(
+                f"case key 'scalars.{name}': {name!r} cannot be the name of a scalar, because the flow has a field of "
+                f"that name; allowed: any name but {', '.join(FIELDS)}"
             )
     named_scalars: dict[str, Iterable[str]] = {}
     for name, boundary in case.boundaries.items():

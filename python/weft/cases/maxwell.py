@@ -9,7 +9,7 @@ import pydantic
 
 from weft.cases.expressions import Expression, ExpressionError
 from weft.cases.schema import Section, named, option, section
-from weft.cases.shared import CheckpointSection, ElementCase, ElementOutput, MeshSection
+from weft.cases.shared import CheckpointSection, ElementCase, ElementOutput, MeshSection, TimeSpan
 
 Point = tuple[float, float, float]
 CONDITIONS = ("pec", "pmc", "absorbing")
@@ -121,7 +121,12 @@ class MaxwellMesh(MeshSection):
 
     shape: Literal["box", "cylinder", "sphere"] = option("box", "shape generated if mesh.file is empty")
     points: int = option(
-        262_144, "size of a box without counts: approximate total of element-local points", unit="points", ge=8
+        262_144,
+        "size of a box without counts: approximate total of element-local points",
+        unit="points",
+        ge=8,
+        le=2**53,
+        instead_of=("mesh.counts", "mesh.file"),
     )
     upper: Point = option((1.0, 1.0, 1.0), "upper corner of the box", unit="length")
     periodic: tuple[bool, bool, bool] = option((True, True, True), "periodic in x, y, z (a cylinder: in z)")
@@ -163,7 +168,7 @@ class InitialSection(Section):
     hx: str = option("", "expression for Hx")
     hy: str = option("", "expression for Hy")
     hz: str = option("", "expression for Hz")
-    seed: int = option(1, "seed of the random fields", ge=0)
+    seed: int = option(1, "seed of the random fields", ge=0, lt=2**63)
 
     @property
     def expressions(self) -> dict[str, str]:
@@ -188,7 +193,7 @@ class InitialSection(Section):
         return self
 
 
-class TimeSection(Section):
+class TimeSection(TimeSpan):
     """Time steps and time integrator."""
 
     integrator: Literal["runge-kutta", "exponential"] = option(
@@ -202,10 +207,12 @@ class TimeSection(Section):
     krylov_tolerance: float = option(
         1e-9, "exponential: error per step relative to the fields", gt=0.0, lt=1.0, sets="krylov_tolerance"
     )
-    steps: int = option(100, "number of time steps (if time.end is 0)", ge=1)
-    end: float = option(0.0, "run to this time; 0: run time.steps steps", unit="length / speed of light", ge=0.0)
-    courant: float = option(0.9, "time step relative to the largest stable one, which weft estimates", gt=0.0)
-    dt: float = option(0.0, "time step; 0: from time.courant", unit="length / speed of light", ge=0.0)
+    courant: float = option(
+        0.9, "time step relative to the largest stable one, which weft estimates", gt=0.0, instead_of=("time.dt",)
+    )
+    dt: float = option(
+        0.0, "time step; 0: from time.courant", unit="length / speed of light", ge=0.0, instead_of=("time.courant",)
+    )
     warmup: int = option(2, "steps before the clock starts", unit="steps", ge=0)
 
 

@@ -13,9 +13,15 @@ from weft.cases.shared import ElementCase
 class SolverSection(Section):
     """The solver: a fixed number of iterations (the benchmark), or a solve to a tolerance."""
 
-    iterations: int = option(100, "number of iterations of the benchmark (if solver.tolerance is 0)", ge=1)
+    iterations: int = option(
+        100, "number of iterations of the benchmark (if solver.tolerance is 0)", ge=1, instead_of=("solver.tolerance",)
+    )
     tolerance: float = option(
-        0.0, "stop when |r| <= tolerance |b|, and fail if that is not reached; 0: run the benchmark", ge=0.0, lt=1.0
+        0.0,
+        "stop when |r| <= tolerance |b|, and fail if that is not reached; 0: run the benchmark",
+        ge=0.0,
+        lt=1.0,
+        instead_of=("solver.iterations",),
     )
     max_iterations: int = option(5000, "maximum number of iterations of a solve to a tolerance", ge=1)
     preconditioner: Literal["none", "jacobi", "chebyshev", "multigrid"] = option(
@@ -48,7 +54,7 @@ class PoissonCase(ElementCase):
         "random",
         "right-hand side: random; f = 1; or that of a smooth exact solution on a box, which prints the error",
     )
-    seed: int = option(1, "seed of the random right-hand side", ge=0)
+    seed: int = option(1, "seed of the random right-hand side", ge=0, lt=2**63)
     storage: Literal["assembled", "scattered"] = option(
         "assembled", "vectors store each point once (hipBone), or once per element (Nekbone)", sets="storage"
     )

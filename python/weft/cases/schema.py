@@ -39,12 +39,27 @@ class Case(Section):
 C = TypeVar("C", bound=Case)
 
 
-def option(default: Any, help: str, *, unit: str = "", alias: str | None = None, sets: str = "", **limits: Any) -> Any:
+LARGEST = 2**31 - 1  # limit of integers that have no other: the solvers' type
+
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    unit: str = "",
+    alias: str | None = None,
+    sets: str = "",
+    instead_of: Sequence[str] = (),
+    **limits: Any,
+) -> Any:
     """A leaf of a case: its default, one line of help, its unit ("" for a pure number or a word) and its limits.
 
     ``sets``: the solver option that receives the value; a dotted name such as "forcing.radius" is a nested option.
+    ``instead_of``: the keys that this one takes the place of when it is given on the command line, such as "time.end".
     """
-    extra: dict[str, pydantic.JsonValue] = {"unit": unit, "sets": sets}
+    extra: dict[str, pydantic.JsonValue] = {"unit": unit, "sets": sets, "instead_of": list(instead_of)}
+    if type(default) is int and not limits.keys() & {"le", "lt"}:
+        limits["le"] = LARGEST
     return pydantic.Field(default, description=help, json_schema_extra=extra, alias=alias, **limits)
 
 
@@ -71,6 +86,7 @@ class Option:
     allowed: str
     help: str
     sets: str = ""
+    instead_of: tuple[str, ...] = ()
 
 
 def _section(kind: object) -> type[Section] | None:
@@ -98,18 +114,28 @@ def options(model: type[Section], prefix: str = "") -> Iterator[Option]:
         if inside is not None:
             yield from options(inside, f"{key}.{NAME}.")
             continue
-        extra = field.json_schema_extra
-        unit = str(extra.get("unit", "")) if isinstance(extra, Mapping) else ""
+        unit = _extra(field, "unit")
         if _named_kind(field) is not None:
             words = _kind(_named_kind(field))
             yield Option(f"{key}.{NAME}", None, unit, words, field.description or "")
         else:
-            yield Option(key, field.default, unit, allowed(field), field.description or "", _sets(field))
+            text = field.description or ""
+            yield Option(key, field.default, unit, allowed(field), text, _sets(field), _instead_of(field))
+
+
+def _extra(field: FieldInfo, name: str) -> str:
+    extra = field.json_schema_extra
+    return str(extra.get(name, "")) if isinstance(extra, Mapping) else ""
+
+
+def _instead_of(field: FieldInfo) -> tuple[str, ...]:
+    extra = field.json_schema_extra
+    found = extra.get("instead_of", ()) if isinstance(extra, Mapping) else ()
+    return tuple(map(str, found)) if isinstance(found, list) else ()
 
 
 def _sets(field: FieldInfo) -> str:
-    extra = field.json_schema_extra
-    return str(extra.get("sets", "")) if isinstance(extra, Mapping) else ""
+    return _extra(field, "sets")
 
 
 def settings(table: Section, into: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -134,7 +160,8 @@ def settings(table: Section, into: dict[str, Any] | None = None) -> dict[str, An
 def allowed(field: FieldInfo) -> str:
     """What a leaf accepts, in words."""
     words = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
-    limits = [f"{word} {getattr(m, name)}" for m in field.metadata for name, word in words.items() if hasattr(m, name)]
+    found = [(word, getattr(m, name)) for m in field.metadata for name, word in words.items() if hasattr(m, name)]
+    limits = [f"{word} {limit}" for word, limit in found if limit != LARGEST]
     return ", ".join([_kind(field.annotation), *limits])
 
 
@@ -165,13 +192,15 @@ def load(
     `source` is a path to a TOML file, or the name of a case that comes with weft. Raises CaseError.
     """
     values = _read(model, source) if source else {}
-    for key, value in (flags or {}).items():
-        _assign(model, values, key, value)
+    given = dict(flags or {})
     for text in assignments:
         key, equals, value = text.partition("=")
         if not equals:
             raise CaseError(f"--set {text}: expected key=value, as in --set order=9")
-        _assign(model, values, key.strip(), literal(value.strip()))
+        given[key.strip()] = literal(value.strip())
+    _displace(model, values, given)
+    for key, entry in given.items():
+        _assign(model, values, key, entry)
     try:
         return model.model_validate(_integers_as_numbers(model, values))
     except pydantic.ValidationError as error:
@@ -240,6 +269,26 @@ def _assign(model: type[Case], values: dict[str, Any], key: str, value: Any) -> 
         if not isinstance(values, dict):
             raise CaseError(f"case key '{part}': found {values!r}, expected a table")
     values[last] = value
+
+
+def _displace(model: type[Case], values: dict[str, Any], given: Mapping[str, object]) -> None:
+    """Removes from a case what the command line gives an alternative to, such as time.end if time.steps is given."""
+    known = {leaf.key: leaf for leaf in options(model)}
+    for key, value in given.items():
+        for other in known[key].instead_of if key in known and _says(value) else ():
+            if _says(given.get(other)):
+                raise CaseError(f"case keys '{key}' and '{other}' are both given on the command line; give one of them")
+            *path, name = other.split(".")
+            table: object = values
+            for part in path:
+                table = table.get(part) if isinstance(table, dict) else None
+            if isinstance(table, dict):
+                table.pop(name, None)
+
+
+def _says(value: object) -> bool:
+    """Whether a value on the command line says something: 0, zeros and "" leave the choice to other keys."""
+    return any(value) if isinstance(value, list) else bool(value)
 
 
 def _like(key: str, pattern: Sequence[str]) -> bool:
@@ -331,7 +380,11 @@ def _explain(model: type[Case], error: pydantic.ValidationError) -> str:
     unit = f" [{leaf.unit}]" if leaf.unit else ""
     reason = f" ({detail['ctx']['error']})" if detail["type"] == "value_error" else ""
     text = "not a number" if isinstance(found, float) and math.isnan(found) else repr(found)
-    wanted = leaf.allowed + ("" if leaf.default is None else f" (default {toml_value(leaf.default)})")
+    wanted = leaf.allowed
+    if detail["type"] == "less_than_equal" and detail["ctx"]["le"] == LARGEST:
+        wanted += f", at most {LARGEST}"
+    if leaf.default is not None:
+        wanted += f" (default {toml_value(leaf.default)})"
     return f"case key '{'.'.join(path)}'{unit}: found {item}{text}{reason}; allowed: {wanted}"
 
 

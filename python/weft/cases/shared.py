@@ -12,7 +12,9 @@ from weft.cases.schema import Case, Section, option, section
 class MeshSection(Section):
     """Where the elements come from: a file, or a box that weft generates."""
 
-    file: str = option("", "mesh file: Nek .re2 or .rea, Gmsh .msh; empty: generate a box")
+    file: str = option(
+        "", "mesh file: Nek .re2 or .rea, Gmsh .msh; empty: generate a box", instead_of=("mesh.counts", "mesh.points")
+    )
     partitioner: Literal["metis", "rcb"] = option(
         "metis", "method that distributes the elements of a file over the ranks"
     )
@@ -21,9 +23,13 @@ class MeshSection(Section):
         "size of a box without mesh.counts: approximate total of element-local points N_L",
         unit="points",
         ge=8,
+        le=2**53,
+        instead_of=("mesh.counts", "mesh.file"),
     )
     counts: tuple[int, int, int] = option(
-        (0, 0, 0), "number of elements of the box in x, y, z; zeros: chosen from mesh.points"
+        (0, 0, 0),
+        "number of elements of the box in x, y, z; zeros: chosen from mesh.points",
+        instead_of=("mesh.points", "mesh.file"),
     )
     lower: tuple[float, float, float] = option((0.0, 0.0, 0.0), "lower corner of the box", unit="length")
     upper: tuple[float, float, float] = option(
@@ -78,6 +84,26 @@ class CheckpointSection(Section):
     on_signal: bool = option(True, "write a checkpoint on Ctrl-C or SIGTERM")
     directory: str = option("", "folder of the checkpoints; empty: checkpoints/ in the output folder")
     keep: int = option(2, "number of checkpoints to keep; older ones are deleted", ge=1)
+
+
+class TimeSpan(Section):
+    """How long a run in time is: a number of steps, or up to a time."""
+
+    steps: int = option(100, "number of time steps (if time.end is 0)", unit="steps", ge=0, instead_of=("time.end",))
+    end: float = option(
+        0.0, "run to this time; 0: run time.steps steps", unit="time", ge=0.0, instead_of=("time.steps",)
+    )
+
+    @pydantic.model_validator(mode="after")
+    def _one_of(self) -> TimeSpan:
+        default = type(self).model_fields["steps"].default
+        if self.end > 0 and self.steps not in (0, default):
+            raise ValueError(
+                f"case keys 'time.steps' and 'time.end': found {self.steps} and {self.end:g}; allowed: one of them"
+            )
+        if self.steps == 0 and self.end == 0:
+            raise ValueError("case keys 'time.steps' and 'time.end': both 0; allowed: one of them above 0")
+        return self
 
 
 class SharedCase(Case):

@@ -9,21 +9,35 @@ from typing import Literal
 import pydantic
 
 from weft.cases.schema import Section, option, section
-from weft.cases.shared import CheckpointSection, OutputSection, SharedCase
+from weft.cases.shared import CheckpointSection, OutputSection, SharedCase, TimeSpan
 
 CIRCLE = 2 * math.pi
 
 
-class TimeSection(Section):
+class TimeSection(TimeSpan):
     """Time steps and time scheme."""
 
-    steps: int = option(100, "number of time steps; 0: run to time.end", unit="steps", ge=0)
-    end: float = option(0.0, "run to this time; 0: run time.steps steps", unit="time", ge=0.0)
     scheme: Literal["rk2", "rk4"] = option(
         "rk2", "Runge-Kutta scheme of second order (as in GESTS) or fourth order", sets="scheme"
     )
-    dt: float = option(0.0, "time step; 0: variable, from time.courant", unit="time", ge=0.0, sets="dt")
-    courant: float = option(0.5, "Courant number of each step (Eq. 8)", gt=0.0, lt=1.0, sets="courant")
+    dt: float = option(
+        0.0,
+        "time step; 0: variable, from time.courant",
+        unit="time",
+        ge=0.0,
+        sets="dt",
+        instead_of=("time.courant", "time.max_dt"),
+    )
+    courant: float = option(
+        0.5, "Courant number of each step (Eq. 8)", gt=0.0, lt=1.0, sets="courant", instead_of=("time.dt",)
+    )
+    max_dt: float = option(
+        0.0,
+        "longest variable step; 0: h^2 / viscosity, with h the smallest spacing of the grid",
+        unit="time",
+        ge=0.0,
+        instead_of=("time.dt",),
+    )
     courant_limit: float = option(
         1.0, "end the run with an error if a step's Courant number exceeds this", gt=0.0, le=1.0, sets="courant_limit"
     )
@@ -38,7 +52,9 @@ class InitialSection(Section):
     checkpoint: str = option(
         "", "checkpoint to continue from, or a folder whose newest is used; empty: start from initial.field"
     )
-    velocity: float = option(1.0, "taylor-green, abc: amplitude; random: root mean square of each component", gt=0.0)
+    velocity: float = option(
+        1.0, "taylor-green, abc: amplitude; random: root mean square of each component", gt=0.0, le=1e100
+    )
     wavenumber: int = option(
         1, "abc: wavenumber; random: wavenumber p of the peak of the spectrum", unit="2 pi / side", ge=1, le=10**6
     )
@@ -174,8 +190,6 @@ class TurbulenceCase(SharedCase):
             )
         if self.batch != "auto" and not (isinstance(self.batch, int) and 1 <= self.batch <= 64):
             raise ValueError(f"case key 'batch': found {self.batch!r}; allowed: auto, or an integer from 1 to 64")
-        if self.time.steps == 0 and self.time.end == 0:
-            raise ValueError("case keys 'time.steps' and 'time.end': both 0; allowed: one of them above 0")
         if self.initial.field == "abc" and len(set(self.lengths)) > 1:
             raise ValueError(
                 f"case key 'initial.field': found 'abc' with lengths = {list(self.lengths)}; allowed: equal sides"

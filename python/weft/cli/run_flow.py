@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weft.cli.workload import ELEMENTS, Flag, workload_options
+from weft.cli.workload import DURATION, ELEMENTS, Flag, workload_options
 
 if TYPE_CHECKING:
     from weft.cases.shared import SharedCase
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 FLAGS: list[Flag] = [
     *ELEMENTS,
-    ("--steps", "time.steps", "N", "Time steps. [default: 100]"),
-    ("--end", "time.end", "TIME", "Run to this time, instead of a number of steps."),
+    *DURATION,
     ("--dt", "time.dt", "TIME", "Time step; 0: chosen from the Courant number, time.courant. [default: 0]"),
     ("--restart", "initial.checkpoint", "DIR", "Continue from this checkpoint, or from the newest in this folder."),
 ]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weft.cli.workload import ELEMENTS, Flag, workload_options
+from weft.cli.workload import DURATION, ELEMENTS, Flag, workload_options
 
 if TYPE_CHECKING:
     from weft.cases.shared import SharedCase
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 FLAGS: list[Flag] = [
     *ELEMENTS,
     ("--flux", "flux", "upwind|central", "Flux between elements. [default: upwind]"),
-    ("--steps", "time.steps", "N", "Time steps. [default: 100]"),
-    ("--end", "time.end", "TIME", "Run to this time, instead of a number of steps."),
+    *DURATION,
     ("--restart", "initial.checkpoint", "DIR", "Continue from this checkpoint, or from the newest in this folder."),
 ]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weft.cli.workload import Flag, workload_options
+from weft.cli.workload import DURATION, Flag, workload_options
 
 if TYPE_CHECKING:
     from weft.cases.shared import SharedCase
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 FLAGS: list[Flag] = [
     ("--grid", "grid", "N", "Grid points per side, of the form 2^a 3^b 5^c. [default: 64]"),
-    ("--steps", "time.steps", "N", "Time steps. [default: 100]"),
+    *DURATION,
     ("--process-grid", "process_grid", "PRxPC", "Grid of ranks, rows x columns; 1xP: slabs. [default: auto (fastest)]"),
     ("--restart", "initial.checkpoint", "DIR", "Continue from this checkpoint, or from the newest in this folder."),
 ]

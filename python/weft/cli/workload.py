@@ -31,6 +31,11 @@ ELEMENTS: list[Flag] = [
     ("--mesh", "mesh.file", "FILE", "Mesh file: Nek .re2 or .rea, Gmsh .msh. [default: a box]"),
     ("--order", "order", "N", "Polynomial order of the elements, 1 to 15. [default: 7]"),
 ]
+# Options of the workloads in time; each takes the place of both keys in the case.
+DURATION: list[Flag] = [
+    ("--steps", "time.steps", "N", "Number of time steps, whatever the case says. [default: 100]"),
+    ("--end", "time.end", "TIME", "Run to this time, instead of a number of steps."),
+]
 TEXTS = (
     "mesh.file",
     "output.directory",

@@ -13,6 +13,7 @@ from mpi4py import MPI
 
 from weft import mpi
 from weft.arrays import Values
+from weft.cases.schema import LARGEST
 from weft.cases.shared import ElementOutput
 from weft.files import whole
 from weft.record import Plane, Reference, Row
@@ -34,6 +35,17 @@ def due(step: int, every: int) -> bool:
 def next_due(step: int, every: int) -> float:
     """The next step, after this one, at which it is due."""
     return (step // every + 1) * every if every > 0 else math.inf
+
+
+def steps_to(span: float, dt: float) -> int:
+    """The number of steps, no longer than dt, that a span of time takes. CollectiveError if no run could take them."""
+    count = span / dt * (1 - 1e-12)
+    if not count < LARGEST:
+        raise mpi.CollectiveError(
+            f"case key 'time.end': {count:.1e} time steps of {dt:.3g} lead there; allowed: at most {LARGEST:,} "
+            "steps; choose an earlier time.end"
+        )
+    return max(1, math.ceil(count))
 
 
 class Goal:

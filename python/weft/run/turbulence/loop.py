@@ -24,7 +24,7 @@ from weft.record import Choices, Distribution, Record, Reference, Timings
 from weft.run.checkpoints import Checkpoints
 from weft.run.interrupt import asked_to_stop
 from weft.run.record import Display, Result, Stopwatch, breakdown, open_folder, open_record
-from weft.run.stepping import Goal, after, compared, due, picture, read_reference, thinned
+from weft.run.stepping import Goal, after, compared, due, picture, read_reference, steps_to, thinned
 from weft.run.turbulence.figures import sizes
 from weft.run.turbulence.output import Files, filled, write_fields
 from weft.run.turbulence.problem import Problem
@@ -64,6 +64,7 @@ class Run:
         self.history: list[dict[str, float]] = []  # of statistics.csv
         self.spectra_done = self.points_done = -1
         self.statistics_seconds = 0.0
+        self.warned = False  # that the flow is not resolved
 
     def go(self, began: Checkpoint | None) -> Result:
         """Steps until the end or a signal. `began`: the checkpoint that the run continues from. (collective)"""
@@ -73,8 +74,11 @@ class Run:
         open_folder(self.folder, self.comm)
         scalars = len(case.scalars.schmidt)
         self.files = Files(self.folder, scalars, case.statistics.hdf5, since) if self.comm.rank == 0 else None
-        self.goal = Goal(case.time.steps, case.time.end, solver.steps, solver.time)
-        profile = Profile(solver)
+        self.goal = Goal(0 if case.time.end > 0 else case.time.steps, case.time.end, solver.steps, solver.time)
+        self.end = case.time.end or math.inf
+        if case.time.end and case.time.dt:
+            steps_to(case.time.end - solver.time, case.time.dt)
+        profile = Profile(solver, self.end)
         show = self.display.progress(10**6, self.progress_line)
         self.sample(spectra=False, points=False)
         step_seconds: list[float] = []
@@ -107,7 +111,7 @@ class Run:
     def timed_step(self) -> float:
         """Takes the first step, which is not profiled because its time includes set-up on first use."""
         begin = time.perf_counter()
-        self.solver.step(1)
+        self.solver.step(1, self.end)
         return time.perf_counter() - begin
 
     def progress_line(self, *_: float) -> str:
@@ -133,6 +137,13 @@ class Run:
         if row:
             scales = found.scales()
             self.history.append({"step": solver.steps, "time": solver.time, **dataclasses.asdict(scales)})
+            if scales.kmax_eta < 1 and not self.warned:
+                self.warned = True
+                self.display.warn(
+                    f"kmax eta = {scales.kmax_eta:.2f} at t = {solver.time:.4g}: the grid does not resolve the "
+                    "smallest scales of the flow (at least 1 is needed, 1.5 is better); use a finer grid, a larger "
+                    "viscosity or a weaker forcing"
+                )
             if self.files is not None:
                 self.files.add_scales(now, solver.dt, solver.courant, scales, found, solver.energy_input)
         moved = None

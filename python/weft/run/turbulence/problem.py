@@ -55,10 +55,22 @@ def spectrum_of(case: TurbulenceCase) -> Spectrum:
     return lambda k: factor * k**s * np.exp(-s / 2 * (k / peak) ** 2)
 
 
+def longest_dt(case: TurbulenceCase) -> float:
+    """The limit of variable steps: the case's, or the time that diffusion takes across a cell; 0: none.
+
+    Without a limit, steps would grow without bound as a flow decays.
+    """
+    if case.time.max_dt or case.viscosity == 0:
+        return case.time.max_dt
+    spacing = min(side / n for side, n in zip(case.lengths, case.points, strict=True))
+    return spacing**2 / case.viscosity
+
+
 def make_solver(case: TurbulenceCase, comm: MPI.Intracomm, device: Device) -> Solver:
     """The solver of a case, without an initial flow yet. (collective)"""
     chosen = {
         "courant": None if case.time.dt > 0 else case.time.courant,
+        "max_dt": longest_dt(case),
         "scalars": [weft.turbulence.Scalar(schmidt, case.scalars.gradient) for schmidt in case.scalars.schmidt],
         "device": device,
     }

@@ -22,8 +22,8 @@ PARTS = {
 class Profile:
     """How the time of some steps is spent: by the recorder's categories, and by the parts of GESTS's Table 3."""
 
-    def __init__(self, solver: Solver) -> None:
-        self.solver = solver
+    def __init__(self, solver: Solver, end: float) -> None:
+        self.solver, self.end = solver, end
         self.steps = 0
         self.seconds = 0.0
         self.parts = dict.fromkeys(PARTS.values(), 0.0)
@@ -33,10 +33,10 @@ class Profile:
         """Takes a step and returns its seconds. Only the first PROFILED steps are broken down."""
         if self.steps >= PROFILED:
             begin = time.perf_counter()
-            self.solver.step()
+            self.solver.step(1, self.end)
             return time.perf_counter() - begin
         before = trace.categories() if trace.enabled() else {}
-        found = self.solver.measure()
+        found = self.solver.measure(1, self.end)
         for category, seconds in trace.categories().items():
             self.categories[category] += seconds - before.get(category, 0.0)
         for name, part in PARTS.items():
