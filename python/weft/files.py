@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,10 +56,21 @@ def write_json(path: str | os.PathLike[str], content: object) -> None:
 
 
 def writable(folder: Path) -> Path:
-    """The folder, if it exists or can be created; else OSError, before a command measures. Creates nothing."""
-    there = next(path for path in (folder, *folder.absolute().parents) if path.exists() or path.is_symlink())
-    if not there.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(there))
-    if not os.access(there, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(there))
+    """The folder, if it exists or can be created, and a file in it; else OSError, before a command measures.
+
+    Leaves nothing behind. It tries, because permissions do not tell everything: of /proc, or of a full disk.
+    """
+    missing = [path for path in (folder, *folder.absolute().parents) if not (path.exists() or path.is_symlink())]
+    made = []
+    try:
+        for path in reversed(missing):
+            path.mkdir()
+            made.append(path)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(made[-1] if made else folder)) from None
+    finally:
+        for path in reversed(made):
+            path.rmdir()
     return folder

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 __all__ = ["BlownUp", "Buoyancy", "Filter", "FlowRate", "Pressure", "Scalar", "Solver"]
 
+# what files and statistics call the flow's own fields
+OWN = ("velocity", "pressure", "vorticity", "u", "v", "w")
+
 # the solver, its options and the functions among them
 _CORES: dict[str, tuple[Any, Any, Any]] = {
     "double": (_weft.flow.FlowDouble, _weft.flow.OptionsDouble, _weft.flow.FunctionDouble),
@@ -184,6 +187,8 @@ class Solver(SolverOnElements, Output, Statistics):
             kernels = "simd" if self.device.is_host else "portable"
         self.geometry, self.kernels = geometry, kernels
         self.scalars = dict(scalars or {})
+        if taken := sorted(set(OWN) & set(self.scalars)):
+            raise ValueError(f"flow: {taken[0]!r} cannot be the name of a scalar: the flow has a field of that name")
         self.dt = None if dt is None else float(dt)
         space = _weft.poisson.Options(
             order=order,

@@ -13,6 +13,8 @@ docs/poisson.md has the equations, the variants and what each moves.
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import operator as _operator
 import os
 from collections.abc import Callable, Mapping
@@ -55,10 +57,12 @@ class CgResult:
     x: DeviceArray  #: the solution, a vector as ``Poisson.vector`` makes them
     residuals: list[float]  #: |r| before the first iteration and after each, in the operator's inner product
     iterations: int
-    converged: bool  #: the tolerance was reached; of a fixed number of iterations: all were done
+    converged: bool  #: |b - A x| itself reached the tolerance; of a fixed number of iterations: all were done
     algorithm: str  #: ``classic``, ``merged`` or ``multigrid METHOD``
     seconds: float  #: of the iterations, the slowest rank's
     breakdown: dict[str, float] = field(default_factory=dict)  #: this rank's exclusive seconds by category
+    #: |b - A x| over the first |r|, which the residuals of the iterations follow up to rounding; NaN if not computed
+    true_residual: float = math.nan
 
 
 def _choice(key: str, value: str, allowed: tuple[str, ...]) -> str:
@@ -138,6 +142,7 @@ class Poisson:
         self.choices = cast("Choices", {key: f"{found[key]}: {reason}" for key, reason in why.items()})
         self.choices["exchange"] = self.tuning
         self._multigrid: tuple[object, ...] | None = None  # the options of the levels that are there
+        self._singular = False  # as the levels found it
 
     @property
     def tuning(self) -> dict[str, Tuning]:
@@ -355,7 +360,7 @@ class Poisson:
                 raise ValueError(f"poisson: tolerance = {relative} is relative to the first residual: between 0 and 1")
         if count < 1:
             raise ValueError(f"poisson: {count} iterations; at least 1")
-        return self._solved(
+        result = self._solved(
             lambda: self._core.cg(
                 _vector(b, self.dtype),
                 None if guess is None else _vector(guess, self.dtype),
@@ -367,6 +372,31 @@ class Poisson:
             ),
             "merged" if merged else "classic",
         )
+        return self._checked(result, b, relative, singular=False) if relative > 0 else result
+
+    def _checked(self, result: CgResult, b: DeviceArray, tolerance: float, singular: bool) -> CgResult:
+        """The result of a solve to a tolerance, converged only if its true residual is below it. (collective)
+
+        The residuals of the iterations follow a recurrence, which goes on falling when b - A x no longer can.
+        ``singular``: the constants in b, which A does not reach, do not count.
+        """
+        first = result.residuals[0]
+        if not result.converged or first == 0:
+            return result
+        r = _to_host(b, self.dtype).astype(float) - _to_host(self.apply(result.x), self.dtype)
+        if singular:
+            r -= self.comm.allreduce(float(r.sum())) / self.dofs
+        found = math.sqrt(self.comm.allreduce(float(self._weights() @ r**2))) / first
+        rounding = 1e-3 * tolerance
+        return dataclasses.replace(result, converged=found <= tolerance + rounding, true_residual=found)
+
+    def _weights(self) -> Values:
+        """The weights of inner products [unknowns]: one over the number of copies of each value, 0 where masked."""
+        used = self._core.unknown_ids() > 0
+        if self.storage == "assembled":
+            return np.asarray(used, float)
+        copies = np.asarray(self._core.sum_points(np.ones(used.shape, self.dtype)), float)
+        return np.where(used, 1 / np.where(used, copies, 1), 0.0)
 
     def _solved(self, solve: Callable[[], dict[str, Any]], algorithm: str) -> CgResult:
         """The result of a solve of the extension, with where its time went."""
@@ -445,7 +475,7 @@ class Poisson:
                 triplets = (made["rows"], made["columns"], made["values"])
                 hierarchy, sizes = coarsen(*triplets, size, made["singular"], self.comm)
                 self._core.set_coarse(*hierarchy)
-            self._multigrid = options
+            self._multigrid, self._singular = options, bool(made["singular"])
             self.choices["multigrid"] = {
                 "orders": levels,
                 "algebraic_level_unknowns": sizes,
@@ -456,7 +486,7 @@ class Poisson:
                 "method": method,
                 "exchange": made["exchange"],
             }
-        return self._solved(
+        result = self._solved(
             lambda: self._core.solve_multigrid(
                 _vector(b, self.dtype),
                 None if guess is None else _vector(guess, self.dtype),
@@ -466,6 +496,7 @@ class Poisson:
             ),
             f"multigrid {method}",
         )
+        return self._checked(result, b, tolerance, self._singular)
 
     def time_kernel(self, repeats: int = 50) -> list[float]:
         """Seconds of each of ``repeats`` runs of the element kernel alone, (S_L + lambda W) Z, on this rank."""

@@ -225,6 +225,7 @@ class Figures(TypedDict, total=False):
     stable: bool
     unstable: str
     l2_error: float
+    true_residual: float | None
     energy_norm_error: float
     relative_error: float
     no_error_because: str

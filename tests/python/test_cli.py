@@ -239,7 +239,8 @@ def test_bad_input_ends_every_rank_with_one_message_and_its_exit_code(
     words = [str(bad_meshes / a) if (bad_meshes / a).exists() or "inside" in a else a for a in arguments]
     ranks = 1 if "folded" in words[1] else 2  # that mesh has one element
     output = [] if "--output" in words else ["--output", tmp_path / "output"]
-    done = each_rank(ranks, "run", "poisson", "--set", "mesh.counts=[3, 2, 2]", *words, *output)
+    box = [] if "--mesh" in words else ["--set", "mesh.counts=[3, 2, 2]"]
+    done = each_rank(ranks, "run", "poisson", *box, *words, *output)
     assert done.stdout.count(f"exit code {code}.") == ranks, done.stdout + done.stderr
     assert said(done) == 1, done.stderr
     assert text in done.stderr

@@ -60,7 +60,9 @@ def result_rows(record: Record) -> Rows:
         rows.append(("error", f"{figures['l2_error']:.3e}, L2 norm of the difference from the known solution"))
     if figures["converged"] is not None:
         reached = "converged" if figures["converged"] else "NOT CONVERGED"
-        rows.append(("solver", f"{reached}: tolerance {case['solver']['tolerance']:g} |b|"))
+        true = figures.get("true_residual")
+        found = "" if true is None else f", |b - A x| = {true:.3g} |b|"
+        rows.append(("solver", f"{reached}: tolerance {case['solver']['tolerance']:g} |b|{found}"))
     return rows
 
 

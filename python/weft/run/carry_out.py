@@ -47,7 +47,9 @@ def recorded(case: SharedCase, display: Display) -> Result:
     """
     comm = MPI.COMM_WORLD
     folder = Path(case.output.directory)
-    require_writable(folder, comm)
+    require_writable(folder, "--output", comm)
+    if kept := getattr(case, "checkpoint", None):
+        require_writable(Path(kept.directory or folder / "checkpoints"), "checkpoint.directory", comm)
     run = import_module(f"weft.run.{workload_name(type(case))}.loop").run
     if case.output.trace:
         trace.start(comm)
@@ -65,14 +67,14 @@ def recorded(case: SharedCase, display: Display) -> Result:
     return result
 
 
-def require_writable(folder: Path, comm: MPI.Intracomm) -> None:
-    """CollectiveError if the folder does not exist and cannot be created; creates nothing. (collective)"""
+def require_writable(folder: Path, given_by: str, comm: MPI.Intracomm) -> None:
+    """CollectiveError, which names the option, if no file can be created in the folder; leaves nothing. (collective)"""
     problem = ""
     if comm.rank == 0:
         try:
             writable(folder)
         except OSError as error:
-            problem = f"--output {folder}: cannot be written: {error.strerror}"
+            problem = f"{given_by} {folder}: cannot be written: {error.strerror}"
     problem = comm.bcast(problem)
     if problem:
         raise mpi.CollectiveError(problem)

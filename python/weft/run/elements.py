@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -13,6 +13,7 @@ import weft
 from weft import _weft
 from weft.arrays import Values
 from weft.mpi import CollectiveError
+from weft.run.memory import require_memory
 
 if TYPE_CHECKING:
     from weft.cases.shared import ElementCase
@@ -27,7 +28,8 @@ def box_counts(points: int, order: int) -> tuple[int, int, int]:
     """Numbers of elements [3] of a nearly cubic box with about `points` element-local points at an order."""
     target = max(1.0, points / (order + 1) ** 3)
     side = target ** (1 / 3)
-    choices = range(max(1, math.floor(side * 0.7)), math.ceil(side * 1.4) + 1)
+    low, high = max(0.7 * side, side - 8), min(1.4 * side, side + 8)  # large boxes have enough choices near the cube
+    choices = range(max(1, math.floor(low)), math.ceil(high) + 1)
     boxes = ((a, b, c) for a in choices for b in choices if b <= a for c in choices if c <= b)
 
     def distance(box: tuple[int, int, int]) -> float:
@@ -36,16 +38,27 @@ def box_counts(points: int, order: int) -> tuple[int, int, int]:
     return min(boxes, key=distance)
 
 
-def make_mesh(case: ElementCase, comm: MPI.Intracomm, upper: Sequence[float] | None = None) -> Mesh:
+def make_mesh(
+    case: ElementCase,
+    comm: MPI.Intracomm,
+    least_bytes: Callable[[int], int],
+    upper: Sequence[float] | None = None,
+) -> Mesh:
     """The mesh that a case describes, from a file or a box, distributed over the ranks. (collective)
 
-    `upper`: the upper corner of the box, if it is not the case's.
+    `least_bytes`: what the arrays of the solver take at least, by the number of elements. CollectiveError if they do
+    not fit into memory; that of a box is known before it is made. `upper`: the upper corner of the box, if it is not
+    the case's.
     """
     mesh = case.mesh
     if mesh.file:
-        return weft.Mesh.read(mesh.file, comm=comm, partitioner=mesh.partitioner)
+        found = weft.Mesh.read(mesh.file, comm=comm, partitioner=mesh.partitioner)
+        require_memory(case, found.global_elements, least_bytes(found.global_elements), comm)
+        return found
+    counts = mesh.counts if mesh.counts[0] > 0 else box_counts(mesh.points, case.order)
+    require_memory(case, math.prod(counts), least_bytes(math.prod(counts)), comm)
     return weft.Mesh.box(
-        mesh.counts if mesh.counts[0] > 0 else box_counts(mesh.points, case.order),
+        counts,
         lower=mesh.lower,
         upper=mesh.upper if upper is None else upper,
         periodic=mesh.periodic,
@@ -70,16 +83,17 @@ def conditions(mesh: Mesh, given: Mapping[str, C], spoken: Mapping[str, C], allo
         if name not in known and name != OTHERS:
             have = ", ".join(known) if known else "none: all its faces are interior or periodic"
             raise CollectiveError(f"case key 'boundaries.{name}': {mesh.source} has no such boundary; it has {have}")
-    result: dict[str, C] = {}
-    for name in known:
-        condition = given.get(name) or spoken.get(name) or given.get(OTHERS)
-        if condition is None:
-            words = " | ".join(allowed)
-            raise CollectiveError(
-                f"boundary {name!r} of {mesh.source} has no condition: set the case key 'boundaries.{name}' ({words})"
-            )
-        result[name] = condition
-    return result
+    found = {name: given.get(name) or spoken.get(name) or given.get(OTHERS) for name in known}
+    if missing := [name for name, condition in found.items() if condition is None]:
+        words = " | ".join(allowed)
+        keys = ", ".join(f"'boundaries.{name}'" for name in missing)
+        raise CollectiveError(
+            f"{mesh.source}: no condition for {len(missing)} of its {len(known)} boundaries: set the case keys {keys}, "
+            f"or 'boundaries.{OTHERS}' for all of them ({words})"
+            if len(missing) > 1
+            else f"boundary {missing[0]!r} of {mesh.source} has no condition: set the case key {keys} ({words})"
+        )
+    return {name: condition for name, condition in found.items() if condition is not None}
 
 
 def places(mesh: Mesh, order: int) -> Values:

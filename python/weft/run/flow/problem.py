@@ -14,8 +14,11 @@ from weft.cases.flow import CONDITIONS, BoundarySection, FlowCase
 from weft.cases.schema import settings
 from weft.mesh import Mesh
 from weft.mpi import CollectiveError
-from weft.run.elements import conditions, interpolated, make_mesh, places
+from weft.run import elements
+from weft.run.elements import conditions, interpolated, places
+from weft.run.flow.memory import least_bytes
 from weft.run.flow.values import Function, Values
+from weft.run.stepping import steps_to
 from weft.solver_on_elements import Checkpoint
 
 __all__ = ["Problem", "Watch", "boundaries", "make_mesh"]
@@ -25,6 +28,11 @@ GROWTH = 1.1  # largest growth of a variable step from one to the next
 SPOKEN = {
     "w": "wall", "wall": "wall", "o": "outflow", "outflow": "outflow", "sym": "symmetry", "symmetry": "symmetry",
 }  # fmt: skip
+
+
+def make_mesh(case: FlowCase, comm: MPI.Intracomm) -> Mesh:
+    """The mesh that a case describes, distributed over the ranks. (collective)"""
+    return elements.make_mesh(case, comm, functools.partial(least_bytes, case))
 
 
 def boundaries(case: FlowCase, mesh: Mesh) -> dict[str, BoundarySection]:
@@ -137,6 +145,8 @@ class Problem:
         """
         given, solver = self.case.time, self.solver
         dt = given.dt
+        if dt > 0 and given.end > 0:
+            steps_to(given.end - solver.time, dt)
         if dt == 0:
             rate, last = solver.courant_rate(), solver.last_dt
             if rate == 0 and last == 0:

@@ -33,7 +33,7 @@ class Values:
             found = runpy.run_path(path)
         except OSError as error:
             raise ValueError(f"case key 'functions.file': {path}: {error.strerror or error}") from None
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             where = f" at line {error.lineno}" if isinstance(error, SyntaxError) else ""
             raise ValueError(
                 f"case key 'functions.file': {path} cannot be run{where}: {type(error).__name__}: {error}"
@@ -113,7 +113,7 @@ class Values:
                 given = function(x, y, z) if steady else function(x, y, z, t)
                 parts = [given] if components == 1 else list(given)
                 arrays = [np.broadcast_to(np.asarray(part, float), np.shape(x)) for part in parts]
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise ValueError(f"case key '{key}': the function failed: {type(error).__name__}: {error}") from None
             if len(arrays) != components:
                 raise ValueError(

@@ -160,6 +160,11 @@ class Run:
     def watch(self) -> float:
         """Adds the current energies of the fields; returns their sum. (collective)"""
         now, statistics = self.solver.statistics(), self.record["statistics"]
+        if not math.isfinite(now["energy"]):
+            raise CollectiveError(
+                f"the energy of the fields is {now['energy']} at time {self.solver.time:.6g}: it exceeds the range of "
+                "numbers; use smaller initial fields or sources"
+            )
         statistics["step"].append(self.solver.steps)
         statistics["time"].append(self.solver.time)
         statistics["electric_energy"].append(now["electric_energy"])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -22,16 +22,21 @@ from weft.mesh_io.probes import Probes
 from weft.mpi import CollectiveError
 from weft.run import elements
 from weft.run.maxwell.exact import Exact, exact
+from weft.run.maxwell.memory import least_bytes
 from weft.run.maxwell.regions import VACUUM, Geometry, boundaries, damping, materials, total_field
+from weft.run.memory import require_memory
+from weft.run.stepping import steps_to
 from weft.solver_on_elements import Checkpoint
 
 
 def make_mesh(case: MaxwellCase, comm: MPI.Intracomm) -> Mesh:
     """The mesh that a case describes, distributed over the ranks. (collective)"""
-    mesh = case.mesh
-    if mesh.file:
-        return elements.make_mesh(case, comm)
+    mesh, needs = case.mesh, partial(least_bytes, case)
+    if mesh.file or mesh.shape == "box":
+        return elements.make_mesh(case, comm, needs)
     if mesh.shape == "cylinder":
+        count = (mesh.side**2 + 4 * mesh.side * mesh.layers) * mesh.slices
+        require_memory(case, count, needs(count), comm)
         return weft.Mesh.cylinder(
             mesh.radii[0],
             mesh.length,
@@ -41,16 +46,16 @@ def make_mesh(case: MaxwellCase, comm: MPI.Intracomm) -> Mesh:
             periodic=mesh.periodic[2],
             comm=comm,
         )
-    if mesh.shape == "sphere":
-        return weft.Mesh.sphere(
-            mesh.radii,
-            side=mesh.side,
-            layers=mesh.layers,
-            half_width=mesh.half_width,
-            box_layers=mesh.box_layers,
-            comm=comm,
-        )
-    return elements.make_mesh(case, comm)
+    count = mesh.side**3 + 6 * mesh.side**2 * mesh.layers * len(mesh.radii)  # without the cube around it
+    require_memory(case, count, needs(count), comm)
+    return weft.Mesh.sphere(
+        mesh.radii,
+        side=mesh.side,
+        layers=mesh.layers,
+        half_width=mesh.half_width,
+        box_layers=mesh.box_layers,
+        comm=comm,
+    )
 
 
 class Problem:
@@ -175,11 +180,11 @@ def time_step(case: MaxwellCase, limit: float, since: float = 0.0) -> tuple[floa
         raise CollectiveError(
             f"case key 'time.end': found {end:g}, but the checkpoint is at time {since:g}; allowed: later than that"
         )
-    steps = max(1, math.ceil(end / asked * (1 - 1e-12)))
+    steps = steps_to(end, asked)
     done = since * steps / end
     if abs(done - round(done)) < 1e-6:
         return end / steps, steps - round(done)
-    steps = max(1, math.ceil((end - since) / asked * (1 - 1e-12)))
+    steps = steps_to(end - since, asked)
     return (end - since) / steps, steps
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from mpi4py import MPI
@@ -45,6 +46,8 @@ def finish(record: Record, case: PoissonCase, operator: Poisson, result: CgResul
     figures = record["figures"]
     figures["iterations"] = iterations
     figures["converged"] = bool(result.converged) if case.solver.tolerance > 0.0 else None
+    if case.solver.tolerance > 0.0:
+        figures["true_residual"] = None if math.isnan(result.true_residual) else result.true_residual
     figures["dofs_per_second"] = figures["dofs"] / seconds if seconds > 0.0 else None
     record["choices"]["algorithm"] = result.algorithm
     figures["memory_bytes"] = memory_bytes(operator.memory_bytes, comm)

@@ -69,7 +69,14 @@ def not_converged(case: PoissonCase, record: Record) -> str:
     """The message for a solve that did not reach its tolerance, else ""."""
     if record["figures"]["converged"] is not False:
         return ""
-    residuals = record["residuals"]
+    residuals, true = record["residuals"], record["figures"]["true_residual"]
+    if true is not None:  # the recurrence reached the tolerance
+        return (
+            f"not converged: |b - A x| / |b| = {true:.3e}, tolerance {case.solver.tolerance:g}: the residual of the "
+            f"recurrence reached it after {record['figures']['iterations']} iterations, but rounding in "
+            f"{case.precision} precision keeps the true one above (raise --tolerance"
+            + (", or use --precision double)" if case.precision == "single" else ")")
+        )
     return (
         f"not converged: |r| / |b| = {residuals[-1] / residuals[0]:.3e} after "
         f"{record['figures']['iterations']} iterations, tolerance {case.solver.tolerance:g} "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,7 @@ from weft.arrays import DeviceArray, Values
 from weft.cases.poisson import PoissonCase
 from weft.cases.schema import settings
 from weft.run import elements
+from weft.run.poisson.memory import least_bytes
 
 if TYPE_CHECKING:
     from weft.mesh import Mesh
@@ -40,7 +42,7 @@ def box_of(case: PoissonCase) -> Box:
 
 def make_mesh(case: PoissonCase, comm: MPI.Intracomm) -> Mesh:
     """The mesh that a case describes, distributed over the ranks. (collective)"""
-    return elements.make_mesh(case, comm, box_of(case).upper)
+    return elements.make_mesh(case, comm, partial(least_bytes, case), box_of(case).upper)
 
 
 def make_operator(case: PoissonCase, mesh: Mesh) -> Poisson:
