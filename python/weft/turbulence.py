@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -230,6 +231,27 @@ class Solver(Output, Statistics):
     def scalar(self, number: int = 0) -> Values:
         """A copy, on the host, of a scalar at this rank's points, [z][y][x]. (collective)"""
         return self._core.scalar(self._scalar(number))
+
+    def pressure(self) -> Values:
+        """The pressure over the density at this rank's points (GESTS, Eq. 11), [z][y][x], with mean 0. (collective)"""
+        return np.asarray(_weft.turbulence.pressure(self._core))
+
+    def vorticity(self) -> Values:
+        """A copy, on the host, of the vorticity at this rank's points, [3][z][y][x]. (collective)
+
+        Takes the place of the velocity for a moment, in the same memory; needs that of three more spectral fields. On a
+        GPU it needs CuPy.
+        """
+        modes: Any = self.velocity_modes()
+        kept = modes.copy()
+        library = np if self.device.is_host else import_module("cupy")
+        kx, ky, kz = (1j * library.asarray(k) for k in self.wavenumbers())
+        u, v, w = kept
+        try:
+            modes[0], modes[1], modes[2] = ky * w - kz * v, kz * u - kx * w, kx * v - ky * u
+            return self.velocity()
+        finally:
+            modes[...] = kept
 
     def set_taylor_green(self, velocity: float = 1.0, *, two_dimensional: bool = False) -> None:
         """u = V sin ax cos by cos cz, v = -V (a/b) cos ax sin by cos cz, w = 0, with the unit wavenumbers a, b, c of

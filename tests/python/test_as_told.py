@@ -15,6 +15,7 @@ from weft.cases import CaseError, FlowCase, MaxwellCase, PoissonCase, Turbulence
 from weft.cases.shared import ElementCase
 from weft.mpi import CollectiveError
 from weft.report.console import Silent
+from weft.run.carry_out import require_own
 from weft.run.elements import box_counts, conditions
 from weft.run.flow.memory import least_bytes as flow_bytes
 from weft.run.flow.problem import Problem as Flow
@@ -253,3 +254,21 @@ def test_a_run_whose_true_residual_misses_the_tolerance_says_so_and_fails(tmp_pa
 )
 def test_a_misspelt_command_gets_a_suggestion(words: list[str], near: str) -> None:
     assert f"Did you mean '{near}'?" in one_line(*words)
+
+
+# --- folders -------------------------------------------------------------------------------------------------------
+
+
+def test_runs_of_different_workloads_never_share_a_folder(tmp_path) -> None:
+    for model, workload in ((PoissonCase, "poisson"), (FlowCase, "flow"), (TurbulenceCase, "turbulence")):
+        assert load(model).output.directory == f"weft-output/{workload}"
+    for text, holds in (
+        ('{"case": {"workload": "flow"}}', "a run of 'flow'"),
+        ("[1]", "a run.json that is not weft's"),
+    ):
+        (tmp_path / "run.json").write_text(text)
+        with pytest.raises(CollectiveError, match=f"holds {holds}; choose another folder"):
+            require_own(tmp_path, "poisson", COMM)
+    require_own(tmp_path / "new", "poisson", COMM)
+    (tmp_path / "run.json").write_text('{"case": {"workload": "poisson"}}')
+    require_own(tmp_path, "poisson", COMM)

@@ -39,7 +39,8 @@ AnyDict to_dict(const turbulence::Spectra& s) {
   return d;
 }
 
-AnyDict to_dict(const turbulence::Statistics& s) {
+template <class T>
+AnyDict to_dict(const turbulence::Statistics<T>& s) {
   nb::list distributions;
   for (const turbulence::Distribution& found : s.distributions) {
     nb::dict d;
@@ -94,15 +95,33 @@ void bind(nb::module_& m, const char* name) {
   m.def(
       "statistics",
       [](S& solver, bool points, bool pressure, bool transfer, std::int64_t slice, std::int64_t slice_points) {
-        turbulence::Statistics found;
+        turbulence::Statistics<T> found;
         {
           nb::gil_scoped_release release;
           turbulence::State<T> state = solver.state();
-          found = turbulence::statistics(state, {points, pressure, transfer, slice, slice_points});
+          found = turbulence::statistics(state, {.points = points,
+                                                 .pressure = pressure,
+                                                 .transfer = transfer,
+                                                 .slice = slice,
+                                                 .slice_points = slice_points});
         }
         return to_dict(found);
       },
       "solver"_a, "points"_a, "pressure"_a, "transfer"_a, "slice"_a, "slice_points"_a);
+  m.def(
+      "pressure",
+      [](S& solver) {
+        std::vector<T> values;
+        {
+          nb::gil_scoped_release release;
+          turbulence::State<T> state = solver.state();
+          values = turbulence::statistics(state, {.points = false, .keep_pressure = true, .transfer = false}).pressure;
+        }
+        const fft::Box mine = solver.plan().decomposition().physical();
+        const auto side = [&](int axis) { return static_cast<std::size_t>(mine.count[axis]); };
+        return to_numpy(std::move(values), {side(2), side(1), side(0)});
+      },
+      "solver"_a);
   nb::borrow<nb::class_<S>>(m.attr(name))
       .def(
           "save",

@@ -167,7 +167,7 @@ class Pass {
         spectra_(spectra(state)),
         memory_(state) {}
 
-  Statistics run() {
+  Statistics<T> run() {
     if (asked_.points) gradients();
     if (asked_.pressure || asked_.transfer) products();
     result_.extra_bytes = memory_.extra_bytes;
@@ -463,25 +463,36 @@ class Pass {
     }
     state_.plan.comm().sum(&variance, 1);
     Collector collector("pressure", "root mean square", std::sqrt(variance), false, -20, 20);
+    const fft::Box mine = state_.plan.decomposition().physical();
+    if (asked_.keep_pressure) result_.pressure.resize(static_cast<std::size_t>(mine.size()));
     fft::RoundTrip<T> trip;
     trip.from = {pressure};
     trip.backward = 1;
     trip.physical = on_host<T>(1, 0, [&](const Points& block) {
       const std::lock_guard lock(mutex_);
       for (std::int64_t z = 0; z < block.box.count[2]; ++z)
-        for (std::int64_t y = 0; y < block.box.count[1]; ++y)
-          for (std::int64_t i = 0; i < block.box.count[0]; ++i)
-            collector.add(static_cast<double>(block.row(0, y, z)[i]));
+        for (std::int64_t y = 0; y < block.box.count[1]; ++y) {
+          const T* const line = block.row(0, y, z);
+          for (std::int64_t i = 0; i < block.box.count[0]; ++i) collector.add(static_cast<double>(line[i]));
+          if (asked_.keep_pressure) keep(line, y, z, block.box, mine, result_.pressure);
+        }
     });
     run(trip);
     result_.distributions.push_back(collector.result(state_.plan.comm()));
+  }
+
+  // Values of a line of points in the rank's part [z][y][x].
+  static void keep(const T* line, std::int64_t y, std::int64_t z, const fft::Box& block, const fft::Box& mine,
+                   std::vector<T>& values) {
+    const std::int64_t row = (block.first[2] + z - mine.first[2]) * mine.count[1] + block.first[1] + y - mine.first[1];
+    std::copy_n(line, block.count[0], values.begin() + row * mine.count[0] + block.first[0] - mine.first[0]);
   }
 
   State<T>& state_;
   const Asked& asked_;
   std::vector<std::int32_t> kept_;
   Spectra spectra_;
-  Statistics result_;
+  Statistics<T> result_;
   Memory<T> memory_;
   std::mutex mutex_;  // pointwise functions may run on several threads
 };
@@ -489,12 +500,12 @@ class Pass {
 }  // namespace
 
 template <class T>
-Statistics statistics(State<T>& state, const Asked& asked) {
+Statistics<T> statistics(State<T>& state, const Asked& asked) {
   const trace::Span span("statistics", trace::Category::cpu);
   return Pass<T>(state, asked).run();
 }
 
-template Statistics statistics(State<double>&, const Asked&);
-template Statistics statistics(State<float>&, const Asked&);
+template Statistics<double> statistics(State<double>&, const Asked&);
+template Statistics<float> statistics(State<float>&, const Asked&);
 
 }  // namespace weft::turbulence

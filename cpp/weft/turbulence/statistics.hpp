@@ -38,20 +38,23 @@ struct Slice {
 struct Asked {
   bool points = true;                // dissipation, enstrophy, gradients
   bool pressure = true;              // and with it
+  bool keep_pressure = false;        // its values at this rank's points too
   bool transfer = true;              // T(k)
   std::int64_t slice = -1;           // z of the slice, or -1
   std::int64_t slice_points = 1024;  // at most this many per side
 };
 
+template <class T>
 struct Statistics {
   std::vector<Distribution> distributions;  // of dissipation, enstrophy, du/dx, dv/dy, dw/dz, pressure: what was asked
   std::vector<double> transfer;             // by shell as Spectra's, a sum over modes: adds up to 0
   Slice enstrophy;
+  std::vector<T> pressure;       // [z][y][x] of this rank, if it was to be kept
   std::int64_t extra_bytes = 0;  // bytes allocated on this rank in addition to the solver's
 };
 
 // (collective)
 template <class T>
-Statistics statistics(State<T>& state, const Asked& asked);
+Statistics<T> statistics(State<T>& state, const Asked& asked);
 
 }  // namespace weft::turbulence

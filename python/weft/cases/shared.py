@@ -6,7 +6,7 @@ from typing import Literal
 
 import pydantic
 
-from weft.cases.schema import Case, Section, option, section
+from weft.cases.schema import Case, Section, option, section, workload_name
 
 
 class MeshSection(Section):
@@ -59,7 +59,7 @@ class MeshSection(Section):
 class OutputSection(Section):
     """What a run writes."""
 
-    directory: str = option("weft-output", "folder of run.json and all other output")
+    directory: str = option("", "folder of run.json and all other output; empty: weft-output/WORKLOAD")
     fields: bool = option(False, "write the solution for ParaView (one VTU file per rank, and a .pvtu)")
     trace: bool = option(False, "write trace.json, the timeline of every rank, to be opened in Perfetto")
 
@@ -124,6 +124,12 @@ class SharedCase(Case):
         sets="exchange_cache",
     )
     output: OutputSection = section(OutputSection)
+
+    @pydantic.model_validator(mode="after")
+    def _name_the_folder(self) -> SharedCase:
+        if not self.output.directory:
+            self.output.directory = f"weft-output/{workload_name(type(self))}"
+        return self
 
 
 class ElementCase(SharedCase):

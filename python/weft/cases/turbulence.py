@@ -132,7 +132,9 @@ class TurbulenceCheckpoint(CheckpointSection):
 class TurbulenceOutput(OutputSection):
     """What a run writes."""
 
-    fields: bool = option(False, "write the velocity at the points for ParaView (fields.xdmf, fields.h5)")
+    fields: bool = option(
+        False, "write velocity, vorticity and pressure at the points for ParaView (fields.vtkhdf, fields.xdmf)"
+    )
     slice: bool = option(True, "draw the enstrophy on the plane halfway along z")
 
 

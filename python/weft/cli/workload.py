@@ -24,7 +24,7 @@ SHARED: list[Flag] = [
     ("--device", "device", "auto|host|cuda|hip", "Where the kernels run. [default: auto]"),
     ("--precision", "precision", "double|single", "Floating-point type. [default: double]"),
     ("--exchange", "exchange", "SCHEDULE[:PATH]", "How ranks exchange data. [default: auto (fastest)]"),
-    ("--output", "output.directory", "DIR", "Folder of results. [default: weft-output]"),
+    ("--output", "output.directory", "DIR", "Folder of results. [default: weft-output/WORKLOAD]"),
 ]
 # Options of the workloads on spectral elements.
 ELEMENTS: list[Flag] = [

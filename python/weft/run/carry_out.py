@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from importlib import import_module
 from pathlib import Path
 
@@ -48,6 +49,7 @@ def recorded(case: SharedCase, display: Display) -> Result:
     comm = MPI.COMM_WORLD
     folder = Path(case.output.directory)
     require_writable(folder, "--output", comm)
+    require_own(folder, workload_name(type(case)), comm)
     if kept := getattr(case, "checkpoint", None):
         require_writable(Path(kept.directory or folder / "checkpoints"), "checkpoint.directory", comm)
     run = import_module(f"weft.run.{workload_name(type(case))}.loop").run
@@ -78,6 +80,24 @@ def require_writable(folder: Path, given_by: str, comm: MPI.Intracomm) -> None:
     problem = comm.bcast(problem)
     if problem:
         raise mpi.CollectiveError(problem)
+
+
+def require_own(folder: Path, workload: str, comm: MPI.Intracomm) -> None:
+    """CollectiveError if the folder holds the record of a run of another workload, whose files would mix with those of
+    this one. (collective)"""
+
+    def other() -> str:
+        path = folder / "run.json"
+        if comm.rank != 0 or not path.exists():
+            return ""
+        try:
+            found = json.loads(path.read_text())["case"]["workload"]
+        except (ValueError, KeyError, TypeError):
+            return "a run.json that is not weft's"
+        return "" if found == workload else f"a run of {found!r}"
+
+    if holds := comm.bcast(mpi.together(comm, other)):
+        raise mpi.CollectiveError(f"--output {folder}: holds {holds}; choose another folder, or delete it")
 
 
 def complain(text: str, code: int) -> int:

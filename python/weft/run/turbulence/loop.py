@@ -102,7 +102,7 @@ class Run:
         if (signal == 0 and case.checkpoint.at_end) or (signal != 0 and case.checkpoint.on_signal):
             self.checkpoints.write()
         if case.output.fields and signal == 0:
-            write_fields(self.folder, solver, case.lengths, self.comm)
+            write_fields(self.folder, solver, self.comm)
         self.finish(step_seconds, seconds, profile)
         self.display.result(self.record)
         checkpoint = self.checkpoints.last if case.checkpoint.on_signal else ""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from mpi4py import MPI
@@ -15,6 +17,9 @@ from weft.files import whole, write_text
 from weft.run.stepping import Cells, Table
 from weft.turbulence import Solver
 from weft.turbulence_statistics import Distribution, Points, Scales, Spectra
+
+if TYPE_CHECKING:
+    import h5py
 
 SCALES = [f.name for f in dataclasses.fields(Scales)]
 
@@ -104,42 +109,76 @@ def filled(d: Distribution) -> list[tuple[float, float, float]]:
     return [(float(d.edges[i]), float(d.edges[i + 1]), float(d.density[i])) for i in np.flatnonzero(d.density).tolist()]
 
 
-def write_fields(folder: Path, solver: Solver, lengths: Sequence[float], comm: MPI.Intracomm) -> None:
-    """Writes the velocity at the grid points for ParaView: fields.h5, and fields.xdmf, which describes it. (collective)
+def write_fields(folder: Path, solver: Solver, comm: MPI.Intracomm) -> None:
+    """Writes velocity, vorticity and pressure at the grid points for ParaView: fields.vtkhdf. (collective)
 
-    The ranks write one after the other.
+    The file is VTK's own form of HDF5, and fields.xdmf describes it for other programs. Every direction has one point
+    more than the grid: its last plane is the periodic image of the first. The ranks write one after the other.
     """
     import h5py
 
-    values = solver.velocity()  # [3][z][y][x] of this rank
-    first, count = solver.points
-    sizes = solver.sizes
-    here = tuple(slice(first[d], first[d] + count[d]) for d in (2, 1, 0))
+    fields = {
+        "velocity": np.moveaxis(solver.velocity(), 0, -1),
+        "vorticity": np.moveaxis(solver.vorticity(), 0, -1),
+        "pressure": solver.pressure(),
+    }  # [z][y][x] of this rank, then components
     with contextlib.ExitStack() as stack:
-        place = comm.bcast(stack.enter_context(whole(folder / "fields.h5")) if comm.rank == 0 else None)
+        place = comm.bcast(stack.enter_context(whole(folder / "fields.vtkhdf")) if comm.rank == 0 else None)
         for rank in range(comm.size):
             if rank == comm.rank:
                 with h5py.File(place, "w" if rank == 0 else "a") as file:
-                    for name, field in zip("uvw", values, strict=True):
-                        data = file.require_dataset(name, tuple(reversed(sizes)), field.dtype)
-                        if field.size:
-                            data[here] = field
+                    root = file.require_group("VTKHDF")
+                    if rank == 0:
+                        describe_grid(root, solver)
+                    for name, values in fields.items():
+                        add_periodic(root.require_group("PointData"), name, values, solver)
             comm.Barrier()
     if comm.rank == 0:
-        write_text(folder / "fields.xdmf", xdmf(sizes, lengths, values.dtype.itemsize, solver.time))
+        write_text(folder / "fields.xdmf", xdmf(solver))
 
 
-def xdmf(sizes: Sequence[int], lengths: Sequence[float], precision: int, time: float) -> str:
-    """The XDMF description of fields.h5, for ParaView."""
-    shape = " ".join(str(n) for n in reversed(sizes))
-    spacing = " ".join(repr(side / n) for side, n in zip(reversed(lengths), reversed(sizes), strict=True))
+def describe_grid(root: h5py.Group, solver: Solver) -> None:
+    """The attributes of VTKHDF's ImageData."""
+    root.attrs["Version"] = (2, 0)
+    root.attrs.create("Type", b"ImageData", dtype="S9")
+    root.attrs["WholeExtent"] = np.array([[0, n] for n in solver.sizes], np.int64).ravel()
+    root.attrs["Origin"] = np.zeros(3)
+    root.attrs["Spacing"] = np.divide(solver.lengths, solver.sizes)
+    root.attrs["Direction"] = np.eye(3).ravel()
+    root.require_group("FieldData")["TimeValue"] = np.array([solver.time])
+
+
+def add_periodic(group: h5py.Group, name: str, values: Values, solver: Solver) -> None:
+    """Writes this rank's part of a field, and its periodic images on the last planes."""
+    first, count = solver.points
+    shape = tuple(n + 1 for n in reversed(solver.sizes)) + values.shape[3:]
+    data = group.require_dataset(name, shape, values.dtype)
+    if not values.size:
+        return
+    # In each of z, y, x: the rank's own points, and from the first plane of the box its image.
+    ways = [
+        [(slice(first[d], first[d] + count[d]), slice(None))]
+        + ([(slice(solver.sizes[d], solver.sizes[d] + 1), slice(0, 1))] if first[d] == 0 else [])
+        for d in (2, 1, 0)
+    ]
+    for parts in itertools.product(*ways):
+        to, of = zip(*parts, strict=True)
+        data[to] = values[of]
+
+
+def xdmf(solver: Solver) -> str:
+    """The XDMF description of fields.vtkhdf."""
+    shape = " ".join(str(n + 1) for n in reversed(solver.sizes))
+    spacing = " ".join(repr(side / n) for side, n in zip(reversed(solver.lengths), reversed(solver.sizes), strict=True))
+    kinds = {"velocity": ("Vector", " 3"), "vorticity": ("Vector", " 3"), "pressure": ("Scalar", "")}
     arrays = "\n".join(
-        f'    <Attribute Name="{name}" Center="Node"><DataItem Dimensions="{shape}" NumberType="Float" '
-        f'Precision="{precision}" Format="HDF">fields.h5:/{name}</DataItem></Attribute>'
-        for name in "uvw"
+        f'    <Attribute Name="{name}" AttributeType="{kind}" Center="Node"><DataItem Dimensions="{shape}{components}" '
+        f'NumberType="Float" Precision="{solver.dtype.itemsize}" Format="HDF">'
+        f"fields.vtkhdf:/VTKHDF/PointData/{name}</DataItem></Attribute>"
+        for name, (kind, components) in kinds.items()
     )
     return f"""<?xml version="1.0"?>
-<Xdmf Version="3.0"><Domain><Grid Name="velocity"><Time Value="{time!r}"/>
+<Xdmf Version="3.0"><Domain><Grid Name="flow"><Time Value="{solver.time!r}"/>
     <Topology TopologyType="3DCoRectMesh" Dimensions="{shape}"/>
     <Geometry GeometryType="ORIGIN_DXDYDZ">
       <DataItem Dimensions="3" Format="XML">0 0 0</DataItem>
