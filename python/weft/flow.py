@@ -14,8 +14,6 @@ Sources: Karniadakis, Israeli and Orszag, J. Comput. Phys. 97 (1991); Tomboulide
 
 from __future__ import annotations
 
-import contextlib
-import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +27,7 @@ from weft import device as _device
 from weft.arrays import DType, Values
 from weft.flow_output import Output
 from weft.flow_statistics import Statistics
+from weft.functions import takes_time
 from weft.multigrid import coarsen
 from weft.options import by_name
 from weft.program import compiled
@@ -79,20 +78,6 @@ Buoyancy = _weft.flow.Buoyancy
 FlowRate = _weft.flow.FlowRate
 Filter = _weft.flow.Filter
 Pressure = _weft.flow.Pressure
-
-
-def takes_time(function: Function) -> bool:
-    """Whether a function depends on t: f(x, y, z, t) rather than f(x, y, z). ValueError if it is neither."""
-    try:
-        signature = inspect.signature(function)
-    except ValueError:  # not every built-in function has one
-        return True
-    for places in (4, 3):
-        with contextlib.suppress(TypeError):
-            signature.bind(*range(places))
-            return places == 4
-    name = getattr(function, "__name__", "a function")
-    raise ValueError(f"flow: {name}{signature} must be a function of x, y, z and t, or of x, y and z if it is steady")
 
 
 class _OnHost:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -299,3 +299,10 @@ class Mesh:
 
     def __repr__(self) -> str:
         return f"Mesh({self.source}: {self.elements} of {self.global_elements} elements)"
+
+
+def face_points(face: int, elements: npt.NDArray[np.int64]) -> tuple[Any, ...]:
+    """The index into values at points [E][t][s][r] of a face of some elements; faces are r-, r+, s-, s+, t-, t+."""
+    where: list[Any] = [elements, slice(None), slice(None), slice(None)]
+    where[3 - face // 2] = -(face % 2)
+    return tuple(where)

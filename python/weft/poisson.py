@@ -17,7 +17,7 @@ import dataclasses
 import math
 import operator as _operator
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -28,6 +28,7 @@ import numpy.typing as npt
 from weft import _weft, trace
 from weft import device as _device
 from weft.arrays import DeviceArray, DType, Values
+from weft.mesh import face_points
 from weft.multigrid import coarsen
 from weft.options import by_name
 
@@ -48,6 +49,11 @@ _CORES: dict[str, type[_weft.poisson.PoissonDouble | _weft.poisson.PoissonSingle
     "single": _weft.poisson.PoissonSingle,
 }
 _TYPES = {"double": np.float64, "single": np.float32}
+
+
+# How far points are moved towards the middle of their element where a coefficient is taken, so that one that jumps
+# between elements has the value of their own side on a face.
+INWARDS = 1e-12
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,9 @@ class Poisson:
     ``auto``. ``dirichlet``: the boundaries whose points are taken out (their value is 0, or see ``lift``):
     ``True`` for all, ``False`` for none, or their names; the others are natural. ``exchange``: ``auto`` (timed, halo
     and gather apart), ``schedule`` or ``schedule:path``; ``exchange_cache``: keep what was timed on disk for the next
-    run on the same mesh, ranks and machine.
+    run on the same mesh, ranks and machine. ``coefficient``: k(x, y, z) above 0, which makes S the operator of
+    -div(k grad u). It may jump between elements: points are moved inwards by 1e-12 of their element before k is taken.
+    Needs ``stored`` geometry, which ``auto`` then takes.
 
     Vectors have ``unknowns`` values on each rank: NumPy arrays on the host, on a GPU CuPy arrays if CuPy is there, else
     any array with ``__dlpack__``. Values at points are arrays ``[E][n][n][n]`` (element, t, s, r; n = order + 1) in
@@ -106,6 +114,7 @@ class Poisson:
         kernels: str = "auto",
         exchange: str = "auto",
         exchange_cache: bool = False,
+        coefficient: Function | None = None,
         **options: Any,
     ) -> None:
         if precision not in _CORES:
@@ -119,12 +128,14 @@ class Poisson:
         self.lam = given.lambda_
         self.storage = given.storage
         self.dirichlet = options.get("dirichlet", False)
+        self.coefficient = coefficient
         threads = given.threads
         why: dict[str, str] = {}
         given.geometry, why["geometry"] = self._choose_geometry(geometry)
         given.kernels, why["kernels"] = self._choose_kernels(kernels)
         self.geometry, self.kernels = given.geometry, given.kernels
-        self._core = _CORES[precision](mesh._core, given)
+        self._mesh = mesh._core if coefficient is None else self._with_coefficient(coefficient)
+        self._core = _CORES[precision](self._mesh, given)
         why["storage"] = (
             "every degree of freedom once"
             if self.storage == "assembled"
@@ -152,9 +163,29 @@ class Poisson:
         """
         return dict(self._core.exchange)
 
+    def _with_coefficient(self, coefficient: Function) -> _weft.mesh.Mesh:
+        """The mesh whose geometric factors hold the coefficient. CollectiveError if it is not above 0. (collective)"""
+        from weft import mpi
+
+        def made() -> _weft.mesh.Mesh:
+            place = self.mesh.point_coordinates(self.order)
+            place = place + INWARDS * (place.mean(axis=1, keepdims=True) - place)
+            x, y, z = np.moveaxis(place, -1, 0)
+            values = np.ascontiguousarray(np.broadcast_to(np.asarray(coefficient(x, y, z), np.float64), x.shape))
+            wrong = ~(np.isfinite(values) & (values > 0))
+            if wrong.any():
+                at = tuple(int(i) for i in np.argwhere(wrong)[0])
+                place = ", ".join(f"{c[at]:.4g}" for c in (x, y, z))
+                raise ValueError(f"poisson: the coefficient is {values[at]:g} at ({place}); allowed: finite, above 0")
+            return self.mesh._core.with_coefficient(self.order, values)
+
+        return mpi.together(self.comm, made)
+
     def _choose_geometry(self, geometry: str) -> tuple[str, str]:
         if geometry != "auto":
             return geometry, "asked for"
+        if self.coefficient is not None:
+            return "stored", "they hold the coefficient"
         if self.mesh.straight:
             return "trilinear", "all elements have straight edges"
         return "stored", "the mesh has curved elements"
@@ -256,15 +287,33 @@ class Poisson:
         """The right-hand side Z^T (w J f) of a function f(x, y, z): its integrals against the basis. (collective)"""
         return self._to_device(self._core.sum_points(self._per_point(function, self._core.mass())))
 
-    def lift(self, function: Function) -> DeviceArray:
+    def lift(self, function: Function | Values) -> DeviceArray:
         """The contribution of prescribed Dirichlet values to the right-hand side. (collective)
 
         With u_b = function there and 0 elsewhere, -Z^T S_L u_b. The solution at all points is then
-        ``at_points(x, boundary=function)``.
+        ``at_points(x, boundary=function)``. ``function``: or values at points, [E][n][n][n].
         """
         return self._to_device(-self._core.stiffness_of_points(self._per_point(function, self._core.masked())))
 
-    def at_points(self, x: DeviceArray, boundary: Function | None = None) -> Values:
+    def flux(self, function: Function, boundaries: Sequence[str]) -> DeviceArray:
+        """The right-hand side of prescribed fluxes k du/dn = function on boundaries, by name: the integrals of the
+        function times the basis over their faces. (collective)"""
+        n = self.order + 1
+        _, weights, derivative = _weft.mesh.gll(self.order)
+        numbers = [1 + self.mesh.boundary_names.index(name) for name in boundaries]
+        place = np.asarray(self.mesh.point_coordinates(self.order)).reshape(-1, n, n, n, 3)
+        area = np.zeros(place.shape[:-1])
+        marked = np.isin(np.asarray(self.mesh.boundaries), numbers)
+        for face in range(6):
+            of = np.flatnonzero(marked[:, face])
+            corner = place[face_points(face, of)]  # [faces][n][n][3]
+            first = np.einsum("am,fmbc->fabc", derivative, corner)
+            second = np.einsum("bm,famc->fabc", derivative, corner)
+            area[face_points(face, of)] += np.linalg.norm(np.cross(first, second), axis=-1) * np.outer(weights, weights)
+        values = area * np.broadcast_to(np.asarray(function(*np.moveaxis(place, -1, 0)), np.float64), area.shape)
+        return self._to_device(self._core.sum_points(np.ascontiguousarray(values.ravel(), self.dtype)))
+
+    def at_points(self, x: DeviceArray, boundary: Function | Values | None = None) -> Values:
         """[E][n][n][n] values of a vector at this rank's points, ``boundary`` (else 0) where masked. (collective)"""
         values = self._core.at_points(_to_host(x, self.dtype))
         if boundary is not None:
@@ -272,8 +321,9 @@ class Poisson:
         n = self.order + 1
         return values.reshape(-1, n, n, n)
 
-    def error(self, x: DeviceArray, exact: Function) -> float:
-        """The L2 norm of x - exact over the mesh, with exact's own values on Dirichlet boundaries. (collective)
+    def error(self, x: DeviceArray, exact: Function, boundary: Function | Values | None = None) -> float:
+        """The L2 norm of x - exact over the mesh, with the values of ``boundary``, else exact's own, on Dirichlet
+        boundaries. (collective)
 
         Both are compared as functions, by quadrature of an order three higher: at the operator's own points the error
         is smaller than it is between them.
@@ -283,7 +333,7 @@ class Poisson:
         order = min(self.order + 3, 15)
         points, fine = (_weft.mesh.gll(n)[0] for n in (self.order, order))
         to = _weft.mesh.interpolation(points, fine)
-        values = np.asarray(self.at_points(x, boundary=exact), np.float64)
+        values = np.asarray(self.at_points(x, boundary=exact if boundary is None else boundary), np.float64)
         for axis in (1, 2, 3):
             values = np.moveaxis(np.tensordot(values, to, axes=(axis, 1)), -1, axis)
         place = np.moveaxis(np.asarray(self.mesh.point_coordinates(order)).reshape(-1, 3), 1, 0)
@@ -306,9 +356,12 @@ class Poisson:
         }
         return write_fields(path, self.mesh, self.order, at_points)
 
-    def _per_point(self, function: Function, factor: Values | None = None) -> Values:
-        x, y, z = self._core.point_coordinates().T
-        values = np.broadcast_to(np.asarray(function(x, y, z), np.float64), x.shape)
+    def _per_point(self, function: Function | Values, factor: Values | None = None) -> Values:
+        if callable(function):
+            x, y, z = self._core.point_coordinates().T
+            values = np.broadcast_to(np.asarray(function(x, y, z), np.float64), x.shape)
+        else:
+            values = np.asarray(function, np.float64).ravel()
         return np.ascontiguousarray(values if factor is None else factor * values, self.dtype)
 
     def _to_device(self, values: Values) -> DeviceArray:
@@ -461,7 +514,7 @@ class Poisson:
         options = (tuple(levels), smoother, degree, single, method, restart)
         if self._multigrid != options:
             made = self._core.make_multigrid(
-                self.mesh._core,
+                self._mesh,
                 orders=levels,
                 smoother=smoother,
                 degree=degree,

@@ -149,6 +149,17 @@ void bind_part(nb::module_& sub) {
           "global_points", [](const mesh::Mesh& s, int order) { return mesh::global_points(s, order); },
           nb::arg("order"))
       .def(
+          "with_coefficient",
+          [](const mesh::Mesh& s, int order, const nb::ndarray<const double, nb::c_contig, nb::device::cpu>& values) {
+            if (values.size() != s.element_ids.size() * points_of(order))
+              throw std::invalid_argument("mesh: a coefficient has one value per point of the order");
+            mesh::Mesh copy = s;
+            copy.coefficient = std::vector<double>(values.data(), values.data() + values.size());
+            copy.coefficient_order = order;
+            return copy;
+          },
+          nb::arg("order"), nb::arg("values"))
+      .def(
           "point_ids",
           [](const mesh::Mesh& s, int order) {
             std::vector<std::int64_t> ids;

@@ -88,6 +88,23 @@ double metrics(Derivatives& derivatives, const double* weights, double* g, doubl
   return std::isnan(sum) ? sum : smallest;
 }
 
+// The mesh's coefficient on the n1^3 points of an element, within the range of its values: of steep ones, the
+// interpolant at a lower order may leave it, and become negative.
+void coefficient_at_points(const Mesh& mesh, std::int64_t e, const double* matrix, int n1, std::vector<double>& between,
+                           std::vector<double>& out) {
+  const int c1 = mesh.coefficient_order + 1;
+  const double* const given = mesh.coefficient.data() + e * c1 * c1 * c1;
+  between.resize(static_cast<std::size_t>(c1) * c1 * n1 + static_cast<std::size_t>(c1) * n1 * n1);
+  out.resize(static_cast<std::size_t>(n1) * n1 * n1);
+  double* const once = between.data();
+  double* const twice = once + static_cast<std::size_t>(c1) * c1 * n1;
+  apply_along(matrix, n1, c1, c1 * c1, 1, given, once);
+  apply_along(matrix, n1, c1, c1, n1, once, twice);
+  apply_along(matrix, n1, c1, 1, n1 * n1, twice, out.data());
+  const auto [low, high] = std::minmax_element(given, given + c1 * c1 * c1);
+  for (double& value : out) value = std::clamp(value, *low, *high);
+}
+
 }  // namespace
 
 ElementFactors::ElementFactors(const Mesh& mesh, int order) : mesh_(mesh), order_(order) {
@@ -97,6 +114,8 @@ ElementFactors::ElementFactors(const Mesh& mesh, int order) : mesh_(mesh), order
   for (int p = 0; p < points; ++p)
     weights_[p] = gll.weights[p % n1] * gll.weights[p / n1 % n1] * gll.weights[p / (n1 * n1)];
   interpolation_ = element::interpolation(element::gll(mesh.geometry_order).points, gll.points);
+  if (mesh.coefficient.size() > 0)
+    coefficient_interpolation_ = element::interpolation(element::gll(mesh.coefficient_order).points, gll.points);
 }
 
 void ElementFactors::each(std::span<const std::int64_t> elements, const Use& use) {
@@ -112,7 +131,7 @@ void ElementFactors::work(std::int64_t count, const std::int64_t* elements, cons
   {
     Derivatives derivatives(points);
     std::vector<double> component, once(q1 * q1 * n1 * 3), twice(q1 * n1 * n1 * 3), coordinates(3 * points);
-    std::vector<double> g(6 * points), mass(points);
+    std::vector<double> g(6 * points), mass(points), between, coefficient;
 #pragma omp for
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t e = elements == nullptr ? i : elements[i];
@@ -132,6 +151,11 @@ void ElementFactors::work(std::int64_t count, const std::int64_t* elements, cons
           worst_ = smallest;
           worst_element_ = e;
         }
+      }
+      if (!coefficient_interpolation_.empty()) {
+        coefficient_at_points(mesh_, e, coefficient_interpolation_.data(), n1, between, coefficient);
+        for (int p = 0; p < points; ++p)
+          for (int c = 0; c < 6; ++c) g[6 * p + c] *= coefficient[p];
       }
       use(i, g.data(), mass.data());
     }

@@ -11,7 +11,8 @@
 
 namespace weft::mesh {
 
-// With J = det(dx/dr), quadrature weight w and G_ab = w J (grad r_a . grad r_b): S_L = D^T G D (hipBone, section 2).
+// With J = det(dx/dr), quadrature weight w and G_ab = w J (grad r_a . grad r_b): S_L = D^T G D (hipBone, section 2). If
+// the mesh has a coefficient, it multiplies G.
 struct GeometricFactors {
   std::vector<double> g;     // [E][n1^3][6]: rr, rs, rt, ss, st, tt
   std::vector<double> mass;  // [E][n1^3]: w J
@@ -46,6 +47,7 @@ class ElementFactors {
   const Mesh& mesh_;
   int order_;
   std::vector<double> weights_, interpolation_;
+  std::vector<double> coefficient_interpolation_;  // if the mesh has a coefficient
   double worst_ = std::numeric_limits<double>::infinity();
   std::int64_t worst_element_ = -1;
 };

@@ -19,10 +19,13 @@ Mesh Mesh::permuted(std::span<const std::int64_t> order) const {
     for (std::size_t e = 0; e < order.size(); ++e) to[e] = from[order[e]];
     return to;
   };
-  std::vector<double> picked(nodes.size());
-  const std::size_t per_element = nodes.size() / std::max<std::size_t>(1, element_ids.size());
-  for (std::size_t e = 0; e < order.size(); ++e)
-    std::copy_n(nodes.begin() + order[e] * per_element, per_element, picked.begin() + e * per_element);
+  const auto pick_blocks = [&](const SharedVector<double>& from) {
+    std::vector<double> to(from.size());
+    const std::size_t each = from.size() / std::max<std::size_t>(1, element_ids.size());
+    for (std::size_t e = 0; e < order.size(); ++e)
+      std::copy_n(from.begin() + order[e] * each, each, to.begin() + e * each);
+    return to;
+  };
   return {.comm = comm,
           .global_elements = global_elements,
           .element_ids = pick(element_ids),
@@ -35,9 +38,11 @@ Mesh Mesh::permuted(std::span<const std::int64_t> order) const {
                        .faces = pick(topology.faces),
                        .face_orientations = pick(topology.face_orientations)},
           .geometry_order = geometry_order,
-          .nodes = std::move(picked),
+          .nodes = pick_blocks(nodes),
           .boundaries = pick(boundaries),
           .boundary_names = boundary_names,
+          .coefficient = pick_blocks(coefficient),
+          .coefficient_order = coefficient_order,
           .source = source};
 }
 

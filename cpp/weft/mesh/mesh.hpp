@@ -39,7 +39,11 @@ struct Mesh {
   SharedVector<double> nodes;                            // [E][(q+1)^3][3], on the GLL points of order q
   SharedVector<std::array<std::int32_t, 6>> boundaries;  // 0 interior or periodic, else 1 + index of boundary_names
   std::vector<std::string> boundary_names;               // the same on every rank
-  std::string source;                                    // "box 16 x 16 x 16", or the file's name
+  // Multiplies the geometric factors, as the coefficient of a diffusion does: [E][(c+1)^3] on the GLL points of order
+  // c. Empty: 1. At another order, the interpolant within the range of the element's values.
+  SharedVector<double> coefficient;
+  int coefficient_order = 0;
+  std::string source;  // "box 16 x 16 x 16", or the file's name
 
   std::int64_t elements() const { return static_cast<std::int64_t>(element_ids.size()); }
   // Every element of every rank is trilinear.

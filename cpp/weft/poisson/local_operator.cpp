@@ -93,6 +93,8 @@ void check_geometry(Geometry geometry, const mesh::Mesh& mesh) {
   if (geometry == Geometry::trilinear && !mesh.straight())
     throw std::invalid_argument("poisson: geometry = 'trilinear' needs elements with straight edges, but " +
                                 mesh.source + " has curved ones; use 'stored'");
+  if (geometry == Geometry::trilinear && mesh.coefficient.size() > 0)
+    throw std::invalid_argument("poisson: geometry = 'trilinear' cannot hold a coefficient; use 'stored'");
 }
 
 int elements_per_block(int order, Threads threads, int scalar_bytes) {

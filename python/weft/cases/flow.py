@@ -7,7 +7,6 @@ file.
 from __future__ import annotations
 
 import keyword
-import math
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
@@ -16,14 +15,12 @@ import pydantic
 from weft.cases.expressions import CONSTANTS, FUNCTIONS, Expression, ExpressionError
 from weft.cases.schema import Section, named, option, section
 from weft.cases.shared import CheckpointSection, ElementCase, ElementOutput, MeshSection, TimeSpan
+from weft.cases.values import EXACT, PYTHON, FunctionsSection, Value, constant, function_name
 
-Value = float | str  # a number, an expression, "exact" or "python:name"
 Vector = tuple[Value, Value, Value] | str  # three values, or "exact" or "python:name" for all three
 Numbers = tuple[float, float, float]
 
 VARIABLES = ("x", "y", "z", "t")
-EXACT = "exact"  # the case's exact solution
-PYTHON = "python:"  # python:name is a function in functions.file
 VALUE = 'number, expression in x, y, z, t, "exact", or "python:name" (a function in functions.file)'
 VECTOR = 'three values, "exact", or "python:name"'
 CONDITIONS = ("wall", "velocity", "outflow", "symmetry")
@@ -110,14 +107,6 @@ class ExactSection(Section):
     )
     scalars: dict[str, Value] = named(
         "exact value of that scalar: number, expression or python:name", unit="of the scalar"
-    )
-
-
-class FunctionsSection(Section):
-    """The Python file with the functions that the case refers to as python:name."""
-
-    file: str = option(
-        "", "Python file with functions of NumPy arrays (x, y, z, t) that return one array, or three for a velocity"
     )
 
 
@@ -275,12 +264,12 @@ class FlowCase(ElementCase):
         """The parameters' values by name, and nu, the viscosity."""
         known: dict[str, float] = {}
         for name, value in self.parameters.items():
-            known[name] = _constant(f"parameters.{name}", value, known)
-        return known | {"nu": _constant("viscosity", self.viscosity, known)}
+            known[name] = constant(f"parameters.{name}", value, known)
+        return known | {"nu": constant("viscosity", self.viscosity, known)}
 
     def number(self, key: str, value: Value) -> float:
         """The value of an expression of the parameters."""
-        return _constant(key, value, self.constants)
+        return constant(key, value, self.constants)
 
     def values(self) -> Iterator[tuple[str, Value]]:
         """Every key whose value may vary in x, y, z, t, with its value; vectors yield each component, or the word."""
@@ -335,7 +324,7 @@ class FlowCase(ElementCase):
                 f"case key 'output.every': found {self.output.every}, but no fields are written; set output.fields or "
                 "output.nek"
             )
-        if self.functions.file and not any(_function(value) for _, value in self.values()):
+        if self.functions.file and not any(function_name(value) for _, value in self.values()):
             raise ValueError(
                 f"case key 'functions.file': found {self.functions.file!r}, but no value of the case refers to a "
                 'function in it; use one, as in initial.velocity = "python:name"'
@@ -345,23 +334,6 @@ class FlowCase(ElementCase):
 
 def _shown(value: Vector) -> str:
     return repr(value) if isinstance(value, str) else repr(list(value))
-
-
-def _function(value: Value) -> str:
-    """The name of the Python function that a value refers to; empty: none."""
-    return value.removeprefix(PYTHON) if isinstance(value, str) and value.startswith(PYTHON) else ""
-
-
-def _constant(key: str, value: Value, known: dict[str, float]) -> float:
-    if not isinstance(value, str):
-        return value
-    try:
-        found = Expression(value, (), known).number
-    except ExpressionError as error:
-        raise ValueError(f"case key '{key}': found {value!r}: {error}") from None
-    if not math.isfinite(found):
-        raise ValueError(f"case key '{key}': found {value!r}, which is {found}; allowed: a finite value")
-    return found
 
 
 def _check_names(case: FlowCase) -> None:
@@ -409,8 +381,8 @@ def _check_value(case: FlowCase, key: str, value: Value) -> None:
         if missing:
             raise ValueError(f"case key '{key}': found 'exact', but {missing} is not set; set it")
         return
-    if _function(value) or value.startswith(PYTHON):
-        if not _function(value).isidentifier():
+    if function_name(value) or value.startswith(PYTHON):
+        if not function_name(value).isidentifier():
             raise ValueError(f"case key '{key}': found {value!r}; allowed: python: followed by the name of a function")
         if not case.functions.file:
             raise ValueError(

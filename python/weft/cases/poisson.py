@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import pydantic
 
-from weft.cases.schema import Section, option, section
+from weft.cases.expressions import Expression, ExpressionError
+from weft.cases.schema import Section, named, option, section
 from weft.cases.shared import ElementCase
+from weft.cases.values import EXACT, PYTHON, FunctionsSection, Value, constant, function_name
+
+PLACES = ("x", "y", "z")
+VALUE = 'number, expression in x, y, z, or "python:name" (a function in functions.file)'
+SOURCES = ("random", "unit", "manufactured")  # right-hand sides by name
+
+
+class BoundarySection(Section):
+    """The condition on one boundary of the mesh: a value (Dirichlet) or a flux (Neumann)."""
+
+    value: Value = option("", f'u there: {VALUE}, or "exact"; empty: a flux is given', unit="of u")
+    flux: Value = option("", f"coefficient times the outward derivative of u: {VALUE}", unit="of u / length")
+
+    @pydantic.model_validator(mode="after")
+    def _one(self) -> BoundarySection:
+        if (self.value == "") == (self.flux == ""):
+            raise ValueError("give a value or a flux; allowed: one of them")
+        return self
 
 
 class SolverSection(Section):
@@ -49,11 +69,21 @@ class PoissonCase(ElementCase):
 
     workload: Literal["poisson"] = option("poisson", "the command this file is for")
     lambda_: float = option(0.1, "screening parameter lambda of Eq. 1", alias="lambda", ge=0.0, sets="lam")
-    boundary: Literal["natural", "dirichlet"] = option("natural", "condition on every boundary face")
-    rhs: Literal["random", "unit", "manufactured"] = option(
-        "random",
-        "right-hand side: random; f = 1; or that of a smooth exact solution on a box, which prints the error",
+    boundary: Literal["natural", "dirichlet"] = option(
+        "natural", "condition on boundaries without one of their own: no flux, or u = 0"
     )
+    boundaries: dict[str, BoundarySection] = named("condition on that boundary; '*': on all other boundaries")
+    rhs: Value = option(
+        "random",
+        "right-hand side: random; unit: f = 1; manufactured: that of a smooth exact solution on a box, whose error is "
+        f"printed; or f of -div(coefficient grad u) = f: {VALUE}",
+    )
+    coefficient: Value = option(1.0, f"coefficient of the gradient, above 0: {VALUE}")
+    exact: Value = option("", f"exact solution, with which u is compared: {VALUE}; empty: not known", unit="of u")
+    parameters: dict[str, Value] = named(
+        "constant to use in expressions: a number, or an expression of earlier parameters"
+    )
+    functions: FunctionsSection = section(FunctionsSection)
     seed: int = option(1, "seed of the random right-hand side", ge=0, lt=2**63)
     storage: Literal["assembled", "scattered"] = option(
         "assembled", "vectors store each point once (hipBone), or once per element (Nekbone)", sets="storage"
@@ -67,6 +97,70 @@ class PoissonCase(ElementCase):
         "auto", "the portable kernels, or the host's SIMD operator", sets="kernels"
     )
     solver: SolverSection = section(SolverSection)
+
+    @property
+    def constants(self) -> dict[str, float]:
+        """The parameters' values by name."""
+        known: dict[str, float] = {}
+        for name, value in self.parameters.items():
+            known[name] = constant(f"parameters.{name}", value, known)
+        return known
+
+    @property
+    def own_problem(self) -> bool:
+        """Whether the case states a problem of its own rather than a benchmark."""
+        return self.rhs not in SOURCES
+
+    def values(self) -> Iterator[tuple[str, Value]]:
+        """Every key whose value may vary in space, with its value, if it has one."""
+        found: dict[str, Value] = {"coefficient": self.coefficient, "exact": self.exact}
+        if self.own_problem:
+            found["rhs"] = self.rhs
+        for name, boundary in self.boundaries.items():
+            found |= {f"boundaries.{name}.value": boundary.value, f"boundaries.{name}.flux": boundary.flux}
+        yield from ((key, value) for key, value in found.items() if value != "")
+
+    @pydantic.model_validator(mode="after")
+    def _values_are_valid(self) -> PoissonCase:
+        for key, value in self.values():
+            if value == EXACT and key.endswith(".value"):
+                if self.exact == "":
+                    raise ValueError(f"case key '{key}': found 'exact', but exact is not set; set it")
+                continue
+            if isinstance(value, str) and value.startswith(PYTHON):
+                if not function_name(value).isidentifier() or not self.functions.file:
+                    raise ValueError(
+                        f"case key '{key}': found {value!r}; allowed: python: followed by the name of a function in "
+                        "functions.file, which has to be set"
+                    )
+            elif isinstance(value, str):
+                try:
+                    Expression(value, PLACES, self.constants)
+                except ExpressionError as error:
+                    words = f"; allowed too: {', '.join(SOURCES)}" if key == "rhs" else ""
+                    raise ValueError(f"case key '{key}': found {value!r}: {error}{words}") from None
+        if not self.own_problem:
+            given = [key for key, value in self.values() if (key, value) != ("coefficient", 1.0)]
+            if given:
+                raise ValueError(
+                    f"case key '{given[0]}': given with rhs = {self.rhs!r}, which is a benchmark's; set rhs to the "
+                    "right-hand side of your problem"
+                )
+        elif self.lambda_ != 0.0:
+            if "lambda_" in self.model_fields_set:
+                raise ValueError(
+                    f"case key 'lambda': found {self.lambda_}, but it multiplies the identity, not u; allowed: 0 with "
+                    "a right-hand side of your own"
+                )
+            self.lambda_ = 0.0
+        if self.own_problem and self.solver.tolerance == 0.0:
+            raise ValueError(
+                "case key 'solver.tolerance': found 0.0, which selects the benchmark; allowed with a right-hand side "
+                "of your own: above 0, such as 1e-10"
+            )
+        if self.coefficient != 1.0 and self.geometry == "trilinear":
+            raise ValueError("case key 'geometry': found 'trilinear', which cannot hold a coefficient; allowed: stored")
+        return self
 
     @pydantic.model_validator(mode="after")
     def _consistent(self) -> PoissonCase:
@@ -90,7 +184,8 @@ class PoissonCase(ElementCase):
                 f"case key 'solver.levels': found {levels}; allowed: decreasing orders from {self.order} to 1, "
                 f"such as {example}"
             )
-        if self.lambda_ == 0.0 and self.boundary == "natural" and kind != "multigrid":
+        held = self.boundary == "dirichlet" or any(b.value != "" for b in self.boundaries.values())
+        if self.lambda_ == 0.0 and not held and kind != "multigrid":
             raise ValueError(
                 "case key 'lambda': found 0.0, but with boundary = \"natural\" the operator is then singular; "
                 'allowed: lambda above 0, boundary = "dirichlet", or solver.preconditioner = "multigrid"'

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-import runpy
-
-import numpy as np
 from mpi4py import MPI
 
 from weft import _weft, mpi, program
-from weft.arrays import Values as Array
-from weft.cases.flow import EXACT, PYTHON, FlowCase, Value, Vector
-from weft.flow import Function, takes_time
+from weft.cases.flow import FlowCase, Vector
+from weft.cases.values import EXACT, PYTHON, Value
+from weft.flow import Function
+from weft.functions import takes_time
 from weft.program import compiled
+from weft.run.functions import checked, read
 
 
 class Values:
@@ -28,35 +26,14 @@ class Values:
             self.functions = mpi.together(comm, self._read)
 
     def _read(self) -> dict[str, Function]:
-        path = self.case.functions.file
-        try:
-            found = runpy.run_path(path)
-        except OSError as error:
-            raise ValueError(f"case key 'functions.file': {path}: {error.strerror or error}") from None
-        except (Exception, SystemExit) as error:
-            where = f" at line {error.lineno}" if isinstance(error, SyntaxError) else ""
-            raise ValueError(
-                f"case key 'functions.file': {path} cannot be run{where}: {type(error).__name__}: {error}"
-            ) from None
-        functions = {name: value for name, value in found.items() if callable(value) and not name.startswith("_")}
-        for key, value in self.case.values():
-            name = value.removeprefix(PYTHON) if isinstance(value, str) and value.startswith(PYTHON) else ""
-            if name and name not in functions:
-                have = ", ".join(sorted(functions)) or "none"
-                raise ValueError(f"case key '{key}': {path} has no function {name!r}; it has: {have}")
-            if name:
-                try:
-                    takes_time(functions[name])
-                except ValueError as error:
-                    raise ValueError(f"case key '{key}': {path}: {error}") from None
-        return functions
+        return read(self.case.functions.file, self.case.values())
 
     def one(self, key: str, value: Value, exact: Value | None = None) -> _weft.program.Code | Function:
         """A scalar field: a program, or a function of (x, y, z, t). `exact` is the value that "exact" stands for."""
         if value == EXACT and exact is not None:
             value = exact
         if isinstance(value, str) and value.startswith(PYTHON):
-            return self._checked(key, self.functions[value.removeprefix(PYTHON)], 1)
+            return checked(key, self.functions[value.removeprefix(PYTHON)], 1)
         return compiled(value, self.constants)
 
     def three(self, key: str, value: Vector, exact: Vector | None = None) -> list[_weft.program.Code] | Function:
@@ -64,7 +41,7 @@ class Values:
         if value == EXACT and exact is not None:
             value = exact
         if isinstance(value, str):
-            return self._checked(key, self.functions[value.removeprefix(PYTHON)], 3)
+            return checked(key, self.functions[value.removeprefix(PYTHON)], 3)
         if not any(isinstance(part, str) and (part.startswith(PYTHON) or part == EXACT) for part in value):
             return [compiled(part, self.constants) for part in value]
         parts = [self._function(key, part, exact, index) for index, part in enumerate(value)]
@@ -86,41 +63,17 @@ class Values:
             parts = [self._function(key, part, None, index) for index, part in enumerate(value)]
             return lambda x, y, z, t: [part(x, y, z, t) for part in parts]
         if components == 3 and isinstance(value, str):
-            return self._checked(key, self.functions[value.removeprefix(PYTHON)], 3)
+            return checked(key, self.functions[value.removeprefix(PYTHON)], 3)
         return self._function(key, value, None, 0)
 
     def _function(self, key: str, value: Value, exact: Vector | None, index: int) -> Function:
         """A component on the host."""
         if value == EXACT and exact is not None:
             if isinstance(exact, str):
-                whole = self._checked(key, self.functions[exact.removeprefix(PYTHON)], 3)
+                whole = checked(key, self.functions[exact.removeprefix(PYTHON)], 3)
                 return lambda x, y, z, t: whole(x, y, z, t)[index]
             value = exact[index]
         if isinstance(value, str) and value.startswith(PYTHON):
-            return self._checked(key, self.functions[value.removeprefix(PYTHON)], 1)
+            return checked(key, self.functions[value.removeprefix(PYTHON)], 1)
         code = compiled(value, self.constants)
         return lambda x, y, z, t: program.values(code, x, y, z, t)
-
-    @staticmethod
-    def _checked(key: str, function: Function, components: int) -> Function:
-        """A user's function with a check of its result: the right number of arrays, of the points' shape, all
-        finite."""
-        steady = not takes_time(function)
-
-        @functools.wraps(function)  # a function without t is steady
-        def call(x: Array, y: Array, z: Array, t: float = 0.0) -> Array | list[Array]:
-            try:
-                given = function(x, y, z) if steady else function(x, y, z, t)
-                parts = [given] if components == 1 else list(given)
-                arrays = [np.broadcast_to(np.asarray(part, float), np.shape(x)) for part in parts]
-            except (Exception, SystemExit) as error:
-                raise ValueError(f"case key '{key}': the function failed: {type(error).__name__}: {error}") from None
-            if len(arrays) != components:
-                raise ValueError(
-                    f"case key '{key}': the function returned {len(arrays)} values, {components} are needed"
-                )
-            if not all(np.isfinite(array).all() for array in arrays):
-                raise ValueError(f"case key '{key}': the function returned values that are not finite at t = {t:g}")
-            return arrays[0] if components == 1 else arrays
-
-        return call

@@ -19,12 +19,13 @@ from weft.record import Record
 from weft.run.machine import rates
 from weft.run.poisson import output
 from weft.run.poisson.figures import finish, sizes
+from weft.run.poisson.own import OwnProblem
 from weft.run.poisson.problem import (
     cycled,
+    error,
     iterations_at_most,
     make_mesh,
     make_operator,
-    manufactured,
     right_hand_side,
 )
 from weft.run.record import Display, Result, Stopwatch, open_record
@@ -46,9 +47,10 @@ def run(case: PoissonCase, display: Display) -> Result:
         mesh = make_mesh(case, comm)
     with clock("operator_seconds"):
         display.phase("operator: numbering, exchange pattern, geometric factors")
-        operator = make_operator(case, mesh)
+        own = OwnProblem(case, mesh) if case.own_problem else None
+        operator = own.make_operator() if own else make_operator(case, mesh)
     with clock("right_hand_side_seconds"):
-        b = right_hand_side(case, operator)
+        b = own.right_hand_side(operator) if own else right_hand_side(case, operator)
     record = open_record(case, operator.device, clock, operator.choices, sizes(mesh, operator, case))
     record["residuals"] = []
     display.header(record)
@@ -58,10 +60,11 @@ def run(case: PoissonCase, display: Display) -> Result:
     display.phase("solving")
     result = solve(case, operator, b, display.progress(iterations_at_most(case), progress_line), comm)
     finish(record, case, operator, result, comm)
-    if case.rhs == "manufactured":
-        record["figures"]["l2_error"] = operator.error(result.x, manufactured(case)[0])
+    difference = error(case, operator, own, result.x)
+    if difference is not None:
+        record["figures"]["l2_error"] = difference
     display.result(record)
-    output.write(case, operator, result.x, Path(case.output.directory))
+    output.write(case, operator, result.x, own, Path(case.output.directory))
     return Result(record, problem=not_converged(case, record))
 
 

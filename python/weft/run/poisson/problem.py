@@ -21,6 +21,7 @@ from weft.run.poisson.memory import least_bytes
 if TYPE_CHECKING:
     from weft.mesh import Mesh
     from weft.poisson import Poisson
+    from weft.run.poisson.own import OwnProblem
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,13 @@ def make_mesh(case: PoissonCase, comm: MPI.Intracomm) -> Mesh:
 def make_operator(case: PoissonCase, mesh: Mesh) -> Poisson:
     """The operator of a case. (collective)"""
     return weft.Poisson(mesh, dirichlet=case.boundary == "dirichlet", **settings(case))
+
+
+def error(case: PoissonCase, operator: Poisson, own: OwnProblem | None, x: DeviceArray) -> float | None:
+    """The L2 norm of the difference from the exact solution; None if that is not known. (collective)"""
+    if own is not None:
+        return None if own.exact is None else operator.error(x, own.exact, own.held)
+    return operator.error(x, manufactured(case)[0]) if case.rhs == "manufactured" else None
 
 
 def manufactured(case: PoissonCase) -> tuple[Callable[[Values, Values, Values], Values], float]:

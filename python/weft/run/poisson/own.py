@@ -1,0 +1,89 @@
+"""A problem that the case states: -div(k grad u) = f, with values and fluxes on the boundaries of its mesh."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import weft
+from weft import arrays
+from weft.arrays import DeviceArray
+from weft.cases.poisson import BoundarySection, PoissonCase
+from weft.cases.schema import settings
+from weft.mesh import face_points
+from weft.mpi import CollectiveError
+from weft.run.elements import OTHERS, conditions
+from weft.run.poisson.values import Values
+
+if TYPE_CHECKING:
+    from weft.mesh import Mesh
+    from weft.poisson import Poisson
+
+
+class OwnProblem:
+    """Its values as functions, and the conditions of its boundaries. Construction is collective."""
+
+    def __init__(self, case: PoissonCase, mesh: Mesh) -> None:
+        self.case, self.mesh = case, mesh
+        self.value = Values(case, mesh.comm)
+        rest = BoundarySection(value=0.0) if case.boundary == "dirichlet" else BoundarySection(flux=0.0)
+        unnamed = {} if OTHERS in case.boundaries else dict.fromkeys(mesh.boundary_names, rest)
+        self.boundaries = conditions(mesh, case.boundaries, unnamed, ("value", "flux"))
+        self.exact = None if case.exact == "" else self.value("exact", case.exact)
+        if self.exact is not None and all(given.value == "" for given in self.boundaries.values()):
+            raise CollectiveError(
+                "case key 'exact': without a value on any boundary, the solution is known up to a constant only; give "
+                "one boundary a value, or remove exact"
+            )
+        #: the prescribed values at points, [E][n][n][n], 0 elsewhere
+        self.held: arrays.Values = self._held()
+
+    def make_operator(self) -> Poisson:
+        """The operator. (collective)"""
+        coefficient = self.case.coefficient
+        return weft.Poisson(
+            self.mesh,
+            dirichlet=[name for name, given in self.boundaries.items() if given.value != ""],
+            coefficient=None if coefficient == 1.0 else self.value("coefficient", coefficient),
+            **settings(self.case),
+        )
+
+    def _held(self) -> arrays.Values:
+        """Where boundaries with different values meet, their mean. (collective)"""
+        order = self.case.order
+        n = order + 1
+        x, y, z = np.moveaxis(np.asarray(self.mesh.point_coordinates(order)).reshape(-1, n, n, n, 3), -1, 0)
+        faces = np.asarray(self.mesh.boundaries)
+        sums, counts = np.zeros(x.shape), np.zeros(x.shape)
+        for number, name in enumerate(self.mesh.boundary_names, 1):
+            given = self.boundaries.get(name)
+            if given is None or given.value == "":
+                continue
+            values = np.asarray(self.value(f"boundaries.{name}.value", given.value)(x, y, z))
+            for face in range(6):
+                where = face_points(face, np.flatnonzero(faces[:, face] == number))
+                sums[where] += values[where]
+                counts[where] += 1
+        # A point of the boundary belongs to elements, perhaps of other ranks, that have no face there.
+        share = weft.GatherScatter(np.asarray(self.mesh.point_ids(order)).ravel() + 1, comm=self.mesh.comm)
+        for array in (sums, counts):
+            flat = np.ascontiguousarray(array.ravel())
+            share(flat)
+            array[...] = flat.reshape(array.shape)
+        return sums / np.maximum(counts, 1)
+
+    def right_hand_side(self, operator: Poisson) -> DeviceArray:
+        """The integrals of f, the fluxes, and what the prescribed values contribute. (collective)"""
+        b = operator.project(self.value("rhs", self.case.rhs)) + operator.lift(self.held)
+        for name, given in self.boundaries.items():
+            if given.flux not in ("", 0.0):
+                b = b + operator.flux(self.value(f"boundaries.{name}.flux", given.flux), [name])
+        return b
+
+    def fields(self, operator: Poisson, u: arrays.Values) -> dict[str, arrays.Values]:
+        """What is written beside the solution: f, the coefficient, and the error, at points [E][n][n][n]."""
+        place = np.moveaxis(np.asarray(self.mesh.point_coordinates(operator.order)).reshape(*u.shape, 3), -1, 0)
+        given = {"rhs": self.case.rhs, "coefficient": self.case.coefficient}
+        found = {name: np.broadcast_to(self.value(name, value)(*place), u.shape) for name, value in given.items()}
+        return found if self.exact is None else found | {"error": u - self.exact(*place)}
