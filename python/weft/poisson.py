@@ -168,9 +168,9 @@ class Poisson:
         from weft import mpi
 
         def made() -> _weft.mesh.Mesh:
-            place = self.mesh.point_coordinates(self.order)
-            place = place + INWARDS * (place.mean(axis=1, keepdims=True) - place)
-            x, y, z = np.moveaxis(place, -1, 0)
+            points = self.mesh.point_coordinates(self.order)
+            points = points + INWARDS * (points.mean(axis=1, keepdims=True) - points)
+            x, y, z = np.moveaxis(points, -1, 0)
             values = np.ascontiguousarray(np.broadcast_to(np.asarray(coefficient(x, y, z), np.float64), x.shape))
             wrong = ~(np.isfinite(values) & (values > 0))
             if wrong.any():

@@ -37,6 +37,7 @@ class TimeSection(TimeSpan):
         unit="time",
         ge=0.0,
         instead_of=("time.dt",),
+        sets="max_dt",
     )
     courant_limit: float = option(
         1.0, "end the run with an error if a step's Courant number exceeds this", gt=0.0, le=1.0, sets="courant_limit"
