@@ -51,8 +51,8 @@ class Solver {
   Solver(const Solver&) = delete;
   Solver& operator=(const Solver&) = delete;
 
-  // Takes `steps` steps, or fewer if the time reaches `end` before: the last two are then of equal length and end there.
-  // May throw BlownUp. (collective)
+  // Takes `steps` steps, or fewer if the time reaches `end` before: the last two are then of equal length and end
+  // there. May throw BlownUp. (collective)
   void step(std::int64_t steps, double end = std::numeric_limits<double>::infinity());
 
   // Sets fields from modes; truncated modes and the part of the velocity that is not solenoidal are removed.
