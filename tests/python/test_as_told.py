@@ -79,13 +79,25 @@ def test_the_longest_step_of_turbulence_is_the_cases() -> None:
 # --- resolution ----------------------------------------------------------------------------------------------------
 
 
+class Heard(Silent):
+    """Keeps the warnings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.warnings: list[str] = []
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+
+
 def test_turbulence_that_the_grid_does_not_resolve_is_warned_of_once(tmp_path) -> None:
-    words = ["run", "turbulence", "--case", "decaying", "--grid", 12, "--steps", 3, "--quiet", "--output", tmp_path,
-             "--set", "statistics.every=1"]  # fmt: skip
+    keys = ["grid=12", "statistics.every=1", "output.slice=false", f"output.directory={tmp_path}"]
     for viscosity, times in ((0.004, 1), (1.0, 0)):
-        done = run_weft(1, *words, "--set", f"viscosity={viscosity}")
-        assert done.returncode == 0
-        assert done.stderr.count("warning: kmax eta = ") == times
+        heard = Heard()
+        case = load(TurbulenceCase, "decaying", {"time.steps": 3, "device": "host", "viscosity": viscosity}, keys)
+        assert isinstance(case, TurbulenceCase)
+        run_turbulence(case, heard)
+        assert len([text for text in heard.warnings if text.startswith("kmax eta = ")]) == times
 
 
 # --- names ---------------------------------------------------------------------------------------------------------
