@@ -52,9 +52,10 @@ class PoissonCase(ElementCase):
     storage: Literal["assembled", "scattered"] = option(
         "assembled", "vectors store each point once (hipBone), or once per element (Nekbone)", sets="storage"
     )
-    geometry: Literal["auto", "stored", "trilinear"] = option(
+    geometry: Literal["auto", "stored", "trilinear", "mixed"] = option(
         "auto",
-        "geometric factors: read from memory, or computed from the corners (straight elements only)",
+        "geometric factors: read from memory, computed from the corners (straight elements only), or mixed: each "
+        "element by its shape",
         sets="geometry",
     )
     kernels: Literal["auto", "portable", "simd"] = option(

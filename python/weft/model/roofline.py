@@ -163,6 +163,7 @@ def run_pattern(record: Record) -> tuple[formulas.Size, formulas.Method]:
         return size, formulas.Method(
             storage=case["storage"], geometry=chosen(choices["geometry"]), kernels=chosen(choices["kernels"]),
             algorithm=chosen(choices["algorithm"]), preconditioner=case["solver"]["preconditioner"],
+            stored_elements=int(figures.get("elements_by_shape", {}).get("stored", 0)),
             ranks=int(machine["ranks"]), masked=case["boundary"] == "dirichlet",
         )  # fmt: skip
     except (KeyError, TypeError) as error:
