@@ -3,7 +3,7 @@
 The rules follow Holistic Trace Analysis (its documentation, "Lightweight Critical Path Analysis"):
 
 - The events of a thread follow one another, nested calls included. The time inside events counts; the time between
-  outermost events does not.
+  outermost events does not, nor does time in which the thread only waits (`Category.wait`).
 - A call that waits for a device takes no time of its own: it ends when the work it waits for has ended. The file says
   what that work is (`Trace.requires`); otherwise it is all work that the process launched before the call and that
   ended during the call.
@@ -94,8 +94,9 @@ class _Graph:
             for event, needed in self.trace.requires.tolist():
                 sources[event].append(needed)
             return sources
-        work = np.flatnonzero(self.launches.call >= 0)
-        launched = self.trace.start[self.launches.call[work]]
+        work = np.flatnonzero(self.stream)
+        call_of = self.launches.call[work]
+        launched = np.where(call_of >= 0, self.trace.start[call_of], -1)  # without a call: before the trace began
         for call in np.flatnonzero(~self.stream & (self.trace.category == Category.sync)).tolist():
             inside = (self.trace.end[work] > self.start[call]) & (self.trace.end[work] <= self.end[call] + SKEW)
             mine = work[inside & (launched < self.start[call]) & (self.trace.process[work] == self.trace.process[call])]
@@ -105,6 +106,7 @@ class _Graph:
     def threads(self) -> None:
         """Edges between the starts and ends of a thread's events, in order."""
         waits = {e for e in self.sources if not self.stream[e]}
+        waits |= set(np.flatnonzero(self.trace.category == Category.wait).tolist())
         records = ~self.stream & (self.trace.category == Category.sync)
         host = np.flatnonzero(~self.stream & ~self.skipped)
         order = host[np.lexsort((-self.trace.end[host], self.trace.start[host], self.trace.line[host]))]

@@ -20,6 +20,7 @@ from types import ModuleType
 from weft.traces.attribution import Attribution, Terms, attribute, exclusive
 from weft.traces.head import look
 from weft.traces.table import Builder, Category, Line, Trace
+from weft.traces.waiting import recognise
 
 __all__ = [
     "Attribution",
@@ -68,5 +69,5 @@ def load(path: str | Path, format: str | None = None) -> Trace:
             raise ValueError(f"{path}: the compressed data are damaged or end early ({error})") from None
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: {module.DESCRIPTION} with text that is not UTF-8 ({error})") from None
-        return trace
+        return recognise(trace)
     raise ValueError(f"{path}: not in a trace format that weft reads ({', '.join(READERS)}); {head.describe()}")

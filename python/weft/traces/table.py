@@ -21,7 +21,8 @@ class Category(IntEnum):
     """The category of an event.
 
     ``copy`` moves data between host and device, on a stream or as a blocking call on the host. ``launch`` is a call
-    into the device's runtime that does not wait, and ``sync`` one that waits for the device.
+    into the device's runtime that does not wait, and ``sync`` one that waits for the device. In ``wait`` a thread waits
+    for time or another thread, or polls: it does no work (`weft.traces.waiting`). ``other`` names what runs.
     """
 
     cpu = 0
@@ -31,6 +32,7 @@ class Category(IntEnum):
     launch = 4
     sync = 5
     other = 6
+    wait = 7
 
 
 @dataclass(frozen=True)
