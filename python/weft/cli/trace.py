@@ -19,7 +19,8 @@ def summary(file: str, top: int, format_: str | None, as_json: bool) -> None:
     """Show where the time of a run went.
 
     Prints the terms of Eq. 3 of the GPU integration report, the exclusive time per category and per event name, and the
-    bytes moved. FILE is a trace written by weft or another tool; docs/traces.md lists the formats.
+    bytes moved. FILE is a trace written by weft or another tool, or a folder with one. docs/traces.md lists the
+    formats.
     """
     from weft.report.trace import figures, summarise
     from weft.traces import load

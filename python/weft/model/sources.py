@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from weft.errors import reason
+from weft.model import integration
 from weft.model.integration import Terms
 from weft.model.ratio import Run
-from weft.model.result import ModelError
+from weft.model.result import ModelError, Result
 from weft.record import Record, RecordError, Timings, current, is_record
 
 
@@ -22,6 +24,8 @@ class Source:
     terms: Terms
     record: Record | None  # None if the source is a trace
     notes: tuple[str, ...] = ()
+    missing: str = ""  # why terms of the coupling are not known; '' if they are
+    knows_data: bool = True  # whether t_cg_data is known even so
 
 
 def read(path: str | Path) -> Source:
@@ -31,7 +35,7 @@ def read(path: str | Path) -> Source:
         path = path / "run.json"
     if not path.exists():
         raise ModelError(f"{path}: no such file or folder")
-    record = run_record(path) if path.suffix == ".json" else None
+    record = run_record(path) if path.suffix == ".json" and path.is_file() else None
     return of_trace(path) if record is None else of_record(path, record)
 
 
@@ -84,8 +88,7 @@ def of_record(path: Path, record: Record) -> Source:
         total = broken_down_seconds(timings)
     except (KeyError, TypeError, ValueError) as error:
         raise ModelError(
-            f"{path}: timings.breakdown or the total time is not in the form that weft writes "
-            f"({type(error).__name__}: {error})"
+            f"{path}: timings.breakdown or the total time is not in the form that weft writes ({reason(error)})"
         ) from None
     gpu, launch = seconds.get("gpu", 0.0), seconds.get("launch", 0.0)
     hidden = min(gpu, launch)
@@ -109,10 +112,25 @@ def of_trace(path: Path) -> Source:
     """The exclusive terms of a trace, as means over its processes."""
     from weft import traces
     from weft.traces.attribution import attribute
+    from weft.traces.caveats import unrecorded
 
-    mean = attribute(traces.load(path)).mean()
-    terms = Terms(**asdict(mean))
-    return Source(path, f"{path.parent.name}/{path.name}".lstrip("/"), terms, None)
+    trace = traces.load(path)
+    terms = Terms(**asdict(attribute(trace).mean()))
+    # Copies on streams take their time whether or not the calls are recorded.
+    copies = bool((trace.on_stream() & trace.of(traces.Category.copy)).any())
+    notes = tuple(f"{path}: {n}" for n in trace.notes)
+    return Source(path, f"{path.parent.name}/{path.name}".lstrip("/"), terms, None, notes, unrecorded(trace), copies)
+
+
+def coupling(sources: Sequence[Source], lambda_data: float, lambda_control: float) -> Result:
+    """`integration.coupling` of runs. Raises ModelError if a run does not say what a factor other than 1 applies to."""
+    for source in sources:
+        if source.missing and (lambda_control != 1 or (lambda_data != 1 and not source.knows_data)):
+            raise ModelError(f"{source.path}: {source.missing}")
+    return integration.coupling([s.terms for s in sources], lambda_data, lambda_control)
+
+
+_ONE_JOB = "; Eqs. 5 and 6 compare runs on several numbers of cores: give their run directories, or a ratio.json"
 
 
 def ratio_runs(path: str | Path) -> list[Run]:
@@ -121,8 +139,12 @@ def ratio_runs(path: str | Path) -> list[Run]:
     path = path / "run.json" if path.is_dir() else path
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ModelError(f"{path}: not a record: the JSON is invalid ({error})") from None
+    except UnicodeDecodeError:
+        raise ModelError(f"{path}: not a record, but a binary file{_ONE_JOB}") from None
+    except json.JSONDecodeError as error:
+        raise ModelError(f"{path}: not a record: the JSON is invalid ({error}){_ONE_JOB}") from None
+    if isinstance(content, dict) and "traceEvents" in content:
+        raise ModelError(f"{path}: not a record, but a trace{_ONE_JOB}")
     rows = content.get("rows") if isinstance(content, dict) else None
     try:
         if rows is None:
@@ -134,7 +156,7 @@ def ratio_runs(path: str | Path) -> list[Run]:
         if isinstance(error, ModelError):
             raise ModelError(f"{path}: {error}") from None
         raise ModelError(
-            f"{path}: neither a ratio.json of 'weft bench ratio' nor a run record ({type(error).__name__}: {error})"
+            f"{path}: neither a ratio.json of 'weft bench ratio' nor a run record ({reason(error)})"
         ) from None
 
 

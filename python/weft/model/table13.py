@@ -18,6 +18,7 @@ from weft.model import integration, ratio, roofline
 from weft.model.ratio import Run
 from weft.model.result import ModelError, Result, finite_or_none
 from weft.model.sources import Source, ratio_file, read
+from weft.model.sources import coupling as sources_coupling
 
 COLUMNS = (
     "CPU-GPU integration", "CPU:GPU ratio", "disaggregation penalty", "GPU-GPU integration", "unified memory",
@@ -84,7 +85,7 @@ def coupling(sources: Sequence[Source], factor: float) -> Result:
         raise ModelError("the run used no device")
     if all(s.record is not None and s.record["machine"]["device"]["backend"] == "host" for s in sources):
         raise ModelError("the run used the host only")
-    return integration.coupling(terms, factor, factor)
+    return sources_coupling(sources, factor, factor)
 
 
 def cores(runs: Sequence[Run]) -> Result:
@@ -115,6 +116,8 @@ def communication(source: Source, ranks_per_node: int | None) -> tuple[float, fl
     trace = load(source.path)
     mpi = (trace.category == Category.mpi) & (trace.bytes > 0)
     if not mpi.any():
+        if (trace.on_stream() & trace.of(Category.mpi)).any():
+            raise ModelError("communication is inside kernels of NCCL or RCCL, without sizes and peers of messages")
         raise ModelError("the trace has no MPI message with a size")
     if ranks_per_node is None:
         raise ModelError("a trace does not say which ranks share a node: give --ranks-per-node")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 _LENGTH = 1 << 16
 
@@ -37,12 +39,17 @@ class Head:
         return f"the file is {packed}binary and begins with {self.data[:16].hex(' ')}"
 
 
+def open_text(path: Path) -> io.TextIOWrapper:
+    """Opens a text file, gzipped or not, for reading as UTF-8."""
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    stream = gzip.open(path) if packed else path.open("rb")  # noqa: SIM115
+    return io.TextIOWrapper(cast(io.BufferedReader, stream), encoding="utf-8-sig")
+
+
 def look(path: str | Path) -> Head:
-    """The head of a file. Raises OSError if the file cannot be opened, and ValueError if it is a folder."""
+    """The head of a file. Raises OSError if the file cannot be opened, and ValueError if it is damaged there."""
     path = Path(path)
-    if path.is_dir():
-        inside = ", ".join(sorted(p.name for p in path.iterdir())[:8]) or "nothing"
-        raise ValueError(f"{path}: this is a folder, not a trace file; it contains {inside}")
     outer = path.parent if path.parent.is_file() else path  # the name of a run inside an archive
     with outer.open("rb") as file:
         data = file.read(_LENGTH)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.errors import reason
 from weft.traces import apis
 from weft.traces.chrome import Event, Events, arguments, integer, nanoseconds
 from weft.traces.head import Head
@@ -19,6 +20,7 @@ DESCRIPTION = "a trace of PyTorch's profiler (Kineto JSON, also gzipped)"
 
 _CHUNK = 1 << 16
 _CALLS = ("cuda_runtime", "cuda_driver", "hip_runtime", "xpu_runtime", "privateuse1_runtime")
+_HOST_COLLECTIVES = ("gloo:", "mpi:", "ucc:")  # PyTorch's back ends whose collectives run on threads of the host
 _WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 _Wait = tuple[str, int, int, int, int, int, int]  # kind, correlation, start, device, stream, on stream, record
 
@@ -59,11 +61,12 @@ class _File:
                 elif phase in ("B", "E"):
                     self.other[phase] += 1
             except (KeyError, TypeError, AttributeError, ValueError) as error:
-                reason = f"{type(error).__name__}: {error}"
-                raise ValueError(f"{self.path}: event {number} is not a Kineto event ({reason})") from None
+                raise ValueError(f"{self.path}: event {number} is not a Kineto event ({reason(error)})") from None
             if len(self.rows) >= _CHUNK:
                 self._flush()
         self._flush()
+        if self.other["unended"]:
+            self.builder.notes.append(f"{self.other['unended']} events have no end and are ignored")
         if self.other["B"]:
             self.builder.notes.append(f"{self.other['B']} events given as begin and end are ignored")
         trace = self.builder.build()
@@ -73,7 +76,11 @@ class _File:
     def _event(self, event: Event) -> None:
         category, name, pid, tid = event.get("cat", ""), str(event["name"]), event["pid"], event["tid"]
         start = nanoseconds(event["ts"])
-        end = start + nanoseconds(event["dur"])
+        length = event.get("dur", -1)
+        if length == -1:  # what was running when the recording stopped
+            self.other["unended"] += 1
+            return
+        end = start + nanoseconds(length)
         details = arguments(event)
         correlation = integer(details.get("correlation"))
         moved = -1
@@ -94,6 +101,8 @@ class _File:
             on = integer(details.get("wait_on_stream"))
             self.waits.append((wait, correlation, start, integer(pid), integer(details.get("stream")), on, record))
             kind, host, suffix = Category.sync, True, ", waits"
+        elif category == "user_annotation" and name.startswith(_HOST_COLLECTIVES):
+            kind, host, suffix = Category.mpi, True, ""
         elif category == "gpu_user_annotation":
             kind, host, suffix = Category.other, True, ", annotations"
         elif category in ("cpu_op", "python_function"):

@@ -46,7 +46,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Trace:
-    """Events in columns of the same length n, sorted by start; of events that start together, the longer comes first.
+    """Events in columns of the same length n, in the order of `in_time`.
 
     process      int32, the rank if the file has ranks, otherwise the process number of the operating system
     line         int32, index into `lines`
@@ -155,11 +155,28 @@ _DEFAULTS = {"bytes": -1, "peer": -1, "correlation": -1, "group": -1}
 _LONGEST = 2**62  # nanoseconds, 146 years; longer differences of times would overflow
 
 
+def in_time(start: Column, end: Column, on_stream: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The order by start. Of events that start together, the longer comes first, because it may contain the other.
+
+    On a stream nothing contains anything, and an event without length comes first: it is over when the other starts.
+    """
+    longest_first = np.where(on_stream & (start == end), np.iinfo(np.int64).min, -end)
+    return np.lexsort((longest_first, start))
+
+
+def per_line(trace: Trace, events: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Some events, in the table's order, as one array per time line."""
+    grouped = events[np.argsort(trace.line[events], kind="stable")]
+    cuts = np.flatnonzero(np.diff(trace.line[grouped])) + 1
+    return np.split(grouped, cuts) if len(grouped) else []
+
+
 def describe(trace: Trace, event: int) -> str:
     """An event in words, for messages."""
     line = trace.lines[trace.line[event]]
+    owner = f" of process {line.process}" if line.process >= 0 else ""  # not known while the file is being read
     return (
-        f"'{trace.names[trace.name[event]]}' on {line.label} of process {line.process}, "
+        f"'{trace.names[trace.name[event]]}' on {line.label}{owner}, "
         f"{trace.start[event]} to {trace.end[event]} ns after the first event"
     )
 
@@ -241,7 +258,8 @@ class Builder:
             raise ValueError(f"{self.path}: the times of this {self.format} file span more than 146 years")
         columns["start"] -= origin
         columns["end"] -= origin
-        order = np.lexsort((-columns["end"], columns["start"]))
+        on_stream = np.array([line.kind == "stream" for line in self._lines], dtype=bool)[columns["line"]]
+        order = in_time(columns["start"], columns["end"], on_stream)
         if requires is not None:
             place = np.empty(len(order), dtype=np.int64)
             place[order] = np.arange(len(order))

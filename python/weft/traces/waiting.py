@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.traces.table import Category, Trace
+from weft.traces.table import Category, Trace, per_line
 
 FILLS_THREAD = 0.9  # share of the time between the first start and the last end of its thread
 FILLS_PROCESS = 0.5  # share of the same time of its process
@@ -74,8 +74,8 @@ def _named(trace: Trace, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
 def _contains(trace: Trace, outer: NDArray[np.bool_], inner: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Mask of the `outer` events during which an `inner` event starts on their line."""
     found = np.zeros(len(trace), dtype=bool)
-    for line in np.unique(trace.line[outer]).tolist():
-        events = np.flatnonzero(trace.line == line)
+    lines = np.bincount(trace.line[outer], minlength=len(trace.lines)) > 0
+    for events in per_line(trace, np.flatnonzero(lines[trace.line])):
         before = np.concatenate([[0], np.cumsum(inner[events])])
         mine = np.flatnonzero(outer[events])
         until = np.searchsorted(trace.start[events], trace.end[events[mine]])

@@ -19,12 +19,12 @@ _SHOWN = 8
 def critical_path(run: Path, json_file: Path | None) -> None:
     """Chain of host and device work that determines how long a traced run takes.
 
-    RUN is a trace in any format that weft reads, or the directory of a run.
+    RUN is a trace in any format that weft reads, or a folder with one, such as the directory of a run.
     """
     from weft.model import critical_path as method
     from weft.traces import Category, load
 
-    trace = load(run / "trace.json" if run.is_dir() else run)
+    trace = load(run)
     found = method.critical_path(trace)
     rule = "longest chain of start and end times"
     inputs = {"events": len(trace), "events on the path": int(found.events.sum())}

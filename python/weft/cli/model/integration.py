@@ -53,11 +53,11 @@ def integration(
         factors = [(bandwidth or 1.0, 1.0 / (latency or 1.0))]
     notes: list[str] = []
     if runs:
-        from weft.model.sources import read_all
+        from weft.model.sources import coupling, read_all
 
         sources = read_all(runs)
         notes = [n for s in sources for n in s.notes]
-        results = [method.coupling([s.terms for s in sources], *f) for f in factors]
+        results = [coupling(sources, *f) for f in factors]
     elif printed:
         results = [method.printed_coupling(printed, *f, t_total=100.0 if shares else total) for f in factors]
     else:

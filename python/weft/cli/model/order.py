@@ -39,7 +39,7 @@ def order(runs: tuple[Path, ...], pattern: str | None, graph: Path | None, json_
 
     if not runs:
         raise click.UsageError("no input: name the traces of several runs")
-    found = method.order([load(r / "trace.json" if r.is_dir() else r) for r in runs], pattern)
+    found = method.order([load(r) for r in runs], pattern)
     n, levels = len(found.kernels), found.levels()
     path, longest = found.critical_path()
     across = int(found.across().sum())
