@@ -1,18 +1,12 @@
 """Events in which threads only wait: what counts as work in other programs' traces, and what does not."""
 
-from pathlib import Path
-
-import numpy as np
 import pytest
 
 from weft.model.critical_path import critical_path
-from weft.model.replay import Scenario, program, replay
 from weft.report.trace import figures
-from weft.traces import Builder, Category, Trace, attribute, load
+from weft.traces import Builder, Category, Trace, attribute
 from weft.traces.waiting import recognise
 
-DATA = Path(__file__).parents[3] / "shared" / "data" / "traces"
-sample = pytest.mark.skipif(not DATA.is_dir(), reason=f"the sample traces are not at {DATA}")
 LAUNCH, CPU, GPU, SYNC, OTHER = Category.launch, Category.cpu, Category.gpu, Category.sync, Category.other
 
 # A process that launches a kernel and waits for it, to which the tests add threads.
@@ -108,31 +102,3 @@ def test_a_thread_that_only_waits_is_not_counted_among_those_that_work() -> None
     trace = build(*RUN, ("main, system", 3, 90, OTHER, "poll"), ("monitor, system", 0, 98, OTHER, "nanosleep"))
     counts = figures(trace)
     assert (counts["host_lines"], counts["waiting_host_lines"], counts["streams"]) == (1, 1, 1)
-
-
-@sample
-def test_the_critical_path_of_an_inference_is_the_gpus_work_and_not_a_monitor() -> None:
-    trace = load(DATA / "kineto" / "h100_qwen.json.gz")
-    assert trace.processes == [25286]
-    assert attribute(trace).t_gpu[0] == pytest.approx(45.647e-3, rel=1e-3)  # union of its kernels and memsets
-    found = critical_path(trace)
-    gpu = int(found.own[trace.of(Category.gpu)].sum())
-    assert gpu > 0.95 * 45.647e6
-    assert found.length < trace.span
-    assert int(found.own[trace.name == trace.names.index("threading.py(359): wait")].sum()) == 0
-
-
-@sample
-@pytest.mark.parametrize(("file", "polls"), [("ns_resolution_rank0", 58), ("negative_queue_rank0", 309),
-                                             ("nccl_data", 42)])  # fmt: skip
-def test_watchdogs_of_nccl_wait(file: str, polls: int) -> None:
-    trace = load(DATA / "kineto" / f"{file}.json.gz")
-    assert int(np.sum(trace.category == Category.wait)) == polls
-
-
-@sample
-def test_a_slower_gpu_prolongs_a_run_that_a_watchdog_polled_to_its_end() -> None:
-    source = program(load(DATA / "kineto" / "ns_resolution_rank0.json.gz"))
-    busy = 0.47246  # union of the work on the GPU, of 0.58 s
-    slower = replay(source, Scenario(gpu_speed=0.5)).seconds
-    assert source.traced_seconds + 0.9 * busy < slower < source.traced_seconds + 1.1 * busy
