@@ -284,6 +284,16 @@ def test_a_foreign_database_says_what_it_holds(tmp_path, script: str, message: s
         load(database(tmp_path / "r.sqlite", script))
 
 
+def test_kernels_that_name_no_process_belong_to_the_only_one_that_calls(tmp_path) -> None:
+    script = (f"create table CUPTI_ACTIVITY_KIND_RUNTIME (start, end, globalTid, correlationId); "
+              f"insert into CUPTI_ACTIVITY_KIND_RUNTIME values (1, 3, {THREAD}, 5);"
+              "create table CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId, correlationId);"
+              "insert into CUPTI_ACTIVITY_KIND_KERNEL values (4, 9, 0, 7, 5);")  # fmt: skip
+    trace = load(database(tmp_path / "r.sqlite", script))
+    assert len(trace.processes) == 1
+    assert attribute(trace).nanoseconds.tolist() == [[1, 5, 0, 0, 2]]
+
+
 def test_a_report_without_device_work_says_so(tmp_path) -> None:
     script = NSYS.split("create table CUPTI_ACTIVITY_KIND_KERNEL")[0]
     assert any("no device work; tables with rows" in n for n in load(database(tmp_path / "r.sqlite", script)).notes)
@@ -325,6 +335,21 @@ def test_waits_for_cuda_events_become_requirements_between_streams(tmp_path) -> 
     }
     wait = int(np.flatnonzero(trace.name == trace.names.index("Context Sync"))[0])
     assert trace.lines[trace.line[wait]].label == "thread 50"
+
+
+def test_categories_of_old_versions_are_known(tmp_path) -> None:
+    events = [
+        event("Operator", "aten::add", 50, 50, 0, 9),
+        event("Runtime", "cudaLaunchKernel", 50, 50, 1, 2, correlation=1),
+        event("Kernel", "k", 0, 7, 4, 5, correlation=1),
+        event("Memcpy", "Memcpy DtoH", 0, 7, 9, 2, bytes=8),
+    ]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"traceEvents": events}, indent=1))
+    trace = load(path)
+    assert trace.format == "kineto"
+    assert count(trace) == {"cpu": 1, "launch": 1, "gpu": 1, "copy": 1}
+    assert trace.processes == [50]
 
 
 def python_threads(events: list[dict]) -> list[dict]:

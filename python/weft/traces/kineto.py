@@ -20,14 +20,17 @@ DESCRIPTION = "a trace of PyTorch's profiler (Kineto JSON, also gzipped)"
 
 _CHUNK = 1 << 16
 _CALLS = ("cuda_runtime", "cuda_driver", "hip_runtime", "xpu_runtime", "privateuse1_runtime")
+# As PyTorch named its categories before version 1.13.
+_OLD = {"Kernel": "kernel", "Memcpy": "gpu_memcpy", "Memset": "gpu_memset", "Runtime": "cuda_runtime",
+        "Operator": "cpu_op"}  # fmt: skip
 _HOST_COLLECTIVES = ("gloo:", "mpi:", "ucc:")  # PyTorch's back ends whose collectives run on threads of the host
 _WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 _Wait = tuple[str, int, int, int, int, int, int]  # kind, correlation, start, device, stream, on stream, record
 
 
 def probe(head: Head) -> bool:
-    text = head.text
-    return head.is_json() and any(f'"{w}"' in text for w in ("schemaVersion", "cuda_runtime", "cpu_op", "Ev Idx"))
+    text, words = head.text, ("schemaVersion", "cuda_runtime", "cpu_op", "Ev Idx", *_OLD)
+    return head.is_json() and any(f'"{w}"' in text for w in words)
 
 
 def read(path: Path) -> Trace:
@@ -74,7 +77,8 @@ class _File:
         return self._with_requirements(trace)
 
     def _event(self, event: Event) -> None:
-        category, name, pid, tid = event.get("cat", ""), str(event["name"]), event["pid"], event["tid"]
+        category, name, pid, tid = str(event.get("cat", "")), str(event["name"]), event["pid"], event["tid"]
+        category = _OLD.get(category, category)
         start = nanoseconds(event["ts"])
         length = event.get("dur", -1)
         if length == -1:  # what was running when the recording stopped

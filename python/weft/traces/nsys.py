@@ -69,10 +69,13 @@ class _Report:
             )
         self.ranks = self._ranks()
         self.unended = 0
+        self.lone = 0  # the process of rows that do not name theirs: the one that calls, if it is the only one
         self.call_lines: dict[tuple[int, int], int] = {}  # (process, correlation) -> line
 
     def read(self) -> Trace:
         self._calls()
+        callers = {process for process, _ in self.call_lines}
+        self.lone = callers.pop() if len(callers) == 1 else 0
         self._kernels()
         self._copies()
         self._memsets()
@@ -107,6 +110,8 @@ class _Report:
         return ranks if len(set(ranks.values())) == len(ranks) else {}
 
     def _process(self, global_id: int) -> int:
+        if global_id < 0:
+            return self.lone
         pid = (global_id >> 24) & 0xFFFFFF
         return self.ranks.get(pid, pid)
 
