@@ -102,3 +102,8 @@ def test_a_thread_that_only_waits_is_not_counted_among_those_that_work() -> None
     trace = build(*RUN, ("main, system", 3, 90, OTHER, "poll"), ("monitor, system", 0, 98, OTHER, "nanosleep"))
     counts = figures(trace)
     assert (counts["host_lines"], counts["waiting_host_lines"], counts["streams"]) == (1, 1, 1)
+
+
+def test_a_call_that_seems_to_end_after_its_caller_does_not_refuse_the_thread() -> None:
+    found = critical_path(build(("main", 0, 10_000, CPU, "outer"), ("main", 8_000, 20_000, CPU, "inner")))
+    assert found.length == 20_000
