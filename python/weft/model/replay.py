@@ -24,11 +24,13 @@ from weft.model.rate import link_bandwidth_range
 from weft.model.replaying import AS_TRACED, Outcome, Scenario, chain, replay
 from weft.model.result import ModelError, Result, exact, require_positive
 from weft.model.traced_program import program
+from weft.traces.attribution import Terms
 
 __all__ = ["AS_TRACED", "Outcome", "Program", "Scenario", "benefits", "chain", "duration", "loose_and_tight", "many",
            "program", "replay", "surface"]  # fmt: skip
 
 METHOD = "replay"
+CONTRADICTS = 1.5  # factor between the speed-ups of a replay and of Eq. 4
 LITTLE = 500_000  # with fewer replayed events than this, starting processes does not pay
 
 
@@ -77,6 +79,48 @@ def benefits(source: Program, longest: float = 50 / 3, scenario: Scenario = AS_T
         exact(METHOD, f"integration penalty, omega / delta (latency x{longest:.3g})", omega / delta, "x", inputs,
               "report section 5.6"),
     ]  # fmt: skip
+
+
+def expected_gain(source: Program, terms: Terms, scenario: Scenario) -> float:
+    """The speed-up by Eqs. 3 and 4: each term gets as much faster as the scenario makes what it consists of."""
+    faster = 1.0 if scenario.bandwidth is None or np.isinf(source.bandwidth) else source.bandwidth / scenario.bandwidth
+    control = 1.0 if scenario.latency is None or source.latency <= 0 else scenario.latency / source.latency
+    seconds = terms.t_cpu / scenario.cpu_speed + terms.t_gpu / scenario.gpu_speed + terms.t_mpi
+    seconds += terms.t_cg_data * faster + terms.t_cg_control * control
+    return terms.t_total / seconds if seconds > 0 else np.inf
+
+
+def contradiction(source: Program, terms: Terms, scenario: Scenario, seconds: float) -> str | None:
+    """A note if the speed-up of a replay and that by Eq. 4 differ by more than CONTRADICTS, with the reason.
+
+    Eq. 4 adds up terms, so that nothing hides behind anything else. Both agree if what gets faster is on the longest
+    chain of the replay for as long as its term says.
+    """
+    if seconds <= 0 or scenario.process is not None or scenario.gpus > 1:
+        return None
+    gain, expected = source.traced_seconds / seconds, expected_gain(source, terms, scenario)
+    if max(gain, 1e-12) / expected <= CONTRADICTS and expected / max(gain, 1e-12) <= CONTRADICTS:
+        return None
+    less = (gain < expected) == (max(gain, expected) > 1)
+    which = scenario if less else AS_TRACED
+    words = in_words(chain(source, which))
+    reason = (
+        f"the longest chain of the {'replayed' if less else 'traced'} run is {words}, and what Eq. 4 "
+        f"{'changes' if less else 'keeps'} is hidden behind it"
+    )
+    return (
+        f"the replay's speed-up of {gain:.3g} contradicts the {expected:.3g} of Eq. 4 (`weft model integration`): "
+        f"{reason}"
+    )
+
+
+def in_words(parts: dict[str, float], most: int = 4) -> str:
+    """The largest parts of a chain and their shares."""
+    total = sum(parts.values())
+    largest = sorted(parts.items(), key=lambda part: -part[1])[:most]
+    return ", ".join(
+        f"{name} ({share:.0%})" for name, value in largest if (share := value / max(total, 1e-300)) >= 0.01
+    )
 
 
 def loose_and_tight(

@@ -88,8 +88,11 @@ def program(trace: Trace) -> Program:
     streams = [order[a:b] for a, b in pairwise(stream_first)]
     handed = start.copy()
     handed[linked] = trace.start[launcher[linked]]
-    for index in streams:  # work that the trace shows no launch of was launched before that behind it on its stream
+    for index in streams:
+        # Work without a launch in the trace was launched before that behind it on its stream. Before the first launch
+        # into a stream, that was before the trace began.
         handed[index] = np.minimum.accumulate(handed[index][::-1])[::-1]
+        handed[index[: np.argmax(linked[index])]] = 0
     scene = waits.Scene(
         trace, last, first, trace.start[first_poll], trace.end[last], device, caller,
         handed, start, end, streams,

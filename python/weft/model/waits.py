@@ -141,13 +141,13 @@ def device_waits(scene: Scene, notes: list[str]) -> tuple[Ints, Ints]:
     _polled(scene, pairs)
     _implied(scene, pairs)
     calls, work = pairs.arrays()
-    found = np.zeros(len(scene.call), dtype=bool)
-    found[calls] = True
-    unresolved = syncs[~found[syncs] & (scene.finish[syncs] - scene.begin[syncs] > PROMPT)]
+    last = np.zeros(len(scene.call), dtype=np.int64)
+    np.maximum.at(last, calls, scene.end[work])
+    unresolved = syncs[(last <= scene.begin)[syncs] & (scene.finish - scene.begin > PROMPT)[syncs]]
     if len(unresolved):
         share = (scene.finish - scene.begin)[unresolved].sum() / max(1, scene.trace.span)
         notes.append(
-            f"{len(unresolved)} of {len(syncs)} waiting calls wait for work that the trace does not show "
+            f"{len(unresolved)} of {len(syncs)} waiting calls wait for something that the trace does not show "
             f"({share:.1%} of its span); they keep their traced time"
         )
     return calls, work
@@ -286,12 +286,14 @@ def full_queues(scene: Scene, queue_first: Ints, last: Ints, queue: Ints, entry:
         left = entry[calls] + 1 - np.searchsorted(ends, scene.finish[calls], side="right")  # when the call returns
         deepest = int(left.max())
         nearly = deepest - max(2, int(ROOM * deepest))
-        long = seconds[calls] > max(PROMPT, LONG * float(np.median(seconds[calls])))
-        blocked = long & (left >= nearly)
-        if deepest < SHALLOWEST or blocked.sum() < 3:
+        near = left >= nearly
+        usual = float(np.median(seconds[calls[~near]])) if (~near).any() else 0.0
+        long = seconds[calls] > max(PROMPT, LONG * usual)
+        if deepest < SHALLOWEST or (long & near).sum() < 3:
             continue
-        if 2 * seconds[calls[blocked]].sum() < seconds[calls[long]].sum():
+        if 2 * seconds[calls[long & near]].sum() < seconds[calls[long]].sum():
             continue
+        blocked = near & (seconds[calls] > 2 * usual)
         # Calls that launch nothing, such as records of events, take room in the queue last launched into.
         others = np.flatnonzero((recent[0] == s) & (entry < 0) & (scene.category == Category.launch))
         others = others[seconds[others] > PROMPT]
@@ -345,9 +347,10 @@ def _next_entry(scene: Scene, queue: Ints, entry: Ints) -> tuple[Ints, Ints]:
 def event_waits(scene: Scene, latency: int, notes: list[str]) -> dict[int, list[int]]:
     """For each piece of work that was made to wait for other streams: the work that it waits for.
 
-    Without event ids, the next work that the waiting thread launches on each stream is looked at: it waited if it
-    started promptly after the end of work on another stream that was launched before the wait, and if neither its
-    launch nor the work before it explains the start.
+    Without event ids, a wait concerns the next work that its thread launches, and work launched before the wait on
+    another stream. If the waiting work started promptly after the end of such work, and neither its launch nor the work
+    before it on its stream explains the start, it waited for that. Otherwise it is taken to wait for the most recent
+    launch into another stream, as a program records an event just before it waits for it, unless the times contradict.
     """
     found: dict[int, list[int]] = {}
     waits = np.flatnonzero(matching(scene.trace, _EVENT_WAIT)[scene.trace.name] & ~scene.trace.on_stream())
@@ -357,56 +360,59 @@ def event_waits(scene: Scene, latency: int, notes: list[str]) -> dict[int, list[
         sure[sure] &= scene.end[source[sure]] <= scene.start[target[sure]]
         for k, other in zip(target[sure].tolist(), source[sure].tolist(), strict=True):
             found.setdefault(k, []).append(other)
-    by_ids, by_times = min(len(found), len(waits)), 0
-    if len(waits) and not by_ids:
-        candidates = _first_after(scene, waits)
-        for k, since in candidates.items():
-            if (source := _ended_before(scene, k, since, latency)) >= 0:
-                found.setdefault(k, []).append(source)
-        by_times = min(len(found), len(waits))
+    counts, alone = [min(len(found), len(waits)), 0, 0], 0
+    if len(waits) and not found:
+        target, source, how = _by_launches(scene, waits, latency)
+        known = how > 0
+        for k, other in sorted(set(zip(target[known].tolist(), source[known].tolist(), strict=True))):
+            found.setdefault(k, []).append(other)
+        counts, alone = [0, int((how == 1).sum()), int((how == 2).sum())], len(waits) - len(how)
     if len(waits):
-        left = len(waits) - by_ids - by_times
-        notes.append(
-            f"{len(waits)} waits of streams for events: {by_ids} resolved by event ids, {by_times} by times; {left} "
-            "had no effect that the trace shows and are not replayed"
-        )
+        ways = ("resolved by event ids", "resolved by times", "resolved by the order of launches")
+        outcomes = [*zip(counts, ways, strict=True), (alone, "find no work of another stream in the trace")]
+        outcomes.append((len(waits) - sum(counts) - alone, "unresolved and not replayed"))
+        notes.append(f"{len(waits)} waits of streams for events: {', '.join(f'{n} {how}' for n, how in outcomes if n)}")
     return found
 
 
-def _first_after(scene: Scene, waits: Ints) -> dict[int, int]:
-    """The next work that the thread of each wait launches on each stream, with the time of the last such wait."""
-    candidates: dict[int, int] = {}
-    trace = scene.trace
+def _by_launches(scene: Scene, waits: Ints, latency: int) -> tuple[Ints, Ints, Ints]:
+    """For each wait that finds work on other streams: the waiting work, the work waited for, and how this was found.
+
+    1 means by times, 2 by the order of launches, and 0 not at all.
+    """
+    trace, target = scene.trace, np.full(len(waits), -1, dtype=np.int64)
+    linked = np.flatnonzero(scene.caller >= 0)
+    linked = linked[np.argsort(scene.handed[linked], kind="stable")]
+    line = trace.line[scene.call[scene.caller[linked]]]
+    for of in np.unique(trace.line[waits]):
+        mine, here = linked[line == of], np.flatnonzero(trace.line[waits] == of)
+        place = np.searchsorted(scene.handed[mine], trace.end[waits[here]], side="left")
+        inside = place < len(mine)
+        target[here[inside]] = mine[place[inside]]
+    waits, target = waits[target >= 0], target[target >= 0]
+    latest, recent = (np.full(len(waits), -1, dtype=np.int64) for _ in range(2))  # work that ended, was launched last
+    before = np.zeros(len(waits), dtype=np.int64)  # end of the work before the waiting one on its stream
+    own = trace.line[scene.device[target]]
     for process, index in zip(scene.stream_process, scene.streams, strict=True):
-        linked = index[scene.caller[index] >= 0]
-        lines = trace.line[scene.call[scene.caller[linked]]]
-        for line in np.unique(lines):
-            mine = linked[lines == line]
-            mine = mine[np.argsort(scene.handed[mine], kind="stable")]
-            here = waits[(trace.line[waits] == line) & (trace.process[waits] == process)]
-            place = np.searchsorted(scene.handed[mine], trace.end[here], side="left")
-            inside = place < len(mine)
-            times = trace.start[here[inside]].tolist()
-            candidates.update(zip(mine[place[inside]].tolist(), times, strict=True))
-    return candidates
-
-
-def _ended_before(scene: Scene, k: int, since: int, latency: int) -> int:
-    """The work on another stream of the process for whose end work k waited; -1 if there is none."""
-    best, when = -1, -1
-    process = scene.trace.process[scene.device[k]]
-    for of, index in zip(scene.stream_process, scene.streams, strict=True):
-        if of != process:
-            continue
-        last = int(np.searchsorted(scene.end[index], scene.start[k], side="right")) - 1
-        if scene.trace.line[scene.device[index[0]]] == scene.trace.line[scene.device[k]]:
-            last = int(np.searchsorted(index, k)) - 1 if len(index) else -1
-            if last >= 0 and scene.end[index[last]] >= when:
-                best, when = -1, int(scene.end[index[last]])  # the work before it on its stream explains the start
-        elif last >= 0 and scene.handed[index[last]] <= since and scene.end[index[last]] > when:
-            best, when = int(index[last]), int(scene.end[index[last]])
-    explained = scene.caller[k] >= 0 and scene.handed[k] + latency >= when
-    return best if best >= 0 and not explained and scene.start[k] - when <= PROMPT else -1
+        same = own == trace.line[scene.device[index[0]]]
+        place = np.searchsorted(index, target[same])
+        before[same] = np.where(place > 0, scene.end[index[place - 1]], 0)
+        launched = np.maximum.accumulate(scene.handed[index])
+        last = np.searchsorted(launched, trace.start[waits], side="right") - 1
+        others = np.flatnonzero(~same & (last >= 0) & (trace.process[waits] == process))
+        work = index[last[others]]
+        fits = scene.end[work] <= scene.start[target[others]]
+        later = fits & ((latest[others] < 0) | (scene.end[work] > scene.end[latest[others]]))
+        latest[others[later]] = work[later]
+        later = (recent[others] < 0) | (scene.handed[work] > scene.handed[recent[others]])
+        recent[others[later]] = work[later]
+    explained = np.maximum(before, scene.handed[target] + latency)
+    start = scene.start[target]
+    prompt = (latest >= 0) & (scene.end[latest] > explained) & (start - scene.end[latest] <= PROMPT)
+    agrees = (recent >= 0) & (scene.end[recent] <= start)
+    how = np.select([prompt, agrees], [1, 2], 0)
+    found = recent >= 0
+    return target[found], np.where(prompt, latest, recent)[found], how[found]
 
 
 # --- threads that wait for each other ------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ class Machine(TypedDict):
         click.option(
             "--queue",
             type=Integer(min=1),
-            help="Depth of a stream's queue; a launch into a full queue blocks. [default: unlimited]",
+            help="Launches that a stream's queue holds; a launch into a full queue blocks. [default: as traced]",
         ),
     ]
     kernels_at_once: Annotated[
@@ -148,7 +148,9 @@ def replay(
     from weft import traces
     from weft.model import replay as method
 
-    source = method.program(traces.load(trace))
+    read = traces.load(trace)
+    source, terms = method.program(read), traces.attribute(read).mean()
+    del read
     scenario = method.Scenario(
         latency=None if latency is None else latency * 1e-6,
         bandwidth=None if bandwidth is None else bandwidth * 1e9,
@@ -159,9 +161,13 @@ def replay(
     )
     traced = exact(method.METHOD, "duration, traced", source.traced_seconds, "s", {"trace": str(trace)}, "the trace")
     results = [traced, replace(method.duration(source, method.AS_TRACED), quantity="duration, replayed unchanged")]
+    notes = list(source.notes)
     if scenario != method.AS_TRACED:
         results.append(replace(method.duration(source, scenario), quantity="duration, on the machine described"))
-    notes = list(source.notes)
+        if (said := method.contradiction(source, terms, scenario, results[-1].value)) is not None:
+            notes.append(said)
+    if not scenario.commands_on_link:
+        notes.append(f"the longest chain of this run: {method.in_words(method.chain(source, scenario))}")
     if source.work:
         results += method.benefits(source, longest, scenario)
     else:
