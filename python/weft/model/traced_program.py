@@ -200,9 +200,7 @@ def _work(
     trace, device = scene.trace, scene.device
     begin, finish, linked = scene.start * 1e-9, scene.end * 1e-9, scene.caller >= 0
     launched = np.where(linked, handed, 0) * 1e-9
-    before = np.zeros(len(device))  # end of the previous work on the stream
-    inside = stream[order][1:] == stream[order][:-1]
-    before[order[1:]] = np.where(inside, finish[order[:-1]], 0.0)
+    before = scene.before * 1e-9
     since_launch, since_work = begin - launched, np.maximum(0.0, begin - before)
     idle = linked & (before <= launched)
     latency = float(np.quantile(since_launch[idle], 0.05)) if idle.any() else 0.0

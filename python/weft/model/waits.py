@@ -66,6 +66,14 @@ class Scene:
         return _inverse(self.device, len(self.trace))
 
     @cached_property
+    def before(self) -> Ints:
+        """The end of the previous work on the stream of each piece of work, or 0."""
+        found = np.zeros(len(self.device), dtype=np.int64)
+        for index in self.streams:
+            found[index[1:]] = self.end[index[:-1]]
+        return found
+
+    @cached_property
     def process(self) -> Ints:
         """The process of each call."""
         return self.trace.process[self.call].astype(np.int64)
@@ -347,40 +355,61 @@ def _next_entry(scene: Scene, queue: Ints, entry: Ints) -> tuple[Ints, Ints]:
 def event_waits(scene: Scene, latency: int, notes: list[str]) -> dict[int, list[int]]:
     """For each piece of work that was made to wait for other streams: the work that it waits for.
 
-    Without event ids, a wait concerns the next work that its thread launches, and work launched before the wait on
-    another stream. If the waiting work started promptly after the end of such work, and neither its launch nor the work
-    before it on its stream explains the start, it waited for that. Otherwise it is taken to wait for the most recent
-    launch into another stream, as a program records an event just before it waits for it, unless the times contradict.
+    Without event ids, work that starts promptly after the end of work on another stream waited for it, if neither its
+    launch nor the work before it on its stream explains the start. Looked at are the next work that a thread launches
+    after it made a stream wait, and work that started long after its launch. A wait that this does not explain concerns
+    the next work that its thread launches, and the most recent launch into another stream, as a program records an
+    event just before it waits for it, unless the times contradict.
     """
     found: dict[int, list[int]] = {}
     waits = np.flatnonzero(matching(scene.trace, _EVENT_WAIT)[scene.trace.name] & ~scene.trace.on_stream())
     if scene.trace.requires is not None and len(scene.trace.requires):
-        target, source = scene.place[scene.trace.requires].T
-        sure = (target >= 0) & (source >= 0)
-        sure[sure] &= scene.end[source[sure]] <= scene.start[target[sure]]
-        for k, other in zip(target[sure].tolist(), source[sure].tolist(), strict=True):
-            found.setdefault(k, []).append(other)
-    counts, alone = [min(len(found), len(waits)), 0, 0], 0
-    if len(waits) and not found:
-        target, source, how = _by_launches(scene, waits, latency)
-        known = how > 0
-        for k, other in sorted(set(zip(target[known].tolist(), source[known].tolist(), strict=True))):
-            found.setdefault(k, []).append(other)
-        counts, alone = [0, int((how == 1).sum()), int((how == 2).sum())], len(waits) - len(how)
-    if len(waits):
-        ways = ("resolved by event ids", "resolved by times", "resolved by the order of launches")
-        outcomes = [*zip(counts, ways, strict=True), (alone, "find no work of another stream in the trace")]
-        outcomes.append((len(waits) - sum(counts) - alone, "unresolved and not replayed"))
-        notes.append(f"{len(waits)} waits of streams for events: {', '.join(f'{n} {how}' for n, how in outcomes if n)}")
+        work, source = scene.place[scene.trace.requires].T
+        sure = (work >= 0) & (source >= 0)
+        sure[sure] &= scene.end[source[sure]] <= scene.start[work[sure]]
+        _put(found, work[sure], source[sure])
+    if not len(waits):
+        return found
+    outcomes = [(min(len(found), len(waits)), "resolved by event ids")]
+    if not found:
+        target = _next_work(scene, waits)
+        linked = np.flatnonzero(scene.caller >= 0)
+        explained = np.maximum(scene.before, scene.handed + latency)
+        stalled = linked[(scene.start - explained)[linked] > SILENCE]
+        work = np.union1d(target[target >= 0], stalled)
+        source = _latest(scene, work, scene.handed[work], scene.start[work])
+        seen = (source >= 0) & (scene.end[source] > explained[work]) & (scene.start[work] - scene.end[source] <= PROMPT)
+        _put(found, work[seen], source[seen])
+        by_times = np.isin(target, work[seen])
+        left = np.flatnonzero((target >= 0) & ~by_times)
+        recent = _latest(scene, target[left], scene.trace.start[waits[left]])
+        agrees = (recent >= 0) & (scene.end[recent] <= scene.start[target[left]])
+        _put(found, target[left[agrees]], recent[agrees])
+        outcomes += [
+            (int(by_times.sum()), "resolved by times"),
+            (int(agrees.sum()), "resolved by the order of launches"),
+            (int((target < 0).sum() + (recent < 0).sum()), "without work of another stream in the trace"),
+        ]
+        more = int((~np.isin(work[seen], target)).sum())
+        if more:
+            notes.append(
+                f"{more} further pieces of work started when work on another stream had ended, and wait for it"
+            )
+    outcomes.append((len(waits) - sum(n for n, _ in outcomes), "unresolved and not replayed"))
+    notes.append(f"{len(waits)} waits of streams for events: {', '.join(f'{n} {how}' for n, how in outcomes if n)}")
     return found
 
 
-def _by_launches(scene: Scene, waits: Ints, latency: int) -> tuple[Ints, Ints, Ints]:
-    """For each wait that finds work on other streams: the waiting work, the work waited for, and how this was found.
+def _put(found: dict[int, list[int]], work: Ints, source: Ints) -> None:
+    for k, other in zip(work.tolist(), source.tolist(), strict=True):
+        others = found.setdefault(k, [])
+        if other not in others:
+            others.append(other)
 
-    1 means by times, 2 by the order of launches, and 0 not at all.
-    """
-    trace, target = scene.trace, np.full(len(waits), -1, dtype=np.int64)
+
+def _next_work(scene: Scene, waits: Ints) -> Ints:
+    """The next work that the thread of each wait launches; -1 if there is none."""
+    trace, found = scene.trace, np.full(len(waits), -1, dtype=np.int64)
     linked = np.flatnonzero(scene.caller >= 0)
     linked = linked[np.argsort(scene.handed[linked], kind="stable")]
     line = trace.line[scene.call[scene.caller[linked]]]
@@ -388,31 +417,27 @@ def _by_launches(scene: Scene, waits: Ints, latency: int) -> tuple[Ints, Ints, I
         mine, here = linked[line == of], np.flatnonzero(trace.line[waits] == of)
         place = np.searchsorted(scene.handed[mine], trace.end[waits[here]], side="left")
         inside = place < len(mine)
-        target[here[inside]] = mine[place[inside]]
-    waits, target = waits[target >= 0], target[target >= 0]
-    latest, recent = (np.full(len(waits), -1, dtype=np.int64) for _ in range(2))  # work that ended, was launched last
-    before = np.zeros(len(waits), dtype=np.int64)  # end of the work before the waiting one on its stream
-    own = trace.line[scene.device[target]]
-    for process, index in zip(scene.stream_process, scene.streams, strict=True):
-        same = own == trace.line[scene.device[index[0]]]
-        place = np.searchsorted(index, target[same])
-        before[same] = np.where(place > 0, scene.end[index[place - 1]], 0)
-        launched = np.maximum.accumulate(scene.handed[index])
-        last = np.searchsorted(launched, trace.start[waits], side="right") - 1
-        others = np.flatnonzero(~same & (last >= 0) & (trace.process[waits] == process))
-        work = index[last[others]]
-        fits = scene.end[work] <= scene.start[target[others]]
-        later = fits & ((latest[others] < 0) | (scene.end[work] > scene.end[latest[others]]))
-        latest[others[later]] = work[later]
-        later = (recent[others] < 0) | (scene.handed[work] > scene.handed[recent[others]])
-        recent[others[later]] = work[later]
-    explained = np.maximum(before, scene.handed[target] + latency)
-    start = scene.start[target]
-    prompt = (latest >= 0) & (scene.end[latest] > explained) & (start - scene.end[latest] <= PROMPT)
-    agrees = (recent >= 0) & (scene.end[recent] <= start)
-    how = np.select([prompt, agrees], [1, 2], 0)
-    found = recent >= 0
-    return target[found], np.where(prompt, latest, recent)[found], how[found]
+        found[here[inside]] = mine[place[inside]]
+    return found
+
+
+def _latest(scene: Scene, work: Ints, since: Ints, until: Ints | None = None) -> Ints:
+    """For each piece of work, the last work that was launched on another stream of its process by the time `since`.
+
+    With `until`, it must have ended by then, and the one that ended last is taken. -1 if there is none.
+    """
+    found, latest = np.full(len(work), -1, dtype=np.int64), np.full(len(work), -1, dtype=np.int64)
+    own, process = scene.trace.line[scene.device[work]], scene.trace.process[scene.device[work]]
+    for of, index in zip(scene.stream_process, scene.streams, strict=True):
+        others = np.flatnonzero((process == of) & (own != scene.trace.line[scene.device[index[0]]]))
+        last = np.searchsorted(np.maximum.accumulate(scene.handed[index]), since[others], side="right")
+        if until is not None:
+            last = np.minimum(last, np.searchsorted(scene.end[index], until[others], side="right"))
+        others, candidate = others[last > 0], index[last[last > 0] - 1]
+        time = scene.handed[candidate] if until is None else scene.end[candidate]
+        later = time > latest[others]
+        found[others[later]], latest[others[later]] = candidate[later], time[later]
+    return found
 
 
 # --- threads that wait for each other ------------------------------------------------------------------------------
