@@ -49,9 +49,12 @@ def _inputs(source: Program, scenario: Scenario) -> dict[str, object]:
     return found
 
 
-def duration(source: Program, scenario: Scenario) -> Result:
-    """The replayed duration, with the range that follows from the range of the traced bandwidth."""
-    value = replay(source, scenario).seconds
+def duration(source: Program, scenario: Scenario, outcome: Outcome | None = None) -> Result:
+    """The replayed duration, with the range that follows from the range of the traced bandwidth.
+
+    `outcome` is that of the scenario, if it has been replayed already; so in the other functions.
+    """
+    value = (outcome or replay(source, scenario)).seconds
     equation = "discrete-event replay, report sections 4.4, 4.7"
     inputs = _inputs(source, scenario)
     if scenario.bandwidth is None or len(source.copies) < 2:
@@ -62,16 +65,17 @@ def duration(source: Program, scenario: Scenario) -> Result:
     return Result(METHOD, "duration", value, "s", low, high, inputs, equation, "95 % bootstrap of the traced bandwidth")
 
 
-def benefits(source: Program, longest: float = 50 / 3, scenario: Scenario = AS_TRACED) -> list[Result]:
+def benefits(
+    source: Program, longest: float = 50 / 3, scenario: Scenario = AS_TRACED, outcome: Outcome | None = None
+) -> list[Result]:
     """Benefit and penalty of section 5.6: durations alpha without latency, delta with the traced latency, and omega.
 
     The latency of omega is `longest` times that of delta.
     """
     require_positive(longest=longest)
     base = source.latency if scenario.latency is None else scenario.latency
-    alpha, delta, omega = (
-        replay(source, replace(scenario, latency=base * factor)).seconds for factor in (0.0, 1.0, longest)
-    )
+    alpha, omega = (replay(source, replace(scenario, latency=base * factor)).seconds for factor in (0.0, longest))
+    delta = (outcome or replay(source, scenario)).seconds
     require_positive(alpha=alpha)
     inputs = {**_inputs(source, scenario), "alpha (s)": alpha, "delta (s)": delta, "omega (s)": omega}
     return [
@@ -90,20 +94,19 @@ def expected_gain(source: Program, terms: Terms, scenario: Scenario) -> float:
     return terms.t_total / seconds if seconds > 0 else np.inf
 
 
-def contradiction(source: Program, terms: Terms, scenario: Scenario, seconds: float) -> str | None:
+def contradiction(source: Program, terms: Terms, scenario: Scenario, outcome: Outcome) -> str | None:
     """A note if the speed-up of a replay and that by Eq. 4 differ by more than CONTRADICTS, with the reason.
 
     Eq. 4 adds up terms, so that nothing hides behind anything else. Both agree if what gets faster is on the longest
     chain of the replay for as long as its term says.
     """
-    if seconds <= 0 or scenario.process is not None or scenario.gpus > 1:
+    if outcome.seconds <= 0 or scenario.process is not None or scenario.gpus > 1:
         return None
-    gain, expected = source.traced_seconds / seconds, expected_gain(source, terms, scenario)
+    gain, expected = source.traced_seconds / outcome.seconds, expected_gain(source, terms, scenario)
     if max(gain, 1e-12) / expected <= CONTRADICTS and expected / max(gain, 1e-12) <= CONTRADICTS:
         return None
     less = (gain < expected) == (max(gain, expected) > 1)
-    which = scenario if less else AS_TRACED
-    words = in_words(chain(source, which))
+    words = in_words(chain(source, outcome if less else replay(source)))
     reason = (
         f"the longest chain of the {'replayed' if less else 'traced'} run is {words}, and what Eq. 4 "
         f"{'changes' if less else 'keeps'} is hidden behind it"

@@ -74,6 +74,7 @@ class Outcome:
     waits: int = field(default=0)  # requests that found the link occupied
     messages: int = 0  # messages and collectives
     message_bytes: float = 0.0
+    times: Times | None = field(default=None, repr=False, compare=False)
 
 
 def _slower(bandwidth: float | None, traced: float) -> float:
@@ -163,12 +164,8 @@ class _Replay:
                 "in a cycle"
             )
         self.outcome.seconds += self.source.rest
+        self.outcome.times = self.times
         return self.outcome
-
-    def chain(self) -> dict[str, float]:
-        """What the duration consists of, after the run."""
-        parts = longest_chain(self.source, self.times, self.outcome.seconds - self.source.rest)
-        return {**parts, "after the last call and work": self.source.rest}
 
     # A thread, stream or dispatcher that needs something another has not reached yet waits for its (kind, number).
     def _wait(self, kind: str, number: int) -> simpy.Event:
@@ -356,8 +353,8 @@ def replay(source: Program, scenario: Scenario = AS_TRACED) -> Outcome:
     return _Replay(source, scenario).run()
 
 
-def chain(source: Program, scenario: Scenario = AS_TRACED) -> dict[str, float]:
-    """What the replayed duration consists of: seconds of the longest chain, which add up to it."""
-    run = _Replay(source, scenario)
-    run.run()
-    return run.chain()
+def chain(source: Program, outcome: Outcome) -> dict[str, float]:
+    """What the duration of a replay of a program consists of: seconds of the longest chain, which add up to it."""
+    assert outcome.times is not None, "the outcome is that of a replay"
+    parts = longest_chain(source, outcome.times, outcome.seconds - source.rest)
+    return {**parts, "after the last call and work": source.rest}

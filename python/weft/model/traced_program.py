@@ -209,12 +209,22 @@ def _work(
     after_launch = np.where(bound, since_launch, floor)
     after_work = np.where(bound, 0.0, since_work)
     held: dict[int, tuple[tuple[int, float], ...]] = {}
+    explained = np.maximum(before, np.where(linked, launched + latency, 0.0))
     for k, others in waits.event_waits(scene, round(latency * 1e9), notes).items():
         ended = max(finish[o] for o in others)
         lag = 0.0
-        if ended > max(before[k], launched[k] + latency if linked[k] else 0.0):
-            lag, after_work[k], after_launch[k] = begin[k] - ended, 0.0, floor[k]
+        if ended > explained[k]:
+            lag, after_work[k], after_launch[k], explained[k] = begin[k] - ended, 0.0, floor[k], ended
         held[k] = tuple((o, lag if finish[o] == ended else 0.0) for o in others)
+    stalled = linked & (begin - explained > waits.SILENCE * 1e-9)
+    lost = float((begin - explained)[stalled].sum())
+    if lost > 0.01 * trace.span * 1e-9:
+        notes.append(
+            f"{int(stalled.sum())} pieces of device work start {lost:.3g} s in all later than launches, streams and "
+            "waits in the trace explain; these times are kept"
+        )
+    if len(device) and not linked.any():
+        notes.append("no piece of device work has a launch in the trace: the times between them are kept")
     category = trace.category[device]
     copy = category == Category.copy
     kind = np.select([copy, category == Category.mpi], [COPY, COLLECTIVE], KERNEL).astype(np.int8)

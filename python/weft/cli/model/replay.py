@@ -160,16 +160,20 @@ def replay(
         **given,
     )
     traced = exact(method.METHOD, "duration, traced", source.traced_seconds, "s", {"trace": str(trace)}, "the trace")
-    results = [traced, replace(method.duration(source, method.AS_TRACED), quantity="duration, replayed unchanged")]
+    outcome = method.replay(source)
+    unchanged = method.duration(source, method.AS_TRACED, outcome)
+    results = [traced, replace(unchanged, quantity="duration, replayed unchanged")]
     notes = list(source.notes)
     if scenario != method.AS_TRACED:
-        results.append(replace(method.duration(source, scenario), quantity="duration, on the machine described"))
-        if (said := method.contradiction(source, terms, scenario, results[-1].value)) is not None:
+        outcome = method.replay(source, scenario)
+        described = method.duration(source, scenario, outcome)
+        results.append(replace(described, quantity="duration, on the machine described"))
+        if (said := method.contradiction(source, terms, scenario, outcome)) is not None:
             notes.append(said)
     if not scenario.commands_on_link:
-        notes.append(f"the longest chain of this run: {method.in_words(method.chain(source, scenario))}")
+        notes.append(f"the longest chain of this run: {method.in_words(method.chain(source, outcome))}")
     if source.work:
-        results += method.benefits(source, longest, scenario)
+        results += method.benefits(source, longest, scenario, outcome)
     else:
         notes.append("the trace has no device work, so the coupling of host and device makes no difference")
     if loose_tight is not None:
