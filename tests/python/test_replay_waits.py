@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import cache
 from graphlib import TopologicalSorter
 from itertools import pairwise
 from pathlib import Path
@@ -30,6 +31,7 @@ REAL = [
 ]
 
 
+@cache
 def load(name: str) -> Trace:
     if not (DATA / name).exists():
         pytest.skip(f"needs {name} of ../shared/data/traces, absent here")
@@ -338,7 +340,7 @@ def dependencies(source: Program, scenario: Scenario) -> Graph:
 
 
 @given(programs(), st.floats(0.3, 3), st.floats(0.3, 3), st.floats(1e-6, 1e-3))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_replay_is_never_faster_than_its_longest_chain_nor_slower_than_the_sum(
     source: Program, gpu: float, cpu: float, latency: float
 ) -> None:
@@ -357,7 +359,7 @@ def test_a_replay_is_never_faster_than_its_longest_chain_nor_slower_than_the_sum
 
 
 @given(programs())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_a_better_machine_is_never_slower(source: Program) -> None:
     try:
         base = r.replay(source).seconds

@@ -451,26 +451,25 @@ def hand_overs(scene: Scene) -> dict[int, tuple[HandOver, int]]:
     first, and the first from then on. An example is PyTorch, whose main thread waits for the thread of backward passes.
     """
     found: dict[int, tuple[HandOver, int]] = {}
-    process, threads = scene.process, len(scene.first) - 1
-    rows = [np.arange(scene.first[t], scene.first[t + 1]) for t in range(threads)]
-    for t, mine in enumerate(rows):
-        before = np.concatenate([[0], scene.finish[mine[:-1]]]) if len(mine) else mine
-        waited = scene.begin[mine] - before
-        for u, others in enumerate(rows):
-            if u == t or not len(mine) or not len(others) or process[mine[0]] != process[others[0]]:
-                continue
-            last = np.searchsorted(scene.finish[others], scene.begin[mine], side="right") - 1
-            known = last >= 0
-            last = np.maximum(last, 0)
-            lag = scene.begin[mine] - scene.finish[others[last]]
-            resumes = np.append(scene.begin[others[1:]], np.iinfo(np.int64).max // 2)[last]
-            silence = resumes - scene.finish[others[last]]
-            take = known & (scene.finish[others[last]] > before) & (scene.begin[others[last]] < scene.begin[mine])
-            take &= (resumes > scene.begin[mine]) & (np.minimum(waited, silence) >= np.maximum(SILENCE, 4 * lag))
-            for i in np.flatnonzero(take).tolist():
-                call, by = int(mine[i]), HandOver(int(others[last[i]]), float(lag[i]) * 1e-9)
-                if call not in found or by.lag < found[call][0].lag:
-                    found[call] = by, _worked(scene, call, int(before[i]), int(scene.finish[others[last[i]]]))
+    thread, never = scene.thread, np.iinfo(np.int64).max // 2
+    heads = np.isin(np.arange(len(thread)), scene.first[:-1])
+    before = np.where(heads, 0, np.roll(scene.finish, 1))  # return of the previous call on the thread
+    resumes = np.where(np.roll(heads, -1), never, np.roll(scene.begin, -1))  # begin of the next one
+    for process in np.unique(scene.process):
+        calls = np.flatnonzero(scene.process == process)
+        if len(np.unique(thread[calls])) < 2:
+            continue
+        ended = calls[np.argsort(scene.finish[calls], kind="stable")]
+        last = np.searchsorted(scene.finish[ended], scene.begin[calls], side="right") - 1
+        calls, by = calls[last >= 0], ended[last[last >= 0]]
+        lag = scene.begin[calls] - scene.finish[by]
+        silence = np.minimum(scene.begin[calls] - before[calls], resumes[by] - scene.finish[by])
+        take = (thread[by] != thread[calls]) & (scene.begin[by] < scene.begin[calls])
+        take &= (scene.finish[by] > before[calls]) & (resumes[by] > scene.begin[calls])
+        take &= silence >= np.maximum(SILENCE, 4 * lag)
+        for call, other, late in zip(*(a[take].tolist() for a in (calls, by, lag)), strict=True):
+            worked = _worked(scene, call, int(before[call]), int(scene.finish[other]))
+            found[call] = HandOver(other, late * 1e-9), worked
     return found
 
 
