@@ -256,6 +256,7 @@ def test_a_benefit_that_contradicts_eq_4_is_said_with_its_reason() -> None:
     assert note is not None
     assert "speed-up of 1 contradicts the 5.25 of Eq. 4" in note
     assert "host between calls (100%)" in note
+    assert r.contradiction(source, terms, Scenario(bandwidth=faster.bandwidth, lanes=1), found) is None
     assert r.contradiction(source, Terms(1.0, 0.0, 0.0, 0.0, 0.0), faster, found) is None
 
 

@@ -100,7 +100,10 @@ def contradiction(source: Program, terms: Terms, scenario: Scenario, outcome: Ou
     Eq. 4 adds up terms, so that nothing hides behind anything else. Both agree if what gets faster is on the longest
     chain of the replay for as long as its term says.
     """
-    if outcome.seconds <= 0 or scenario.process is not None or scenario.gpus > 1:
+    known = {name: getattr(scenario, name) for name in ("latency", "bandwidth", "gpu_speed", "cpu_speed")}
+    if outcome.seconds <= 0 or scenario != replace(AS_TRACED, **known):
+        return None  # Eq. 4 knows nothing of messages, queues and shared links
+    if not source.work.launched.any():  # nor of traces without calls or without device work
         return None
     gain, expected = source.traced_seconds / outcome.seconds, expected_gain(source, terms, scenario)
     if max(gain, 1e-12) / expected <= CONTRADICTS and expected / max(gain, 1e-12) <= CONTRADICTS:
