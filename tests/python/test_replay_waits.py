@@ -56,7 +56,6 @@ def test_a_real_trace_replayed_unchanged_takes_its_span_and_a_better_machine_no_
 def test_a_run_of_which_the_gpu_takes_80_percent_moves_with_its_speed() -> None:
     source = r.program(load("kineto/ns_resolution_rank0.json.gz"))
     assert any("1023 launches" in note for note in source.notes)
-    assert any("only poll" in note for note in source.notes)
     assert source.traced_seconds / r.replay(source, Scenario(gpu_speed=2.0)).seconds == pytest.approx(1.67, abs=0.05)
 
 
