@@ -65,7 +65,7 @@ def random_trace(seed: int, calls: int = 60, streams: int = 3) -> Trace:
 
 
 @pytest.mark.parametrize("name", GPU_TRACES)
-def test_a_real_trace_comes_back_within_3_percent_and_is_monotone(name: str) -> None:
+def test_a_real_trace_comes_back_within_a_thousandth_and_is_monotone(name: str) -> None:
     if not (DATA / name).exists():
         pytest.skip(f"needs {name} of ../shared/data/traces, absent here")
     trace = traces.load(DATA / name)
@@ -282,7 +282,8 @@ def test_many_replays_on_several_processes_agree_with_one_process() -> None:
 
 EVENT = st.tuples(
     st.integers(0, 3), st.integers(0, 200), st.integers(0, 60), st.sampled_from([int(c) for c in Category]),
-    st.sampled_from(["cudaDeviceSynchronize", "cudaMemcpy HtoD", "memcpy DtoD", "kernel", "MPI_Send"]),
+    st.sampled_from(["cudaDeviceSynchronize", "cudaMemcpy HtoD", "memcpy DtoD", "kernel", "MPI_Send", "cudaFree",
+                     "cudaStreamWaitEvent", "cudaEventQuery"]),
     st.integers(-1, 5), st.integers(-1, 10_000), st.integers(0, 1),
 )  # fmt: skip
 
