@@ -114,6 +114,12 @@ def test_copies_behind_a_full_queue_gain_from_bandwidth() -> None:
     assert found == pytest.approx(other.span * 1e-9, rel=0.01)
 
 
+def test_a_window_of_a_trace_takes_its_own_span() -> None:
+    whole = queued(64, [100 * US] * 300, 10 * US)
+    window = whole.select(whole.start > whole.span // 3)
+    assert r.replay(r.program(window)).seconds == pytest.approx(window.span * 1e-9)
+
+
 def test_a_given_queue_replaces_the_one_of_the_trace() -> None:
     kernels = [100 * US] * 300
     source = r.program(queued(64, kernels, 10 * US))

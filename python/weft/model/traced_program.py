@@ -50,6 +50,9 @@ def program(trace: Trace) -> Program:
     nothing to replay.
     """
     trace.validate()
+    first_start = int(trace.start.min())
+    if first_start:  # a window of a trace keeps the clock of the whole
+        trace = replace(trace, start=trace.start - first_start, end=trace.end - first_start)
     notes: list[str] = []
     on_stream = trace.on_stream()
     acting = ~on_stream & trace.of(Category.launch, Category.sync, Category.copy, Category.mpi)

@@ -148,9 +148,10 @@ def replay(
     from weft import traces
     from weft.model import replay as method
 
-    read = traces.load(trace)
-    source, terms = method.program(read), traces.attribute(read).mean()
-    del read
+    loaded = traces.load(trace)
+    source, terms = method.program(loaded), traces.attribute(loaded).mean()
+    notes = [*loaded.notes, *source.notes]
+    del loaded  # a large trace takes more memory than its program
     scenario = method.Scenario(
         latency=None if latency is None else latency * 1e-6,
         bandwidth=None if bandwidth is None else bandwidth * 1e9,
@@ -163,7 +164,6 @@ def replay(
     outcome = method.replay(source)
     unchanged = method.duration(source, method.AS_TRACED, outcome)
     results = [traced, replace(unchanged, quantity="duration, replayed unchanged")]
-    notes = list(source.notes)
     if scenario != method.AS_TRACED:
         outcome = method.replay(source, scenario)
         described = method.duration(source, scenario, outcome)
