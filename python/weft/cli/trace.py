@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
+
+from weft.cli.window import takes_window
+
+if TYPE_CHECKING:
+    from weft.traces import Window
 
 
 @click.group()
@@ -15,7 +22,8 @@ def trace() -> None:
 @click.option("--top", default=15, show_default=True, metavar="N", help="Number of event names to list.")
 @click.option("--format", "format_", metavar="NAME", help="Format of the file. [default: detected from its content]")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON instead of tables.")
-def summary(file: str, top: int, format_: str | None, as_json: bool) -> None:
+@takes_window
+def summary(file: str, top: int, format_: str | None, as_json: bool, window: Window) -> None:
     """Show where the time of a run went.
 
     Prints the terms of Eq. 3 of the GPU integration report, the exclusive time per category and per event name, and the
@@ -25,7 +33,7 @@ def summary(file: str, top: int, format_: str | None, as_json: bool) -> None:
     from weft.report.trace import figures, summarise
     from weft.traces import load
 
-    loaded = load(file, format_)
+    loaded = load(file, format_, window)
     if as_json:
         import json
 

@@ -55,6 +55,8 @@ def critical_path(trace: Trace) -> CriticalPath:
     or if work starts before its launch because the clocks of host and device disagree.
     """
     trace.validate()
+    if (trace.category == Category.other).all():
+        raise ModelError(f"{trace.path}: the trace has only annotations, which are on no critical path")
     graph = _Graph(trace)
     graph.threads()
     graph.streams()

@@ -13,6 +13,7 @@ from weft.model.integration import Terms
 from weft.model.ratio import Run
 from weft.model.result import ModelError, Result
 from weft.record import Record, RecordError, Timings, current, is_record
+from weft.traces.window import WHOLE, Window
 
 
 @dataclass(frozen=True)
@@ -26,24 +27,29 @@ class Source:
     notes: tuple[str, ...] = ()
     missing: str = ""  # why terms of the coupling are not known; '' if they are
     knows_data: bool = True  # whether t_cg_data is known even so
+    window: Window = WHOLE  # of the trace
 
 
-def read(path: str | Path) -> Source:
-    """The terms of a run directory, a run.json or a trace. Raises ModelError if anything is missing."""
+def read(path: str | Path, window: Window = WHOLE) -> Source:
+    """The terms of a run directory, a run.json, or a window of a trace. Raises ModelError if anything is missing."""
     path = Path(path)
     if (path / "run.json").exists():
         path = path / "run.json"
     if not path.exists():
         raise ModelError(f"{path}: no such file or folder")
     record = run_record(path) if path.suffix == ".json" and path.is_file() else None
-    return of_trace(path) if record is None else of_record(path, record)
+    if record is None:
+        return of_trace(path, window)
+    if window:
+        raise ModelError(f"{path}: a run record has no events to cut: give the trace of the run (--trace)")
+    return of_record(path, record)
 
 
-def read_all(paths: Sequence[str | Path]) -> list[Source]:
+def read_all(paths: Sequence[str | Path], window: Window = WHOLE) -> list[Source]:
     """The terms of all runs named. Raises ModelError if there are none."""
     if not paths:
         raise ModelError("no run is named: give a run directory, a run.json or a trace, or the terms as options")
-    return [read(p) for p in paths]
+    return [read(p, window) for p in paths]
 
 
 def run_record(path: Path) -> Record | None:
@@ -108,18 +114,19 @@ def broken_down_seconds(timings: Timings) -> float:
     return float(timings["profiled_seconds"] if "profiled_seconds" in timings else timings["solve_seconds"])
 
 
-def of_trace(path: Path) -> Source:
+def of_trace(path: Path, window: Window = WHOLE) -> Source:
     """The exclusive terms of a trace, as means over its processes."""
     from weft import traces
     from weft.traces.attribution import attribute
     from weft.traces.caveats import unrecorded
 
-    trace = traces.load(path)
+    trace = traces.load(path, window=window)
     terms = Terms(**asdict(attribute(trace).mean()))
     # Copies on streams take their time whether or not the calls are recorded.
     copies = bool((trace.on_stream() & trace.of(traces.Category.copy)).any())
     notes = tuple(f"{path}: {n}" for n in trace.notes)
-    return Source(path, f"{path.parent.name}/{path.name}".lstrip("/"), terms, None, notes, unrecorded(trace), copies)
+    application = f"{path.parent.name}/{path.name}".lstrip("/")
+    return Source(path, application, terms, None, notes, unrecorded(trace), copies, window)
 
 
 def coupling(sources: Sequence[Source], lambda_data: float, lambda_control: float) -> Result:

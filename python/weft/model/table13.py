@@ -19,6 +19,7 @@ from weft.model.ratio import Run
 from weft.model.result import ModelError, Result, finite_or_none
 from weft.model.sources import Source, ratio_file, read
 from weft.model.sources import coupling as sources_coupling
+from weft.traces.window import WHOLE, Window
 
 COLUMNS = (
     "CPU-GPU integration", "CPU:GPU ratio", "disaggregation penalty", "GPU-GPU integration", "unified memory",
@@ -113,7 +114,7 @@ def communication(source: Source, ranks_per_node: int | None) -> tuple[float, fl
     from weft.traces import load
     from weft.traces.table import Category
 
-    trace = load(source.path)
+    trace = load(source.path, window=source.window)
     mpi = (trace.category == Category.mpi) & (trace.bytes > 0)
     if not mpi.any():
         if (trace.on_stream() & trace.of(Category.mpi)).any():
@@ -168,6 +169,7 @@ def rows(
     acceleration: float,
     here: roofline.Constants | None = None,
     there: roofline.Constants | None = None,
+    window: Window = WHOLE,
 ) -> list[Row]:
     """One row per application among the run records and traces; several runs of an application give ranges.
 
@@ -180,7 +182,7 @@ def rows(
         if sweep is not None:
             sweeps[sweep[0]] += sweep[1]
             continue
-        source = read(path)
+        source = read(path, window)
         applications[label(source)].append(source)
     if not applications:
         raise ModelError(

@@ -24,6 +24,7 @@ from weft.traces.head import look
 from weft.traces.overlaps import clip
 from weft.traces.table import Builder, Category, Line, Trace
 from weft.traces.waiting import recognise
+from weft.traces.window import WHOLE, Window
 
 __all__ = [
     "Attribution",
@@ -32,6 +33,7 @@ __all__ = [
     "Line",
     "Terms",
     "Trace",
+    "Window",
     "attribute",
     "exclusive",
     "formats",
@@ -87,14 +89,15 @@ def _detected(path: Path) -> bool:
     return any(reader(name).probe(head) for name in READERS)
 
 
-def load(path: str | Path, format: str | None = None) -> Trace:
-    """Reads a trace. Without `format`, the format is detected from the content of the file.
+def load(path: str | Path, format: str | None = None, window: Window = WHOLE) -> Trace:
+    """Reads a trace, or a window of it. Without `format`, the format is detected from the content of the file.
 
     A folder stands for the trace in it. A few overlapping events are clipped (`weft.traces.overlaps`), events in which
     threads only wait are recognised (`weft.traces.waiting`), and what the file leaves out is noted.
 
     Raises OSError if the file cannot be opened. Raises ValueError, with a message that says what the file contains, if
-    its format is unknown, if it is damaged, cut short or has no events, or if its clock runs backwards.
+    its format is unknown, if it is damaged, cut short or has no events, if its clock runs backwards, or if nothing is
+    in the window.
     """
     path = inside(Path(path))
     head = look(path)
@@ -109,6 +112,6 @@ def load(path: str | Path, format: str | None = None) -> Trace:
             raise ValueError(f"{path}: the compressed data are damaged or end early ({error})") from None
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: {module.DESCRIPTION} with text that is not UTF-8 ({error})") from None
-        trace = recognise(clip(trace))
+        trace = window.cut(recognise(clip(trace)))
         return replace(trace, notes=(*trace.notes, *caveats(trace)))
     raise ValueError(f"{path}: not in a trace format that weft reads ({', '.join(READERS)}); {head.describe()}")

@@ -11,11 +11,13 @@ import click
 from weft.cli.bench import integers
 from weft.cli.model.shared import FACTOR, JSON, output
 from weft.cli.options import Integer, Number, options_of
+from weft.cli.window import takes_window
 from weft.files import write_json
 from weft.model.result import Table, exact
 
 if TYPE_CHECKING:
     from weft.model.replay import Program, Scenario
+    from weft.traces import Window
 
 
 class Machine(TypedDict):
@@ -133,11 +135,13 @@ class Machine(TypedDict):
     metavar="DIR",
     help="Folder for the surface, as JSON and as a plot.",
 )
+@takes_window
 @JSON
 def replay(
     trace: Path, latency: float | None, bandwidth: float | None, longest: float, surface: bool, points: int,
     latencies: str, bandwidths: str, loose_tight: str | None, folder: Path | None, json_file: Path | None,
-    message_latency: float | None, message_bandwidth: float | None, **given: Unpack[Machine],
+    message_latency: float | None, message_bandwidth: float | None, window: Window,
+    **given: Unpack[Machine],
 ) -> None:  # fmt: skip
     """Replay a trace on a machine with another coupling of host and device.
 
@@ -148,7 +152,7 @@ def replay(
     from weft import traces
     from weft.model import replay as method
 
-    loaded = traces.load(trace)
+    loaded = traces.load(trace, window=window)
     source, terms = method.program(loaded), traces.attribute(loaded).mean()
     notes = [*loaded.notes, *source.notes]
     del loaded  # a large trace takes more memory than its program
