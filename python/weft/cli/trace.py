@@ -40,3 +40,33 @@ def summary(file: str, top: int, format_: str | None, as_json: bool, window: Win
         click.echo(json.dumps(figures(loaded, top), indent=2))
     else:
         click.echo(summarise(loaded, top))
+
+
+@trace.command()
+@click.argument("a", type=click.Path())
+@click.argument("b", type=click.Path())
+@click.option(
+    "--steps",
+    metavar="NAME",
+    help="Range that both traces repeat, as for --range; figures are then means per step. "
+    "[default: the repeated range that covers most of the time]",
+)
+@click.option("--top", default=15, show_default=True, metavar="N", help="Number of ranges and of names to list.")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON instead of tables.")
+@takes_window
+def diff(a: str, b: str, steps: str | None, top: int, as_json: bool, window: Window) -> None:
+    """Show what got slower from trace A to trace B, and why.
+
+    Compares the terms of Eq. 3, categories, named ranges, and names by their exclusive time and number of calls. Where
+    both traces repeat a step, the spread over the steps gives the probability that a change is chance.
+    """
+    from weft.report.trace_diff import figures, show
+    from weft.traces import load
+
+    found = figures(load(a, window=window), load(b, window=window), steps, top)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(found, indent=2))
+    else:
+        click.echo(show(found))

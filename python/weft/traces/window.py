@@ -61,9 +61,7 @@ class Window:
         notes: list[str] = []
         keep = self._lines_kept(trace)
         low, high = self._times(trace, keep, notes)
-        start, end = np.maximum(trace.start, low), np.minimum(trace.end, high)
-        # An event without length is inside if it does not lie on the end of the window.
-        inside = (end > start) | ((trace.start == trace.end) & (trace.start >= low) & (trace.start < high))
+        start, end, inside = _clipped(trace, low, high)
         inside &= keep
         if not inside.any():
             raise ValueError(
@@ -133,10 +131,47 @@ class Window:
 WHOLE = Window()
 
 
+def spans(trace: Trace, text: str) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """The first and last time of each occurrence of a range (see `Window.range`), for each event in its own process.
+
+    The k-th occurrences of all processes belong together. Processes without the range take the time of the first
+    process that has it. Occurrences that overlap the one before are left out, as are those that not all processes have.
+    """
+    found = occurrences(trace, text)
+    rows: dict[int, list[tuple[int, int]]] = {}
+    for event in found.tolist():
+        mine = rows.setdefault(int(trace.process[event]), [])
+        if not mine or int(trace.start[event]) >= mine[-1][1]:
+            mine.append((int(trace.start[event]), int(trace.end[event])))
+    if not rows:
+        raise ValueError(f"{trace.path}: no range '{text}'; {_near(trace, text)}")
+    first = next(iter(rows.values()))
+    processes, which = np.unique(trace.process, return_inverse=True)
+    edges = [
+        np.array([rows.get(p, first)[k] for p in processes.tolist()], dtype=np.int64)
+        for k in range(min(map(len, rows.values())))
+    ]
+    return [(edge[which, 0], edge[which, 1]) for edge in edges]
+
+
+def between(trace: Trace, low: NDArray[np.int64], high: NDArray[np.int64]) -> Trace:
+    """The events between two times, which are given for each event, clipped there; the table may be empty."""
+    start, end, inside = _clipped(trace, low, high)
+    return _table(trace, inside, start, end, inside & ((start > trace.start) | (end < trace.end)), [], [])
+
+
+def _clipped(
+    trace: Trace, low: NDArray[np.int64], high: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Starts and ends clipped to a span of time, and which events are inside it."""
+    start, end = np.maximum(trace.start, low), np.minimum(trace.end, high)
+    # An event without length is inside if it does not lie on the end of the span.
+    return start, end, (end > start) | ((trace.start == trace.end) & (trace.start >= low) & (trace.start < high))
+
+
 def occurrences(trace: Trace, text: str) -> NDArray[np.int64]:
     """The events of the host that a range names (see `Window.range`), in the order of their starts."""
-    host = ~trace.on_stream()
-    host &= ~np.array([line.label.endswith(_ANNOTATIONS) for line in trace.lines], dtype=bool)[trace.line]
+    host = _on_host(trace)
 
     def named(wanted: Iterable[int]) -> NDArray[np.int64]:
         return np.flatnonzero(host & np.isin(trace.name, np.fromiter(wanted, dtype=np.int64)))
@@ -161,11 +196,20 @@ def occurrences(trace: Trace, text: str) -> NDArray[np.int64]:
     return found
 
 
+def named_ranges(trace: Trace) -> NDArray[np.bool_]:
+    """Mask of the ranges that the program named on its threads; calls into the system are none."""
+    system = np.array([line.label.endswith(", system") for line in trace.lines], dtype=bool)[trace.line]
+    return _on_host(trace) & (trace.category == Category.other) & ~system
+
+
+def _on_host(trace: Trace) -> NDArray[np.bool_]:
+    return ~np.array([_on_device(line) for line in trace.lines], dtype=bool)[trace.line]
+
+
 def _near(trace: Trace, text: str) -> str:
     """The names that a range could have had, for an error."""
-    host = ~trace.on_stream()
-    annotations = np.unique(trace.name[host & (trace.category == Category.other)])
-    names = [trace.names[i] for i in annotations] or [trace.names[i] for i in np.unique(trace.name[host])]
+    named = named_ranges(trace)
+    names = [trace.names[i] for i in np.unique(trace.name[named if named.any() else _on_host(trace)])]
     near = get_close_matches(text, names, n=1)
     return f"did you mean '{near[0]}'?" if near else f"the ranges are {_some([repr(n) for n in names])}"
 
@@ -256,12 +300,13 @@ def _table(
     for event in lone:  # a name of its own, by which no model takes the call for a message
         names.append(f"{trace.names[trace.name[event]]}, cut")
         name[event] = len(names) - 1
-    unique = list(dict.fromkeys(names))
-    number = {text: i for i, text in enumerate(unique)}
-    name = np.array([number[text] for text in names], dtype=np.int32)[name]
+    if lone:
+        unique = list(dict.fromkeys(names))
+        number = {text: i for i, text in enumerate(unique)}
+        name, names = np.array([number[text] for text in names], dtype=np.int32)[name], unique
     index = np.flatnonzero(inside)
     index = index[in_time(start[index], end[index], trace.on_stream()[index])]
-    zero = int(start[index[0]])
+    zero = int(start[index[0]]) if len(index) else 0
     columns = {c: getattr(trace, c)[index] for c in COLUMNS}
     columns |= {"start": start[index] - zero, "end": end[index] - zero, "bytes": moved[index], "name": name[index]}
     requires = trace.requires
@@ -270,6 +315,6 @@ def _table(
         place[index] = np.arange(len(index))
         requires = place[requires[inside[requires].all(axis=1)]]
     return replace(
-        trace, names=tuple(unique), origin=trace.origin + zero, requires=requires, notes=(*trace.notes, *notes),
+        trace, names=tuple(names), origin=trace.origin + zero, requires=requires, notes=(*trace.notes, *notes),
         **columns,
     )  # fmt: skip
