@@ -48,7 +48,7 @@ def test_public_names_load_and_others_say_so() -> None:
 def test_every_package_that_weft_imports_is_a_declared_dependency() -> None:
     declared = {d.split(">")[0].split("=")[0].strip().lower() for d in PROJECT["dependencies"]}
     # Packages whose modules have another name.
-    declared = declared - {"nvidia-ml-py", "tomli-w"} | {"pynvml", "tomli_w"}
+    declared = declared - {"nvidia-ml-py", "tomli-w", "protobuf"} | {"pynvml", "tomli_w", "google"}
     optional = {"cupy"}  # arrays on a GPU, where the user has it
     optional |= {"otf2", "_otf2"}  # the extra weft[otf2]: no wheel for every system
     imported = set()

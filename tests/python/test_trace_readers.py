@@ -585,7 +585,9 @@ def test_a_schedule_that_cannot_run_is_an_error_that_names_the_line_or_rank(tmp_
 
 
 def test_every_format_describes_itself() -> None:
-    assert list(formats()) == ["weft", "nsys", "otf2", "rocprof", "kineto", "collectives", "goal", "tables"]
+    assert list(formats()) == [
+        "weft", "nsys", "otf2", "rocprof", "kineto", "xplane", "perfetto", "chakra", "collectives", "goal", "tables",
+    ]  # fmt: skip
     assert all(formats().values())
 
 

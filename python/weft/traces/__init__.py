@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 # In the order in which a file is probed: formats that a few bytes identify reliably come first.
-READERS = ("weft", "nsys", "otf2", "rocprof", "kineto", "collectives", "goal", "tables")
+READERS = ("weft", "nsys", "otf2", "rocprof", "kineto", "xplane", "perfetto", "chakra", "collectives", "goal", "tables")
 
 MOST_FILES = 1000  # that are searched for the trace in a folder
 
