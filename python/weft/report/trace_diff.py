@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from weft.format import seconds, table
 from weft.report.trace import TERMS, clip
 from weft.traces import Category, Trace, attribute, exclusive
-from weft.traces.window import between, named_ranges, occurrences, spans
+from weft.traces.window import named_ranges, occurrences, parts, spans
 
 Key = tuple[str, str]  # name and category
 _SIGNIFICANT = 0.05
@@ -84,25 +84,22 @@ def _repeated(trace: Trace) -> dict[str, float]:
 
 def measure(trace: Trace, steps: str | None) -> Measured:
     """The figures of a trace per step, or of the whole trace without steps."""
-    whole = np.zeros(len(trace), dtype=np.int64), np.full(len(trace), np.iinfo(np.int64).max)
-    parts = spans(trace, steps) if steps is not None else [whole]
+    whole = np.tile(np.array([0, np.iinfo(np.int64).max]), (len(trace.processes), 1))
+    edges = spans(trace, steps) if steps is not None else [whole]
     processes = len(trace.processes)
     named = named_ranges(trace)
     pair = trace.name.astype(np.int64) * len(Category) + trace.category
-    pairs = np.unique(pair[~named])
-    calls = np.zeros(len(pairs))  # annotations are compared as ranges
-    times, terms = np.zeros((len(parts), len(pairs))), []
-    for k, (low, high) in enumerate(parts):
-        part = between(trace, low, high)
+    pairs = np.unique(pair[~named])  # annotations are compared as ranges
+    times, terms = np.zeros((len(edges), len(pairs))), []
+    for k, part in enumerate(parts(trace, edges)):
         kept = ~named_ranges(part)
         mine = np.searchsorted(pairs, part.name[kept].astype(np.int64) * len(Category) + part.category[kept])
         times[k] = np.bincount(mine, exclusive(part)[kept], len(pairs))
-        begins = np.searchsorted(pairs, pair[~named & (trace.start >= low) & (trace.start < high)])
-        calls += np.bincount(begins, minlength=len(pairs))
         mean = attribute(part).mean()
         terms.append((*astuple(mean), mean.t_total))
+    begins = np.searchsorted(pairs, pair[~named & _begun(trace, np.array(edges))])
+    calls = np.bincount(begins, minlength=len(pairs)) / (processes * len(edges))
     times *= 1e-9 / processes
-    calls /= processes * len(parts)
     keys = [(trace.names[i // len(Category)], Category(i % len(Category)).name) for i in pairs.tolist()]
     of_terms = dict(zip(TERMS, np.array(terms).T, strict=True))
     categories = {c.name: times[:, [k for k, key in enumerate(keys) if key[1] == c.name]].sum(axis=1) for c in Category}
@@ -118,6 +115,16 @@ def measure(trace: Trace, steps: str | None) -> Measured:
         {key: float(calls[k]) for k, key in enumerate(keys)},
         ranges,
     )
+
+
+def _begun(trace: Trace, edges: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Mask of the events that begin inside one of some spans of time, of shape (spans, processes, 2)."""
+    found = np.zeros(len(trace), dtype=bool)
+    for process, (low, high) in zip(trace.processes, edges.transpose(1, 2, 0), strict=True):
+        here = np.flatnonzero(trace.process == process)
+        last = np.searchsorted(low, trace.start[here], side="right") - 1
+        found[here] = (last >= 0) & (trace.start[here] < high[last])
+    return found
 
 
 def probabilities(pairs: list[tuple[NDArray[np.floating], NDArray[np.floating]]]) -> list[float | None]:

@@ -7,7 +7,7 @@ reads the table afterwards sees a smaller trace, with notes that say what was cu
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -59,7 +59,8 @@ class Window:
         if not self:
             return trace
         notes: list[str] = []
-        keep = self._lines_kept(trace)
+        call = Launches(trace).call
+        keep = self._lines_kept(trace, call)
         low, high = self._times(trace, keep, notes)
         start, end, inside = _clipped(trace, low, high)
         inside &= keep
@@ -71,10 +72,10 @@ class Window:
         clipped = inside & ((start > trace.start) | (end < trace.end))
         lone = _without_partner(trace, inside)
         notes.append(_said(trace, inside, start, end, clipped, len(lone)))
-        notes += _launches_cut(trace, inside)
+        notes += _launches_cut(call, inside)
         return _table(trace, inside, start, end, clipped, lone, notes)
 
-    def _lines_kept(self, trace: Trace) -> NDArray[np.bool_]:
+    def _lines_kept(self, trace: Trace, call: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Mask of the events on the ranks, threads and streams of the window."""
         keep = np.ones(len(trace), dtype=bool)
         if self.ranks:
@@ -87,7 +88,6 @@ class Window:
         if self.threads:
             mine = _on_lines(trace, self.threads, device=False)
             # Work on a stream belongs to the thread that launched it. Work without a known launch stays.
-            call = Launches(trace).call
             keep &= np.where(stream, (call < 0) | mine[call], mine)
         if self.streams:
             keep &= ~stream | _on_lines(trace, self.streams, device=True)
@@ -131,8 +131,8 @@ class Window:
 WHOLE = Window()
 
 
-def spans(trace: Trace, text: str) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """The first and last time of each occurrence of a range (see `Window.range`), for each event in its own process.
+def spans(trace: Trace, text: str) -> list[NDArray[np.int64]]:
+    """The first and last time of each occurrence of a range (see `Window.range`), as a row for each of `processes`.
 
     The k-th occurrences of all processes belong together. Processes without the range take the time of the first
     process that has it. Occurrences that overlap the one before are left out, as are those that not all processes have.
@@ -146,18 +146,21 @@ def spans(trace: Trace, text: str) -> list[tuple[NDArray[np.int64], NDArray[np.i
     if not rows:
         raise ValueError(f"{trace.path}: no range '{text}'; {_near(trace, text)}")
     first = next(iter(rows.values()))
-    processes, which = np.unique(trace.process, return_inverse=True)
-    edges = [
-        np.array([rows.get(p, first)[k] for p in processes.tolist()], dtype=np.int64)
+    return [
+        np.array([rows.get(p, first)[k] for p in trace.processes], dtype=np.int64)
         for k in range(min(map(len, rows.values())))
     ]
-    return [(edge[which, 0], edge[which, 1]) for edge in edges]
 
 
-def between(trace: Trace, low: NDArray[np.int64], high: NDArray[np.int64]) -> Trace:
-    """The events between two times, which are given for each event, clipped there; the table may be empty."""
-    start, end, inside = _clipped(trace, low, high)
-    return _table(trace, inside, start, end, inside & ((start > trace.start) | (end < trace.end)), [], [])
+def parts(trace: Trace, edges: list[NDArray[np.int64]]) -> Iterator[Trace]:
+    """The events of each of some spans of time (see `spans`), clipped to it; a table may be empty."""
+    which = np.searchsorted(trace.processes, trace.process)
+    for edge in edges:
+        # A span has few of the events: only these are clipped.
+        near = trace.select((trace.start < edge[which, 1]) & (trace.end >= edge[which, 0]))
+        low, high = edge[np.searchsorted(trace.processes, near.process)].T
+        start, end, inside = _clipped(near, low, high)
+        yield _table(near, inside, start, end, inside & ((start > near.start) | (end < near.end)), [], [])
 
 
 def _clipped(
@@ -274,8 +277,7 @@ def _said(
     return text
 
 
-def _launches_cut(trace: Trace, inside: NDArray[np.bool_]) -> list[str]:
-    call = Launches(trace).call
+def _launches_cut(call: NDArray[np.int64], inside: NDArray[np.bool_]) -> list[str]:
     work = np.flatnonzero(call >= 0)
     orphans = int((inside[work] & ~inside[call[work]]).sum())
     later = int((~inside[work] & inside[call[work]]).sum())
