@@ -145,20 +145,21 @@ def spans(trace: Trace, text: str) -> list[NDArray[np.int64]]:
             mine.append((int(trace.start[event]), int(trace.end[event])))
     if not rows:
         raise ValueError(f"{trace.path}: no range '{text}'; {_near(trace, text)}")
-    first = next(iter(rows.values()))
+    first, processes = next(iter(rows.values())), trace.processes
     return [
-        np.array([rows.get(p, first)[k] for p in trace.processes], dtype=np.int64)
+        np.array([rows.get(p, first)[k] for p in processes], dtype=np.int64)
         for k in range(min(map(len, rows.values())))
     ]
 
 
 def parts(trace: Trace, edges: list[NDArray[np.int64]]) -> Iterator[Trace]:
     """The events of each of some spans of time (see `spans`), clipped to it; a table may be empty."""
-    which = np.searchsorted(trace.processes, trace.process)
+    processes = trace.processes
+    which = np.searchsorted(processes, trace.process)
     for edge in edges:
         # A span has few of the events: only these are clipped.
         near = trace.select((trace.start < edge[which, 1]) & (trace.end >= edge[which, 0]))
-        low, high = edge[np.searchsorted(trace.processes, near.process)].T
+        low, high = edge[np.searchsorted(processes, near.process)].T
         start, end, inside = _clipped(near, low, high)
         yield _table(near, inside, start, end, inside & ((start > near.start) | (end < near.end)), [], [])
 
