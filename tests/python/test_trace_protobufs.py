@@ -82,6 +82,11 @@ def test_clocks_of_perfetto_are_brought_to_one(tmp_path) -> None:
     assert any("on a clock that the file does not define" in n for n in found.notes)
 
 
+def test_names_of_perfetto_that_are_not_utf8_are_shown(tmp_path) -> None:
+    found = loaded(Perfetto().slice(11, 6_000, 6_100, "caf_").bytes().replace(b"caf_", b"caf\xe9"), tmp_path)
+    assert names(found) == {"caf\ufffd": 1}
+
+
 def test_stages_of_gpus_and_compressed_packets_of_perfetto(tmp_path) -> None:
     inner = Perfetto().slice(11, 6_000, 6_100, "packed")
     stage = inner.packet()

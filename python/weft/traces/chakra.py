@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from weft.traces import apis
+from weft.traces import apis, protobufs
 from weft.traces.head import Head
+from weft.traces.protobufs import text
 from weft.traces.table import Builder, Category, Trace
 
 DESCRIPTION = "a Chakra execution trace (.et)"
@@ -44,8 +45,6 @@ _LONGEST = 2**50  # ns, 13 days for one node
 
 def probe(head: Head) -> bool:
     """The first message is metadata: a version, or attributes with names. A node with an id and a name follows."""
-    from weft.traces import protobufs
-
     try:
         length, at = protobufs.varint(head.data, 0)
         first = list(protobufs.fields(head.data[at : at + length]))
@@ -110,8 +109,6 @@ def read(path: Path) -> Trace:
 
 
 def _nodes(path: Path) -> Any:
-    from weft.traces import protobufs
-
     classes = protobufs.schema("weft.chakra", _FIELDS)
     data = protobufs.content(path)
     at, count = 0, 0
@@ -133,8 +130,6 @@ def _nodes(path: Path) -> Any:
 
 def _attributes(node: Any) -> dict[str, Any]:
     """The attributes of a node: numbers as int, text as str."""
-    from weft.traces.protobufs import text
-
     found: dict[str, Any] = {}
     for attribute in node.attributes:
         if attribute.HasField("text"):
@@ -147,8 +142,6 @@ def _attributes(node: Any) -> dict[str, Any]:
 
 def _row(builder: Builder, node: Any, of: dict[str, Any], host: bool) -> tuple[int, ...]:
     """Category, name, bytes, peer, correlation and group of a node."""
-    from weft.traces.protobufs import text
-
     name = text(node.name) or f"node {node.id}"
     moved, peer, group = -1, -1, -1
     if node.type in (_SEND, _RECEIVE):

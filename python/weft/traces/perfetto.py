@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from weft.traces import apis
+from weft.traces import apis, protobufs
 from weft.traces.head import Head
+from weft.traces.protobufs import text
 from weft.traces.table import Builder, Category, Trace
 
 DESCRIPTION = "a Perfetto trace (protobuf, also of rocprofv3)"
@@ -41,8 +42,6 @@ _ROCPROF = frozenset((*_CALLS, *_WORK, *_COLLECTIVES))
 
 def probe(head: Head) -> bool:
     """All fields of the file are packets, and the first of them have fields that packets of a trace have."""
-    from weft.traces import protobufs
-
     known = 0
     try:
         for k, (number, type_, value) in enumerate(protobufs.fields(head.data)):
@@ -100,8 +99,6 @@ class _File:
         self.last = 0
 
     def read(self) -> Trace:
-        from weft.traces import protobufs
-
         for packet in self._packets(protobufs.content(self.path)):
             try:
                 self._take(packet)
@@ -122,8 +119,6 @@ class _File:
 
     def _packets(self, data: bytes, nested: bool = False) -> Iterator[Any]:
         from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket
-
-        from weft.traces import protobufs
 
         for count, part in enumerate(protobufs.repeated(self.path, data, 1, DESCRIPTION)):
             packet = TracePacket()
@@ -148,10 +143,10 @@ class _File:
             sequence = self.sequences[packet.trusted_packet_sequence_id] = _Sequence(clocks=sequence.clocks)
         if packet.HasField("interned_data"):
             data = packet.interned_data
-            sequence.names.update((e.iid, e.name) for e in data.event_names)
-            sequence.categories.update((e.iid, e.name) for e in data.event_categories)
-            sequence.details.update((e.iid, e.name) for e in data.debug_annotation_names)
-            sequence.stages.update((e.iid, e.name) for e in data.gpu_specifications)
+            sequence.names.update((e.iid, text(e.name)) for e in data.event_names)
+            sequence.categories.update((e.iid, text(e.name)) for e in data.event_categories)
+            sequence.details.update((e.iid, text(e.name)) for e in data.debug_annotation_names)
+            sequence.stages.update((e.iid, text(e.name)) for e in data.gpu_specifications)
         if packet.HasField("trace_packet_defaults"):
             defaults = packet.trace_packet_defaults
             sequence.clock = defaults.timestamp_clock_id
@@ -214,10 +209,10 @@ class _File:
     def _describe(self, descriptor: Any) -> None:
         track = self.tracks[descriptor.uuid]
         track.parent = descriptor.parent_uuid or track.parent
-        track.name = descriptor.name or descriptor.static_name or track.name
+        track.name = text(descriptor.name or descriptor.static_name) or track.name
         if descriptor.HasField("thread"):
             track.pid, track.tid = descriptor.thread.pid, descriptor.thread.tid
-            track.name = track.name or descriptor.thread.thread_name
+            track.name = track.name or text(descriptor.thread.thread_name)
         elif descriptor.HasField("process"):
             track.pid = descriptor.process.pid
 
@@ -235,10 +230,12 @@ class _File:
         if kind != _BEGIN and not complete:
             self.other["marks and values of counters, which have no duration, are ignored"] += 1
             return
-        category = next(iter(event.categories), None) or next(
-            (sequence.categories.get(i) for i in event.category_iids), ""
+        category = text(next(iter(event.categories), "")) or next(
+            (sequence.categories.get(i, "") for i in event.category_iids), ""
         )
-        name = event.name or sequence.names.get(event.name_iid or event.legacy_event.name_iid) or category or "slice"
+        name = (
+            text(event.name) or sequence.names.get(event.name_iid or event.legacy_event.name_iid) or category or "slice"
+        )
         moved = link = -1
         if category in _ROCPROF:
             for detail in event.debug_annotations:
@@ -268,7 +265,7 @@ class _File:
 
     def _stage(self, event: Any, time: int, sequence: _Sequence) -> None:
         queue = sequence.stages.get(event.hw_queue_iid) or f"queue {event.hw_queue_id or event.hw_queue_iid}"
-        name = event.name or sequence.names.get(event.name_iid) or sequence.stages.get(event.stage_iid) or "stage"
+        name = text(event.name) or sequence.names.get(event.name_iid) or sequence.stages.get(event.stage_iid) or "stage"
         self.stages.append((f"device {event.gpu_id} {queue}", time, time + min(event.duration, _LONGEST), name))
 
     def _place(self, uuid: int) -> tuple[int, str]:

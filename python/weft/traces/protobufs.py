@@ -143,5 +143,6 @@ def repeated(path: Path, data: bytes, number: int, what: str) -> Iterator[memory
         raise ValueError(f"{path}: {what} that is damaged after element {count} ({error})") from None
 
 
-def text(data: bytes) -> str:
-    return data.decode("utf-8", errors="replace")
+def text(data: bytes | str) -> str:
+    """Text of a message; the library returns bytes where they are not UTF-8."""
+    return data if isinstance(data, str) else data.decode("utf-8", errors="replace")

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from weft.traces import apis
+from weft.traces import apis, protobufs
 from weft.traces.head import Head
+from weft.traces.protobufs import text
 from weft.traces.table import Builder, Category, Trace
 
 DESCRIPTION = "an XSpace file of JAX or XLA (.xplane.pb)"
@@ -66,8 +67,6 @@ _LONGEST = 2**62
 
 def probe(head: Head) -> bool:
     """The first field of the first plane, or its second after the number, is its name."""
-    from weft.traces import protobufs
-
     try:
         first = next(protobufs.fields(head.data), None)
         if first is None or first[:2] != (1, protobufs.BYTES) or not isinstance(first[2], bytes):
@@ -88,8 +87,6 @@ def read(path: Path) -> Trace:
     Of nested operations on a device, the innermost are work; those around them, and lines that only name what others
     do, are annotations. A range that carries a step number is named 'NAME step N'.
     """
-    from weft.traces import protobufs
-
     classes = protobufs.schema("weft.xplane", _FIELDS)
     space = protobufs.parse(path, classes["Space"], protobufs.content(path), DESCRIPTION)
     builder = Builder("xplane", path)
@@ -98,7 +95,7 @@ def read(path: Path) -> Trace:
     aggregated = 0
     for plane in planes:
         aggregated += plane.add(builder, process)
-    builder.notes += [f"the profiler reports: {protobufs.text(m)}" for m in [*space.errors, *space.warnings][:3]]
+    builder.notes += [f"the profiler reports: {text(m)}" for m in [*space.errors, *space.warnings][:3]]
     if aggregated:
         builder.notes.append(f"{aggregated} entries are sums over many events, without times, and are ignored")
     if len(builder) == 0:
@@ -109,9 +106,7 @@ def read(path: Path) -> Trace:
 
 class _Plane:
     def __init__(self, plane: Any) -> None:
-        from weft.traces.protobufs import text
-
-        self.plane, self.name, self.text = plane, text(plane.name), text
+        self.plane, self.name = plane, text(plane.name)
         self.names = {e.key: text(e.value.display_name or e.value.name) for e in plane.events}
         self.stats = {e.key: text(e.value.name) for e in plane.stat_names}
         self.process = -1
@@ -125,7 +120,7 @@ class _Plane:
         if stat.HasField("reference"):
             return self.stats.get(stat.reference, "")
         if stat.HasField("text"):
-            return self.text(stat.text)
+            return text(stat.text)
         return int(stat.uint if stat.HasField("uint") else stat.int)
 
     def add(self, builder: Builder, process: int) -> int:
@@ -134,7 +129,7 @@ class _Plane:
         labels: Counter[str] = Counter()
         aggregated = 0
         for line in self.plane.lines:
-            title = self.text(line.display_name or line.name) or f"line {line.id}"
+            title = text(line.display_name or line.name) or f"line {line.id}"
             labels[title] += 1
             title += f" #{labels[title]}" if labels[title] > 1 else ""
             rows, details = [], []
