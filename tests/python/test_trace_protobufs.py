@@ -214,14 +214,14 @@ def test_protobufs_of_another_kind_are_not_traces(tmp_path) -> None:
             load(path)
 
 
-@pytest.mark.parametrize("format", ["kineto", "perfetto", "xplane", "chakra"])
+@pytest.mark.parametrize("format", ["kineto", "perfetto"])
 def test_a_gzip_bomb_is_refused_before_it_fills_the_memory(format: str, tmp_path) -> None:
     path = tmp_path / "bomb.gz"
     start = {"kineto": b'{"schemaVersion": 1, "traceEvents": ["', **files()}[format]
     packer = zlib.compressobj(9, wbits=31)
     with path.open("wb") as file:
         file.write(packer.compress(start))
-        for _ in range(128):
+        for _ in range(80):
             file.write(packer.compress(bytes(1 << 20)))
         file.write(packer.flush())
     with pytest.raises(ValueError, match="expands to more than 200 times"):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
@@ -65,14 +66,11 @@ def steps_of(a: Trace, b: Trace) -> str | None:
 def _repeated(trace: Trace) -> dict[str, float]:
     """The share of the time of each annotation that repeats, by name, with numbers at its end as '*'."""
     index = np.flatnonzero(named_ranges(trace))
-    groups: dict[str, set[str]] = defaultdict(set)
-    for i in np.unique(trace.name[index]):
-        groups[re.sub(r"\d+$", "*", trace.names[i])].add(trace.names[i])
     shares = {}
-    for text, names in groups.items():
+    for text, names in _families([trace.names[i] for i in np.unique(trace.name[index])]).items():
         if any(c in text.removesuffix("*") for c in "*?["):
             continue  # its name reads as another pattern
-        found = occurrences(trace, text if len(names) > 1 else next(iter(names)))
+        found = occurrences(trace, text if len(names) > 1 else min(names))
         times = len(found) / max(1, len(np.unique(trace.process[found])))
         share = float((trace.end - trace.start)[found].sum()) / max(
             1, trace.span * len(np.unique(trace.process[found]))
@@ -80,6 +78,14 @@ def _repeated(trace: Trace) -> dict[str, float]:
         if times >= 2 and _COVERED <= share <= 1.0:
             shares[text] = share
     return shares
+
+
+def _families(names: Iterable[str]) -> dict[str, set[str]]:
+    """Names that differ in a number at their end, by what they share with '*' for it; other names by themselves."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for name in names:
+        found[re.sub(r"\d+$", "*", name)].add(name)
+    return {text if len(family) > 1 else min(family): family for text, family in found.items()}
 
 
 def measure(trace: Trace, steps: str | None) -> Measured:
@@ -104,10 +110,13 @@ def measure(trace: Trace, steps: str | None) -> Measured:
     of_terms = dict(zip(TERMS, np.array(terms).T, strict=True))
     categories = {c.name: times[:, [k for k, key in enumerate(keys) if key[1] == c.name]].sum(axis=1) for c in Category}
     index = np.flatnonzero(named)
-    ranges = {
-        trace.names[i]: (trace.end - trace.start)[index[trace.name[index] == i]] * 1e-9
-        for i in np.unique(trace.name[index])
-    }
+    families = _families([trace.names[i] for i in np.unique(trace.name[index])])
+    family_of = {name: k for k, family in enumerate(families.values()) for name in family}
+    family = np.array([family_of.get(name, -1) for name in trace.names], dtype=np.int64)[trace.name[index]]
+    order = np.argsort(family, kind="stable")
+    cuts = np.searchsorted(family[order], np.arange(1, len(families)))
+    lengths = np.split((trace.end - trace.start)[index[order]] * 1e-9, cuts)
+    ranges = dict(zip(families, lengths, strict=False))
     return Measured(
         of_terms,
         {name: value for name, value in categories.items() if value.any()},
@@ -184,7 +193,8 @@ def compare(a: Trace, b: Trace, steps: str | None = None) -> dict[str, list[Chan
     for key, (x, y), p in zip(keys, samples, probabilities(samples), strict=True):
         first, second = float(x.mean()), float(y.mean())
         calls = of_a.calls.get(key, 0.0), of_b.calls.get(key, 0.0)
-        names.append(Change(*key, first, second, *calls, p, because(first, second, *calls)))
+        if first or second:
+            names.append(Change(*key, first, second, *calls, p, because(first, second, *calls)))
 
     def largest(found: list[Change]) -> list[Change]:
         return sorted(found, key=lambda c: -abs(c.seconds))
