@@ -19,6 +19,7 @@ from weft import _weft
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+    from weft.mesh_io import Extrusion
     from weft.mesh_io.raw import RawMesh
 
     CollectiveError = RuntimeError
@@ -96,9 +97,13 @@ class Mesh:
         comm: MPI.Intracomm | None = None,
         partitioner: str = "metis",
         geometry_order: int | None = None,
+        extrude: Extrusion | None = None,
+        region: str | int | None = None,
     ) -> Mesh:
         """Read a Nek mesh (``.re2``, ``.rea``) or a Gmsh mesh (``.msh``), and distribute it.
 
+        ``extrude`` (``weft.mesh_io.Extrusion``): how a 2-D mesh becomes 3-D; by default one periodic layer, as thick as
+        the mean element is wide. ``region``: keep only the elements of this region of the file, by name or number.
         ``partitioner``: ``"metis"`` (fewest faces between ranks) or ``"rcb"`` (recursive coordinate bisection).
         ``geometry_order``: the polynomial order of curved elements, 1 to 15; by default the one that represents the
         file's geometry: 1 if all elements are trilinear, 2 for midside nodes and second-order elements, 7 if there are
@@ -107,9 +112,9 @@ class Mesh:
         MeshError, the same on every rank, if the file is missing, damaged or of another format, if the mesh is not
         conforming, or if there are more ranks than elements. (collective)
         """
-        from weft.mesh_io import read_raw
+        from weft.mesh_io import read_solid
 
-        return cls._deal(lambda: read_raw(path), os.fspath(path), comm, partitioner, geometry_order)
+        return cls._deal(lambda: read_solid(path, extrude, region), os.fspath(path), comm, partitioner, geometry_order)
 
     @classmethod
     def sphere(
