@@ -8,8 +8,8 @@ rank; ids are global. Points are the Gauss-Lobatto-Legendre points of a polynomi
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,8 @@ else:
     from weft.mpi import CollectiveError
 
 __all__ = ["Mesh", "MeshError"]
+
+Map = Callable[..., Sequence[npt.ArrayLike]]  # (x, y, z) to x, y and z of moved points
 
 
 class MeshError(CollectiveError):
@@ -117,6 +119,53 @@ class Mesh:
         return cls._deal(lambda: read_solid(path, extrude, region), os.fspath(path), comm, partitioner, geometry_order)
 
     @classmethod
+    def from_arrays(
+        cls,
+        points: npt.ArrayLike,
+        hexahedra: npt.ArrayLike,
+        faces: Mapping[str, npt.ArrayLike] | None = None,
+        *,
+        periodic: Sequence[tuple[str, str]] = (),
+        regions: npt.ArrayLike | None = None,
+        comm: MPI.Intracomm | None = None,
+        partitioner: str = "metis",
+        geometry_order: int | None = None,
+    ) -> Mesh:
+        """A mesh from arrays; those of rank 0 count.
+
+        ``points`` [V][3]; ``hexahedra`` [E][8, 20 or 27]: numbers of points from 0, in VTK's order (corners around the
+        bottom, then around the top, then the middles of edges, of faces and of the element); ``faces``: for each
+        boundary its faces [K][4] by their corners (other outer faces are ``unnamed``); ``periodic``: pairs of
+        boundaries to join, equal up to a shift; ``regions`` [E]: element tags. MeshError for arrays that are not a
+        conforming mesh; other options as in ``read``. (collective)
+        """
+        from weft.mesh_io.arrays import from_arrays
+
+        def make() -> RawMesh:
+            return from_arrays(points, hexahedra, faces, periodic, regions)
+
+        return cls._deal(make, "arrays", comm, partitioner, geometry_order)
+
+    @classmethod
+    def from_meshio(
+        cls,
+        mesh: Any,
+        *,
+        periodic: Sequence[tuple[str, str]] = (),
+        comm: MPI.Intracomm | None = None,
+        partitioner: str = "metis",
+        geometry_order: int | None = None,
+    ) -> Mesh:
+        """A mesh from a ``meshio.Mesh`` of hexahedra, which reads many formats; that of rank 0 counts.
+
+        Boundaries are its named quadrilaterals (``gmsh:physical`` or ``cell_sets``). Errors and other options as in
+        ``from_arrays``. (collective)
+        """
+        from weft.mesh_io.arrays import from_meshio
+
+        return cls._deal(lambda: from_meshio(mesh, periodic), "meshio", comm, partitioner, geometry_order)
+
+    @classmethod
     def sphere(
         cls,
         radii: Sequence[float],
@@ -168,6 +217,39 @@ class Mesh:
             return cylinder(radius, length, side, layers, slices, periodic)
 
         return cls._deal(make, "cylinder", comm, "rcb", geometry_order)
+
+    def mapped(self, function: Map, *, geometry_order: int | None = None, name: str = "Mesh.mapped") -> Mesh:
+        """The same elements with every point moved to ``function(x, y, z)``: three arrays of the shape of x.
+
+        ``geometry_order``: the order of the curved elements, 1 to 15, at whose Gauss-Lobatto-Legendre points the
+        function is taken; by default that of the mesh, at least 7. Boundaries and periodic pairs stay. MeshError, the
+        same on every rank, if the function fails or returns anything else; an element that it folds is an error later,
+        when geometric factors are computed. ``name`` is how errors call the function. (collective)
+        """
+        order = geometry_order or max(self.geometry_order, 7)
+
+        def move() -> _weft.mesh.Mesh:
+            x = np.moveaxis(self.point_coordinates(order), -1, 0)
+            try:
+                places = [np.broadcast_to(np.asarray(part, float), x[0].shape) for part in function(*x)]
+            except (Exception, SystemExit) as error:
+                raise ValueError(f"{name}: the function failed: {type(error).__name__}: {error}") from None
+            if len(places) != 3:
+                raise ValueError(f"{name}: the function returned {len(places)} values, but 3 are needed: x, y and z")
+            nodes = np.stack(places, axis=-1)
+            if not np.isfinite(nodes).all():
+                element, point = (int(index[0]) for index in np.nonzero(~np.isfinite(nodes).all(axis=-1)))
+                at = ", ".join(f"{value:.6g}" for value in x[:, element, point])
+                raise ValueError(f"{name}: the point ({at}) goes to a place that is not finite")
+            return self._core.with_nodes(order, nodes)
+
+        from weft.mpi import together
+
+        try:
+            core = together(self.comm, move)
+        except (CollectiveError, ValueError) as error:
+            raise MeshError(str(error)) from None
+        return Mesh(core, self.element_tags, self.tag_names)
 
     @classmethod
     def _deal(

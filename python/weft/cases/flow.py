@@ -15,15 +15,13 @@ import pydantic
 
 from weft.cases.expressions import CONSTANTS, FUNCTIONS, Expression, ExpressionError
 from weft.cases.schema import Section, named, option, section
-from weft.cases.shared import CheckpointSection, ElementCase, ElementOutput, MeshSection
+from weft.cases.shared import PYTHON, CheckpointSection, ElementCase, ElementOutput, MeshSection, Value
 
-Value = float | str  # a number, an expression, "exact" or "python:name"
 Vector = tuple[Value, Value, Value] | str  # three values, or "exact" or "python:name" for all three
 Numbers = tuple[float, float, float]
 
 VARIABLES = ("x", "y", "z", "t")
 EXACT = "exact"  # the case's exact solution
-PYTHON = "python:"  # python:name is a function in functions.file
 VALUE = 'number, expression in x, y, z, t, "exact", or "python:name" (a function in functions.file)'
 VECTOR = 'three values, "exact", or "python:name"'
 CONDITIONS = ("wall", "velocity", "outflow", "symmetry")
@@ -109,14 +107,6 @@ class ExactSection(Section):
     )
     scalars: dict[str, Value] = named(
         "exact value of that scalar: number, expression or python:name", unit="of the scalar"
-    )
-
-
-class FunctionsSection(Section):
-    """The Python file with the functions that the case refers to as python:name."""
-
-    file: str = option(
-        "", "Python file with functions of NumPy arrays (x, y, z, t) that return one array, or three for a velocity"
     )
 
 
@@ -241,7 +231,6 @@ class FlowCase(ElementCase):
     parameters: dict[str, Value] = named(
         "constant to use in expressions: a number, or an expression of earlier parameters"
     )
-    functions: FunctionsSection = section(FunctionsSection)
     boundaries: dict[str, BoundarySection] = named("condition on that boundary; '*': on all other boundaries")
     initial: InitialSection = section(InitialSection)
     forcing: ForcingSection = section(ForcingSection)
@@ -285,6 +274,11 @@ class FlowCase(ElementCase):
             yield from [(key, vector)] if isinstance(vector, str) else [(key, part) for part in vector]
         yield from scalars.items()
 
+    def references(self) -> Iterator[object]:
+        """Every value that may refer to a Python function."""
+        yield from super().references()
+        yield from (value for _, value in self.values())
+
     @pydantic.model_validator(mode="after")
     def _consistent(self) -> FlowCase:
         _check_names(self)
@@ -318,11 +312,6 @@ class FlowCase(ElementCase):
             raise ValueError(
                 f"case key 'output.every': found {self.output.every}, but no fields are written; set output.fields or "
                 "output.nek"
-            )
-        if self.functions.file and not any(_function(value) for _, value in self.values()):
-            raise ValueError(
-                f"case key 'functions.file': found {self.functions.file!r}, but no value of the case refers to a "
-                'function in it; use one, as in initial.velocity = "python:name"'
             )
         return self
 

@@ -90,9 +90,10 @@ class PoissonCase(ElementCase):
                 "case key 'lambda': found 0.0, but with boundary = \"natural\" the operator is then singular; "
                 'allowed: lambda above 0, boundary = "dirichlet", or solver.preconditioner = "multigrid"'
             )
-        if self.rhs == "manufactured" and self.mesh.file:
+        if self.rhs == "manufactured" and (self.mesh.file or self.mesh.map):
+            key, found = ("file", self.mesh.file) if self.mesh.file else ("map", self.mesh.map)
             raise ValueError(
-                f"case key 'rhs': found 'manufactured' with mesh.file = {self.mesh.file!r}; "
+                f"case key 'rhs': found 'manufactured' with mesh.{key} = {found!r}; "
                 "the exact solution is that of a box; allowed for other meshes: random | unit"
             )
         return self

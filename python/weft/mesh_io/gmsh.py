@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from weft.mesh_io.extrude import thickness
+from weft.mesh_io.nodes import CORNERS, GMSH, lexicographic
 from weft.mesh_io.raw import (
     FACE_CORNERS,
     FACE_NAMES,
@@ -63,27 +64,6 @@ _OVER = {
     10: (12, [*_BELOW, 8, 4, 7, 5, 6, 8, 8], [*_LEVELS, 0, 1, 1, 1, 1, 2, 1]),
 }
 _MIRRORED = [0, 3, 2, 1, 7, 6, 5, 4, 8]  # the nodes of a quadrangle seen from below
-
-# The index of corner i + 2 j + 4 k in Gmsh's order, which goes around the bottom and then the top.
-_CORNERS = np.array([0, 1, 3, 2, 4, 5, 7, 6])
-# The corners, in Gmsh's order, between which Gmsh's nodes 8 to 26 lie.
-_BETWEEN = [
-    *([0, 1], [0, 3], [0, 4], [1, 2], [1, 5], [2, 3], [2, 6], [3, 7], [4, 5], [4, 7], [5, 6], [6, 7]),
-    *([0, 1, 2, 3], [0, 1, 5, 4], [0, 3, 7, 4], [1, 2, 6, 5], [2, 3, 7, 6], [4, 5, 6, 7]),
-    [0, 1, 2, 3, 4, 5, 6, 7],
-]
-
-
-def _lexicographic() -> Ints:
-    """The index of each of Gmsh's 27 nodes in the 3 x 3 x 3 lexicographic order."""
-    place = np.empty(8, np.int64)
-    place[_CORNERS] = np.arange(8)
-    at = 2 * np.stack([place & 1, place >> 1 & 1, place >> 2], axis=1)
-    nodes = [*at, *(at[corners].mean(axis=0).astype(np.int64) for corners in _BETWEEN)]
-    return np.array(nodes) @ [1, 3, 9]
-
-
-_NODES = _lexicographic()
 
 
 @dataclass
@@ -413,9 +393,9 @@ def _assemble(file: _File, source: str) -> RawMesh:
 
     places, index = _index(file)
     hexahedra = index(np.concatenate([b[0] for b in file.elements[kinds[0]]]), "hexahedra")
-    used, corner_ids = np.unique(hexahedra[:, _CORNERS], return_inverse=True)
+    used, corner_ids = np.unique(hexahedra[:, CORNERS], return_inverse=True)
     vertices = corner_ids.reshape(-1, 8).astype(np.int64)
-    raw = RawMesh(vertices, _nodes(places[hexahedra], kinds[0]), np.zeros((len(vertices), 6), np.int32), [], source)
+    raw = RawMesh(vertices, lexicographic(places[hexahedra], GMSH), np.zeros((len(vertices), 6), np.int32), [], source)
     raw.check()
 
     vertex_of = np.full(len(places), -1, np.int64)
@@ -514,21 +494,6 @@ def _lifted(file: _File, triangles: int) -> _File:
     for dimension, tag, pairs in file.periodic:
         result.periodic.append((dimension + 1, tag, np.concatenate([pairs + level * step for level in range(3)])))
     return result
-
-
-def _nodes(places: Floats, kind: int) -> Floats:
-    """The nodes of all elements in lexicographic order: [E][8 or 27][3]."""
-    if kind == 5:
-        return np.ascontiguousarray(places[:, _CORNERS])
-    nodes = np.empty((len(places), 27, 3))
-    nodes[:, _NODES[: places.shape[1]]] = places
-    if kind == 17:  # nodes in the middle of faces and of the element follow from serendipity shape functions
-        for n in range(20, 27):
-            ends = set(_BETWEEN[n - 8])
-            edges = [8 + i for i, pair in enumerate(_BETWEEN[:12]) if set(pair) <= ends]
-            share = 0.5 if n < 26 else 0.25
-            nodes[:, _NODES[n]] = share * places[:, edges].sum(axis=1) - 0.25 * places[:, list(ends)].sum(axis=1)
-    return nodes
 
 
 def _quadrangles(file: _File, vertices: Callable[[Ints], Ints]) -> tuple[Ints, list[str], Ints]:

@@ -14,7 +14,8 @@ from weft.cases.flow import CONDITIONS, BoundarySection, FlowCase
 from weft.cases.schema import settings
 from weft.mesh import Mesh
 from weft.mpi import CollectiveError
-from weft.run.elements import conditions, interpolated, make_mesh, places
+from weft.run import elements
+from weft.run.elements import conditions, interpolated, places
 from weft.run.flow.values import Function, Values
 from weft.solver_on_elements import Checkpoint
 
@@ -25,6 +26,18 @@ GROWTH = 1.1  # largest growth of a variable step from one to the next
 SPOKEN = {
     "w": "wall", "wall": "wall", "o": "outflow", "outflow": "outflow", "sym": "symmetry", "symmetry": "symmetry",
 }  # fmt: skip
+
+
+def make_mesh(case: FlowCase, comm: MPI.Intracomm) -> Mesh:
+    """The mesh that a case describes, distributed over the ranks; CollectiveError if it is conjugate. (collective)"""
+    mesh = elements.make_mesh(case, comm)
+    solid = comm.allreduce(int((mesh.element_tags == mesh.tag_names.get("solid", -1)).sum()), MPI.SUM)
+    if solid and "fluid" in mesh.tag_names:
+        raise CollectiveError(
+            f"{mesh.source} is a conjugate mesh: {solid} of its {mesh.global_elements} elements are solid, but weft "
+            'run flow has no conduction of heat in solids; set mesh.region = "fluid" for the flow in the fluid alone'
+        )
+    return mesh
 
 
 def boundaries(case: FlowCase, mesh: Mesh) -> dict[str, BoundarySection]:

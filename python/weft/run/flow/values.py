@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import functools
-import runpy
 
 import numpy as np
 from mpi4py import MPI
 
 from weft import _weft, mpi, program
 from weft.arrays import Values as Array
-from weft.cases.flow import EXACT, PYTHON, FlowCase, Value, Vector
+from weft.cases.flow import EXACT, FlowCase, Value, Vector
+from weft.cases.shared import PYTHON
 from weft.flow import Function, takes_time
 from weft.program import compiled
+from weft.run.functions import read_functions
 
 
 class Values:
@@ -29,21 +30,9 @@ class Values:
 
     def _read(self) -> dict[str, Function]:
         path = self.case.functions.file
-        try:
-            found = runpy.run_path(path)
-        except OSError as error:
-            raise ValueError(f"case key 'functions.file': {path}: {error.strerror or error}") from None
-        except Exception as error:
-            where = f" at line {error.lineno}" if isinstance(error, SyntaxError) else ""
-            raise ValueError(
-                f"case key 'functions.file': {path} cannot be run{where}: {type(error).__name__}: {error}"
-            ) from None
-        functions = {name: value for name, value in found.items() if callable(value) and not name.startswith("_")}
+        functions = read_functions(path, self.case.values())
         for key, value in self.case.values():
             name = value.removeprefix(PYTHON) if isinstance(value, str) and value.startswith(PYTHON) else ""
-            if name and name not in functions:
-                have = ", ".join(sorted(functions)) or "none"
-                raise ValueError(f"case key '{key}': {path} has no function {name!r}; it has: {have}")
             if name:
                 try:
                     takes_time(functions[name])

@@ -32,7 +32,7 @@ def make_mesh(case: MaxwellCase, comm: MPI.Intracomm) -> Mesh:
     if mesh.file:
         return elements.make_mesh(case, comm)
     if mesh.shape == "cylinder":
-        return weft.Mesh.cylinder(
+        made = weft.Mesh.cylinder(
             mesh.radii[0],
             mesh.length,
             side=mesh.side,
@@ -40,17 +40,21 @@ def make_mesh(case: MaxwellCase, comm: MPI.Intracomm) -> Mesh:
             slices=mesh.slices,
             periodic=mesh.periodic[2],
             comm=comm,
+            geometry_order=mesh.geometry_order or None,
         )
-    if mesh.shape == "sphere":
-        return weft.Mesh.sphere(
+    elif mesh.shape == "sphere":
+        made = weft.Mesh.sphere(
             mesh.radii,
             side=mesh.side,
             layers=mesh.layers,
             half_width=mesh.half_width,
             box_layers=mesh.box_layers,
             comm=comm,
+            geometry_order=mesh.geometry_order or None,
         )
-    return elements.make_mesh(case, comm)
+    else:
+        return elements.make_mesh(case, comm)
+    return elements.moved(case, made)
 
 
 class Problem:
