@@ -166,6 +166,11 @@ class Mesh:
         return cls._deal(lambda: from_meshio(mesh, periodic), "meshio", comm, partitioner, geometry_order)
 
     @classmethod
+    def from_raw(cls, raw: RawMesh, *, comm: MPI.Intracomm | None = None) -> Mesh:
+        """A mesh that a reader of ``weft.mesh_io`` returned on rank 0, and that is 3-D. (collective)"""
+        return cls._deal(lambda: raw, raw.source, comm, "metis", None)
+
+    @classmethod
     def sphere(
         cls,
         radii: Sequence[float],

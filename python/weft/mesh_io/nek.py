@@ -32,10 +32,10 @@ from weft.mesh_io.raw import (
 )
 
 # Our numbers for those of Nek's preprocessor, which count from 1.
-_CORNERS = [0, 1, 3, 2, 4, 5, 7, 6]  # index of our corner c in the order of the file
-_FACES = np.array([2, 1, 3, 0, 4, 5])
-_EDGES = np.array([0, 5, 1, 4, 2, 7, 3, 6, 8, 9, 11, 10])
-_BACKWARDS = np.array([False, False, True, True] * 2 + [False] * 4)  # edges with the opposite direction in the file
+CORNERS = [0, 1, 3, 2, 4, 5, 7, 6]  # index of our corner c in the order of the file
+FACES = np.array([2, 1, 3, 0, 4, 5])
+EDGES = np.array([0, 5, 1, 4, 2, 7, 3, 6, 8, 9, 11, 10])
+BACKWARDS = np.array([False, False, True, True] * 2 + [False] * 4)  # edges with the opposite direction in the file
 
 _RECORDS = {
     4: np.dtype([("element", "i4"), ("side", "i4"), ("values", "f4", 5), ("code", "S4")]),
@@ -83,7 +83,7 @@ def read_re2(path: Path) -> RawMesh:
 
     width = 2**dimensions
     elements = file.take(np.dtype((f"f{word}", 1 + dimensions * width)), count, "elements").astype(np.float64)
-    corners = elements[:, 1:].reshape(count, dimensions, width).transpose(0, 2, 1)[:, _CORNERS[:width]]
+    corners = elements[:, 1:].reshape(count, dimensions, width).transpose(0, 2, 1)[:, CORNERS[:width]]
     curves = file.section("curved sides", count)
     fields = [file.section("boundary conditions", count)]
     if fluid < count:  # conditions of the temperature, which solids have too
@@ -197,7 +197,7 @@ def read_rea(path: Path) -> RawMesh:
     if values.size != 4 * (per - 1) * count:
         raise FormatError(f"{count} elements need {4 * (per - 1) * count} coordinates, but the file has {values.size}")
     corners = values.reshape(count, -1, dimensions, 4).transpose(0, 1, 3, 2).reshape(count, -1, dimensions)
-    corners = corners[:, _CORNERS[: 2**dimensions]]
+    corners = corners[:, CORNERS[: 2**dimensions]]
 
     at = _find(lines, last, "CURVED SIDE")
     if at is None:
@@ -316,7 +316,7 @@ def _assemble(corners: Floats, curves: _Records, fields: list[_Records], fluid: 
         conditions = _both(fields, fluid)
         raw.tags = (np.arange(count) >= fluid).astype(np.int64)
         raw.tag_names = {name: tag for tag, name in enumerate(REGIONS)}
-    elements, faces, codes = conditions.elements, _FACES[conditions.sides], np.array(conditions.codes, dtype="U3")
+    elements, faces, codes = conditions.elements, FACES[conditions.sides], np.array(conditions.codes, dtype="U3")
     for name in np.unique(codes):
         if name in ("", "E", "P", "p"):
             continue
@@ -389,7 +389,7 @@ def _periodic_pairs(corners: Floats, elements: Ints, faces: Ints, values: Floats
             f"{values[k, 0]:g} (counting from 1), which does not exist"
         )
     mine = 6 * elements + faces
-    other = 6 * (partner[:, 0] - 1) + _FACES[partner[:, 1] - 1]
+    other = 6 * (partner[:, 0] - 1) + FACES[partner[:, 1] - 1]
     back = dict(zip(mine.tolist(), other.tolist(), strict=True))
     for a, b in back.items():
         if back.get(b) != a:
@@ -422,15 +422,15 @@ def _curves(curves: _Records) -> tuple[Ints, Floats]:
         if code == "C":
             if number > 7:
                 raise FormatError(f"{where} is a circular arc, but only edges 1 to 8 can be arcs")
-            sides[k, 1:] = ARC, _EDGES[number]
-            if _BACKWARDS[number]:  # the arc bulges to the right of the edge, whose direction is reversed
+            sides[k, 1:] = ARC, EDGES[number]
+            if BACKWARDS[number]:  # the arc bulges to the right of the edge, whose direction is reversed
                 values[k, 0] = -values[k, 0]
         elif code == "m":
-            sides[k, 1:] = MIDPOINT, _EDGES[number]
+            sides[k, 1:] = MIDPOINT, EDGES[number]
         elif code == "s":
             if number > 5:
                 raise FormatError(f"{where} is a sphere, but only faces 1 to 6 can be spheres")
-            sides[k, 1:] = SPHERE, _FACES[number]
+            sides[k, 1:] = SPHERE, FACES[number]
         else:
             raise FormatError(
                 f"{where} has curve type {code!r}, but weft supports only C (circle), s (sphere) and m (midside node)"
