@@ -136,4 +136,4 @@ def draw(seen: Seen, path: Path) -> None:
         return
     outer = (kinds > 0) | seen.solid.periodic_faces()
     named = {name: kinds[outer] == k for k, name in enumerate(seen.solid.boundary_names, 1) if (kinds == k).any()}
-    draw_solid(path, title, faces[outer], named)
+    draw_solid(path, title, faces[outer], seen.quality.centres[np.nonzero(outer)[0]], named)
