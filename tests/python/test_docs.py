@@ -16,7 +16,8 @@ from weft.cli.main import weft_command
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
-GROUPS = "run|bench|model|trace|info|report|cases"
+PAGES += (ROOT / "examples").glob("*/*.md")
+GROUPS = "run|bench|mesh|model|trace|info|report|cases"
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
 
