@@ -34,8 +34,7 @@ def parsed(words: list[str]) -> dict[str, object]:
     """The options of a command line; nothing runs. Raises click.UsageError."""
     command, context = weft_command, click.Context(weft_command, info_name="weft")
     while isinstance(command, click.Group):
-        name, *words = words
-        found = command.get_command(context, name)
+        name, found, words = command.resolve_command(context, words)
         assert found is not None, f"no command '{name}'"
         command, context = found, click.Context(found, parent=context, info_name=name)
     values, left, _ = command.make_parser(context).parse_args(words)
