@@ -110,7 +110,7 @@ def main() -> None:
 
 def source_events(source: replay.Program) -> int:
     """Calls and device work of a program."""
-    return source.calls + len(source.work)
+    return len(source.calls) + len(source.work)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,13 @@ class CaseError(ValueError):
     """A case that cannot be run; the message says which key is wrong and what is allowed."""
 
 
+def reason(error: Exception) -> str:
+    """Why content is not of the expected form, in words, from the exception that reading it raised."""
+    if isinstance(error, KeyError):
+        return f"{error} is missing"
+    return str(error) if isinstance(error, ValueError) else "a value is of the wrong kind"
+
+
 def tell(text: str) -> None:
     """Writes a line to stderr, after flushing stdout.
 

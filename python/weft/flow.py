@@ -166,10 +166,10 @@ class Solver(SolverOnElements, Output, Statistics):
         self.mesh = mesh
         self.precision = precision
         self.device = _device.open(device) if isinstance(device, str) else device
-        if geometry == "auto":
-            geometry = "trilinear" if mesh.straight else "stored"
         if kernels == "auto":
             kernels = "simd" if self.device.is_host else "portable"
+        if geometry == "auto":
+            geometry = "trilinear" if mesh.straight else "mixed" if kernels == "simd" else "stored"
         self.geometry, self.kernels = geometry, kernels
         self.scalars = dict(scalars or {})
         if taken := sorted(set(OWN) & set(self.scalars)):

@@ -8,7 +8,7 @@ rank; ids are global. Points are the Gauss-Lobatto-Legendre points of a polynomi
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from weft import _weft
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+    from weft.mesh_io import Extrusion
     from weft.mesh_io.raw import RawMesh
 
     CollectiveError = RuntimeError
@@ -26,6 +27,8 @@ else:
     from weft.mpi import CollectiveError
 
 __all__ = ["Mesh", "MeshError"]
+
+Map = Callable[..., Sequence[npt.ArrayLike]]  # (x, y, z) to x, y and z of moved points
 
 
 class MeshError(CollectiveError):
@@ -96,9 +99,13 @@ class Mesh:
         comm: MPI.Intracomm | None = None,
         partitioner: str = "metis",
         geometry_order: int | None = None,
+        extrude: Extrusion | None = None,
+        region: str | int | None = None,
     ) -> Mesh:
         """Read a Nek mesh (``.re2``, ``.rea``) or a Gmsh mesh (``.msh``), and distribute it.
 
+        ``extrude`` (``weft.mesh_io.Extrusion``): how a 2-D mesh becomes 3-D; by default one periodic layer, as thick as
+        the mean element is wide. ``region``: keep only the elements of this region of the file, by name or number.
         ``partitioner``: ``"metis"`` (fewest faces between ranks) or ``"rcb"`` (recursive coordinate bisection).
         ``geometry_order``: the polynomial order of curved elements, 1 to 15; by default the one that represents the
         file's geometry: 1 if all elements are trilinear, 2 for midside nodes and second-order elements, 7 if there are
@@ -107,9 +114,61 @@ class Mesh:
         MeshError, the same on every rank, if the file is missing, damaged or of another format, if the mesh is not
         conforming, or if there are more ranks than elements. (collective)
         """
-        from weft.mesh_io import read_raw
+        from weft.mesh_io import read_solid
 
-        return cls._deal(lambda: read_raw(path), os.fspath(path), comm, partitioner, geometry_order)
+        return cls._deal(lambda: read_solid(path, extrude, region), os.fspath(path), comm, partitioner, geometry_order)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        points: npt.ArrayLike,
+        hexahedra: npt.ArrayLike,
+        faces: Mapping[str, npt.ArrayLike] | None = None,
+        *,
+        periodic: Sequence[tuple[str, str]] = (),
+        regions: npt.ArrayLike | None = None,
+        comm: MPI.Intracomm | None = None,
+        partitioner: str = "metis",
+        geometry_order: int | None = None,
+    ) -> Mesh:
+        """A mesh from arrays; those of rank 0 count.
+
+        ``points`` [V][3]; ``hexahedra`` [E][8, 20 or 27]: numbers of points from 0, in VTK's order (corners around the
+        bottom, then around the top, then the middles of edges, of faces and of the element); ``faces``: for each
+        boundary its faces [K][4] by their corners (other outer faces are ``unnamed``); ``periodic``: pairs of
+        boundaries to join, equal up to a shift; ``regions`` [E]: element tags. MeshError for arrays that are not a
+        conforming mesh; other options as in ``read``. (collective)
+        """
+        from weft.mesh_io.arrays import from_arrays
+
+        def make() -> RawMesh:
+            return from_arrays(points, hexahedra, faces, periodic, regions)
+
+        return cls._deal(make, "arrays", comm, partitioner, geometry_order)
+
+    @classmethod
+    def from_meshio(
+        cls,
+        mesh: Any,
+        *,
+        periodic: Sequence[tuple[str, str]] = (),
+        comm: MPI.Intracomm | None = None,
+        partitioner: str = "metis",
+        geometry_order: int | None = None,
+    ) -> Mesh:
+        """A mesh from a ``meshio.Mesh`` of hexahedra, which reads many formats; that of rank 0 counts.
+
+        Boundaries are its named quadrilaterals (``gmsh:physical`` or ``cell_sets``). Errors and other options as in
+        ``from_arrays``. (collective)
+        """
+        from weft.mesh_io.arrays import from_meshio
+
+        return cls._deal(lambda: from_meshio(mesh, periodic), "meshio", comm, partitioner, geometry_order)
+
+    @classmethod
+    def from_raw(cls, raw: RawMesh, *, comm: MPI.Intracomm | None = None) -> Mesh:
+        """A mesh that a reader of ``weft.mesh_io`` returned on rank 0, and that is 3-D. (collective)"""
+        return cls._deal(lambda: raw, raw.source, comm, "metis", None)
 
     @classmethod
     def sphere(
@@ -163,6 +222,39 @@ class Mesh:
             return cylinder(radius, length, side, layers, slices, periodic)
 
         return cls._deal(make, "cylinder", comm, "rcb", geometry_order)
+
+    def mapped(self, function: Map, *, geometry_order: int | None = None, name: str = "Mesh.mapped") -> Mesh:
+        """The same elements with every point moved to ``function(x, y, z)``: three arrays of the shape of x.
+
+        ``geometry_order``: the order of the curved elements, 1 to 15, at whose Gauss-Lobatto-Legendre points the
+        function is taken; by default that of the mesh, at least 7. Boundaries and periodic pairs stay. MeshError, the
+        same on every rank, if the function fails or returns anything else; an element that it folds is an error later,
+        when geometric factors are computed. ``name`` is how errors call the function. (collective)
+        """
+        order = geometry_order or max(self.geometry_order, 7)
+
+        def move() -> _weft.mesh.Mesh:
+            x = np.moveaxis(self.point_coordinates(order), -1, 0)
+            try:
+                places = [np.broadcast_to(np.asarray(part, float), x[0].shape) for part in function(*x)]
+            except (Exception, SystemExit) as error:
+                raise ValueError(f"{name}: the function failed: {type(error).__name__}: {error}") from None
+            if len(places) != 3:
+                raise ValueError(f"{name}: the function returned {len(places)} values, but 3 are needed: x, y and z")
+            nodes = np.stack(places, axis=-1)
+            if not np.isfinite(nodes).all():
+                element, point = (int(index[0]) for index in np.nonzero(~np.isfinite(nodes).all(axis=-1)))
+                at = ", ".join(f"{value:.6g}" for value in x[:, element, point])
+                raise ValueError(f"{name}: the point ({at}) goes to a place that is not finite")
+            return self._core.with_nodes(order, nodes)
+
+        from weft.mpi import together
+
+        try:
+            core = together(self.comm, move)
+        except (CollectiveError, ValueError) as error:
+            raise MeshError(str(error)) from None
+        return Mesh(core, self.element_tags, self.tag_names)
 
     @classmethod
     def _deal(

@@ -84,9 +84,11 @@ class Poisson:
     matrix. ``device``: ``auto``, ``host``, ``cuda``, ``hip`` or a ``weft.device.Device``. ``precision``: ``double`` or
     ``single``. ``storage``: ``assembled`` (a vector holds every degree of freedom once, as in hipBone) or ``scattered``
     (once per element, as in Nekbone). ``geometry``: ``stored`` factors, ``trilinear`` (recomputed from the corners;
-    straight elements only), or ``auto``. ``kernels``: ``portable`` (the one source for all devices), ``simd`` (the
-    host's own), or ``auto``. ``threads``: the portable kernels' thread blocks, ``points`` or ``columns``, or
-    ``auto``. ``dirichlet``: the boundaries whose points are taken out (their value is 0, or see ``lift``):
+    straight elements only), ``mixed`` (stored for curved elements and recomputed for the others; SIMD kernels), or
+    ``auto``. The SIMD kernels compute the constant metric of parallelepipeds once per element. ``kernels``:
+    ``portable`` (the one source for all devices), ``simd`` (the host's own), or ``auto``. ``threads``: the portable
+    kernels' thread blocks, ``points`` or ``columns``, or ``auto``. ``dirichlet``: the boundaries whose points are taken
+    out (their value is 0, or see ``lift``):
     ``True`` for all, ``False`` for none, or their names; the others are natural. ``exchange``: ``auto`` (timed, halo
     and gather apart), ``schedule`` or ``schedule:path``; ``exchange_cache``: keep what was timed on disk for the next
     run on the same mesh, ranks and machine. ``coefficient``: k(x, y, z) above 0, which makes S the operator of
@@ -131,11 +133,19 @@ class Poisson:
         self.coefficient = coefficient
         threads = given.threads
         why: dict[str, str] = {}
-        given.geometry, why["geometry"] = self._choose_geometry(geometry)
         given.kernels, why["kernels"] = self._choose_kernels(kernels)
+        given.geometry, why["geometry"] = self._choose_geometry(geometry, given.kernels)
         self.geometry, self.kernels = given.geometry, given.kernels
         self._mesh = mesh._core if coefficient is None else self._with_coefficient(coefficient)
         self._core = _CORES[precision](self._mesh, given)
+        #: elements of all ranks by how their metric comes: ``parallelepiped`` (constant), ``trilinear``, ``stored``
+        self.elements_by_shape = {
+            shape: int(self.comm.allreduce(count)) for shape, count in self._core.elements_by_shape.items()
+        }
+        if len(shapes := [f"{count} {shape}" for shape, count in self.elements_by_shape.items() if count]) > 1:
+            why["geometry"] += f" (elements: {', '.join(shapes)})"
+        elif self.elements_by_shape["parallelepiped"]:
+            why["geometry"] += ", and all are parallelepipeds"
         why["storage"] = (
             "every degree of freedom once"
             if self.storage == "assembled"
@@ -181,13 +191,15 @@ class Poisson:
 
         return mpi.together(self.comm, made)
 
-    def _choose_geometry(self, geometry: str) -> tuple[str, str]:
+    def _choose_geometry(self, geometry: str, kernels: str) -> tuple[str, str]:
         if geometry != "auto":
             return geometry, "asked for"
         if self.coefficient is not None:
             return "stored", "they hold the coefficient"
         if self.mesh.straight:
             return "trilinear", "all elements have straight edges"
+        if kernels == "simd":
+            return "mixed", "the mesh has curved elements, whose metric is stored"
         return "stored", "the mesh has curved elements"
 
     def _choose_kernels(self, kernels: str) -> tuple[str, str]:

@@ -202,6 +202,7 @@ class Figures(TypedDict, total=False):
     ranks: int
     boundaries: dict[str, str]
     elements_by_material: dict[str, int]
+    elements_by_shape: dict[str, int]
     grid: list[int]
     grid_points: int
     viscosity: float

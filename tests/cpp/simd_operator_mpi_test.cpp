@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <set>
@@ -8,6 +9,8 @@
 
 #include "orders.hpp"
 #include "simd_checks.hpp"
+#include "weft/element/gll.hpp"
+#include "weft/mesh/shape.hpp"
 #include "weft/poisson/simd_operator.hpp"
 
 using namespace weft;
@@ -84,6 +87,80 @@ TEST(SimdOperator, TrilinearFloatEqualsThePlainLoopsAtAllOrders) {
   all_orders<float>(box({3, 3, 3}, {}, "kershaw"), false, Geometry::trilinear, 1);
 }
 
+// A box of parallelepipeds one of whose inner vertices is moved: by `by` of an element's length.
+mesh::Mesh with_moved_vertex(double by) {
+  mesh::Mesh mesh = box({6, 4, 3}, {}, "none");
+  double* const nodes = mesh.nodes.change().data();
+  for (std::int64_t i = 0; i < 8 * mesh.elements(); ++i)
+    if (std::abs(nodes[3 * i] - 0.5) + std::abs(nodes[3 * i + 1] - 0.5) + std::abs(nodes[3 * i + 2] - 1. / 3) < 1e-9)
+      nodes[3 * i] += by / 6;
+  return mesh;
+}
+
+// Curved elements where x < 1/2, parallelepipeds elsewhere, by nodes of a high order.
+mesh::Mesh half_curved() {
+  mesh::Mesh mesh = box({8, 2, 2}, {}, "smooth");
+  const int q = mesh.geometry_order, n = q + 1;
+  const std::vector<double>& points = element::gll(q).points;
+  double* const nodes = mesh.nodes.change().data();
+  for (std::int64_t e = 0; e < mesh.elements(); ++e) {
+    double* const element = nodes + 3 * n * n * n * e;
+    if (element[0] < 0.5 - 1e-9) continue;
+    const std::array<double, 24> corners = mesh::corners_of(mesh, e);
+    const double* const last = corners.data() + 21;
+    for (int k = 0; k < n; ++k)
+      for (int j = 0; j < n; ++j)
+        for (int i = 0; i < n; ++i)
+          for (int d = 0; d < 3; ++d)
+            element[3 * ((k * n + j) * n + i) + d] =
+                corners[d] + (last[d] - corners[d]) * (points[std::array{i, j, k}[d]] + 1) / 2;
+  }
+  return mesh;
+}
+
+TEST(SimdOperator, AParallelepipedAsSuchAsTrilinearAndAsStoredIsOneOperator) {
+  for (const int order : test::all_orders()) {
+    // Moved by less than shapes tell apart, by more, and visibly.
+    for (const double by : {0.0, 1e-13, 0.2}) {
+      const SimdProblem<double> problem(with_moved_vertex(by), order, false);
+      EXPECT_LT(error(problem, Geometry::trilinear, 1), 1e-13) << "order " << order << ", moved by " << by;
+      if (order == 4) EXPECT_LT(error(problem, Geometry::stored, 2), 1e-13) << "moved by " << by;
+    }
+    EXPECT_LT(error(SimdProblem<float>(with_moved_vertex(0.2), order, true), Geometry::trilinear, 1), 3e-5);
+  }
+}
+
+TEST(SimdOperator, AMovedVertexMakesOnlyTheElementsRoundItTrilinear) {
+  const auto trilinear = [](double by) {
+    const SimdProblem<double> problem(with_moved_vertex(by), 2, false);
+    const auto space = problem.make_space();
+    auto counts = SimdOperator<double>(*space, Geometry::trilinear, lambda).elements_by_shape();
+    EXPECT_EQ(counts[2], 0);
+    return summed({static_cast<double>(counts[1])}, problem.mesh.comm)[0];
+  };
+  EXPECT_EQ(trilinear(0), 0);
+  EXPECT_GE(trilinear(0.2), 8);
+  EXPECT_LE(trilinear(0.2), 8 + 7 * 3 * mpi::Comm().size());  // whole blocks
+}
+
+TEST(SimdOperator, MixedGeometryStoresCurvedElementsAlone) {
+  for (const int order : {1, 2, 5, 7}) {
+    for (const int threads : {1, 2}) {
+      const SimdProblem<double> problem(half_curved(), order, threads == 2);
+      EXPECT_LT(error(problem, Geometry::mixed, threads), 1e-13) << "order " << order;
+      const auto space = problem.make_space();
+      const SimdOperator<double> mixed(*space, Geometry::mixed, lambda), stored(*space, Geometry::stored, lambda);
+      const auto counts = mixed.elements_by_shape();
+      EXPECT_EQ(counts[0] + counts[1] + counts[2], problem.mesh.elements());
+      const auto bytes = [](const SimdOperator<double>& op) {
+        const auto all = op.memory_bytes();
+        return all.contains("geometry") ? all.at("geometry") : 0;
+      };
+      if (counts[0] > 0) EXPECT_LT(bytes(mixed), bytes(stored));
+    }
+  }
+}
+
 TEST(SimdOperator, PeriodicImagesAreOnePoint) {
   for (const int order : {1, 2, 3, 6}) {
     const SimdProblem<double> problem(box({4, 2, 1}, {true, true, true}, "none"), order, false);
@@ -135,8 +212,12 @@ TEST(SimdOperator, TheSplitTakesEveryElementOnceAndKeepsHaloElementsTogether) {
   for (const int elements : {0, 1, 7, 8, 16, 61}) {
     for (const int halo_every : {1, 2, 3, 100}) {
       std::vector<std::uint8_t> halo(elements);
-      for (int e = 0; e < elements; ++e) halo[e] = e % halo_every == halo_every - 1;
-      const space::BlockSplit split = space::split_blocks(halo, 8);
+      std::vector<mesh::Shape> shapes(elements);
+      for (int e = 0; e < elements; ++e) {
+        halo[e] = e % halo_every == halo_every - 1;
+        shapes[e] = static_cast<mesh::Shape>(e % 3);
+      }
+      const space::BlockSplit split = space::split_blocks(halo, shapes, 8);
       EXPECT_EQ(split.blocks, (elements + 7) / 8);
       EXPECT_EQ(std::set<std::int64_t>(split.order.begin(), split.order.end()).size(), halo.size());
       EXPECT_EQ(split.order.size(), halo.size());

@@ -33,16 +33,27 @@ def box(counts, periodic=(False, False, False), upper=(1.0, 1.0, 1.0)):
     return corners, conditions
 
 
-def re2(corners, conditions, curves=(), version=2, order="<"):
-    """The bytes of a .re2. ``curves``: (element, side from 0, values, code)."""
-    word = 4 if version == 1 else 8
+def rectangle(counts, periodic=(False, False), upper=(1.0, 1.0)):
+    """Corners [E][4][2] (ours), and Nek's boundary conditions of a 2-D rectangle."""
+    corners, conditions = box((*counts, 1), (*periodic, False), (*upper, 1.0))
+    return corners[:, :4, :2], {key: value for key, value in conditions.items() if key[1] < 4}
+
+
+def re2(corners, conditions, curves=(), version=2, order="<", fluid=None, thermal=None):
+    """The bytes of a .re2, 3-D or 2-D like the corners [E][8][3] or [E][4][2].
+
+    ``curves``: (element, side from 0, values, code). ``fluid``: number of elements before the solids of a conjugate
+    mesh, whose conditions are ``thermal``.
+    """
+    word, (count, width, dimensions) = 4 if version == 1 else 8, np.shape(corners)
+    fluid = count if fluid is None else fluid
     if version == 4:
-        header = f"#v004{len(corners):16d}{3:3d}{len(corners):16d}{1:4d}"
+        header = f"#v004{count:16d}{dimensions:3d}{fluid:16d}{1:4d}"
     else:
-        header = f"#v{version:03d}{len(corners):9d}{3:3d}{len(corners):9d} test"
+        header = f"#v{version:03d}{count:9d}{dimensions:3d}{fluid:9d} test"
     out = [header.ljust(80).encode(), np.array(6.54321, order + "f4").tobytes()]
     for element in corners:
-        nek = np.concatenate([[0.0], element[CORNERS].T.ravel()])
+        nek = np.concatenate([[0.0], element[CORNERS[:width]].T.ravel()])
         out.append(nek.astype(f"{order}f{word}").tobytes())
     integer = f"{order}i4" if word == 4 else f"{order}f8"
 
@@ -54,23 +65,29 @@ def re2(corners, conditions, curves=(), version=2, order="<"):
             out.append(code.encode().ljust(3).ljust(word)[:word])
 
     records(list(curves))
-    records([(e, s, values, code) for (e, s), (code, values) in sorted(conditions.items())])
+    for field in (conditions,) if thermal is None else (conditions, thermal):
+        records([(e, s, values, code) for (e, s), (code, values) in sorted(field.items())])
     return b"".join(out)
 
 
 def rea(corners, conditions, curves=()):
-    """The text of a .rea."""
-    count = len(corners)
-    lines = [" ****** PARAMETERS *****", " 2.6 NEKTON VERSION", " 3 DIMENSIONAL RUN", " 0 PARAMETERS FOLLOW"]
+    """The text of a .rea, 3-D or 2-D like the corners [E][8][3] or [E][4][2]."""
+    count, width, dimensions = np.shape(corners)
+    lines = [
+        " ****** PARAMETERS *****",
+        " 2.6 NEKTON VERSION",
+        f" {dimensions} DIMENSIONAL RUN",
+        " 0 PARAMETERS FOLLOW",
+    ]
     lines += [
         "  **MESH DATA** 6 lines are X,Y,Z;X,Y,Z. Columns corners 1-4;5-8",
-        f"  {count:10d} 3 {count:10d} NEL,NDIM,NELV",
+        f"  {count:10d} {dimensions} {count:10d} NEL,NDIM,NELV",
     ]
     for e, element in enumerate(corners):
         lines.append(f"            ELEMENT {e + 1:5d} [    1 ]    GROUP     0")
-        nek = element[CORNERS]
-        for half in (nek[:4], nek[4:]):
-            lines += ["".join(f" {v: .12E}" for v in half[:, d]) for d in range(3)]
+        nek = element[CORNERS[:width]]
+        for half in (nek[:4], nek[4:])[: width // 4]:
+            lines += ["".join(f" {v: .12E}" for v in half[:, d]) for d in range(dimensions)]
     lines += ["  ***** CURVED SIDE DATA *****", f"  {len(curves)} Curved sides follow IEDGE,IEL,CURVE(I),I=1,5, CCURVE"]
     width = (3, 3) if count < 1000 else (2, 6)
     for element, side, values, code in curves:
@@ -79,7 +96,7 @@ def rea(corners, conditions, curves=()):
     lines += ["  ***** BOUNDARY CONDITIONS *****", "  ***** NO FLUID   BOUNDARY CONDITIONS *****"]
     lines += ["  ***** THERMAL BOUNDARY CONDITIONS *****"]
     for e in range(count):
-        for side in range(6):
+        for side in range(2 * dimensions):
             code, values = conditions.get((e, side), ("E", [0.0] * 5))
             numbers = "".join(f"{v:14.6G}" for v in values)
             head = f" {code:<3}{e + 1:3d}{side + 1:3d}" if count < 1000 else f" {code:<3}{e + 1:5d}{side + 1:1d}"

@@ -16,7 +16,8 @@ from weft.cli.main import weft_command
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
-GROUPS = "run|bench|model|trace|info|report|cases"
+PAGES += (ROOT / "examples").glob("*/*.md")
+GROUPS = "run|bench|mesh|model|trace|info|report|cases"
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
 
@@ -33,8 +34,7 @@ def parsed(words: list[str]) -> dict[str, object]:
     """The options of a command line; nothing runs. Raises click.UsageError."""
     command, context = weft_command, click.Context(weft_command, info_name="weft")
     while isinstance(command, click.Group):
-        name, *words = words
-        found = command.get_command(context, name)
+        name, found, words = command.resolve_command(context, words)
         assert found is not None, f"no command '{name}'"
         command, context = found, click.Context(found, parent=context, info_name=name)
     values, left, _ = command.make_parser(context).parse_args(words)

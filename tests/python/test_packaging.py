@@ -48,7 +48,8 @@ def test_public_names_load_and_others_say_so() -> None:
 def test_every_package_that_weft_imports_is_a_declared_dependency() -> None:
     declared = {d.split(">")[0].split("=")[0].strip().lower() for d in PROJECT["dependencies"]}
     # Packages whose modules have another name.
-    declared = declared - {"nvidia-ml-py", "tomli-w"} | {"pynvml", "tomli_w"}
+    declared = declared - {"nvidia-ml-py", "tomli-w", "protobuf"} | {"pynvml", "tomli_w", "google"}
+    own = {"mpl_toolkits": "matplotlib"}  # packages that come with another
     optional = {"cupy"}  # arrays on a GPU, where the user has it
     optional |= {"otf2", "_otf2"}  # the extra weft[otf2]: no wheel for every system
     imported = set()
@@ -58,7 +59,7 @@ def test_every_package_that_weft_imports_is_a_declared_dependency() -> None:
                 imported |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
                 imported.add(node.module.split(".")[0])
-    foreign = {name for name in imported if name not in sys.stdlib_module_names} - {"weft"} - optional
+    foreign = {own.get(name, name) for name in imported if name not in sys.stdlib_module_names} - {"weft"} - optional
     assert foreign - declared == set()
     opened = {"mkl", "pyfftw"}  # by the extension, not by Python
     assert declared - foreign - opened == set(), "declared but used nowhere"

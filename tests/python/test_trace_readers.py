@@ -284,6 +284,16 @@ def test_a_foreign_database_says_what_it_holds(tmp_path, script: str, message: s
         load(database(tmp_path / "r.sqlite", script))
 
 
+def test_kernels_that_name_no_process_belong_to_the_only_one_that_calls(tmp_path) -> None:
+    script = (f"create table CUPTI_ACTIVITY_KIND_RUNTIME (start, end, globalTid, correlationId); "
+              f"insert into CUPTI_ACTIVITY_KIND_RUNTIME values (1, 3, {THREAD}, 5);"
+              "create table CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId, correlationId);"
+              "insert into CUPTI_ACTIVITY_KIND_KERNEL values (4, 9, 0, 7, 5);")  # fmt: skip
+    trace = load(database(tmp_path / "r.sqlite", script))
+    assert len(trace.processes) == 1
+    assert attribute(trace).nanoseconds.tolist() == [[1, 5, 0, 0, 2]]
+
+
 def test_a_report_without_device_work_says_so(tmp_path) -> None:
     script = NSYS.split("create table CUPTI_ACTIVITY_KIND_KERNEL")[0]
     assert any("no device work; tables with rows" in n for n in load(database(tmp_path / "r.sqlite", script)).notes)
@@ -325,6 +335,59 @@ def test_waits_for_cuda_events_become_requirements_between_streams(tmp_path) -> 
     }
     wait = int(np.flatnonzero(trace.name == trace.names.index("Context Sync"))[0])
     assert trace.lines[trace.line[wait]].label == "thread 50"
+
+
+def test_categories_of_old_versions_are_known(tmp_path) -> None:
+    events = [
+        event("Operator", "aten::add", 50, 50, 0, 9),
+        event("Runtime", "cudaLaunchKernel", 50, 50, 1, 2, correlation=1),
+        event("Kernel", "k", 0, 7, 4, 5, correlation=1),
+        event("Memcpy", "Memcpy DtoH", 0, 7, 9, 2, bytes=8),
+    ]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"traceEvents": events}, indent=1))
+    trace = load(path)
+    assert trace.format == "kineto"
+    assert count(trace) == {"cpu": 1, "launch": 1, "gpu": 1, "copy": 1}
+    assert trace.processes == [50]
+
+
+def python_threads(events: list[dict]) -> list[dict]:
+    return [*events, event("python_function", "threading.py(1): wait", 0, 0, 0, 100),
+            event("gpu_user_annotation", "step", 0, 7, 0, 100),
+            event("Trace", "PyTorch Profiler (0)", "Spans", "x", 0, 99)]  # fmt: skip
+
+
+@pytest.mark.parametrize("pid", [50, 0, 1])  # in a container, a process may have the number of a GPU
+def test_python_threads_and_spans_under_the_number_of_a_gpu_belong_to_the_process_that_launched(tmp_path, pid) -> None:
+    events = [event("cuda_runtime", "cudaLaunchKernel", pid, 50, 0, 1, correlation=1),
+              event("kernel", "k", 0, 7, 10, 80, correlation=1)]  # fmt: skip
+    trace = load(kineto(tmp_path / "t.json.gz", python_threads(events)))
+    assert trace.processes == [pid]
+    assert attribute(trace).t_gpu.tolist() == pytest.approx([80e-6])
+    assert attribute(trace).t_total.tolist() == pytest.approx([100e-6])
+
+
+def test_two_hosts_that_share_a_gpu_and_number_their_calls_alike_keep_apart(tmp_path) -> None:
+    events = []
+    for pid, late in ((50, 0), (60, 20)):
+        for k in range(3):
+            start = 100 * k + late
+            events += [event("cuda_runtime", "cudaLaunchKernel", pid, pid, start, 1, correlation=k),
+                       event("kernel", f"of {pid}", 0, 7, start + 5, 10 + late, correlation=k)]  # fmt: skip
+    events += [event("cuda_runtime", "cudaDeviceSynchronize", 60, 60, 222, 30, correlation=9),
+               event("cuda_sync", "Context Sync", 0, -1, 223, 29, correlation=9, stream=-1,
+                     cuda_sync_kind="Context Sync"),
+               event("gpu_memset", "nobody launched this", 0, 7, 300, 5)]  # fmt: skip
+    trace = load(kineto(tmp_path / "t.json.gz", python_threads(events), distributedInfo={"rank": 4}))
+    assert trace.processes == [50, 60]
+    for pid in (50, 60):
+        kernels = trace.select(trace.name == trace.names.index(f"of {pid}"))
+        assert kernels.processes == [pid]
+        assert {line.process for line in (trace.lines[i] for i in kernels.line)} == {pid}
+    assert attribute(trace).t_gpu.tolist() == pytest.approx([35e-6, 90e-6])
+    last = {(trace.names[trace.name[a]], trace.names[trace.name[b]], int(trace.start[b])) for a, b in trace.requires}
+    assert last == {("cudaDeviceSynchronize", "of 60", 225000)}
 
 
 def test_a_rank_that_is_no_number_of_a_process_is_not_taken(tmp_path) -> None:
@@ -522,7 +585,9 @@ def test_a_schedule_that_cannot_run_is_an_error_that_names_the_line_or_rank(tmp_
 
 
 def test_every_format_describes_itself() -> None:
-    assert list(formats()) == ["weft", "nsys", "otf2", "rocprof", "kineto", "collectives", "goal", "tables"]
+    assert list(formats()) == [
+        "weft", "nsys", "otf2", "rocprof", "kineto", "xplane", "perfetto", "chakra", "collectives", "goal", "tables",
+    ]  # fmt: skip
     assert all(formats().values())
 
 

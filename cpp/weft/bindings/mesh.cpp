@@ -212,6 +212,20 @@ void bind_part(nb::module_& sub) {
           },
           nb::arg("order"))
       .def(
+          "with_nodes",
+          [](const mesh::Mesh& s, int order, const In<double, Dim<-1>, Dim<-1>, Dim<3>>& nodes) {
+            element::gll(order);  // checks the range
+            if (nodes.shape(0) != s.element_ids.size() || nodes.shape(1) != points_of(order)) {
+              throw std::invalid_argument("Mesh.with_nodes: the nodes are not those of the elements at this order");
+            }
+            mesh::Mesh moved = s;
+            moved.geometry_order = order;
+            moved.nodes = std::vector<double>(nodes.data(), nodes.data() + nodes.size());
+            return moved;
+          },
+          nb::arg("order"), nb::arg("nodes").noconvert(),
+          "The same elements with other geometry: nodes [E][(order+1)^3][3] on the GLL points of the order.")
+      .def(
           "permuted",
           [](const mesh::Mesh& s, const In<std::int64_t, Dim<-1>>& order) {
             return s.permuted({order.data(), order.size()});

@@ -268,6 +268,15 @@ void bind(nb::module_& m, const char* name) {
       .def_prop_ro("unknowns", [](P& self) { return self.op().unknowns(); })
       .def_prop_ro("points", [](P& self) { return self.space().points(); })
       .def_prop_ro("elements", [](P& self) { return self.space().elements(); })
+      .def_prop_ro("elements_by_shape",
+                   [](P& self) {
+                     const auto [affine, trilinear, curved] = self.op().elements_by_shape();
+                     CountDict d;
+                     d["parallelepiped"] = affine;
+                     d["trilinear"] = trilinear;
+                     d["stored"] = curved;
+                     return d;
+                   })
       .def_prop_ro("halo_elements", [](P& self) { return self.space().numbering().halo_elements; })
       .def_prop_ro("bytes_sent", [](P& self) { return self.op().bytes_sent(); })
       .def_prop_ro("messages", [](P& self) { return self.op().messages(); })

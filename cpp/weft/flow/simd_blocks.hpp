@@ -4,12 +4,12 @@
 #include <array>
 #include <cstdint>
 
+#include "weft/mesh/shape.hpp"
 #include "weft/space/block_index.hpp"
 
 namespace weft::flow {
 
-// How the elements of a block are mapped: all by affine maps, all by trilinear ones, or by their coordinates.
-enum class Shape : std::uint8_t { affine, trilinear, curved };
+using mesh::Shape;
 
 // Matrices by even and odd parts (element/even_odd.hpp), n GLL and m dealiasing points.
 template <class T>
@@ -24,7 +24,7 @@ struct SimdTables {
 
 template <class T>
 struct SimdGeometry {
-  const Shape* shape;    // [blocks]
+  const Shape* shape;    // [blocks]: the most general of a block's elements
   const T* maps;         // affine and trilinear: [blocks][8][3][lanes], mesh/trilinear.hpp
   const T* coordinates;  // curved: [blocks][3][columns j n + i][k][lanes]
 };

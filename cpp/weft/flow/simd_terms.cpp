@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -12,23 +10,10 @@
 #include "weft/element/gauss.hpp"
 #include "weft/element/gll.hpp"
 #include "weft/mesh/points.hpp"
-#include "weft/mesh/trilinear.hpp"
 #include "weft/simd/vector.hpp"
 
 namespace weft::flow {
 namespace {
-
-// Corners are known up to rounding: a map whose bilinear and trilinear coefficients are below that is affine.
-bool is_affine(const mesh::Mesh& mesh, std::int64_t element) {
-  const double* corners = mesh.nodes.data() + 24 * element;
-  const std::array<double, 24> map = mesh::trilinear_map(corners);
-  const auto largest = [](const double* values, int count) {
-    double most = 0;
-    for (int i = 0; i < count; ++i) most = std::max(most, std::abs(values[i]));
-    return most;
-  };
-  return largest(map.data() + 12, 12) <= 4 * std::numeric_limits<double>::epsilon() * largest(corners, 24);
-}
 
 // [block][3][column j n + i][k][lanes]
 template <class T>
@@ -95,15 +80,9 @@ SimdTerms<T>::SimdTerms(space::Space<T>& space) : space_(space) {
   const auto at = [&](int i) { return static_cast<const T*>(values_.data() + begins[i]); };
   tables_ = {at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7), at(8)};
 
-  const std::int64_t blocks = (mesh.elements() + lanes - 1) / lanes;
-  shapes_.assign(blocks, mesh.straight() ? Shape::affine : Shape::curved);
-  if (!mesh.straight()) {
-    coordinates_ = device::Array<T>(device, coordinate_blocks<T>(mesh, order, blocks));
-  } else {
-    for (std::int64_t e = 0; e < mesh.elements(); ++e)
-      if (!is_affine(mesh, e)) shapes_[e / lanes] = Shape::trilinear;
-  }
-  geometry_ = {shapes_.data(), mesh.straight() ? space.trilinear_blocks().data() : nullptr, coordinates_.data()};
+  if (blocks(Shape::curved) > 0)
+    coordinates_ = device::Array<T>(device, coordinate_blocks<T>(mesh, order, space.numbering().split.blocks));
+  geometry_ = {space.numbering().shapes.data(), space.trilinear_blocks().data(), coordinates_.data()};
   scratch_ = {space.blocks()->plan().threads, simd_functions<T>(order).scratch_values};
 }
 
@@ -133,7 +112,7 @@ void SimdTerms<T>::work(int term, const T* u, const T* f, int count, T* out, int
 
 template <class T>
 std::int64_t SimdTerms<T>::blocks(Shape shape) const {
-  return std::ranges::count(shapes_, shape);
+  return std::ranges::count(space_.numbering().shapes, shape);
 }
 
 template <class T>

@@ -32,7 +32,6 @@ class SimdTerms {
 
  private:
   space::Space<T>& space_;
-  std::vector<Shape> shapes_;
   device::Array<T> values_, coordinates_;
   SimdTables<T> tables_{};
   SimdGeometry<T> geometry_{};

@@ -110,10 +110,15 @@ template <class T>
 Work Terms<T>::work(Term term, int count, bool same) const {
   const auto elements = static_cast<double>(space_.elements());
   WorkOptions options{space_.order(), sizeof(T), simd_ != nullptr, 0, 0, 0, static_cast<double>(space_.unknowns())};
-  if (!space_.mesh().straight())
+  const auto of = [&](Shape shape) {
+    return std::min(elements, static_cast<double>(simd_->blocks(shape) * space_.numbering().lanes));
+  };
+  if (simd_) {
+    options.affine = of(Shape::affine);
+    options.curved = of(Shape::curved);
+  } else if (!space_.mesh().straight()) {
     options.curved = elements;
-  else if (simd_)
-    options.affine = std::min(elements, static_cast<double>(simd_->blocks(Shape::affine) * space_.numbering().lanes));
+  }
   options.trilinear = elements - options.affine - options.curved;
   return flow::work(term, count, same, options);
 }

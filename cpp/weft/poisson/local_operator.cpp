@@ -84,17 +84,21 @@ device::Array<T> trilinear_maps(const mesh::Mesh& mesh, std::span<const std::int
 }  // namespace
 
 std::string name(Storage storage) { return storage == Storage::assembled ? "assembled" : "scattered"; }
-std::string name(Geometry geometry) { return geometry == Geometry::stored ? "stored" : "trilinear"; }
+std::string name(Geometry geometry) {
+  return geometry == Geometry::stored ? "stored" : geometry == Geometry::trilinear ? "trilinear" : "mixed";
+}
 std::string name(Threads threads) {
   return threads == Threads::automatic ? "auto" : threads == Threads::points ? "points" : "columns";
 }
 
-void check_geometry(Geometry geometry, const mesh::Mesh& mesh) {
+void check_geometry(Geometry geometry, Kernels kernels, const mesh::Mesh& mesh) {
+  if (geometry == Geometry::mixed && kernels == Kernels::portable)
+    throw std::invalid_argument("poisson: geometry = 'mixed' needs the SIMD kernels of the host; use 'stored'");
   if (geometry == Geometry::trilinear && !mesh.straight())
     throw std::invalid_argument("poisson: geometry = 'trilinear' needs elements with straight edges, but " +
-                                mesh.source + " has curved ones; use 'stored'");
-  if (geometry == Geometry::trilinear && mesh.coefficient.size() > 0)
-    throw std::invalid_argument("poisson: geometry = 'trilinear' cannot hold a coefficient; use 'stored'");
+                                mesh.source + " has curved ones; use 'stored' or, with the SIMD kernels, 'mixed'");
+  if (geometry != Geometry::stored && mesh.coefficient.size() > 0)
+    throw std::invalid_argument("poisson: geometry = '" + name(geometry) + "' cannot hold a coefficient; use 'stored'");
 }
 
 int elements_per_block(int order, Threads threads, int scalar_bytes) {
@@ -118,7 +122,7 @@ LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, 
   if (!device->is_host() && threads_ == Threads::points && n * n * n > threads_of_point_block_limit)
     throw std::invalid_argument("poisson: blocks with one thread per point support orders up to 9, not " +
                                 std::to_string(options.order) + "; use columns");
-  check_geometry(geometry_, mesh);
+  check_geometry(geometry_, Kernels::portable, mesh);
   if (geometry_ == Geometry::stored && inverse_degree.empty() && mesh.elements() > 0)
     throw std::invalid_argument("poisson: stored factors are packed with the inverse degrees, but none were given");
 

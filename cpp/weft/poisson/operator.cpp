@@ -97,6 +97,11 @@ void Operator<T>::apply_local(T* x, T* y, device::Stream& stream) {
 }
 
 template <class T>
+std::array<std::int64_t, 3> Operator<T>::elements_by_shape() const {
+  return simd_ ? simd_->elements_by_shape() : AnyOperator<T>::elements_by_shape();
+}
+
+template <class T>
 std::map<std::string, std::int64_t> Operator<T>::memory_bytes() const {
   auto bytes = AnyOperator<T>::memory_bytes();
   if (simd_) bytes.merge(simd_->memory_bytes());

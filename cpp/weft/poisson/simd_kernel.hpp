@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "weft/mesh/shape.hpp"
 #include "weft/simd/ahead.hpp"
 #include "weft/simd/contract.hpp"
 #include "weft/simd/vector.hpp"
@@ -35,17 +36,28 @@ struct SimdElements;
 template <class T>
 using PlanesOfBlock = void (*)(const SimdElements<T>&, std::int64_t block, Ahead<T>&, Vec<T>* U, Vec<T>* Q);
 
+template <class T>
+struct PlanesByShape {
+  PlanesOfBlock<T> affine, trilinear, stored;
+  PlanesOfBlock<T> of(mesh::Shape shape) const {
+    return shape == mesh::Shape::affine ? affine : shape == mesh::Shape::trilinear ? trilinear : stored;
+  }
+};
+
 // Views. n = order + 1, lanes = simd::lanes<T>; arrays that begin with [blocks] are aligned to a vector.
 template <class T>
 struct SimdElements {
   space::BlockIndex blocks;
-  const T* forward;          // D by even and odd parts, see simd::contract()
-  const T* transposed;       // D^T the same way
-  const T* points;           // [n] GLL
-  const T* weights;          // [n]
-  const T* inverse_weights;  // [n]
-  const T* geometry;         // stored: [blocks][n^3][6][lanes] factors; trilinear: [blocks][8][3][lanes] coefficients
-  PlanesOfBlock<T> planes;   // for this kind of geometry
+  const T* forward;            // D by even and odd parts, see simd::contract()
+  const T* transposed;         // D^T the same way
+  const T* points;             // [n] GLL
+  const T* weights;            // [n]
+  const T* inverse_weights;    // [n]
+  const T* factors;            // [stored blocks][n^3][6][lanes]
+  const std::int32_t* stored;  // [blocks]: place among the stored blocks
+  const T* maps;               // [blocks][8][3][lanes] coefficients of the others' trilinear maps (mesh/trilinear.hpp)
+  const mesh::Shape* shapes;   // [blocks]; curved: the metric is stored
+  PlanesByShape<T> planes;
 };
 
 // Planes are padded so that a column does not fall into one set of the first cache.
@@ -63,6 +75,13 @@ constexpr int scratch_vectors(int order) {
 // arithmetic of some rows, near enough to stay in the second cache (measured: 3 to 48 KiB do, 32 is best).
 inline constexpr int factors_ahead = 512;
 
+// Coefficient m of a block's maps.
+template <class T>
+WEFT_ALWAYS_INLINE Vec3<T> map_coefficient(const T* maps, int m) {
+  constexpr int lanes = simd::lanes<T>;
+  return {load(maps + 3 * m * lanes), load(maps + (3 * m + 1) * lanes), load(maps + (3 * m + 2) * lanes)};
+}
+
 // (ur, us, ut) <- scale C^T C (ur, us, ut), C's columns the cofactors cr, cs, ct of dx/dr: with scale = w / det that is
 // G (ur, us, ut), without forming G.
 template <class T>
@@ -75,13 +94,47 @@ WEFT_ALWAYS_INLINE void metric(const Vec3<T>& cr, const Vec3<T>& cs, const Vec3<
   ut = space::dot<T>(ct, q);
 }
 
+// Affine maps x = a0 + a1 r + a2 s + a3 t: G / w is constant.
+template <int n, class T>
+class AffineRows {
+ public:
+  AffineRows(const SimdElements<T>& d, std::int64_t block) : d_(d) {
+    const T* const a = d.maps + block * 24 * simd::lanes<T>;
+    const Vec3<T> xr = map_coefficient(a, 1), xs = map_coefficient(a, 2), xt = map_coefficient(a, 3);
+    const Vec3<T> cr = space::cross<T>(xs, xt), cs = space::cross<T>(xt, xr), ct = space::cross<T>(xr, xs);
+    const Vec<T> inverse = T(1) / space::dot<T>(xr, cr);
+    rr_ = space::dot<T>(cr, cr) * inverse;
+    rs_ = space::dot<T>(cr, cs) * inverse;
+    rt_ = space::dot<T>(cr, ct) * inverse;
+    ss_ = space::dot<T>(cs, cs) * inverse;
+    st_ = space::dot<T>(cs, ct) * inverse;
+    tt_ = space::dot<T>(ct, ct) * inverse;
+  }
+  void plane(int k) { weight_ = d_.weights[k]; }
+  WEFT_ALWAYS_INLINE void row(int j, Vec<T> (&ur)[n], Vec<T>* us, Vec<T>* ut) const {
+    const T w = weight_ * d_.weights[j];
+    const Vec<T> rr = rr_ * w, rs = rs_ * w, rt = rt_ * w, ss = ss_ * w, st = st_ * w, tt = tt_ * w;
+    WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) {
+      const Vec<T> r = ur[i] * d_.weights[i], s = us[i] * d_.weights[i], t = ut[i] * d_.weights[i];
+      ur[i] = rr * r + rs * s + rt * t;
+      us[i] = rs * r + ss * s + st * t;
+      ut[i] = rt * r + st * s + tt * t;
+    }
+  }
+
+ private:
+  const SimdElements<T>& d_;
+  Vec<T> rr_, rs_, rt_, ss_, st_, tt_;  // C^T C / det
+  T weight_;
+};
+
 // Trilinear maps x = a0 + a1 r + a2 s + a3 t + a4 rs + a5 rt + a6 st + a7 rst. Along a row (s, t fixed) dx/dr does not
 // change, dx/ds and dx/dt are linear in r, so cofactors and determinant are polynomials in r of degree 2 at most: their
 // coefficients are made once a row (from some made once a plane), their even and odd parts serve r and -r together.
 template <int n, class T>
 class TrilinearRows {
  public:
-  TrilinearRows(const SimdElements<T>& d, std::int64_t block) : d_(d), a_(d.geometry + block * 24 * simd::lanes<T>) {
+  TrilinearRows(const SimdElements<T>& d, std::int64_t block) : d_(d), a_(d.maps + block * 24 * simd::lanes<T>) {
     for (int j = 0; j < n; ++j) {
       t0_[j] = a(3) + a(6) * d.points[j];
       t1_[j] = a(5) + a(7) * d.points[j];
@@ -126,10 +179,7 @@ class TrilinearRows {
   }
 
  private:
-  WEFT_ALWAYS_INLINE Vec3<T> a(int m) const {
-    constexpr int lanes = simd::lanes<T>;
-    return {load(a_ + 3 * m * lanes), load(a_ + (3 * m + 1) * lanes), load(a_ + (3 * m + 2) * lanes)};
-  }
+  WEFT_ALWAYS_INLINE Vec3<T> a(int m) const { return map_coefficient(a_, m); }
 
   const SimdElements<T>& d_;
   const T* a_;
@@ -144,7 +194,7 @@ template <int n, class T>
 class StoredRows {
  public:
   StoredRows(const SimdElements<T>& d, std::int64_t block)
-      : at_(reinterpret_cast<const Vec<T>*>(d.geometry) + block * cube(n) * 6) {}
+      : at_(reinterpret_cast<const Vec<T>*>(d.factors) + std::int64_t{d.stored[block]} * cube(n) * 6) {}
   void plane(int) {}
   WEFT_ALWAYS_INLINE void row(int, Vec<T> (&ur)[n], Vec<T>* us, Vec<T>* ut) {
     WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) {
@@ -220,7 +270,7 @@ WEFT_ALWAYS_INLINE void apply_block(const SimdElements<T>& d, Sweep& sweep, std:
     WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) Q[k * stride + ij] = q[k];
   });
 
-  d.planes(d, block, sweep.ahead, U, Q);
+  d.planes.of(d.shapes[block])(d, block, sweep.ahead, U, Q);
 
   space::for_columns<n>([&](int ij, auto column) {
     V u[n], q[n];

@@ -17,17 +17,27 @@
 namespace weft::poisson {
 namespace {
 
-// [block][n^3][6][lanes]; lanes past the last element get 0.
+// [stored block][n^3][6][lanes], and in `stored` the place of each curved block; lanes past the last element get 0.
 template <class T>
-device::Array<T> stored_factors(const space::Numbering& numbering, const std::shared_ptr<device::Device>& host) {
-  const std::int64_t each = numbering.points_per_element() * 6, lanes = numbering.lanes,
-                     elements = numbering.mesh.elements();
+device::Array<T> stored_factors(const space::Numbering& numbering, std::span<const mesh::Shape> shapes,
+                                std::vector<std::int32_t>& stored, const std::shared_ptr<device::Device>& host) {
+  const std::int64_t each = numbering.points_per_element() * 6, lanes = numbering.lanes;
+  std::vector<std::int64_t> of_blocks;  // elements
+  std::int32_t blocks = 0;
+  for (std::int64_t b = 0; b < std::ssize(shapes); ++b) {
+    stored.push_back(blocks);
+    if (shapes[b] != mesh::Shape::curved) continue;
+    ++blocks;
+    const auto first = numbering.split.order.begin() + b * lanes;
+    of_blocks.insert(of_blocks.end(), first, std::min(first + lanes, numbering.split.order.end()));
+  }
+  const std::int64_t elements = std::ssize(of_blocks);
   mesh::ElementFactors geometry(numbering.mesh, numbering.order);
   device::Array<T> factors;
   numbering.mesh.comm.together([&] {
-    factors = {host, static_cast<std::size_t>(numbering.split.blocks * lanes * each)};
+    factors = {host, static_cast<std::size_t>(blocks * lanes * each)};
     if (elements % lanes != 0) std::fill_n(factors.data() + (elements - elements % lanes) * each, lanes * each, T(0));
-    geometry.each(numbering.split.order, [&](std::int64_t e, const double* g, const double*) {
+    geometry.each(of_blocks, [&](std::int64_t e, const double* g, const double*) {
       T* to = factors.data() + e / lanes * each * lanes + e % lanes;
       for (std::int64_t i = 0; i < each; ++i) to[i * lanes] = static_cast<T>(g[i]);
     });
@@ -50,7 +60,7 @@ template <class T>
 SimdOperator<T>::SimdOperator(space::Space<T>& space, Geometry geometry, double lambda)
     : space_(space), lambda_(static_cast<T>(lambda)) {
   if (space.blocks() == nullptr) throw std::invalid_argument("poisson: the SIMD kernels need a space with blocks");
-  check_geometry(geometry, space.mesh());
+  check_geometry(geometry, Kernels::simd, space.mesh());
   const int order = space.order(), n = order + 1;
   const auto& device = space.device();
 
@@ -68,12 +78,12 @@ SimdOperator<T>::SimdOperator(space::Space<T>& space, Geometry geometry, double 
   for (const double w : gll.weights) tables.push_back(static_cast<T>(1 / w));
   tables_ = device::Array<T>(device, tables);
 
-  const bool trilinear = geometry == Geometry::trilinear;
-  if (trilinear)
-    mesh::check_jacobians(space.mesh(), order);
+  shapes_ = space.numbering().shapes;
+  if (geometry == Geometry::stored)
+    std::ranges::fill(shapes_, mesh::Shape::curved);
   else
-    factors_ = stored_factors<T>(space.numbering(), device);
-  const SimdPasses<T>& passes = simd_passes<T>(order);
+    mesh::check_jacobians(space.mesh(), order);
+  factors_ = stored_factors<T>(space.numbering(), shapes_, stored_, device);
   const T* table = tables_.data();
   elements_ = {space.blocks()->index(),
                table,
@@ -81,8 +91,11 @@ SimdOperator<T>::SimdOperator(space::Space<T>& space, Geometry geometry, double 
                table + points,
                table + points + n,
                table + points + 2 * n,
-               trilinear ? space.trilinear_blocks().data() : factors_.data(),
-               trilinear ? passes.trilinear : passes.stored};
+               factors_.data(),
+               stored_.data(),
+               geometry == Geometry::stored ? nullptr : space.trilinear_blocks().data(),
+               shapes_.data(),
+               simd_passes<T>(order).planes};
   scratch_ = {plan().threads, scratch_vectors(order) * simd::lanes<T>};
 }
 
@@ -126,6 +139,15 @@ void SimdOperator<T>::apply(T* x, T* y, int fields, device::Stream& stream) cons
   overlap(
       space_, space::Vectors<T>{x, fields}, space::Vectors<T>{y, fields}, [&] { begin(x, y, fields); },
       [&](space::Part part) { work(x, y, part, fields); }, [] {}, stream);
+}
+
+template <class T>
+std::array<std::int64_t, 3> SimdOperator<T>::elements_by_shape() const {
+  std::array<std::int64_t, 3> counts{};
+  const std::int64_t lanes = space_.numbering().lanes, elements = space_.elements();
+  for (std::int64_t b = 0; b < std::ssize(shapes_); ++b)
+    counts[static_cast<std::size_t>(shapes_[b])] += std::min(lanes, elements - b * lanes);
+  return counts;
 }
 
 template <class T>

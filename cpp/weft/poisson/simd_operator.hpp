@@ -2,9 +2,11 @@
 // vectors. docs/cpu-kernels.md explains the design.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "weft/device/device.hpp"
 #include "weft/poisson/options.hpp"
@@ -31,6 +33,7 @@ class SimdOperator {
   void begin(const T* x, T* y, int fields = 1) const;
   void work(const T* x, T* y, space::Part part, int fields = 1) const;
 
+  std::array<std::int64_t, 3> elements_by_shape() const;     // of this rank, in blocks treated as a mesh::Shape
   std::map<std::string, std::int64_t> memory_bytes() const;  // by array, without the space's
 
   space::Space<T>& space() const { return space_; }
@@ -44,6 +47,8 @@ class SimdOperator {
   space::Space<T>& space_;
   T lambda_;
   device::Array<T> tables_, factors_;
+  std::vector<mesh::Shape> shapes_;   // of the blocks; curved: stored
+  std::vector<std::int32_t> stored_;  // place of a block among the stored ones
   SimdElements<T> elements_{};
   simd::ThreadScratch<T> scratch_;
 };

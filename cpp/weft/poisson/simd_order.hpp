@@ -10,8 +10,10 @@ namespace {
 constexpr int N = WEFT_N;
 using T = WEFT_REAL;
 
-constexpr SimdPasses<T> passes{&planes<N + 1, T, StoredRows<N + 1, T>>, &planes<N + 1, T, TrilinearRows<N + 1, T>>,
-                               &run_blocks<N, T, OperatorSweep<T>>, &run_blocks<N, T, CgSweep<T>>,
+constexpr SimdPasses<T> passes{{&planes<N + 1, T, AffineRows<N + 1, T>>, &planes<N + 1, T, TrilinearRows<N + 1, T>>,
+                                &planes<N + 1, T, StoredRows<N + 1, T>>},
+                               &run_blocks<N, T, OperatorSweep<T>>,
+                               &run_blocks<N, T, CgSweep<T>>,
                                &run_blocks<N, T, ChebyshevSweep<T>>};
 constexpr FieldPasses<T> fields{&run_fields<N, T, ComponentSweep<T>>};
 constexpr LevelPasses<T> levels{&prolong_blocks<N, T>, &restrict_blocks<N, T>, &schwarz_blocks<N, T>};

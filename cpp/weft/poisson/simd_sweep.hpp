@@ -228,7 +228,7 @@ template <class T>
 struct SimdPasses {
   template <class Sweep>
   using Pass = void (*)(const SimdElements<T>&, const space::Plan&, Sweep&, Range, T*);
-  PlanesOfBlock<T> stored, trilinear;
+  PlanesByShape<T> planes;
   Pass<OperatorSweep<T>> apply;
   Pass<CgSweep<T>> iterate;
   Pass<ChebyshevSweep<T>> smooth;

@@ -21,7 +21,7 @@ std::vector<int> inside_first(int order) {
 
 }  // namespace
 
-BlockSplit split_blocks(std::span<const std::uint8_t> halo, int lanes) {
+BlockSplit split_blocks(std::span<const std::uint8_t> halo, std::span<const mesh::Shape> shapes, int lanes) {
   const auto elements = std::ssize(halo), outer = std::ranges::count_if(halo, [](auto flag) { return flag != 0; }),
              inner = elements - outer;
   BlockSplit split;
@@ -33,12 +33,15 @@ BlockSplit split_blocks(std::span<const std::uint8_t> halo, int lanes) {
   split.halo_end = split.half + (outer + fill + lanes - 1) / lanes;
   split.order.resize(elements);
   std::int64_t next_outer = before, inner_seen = 0;
-  for (std::int64_t e = 0; e < elements; ++e) {
-    if (halo[e] != 0) {
-      split.order[next_outer++] = e;
-    } else {
-      split.order[inner_seen < before ? inner_seen : inner_seen + outer] = e;
-      ++inner_seen;
+  for (const mesh::Shape shape : {mesh::Shape::affine, mesh::Shape::trilinear, mesh::Shape::curved}) {
+    for (std::int64_t e = 0; e < elements; ++e) {
+      if (shapes[e] != shape) continue;
+      if (halo[e] != 0) {
+        split.order[next_outer++] = e;
+      } else {
+        split.order[inner_seen < before ? inner_seen : inner_seen + outer] = e;
+        ++inner_seen;
+      }
     }
   }
   return split;
@@ -75,7 +78,13 @@ void Numbering::set_up(const PointNumbers& points) {
       }
     }
     halo_elements = std::ranges::count(halo, 1);
-    split = split_blocks(halo, lanes);
+    std::vector<mesh::Shape> of_elements(mesh.elements());
+#pragma omp parallel for
+    for (std::int64_t e = 0; e < mesh.elements(); ++e) of_elements[e] = mesh::shape_of(mesh, e);
+    split = split_blocks(halo, of_elements, lanes);
+    shapes.assign(split.blocks, mesh::Shape::affine);
+    for (std::int64_t e = 0; e < mesh.elements(); ++e)
+      shapes[e / lanes] = std::max(shapes[e / lanes], of_elements[split.order[e]]);
   });
   if (lanes == 1)
     number_elements(points, std::move(numbered));

@@ -9,6 +9,7 @@
 #include "weft/exchange/assembly.hpp"
 #include "weft/mesh/boundary_set.hpp"
 #include "weft/mesh/mesh.hpp"
+#include "weft/mesh/shape.hpp"
 #include "weft/space/point_numbers.hpp"
 
 namespace weft::space {
@@ -19,8 +20,9 @@ struct BlockSplit {
   std::vector<std::int64_t> order;  // a permutation of the elements, for mesh::Mesh::permuted
   std::int64_t half = 0, halo_end = 0, blocks = 0;
 };
-// halo: per element, 1 if other ranks share at least one of its points, else 0.
-BlockSplit split_blocks(std::span<const std::uint8_t> halo, int lanes);
+// halo: per element, 1 if other ranks share at least one of its points, else 0. Elements of one shape follow each other
+// where the halo allows it, so that few blocks have several shapes.
+BlockSplit split_blocks(std::span<const std::uint8_t> halo, std::span<const mesh::Shape> shapes, int lanes);
 
 // "In execution order" is by elements of split.order.
 struct Numbering {
@@ -35,6 +37,7 @@ struct Numbering {
   mesh::Mesh mesh;  // as given
   int order, lanes;
   BlockSplit split;
+  std::vector<mesh::Shape> shapes;  // of the blocks: the most general of their elements'
   std::int64_t halo_elements = 0;   // with points other ranks hold too
   exchange::Assembly assembly;      // of the points as executed, without dof_ids
   std::vector<std::int32_t> index;  // [points] in execution order -> [0, assembly.local]

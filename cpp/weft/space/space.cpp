@@ -132,7 +132,7 @@ const device::Array<T>& Space<T>::trilinear_blocks() {
   for (std::int64_t e = 0; e < elements; ++e) {
     std::array<double, 24> map{};
     map[3] = map[7] = map[11] = 1;
-    if (e < mesh().elements()) map = mesh::trilinear_map(mesh().nodes.data() + 24 * numbering_.split.order[e]);
+    if (e < mesh().elements()) map = mesh::trilinear_map(mesh::corners_of(mesh(), numbering_.split.order[e]).data());
     for (int c = 0; c < 24; ++c) values[(e / lanes * 24 + c) * lanes + e % lanes] = static_cast<T>(map[c]);
   }
   trilinear_blocks_ = device::Array<T>(device(), values);

@@ -78,7 +78,7 @@ class Space {
   // Its work space during a run, where running out of memory must stop all ranks. (collective)
   T* values_to_gather(int fields, device::Stream& stream);
   // Coefficients of the trilinear maps of elements (mesh/trilinear.hpp) by blocks, [blocks][8][3][lanes], created by
-  // the first call; lanes beyond the last element have the identity.
+  // the first call; lanes beyond the last element have the identity. Of curved elements, that of their corners.
   const device::Array<T>& trilinear_blocks();
 
   // The diagonal mass matrix B by quadrature at the points, [entries], and 1 / B; 0 in the zero slot. Computed by the

@@ -15,7 +15,7 @@ import pydantic
 from weft.cases.expressions import CONSTANTS, FUNCTIONS, Expression, ExpressionError
 from weft.cases.schema import Section, named, option, section
 from weft.cases.shared import CheckpointSection, ElementCase, ElementOutput, MeshSection, TimeSpan
-from weft.cases.values import EXACT, PYTHON, FunctionsSection, Value, constant, function_name
+from weft.cases.values import EXACT, PYTHON, Value, constant, function_name
 
 Vector = tuple[Value, Value, Value] | str  # three values, or "exact" or "python:name" for all three
 Numbers = tuple[float, float, float]
@@ -246,7 +246,6 @@ class FlowCase(ElementCase):
     parameters: dict[str, Value] = named(
         "constant to use in expressions: a number, or an expression of earlier parameters"
     )
-    functions: FunctionsSection = section(FunctionsSection)
     boundaries: dict[str, BoundarySection] = named("condition on that boundary; '*': on all other boundaries")
     initial: InitialSection = section(InitialSection)
     forcing: ForcingSection = section(ForcingSection)
@@ -290,6 +289,11 @@ class FlowCase(ElementCase):
             yield from [(key, vector)] if isinstance(vector, str) else [(key, part) for part in vector]
         yield from scalars.items()
 
+    def references(self) -> Iterator[object]:
+        """Every value that may refer to a Python function."""
+        yield from super().references()
+        yield from (value for _, value in self.values())
+
     @pydantic.model_validator(mode="after")
     def _consistent(self) -> FlowCase:
         _check_names(self)
@@ -323,11 +327,6 @@ class FlowCase(ElementCase):
             raise ValueError(
                 f"case key 'output.every': found {self.output.every}, but no fields are written; set output.fields or "
                 "output.nek"
-            )
-        if self.functions.file and not any(function_name(value) for _, value in self.values()):
-            raise ValueError(
-                f"case key 'functions.file': found {self.functions.file!r}, but no value of the case refers to a "
-                'function in it; use one, as in initial.velocity = "python:name"'
             )
         return self
 

@@ -10,7 +10,7 @@ import pydantic
 from weft.cases.expressions import Expression, ExpressionError
 from weft.cases.schema import Section, named, option, section
 from weft.cases.shared import ElementCase
-from weft.cases.values import EXACT, PYTHON, FunctionsSection, Value, constant, function_name
+from weft.cases.values import EXACT, PYTHON, Value, constant, function_name
 
 PLACES = ("x", "y", "z")
 VALUE = 'number, expression in x, y, z, or "python:name" (a function in functions.file)'
@@ -83,14 +83,14 @@ class PoissonCase(ElementCase):
     parameters: dict[str, Value] = named(
         "constant to use in expressions: a number, or an expression of earlier parameters"
     )
-    functions: FunctionsSection = section(FunctionsSection)
     seed: int = option(1, "seed of the random right-hand side", ge=0, lt=2**63)
     storage: Literal["assembled", "scattered"] = option(
         "assembled", "vectors store each point once (hipBone), or once per element (Nekbone)", sets="storage"
     )
-    geometry: Literal["auto", "stored", "trilinear"] = option(
+    geometry: Literal["auto", "stored", "trilinear", "mixed"] = option(
         "auto",
-        "geometric factors: read from memory, or computed from the corners (straight elements only)",
+        "geometric factors: read from memory, computed from the corners (straight elements only), or mixed: each "
+        "element by its shape",
         sets="geometry",
     )
     kernels: Literal["auto", "portable", "simd"] = option(
@@ -119,6 +119,11 @@ class PoissonCase(ElementCase):
         for name, boundary in self.boundaries.items():
             found |= {f"boundaries.{name}.value": boundary.value, f"boundaries.{name}.flux": boundary.flux}
         yield from ((key, value) for key, value in found.items() if value != "")
+
+    def references(self) -> Iterator[object]:
+        """Every value that may refer to a Python function."""
+        yield from super().references()
+        yield from (value for _, value in self.values())
 
     @pydantic.model_validator(mode="after")
     def _values_are_valid(self) -> PoissonCase:
@@ -190,9 +195,10 @@ class PoissonCase(ElementCase):
                 "case key 'lambda': found 0.0, but with boundary = \"natural\" the operator is then singular; "
                 'allowed: lambda above 0, boundary = "dirichlet", or solver.preconditioner = "multigrid"'
             )
-        if self.rhs == "manufactured" and self.mesh.file:
+        if self.rhs == "manufactured" and (self.mesh.file or self.mesh.map):
+            key, found = ("file", self.mesh.file) if self.mesh.file else ("map", self.mesh.map)
             raise ValueError(
-                f"case key 'rhs': found 'manufactured' with mesh.file = {self.mesh.file!r}; "
+                f"case key 'rhs': found 'manufactured' with mesh.{key} = {found!r}; "
                 "the exact solution is that of a box; allowed for other meshes: random | unit"
             )
         return self

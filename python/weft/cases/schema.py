@@ -409,7 +409,10 @@ def to_toml(model: type[Case]) -> str:
     """A complete case file with every default, unit and line of help, as `weft cases WORKLOAD --toml` writes it."""
     lines: list[str] = []
     table = ""
-    for leaf in sorted(options(model), key=lambda o: "." in o.key):  # TOML: the root's keys come before any table
+    leaves = list(options(model))
+    # In TOML the keys of the root come before any table, and those of a table before any other table.
+    tables = list(dict.fromkeys(["", *(leaf.key.rpartition(".")[0] for leaf in leaves)]))
+    for leaf in sorted(leaves, key=lambda leaf: tables.index(leaf.key.rpartition(".")[0])):
         head, _, name = leaf.key.rpartition(".")
         # Keys under a name that the case chooses are shown, not set.
         mark = "# " if NAME in leaf.key else ""

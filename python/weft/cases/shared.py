@@ -2,18 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import pydantic
 
+from weft.cases.expressions import Expression, ExpressionError
 from weft.cases.schema import Case, Section, option, section, workload_name
+from weft.cases.values import FunctionsSection, Value, function_name
+
+PLACE = ("x", "y", "z")
+
+
+class ExtrudeSection(Section):
+    """How a 2-D mesh file is extended along z, from z = 0."""
+
+    layers: int = option(1, "number of layers of elements", ge=1)
+    length: float = option(
+        0.0, "length in all; 0: every layer is as thick as the mean element is wide", unit="length", ge=0.0
+    )
+    ends: Literal["periodic", "symmetry", "named"] = option(
+        "periodic", "periodic: joined; symmetry: both are the boundary SYM; named: they are the boundaries z- and z+"
+    )
 
 
 class MeshSection(Section):
     """Where the elements come from: a file, or a box that weft generates."""
 
     file: str = option(
-        "", "mesh file: Nek .re2 or .rea, Gmsh .msh; empty: generate a box", instead_of=("mesh.counts", "mesh.points")
+        "",
+        "mesh file: Nek .re2 or .rea, Gmsh .msh, 2-D or 3-D; empty: generate a box",
+        instead_of=("mesh.counts", "mesh.points"),
+    )
+    extrude: ExtrudeSection = section(ExtrudeSection)
+    region: int | str = option(
+        "", "keep only the elements of this region of the file: its number or name (conjugate meshes: fluid, solid)"
+    )
+    map: tuple[Value, Value, Value] | str = option(
+        "", 'move every point to three expressions in x, y, z, or to what "python:name" returns; empty: do not move'
+    )
+    geometry_order: int = option(
+        0, "polynomial order of curved elements; 0: what the file or shape needs, at least 7 with mesh.map", ge=0, le=15
     )
     partitioner: Literal["metis", "rcb"] = option(
         "metis", "method that distributes the elements of a file over the ranks"
@@ -53,6 +82,10 @@ class MeshSection(Section):
                 f"case keys 'mesh.lower' and 'mesh.upper': found {list(self.lower)} and {list(self.upper)}; "
                 "allowed: every lower coordinate below the upper one"
             )
+        if not self.file:
+            for key in ("extrude", "region"):
+                if getattr(self, key) != type(self).model_fields[key].get_default(call_default_factory=True):
+                    raise ValueError(f"case key 'mesh.{key}': it is for mesh files, but mesh.file is empty; remove it")
         return self
 
 
@@ -136,4 +169,41 @@ class ElementCase(SharedCase):
     """Base of the workloads on spectral elements."""
 
     mesh: MeshSection = section(MeshSection)
+    functions: FunctionsSection = section(FunctionsSection)
     order: int = option(7, "polynomial order N of the elements", ge=1, le=15, sets="order")
+
+    @property
+    def constants(self) -> dict[str, float]:
+        """The constants that expressions of the case may use, by name."""
+        return {}
+
+    def references(self) -> Iterator[object]:
+        """Every value that may refer to a Python function."""
+        yield self.mesh.map
+
+    @pydantic.model_validator(mode="after")
+    def _functions_are_used(self) -> ElementCase:
+        if self.functions.file and not any(function_name(v) for v in self.references()):
+            raise ValueError(
+                f"case key 'functions.file': found {self.functions.file!r}, but no value of the case refers to a "
+                'function in it; use one, as in mesh.map = "python:name"'
+            )
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _map_can_be_used(self) -> ElementCase:
+        given = self.mesh.map
+        if isinstance(given, str):
+            if given and not function_name(given).isidentifier():
+                raise ValueError(f"case key 'mesh.map': found {given!r}; allowed: three expressions, or python:name")
+            if given and not self.functions.file:
+                raise ValueError(f"case key 'mesh.map': found {given!r}, but functions.file is not set; set it to the "
+                                 "file of the function")  # fmt: skip
+            return self
+        for part in given:
+            try:
+                if isinstance(part, str):
+                    Expression(part, PLACE, self.constants)
+            except ExpressionError as error:
+                raise ValueError(f"case key 'mesh.map': found {part!r}: {error}") from None
+        return self

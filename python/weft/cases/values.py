@@ -16,11 +16,13 @@ class FunctionsSection(Section):
     """The Python file with the functions that the case refers to as python:name."""
 
     file: str = option(
-        "", "Python file with functions of NumPy arrays (x, y, z, t) that return one array, or three for a velocity"
+        "",
+        "Python file with functions of NumPy arrays (x, y, z, t), or (x, y, z), that return one array, or three for a "
+        "vector",
     )
 
 
-def function_name(value: Value) -> str:
+def function_name(value: object) -> str:
     """The name of the Python function that a value refers to; empty: none."""
     return value.removeprefix(PYTHON) if isinstance(value, str) and value.startswith(PYTHON) else ""
 

@@ -22,6 +22,7 @@ COMMANDS = {
     "bench": ("weft.cli.bench:bench", "Measure single parts, and sweep workloads."),
     "cases": ("weft.cli.cases:cases", "List the options of a workload's case."),
     "info": ("weft.cli.info:info", "Show what weft finds on this machine."),
+    "mesh": ("weft.cli.mesh:mesh", "Show what a mesh file holds, or convert it."),
     "model": ("weft.cli.model:model", "Predict what a run would cost on another machine."),
     "report": ("weft.cli.report:report", "Show a run's record, as text and as a page."),
     "run": ("weft.cli.run:run", "Run a workload."),

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
+
+from weft.cli.window import takes_window
+
+if TYPE_CHECKING:
+    from weft.traces import Window
 
 
 @click.group()
@@ -15,19 +22,51 @@ def trace() -> None:
 @click.option("--top", default=15, show_default=True, metavar="N", help="Number of event names to list.")
 @click.option("--format", "format_", metavar="NAME", help="Format of the file. [default: detected from its content]")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON instead of tables.")
-def summary(file: str, top: int, format_: str | None, as_json: bool) -> None:
+@takes_window
+def summary(file: str, top: int, format_: str | None, as_json: bool, window: Window) -> None:
     """Show where the time of a run went.
 
     Prints the terms of Eq. 3 of the GPU integration report, the exclusive time per category and per event name, and the
-    bytes moved. FILE is a trace written by weft or another tool; docs/traces.md lists the formats.
+    bytes moved. FILE is a trace written by weft or another tool, or a folder with one. docs/traces.md lists the
+    formats.
     """
     from weft.report.trace import figures, summarise
     from weft.traces import load
 
-    loaded = load(file, format_)
+    loaded = load(file, format_, window)
     if as_json:
         import json
 
         click.echo(json.dumps(figures(loaded, top), indent=2))
     else:
         click.echo(summarise(loaded, top))
+
+
+@trace.command()
+@click.argument("a", type=click.Path())
+@click.argument("b", type=click.Path())
+@click.option(
+    "--steps",
+    metavar="NAME",
+    help="Range that both traces repeat, as for --range; figures are then means per step. "
+    "[default: the repeated range that covers most of the time]",
+)
+@click.option("--top", default=15, show_default=True, metavar="N", help="Number of ranges and of names to list.")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON instead of tables.")
+@takes_window
+def diff(a: str, b: str, steps: str | None, top: int, as_json: bool, window: Window) -> None:
+    """Show what got slower from trace A to trace B, and why.
+
+    Compares the terms of Eq. 3, categories, named ranges, and names by their exclusive time and number of calls. Where
+    both traces repeat a step, the spread over the steps gives the probability that a change is chance.
+    """
+    from weft.report.trace_diff import figures, show
+    from weft.traces import load
+
+    found = figures(load(a, window=window), load(b, window=window), steps, top)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(found, indent=2))
+    else:
+        click.echo(show(found))

@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from weft.mesh_io.extrude import Extrusion, extrude
 from weft.mesh_io.raw import FormatError, RawMesh
 
-__all__ = ["FormatError", "RawMesh", "read_raw"]
+__all__ = ["Extrusion", "FormatError", "RawMesh", "read_raw", "read_solid"]
 
 
 def read_raw(path: str | os.PathLike[str]) -> RawMesh:
-    """Reads a ``.re2``, ``.rea`` or ``.msh`` file. Raises FormatError for invalid files, and OSError."""
+    """Reads a ``.re2``, ``.rea`` or ``.msh`` file, 2-D or 3-D. Raises FormatError for invalid files, and OSError."""
     from weft.mesh_io import gmsh, nek
 
     path = Path(path)
@@ -23,3 +24,14 @@ def read_raw(path: str | os.PathLike[str]) -> RawMesh:
     if reader is None:
         raise FormatError(f"unknown mesh format {path.suffix!r}; weft reads {', '.join(readers)}")
     return reader(path)
+
+
+def read_solid(path: str | os.PathLike[str], how: Extrusion | None = None, region: str | int | None = None) -> RawMesh:
+    """Reads a file, keeps one region if asked, and extrudes a 2-D mesh (by default into one periodic layer).
+
+    FormatError if ``how`` is given for a 3-D mesh, or the region does not exist.
+    """
+    raw = read_raw(path)
+    if region is not None:
+        raw = raw.part(region)
+    return extrude(raw, how or Extrusion()) if raw.flat or how is not None else raw

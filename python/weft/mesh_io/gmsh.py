@@ -1,4 +1,4 @@
-"""Reader of Gmsh's ``.msh`` files: versions 2.2, 4.0 and 4.1, ASCII and binary, hexahedra of order 1 and 2.
+"""Reader of Gmsh's ``.msh`` files: versions 2.2, 4.0 and 4.1, ASCII and binary, hexahedra or quadrangles of order 1, 2.
 
 meshio reads these files too, but it identifies physical groups by name only, takes unknown node tags for the last node,
 allocates memory by the largest tag, and requires consecutive tags in binary files. The boundaries of a mesh must not be
@@ -14,17 +14,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from scipy.spatial import cKDTree
 
+from weft.mesh_io.extrude import thickness
+from weft.mesh_io.nodes import CORNERS, GMSH, lexicographic
 from weft.mesh_io.raw import (
-    CORNER_TOLERANCE,
-    EDGE_CORNERS,
     FACE_CORNERS,
     FACE_NAMES,
     Floats,
     FormatError,
     Ints,
     RawMesh,
+    check_numbers,
     unique_rows,
 )
 
@@ -52,39 +52,32 @@ _TYPES = {
 }
 _HEXAHEDRA = {5: 8, 12: 27, 17: 20}
 _QUADRANGLES = (3, 10, 16)
+_LINES = (1, 8)
 
-# The index of corner i + 2 j + 4 k in Gmsh's order, which goes around the bottom and then the top.
-_CORNERS = np.array([0, 1, 3, 2, 4, 5, 7, 6])
-# The corners, in Gmsh's order, between which Gmsh's nodes 8 to 26 lie.
-_BETWEEN = [
-    *([0, 1], [0, 3], [0, 4], [1, 2], [1, 5], [2, 3], [2, 6], [3, 7], [4, 5], [4, 7], [5, 6], [6, 7]),
-    *([0, 1, 2, 3], [0, 1, 5, 4], [0, 3, 7, 4], [1, 2, 6, 5], [2, 3, 7, 6], [4, 5, 6, 7]),
-    [0, 1, 2, 3, 4, 5, 6, 7],
-]
-
-
-def _lexicographic() -> Ints:
-    """The index of each of Gmsh's 27 nodes in the 3 x 3 x 3 lexicographic order."""
-    place = np.empty(8, np.int64)
-    place[_CORNERS] = np.arange(8)
-    at = 2 * np.stack([place & 1, place >> 1 & 1, place >> 2], axis=1)
-    nodes = [*at, *(at[corners].mean(axis=0).astype(np.int64) for corners in _BETWEEN)]
-    return np.array(nodes) @ [1, 3, 9]
-
-
-_NODES = _lexicographic()
+# The hexahedron over a quadrangle: its type, and for each of its nodes the node of the quadrangle (its corners, the
+# middles of its sides, its centre) and the level (0 to 2) at which it is.
+_LEVELS = [0] * 4 + [2] * 4 + [0, 0, 1, 0, 1, 0, 1, 1] + [2] * 4
+_BELOW = [*(2 * [0, 1, 2, 3]), 4, 7, 0, 5, 1, 6, 2, 3, 4, 7, 5, 6]
+_OVER = {
+    3: (5, _BELOW[:8], _LEVELS[:8]),
+    16: (17, _BELOW, _LEVELS),
+    10: (12, [*_BELOW, 8, 4, 7, 5, 6, 8, 8], [*_LEVELS, 0, 1, 1, 1, 1, 2, 1]),
+}
+_MIRRORED = [0, 3, 2, 1, 7, 6, 5, 4, 8]  # the nodes of a quadrangle seen from below
 
 
 @dataclass
 class _File:
     version: str = ""
+    side: str = "surface"  # what the file calls the sides of elements
     names: dict[tuple[int, int], str] = field(default_factory=dict)  # (dimension, physical tag)
     physical: dict[tuple[int, int], list[int]] = field(default_factory=dict)  # by entity (dimension, tag), version 4
     tags: list[Ints] = field(default_factory=list)
     places: list[Floats] = field(default_factory=list)
     # By type: nodes [n][k], and the physical group (0: none) and the entity of each element.
     elements: dict[int, list[tuple[Ints, Ints, Ints]]] = field(default_factory=lambda: defaultdict(list))
-    periodic: list[tuple[int, Ints]] = field(default_factory=list)  # slave surface; slave and master nodes [n][2]
+    # dimension and tag of the slave entity; slave and master nodes [n][2]
+    periodic: list[tuple[int, int, Ints]] = field(default_factory=list)
 
 
 class _Numbers:
@@ -147,6 +140,8 @@ class _Numbers:
 
 def read_msh(path: Path) -> RawMesh:
     """Reads the hexahedra, the named surfaces and the periodic surfaces of a Gmsh file.
+
+    A file without hexahedra is 2-D: its quadrangles, named and periodic lines become a flat mesh.
 
     Surfaces inside the mesh are not boundaries. Surfaces that Gmsh made periodic are periodic, whatever their names.
     Surfaces without a name are called ``surface TAG``, and faces that are on no surface ``unnamed``.
@@ -255,8 +250,7 @@ def _periodic_lines(body: bytes, file: _File) -> None:
             if line.lstrip().startswith("Affine"):
                 line = next(lines)
             pairs = [[int(word) for word in next(lines).split()] for _ in range(int(line))]
-            if dimension == 2:
-                file.periodic.append((slave, np.array(pairs, np.int64).reshape(-1, 2)))
+            file.periodic.append((dimension, slave, np.array(pairs, np.int64).reshape(-1, 2)))
     except (StopIteration, ValueError, OverflowError):
         raise FormatError("section $Periodic is truncated or damaged") from None
 
@@ -350,10 +344,11 @@ def _elements_4(numbers: _Numbers, _: int, file: _File) -> None:
         width = 1 + _TYPES[kind][1]
         rows = numbers.sizes(count * width) if file.version == "4.1" else numbers.ints(count * width)
         groups = [abs(g) for g in file.physical.get((dimension, entity), [])]
-        if dimension == 2 and len(groups) > 1:
-            named = ", ".join(file.names.get((2, g), f"surface {g}") for g in groups)
+        if len(groups) > 1 and (dimension == 2 or kind in _LINES):
+            what = "surface" if dimension == 2 else "line"
+            named = ", ".join(file.names.get((dimension, g), f"{what} {g}") for g in groups)
             raise FormatError(
-                f"surface {entity} is in several physical groups ({named}), but a face can be in only one boundary"
+                f"{what} {entity} is in several physical groups ({named}), but a face can be in only one boundary"
             )
         file.elements[kind].append(
             (rows.reshape(count, width)[:, 1:], np.full(count, groups[0] if groups else 0), np.full(count, entity))
@@ -365,8 +360,7 @@ def _periodic_4(numbers: _Numbers, _: int, file: _File) -> None:
         dimension, slave, _master = (int(n) for n in numbers.ints(3))
         numbers.doubles(int(numbers.sizes(1)[0]))
         pairs = numbers.sizes(2 * int(numbers.sizes(1)[0])).reshape(-1, 2)
-        if dimension == 2:
-            file.periodic.append((slave, pairs))
+        file.periodic.append((dimension, slave, pairs))
 
 
 _SECTIONS: dict[tuple[str, str], Callable[[_Numbers, int, _File], None]] = {
@@ -390,34 +384,21 @@ def _assemble(file: _File, source: str) -> RawMesh:
             f"the mesh has {', '.join(others)}, but weft reads hexahedra only (in Gmsh, use transfinite or extruded "
             "volumes with Recombine, or Mesh.SubdivisionAlgorithm = 2)"
         )
+    flat = counts[3, "hexahedra"] == 0
+    if flat:
+        file = _lifted(file, counts[2, "triangles"])
     kinds = [k for k in _HEXAHEDRA if sum(len(b[0]) for b in file.elements.get(k, []))]
-    if not kinds:
-        raise FormatError("the mesh has no volume elements: weft needs 3-D hexahedra")
     if len(kinds) > 1:
-        raise FormatError("the mesh mixes hexahedra of order 1 and 2: save it with a single order")
+        raise FormatError("the mesh mixes elements of order 1 and 2: save it with a single order")
 
-    tags = np.concatenate([np.empty(0, np.int64), *file.tags])
-    if len(tags) == 0:
-        raise FormatError("the mesh has no nodes")
-    places = np.concatenate(file.places)
-    by_tag = np.argsort(tags, kind="stable")
-    ordered = tags[by_tag]
-    if (ordered[1:] == ordered[:-1]).any():
-        raise FormatError(f"node {ordered[:-1][ordered[1:] == ordered[:-1]][0]} is defined twice")
-
-    def index(wanted: Ints, what: str) -> Ints:
-        at = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
-        if not (ordered[at] == wanted).all():
-            raise FormatError(f"{what} refer to node {wanted[ordered[at] != wanted][0]}, which does not exist")
-        return by_tag[at]
-
+    places, index = _index(file)
     hexahedra = index(np.concatenate([b[0] for b in file.elements[kinds[0]]]), "hexahedra")
-    used, corner_ids = np.unique(hexahedra[:, _CORNERS], return_inverse=True)
+    used, corner_ids = np.unique(hexahedra[:, CORNERS], return_inverse=True)
     vertices = corner_ids.reshape(-1, 8).astype(np.int64)
-    raw = RawMesh(vertices, _nodes(places[hexahedra], kinds[0]), np.zeros((len(vertices), 6), np.int32), [], source)
+    raw = RawMesh(vertices, lexicographic(places[hexahedra], GMSH), np.zeros((len(vertices), 6), np.int32), [], source)
     raw.check()
 
-    vertex_of = np.full(len(tags), -1, np.int64)
+    vertex_of = np.full(len(places), -1, np.int64)
     vertex_of[used] = np.arange(len(used))
     faces = np.sort(vertices[:, FACE_CORNERS], axis=2).reshape(-1, 4)
     quads, labels, surfaces = _quadrangles(file, lambda tags: vertex_of[index(tags, "quadrangles")])
@@ -443,29 +424,76 @@ def _assemble(file: _File, source: str) -> RawMesh:
     for face in np.flatnonzero(outer & ~periodic).tolist():
         if int(face_group[face]) in label_of:
             boundaries[face] = names.setdefault(label_of[int(face_group[face])], len(names) + 1)
-    _refuse_torn(raw, np.flatnonzero(outer & ~periodic))
-    bare = outer & ~periodic & (boundaries == 0)
-    if bare.any():
-        boundaries[bare] = names.setdefault("unnamed", len(names) + 1)
     raw.boundary_names = list(names)
+    raw.flat = flat
+    raw.name_bare_faces()
     raw.tags = np.concatenate([b[1] for b in file.elements[kinds[0]]]).astype(np.int64)
     raw.tag_names = {name: tag for (dimension, tag), name in file.names.items() if dimension == 3}
     return raw
 
 
-def _nodes(places: Floats, kind: int) -> Floats:
-    """The nodes of all elements in lexicographic order: [E][8 or 27][3]."""
-    if kind == 5:
-        return np.ascontiguousarray(places[:, _CORNERS])
-    nodes = np.empty((len(places), 27, 3))
-    nodes[:, _NODES[: places.shape[1]]] = places
-    if kind == 17:  # nodes in the middle of faces and of the element follow from serendipity shape functions
-        for n in range(20, 27):
-            ends = set(_BETWEEN[n - 8])
-            edges = [8 + i for i, pair in enumerate(_BETWEEN[:12]) if set(pair) <= ends]
-            share = 0.5 if n < 26 else 0.25
-            nodes[:, _NODES[n]] = share * places[:, edges].sum(axis=1) - 0.25 * places[:, list(ends)].sum(axis=1)
-    return nodes
+def _index(file: _File) -> tuple[Floats, Callable[[Ints, str], Ints]]:
+    """The places of the nodes [V][3], and a function from tags, and a word for what has them, to numbers of nodes."""
+    tags = np.concatenate([np.empty(0, np.int64), *file.tags])
+    if len(tags) == 0:
+        raise FormatError("the mesh has no nodes")
+    by_tag = np.argsort(tags, kind="stable")
+    ordered = tags[by_tag]
+    if (ordered[1:] == ordered[:-1]).any():
+        raise FormatError(f"node {ordered[:-1][ordered[1:] == ordered[:-1]][0]} is defined twice")
+
+    def index(wanted: Ints, what: str) -> Ints:
+        at = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
+        if not (ordered[at] == wanted).all():
+            raise FormatError(f"{what} refer to node {wanted[ordered[at] != wanted][0]}, which does not exist")
+        return by_tag[at]
+
+    return np.concatenate(file.places), index
+
+
+def _lifted(file: _File, triangles: int) -> _File:
+    """The 3-D file of one layer of hexahedra over the quadrangles of a 2-D file; lines become quadrangles."""
+    if triangles:
+        raise FormatError(
+            f"the mesh has {triangles} triangles, but weft reads quadrangles and hexahedra only (in Gmsh, use "
+            "Recombine Surface, or Mesh.SubdivisionAlgorithm = 1)"
+        )
+    flat = {k: file.elements[k] for k in _QUADRANGLES if sum(len(b[0]) for b in file.elements.get(k, []))}
+    if not flat:
+        raise FormatError("the mesh has neither hexahedra nor quadrangles")
+    places, index = _index(file)
+    tags = np.concatenate(file.tags)
+
+    def corners(nodes: Ints) -> Floats:
+        """The corners of quadrangles: [Q][4][3]."""
+        return places[index(nodes, "quadrangles")][:, :4]
+
+    every = np.concatenate([corners(nodes) for blocks in flat.values() for nodes, *_ in blocks])
+    check_numbers(every)
+    if np.ptp(every[:, :, 2]) > 1e-6 * np.ptp(every, axis=(0, 1)).max():
+        raise FormatError("the quadrangles are not in a plane of constant z, so that they cannot be extruded along z")
+
+    height = thickness(every[:, [0, 1, 3, 2], :2])
+    step = int(np.abs(tags).max()) + 1  # tags of the same node at the next level
+    result = _File(file.version, "line")
+    result.names = {(dimension + 1, tag): name for (dimension, tag), name in file.names.items()}
+    result.tags = [tags + level * step for level in range(3)]
+    result.places = [places * [1, 1, 0] + [0, 0, 0.5 * height * level] for level in range(3)]
+    for kind, blocks in flat.items():
+        solid, node, level = _OVER[kind]
+        for nodes, groups, entities in blocks:
+            x = corners(nodes)
+            along, across = x[:, 2] - x[:, 0], x[:, 3] - x[:, 1]
+            mirrored = along[:, 0] * across[:, 1] < along[:, 1] * across[:, 0]
+            upright = np.where(mirrored[:, None], nodes[:, _MIRRORED[: nodes.shape[1]]], nodes)
+            result.elements[solid].append((upright[:, node] + step * np.array(level), groups, entities))
+    for kind in _LINES:
+        for nodes, groups, entities in file.elements.get(kind, []):
+            side = np.concatenate([nodes[:, :2], nodes[:, 1::-1] + 2 * step], axis=1)
+            result.elements[3].append((side, groups, entities))
+    for dimension, tag, pairs in file.periodic:
+        result.periodic.append((dimension + 1, tag, np.concatenate([pairs + level * step for level in range(3)])))
+    return result
 
 
 def _quadrangles(file: _File, vertices: Callable[[Ints], Ints]) -> tuple[Ints, list[str], Ints]:
@@ -478,7 +506,7 @@ def _quadrangles(file: _File, vertices: Callable[[Ints], Ints]) -> tuple[Ints, l
             quads.append(vertices(nodes[:, :4]))
             surfaces.append(entities)
             labels += [
-                file.names.get((2, g), f"surface {g}") if g else f"surface {e}"
+                file.names.get((2, g), f"{file.side} {g}") if g else f"{file.side} {e}"
                 for g, e in zip(groups.tolist(), entities.tolist(), strict=True)
             ]
     return np.concatenate(quads), labels, np.concatenate(surfaces)
@@ -502,7 +530,7 @@ def _periodic(
     by_corners = (
         {tuple(sorted(corners[f].tolist())): f for f in np.flatnonzero(outer).tolist()} if file.periodic else {}
     )
-    for surface, pairs in file.periodic:
+    for surface, pairs in [(tag, pairs) for dimension, tag, pairs in file.periodic if dimension == 2]:
         slave, master = vertex_of[index(pairs[:, 0], "periodic pairs")], vertex_of[index(pairs[:, 1], "periodic pairs")]
         carry = {s: m for s, m in zip(slave.tolist(), master.tolist(), strict=True) if s >= 0 and m >= 0}
         on_surface = set(quad_group[surfaces == surface].tolist())
@@ -530,30 +558,3 @@ def _periodic(
             match = [theirs.index(carry[v]) for v in corners[face].tolist()]
             rows.append([face // 6, face % 6, partner // 6, partner % 6, *match])
     return np.array(rows, np.int64).reshape(-1, 8), taken
-
-
-def _refuse_torn(raw: RawMesh, faces: Ints) -> None:
-    """Refuses meshes with two outer faces in the same place, unless both have names.
-
-    Such a mesh should have been connected there. If both faces have names, they are intended: a crack or a thin wall.
-    """
-    corners = raw.corners()
-    own = corners[faces // 6][np.arange(len(faces))[:, None], FACE_CORNERS[faces % 6]]
-    if len(own) < 2:
-        return
-    size = np.linalg.norm(corners[:, EDGE_CORNERS[:, 1]] - corners[:, EDGE_CORNERS[:, 0]], axis=2).min(axis=1)[
-        faces // 6
-    ]
-    distance, other = cKDTree(own.mean(axis=1)).query(own.mean(axis=1), k=2)
-    # Equal places may come in either order; the other face is the one that is not the face itself.
-    other = np.where(other[:, 0] == np.arange(len(faces)), other[:, 1], other[:, 0])
-    bare = raw.boundaries.reshape(-1)[faces] == 0
-    torn = (distance[:, 1] <= CORNER_TOLERANCE * size) & (bare | bare[other])
-    if torn.any():
-        k = int(np.argmax(torn))
-        a, b = int(faces[k]), int(faces[other[k]])
-        raise FormatError(
-            f"torn face: face {FACE_NAMES[a % 6]} of element {a // 6} and face {FACE_NAMES[b % 6]} of element {b // 6} "
-            "(counting from 0) are in the same place, but have different nodes; merge them (Gmsh: Coherence Mesh), or "
-            "name both surfaces if they are the two sides of a crack"
-        )

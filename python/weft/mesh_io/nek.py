@@ -1,4 +1,4 @@
-"""Reader of meshes of Nek5000, nekRS and NekCEM: binary ``.re2`` (versions 1 to 4) and ASCII ``.rea``.
+"""Reader of meshes of Nek5000, nekRS and NekCEM: binary ``.re2`` (versions 1 to 4) and ASCII ``.rea``, 2-D and 3-D.
 
 pymech reads both formats, but it truncates three-letter boundary conditions of ``.rea`` files to two letters, builds
 Python objects element by element, and does not report where sections end, so that damaged files go unnoticed. Here
@@ -8,11 +8,13 @@ NumPy reads the records directly. The format follows Nek5000's ``reader_re2.f`` 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
+from weft.mesh_io.extrude import lift
 from weft.mesh_io.raw import (
     ARC,
     FACE_CORNERS,
@@ -26,18 +28,31 @@ from weft.mesh_io.raw import (
     check_numbers,
     match_faces,
     match_vertices,
+    unique_rows,
 )
 
 # Our numbers for those of Nek's preprocessor, which count from 1.
-_CORNERS = [0, 1, 3, 2, 4, 5, 7, 6]  # index of our corner c in the order of the file
-_FACES = np.array([2, 1, 3, 0, 4, 5])
-_EDGES = np.array([0, 5, 1, 4, 2, 7, 3, 6, 8, 9, 11, 10])
-_BACKWARDS = np.array([False, False, True, True] * 2 + [False] * 4)  # edges with the opposite direction in the file
+CORNERS = [0, 1, 3, 2, 4, 5, 7, 6]  # index of our corner c in the order of the file
+FACES = np.array([2, 1, 3, 0, 4, 5])
+EDGES = np.array([0, 5, 1, 4, 2, 7, 3, 6, 8, 9, 11, 10])
+BACKWARDS = np.array([False, False, True, True] * 2 + [False] * 4)  # edges with the opposite direction in the file
 
 _RECORDS = {
     4: np.dtype([("element", "i4"), ("side", "i4"), ("values", "f4", 5), ("code", "S4")]),
     8: np.dtype([("element", "f8"), ("side", "f8"), ("values", "f8", 5), ("code", "S8")]),
 }
+
+REGIONS = ("fluid", "solid")  # of a conjugate mesh, by tag
+
+
+@dataclass
+class _Records:
+    """Curved sides or boundary conditions, in the numbering of the file but counted from 0."""
+
+    elements: Ints
+    sides: Ints
+    values: Floats  # [n][5]
+    codes: list[str]
 
 
 def read_re2(path: Path) -> RawMesh:
@@ -52,9 +67,9 @@ def read_re2(path: Path) -> RawMesh:
     try:
         if version == "#v004":
             words = header.split()
-            count, dimensions = int(words[1]), int(words[2])
+            count, dimensions, fluid = int(words[1]), int(words[2]), int(words[3])
         else:
-            count, dimensions = int(header[5:14]), int(header[14:17])
+            count, dimensions, fluid = int(header[5:14]), int(header[14:17]), int(header[17:26])
     except (ValueError, IndexError):
         raise FormatError(f"the header is damaged: {header.rstrip()!r}") from None
     order = "<"
@@ -62,27 +77,39 @@ def read_re2(path: Path) -> RawMesh:
         order = ">"
         if abs(np.frombuffer(data, ">f4", 1, 80)[0] - 6.54321) > 1e-4:
             raise FormatError("the byte-order mark 6.54321 after the header is damaged")
-    _check_size(count, dimensions)
+    _check_size(count, dimensions, fluid)
     word = 4 if version == "#v001" else 8
     file = _Words(data, 84, order, word)
 
-    elements = file.take(np.dtype((f"f{word}", 25)), count, "elements").astype(np.float64)
-    corners = elements[:, 1:]
+    width = 2**dimensions
+    elements = file.take(np.dtype((f"f{word}", 1 + dimensions * width)), count, "elements").astype(np.float64)
+    corners = elements[:, 1:].reshape(count, dimensions, width).transpose(0, 2, 1)[:, CORNERS[:width]]
     curves = file.section("curved sides", count)
-    conditions = file.section("boundary conditions", count)
+    fields = [file.section("boundary conditions", count)]
+    if fluid < count:  # conditions of the temperature, which solids have too
+        fields.append(file.section("boundary conditions of the temperature", count))
     raw = _assemble(
-        corners.reshape(count, 3, 8).transpose(0, 2, 1)[:, _CORNERS],
-        curves["element"].astype(np.int64),
-        curves["side"].astype(np.int64),
-        curves["values"].astype(np.float64),
-        [bytes(code[:1]).decode("latin-1") for code in curves["code"]],
-        conditions["element"].astype(np.int64),
-        conditions["side"].astype(np.int64),
-        _partners(conditions, word, count),
-        [bytes(code[:3]).decode("latin-1").strip("\0 ") for code in conditions["code"]],
+        corners,
+        _Records(
+            curves["element"].astype(np.int64) - 1,
+            curves["side"].astype(np.int64) - 1,
+            curves["values"].astype(np.float64),
+            [bytes(code[:1]).decode("latin-1") for code in curves["code"]],
+        ),
+        [
+            _Records(
+                field["element"].astype(np.int64) - 1,
+                field["side"].astype(np.int64) - 1,
+                _partners(field, word, count),
+                [bytes(code[:3]).decode("latin-1").strip("\0 ") for code in field["code"]],
+            )
+            for field in fields
+        ],
+        fluid,
         path.name,
     )
-    raw.tags = np.nan_to_num(elements[:, 0], posinf=0, neginf=0).clip(-1e9, 1e9).astype(np.int64)
+    if fluid == count:
+        raw.tags = np.nan_to_num(elements[:, 0], posinf=0, neginf=0).clip(-1e9, 1e9).astype(np.int64)
     return raw
 
 
@@ -96,11 +123,13 @@ def _partners(conditions: np.ndarray, word: int, count: int) -> Floats:
     return values
 
 
-def _check_size(count: int, dimensions: int) -> None:
-    if dimensions != 3:
-        raise FormatError(f"the mesh is {dimensions}-D, but weft reads 3-D hexahedra only: extrude it (e.g. n2to3)")
+def _check_size(count: int, dimensions: int, fluid: int) -> None:
+    if dimensions not in (2, 3):
+        raise FormatError(f"the header is damaged: it says that the mesh is {dimensions}-D, but it must be 2-D or 3-D")
     if count < 1:
         raise FormatError(f"the header says that the mesh has {count} elements, but it must have at least one")
+    if not 1 <= fluid <= count:
+        raise FormatError(f"the header says that {fluid} of {count} elements are fluid, which must be 1 to {count}")
 
 
 class _Words:
@@ -142,39 +171,45 @@ def read_rea(path: Path) -> RawMesh:
     if at is None:
         raise FormatError("this is not a .rea file: it has no line with MESH DATA")
     try:
-        count, dimensions = (int(word) for word in lines[at + 1].split()[:2])
+        count, dimensions, fluid = (int(word) for word in lines[at + 1].split()[:3])
     except (ValueError, IndexError):
-        raise FormatError(f"line {at + 2}: the numbers of elements and dimensions are missing") from None
+        raise FormatError(
+            f"line {at + 2}: the numbers of elements, dimensions and fluid elements are missing; the file may hold "
+            "parameters alone, and no mesh"
+        ) from None
     if count < 0:
         raise FormatError("the mesh is in the .re2 file next to this .rea file: read that file instead")
-    _check_size(count, dimensions)
-    first = at + 2
-    if first + 7 * count > len(lines):
+    _check_size(count, dimensions, fluid)
+    # A heading per element; then x, y (and z) of corners 1 to 4, and the same of corners 5 to 8 in 3-D.
+    first, per = at + 2, 3 if dimensions == 2 else 7
+    last = first + per * count
+    if last > len(lines):
         raise FormatError(
-            f"the file is truncated: {count} elements need {7 * count} lines, but only {len(lines) - first} are left"
+            f"the file is truncated: {count} elements need {per * count} lines, but only {len(lines) - first} are left"
         )
-    rows = [lines[i] for i in range(first, first + 7 * count) if (i - first) % 7 != 0]
+    rows = [lines[i] for i in range(first, last) if (i - first) % per != 0]
     try:
         values = np.array(" ".join(rows).replace("D", "E").replace("d", "e").split(), dtype=np.float64)
     except ValueError as error:
         raise FormatError(
-            f"the coordinates of the elements (lines {first + 1} to {first + 7 * count}) are not numbers: {error}"
+            f"the coordinates of the elements (lines {first + 1} to {last}) are not numbers: {error}"
         ) from None
-    if values.size != 24 * count:
-        raise FormatError(f"{count} elements need {24 * count} coordinates, but the file has {values.size}")
-    # Six lines per element: x, y, z of corners 1 to 4, then of corners 5 to 8.
-    corners = values.reshape(count, 2, 3, 4).transpose(0, 1, 3, 2).reshape(count, 8, 3)[:, _CORNERS]
+    if values.size != 4 * (per - 1) * count:
+        raise FormatError(f"{count} elements need {4 * (per - 1) * count} coordinates, but the file has {values.size}")
+    corners = values.reshape(count, -1, dimensions, 4).transpose(0, 1, 3, 2).reshape(count, -1, dimensions)
+    corners = corners[:, CORNERS[: 2**dimensions]]
 
-    at = _find(lines, first + 7 * count, "CURVED SIDE")
+    at = _find(lines, last, "CURVED SIDE")
     if at is None:
         raise FormatError("the file is truncated: section CURVED SIDE DATA is missing")
     curves, at = _rea_curves(lines, at + 1, count)
     at = _find(lines, at, "BOUNDARY CONDITIONS")
     if at is None:
         raise FormatError("the file is truncated: section BOUNDARY CONDITIONS is missing")
-    conditions = _rea_conditions(lines, at + 1, count)
-    raw = _assemble(corners, *curves, *conditions, path.name)
-    raw.tags = np.array([_group(lines[i]) for i in range(first, first + 7 * count, 7)], np.int64)
+    fields = _rea_conditions(lines, at + 1, count, fluid, 2 * dimensions)
+    raw = _assemble(corners, curves, fields, fluid, path.name)
+    if fluid == count:
+        raw.tags = np.array([_group(lines[i]) for i in range(first, last, per)], np.int64)
     return raw
 
 
@@ -192,7 +227,7 @@ def _number(text: str) -> float:
     return float(text.replace("D", "E").replace("d", "e"))
 
 
-def _rea_curves(lines: list[str], at: int, count: int) -> tuple[tuple[Ints, Ints, Floats, list[str]], int]:
+def _rea_curves(lines: list[str], at: int, count: int) -> tuple[_Records, int]:
     try:
         number = int(lines[at].split()[0])
     except (ValueError, IndexError):
@@ -216,28 +251,37 @@ def _rea_curves(lines: list[str], at: int, count: int) -> tuple[tuple[Ints, Ints
         codes.append(code)
     if ((elements < 1) | (elements > count) | (sides < 1) | (sides > 12)).any():
         raise FormatError("a curved side refers to an element or a side that does not exist")
-    return (elements, sides, values, codes), at + 1 + number
+    return _Records(elements - 1, sides - 1, values, codes), at + 1 + number
 
 
-def _rea_conditions(lines: list[str], at: int, count: int) -> tuple[Ints, Ints, Floats, list[str]]:
-    """The boundary conditions of the first field that has any, one line per face.
+def _rea_conditions(lines: list[str], at: int, count: int, fluid: int, sides: int) -> list[_Records]:
+    """The boundary conditions of the first field that has any, one line per face; of two fields in a conjugate mesh.
 
     The heading of a field without boundary conditions begins with NO.
     """
-    while (
-        at < len(lines)
-        and "BOUNDARY CONDITIONS" in lines[at].upper()
-        and lines[at].replace("*", "").split()[:1] == ["NO"]
-    ):
+    found: list[_Records] = []
+    while at < len(lines) and "BOUNDARY CONDITIONS" in lines[at].upper():
+        words = lines[at].upper().replace("*", "").split()
         at += 1
-    if at >= len(lines) or "BOUNDARY CONDITIONS" not in lines[at].upper():
+        if words[:1] == ["NO"]:
+            continue
+        # Only the fluid has conditions of the velocity.
+        elements = fluid if words[:1] == ["FLUID"] else count
+        found.append(_rea_field(lines, at, elements, sides))
+        at += sides * elements
+        if elements == count:
+            break
+    if not found:
         raise FormatError("none of the fields in the file has boundary conditions")
-    at += 1
-    if at + 6 * count > len(lines):
-        raise FormatError(f"the file is truncated: {count} elements need {6 * count} boundary conditions")
-    elements, sides = np.divmod(np.arange(6 * count), 6)
-    values, codes = np.empty((6 * count, 5)), []
-    for k in range(6 * count):
+    return found
+
+
+def _rea_field(lines: list[str], at: int, count: int, sides: int) -> _Records:
+    if at + sides * count > len(lines):
+        raise FormatError(f"the file is truncated: {count} elements need {sides * count} boundary conditions")
+    elements, numbers_of_sides = np.divmod(np.arange(sides * count), sides)
+    values, codes = np.empty((sides * count, 5)), []
+    for k in range(sides * count):
         line = lines[at + k].rstrip()
         try:
             numbers = line.rsplit(None, 5)[1:]
@@ -247,44 +291,86 @@ def _rea_conditions(lines: list[str], at: int, count: int) -> tuple[Ints, Ints, 
         except ValueError:
             raise FormatError(f"line {at + k + 1} is not a valid boundary condition: {line!r}") from None
         codes.append(line[1:4].strip())
-    return elements + 1, sides + 1, values, codes
+    return _Records(elements, numbers_of_sides, values, codes)
 
 
-def _assemble(
-    corners: Floats,
-    curve_elements: Ints,
-    curve_numbers: Ints,
-    curve_values: Floats,
-    curve_codes: list[str],
-    condition_elements: Ints,
-    condition_sides: Ints,
-    condition_values: Floats,
-    condition_codes: list[str],
-    source: str,
-) -> RawMesh:
-    """Converts the numbering of the file (from 1, in the order of Nek's preprocessor) to ours."""
-    corners = np.ascontiguousarray(corners)
-    count = len(corners)
+def _assemble(corners: Floats, curves: _Records, fields: list[_Records], fluid: int, source: str) -> RawMesh:
+    """Converts the numbering of the file (in the order of Nek's preprocessor) to ours.
+
+    ``fields``: the conditions of the velocity and, in a conjugate mesh, those of the temperature, from which the solid
+    elements take theirs.
+    """
+    flat = corners.shape[1] == 4
     check_numbers(corners)
-    if len(condition_sides) and condition_sides.max() > 6:
+    corners = lift(corners) if flat else np.ascontiguousarray(corners)
+    count = len(corners)
+    for records in (curves, *fields):
+        if flat and len(records.sides) and records.sides.max() > 3:
+            raise FormatError("a curved side or boundary condition of the 2-D mesh refers to a side outside 1..4")
+    if any(len(field.sides) and field.sides.max() > 5 for field in fields):
         raise FormatError("a boundary condition refers to a side outside 1..6")
-    raw = RawMesh(match_vertices(corners), corners, np.zeros((count, 6), np.int32), [], source)
+    raw = RawMesh(match_vertices(corners), corners, np.zeros((count, 6), np.int32), [], source, flat=flat)
 
-    elements, faces, codes = condition_elements - 1, _FACES[condition_sides - 1], np.array(condition_codes, dtype="U3")
+    conditions = fields[0]
+    if fluid < count:
+        conditions = _both(fields, fluid)
+        raw.tags = (np.arange(count) >= fluid).astype(np.int64)
+        raw.tag_names = {name: tag for tag, name in enumerate(REGIONS)}
+    elements, faces, codes = conditions.elements, FACES[conditions.sides], np.array(conditions.codes, dtype="U3")
     for name in np.unique(codes):
         if name in ("", "E", "P", "p"):
             continue
         mine = codes == name
         labels = np.zeros(len(codes), np.int64)
         if name in ("EXO", "MSH"):  # in meshes converted from Exodus or Gmsh, the fifth value is the side set
-            labels[mine] = np.nan_to_num(condition_values[mine, 4], posinf=0, neginf=0).clip(-1e9, 1e9).astype(np.int64)
+            labels[mine] = (
+                np.nan_to_num(conditions.values[mine, 4], posinf=0, neginf=0).clip(-1e9, 1e9).astype(np.int64)
+            )
         for label in np.unique(labels[mine]):
             raw.boundary_names.append(f"{name} {label}" if name in ("EXO", "MSH") else str(name))
             chosen = mine & (labels == label)
             raw.boundaries[elements[chosen], faces[chosen]] = len(raw.boundary_names)
-    raw.periodic = _periodic_pairs(corners, elements, faces, condition_values, np.isin(codes, ("P", "p")))
-    raw.curve_sides, raw.curve_values = _curves(curve_elements, curve_numbers, curve_values, curve_codes)
-    return raw.check()
+    if fluid < count:
+        _open_interfaces(raw)
+    raw.periodic = _periodic_pairs(corners, elements, faces, conditions.values, np.isin(codes, ("P", "p")))
+    raw.curve_sides, raw.curve_values = _curves(_on_both_levels(curves) if flat else curves)
+    raw.check()
+    raw.name_bare_faces()
+    return raw
+
+
+def _both(fields: list[_Records], fluid: int) -> _Records:
+    """The conditions of a conjugate mesh: the first field's in the fluid, the last one's in the solid."""
+    parts = [(fields[0], fields[0].elements < fluid), (fields[-1], fields[-1].elements >= fluid)]
+    return _Records(
+        np.concatenate([field.elements[chosen] for field, chosen in parts]),
+        np.concatenate([field.sides[chosen] for field, chosen in parts]),
+        np.concatenate([field.values[chosen] for field, chosen in parts]),
+        [code for field, chosen in parts for code in np.array(field.codes, dtype="U3")[chosen].tolist()],
+    )
+
+
+def _open_interfaces(raw: RawMesh) -> None:
+    """Moves the conditions on faces between fluid and solid, which are inside the mesh, to ``raw.interfaces``."""
+    at = np.sort(raw.vertices[:, FACE_CORNERS], axis=2).reshape(-1, 4)
+    _, group = unique_rows(np.ascontiguousarray(at))
+    tags = np.repeat(raw.tags, 6)
+    kinds = np.zeros((group.max() + 1, 2), np.int64)
+    kinds[group, tags] = 1
+    between = (kinds.sum(axis=1)[group].reshape(-1, 6) == 2) & (raw.boundaries > 0)
+    elements, faces = np.nonzero(between)
+    raw.interfaces = np.stack([elements, faces, raw.boundaries[between]], axis=1).astype(np.int64)
+    raw.boundaries[between] = 0
+
+
+def _on_both_levels(curves: _Records) -> _Records:
+    """The curved sides of a 2-D mesh, at both ends of its one layer: sides 1 to 4, and 5 to 8."""
+    return _Records(
+        np.tile(curves.elements, 2),
+        np.concatenate([curves.sides, curves.sides + 4]),
+        np.tile(curves.values, (2, 1)),
+        2 * curves.codes,
+    )
 
 
 def _periodic_pairs(corners: Floats, elements: Ints, faces: Ints, values: Floats, periodic: np.ndarray) -> Ints:
@@ -303,7 +389,7 @@ def _periodic_pairs(corners: Floats, elements: Ints, faces: Ints, values: Floats
             f"{values[k, 0]:g} (counting from 1), which does not exist"
         )
     mine = 6 * elements + faces
-    other = 6 * (partner[:, 0] - 1) + _FACES[partner[:, 1] - 1]
+    other = 6 * (partner[:, 0] - 1) + FACES[partner[:, 1] - 1]
     back = dict(zip(mine.tolist(), other.tolist(), strict=True))
     for a, b in back.items():
         if back.get(b) != a:
@@ -326,25 +412,25 @@ def _periodic_pairs(corners: Floats, elements: Ints, faces: Ints, values: Floats
     return np.hstack([pairs, match])
 
 
-def _curves(elements: Ints, numbers: Ints, values: Floats, codes: list[str]) -> tuple[Ints, Floats]:
-    values = values.copy()
-    sides = np.empty((len(codes), 3), np.int64)
-    sides[:, 0] = elements - 1
-    for k, code in enumerate(codes):
-        number = int(numbers[k]) - 1
-        where = f"side {number + 1} of element {elements[k]} (both counting from 1)"
+def _curves(curves: _Records) -> tuple[Ints, Floats]:
+    values = curves.values.copy()
+    sides = np.empty((len(curves.codes), 3), np.int64)
+    sides[:, 0] = curves.elements
+    for k, code in enumerate(curves.codes):
+        number = int(curves.sides[k])
+        where = f"side {number + 1} of element {curves.elements[k] + 1} (both counting from 1)"
         if code == "C":
             if number > 7:
                 raise FormatError(f"{where} is a circular arc, but only edges 1 to 8 can be arcs")
-            sides[k, 1:] = ARC, _EDGES[number]
-            if _BACKWARDS[number]:  # the arc bulges to the right of the edge, whose direction is reversed
+            sides[k, 1:] = ARC, EDGES[number]
+            if BACKWARDS[number]:  # the arc bulges to the right of the edge, whose direction is reversed
                 values[k, 0] = -values[k, 0]
         elif code == "m":
-            sides[k, 1:] = MIDPOINT, _EDGES[number]
+            sides[k, 1:] = MIDPOINT, EDGES[number]
         elif code == "s":
             if number > 5:
                 raise FormatError(f"{where} is a sphere, but only faces 1 to 6 can be spheres")
-            sides[k, 1:] = SPHERE, _FACES[number]
+            sides[k, 1:] = SPHERE, FACES[number]
         else:
             raise FormatError(
                 f"{where} has curve type {code!r}, but weft supports only C (circle), s (sphere) and m (midside node)"

@@ -25,6 +25,8 @@ EDGE_CORNERS = np.array(
 )
 FACE_NAMES = ("r-", "r+", "s-", "s+", "t-", "t+")
 CORNER_TOLERANCE = 0.02  # relative to the shortest edge; corners closer than this are the same vertex
+GAP = 0.25  # relative to the shortest edge: two faces without a name that are closer than this should be one
+UNNAMED = "unnamed"  # boundary of the faces that a file leaves without a name or condition
 
 LARGEST = 1e60  # largest coordinate, whose cube does not overflow
 
@@ -49,6 +51,11 @@ class RawMesh:
     curve_values: Floats = field(default_factory=lambda: np.empty((0, 5)))
     tags: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # [E] region of each element; empty: all 0
     tag_names: dict[str, int] = field(default_factory=dict)
+    # A flat mesh is 2-D: one layer of some thickness along z, the t direction, whose faces t- and t+ are open.
+    # ``extrude`` makes a 3-D mesh of it.
+    flat: bool = False
+    # Conditions between two regions, which become boundaries if only one of the two is kept: element, face, boundary.
+    interfaces: Ints = field(default_factory=lambda: np.empty((0, 3), np.int64))
 
     def check(self) -> RawMesh:
         """Returns the mesh itself. Raises FormatError for invalid coordinates and left-handed elements."""
@@ -76,6 +83,130 @@ class RawMesh:
         if self.nodes.shape[1] == 8:
             return self.nodes
         return self.nodes[:, [0, 2, 6, 8, 18, 20, 24, 26]]
+
+    def periodic_faces(self) -> npt.NDArray[np.bool_]:
+        """Whether each face is in a periodic pair: [E][6]."""
+        result = np.zeros(self.boundaries.shape, bool)
+        for first in (0, 2):
+            result[self.periodic[:, first], self.periodic[:, first + 1]] = True
+        return result
+
+    def region_names(self) -> dict[int, str]:
+        """The name of each region that the elements are in: that of the file, or its number."""
+        named = {tag: name for name, tag in self.tag_names.items()}
+        return {tag: named.get(tag, str(tag)) for tag in np.unique(self.tags).tolist()}
+
+    def part(self, region: str | int) -> RawMesh:
+        """The elements of one region, by name or number, as a mesh; raises FormatError if there are none.
+
+        Faces towards other regions get the condition that the file gives between them, or the name ``unnamed``.
+        """
+        tag = self.tag_names.get(str(region), region)
+        keep = np.flatnonzero(self.tags == int(tag)) if str(tag).lstrip("-").isdigit() else np.empty(0, np.int64)
+        if len(keep) == 0:
+            have = ", ".join(self.region_names().values()) or "none"
+            raise FormatError(f"the mesh has no region {region!r}; it has: {have}")
+        place = np.full(len(self.vertices), -1)
+        place[keep] = np.arange(len(keep))
+        boundaries = self.boundaries.copy()
+        boundaries[self.interfaces[:, 0], self.interfaces[:, 1]] = self.interfaces[:, 2]
+        _, vertices = np.unique(self.vertices[keep], return_inverse=True)
+        pairs = self.periodic[(place[self.periodic[:, [0, 2]]] >= 0).all(axis=1)]
+        pairs[:, [0, 2]] = place[pairs[:, [0, 2]]]
+        bent = place[self.curve_sides[:, 0]] >= 0
+        sides = self.curve_sides[bent]
+        sides[:, 0] = place[sides[:, 0]]
+        result = RawMesh(
+            vertices.reshape(-1, 8).astype(np.int64),
+            self.nodes[keep],
+            boundaries[keep],
+            list(self.boundary_names),
+            self.source,
+            pairs,
+            sides,
+            self.curve_values[bent],
+            self.tags[keep],
+            self.tag_names,
+            self.flat,
+        )
+        result.name_bare_faces()
+        return result
+
+    def name_bare_faces(self) -> None:
+        """Gives the faces without a neighbour, a partner and a name the name ``unnamed``.
+
+        Raises FormatError where such faces show that the mesh is torn, or not conforming.
+        """
+        outer = outer_faces(self.vertices) & ~self.periodic_faces()
+        if self.flat:
+            outer[:, 4:] = False
+        _refuse_torn(self, np.flatnonzero(outer))
+        bare = outer & (self.boundaries == 0)
+        if not bare.any():
+            return
+        _refuse_hanging(self, np.flatnonzero(bare))
+        if UNNAMED not in self.boundary_names:
+            self.boundary_names.append(UNNAMED)
+        self.boundaries[bare] = 1 + self.boundary_names.index(UNNAMED)
+
+
+def outer_faces(vertices: Ints) -> npt.NDArray[np.bool_]:
+    """Whether each face [E][6] belongs to one element only."""
+    faces = np.sort(vertices[:, FACE_CORNERS], axis=2).reshape(-1, 4)
+    _, group = unique_rows(np.ascontiguousarray(faces))
+    return np.asarray(np.bincount(group)[group] == 1).reshape(-1, 6)
+
+
+def face_text(face: int) -> str:
+    """Face 6 * element + face, in words."""
+    return f"face {FACE_NAMES[face % 6]} of element {face // 6}"
+
+
+def _shortest_edges(corners: Floats) -> Floats:
+    """The length of the shortest edge of each element [E][8][3]: [E]."""
+    lengths: Floats = np.linalg.norm(corners[:, EDGE_CORNERS[:, 1]] - corners[:, EDGE_CORNERS[:, 0]], axis=2)
+    return lengths.min(axis=1)
+
+
+def _refuse_torn(raw: RawMesh, faces: Ints) -> None:
+    """Refuses meshes with two outer faces (6 * element + face) in the same place, unless both have names.
+
+    Such a mesh should have been connected there. If both faces have names, they are intended: a crack or a thin wall.
+    """
+    if len(faces) < 2:
+        return
+    corners = raw.corners()
+    own = corners[faces // 6][np.arange(len(faces))[:, None], FACE_CORNERS[faces % 6]]
+    size = _shortest_edges(corners)[faces // 6]
+    distance, other = cKDTree(own.mean(axis=1)).query(own.mean(axis=1), k=2)
+    # Equal places may come in either order; the other face is the one that is not the face itself.
+    other = np.where(other[:, 0] == np.arange(len(faces)), other[:, 1], other[:, 0])
+    bare = raw.boundaries.reshape(-1)[faces] == 0
+    reach = np.where(bare & bare[other], GAP, CORNER_TOLERANCE) * np.minimum(size, size[other])
+    torn = (distance[:, 1] <= reach) & (bare | bare[other])
+    if torn.any():
+        k = int(np.argmax(torn))
+        raise FormatError(
+            f"torn face: {face_text(int(faces[k]))} and {face_text(int(faces[other[k]]))} (counting from 0) are in the "
+            f"same place, or nearly (distance {distance[k, 1]:.3g}), but do not share their corners; merge them (Gmsh: "
+            "Coherence Mesh), or name both surfaces if they are the two sides of a crack"
+        )
+
+
+def _refuse_hanging(raw: RawMesh, faces: Ints) -> None:
+    """Refuses meshes with a vertex in the middle of an outer face without a name, or of one of its edges."""
+    corners = raw.corners()
+    own = corners[faces // 6][np.arange(len(faces))[:, None], FACE_CORNERS[faces % 6]]
+    middles = np.concatenate([own.mean(axis=1, keepdims=True), 0.5 * (own + own[:, [1, 3, 0, 2]])], axis=1)
+    distance, at = cKDTree(corners.reshape(-1, 3)).query(middles.reshape(-1, 3))
+    reach = np.repeat(CORNER_TOLERANCE * _shortest_edges(corners)[faces // 6], 5)
+    hanging = distance <= reach
+    if hanging.any():
+        k = int(np.argmax(hanging))
+        raise FormatError(
+            f"the mesh is not conforming: a corner of element {at[k] // 8} is in the middle of "
+            f"{face_text(int(faces[k // 5]))} (counting from 0); weft needs elements that share whole faces"
+        )
 
 
 def check_numbers(nodes: Floats) -> None:

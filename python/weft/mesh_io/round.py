@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from weft.mesh_io.raw import ARC, FACE_CORNERS, SPHERE, Floats, FormatError, Ints, RawMesh, match_vertices, unique_rows
+from weft.mesh_io.raw import ARC, SPHERE, Floats, FormatError, RawMesh, match_vertices, outer_faces
 
 CORE = 0.5  # distance of the corners of the inner cube from the centre, in radii of the innermost sphere
 
@@ -75,7 +75,7 @@ def cubed_sphere(
         at = np.flatnonzero(curved[:, face - 4])
         sides.append(np.stack([at, np.full(len(at), SPHERE), np.full(len(at), face)], axis=1))
         values.append(np.pad(curved[at, face - 4 : face - 3], ((0, 0), (3, 1))))
-    raw = RawMesh(vertices, nodes, _outer(vertices), ["outer"], "sphere")
+    raw = RawMesh(vertices, nodes, outer_faces(vertices).astype(np.int32), ["outer"], "sphere")
     raw.curve_sides, raw.curve_values = np.concatenate(sides).astype(np.int64), np.concatenate(values)
     raw.tags = np.concatenate(tags)
     return raw.check()
@@ -136,13 +136,6 @@ def _shell(inner: Floats, outer: Floats) -> Floats:
         for j, i in itertools.product((0, 1), repeat=2)
     ]
     return np.stack(corner, axis=1)
-
-
-def _outer(vertices: Ints) -> np.ndarray:
-    """1 for faces without a neighbour, otherwise 0: [E][6]."""
-    faces = np.sort(vertices[:, FACE_CORNERS], axis=2).reshape(-1, 4)
-    _, group = unique_rows(np.ascontiguousarray(faces))
-    return (np.bincount(group)[group] == 1).astype(np.int32).reshape(-1, 6)
 
 
 def cylinder(radius: float, length: float, side: int, layers: int, slices: int, periodic: bool) -> RawMesh:

@@ -3,7 +3,7 @@
 The rules follow Holistic Trace Analysis (its documentation, "Lightweight Critical Path Analysis"):
 
 - The events of a thread follow one another, nested calls included. The time inside events counts; the time between
-  outermost events does not.
+  outermost events does not, nor does time in which the thread only waits (`Category.wait`).
 - A call that waits for a device takes no time of its own: it ends when the work it waits for has ended. The file says
   what that work is (`Trace.requires`); otherwise it is all work that the process launched before the call and that
   ended during the call.
@@ -55,6 +55,8 @@ def critical_path(trace: Trace) -> CriticalPath:
     or if work starts before its launch because the clocks of host and device disagree.
     """
     trace.validate()
+    if (trace.category == Category.other).all():
+        raise ModelError(f"{trace.path}: the trace has only annotations, which are on no critical path")
     graph = _Graph(trace)
     graph.threads()
     graph.streams()
@@ -79,7 +81,7 @@ class _Graph:
 
     def _edge(self, earlier: int, later: int, kind: str, free: bool = False) -> None:
         length = self._time(later) - self._time(earlier)
-        if length < -SKEW and not free:
+        if length < -SKEW and kind and not free:  # on one thread, the profiler itself may close an event too early
             name = self.trace.names[self.trace.name[later // 2]]
             raise ModelError(
                 f"{self.trace.path}: '{name}' happens {-length} ns before the event it depends on: "
@@ -94,8 +96,9 @@ class _Graph:
             for event, needed in self.trace.requires.tolist():
                 sources[event].append(needed)
             return sources
-        work = np.flatnonzero(self.launches.call >= 0)
-        launched = self.trace.start[self.launches.call[work]]
+        work = np.flatnonzero(self.stream)
+        call_of = self.launches.call[work]
+        launched = np.where(call_of >= 0, self.trace.start[call_of], -1)  # without a call: before the trace began
         for call in np.flatnonzero(~self.stream & (self.trace.category == Category.sync)).tolist():
             inside = (self.trace.end[work] > self.start[call]) & (self.trace.end[work] <= self.end[call] + SKEW)
             mine = work[inside & (launched < self.start[call]) & (self.trace.process[work] == self.trace.process[call])]
@@ -105,6 +108,7 @@ class _Graph:
     def threads(self) -> None:
         """Edges between the starts and ends of a thread's events, in order."""
         waits = {e for e in self.sources if not self.stream[e]}
+        waits |= set(np.flatnonzero(self.trace.category == Category.wait).tolist())
         records = ~self.stream & (self.trace.category == Category.sync)
         host = np.flatnonzero(~self.stream & ~self.skipped)
         order = host[np.lexsort((-self.trace.end[host], self.trace.start[host], self.trace.line[host]))]

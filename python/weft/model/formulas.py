@@ -109,7 +109,8 @@ class Method:
     """The variants of the operator and the solver that a run uses; the values are those of `weft.Poisson`."""
 
     storage: str = "assembled"  # or scattered
-    geometry: str = "stored"  # or trilinear
+    geometry: str = "stored"  # or trilinear, or mixed
+    stored_elements: int = 0  # of geometry mixed
     kernels: str = "portable"  # or simd
     algorithm: str = "classic"  # or merged
     preconditioner: str = "none"  # or jacobi
@@ -138,11 +139,15 @@ def _surface(size: Size) -> tuple[int, str]:
     return size.elements * (size.n**3 - max(0, size.n - 2) ** 3), "E ((N+1)^3 - (N-1)^3)"
 
 
-def _add_geometry(count: _Count, size: Size, geometry: str) -> None:
-    if geometry == "stored":
+def _add_geometry(count: _Count, size: Size, method: Method) -> None:
+    map_bytes = 24 * size.word  # eight corners with three coordinates each
+    if method.geometry == "stored":
         count.add(6 * size.word, size.points, "N_L")
+    elif method.geometry == "trilinear":
+        count.add(map_bytes, size.elements, "E")
     else:
-        count.add(24 * size.word, size.elements, "E")  # eight corners with three coordinates each
+        count.add(6 * size.word, method.stored_elements * size.n**3, "E_curved (N+1)^3")
+        count.add(map_bytes, size.elements - method.stored_elements, "E_straight")
 
 
 def _add_operator(count: _Count, size: Size, method: Method) -> None:
@@ -151,14 +156,14 @@ def _add_operator(count: _Count, size: Size, method: Method) -> None:
         # Reads and writes assembled vectors directly: x in, y out, and indices for surface points only.
         count.add(2 * w, size.dofs, "N_G")
         count.add(4, *_surface(size))
-        _add_geometry(count, size, method.geometry)
+        _add_geometry(count, size, method)
         return
     if method.storage == "assembled":
         count.add(w, size.dofs, "N_G")  # x
         count.add(4, size.points, "N_L")  # Z
     else:
         count.add(w, size.points, "N_L")
-    _add_geometry(count, size, method.geometry)
+    _add_geometry(count, size, method)
     if method.storage == "scattered" or method.geometry == "stored":
         count.add(w, size.points, "N_L")  # W; otherwise the gather adds lambda x
     count.add(w, size.points, "N_L")  # y_L
@@ -183,7 +188,7 @@ def weft_iteration_bytes(size: Size, method: Method) -> Formula:
         # One pass: r, p and A p are read and written, x too in every second iteration, and the preconditioner is read.
         count.add((7 + jacobi) * w, size.dofs, "N_G")
         count.add(4, *_surface(size))
-        _add_geometry(count, size, method.geometry)
+        _add_geometry(count, size, method)
         return count.formula()
     _add_operator(count, size, method)
     # Vectors read or written: 2 for p . Ap unless the gather computes it; 3 for the update of r and r . r; 6 for the

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from weft.errors import reason
 from weft.files import write_json
 from weft.model import formulas
 from weft.model.result import ModelError, Result, exact, require_finite, require_not_negative
@@ -115,9 +116,7 @@ def read(path: str | Path) -> Constants:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
         given = {k: float(v) for k, v in content["seconds"].items()}
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ModelError(
-            f"{path}: not a file of roofline constants as written by --save ({type(error).__name__}: {error})"
-        ) from None
+        raise ModelError(f"{path}: not a file of roofline constants as written by --save ({reason(error)})") from None
     known = [f.name for f in fields(Constants)]
     unknown = sorted(set(given) - set(known))
     if unknown or "flop" not in given or "regular" not in given:
@@ -163,6 +162,7 @@ def run_pattern(record: Record) -> tuple[formulas.Size, formulas.Method]:
         return size, formulas.Method(
             storage=case["storage"], geometry=chosen(choices["geometry"]), kernels=chosen(choices["kernels"]),
             algorithm=chosen(choices["algorithm"]), preconditioner=case["solver"]["preconditioner"],
+            stored_elements=int(figures.get("elements_by_shape", {}).get("stored", 0)),
             ranks=int(machine["ranks"]), masked=case["boundary"] == "dirichlet",
         )  # fmt: skip
     except (KeyError, TypeError) as error:

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from weft.errors import reason
+from weft.model import integration
 from weft.model.integration import Terms
 from weft.model.ratio import Run
-from weft.model.result import ModelError
+from weft.model.result import ModelError, Result
 from weft.record import Record, RecordError, Timings, current, is_record
+from weft.traces.window import WHOLE, Window
 
 
 @dataclass(frozen=True)
@@ -22,24 +25,31 @@ class Source:
     terms: Terms
     record: Record | None  # None if the source is a trace
     notes: tuple[str, ...] = ()
+    missing: str = ""  # why terms of the coupling are not known; '' if they are
+    knows_data: bool = True  # whether t_cg_data is known even so
+    window: Window = WHOLE  # of the trace
 
 
-def read(path: str | Path) -> Source:
-    """The terms of a run directory, a run.json or a trace. Raises ModelError if anything is missing."""
+def read(path: str | Path, window: Window = WHOLE) -> Source:
+    """The terms of a run directory, a run.json, or a window of a trace. Raises ModelError if anything is missing."""
     path = Path(path)
     if (path / "run.json").exists():
         path = path / "run.json"
     if not path.exists():
         raise ModelError(f"{path}: no such file or folder")
-    record = run_record(path) if path.suffix == ".json" else None
-    return of_trace(path) if record is None else of_record(path, record)
+    record = run_record(path) if path.suffix == ".json" and path.is_file() else None
+    if record is None:
+        return of_trace(path, window)
+    if window:
+        raise ModelError(f"{path}: a run record has no events to cut: give the trace of the run (--trace)")
+    return of_record(path, record)
 
 
-def read_all(paths: Sequence[str | Path]) -> list[Source]:
+def read_all(paths: Sequence[str | Path], window: Window = WHOLE) -> list[Source]:
     """The terms of all runs named. Raises ModelError if there are none."""
     if not paths:
         raise ModelError("no run is named: give a run directory, a run.json or a trace, or the terms as options")
-    return [read(p) for p in paths]
+    return [read(p, window) for p in paths]
 
 
 def run_record(path: Path) -> Record | None:
@@ -84,8 +94,7 @@ def of_record(path: Path, record: Record) -> Source:
         total = broken_down_seconds(timings)
     except (KeyError, TypeError, ValueError) as error:
         raise ModelError(
-            f"{path}: timings.breakdown or the total time is not in the form that weft writes "
-            f"({type(error).__name__}: {error})"
+            f"{path}: timings.breakdown or the total time is not in the form that weft writes ({reason(error)})"
         ) from None
     gpu, launch = seconds.get("gpu", 0.0), seconds.get("launch", 0.0)
     hidden = min(gpu, launch)
@@ -105,14 +114,30 @@ def broken_down_seconds(timings: Timings) -> float:
     return float(timings["profiled_seconds"] if "profiled_seconds" in timings else timings["solve_seconds"])
 
 
-def of_trace(path: Path) -> Source:
+def of_trace(path: Path, window: Window = WHOLE) -> Source:
     """The exclusive terms of a trace, as means over its processes."""
     from weft import traces
     from weft.traces.attribution import attribute
+    from weft.traces.caveats import unrecorded
 
-    mean = attribute(traces.load(path)).mean()
-    terms = Terms(**asdict(mean))
-    return Source(path, f"{path.parent.name}/{path.name}".lstrip("/"), terms, None)
+    trace = traces.load(path, window=window)
+    terms = Terms(**asdict(attribute(trace).mean()))
+    # Copies on streams take their time whether or not the calls are recorded.
+    copies = bool((trace.on_stream() & trace.of(traces.Category.copy)).any())
+    notes = tuple(f"{path}: {n}" for n in trace.notes)
+    application = f"{path.parent.name}/{path.name}".lstrip("/")
+    return Source(path, application, terms, None, notes, unrecorded(trace), copies, window)
+
+
+def coupling(sources: Sequence[Source], lambda_data: float, lambda_control: float) -> Result:
+    """`integration.coupling` of runs. Raises ModelError if a run does not say what a factor other than 1 applies to."""
+    for source in sources:
+        if source.missing and (lambda_control != 1 or (lambda_data != 1 and not source.knows_data)):
+            raise ModelError(f"{source.path}: {source.missing}")
+    return integration.coupling([s.terms for s in sources], lambda_data, lambda_control)
+
+
+_ONE_JOB = "; Eqs. 5 and 6 compare runs on several numbers of cores: give their run directories, or a ratio.json"
 
 
 def ratio_runs(path: str | Path) -> list[Run]:
@@ -121,8 +146,12 @@ def ratio_runs(path: str | Path) -> list[Run]:
     path = path / "run.json" if path.is_dir() else path
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ModelError(f"{path}: not a record: the JSON is invalid ({error})") from None
+    except UnicodeDecodeError:
+        raise ModelError(f"{path}: not a record, but a binary file{_ONE_JOB}") from None
+    except json.JSONDecodeError as error:
+        raise ModelError(f"{path}: not a record: the JSON is invalid ({error}){_ONE_JOB}") from None
+    if isinstance(content, dict) and "traceEvents" in content:
+        raise ModelError(f"{path}: not a record, but a trace{_ONE_JOB}")
     rows = content.get("rows") if isinstance(content, dict) else None
     try:
         if rows is None:
@@ -134,7 +163,7 @@ def ratio_runs(path: str | Path) -> list[Run]:
         if isinstance(error, ModelError):
             raise ModelError(f"{path}: {error}") from None
         raise ModelError(
-            f"{path}: neither a ratio.json of 'weft bench ratio' nor a run record ({type(error).__name__}: {error})"
+            f"{path}: neither a ratio.json of 'weft bench ratio' nor a run record ({reason(error)})"
         ) from None
 
 

@@ -18,6 +18,8 @@ from weft.model import integration, ratio, roofline
 from weft.model.ratio import Run
 from weft.model.result import ModelError, Result, finite_or_none
 from weft.model.sources import Source, ratio_file, read
+from weft.model.sources import coupling as sources_coupling
+from weft.traces.window import WHOLE, Window
 
 COLUMNS = (
     "CPU-GPU integration", "CPU:GPU ratio", "disaggregation penalty", "GPU-GPU integration", "unified memory",
@@ -84,7 +86,7 @@ def coupling(sources: Sequence[Source], factor: float) -> Result:
         raise ModelError("the run used no device")
     if all(s.record is not None and s.record["machine"]["device"]["backend"] == "host" for s in sources):
         raise ModelError("the run used the host only")
-    return integration.coupling(terms, factor, factor)
+    return sources_coupling(sources, factor, factor)
 
 
 def cores(runs: Sequence[Run]) -> Result:
@@ -112,9 +114,11 @@ def communication(source: Source, ranks_per_node: int | None) -> tuple[float, fl
     from weft.traces import load
     from weft.traces.table import Category
 
-    trace = load(source.path)
+    trace = load(source.path, window=source.window)
     mpi = (trace.category == Category.mpi) & (trace.bytes > 0)
     if not mpi.any():
+        if (trace.on_stream() & trace.of(Category.mpi)).any():
+            raise ModelError("communication is inside kernels of NCCL or RCCL, without sizes and peers of messages")
         raise ModelError("the trace has no MPI message with a size")
     if ranks_per_node is None:
         raise ModelError("a trace does not say which ranks share a node: give --ranks-per-node")
@@ -165,6 +169,7 @@ def rows(
     acceleration: float,
     here: roofline.Constants | None = None,
     there: roofline.Constants | None = None,
+    window: Window = WHOLE,
 ) -> list[Row]:
     """One row per application among the run records and traces; several runs of an application give ranges.
 
@@ -177,7 +182,7 @@ def rows(
         if sweep is not None:
             sweeps[sweep[0]] += sweep[1]
             continue
-        source = read(path)
+        source = read(path, window)
         applications[label(source)].append(source)
     if not applications:
         raise ModelError(

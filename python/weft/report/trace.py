@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weft.format import rate, seconds, table
 from weft.traces import Category, Trace, attribute, exclusive
@@ -36,8 +37,9 @@ def figures(trace: Trace, top: int = 15) -> dict[str, Any]:
                 "exclusive_seconds": float(own[mine].sum() * scale),
                 "bytes": int(known[mine].sum()),
             }
-    used = np.unique(trace.line)
-    kinds = [trace.lines[i].kind for i in used]
+    on_stream, waits = trace.on_stream(), trace.category == Category.wait
+    working = _threads(trace, ~on_stream & ~waits & (trace.category != Category.other))
+    waiting = _threads(trace, waits) - working
     pair = trace.name.astype(np.int64) * len(Category) + trace.category
     pairs, which = np.unique(pair, return_inverse=True)
     time, moved = np.zeros((2, len(pairs)), dtype=np.int64)
@@ -67,14 +69,21 @@ def figures(trace: Trace, top: int = 15) -> dict[str, Any]:
         "format": trace.format,
         "events": len(trace),
         "processes": processes,
-        "host_lines": kinds.count("host"),
-        "streams": kinds.count("stream"),
+        "host_lines": len(working),
+        "waiting_host_lines": len(waiting),
+        "streams": len(np.unique(trace.line[on_stream])),
         "span_seconds": trace.span * 1e-9,
         "attribution_seconds": {**asdict(terms), "t_total": terms.t_total},
         "categories": dict(sorted(categories.items(), key=lambda c: -c[1]["exclusive_seconds"])),
         "names": names,
         "notes": problems,
     }
+
+
+def _threads(trace: Trace, events: NDArray[np.bool_]) -> set[tuple[int, str]]:
+    """The threads of some events by process and label; the lines of a thread differ in what follows the comma."""
+    lines = (trace.lines[i] for i in np.unique(trace.line[events]))
+    return {(line.process, line.label.partition(",")[0]) for line in lines}
 
 
 def summarise(trace: Trace, top: int = 15) -> str:
@@ -90,7 +99,9 @@ def summarise(trace: Trace, top: int = 15) -> str:
 
     head = (
         f"{f['format']}: {count(f['events'], 'event')} of {count(f['processes'], 'process', 'processes')}, "
-        f"{count(f['host_lines'], 'host thread')}, {count(f['streams'], 'stream')}, in {seconds(length)}"
+        f"{count(f['host_lines'], 'host thread')}, "
+        + (f"{count(f['waiting_host_lines'], 'thread')} that only wait, " if f["waiting_host_lines"] else "")
+        + f"{count(f['streams'], 'stream')}, in {seconds(length)}"
     )
     whole = f["attribution_seconds"]["t_total"]
     terms = [("TERM OF EQ. 3", "MEAN OVER PROCESSES", "SHARE")]

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from mpi4py import MPI
 
 import weft
-from weft import _weft
+from weft import _weft, program
 from weft.arrays import Values
-from weft.mpi import CollectiveError
+from weft.cases.shared import ExtrudeSection
+from weft.cases.values import PYTHON
+from weft.mesh_io import Extrusion
+from weft.mesh_io.user_code import moved_by
+from weft.mpi import CollectiveError, together
+from weft.run.functions import read
 from weft.run.memory import require_memory
 
 if TYPE_CHECKING:
@@ -52,20 +58,53 @@ def make_mesh(
     """
     mesh = case.mesh
     if mesh.file:
-        found = weft.Mesh.read(mesh.file, comm=comm, partitioner=mesh.partitioner)
-        require_memory(case, found.global_elements, least_bytes(found.global_elements), comm)
-        return found
-    counts = mesh.counts if mesh.counts[0] > 0 else box_counts(mesh.points, case.order)
-    require_memory(case, math.prod(counts), least_bytes(math.prod(counts)), comm)
-    return weft.Mesh.box(
-        counts,
-        lower=mesh.lower,
-        upper=mesh.upper if upper is None else upper,
-        periodic=mesh.periodic,
-        deformation=mesh.deformation,
-        deformation_parameter=mesh.deformation_parameter or None,
-        comm=comm,
+        made = weft.Mesh.read(
+            mesh.file,
+            comm=comm,
+            partitioner=mesh.partitioner,
+            geometry_order=mesh.geometry_order or None,
+            extrude=None if mesh.extrude == ExtrudeSection() else Extrusion(**mesh.extrude.model_dump()),
+            region=None if mesh.region == "" else mesh.region,
+        )
+        require_memory(case, made.global_elements, least_bytes(made.global_elements), comm)
+    else:
+        counts = mesh.counts if mesh.counts[0] > 0 else box_counts(mesh.points, case.order)
+        require_memory(case, math.prod(counts), least_bytes(math.prod(counts)), comm)
+        made = weft.Mesh.box(
+            counts,
+            lower=mesh.lower,
+            upper=mesh.upper if upper is None else upper,
+            periodic=mesh.periodic,
+            deformation=mesh.deformation,
+            deformation_parameter=mesh.deformation_parameter or None,
+            comm=comm,
+        )
+    return moved(case, made)
+
+
+def moved(case: ElementCase, mesh: Mesh) -> Mesh:
+    """The mesh with every point where mesh.map moves it. CollectiveError if the map fails. (collective)"""
+    given, order = case.mesh.map, case.mesh.geometry_order or None
+    if not given:
+        return mesh
+    if isinstance(given, str):
+        name = given.removeprefix(PYTHON)
+        functions = together(mesh.comm, lambda: read(case.functions.file, [("mesh.map", given)]))
+        return mesh.mapped(functions[name], geometry_order=order, name=f"case key 'mesh.map': {name}")
+    codes = [program.compiled(part, case.constants) for part in given]
+    return mesh.mapped(
+        lambda x, y, z: [program.values(code, x, y, z) for code in codes],
+        geometry_order=order,
+        name="case key 'mesh.map'",
     )
+
+
+def moved_by_user_code(case: ElementCase, mesh: Mesh) -> str:
+    """A warning for a mesh file that is known not to be the geometry of its example without a map; else empty."""
+    if case.mesh.map or not case.mesh.file:
+        return ""
+    why = moved_by(Path(case.mesh.file), mesh.global_elements // case.mesh.extrude.layers)
+    return f"{mesh.source} is used as it is, but {why}; set mesh.map to do the same" if why else ""
 
 
 def conditions(mesh: Mesh, given: Mapping[str, C], spoken: Mapping[str, C], allowed: Sequence[str]) -> dict[str, C]:

@@ -13,13 +13,18 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
 from weft.traces.attribution import Attribution, Terms, attribute, exclusive
+from weft.traces.caveats import caveats
 from weft.traces.head import look
+from weft.traces.overlaps import clip
 from weft.traces.table import Builder, Category, Line, Trace
+from weft.traces.waiting import recognise
+from weft.traces.window import WHOLE, Window
 
 __all__ = [
     "Attribution",
@@ -28,6 +33,7 @@ __all__ = [
     "Line",
     "Terms",
     "Trace",
+    "Window",
     "attribute",
     "exclusive",
     "formats",
@@ -35,7 +41,9 @@ __all__ = [
 ]
 
 # In the order in which a file is probed: formats that a few bytes identify reliably come first.
-READERS = ("weft", "nsys", "otf2", "rocprof", "kineto", "collectives", "goal", "tables")
+READERS = ("weft", "nsys", "otf2", "rocprof", "kineto", "xplane", "perfetto", "chakra", "collectives", "goal", "tables")
+
+MOST_FILES = 1000  # that are searched for the trace in a folder
 
 
 def reader(name: str) -> ModuleType:
@@ -50,12 +58,48 @@ def formats() -> dict[str, str]:
     return {name: str(reader(name).DESCRIPTION) for name in READERS}
 
 
-def load(path: str | Path, format: str | None = None) -> Trace:
-    """Reads a trace. Without `format`, the format is detected from the content of the file.
+def inside(path: Path) -> Path:
+    """The trace in a folder: `trace.json` of a run, the anchor of an OTF2 archive, or else the only one that there is.
+
+    A path that is no folder is returned as it is. Raises ValueError if the folder has no trace, or several.
+    """
+    if not path.is_dir():
+        return path
+    for name in ("trace.json", "traces.otf2"):
+        if (path / name).is_file():
+            return path / name
+    files = sorted(p for p in path.rglob("*") if p.is_file())
+    if len(files) > MOST_FILES:
+        raise ValueError(f"{path}: this folder has {len(files)} files; give the trace itself")
+    found = [p for p in files if _detected(p)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(str(p.relative_to(path)) for p in found[:8]) + (", ..." if len(found) > 8 else "")
+        raise ValueError(f"{path}: this folder has {len(found)} traces; give one of them: {names}")
+    names = ", ".join(p.name for p in files[:8]) or "nothing"
+    raise ValueError(f"{path}: this folder has no trace in a format that weft reads; it contains {names}")
+
+
+def _detected(path: Path) -> bool:
+    try:
+        head = look(path)
+    except (OSError, ValueError):
+        return False
+    return any(reader(name).probe(head) for name in READERS)
+
+
+def load(path: str | Path, format: str | None = None, window: Window = WHOLE) -> Trace:
+    """Reads a trace, or a window of it. Without `format`, the format is detected from the content of the file.
+
+    A folder stands for the trace in it. A few overlapping events are clipped (`weft.traces.overlaps`), events in which
+    threads only wait are recognised (`weft.traces.waiting`), and what the file leaves out is noted.
 
     Raises OSError if the file cannot be opened. Raises ValueError, with a message that says what the file contains, if
-    its format is unknown, if it is damaged, cut short or has no events, or if its clock runs backwards.
+    its format is unknown, if it is damaged, cut short or has no events, if its clock runs backwards, or if nothing is
+    in the window.
     """
+    path = inside(Path(path))
     head = look(path)
     chosen = [format] if format is not None else READERS
     for name in chosen:
@@ -68,5 +112,6 @@ def load(path: str | Path, format: str | None = None) -> Trace:
             raise ValueError(f"{path}: the compressed data are damaged or end early ({error})") from None
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: {module.DESCRIPTION} with text that is not UTF-8 ({error})") from None
-        return trace
+        trace = window.cut(recognise(clip(trace)))
+        return replace(trace, notes=(*trace.notes, *caveats(trace)))
     raise ValueError(f"{path}: not in a trace format that weft reads ({', '.join(READERS)}); {head.describe()}")

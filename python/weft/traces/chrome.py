@@ -5,14 +5,13 @@ The file is never held in memory as a whole, and the objects of an event live on
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
 import re
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import cast
+
+from weft.traces.head import open_text
 
 Event = dict[str, object]
 
@@ -34,10 +33,7 @@ class Events:
         self.count = 0
         self._decode = json.JSONDecoder(parse_float=str).raw_decode
         self._text, self._at, self._done = "", 0, False
-        with path.open("rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-        stream = gzip.open(path) if packed else path.open("rb")  # noqa: SIM115
-        self._file = io.TextIOWrapper(cast(io.BufferedReader, stream), encoding="utf-8-sig")
+        self._file = open_text(path)
 
     def __iter__(self) -> Iterator[Event]:
         with self._file:
@@ -117,10 +113,10 @@ class Events:
 
 
 def arguments(event: Event) -> dict[str, object]:
-    """The `args` of an event, empty if it has none. Raises TypeError if they are not an object."""
+    """The `args` of an event, empty if it has none. Raises ValueError if they are not an object."""
     found = event.get("args") or {}
     if not isinstance(found, dict):
-        raise TypeError("'args' is not an object")
+        raise ValueError("'args' is not an object")
     return found
 
 
@@ -138,7 +134,7 @@ def nanoseconds(microseconds: object) -> int:
             value = Decimal("nan")
         if value.is_finite() and value.adjusted() < 19:
             return int(value.scaleb(3))
-    raise ValueError(f"{microseconds!r} is not a time in microseconds")
+    raise ValueError(f"{json.dumps(microseconds)[:40]} is not a time in microseconds")
 
 
 def integer(value: object, default: int = -1) -> int:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 _LENGTH = 1 << 16
+_HARMLESS = 1 << 26  # bytes that a gzip file may always expand to
+_MOST_EXPANSION = 200  # gzip reaches 1032 with zeros, traces 10 to 50
 
 
 @dataclass(frozen=True)
@@ -37,12 +41,47 @@ class Head:
         return f"the file is {packed}binary and begins with {self.data[:16].hex(' ')}"
 
 
+class _Unpacked(io.RawIOBase):
+    """A gzipped file that refuses to expand without end."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = gzip.open(path)  # noqa: SIM115
+        self._path, self._size, self._count = path, path.stat().st_size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read1(len(buffer))
+        buffer[: len(data)] = data
+        self._count += len(data)
+        if self._count > _HARMLESS and self._count > _MOST_EXPANSION * self._size:
+            raise ValueError(
+                f"{self._path}: the gzip file expands to more than {_MOST_EXPANSION} times its {self._size} bytes, "
+                "which no trace does; unpack it first if it is one"
+            )
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def open_unpacked(path: Path) -> io.BufferedReader:
+    """Opens a file for reading, decompressing it if it is gzipped. Reading raises ValueError for a gzip bomb."""
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    return io.BufferedReader(_Unpacked(path), 1 << 20) if packed else path.open("rb")
+
+
+def open_text(path: Path) -> io.TextIOWrapper:
+    """Opens a text file, gzipped or not, for reading as UTF-8."""
+    return io.TextIOWrapper(open_unpacked(path), encoding="utf-8-sig")
+
+
 def look(path: str | Path) -> Head:
-    """The head of a file. Raises OSError if the file cannot be opened, and ValueError if it is a folder."""
+    """The head of a file. Raises OSError if the file cannot be opened, and ValueError if it is damaged there."""
     path = Path(path)
-    if path.is_dir():
-        inside = ", ".join(sorted(p.name for p in path.iterdir())[:8]) or "nothing"
-        raise ValueError(f"{path}: this is a folder, not a trace file; it contains {inside}")
     outer = path.parent if path.parent.is_file() else path  # the name of a run inside an archive
     with outer.open("rb") as file:
         data = file.read(_LENGTH)

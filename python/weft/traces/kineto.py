@@ -1,4 +1,4 @@
-"""Reader of traces of PyTorch's profiler (Kineto): Chrome trace events, plain or gzipped, one host process per file."""
+"""Reader of traces of PyTorch's profiler (Kineto): Chrome trace events, plain or gzipped."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from weft.errors import reason
 from weft.traces import apis
 from weft.traces.chrome import Event, Events, arguments, integer, nanoseconds
 from weft.traces.head import Head
@@ -18,12 +20,17 @@ DESCRIPTION = "a trace of PyTorch's profiler (Kineto JSON, also gzipped)"
 
 _CHUNK = 1 << 16
 _CALLS = ("cuda_runtime", "cuda_driver", "hip_runtime", "xpu_runtime", "privateuse1_runtime")
+# As PyTorch named its categories before version 1.13.
+_OLD = {"Kernel": "kernel", "Memcpy": "gpu_memcpy", "Memset": "gpu_memset", "Runtime": "cuda_runtime",
+        "Operator": "cpu_op"}  # fmt: skip
+_HOST_COLLECTIVES = ("gloo:", "mpi:", "ucc:")  # PyTorch's back ends whose collectives run on threads of the host
 _WORK = ("kernel", "gpu_memcpy", "gpu_memset")
+_Wait = tuple[str, int, int, int, int, int, int]  # kind, correlation, start, device, stream, on stream, record
 
 
 def probe(head: Head) -> bool:
-    text = head.text
-    return head.is_json() and any(f'"{w}"' in text for w in ("schemaVersion", "cuda_runtime", "cpu_op", "Ev Idx"))
+    text, words = head.text, ("schemaVersion", "cuda_runtime", "cpu_op", "Ev Idx", *_OLD)
+    return head.is_json() and any(f'"{w}"' in text for w in words)
 
 
 def read(path: Path) -> Trace:
@@ -40,10 +47,11 @@ class _File:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.builder = Builder("kineto", path)
-        self.hosts: dict[object, int] = {}  # process of the host -> its number
+        self.hosts: dict[object, int] = {}  # processes that run operators or call the runtime, and their numbers
         self.rows: list[tuple[int, ...]] = []
-        self.waits: list[tuple[str, int, int, int, int, int]] = []  # kind, correlation, device, stream, on, record
-        self.lines: dict[tuple[object, object, str], int] = {}
+        self.waits: list[_Wait] = []
+        self.lines: dict[tuple[object, object, str, bool], int] = {}  # process, thread, suffix, on the host
+        self.streams: dict[tuple[int, int, int], int] = {}  # by process, device and stream: the line
         self.other: Counter[str] = Counter()
 
     def read(self) -> Trace:
@@ -56,11 +64,12 @@ class _File:
                 elif phase in ("B", "E"):
                     self.other[phase] += 1
             except (KeyError, TypeError, AttributeError, ValueError) as error:
-                reason = f"{type(error).__name__}: {error}"
-                raise ValueError(f"{self.path}: event {number} is not a Kineto event ({reason})") from None
+                raise ValueError(f"{self.path}: event {number} is not a Kineto event ({reason(error)})") from None
             if len(self.rows) >= _CHUNK:
                 self._flush()
         self._flush()
+        if self.other["unended"]:
+            self.builder.notes.append(f"{self.other['unended']} events have no end and are ignored")
         if self.other["B"]:
             self.builder.notes.append(f"{self.other['B']} events given as begin and end are ignored")
         trace = self.builder.build()
@@ -68,9 +77,14 @@ class _File:
         return self._with_requirements(trace)
 
     def _event(self, event: Event) -> None:
-        category, name, pid, tid = event.get("cat", ""), str(event["name"]), event["pid"], event["tid"]
+        category, name, pid, tid = str(event.get("cat", "")), str(event["name"]), event["pid"], event["tid"]
+        category = _OLD.get(category, category)
         start = nanoseconds(event["ts"])
-        end = start + nanoseconds(event["dur"])
+        length = event.get("dur", -1)
+        if length == -1:  # what was running when the recording stopped
+            self.other["unended"] += 1
+            return
+        end = start + nanoseconds(length)
         details = arguments(event)
         correlation = integer(details.get("correlation"))
         moved = -1
@@ -89,15 +103,19 @@ class _File:
             wait = str(details.get("cuda_sync_kind", name))
             record = integer(details.get("wait_on_cuda_event_record_corr_id"))
             on = integer(details.get("wait_on_stream"))
-            self.waits.append((wait, correlation, integer(pid), integer(details.get("stream")), on, record))
+            self.waits.append((wait, correlation, start, integer(pid), integer(details.get("stream")), on, record))
             kind, host, suffix = Category.sync, True, ", waits"
+        elif category == "user_annotation" and name.startswith(_HOST_COLLECTIVES):
+            kind, host, suffix = Category.mpi, True, ""
         elif category == "gpu_user_annotation":
             kind, host, suffix = Category.other, True, ", annotations"
         elif category in ("cpu_op", "python_function"):
             kind, host, suffix = Category.cpu, True, ""
         else:
             kind, host, suffix = Category.other, True, ""
-        line = self.lines.get((pid, tid, suffix))
+        if (category in _CALLS or category == "cpu_op") and pid not in self.hosts and _is_number(pid):
+            self.hosts[pid] = integer(pid)
+        line = self.lines.get((pid, tid, suffix, host))
         if line is None:
             line = self._line(pid, tid, suffix, host)
         self.rows.append((line, start, end, int(kind), self.builder.name(name), moved, correlation))
@@ -105,11 +123,9 @@ class _File:
     def _line(self, pid: object, tid: object, suffix: str, host: bool) -> int:
         on_device = not host or suffix != ""
         label = f"device {pid} stream {tid}{suffix}" if on_device else f"thread {tid}"
-        # The process that a device belongs to is only known at the end; until then, the device's number stands for it.
-        in_words = integer(pid) < 0
-        number = -2 - max(integer(pid), 0) if on_device or in_words else self.hosts.setdefault(pid, integer(pid))
-        line = self.builder.line(number, label, "host" if host else "stream")
-        self.lines[pid, tid, suffix] = line
+        # The process is only known at the end; until then, the number of the line stands for it.
+        line = self.builder.line(-2 - len(self.lines), label, "host" if host else "stream")
+        self.lines[pid, tid, suffix, host] = line
         return line
 
     def _flush(self) -> None:
@@ -120,27 +136,40 @@ class _File:
             self.rows.clear()
 
     def _with_processes(self, trace: Trace, header: dict[str, object]) -> Trace:
-        """Assigns the lines of devices, and those named in words ('Spans'), to their processes.
+        """Assigns the lines to processes.
 
-        A device belongs to the host process with which it shares correlations, the only one in nearly all files.
+        A process of the host is one that runs operators or calls the device's runtime; in files without either, one
+        that has no device work. The file numbers devices like
+        processes, and puts work of streams, Python threads and spans of the profiler under such numbers or under words
+        ('Spans'). They belong to the only process of the host that there is; if hosts share a file, each piece of
+        device work belongs to the host that launched it.
         """
-        hosts = sorted(set(self.hosts.values())) or [0]
-        info = header.get("distributedInfo")
-        rank = integer(info.get("rank")) if isinstance(info, dict) else -1
-        owner: dict[int, int] = {}
-        if len(hosts) == 1:
-            number = rank if 0 <= rank < 2**31 else hosts[0]
-            owner = dict.fromkeys((line.process for line in trace.lines), number)
+        if not self.hosts:
+            devices = {pid for pid, _, _, host in self.lines if not host}
+            self.hosts = {pid: integer(pid) for pid, _, suffix, host in self.lines
+                          if host and suffix == "" and pid not in devices and _is_number(pid)}  # fmt: skip
+        owner = np.array([self.hosts.get(pid, -1) if host and suffix == "" else -1
+                          for pid, _, suffix, host in self.lines], dtype=np.int64)  # fmt: skip
+        hosts = set(self.hosts.values())
+        if len(hosts) > 1:
+            process = _launching(trace, owner, [str(pid) for pid, *_ in self.lines])
         else:
-            mine = (trace.process >= 0) & (trace.correlation >= 0)
-            launcher = dict(zip(trace.correlation[mine].tolist(), trace.process[mine].tolist(), strict=True))
-            for device in np.unique(trace.process[trace.process < -1]).tolist():
-                links = trace.correlation[trace.process == device].tolist()
-                counts = Counter(launcher[c] for c in links if c in launcher)
-                owner[device] = counts.most_common(1)[0][0] if counts else hosts[0]
-        lines = tuple(replace(line, process=owner.get(line.process, line.process)) for line in trace.lines)
-        processes = np.array([line.process for line in lines], dtype=np.int32)
-        return replace(trace, lines=lines, process=processes[trace.line])
+            info = header.get("distributedInfo")
+            rank = integer(info.get("rank")) if isinstance(info, dict) else -1
+            alone = rank if _is_number(rank) else min(hosts, default=0)
+            process = np.full(len(trace), alone, dtype=np.int64)
+        numbers, number = np.unique(process, return_inverse=True)
+        pairs, which = np.unique(trace.line * len(numbers) + number, return_inverse=True)
+        before = pairs // len(numbers)
+        lines = tuple(replace(trace.lines[line], process=int(process))
+                      for line, process in zip(before, numbers[pairs % len(numbers)], strict=True))  # fmt: skip
+        places = list(self.lines)
+        self.streams = {
+            (lines[k].process, integer(places[line][0]), integer(places[line][1])): k
+            for k, line in enumerate(before.tolist())
+            if lines[k].kind == "stream"
+        }
+        return replace(trace, lines=lines, line=which.astype(np.int32), process=process.astype(np.int32))
 
     def _with_requirements(self, trace: Trace) -> Trace:
         """Puts the records of waits on the threads that waited, and finds what they wait for by the order of launches.
@@ -150,35 +179,74 @@ class _File:
         if not self.waits:
             return trace
         launches = Launches(trace)
-        stream = {(integer(p), integer(t)): line for (p, t, s), line in self.lines.items() if s == ""}
         calls = ~trace.on_stream() & (trace.correlation >= 0)
         waits = np.array([line.label.endswith(", waits") for line in trace.lines], dtype=bool)[trace.line]
-        call = dict(zip(trace.correlation[calls & ~waits].tolist(), np.flatnonzero(calls & ~waits).tolist(),
-                        strict=True))  # fmt: skip
-        pairs: list[tuple[int, int]] = []
-        for kind, correlation, device, waiting, on, record in self.waits:
-            caller = call.get(correlation, -1)
-            if caller < 0:
-                continue
-            time = int(trace.start[caller])
-            if kind in ("Stream Wait Event", "Event Sync"):
-                if record not in call or (device, on) not in stream:
-                    continue  # the event was recorded before the profiler began, or on a stream without work
-                source = launches.last_before(stream[device, on], int(trace.start[call[record]]))
-                if kind == "Event Sync":
-                    target = caller
-                else:
-                    target = launches.first_after(stream.get((device, waiting), -1), time)
-                pairs += [(target, source)] if source >= 0 and target >= 0 else []
-            else:
-                context = kind == "Context Sync"
-                lines = launches.streams(int(trace.process[caller])) if context else [stream.get((device, waiting), -1)]
-                sources = (launches.last_before(line, time) for line in lines)
-                pairs += [(caller, s) for s in sources if s >= 0]
+        index = np.flatnonzero(calls & ~waits)
+        call = dict(zip(zip(trace.process[index].tolist(), trace.correlation[index].tolist(), strict=True),
+                        index.tolist(), strict=True))  # fmt: skip
         line = trace.line.copy()
+        caller_at: dict[tuple[int, int], int] = {}  # by correlation and start: the call that made the record
         for event in np.flatnonzero(waits).tolist():
-            caller = call.get(int(trace.correlation[event]), -1)
+            caller = call.get((int(trace.process[event]), int(trace.correlation[event])), -1)
             if caller >= 0:
                 line[event] = trace.line[caller]
+                caller_at[int(trace.correlation[event]), int(trace.start[event])] = caller
+        pairs: list[tuple[int, int]] = []
+        for kind, correlation, begin, device, waiting, on, record in self.waits:
+            caller = caller_at.get((correlation, begin - trace.origin), -1)
+            if caller < 0:
+                continue
+            time, process = int(trace.start[caller]), int(trace.process[caller])
+            waiter = self.streams.get((process, device, waiting), -1)
+            if kind in ("Stream Wait Event", "Event Sync"):
+                recorded, source_line = call.get((process, record), -1), self.streams.get((process, device, on), -1)
+                if recorded < 0 or source_line < 0:
+                    continue  # the event was recorded before the profiler began, or on a stream without work
+                source = launches.last_before(source_line, int(trace.start[recorded]))
+                target = caller if kind == "Event Sync" else launches.first_after(waiter, time)
+                pairs += [(target, source)] if source >= 0 and target >= 0 else []
+            else:
+                lines = launches.streams(process) if kind == "Context Sync" else [waiter]
+                sources = (launches.last_before(line, time) for line in lines)
+                pairs += [(caller, s) for s in sources if s >= 0]
         requires = np.array(sorted(set(pairs)), dtype=np.int64).reshape(-1, 2)
         return replace(trace, line=line, requires=requires)
+
+
+def _is_number(value: object) -> bool:
+    """Whether a value can number a process or a rank; `Spans` and other words cannot."""
+    return 0 <= integer(value) < 2**31
+
+
+def _launching(trace: Trace, owner: NDArray[np.int64], pids: list[str]) -> NDArray[np.int64]:
+    """The process of each event, where several hosts launched the work of one file.
+
+    `owner` is the host of each line, -1 for lines of devices, whose events belong to the host that called with their
+    correlation. Hosts may use the same correlations; the last such call before the event is then taken. Events without
+    such a call follow the majority of their line, else that of the lines with the same number (`pids`).
+    """
+    process = owner[trace.line]
+    calls = np.flatnonzero((process >= 0) & (trace.correlation >= 0))
+    open_ = np.flatnonzero((process < 0) & (trace.correlation >= 0))
+    # The table is sorted by start, so that the numbers of events are an order in time, for equal correlations.
+    _, key = np.unique(np.concatenate([trace.correlation[calls], trace.correlation[open_]]), return_inverse=True)
+    table, wanted = (key[: len(calls)] * len(trace) + calls), (key[len(calls) :] * len(trace) + open_)
+    order = np.argsort(table)
+    place = np.searchsorted(table[order], wanted) - 1
+    for shift in (0, 1):  # with clocks that disagree, the call may seem to follow
+        at = np.clip(place + shift, 0, max(len(calls) - 1, 0))
+        if len(calls):
+            found = (key[: len(calls)][order][at] == key[len(calls) :]) & (process[open_] < 0)
+            process[open_[found]] = owner[trace.line[calls[order][at[found]]]]
+    first = int(owner[owner >= 0].min())
+    by_pid = {pid: _majority(process[np.isin(trace.line, [i for i, p in enumerate(pids) if p == pid])], first)
+              for pid in set(pids)}  # fmt: skip
+    for line in np.unique(trace.line[process < 0]).tolist():
+        mine = trace.line == line
+        process[mine & (process < 0)] = _majority(process[mine], by_pid[pids[line]])
+    return process
+
+
+def _majority(processes: NDArray[np.int64], default: int) -> int:
+    found, counts = np.unique(processes[processes >= 0], return_counts=True)
+    return int(found[counts.argmax()]) if len(found) else default

@@ -22,10 +22,9 @@ class Launches:
         calls = np.flatnonzero(~stream & (trace.correlation >= 0))
         if len(work) and len(calls):
             # One number per pair of process and correlation, so that a single search finds the matching pairs.
-            _, key = np.unique(
-                np.stack([np.concatenate([trace.process[calls], trace.process[work]]).astype(np.int64),
-                          np.concatenate([trace.correlation[calls], trace.correlation[work]])]),
-                axis=1, return_inverse=True)  # fmt: skip
+            events = np.concatenate([calls, work])
+            numbers, key = np.unique(trace.correlation[events], return_inverse=True)
+            key += np.unique(trace.process[events], return_inverse=True)[1] * len(numbers)
             have, first = np.unique(key[: len(calls)], return_index=True)  # of nested calls, the outermost
             wanted = key[len(calls) :]
             place = np.minimum(np.searchsorted(have, wanted), len(have) - 1)

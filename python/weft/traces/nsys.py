@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -22,6 +22,7 @@ from weft.traces.table import Builder, Category, Trace
 DESCRIPTION = "an Nsight Systems report exported as SQLite"
 
 _CHUNK = 1 << 16
+_TIMED = "start IS NOT NULL AND end IS NOT NULL"
 # CUpti_ActivityMemcpyKind, with the names that nsys uses.
 _COPIES = {
     0: "unknown", 1: "HtoD", 2: "DtoH", 3: "HtoA", 4: "AtoH", 5: "AtoA", 6: "AtoD", 7: "DtoA", 8: "DtoD", 9: "HtoH",
@@ -48,8 +49,8 @@ def read(path: Path) -> Trace:
         return _Report(path, connection).read()
     except (sqlite3.Error, OverflowError) as error:
         raise ValueError(f"{path}: the SQLite file is damaged or truncated ({error})") from None
-    except (TypeError, AttributeError) as error:  # SQLite keeps values of any type in any column
-        raise ValueError(f"{path}: a table has values of the wrong type ({error})") from None
+    except (TypeError, AttributeError):  # SQLite keeps values of any type in any column
+        raise ValueError(f"{path}: a table has values of the wrong type") from None
     finally:
         connection.close()
 
@@ -63,13 +64,18 @@ class _Report:
         self.tables = {n: [c[1] for c in connection.execute(f"PRAGMA table_info({_quoted(n)})")] for n in names}
         self.strings: dict[int, str] = {}
         if "StringIds" in self.tables:
-            self.strings = dict(connection.execute("SELECT id, value FROM StringIds"))
+            self.strings = dict(
+                connection.execute("SELECT id, CAST(value AS TEXT) FROM StringIds WHERE value IS NOT NULL")
+            )
         self.ranks = self._ranks()
         self.unended = 0
+        self.lone = 0  # the process of rows that do not name theirs: the one that calls, if it is the only one
         self.call_lines: dict[tuple[int, int], int] = {}  # (process, correlation) -> line
 
     def read(self) -> Trace:
         self._calls()
+        callers = {process for process, _ in self.call_lines}
+        self.lone = callers.pop() if len(callers) == 1 else 0
         self._kernels()
         self._copies()
         self._memsets()
@@ -99,11 +105,13 @@ class _Report:
         """The ranks by process number; empty unless the ranks of all processes differ."""
         if not {"globalTid", "rank"} <= set(self.tables.get("MPI_RANKS", ())):
             return {}
-        rows = self.connection.execute("SELECT globalTid, rank FROM MPI_RANKS")
-        ranks = {(int(t) >> 24) & 0xFFFFFF: int(r) for t, r in rows if t is not None and r is not None}
+        rows = self.connection.execute(f"SELECT globalTid, rank FROM MPI_RANKS WHERE {_integers('globalTid', 'rank')}")
+        ranks = {(t >> 24) & 0xFFFFFF: r for t, r in rows}
         return ranks if len(set(ranks.values())) == len(ranks) else {}
 
     def _process(self, global_id: int) -> int:
+        if global_id < 0:
+            return self.lone
         pid = (global_id >> 24) & 0xFFFFFF
         return self.ranks.get(pid, pid)
 
@@ -123,14 +131,23 @@ class _Report:
             raise ValueError(f"{self.path}: table {table} has no columns 'start' and 'end', but {columns_}")
         wanted = ["start", "end", *columns]
         select = ", ".join(f"coalesce({_quoted(c)}, -1)" if c in have else "-1" for c in wanted)
-        cursor = self.connection.execute(f"SELECT {select} FROM {_quoted(table)} WHERE end IS NOT NULL")
+        cursor = self.connection.execute(f"SELECT {select} FROM {_quoted(table)} WHERE {_TIMED}")
         while rows := cursor.fetchmany(_CHUNK):
-            try:
-                yield {c: np.array(v, dtype=np.int64) for c, v in zip(wanted, zip(*rows, strict=True), strict=True)}
-            except (ValueError, TypeError, OverflowError):
-                raise ValueError(f"{self.path}: table {table} has text instead of numbers") from None
+            yield self._numbers(table, wanted, rows)
         (open_,) = self.connection.execute(f"SELECT count(*) FROM {_quoted(table)} WHERE end IS NULL").fetchone()
         self.unended += 0 if table == "NVTX_EVENTS" else open_  # NVTX marks have no end
+
+    def _numbers(self, table: str, columns: Sequence[str], rows: Sequence[tuple[object, ...]]) -> dict[str, np.ndarray]:
+        """The columns of some rows. Raises ValueError if one has something else than integers."""
+        found = {}
+        for column, values in zip(columns, zip(*rows, strict=True), strict=True):
+            try:
+                found[column] = np.array(values, dtype=np.int64)
+            except (ValueError, TypeError, OverflowError):
+                raise ValueError(
+                    f"{self.path}: column '{column}' of table {table} has text instead of numbers"
+                ) from None
+        return found
 
     def _map(self, keys: np.ndarray, function: Callable[[int], int]) -> np.ndarray:
         """The function of each key, called once per distinct key."""
@@ -239,9 +256,10 @@ class _Report:
                 "SELECT DISTINCT text FROM NVTX_EVENTS WHERE text IS NOT NULL"))}  # fmt: skip
             if {"domainId", "eventType", "globalTid"} <= set(have):
                 made = self.connection.execute(
-                    "SELECT globalTid, domainId FROM NVTX_EVENTS WHERE text = 'MPI' AND eventType IN (75, 76)"
+                    "SELECT globalTid, domainId FROM NVTX_EVENTS WHERE text = 'MPI' AND eventType IN (75, 76) AND "
+                    + _integers("globalTid", "domainId")
                 )
-                domains = {(int(t) >> 24, int(d)) for t, d in made}
+                domains = {(t >> 24, d) for t, d in made}
         own = {number: text for text, number in texts.items()}
         if "NVTX_EVENTS" not in self.tables:
             return
@@ -252,13 +270,10 @@ class _Report:
             )
         select = ", ".join(f"coalesce({c}, -1)" if c in have else "-1" for c in wanted)
         text = "text" if "text" in have else "NULL"
-        marks = self.connection.execute(f"SELECT {select}, {text} FROM NVTX_EVENTS WHERE end IS NOT NULL")
+        marks = self.connection.execute(f"SELECT {select}, {text} FROM NVTX_EVENTS WHERE {_TIMED}")
         while rows := marks.fetchmany(_CHUNK):
-            *numbers, words = zip(*rows, strict=True)
-            try:
-                r = {c: np.array(v, dtype=np.int64) for c, v in zip(wanted, numbers, strict=True)}
-            except (ValueError, TypeError, OverflowError):
-                raise ValueError(f"{self.path}: table NVTX_EVENTS has text instead of numbers") from None
+            words = [row[-1] for row in rows]
+            r = self._numbers("NVTX_EVENTS", wanted, [row[:-1] for row in rows])
             ids = np.where([w is None for w in words], r["textId"], [texts.get(w, -1) for w in words])
             name = self._map(ids, lambda i: self.builder.name(own.get(i) or self.strings.get(i) or "range"))
             mpi = np.array([(t >> 24, d) in domains for t, d in zip(r["globalTid"].tolist(), r["domainId"].tolist(),
@@ -282,6 +297,11 @@ class _Report:
                 category=int(Category.other),
                 name=self._names(r["nameId"]),
             )
+
+
+def _integers(*columns: str) -> str:
+    """The condition that columns have integers; SQLite keeps values of any type in any column."""
+    return " AND ".join(f"typeof({_quoted(c)}) = 'integer'" for c in columns)
 
 
 def _quoted(name: str) -> str:

@@ -103,7 +103,7 @@ def decode() -> None:
     except ImportError as error:
         sys.exit(f"reading OTF2 needs the package 'otf2' (pip install otf2): {error}")
     except Exception as error:
-        sys.exit(f"{type(error).__name__}: {error}")
+        sys.exit(str(error) or "the library gives no reason")
     np.savez(sys.stdout.buffer, allow_pickle=True, **arrays)
 
 

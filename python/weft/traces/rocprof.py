@@ -1,8 +1,8 @@
 """Reader of JSON written by AMD's profilers.
 
 `rocprof --hip-trace|--hsa-trace` writes Chrome trace events with their times in `args`, and `rocprofv3 --output-format
-json` writes records by kind. The reader follows the profilers' documentation and published excerpts, because no real
-file was available.
+json` writes records by kind. The reader follows the profilers' documentation and published excerpts. The only
+real file at hand is one of rocprofv3 with kernels alone.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+from weft.errors import reason
 from weft.traces import apis
 from weft.traces.chrome import Event, Events, arguments, integer
-from weft.traces.head import Head
+from weft.traces.head import Head, open_text
 from weft.traces.table import Builder, Category, Trace
 
 DESCRIPTION = "JSON of rocprof or rocprofv3"
@@ -32,7 +33,7 @@ def probe(head: Head) -> bool:
 
 def read(path: Path) -> Trace:
     """Reads runtime calls, kernels, copies and markers, with the recorded nanoseconds."""
-    with path.open(encoding="utf-8-sig") as file:
+    with open_text(path) as file:
         new = f'"{_SDK}"' in file.read(1 << 16)
     return _read_sdk(path) if new else _read_chrome(path)
 
@@ -48,8 +49,7 @@ def _read_chrome(path: Path) -> Trace:
             elif event.get("ph") == "X" and "BeginNs" in arguments(event):
                 rows.append(_chrome_row(builder, event, sections.get(integer(event["pid"]), "")))
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise ValueError(f"{path}: event {number} is not a rocprof event ({reason})") from None
+            raise ValueError(f"{path}: event {number} is not a rocprof event ({reason(error)})") from None
         if len(rows) == _CHUNK:
             _flush(builder, rows)
     _flush(builder, rows)
@@ -87,7 +87,8 @@ def _device_work(name: str) -> Category:
 
 def _read_sdk(path: Path) -> Trace:
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
+        with open_text(path) as file:
+            content = json.load(file)
     except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{path}: the JSON ends early or is damaged ({error})") from None
     except UnicodeDecodeError:
@@ -100,7 +101,7 @@ def _read_sdk(path: Path) -> Trace:
         for tool in tools if isinstance(tools, list) else [tools]:
             _read_tool(builder, tool)
     except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
-        raise ValueError(f"{path}: not the JSON of rocprofv3 ({type(error).__name__}: {error})") from None
+        raise ValueError(f"{path}: not the JSON of rocprofv3 ({reason(error)})") from None
     return builder.build()
 
 

@@ -21,7 +21,8 @@ class Category(IntEnum):
     """The category of an event.
 
     ``copy`` moves data between host and device, on a stream or as a blocking call on the host. ``launch`` is a call
-    into the device's runtime that does not wait, and ``sync`` one that waits for the device.
+    into the device's runtime that does not wait, and ``sync`` one that waits for the device. In ``wait`` a thread waits
+    for time or another thread, or polls: it does no work (`weft.traces.waiting`). ``other`` names what runs.
     """
 
     cpu = 0
@@ -31,6 +32,7 @@ class Category(IntEnum):
     launch = 4
     sync = 5
     other = 6
+    wait = 7
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Trace:
-    """Events in columns of the same length n, sorted by start; of events that start together, the longer comes first.
+    """Events in columns of the same length n, in the order of `in_time`.
 
     process      int32, the rank if the file has ranks, otherwise the process number of the operating system
     line         int32, index into `lines`
@@ -153,11 +155,28 @@ _DEFAULTS = {"bytes": -1, "peer": -1, "correlation": -1, "group": -1}
 _LONGEST = 2**62  # nanoseconds, 146 years; longer differences of times would overflow
 
 
+def in_time(start: Column, end: Column, on_stream: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The order by start. Of events that start together, the longer comes first, because it may contain the other.
+
+    On a stream nothing contains anything, and an event without length comes first: it is over when the other starts.
+    """
+    longest_first = np.where(on_stream & (start == end), np.iinfo(np.int64).min, -end)
+    return np.lexsort((longest_first, start))
+
+
+def per_line(trace: Trace, events: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Some events, in the table's order, as one array per time line."""
+    grouped = events[np.argsort(trace.line[events], kind="stable")]
+    cuts = np.flatnonzero(np.diff(trace.line[grouped])) + 1
+    return np.split(grouped, cuts) if len(grouped) else []
+
+
 def describe(trace: Trace, event: int) -> str:
     """An event in words, for messages."""
     line = trace.lines[trace.line[event]]
+    owner = f" of process {line.process}" if line.process >= 0 else ""  # not known while the file is being read
     return (
-        f"'{trace.names[trace.name[event]]}' on {line.label} of process {line.process}, "
+        f"'{trace.names[trace.name[event]]}' on {line.label}{owner}, "
         f"{trace.start[event]} to {trace.end[event]} ns after the first event"
     )
 
@@ -239,7 +258,8 @@ class Builder:
             raise ValueError(f"{self.path}: the times of this {self.format} file span more than 146 years")
         columns["start"] -= origin
         columns["end"] -= origin
-        order = np.lexsort((-columns["end"], columns["start"]))
+        on_stream = np.array([line.kind == "stream" for line in self._lines], dtype=bool)[columns["line"]]
+        order = in_time(columns["start"], columns["end"], on_stream)
         if requires is not None:
             place = np.empty(len(order), dtype=np.int64)
             place[order] = np.arange(len(order))

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import TypedDict, cast
 
+from weft.errors import reason
 from weft.traces.chrome import Event, Events, arguments, nanoseconds
 from weft.traces.head import Head
 from weft.traces.table import Builder, Category, Trace
@@ -52,8 +53,7 @@ def read(path: Path) -> Trace:
             elif phase == "X":
                 rows += _rows(event, builder, labels, lines)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise ValueError(f"{path}: not a trace that weft wrote: event {number} ({reason})") from None
+            raise ValueError(f"{path}: not a trace that weft wrote: event {number} ({reason(error)})") from None
         if len(rows) >= _CHUNK:
             _flush(rows, builder)
     _flush(rows, builder)

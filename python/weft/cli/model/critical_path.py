@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
 
 from weft.cli.model.shared import JSON, output
+from weft.cli.window import takes_window
 from weft.model.result import Table, exact
+
+if TYPE_CHECKING:
+    from weft.traces import Window
 
 _SHOWN = 8
 
 
 @click.command("critical-path")
 @click.argument("run", type=click.Path(path_type=Path))
+@takes_window
 @JSON
-def critical_path(run: Path, json_file: Path | None) -> None:
+def critical_path(run: Path, json_file: Path | None, window: Window) -> None:
     """Chain of host and device work that determines how long a traced run takes.
 
-    RUN is a trace in any format that weft reads, or the directory of a run.
+    RUN is a trace in any format that weft reads, or a folder with one, such as the directory of a run.
     """
     from weft.model import critical_path as method
     from weft.traces import Category, load
 
-    trace = load(run / "trace.json" if run.is_dir() else run)
+    trace = load(run, window=window)
     found = method.critical_path(trace)
     rule = "longest chain of start and end times"
     inputs = {"events": len(trace), "events on the path": int(found.events.sum())}

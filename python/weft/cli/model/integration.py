@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from weft.cli.model.shared import FACTOR, JSON, PRINTED, RUNS, SHARE, output
 from weft.cli.options import Integer
+from weft.cli.window import takes_window
 from weft.model import integration as method
 from weft.model.result import Result, Table, exact
+
+if TYPE_CHECKING:
+    from weft.traces import Window
 
 TERMS = ("cpu", "gpu", "mpi", "cg_data", "cg_control")
 
@@ -25,6 +30,7 @@ TERMS = ("cpu", "gpu", "mpi", "cg_data", "cg_control")
 @click.option("--cg-control", type=PRINTED, metavar="S", help="Time in launches and synchronisation, t_CGcontrol.")
 @click.option("--total", type=PRINTED, metavar="S", help="Run time, t_total; t_CPU is then the remainder.")
 @click.option("--shares", is_flag=True, help="The terms are percentages of the run time, not seconds.")
+@takes_window
 @JSON
 def integration(
     runs: tuple[Path, ...],
@@ -32,6 +38,7 @@ def integration(
     latency: float | None,
     total: str | None,
     shares: bool,
+    window: Window,
     json_file: Path | None,
     **given: str | None,
 ) -> None:
@@ -53,11 +60,13 @@ def integration(
         factors = [(bandwidth or 1.0, 1.0 / (latency or 1.0))]
     notes: list[str] = []
     if runs:
-        from weft.model.sources import read_all
+        from weft.model.sources import coupling, read_all
 
-        sources = read_all(runs)
+        sources = read_all(runs, window)
         notes = [n for s in sources for n in s.notes]
-        results = [method.coupling([s.terms for s in sources], *f) for f in factors]
+        results = [coupling(sources, *f) for f in factors]
+    elif printed and window:
+        raise click.UsageError("terms given as options have no events to cut: give a trace")
     elif printed:
         results = [method.printed_coupling(printed, *f, t_total=100.0 if shares else total) for f in factors]
     else:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from weft.cli.model.shared import FACTOR, JSON, output
 from weft.cli.options import Integer, Number
+from weft.cli.window import takes_window
 from weft.model.result import Table
+
+if TYPE_CHECKING:
+    from weft.traces import Window
 
 PATTERNS = ("ping-pong", "ring", "gather-scatter", "transpose")
 
@@ -60,11 +65,12 @@ PATTERNS = ("ping-pong", "ring", "gather-scatter", "transpose")
 @click.option("--hop", type=Number(min=0), default=0.0, show_default=True, metavar="US", help="Extra latency per link.")
 @click.option("--ranks-per-node", type=Integer(min=1), default=1, show_default=True, help="Ranks per node.")
 @click.option("--no-compute", is_flag=True, help="Ignore the computation between the MPI calls of the trace.")
+@takes_window
 @JSON
 def network(
     trace: Path | None, pattern: str | None, ranks: int, size: float, grid: int, rows: int, order: int, elements: int,
     machine: str | None, kind: str, sizes: str | None, bandwidth: float, latency: float, hop: float,
-    ranks_per_node: int, no_compute: bool, json_file: Path | None,
+    ranks_per_node: int, no_compute: bool, window: Window, json_file: Path | None,
 ) -> None:  # fmt: skip
     """Simulate the network traffic of a trace's MPI calls, or of a communication pattern.
 
@@ -76,8 +82,13 @@ def network(
 
     if (trace is None) == (pattern is None):
         raise click.UsageError("give either a trace or --pattern")
+    if window and trace is None:
+        raise click.UsageError("a pattern has no events to cut: give a trace")
+    notes: list[str] = []
     if trace is not None:
-        name, graph = trace.name, method.of_trace(traces.load(trace), compute=not no_compute)
+        loaded = traces.load(trace, window=window)
+        notes += loaded.notes
+        name, graph = trace.name, method.of_trace(loaded, compute=not no_compute)
     elif pattern == "ping-pong":
         name, graph = f"{pattern}, {ranks} ranks", method.ping_pong(ranks, size)
     elif pattern == "ring":
@@ -101,4 +112,4 @@ def network(
         chosen = given or method.default_sizes(kind, -(-graph.ranks // ranks_per_node))
         made = method.topology(kind, chosen)
         on = method.Network(made, bandwidth * 1e9, latency * 1e-6, hop * 1e-6, ranks_per_node)
-    output(Table(f"Network replay, {on.topology.kind} topology", method.results(graph, on, name)), json_file)
+    output(Table(f"Network replay, {on.topology.kind} topology", method.results(graph, on, name), notes), json_file)

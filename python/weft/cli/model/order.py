@@ -11,11 +11,13 @@ import click
 import numpy as np
 
 from weft.cli.model.shared import JSON, RUNS, output
+from weft.cli.window import takes_window
 from weft.files import write_text
 from weft.model.result import Table, exact
 
 if TYPE_CHECKING:
     from weft.model.order import Kernel, Order
+    from weft.traces import Window
 
 _SHOWN = 5
 
@@ -26,8 +28,11 @@ _SHOWN = 5
 @click.option(
     "--graph", type=click.Path(path_type=Path), metavar="FILE", help="Also write the graph, to a .json or .dot file."
 )
+@takes_window
 @JSON
-def order(runs: tuple[Path, ...], pattern: str | None, graph: Path | None, json_file: Path | None) -> None:
+def order(
+    runs: tuple[Path, ...], pattern: str | None, graph: Path | None, json_file: Path | None, window: Window
+) -> None:
     """Dependencies between kernels, inferred from several perturbed runs (section 4.5).
 
     RUN is a trace or the directory of a run. All runs must launch the same kernels, each with a different kernel
@@ -39,7 +44,8 @@ def order(runs: tuple[Path, ...], pattern: str | None, graph: Path | None, json_
 
     if not runs:
         raise click.UsageError("no input: name the traces of several runs")
-    found = method.order([load(r / "trace.json" if r.is_dir() else r) for r in runs], pattern)
+    traces = [load(r, window=window) for r in runs]
+    found = method.order(traces, pattern)
     n, levels = len(found.kernels), found.levels()
     path, longest = found.critical_path()
     across = int(found.across().sum())
@@ -59,7 +65,7 @@ def order(runs: tuple[Path, ...], pattern: str | None, graph: Path | None, json_
         ("kernels on the critical path", len(path), "", "count"),
         ("possible speed-up", total / longest if longest else 1.0, "", "time in kernels / critical path"),
     ]
-    notes = []
+    notes = list(dict.fromkeys(n for t in traces for n in t.notes))
     if len(runs) == 1:
         notes.append("a single run cannot tell a dependency from an accident of timing: add runs with delayed kernels")
     untested = found.delays()

@@ -11,11 +11,13 @@ import click
 from weft.cli.bench import integers
 from weft.cli.model.shared import FACTOR, JSON, output
 from weft.cli.options import Integer, Number, options_of
+from weft.cli.window import takes_window
 from weft.files import write_json
 from weft.model.result import Table, exact
 
 if TYPE_CHECKING:
     from weft.model.replay import Program, Scenario
+    from weft.traces import Window
 
 
 class Machine(TypedDict):
@@ -65,7 +67,7 @@ class Machine(TypedDict):
         click.option(
             "--queue",
             type=Integer(min=1),
-            help="Depth of a stream's queue; a launch into a full queue blocks. [default: unlimited]",
+            help="Launches that a stream's queue holds; a launch into a full queue blocks. [default: as traced]",
         ),
     ]
     kernels_at_once: Annotated[
@@ -133,11 +135,13 @@ class Machine(TypedDict):
     metavar="DIR",
     help="Folder for the surface, as JSON and as a plot.",
 )
+@takes_window
 @JSON
 def replay(
     trace: Path, latency: float | None, bandwidth: float | None, longest: float, surface: bool, points: int,
     latencies: str, bandwidths: str, loose_tight: str | None, folder: Path | None, json_file: Path | None,
-    message_latency: float | None, message_bandwidth: float | None, **given: Unpack[Machine],
+    message_latency: float | None, message_bandwidth: float | None, window: Window,
+    **given: Unpack[Machine],
 ) -> None:  # fmt: skip
     """Replay a trace on a machine with another coupling of host and device.
 
@@ -148,7 +152,10 @@ def replay(
     from weft import traces
     from weft.model import replay as method
 
-    source = method.program(traces.load(trace))
+    loaded = traces.load(trace, window=window)
+    source, terms = method.program(loaded), traces.attribute(loaded).mean()
+    notes = [*loaded.notes, *source.notes]
+    del loaded  # a large trace takes more memory than its program
     scenario = method.Scenario(
         latency=None if latency is None else latency * 1e-6,
         bandwidth=None if bandwidth is None else bandwidth * 1e9,
@@ -158,12 +165,19 @@ def replay(
         **given,
     )
     traced = exact(method.METHOD, "duration, traced", source.traced_seconds, "s", {"trace": str(trace)}, "the trace")
-    results = [traced, replace(method.duration(source, method.AS_TRACED), quantity="duration, replayed unchanged")]
+    outcome = method.replay(source)
+    unchanged = method.duration(source, method.AS_TRACED, outcome)
+    results = [traced, replace(unchanged, quantity="duration, replayed unchanged")]
     if scenario != method.AS_TRACED:
-        results.append(replace(method.duration(source, scenario), quantity="duration, on the machine described"))
-    notes = list(source.notes)
+        outcome = method.replay(source, scenario)
+        described = method.duration(source, scenario, outcome)
+        results.append(replace(described, quantity="duration, on the machine described"))
+        if (said := method.contradiction(source, terms, scenario, outcome)) is not None:
+            notes.append(said)
+    if not scenario.commands_on_link:
+        notes.append(f"the longest chain of this run: {method.in_words(method.chain(source, outcome))}")
     if source.work:
-        results += method.benefits(source, longest, scenario)
+        results += method.benefits(source, longest, scenario, outcome)
     else:
         notes.append("the trace has no device work, so the coupling of host and device makes no difference")
     if loose_tight is not None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from weft.cli.model.shared import FACTOR, JSON, RUNS
 from weft.cli.options import Integer
+from weft.cli.window import takes_window
 from weft.files import write_json, write_text
 from weft.format import table
+
+if TYPE_CHECKING:
+    from weft.traces import Window
 
 
 @click.command()
@@ -38,6 +43,7 @@ from weft.format import table
 @click.option(
     "--html", "html_file", type=click.Path(path_type=Path), metavar="FILE", help="Also write a page with plots to FILE."
 )
+@takes_window
 @JSON
 def table13(
     runs: tuple[Path, ...],
@@ -48,6 +54,7 @@ def table13(
     memory: Path | None,
     unified: Path | None,
     html_file: Path | None,
+    window: Window,
     json_file: Path | None,
 ) -> None:  # fmt: skip
     """Print Table 13 of the GPU integration report for your own applications.
@@ -63,7 +70,8 @@ def table13(
 
     here, there = (roofline.read(f) if f is not None else None for f in (memory, unified))
     acceleration = off_node_acceleration(link, gpus, network)
-    found = method.rows(runs, ranks_per_node=ranks_per_node, acceleration=acceleration, here=here, there=there)
+    found = method.rows(runs, ranks_per_node=ranks_per_node, acceleration=acceleration, here=here, there=there,
+                        window=window)  # fmt: skip
     head, lines = method.console(found), method.details(found)
     click.echo(table(head) + "\n\n" + table(lines))
     if json_file is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.model import replay
+from weft.model import closed_loop
 from weft.model.ledger import INCONSISTENT, Entry, Outcome, check, claim_of, claims, compare, holds, own, uncovered
 from weft.model.result import rounded_result
 
@@ -24,7 +24,7 @@ def law(entry: Entry) -> Outcome:
     current, longest = entry.value("current_prop"), entry.value("max_prop")
     result = rounded_result(
         "replay", "penalty", "x", {"benefit": benefit(entry)},
-        lambda benefit: replay.propagation_penalty(benefit, current, longest), "sections 5.6, 7.6",
+        lambda benefit: closed_loop.propagation_penalty(benefit, current, longest), "sections 5.6, 7.6",
     )  # fmt: skip
     (claim,) = claims(entry.claimed)
     return compare([claim_of(PRINTED.get(claim.text, claim.text))], [result])
@@ -37,7 +37,7 @@ def settings(entry: Entry) -> Outcome:
     for key in CASES:
         case = entry.other(key)
         (claim,) = claims(case.claimed)
-        values.append(replay.propagation_setting(case.value("benefit"), claim.middle, case.value("max_prop")))
+        values.append(closed_loop.propagation_setting(case.value("benefit"), claim.middle, case.value("max_prop")))
     return own("INFERRED", entry, values, picked=slice(0, len(CASES)))
 
 
@@ -52,7 +52,7 @@ def longest(entry: Entry) -> Outcome:
 def linear(entry: Entry) -> Outcome:
     """The penalty of ten times the latency, from the benefit of a tenth of it, by replaying a closed loop."""
     base, target, apart = (entry.value(n) * 1e-6 for n in ("base_us", "target_us", "disagg_us"))
-    value = replay.latency_penalty(entry.value("integration"), base, target, apart)
+    value = closed_loop.latency_penalty(entry.value("integration"), base, target, apart)
     (claim,) = claims(entry.claimed)
     if value > 2 * claim.middle:
         return Outcome(INCONSISTENT, f"{value:.3g}x", value / claim.middle - 1)

@@ -20,6 +20,7 @@ from weft import mpi
 from weft.cases.flow import FlowCase
 from weft.record import Figures, Record, Reference, Timings
 from weft.run.checkpoints import Checkpoints
+from weft.run.elements import moved_by_user_code
 from weft.run.flow.figures import SOLVES, iterations, memory, sizes, summary
 from weft.run.flow.output import OutputFiles
 from weft.run.flow.problem import Problem, Watch, make_mesh
@@ -38,6 +39,8 @@ def run(case: FlowCase, display: Display) -> Result:
     with clock("mesh_seconds"):
         display.phase("mesh: reading and distributing" if case.mesh.file else "mesh: generating")
         mesh = make_mesh(case, comm)
+    if note := moved_by_user_code(case, mesh):
+        display.warn(note)
     with clock("solver_seconds"):
         display.phase("solver: numbering, exchanges, multigrid")
         problem = Problem(case, mesh)

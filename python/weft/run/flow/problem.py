@@ -31,8 +31,15 @@ SPOKEN = {
 
 
 def make_mesh(case: FlowCase, comm: MPI.Intracomm) -> Mesh:
-    """The mesh that a case describes, distributed over the ranks. (collective)"""
-    return elements.make_mesh(case, comm, functools.partial(least_bytes, case))
+    """The mesh that a case describes, distributed over the ranks; CollectiveError if it is conjugate. (collective)"""
+    mesh = elements.make_mesh(case, comm, functools.partial(least_bytes, case))
+    solid = comm.allreduce(int((mesh.element_tags == mesh.tag_names.get("solid", -1)).sum()), MPI.SUM)
+    if solid and "fluid" in mesh.tag_names:
+        raise CollectiveError(
+            f"{mesh.source} is a conjugate mesh: {solid} of its {mesh.global_elements} elements are solid, but weft "
+            'run flow has no conduction of heat in solids; set mesh.region = "fluid" for the flow in the fluid alone'
+        )
+    return mesh
 
 
 def boundaries(case: FlowCase, mesh: Mesh) -> dict[str, BoundarySection]:

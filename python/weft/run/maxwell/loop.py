@@ -15,6 +15,7 @@ from weft.cases.maxwell import MaxwellCase
 from weft.mpi import CollectiveError
 from weft.record import Figures, Record, Timings
 from weft.run.checkpoints import Checkpoints
+from weft.run.elements import moved_by_user_code
 from weft.run.energy import Meter
 from weft.run.interrupt import asked_to_stop
 from weft.run.machine import rates
@@ -43,6 +44,8 @@ def run(case: MaxwellCase, display: Display) -> Result:
     with clock("mesh_seconds"):
         display.phase("mesh: reading and distributing" if case.mesh.file else "mesh: generating")
         mesh = make_mesh(case, comm)
+    if note := moved_by_user_code(case, mesh):
+        display.warn(note)
     with clock("operator_seconds"):
         display.phase("operator: numbering, exchange pattern, geometric factors")
         problem = Problem(case, mesh)

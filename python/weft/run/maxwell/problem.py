@@ -37,7 +37,7 @@ def make_mesh(case: MaxwellCase, comm: MPI.Intracomm) -> Mesh:
     if mesh.shape == "cylinder":
         count = (mesh.side**2 + 4 * mesh.side * mesh.layers) * mesh.slices
         require_memory(case, count, needs(count), comm)
-        return weft.Mesh.cylinder(
+        made = weft.Mesh.cylinder(
             mesh.radii[0],
             mesh.length,
             side=mesh.side,
@@ -45,17 +45,21 @@ def make_mesh(case: MaxwellCase, comm: MPI.Intracomm) -> Mesh:
             slices=mesh.slices,
             periodic=mesh.periodic[2],
             comm=comm,
+            geometry_order=mesh.geometry_order or None,
         )
-    count = mesh.side**3 + 6 * mesh.side**2 * mesh.layers * len(mesh.radii)  # without the cube around it
-    require_memory(case, count, needs(count), comm)
-    return weft.Mesh.sphere(
-        mesh.radii,
-        side=mesh.side,
-        layers=mesh.layers,
-        half_width=mesh.half_width,
-        box_layers=mesh.box_layers,
-        comm=comm,
-    )
+    else:
+        count = mesh.side**3 + 6 * mesh.side**2 * mesh.layers * len(mesh.radii)  # without the cube around it
+        require_memory(case, count, needs(count), comm)
+        made = weft.Mesh.sphere(
+            mesh.radii,
+            side=mesh.side,
+            layers=mesh.layers,
+            half_width=mesh.half_width,
+            box_layers=mesh.box_layers,
+            comm=comm,
+            geometry_order=mesh.geometry_order or None,
+        )
+    return elements.moved(case, made)
 
 
 class Problem:

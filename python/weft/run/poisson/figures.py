@@ -50,6 +50,7 @@ def finish(record: Record, case: PoissonCase, operator: Poisson, result: CgResul
         figures["true_residual"] = None if math.isnan(result.true_residual) else result.true_residual
     figures["dofs_per_second"] = figures["dofs"] / seconds if seconds > 0.0 else None
     record["choices"]["algorithm"] = result.algorithm
+    figures["elements_by_shape"] = dict(operator.elements_by_shape)
     figures["memory_bytes"] = memory_bytes(operator.memory_bytes, comm)
     figures["memory_bytes_per_point"] = sum(figures["memory_bytes"].values()) / figures["points"]
     if cycled(case):  # Nekbone counts the flops of an iteration without a multigrid cycle
@@ -59,6 +60,7 @@ def finish(record: Record, case: PoissonCase, operator: Poisson, result: CgResul
     method = formulas.Method(
         storage=operator.storage,
         geometry=operator.geometry,
+        stored_elements=operator.elements_by_shape["stored"],
         kernels=operator.kernels,
         algorithm=result.algorithm,
         preconditioner=case.solver.preconditioner,

@@ -16,6 +16,7 @@ from mpi4py import MPI
 from weft.arrays import DeviceArray
 from weft.cases.poisson import PoissonCase
 from weft.record import Record
+from weft.run.elements import moved_by_user_code
 from weft.run.machine import rates
 from weft.run.poisson import output
 from weft.run.poisson.figures import finish, sizes
@@ -45,6 +46,8 @@ def run(case: PoissonCase, display: Display) -> Result:
     with clock("mesh_seconds"):
         display.phase("mesh: reading and distributing" if case.mesh.file else "mesh: generating")
         mesh = make_mesh(case, comm)
+    if note := moved_by_user_code(case, mesh):
+        display.warn(note)
     with clock("operator_seconds"):
         display.phase("operator: numbering, exchange pattern, geometric factors")
         own = OwnProblem(case, mesh) if case.own_problem else None

@@ -1,0 +1,79 @@
+"""How long `weft model replay` takes for a large trace, and the memory it needs; writes JSON.
+
+    python benchmarks/trace_replay.py --events 1000000 --output benchmarks/results/trace_replay.json
+
+Generates the traces of `trace_reading.py` and runs the command on each in a process of its own: reading, building the
+program, and the replays behind what it prints for another machine. The file has the processor seconds of the
+command and of each part. The required limits are 20 s and 600 MB for 10^6 events.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from trace_reading import write_chrome, write_nsys
+
+from weft.run.launch import processor_name
+
+OPTIONS = ("--gpu-speed", "2", "--latency", "2", "--queue", "1000")
+PARTS = """
+import json, resource, sys, time
+from weft import traces
+from weft.model import replay
+
+def seconds(call):
+    begin = time.process_time()
+    made = call()
+    return made, time.process_time() - begin
+
+trace, load = seconds(lambda: traces.load(sys.argv[1]))
+source, build = seconds(lambda: replay.program(trace))
+outcome, run = seconds(lambda: replay.replay(source, replay.Scenario(gpu_speed=2.0, latency=2e-6, queue=1000)))
+print(json.dumps({"events": len(trace), "load_seconds": load, "build_seconds": build, "replay_seconds": run}))
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--output", type=Path)
+    given = parser.parse_args()
+    record: dict[str, object] = {
+        "processor": processor_name(), "cores": len(os.sched_getaffinity(0)), "python": platform.python_version(),
+        "load_average": os.getloadavg()[0], "command": ["weft", "model", "replay", "TRACE", *OPTIONS],
+    }  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("weft", "kineto", "nsys"):
+            path = Path(folder) / f"{name}.trace"
+            if name == "nsys":
+                write_nsys(path, given.events)
+            else:
+                write_chrome(path, given.events, name == "kineto")
+            done = subprocess.run([sys.executable, "-c", PARTS, str(path)], capture_output=True, text=True, check=True)
+            record[name] = {**json.loads(done.stdout), **command(path)}
+            print(name, record[name], flush=True)
+            path.unlink()
+    if given.output:
+        given.output.write_text(json.dumps(record, indent=1) + "\n")
+
+
+def command(path: Path) -> dict[str, float]:
+    """Processor seconds and the largest memory of the command."""
+    child = subprocess.Popen([Path(sys.executable).with_name("weft"), "model", "replay", path, *OPTIONS],
+                             stdout=subprocess.DEVNULL)  # fmt: skip
+    _, status, used = os.wait4(child.pid, 0)
+    if os.waitstatus_to_exitcode(status):
+        raise SystemExit(f"weft model replay {path.name} failed")
+    return {"command_seconds": used.ru_utime + used.ru_stime,
+            "command_peak_bytes": used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)}  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

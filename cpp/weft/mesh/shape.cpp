@@ -1,0 +1,52 @@
+#include "weft/mesh/shape.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "weft/element/gll.hpp"
+#include "weft/mesh/mesh.hpp"
+#include "weft/mesh/trilinear.hpp"
+
+namespace weft::mesh {
+namespace {
+
+double largest(std::span<const double> values) {
+  double most = 0;
+  for (const double value : values) most = std::max(most, std::abs(value));
+  return most;
+}
+
+}  // namespace
+
+std::array<double, 24> corners_of(const Mesh& mesh, std::int64_t element) {
+  const std::int64_t q = mesh.geometry_order, n = q + 1;
+  const double* const nodes = mesh.nodes.data() + 3 * n * n * n * element;
+  std::array<double, 24> corners;
+  for (int c = 0; c < 8; ++c)
+    std::copy_n(nodes + 3 * q * ((c & 1) + n * ((c >> 1 & 1) + n * (c >> 2))), 3, corners.data() + 3 * c);
+  return corners;
+}
+
+Shape shape_of(const Mesh& mesh, std::int64_t element) {
+  const std::array<double, 24> corners = corners_of(mesh, element), map = trilinear_map(corners.data());
+  // Nodes are known up to rounding: coefficients and distances below that are 0.
+  const double rounding = 8 * std::numeric_limits<double>::epsilon() * largest(corners);
+  if (mesh.geometry_order > 1) {
+    const std::span<const double> points = element::gll(mesh.geometry_order).points;
+    const double* node = mesh.nodes.data() + 3 * std::ssize(points) * std::ssize(points) * std::ssize(points) * element;
+    for (const double t : points)
+      for (const double s : points)
+        for (const double r : points)
+          for (int d = 0; d < 3; ++d, ++node) {
+            const auto a = [&](int m) { return map[3 * m + d]; };
+            const double straight =
+                a(0) + a(1) * r + a(2) * s + a(3) * t + a(4) * r * s + a(5) * r * t + a(6) * s * t + a(7) * r * s * t;
+            if (!(std::abs(*node - straight) <= rounding)) return Shape::curved;
+          }
+  }
+  return largest(std::span(map).subspan(12)) <= rounding ? Shape::affine : Shape::trilinear;
+}
+
+}  // namespace weft::mesh

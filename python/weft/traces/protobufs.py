@@ -1,0 +1,148 @@
+"""What the readers of protobuf formats share: reading a file whole, telling kinds apart, and small schemas.
+
+A protobuf does not say what it is. Readers therefore look at the numbers and types of its first fields before they
+decode it with Google's library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import DecodeError
+
+from weft.traces.head import open_unpacked
+
+Value = int | bytes
+Field = tuple[int, int, Value]  # number, wire type, value
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+LARGEST = 2**31 - 1  # bytes; the limit of protobuf itself
+
+_TYPES = {
+    "int": descriptor_pb2.FieldDescriptorProto.TYPE_INT64,
+    "uint": descriptor_pb2.FieldDescriptorProto.TYPE_UINT64,
+    "sint": descriptor_pb2.FieldDescriptorProto.TYPE_SINT64,
+    "fixed64": descriptor_pb2.FieldDescriptorProto.TYPE_FIXED64,
+    "bool": descriptor_pb2.FieldDescriptorProto.TYPE_BOOL,
+    "double": descriptor_pb2.FieldDescriptorProto.TYPE_DOUBLE,
+    "bytes": descriptor_pb2.FieldDescriptorProto.TYPE_BYTES,
+}
+
+
+def schema(package: str, messages: dict[str, dict[str, tuple[int, str]]]) -> dict[str, Any]:
+    """Classes of messages, by name, that know some of the fields of a format: by name their number and type.
+
+    A type is one of int, uint, sint, fixed64, bool, double and bytes, or the name of a message; a star before it makes
+    a list. Text is declared as bytes, because files contain text that is not UTF-8. Unknown fields are skipped.
+    """
+    file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto2")
+    for name, fields in messages.items():
+        message = file.message_type.add(name=name)
+        for field, (number, type_) in fields.items():
+            plain = type_.removeprefix("*")
+            added = message.field.add(name=field, number=number)
+            added.label = added.LABEL_REPEATED if type_ != plain else added.LABEL_OPTIONAL
+            if plain in _TYPES:
+                added.type = _TYPES[plain]
+            else:
+                added.type, added.type_name = added.TYPE_MESSAGE, f".{package}.{plain}"
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return {n: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{n}")) for n in messages}
+
+
+def content(path: Path) -> bytes:
+    """A file, decompressed if it is gzipped. Raises ValueError if it is larger than a protobuf may be."""
+    with open_unpacked(path) as file:
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise ValueError(f"{path}: larger than 2 GiB, which no protobuf message may be")
+    return data
+
+
+def parse(path: Path, message: Any, data: bytes, what: str) -> Any:
+    """A message of this class from its bytes. Raises ValueError if they are damaged or cut short."""
+    parsed = message()
+    try:
+        parsed.ParseFromString(data)
+    except DecodeError as error:
+        raise ValueError(f"{path}: {what} that is damaged or cut short ({error})") from None
+    return parsed
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """A variable-length integer at an offset, and the offset after it. Raises IndexError at the end of the data."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value, at
+        if shift > 63:
+            raise ValueError("an integer has more than 64 bits")
+
+
+def fields(data: bytes) -> Iterator[Field]:
+    """The fields of a message, up to the end of the data. Raises ValueError where the data are no protobuf.
+
+    The last field may be cut short: bytes are then shorter than they should be, and a number is left out.
+    """
+    at = 0
+    while at < len(data):
+        try:
+            tag, at = varint(data, at)
+            number, type_ = tag >> 3, tag & 7
+            if number == 0 or type_ not in (VARINT, FIXED64, BYTES, FIXED32):
+                raise ValueError(f"field {number} of wire type {type_}")
+            if type_ == VARINT:
+                value, at = varint(data, at)
+                yield number, type_, value
+                continue
+            length, at = varint(data, at) if type_ == BYTES else (8 if type_ == FIXED64 else 4, at)
+        except IndexError:
+            return
+        yield number, type_, data[at : at + length]
+        at += length
+
+
+def repeated(path: Path, data: bytes, number: int, what: str) -> Iterator[memoryview]:
+    """The elements of the repeated message that makes up a file, without decoding them. Other fields are skipped.
+
+    Raises ValueError where the data are damaged or end early.
+    """
+    view, at, count, size, tag = memoryview(data), 0, 0, len(data), number << 3 | BYTES
+    try:
+        while at < size:
+            if data[at] == tag:  # the common case, without calls
+                length, at = data[at + 1], at + 2
+                if length > 0x7F:
+                    length, at = varint(data, at - 1)
+                if at + length > size:
+                    raise IndexError
+                yield view[at : at + length]
+                count += 1
+            else:
+                field, at = varint(data, at)
+                if field & 7 == VARINT:
+                    length, (_, at) = 0, varint(data, at)
+                elif field & 7 == BYTES:
+                    length, at = varint(data, at)
+                elif field & 7 in (FIXED64, FIXED32):
+                    length = 8 if field & 7 == FIXED64 else 4
+                else:
+                    raise ValueError(f"wire type {field & 7}")
+                if at + length > size:
+                    raise IndexError
+            at += length
+    except IndexError:
+        raise ValueError(f"{path}: {what} that ends within element {count}; was the file cut short?") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {what} that is damaged after element {count} ({error})") from None
+
+
+def text(data: bytes | str) -> str:
+    """Text of a message; the library returns bytes where they are not UTF-8."""
+    return data if isinstance(data, str) else data.decode("utf-8", errors="replace")

@@ -1,0 +1,281 @@
+"""Readers of protobuf traces: Perfetto (rocprofv3), XSpace (JAX) and Chakra, and files that are none of them."""
+
+import gzip
+import os
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from protobuf_traces import NODES, Perfetto, delimited, graph, rocprofv3, xspace
+from test_trace_fuzz import DAMAGE, damaged, outcome
+from test_trace_readers import count, moved, names, sane
+
+from weft.model.replay import AS_TRACED, duration, program
+from weft.traces import Category, Trace, attribute, load, protobufs
+
+HERE = Path(__file__).parent / "traces"
+CHAKRA = Path(__file__).parents[3] / "shared" / "data" / "traces" / "chakra" / "chakra.0.et.gz"
+
+
+def loaded(data: bytes, tmp_path: Path, name: str = "trace.pb") -> Trace:
+    path = tmp_path / name
+    path.write_bytes(data)
+    trace = load(path)
+    sane(trace)
+    return trace
+
+
+def times(trace: Trace, name: str) -> tuple[int, int]:
+    (event,) = np.flatnonzero(trace.name == trace.names.index(name))
+    return int(trace.start[event]) + trace.origin, int(trace.end[event]) + trace.origin
+
+
+# --- Perfetto ------------------------------------------------------------------------------------------------------
+
+
+def test_slices_of_rocprofv3_are_calls_copies_kernels_and_markers(tmp_path) -> None:
+    trace = loaded(rocprofv3().bytes(), tmp_path, "out_results.pftrace")
+    assert trace.format == "perfetto"
+    assert count(trace) == {"gpu": 1, "copy": 1, "launch": 2, "sync": 1, "other": 1}
+    assert trace.processes == [77]
+    assert {(line.label, line.kind) for line in trace.lines} == {
+        ("thread 78", "host"), ("COMPUTE AGENT [4] STREAM [1] (GPU)", "stream"),
+        ("COPY to AGENT [4] STREAM [1] (GPU)", "stream"),
+    }  # fmt: skip
+    assert times(trace, "axpy(double*)") == (7_500, 9_800)
+    assert times(trace, "step 0") == (5_500, 9_950)
+    assert moved(trace, "MEMORY_COPY_HOST_TO_DEVICE") == 4096
+    launch, kernel = (trace.names.index(n) for n in ("hipLaunchKernel", "axpy(double*)"))
+    assert trace.correlation[trace.name == launch] == trace.correlation[trace.name == kernel] == 2
+    assert attribute(trace).t_gpu[0] == pytest.approx(2.3e-6)
+    assert duration(program(trace), AS_TRACED).value == pytest.approx(trace.span * 1e-9, rel=0.1)
+
+
+def test_nested_slices_marks_counters_and_open_ends_of_perfetto(tmp_path) -> None:
+    trace = Perfetto().slice(11, 6_000, -1, "outer").slice(11, 6_100, 6_200, "inner").slice(11, 6_300, -1, "open")
+    for kind in (3, 4):
+        packet = trace.packet()
+        trace.at(packet, 6_400)
+        packet.track_event.type = kind
+    trace.end(20, 6_500)
+    found = loaded(trace.bytes(), tmp_path)
+    assert times(found, "inner") == (6_100, 6_200)
+    assert times(found, "outer") == (6_000, 6_500)
+    assert sorted(n.split(" ", 1)[0] for n in found.notes) == ["1", "2", "2"]
+    assert any("open at the end" in n for n in found.notes)
+
+
+def test_clocks_of_perfetto_are_brought_to_one(tmp_path) -> None:
+    """The snapshot says that the monotonic clock (3) is 4000 ns behind the boot clock (6)."""
+    trace = Perfetto().slice(11, 6_000, 6_100, "boot")
+    for kind, time in ((1, 2_500), (2, 2_700)):
+        packet = trace.packet()
+        packet.timestamp, packet.timestamp_clock_id = time, 3
+        packet.track_event.type, packet.track_event.track_uuid, packet.track_event.name = kind, 20, "monotonic"
+    lost = trace.packet()
+    lost.timestamp, lost.timestamp_clock_id, lost.track_event.type = 1, 99, 1
+    found = loaded(trace.bytes(), tmp_path)
+    assert times(found, "monotonic") == (6_500, 6_700)
+    assert any("on a clock that the file does not define" in n for n in found.notes)
+
+
+def test_names_of_perfetto_that_are_not_utf8_are_shown(tmp_path) -> None:
+    found = loaded(Perfetto().slice(11, 6_000, 6_100, "caf_").bytes().replace(b"caf_", b"caf\xe9"), tmp_path)
+    assert names(found) == {"caf\ufffd": 1}
+
+
+def test_stages_of_gpus_and_compressed_packets_of_perfetto(tmp_path) -> None:
+    inner = Perfetto().slice(11, 6_000, 6_100, "packed")
+    stage = inner.packet()
+    inner.at(stage, 7_000)
+    stage.interned_data.gpu_specifications.add(iid=1, name="compute")
+    stage.gpu_render_stage_event.hw_queue_iid, stage.gpu_render_stage_event.duration = 1, 300
+    stage.gpu_render_stage_event.name = "saxpy"
+    outer = Perfetto()
+    outer.builder.add_packet().compressed_packets = zlib.compress(inner.bytes())
+    found = loaded(outer.bytes(), tmp_path)
+    assert times(found, "packed") == (6_000, 6_100)
+    assert times(found, "saxpy") == (7_000, 7_300)
+    assert names(found, Category.gpu) == {"saxpy": 1}
+
+
+# --- XSpace --------------------------------------------------------------------------------------------------------
+
+
+def test_file_that_jax_wrote_has_what_its_own_reader_finds() -> None:
+    """jax.profiler.ProfileData: 75, 8 and 23 events; traces/README.md says how the file was made."""
+    trace = load(HERE / "jax-cpu.xplane.pb")
+    sane(trace)
+    assert trace.format == "xplane"
+    assert sorted(np.bincount(trace.line).tolist()) == [8, 23, 75]
+    assert names(trace, Category.other) == {f"train step {k}": 1 for k in range(4)}
+    fusion = trace.name == trace.names.index("ynn_fusion")
+    assert fusion.sum() == 4
+    first = np.flatnonzero(fusion)[0]
+    # start 333117 ns and duration 1111968 ns, where the first event of the file starts at 7091 ns
+    assert (trace.start[first], trace.end[first] - trace.start[first]) == (333_117 - 7_091, 1_111_968)
+
+
+def test_streams_of_a_gpu_in_an_xspace(tmp_path) -> None:
+    trace = loaded(xspace().SerializeToString(), tmp_path, "vm.xplane.pb")
+    assert trace.processes == [42]
+    assert names(trace, Category.other) == {"train step 7": 1, "while": 1, "jit_f(1)": 1}
+    assert names(trace, Category.gpu) == {"fusion": 1}
+    assert names(trace, Category.mpi) == {"ncclDevKernel_AllReduce": 1}
+    assert names(trace, Category.launch) == {"cuLaunchKernel": 1}
+    assert moved(trace, "MemcpyH2D") == 640
+    assert times(trace, "cuLaunchKernel") == (1_001_000, 1_001_500)
+    assert [line.label for line in trace.lines if line.kind == "stream"] == ["GPU:0 Stream #14"]
+
+
+# --- Chakra --------------------------------------------------------------------------------------------------------
+
+
+def test_graph_of_chakra_starts_nodes_when_dependencies_and_line_allow(tmp_path) -> None:
+    trace = loaded(graph(NODES), tmp_path, "chakra.3.et")
+    assert trace.processes == [3]
+    found = {trace.names[n]: (int(a), int(b)) for n, a, b in zip(trace.name, trace.start, trace.end, strict=True)}
+    assert found == {
+        "aten::mm(0)": (0, 20_000), "aten::add(0)": (20_000, 50_000), "gemm": (20_000, 120_000),
+        "add": (120_000, 130_000), "allreduce (ncclKernel)": (120_000, 170_000),
+        "send (to the next)": (170_000, 175_000),
+    }  # fmt: skip
+    assert trace.requires is not None
+    assert len(trace.requires) == 6
+    send = trace.names.index("send (to the next)")
+    assert (trace.peer[trace.name == send], trace.bytes[trace.name == send], trace.group[trace.name == send]) == (
+        1,
+        64,
+        2,
+    )
+    assert trace.group[trace.name == trace.names.index("allreduce (ncclKernel)")] == 3
+    assert duration(program(trace), AS_TRACED).value == pytest.approx(trace.span * 1e-9, rel=1e-3)
+
+
+def test_times_of_a_chakra_trace_are_taken_if_it_has_them(tmp_path) -> None:
+    trace = loaded(graph(NODES[:2], start=True), tmp_path)
+    assert trace.start.tolist() == [0, 10_000]
+    assert not any("has no times" in n for n in trace.notes)
+
+
+@pytest.mark.skipif(not CHAKRA.is_file(), reason=f"the sample trace is not at {CHAKRA}")
+def test_trace_of_chakras_own_tests() -> None:
+    """A count of the fields of its nodes: 2448 on CPUs, and 7 collectives with a type."""
+    trace = load(CHAKRA)
+    sane(trace)
+    assert count(trace) == {"cpu": 2448, "gpu": 1209, "mpi": 7}
+    assert trace.bytes[trace.category == Category.mpi].sum() == 102_441_032
+    assert duration(program(trace), AS_TRACED).value == pytest.approx(trace.span * 1e-9, rel=1e-3)
+
+
+# --- bad input -----------------------------------------------------------------------------------------------------
+
+
+def files() -> dict[str, bytes]:
+    return {"perfetto": rocprofv3().bytes(), "xplane": xspace().SerializeToString(), "chakra": graph(NODES)}
+
+
+@pytest.mark.parametrize("format", ["perfetto", "xplane", "chakra"])
+def test_formats_tell_each_other_apart_also_gzipped(format: str, tmp_path) -> None:
+    data = files()[format]
+    assert loaded(data, tmp_path).format == format
+    assert loaded(gzip.compress(data), tmp_path, "t.gz").format == format
+    for other in files().keys() - {format}:
+        with pytest.raises(ValueError, match=r"trace\.pb: "):
+            load(tmp_path / "trace.pb", other)
+
+
+@pytest.mark.parametrize("format", ["perfetto", "xplane", "chakra"])
+def test_a_protobuf_cut_short_says_so(format: str, tmp_path) -> None:
+    path = tmp_path / "cut"
+    data = files()[format]
+    path.write_bytes(data[:-3])
+    with pytest.raises(ValueError, match=r"cut short|damaged"):
+        load(path)
+
+
+def test_protobufs_of_another_kind_are_not_traces(tmp_path) -> None:
+    from google.protobuf import descriptor_pb2
+
+    path = tmp_path / "other.pb"
+    file = descriptor_pb2.FileDescriptorProto(name="a.proto", package="b")
+    file.message_type.add(name="M").field.add(name="f", number=1)
+    for data in (
+        file.SerializeToString(),
+        descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString(),
+        delimited(file, file),
+        b"\x08\x96\x01",
+    ):
+        path.write_bytes(data)
+        with pytest.raises(ValueError, match=r"other\.pb: not in a trace format that weft reads"):
+            load(path)
+
+
+@pytest.mark.parametrize("format", ["kineto", "perfetto"])
+def test_a_gzip_bomb_is_refused_before_it_fills_the_memory(format: str, tmp_path) -> None:
+    path = tmp_path / "bomb.gz"
+    start = {"kineto": b'{"schemaVersion": 1, "traceEvents": ["', **files()}[format]
+    packer = zlib.compressobj(9, wbits=31)
+    with path.open("wb") as file:
+        file.write(packer.compress(start))
+        for _ in range(80):
+            file.write(packer.compress(bytes(1 << 20)))
+        file.write(packer.flush())
+    with pytest.raises(ValueError, match="expands to more than 200 times"):
+        load(path, format)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [
+        ([(1, "a", 4, [2], 1, {}), (2, "b", 4, [1], 1, {})], "dependencies of 2 nodes have a cycle"),
+        ([(1, "a", 4, [], 1, {}), (1, "b", 4, [], 1, {})], "1 nodes have the id of another"),
+        ([(1, "a", 4, [], 2**60, {})], "is too long"),
+        ([(1, "a", 1, [], 1, {})], "has no nodes"),
+    ],
+)
+def test_a_wrong_graph_of_chakra_is_an_error(nodes: list, said: str, tmp_path) -> None:
+    path = tmp_path / "wrong.et"
+    path.write_bytes(graph(nodes))
+    with pytest.raises(ValueError, match=said):
+        load(path)
+
+
+def test_a_perfetto_trace_without_slices_says_what_it_has(tmp_path) -> None:
+    path = tmp_path / "empty.pftrace"
+    trace = Perfetto()
+    packet = trace.packet()
+    trace.at(packet, 6_000)
+    packet.track_event.type = packet.track_event.TYPE_INSTANT
+    path.write_bytes(trace.bytes())
+    with pytest.raises(ValueError, match="no slices of tracks and no GPU stages; it has 1 marks"):
+        load(path)
+
+
+MANY = int(os.environ.get("WEFT_FUZZ", "60"))
+
+
+@pytest.mark.parametrize("format", ["perfetto", "xplane", "chakra"])
+def test_a_damaged_protobuf_is_a_trace_or_an_error_in_a_sentence(format: str, tmp_path) -> None:
+    path, data = tmp_path / "damaged", files()[format]
+
+    @settings(max_examples=MANY, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @given(st.lists(DAMAGE, min_size=1, max_size=4), st.booleans())
+    def run(damages: list[tuple], named: bool) -> None:
+        path.write_bytes(damaged(data, damages))
+        outcome(path, format if named else None)
+
+    run()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=60))
+def test_any_bytes_are_fields_or_no_protobuf(data: bytes) -> None:
+    try:
+        found = list(protobufs.fields(data))
+    except ValueError:
+        return
+    assert all(number > 0 for number, _, _ in found)
