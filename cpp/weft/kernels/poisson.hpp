@@ -209,10 +209,12 @@ WEFT_FUNCTION void apply_points(int block, int begin, int count, const real* WEF
 constexpr int layers = rows;
 constexpr int lines = n * layers;
 constexpr int banks = 128 / sizeof(real);
-WEFT_FUNCTION constexpr int padded(int least, int residue) { return least + ((residue - least) & (banks - 1)); }
+template <int least, int residue>
+constexpr int padded = least + ((residue - least) & (banks - 1));
 constexpr int power = n <= 2 ? 2 : n <= 4 ? 4 : n <= 8 ? 8 : 16;
-constexpr int r_pitch = padded(lines, n % 2 == 1 ? n * (2 - n * n) : banks / power);
-constexpr int s_layer = padded(n * n, n);
+constexpr int apart = n % 2 == 1 ? n * (2 - n * n) : banks / power;
+constexpr int r_pitch = padded<lines, apart>;
+constexpr int s_layer = padded<n * n, n>;
 constexpr int s_first = n * r_pitch;  // where the layers for s begin
 constexpr int element_values = s_first + layers * s_layer;
 constexpr int pencils = 2 * lines;  // threads of an element: n * n, or n * (n + 1) for odd n
