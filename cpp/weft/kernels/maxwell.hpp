@@ -113,8 +113,8 @@ WEFT_KERNEL(maxwell_traces, line_threads,
 #if !defined(WEFT_TARGET_GPU) || WEFT_N <= 7                                    // 512 threads per block
 constexpr int points_budget = sm_100 && n == 5 && sizeof(real) == 8 ? 80 : 64;  // registers of a thread
 
-// One thread per point; shared arrays hold the covariant components. The frame of a point is read again from the L1
-// after the barrier: without its 18 registers in double, two blocks fit.
+// One thread per point; shared arrays hold the covariant components. A GPU reads the frame of a point again from
+// the L1 after the barrier: without its 18 registers in double, two blocks fit.
 #undef WEFT_MIN_BLOCKS
 #define WEFT_MIN_BLOCKS (blocks_for<tile * points, points_budget>)
 WEFT_KERNEL(maxwell_curl_points, tile* points,
@@ -128,6 +128,7 @@ WEFT_KERNEL(maxwell_curl_points, tile* points,
   WEFT_SHARED(real, hr[tile * face][n]);
   WEFT_SHARED(real, hs[tile * face][n]);
   WEFT_SHARED(real, ht[tile * face][n]);
+  Frame frames[WEFT_SLOTS(tile * points)];
 
   WEFT_THREADS_2D(i, n, q, tile * face) {
     if (q < n) d[i][q] = derivative[q * n + i];
@@ -144,6 +145,7 @@ WEFT_KERNEL(maxwell_curl_points, tile* points,
       hr[q][i] = dot(x.r, h[0], h[1], h[2]);
       hs[q][i] = dot(x.s, h[0], h[1], h[2]);
       ht[q][i] = dot(x.t, h[0], h[1], h[2]);
+      frames[WEFT_SLOT(q * n + i)] = x;
     }
   }
   WEFT_BARRIER();
@@ -173,8 +175,12 @@ WEFT_KERNEL(maxwell_curl_points, tile* points,
       const real curl_h[3] = {h_ts - h_st, h_rt - h_tr, h_sr - h_rs};
       const real curl_e[3] = {e_ts - e_st, e_rt - e_tr, e_sr - e_rs};
       const long at = element * (6 * points) + q % face * n + i;
-      store_rates(frame_at(jacobian, element, q % face * n + i), curl_h, curl_e, media + element * 4, a, dt,
-                  fields + at, residual + at);
+#if defined(WEFT_TARGET_GPU)
+      const Frame x = frame_at(jacobian, element, q % face * n + i);
+#else
+      const Frame& x = frames[WEFT_SLOT(q * n + i)];
+#endif
+      store_rates(x, curl_h, curl_e, media + element * 4, a, dt, fields + at, residual + at);
     }
   }
 }
