@@ -6,8 +6,8 @@ using real = WEFT_REAL;
 constexpr int gather_threads = 256;
 constexpr int gather_chunk = 1024;  // consecutive degrees of freedom of a block: its partial sum is fixed
 
-// use(t, g, own, sum): for thread t and each of its entries g of the block's chunk of [begin, end), own = x[g], 0
-// without x, and the sum of the points of g, in their order.
+// use(t, g, own, sum): for thread t and each of its entries g of the block's chunk of [begin, end), own = x[g], or 0
+// where x is not to be read, and the sum of the points of g, in their order.
 #if defined(WEFT_TARGET_GPU) || defined(WEFT_TARGET_FIBER)
 // The points of a chunk lie one after the other in `columns`. Threads fetch as many as fit into shared memory, all at
 // once, whatever entries they belong to, and then each adds up those of its entries (Greathouse and Daga, SC14).
@@ -17,7 +17,7 @@ constexpr int gather_loads = 10;                            // points of a threa
 template <class Use>
 WEFT_FUNCTION void gather_entries(int block, long begin, long end, const int* WEFT_RESTRICT offsets,
                                   const int* WEFT_RESTRICT columns, const real* WEFT_RESTRICT points,
-                                  const real* WEFT_RESTRICT x, Use use) {
+                                  const real* WEFT_RESTRICT x, bool read_x, Use use) {
   constexpr int room = gather_loads * gather_threads;
   WEFT_SHARED(real, staged[room]);
   real own[WEFT_SLOTS(gather_threads)][gather_rows], sums[WEFT_SLOTS(gather_threads)][gather_rows];
@@ -33,7 +33,7 @@ WEFT_FUNCTION void gather_entries(int block, long begin, long end, const int* WE
       const bool live = i < count;
       next[WEFT_SLOT(t)][k] = live ? chunk[i] : 0;
       last[WEFT_SLOT(t)][k] = live ? chunk[i + 1] : 0;
-      own[WEFT_SLOT(t)][k] = live && x != nullptr ? x[first + i] : 0;
+      own[WEFT_SLOT(t)][k] = live && read_x ? x[first + i] : 0;
       sums[WEFT_SLOT(t)][k] = 0;
     }
   }
@@ -72,15 +72,15 @@ WEFT_FUNCTION void gather_entries(int block, long begin, long end, const int* WE
 template <class Use>
 inline void gather_entries(int block, long begin, long end, const int* WEFT_RESTRICT offsets,
                            const int* WEFT_RESTRICT columns, const real* WEFT_RESTRICT points,
-                           const real* WEFT_RESTRICT x, Use use) {
-  const long first = begin + static_cast<long>(block) * gather_chunk;
-  for (long k = 0; k < gather_chunk; k += gather_threads) {
+                           const real* WEFT_RESTRICT x, bool read_x, Use use) {
+  for (int k = 0; k < gather_chunk; k += gather_threads) {
     for (int t = 0; t < gather_threads; ++t) {
-      const long g = first + k + t;
-      if (g >= end) return;
-      real sum = 0;
-      for (int q = offsets[g]; q < offsets[g + 1]; ++q) sum += points[columns[q]];
-      use(t, g, x == nullptr ? real(0) : x[g], sum);
+      const long g = begin + static_cast<long>(block) * gather_chunk + k + t;
+      if (g < end) {
+        real sum = 0;
+        for (int q = offsets[g]; q < offsets[g + 1]; ++q) sum += points[columns[q]];
+        use(t, g, read_x ? x[g] : real(0), sum);
+      }
     }
   }
 }
@@ -92,7 +92,7 @@ inline void gather_entries(int block, long begin, long end, const int* WEFT_REST
 WEFT_KERNEL(gather_points, gather_threads,
             (long begin, long end, const int* WEFT_RESTRICT offsets, const int* WEFT_RESTRICT columns,
              const real* WEFT_RESTRICT points, real lambda, const real* WEFT_RESTRICT x, real* WEFT_RESTRICT y)) {
-  gather_entries(WEFT_BLOCK, begin, end, offsets, columns, points, x,
+  gather_entries(WEFT_BLOCK, begin, end, offsets, columns, points, x, x != nullptr,
                  [&](int, long g, real own, real sum) { y[g] = x == nullptr ? sum : sum + lambda * own; });
 }
 
@@ -106,7 +106,7 @@ WEFT_KERNEL(gather_fields, gather_threads,
   for (int f = 0; f < fields; ++f) {
     const real* added = x == nullptr ? nullptr : x + f * entries;
     gather_entries(
-        WEFT_BLOCK, begin, end, offsets, columns, points + f * points_field, added,
+        WEFT_BLOCK, begin, end, offsets, columns, points + f * points_field, added, x != nullptr,
         [&](int, long g, real own, real sum) { y[f * entries + g] = x == nullptr ? sum : sum + lambda * own; });
   }
 }
@@ -120,7 +120,7 @@ WEFT_KERNEL(gather_product, gather_threads,
              double* WEFT_RESTRICT partials)) {
   WEFT_SHARED(double, shared[gather_threads]);
   double sums[WEFT_SLOTS(gather_threads)] = {};
-  gather_entries(WEFT_BLOCK, begin, end, offsets, columns, points, x,
+  gather_entries(WEFT_BLOCK, begin, end, offsets, columns, points, x, true,
                  [&]([[maybe_unused]] int t, long g, real own, real sum) {
                    const real value = sum + lambda * own;
                    y[g] = value;
