@@ -29,6 +29,8 @@ Path latency_of(const Instruction& i) {
     case Op::atomic:
       return i.space == Space::global ? from_memory : from_shared;
     case Op::load_constant:
+      if (i.pipe != Pipe::uniform) return from_shared;
+      break;  // to a uniform register: ptxas counts its clocks, where others set a dependency barrier
     case Op::shuffle:
       return from_shared;
     case Op::read_special:

@@ -34,9 +34,6 @@ constexpr int panel_values = 65536 / sizeof(real);
 constexpr int panel_gap = 256 / sizeof(real);  // between fields, which are not to meet in the same lines of a cache
 // Of single values less: what is copied goes to memory while the next are fetched.
 constexpr int pack_panel_values = 16384 / sizeof(real), pack_single_values = 1024 / sizeof(real);
-#define WEFT_AHEAD(address) __builtin_prefetch(address, 0, 2)
-#else
-#define WEFT_AHEAD(address) static_cast<void>(sizeof(address))
 #endif
 
 struct Class {
@@ -91,21 +88,20 @@ WEFT_FUNCTION Ahead ahead_of([[maybe_unused]] const int* chunk, [[maybe_unused]]
 #endif
 }
 
+#if defined(WEFT_HOST)
 // to's entry i = x's entry from[i], for i < count: values next to each other, `width` of them where the compiler is to
 // know it. The host asks for what it will read `ahead` entries later; for one value an entry that is more work than
 // use.
 template <int width>
-WEFT_FUNCTION void pack_together(int count, int fields, int ahead, const int* WEFT_RESTRICT from,
-                                 const real* WEFT_RESTRICT x, long x_entry, real* WEFT_RESTRICT to, long to_entry) {
+inline void pack_together(int count, int fields, int ahead, const int* WEFT_RESTRICT from, const real* WEFT_RESTRICT x,
+                          long x_entry, real* WEFT_RESTRICT to, long to_entry) {
   const int values = width > 0 ? width : fields;
-  WEFT_STRIDED(i, count, exchange_threads) {
-    if constexpr (width != 1) WEFT_AHEAD(x + from[i + ahead] * x_entry);
-    WEFT_NO_UNROLL
+  for (int i = 0; i < count; ++i) {
+    if constexpr (width != 1) __builtin_prefetch(x + from[i + ahead] * x_entry, 0, 2);
     for (int f = 0; f < values; ++f) to[i * to_entry + f] = x[from[i] * x_entry + f];
   }
 }
 
-#if defined(WEFT_HOST)
 // The same for `several` fields of one value an entry: an index that is read serves all of them. Vectors of eight lanes
 // gain nothing by reading through their indices.
 template <int several>
@@ -124,30 +120,47 @@ inline void pack_single(int count, const int* WEFT_RESTRICT from, const real* WE
     for (int f = 0; f < several; ++f) to[f * to_field + i] = x[f * x_field + from[i]];
   }
 }
-#endif
 
-WEFT_FUNCTION void pack_entries(int count, int fields, int ahead, const int* WEFT_RESTRICT from,
-                                const real* WEFT_RESTRICT x, long x_entry, long x_field, real* WEFT_RESTRICT to,
-                                long to_entry, long to_field) {
+inline void pack_entries(int count, int fields, int ahead, const int* WEFT_RESTRICT from, const real* WEFT_RESTRICT x,
+                         long x_entry, long x_field, real* WEFT_RESTRICT to, long to_entry, long to_field) {
   if (fields > 1 && x_field == 1 && to_field == 1) {
-#if defined(WEFT_FIXED_WIDTH)
     if (fields == WEFT_FIXED_WIDTH)
       return pack_together<WEFT_FIXED_WIDTH>(count, fields, ahead, from, x, x_entry, to, to_entry);
-#endif
     pack_together<0>(count, fields, ahead, from, x, x_entry, to, to_entry);
     return;
   }
-#if defined(WEFT_HOST)
   if (x_entry == 1 && to_entry == 1 && fields == 1) return pack_single<1>(count, from, x, 0, to, 0);
   if (x_entry == 1 && to_entry == 1 && fields == apart_at_once) {
     return pack_single<apart_at_once>(count, from, x, x_field, to, to_field);
   }
-#endif
-  WEFT_NO_UNROLL
   for (int f = 0; f < fields; ++f) {
     pack_together<1>(count, 1, ahead, from, x + f * x_field, x_entry, to + f * to_field, to_entry);
   }
 }
+#else
+// to's entry i = x's entry from[i], for i < count. Threads share values rather than entries, in the order in which they
+// lie in `to`, and take several at a time, whose loads are under way together.
+WEFT_FUNCTION void pack_entries(int count, int fields, int, const int* WEFT_RESTRICT from, const real* WEFT_RESTRICT x,
+                                long x_entry, long x_field, real* WEFT_RESTRICT to, long to_entry, long to_field) {
+  constexpr int at_once = 8;
+  const bool together = fields > 1 && to_field == 1;
+  const int all = count * fields, inner = together ? fields : count;
+  WEFT_STRIDED(first, all, at_once * exchange_threads) {
+    real values[at_once];
+    long places[at_once];
+    WEFT_UNROLL
+    for (int u = 0; u < at_once; ++u) {
+      const int v = first + u * exchange_threads, outer = v / inner, rest = v - outer * inner;
+      const int entry = together ? outer : rest, f = together ? rest : outer;
+      places[u] = entry * to_entry + f * to_field;
+      values[u] = v < all ? x[from[entry] * x_entry + f * x_field] : 0;
+    }
+    WEFT_UNROLL
+    for (int u = 0; u < at_once; ++u)
+      if (first + u * exchange_threads < all) to[places[u]] = values[u];
+  }
+}
+#endif
 
 #if defined(WEFT_FIXED_WIDTH)
 // The same past the caches. false: not done, as the values of `to` do not lie in one piece, or of one entry are more

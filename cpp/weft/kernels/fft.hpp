@@ -27,11 +27,17 @@ WEFT_FUNCTION void fft_copy(int block, int pieces, const long* WEFT_RESTRICT tab
   const long* words = table + pieces + static_cast<long>(piece) * fft_words;
   fft_value* to = reinterpret_cast<fft_value*>(words[0]);
   const fft_value* from = reinterpret_cast<const fft_value*>(words[1]);
-  const long nx = words[2], ny = words[3], nz = words[4];
-  const long first = (block - table[piece]) * fft_chunk, all = nx * ny * nz;
-  const int count = static_cast<int>(all - first < fft_chunk ? all - first : fft_chunk);
+  const long first = (block - table[piece]) * fft_chunk, left = words[2] * words[3] * words[4] - first;
+  const int count = static_cast<int>(left < fft_chunk ? left : fft_chunk);
+  // The chunk begins at (x, y, z) = (first_x, first_y, first_z), and what follows divides in 32 bits.
+  const unsigned nx = static_cast<unsigned>(words[2]), ny = static_cast<unsigned>(words[3]);
+  const long first_row = first / nx, first_z = first_row / ny;
+  const unsigned first_x = static_cast<unsigned>(first - first_row * nx);
+  const unsigned first_y = static_cast<unsigned>(first_row - first_z * ny);
   WEFT_STRIDED(i, count, fft_threads) {
-    const long row = (first + i) / nx, x = (first + i) - row * nx, z = row / ny, y = row - z * ny;
+    const unsigned row = (first_x + i) / nx, x = first_x + i - row * nx;
+    const unsigned layer = (first_y + row) / ny, y = first_y + row - layer * ny;
+    const long z = first_z + layer;
     const fft_value value = from[x + y * words[7] + z * words[8]];
     to[x + y * words[5] + z * words[6]] = {scale * value.re, scale * value.im};
   }

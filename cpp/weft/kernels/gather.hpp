@@ -6,12 +6,85 @@ using real = WEFT_REAL;
 constexpr int gather_threads = 256;
 constexpr int gather_chunk = 1024;  // consecutive degrees of freedom of a block: its partial sum is fixed
 
-WEFT_FUNCTION real gather_row(long g, const int* WEFT_RESTRICT offsets, const int* WEFT_RESTRICT columns,
-                              const real* WEFT_RESTRICT points) {
-  real sum = 0;
-  for (int q = offsets[g]; q < offsets[g + 1]; ++q) sum += points[columns[q]];
-  return sum;
+// use(t, g, own, sum): for thread t and each of its entries g of the block's chunk of [begin, end), own = x[g], or 0
+// where x is not to be read, and the sum of the points of g, in their order.
+#if defined(WEFT_TARGET_GPU) || defined(WEFT_TARGET_FIBER)
+// The points of a chunk lie one after the other in `columns`. Threads fetch as many as fit into shared memory, all at
+// once, whatever entries they belong to, and then each adds up those of its entries (Greathouse and Daga, SC14).
+constexpr int gather_rows = gather_chunk / gather_threads;  // entries of a thread
+constexpr int gather_loads = 10;                            // points of a thread at a time: a chunk of order 3
+
+template <class Use>
+WEFT_FUNCTION void gather_entries(int block, long begin, long end, const int* WEFT_RESTRICT offsets,
+                                  const int* WEFT_RESTRICT columns, const real* WEFT_RESTRICT points,
+                                  const real* WEFT_RESTRICT x, bool read_x, Use use) {
+  constexpr int room = gather_loads * gather_threads;
+  WEFT_SHARED(real, staged[room]);
+  real own[WEFT_SLOTS(gather_threads)][gather_rows], sums[WEFT_SLOTS(gather_threads)][gather_rows];
+  int next[WEFT_SLOTS(gather_threads)][gather_rows], last[WEFT_SLOTS(gather_threads)][gather_rows];
+  const long first = begin + static_cast<long>(block) * gather_chunk;
+  const int count = static_cast<int>(end - first < gather_chunk ? end - first : gather_chunk);
+  const int* chunk = offsets + first;
+  const int stop = chunk[count];
+  WEFT_THREADS(t, gather_threads) {
+    WEFT_UNROLL
+    for (int k = 0; k < gather_rows; ++k) {
+      const int i = k * gather_threads + t;
+      const bool live = i < count;
+      next[WEFT_SLOT(t)][k] = live ? chunk[i] : 0;
+      last[WEFT_SLOT(t)][k] = live ? chunk[i + 1] : 0;
+      own[WEFT_SLOT(t)][k] = live && read_x ? x[first + i] : 0;
+      sums[WEFT_SLOT(t)][k] = 0;
+    }
+  }
+  WEFT_NO_UNROLL
+  for (int from = chunk[0]; from < stop; from += room) {
+    WEFT_THREADS(t, gather_threads) {
+      real values[gather_loads];
+      WEFT_UNROLL
+      for (int u = 0; u < gather_loads; ++u) {
+        const int q = from + u * gather_threads + t;
+        values[u] = q < stop ? points[columns[q]] : 0;
+      }
+      WEFT_UNROLL
+      for (int u = 0; u < gather_loads; ++u) staged[u * gather_threads + t] = values[u];
+    }
+    WEFT_BARRIER();
+    WEFT_THREADS(t, gather_threads) {
+      WEFT_UNROLL
+      for (int k = 0; k < gather_rows; ++k) {
+        int& q = next[WEFT_SLOT(t)][k];
+        const int until = last[WEFT_SLOT(t)][k] < from + room ? last[WEFT_SLOT(t)][k] : from + room;
+        for (; q < until; ++q) sums[WEFT_SLOT(t)][k] += staged[q - from];
+      }
+    }
+    WEFT_BARRIER();
+  }
+  WEFT_THREADS(t, gather_threads) {
+    WEFT_UNROLL
+    for (int k = 0; k < gather_rows; ++k) {
+      const int i = k * gather_threads + t;
+      if (i < count) use(t, first + i, own[WEFT_SLOT(t)][k], sums[WEFT_SLOT(t)][k]);
+    }
+  }
 }
+#else
+template <class Use>
+inline void gather_entries(int block, long begin, long end, const int* WEFT_RESTRICT offsets,
+                           const int* WEFT_RESTRICT columns, const real* WEFT_RESTRICT points,
+                           const real* WEFT_RESTRICT x, bool read_x, Use use) {
+  for (int k = 0; k < gather_chunk; k += gather_threads) {
+    for (int t = 0; t < gather_threads; ++t) {
+      const long g = begin + static_cast<long>(block) * gather_chunk + k + t;
+      if (g < end) {
+        real sum = 0;
+        for (int q = offsets[g]; q < offsets[g + 1]; ++q) sum += points[columns[q]];
+        use(t, g, read_x ? x[g] : real(0), sum);
+      }
+    }
+  }
+}
+#endif
 
 // y[g] = lambda x[g] + the sum of points[columns[offsets[g] .. offsets[g + 1])] for g in [begin, end), in that order;
 // without x, the sum alone. Bytes: 12 a point (value, column) and 12 a DOF (offset, y) in double, hipBone's count
@@ -19,15 +92,8 @@ WEFT_FUNCTION real gather_row(long g, const int* WEFT_RESTRICT offsets, const in
 WEFT_KERNEL(gather_points, gather_threads,
             (long begin, long end, const int* WEFT_RESTRICT offsets, const int* WEFT_RESTRICT columns,
              const real* WEFT_RESTRICT points, real lambda, const real* WEFT_RESTRICT x, real* WEFT_RESTRICT y)) {
-  for (int k = 0; k < gather_chunk; k += gather_threads) {
-    WEFT_THREADS(t, gather_threads) {
-      const long g = begin + static_cast<long>(WEFT_BLOCK) * gather_chunk + k + t;
-      if (g < end) {
-        const real sum = gather_row(g, offsets, columns, points);
-        y[g] = x == nullptr ? sum : sum + lambda * x[g];
-      }
-    }
-  }
+  gather_entries(WEFT_BLOCK, begin, end, offsets, columns, points, x, x != nullptr,
+                 [&](int, long g, real own, real sum) { y[g] = x == nullptr ? sum : sum + lambda * own; });
 }
 
 // The same of `fields` fields, points [fields][points_field], x and y [fields][entries]: offsets and columns come from
@@ -36,17 +102,12 @@ WEFT_KERNEL(gather_fields, gather_threads,
             (long begin, long end, int fields, long points_field, long entries, const int* WEFT_RESTRICT offsets,
              const int* WEFT_RESTRICT columns, const real* WEFT_RESTRICT points, real lambda,
              const real* WEFT_RESTRICT x, real* WEFT_RESTRICT y)) {
-  for (int k = 0; k < gather_chunk; k += gather_threads) {
-    WEFT_THREADS(t, gather_threads) {
-      const long g = begin + static_cast<long>(WEFT_BLOCK) * gather_chunk + k + t;
-      if (g < end) {
-        WEFT_NO_UNROLL
-        for (int f = 0; f < fields; ++f) {
-          const real sum = gather_row(g, offsets, columns, points + f * points_field);
-          y[f * entries + g] = x == nullptr ? sum : sum + lambda * x[f * entries + g];
-        }
-      }
-    }
+  WEFT_NO_UNROLL
+  for (int f = 0; f < fields; ++f) {
+    const real* added = x == nullptr ? nullptr : x + f * entries;
+    gather_entries(
+        WEFT_BLOCK, begin, end, offsets, columns, points + f * points_field, added, x != nullptr,
+        [&](int, long g, real own, real sum) { y[f * entries + g] = x == nullptr ? sum : sum + lambda * own; });
   }
 }
 
@@ -59,16 +120,11 @@ WEFT_KERNEL(gather_product, gather_threads,
              double* WEFT_RESTRICT partials)) {
   WEFT_SHARED(double, shared[gather_threads]);
   double sums[WEFT_SLOTS(gather_threads)] = {};
-  for (int k = 0; k < gather_chunk; k += gather_threads) {
-    WEFT_THREADS(t, gather_threads) {
-      const long g = begin + static_cast<long>(WEFT_BLOCK) * gather_chunk + k + t;
-      if (g < end) {
-        const real own = x[g];
-        const real value = gather_row(g, offsets, columns, points) + lambda * own;
-        y[g] = value;
-        sums[WEFT_SLOT(t)] += static_cast<double>(own) * static_cast<double>(value);
-      }
-    }
-  }
+  gather_entries(WEFT_BLOCK, begin, end, offsets, columns, points, x, true,
+                 [&]([[maybe_unused]] int t, long g, real own, real sum) {
+                   const real value = sum + lambda * own;
+                   y[g] = value;
+                   sums[WEFT_SLOT(t)] += static_cast<double>(own) * static_cast<double>(value);
+                 });
   block_sum<gather_threads>(sums, shared, partials + WEFT_BLOCK);
 }

@@ -13,10 +13,11 @@
 // w (x_a x x_b) . (H x E): with the same normals in the fluxes the energy is kept, or dissipated, to rounding.
 //
 // Arrays: fields and residual [element][6][n^3], Ex Ey Ez Hx Hy Hz; jacobian [element][9][n^3]: x_r, x_s, x_t of x, y,
-// z each; face_geometry [element][6][4][n^2]: unit outward normal, ratio of the area element to w_0 J; traces
-// [element][6][n^2][6]; media [element][4]: 1 / eps, 1 / mu, sigma / eps, 0; fluxes [element][6][4], see `lift`;
-// derivative [n][n].
+// z each; face_geometry [element][6][4][n^2]: unit outward normal, ratio of the area element to w_0 J; traces:
+// component c of face point p, p as in [element][6][n^2], at p * trace_entry + c * trace_field; media [element][4]: 1 /
+// eps, 1 / mu, sigma / eps, 0; fluxes [element][6][4], see `lift`; derivative [n][n].
 #include "weft/kernels/block_sum.hpp"
+#include "weft/kernels/blocks.hpp"
 #include "weft/kernels/dialect.hpp"
 
 #ifndef WEFT_TILE_ELEMENTS
@@ -78,7 +79,7 @@ WEFT_FUNCTION void store_rates(const Frame& x, const real (&curl_h)[3], const re
 
 WEFT_KERNEL(maxwell_traces, line_threads,
             (long count, const real* WEFT_RESTRICT face_geometry, const real* WEFT_RESTRICT fields,
-             real* WEFT_RESTRICT traces)) {
+             real* WEFT_RESTRICT traces, long trace_entry, long trace_field)) {
   for (int first = 0; first < line_chunk; first += line_threads) {
     WEFT_THREADS(thread, line_threads) {
       const long at = static_cast<long>(WEFT_BLOCK) * line_chunk + first + thread;
@@ -90,13 +91,13 @@ WEFT_KERNEL(maxwell_traces, line_threads,
         const real* u = fields + element * (6 * points) + face_point(static_cast<int>(side % 6), q);
         const real e[3] = {u[0], u[points], u[2 * points]};
         const real h[3] = {u[3 * points], u[4 * points], u[5 * points]};
-        real* out = traces + at * 6;
-        out[0] = z * h[1] - y * h[2];
-        out[1] = x * h[2] - z * h[0];
-        out[2] = y * h[0] - x * h[1];
-        out[3] = z * e[1] - y * e[2];
-        out[4] = x * e[2] - z * e[0];
-        out[5] = y * e[0] - x * e[1];
+        real* out = traces + at * trace_entry;
+        out[0 * trace_field] = z * h[1] - y * h[2];
+        out[1 * trace_field] = x * h[2] - z * h[0];
+        out[2 * trace_field] = y * h[0] - x * h[1];
+        out[3 * trace_field] = z * e[1] - y * e[2];
+        out[4 * trace_field] = x * e[2] - z * e[0];
+        out[5 * trace_field] = y * e[0] - x * e[1];
       }
     }
   }
@@ -104,13 +105,18 @@ WEFT_KERNEL(maxwell_traces, line_threads,
 
 // A few terms of a sum at a time: enough loads under way, and few registers.
 #if defined(WEFT_TARGET_GPU)
-#define WEFT_UNROLL_SOME _Pragma("unroll 4")
+#define WEFT_UNROLL_SOME _Pragma("unroll 2")
 #else
 #define WEFT_UNROLL_SOME
 #endif
 
-#if !defined(WEFT_TARGET_GPU) || WEFT_N <= 7  // 512 threads per block
-// One thread per point; shared arrays hold the covariant components.
+#if !defined(WEFT_TARGET_GPU) || WEFT_N <= 7                                    // 512 threads per block
+constexpr int points_budget = sm_100 && n == 5 && sizeof(real) == 8 ? 80 : 64;  // registers of a thread
+
+// One thread per point; shared arrays hold the covariant components. A GPU reads the frame of a point again from
+// the L1 after the barrier: without its 18 registers in double, two blocks fit.
+#undef WEFT_MIN_BLOCKS
+#define WEFT_MIN_BLOCKS (blocks_for<tile * points, points_budget>)
 WEFT_KERNEL(maxwell_curl_points, tile* points,
             (int count, const real* WEFT_RESTRICT derivative, const real* WEFT_RESTRICT jacobian,
              const real* WEFT_RESTRICT media, real a, real dt, const real* WEFT_RESTRICT fields,
@@ -169,11 +175,18 @@ WEFT_KERNEL(maxwell_curl_points, tile* points,
       const real curl_h[3] = {h_ts - h_st, h_rt - h_tr, h_sr - h_rs};
       const real curl_e[3] = {e_ts - e_st, e_rt - e_tr, e_sr - e_rs};
       const long at = element * (6 * points) + q % face * n + i;
-      store_rates(frames[WEFT_SLOT(q * n + i)], curl_h, curl_e, media + element * 4, a, dt, fields + at, residual + at);
+#if defined(WEFT_TARGET_GPU)
+      const Frame x = frame_at(jacobian, element, q % face * n + i);
+#else
+      const Frame& x = frames[WEFT_SLOT(q * n + i)];
+#endif
+      store_rates(x, curl_h, curl_e, media + element * 4, a, dt, fields + at, residual + at);
     }
   }
 }
 #endif
+#undef WEFT_MIN_BLOCKS
+#define WEFT_MIN_BLOCKS 1
 
 namespace {
 
@@ -288,10 +301,14 @@ namespace {
 // and central for alpha = 0. fluxes: the four factors, with 1 / eps and 1 / mu, and with what a boundary makes of its
 // own trace (a mirrored field doubles one sum and empties the other, an absorbing boundary leaves both).
 WEFT_FUNCTION void lift(long element, int side, int q, const real* WEFT_RESTRICT face_geometry,
-                        const real* WEFT_RESTRICT fluxes, const real* WEFT_RESTRICT traces, real (&rate)[6]) {
+                        const real* WEFT_RESTRICT fluxes, const real* WEFT_RESTRICT traces, long trace_entry,
+                        long trace_field, real (&rate)[6]) {
   const real* g = face_geometry + (element * 6 + side) * (4 * face) + q;
   const real* f = fluxes + (element * 6 + side) * 4;
-  const real* s = traces + ((element * 6 + side) * face + q) * 6;
+  const real* trace = traces + ((element * 6 + side) * face + q) * trace_entry;
+  real s[6];
+  WEFT_UNROLL
+  for (int c = 0; c < 6; ++c) s[c] = trace[c * trace_field];
   const real x = g[0], y = g[face], z = g[2 * face], scale = g[3 * face];
   const real hh = scale * f[0], he = scale * f[1], ee = scale * f[2], eh = scale * f[3];
   rate[0] += hh * s[0] - he * (y * s[5] - z * s[4]);
@@ -307,8 +324,8 @@ WEFT_FUNCTION void lift(long element, int side, int q, const real* WEFT_RESTRICT
 // fields may be null: the residual alone.
 WEFT_KERNEL(maxwell_update, line_threads,
             (long count, const real* WEFT_RESTRICT face_geometry, const real* WEFT_RESTRICT fluxes,
-             const real* WEFT_RESTRICT traces, real dt, real b, real* WEFT_RESTRICT fields,
-             real* WEFT_RESTRICT residual)) {
+             const real* WEFT_RESTRICT traces, long trace_entry, long trace_field, real dt, real b,
+             real* WEFT_RESTRICT fields, real* WEFT_RESTRICT residual)) {
   for (int first = 0; first < line_chunk; first += line_threads) {
     WEFT_THREADS(thread, line_threads) {
       const long at = static_cast<long>(WEFT_BLOCK) * line_chunk + first + thread;
@@ -318,9 +335,9 @@ WEFT_KERNEL(maxwell_update, line_threads,
         const int i = p % n, j = p / n % n, k = p / face;
         const bool r = i == 0 || i == n - 1, s = j == 0 || j == n - 1, t = k == 0 || k == n - 1;
         real rate[6] = {};
-        if (r) lift(element, i == 0 ? 0 : 1, k * n + j, face_geometry, fluxes, traces, rate);
-        if (s) lift(element, j == 0 ? 2 : 3, k * n + i, face_geometry, fluxes, traces, rate);
-        if (t) lift(element, k == 0 ? 4 : 5, j * n + i, face_geometry, fluxes, traces, rate);
+        if (r) lift(element, i == 0 ? 0 : 1, k * n + j, face_geometry, fluxes, traces, trace_entry, trace_field, rate);
+        if (s) lift(element, j == 0 ? 2 : 3, k * n + i, face_geometry, fluxes, traces, trace_entry, trace_field, rate);
+        if (t) lift(element, k == 0 ? 4 : 5, j * n + i, face_geometry, fluxes, traces, trace_entry, trace_field, rate);
         real* own = residual + element * (6 * points) + p;
         WEFT_UNROLL
         for (int c = 0; c < 6; ++c) {

@@ -40,14 +40,14 @@ WEFT_KERNEL(maxwell_advance_clock, 32, (double dt, double* clock)) {
 WEFT_KERNEL(maxwell_incident, term_threads,
             (long count, Pulse pulse, const double* WEFT_RESTRICT clock, double offset,
              const int* WEFT_RESTRICT face_points, const double* WEFT_RESTRICT delays,
-             const real* WEFT_RESTRICT amplitudes, real* WEFT_RESTRICT traces)) {
+             const real* WEFT_RESTRICT amplitudes, real* WEFT_RESTRICT traces, long trace_entry, long trace_field)) {
   WEFT_THREADS(t, term_threads) {
     const long q = static_cast<long>(WEFT_BLOCK) * term_threads + t;
     if (q < count) {
       const real f = static_cast<real>(pulse_at(pulse, *clock + offset - delays[q]));
-      real* to = traces + static_cast<long>(face_points[q]) * 6;
+      real* to = traces + face_points[q] * trace_entry;
       WEFT_UNROLL
-      for (int c = 0; c < 6; ++c) to[c] += f * amplitudes[q * 6 + c];
+      for (int c = 0; c < 6; ++c) to[c * trace_field] += f * amplitudes[q * 6 + c];
     }
   }
 }

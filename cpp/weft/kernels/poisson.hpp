@@ -11,6 +11,7 @@
 // Arrays: index and y [element][n^3]; factors [element][7][n^3]: G_rr, G_rs, G_rt, G_ss, G_st, G_tt, W, so that the
 // threads of a block read whole lines of each; maps [element][24]: x = sum_c maps[c] r^a s^b t^c in the order 1, r, s,
 // t, rs, rt, st, rst, three components each; reference [n*n + 2n]: D row-major, GLL points, GLL weights.
+#include "weft/kernels/blocks.hpp"
 #include "weft/kernels/dialect.hpp"
 
 #ifndef WEFT_TILE_ELEMENTS
@@ -198,21 +199,32 @@ WEFT_FUNCTION void apply_points(int block, int begin, int count, const real* WEF
 
 // One thread per column (i, j) for what is pointwise and along t; the same threads take lines along r and s, in place,
 // of half the layers at a time: n * layers lines of each, held in two shared arrays. A point costs 16 shared accesses
-// at any N, where contracting straight from shared memory costs 8 n. An odd row length keeps lines along r off each
-// other's banks.
+// at any N, where contracting straight from shared memory costs 8 n.
+//
+// For s, point (i, j, k) of a chunk is at k s_layer + j n + i, and for r at i r_pitch + k n + j, so that neighbouring
+// threads take neighbouring lines of either. Few of them meet in a bank if, modulo the banks, s_layer = n, where the
+// next layer goes on like a row, and n r_pitch = 1, where the values i r_pitch + j = r_pitch (i + n j) of points that
+// follow each other have different banks. An even n has no such pitch: its power of two apart, the values of a row do
+// not meet.
 constexpr int layers = rows;
-constexpr int pitch = n | 1;
 constexpr int lines = n * layers;
+constexpr int banks = 128 / sizeof(real);
+template <int least, int residue>
+constexpr int padded = least + ((residue - least) & (banks - 1));
+constexpr int power = n <= 2 ? 2 : n <= 4 ? 4 : n <= 8 ? 8 : 16;
+constexpr int apart = n % 2 == 1 ? n * (2 - n * n) : banks / power;
+constexpr int r_pitch = padded<lines, apart>;
+constexpr int s_layer = padded<n * n, n>;
+constexpr int s_first = n * r_pitch;  // where the layers for s begin
+constexpr int element_values = s_first + layers * s_layer;
 constexpr int pencils = 2 * lines;  // threads of an element: n * n, or n * (n + 1) for odd n
-// At order 15 in double, some of du/dt wait in shared memory: two blocks fit the registers of a multiprocessor.
-constexpr int stashed = n == 16 && sizeof(real) == 8 ? 6 : 0;
 
 template <bool transposed>
 WEFT_FUNCTION void transform_line(const Splitting& d, real* base, int l) {
   const bool along_r = l < lines;
   const int q = along_r ? l : l - lines;
-  real* line = base + (along_r ? q * pitch : lines * pitch + q / n * (n * pitch) + q % n);
-  const int stride = along_r ? 1 : pitch;
+  real* line = base + (along_r ? q : s_first + q / n * s_layer + q % n);
+  const int stride = along_r ? r_pitch : n;
   real in[n], out[n];
   WEFT_UNROLL
   for (int m = 0; m < n; ++m) in[m] = line[m * stride];
@@ -221,12 +233,14 @@ WEFT_FUNCTION void transform_line(const Splitting& d, real* base, int l) {
   for (int m = 0; m < n; ++m) line[m * stride] = out[m];
 }
 
-template <class Geometry>
+// The last `stashed` of a thread's n values of du/dt are in shared memory while lines are transformed.
+template <int stashed, class Geometry>
 WEFT_FUNCTION void apply_pencils(int block, int begin, int count, const Splitting& d, const Geometry& geometry,
                                  real lambda, const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT x,
                                  real* WEFT_RESTRICT y) {
-  WEFT_SHARED(real, planes[tile][2 * lines * pitch]);                   // of each element: layers for r, layers for s
-  WEFT_SHARED(real, stash[stashed > 0 ? stashed : 1][tile * pencils]);  // of t[layers], …
+  constexpr int unstashed = n - stashed;
+  WEFT_SHARED(real, planes[tile][element_values]);                      // of each element: layers for r, layers for s
+  WEFT_SHARED(real, stash[stashed > 0 ? stashed : 1][tile * pencils]);  // of t[unstashed], …
   real u[WEFT_SLOTS(tile * pencils)][n];                                // x, then y but for its part from t
   real t[WEFT_SLOTS(tile * pencils)][n];                                // du/dt, then its flux
 
@@ -244,18 +258,18 @@ WEFT_FUNCTION void apply_pencils(int block, int begin, int count, const Splittin
     }
     differentiate<false>(d, u[WEFT_SLOT(thread)], t[WEFT_SLOT(thread)]);
     WEFT_UNROLL
-    for (int k = 0; k < stashed; ++k) stash[k][thread] = t[WEFT_SLOT(thread)][layers + k];
+    for (int k = 0; k < stashed; ++k) stash[k][thread] = t[WEFT_SLOT(thread)][unstashed + k];
   }
   WEFT_UNROLL
   for (int chunk = 0; chunk < 2; ++chunk) {
     WEFT_THREADS(thread, tile * pencils) {
       const int l = thread % pencils;
-      real* r = planes[thread / pencils] + (l / n) * pitch + l % n;
+      real* r = planes[thread / pencils] + l % n * r_pitch + l / n;
+      real* s = planes[thread / pencils] + s_first + l;
       if (l < n * n) {
         WEFT_UNROLL
         for (int k = 0; k < layers; ++k)
-          if (chunk * layers + k < n)
-            r[k * n * pitch] = r[(layers + k) * n * pitch] = u[WEFT_SLOT(thread)][chunk * layers + k];
+          if (chunk * layers + k < n) r[k * n] = s[k * s_layer] = u[WEFT_SLOT(thread)][chunk * layers + k];
       }
     }
     WEFT_BARRIER();
@@ -263,17 +277,18 @@ WEFT_FUNCTION void apply_pencils(int block, int begin, int count, const Splittin
     WEFT_BARRIER();
     WEFT_THREADS(thread, tile * pencils) {
       const int l = thread % pencils, element = block * tile + thread / pencils;
-      real* r = planes[thread / pencils] + (l / n) * pitch + l % n;
+      real* r = planes[thread / pencils] + l % n * r_pitch + l / n;
+      real* s = planes[thread / pencils] + s_first + l;
       if (l < n * n && element < count) {
         const auto column = column_of(geometry, begin + element, l % n, l / n);
         WEFT_UNROLL
         for (int k = 0; k < layers; ++k) {
-          if (chunk * layers + k >= n) continue;
-          real& own = u[WEFT_SLOT(thread)][chunk * layers + k];
-          if (chunk == 1 && k < stashed) t[WEFT_SLOT(thread)][layers + k] = stash[k][thread];
-          own *= apply_factors(column, chunk * layers + k, lambda, r[k * n * pitch], r[(layers + k) * n * pitch],
-                               t[WEFT_SLOT(thread)][chunk * layers + k]);
-          if (chunk == 1 && k < stashed) stash[k][thread] = t[WEFT_SLOT(thread)][layers + k];
+          const int at = chunk * layers + k;
+          if (at >= n) continue;
+          real &own = u[WEFT_SLOT(thread)][at], &along_t = t[WEFT_SLOT(thread)][at];
+          if (at >= unstashed) along_t = stash[at - unstashed][thread];
+          own *= apply_factors(column, at, lambda, r[k * n], s[k * s_layer], along_t);
+          if (at >= unstashed) stash[at - unstashed][thread] = along_t;
         }
       }
     }
@@ -282,12 +297,12 @@ WEFT_FUNCTION void apply_pencils(int block, int begin, int count, const Splittin
     WEFT_BARRIER();
     WEFT_THREADS(thread, tile * pencils) {
       const int l = thread % pencils;
-      const real* r = planes[thread / pencils] + (l / n) * pitch + l % n;
+      const real* r = planes[thread / pencils] + l % n * r_pitch + l / n;
+      const real* s = planes[thread / pencils] + s_first + l;
       if (l < n * n) {
         WEFT_UNROLL
         for (int k = 0; k < layers; ++k)
-          if (chunk * layers + k < n)
-            u[WEFT_SLOT(thread)][chunk * layers + k] += r[k * n * pitch] + r[(layers + k) * n * pitch];
+          if (chunk * layers + k < n) u[WEFT_SLOT(thread)][chunk * layers + k] += r[k * n] + s[k * s_layer];
       }
     }
     // No barrier: a thread's first stores of the next chunk go where it alone has just read.
@@ -296,7 +311,7 @@ WEFT_FUNCTION void apply_pencils(int block, int begin, int count, const Splittin
     const int l = thread % pencils, element = block * tile + thread / pencils;
     if (l < n * n && element < count) {
       WEFT_UNROLL
-      for (int k = 0; k < stashed; ++k) t[WEFT_SLOT(thread)][layers + k] = stash[k][thread];
+      for (int k = 0; k < stashed; ++k) t[WEFT_SLOT(thread)][unstashed + k] = stash[k][thread];
       real flux[n];
       differentiate<true>(d, t[WEFT_SLOT(thread)], flux);
       WEFT_UNROLL
@@ -308,43 +323,53 @@ WEFT_FUNCTION void apply_pencils(int block, int begin, int count, const Splittin
 
 }  // namespace
 
-// Blocks a multiprocessor of 65536 registers is to hold, so that `budget` registers are a thread's: what the compilers
-// need without spilling, found by trying (tests/python/test_kernel_compile.py watches).
-template <int threads, int budget>
-constexpr int wanted_blocks = 65536 / ((threads + 31) / 32 * 32 * budget);
-template <int threads, int budget>
-constexpr int blocks_for = wanted_blocks<threads, budget> < 1    ? 1
-                           : wanted_blocks<threads, budget> > 16 ? 16
-                                                                 : wanted_blocks<threads, budget>;
+// By order, for how many blocks per multiprocessor columns are compiled, as registers per thread, and how many values
+// of a thread they stash: the most blocks without spilling, found by trying (tests/python/test_kernel_compile.py
+// watches).
 constexpr bool wide = sizeof(real) == 8;
-#if defined(__CUDA_ARCH__)
-constexpr int architecture = __CUDA_ARCH__;
+struct Columns {
+  int stored, stored_stash, trilinear, trilinear_stash;
+};
+constexpr Columns columns_double[] = {
+    {48, 0, sm_100 ? 96 : 64, 0},                     // N = 1
+    {48, 0, sm_90 ? 80 : 128, 0},                     // 2
+    {48, 0, sm_90 ? 96 : 128, 0},                     // 3
+    {64, 0, sm_90 ? 96 : 128, 0},                     // 4
+    {56, 3, sm_90 ? 96 : 128, 3},                     // 5
+    {56, 7, 128, 7},                                  // 6
+    {80, 0, sm_90 ? 96 : 128, 8},                     // 7
+    {80, 3, 128, 3},                                  // 8
+    {sm_100 ? 128 : 80, 10, sm_100 ? 168 : 128, 10},  // 9
+    {96, 5, sm_100 ? 168 : 128, 5},                   // 10
+    {sm_100 ? 255 : 96, 12, sm_100 ? 255 : 128, 12},  // 11
+    {96, 13, 168, 13},                                // 12
+    {sm_100 ? 168 : 128, 7, 168, 0},                  // 13
+    {128, 4, sm_90 ? 128 : 168, 4},                   // 14
+    {sm_90 ? 128 : 168, 6, 168, 0},                   // 15
+};
+constexpr Columns columns_float[] = {
+    {40, 0, 64, 0},                                // N = 1
+    {32, 0, 64, 0},                                // 2
+    {40, 0, 80, 0},                                // 3
+    {48, 0, 80, 0},                                // 4
+    {56, 0, 80, 0},                                // 5
+    {56, 0, 80, 0},                                // 6
+    {64, 0, 80, 0},                                // 7
+    {64, 0, 80, 0},                                // 8
+    {64, 0, sm_100 ? 80 : 72, 0},                  // 9
+    {64, 0, 72, 0},                                // 10
+    {80, 0, sm_90 ? 72 : 104, 0},                  // 11
+    {80, 0, 104, 0},                               // 12
+    {sm_100 ? 128 : 96, 0, sm_100 ? 104 : 80, 0},  // 13
+    {80, 0, sm_100 ? 104 : 80, 0},                 // 14
+    {sm_90 ? 80 : 128, 0, 104, 0},                 // 15
+};
+constexpr Columns columns = wide ? columns_double[WEFT_N - 1] : columns_float[WEFT_N - 1];
+#if defined(__HIP__)
+constexpr int stored_stash = 0, trilinear_stash = 0;  // a thread has 512 registers
 #else
-constexpr int architecture = 900;
+constexpr int stored_stash = columns.stored_stash, trilinear_stash = columns.trilinear_stash;
 #endif
-constexpr bool sm_90 = architecture == 900, sm_100 = architecture >= 1000;
-constexpr int columns_stored_budget = wide ? (n <= 4    ? 48
-                                              : n == 5  ? 64
-                                              : n <= 9  ? 96
-                                              : n == 10 ? (sm_90 ? 96 : 128)
-                                              : n <= 14 ? (!sm_100   ? 128
-                                                           : n == 12 ? 255
-                                                                     : 168)
-                                              : n == 15 ? 168
-                                                        : (sm_90 ? 128 : 168))
-                                           : (n <= 4               ? 40
-                                              : n <= 8             ? 64
-                                              : n <= 13 || !sm_100 ? 96
-                                                                   : 128);
-constexpr int columns_trilinear_budget = wide ? (n == 2              ? (sm_100 ? 96 : 64)
-                                                 : n == 3 && !sm_100 ? 96
-                                                 : n == 4 && sm_90   ? 96
-                                                 : n <= 9            ? 128
-                                                 : n == 12 && sm_100 ? 255
-                                                                     : 168)
-                                              : (n <= 3   ? 64
-                                                 : n <= 9 ? 80
-                                                          : 104);
 
 #if !defined(WEFT_TARGET_GPU) || WEFT_N <= 9  // 1024 threads per block
 #undef WEFT_MIN_BLOCKS
@@ -369,21 +394,22 @@ WEFT_KERNEL(poisson_trilinear_3d, tile* points,
 #endif
 
 #undef WEFT_MIN_BLOCKS
-#define WEFT_MIN_BLOCKS (blocks_for<tile * pencils, columns_stored_budget>)
+#define WEFT_MIN_BLOCKS (blocks_for<tile * pencils, columns.stored>)
 WEFT_KERNEL(poisson_stored_2d, tile* pencils,
             (int begin, int count, Splitting d, const real* factors, real lambda, const int* index, int fields,
              long x_field, long y_field, const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_pencils(WEFT_BLOCK / fields, begin, count, d, Stored{factors}, lambda, index, x + field * x_field,
-                y + field * y_field);
+  apply_pencils<stored_stash>(WEFT_BLOCK / fields, begin, count, d, Stored{factors}, lambda, index, x + field * x_field,
+                              y + field * y_field);
 }
 
 #undef WEFT_MIN_BLOCKS
-#define WEFT_MIN_BLOCKS (blocks_for<tile * pencils, columns_trilinear_budget>)
+#define WEFT_MIN_BLOCKS (blocks_for<tile * pencils, columns.trilinear>)
 WEFT_KERNEL(poisson_trilinear_2d, tile* pencils,
             (int begin, int count, Splitting d, const real* reference, const real* maps, const real* inverse_degree,
              real lambda, const int* index, int fields, long x_field, long y_field, const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_pencils(WEFT_BLOCK / fields, begin, count, d, Trilinear{maps, reference + n * n, inverse_degree}, lambda, index,
-                x + field * x_field, y + field * y_field);
+  apply_pencils<trilinear_stash>(WEFT_BLOCK / fields, begin, count, d,
+                                 Trilinear{maps, reference + n * n, inverse_degree}, lambda, index, x + field * x_field,
+                                 y + field * y_field);
 }

@@ -1,4 +1,5 @@
 // The rows of turbulence_rows.hpp as kernels: a block does one row of kx at a (y, z), in physical space several rows.
+#include "weft/kernels/blocks.hpp"
 #include "weft/kernels/turbulence_rows.hpp"
 
 using real = WEFT_REAL;
@@ -36,9 +37,14 @@ WEFT_KERNEL(shift_modes, row_threads, (shift_arguments<real> a)) {
   shift_row(a, WEFT_BLOCK % a.block.count_y, WEFT_BLOCK / a.block.count_y);
 }
 
+constexpr int advance_budget = sizeof(real) == 8 ? 96 : 64;  // registers of a thread, as few as do not spill
+#undef WEFT_MIN_BLOCKS
+#define WEFT_MIN_BLOCKS (blocks_for<row_threads, advance_budget>)
 WEFT_KERNEL(advance_velocity, row_threads, (advance_arguments<real> a)) {
   advance_row(a, WEFT_BLOCK % a.block.count_y, WEFT_BLOCK / a.block.count_y);
 }
+#undef WEFT_MIN_BLOCKS
+#define WEFT_MIN_BLOCKS 1
 
 WEFT_KERNEL(advance_scalar, row_threads, (scalar_arguments<real> a)) {
   scalar_row(a, WEFT_BLOCK % a.block.count_y, WEFT_BLOCK / a.block.count_y);

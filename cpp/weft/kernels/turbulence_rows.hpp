@@ -18,8 +18,14 @@ constexpr int rows_per_block = 8;  // of the kernel in physical space, which kee
 #define WEFT_ROW(i, n) _Pragma("omp simd") for (int i = 0; i < (n); ++i)
 #endif
 
+// A GPU loads and stores an aligned value as a whole. The host's arrays promise the alignment of a real number only.
+#if defined(WEFT_TARGET_GPU)
+#define WEFT_WHOLE(type) alignas(2 * sizeof(type))
+#else
+#define WEFT_WHOLE(type)
+#endif
 template <class R>
-struct complex_value {
+struct WEFT_WHOLE(R) complex_value {
   R re, im;
 };
 

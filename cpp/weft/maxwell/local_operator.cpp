@@ -23,6 +23,10 @@ device::Array<T> converted(const std::shared_ptr<device::Device>& device, std::s
 
 }  // namespace
 
+exchange::Layout trace_layout(const device::Device& device) {
+  return device.is_host() ? exchange::Layout::points_major : exchange::Layout::fields_major;
+}
+
 Threads threads_for(int order) { return order <= largest_order_of_points ? Threads::points : Threads::columns; }
 
 int elements_per_block(int order, Threads threads, int scalar_bytes) {
@@ -71,9 +75,10 @@ LocalOperator<T>::LocalOperator(const Geometry& geometry, const Coefficients& co
 }
 
 template <class T>
-void LocalOperator<T>::traces(const T* fields, T* traces, device::Stream& stream) const {
+void LocalOperator<T>::traces(const T* fields, exchange::View<T> traces, device::Stream& stream) const {
   const long count = elements_ * 6 * face_;
-  traces_(stream, line_blocks(count), line_shape, count, faces_.data(), fields, traces);
+  traces_(stream, line_blocks(count), line_shape, count, faces_.data(), fields, traces.data, traces.entry,
+          traces.field);
 }
 
 template <class T>
@@ -87,10 +92,11 @@ void LocalOperator<T>::curl(T a, T dt, const T* fields, T* residual, device::Str
 }
 
 template <class T>
-void LocalOperator<T>::update(T dt, T b, const T* traces, T* fields, T* residual, device::Stream& stream) const {
+void LocalOperator<T>::update(T dt, T b, exchange::View<const T> traces, T* fields, T* residual,
+                              device::Stream& stream) const {
   const long count = elements_ * points_;
-  update_(stream, line_blocks(count), line_shape, count, faces_.data(), fluxes_.data(), traces, dt, b, fields,
-          residual);
+  update_(stream, line_blocks(count), line_shape, count, faces_.data(), fluxes_.data(), traces.data, traces.entry,
+          traces.field, dt, b, fields, residual);
 }
 
 template <class T>

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "weft/device/device.hpp"
+#include "weft/exchange/layout.hpp"
 #include "weft/maxwell/geometry.hpp"
 #include "weft/maxwell/options.hpp"
 
@@ -20,7 +21,8 @@ struct Coefficients {
   std::vector<double> fluxes;  // [E][6][4]
 };
 
-// T: float or double. Fields and residuals: [element][6][k][j][i], Ex Ey Ez Hx Hy Hz; traces [element][6][b][a][6].
+// T: float or double. Fields and residuals: [element][6][k][j][i], Ex Ey Ez Hx Hy Hz. Traces:
+// [element][6][b][a] entries of six components, in the layout trace_layout.
 template <class T>
 class LocalOperator {
  public:
@@ -29,11 +31,11 @@ class LocalOperator {
                 std::shared_ptr<device::Device> device);
 
   // -n x H, -n x E.
-  void traces(const T* fields, T* traces, device::Stream& stream) const;
+  void traces(const T* fields, exchange::View<T> traces, device::Stream& stream) const;
   // residual <- a residual + dt (volume terms).
   void curl(T a, T dt, const T* fields, T* residual, device::Stream& stream) const;
   // residual += dt (lift of summed traces), and fields += b residual unless fields are null.
-  void update(T dt, T b, const T* traces, T* fields, T* residual, device::Stream& stream) const;
+  void update(T dt, T b, exchange::View<const T> traces, T* fields, T* residual, device::Stream& stream) const;
   // Of this rank: the integrals of eps E . E / 2 and mu H . H / 2 by quadrature.
   std::pair<double, double> energy(const T* fields, device::Stream& stream) const;
 
@@ -57,12 +59,15 @@ class LocalOperator {
   Matrix matrix_{};
   device::Array<T> derivative_, weights_, jacobian_, faces_, media_, fluxes_;
   mutable device::Array<double> partials_;
-  device::Kernel<long, const T*, const T*, T*> traces_;
+  device::Kernel<long, const T*, const T*, T*, long, long> traces_;
   device::Kernel<int, const T*, const T*, const T*, T, T, const T*, T*> curl_points_;
   device::Kernel<int, Matrix, const T*, const T*, T, T, const T*, T*> curl_columns_;  // one of the two is set
-  device::Kernel<long, const T*, const T*, const T*, T, T, T*, T*> update_;
+  device::Kernel<long, const T*, const T*, const T*, long, long, T, T, T*, T*> update_;
   device::Kernel<long, const T*, const T*, const T*, const T*, double*> energy_;
 };
+
+// Threads of a GPU that are next to each other take points next to each other; a thread of the host takes all of one.
+exchange::Layout trace_layout(const device::Device& device);
 
 // The meaning of Threads::automatic on a GPU, and the number of elements per block of its curl kernel.
 Threads threads_for(int order);

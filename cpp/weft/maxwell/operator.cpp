@@ -88,7 +88,8 @@ Operator<T>::Operator(const mesh::Mesh& mesh, const Options& options) : options_
                                               options_.exchange, options_.device);
     return;
   }
-  exchange_ = std::make_unique<exchange::GatherScatter<T>>(connectivity, options_.device, options_.exchange, 6);
+  exchange_ = std::make_unique<exchange::GatherScatter<T>>(connectivity, options_.device, options_.exchange, 6,
+                                                           trace_layout(*options_.device));
   connectivity->forget_points();
   mesh_.comm.together([&] {
     local_ = std::make_unique<LocalOperator<T>>(shape, factors, options_.order, options_.threads, options_.device);
@@ -219,14 +220,14 @@ template <class T>
 void Operator<T>::rates_and_update(double offset, double a, double b, double dt, T* fields, T* residual,
                                    bool update_fields, device::Stream& stream) {
   const auto step = static_cast<T>(dt);
-  local_->traces(fields, traces_.data(), stream);
+  local_->traces(fields, traces(), stream);
   exchange_->start(traces_.data(), exchange::Op::add, stream);
   local_->curl(static_cast<T>(a), step, fields, residual, stream);
   sources_->add_currents(offset, false, dt, residual, stream);
   sources_->add_layer(a, b, dt, update_fields, fields, residual, stream);
   exchange_->finish(stream);
-  sources_->add_incident(offset, false, traces_.data(), stream);
-  local_->update(step, static_cast<T>(b), traces_.data(), update_fields ? fields : nullptr, residual, stream);
+  sources_->add_incident(offset, false, traces(), stream);
+  local_->update(step, static_cast<T>(b), traces().read_only(), update_fields ? fields : nullptr, residual, stream);
 }
 
 template <class T>
@@ -237,8 +238,8 @@ void Operator<T>::source_rates(T* rates, device::Stream& stream) {
   sources_->add_currents(0, true, 1, rates, stream);
   if (simd_) return;  // which has no waves
   device->fill_zero(traces_.data(), traces_.bytes(), stream);
-  sources_->add_incident(0, true, traces_.data(), stream);
-  local_->update(T(1), T(0), traces_.data(), nullptr, rates, stream);
+  sources_->add_incident(0, true, traces(), stream);
+  local_->update(T(1), T(0), traces().read_only(), nullptr, rates, stream);
 }
 
 template <class T>

@@ -87,6 +87,9 @@ class Operator {
   double fastest_rate(const Geometry& shape) const;
   void rates_and_update(double offset, double a, double b, double dt, T* fields, T* residual, bool update_fields,
                         device::Stream& stream);
+  exchange::View<T> traces() {
+    return exchange::view(trace_layout(*options_.device), traces_.data(), 6, std::ssize(traces_) / 6);
+  }
 
   Options options_;
   mesh::Mesh mesh_;

@@ -318,11 +318,11 @@ void Sources<T>::advance_clock(double dt, device::Stream& stream) {
 }
 
 template <class T>
-void Sources<T>::add_incident(double offset, bool steady, T* traces, device::Stream& stream) const {
+void Sources<T>::add_incident(double offset, bool steady, exchange::View<T> traces, device::Stream& stream) const {
   for (const Wave& wave : waves_) {
     const auto count = static_cast<std::int64_t>(wave.points.size());
     incident_(stream, blocks(count), shape, count, steady ? steady_pulse : wave.pulse, clock_.data(), offset,
-              wave.points.data(), wave.delays.data(), wave.amplitudes.data(), traces);
+              wave.points.data(), wave.delays.data(), wave.amplitudes.data(), traces.data, traces.entry, traces.field);
   }
 }
 

@@ -34,7 +34,7 @@ class Sources {
   void set_clock(double time, device::Stream& stream);
   void advance_clock(double dt, device::Stream& stream);
   // To the summed traces: the incident field's part of the jumps, at the clock's time + offset. `steady`: with f = 1.
-  void add_incident(double offset, bool steady, T* traces, device::Stream& stream) const;
+  void add_incident(double offset, bool steady, exchange::View<T> traces, device::Stream& stream) const;
   // residual += dt (what currents add to the rates).
   void add_currents(double offset, bool steady, double dt, T* residual, device::Stream& stream) const;
   // residual += dt (what the layer adds to the rates); with `step` its auxiliary variables take their stage.
@@ -78,7 +78,8 @@ class Sources {
   device::Array<T> damping_, auxiliary_, auxiliary_residual_;
   device::Array<double> clock_;
   device::Kernel<double, double*> set_clock_, advance_clock_;
-  device::Kernel<long, Pulse, const double*, double, const std::int32_t*, const double*, const T*, T*> incident_;
+  device::Kernel<long, Pulse, const double*, double, const std::int32_t*, const double*, const T*, T*, long, long>
+      incident_;
   device::Kernel<long, Pulse, const double*, double, T, const std::int64_t*, const T*, T*> current_;
   device::Kernel<long, int, int, T, T, T, const std::int32_t*, const T*, const T*, T*, T*, T*> layer_;
 };

@@ -33,9 +33,11 @@ int threads_per_element(int order, Threads threads) {
   return threads == Threads::points ? n * n * n : 2 * n * ((n + 1) / 2);
 }
 
+// At most: columns pad their lines and layers to fit the banks.
 int shared_bytes_per_element(int order, Threads threads, int scalar_bytes) {
-  const int n = order + 1;
-  return scalar_bytes * (threads == Threads::points ? 4 * n * n * n : 2 * n * ((n + 1) / 2) * (n | 1));
+  const int n = order + 1, layers = (n + 1) / 2, padding = 128 / scalar_bytes - 1;
+  return scalar_bytes *
+         (threads == Threads::points ? 4 * n * n * n : n * (n * layers + padding) + layers * (n * n + padding));
 }
 
 template <class T>
@@ -105,7 +107,7 @@ int elements_per_block(int order, Threads threads, int scalar_bytes) {
   const int each = threads_per_element(order, threads);
   const int shared = shared_bytes_per_element(order, threads, scalar_bytes);
   // Use small blocks if a thread needs many registers, so that more blocks fit.
-  const int most = threads == Threads::columns && order >= 10 ? 256 : 320;
+  const int most = threads == Threads::columns && order >= 9 ? 256 : 320;
   return device::elements_per_block(each, shared, most);
 }
 
