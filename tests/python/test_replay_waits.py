@@ -26,7 +26,8 @@ DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"
 US = 1000  # ns
 REAL = [
     *("kineto/h100_qwen.json.gz", "kineto/multi_stream_event_sync.json.gz", "kineto/nccl_data.json.gz"),
-    *("kineto/ns_resolution_rank0.json.gz", "nsys/h100_2gpu_1s.sqlite"),
+    *("kineto/ns_resolution_rank0.json.gz", "kineto/negative_queue_rank0.json.gz"),
+    *("kineto/cpu_only_gloo_rank34.json.gz", "rocprof/rocprofv3.json.gz", "nsys/h100_2gpu_1s.sqlite"),
     *("pipit/trace.csv", "pipit/ping-pong-otf2/traces.otf2", "pipit/ping-pong-otf2-papi/traces.otf2"),
 ]
 
