@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import mesh_writers as nek
@@ -22,7 +23,8 @@ WORKLOADS = ["poisson", "maxwell", "flow"]
 
 
 def made(workload: str, *assignments: str) -> Mesh:
-    return elements.make_mesh(load(case_model(workload), None, {}, assignments), MPI.COMM_SELF)  # type: ignore[arg-type]
+    problem = importlib.import_module(f"weft.run.{workload}.problem")
+    return problem.make_mesh(load(case_model(workload), None, {}, assignments), MPI.COMM_SELF)
 
 
 def flat(folder: Path) -> Path:
@@ -84,7 +86,7 @@ def test_a_mesh_that_user_code_moves_is_warned_of_unless_a_map_does_the_same(tmp
 
     def warning(*more: str) -> str:
         case = load(case_model("poisson"), None, {}, [f"mesh.file={path}", *more])
-        return elements.moved_by_user_code(case, elements.make_mesh(case, MPI.COMM_SELF))  # type: ignore[arg-type]
+        return elements.moved_by_user_code(case, made("poisson", f"mesh.file={path}", *more))  # type: ignore[arg-type]
 
     assert "flat.usr next to it moves its points (line 2); set mesh.map" in warning()
     assert warning('mesh.map=["x / 3", "y", "z"]') == ""
