@@ -57,7 +57,8 @@ def main(argv: list[str]) -> int:
     options = parse(argv)
     options.output.parent.mkdir(parents=True, exist_ok=True)
     commands = {
-        f"weft {geometry}": f"{options.weft} {{order}} {geometry} double" for geometry in ("trilinear", "stored")
+        f"weft {geometry}": f"{options.weft} {{order}} {geometry} double"
+        for geometry in ("parallelepiped", "trilinear", "stored")
     }
     for peer in options.peer:
         name, _, command = peer.partition("=")

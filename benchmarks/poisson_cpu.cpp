@@ -1,7 +1,9 @@
 // Nekbone's problem on host processors: the SIMD operator and merged CG on a box, with the limits of the same run.
 //
-//   mpiexec -n RANKS poisson_cpu ORDER stored|trilinear double|float [NX NY NZ] [ROUNDS]
+//   mpiexec -n RANKS poisson_cpu ORDER stored|trilinear|parallelepiped double|float [NX NY NZ] [ROUNDS]
 //
+// stored: six factors per point; parallelepiped: the same box, whose metric is constant; trilinear: the box deformed by
+// the map of Kershaw, so that the metric is recomputed at every point.
 // Prints one line of JSON on rank 0. Without NX NY NZ the box has about 2.1 million points. Times are medians over the
 // rounds (CG: 100 iterations each) of the slowest rank; cpu_seconds is processor time, for machines that are shared.
 #include <algorithm>
@@ -36,7 +38,7 @@ Time median_of(int rounds, const mpi::Comm& comm, const std::function<void()>& w
 
 struct Case {
   int order;
-  bool trilinear;
+  std::string geometry;
   std::array<std::int64_t, 3> counts;
   int rounds;
 };
@@ -76,12 +78,14 @@ void run(const Case& c) {
   options.counts = c.counts;
   // With elements of size 1, S and lambda have the same magnitude, and residuals stay far from underflow.
   for (int d = 0; d < 3; ++d) options.upper[d] = static_cast<double>(c.counts[d]);
+  const bool stored = c.geometry == "stored";
+  if (c.geometry == "trilinear") options.deformation = "kershaw";
   const double setup_begin = MPI_Wtime();
   const mesh::Mesh box = mesh::make_box(options, comm);
   poisson::Options chosen;
   chosen.order = c.order;
   chosen.kernels = space::Kernels::simd;
-  chosen.geometry = c.trilinear ? poisson::Geometry::trilinear : poisson::Geometry::stored;
+  chosen.geometry = stored ? poisson::Geometry::stored : poisson::Geometry::trilinear;
   chosen.exchange = {exchange::Schedule::pairwise, exchange::Path::direct};
   chosen.device = device;
   poisson::Operator<T> op(box, chosen);
@@ -121,11 +125,17 @@ void run(const Case& c) {
   const double local_points = elements * n * n * n, dofs = static_cast<double>(op.space().dofs());
   const double word = sizeof(T), surface = elements * (n * n * n - std::pow(n - 2, 3));
   // Bytes that must pass between memory and cache, each entry once: first geometry and indices.
-  const double geometry_bytes = c.trilinear ? 24 * word * elements : 6 * word * local_points;
+  const double geometry_bytes = stored ? 6 * word * local_points : 24 * word * elements;
   const double fixed_bytes = geometry_bytes + 4 * surface;
   const double operator_bytes = fixed_bytes + 3 * word * dofs;  // x read; y read (for ownership) and written
   const double cg_bytes = fixed_bytes + (6 + 1) * word * dofs;  // r, p, Ap read and written; x every second time
-  const double metric_flops = c.trilinear ? 53 * local_points + 100 * elements * n * n : 15 * local_points;
+  // By shape: constant, trilinear, stored (docs/cpu-kernels.md).
+  constexpr std::array per_point{18, 53, 15}, per_row{6, 100, 0};
+  std::array<std::int64_t, 3> by_shape = op.elements_by_shape();
+  comm.sum(by_shape.data(), 3);
+  double metric_flops = 0;
+  for (std::size_t shape = 0; shape < 3; ++shape)
+    metric_flops += static_cast<double>(by_shape[shape]) * n * n * (per_point[shape] * n + per_row[shape]);
   const double operator_flops =
       6 * elements * n * n * line_flops(c.order + 1) + 2 * local_points + metric_flops + 2 * dofs;
   const double cg_flops = operator_flops + 14 * dofs;
@@ -141,8 +151,8 @@ void run(const Case& c) {
       "{\"code\": \"weft\", \"order\": %d, \"geometry\": \"%s\", \"precision\": \"%s\", \"ranks\": %d, \"lanes\": %d, "
       "\"elements\": %.0f, \"dofs\": %.0f, \"points\": %.0f, \"setup_seconds\": %.3f, \"bandwidth_gbs\": %.2f, "
       "\"fma_peak_gflops\": %.1f, ",
-      c.order, c.trilinear ? "trilinear" : "stored", sizeof(T) == 8 ? "double" : "float", comm.size(),
-      op.space().numbering().lanes, elements, dofs, local_points, setup, limits.bandwidth / 1e9, limits.flops / 1e9);
+      c.order, c.geometry.c_str(), sizeof(T) == 8 ? "double" : "float", comm.size(), op.space().numbering().lanes,
+      elements, dofs, local_points, setup, limits.bandwidth / 1e9, limits.flops / 1e9);
   std::printf(
       "\"operator\": {\"seconds\": %.6e, \"cpu_seconds\": %.6e, \"mdofs\": %.1f, \"gflops_eq4\": %.2f, "
       "\"fraction_of_roofline_eq4\": %.3f, \"fraction_of_roofline_eq4_cpu\": %.3f, \"bytes\": %.0f, \"flops\": %.0f, "
@@ -162,10 +172,11 @@ void run(const Case& c) {
 
 int main(int argc, char** argv) {
   return benchmarks::run("poisson_cpu", argc, argv, [&] {
-    if (argc < 4) throw std::invalid_argument("poisson_cpu ORDER stored|trilinear double|float [NX NY NZ] [ROUNDS]");
-    Case c{std::atoi(argv[1]), std::strcmp(argv[2], "trilinear") == 0, usual_box(std::atoi(argv[1])), 3};
-    if (!c.trilinear && std::strcmp(argv[2], "stored") != 0)
-      throw std::invalid_argument("geometry: stored or trilinear");
+    if (argc < 4)
+      throw std::invalid_argument("poisson_cpu ORDER stored|trilinear|parallelepiped double|float [NX NY NZ] [ROUNDS]");
+    Case c{std::atoi(argv[1]), argv[2], usual_box(std::atoi(argv[1])), 3};
+    if (c.geometry != "stored" && c.geometry != "trilinear" && c.geometry != "parallelepiped")
+      throw std::invalid_argument("geometry: stored, trilinear or parallelepiped");
     if (argc >= 7) c.counts = {std::atoll(argv[4]), std::atoll(argv[5]), std::atoll(argv[6])};
     if (argc >= 8) c.rounds = std::max(1, std::atoi(argv[7]));
     if (std::strcmp(argv[3], "double") == 0)
