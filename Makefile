@@ -24,7 +24,7 @@ test: all $(VENV)/tools
 	cmake -S . -B build -DWEFT_BUILD_TESTS=ON -DWEFT_BUILD_LIBRARIES=ON "-DWEFT_ORDERS=$(test_orders)" > build/configure.log || { cat build/configure.log; exit 1; }
 	cmake --build build --parallel $(JOBS)
 	OMP_NUM_THREADS=1 timeout 1800 ctest --test-dir build --output-on-failure --no-tests=error --parallel $(JOBS) --timeout 600
-	@cmake/setup.sh install
+	@cmake/setup.sh module
 	OMP_NUM_THREADS=1 timeout 2400 $(bin)/python -m pytest --timeout 600 --numprocesses $(JOBS) --dist loadfile
 
 format: $(VENV)/tools

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The stages of the set-up, called by make: environment, install, tools. Steps that take time say what they do.
+# The stages of the set-up, called by make: environment, install, module, tools. Steps that take time say what they do.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=$(realpath -m "$VENV")/bin
@@ -93,6 +93,11 @@ import functools, sys, tomllib
 project = tomllib.load(open("pyproject.toml", "rb"))["project"]
 print(*functools.reduce(lambda table, key: table[key], sys.argv[1:], project), sep="\n")
 EOF
+}
+
+# The module of the build folder, which may have the kernels of more orders, in place of the installed one.
+module() {
+  cp build/_weft.*.so "$("$bin/python" -c 'import importlib.util; print(importlib.util.find_spec("weft").submodule_search_locations[0])')"
 }
 
 tools() {

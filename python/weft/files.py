@@ -58,19 +58,13 @@ def write_json(path: str | os.PathLike[str], content: object) -> None:
 def writable(folder: Path) -> Path:
     """The folder, if it exists or can be created, and a file in it; else OSError, before a command measures.
 
-    Leaves nothing behind. It tries, because permissions do not tell everything: of /proc, or of a full disk.
+    Leaves nothing behind, and all ranks may call it at once. It tries, because permissions do not tell everything: of
+    /proc, or of a full disk.
     """
-    missing = [path for path in (folder, *folder.absolute().parents) if not (path.exists() or path.is_symlink())]
-    made = []
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists() or path.is_symlink())
     try:
-        for path in reversed(missing):
-            path.mkdir()
-            made.append(path)
-        with tempfile.TemporaryFile(dir=folder):
+        with tempfile.TemporaryDirectory(dir=there) as tried, tempfile.TemporaryFile(dir=tried):
             pass
     except OSError as error:
-        raise type(error)(error.errno, error.strerror, str(made[-1] if made else folder)) from None
-    finally:
-        for path in reversed(made):
-            path.rmdir()
+        raise type(error)(error.errno, error.strerror, str(folder)) from None
     return folder

@@ -9,7 +9,7 @@ import pydantic
 
 from weft.cases.expressions import Expression, ExpressionError
 from weft.cases.schema import Case, Section, option, section, workload_name
-from weft.cases.values import FunctionsSection, Value, function_name
+from weft.cases.values import PYTHON, FunctionsSection, Value, function_name
 
 PLACE = ("x", "y", "z")
 
@@ -183,7 +183,7 @@ class ElementCase(SharedCase):
 
     @pydantic.model_validator(mode="after")
     def _functions_are_used(self) -> ElementCase:
-        if self.functions.file and not any(function_name(v) for v in self.references()):
+        if self.functions.file and not any(isinstance(v, str) and v.startswith(PYTHON) for v in self.references()):
             raise ValueError(
                 f"case key 'functions.file': found {self.functions.file!r}, but no value of the case refers to a "
                 'function in it; use one, as in mesh.map = "python:name"'
