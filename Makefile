@@ -21,7 +21,7 @@ test: all $(VENV)/tools
 	$(bin)/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp')
 	$(bin)/ruff check . && $(bin)/ruff format --check .
 	$(bin)/mypy
-	cmake -S . -B build -DWEFT_BUILD_TESTS=ON -DWEFT_BUILD_LIBRARIES=ON "-DWEFT_ORDERS=$(test_orders)" > build/configure.log || { cat build/configure.log; exit 1; }
+	cmake -S . -B build -DWEFT_BUILD_TESTS=ON -DWEFT_BUILD_LIBRARIES=ON "-DWEFT_ORDERS=$(test_orders)" -DWEFT_TYPES=all > build/configure.log || { cat build/configure.log; exit 1; }
 	cmake --build build --parallel $(JOBS)
 	OMP_NUM_THREADS=1 timeout 1800 ctest --test-dir build --output-on-failure --no-tests=error --parallel $(JOBS) --timeout 600
 	@cmake/setup.sh module

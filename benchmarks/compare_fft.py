@@ -4,12 +4,14 @@
 
 The contestants are `weft.fft.Plan` (process grid and exchange as its tuner chooses); FFTW-MPI on slabs with transposed
 output (FFTW_MEASURE), and on one rank also FFTW's own 3-D plan; heFFTe on FFTW; 2DECOMP&FFT on FFTW; and mpi4py-fft if
-Python finds it. PREFIX is the install prefix of each library, with FFTW in both precisions and with MPI. FOLDER
-contains 2DECOMP&FFT's build folders `b_double` and `b_single`, whose compiler is `--mpifort`. Each contestant is a
-program of its own, written here from its documentation (compare_fft/), which sleeps while it is not its turn. Every
-contestant first transforms a field forward and back; `error` is the largest difference. A round takes `--seconds` per
-contestant. The figures are medians over `--rounds` rounds of the time of the slowest rank. A ratio is the other
-library's median over weft's: weft is faster where it is above 1.
+Python finds it. `--serial NAME...` adds the 3-D transforms of libraries without MPI, in one process with as many
+threads as the others have ranks: `pyfftw` (FFTW_MEASURE) and `ducc0` if Python finds them, and `mkl`, the FFTW3
+interface of the MKL that weft opens. PREFIX is the install prefix of each library, with FFTW in both precisions and
+with MPI. FOLDER contains 2DECOMP&FFT's build folders `b_double` and `b_single`, whose compiler is `--mpifort`. Each
+contestant is a program of its own, written here from its documentation (compare_fft/), which sleeps while it is not its
+turn. Every contestant first transforms a field forward and back; `error` is the largest difference. A round takes
+`--seconds` per contestant. The figures are medians over `--rounds` rounds of the time of the slowest rank. A ratio is
+the other library's median over weft's: weft is faster where it is above 1.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ HERE = ROOT / "benchmarks" / "compare_fft"
 class Contestant:
     """A program under mpiexec that waits for its turns, with one pipe per rank."""
 
-    def __init__(self, name: str, ranks: int, command: list[object], folder: Path, launcher: str = "mpiexec"):
+    def __init__(
+        self, name: str, ranks: int, command: list[object], folder: Path, launcher: str = "mpiexec", threads: int = 1
+    ):
         self.name, self.rounds = name, []
         prefix = folder / name.replace(" ", "_").replace("&", "")
         paths = [Path(f"{prefix}.{rank}") for rank in range(ranks)]
@@ -50,7 +54,7 @@ class Contestant:
         self.process = subprocess.Popen(
             [shutil.which(launcher) or launcher, "-n", str(ranks), *words],
             cwd=folder,  # some write files
-            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": python},
+            env={**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONPATH": python},
             stdout=subprocess.PIPE,
             stderr=self.log.open("w"),
             text=True,
@@ -80,8 +84,8 @@ class Contestant:
 PIPES = object()  # stands for the prefix of the pipes in a program's command
 
 
-def worker(which: str, prefix: str, points: int, precision: str) -> None:
-    """weft or mpi4py-fft, on every rank."""
+def worker(which: str, prefix: str, points: int, precision: str, clock: str) -> None:
+    """A contestant in Python, on every rank."""
     import numpy as np
     from mpi4py import MPI
 
@@ -101,6 +105,15 @@ def worker(which: str, prefix: str, points: int, precision: str) -> None:
         def pair() -> None:
             plan.forward(physical, spectral)
             plan.backward(spectral, physical, overwrite=True)  # FFTW may overwrite its input too
+    elif which in SERIAL:
+        physical, spectral = aligned(shape, dtype), aligned((*shape[:2], points // 2 + 1), np.result_type(dtype, 1j))
+        facts, forward, backward = SERIAL[which](physical, spectral, int(os.environ["OMP_NUM_THREADS"]))
+
+        def pair() -> None:
+            forward()
+            backward()
+            if scale is not None:
+                np.multiply(physical, scale, out=physical)
     else:
         import mpi4py_fft
 
@@ -112,21 +125,83 @@ def worker(which: str, prefix: str, points: int, precision: str) -> None:
             fft.forward(physical, spectral)
             fft.backward(spectral, physical)
 
+    # Some divide by the number of points in a pass of their own or not at all: once, for the error.
+    scale = facts.pop("scale", None)
     facts["setup_seconds"] = comm.allreduce(time.perf_counter() - begin, MPI.MAX)
     before = np.random.default_rng(comm.rank).random(physical.shape) - 0.5
     physical[...] = before
     pair()
+    scale = None
     facts["error"] = comm.allreduce(float(np.abs(physical - before).max(initial=0)), MPI.MAX)
     if comm.rank == 0:
         print(json.dumps(facts), flush=True)
     while pairs := int(pipe.readline() or 0):
+        if which in SERIAL:
+            physical[...] = 0  # no pair divides by the number of points: the values must not overflow
         comm.Barrier()
-        start = MPI.Wtime()
+        now = time.process_time if clock == "processor" else MPI.Wtime
+        start = now()
         for _ in range(pairs):
             pair()
-        seconds = comm.allreduce((MPI.Wtime() - start) / pairs, MPI.MAX)
+        seconds = comm.allreduce((now() - start) / pairs, MPI.MAX)
         if comm.rank == 0:
             print(json.dumps({"seconds": seconds}), flush=True)
+
+
+def aligned(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Zeros that begin at a multiple of 64 bytes."""
+    import numpy as np
+
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    memory = np.zeros(size + 64, np.uint8)
+    first = -memory.ctypes.data % 64
+    return memory[first : first + size].view(dtype).reshape(shape)
+
+
+def with_pyfftw(physical: Any, spectral: Any, threads: int) -> tuple:
+    import pyfftw
+
+    flags, axes = ("FFTW_MEASURE", "FFTW_DESTROY_INPUT"), (0, 1, 2)
+    forward = pyfftw.FFTW(physical, spectral, axes, "FFTW_FORWARD", flags, threads)
+    backward = pyfftw.FFTW(spectral, physical, axes, "FFTW_BACKWARD", flags, threads)
+    return {"version": pyfftw.fftw_version, "scale": 1 / physical.size}, forward.execute, backward.execute
+
+
+def with_ducc0(physical: Any, spectral: Any, threads: int) -> tuple:
+    import ducc0
+
+    def backward() -> None:
+        ducc0.fft.c2r(
+            spectral, out=physical, lastsize=physical.shape[-1], forward=False, nthreads=threads,
+            allow_overwriting_input=True,
+        )  # fmt: skip
+
+    facts = {"version": ducc0.__version__, "scale": 1 / physical.size}
+    return facts, lambda: ducc0.fft.r2c(physical, out=spectral, nthreads=threads), backward
+
+
+def with_mkl(physical: Any, spectral: Any, threads: int) -> tuple:
+    from ctypes import CDLL, c_int, c_uint, c_void_p
+
+    import weft.fft
+
+    found = weft.fft.library()
+    if found["name"] != "mkl":
+        sys.exit("weft opened no MKL")
+    mkl = CDLL(found["path"])
+    mkl.MKL_Set_Threading_Layer(1 if threads == 1 else 3)  # sequential, GNU's OpenMP
+    prefix = "fftw" if physical.itemsize == 8 else "fftwf"
+    getattr(mkl, f"{prefix}_plan_with_nthreads")(threads)
+    calls = []
+    for name, (a, b) in {"r2c": (physical, spectral), "c2r": (spectral, physical)}.items():
+        plan, execute = getattr(mkl, f"{prefix}_plan_dft_{name}_3d"), getattr(mkl, f"{prefix}_execute")
+        plan.restype, plan.argtypes, execute.argtypes = c_void_p, [c_int] * 3 + [c_void_p] * 2 + [c_uint], [c_void_p]
+        made = plan(*physical.shape, a.ctypes.data, b.ctypes.data, 1 << 6)
+        calls.append(lambda made=made, execute=execute: execute(made))
+    return {"version": found["version"], "scale": 1 / physical.size}, *calls
+
+
+SERIAL = {"pyfftw": with_pyfftw, "ducc0": with_ducc0, "mkl": with_mkl}
 
 
 def build(arguments: argparse.Namespace, folder: Path) -> dict[tuple[str, str], Path]:
@@ -169,7 +244,10 @@ def build(arguments: argparse.Namespace, folder: Path) -> dict[tuple[str, str], 
 
 def contestants(arguments: argparse.Namespace, programs: dict, ranks: int, points: int, precision: str, folder: Path):
     python = [sys.executable, Path(__file__).resolve()]
-    yield Contestant("weft", ranks, [*python, "--worker", "weft", PIPES, points, precision], folder)
+    yield Contestant("weft", ranks, [*python, "--worker", "weft", PIPES, points, precision, arguments.clock], folder)
+    for which in arguments.serial:
+        command = [*python, "--worker", which, PIPES, points, precision, arguments.clock]
+        yield Contestant(which, 1, command, folder, threads=ranks)
     if ("fftw", precision) in programs:
         fftw = programs["fftw", precision]
         yield Contestant("FFTW-MPI", ranks, [fftw, PIPES, points, "measure"], folder)
@@ -183,7 +261,9 @@ def contestants(arguments: argparse.Namespace, programs: dict, ranks: int, point
         command = [programs["decomp2d", precision], PIPES, points]
         yield Contestant("2DECOMP&FFT", ranks, command, folder, launcher)
     if arguments.mpi4py_fft:
-        yield Contestant("mpi4py-fft", ranks, [*python, "--worker", "mpi4py-fft", PIPES, points, precision], folder)
+        yield Contestant(
+            "mpi4py-fft", ranks, [*python, "--worker", "mpi4py-fft", PIPES, points, precision, arguments.clock], folder
+        )
 
 
 def main() -> None:
@@ -197,21 +277,35 @@ def main() -> None:
         help="compiler of the MPI that 2DECOMP&FFT was built with; its mpiexec is in the same folder",
     )
     parser.add_argument("--mpi4py-fft", action="store_true", help="also run mpi4py-fft, which Python must find")
+    parser.add_argument("--serial", nargs="+", default=[], choices=list(SERIAL), help="libraries without MPI")
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--sizes", type=int, nargs="+", default=[128, 256])
     parser.add_argument("--precisions", nargs="+", default=["double", "single"], choices=["double", "single"])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.15, help="seconds per round and contestant")
+    parser.add_argument(
+        "--clock",
+        choices=["wall", "processor"],
+        default="wall",
+        help="processor: the processor's time, for a machine that does other work; one rank, contestants in Python",
+    )
     parser.add_argument("--output", type=Path)
-    parser.add_argument("--worker", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--worker", nargs=5, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
-        which, prefix, points, precision = arguments.worker
-        worker(which, prefix, int(points), precision)
+        which, prefix, points, precision, clock = arguments.worker
+        worker(which, prefix, int(points), precision, clock)
         return
     if (arguments.heffte or arguments.decomp2d) and not arguments.fftw:
         parser.error("heFFTe and 2DECOMP&FFT need --fftw too")
-    result: dict[str, Any] = {"rounds": arguments.rounds, "seconds_a_round": arguments.seconds, "rows": []}
+    if arguments.clock == "processor" and (arguments.fftw or arguments.ranks != [1]):
+        parser.error("--clock processor needs --ranks 1, and no programs in C")
+    result: dict[str, Any] = {
+        "clock": arguments.clock,
+        "rounds": arguments.rounds,
+        "seconds_a_round": arguments.seconds,
+        "rows": [],
+    }
     slower = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -245,9 +339,9 @@ def main() -> None:
                         + ", ".join(f"{who} {1e3 * medians[who]:.2f} ms = {r:.2f}" for who, r in ratios.items()),
                         flush=True,
                     )
+                    if arguments.output:
+                        arguments.output.write_text(json.dumps(result, indent=1) + "\n")
     print("weft is the fastest everywhere" if not slower else f"weft is slower at {len(slower)} point(s)")
-    if arguments.output:
-        arguments.output.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

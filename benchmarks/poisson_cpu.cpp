@@ -130,7 +130,7 @@ void run(const Case& c) {
   const double operator_bytes = fixed_bytes + 3 * word * dofs;  // x read; y read (for ownership) and written
   const double cg_bytes = fixed_bytes + (6 + 1) * word * dofs;  // r, p, Ap read and written; x every second time
   // By shape: constant, trilinear, stored (docs/cpu-kernels.md).
-  constexpr std::array per_point{18, 53, 15}, per_row{6, 100, 0};
+  constexpr std::array per_point{18.0, 36.5, 15.0}, per_row{6.0, 139.0, 0.0};
   std::array<std::int64_t, 3> by_shape = op.elements_by_shape();
   comm.sum(by_shape.data(), 3);
   double metric_flops = 0;

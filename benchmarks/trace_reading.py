@@ -5,11 +5,17 @@
 Generates a trace of that many events as Kineto JSON, as weft's trace.json and as an Nsight Systems database. Each is
 read in a process of its own, which reports its processor time and the most memory it held. The benchmark then orders
 2,000 kernels of 20 runs.
+
+    python benchmarks/trace_reading.py --ranks 64 --of TRACE.json.gz --output benchmarks/results/trace_ranks.json
+
+repeats the events of a real Kineto trace with collectives to 100,000 per rank, in a folder with a file per rank, whose
+clocks differ, and measures `weft trace summary` of that folder.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import platform
 import resource
@@ -75,6 +81,49 @@ def write_nsys(path: Path, events: int) -> None:
     base.close()
 
 
+def write_ranks(folder: Path, source: Path, ranks: int, events: int) -> None:
+    """The records of a trace, repeated, as those of each rank; clocks differ by whole microseconds."""
+    with gzip.open(source, "rt") as file:
+        content = json.load(file)
+    rows = [e for e in content["traceEvents"] if "ts" in e]
+    first, last = min(float(e["ts"]) for e in rows), max(float(e["ts"]) for e in rows)
+    group = json.dumps(str([*range(ranks)]))[1:-1]
+    texts = []
+    for row in rows:
+        text = json.dumps({**row, "ts": "TIME"}).replace('"Process Group Ranks": "[0, 1]"',
+                                                         f'"Process Group Ranks": "{group}"')  # fmt: skip
+        texts.append((float(row["ts"]) - first, *text.split('"TIME"')))
+    random = np.random.default_rng(0)
+    for rank in range(ranks):
+        skew = float(random.integers(-3000, 3000)) + 5000
+        info = {"backend": "nccl", "rank": rank, "world_size": ranks}
+        with (folder / f"rank{rank}.json").open("w") as out:
+            out.write(f'{{"schemaVersion":1,"distributedInfo":{json.dumps(info)},"traceEvents":[')
+            for n in range(events):
+                since, head, tail = texts[n % len(texts)]
+                time = since + (n // len(texts)) * (last - first + 100) + skew
+                out.write(f"{',' if n else ''}{head}{time:.3f}{tail}")
+            out.write("]}\n")
+
+
+def measure_ranks(source: Path, ranks: int, events: int) -> dict[str, object]:
+    """Time and memory of `weft trace summary` for a folder of ranks."""
+    with tempfile.TemporaryDirectory() as name:
+        write_ranks(Path(name), source, ranks, events)
+        size = sum(p.stat().st_size for p in Path(name).iterdir())
+        command = "from weft.cli.main import main; main()"
+        subprocess.run([sys.executable, "-c", command, "trace", "summary", name, "--json"], check=True,
+                       stdout=(Path(name).with_suffix(".out")).open("w"))  # fmt: skip
+    out = Path(name).with_suffix(".out")
+    said = json.loads(out.read_text())
+    out.unlink()
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {"source": source.name, "ranks": ranks, "records_per_rank": events, "file_bytes": size,
+            "events": said["events"], "processor_seconds": used.ru_utime + used.ru_stime,
+            "peak_bytes": used.ru_maxrss * 1024,
+            "clocks": next(n for n in said["notes"] if "clocks" in n)}  # fmt: skip
+
+
 def measure(path: str) -> None:
     """The work of a separate process: read, attribute, and print time and memory."""
     from weft.traces import attribute, exclusive, load
@@ -126,8 +175,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--output", type=Path)
+    parser.add_argument("--ranks", type=int, default=0, help="measure a folder of this many ranks instead")
+    parser.add_argument("--of", type=Path, help="Kineto trace whose events the ranks repeat")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.ranks:
+        found = measure_ranks(options.of, options.ranks, min(options.events, 100_000))
+        print(found)
+        if options.output:
+            options.output.write_text(json.dumps(found, indent=1) + "\n")
+        return
     if options.measure:
         measure(options.measure)
         return

@@ -66,19 +66,19 @@ environment() {
 }
 
 install() {
-  local wheels=$VENV/wheel dependencies orders
+  local wheels=$VENV/wheel dependencies kept
   say "building weft and installing it with its dependencies into $VENV (takes some minutes the first time)"
   listed dependencies >"$VENV/dependencies.txt"
   # Dependencies are downloaded while the compiler works.
   "$bin/pip" install --quiet --disable-pip-version-check -r "$VENV/dependencies.txt" &
   dependencies=$!
   rm -rf "$wheels"
-  # A build that has the kernels of more orders, such as that of `make test`, keeps them.
-  orders=$(sed -n 's/^WEFT_ORDERS:STRING=//p' build/CMakeCache.txt 2>/dev/null || true)
+  # A build that has more kernels, such as that of `make test`, keeps them.
+  kept=$(sed -nE 's/^(WEFT_ORDERS|WEFT_TYPES):STRING=(.*)/--config-settings=cmake.define.\1=\2/p' build/CMakeCache.txt 2>/dev/null || true)
   # Without this hint CMake prefers the system's MPI to the first one on PATH.
   CMAKE_ARGS="${CMAKE_ARGS:-} -DMPI_CXX_COMPILER=$(command -v mpicxx) -DMPIEXEC_EXECUTABLE=$(command -v mpiexec)" \
     "$bin/pip" wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps \
-    --config-settings=cmake.define.WEFT_ORDERS="${orders:-7}" --wheel-dir "$wheels" .
+    ${kept:---config-settings=cmake.define.WEFT_ORDERS=7 --config-settings=cmake.define.WEFT_TYPES=double} --wheel-dir "$wheels" .
   wait $dependencies
   "$bin/pip" install --quiet --disable-pip-version-check --no-deps --force-reinstall "$wheels"/weft-*.whl
   rm -rf "$wheels"

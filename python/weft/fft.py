@@ -144,7 +144,7 @@ class Plan:
     ) -> DeviceArray:
         """The real field of Fourier coefficients ``spectral``: the inverse of `forward`.
 
-        They are preserved unless ``overwrite`` is true, which is faster on one rank up to about 128^3 points.
+        They are preserved unless ``overwrite`` is true, which is faster on one rank.
 
         ``spectral`` has `spectral_shape` or ``(variables, *spectral_shape)``; returns (or fills ``out``) an array of
         `physical_shape` with as many variables. The imaginary part of self-conjugate modes is ignored, as in NumPy.
@@ -218,11 +218,15 @@ class Plan:
     def tuning(self) -> Choices:
         """The choices: ``process_grid``, ``batch``, ``row_exchange`` and ``column_exchange``.
 
-        An exchange is empty if a row or column consists of one rank. If anything was chosen by timing, also ``reason``,
-        ``tuning_seconds`` and ``timings``: for every candidate the ``race`` it took part in (``grid``, ``exchange``,
-        ``row exchange`` or ``batch``), the choices above, ``median_seconds`` (per forward and backward transform of all
-        variables, slowest rank), ``repetitions``, ``stopped_early`` and ``failure`` (why it could not be used, else
-        empty).
+        An exchange is empty if a row or column consists of one rank. On the host also the ``library``, and on one rank
+        the way that whole fields are transformed ``forward``, ``backward`` and, with ``overwrite=True``,
+        ``overwriting``: ``panels``, ``planes`` or ``3-D plan`` and the library of it, such as ``"planes, mkl"``. If
+        anything was chosen by timing, also ``reason``, ``tuning_seconds`` and ``timings``: for every candidate the
+        ``race`` it took part in (``library``, ``grid``, ``exchange``, ``row exchange``, ``batch``, ``forward``,
+        ``backward`` or ``overwriting``), the choices above, ``median_seconds`` (per transform of all variables that the
+        race is about, forward and backward unless it names a direction, slowest rank), ``repetitions``,
+        ``stopped_early`` and ``failure`` (why it could not be used, else empty). Libraries and ways are timed once and
+        kept on disk (``WEFT_CACHE``), because they differ in rounding; with ``WEFT_CACHE=off`` they are not timed.
         """
         return cast("Choices", self._core.tuning)
 

@@ -9,7 +9,7 @@ import operator
 import os
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -175,6 +175,89 @@ class Output:
             {name: s[1] for name, s in of.items()},
             {name: s[2:5] for name, s in of.items()},
         )
+
+    def profile(self, over: Sequence[str]) -> dict[str, Values]:
+        """The averages of `averages`, averaged over homogeneous directions too: ``over`` one or two of x, y and z.
+
+        Columns by name, the same on all ranks, in the order of the coordinates that are left: these, the means ``u``,
+        ``v``, ``w``, ``pressure`` and scalars, and the covariances ``uu`` … ``vw``, ``pp``, and for each scalar
+        ``variance_<name>``, ``u_<name>`` …, of fluctuations about the means over time and ``over``. Points with the
+        same coordinates up to 1e-7 of the mesh's extent belong together: elements have to be aligned with ``over``.
+        Weights are those of the elements' quadrature. RuntimeError as `averages`. (collective)
+        """
+        a = self.averages()
+        means = {"u": a.velocity[0], "v": a.velocity[1], "w": a.velocity[2], "pressure": a.pressure, **a.scalars}
+        pairs = ("u", "u"), ("v", "v"), ("w", "w"), ("u", "v"), ("v", "w"), ("u", "w")
+        products = {f"{i}{j}": (i, j, values) for (i, j), values in zip(pairs, a.stress, strict=True)}
+        products["pp"] = "pressure", "pressure", a.pressure_variance
+        for name in a.scalars:
+            products[f"variance_{name}"] = name, name, a.scalar_variance[name]
+            products |= {f"{u}_{name}": (u, name, a.scalar_flux[name][c]) for c, u in enumerate("uvw")}
+        left = [axis for axis in "xyz" if axis not in over]
+        where = np.asarray(self.mesh.point_coordinates(self.order)).reshape(-1, 3)[:, ["xyz".index(x) for x in left]]
+        weights = np.asarray(self.mesh.mass_matrix(self.order)).ravel()
+
+        def summed(values: Sequence[Values]) -> tuple[list[Values], list[Values]]:
+            return _means_by_place(self.mesh.comm, where, weights, [np.asarray(v, float).ravel() for v in values])
+
+        places, found_means = summed(list(means.values()))
+        _, squares = summed([c + means[i] * means[j] for i, j, c in products.values()])
+        found = dict(zip([*left, *means], [*places, *found_means], strict=True))
+        for (name, (i, j, _)), value in zip(products.items(), squares, strict=True):
+            found[name] = value - found[i] * found[j]
+        return found
+
+
+def wall_units(columns: Mapping[str, Values], order: int, viscosity: float) -> tuple[list[float], dict[str, Values]]:
+    """A profile of `Output.profile` over two directions, with further columns in wall units.
+
+    Returns the friction velocities sqrt(nu |dU/dn|) at the lower and the upper end, and the columns; U is the mean
+    velocity along the wall, and its slope that of the polynomial of the end's element. Where an end is no wall (U is
+    not 0 there) its friction velocity is NaN. Further columns, scaled by the nearer wall: ``distance_plus``,
+    ``velocity_plus`` and ``uu_plus``, ``vv_plus``, ``ww_plus``, ``uv_plus``, ``uw_plus``, ``vw_plus``.
+    """
+    from weft.mesh_io.locate import lagrange
+
+    axis = next(iter(columns))
+    y = columns[axis]
+    along = np.stack([columns[u] for u, x in zip("uvw", "xyz", strict=True) if x != axis])
+    scales: list[float] = []
+    for end in (slice(0, order + 1), slice(-1, -order - 2, -1)):
+        place, velocity = y[end], along[:, end]
+        # The points of the end's element are the GLL points, in its own coordinate.
+        slope = velocity @ lagrange(order, np.array([-1.0]))[1][0] * 2 / (place[-1] - place[0])
+        wall = np.abs(velocity[:, 0]).max() <= 1e-6 * np.abs(along).max()
+        scales.append(float(np.sqrt(viscosity * np.linalg.norm(slope))) if wall else float("nan"))
+    found = dict(columns)
+    walls = ~np.isnan(scales)
+    if walls.any():
+        distances = np.where(walls[:, None], [y - y[0], y[-1] - y], np.inf)
+        scale = np.array(scales)[distances.argmin(axis=0)]
+        with np.errstate(divide="ignore", invalid="ignore"):  # a fluid at rest has no wall units
+            found["distance_plus"] = distances.min(axis=0) * scale / viscosity
+            found["velocity_plus"] = np.linalg.norm(along, axis=0) / scale
+            found |= {f"{pair}_plus": columns[pair] / scale**2 for pair in ("uu", "vv", "ww", "uv", "uw", "vw")}
+    return scales, found
+
+
+def _means_by_place(
+    comm: MPI.Intracomm, where: Values, weights: Values, values: Sequence[Values]
+) -> tuple[list[Values], list[Values]]:
+    """Weighted means of values [points] over all points with the same place in ``where`` [points][d]: the places and
+    the means, the same on all ranks. (collective)"""
+    labels, levels = [], []
+    for coordinate in where.T:
+        all_levels = np.unique(np.concatenate(comm.allgather(np.unique(coordinate))))
+        apart = np.diff(all_levels, prepend=-np.inf) > 1e-7 * np.ptp(all_levels)
+        levels.append(all_levels[apart])
+        labels.append((np.cumsum(apart) - 1)[np.searchsorted(all_levels, coordinate)])
+    shape = tuple(map(len, levels))
+    cell = np.ravel_multi_index(labels, shape)
+    sums = np.stack([np.bincount(cell, weights * v, np.prod(shape)) for v in [np.ones_like(weights), *values]])
+    sums = comm.allreduce(sums)
+    held = sums[0] > 0  # cells of two dimensions may lie outside the mesh
+    places = [level[index] for level, index in zip(levels, np.unravel_index(np.flatnonzero(held), shape), strict=True)]
+    return places, list(sums[1:, held] / sums[0, held])
 
 
 def _average_fields(a: Averages) -> dict[str, Values]:

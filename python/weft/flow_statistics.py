@@ -1,4 +1,5 @@
-"""Statistics of a running flow: energy, dissipation, divergence, extrema, forces, and the rate of the Courant number.
+"""Statistics of a running flow: energy, dissipation, divergence, extrema, forces, and the rate of the Courant number;
+and of the forces over a run: means, coefficients, Strouhal number.
 
 Integrals are sums over the points of the elements, of derivatives in each element; docs/flow-cases.md has the formulas.
 """
@@ -8,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from weft import _weft
 
 if TYPE_CHECKING:
     from weft.flow import Scalar
 
-__all__ = ["Statistics"]
+__all__ = ["Statistics", "frequency", "loads"]
 
 
 class Statistics:
@@ -54,7 +58,7 @@ class Statistics:
         """
         return float(self._measures(()).courant_rate())
 
-    def statistics(self, forces: Sequence[str] = ()) -> dict[str, float]:
+    def statistics(self, forces: Sequence[str] = (), centre: Sequence[float] = (0.0, 0.0, 0.0)) -> dict[str, float]:
         """One sample, by name; means are over the volume.
 
         ``energy`` <u . u> / 2, ``enstrophy`` <omega . omega>, ``dissipation`` 2 nu <S : S>, ``vorticity_dissipation``
@@ -62,7 +66,10 @@ class Statistics:
         boundaries), ``divergence`` <(div u)^2>^(1/2), ``largest_divergence``, ``courant_rate``; for u, v, w, pressure
         and scalars ``u_smallest``, ``u_largest``, for scalars also ``<name>_mean``. For each boundary in ``forces``,
         the force of the flow on the body behind it, over density: ``force_<name>_x``, and the pressure's part,
-        ``force_<name>_pressure_x``.
+        ``force_<name>_pressure_x``; in the same way its moment about ``centre``, ``moment_<name>_x`` and
+        ``moment_<name>_pressure_x``; the wall shear stress over density ``shear_<name>`` (mean over the area of its
+        magnitude) and ``shear_<name>_largest``; and ``y_plus_<name>``, ``y_plus_<name>_largest``: the distance of the
+        first points from the wall times the local friction velocity over the viscosity.
 
         CollectiveError if the mesh has no such boundary.
         """
@@ -83,8 +90,88 @@ class Statistics:
                 found[f"{name}_mean"] = field["mean"]
             found[f"{name}_smallest"], found[f"{name}_largest"] = field["smallest"], field["largest"]
         if forces:
-            for boundary, (pressure, viscous) in zip(forces, measures.forces(), strict=True):
-                for axis, p, v in zip("xyz", pressure, viscous, strict=True):
-                    found[f"force_{boundary}_{axis}"] = p + v
-                    found[f"force_{boundary}_pressure_{axis}"] = p
+            for boundary, of in zip(forces, measures.forces(list(map(float, centre))), strict=True):
+                for kind in ("force", "moment"):
+                    for axis in "xyz":
+                        pressure = of[f"{kind}_pressure_{axis}"]
+                        found[f"{kind}_{boundary}_{axis}"] = pressure + of[f"{kind}_viscous_{axis}"]
+                        found[f"{kind}_{boundary}_pressure_{axis}"] = pressure
+                for kind in ("shear", "y_plus"):
+                    found[f"{kind}_{boundary}"] = of[kind]
+                    found[f"{kind}_{boundary}_largest"] = of[f"largest_{kind}"]
         return found
+
+
+def loads(
+    rows: Sequence[Mapping[str, float]],
+    boundary: str,
+    *,
+    since: float | None = None,
+    drag: Sequence[float] = (1.0, 0.0, 0.0),
+    lift: Sequence[float] = (0.0, 1.0, 0.0),
+    velocity: float = 0.0,
+    length: float = 0.0,
+    area: float = 0.0,
+) -> dict[str, float]:
+    """Means over time of what a flow does to a boundary, from samples of `Statistics.statistics` that have a ``time``.
+
+    ``since``: of the samples from this time on; by default those of the second half. For force and moment
+    ``force_x_mean`` and ``force_x_rms`` (about the mean), …; ``shear_mean``, ``y_plus_mean``, ``y_plus_largest``. With
+    a reference ``velocity`` U and ``area`` A the coefficients 2 F / (U^2 A) along ``drag`` and ``lift``,
+    ``drag_coefficient_mean``, ``drag_coefficient_rms``, …; with U and ``length`` L the number ``strouhal`` f L / U, f
+    the `frequency` of the lift, if that oscillates. Empty with fewer than two samples.
+    """
+    time = np.array([row["time"] for row in rows])
+    if not len(time):
+        return {}
+    kept = time >= ((time[0] + time[-1]) / 2 if since is None else since)
+    time = time[kept]
+    if len(time) < 2:
+        return {}
+
+    def series(name: str) -> npt.NDArray[np.float64]:
+        return np.array([row[name] for row in rows])[kept]
+
+    def mean(values: npt.NDArray[np.float64]) -> float:
+        return float(np.trapezoid(values, time) / (time[-1] - time[0]))
+
+    def both(name: str, values: npt.NDArray[np.float64]) -> dict[str, float]:
+        middle = mean(values)
+        return {f"{name}_mean": middle, f"{name}_rms": float(np.sqrt(mean((values - middle) ** 2)))}
+
+    found = {"since": float(time[0]), "until": float(time[-1]), "samples": float(len(time))}
+    for kind in ("force", "moment"):
+        for axis in "xyz":
+            found |= both(f"{kind}_{axis}", series(f"{kind}_{boundary}_{axis}"))
+    found |= {f"{kind}_mean": mean(series(f"{kind}_{boundary}")) for kind in ("shear", "y_plus")}
+    found["y_plus_largest"] = float(series(f"y_plus_{boundary}_largest").max())
+    force = np.stack([series(f"force_{boundary}_{axis}") for axis in "xyz"])
+    up = np.asarray(lift, float) / np.linalg.norm(lift) @ force
+    if velocity > 0 and area > 0:
+        along = np.asarray(drag, float) / np.linalg.norm(drag) @ force
+        for name, values in (("drag", along), ("lift", up)):
+            found |= both(f"{name}_coefficient", 2 * values / (velocity**2 * area))
+    if velocity > 0 and length > 0 and np.ptp(up) > 1e-6 * np.abs(force).max() and (rate := frequency(time, up)):
+        found["strouhal"] = rate * length / velocity
+    return found
+
+
+def frequency(time: npt.ArrayLike, values: npt.ArrayLike) -> float | None:
+    """The frequency of an oscillation about its mean, from the times of its upward crossings; None below two periods.
+
+    Crossings between which it stays within a quarter of its root mean square above or below the mean are noise, and
+    count once.
+    """
+    t, y = np.asarray(time, float), np.asarray(values, float)
+    y = y - np.trapezoid(y, t) / (t[-1] - t[0])
+    least = 0.25 * np.sqrt(np.mean(y**2))
+    crossings: list[float] = []
+    low, last = False, 0.0
+    for k in range(1, len(y)):
+        low = low or y[k - 1] < -least
+        if y[k - 1] <= 0 < y[k]:
+            last = t[k - 1] - y[k - 1] * (t[k] - t[k - 1]) / (y[k] - y[k - 1])
+        if low and y[k] > least:
+            crossings.append(float(last))
+            low = False
+    return (len(crossings) - 1) / (crossings[-1] - crossings[0]) if len(crossings) > 2 else None

@@ -93,7 +93,9 @@ class Poisson:
     and gather apart), ``schedule`` or ``schedule:path``; ``exchange_cache``: keep what was timed on disk for the next
     run on the same mesh, ranks and machine. ``coefficient``: k(x, y, z) above 0, which makes S the operator of
     -div(k grad u). It may jump between elements: points are moved inwards by 1e-12 of their element before k is taken.
-    Needs ``stored`` geometry, which ``auto`` then takes.
+    Needs ``stored`` geometry, which ``auto`` then takes. ``screening``: c(x, y, z), at least 0, adds the term c u:
+    A = S + lam I + Z^T (w J c) Z, the operator of -div(k grad u) + c u. Its multigrid levels have a uniform screening
+    of the same trace. CG then runs ``classic``.
 
     Vectors have ``unknowns`` values on each rank: NumPy arrays on the host, on a GPU CuPy arrays if CuPy is there, else
     any array with ``__dlpack__``. Values at points are arrays ``[E][n][n][n]`` (element, t, s, r; n = order + 1) in
@@ -117,6 +119,7 @@ class Poisson:
         exchange: str = "auto",
         exchange_cache: bool = False,
         coefficient: Function | None = None,
+        screening: Function | None = None,
         **options: Any,
     ) -> None:
         if precision not in _CORES:
@@ -136,8 +139,12 @@ class Poisson:
         given.kernels, why["kernels"] = self._choose_kernels(kernels)
         given.geometry, why["geometry"] = self._choose_geometry(geometry, given.kernels)
         self.geometry, self.kernels = given.geometry, given.kernels
+        self.screening = screening
+        screened = None if screening is None else self._screening_values(screening)
         self._mesh = mesh._core if coefficient is None else self._with_coefficient(coefficient)
         self._core = _CORES[precision](self._mesh, given)
+        if screened is not None:
+            self._core.set_screening(np.ascontiguousarray(screened * self._core.mass(), self.dtype))
         #: elements of all ranks by how their metric comes: ``parallelepiped`` (constant), ``trilinear``, ``stored``
         self.elements_by_shape = {
             shape: int(self.comm.allreduce(count)) for shape, count in self._core.elements_by_shape.items()
@@ -161,6 +168,8 @@ class Poisson:
         }
         #: what was chosen and why, by option: "choice: reason"; of the exchange, see ``tuning``
         self.choices = cast("Choices", {key: f"{found[key]}: {reason}" for key, reason in why.items()})
+        if self._core.access is not None:
+            self.choices["access"] = self._core.access
         self.choices["exchange"] = self.tuning
         self._multigrid: tuple[object, ...] | None = None  # the options of the levels that are there
         self._singular = False  # as the levels found it
@@ -178,18 +187,31 @@ class Poisson:
         from weft import mpi
 
         def made() -> _weft.mesh.Mesh:
-            points = self.mesh.point_coordinates(self.order)
-            points = points + INWARDS * (points.mean(axis=1, keepdims=True) - points)
-            x, y, z = np.moveaxis(points, -1, 0)
-            values = np.ascontiguousarray(np.broadcast_to(np.asarray(coefficient(x, y, z), np.float64), x.shape))
-            wrong = ~(np.isfinite(values) & (values > 0))
-            if wrong.any():
-                at = tuple(int(i) for i in np.argwhere(wrong)[0])
-                place = ", ".join(f"{c[at]:.4g}" for c in (x, y, z))
-                raise ValueError(f"poisson: the coefficient is {values[at]:g} at ({place}); allowed: finite, above 0")
+            values = self._inside("the coefficient", coefficient, "above 0", np.greater)
             return self.mesh._core.with_coefficient(self.order, values)
 
         return mpi.together(self.comm, made)
+
+    def _screening_values(self, screening: Function) -> Values:
+        """The screening at the points [points]. CollectiveError if it is below 0. (collective)"""
+        from weft import mpi
+
+        return mpi.together(
+            self.comm, lambda: self._inside("the screening", screening, "at least 0", np.greater_equal).ravel()
+        )
+
+    def _inside(self, what: str, function: Function, limit: str, holds: Callable[[Values, float], Values]) -> Values:
+        """A function at the points [E][points], on the own side of faces; ValueError where it breaks its limit."""
+        points = self.mesh.point_coordinates(self.order)
+        points = points + INWARDS * (points.mean(axis=1, keepdims=True) - points)
+        x, y, z = np.moveaxis(points, -1, 0)
+        values = np.ascontiguousarray(np.broadcast_to(np.asarray(function(x, y, z), np.float64), x.shape))
+        wrong = ~(np.isfinite(values) & holds(values, 0.0))
+        if wrong.any():
+            at = tuple(int(i) for i in np.argwhere(wrong)[0])
+            place = ", ".join(f"{c[at]:.4g}" for c in (x, y, z))
+            raise ValueError(f"poisson: {what} is {values[at]:g} at ({place}); allowed: finite, {limit}")
+        return values
 
     def _choose_geometry(self, geometry: str, kernels: str) -> tuple[str, str]:
         if geometry != "auto":
@@ -416,7 +438,9 @@ class Poisson:
         _choice("algorithm", algorithm, ("auto", "classic", "merged"))
         if algorithm == "merged" and self.kernels != "simd":
             raise ValueError(f"poisson: algorithm = 'merged' needs kernels = 'simd', not {self.kernels!r}")
-        merged = self.kernels == "simd" if algorithm == "auto" else algorithm == "merged"
+        if algorithm == "merged" and self.screening is not None:
+            raise ValueError("poisson: algorithm = 'merged' has no screening term; use 'classic' or 'auto'")
+        merged = self.kernels == "simd" and self.screening is None if algorithm == "auto" else algorithm == "merged"
         if tolerance is None:
             count, relative = 100 if iterations is None else _operator.index(iterations), 0.0
         else:

@@ -89,6 +89,10 @@ class TransformSetting(TypedDict, total=False):
     batch: int
     row_exchange: str
     column_exchange: str
+    library: str
+    forward: str
+    backward: str
+    overwriting: str
 
 
 class TransformTiming(Trial, TransformSetting):
@@ -119,6 +123,7 @@ class Choices(TransformSetting, total=False):
     kernels: str
     storage: str
     threads: str
+    access: str
     algorithm: str
     multigrid: Multigrid
     flux: str
@@ -264,6 +269,7 @@ class Figures(TypedDict, total=False):
     memory_words_per_point: float
     equation_9_bytes_per_rank: float
     resident_bytes_per_rank: int
+    loads: dict[str, dict[str, float]]
     paths: dict[str, PathFigures]
     paths_note: str
     checkpoint: str
@@ -277,9 +283,10 @@ class Plane(TypedDict):
     name: str
     axis: str
     at: float
-    time: float
+    time: float | None  # None for a problem without time
     extent: list[float]
     values: list[list[float | None]]
+    outline: dict[str, list[list[float]]]  # where it cuts boundaries, by name: segments from (x, y) to (x, y)
 
 
 class Spectrum(TypedDict):
@@ -317,6 +324,14 @@ class Reference(TypedDict, total=False):
     largest_dissipation_error: float | None
 
 
+class Profile(TypedDict):
+    """Means over time and a flow's homogeneous directions: columns by name, and the friction velocities at the ends."""
+
+    coordinate: str
+    columns: dict[str, list[float]]
+    friction_velocities: list[float]
+
+
 class Statistics(TypedDict, total=False):
     """What went on from step to step in a run in time."""
 
@@ -328,11 +343,12 @@ class Statistics(TypedDict, total=False):
     magnetic_energy: list[float]
     error: dict[str, list[float]]
     exact: dict[str, list[float]]
-    slice: Plane | list[list[float | None]]
+    planes: list[Plane]
     spectrum: Spectrum
     distributions: dict[str, Distribution]
     extra_bytes_per_rank: int
     reference: Reference
+    profile: Profile
 
 
 class Sections(TypedDict):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from weft import _weft
 from weft.files import whole
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["categories", "enabled", "names", "phases", "span", "start", "stop", "unmet_delays", "write"]
 
 _TAG = 4711
+_ROUND_TRIPS = 10  # per node, from which the shortest counts
 _SKEW_NS = 1_000_000_000  # longer than a barrier ever takes to release all ranks
 
 enabled = _weft.trace.enabled
@@ -29,8 +30,9 @@ def start(comm: MPI.Intracomm | None = None) -> None:
     """Clear the recorded spans and start recording.
 
     With an mpi4py communicator the ranks start together, at a barrier, so that their timelines can be compared: time
-    zero is the same instant on all ranks of a node, which share a clock, and the same up to the skew of the barrier
-    (microseconds) on different nodes.
+    zero is the same instant on all ranks of a node, which share a clock. Between nodes it is the same to within half
+    of the shortest round trip of a message, because each node asks rank 0 for its time (Cristian 1989): a barrier
+    releases its ranks up to one latency of the network apart, or later if one of them loses its core.
     """
     if comm is not None:
         comm.Barrier()
@@ -43,7 +45,30 @@ def start(comm: MPI.Intracomm | None = None) -> None:
         last = node.allreduce(mine, op=MPI.MAX)
         if last - mine < _SKEW_NS:  # otherwise the processes of a node do not share a clock
             _weft.trace.set_zero_ns(last)
-        node.Free()
+        first = cast("MPI.Intracomm", comm.Split(0 if node.rank == 0 else MPI.UNDEFINED, comm.rank))
+        behind = node.bcast(0 if first == MPI.COMM_NULL else _behind(first))
+        _weft.trace.set_zero_ns(_weft.trace.zero_ns() - behind)
+        for made in (node, first):
+            if made != MPI.COMM_NULL:
+                made.Free()
+
+
+def _behind(comm: MPI.Intracomm) -> int:
+    """By how much (ns) this rank's timeline is behind that of rank 0. (collective)"""
+    if comm.rank == 0:
+        for other in range(1, comm.size):
+            for _ in range(_ROUND_TRIPS):
+                comm.recv(source=other, tag=_TAG)
+                comm.send(_weft.trace.now_ns(), dest=other, tag=_TAG)
+        return 0
+    found = []
+    for _ in range(_ROUND_TRIPS):
+        sent = _weft.trace.now_ns()
+        comm.send(None, dest=0, tag=_TAG)
+        there = comm.recv(source=0, tag=_TAG)
+        back = _weft.trace.now_ns()
+        found.append((back - sent, there - (sent + back) // 2))
+    return int(min(found)[1])  # of the shortest round trip, whose two ways differ least
 
 
 def stop() -> None:

@@ -4,6 +4,7 @@
 
 #include "choices.hpp"
 #include "fft_checks.hpp"
+#include "weft/fft/library.hpp"
 #include "weft/fft/plan.hpp"
 
 using namespace weft;
@@ -71,6 +72,23 @@ double largest_difference(const std::vector<T>& a, const std::vector<T>& b) {
   return most;
 }
 
+// Forward against the definition; backward, which keeps its input, and the one that need not.
+template <class T>
+void expect_right(Plan<T>& plan) {
+  Fields<T> fields(plan, 3);
+  fields.forward(plan);
+  for (int v = 0; v < 3; ++v) EXPECT_LT(error_of(plan, fields, v), tolerance<T>);
+  const auto kept = fields.spectral;
+  fields.backward(plan);
+  EXPECT_EQ(fields.spectral, kept) << "backward changed what it was given";
+  for (std::size_t v = 0; v < 3; ++v)
+    EXPECT_LT(largest_difference(fields.physical[v], fields.back[v]), 20 * tolerance<T>);
+  for (auto& values : fields.back) std::fill(values.begin(), values.end(), T(7));
+  plan.backward_overwriting(fields.outputs, fields.to_physical, fields.stream);
+  for (std::size_t v = 0; v < 3; ++v)
+    EXPECT_LT(largest_difference(fields.physical[v], fields.back[v]), 20 * tolerance<T>);
+}
+
 template <class T>
 class FourierTransforms : public testing::Test {};
 using Reals = testing::Types<double, float>;
@@ -87,19 +105,43 @@ TYPED_TEST(FourierTransforms, ForwardGivesTheSumsOfEquation2AndBackwardUndoesIt)
       batch = batch % 4 + 1;  // each size with another, in turn from grid to grid
       SCOPED_TRACE(name(grid) + " batch " + std::to_string(batch) + " sizes " + std::to_string(sizes.x) + " " +
                    std::to_string(sizes.y) + " " + std::to_string(sizes.z));
-      Plan<T> plan({.sizes = sizes, .grid = grid, .batch = batch}, device::open("host"), comm);
-      Fields<T> fields(plan, 3);
-      fields.forward(plan);
-      for (int v = 0; v < 3; ++v) EXPECT_LT(error_of(plan, fields, v), tolerance<T>);
-      const auto kept = fields.spectral;
-      fields.backward(plan);
-      EXPECT_EQ(fields.spectral, kept) << "backward changed what it was given";
-      for (std::size_t v = 0; v < 3; ++v)
-        EXPECT_LT(largest_difference(fields.physical[v], fields.back[v]), 20 * tolerance<T>);
-      for (auto& values : fields.back) std::fill(values.begin(), values.end(), T(7));
-      plan.backward_overwriting(fields.outputs, fields.to_physical, fields.stream);
-      for (std::size_t v = 0; v < 3; ++v)
-        EXPECT_LT(largest_difference(fields.physical[v], fields.back[v]), 20 * tolerance<T>);
+      for (int library = 0; library < host_libraries(); ++library) {
+        Plan<T> plan({.sizes = sizes, .grid = grid, .batch = batch, .library = library}, device::open("host"), comm);
+        expect_right(plan);
+      }
+    }
+  }
+}
+
+TYPED_TEST(FourierTransforms, EveryWayOfOneRankGivesTheSumsAndKeepsWhatMustBeKept) {
+  using T = TypeParam;
+  const mpi::Comm comm(MPI_COMM_SELF);
+  for (const Sizes& sizes : all_sizes(comm)) {
+    for (const Norm norm : {Norm::forward, Norm::ortho}) {
+      for (int library = 0; library < host_libraries(); ++library) {
+        for (const Method method : {Method::panels, Method::planes, Method::plan_3d}) {
+          const Way way{method, library};
+          SCOPED_TRACE(name(way) + " sizes " + std::to_string(sizes.x) + " " + std::to_string(sizes.y) + " " +
+                       std::to_string(sizes.z));
+          Options options{.sizes = sizes, .norm = norm, .library = library, .ways = Ways{way, way, way}};
+          // FFTW has no plan of more than one direction that keeps the coefficients.
+          if (method == Method::plan_3d && host_library(library).name == "fftw" && sizes.y > 1) {
+            EXPECT_THROW(Plan<T>(options, device::open("host"), comm), mpi::CollectiveError);
+            options.ways->backward = {Method::planes, library};
+          }
+          Plan<T> plan(options, device::open("host"), comm);
+          EXPECT_TRUE(plan.has_ways());
+          EXPECT_EQ(plan.ways(), *options.ways);
+          if (norm == Norm::forward) {
+            expect_right(plan);
+          } else {
+            Fields<T> fields(plan, 1);
+            fields.forward(plan);
+            fields.backward(plan);
+            EXPECT_LT(largest_difference(fields.physical[0], fields.back[0]), 20 * tolerance<T>);
+          }
+        }
+      }
     }
   }
 }

@@ -12,6 +12,7 @@
 #include "weft/element/gll.hpp"
 #include "weft/mesh/shape.hpp"
 #include "weft/poisson/simd_operator.hpp"
+#include "weft/space/simd_access.hpp"
 
 using namespace weft;
 using namespace weft::poisson;
@@ -87,6 +88,29 @@ TEST(SimdOperator, TrilinearFloatEqualsThePlainLoopsAtAllOrders) {
   all_orders<float>(box({3, 3, 3}, {}, "kershaw"), false, Geometry::trilinear, 1);
 }
 
+// On meshes whose blocks have runs, conflicts (a narrow periodic box) and spare lanes.
+template <class T>
+void all_accesses(int order) {
+  for (const mesh::Mesh& mesh : {box({5, 4, 3}, {}, "kershaw"), box({3, 1, 2}, {true, true, false}, "none")}) {
+    const SimdProblem<T> problem(mesh, order, order % 2 == 0);
+    std::vector<double> x(problem.ids_end());
+    for (std::size_t id = 1; id < x.size(); ++id) x[id] = value_of(static_cast<std::int64_t>(id));
+    std::vector<T> first;
+    for (const space::Access access : space::access_candidates<T>()) {
+      const auto space = problem.make_space();
+      EXPECT_FALSE(space->blocks()->access_reason().empty());
+      space->use(access);
+      const std::vector<T> y = apply(SimdOperator<T>(*space, Geometry::trilinear, lambda), problem, x);
+      if (first.empty()) first = y;
+      EXPECT_EQ(y, first) << "order " << order << ", " << space::name(access);
+    }
+  }
+}
+TEST(SimdOperator, EveryAccessToSurfacePointsGivesTheSameBits) {
+  for (const int order : {2, 9}) all_accesses<double>(order);  // on columns of an odd and an even number of points
+  all_accesses<float>(2);
+}
+
 // A box of parallelepipeds one of whose inner vertices is moved: by `by` of an element's length.
 mesh::Mesh with_moved_vertex(double by) {
   mesh::Mesh mesh = box({6, 4, 3}, {}, "none");
@@ -159,6 +183,14 @@ TEST(SimdOperator, MixedGeometryStoresCurvedElementsAlone) {
       if (counts[0] > 0) EXPECT_LT(bytes(mixed), bytes(stored));
     }
   }
+}
+
+TEST(SimdOperator, CurvedElementsAloneNeedNoTrilinearMaps) {
+  const SimdProblem<double> problem(box({4, 4, 4}, {}, "smooth"), 4, false);
+  const auto space = problem.make_space();
+  const SimdOperator<double> op(*space, Geometry::mixed, lambda);
+  EXPECT_EQ(op.elements_by_shape()[2], problem.mesh.elements());
+  EXPECT_FALSE(space->memory_bytes().contains("trilinear maps"));
 }
 
 TEST(SimdOperator, PeriodicImagesAreOnePoint) {

@@ -64,6 +64,23 @@ TYPED_TEST(Solvers, ConjugateGradients) {
   solve<T>(op, inverse.data(), false);
 }
 
+TYPED_TEST(Solvers, ScreeningAddsItsMassToTheOperator) {
+  using T = TypeParam;
+  poisson::Operator<T> op(box(), options(0.1));
+  device::Stream stream(op.options().device);
+  auto x = vector(op), without = vector(op), with = vector(op);
+  op.apply(x.data(), without.data(), stream);
+  std::vector<T> mass(static_cast<std::size_t>(op.space().points()));
+  for (std::size_t i = 0; i < mass.size(); ++i) mass[i] = T(1) + static_cast<T>(i % 7);
+  op.set_screening(mass);
+  op.apply(x.data(), with.data(), stream);
+  stream.synchronize();
+  const std::vector<T> total = op.sum_points(mass), values = x.download(), ax = without.download(),
+                       screened = with.download();
+  for (std::size_t i = 0; i < total.size(); ++i)
+    EXPECT_NEAR(screened[i], ax[i] + total[i] * values[i], 1e-4 * (std::abs(ax[i]) + total[i]));
+}
+
 TYPED_TEST(Solvers, ChebyshevWithoutAPreconditioner) {
   using T = TypeParam;
   poisson::Operator<T> op(box(), options(0.1));

@@ -18,8 +18,8 @@ from pathlib import Path
 
 # How long a program may take before it counts as hanging: nothing to do with how fast it is.
 SECONDS = 240.0
-# What the first run that needs an order says (test_first_use.py): which test's run that is depends on the cache.
-COMPILING = "weft: compiling the kernels of order"
+# What the first run that needs an order or a type says (test_first_use.py): which run that is depends on the cache.
+COMPILING = "weft: compiling the "
 
 
 def messages(stderr: str) -> list[str]:

@@ -23,11 +23,11 @@ every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
 def command_lines(text: str) -> Iterator[str]:
     """The command lines of the blocks of a page."""
-    for block in re.findall(r"^```\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+    for block in re.findall(r"^```(?:sh)?\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         for line in block.splitlines():
             command = re.match(rf"(?:mpiexec -n \w+ )?weft ((?:{GROUPS})\b[^#>|]*)", line)
             if command:
-                yield command[1]
+                yield command[1].strip()
 
 
 def parsed(words: list[str]) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mpi_run import Workers, mpi_run
+from mpi_run import Workers, mpi_prints, mpi_run
 
 import weft
 from weft import fft
@@ -94,6 +95,9 @@ def check_tuning(answers: list[dict]) -> dict:
     tuning = tunings[0]
     setting = ("process_grid", "batch", "row_exchange", "column_exchange")
     for row in tuning["timings"]:
+        if row["race"] == "backward" and row["failure"]:
+            assert "does not plan" in row["failure"]  # FFTW, a 3-D plan that keeps the coefficients
+            continue
         assert row["failure"] == ""
         assert row["median_seconds"] > 0
         assert row["repetitions"] > 0
@@ -101,7 +105,8 @@ def check_tuning(answers: list[dict]) -> dict:
     if names:
         last = [row for row in tuning["timings"] if row["race"] == names[-1]]
         assert any(all(row[key] == tuning[key] for key in setting) for row in last)
-        assert [part.split(":")[0] for part in tuning["reason"].split("; ")] == names
+        timed = [part for part in tuning["reason"].split("; ") if not part.endswith("as in an earlier run")]
+        assert [part.split(":")[0] for part in timed] == names
     assert answers[0]["grid"] == tuning["process_grid"]
     return tuning
 
@@ -112,7 +117,12 @@ def test_the_tuner_tries_every_grid_and_batch_and_all_ranks_take_the_same(ranks)
         "exchange": "pairwise:direct", "modes_x": None, "seed": 1,
     }  # fmt: skip
     tuning = check_tuning(ranks.ask(case))
-    tried = {(row["race"], row["process_grid"], row["batch"]) for row in tuning["timings"]}
+    # One rank's fields have races of their own.
+    tried = {
+        (row["race"], row["process_grid"], row["batch"])
+        for row in tuning["timings"]
+        if row["race"] in ("grid", "batch")
+    }
     all_grids = grids(ranks.number)
     expected = {("batch", tuning["process_grid"], batch) for batch in (1, 2, 3)}
     assert tried == expected | ({("grid", grid, 1) for grid in all_grids} if len(all_grids) > 1 else set())
@@ -138,6 +148,42 @@ def test_the_tuner_tries_every_exchange_that_works_on_the_two_best_grids(ranks):
     for grid in {row["process_grid"] for row in rows}:
         mine = [row["row_exchange"] or row["column_exchange"] for row in rows if row["process_grid"] == grid]
         assert len(mine) == len(set(mine)) > 3
+
+
+WAYS = """
+    import json
+    import numpy as np
+    import weft.fft
+    field = np.random.default_rng(1).standard_normal((12, 9, 10))
+    plan = weft.fft.Plan(field.shape)
+    modes = plan.forward(field)
+    back = plan.backward(modes)
+    print(json.dumps([plan.tuning, modes.tobytes().hex(), back.tobytes().hex(), str(weft.fft.library()["name"])]))
+"""
+
+
+def test_the_way_of_one_ranks_fields_is_timed_once_and_kept_so_that_runs_repeat(tmp_path):
+    def run(cache: str) -> list:
+        return json.loads(mpi_prints(1, WAYS, WEFT_CACHE=cache))
+
+    tuning, *values, library = run(str(tmp_path))
+    for race in ("forward", "backward", "overwriting"):
+        rows = [row for row in tuning["timings"] if row["race"] == race]
+        usable = {row[race] for row in rows if not row["failure"]}
+        assert usable >= {f"panels, {library}", f"planes, {library}"}
+        assert race == "backward" or f"3-D plan, {library}" in usable
+        assert tuning[race] in usable
+        assert f"{race}: fastest of" in tuning["reason"]
+        assert all("does not plan" in row["failure"] for row in rows if row["failure"])
+    kept, *again, _ = run(str(tmp_path))
+    assert again == values
+    assert kept["timings"] == []
+    for race in ("forward", "backward", "overwriting"):
+        assert kept[race] == tuning[race]
+        assert f"{race}: {tuning[race]}, as in an earlier run" in kept["reason"]
+    untimed, *_ = run("off")
+    assert untimed["timings"] == []
+    assert untimed["forward"] == f"planes, {library}"
 
 
 def test_one_rank_needs_no_mpi_of_its_own_and_arrays_may_be_given():

@@ -77,7 +77,7 @@ def test_a_damaged_object_is_compiled_again(tmp_path, cache, first, damage: str)
 def test_without_a_compiler_the_error_says_what_to_do(tmp_path, first, ranks: int) -> None:
     done, _, _ = solve(tmp_path, ranks, tmp_path / "empty", WEFT_CXX="/nowhere/g++")
     assert done.returncode != 0
-    for words in ("WEFT_CXX=/nowhere/g++", "-DWEFT_ORDERS=all", f"N={ORDER}"):
+    for words in ("WEFT_CXX=/nowhere/g++", "-DWEFT_ORDERS=all -DWEFT_TYPES=all", f"N={ORDER}"):
         assert words in done.stderr
     assert done.stderr.count("compiled on first use") == 1
     assert "Traceback" not in done.stderr
@@ -88,7 +88,7 @@ def test_a_cache_that_cannot_be_written_is_an_error_that_says_what_to_do(tmp_pat
     file.write_text("where the folder should be")
     done, _, _ = solve(tmp_path, 2, file)
     assert done.returncode != 0
-    for words in (str(file), "WEFT_CACHE", "-DWEFT_ORDERS=all"):
+    for words in (str(file), "WEFT_CACHE", "-DWEFT_ORDERS=all -DWEFT_TYPES=all"):
         assert words in done.stderr
     assert done.stderr.count("compiled on first use") == 1
 

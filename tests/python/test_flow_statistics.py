@@ -8,6 +8,8 @@ import pytest
 import weft
 from weft import flow
 from weft.exact.flow import Channel, EthierSteinman
+from weft.flow_output import wall_units
+from weft.flow_statistics import loads
 from weft.mpi import CollectiveError
 
 
@@ -94,6 +96,84 @@ def test_sampling_changes_no_bit_of_a_run():
     held = sampled.memory_bytes["statistics"]
     assert sum(sampled.memory_bytes.values()) - sum(plain.memory_bytes.values()) == held
     assert held < 10 * 8 * sampled.points  # little more than the index
+
+
+def test_moments_wall_shear_and_y_plus_of_a_channel_are_exact() -> None:
+    solver, exact = channel(), Channel(0.1)
+    solver.set_velocity(exact.velocity)
+    solver.set_pressure(exact.pressure)
+    found = solver.statistics(forces=("y+",), centre=(1, 0, 0))
+    near = lambda value: pytest.approx(value, abs=1e-12)  # noqa: E731
+    # p = -0.2 x pulls downwards at y = 1, the shear 0.2 along x; the wall is 3 x 0.5.
+    assert found["moment_y+_z"] == near(-0.2 * 1.5 + moment_of_pressure())
+    assert found["moment_y+_pressure_z"] == near(moment_of_pressure())
+    assert (found["shear_y+"], found["shear_y+_largest"]) == near((0.2, 0.2))
+    height = (1 - np.sqrt(3 / 7)) / 2
+    assert (found["y_plus_y+"], found["y_plus_y+_largest"]) == near((height * np.sqrt(0.2) / 0.1,) * 2)
+
+
+def moment_of_pressure() -> float:
+    """Of -0.2 x n on y = 1, n = (0, 1, 0), about x = 1: 0.5 times the integral of (x - 1) (-0.2 x)."""
+    x = np.polynomial.Polynomial([0, 1])
+    integral = ((x - 1) * -0.2 * x).integ()
+    return 0.5 * float(integral(3) - integral(0))
+
+
+def test_the_torque_of_a_flow_between_cylinders_is_that_of_couette() -> None:
+    mesh = weft.Mesh.box((2, 16, 1), upper=(1, 1, 1), periodic=(False, True, True)).mapped(
+        lambda x, y, z: ((1 + x) * np.cos(2 * np.pi * y), (1 + x) * np.sin(2 * np.pi * y), 0.5 * z), geometry_order=9
+    )
+    solver = flow.Solver(mesh, 4, viscosity=0.3, boundaries=dict.fromkeys(("x-", "x+"), "wall"))
+    # u_theta = a r + b / r, 0 at r = 2 and 1 at r = 1: b = 4 / 3, a = -1 / 3.
+    solver.set_velocity(lambda x, y, z, t: [c * (-1 / 3 + 4 / 3 / (x**2 + y**2)) for c in (-y, x)] + [0 * x])
+    found = solver.statistics(forces=("x-", "x+"))
+    torque = 4 * np.pi * 0.3 * 4 / 3 * 0.5  # on the outer cylinder; the inner one is held back by as much
+    assert found["moment_x+_z"] == pytest.approx(torque, rel=1e-3)
+    assert found["moment_x-_z"] == pytest.approx(-torque, rel=1e-3)
+    assert found["shear_x-"] == pytest.approx(0.3 * 2 * 4 / 3, rel=1e-2)
+
+
+def test_means_coefficients_and_strouhal_number_of_a_known_oscillation() -> None:
+    time = np.concatenate([np.arange(0, 30, 0.1), np.arange(30, 60, 0.07)])
+    noise = 0.02 * np.sin(171 * time)
+    names = [f"{kind}_b_{axis}" for kind in ("force", "moment") for axis in "xyz"]
+    rows = [
+        dict.fromkeys([*names, "shear_b", "y_plus_b", "y_plus_b_largest"], 0.5)
+        | {"time": t, "force_b_x": 3.0, "force_b_y": 0.4 * np.sin(2 * np.pi * 0.3 * t) + n + 7}
+        for t, n in zip(time, noise, strict=True)
+    ]
+    found = loads(rows, "b", since=20, velocity=2, length=0.5, area=0.25)
+    assert found["drag_coefficient_mean"] == pytest.approx(6.0)
+    assert found["drag_coefficient_rms"] == pytest.approx(0, abs=1e-12)
+    assert found["force_y_mean"] == pytest.approx(7, abs=1e-2)
+    assert found["lift_coefficient_rms"] == pytest.approx(2 * 0.4 / np.sqrt(2), rel=1e-2)
+    assert found["strouhal"] == pytest.approx(0.3 * 0.5 / 2, rel=2e-3)
+    assert "strouhal" not in loads([row | {"force_b_y": 7.0} for row in rows], "b", velocity=2, length=0.5)
+    assert loads(rows[:1], "b") == {}
+
+
+def test_profiles_over_homogeneous_directions_hold_the_fluctuations_along_them() -> None:
+    mesh = weft.Mesh.box((4, 2, 4), lower=(0, -1, 0), upper=(2 * np.pi, 1, 2 * np.pi), periodic=(True, False, True))
+    solver = flow.Solver(mesh, 4, viscosity=1e-8, boundaries={"y-": "wall", "y+": "wall"}, dt=1e-7)
+    solver.set_velocity(lambda x, y, z, t: ((1 - y**2) * (1 + 0.5 * np.sin(z)), 0 * x, 0.25 * np.sin(x) * (1 - y**2)))
+    solver.start_averages()
+    solver.step()
+    found = solver.profile("xz")
+    y = found["y"]
+    assert len(y) == 9
+    near = lambda values: pytest.approx(values, abs=1e-6)  # noqa: E731
+    assert found["u"] == near(1 - y**2)
+    assert found["uu"] == near((1 - y**2) ** 2 / 8)
+    assert found["ww"] == near((1 - y**2) ** 2 / 32)
+    assert found["uw"] == near(0 * y)
+    scales, columns = wall_units(found, 4, 0.5)
+    assert scales == near([1, 1])  # nu dU/dy = 0.5 * 2
+    assert columns["distance_plus"] == near(2 * (1 - np.abs(y)))
+    assert columns["velocity_plus"] == near(1 - y**2)
+    assert columns["uu_plus"] == near(found["uu"])
+    over_z = solver.profile("z")
+    assert len(over_z["x"]) == 17 * 9
+    assert over_z["w"] == near(0.25 * np.sin(over_z["x"]) * (1 - over_z["y"] ** 2))
 
 
 def test_the_force_on_what_is_no_boundary_names_those_that_are():

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-WHEELS = Path(sysconfig.get_path("purelib")) / "nvidia"
+# Every folder of packages counts: an environment may take some from the system's Python.
+WHEELS = [Path(folder) / "nvidia" for folder in dict.fromkeys([sysconfig.get_path("purelib"), *sys.path]) if folder]
+NAMES = {"CUDA 13": ["cu13"], "CUDA 12": ["cuda_runtime", "cuda_nvrtc", "cufft", "cuda_nvcc"]}
 PLACES = {
-    "CUDA 13": [WHEELS / "cu13/include"],
-    "CUDA 12": [WHEELS / name / "include" for name in ("cuda_runtime", "cuda_nvrtc", "cufft", "cuda_nvcc")],
+    **{vendor: [w / name / "include" for name in names for w in WHEELS] for vendor, names in NAMES.items()},
     "HIP": [Path("/opt/rocm/include"), Path("/usr/include")],
 }
 HEADERS = {  # by file of tests/headers: the header, and the wheel that has it

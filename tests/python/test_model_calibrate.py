@@ -91,6 +91,66 @@ def test_a_run_on_one_rank_predicts_other_sizes(tmp_path: Path, workload: str, p
     assert found == pytest.approx(expected, rel=1e-6 if workload == "poisson" else 0.1)
 
 
+def traced(folder: Path, ranks: int, order: int, elements: int, seconds: float, latency: float) -> Path:
+    """A run of poisson on two ranks with a trace of 10 iterations, in which each exchange waits for one latency."""
+    path = run(folder, "poisson", ranks, order=order, elements_per_rank=elements)
+    content = json.loads((path / "run.json").read_text())
+    content["timings"]["seconds_per_iteration"] = seconds
+    content["figures"]["iterations"] = 10
+    write(path, content)
+    events, us = [], 1e6 * seconds
+    for rank in range(ranks):
+
+        def add(name: str, begin: float, length: float, of: int = rank, **args: object) -> None:
+            about = {"bytes": 0, **args}
+            category = "cpu" if name == "conjugate gradients" else "mpi"
+            events.append({"ph": "X", "pid": of, "tid": 0, "name": name, "cat": category, "ts": begin, "dur": length,
+                           "args": about})  # fmt: skip
+
+        add("conjugate gradients", 0, 2 * us)  # the warm-up, which does not count
+        add("send", 1, 1, sends=[[1 - rank, 8]], request=0, group=1)
+        add("conjugate gradients", 3 * us, 10 * us)
+        for k in range(10):
+            begin = (3 + k) * us + 1
+            add("send", begin, 1, sends=[[1 - rank, 6000]], request=1, group=1)
+            add("wait", begin + 0.25 * us, 1e6 * latency, request=1)
+            add("allreduce", begin + 0.8 * us, 1e6 * latency, collective="allreduce", group=2)
+    write(path, {"displayTimeUnit": "ns", "traceEvents": events}, "trace.json")
+    return path
+
+
+def test_messages_counted_in_a_trace_do_not_take_the_place_of_formulas(tmp_path: Path) -> None:
+    alone = run(tmp_path, "poisson", 1, order=7, elements_per_rank=512)
+    seconds = 1.5 * json.loads((alone / "run.json").read_text())["timings"]["seconds_per_iteration"]
+    two = traced(tmp_path, 2, 7, 512, seconds, 0.05 * seconds)
+    made = calibrate.calibrate(read([alone, two, write(tmp_path / "p", PINGPONG, "pingpong.json").parent]))
+    found = made.traffic["poisson"]
+    assert project.constants_of(made, "poisson") == ("stream_efficiency", "split_overhead")
+    assert found.exchanges == pytest.approx(1)
+    assert found.reductions == pytest.approx(1)
+    assert found.volume == pytest.approx(6000 / (57 * 57 * 8))  # a face of 8 x 8 elements of order 7
+    assert found.overlap == pytest.approx(0.25 / 0.9, rel=0.05)  # of what is not in MPI
+    options = {"order": 7, "elements_per_rank": 512}
+    assert project.poisson(made, 2, **options).seconds == pytest.approx(seconds, rel=1e-6)
+    slow = made.model_dump()
+    added = 10 * seconds  # nothing hides it, so that it is seen twice: in the exchange and in the all-reduce
+    for level in ("node", "network"):
+        slow["links"][level]["latency_seconds"]["value"] += added
+    later = project.poisson(machine.Machine.model_validate(slow), 2, **options).seconds
+    hidden = found.overlap * (project.poisson(made, 2, **options).phases["stream"] + 0)
+    assert later == pytest.approx(seconds + 2 * added, abs=2 * hidden)
+
+
+def test_a_trace_without_iterations_is_not_refused(tmp_path: Path) -> None:
+    alone = run(tmp_path, "poisson", 1, order=7, elements_per_rank=512)
+    two = traced(tmp_path, 2, 7, 512, 1e-2, 1e-4)
+    events = json.loads((two / "trace.json").read_text())["traceEvents"]
+    events = [e for e in events if e["name"] != "conjugate gradients"]
+    write(two, {"displayTimeUnit": "ns", "traceEvents": events}, "trace.json")
+    with pytest.raises(ModelError, match="has no span 'conjugate gradients'"):
+        calibrate.calibrate(read([alone, two]))
+
+
 def test_small_problems_on_a_host_make_no_launches_slow(tmp_path: Path) -> None:
     paths = []
     for elements, seconds in ((512, 2e-3), (4096, 10e-3)):

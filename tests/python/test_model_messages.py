@@ -105,9 +105,36 @@ def test_non_blocking_calls_end_with_the_wait_of_their_request() -> None:
     source = r.program(mpi_trace(*rows))
     needs = [[source.meetings[m].processes for m, _ in source.calls.needs.get(call, ())]
              for call in range(source.calls.first[1])]  # fmt: skip
-    assert needs == [[], [], [(1,)], [(0, 1)]]
+    assert needs == [[], [], [(1,)], [(1,)]]
     graph = n.of_trace(mpi_trace(*rows), compute=False)
     assert graph.messages == 1 + 2
+
+
+def test_a_message_on_its_way_before_the_wait_for_it_begins_is_the_waiting_calls_own_time() -> None:
+    # Both ranks send 1 MB at 0, compute until 100 us, and wait for it until 1100 us: 100 us and 1 GB/s on the way.
+    rows = [
+        row
+        for p in (0, 1)
+        for row in (
+            (p, "MPI_Isend", 0, 1, 1 - p, 1_000_000, 1), (p, "MPI_Irecv", 1, 2, 1 - p, 1_000_000, 2),
+            (p, "MPI_Wait", 100, 1100, -1, -1, 2), (p, "MPI_Wait", 1100, 1101, -1, -1, 1),
+        )
+    ]  # fmt: skip
+    trace, path = mpi_trace(*rows), r.MessagePath(100e-6, 1e9)
+    source = r.program(trace, path)
+    assert r.replay(source).seconds == pytest.approx(1101e-6)
+    for latency, rate, expected in ((100e-6, 2e9, 600e-6), (1e-3, 1e9, 2e-3), (0.0, 1e12, 100e-6)):
+        found = r.replay(source, Scenario(message_latency=latency, message_bandwidth=rate)).seconds
+        assert found == pytest.approx(expected, abs=3e-6)
+
+
+def test_the_last_of_two_processes_waits_for_its_own_message_in_a_collective() -> None:
+    rows = ((0, "MPI_Allreduce", 0, 510, -1, 8), (1, "MPI_Allreduce", 500, 502, -1, 8))
+    source = r.program(mpi_trace(*rows), r.MessagePath(10e-6, 1e9))
+    slower = r.replay(source, Scenario(message_latency=200e-6, message_bandwidth=1e9))
+    assert slower.seconds == pytest.approx(700e-6, abs=1e-6)
+    assert slower.times is not None
+    assert slower.times.returned[1] == pytest.approx(502e-6, abs=1e-6)
 
 
 def test_collectives_of_a_part_of_the_processes_match_by_group() -> None:
@@ -231,7 +258,8 @@ def test_a_traced_run_of_weft_is_replayed_and_put_on_a_network(tmp_path: Path, r
     trace = traces.load(tmp_path / "trace.json")
     source = r.program(trace)
     assert not [note for note in source.notes if "stay as traced" in note]
-    assert {len(m.processes) for m in source.meetings} >= {1, ranks}  # messages and collectives of all
+    others = ranks if ranks > 2 else 1  # of two processes, each waits for the other one alone
+    assert {len(m.processes) for m in source.meetings} >= {1, others}  # messages and collectives
     assert r.replay(source).seconds == pytest.approx(source.traced_seconds, rel=0.03)
     slow = r.replay(source, Scenario(message_latency=source.message_latency + 1e-3)).seconds
     assert slow > source.traced_seconds + 1e-3

@@ -394,3 +394,15 @@ def test_global_links_of_frontier_have_100_gigabytes_per_second_in_all() -> None
     (across,) = [link for link in network.path(0, 8 * 128) if link not in (0, network.topology.nodes + 128)]
     assert network.capacities()[across] == pytest.approx(4 * 25e9)
     assert network.capacities()[0] == pytest.approx(100e9)  # a node's four cards
+
+
+def test_a_described_torus_has_room_for_all_its_nodes() -> None:
+    titan = n.Network.of(machine.load("titan"))
+    assert titan.topology.nodes == 25 * 16 * 24 * 2
+    assert titan.ranks >= 18688
+    # Two nodes of a router meet there; the next router in z is two links away, over both links of that direction.
+    assert len(titan.path(0, 1)) == 2
+    assert len(titan.path(0, 2)) == 3
+    rates = titan.capacities()[list(titan.path(0, 2))]
+    assert rates[1] == pytest.approx(2 * 4.6875e9)
+    assert rates[0] == rates[2] == titan.rate

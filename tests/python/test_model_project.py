@@ -373,3 +373,26 @@ def test_published_tables_are_printed_with_their_errors() -> None:
     assert "GESTS Table 7" in done.output
     assert "ROWS PREDICTED" in done.output
     assert "column MPI" in done.output
+
+
+def test_counts_of_ranks_that_fit_are_printed_beside_one_that_is_refused() -> None:
+    command = ["model", "project", "turbulence", "--machine", "frontier", "--grid", "8192", "--ranks", "8,512"]
+    done = CliRunner().invoke(weft_command, command)
+    assert "512 ranks: time per step" in done.output
+    assert done.exit_code != 0
+
+
+def test_the_crystal_router_is_projected_from_the_messages_it_sends() -> None:
+    steps = project.crystal_points(64, (2, 2, 2), 3, 1, corners=True, periodic=True)
+    assert len(steps) == 6
+    sent = sum(outside for _, outside in steps)
+    spec = importlib.util.spec_from_file_location("schedule_traffic", BENCHMARKS / "schedule_traffic.py")
+    assert spec is not None
+    assert spec.loader is not None
+    counted = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(counted)
+    bytes_ = [size for _, size in counted.crystal(counted.traffic((4, 4, 4), 7))]
+    assert math.isclose(8 * sent, statistics.mean(bytes_))
+    machine_ = machine.load("titan")
+    few = project.maxwell(machine_, 4096, order=1, elements_per_rank=1, schedule="crystal")
+    assert few.phases["exchange"] != project.maxwell(machine_, 4096, order=1, elements_per_rank=1).phases["exchange"]

@@ -135,6 +135,8 @@ def test_fields_functions_of_a_file_and_two_ranks(tmp_path) -> None:
         (["boundaries.x-.value=2", "boundaries.x-.flux=2", "rhs=1"], "allowed: one of them"),
         (["rhs=1", "solver.tolerance=1e-8", "boundaries.x-.value=exact"], "exact is not set"),
         (["rhs=1", "solver.tolerance=1e-8"], "'lambda': found 0.0, but with boundary"),
+        (["screening=1"], "'screening': given with rhs = 'random'"),
+        (["rhs=1", "solver.tolerance=1e-8", "screening=1", "solver.algorithm=merged"], "has no screening term"),
         (["rhs=python:f", "solver.tolerance=1e-8"], "functions.file, which has to be set"),
         (["rhs=1", "solver.tolerance=1e-8", "coefficient=2", "geometry=trilinear", "boundary=dirichlet"], "'geometry'"),
     ],
@@ -148,11 +150,49 @@ def test_a_problem_that_does_not_hold_together_is_one_line_that_names_the_key(ke
 def test_a_coefficient_that_is_not_positive_and_an_exact_solution_up_to_a_constant_are_refused(tmp_path) -> None:
     with pytest.raises(ValueError, match=r"the coefficient is -1 at \("):
         weft.Poisson(weft.Mesh.box(2, comm=COMM), 2, device="host", coefficient=lambda x, y, z: -1 + 0 * x)
+    with pytest.raises(ValueError, match=r"the screening is -1 at \("):
+        weft.Poisson(weft.Mesh.box(2, comm=COMM), 2, device="host", screening=lambda x, y, z: -1)
     keys = ["rhs=0", "exact=x", "solver.tolerance=1e-8", "solver.preconditioner=multigrid"]
     case = load(PoissonCase, None, {}, keys)
     assert isinstance(case, PoissonCase)
     with pytest.raises(CollectiveError, match="known up to a constant only"):
         OwnProblem(case, weft.Mesh.box(2, comm=COMM))
+
+
+@pytest.mark.parametrize(
+    "assignments",
+    [
+        ["solver.preconditioner=none"],
+        ["solver.preconditioner=jacobi", "kernels=portable"],
+        ["storage=scattered"],
+        ["solver.preconditioner=multigrid"],
+    ],
+)
+def test_the_error_of_a_problem_with_a_screening_term_falls_exponentially(tmp_path, assignments: list[str]) -> None:
+    errors = []
+    for order in (3, 5, 7):
+        # c = 1 + x^2 and no value on any boundary: without the term the problem would be singular.
+        keys = [f"order={order}", "mesh.counts=[2,2,2]", "mesh.upper=[1,1,1]", "screening=1 + x**2",
+                "rhs=(3 * pi**2 + 1 + x**2) * cos(pi*x) * cos(pi*y) * cos(pi*z)", "solver.tolerance=1e-12",
+                "exact=cos(pi*x) * cos(pi*y) * cos(pi*z)", f"output.directory={tmp_path}", *assignments]  # fmt: skip
+        case = load(PoissonCase, None, {"device": "host"}, keys)
+        assert isinstance(case, PoissonCase)
+        figures = run(case, Silent()).record["figures"]
+        assert figures["converged"]
+        errors.append(figures["l2_error"])
+    assert errors[1] < errors[0] / 20
+    assert errors[2] < errors[1] / 20
+    assert errors[2] < 1e-5
+
+
+def test_multigrid_solves_a_screening_that_differs_by_place(tmp_path) -> None:
+    keys = ["order=5", "mesh.counts=[3,3,3]", "mesh.upper=[1,1,1]", "screening=where(x < 0.5, 0, 100)", "rhs=1",
+            "solver.tolerance=1e-8", "solver.preconditioner=multigrid", f"output.directory={tmp_path}"]  # fmt: skip
+    case = load(PoissonCase, None, {"device": "host"}, keys)
+    assert isinstance(case, PoissonCase)
+    figures = run(case, Silent()).record["figures"]
+    assert figures["converged"]
+    assert figures["iterations"] < 100
 
 
 def test_a_coefficient_that_jumps_between_elements_leaves_no_error(tmp_path) -> None:

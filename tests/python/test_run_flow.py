@@ -104,7 +104,7 @@ def test_a_run_leaves_a_record_tables_fields_and_a_page_that_agree(finished, ran
         assert (folder / f"{name}.png").stat().st_size > 5000, name
     page = run_weft(1, "report", folder)
     assert page.returncode == 0, page.stderr
-    for heading in ("History", "Steps", "Phases", "Plane", "Where the time went"):
+    for heading in ("Vorticity", "History", "Result", "Steps", "Phases", "Where the time went", "Choices"):
         assert f"<h2>{heading}</h2>" in (folder / "run.html").read_text()
 
 

@@ -21,7 +21,8 @@ from weft.cases.schema import load
 from weft.device import open as open_device
 from weft.exact.maxwell import COMPONENTS
 from weft.mesh import Mesh, MeshError
-from weft.mesh_io.probes import Probes, on_plane
+from weft.mesh_io.planes import PlaneOfMesh
+from weft.mesh_io.probes import Probes
 from weft.model import maxwell_formulas as formulas
 from weft.model.ledger import SHIPPED
 from weft.run.energy import Meter, rapl_counters
@@ -161,8 +162,8 @@ def test_a_run_leaves_record_fields_picture_and_page(finished, ranks) -> None:
     for name in ("energy", "error", "slice"):
         assert (folder / f"{name}.png").stat().st_size > 5000, name
     found = record["statistics"]
-    assert found["slice"]["name"] == "Hz"
-    assert np.abs(np.array(found["slice"]["values"], float)).max() > 0.1
+    assert found["planes"][0]["name"] == "Hz"
+    assert np.abs(np.array(found["planes"][0]["values"], float)).max() > 0.1
     assert found["error"]["relative"][-1] == figures["relative_error"]
     assert len(found["error"]["time"]) > 2
     for kind in ("electric", "magnetic"):
@@ -408,7 +409,7 @@ def test_probes_interpolate_polynomials_exactly_in_curved_elements() -> None:
     probes.take(0.0, values)
     for name, (px, py, pz) in places.items():
         assert probes.series()[name][0] == pytest.approx([px, py * pz, 2, px * px, pz, py], abs=1e-5)
-    with pytest.raises(MeshError, match=r"probe 'out' at \[2.0, 0.0, 0.0\] lies outside cylinder"):
+    with pytest.raises(MeshError, match=r"probes outside cylinder.*: 'out' at \[2.0, 0.0, 0.0\]"):
         Probes(mesh, order, {"out": (2.0, 0.0, 0.0)}, COMPONENTS)
 
 
@@ -416,10 +417,16 @@ def test_a_plane_shows_the_field_inside_and_nothing_outside() -> None:
     mesh, order = Mesh.cylinder(1.0, 1.0), 6
     x = np.asarray(mesh.point_coordinates(order))
     values = (x[..., 0] + 2 * x[..., 1]).reshape(-1, 7, 7, 7)
-    picture, extent, at = on_plane(mesh, order, values, 2, 0.25, pixels=20)
-    assert (at, extent) == (pytest.approx(0.25), pytest.approx([-1, 1, -1, 1], abs=1e-6))
+    plane = PlaneOfMesh(mesh, order, 2, 0.25, pixels=20)
+    picture = plane.image(values)
+    assert (plane.at, plane.extent) == (pytest.approx(0.25), pytest.approx([-1, 1, -1, 1], abs=1e-6))
     place = (np.arange(20) + 0.5) / 10 - 1
     expected = place[None, :] + 2 * place[:, None]
     inside = np.hypot(*np.meshgrid(place, place)) < 1
     assert (np.isfinite(picture) == inside).all()
     assert picture[inside] == pytest.approx(expected[inside], abs=1e-5)
+    (name, rim), *others = plane.outline().items()
+    assert not others, name
+    ends = np.reshape(rim, (-1, 2, 2))
+    assert np.hypot(ends[..., 0], ends[..., 1]) == pytest.approx(1.0, abs=1e-4)
+    assert np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1).sum() == pytest.approx(2 * np.pi, rel=2e-2)

@@ -192,7 +192,7 @@ def test_a_folder_stands_for_the_trace_in_it(tmp_path) -> None:
     assert len(load(tmp_path)) == len(load(one)) == 1
     assert read(tmp_path).terms.t_cpu == pytest.approx(1e-6)
     shutil.copy(one, tmp_path / "node1" / "u.json.gz")
-    with pytest.raises(ValueError, match=r"has 2 traces; give one of them: node1/t\.json\.gz, node1/u\.json\.gz"):
+    with pytest.raises(ValueError, match=r"node1/t\.json\.gz and \S+u\.json\.gz have the same events"):
         load(tmp_path)
     (tmp_path / "trace.json").write_text('{"displayTimeUnit":"ns","traceEvents":[{"ph":"X","name":"cg","cat":"cpu",'
                                          '"pid":0,"tid":0,"ts":1.5,"dur":20.25}]}')  # fmt: skip

@@ -192,3 +192,23 @@ def test_quiet_and_verbose_do_not_go_together(tmp_path):
     done = weft_run(1, "--quiet", "--verbose", "--output", tmp_path)
     assert done.returncode != 0
     assert "--quiet and --verbose cannot be used together" in done.stderr
+
+
+def test_the_access_to_surface_points_is_kept_on_disk_and_told_by_verbose_alone(cache, tmp_path):
+    case = ["--set", "mesh.counts=[3,3,3]", "--order", "7", "--exchange", "pairwise:direct"]
+    kept = ["--set", "exchange_cache=true"]
+
+    def access(*more: str) -> tuple[list[str], str]:
+        folder = tmp_path / "run"
+        done = run_weft(2, "run", "poisson", *case, *more, "--output", folder, WEFT_CACHE=str(cache))
+        assert done.returncode == 0, done.stderr
+        told = [line for line in done.stdout.splitlines() if line.strip().startswith("access")]
+        return told, json.loads((folder / "run.json").read_text())["choices"]["access"]
+
+    told, first = access(*kept)
+    assert told == []
+    assert first.split(":")[0] in ("gather", "loads", "gather and runs", "loads and runs")
+    [line], second = access(*kept, "--verbose")
+    assert second == first + ", kept from an earlier run"
+    assert first.split(":")[0] in line
+    assert "kept" not in access()[1]

@@ -24,7 +24,7 @@ class Counts:
     calls: int = 0  # of the device's runtime, and records of waits
     launched: int = 0  # pieces of device work whose call is in the file
     busy: float = 0.0
-    bytes: int = 0  # of copies and memsets, or of messages if there is no device
+    bytes: int = 0  # of copies, memsets and collectives of the device, or of messages if there is no device
     messages: int = 0  # calls that communicate
     _intervals: dict[object, list[tuple[float, float]]] = field(default_factory=lambda: defaultdict(list))
 
@@ -83,7 +83,12 @@ def kineto(events: list[dict[str, Any]]) -> Counts:
             across = of == "gpu_memcpy" and "DtoD" not in e["name"]
             kind = "copies" if across else "collectives" if e["name"].startswith("nccl") else "kernels"
             start = (float(e["ts"]) - first) * 1e3  # in whole, doubles would keep only a quarter of a microsecond
-            found.work(0, kind, start, start + float(e["dur"]) * 1e3, e["args"].get("bytes", 0) if "mem" in of else 0)
+            args = e["args"]
+            moved = args.get("In msg nelems", 0) * {"Float": 4, "Long": 8, "Int": 4, "Char": 1, "Byte": 1}.get(
+                args.get("dtype"), 0
+            )
+            moved = args.get("bytes", 0) if "mem" in of else moved
+            found.work(0, kind, start, start + float(e["dur"]) * 1e3, moved)
             work.append(link)
         elif of == "user_annotation" and e["name"].startswith("gloo:"):
             found.messages += 1

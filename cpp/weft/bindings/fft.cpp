@@ -84,6 +84,12 @@ void put(nb::dict& d, const fft::Setting& setting) {
   d["batch"] = setting.batch;
   d["row_exchange"] = setting.grid.rows > 1 ? exchange::name(setting.row) : "";
   d["column_exchange"] = setting.grid.columns > 1 ? exchange::name(setting.column) : "";
+  if (setting.library >= 0) d["library"] = fft::host_library(setting.library).name;
+  if (setting.ways) {
+    d["forward"] = fft::name(setting.ways->forward);
+    d["backward"] = fft::name(setting.ways->backward);
+    d["overwriting"] = fft::name(setting.ways->overwriting);
+  }
 }
 
 fft::Norm norm_named(const std::string& text) {

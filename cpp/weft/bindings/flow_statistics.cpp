@@ -70,16 +70,30 @@ class FlowStatistics {
     for (const flow::FieldStatistics& field : found) list.push_back(to_map(field));
     return list;
   }
-  // By boundary: of the pressure, of the viscous stress.
-  std::vector<std::pair<std::array<double, 3>, std::array<double, 3>>> forces() {
+  // By boundary, by name; moments about `centre`.
+  std::vector<std::map<std::string, double>> forces(const std::array<double, 3>& centre) {
     std::vector<flow::Force> found;
     {
       nb::gil_scoped_release release;
       auto& state = solver_.state();
-      found = forces_.compute(state.velocity(), state.pressure(), solver_.options().viscosity, solver_.stream());
+      found =
+          forces_.compute(state.velocity(), state.pressure(), solver_.options().viscosity, centre, solver_.stream());
     }
-    std::vector<std::pair<std::array<double, 3>, std::array<double, 3>>> list;
-    for (const flow::Force& force : found) list.emplace_back(force.pressure, force.viscous);
+    std::vector<std::map<std::string, double>> list;
+    for (const flow::Force& force : found) {
+      auto& d = list.emplace_back();
+      for (int c = 0; c < 3; ++c) {
+        const std::string axis(1, "xyz"[c]);
+        d["force_pressure_" + axis] = force.pressure[c];
+        d["force_viscous_" + axis] = force.viscous[c];
+        d["moment_pressure_" + axis] = force.pressure_moment[c];
+        d["moment_viscous_" + axis] = force.viscous_moment[c];
+      }
+      d["shear"] = force.mean_shear;
+      d["largest_shear"] = force.largest_shear;
+      d["y_plus"] = force.mean_y_plus;
+      d["largest_y_plus"] = force.largest_y_plus;
+    }
     return list;
   }
   std::int64_t bytes() const { return statistics_.bytes(); }
@@ -104,7 +118,7 @@ void bind(nb::module_& m, const char* name) {
       .def("velocity", &S::velocity)
       .def("courant_rate", &S::courant_rate)
       .def("fields", &S::fields)
-      .def("forces", &S::forces)
+      .def("forces", &S::forces, "centre"_a)
       .def_prop_ro("bytes", &S::bytes);
 }
 

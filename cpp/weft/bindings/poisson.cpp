@@ -254,6 +254,10 @@ void bind(nb::module_& m, const char* name) {
           },
           "mesh"_a, "options"_a)
       .def("apply", &P::apply, "x"_a.noconvert())
+      .def(
+          "set_screening",
+          [span](P& self, const HostVector& v) { unlocked([&] { self.op().set_screening(span(v)); }); },
+          "mass"_a.noconvert())
       .def("cg", &P::cg, "b"_a.noconvert(), "guess"_a.noconvert().none(), "max_iterations"_a, "tolerance"_a,
            "preconditioner"_a, "merged"_a, "progress"_a.none())
       .def("make_multigrid", &P::make_multigrid, "mesh"_a, "orders"_a, "smoother"_a, "degree"_a, "single"_a, "method"_a,
@@ -285,6 +289,12 @@ void bind(nb::module_& m, const char* name) {
                      Tunings tunings;
                      for (const auto& [use, tuning] : self.op().tunings()) tunings[use.c_str()] = to_dict(tuning);
                      return tunings;
+                   })
+      .def_prop_ro("access",
+                   [](P& self) -> std::optional<std::string> {
+                     const space::Blocks* blocks = self.space().blocks();
+                     if (blocks == nullptr) return std::nullopt;
+                     return space::name(blocks->access()) + ": " + blocks->access_reason();
                    })
       .def_prop_ro("threads",
                    [](P& self) -> std::optional<std::string> {

@@ -1,5 +1,6 @@
 #include "weft/device/compiler.hpp"
 
+#include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <set>
@@ -19,6 +21,15 @@
 
 namespace weft::device {
 namespace {
+
+// NVRTC 13.0 and older look for their builtins where the loader does, not in their own folder (in a Python package,
+// say). Opened ahead, they are found by name.
+void open_builtins(const void* of_nvrtc, const std::string& version) {
+  Dl_info nvrtc{};
+  if (dladdr(of_nvrtc, &nvrtc) == 0 || nvrtc.dli_fname == nullptr) return;
+  const std::filesystem::path folder = std::filesystem::path(nvrtc.dli_fname).parent_path();
+  dlopen((folder / ("libnvrtc-builtins.so." + version)).c_str(), RTLD_NOW | RTLD_LOCAL);
+}
 
 CompilerApi open_compiler(Backend backend, int driver_version) {
   const bool hip = backend == Backend::hip;
@@ -55,7 +66,9 @@ CompilerApi open_compiler(Backend backend, int driver_version) {
   }
   int major = 0, minor = 0;
   api.version(&major, &minor);
-  api.version_text = (hip ? "hipRTC " : "NVRTC ") + std::to_string(major) + "." + std::to_string(minor);
+  const std::string version = std::to_string(major) + "." + std::to_string(minor);
+  api.version_text = (hip ? "hipRTC " : "NVRTC ") + version;
+  if (!hip) open_builtins(reinterpret_cast<const void*>(api.version), version);
   return api;
 }
 

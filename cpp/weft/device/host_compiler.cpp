@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string all_ahead = "build weft with -DWEFT_ORDERS=all, which compiles all kernels ahead";
+const std::string all_ahead = "build weft with -DWEFT_ORDERS=all -DWEFT_TYPES=all, which compiles all kernels ahead";
 
 struct Ran {
   int status;  // of the process, as waitpid() has it; -1: it did not start
@@ -197,11 +197,10 @@ std::string compile_now(const HostCompiler& compiler, const std::string& file, c
   return std::move(bytes).str();
 }
 
-// One line per order, whichever process of those that wait for each other compiles; `lock` remembers.
+// One line per order and type, whichever process of those that wait for each other compiles; `lock` remembers.
 void announce(CacheLock* lock, const std::string& constants) {
-  const bool ordered = constants.starts_with("N=");
-  const std::string what =
-      ordered ? "the kernels of order " + constants.substr(2, constants.find(',') - 2) : std::string("kernels");
+  std::string what = "the " + constants.substr(constants.find("real=") + 5) + " kernels";
+  if (constants.starts_with("N=")) what += " of order " + constants.substr(2, constants.find(',') - 2);
   static std::set<std::string> said;
   if (!said.insert(what).second || (lock != nullptr && !lock->note(what))) return;
   const std::string directory = cache_directory();
@@ -222,14 +221,14 @@ std::string object_of(const std::string& file, const std::string& constants) {
   if (auto entry = cache.read(key).value) return std::move(*entry);
   if (compiler.path.empty()) {
     const char* chosen = std::getenv("WEFT_CXX");
-    throw std::runtime_error(
-        described(file, constants) + " is compiled on first use, and there is no C++ compiler: " +
-        (chosen != nullptr && *chosen != '\0' ? std::string("WEFT_CXX=") + chosen + " does not run"
-                                              : "neither the one weft was built with (" WEFT_HOST_CXX
-                                                ") runs, nor c++ nor g++") +
-        ". Install one (Debian: apt install g++) or name it by WEFT_CXX, run weft once with this order where there is "
-        "one and the same cache, or " +
-        all_ahead);
+    throw std::runtime_error(described(file, constants) + " is compiled on first use, and there is no C++ compiler: " +
+                             (chosen != nullptr && *chosen != '\0'
+                                  ? std::string("WEFT_CXX=") + chosen + " does not run"
+                                  : "neither the one weft was built with (" WEFT_HOST_CXX ") runs, nor c++ nor g++") +
+                             ". Install one (Debian: apt install g++) or name it by WEFT_CXX, run weft once with this "
+                             "order and type where there is "
+                             "one and the same cache, or " +
+                             all_ahead);
   }
   if (cache_directory().empty()) {
     announce(nullptr, constants);

@@ -52,10 +52,13 @@ void fetch_lines(const V* from, std::int64_t count) {
 }
 
 template <class T>
-void scale_in_place(std::complex<T>* values, std::int64_t count, T scale) {
+void scale_in_place(T* values, std::int64_t count, T scale) {
   if (scale == T(1)) return;
-  T* const parts = reinterpret_cast<T*>(values);
-  for (std::int64_t i = 0; i < 2 * count; ++i) parts[i] *= scale;
+  for (std::int64_t i = 0; i < count; ++i) values[i] *= scale;
+}
+template <class T>
+void scale_in_place(std::complex<T>* values, std::int64_t count, T scale) {
+  scale_in_place(reinterpret_cast<T*>(values), 2 * count, scale);
 }
 
 template <class V>
@@ -66,13 +69,13 @@ void call(const Pointwise<V>* function, const Block<V>& block, device::Stream& s
 }  // namespace
 
 template <class T>
-HostStages<T>::HostStages(const Decomposition& decomposition)
-    : decomposition_(decomposition), host_(device::open("host")) {}
+HostStages<T>::HostStages(const Decomposition& decomposition, int library)
+    : decomposition_(decomposition), host_(device::open("host")), library_(library) {}
 
 template <class T>
-const HostLines<T>& HostStages<T>::plan(const LinesShape& shape) {
-  HostLines<T>& lines = plans_[shape];
-  if (!lines) lines = HostLines<T>(shape);
+const HostLines<T>& HostStages<T>::plan(const LinesShape& shape, int library) {
+  HostLines<T>& lines = plans_[{shape, library}];
+  if (!lines) lines = HostLines<T>(shape, library);
   return lines;
 }
 
@@ -140,25 +143,45 @@ void HostStages<T>::lines(const LinesPass<T>& pass, device::Stream& stream) {
 }
 
 template <class T>
-bool HostStages<T>::has_whole(bool copies) const {
-  const Sizes& n = decomposition_.sizes();
-  const std::int64_t half = n.x / 2 + 1, plane = n.y * half * static_cast<std::int64_t>(sizeof(Complex));
-  return decomposition_.modes_x() == half && plane <= panel_bytes &&
-         n.z * plane <= (copies ? copied_bytes : whole_bytes);
+bool HostStages<T>::has_whole() const {
+  return decomposition_.modes_x() == decomposition_.sizes().x / 2 + 1;
 }
 
 template <class T>
-const HostLines<T>& HostStages<T>::plane_columns(Kind kind) {
+Ways HostStages<T>::ways_by_size() const {
+  const Sizes& n = decomposition_.sizes();
+  const std::int64_t plane = n.y * (n.x / 2 + 1) * static_cast<std::int64_t>(sizeof(Complex));
+  const auto up_to = [&](std::int64_t most) {
+    return Way{plane <= panel_bytes && n.z * plane <= most ? Method::planes : Method::panels, library_};
+  };
+  return {up_to(whole_bytes), up_to(copied_bytes), up_to(whole_bytes)};
+}
+
+template <class T>
+void HostStages<T>::prepare_whole(const Ways& ways) {
+  if (ways.forward.method == Method::plan_3d) plan_3d(Kind::r2c, false, ways.forward.library);
+  if (ways.backward.method == Method::plan_3d) plan_3d(Kind::c2r, true, ways.backward.library);
+  if (ways.overwriting.method == Method::plan_3d) plan_3d(Kind::c2r, false, ways.overwriting.library);
+}
+
+template <class T>
+HostField<T> HostStages<T>::plan_3d(Kind kind, bool preserve, int library) const {
+  const Sizes& n = decomposition_.sizes();
+  return HostField<T>({kind, n.x, n.y, n.z, preserve}, library);
+}
+
+template <class T>
+const HostLines<T>& HostStages<T>::plane_columns(Kind kind, int library) {
   const Sizes& n = decomposition_.sizes();
   const std::int64_t row = n.x / 2 + 1;
-  return plan(LinesShape::columns(kind, static_cast<int>(n.y), row, row, row, true));
+  return plan(LinesShape::columns(kind, static_cast<int>(n.y), row, row, row, true), library);
 }
 
 template <class T>
-const HostLines<T>& HostStages<T>::field_columns(Kind kind) {
+const HostLines<T>& HostStages<T>::field_columns(Kind kind, int library) {
   const Sizes& n = decomposition_.sizes();
   const std::int64_t plane = n.y * (n.x / 2 + 1);
-  return plan(LinesShape::columns(kind, static_cast<int>(n.z), plane, plane, plane, true));
+  return plan(LinesShape::columns(kind, static_cast<int>(n.z), plane, plane, plane, true), library);
 }
 
 template <class T>
@@ -172,13 +195,19 @@ std::int64_t HostStages<T>::rows_at_once() const {
 }
 
 template <class T>
-void HostStages<T>::whole_forward(const T* points, Complex* modes, T scale) {
+void HostStages<T>::whole_forward(const Way& way, const T* points, Complex* modes, T scale) {
   const Sizes& n = decomposition_.sizes();
   const std::int64_t half = n.x / 2 + 1, all = n.y * n.z, some = rows_at_once();
+  if (way.method == Method::plan_3d) {
+    const trace::Span span("fft x y z", trace::Category::cpu);
+    plan_3d(Kind::r2c, false, way.library)(points, modes);
+    scale_in_place(modes, all * half, scale);
+    return;
+  }
   {
     const trace::Span span("fft x y", trace::Category::cpu);
-    const HostLines<T>& rows = plan(LinesShape::contiguous(Kind::r2c, static_cast<int>(n.x), some));
-    const HostLines<T>& columns = plane_columns(Kind::forward);
+    const HostLines<T>& rows = plan(LinesShape::contiguous(Kind::r2c, static_cast<int>(n.x), some), way.library);
+    const HostLines<T>& columns = plane_columns(Kind::forward, way.library);
     for (std::int64_t row = 0; row < all; row += some) {
       if (const std::int64_t next = row + ahead_steps * some; some < n.y && next < all) {
         fetch_lines<Fetch::read>(points + next * n.x, some * n.x);
@@ -194,20 +223,26 @@ void HostStages<T>::whole_forward(const T* points, Complex* modes, T scale) {
     }
   }
   const trace::Span span("fft z", trace::Category::cpu);
-  field_columns(Kind::forward)(modes, modes);
+  field_columns(Kind::forward, way.library)(modes, modes);
 }
 
 template <class T>
-void HostStages<T>::whole_backward(Complex* modes, T* points, T scale) {
+void HostStages<T>::whole_backward(const Way& way, Complex* modes, T* points, T scale, bool preserve) {
   const Sizes& n = decomposition_.sizes();
   const std::int64_t half = n.x / 2 + 1, all = n.y * n.z, some = rows_at_once();
+  if (way.method == Method::plan_3d) {
+    const trace::Span span("fft x y z", trace::Category::cpu);
+    plan_3d(Kind::c2r, preserve, way.library)(modes, points);
+    scale_in_place(points, all * n.x, scale);
+    return;
+  }
   {
     const trace::Span span("fft z", trace::Category::cpu);
-    field_columns(Kind::backward)(modes, modes);
+    field_columns(Kind::backward, way.library)(modes, modes);
   }
   const trace::Span span("fft x y", trace::Category::cpu);
-  const HostLines<T>& rows = plan(LinesShape::contiguous(Kind::c2r, static_cast<int>(n.x), some));
-  const HostLines<T>& columns = plane_columns(Kind::backward);
+  const HostLines<T>& rows = plan(LinesShape::contiguous(Kind::c2r, static_cast<int>(n.x), some), way.library);
+  const HostLines<T>& columns = plane_columns(Kind::backward, way.library);
   for (std::int64_t row = 0; row < all; row += some) {
     Complex* const at = modes + row * half;
     if (row % n.y == 0) columns(at, at);

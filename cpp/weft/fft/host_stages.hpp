@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "weft/device/device.hpp"
@@ -19,11 +20,14 @@ template <class T>
 class HostStages final : public Stages<T> {
  public:
   using Complex = std::complex<T>;
-  explicit HostStages(const Decomposition& decomposition);
+  // `library`: of the passes (library.hpp).
+  HostStages(const Decomposition& decomposition, int library);
 
-  bool has_whole(bool copies) const override;
-  void whole_forward(const T* points, Complex* modes, T scale) override;
-  void whole_backward(Complex* modes, T* points, T scale) override;
+  bool has_whole() const override;
+  Ways ways_by_size() const override;
+  void prepare_whole(const Ways& ways) override;
+  void whole_forward(const Way& way, const T* points, Complex* modes, T scale) override;
+  void whole_backward(const Way& way, Complex* modes, T* points, T scale, bool preserve) override;
   void lines(const LinesPass<T>& pass, device::Stream& stream) override;
   void physical(const PhysicalPass<T>& pass, device::Stream& stream) override;
   void copy(const char* what, const std::vector<Pieces<Complex>>& from, const std::vector<Pieces<Complex>>& to,
@@ -36,10 +40,12 @@ class HostStages final : public Stages<T> {
   // The same without a pointwise function: rows are transformed in place, while the next ones are prefetched.
   void rows_of_fields(const PhysicalPass<T>& pass, const Block<Complex>& modes, const Box& points);
   void columns(Kind kind, Block<Complex> modes, int variable);
-  const HostLines<T>& plan(const LinesShape& shape);
+  const HostLines<T>& plan(const LinesShape& shape) { return plan(shape, library_); }
+  const HostLines<T>& plan(const LinesShape& shape, int library);
   // Of all modes: columns of one plane along y, in place; of the field along z.
-  const HostLines<T>& plane_columns(Kind kind);
-  const HostLines<T>& field_columns(Kind kind);
+  const HostLines<T>& plane_columns(Kind kind, int library);
+  const HostLines<T>& field_columns(Kind kind, int library);
+  HostField<T> plan_3d(Kind kind, bool preserve, int library) const;
   // Of a field that is transformed as a whole: how many rows along x one call transforms.
   std::int64_t rows_at_once() const;
   template <class V>
@@ -47,7 +53,8 @@ class HostStages final : public Stages<T> {
 
   const Decomposition& decomposition_;
   std::shared_ptr<device::Device> host_;
-  std::map<LinesShape, HostLines<T>> plans_;
+  int library_;
+  std::map<std::pair<LinesShape, int>, HostLines<T>> plans_;
   device::Array<Complex> modes_;  // a panel, or the planes of all variables
   device::Array<T> points_;       // rows of all variables
 };

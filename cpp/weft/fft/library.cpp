@@ -7,6 +7,8 @@
 #include <mutex>
 #include <sstream>
 #include <stdexcept>
+#include <tuple>
+#include <utility>
 
 #include "weft/device/dynamic_library.hpp"
 
@@ -157,31 +159,32 @@ Opened open_file(const std::string& file) {
   return fftw;
 }
 
-Opened open_library() {
+// All that are asked for and open; else one that says why there is none.
+std::vector<Opened> open_libraries() {
   const char* variable = std::getenv("WEFT_FFT");
   const std::string asked = variable == nullptr || *variable == '\0' ? "auto" : variable;
-  if (asked != "auto" && asked != "mkl" && asked != "fftw") return open_file(asked);
+  if (asked != "auto" && asked != "mkl" && asked != "fftw") return {open_file(asked)};
+  std::vector<Opened> all;
   std::string problems;
-  if (asked != "fftw") {
-    Opened mkl = open_mkl(mkl_names());
-    if (mkl.problem.empty()) return mkl;
-    problems = "MKL: " + mkl.problem;
-  }
-  if (asked != "mkl") {
-    Opened fftw = open_fftw();
-    if (fftw.problem.empty()) return fftw;
-    problems += (problems.empty() ? "FFTW: " : "; FFTW: ") + fftw.problem;
-  }
+  const auto add = [&](const char* name, Opened library) {
+    if (library.problem.empty())
+      all.push_back(std::move(library));
+    else
+      problems += (problems.empty() ? "" : "; ") + std::string(name) + ": " + library.problem;
+  };
+  if (asked != "fftw") add("MKL", open_mkl(mkl_names()));
+  if (asked != "mkl") add("FFTW", open_fftw());
+  if (!all.empty()) return all;
   Opened none;
   none.problem = "no library for Fourier transforms on the host (" + problems + "); " +
                  (asked == "mkl" ? "pip install mkl, or set WEFT_FFT=auto" : install) +
                  ", or name its folder in WEFT_FFT_PATH";
-  return none;
+  return {none};
 }
 
-const Opened& opened() {
-  static const Opened library = open_library();
-  return library;
+const std::vector<Opened>& opened() {
+  static const std::vector<Opened> libraries = open_libraries();
+  return libraries;
 }
 
 std::string describe(const LinesShape& shape) {
@@ -191,6 +194,12 @@ std::string describe(const LinesShape& shape) {
        << shape.stride_in << " and " << shape.stride_out << ", distances " << shape.distance_in << " and "
        << shape.distance_out;
   return text.str();
+}
+
+std::string describe(const FieldShape& shape) {
+  return std::string(shape.kind == Kind::r2c ? "r2c" : "c2r") + " of a field of " + std::to_string(shape.nx) + " x " +
+         std::to_string(shape.ny) + " x " + std::to_string(shape.nz) + " points" +
+         (shape.preserve ? " that keeps the coefficients" : "");
 }
 
 std::int64_t extent(std::int64_t elements, std::int64_t stride, std::int64_t count, std::int64_t distance) {
@@ -222,30 +231,64 @@ void LinesShape::check() const {
                                 describe(*this));
 }
 
-const HostLibrary& host_library() { return opened(); }
+void FieldShape::check() const {
+  if (nx < 1 || ny < 1 || nz < 1 || (kind != Kind::r2c && kind != Kind::c2r))
+    throw std::invalid_argument("transforms of a real field need sizes of at least 1, r2c or c2r: " + describe(*this));
+}
+
+const HostLibrary& host_library(int which) { return opened().at(static_cast<std::size_t>(which)); }
+int host_libraries() { return opened().front().problem.empty() ? static_cast<int>(opened().size()) : 0; }
 
 namespace detail {
+namespace {
 
-static HostPlan make_plan(const LinesShape& shape, bool single) {
-  const Opened& library = opened();
+// The steps of a plan: the directions it transforms, slowest first, and those it repeats this in.
+struct Steps {
+  Kind kind;
+  std::vector<Dimension> transformed, repeated;
+  bool in_place, preserve;
+};
+
+Steps steps_of(const LinesShape& shape) {
+  return {shape.kind,
+          {{shape.n, shape.stride_in, shape.stride_out}},
+          {{shape.count, shape.distance_in, shape.distance_out}},
+          shape.in_place,
+          shape.kind == Kind::c2r};
+}
+Steps steps_of(const FieldShape& shape) {
+  const std::ptrdiff_t half = shape.nx / 2 + 1, in = shape.kind == Kind::r2c ? shape.nx : half,
+                       out = shape.kind == Kind::r2c ? half : shape.nx;
+  return {shape.kind,
+          {{shape.nz, shape.ny * in, shape.ny * out}, {shape.ny, in, out}, {shape.nx, 1, 1}},
+          {},
+          false,
+          shape.preserve};
+}
+
+template <class Shape>
+HostPlan make_plan(const Shape& shape, bool single, int which) {
+  const Opened& library = opened().at(static_cast<std::size_t>(which));
   if (!library.problem.empty()) throw std::runtime_error(library.problem);
   const Functions& functions = library.functions[single ? 1 : 0];
-  const Dimension line{shape.n, shape.stride_in, shape.stride_out};
-  const Dimension batch{shape.count, shape.distance_in, shape.distance_out};
+  const Steps steps = steps_of(shape);
+  const auto rank = static_cast<int>(steps.transformed.size()), repeats = static_cast<int>(steps.repeated.size());
+  const Dimension *lines = steps.transformed.data(), *batch = steps.repeated.data();
   // Planning by estimate reads and writes nothing; the addresses say whether both sides are the same.
   alignas(64) char in[64], out[64];
-  char* to = shape.in_place ? in : out;
+  char* to = steps.in_place ? in : out;
   HostPlan made{};
-  switch (shape.kind) {
+  switch (steps.kind) {
     case Kind::r2c:
-      made = {functions.plan_r2c(1, &line, 1, &batch, in, to, flags), functions.execute_r2c};
+      made = {functions.plan_r2c(rank, lines, repeats, batch, in, to, flags), functions.execute_r2c};
       break;
     case Kind::c2r:
-      made = {functions.plan_c2r(1, &line, 1, &batch, in, to, flags | preserve_input), functions.execute_c2r};
+      made = {functions.plan_c2r(rank, lines, repeats, batch, in, to, flags | (steps.preserve ? preserve_input : 0U)),
+              functions.execute_c2r};
       break;
     default: {
-      const int sign = shape.kind == Kind::forward ? sign_forward : sign_backward;
-      made = {functions.plan_dft(1, &line, 1, &batch, in, to, sign, flags), functions.execute_dft};
+      const int sign = steps.kind == Kind::forward ? sign_forward : sign_backward;
+      made = {functions.plan_dft(rank, lines, repeats, batch, in, to, sign, flags), functions.execute_dft};
     }
   }
   if (made.plan == nullptr)
@@ -253,16 +296,27 @@ static HostPlan make_plan(const LinesShape& shape, bool single) {
   return made;
 }
 
-const HostPlan& host_plan(const LinesShape& shape, bool single) {
+std::mutex planning;  // FFTW's planner is not thread-safe
+
+template <class Shape>
+const HostPlan& known_plan(const Shape& shape, bool single, int library) {
   shape.check();
   // Never destroyed: the library's own clean-up at exit might come first.
-  static auto& plans = *new std::map<std::pair<LinesShape, bool>, HostPlan>;
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  const std::pair key(shape, single);
+  static auto& plans = *new std::map<std::tuple<Shape, bool, int>, HostPlan>;
+  const std::lock_guard lock(planning);
+  const std::tuple key(shape, single, library);
   auto found = plans.find(key);
-  if (found == plans.end()) found = plans.emplace(key, make_plan(shape, single)).first;
+  if (found == plans.end()) found = plans.emplace(key, make_plan(shape, single, library)).first;
   return found->second;
+}
+
+}  // namespace
+
+const HostPlan& host_plan(const LinesShape& shape, bool single, int library) {
+  return known_plan(shape, single, library);
+}
+const HostPlan& host_plan(const FieldShape& shape, bool single, int library) {
+  return known_plan(shape, single, library);
 }
 
 }  // namespace detail

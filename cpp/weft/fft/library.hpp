@@ -1,7 +1,7 @@
-// The host's library for batched 1-D Fourier transforms, opened at run time: Intel MKL or FFTW, both through FFTW3's
-// interface.
+// The host's libraries for Fourier transforms, opened at run time: Intel MKL and FFTW, both through FFTW3's interface.
+// They transform batches of lines, and whole fields.
 //
-// It does not transpose, scale or use threads. A plan runs on the calling thread; forward transforms use exp(-2 pi i
+// They do not transpose, scale or use threads. A plan runs on the calling thread; forward transforms use exp(-2 pi i
 // jk/n), and none divides by n (FFTW 3 manual, section 4.8.1).
 #pragma once
 
@@ -43,17 +43,30 @@ struct LinesShape {
   auto operator<=>(const LinesShape&) const = default;
 };
 
-// The open library, or why there is none.
+// A 3-D transform of a real field, [nz][ny][nx], to its coefficients, [nz][ny][nx / 2 + 1], or the reverse.
+struct FieldShape {
+  Kind kind = Kind::r2c;  // or c2r
+  std::int64_t nx = 0, ny = 0, nz = 0;
+  bool preserve = false;  // c2r keeps its input, which FFTW does not plan
+
+  // std::invalid_argument for sizes below 1 and complex transforms.
+  void check() const;
+  auto operator<=>(const FieldShape&) const = default;
+};
+
+// An open library, or why there is none.
 struct HostLibrary {
   std::string name;     // "mkl" or "fftw"
   std::string version;  // "2026.2", "fftw-3.3.10-sse2-avx"
   std::string path;     // of the file
   std::string problem;  // why there is no library, and what to install; empty if there is one
 };
-// Opened by the first call, and kept open. The variable WEFT_FFT chooses: auto (the default: MKL, else FFTW), mkl,
-// fftw, or the file of a library. Searched in the folders of WEFT_FFT_PATH (separated by colons; the Python package
-// adds its own), then by the loader. Never throws: read `problem`.
-const HostLibrary& host_library();
+// Opened by the first call, and kept open. The variable WEFT_FFT chooses: auto (the default: MKL and FFTW, in this
+// order, where they are installed), mkl, fftw, or the file of a library. Searched in the folders of WEFT_FFT_PATH
+// (separated by colons; the Python package adds its own), then by the loader. Never throws: read `problem`, which only
+// the first has.
+const HostLibrary& host_library(int which = 0);
+int host_libraries();  // how many there are
 
 namespace detail {
 struct HostPlan {
@@ -61,27 +74,33 @@ struct HostPlan {
   void (*execute)(void* plan, void* in, void* out);
 };
 // Creates or finds the plan. std::runtime_error if there is no library, or it rejects the shape.
-const HostPlan& host_plan(const LinesShape& shape, bool single);
+const HostPlan& host_plan(const LinesShape& shape, bool single, int library);
+const HostPlan& host_plan(const FieldShape& shape, bool single, int library);
 }  // namespace detail
 
 // A plan, which may be executed on any memory, and by several threads at once; copies share it. Plans are created one
 // at a time (FFTW's planner is not thread-safe) and kept until the process ends, so that a shape is planned only once.
 // They are created without timing (FFTW_ESTIMATE), so that runs are bit-identical. The input of c2r is preserved,
-// unless it is the output. Addresses need only the alignment of their type; multiples of 64 bytes are faster.
-template <class T>
-class HostLines {
+// unless it is the output, or a field that need not be. Addresses need only the alignment of their type; multiples of
+// 64 bytes are faster.
+template <class T, class Shape>
+class HostTransform {
  public:
-  HostLines() = default;
-  explicit HostLines(const LinesShape& shape)
-      : shape_(shape), plan_(&detail::host_plan(shape, sizeof(T) == sizeof(float))) {}
+  HostTransform() = default;
+  explicit HostTransform(const Shape& shape, int library = 0)
+      : shape_(shape), plan_(&detail::host_plan(shape, sizeof(T) == sizeof(float), library)) {}
 
   void operator()(const void* in, void* out) const { plan_->execute(plan_->plan, const_cast<void*>(in), out); }
-  const LinesShape& shape() const { return shape_; }
+  const Shape& shape() const { return shape_; }
   explicit operator bool() const { return plan_ != nullptr; }
 
  private:
-  LinesShape shape_;
+  Shape shape_;
   const detail::HostPlan* plan_ = nullptr;
 };
+template <class T>
+using HostLines = HostTransform<T, LinesShape>;
+template <class T>
+using HostField = HostTransform<T, FieldShape>;
 
 }  // namespace weft::fft

@@ -35,6 +35,11 @@ Held held_by(const RoundTrip<T>& trip, int spectral) {
 
 }  // namespace
 
+std::string name(const Way& way) {
+  const char* const methods[] = {"panels", "planes", "3-D plan"};
+  return methods[static_cast<int>(way.method)] + std::string(", ") + host_library(way.library).name;
+}
+
 template <class T>
 struct Plan<T>::State {
   using Fields = std::vector<Pieces<Complex>>;
@@ -116,6 +121,7 @@ struct Plan<T>::State {
   std::set<std::pair<Held, int>> prepared;  // the same on all ranks
   std::map<int, Recorded> recorded;         // by RoundTrip::recording
   T scale_forward = 1, scale_backward = 1;
+  Ways ways;
   bool busy = false;
 };
 
@@ -365,9 +371,13 @@ Plan<T>::Plan(const Options& options, std::shared_ptr<device::Device> device, co
     s.column_exchange = std::make_unique<Transpose<T>>(s.decomposition, Direction::column, s.options.batch,
                                                        s.options.column, s.device, s.column, *s.buffers);
     if (s.device->is_host()) {
-      s.stages = std::make_unique<HostStages<T>>(s.decomposition);
+      s.stages = std::make_unique<HostStages<T>>(s.decomposition, s.options.library);
     } else {
       s.stages = std::make_unique<GpuStages<T>>(s.decomposition, s.device);
+    }
+    if (has_ways()) {
+      s.ways = s.options.ways.value_or(s.stages->ways_by_size());
+      s.stages->prepare_whole(s.ways);
     }
   });
   s.share_slots();
@@ -423,9 +433,9 @@ void Plan<T>::run(const RoundTrip<T>& trip, device::Stream& stream) {
 }
 
 template <class T>
-bool Plan<T>::whole(bool copies) const {
+bool Plan<T>::whole(const Way& way) const {
   state_->require_idle();
-  return state_->comm.size() == 1 && state_->stages->has_whole(copies);
+  return way.method != Method::panels;
 }
 
 template <class T>
@@ -433,9 +443,9 @@ void Plan<T>::forward(const std::vector<const T*>& physical, const std::vector<C
                       device::Stream& stream) {
   if (physical.size() != spectral.size())
     throw std::invalid_argument("forward transforms need as many spectral fields as physical ones");
-  if (whole(false)) {
+  if (const Way& way = state_->ways.forward; whole(way)) {
     for (std::size_t v = 0; v < physical.size(); ++v)
-      state_->stages->whole_forward(physical[v], spectral[v], state_->scale_forward);
+      state_->stages->whole_forward(way, physical[v], spectral[v], state_->scale_forward);
     return;
   }
   const auto batch = static_cast<std::size_t>(state_->options.batch);
@@ -454,11 +464,15 @@ void Plan<T>::backward(const std::vector<const Complex*>& spectral, const std::v
                        device::Stream& stream) {
   if (physical.size() != spectral.size())
     throw std::invalid_argument("backward transforms need as many physical fields as spectral ones");
-  if (whole(true)) {
-    Complex* const copy = state_->buffers->sent();
+  if (const Way& way = state_->ways.backward; whole(way)) {
+    const bool copies = way.method == Method::planes;
     for (std::size_t v = 0; v < spectral.size(); ++v) {
-      std::copy_n(spectral[v], state_->decomposition.spectral().size(), copy);
-      state_->stages->whole_backward(copy, physical[v], state_->scale_backward);
+      auto* modes = const_cast<Complex*>(spectral[v]);
+      if (copies) {
+        modes = state_->buffers->sent();
+        std::copy_n(spectral[v], state_->decomposition.spectral().size(), modes);
+      }
+      state_->stages->whole_backward(way, modes, physical[v], state_->scale_backward, !copies);
     }
     return;
   }
@@ -476,14 +490,22 @@ void Plan<T>::backward(const std::vector<const Complex*>& spectral, const std::v
 template <class T>
 void Plan<T>::backward_overwriting(const std::vector<Complex*>& spectral, const std::vector<T*>& physical,
                                    device::Stream& stream) {
-  if (whole(false) && spectral.size() == physical.size()) {
+  if (const Way& way = state_->ways.overwriting; whole(way) && spectral.size() == physical.size()) {
     for (std::size_t v = 0; v < spectral.size(); ++v)
-      state_->stages->whole_backward(spectral[v], physical[v], state_->scale_backward);
+      state_->stages->whole_backward(way, spectral[v], physical[v], state_->scale_backward, false);
     return;
   }
   backward({spectral.begin(), spectral.end()}, physical, stream);
 }
 
+template <class T>
+const Ways& Plan<T>::ways() const {
+  return state_->ways;
+}
+template <class T>
+bool Plan<T>::has_ways() const {
+  return state_->comm.size() == 1 && state_->stages->has_whole();
+}
 template <class T>
 std::int64_t Plan<T>::field_values() const {
   return state_->decomposition.field_values();

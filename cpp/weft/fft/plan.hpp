@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,21 @@ namespace weft::fft {
 // Which direction divides by the number of points (NumPy's `norm`). forward: coefficients are those of Eq. 1.
 enum class Norm { forward, backward, ortho };
 
+// How one rank's host transforms a whole field without pointwise functions. panels: copied into cache line by line, as
+// on several ranks. planes: where it lies, x and y plane by plane, then z. plan_3d: by one call of the library.
+enum class Method { panels, planes, plan_3d };
+struct Way {
+  Method method = Method::panels;
+  int library = 0;  // its number (library.hpp)
+  auto operator<=>(const Way&) const = default;
+};
+std::string name(const Way& way);  // "planes, mkl"
+// One way for each kind of call; `overwriting` is backward, too.
+struct Ways {
+  Way forward = {}, backward = {}, overwriting = {};
+  auto operator<=>(const Ways&) const = default;
+};
+
 struct Options {
   Sizes sizes = {};
   std::int64_t modes_x =
@@ -36,6 +52,8 @@ struct Options {
   exchange::Asked row = "auto";  // schedule and path of the row exchange, and of the column exchange
   exchange::Asked column = "auto";
   Norm norm = Norm::forward;
+  int library = 0;                // on the host: the library of the passes
+  std::optional<Ways> ways = {};  // on one rank's host; none: by the size of the field
 };
 
 // A pointwise function modifies the variables of a block in place. It may be called many times per transform, each time
@@ -126,11 +144,15 @@ class Plan {
   // Largest message of each exchange in bytes, with `variables` variables per message.
   std::int64_t row_message_bytes(int variables) const;
   std::int64_t column_message_bytes(int variables) const;
+  // Of one rank's host, and whether whole fields can be transformed in more than one way at all.
+  const Ways& ways() const;
+  bool has_ways() const;
   // Memory of this rank in bytes, by name: "exchange buffers", "panels", "transforms".
   std::map<std::string, std::int64_t> memory_bytes() const;
 
  private:
-  bool whole(bool copies) const;
+  // Whether whole fields are transformed by other means than runs.
+  bool whole(const Way& way) const;
 
   struct State;
   std::unique_ptr<State> state_;

@@ -63,11 +63,15 @@ class Stages {
   // Allocates what passes with so many variables need; they allocate nothing themselves. Called on all ranks before the
   // first run with so many.
   virtual void prepare(const Held& /*held*/) {}
-  // A whole field at once, on one rank and without pointwise functions: whether a single transform that overwrites its
-  // input, or copies it first, is faster than separate passes; and that transform.
-  virtual bool has_whole(bool /*copies*/) const { return false; }
-  virtual void whole_forward(const T* /*points*/, Complex* /*modes*/, T /*scale*/) {}
-  virtual void whole_backward(Complex* /*modes*/, T* /*points*/, T /*scale*/) {}
+  // A whole field at once, on one rank and without pointwise functions, by planes or a 3-D plan: whether that is
+  // possible, and the ways that suit the size of the field. prepare_whole() makes the plans, or throws where a library
+  // has none.
+  virtual bool has_whole() const { return false; }
+  virtual Ways ways_by_size() const { return {}; }
+  virtual void prepare_whole(const Ways& /*ways*/) {}
+  virtual void whole_forward(const Way& /*way*/, const T* /*points*/, Complex* /*modes*/, T /*scale*/) {}
+  // Overwrites the modes, unless `preserve`, which a 3-D plan alone can.
+  virtual void whole_backward(const Way& /*way*/, Complex* /*modes*/, T* /*points*/, T /*scale*/, bool /*preserve*/) {}
   virtual void lines(const LinesPass<T>& pass, device::Stream& stream) = 0;
   virtual void physical(const PhysicalPass<T>& pass, device::Stream& stream) = 0;
   // Copies variables from pieces to pieces of the same boxes; `what` is the name on the timeline.

@@ -1,5 +1,7 @@
 #include "weft/fft/tuner.hpp"
 
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -14,6 +16,8 @@
 #include <utility>
 
 #include "weft/exchange/tuner.hpp"
+#include "weft/fft/kept_choice.hpp"
+#include "weft/fft/library.hpp"
 #include "weft/mpi/crowd.hpp"
 #include "weft/trace/recorder.hpp"
 
@@ -22,6 +26,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+double processor_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
 
 bool leaves_none_empty(const Options& options, const Grid& grid) {
   const Decomposition all(options.sizes, options.modes_x, grid, 0);
@@ -36,6 +46,34 @@ std::vector<Grid> grids_to_try(const Wanted& wanted, int ranks) {
                        [&](const Grid& grid) { return leaves_none_empty(wanted.options, grid); });
   return full.empty() ? all : full;
 }
+
+template <class T>
+std::unique_ptr<Plan<T>> made(const Wanted& wanted, const Setting& setting,
+                              const std::shared_ptr<device::Device>& device, const mpi::Comm& comm) {
+  Options options = wanted.options;
+  options.grid = setting.grid;
+  options.batch = setting.batch;
+  options.row = exchange::Asked(setting.row);
+  options.column = exchange::Asked(setting.column);
+  options.library = std::max(0, setting.library);
+  options.ways = setting.ways;
+  return std::make_unique<Plan<T>>(options, device, comm);
+}
+
+// What distinguishes the candidates of a race.
+std::string name_in_race(const std::string& what, const Setting& setting) {
+  if (what == "library") return host_library(setting.library).name;
+  if (what == "forward") return name(setting.ways->forward);
+  if (what == "backward") return name(setting.ways->backward);
+  if (what == "overwriting") return name(setting.ways->overwriting);
+  return name(setting);
+}
+
+// What a race times: both directions, or one.
+enum class Timed { both, forward, backward, overwriting };
+
+// Fields above this are transformed by panels alone: one call takes seconds, and the fields of the races gigabytes.
+constexpr std::int64_t largest_whole_bytes = std::int64_t{1} << 30;
 
 // Transforms of `variables` fields, forward and backward, by plans of any settings.
 template <class T>
@@ -66,13 +104,13 @@ class Trials {
   // Adds the candidates to the timings, which hold the times afterwards, and gives the order of those that can be used,
   // the winner first. One candidate wins without a run. CollectiveError with the first failure if there is none.
   std::vector<Setting> race(const char* what, const std::vector<Setting>& candidates, PlanTuning& tuning,
-                            double seconds) {
+                            double seconds, Timed timed = Timed::both) {
     if (candidates.size() == 1) return candidates;
     std::vector<SettingTiming> rows;
     std::vector<std::size_t> usable;
     for (const Setting& candidate : candidates) {
       rows.push_back({.setting = candidate, .what = what});
-      rows.back().failure = failure_of(candidate);
+      rows.back().failure = failure_of(candidate, timed);
       if (rows.back().failure.empty()) usable.push_back(rows.size() - 1);
     }
     if (usable.empty()) throw mpi::CollectiveError(rows.front().failure);
@@ -81,7 +119,7 @@ class Trials {
                                         .seconds_in_all = seconds,
                                         .fastest_decides = !mpi::any_crowded(comm_)};
     const exchange::Ranking ranking = exchange::race(
-        usable.size(), [&](std::size_t c, int times) { return repetition(candidates[usable[c]], times); },
+        usable.size(), [&](std::size_t c, int times) { return repetition(candidates[usable[c]], times, timed); },
         [&](std::span<double> values) {
           mpi::check(MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_DOUBLE, MPI_MAX,
                                    comm_.get()),
@@ -94,7 +132,7 @@ class Trials {
       row.median_seconds = ranking.entries[c].median_seconds;
       row.repetitions = ranking.entries[c].repetitions;
       row.stopped_early = ranking.entries[c].stopped_early;
-      names.push_back(name(row.setting));
+      names.push_back(name_in_race(what, row.setting));
     }
     std::vector<std::size_t> order = usable;
     std::ranges::stable_sort(order, {}, [&](std::size_t c) { return rows[c].median_seconds; });
@@ -120,17 +158,30 @@ class Trials {
     std::int64_t bytes;  // the largest rank's
   };
 
-  exchange::Repetition repetition(const Setting& setting, int transforms) {
+  exchange::Repetition repetition(const Setting& setting, int transforms, Timed timed) {
     Plan<T>& plan = plan_of(setting);
+    if (comm_.size() == 1 && device_->is_host()) return of_processor(plan, transforms, timed);
     const auto begin = Clock::now();
     comm_.barrier();
     const auto together = Clock::now();
-    for (int i = 0; i < transforms; ++i) transform(plan);
+    for (int i = 0; i < transforms; ++i) transform(plan, timed);
     stream_.synchronize();
     return {.seconds = seconds_since(together), .wall_seconds = seconds_since(begin)};
   }
+  // One rank waits for nobody: the processor's time is undisturbed by others on a busy machine.
+  exchange::Repetition of_processor(Plan<T>& plan, int transforms, Timed timed) {
+    double seconds = 0;
+    for (int i = 0; i < transforms; ++i) {
+      // Coefficients that were overwritten would grow without bound.
+      if (timed == Timed::overwriting) transform(plan, Timed::forward);
+      const double begin = processor_seconds();
+      transform(plan, timed);
+      seconds += processor_seconds() - begin;
+    }
+    return {.seconds = seconds, .wall_seconds = seconds};
+  }
 
-  void transform(Plan<T>& plan) {
+  void transform(Plan<T>& plan, Timed timed) {
     std::vector<const T*> from;
     std::vector<T*> back;
     std::vector<Complex*> to;
@@ -141,12 +192,13 @@ class Trials {
     }
     from.assign(back.begin(), back.end());
     spectral.assign(to.begin(), to.end());
-    plan.forward(from, to, stream_);
-    plan.backward(spectral, back, stream_);
+    if (timed == Timed::both || timed == Timed::forward) plan.forward(from, to, stream_);
+    if (timed == Timed::both || timed == Timed::backward) plan.backward(spectral, back, stream_);
+    if (timed == Timed::overwriting) plan.backward_overwriting(to, back, stream_);
   }
 
   // Makes the plan and transforms a field that truncation leaves as it is, forward and backward. The same on all ranks.
-  std::string failure_of(const Setting& setting) {
+  std::string failure_of(const Setting& setting, Timed timed) {
     const auto known = failures_.find(name(setting));
     if (known != failures_.end()) return known->second;
     std::string& failure = failures_[name(setting)];
@@ -154,7 +206,8 @@ class Trials {
       Plan<T>& plan = plan_of(setting);
       const std::vector<T> field = low_modes(plan.decomposition());
       for (auto& values : physical_) upload(values, field);
-      transform(plan);
+      transform(plan, Timed::forward);
+      transform(plan, timed == Timed::overwriting ? timed : Timed::backward);
       stream_.synchronize();
       comm_.together([&] {
         for (const auto& values : physical_) {
@@ -199,12 +252,7 @@ class Trials {
       waiting_.splice(waiting_.begin(), waiting_, found);
       return *waiting_.front().plan;
     }
-    Options options = wanted_.options;
-    options.grid = setting.grid;
-    options.batch = setting.batch;
-    options.row = exchange::Asked(setting.row);
-    options.column = exchange::Asked(setting.column);
-    auto plan = std::make_unique<Plan<T>>(options, device_, comm_);
+    auto plan = made<T>(wanted_, setting, device_, comm_);
     std::int64_t bytes = 0;
     for (const auto& [what, held] : plan->memory_bytes()) bytes += held;
     waiting_.push_front({name(setting), std::move(plan), comm_.max(bytes)});
@@ -214,7 +262,7 @@ class Trials {
     };
     while (waiting_.size() > 1 && all() > most_waiting_bytes_) waiting_.pop_back();
     if (failures_.count(name(setting)) != 0 && failures_[name(setting)].empty()) {
-      transform(*waiting_.front().plan);
+      transform(*waiting_.front().plan, Timed::both);
       stream_.synchronize();
     }
     return *waiting_.front().plan;
@@ -242,10 +290,53 @@ std::vector<Setting> with_choices(const Setting& setting, const std::vector<exch
   return all;
 }
 
+// What a choice that is kept depends on.
+template <class T>
+std::string key_of(const Options& options, const mpi::Comm& comm) {
+  const Sizes& n = options.sizes;
+  return std::to_string(8 * sizeof(T)) + " bits, " + std::to_string(n.x) + " x " + std::to_string(n.y) + " x " +
+         std::to_string(n.z) + " points, modes_x " + std::to_string(options.modes_x) + ", " +
+         std::to_string(comm.size()) + " ranks\n";
+}
+
+// The ways to transform whole fields on one rank, each found by `keep`, a race whose winner is kept for later runs.
+template <class T, class Keep>
+void choose_ways(const Wanted& wanted, const std::shared_ptr<device::Device>& device, const mpi::Comm& comm, bool kept,
+                 const Keep& keep, PlanTuning& tuning) {
+  const std::unique_ptr<Plan<T>> by_size = made<T>(wanted, tuning.chosen, device, comm);
+  if (!by_size->has_ways()) return;
+  const Ways before = by_size->ways();
+  tuning.chosen.ways = before;
+  const auto bytes = static_cast<std::int64_t>(sizeof(T)) * wanted.options.sizes.points();
+  if (!kept || !wanted.any_way || bytes > largest_whole_bytes) return;
+  const auto choose = [&](const char* what, Way Ways::* direction, bool planes, Timed timed) {
+    std::vector<Setting> candidates{tuning.chosen};
+    const auto add = [&](const Way& way) {
+      Setting other = tuning.chosen;
+      (*other.ways).*direction = way;
+      if (name(other) != name(tuning.chosen)) candidates.push_back(other);
+    };
+    add({Method::panels, tuning.chosen.library});
+    for (int library = 0; library < host_libraries(); ++library) {
+      if (planes) add({Method::planes, library});
+      add({Method::plan_3d, library});
+    }
+    tuning.chosen = keep(what, candidates, timed);
+  };
+  choose("forward", &Ways::forward, true, Timed::forward);
+  // Planes need a copy of the coefficients, whose memory is worth it for small fields alone.
+  choose("backward", &Ways::backward, before.backward.method == Method::planes, Timed::backward);
+  choose("overwriting", &Ways::overwriting, true, Timed::overwriting);
+}
+
 }  // namespace
 
 std::string name(const Setting& setting) {
   std::string text = name(setting.grid) + " Q=" + std::to_string(setting.batch);
+  if (setting.library > 0) text += " " + host_library(setting.library).name;
+  if (setting.ways)
+    text += " forward " + name(setting.ways->forward) + ", backward " + name(setting.ways->backward) +
+            ", overwriting " + name(setting.ways->overwriting);
   if (setting.grid.size() == 1) return text;
   const std::string row = exchange::name(setting.row), column = exchange::name(setting.column);
   if (setting.grid.columns == 1) return text + " " + row;
@@ -277,25 +368,43 @@ TunedPlan<T> tuned_plan(const Wanted& wanted, const std::shared_ptr<device::Devi
     settings.push_back({.grid = grid,
                         .batch = wanted.any_batch ? 1 : wanted.options.batch,
                         .row = default_of(wanted.options.row),
-                        .column = default_of(wanted.options.column)});
+                        .column = default_of(wanted.options.column),
+                        .library = device->is_host() ? 0 : -1});
   }
   TunedPlan<T> tuned;
   PlanTuning& tuning = tuned.tuning;
   const int most = wanted.any_batch ? wanted.variables : 1;
-  const bool alone = comm.size() == 1;
-  if (settings.size() == 1 && most == 1 && (alone || (rows.size() == 1 && columns.size() == 1))) {
-    tuning.chosen = settings.front();
-    Options options = wanted.options;
-    options.grid = tuning.chosen.grid;
-    options.row = exchange::Asked(tuning.chosen.row);
-    options.column = exchange::Asked(tuning.chosen.column);
-    tuned.plan = std::make_unique<Plan<T>>(options, device, comm);
-    return tuned;
+  const bool alone = comm.size() == 1, kept = device->is_host() && choices_are_kept(comm);
+  std::optional<Trials<T>> needed;
+  const auto trials = [&]() -> Trials<T>& {
+    if (!needed) needed.emplace(wanted, device, comm, grids);
+    return *needed;
+  };
+  // The first of `candidates` that an earlier run chose, else by a race, whose winner is kept.
+  const auto keep = [&](const char* what, const std::vector<Setting>& candidates, Timed timed) {
+    if (candidates.size() == 1) return candidates.front();
+    std::string key = key_of<T>(wanted.options, comm) + "race " + what + "\n";
+    for (const Setting& candidate : candidates) key += "candidate " + name(candidate) + "\n";
+    if (const auto known = kept_choice(key, comm)) {
+      const auto found = std::ranges::find(candidates, *known, [&](const Setting& s) { return name(s); });
+      if (found != candidates.end()) {
+        tuning.reason += (tuning.reason.empty() ? "" : "; ") + std::string(what) + ": " + name_in_race(what, *found) +
+                         ", as in an earlier run";
+        return *found;
+      }
+    }
+    const Setting best = trials().race(what, candidates, tuning, wanted.seconds / 16, timed).front();
+    keep_choice(key, name(best), comm);
+    return best;
+  };
+  if (kept && wanted.any_library && host_libraries() > 1) {
+    std::vector<Setting> libraries(static_cast<std::size_t>(host_libraries()), settings.front());
+    for (std::size_t i = 0; i < libraries.size(); ++i) libraries[i].library = static_cast<int>(i);
+    const int library = keep("library", libraries, Timed::both).library;
+    for (Setting& setting : settings) setting.library = library;
   }
-
-  Trials<T> trials(wanted, device, comm, grids);
   const double share = wanted.seconds / 4;
-  const std::vector<Setting> by_grid = trials.race("grid", settings, tuning, share);
+  const std::vector<Setting> by_grid = settings.size() > 1 ? trials().race("grid", settings, tuning, share) : settings;
   tuning.chosen = by_grid.front();
   if (!alone && (rows.size() > 1 || columns.size() > 1)) {
     if (alike) {
@@ -304,7 +413,7 @@ TunedPlan<T> tuned_plan(const Wanted& wanted, const std::shared_ptr<device::Devi
         const auto more = with_choices(by_grid[i], rows);
         candidates.insert(candidates.end(), more.begin(), more.end());
       }
-      tuning.chosen = trials.race("exchange", candidates, tuning, share).front();
+      tuning.chosen = trials().race("exchange", candidates, tuning, share).front();
     }
     const auto by_itself = [&](const char* what, const std::vector<exchange::Choice>& choices, auto member) {
       std::vector<Setting> others{tuning.chosen};
@@ -313,13 +422,13 @@ TunedPlan<T> tuned_plan(const Wanted& wanted, const std::shared_ptr<device::Devi
         other.*member = choice;
         if (name(other) != name(tuning.chosen)) others.push_back(other);
       }
-      tuning.chosen = trials.race(what, others, tuning, share).front();
+      tuning.chosen = trials().race(what, others, tuning, share).front();
     };
     const Grid grid = tuning.chosen.grid;
     if (grid.rows > 1 && (grid.columns > 1 || !alike)) by_itself("row exchange", rows, &Setting::row);
     if (grid.columns > 1 && !alike) by_itself("column exchange", columns, &Setting::column);
   }
-  if (wanted.any_batch) {
+  if (most > 1) {
     std::vector<Setting> batches{tuning.chosen};
     for (int batch = 2; batch <= most; ++batch) {
       // Of those that need as many messages the smallest takes the least memory.
@@ -328,9 +437,10 @@ TunedPlan<T> tuned_plan(const Wanted& wanted, const std::shared_ptr<device::Devi
       batches.push_back(tuning.chosen);
       batches.back().batch = batch;
     }
-    tuning.chosen = trials.race("batch", batches, tuning, share).front();
+    tuning.chosen = trials().race("batch", batches, tuning, share).front();
   }
-  tuned.plan = trials.take(tuning.chosen);
+  if (alone && device->is_host()) choose_ways<T>(wanted, device, comm, kept, keep, tuning);
+  tuned.plan = needed ? needed->take(tuning.chosen) : made<T>(wanted, tuning.chosen, device, comm);
   tuning.seconds = comm.max(seconds_since(begin));
   return tuned;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,11 @@ struct Wanted {
   Options options;        // exchanges as requested; grid and batch are used only if they are not to be chosen
   bool any_grid = true;   // choose among all grids Pr x Pc
   bool any_batch = true;  // choose Q from 1 to `variables`
-  int variables = 3;      // number of variables transformed at a time: those timed, and the largest Q
-  double seconds = 4;     // approximate limit of the timing; every candidate is run at least a few times
+  // On a host, and where choices can be kept (kept_choice.hpp): among the libraries, and on one rank among the ways to
+  // transform whole fields. Without: the first library, and ways by the size of the field.
+  bool any_library = true, any_way = true;
+  int variables = 3;   // number of variables transformed at a time: those timed, and the largest Q
+  double seconds = 4;  // approximate limit of the timing; every candidate is run at least a few times
   // Plans are kept between turns if they fit into as much memory as the fields, or into this; others are created anew
   // for each turn.
   std::int64_t waiting_bytes_a_node = std::int64_t{1} << 30;
@@ -24,12 +28,15 @@ struct Setting {
   Grid grid = {};
   int batch = 1;
   exchange::Choice row = {}, column = {};  // ignored for a communicator of one rank
+  int library = 0;                         // on a host; -1: on a GPU
+  std::optional<Ways> ways = {};           // on one rank's host, if whole fields are transformed
 };
 std::string name(const Setting& setting);  // "2x1 Q=3 pairwise:direct"
 
 struct SettingTiming {
   Setting setting;
-  std::string what;           // what the race decides: "grid", "exchange", "row exchange" or "batch"
+  std::string what;           // what the race decides: "library", "grid", "exchange", "row exchange", "batch", or
+                              // "forward", "backward", "overwriting" (the way of each)
   double median_seconds = 0;  // per forward and backward transform of all variables, slowest rank; 0: not timed
   int repetitions = 0;
   bool stopped_early = false;  // too slow to win
@@ -50,11 +57,13 @@ struct TunedPlan {
 };
 
 // Candidates run in turns on whole transforms, forward and backward, and the smallest median of the slowest rank's
-// times wins (exchange/tuner.hpp). There are four races: (1) all grids, with the default exchange; (2) the two best
-// grids with every schedule and path that works, the same for rows and columns; (3) on pencils, the row exchange alone;
-// (4) Q. Each race includes the winner of the previous one. A candidate that cannot be created, or does not reproduce a
-// field it has transformed, is excluded, and the table says why. All ranks choose the same. Grids that leave a rank
-// without points or modes are tried only if all grids do.
+// times wins (exchange/tuner.hpp). The races: (1) the libraries, if there are several; (2) all grids, with the default
+// exchange; (3) the two best grids with every schedule and path that works, the same for rows and columns; (4) on
+// pencils, the row exchange alone; (5) Q; (6) on one rank, the way of forward transforms, of backward ones, and of
+// those that overwrite. What (1) and (6) choose changes rounding, so it is kept for later runs. Each race includes the
+// winner of the previous one. A candidate that cannot be created, or does not reproduce a field it has transformed, is
+// excluded, and the table says why. All ranks choose the same. Grids that leave a rank without points or modes are
+// tried only if all grids do.
 //
 // It needs memory for `variables` real and spectral fields while it runs. Errors as in Plan. (collective)
 template <class T>

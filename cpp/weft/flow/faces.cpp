@@ -1,17 +1,10 @@
 #include "weft/flow/faces.hpp"
 
-#include <array>
-
 #include "weft/element/gll.hpp"
 #include "weft/kernels/cross.hpp"
 #include "weft/mesh/points.hpp"
 
 namespace weft::flow {
-namespace {
-
-using Vector = std::array<double, 3>;
-
-}  // namespace
 
 FaceGeometry face_geometry(const mesh::Mesh& mesh, int order, std::span<const space::BoundaryFace> faces) {
   const element::Gll& gll = element::gll(order);

@@ -1,6 +1,7 @@
 // The geometry of element sides on boundaries: normals, and the metric for derivatives there.
 #pragma once
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -8,6 +9,8 @@
 #include "weft/space/faces.hpp"
 
 namespace weft::flow {
+
+using Vector = std::array<double, 3>;
 
 // Of points (a, b) of sides, lexicographic, a fastest, [side][…][n1^2]. r is the reference coordinate that points into
 // the element, from the side.

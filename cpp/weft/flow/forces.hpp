@@ -1,4 +1,5 @@
-// The force of a flow on boundaries: of the pressure and of the viscous stress, over the density.
+// What a flow does to boundaries, over the density: force and moment of the pressure and of the viscous stress, wall
+// shear, and the distance of the first points from the wall in wall units.
 #pragma once
 
 #include <array>
@@ -14,7 +15,12 @@ namespace weft::flow {
 // On what is outside the boundary, by the flow: the integrals of p n and of -nu (grad u + grad u^T) n, n outward of the
 // flow. Without an outflow, the pressure's part is known only up to a constant times the integral of n.
 struct Force {
-  std::array<double, 3> pressure{}, viscous{};
+  Vector pressure{}, viscous{};
+  Vector pressure_moment{}, viscous_moment{};  // about a centre: integrals of (x - centre) x traction
+  // |tau|, tau the part of nu (grad u + grad u^T) n along the boundary: mean over its area, and largest.
+  double mean_shear = 0, largest_shear = 0;
+  // y+ = distance from the boundary of the first points inside it * sqrt(|tau|) / nu: mean over the area, and largest.
+  double mean_y_plus = 0, largest_y_plus = 0;
 };
 
 // Derivatives are those of the element at the side; sums in double on the host. T: float or double.
@@ -27,14 +33,19 @@ class Forces {
   const std::vector<std::string>& boundaries() const { return boundaries_; }
   // By boundary: u [3][entries] and p [entries], whose halo entries get filled. On a GPU they are copied to the host.
   // Blocking. (collective)
-  std::vector<Force> compute(T* u, T* p, double viscosity, device::Stream& stream);
+  std::vector<Force> compute(T* u, T* p, double viscosity, const Vector& centre, device::Stream& stream);
 
  private:
+  void set_places();
+  Vector normal_of(std::size_t face, std::size_t point) const;  // w n dA, outward
+
   space::Space<T>& space_;
   std::vector<std::string> boundaries_;
   std::vector<space::BoundaryFace> faces_;
   std::vector<int> which_;  // of boundaries_, by face
   FaceGeometry geometry_;
+  std::vector<double> places_;       // [face][3][n^2]
+  std::vector<double> heights_;      // [face][n^2] distances of the second layer of points from the boundary
   std::vector<std::int32_t> index_;  // [face][n^3] entries of the element's points
 };
 

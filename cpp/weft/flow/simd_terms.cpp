@@ -82,7 +82,9 @@ SimdTerms<T>::SimdTerms(space::Space<T>& space) : space_(space) {
 
   if (blocks(Shape::curved) > 0)
     coordinates_ = device::Array<T>(device, coordinate_blocks<T>(mesh, order, space.numbering().split.blocks));
-  geometry_ = {space.numbering().shapes.data(), space.trilinear_blocks().data(), coordinates_.data()};
+  const bool all_curved = blocks(Shape::curved) == space.numbering().split.blocks;
+  geometry_ = {space.numbering().shapes.data(), all_curved ? nullptr : space.trilinear_blocks().data(),
+               coordinates_.data()};
   scratch_ = {space.blocks()->plan().threads, simd_functions<T>(order).scratch_values};
 }
 

@@ -26,6 +26,11 @@ WEFT_KERNEL(axpy, vector_threads,
 WEFT_KERNEL(axpby, vector_threads, (long n, real a, const real* WEFT_RESTRICT x, real b, real* WEFT_RESTRICT y)){
     WEFT_ENTRIES(i, n, y[i] = a * x[i] + b * y[i])}
 
+// z += x y, entry by entry   [4]
+WEFT_KERNEL(multiply_add, vector_threads,
+            (long n, const real* WEFT_RESTRICT x, const real* WEFT_RESTRICT y, real* WEFT_RESTRICT z)){
+    WEFT_ENTRIES(i, n, z[i] += x[i] * y[i])}
+
 // z = x y, entry by entry   [3]
 WEFT_KERNEL(multiply, vector_threads,
             (long n, const real* WEFT_RESTRICT x, const real* WEFT_RESTRICT y, real* WEFT_RESTRICT z)){

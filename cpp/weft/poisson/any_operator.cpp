@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "weft/device/vector.hpp"
 #include "weft/element/gll.hpp"
 #include "weft/exchange/hash.hpp"
 #include "weft/mesh/geometry.hpp"
@@ -37,6 +38,7 @@ std::array<std::int64_t, 3> AnyOperator<T>::elements_by_shape() const {
 template <class T>
 std::map<std::string, std::int64_t> AnyOperator<T>::memory_bytes() const {
   auto bytes = space_->memory_bytes();
+  if (screened()) bytes["screening"] = static_cast<std::int64_t>(screening_.bytes());
   if (local_) bytes.merge(local_->memory_bytes());
   return bytes;
 }
@@ -71,7 +73,33 @@ std::vector<T> AnyOperator<T>::host_diagonal() {
   const std::vector<std::int64_t> ids = unknown_ids();
   for (std::size_t i = 0; i < diagonal.size(); ++i)
     diagonal[i] = ids[i] > 0 ? diagonal[i] + static_cast<T>(options_.lambda) : T(0);
+  const std::vector<T> screening = screening_.download();
+  for (std::size_t i = 0; i < screening.size(); ++i) diagonal[i] += screening[i];
   return diagonal;
+}
+
+template <class T>
+void AnyOperator<T>::set_screening(std::span<const T> mass) {
+  std::vector<T> values = sum_points(mass);
+  const std::vector<std::int64_t> ids = unknown_ids();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (ids[i] <= 0) values[i] = 0;
+  screening_ = device::Array<T>(options_.device, values);
+  multiply_add_ = device::vector_kernel<T>(*options_.device, "multiply_add");
+}
+
+template <class T>
+double AnyOperator<T>::mean_screening() const {
+  double sum = 0;
+  for (const T value : screening_.download()) sum += static_cast<double>(value);
+  comm().sum(&sum, 1);
+  return sum / static_cast<double>(space_->dofs());
+}
+
+template <class T>
+void AnyOperator<T>::add_screening(const T* x, T* y, device::Stream& stream) {
+  if (!screened()) return;
+  multiply_add_(stream, device::vector_blocks(unknowns()), device::vector_shape, unknowns(), screening_.data(), x, y);
 }
 
 template <class T>

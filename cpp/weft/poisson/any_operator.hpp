@@ -2,7 +2,7 @@
 // the interface for solvers and output.
 //
 // With natural boundaries A is as in the paper; points on `dirichlet` boundaries are masked: their rows and columns are
-// removed. lambda multiplies the identity, not a mass matrix.
+// removed. lambda multiplies the identity, not a mass matrix; set_screening() adds a term c u, which does.
 #pragma once
 
 #include <array>
@@ -51,6 +51,13 @@ class AnyOperator {
   // of this rank, by array, including those of the space
   virtual std::map<std::string, std::int64_t> memory_bytes() const;
 
+  // From now on A = S + lambda I + Z^T M Z, where `mass` [points] are the values of the diagonal M: the mass of each
+  // element's point times c, at least 0. (collective)
+  void set_screening(std::span<const T> mass);
+  bool screened() const { return !screening_.empty(); }
+  // The lambda whose term lambda I has the trace of Z^T M Z; 0 without one. (collective)
+  double mean_screening() const;
+
   // The diagonal of A, [entries()], 0 from unknowns() on, and one over it. (collective)
   device::Array<T> diagonal();
   device::Array<T> inverse_diagonal();
@@ -72,6 +79,8 @@ class AnyOperator {
   // a curved mesh, and SIMD kernels on a GPU or in scattered storage.
   AnyOperator(const mesh::Mesh& mesh, const Options& options);
 
+  void add_screening(const T* x, T* y, device::Stream& stream);  // y += Z^T M Z x, if there is such a term
+
   Options options_;
   std::unique_ptr<space::Space<T>> own_;  // if not owned by anyone else
   space::Space<T>* space_ = nullptr;
@@ -79,6 +88,9 @@ class AnyOperator {
 
  private:
   std::vector<T> host_diagonal();  // [unknowns]
+
+  device::Array<T> screening_;  // [unknowns] the diagonal of Z^T M Z, or empty
+  device::Kernel<long, const T*, const T*, T*> multiply_add_;
 };
 
 // Creates the operator for options.storage. (collective)

@@ -38,6 +38,8 @@ MultigridSolver<T>::MultigridSolver(Operator<T>& op, const mesh::Mesh& mesh, con
   solver::PreconditionedSystem<T> system;
   system.apply = [this](T* x, T* y, device::Stream& stream) { apply(x, y, stream); };
   if (masked.mask != nullptr) levels.dirichlet = masked.boundaries;
+  // The levels have the uniform screening of the same trace: close enough for a preconditioner.
+  if (op.screened()) levels.lambda += op.mean_screening();
   system.entries = op.entries();
   system.unknowns = op.unknowns();
   if (single && std::is_same_v<T, double>) {

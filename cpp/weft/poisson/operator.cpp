@@ -49,7 +49,7 @@ void Operator<T>::set_up() {
 
 template <class T>
 std::int64_t Operator<T>::product_partials() {
-  if (simd_) return 0;
+  if (simd_ || this->screened()) return 0;
   space::Space<T>& space = this->space();
   const auto partials = [&](Part part) { return space::Gather<T>::partials(space.rows(part)); };
   if (space.exchange().trivial()) return partials(space::all_parts);
@@ -60,6 +60,8 @@ template <class T>
 void Operator<T>::apply(T* x, T* y, int fields, device::Stream& stream) {
   if (fields < 1) throw std::invalid_argument("poisson: " + std::to_string(fields) + " fields; at least 1");
   run(x, y, fields, nullptr, stream);
+  for (std::int64_t f = 0; f < fields; ++f)
+    this->add_screening(x + f * this->entries(), y + f * this->entries(), stream);
 }
 
 template <class T>

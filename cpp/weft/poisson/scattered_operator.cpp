@@ -54,6 +54,7 @@ void ScatteredOperator<T>::apply(T* x, T* y, device::Stream& stream) {
   gather_scatter_->gather_scatter(y, exchange::Op::add, stream);
   if (!mask_.empty())
     multiply_(stream, device::vector_blocks(unknowns()), device::vector_shape, unknowns(), mask_.data(), y, y);
+  this->add_screening(x, y, stream);
 }
 
 template <class T>

@@ -52,7 +52,6 @@ struct SimdElements {
   const T* transposed;         // D^T the same way
   const T* points;             // [n] GLL
   const T* weights;            // [n]
-  const T* inverse_weights;    // [n]
   const T* factors;            // [stored blocks][n^3][6][lanes]
   const std::int32_t* stored;  // [blocks]: place among the stored blocks
   const T* maps;               // [blocks][8][3][lanes] coefficients of the others' trilinear maps (mesh/trilinear.hpp)
@@ -80,18 +79,6 @@ template <class T>
 WEFT_ALWAYS_INLINE Vec3<T> map_coefficient(const T* maps, int m) {
   constexpr int lanes = simd::lanes<T>;
   return {load(maps + 3 * m * lanes), load(maps + (3 * m + 1) * lanes), load(maps + (3 * m + 2) * lanes)};
-}
-
-// (ur, us, ut) <- scale C^T C (ur, us, ut), C's columns the cofactors cr, cs, ct of dx/dr: with scale = w / det that is
-// G (ur, us, ut), without forming G.
-template <class T>
-WEFT_ALWAYS_INLINE void metric(const Vec3<T>& cr, const Vec3<T>& cs, const Vec3<T>& ct, Vec<T> scale, Vec<T>& ur,
-                               Vec<T>& us, Vec<T>& ut) {
-  const Vec3<T> q{(cr.x * ur + cs.x * us + ct.x * ut) * scale, (cr.y * ur + cs.y * us + ct.y * ut) * scale,
-                  (cr.z * ur + cs.z * us + ct.z * ut) * scale};
-  ur = space::dot<T>(cr, q);
-  us = space::dot<T>(cs, q);
-  ut = space::dot<T>(ct, q);
 }
 
 // Affine maps x = a0 + a1 r + a2 s + a3 t: G / w is constant.
@@ -129,10 +116,17 @@ class AffineRows {
 };
 
 // Trilinear maps x = a0 + a1 r + a2 s + a3 t + a4 rs + a5 rt + a6 st + a7 rst. Along a row (s, t fixed) dx/dr does not
-// change, dx/ds and dx/dt are linear in r, so cofactors and determinant are polynomials in r of degree 2 at most: their
-// coefficients are made once a row (from some made once a plane), their even and odd parts serve r and -r together.
+// change; x_s and x_t are linear in r, and so are the cofactors cs = x_t x x_r and ct = x_r x x_s. With their
+// components along x_r removed (alpha = x_r.x_s / x_r.x_r, beta = x_r.x_t / x_r.x_r), the metric is
+//   (f_s, f_t) = w / det [cs.cs cs.ct; cs.ct ct.ct] (u_s - alpha u_r, u_t - beta u_r)
+//   f_r        = w det / x_r.x_r u_r - alpha f_s - beta f_t
+// where alpha and beta are linear in r, and cs.cs, cs.ct, ct.ct and det quadratic. The coefficients of a plane's rows
+// are made before its rows are visited, so that neither loop needs more registers than there are; the rows then take
+// points r and -r together, with one division for both.
 template <int n, class T>
 class TrilinearRows {
+  using V = Vec<T>;
+
  public:
   TrilinearRows(const SimdElements<T>& d, std::int64_t block) : d_(d), a_(d.maps + block * 24 * simd::lanes<T>) {
     for (int j = 0; j < n; ++j) {
@@ -142,52 +136,77 @@ class TrilinearRows {
   }
   WEFT_ALWAYS_INLINE void plane(int k) {
     const T t = d_.points[k];
-    const Vec3<T> s0 = a(2) + a(6) * t, s1 = a(4) + a(7) * t;
-    r_ = a(1) + a(5) * t;
-    s1_ = s1;
-    // cofactor r: (s0 + s1 r) x (dx/dt), with dx/dt = (a3 + a6 s) + (a5 + a7 s) r; cofactor t: (r_ + s1 s) x (s0 + s1
-    // r).
-    cr_[0] = space::cross<T>(s0, a(3));
-    cr_[1] = space::cross<T>(s0, a(5)) + space::cross<T>(s1, a(3));
-    cr_[2] = space::cross<T>(s1, a(5));
-    cr_s_[0] = space::cross<T>(s0, a(6));
-    cr_s_[1] = space::cross<T>(s0, a(7)) + space::cross<T>(s1, a(6));
-    cr_s_[2] = space::cross<T>(s1, a(7));
-    ct0_ = space::cross<T>(r_, s0);
-    ct0_s_ = space::cross<T>(s1, s0);
-    ct1_ = space::cross<T>(r_, s1);
-    inverse_weight_ = d_.inverse_weights[k];
-  }
-  // ur in registers; us, ut: the row's values in memory.
-  WEFT_ALWAYS_INLINE void row(int j, Vec<T> (&ur)[n], Vec<T>* us, Vec<T>* ut) const {
-    const T sj = d_.points[j];
-    const Vec3<T> xr = r_ + s1_ * sj;
-    const Vec3<T> cr0 = cr_[0] + cr_s_[0] * sj, cr1 = cr_[1] + cr_s_[1] * sj, cr2 = cr_[2] + cr_s_[2] * sj;
-    const Vec3<T> cs0 = space::cross<T>(t0_[j], xr), cs1 = space::cross<T>(t1_[j], xr);
-    const Vec3<T> ct0 = ct0_ + ct0_s_ * sj, ct1 = ct1_;
-    const T w = inverse_weight_ * d_.inverse_weights[j];
-    const Vec<T> d0 = space::dot<T>(xr, cr0) * w, d1 = space::dot<T>(xr, cr1) * w, d2 = space::dot<T>(xr, cr2) * w;
-    WEFT_UNROLL_ALL for (int i = 0; i < n / 2; ++i) {
-      const int m = n - 1 - i;
-      const T r = d_.points[m], rr = r * r;
-      const Vec3<T> even = cr0 + cr2 * rr, odd = cr1 * r, s = cs1 * r, t = ct1 * r;
-      const Vec<T> det = d0 + d2 * rr, change = d1 * r;
-      metric<T>(even - odd, cs0 - s, ct0 - t, d_.weights[i] / (det - change), ur[i], us[i], ut[i]);
-      metric<T>(even + odd, cs0 + s, ct0 + t, d_.weights[i] / (det + change), ur[m], us[m], ut[m]);
+    const Vec3<T> r0 = a(1) + a(5) * t, s0 = a(2) + a(6) * t, s1 = a(4) + a(7) * t;
+    const Vec3<T> ct0 = space::cross<T>(r0, s0), ct0_s = space::cross<T>(s1, s0), ct1 = space::cross<T>(r0, s1);
+#pragma GCC unroll 1
+    for (int j = 0; j < n; ++j) {
+      const T s = d_.points[j], w = d_.weights[j] * d_.weights[k];
+      const Vec3<T> xr = r0 + s1 * s, t0 = t0_[j], t1 = t1_[j];
+      const V inverse = T(1) / space::dot<T>(xr, xr), by_weight = inverse * w;
+      Row& row = rows_[j];
+      row.alpha = {space::dot<T>(xr, s0) * inverse, space::dot<T>(xr, s1) * inverse};
+      row.beta = {space::dot<T>(xr, t0) * inverse, space::dot<T>(xr, t1) * inverse};
+      row.scale = by_weight * w;
+      const Vec3<T> cs0 = space::cross<T>(t0, xr), cs1 = space::cross<T>(t1, xr), c = ct0 + ct0_s * s;
+      row.det = {space::dot<T>(s0, cs0) * by_weight, (space::dot<T>(s0, cs1) + space::dot<T>(s1, cs0)) * by_weight,
+                 space::dot<T>(s1, cs1) * by_weight};
+      row.ss = {space::dot<T>(cs0, cs0), 2 * space::dot<T>(cs0, cs1), space::dot<T>(cs1, cs1)};
+      row.st = {space::dot<T>(cs0, c), space::dot<T>(cs0, ct1) + space::dot<T>(cs1, c), space::dot<T>(cs1, ct1)};
+      row.tt = {space::dot<T>(c, c), 2 * space::dot<T>(c, ct1), space::dot<T>(ct1, ct1)};
     }
-    if constexpr (n % 2 == 1) metric<T>(cr0, cs0, ct0, d_.weights[n / 2] / d0, ur[n / 2], us[n / 2], ut[n / 2]);
+  }
+  // The row's values: ur on the stack, us and ut in the planes.
+  WEFT_ALWAYS_INLINE void row(int j, Vec<T> (&ur)[n], Vec<T>* us, Vec<T>* ut) const {
+    const Row& row = rows_[j];
+#pragma GCC unroll 1
+    for (int i = 0; i < n / 2; ++i) {
+      const int m = n - 1 - i;
+      const T r = d_.points[m], w = d_.weights[i];
+      const Pair alpha = row.alpha.at(r), beta = row.beta.at(r), det = row.det.at(r), ss = row.ss.at(r),
+                 st = row.st.at(r), tt = row.tt.at(r);
+      const V inverse = row.scale * w / (det.minus * det.plus);
+      flux(alpha.minus, beta.minus, det.minus * w, ss.minus, st.minus, tt.minus, inverse * det.plus, ur[i], us[i],
+           ut[i]);
+      flux(alpha.plus, beta.plus, det.plus * w, ss.plus, st.plus, tt.plus, inverse * det.minus, ur[m], us[m], ut[m]);
+    }
+    if constexpr (n % 2 == 1) {
+      constexpr int m = n / 2;
+      const T w = d_.weights[m];
+      flux(row.alpha.c0, row.beta.c0, row.det.c0 * w, row.ss.c0, row.st.c0, row.tt.c0, row.scale * w / row.det.c0,
+           ur[m], us[m], ut[m]);
+    }
   }
 
  private:
+  struct Pair {  // at -r and r
+    V minus, plus;
+  };
+  struct Linear {
+    V c0, c1;
+    WEFT_ALWAYS_INLINE Pair at(T r) const { return {c0 - c1 * r, c0 + c1 * r}; }
+  };
+  struct Quadratic {
+    V c0, c1, c2;
+    WEFT_ALWAYS_INLINE Pair at(T r) const { return Linear{c0 + c2 * (r * r), c1}.at(r); }
+  };
+  struct Row {
+    Linear alpha, beta;
+    Quadratic det, ss, st, tt;  // det: times w / x_r.x_r, which is a length: products of two do not underflow
+    V scale;                    // w^2 / x_r.x_r; w without the weight along the row
+  };
+
+  static WEFT_ALWAYS_INLINE void flux(V alpha, V beta, V det, V ss, V st, V tt, V scale, V& ur, V& us, V& ut) {
+    const V s = (us - alpha * ur) * scale, t = (ut - beta * ur) * scale;
+    us = ss * s + st * t;
+    ut = st * s + tt * t;
+    ur = det * ur - alpha * us - beta * ut;
+  }
   WEFT_ALWAYS_INLINE Vec3<T> a(int m) const { return map_coefficient(a_, m); }
 
   const SimdElements<T>& d_;
   const T* a_;
-  Vec3<T> t0_[n], t1_[n];      // dx/dt = t0 + t1 r, by row
-  Vec3<T> r_, s1_;             // dx/dr = r + s1 s, of the plane
-  Vec3<T> cr_[3], cr_s_[3];    // cofactor r: powers of r, each linear in s
-  Vec3<T> ct0_, ct0_s_, ct1_;  // cofactor t: ct0 + ct0_s s + ct1 r
-  T inverse_weight_;
+  Vec3<T> t0_[n], t1_[n];  // dx/dt = t0 + t1 r, by row
+  Row rows_[n];            // of the plane
 };
 
 template <int n, class T>

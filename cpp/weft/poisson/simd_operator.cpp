@@ -18,18 +18,20 @@ namespace weft::poisson {
 namespace {
 
 // [stored block][n^3][6][lanes], and in `stored` the place of each curved block; lanes past the last element get 0.
+// Checks the Jacobians of all elements. (collective)
 template <class T>
 device::Array<T> stored_factors(const space::Numbering& numbering, std::span<const mesh::Shape> shapes,
                                 std::vector<std::int32_t>& stored, const std::shared_ptr<device::Device>& host) {
   const std::int64_t each = numbering.points_per_element() * 6, lanes = numbering.lanes;
-  std::vector<std::int64_t> of_blocks;  // elements
+  std::vector<std::int64_t> of_blocks, others;  // elements
   std::int32_t blocks = 0;
   for (std::int64_t b = 0; b < std::ssize(shapes); ++b) {
     stored.push_back(blocks);
-    if (shapes[b] != mesh::Shape::curved) continue;
-    ++blocks;
+    const bool curved = shapes[b] == mesh::Shape::curved;
+    if (curved) ++blocks;
     const auto first = numbering.split.order.begin() + b * lanes;
-    of_blocks.insert(of_blocks.end(), first, std::min(first + lanes, numbering.split.order.end()));
+    std::vector<std::int64_t>& to = curved ? of_blocks : others;
+    to.insert(to.end(), first, std::min(first + lanes, numbering.split.order.end()));
   }
   const std::int64_t elements = std::ssize(of_blocks);
   mesh::ElementFactors geometry(numbering.mesh, numbering.order);
@@ -42,6 +44,7 @@ device::Array<T> stored_factors(const space::Numbering& numbering, std::span<con
       for (std::int64_t i = 0; i < each; ++i) to[i * lanes] = static_cast<T>(g[i]);
     });
   });
+  geometry.each(others, [](std::int64_t, const double*, const double*) {});
   geometry.check();
   return factors;
 }
@@ -75,27 +78,18 @@ SimdOperator<T>::SimdOperator(space::Space<T>& space, Geometry geometry, double 
   const std::size_t points = tables.size();
   for (const double x : gll.points) tables.push_back(static_cast<T>(x));
   for (const double w : gll.weights) tables.push_back(static_cast<T>(w));
-  for (const double w : gll.weights) tables.push_back(static_cast<T>(1 / w));
   tables_ = device::Array<T>(device, tables);
 
   shapes_ = space.numbering().shapes;
-  if (geometry == Geometry::stored)
-    std::ranges::fill(shapes_, mesh::Shape::curved);
-  else
-    mesh::check_jacobians(space.mesh(), order);
+  if (geometry == Geometry::stored) std::ranges::fill(shapes_, mesh::Shape::curved);
   factors_ = stored_factors<T>(space.numbering(), shapes_, stored_, device);
+  const bool all_stored = std::ranges::count(shapes_, mesh::Shape::curved) == std::ssize(shapes_);
   const T* table = tables_.data();
-  elements_ = {space.blocks()->index(),
-               table,
-               table + forward,
-               table + points,
-               table + points + n,
-               table + points + 2 * n,
-               factors_.data(),
-               stored_.data(),
-               geometry == Geometry::stored ? nullptr : space.trilinear_blocks().data(),
-               shapes_.data(),
-               simd_passes<T>(order).planes};
+  elements_ = {space.blocks()->index(), table,
+               table + forward,         table + points,
+               table + points + n,      factors_.data(),
+               stored_.data(),          all_stored ? nullptr : space.trilinear_blocks().data(),
+               shapes_.data(),          simd_passes<T>(order).planes};
   scratch_ = {plan().threads, scratch_vectors(order) * simd::lanes<T>};
 }
 

@@ -183,6 +183,36 @@ WEFT_ALWAYS_INLINE Vec<T, n> gather(const T* from, const std::int32_t* index) {
   }
 }
 
+// gather() with the processor's instruction, if it has one for vectors of this length.
+#if defined(WEFT_AVX512) || defined(__AVX2__)
+inline constexpr bool has_gather = true;
+#else
+inline constexpr bool has_gather = false;
+#endif
+template <class T>
+WEFT_ALWAYS_INLINE Vec<T> gather_at_once(const T* from, const std::int32_t* index) {
+#if defined(__AVX2__) && !defined(WEFT_AVX512)
+  if constexpr (sizeof(T) == 8) {
+    const __m128i i = _mm_loadu_si128(reinterpret_cast<const __m128i*>(index));
+    const __m256d all = _mm256_castsi256_pd(_mm256_set1_epi64x(-1));
+    return reinterpret_cast<Vec<T>>(_mm256_mask_i32gather_pd(_mm256_setzero_pd(), from, i, all, 8));
+  } else {
+    const __m256i i = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(index));
+    const __m256 all = _mm256_castsi256_ps(_mm256_set1_epi64x(-1));
+    return reinterpret_cast<Vec<T>>(_mm256_mask_i32gather_ps(_mm256_setzero_ps(), from, i, all, 4));
+  }
+#else
+  return gather<T>(from, index);
+#endif
+}
+// gather() by single loads, which some processors do faster.
+template <class T>
+WEFT_ALWAYS_INLINE Vec<T> gather_by_loads(const T* from, const std::int32_t* index) {
+  Vec<T> v;
+  for (int l = 0; l < lanes<T>; ++l) v[l] = from[index[l]];
+  return v;
+}
+
 // The lanes whose bits are set in the mask: from[index[l]], else 0; to[index[l]] = v[l], else nothing.
 template <class T>
 inline Vec<T> gather_lanes(const T* from, const std::int32_t* index, unsigned mask) {
@@ -208,6 +238,11 @@ inline void scatter_lanes(T* to, const std::int32_t* index, Vec<T> v, unsigned m
 // to[index[l]] += v[l] lane by lane: correct for any indices.
 template <class T>
 __attribute__((noinline)) void scatter_add_serial(T* to, const std::int32_t* index, Vec<T> v) {
+  for (int l = 0; l < lanes<T>; ++l) to[index[l]] += v[l];
+}
+// The same inlined, for processors whose gather and scatter are slow.
+template <class T>
+WEFT_ALWAYS_INLINE void scatter_add_by_stores(T* to, const std::int32_t* index, Vec<T> v) {
   for (int l = 0; l < lanes<T>; ++l) to[index[l]] += v[l];
 }
 // The same if no two lanes have the same index (except entries that are never read).

@@ -22,6 +22,10 @@ struct BlockIndex {
   const std::int64_t* interior;
   const std::int32_t* interior_index;
   const std::uint8_t* conflict;  // [blocks]: two lanes of a vector share an entry
+  // [blocks][surface points]: 1 if the point's lanes are consecutive entries, to be read and written as one vector;
+  // nullptr: all by index.
+  const std::uint8_t* runs;
+  bool by_loads;  // other surface points by single loads and stores, even if the processor can gather
 };
 
 // The schedule of a sweep. Entries in [shared, owned) that only one chunk of blocks touches are updated just before the

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <span>
 #include <stdexcept>
+#include <utility>
 
 #include "weft/space/numbering.hpp"
 
@@ -127,14 +128,17 @@ Blocks::Blocks(const Numbering& numbering, const std::shared_ptr<device::Device>
   index_ = device::Array<std::int32_t>(device, blocks * surface);
   interior_.assign(blocks, -1);
   conflict_.assign(blocks, 0);
+  runs_.assign(blocks * (surface / lanes), 1);
 #pragma omp parallel for
   for (std::int64_t b = 0; b < blocks; ++b) {
     const std::int32_t* from = from_block(b);
     std::copy(from + inside, from + block_points, index_.data() + b * surface);
     for (std::int64_t v = 0; v < surface; v += lanes)
-      for (int l = 1; l < lanes; ++l)
+      for (int l = 1; l < lanes; ++l) {
+        if (from[inside + v + l] != from[inside + v] + l) runs_[(b * surface + v) / lanes] = 0;
         for (int m = 0; m < l; ++m)
           if (from[inside + v + l] == from[inside + v + m] && from[inside + v + l] != assembly.local) conflict_[b] = 1;
+      }
     bool in_a_row = inside > 0;
     for (std::int64_t i = 1; i < inside; ++i) in_a_row = in_a_row && from[i] == from[0] + i;
     if (in_a_row) interior_[b] = from[0];
@@ -144,15 +148,32 @@ Blocks::Blocks(const Numbering& numbering, const std::shared_ptr<device::Device>
     interior_[b] = -1 - static_cast<std::int64_t>(interior_index_.size());
     interior_index_.insert(interior_index_.end(), from_block(b), from_block(b) + inside);
   }
-  view_ = {index_.data(), interior_.data(), interior_index_.data(), conflict_.data()};
+  view_ = {index_.data(), interior_.data(), interior_index_.data(), conflict_.data(), runs_.data(), true};
   plan_ = make_plan(numbering, interior_, inside, omp_get_max_threads());
+}
+
+std::string name(Access access) {
+  return std::string(access.by_loads ? "loads" : "gather") + (access.runs ? " and runs" : "");
+}
+
+BlockIndex Blocks::index(Access access) const {
+  BlockIndex view = view_;
+  view.runs = access.runs ? runs_.data() : nullptr;
+  view.by_loads = access.by_loads;
+  return view;
+}
+
+void Blocks::use(Access access, std::string reason) {
+  view_ = index(access);
+  access_ = access;
+  access_reason_ = std::move(reason);
 }
 
 std::map<std::string, std::int64_t> Blocks::memory_bytes() const {
   const auto bytes = [](const auto& v) { return static_cast<std::int64_t>(v.size() * sizeof(v[0])); };
   return {{"index", static_cast<std::int64_t>(index_.bytes()) + bytes(interior_) + bytes(interior_index_)},
           {"plan", bytes(plan_.before) + bytes(plan_.ahead) + bytes(plan_.after) + bytes(plan_.after_begin) +
-                       bytes(plan_.apart) + bytes(conflict_)}};
+                       bytes(plan_.apart) + bytes(conflict_) + bytes(runs_)}};
 }
 
 }  // namespace weft::space

@@ -41,6 +41,14 @@ void for_chunks(const std::vector<std::vector<Range>>& colours, int threads, Wor
   }
 }
 
+// How kernels reach the surface points of blocks; all ways give the same bits. runs: points whose lanes are consecutive
+// entries as one vector; by_loads: the others by single loads and stores, even if the processor can gather.
+struct Access {
+  bool runs, by_loads;
+  bool operator==(const Access&) const = default;
+};
+std::string name(Access access);
+
 class Blocks {
  public:
   // numbering: in blocks of its lanes; the index of its assembly is not needed afterwards. std::runtime_error if the
@@ -48,6 +56,11 @@ class Blocks {
   Blocks(const Numbering& numbering, const std::shared_ptr<device::Device>& device);
 
   const BlockIndex& index() const { return view_; }
+  BlockIndex index(Access access) const;
+  // Of index(), from now on; `reason` for the user (simd_access.hpp).
+  void use(Access access, std::string reason);
+  Access access() const { return access_; }
+  const std::string& access_reason() const { return access_reason_; }
   const Plan& plan() const { return plan_; }
   std::map<std::string, std::int64_t> memory_bytes() const;
 
@@ -56,8 +69,11 @@ class Blocks {
   std::vector<std::int64_t> interior_;
   std::vector<std::int32_t> interior_index_;
   std::vector<std::uint8_t> conflict_;
+  std::vector<std::uint8_t> runs_;
   BlockIndex view_{};
   Plan plan_;
+  Access access_{};
+  std::string access_reason_;
 };
 
 }  // namespace weft::space

@@ -60,6 +60,49 @@ inline constexpr ColumnPlaces<n> column_places = [] {
   return places;
 }();
 
+// The surface points of a block; all ways to read and add give the same bits.
+template <class T>
+class BlockSurface {
+  using V = simd::Vec<T>;
+  static constexpr int lanes = simd::lanes<T>;
+
+ public:
+  BlockSurface(const BlockIndex& blocks, std::int64_t block, int points)
+      : index_(blocks.index + block * points * lanes),
+        runs_(blocks.runs == nullptr ? nullptr : blocks.runs + block * points),
+        by_loads_(blocks.by_loads),
+        conflict_(blocks.conflict[block] != 0) {}
+
+  const std::int32_t* at(int point) const { return index_ + point * lanes; }
+
+  WEFT_ALWAYS_INLINE V read(const T* x, int point) const {
+    const std::int32_t* const index = at(point);
+    if (runs_ != nullptr && runs_[point] != 0) return simd::load(x + *index);
+    return by_loads_ ? simd::gather_by_loads<T>(x, index) : simd::gather_at_once<T>(x, index);
+  }
+  WEFT_ALWAYS_INLINE void add(T* y, int point, V v) const {
+    const std::int32_t* const index = at(point);
+    if (runs_ != nullptr && runs_[point] != 0)
+      simd::store<T>(y + *index, simd::load(y + *index) + v);
+    else
+      add(y, index, v);
+  }
+  // To any entries.
+  WEFT_ALWAYS_INLINE void add(T* y, const std::int32_t* index, V v) const {
+    if (conflict_)
+      simd::scatter_add_serial<T>(y, index, v);
+    else if (by_loads_)
+      simd::scatter_add_by_stores<T>(y, index, v);
+    else
+      simd::scatter_add<T>(y, index, v);
+  }
+
+ private:
+  const std::int32_t* index_;
+  const std::uint8_t* runs_;
+  bool by_loads_, conflict_;
+};
+
 template <int n, class T>
 class BlockColumns {
   using V = simd::Vec<T>;
@@ -67,21 +110,20 @@ class BlockColumns {
 
  public:
   BlockColumns(const BlockIndex& blocks, std::int64_t block)
-      : surface_(blocks.index + block * surface_points<n> * lanes),
+      : surface_(blocks, block, surface_points<n>),
         first_(blocks.interior[block]),
-        inside_(first_ >= 0 ? nullptr : blocks.interior_index + (-1 - first_)),
-        conflict_(blocks.conflict[block] != 0) {}
+        inside_(first_ >= 0 ? nullptr : blocks.interior_index + (-1 - first_)) {}
 
   // Calls, for the points k of a column, surface(k, surface point, index); and between the ends row(k, entry) if each
   // interior point of the block is `lanes` contiguous entries, which only this block touches, else apart(k, index).
   template <class Surface, class Row, class Apart>
   WEFT_ALWAYS_INLINE void visit(SideColumn column, Surface&& surface, Row&&, Apart&&) const {
-    WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) surface(k, column.surface + k, at(column.surface + k));
+    WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) surface(k, column.surface + k, surface_.at(column.surface + k));
   }
   template <class Surface, class Row, class Apart>
   WEFT_ALWAYS_INLINE void visit(InnerColumn column, Surface&& surface, Row&& row, Apart&& apart) const {
-    surface(0, column.surface, at(column.surface));
-    surface(n - 1, column.surface + 1, at(column.surface + 1));
+    surface(0, column.surface, surface_.at(column.surface));
+    surface(n - 1, column.surface + 1, surface_.at(column.surface + 1));
     if (inside_ == nullptr) {
       WEFT_UNROLL_ALL for (int k = 1; k < n - 1; ++k) row(k, first_ + (column.inside + k - 1) * lanes);
     } else {
@@ -92,10 +134,10 @@ class BlockColumns {
   // u[k] of a column of x; row(entry): what is read of an inside point in a row.
   template <class Column, class Row>
   WEFT_ALWAYS_INLINE void read(const T* x, Column column, V (&u)[n], Row&& row) const {
-    const auto gathered = [&](int k, const std::int32_t* index) WEFT_LAMBDA_INLINE { u[k] = simd::gather(x, index); };
     visit(
-        column, [&](int k, int, const std::int32_t* index) WEFT_LAMBDA_INLINE { gathered(k, index); },
-        [&](int k, std::int64_t entry) WEFT_LAMBDA_INLINE { u[k] = row(entry); }, gathered);
+        column, [&](int k, int point, const std::int32_t*) WEFT_LAMBDA_INLINE { u[k] = surface_.read(x, point); },
+        [&](int k, std::int64_t entry) WEFT_LAMBDA_INLINE { u[k] = row(entry); },
+        [&](int k, const std::int32_t* index) WEFT_LAMBDA_INLINE { u[k] = simd::gather(x, index); });
   }
   template <class Column>
   WEFT_ALWAYS_INLINE void read(const T* x, Column column, V (&u)[n]) const {
@@ -108,15 +150,10 @@ class BlockColumns {
   // Adds u[k] to a column of y; row(entry, value) takes those of inside points in a row.
   template <class Column, class Row>
   WEFT_ALWAYS_INLINE void add(T* y, Column column, const V (&u)[n], Row&& row) const {
-    const auto added = [&](int k, const std::int32_t* index) WEFT_LAMBDA_INLINE {
-      if (conflict_)
-        simd::scatter_add_serial<T>(y, index, u[k]);
-      else
-        simd::scatter_add<T>(y, index, u[k]);
-    };
     visit(
-        column, [&](int k, int, const std::int32_t* index) WEFT_LAMBDA_INLINE { added(k, index); },
-        [&](int k, std::int64_t entry) WEFT_LAMBDA_INLINE { row(entry, u[k]); }, added);
+        column, [&](int k, int point, const std::int32_t*) WEFT_LAMBDA_INLINE { surface_.add(y, point, u[k]); },
+        [&](int k, std::int64_t entry) WEFT_LAMBDA_INLINE { row(entry, u[k]); },
+        [&](int k, const std::int32_t* index) WEFT_LAMBDA_INLINE { surface_.add(y, index, u[k]); });
   }
   // Insides in a row are written.
   template <class Column>
@@ -128,7 +165,6 @@ class BlockColumns {
   }
 
  private:
-  const std::int32_t* at(int point) const { return surface_ + point * lanes; }
   template <class Use>
   static WEFT_ALWAYS_INLINE void with_column(int ij, Use&& use) {
     const int surface = column_places<n>.surface[ij], inside = column_places<n>.inside[ij];
@@ -138,10 +174,9 @@ class BlockColumns {
       use(InnerColumn{surface, inside});
   }
 
-  const std::int32_t* surface_;
+  BlockSurface<T> surface_;
   std::int64_t first_;
   const std::int32_t* inside_;
-  bool conflict_;
 };
 
 }  // namespace weft::space

@@ -11,6 +11,7 @@
 #include "weft/mesh/points.hpp"
 #include "weft/mesh/trilinear.hpp"
 #include "weft/simd/vector.hpp"
+#include "weft/space/simd_access.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::space {
@@ -44,6 +45,7 @@ Space<T>::Space(Numbering numbering, const Options& options) : options_(options)
   exchange();
   if (options.kernels == Kernels::portable) return;
   comm().together([&] { blocks_ = std::make_unique<Blocks>(numbering_, device()); });
+  choose_access<T>(*blocks_, numbering_, options.exchange.cache);
   numbering_.assembly.index = {};
 }
 

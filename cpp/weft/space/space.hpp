@@ -50,6 +50,8 @@ class Space {
   const mesh::Mesh& mesh() const { return numbering_.mesh; }
   const Numbering& numbering() const { return numbering_; }
   const Blocks* blocks() const { return blocks_.get(); }  // kernels = simd, else null
+  // Instead of the fastest access, which set-up chooses; before anything is made on this space.
+  void use(Access access) { blocks_->use(access, "asked for"); }
   int order() const { return options_.order; }
 
   std::int64_t entries() const { return numbering_.assembly.local + 1; }

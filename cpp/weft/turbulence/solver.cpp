@@ -9,6 +9,7 @@
 
 #include "weft/device/buffer.hpp"
 #include "weft/fft/gpu_stages.hpp"
+#include "weft/fft/library.hpp"
 #include "weft/mpi/free_memory.hpp"
 #include "weft/turbulence/random.hpp"
 #include "weft/turbulence/real_plane.hpp"
@@ -136,7 +137,9 @@ struct Solver<T>::Impl {
     wanted.options.column = options.column;
     wanted.any_grid = !options.grid && comm.size() > 1;
     wanted.any_batch = !options.batch && comm.size() > 1;
-    if (wanted.any_grid || wanted.any_batch) {
+    wanted.any_way = false;  // no whole fields here
+    const bool any_library = options.device->is_host() && fft::host_libraries() > 1;
+    if (wanted.any_grid || wanted.any_batch || any_library) {
       auto tuned = fft::tuned_plan<T>(wanted, options.device, comm);
       plan = std::move(tuned.plan);
       tuning = std::move(tuned.tuning);

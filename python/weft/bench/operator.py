@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,10 +24,12 @@ from weft.run.record import by_first
 if TYPE_CHECKING:
     from weft.device import Device
 
-LINE = "{:5} {:10} {:9} {:>12} {:>11} {:>10} {:>9} {:>9} {:>9} {:>9}"
+LINE = "{:5} {:10} {:17} {:>12} {:>11} {:>10} {:>9} {:>9} {:>9} {:>9}"
 HEAD = LINE.format(
     "order", "geometry", "kernels", "box", "DOFs", "time µs", "GFLOP/s", "GDOF/s", "% of Eq. 4", "% of own"
 )
+CG_LINE = " {:>9} {:>11}"
+LARGEST_BLOCK = 1024  # threads
 
 
 class OperatorRecord(TypedDict):
@@ -44,31 +47,21 @@ class OperatorRecord(TypedDict):
     occupancy: list[dict[str, int | float | str]]
 
 
-def measure(
-    comm: MPI.Intracomm,
-    order: int,
-    dofs: int,
-    geometry: str,
-    kernels: str,
-    device: Device,
-    precision: str,
-    repeats: int,
-) -> tuple[OperatorRow, weft.Poisson]:
-    """Times the operator at one order on a box of about `dofs` degrees of freedom. (collective)"""
-    box = box_counts(round(dofs * ((order + 1) / order) ** 3), order)
-    mesh = weft.Mesh.box(box, comm=comm)
-    operator = weft.Poisson(mesh, order=order, device=device, precision=precision, geometry=geometry, kernels=kernels)
+def measure(operator: weft.Poisson, box: Sequence[int], repeats: int, iterations: int) -> OperatorRow:
+    """Times the operator, and if `iterations` is above 0 as many of CG after a tenth of them untimed. (collective)"""
+    comm = operator.comm
     comm.Barrier()
     # All ranks run at the same time and share the memory's bandwidth: the slowest rank's median counts.
     seconds = comm.allreduce(statistics.median(operator.time_kernel(repeats)), MPI.MAX)
-    size = formulas.Size(operator.elements, order, operator.dofs, 4 if precision == "single" else 8)
+    size = formulas.Size(operator.elements, operator.order, operator.dofs, 4 if operator.precision == "single" else 8)
     method = formulas.Method(geometry=operator.geometry, kernels=operator.kernels)
     flops = formulas.operator_flops(size)
     moved = formulas.weft_operator_bytes(size, method)
     row: OperatorRow = {
-        "order": order,
+        "order": operator.order,
         "geometry": operator.geometry,
         "kernels": operator.kernels,
+        "threads": threads_of(operator),
         "box": list(box),
         "elements": size.elements,
         "dofs": size.dofs,
@@ -80,7 +73,23 @@ def measure(
         "bytes": moved.value,
         "bytes_formula": moved.text,
     }
-    return row, operator
+    if iterations > 0:
+        b = operator.random_rhs(1)
+        operator.cg(b, iterations=max(1, iterations // 10))
+        result = operator.cg(b, iterations=iterations)
+        whole = formulas.Method(
+            geometry=operator.geometry, kernels=operator.kernels, algorithm=result.algorithm, ranks=comm.size
+        )
+        row["iterations"] = iterations
+        row["seconds_per_iteration"] = comm.allreduce(result.seconds, MPI.MAX) / iterations
+        row["fom_gflops"] = formulas.fom_flops(size).value / row["seconds_per_iteration"] / 1e9
+        row["iteration_bytes"] = formulas.weft_iteration_bytes(size, whole).value
+    return row
+
+
+def threads_of(operator: weft.Poisson) -> str:
+    """The shape of the portable kernel's thread blocks; empty for other kernels."""
+    return operator.choices.get("threads", "").partition(":")[0]
 
 
 def roofline(row: OperatorRow, measured: Rates) -> None:
@@ -96,6 +105,7 @@ def sweep(
     comm: MPI.Intracomm,
     orders: Sequence[int],
     geometries: Sequence[str],
+    shapes: Sequence[str],
     output: Path,
     *,
     dofs: int | None,
@@ -103,8 +113,12 @@ def sweep(
     precision: str,
     kernels: str,
     repeats: int,
+    iterations: int,
 ) -> OperatorRecord:
-    """Measures every order and geometry, prints a line for each, and writes operator.json and operator.png.
+    """Measures every order, geometry and shape of thread blocks, and prints a line for each.
+
+    Writes operator.json after each, so that an interrupted sweep keeps its rows, and operator.png in the end. Blocks of
+    one thread per point are left out where they would need more than 1024 threads.
 
     The bandwidth of Eq. 4 is measured before and after and the mean is used: other work on the machine shows up as a
     difference between the two. (collective)
@@ -115,37 +129,46 @@ def sweep(
     before = rates(opened, precision, comm)
     where = machine(opened, comm)
     title = f"{where['device']['name']}, {comm.size} rank(s) of {where['threads_per_rank']} thread(s), {precision}"
-    say(f"operator (S_L + lambda W) Z on {title}\n{HEAD}", flush=True)
-    rows: list[OperatorRow] = []
-    resources: list[dict[str, int | float | str]] = []
-    for order in orders:
-        for geometry in geometries:
-            row, operator = measure(comm, order, dofs, geometry, kernels, opened, precision, repeats)
-            roofline(row, before)
-            rows.append(row)
-            if not opened.is_host:
-                resources.append(occupancy_row(row, operator, opened))
-            say(line(row), flush=True)
-            del operator
-    after = rates(opened, precision, comm)
-    measured = Rates(
-        bandwidth_bytes_per_second=(before["bandwidth_bytes_per_second"] + after["bandwidth_bytes_per_second"]) / 2,
-        peak_flops_per_second=(before["peak_flops_per_second"] + after["peak_flops_per_second"]) / 2,
-    )
-    for row in rows:
-        roofline(row, measured)
+    say(f"operator (S_L + lambda W) Z on {title}\n{HEAD}" + CG_LINE.format("CG µs", "FOM GFLOP/s") * (iterations > 0))
     record: OperatorRecord = {
         "versions": versions(),
         "machine": where,
         "precision": precision,
         "repeats": repeats,
-        "rates": measured,
+        "rates": before,
         "rates_before": before,
-        "rates_after": after,
+        "rates_after": before,
         "formulas": counted(),
-        "rows": rows,
-        "occupancy": resources,
+        "rows": [],
+        "occupancy": [],
     }
+    for order in orders:
+        # box_counts takes element-local points: N_L / N_G = (N + 1)^3 / N^3 on a large mesh.
+        box = box_counts(round(dofs * ((order + 1) / order) ** 3), order)
+        mesh = weft.Mesh.box(box, comm=comm)
+        possible = [s for s in shapes if s != "points" or opened.is_host or (order + 1) ** 3 <= LARGEST_BLOCK]
+        for geometry, threads in itertools.product(geometries, possible):
+            operator = weft.Poisson(
+                mesh, order=order, device=opened, precision=precision, geometry=geometry, kernels=kernels,
+                threads=threads,
+            )  # fmt: skip
+            row = measure(operator, box, repeats, iterations)
+            roofline(row, before)
+            record["rows"].append(row)
+            if not opened.is_host:
+                record["occupancy"].append(occupancy_row(row, operator, opened))
+            say(line(row), flush=True)
+            if comm.rank == 0:
+                write_json(output / "operator.json", record)
+            del operator
+    after = rates(opened, precision, comm)
+    record["rates_after"] = after
+    record["rates"] = Rates(
+        bandwidth_bytes_per_second=(before["bandwidth_bytes_per_second"] + after["bandwidth_bytes_per_second"]) / 2,
+        peak_flops_per_second=(before["peak_flops_per_second"] + after["peak_flops_per_second"]) / 2,
+    )
+    for row in record["rows"]:
+        roofline(row, record["rates"])
     by_first(comm, show, record, output, title)
     return record
 
@@ -154,8 +177,10 @@ def counted() -> dict[str, str]:
     """What the columns count."""
     size = formulas.large_mesh(7)
     flops, moved = formulas.operator_flops(size), formulas.operator_bytes(size)
+    fom = formulas.fom_flops(size)
     return {
         "gflops": f"({flops.text}) / time; {flops.source}",
+        "fom_gflops": f"({fom.text}) / time per iteration of CG; {fom.source}",
         "roofline_gflops": f"min(C, ({flops.text}) / ({moved.text}) B), words of 8 bytes; {moved.source}",
         "own_roofline_gflops": "the same with the bytes of each row's own variant",
     }
@@ -166,7 +191,7 @@ def line(row: OperatorRow) -> str:
     return LINE.format(
         row["order"],
         row["geometry"],
-        row["kernels"],
+        f"{row['kernels']} {row['threads']}".strip(),
         "x".join(map(str, row["box"])),
         row["dofs"],
         f"{1e6 * row['seconds']:.1f}",
@@ -174,6 +199,10 @@ def line(row: OperatorRow) -> str:
         short(row["dofs_per_second"] / 1e9),
         f"{100 * row['roofline_fraction']:.0f}",
         f"{100 * row['own_roofline_fraction']:.0f}",
+    ) + (
+        CG_LINE.format(f"{1e6 * row['seconds_per_iteration']:.1f}", short(row["fom_gflops"]))
+        if "fom_gflops" in row
+        else ""
     )
 
 
@@ -186,6 +215,7 @@ def occupancy_row(row: OperatorRow, operator: weft.Poisson, device: Device) -> d
     return {
         "order": row["order"],
         "geometry": row["geometry"],
+        "threads": row["threads"],
         **resources,
         "warps_per_block": o.warps_per_block,
         "masked_lanes": o.masked_lanes,
@@ -219,6 +249,7 @@ def table_1(rows: Sequence[Mapping[str, object]]) -> list[tuple[str, ...]]:
     columns = {
         "ORDER": "order",
         "GEOMETRY": "geometry",
+        "THREADS": "threads",
         "THREADS/BLOCK": "threads_per_block",
         "ELEMENTS/BLOCK": "elements_per_block",
         "WARPS/BLOCK": "warps_per_block",

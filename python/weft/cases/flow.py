@@ -7,6 +7,8 @@ file.
 from __future__ import annotations
 
 import keyword
+import math
+import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
@@ -14,7 +16,7 @@ import pydantic
 
 from weft.cases.expressions import CONSTANTS, FUNCTIONS, Expression, ExpressionError
 from weft.cases.schema import Section, named, option, section
-from weft.cases.shared import CheckpointSection, ElementCase, ElementOutput, MeshSection, TimeSpan
+from weft.cases.shared import CheckpointSection, ElementCase, ElementOutput, TimedMesh, TimeSpan
 from weft.cases.values import EXACT, PYTHON, Value, constant, function_name
 
 Vector = tuple[Value, Value, Value] | str  # three values, or "exact" or "python:name" for all three
@@ -24,7 +26,7 @@ VARIABLES = ("x", "y", "z", "t")
 VALUE = 'number, expression in x, y, z, t, "exact", or "python:name" (a function in functions.file)'
 VECTOR = 'three values, "exact", or "python:name"'
 CONDITIONS = ("wall", "velocity", "outflow", "symmetry")
-PLANES = ("u", "v", "w", "speed", "pressure", "vorticity")
+PLANES = ("u", "v", "w", "speed", "pressure", "vorticity", "vorticity_x", "vorticity_y", "vorticity_z")
 FIELDS = (*PLANES, "velocity", "none")  # what output files and keys call the flow's own fields
 
 
@@ -192,26 +194,61 @@ class FilterSection(Section):
     modes: int = option(1, "number of damped modes; lower ones are damped less", ge=1, le=15, sets="filter.modes")
 
 
+class ProbeSection(Section):
+    """A point, a line or a plane where fields are written during the run."""
+
+    at: tuple[float, ...] = option((), "the point, one end of the line, or a corner of the plane", unit="length")
+    to: tuple[float, ...] = option((), "other end of the line, or the next corner of the plane", unit="length")
+    across: tuple[float, ...] = option((), "the other corner of the plane that is next to at", unit="length")
+    counts: tuple[int, int] = option((101, 101), "number of points from at to to, and from at to across")
+    fields: tuple[str, ...] = option(
+        ("velocity", "pressure"), "fields to write: velocity, pressure, vorticity, names of scalars"
+    )
+    every: int = option(1, "steps between samples", unit="steps", ge=1)
+
+    @pydantic.model_validator(mode="after")
+    def _consistent(self) -> ProbeSection:
+        for key, value in {"at": self.at, "to": self.to, "across": self.across}.items():
+            if len(value) != 3 and (value or key == "at"):
+                raise ValueError(f"{key} = {list(value)}; allowed: three coordinates, such as {key} = [1.0, 0.5, 0.0]")
+        if self.across and not self.to:
+            raise ValueError("across is given without to; a plane needs at, to and across")
+        along = [y - x for x, y in zip(self.at, self.to, strict=bool(self.to))]
+        up = [y - x for x, y in zip(self.at, self.across, strict=bool(self.across))]
+        if self.to and not any(along):
+            raise ValueError(f"the line from {list(self.at)} to {list(self.to)} has no length; give two different ends")
+        if self.across:
+            area = [along[i - 2] * up[i - 1] - along[i - 1] * up[i - 2] for i in range(3)]
+            if math.hypot(*area) <= 1e-12 * math.hypot(*along) * max(math.hypot(*up), 1e-300):
+                raise ValueError("at, to and across lie on one line; a plane needs three corners that do not")
+        if min(self.counts) < 2 and self.to:
+            raise ValueError(f"counts = {list(self.counts)}; allowed: at least 2 points along each side")
+        if not self.fields:
+            raise ValueError("fields is empty; allowed: at least one field")
+        return self
+
+
 class StatisticsSection(Section):
     """Quantities computed during the run."""
 
     every: int = option(10, "steps between rows of statistics.csv; 0: only at the beginning and the end", ge=0)
-    forces: tuple[str, ...] = option((), "boundaries on which to compute the force exerted by the flow")
-    reference: str = option("", "file with reference data to compare with: columns time, energy, -dE/dt")
-
-
-class FlowMesh(MeshSection):
-    """The mesh file, or a box."""
-
-    points: int = option(
-        262_144,
-        "size of a box without counts: approximate total of element-local points",
-        unit="points",
-        ge=8,
-        le=2**53,
-        instead_of=("mesh.counts", "mesh.file"),
+    forces: tuple[str, ...] = option(
+        (), "boundaries on which to compute the force and moment exerted by the flow, wall shear, and y+"
     )
-    upper: Numbers = option((1.0, 1.0, 1.0), "upper corner of the box", unit="length")
+    moment_centre: Numbers = option((0.0, 0.0, 0.0), "point about which moments are taken", unit="length")
+    since: float = option(
+        0.0, "time from which means of forces and the Strouhal number are taken; 0: the second half of the run",
+        unit="time", ge=0.0,
+    )  # fmt: skip
+    drag_direction: Numbers = option((1.0, 0.0, 0.0), "direction of the drag")
+    lift_direction: Numbers = option((0.0, 1.0, 0.0), "direction of the lift")
+    reference_velocity: float = option(
+        0.0, "velocity U of the coefficients 2 F / (U^2 A) and of the Strouhal number f L / U; 0: none of them",
+        unit="length / time", ge=0.0,
+    )  # fmt: skip
+    reference_length: float = option(0.0, "length L of the Strouhal number; 0: none", unit="length", ge=0.0)
+    reference_area: float = option(0.0, "area A of the coefficients; 0: none", unit="length^2", ge=0.0)
+    reference: str = option("", "file with reference data to compare with: columns time, energy, -dE/dt")
 
 
 class FlowOutput(ElementOutput):
@@ -224,8 +261,13 @@ class FlowOutput(ElementOutput):
     averages_every: int = option(
         0, "steps between samples of time averages, written for ParaView at the end; 0: none", unit="steps", ge=0
     )
-    slice: str = option(
-        "speed", "field to draw on a plane: u, v, w, speed, pressure, vorticity, the name of a scalar, or none"
+    average_over: tuple[Literal["x", "y", "z"], ...] = option(
+        (), "homogeneous directions, one or two, over which the time averages are averaged too, into profiles.csv"
+    )
+    slice: str | tuple[str, ...] = option(
+        "speed",
+        "fields to draw on planes: u, v, w, speed, pressure, vorticity (its magnitude), vorticity_x, _y, _z, scalars "
+        'by name, or none; one, or a list; "speed@x=0.25" has a plane of its own',
     )
 
 
@@ -233,7 +275,7 @@ class FlowCase(ElementCase):
     """Incompressible flow on a box or any hexahedral mesh (Neko's and Nek5000's equations, P_N-P_N)."""
 
     workload: Literal["flow"] = option("flow", "the command this file is for")
-    mesh: FlowMesh = section(FlowMesh)
+    mesh: TimedMesh = section(TimedMesh)
     viscosity: Value = option(
         0.01, "kinematic viscosity: number, or expression of the parameters", unit="length^2 / time"
     )
@@ -254,6 +296,7 @@ class FlowCase(ElementCase):
     time: TimeSection = section(TimeSection)
     solver: SolverSection = section(SolverSection)
     filter: FilterSection = section(FilterSection)
+    probes: dict[str, ProbeSection] = named("point, line or plane with that name")
     statistics: StatisticsSection = section(StatisticsSection)
     checkpoint: CheckpointSection = section(CheckpointSection)
     output: FlowOutput = section(FlowOutput)
@@ -320,15 +363,41 @@ class FlowCase(ElementCase):
             )
         if self.initial.nek and self.initial.checkpoint:
             raise ValueError("case keys 'initial.nek' and 'initial.checkpoint': both are given; allowed: one of them")
-        shown = ("none", *PLANES, *self.scalars)
-        if self.output.slice not in shown:
-            raise ValueError(f"case key 'output.slice': found {self.output.slice!r}; allowed: {', '.join(shown)}")
+        self.output.require_fields((*PLANES, *self.scalars))
+        _check_probes(self)
+        _check_averages(self)
         if self.output.every and not (self.output.fields or self.output.nek):
             raise ValueError(
                 f"case key 'output.every': found {self.output.every}, but no fields are written; set output.fields or "
                 "output.nek"
             )
         return self
+
+
+def _check_probes(case: FlowCase) -> None:
+    known = ("velocity", "pressure", "vorticity", *case.scalars)
+    for name, probe in case.probes.items():
+        if not re.fullmatch(r"\w[\w.+-]*", name):
+            raise ValueError(
+                f"case key 'probes.{name}': {name!r} cannot be the name of a probe, which is part of a file's name; "
+                "allowed: letters, digits, _ . + -"
+            )
+        for field in probe.fields:
+            if field not in known:
+                raise ValueError(f"case key 'probes.{name}.fields': found {field!r}; allowed: {', '.join(known)}")
+
+
+def _check_averages(case: FlowCase) -> None:
+    over = case.output.average_over
+    if over and not case.output.averages_every:
+        raise ValueError(
+            f"case key 'output.average_over': found {list(over)}, but no time averages are taken; set "
+            "output.averages_every"
+        )
+    if len(set(over)) != len(over) or len(over) == 3:
+        raise ValueError(
+            f"case key 'output.average_over': found {list(over)}; allowed: one or two different directions"
+        )
 
 
 def _shown(value: Vector) -> str:

@@ -9,7 +9,7 @@ import pydantic
 
 from weft.cases.expressions import Expression, ExpressionError
 from weft.cases.schema import Section, named, option, section
-from weft.cases.shared import CheckpointSection, ElementCase, ElementOutput, MeshSection, TimeSpan
+from weft.cases.shared import CheckpointSection, ElementCase, ElementOutput, TimedMesh, TimeSpan
 
 Point = tuple[float, float, float]
 CONDITIONS = ("pec", "pmc", "absorbing")
@@ -116,19 +116,10 @@ class LayerSection(Section):
     power: float = option(3.0, "the damping grows as this power of the depth", ge=0.0)
 
 
-class MaxwellMesh(MeshSection):
+class MaxwellMesh(TimedMesh):
     """The mesh file, or a box, a cylinder or concentric spheres that weft generates."""
 
     shape: Literal["box", "cylinder", "sphere"] = option("box", "shape generated if mesh.file is empty")
-    points: int = option(
-        262_144,
-        "size of a box without counts: approximate total of element-local points",
-        unit="points",
-        ge=8,
-        le=2**53,
-        instead_of=("mesh.counts", "mesh.file"),
-    )
-    upper: Point = option((1.0, 1.0, 1.0), "upper corner of the box", unit="length")
     periodic: tuple[bool, bool, bool] = option((True, True, True), "periodic in x, y, z (a cylinder: in z)")
     radii: tuple[float, ...] = option(
         (1.0,), "cylinder: its radius; sphere: increasing radii of the spheres", unit="length"
@@ -222,8 +213,10 @@ class MaxwellOutput(ElementOutput):
     every: int = option(
         0, "steps between energies, blow-up checks and progress; 0: about 20 times per run", unit="steps", ge=0
     )
-    slice: Literal["none", "ex", "ey", "ez", "hx", "hy", "hz", "e", "h"] = option(
-        "e", "component drawn on a plane at the end (e, h: the magnitudes)"
+    slice: str | tuple[str, ...] = option(
+        "e",
+        "fields to draw on planes: ex, ey, ez, hx, hy, hz, e or h (the magnitudes), or none; one, or a list; "
+        '"ex@y=0.25" has a plane of its own',
     )
 
 
@@ -253,6 +246,7 @@ class MaxwellCase(ElementCase):
 
     @pydantic.model_validator(mode="after")
     def _consistent(self) -> MaxwellCase:
+        self.output.require_fields(("ex", "ey", "ez", "hx", "hy", "hz", "e", "h"))
         rest = [name for name, material in self.materials.items() if not material.ways]
         if len(rest) > 1:
             raise ValueError(

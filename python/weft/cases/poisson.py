@@ -9,7 +9,7 @@ import pydantic
 
 from weft.cases.expressions import Expression, ExpressionError
 from weft.cases.schema import Section, named, option, section
-from weft.cases.shared import ElementCase
+from weft.cases.shared import ElementCase, PlaneOutput
 from weft.cases.values import EXACT, PYTHON, Value, constant, function_name
 
 PLACES = ("x", "y", "z")
@@ -64,6 +64,16 @@ class SolverSection(Section):
     warmup: int = option(2, "iterations run before the clock starts", unit="iterations", ge=0)
 
 
+class PoissonOutput(PlaneOutput):
+    """What a run leaves behind."""
+
+    slice: str | tuple[str, ...] = option(
+        "auto",
+        "fields to draw on planes: u, with a problem of your own also rhs, coefficient and error; none; auto: u, but "
+        'nothing for a benchmark; one, or a list; "u@x=0.25" has a plane of its own',
+    )
+
+
 class PoissonCase(ElementCase):
     """hipBone's benchmark (Nekbone's problem) on a box or on any hexahedral mesh."""
 
@@ -76,9 +86,10 @@ class PoissonCase(ElementCase):
     rhs: Value = option(
         "random",
         "right-hand side: random; unit: f = 1; manufactured: that of a smooth exact solution on a box, whose error is "
-        f"printed; or f of -div(coefficient grad u) = f: {VALUE}",
+        f"printed; or f of -div(coefficient grad u) + screening u = f: {VALUE}",
     )
     coefficient: Value = option(1.0, f"coefficient of the gradient, above 0: {VALUE}")
+    screening: Value = option(0.0, f"coefficient of u, at least 0: {VALUE}")
     exact: Value = option("", f"exact solution, with which u is compared: {VALUE}; empty: not known", unit="of u")
     parameters: dict[str, Value] = named(
         "constant to use in expressions: a number, or an expression of earlier parameters"
@@ -97,6 +108,7 @@ class PoissonCase(ElementCase):
         "auto", "the portable kernels, or the host's SIMD operator", sets="kernels"
     )
     solver: SolverSection = section(SolverSection)
+    output: PoissonOutput = section(PoissonOutput)
 
     @property
     def constants(self) -> dict[str, float]:
@@ -113,7 +125,7 @@ class PoissonCase(ElementCase):
 
     def values(self) -> Iterator[tuple[str, Value]]:
         """Every key whose value may vary in space, with its value, if it has one."""
-        found: dict[str, Value] = {"coefficient": self.coefficient, "exact": self.exact}
+        found: dict[str, Value] = {"coefficient": self.coefficient, "screening": self.screening, "exact": self.exact}
         if self.own_problem:
             found["rhs"] = self.rhs
         for name, boundary in self.boundaries.items():
@@ -127,6 +139,10 @@ class PoissonCase(ElementCase):
 
     @pydantic.model_validator(mode="after")
     def _values_are_valid(self) -> PoissonCase:
+        if self.output.slice == "auto":
+            self.output.slice = "u" if self.own_problem or self.rhs == "manufactured" else "none"
+        own = ("rhs", "coefficient", *(("error",) if self.exact != "" else ()))
+        self.output.require_fields(("u", *own) if self.own_problem else ("u",))
         for key, value in self.values():
             if value == EXACT and key.endswith(".value"):
                 if self.exact == "":
@@ -145,7 +161,9 @@ class PoissonCase(ElementCase):
                     words = f"; allowed too: {', '.join(SOURCES)}" if key == "rhs" else ""
                     raise ValueError(f"case key '{key}': found {value!r}: {error}{words}") from None
         if not self.own_problem:
-            given = [key for key, value in self.values() if (key, value) != ("coefficient", 1.0)]
+            given = [
+                key for key, value in self.values() if (key, value) not in (("coefficient", 1.0), ("screening", 0.0))
+            ]
             if given:
                 raise ValueError(
                     f"case key '{given[0]}': given with rhs = {self.rhs!r}, which is a benchmark's; set rhs to the "
@@ -155,7 +173,7 @@ class PoissonCase(ElementCase):
             if "lambda_" in self.model_fields_set:
                 raise ValueError(
                     f"case key 'lambda': found {self.lambda_}, but it multiplies the identity, not u; allowed: 0 with "
-                    "a right-hand side of your own"
+                    "a right-hand side of your own; for a term c u set screening"
                 )
             self.lambda_ = 0.0
         if self.own_problem and self.solver.tolerance == 0.0:
@@ -170,6 +188,10 @@ class PoissonCase(ElementCase):
     @pydantic.model_validator(mode="after")
     def _consistent(self) -> PoissonCase:
         kind = self.solver.preconditioner
+        if self.screening != 0.0 and self.solver.algorithm == "merged":
+            raise ValueError(
+                "case key 'solver.algorithm': found 'merged', which has no screening term; allowed: auto | classic"
+            )
         if kind in ("chebyshev", "multigrid"):
             if self.solver.tolerance == 0.0:
                 raise ValueError(
@@ -190,7 +212,7 @@ class PoissonCase(ElementCase):
                 f"such as {example}"
             )
         held = self.boundary == "dirichlet" or any(b.value != "" for b in self.boundaries.values())
-        if self.lambda_ == 0.0 and not held and kind != "multigrid":
+        if self.lambda_ == 0.0 and self.screening == 0.0 and not held and kind != "multigrid":
             raise ValueError(
                 "case key 'lambda': found 0.0, but with boundary = \"natural\" the operator is then singular; "
                 'allowed: lambda above 0, boundary = "dirichlet", or solver.preconditioner = "multigrid"'

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal
+import math
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
 
 import pydantic
 
@@ -89,6 +90,20 @@ class MeshSection(Section):
         return self
 
 
+class TimedMesh(MeshSection):
+    """The mesh file, or a box."""  # of runs in time: a smaller one, and of side 1
+
+    points: int = option(
+        262_144,
+        "size of a box without counts: approximate total of element-local points",
+        unit="points",
+        ge=8,
+        le=2**53,
+        instead_of=("mesh.counts", "mesh.file"),
+    )
+    upper: tuple[float, float, float] = option((1.0, 1.0, 1.0), "upper corner of the box", unit="length")
+
+
 class OutputSection(Section):
     """What a run writes."""
 
@@ -97,11 +112,63 @@ class OutputSection(Section):
     trace: bool = option(False, "write trace.json, the timeline of every rank, to be opened in Perfetto")
 
 
-class ElementOutput(OutputSection):
+class Cut(NamedTuple):
+    """A field on a plane: normal to an axis, at a fraction of the extent of the mesh."""
+
+    field: str
+    axis: str
+    at: float
+
+
+class PlaneOutput(OutputSection):
+    """What a run on spectral elements writes: pictures of planes, besides its fields."""
+
+    slice: str | tuple[str, ...] = option("none", "fields to draw on planes")  # each workload has its own default
+    slice_axis: Literal["x", "y", "z"] = option("z", "axis normal to the planes of output.slice")
+    slice_at: float = option(0.5, "position of the planes, as a fraction of the extent of the mesh", ge=0.0, le=1.0)
+    pixels: int = option(256, "pixels along the longer side of a picture of a plane", unit="pixels", ge=16, le=2048)
+
+    @property
+    def cuts(self) -> list[Cut]:
+        """The planes to draw. Each word of output.slice is a field, or such as "speed@x=0.25" with its own plane."""
+        words = [self.slice] if isinstance(self.slice, str) else list(self.slice)
+        return [self._cut(word) for word in words if word != "none"]
+
+    def _cut(self, word: str) -> Cut:
+        field, own, place = word.partition("@")
+        if not own:
+            return Cut(field, self.slice_axis, self.slice_at)
+        axis, _, share = place.partition("=")
+        try:
+            at = float(share)
+        except ValueError:
+            at = math.nan
+        if axis not in ("x", "y", "z") or not 0 <= at <= 1:
+            raise ValueError(
+                f"case key 'output.slice': found {word!r}; allowed: a field, or FIELD@AXIS=FRACTION, such as "
+                f'"{field}@x=0.25"'
+            )
+        return Cut(field, axis, at)
+
+    def require_fields(self, known: Sequence[str]) -> None:
+        """ValueError if a field to draw is not one of those that the workload has."""
+        for cut in self.cuts:
+            if cut.field not in known:
+                raise ValueError(
+                    f"case key 'output.slice': found {cut.field!r}; allowed: {', '.join(('none', *known))}, alone or "
+                    "several in a list"
+                )
+        if getattr(self, "movie", 0) and not self.cuts:
+            raise ValueError("case key 'output.movie': shows the first plane of output.slice, which is 'none'; set it")
+
+
+class ElementOutput(PlaneOutput):
     """What a time-dependent run on spectral elements writes."""
 
-    slice_axis: Literal["x", "y", "z"] = option("z", "axis normal to the plane of output.slice")
-    slice_at: float = option(0.5, "position of the plane, as a fraction of the extent of the mesh", ge=0.0, le=1.0)
+    movie: int = option(
+        0, "steps between frames of a film of the first plane of output.slice: movie.mp4 with ffmpeg, else movie.gif; "
+        "0: none", unit="steps", ge=0,
+    )  # fmt: skip
     compare_paths: bool = option(
         False, "after the run, also time some steps with every path of the exchange (direct, staged)"
     )

@@ -137,6 +137,10 @@ class TurbulenceOutput(OutputSection):
         False, "write velocity, vorticity and pressure at the points for ParaView (fields.vtkhdf, fields.xdmf)"
     )
     slice: bool = option(True, "draw the enstrophy on the plane halfway along z")
+    movie: int = option(
+        0, "steps between frames of a film of that plane: movie.mp4 with ffmpeg, else movie.gif; 0: none",
+        unit="steps", ge=0,
+    )  # fmt: skip
 
 
 class TurbulenceCase(SharedCase):

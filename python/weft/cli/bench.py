@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, TypedDict, Unpack
 
@@ -66,6 +67,18 @@ class OperatorOptions(TypedDict):
             "--repeats", default=50, show_default=True, type=Integer(min=1), help="Number of timed applications."
         ),
     ]
+    iterations: Annotated[
+        int,
+        click.option(
+            "--cg",
+            "iterations",
+            default=0,
+            show_default=True,
+            type=Integer(min=0),
+            metavar="ITERATIONS",
+            help="Also time this many iterations of conjugate gradients.",
+        ),
+    ]
 
 
 @bench.command()
@@ -73,9 +86,13 @@ class OperatorOptions(TypedDict):
 @click.option(
     "--geometry", default="stored,trilinear", show_default=True, metavar="LIST", help="Geometries to compare."
 )
+@click.option(
+    "--threads", default="auto", show_default=True, metavar="LIST",
+    help="Shapes of the portable kernels' thread blocks to compare: points, columns, or auto.",
+)  # fmt: skip
 @options_of(OperatorOptions)
 @OUTPUT
-def operator(orders: str, geometry: str, output: Path, **options: Unpack[OperatorOptions]) -> None:
+def operator(orders: str, geometry: str, threads: str, output: Path, **options: Unpack[OperatorOptions]) -> None:
     """Time the Poisson operator alone at each order.
 
     Compares it with the calibrated roofline (hipBone, Fig. 3). On a GPU it also prints registers, occupancy and
@@ -87,11 +104,18 @@ def operator(orders: str, geometry: str, output: Path, **options: Unpack[Operato
     from weft.bench.operator import sweep
 
     mpi.install_excepthook()
-    geometries = [g.strip() for g in geometry.split(",")]
-    for name in geometries:
-        if name not in ("stored", "trilinear"):
-            raise click.BadParameter(f"found '{name}', allowed: stored, trilinear", param_hint="--geometry")
-    sweep(MPI.COMM_WORLD, integers(orders, "orders", 1, 15), geometries, output, **options)
+    geometries = names(geometry, "--geometry", ("stored", "trilinear"))
+    shapes = names(threads, "--threads", ("auto", "points", "columns"))
+    sweep(MPI.COMM_WORLD, integers(orders, "orders", 1, 15), geometries, shapes, output, **options)
+
+
+def names(text: str, option: str, allowed: Sequence[str]) -> list[str]:
+    """The names in a list separated by commas."""
+    found = [name.strip() for name in text.split(",")]
+    for name in found:
+        if name not in allowed:
+            raise click.BadParameter(f"found '{name}', allowed: {', '.join(allowed)}", param_hint=option)
+    return found
 
 
 @bench.command()

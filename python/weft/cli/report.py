@@ -12,12 +12,18 @@ import click
 @click.option(
     "--output", type=click.Path(path_type=Path), metavar="FILE.html", help="HTML page. [default: next to the record]"
 )
-def report(record: Path, output: Path | None) -> None:
+@click.option(
+    "--view", metavar="FIELD", help="Also draw an isosurface of q or of a field that the run wrote: view.png (PyVista)."
+)
+@click.option("--level", type=float, metavar="X", help="Value of --view's isosurface. [default: 5 % lies above]")
+def report(record: Path, output: Path | None, view: str | None, level: float | None) -> None:
     """Show a run's record, as text and as a page.
 
     Prints the tables of RUN.json (a file, or the folder that holds run.json), and writes them with plots to one
     self-contained HTML page.
     """
+    if level is not None and view is None:
+        raise click.UsageError("--level is for --view: name a field")
     from weft.files import write_text
     from weft.record import read
     from weft.report import console, html
@@ -36,3 +42,9 @@ def report(record: Path, output: Path | None) -> None:
     page = output or path.with_suffix(".html")
     write_text(page, text)
     click.echo(f"wrote {page}")
+    if view is not None:
+        from weft.report.view import draw
+
+        picture = page.with_name("view.png")
+        reached = draw(path.parent, view, level, picture)
+        click.echo(f"wrote {picture}: {view} = {reached:.4g}")

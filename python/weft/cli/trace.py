@@ -18,22 +18,23 @@ def trace() -> None:
 
 
 @trace.command()
-@click.argument("file", type=click.Path())
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
 @click.option("--top", default=15, show_default=True, metavar="N", help="Number of event names to list.")
 @click.option("--format", "format_", metavar="NAME", help="Format of the file. [default: detected from its content]")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON instead of tables.")
 @takes_window
-def summary(file: str, top: int, format_: str | None, as_json: bool, window: Window) -> None:
+def summary(files: tuple[str, ...], top: int, format_: str | None, as_json: bool, window: Window) -> None:
     """Show where the time of a run went.
 
     Prints the terms of Eq. 3 of the GPU integration report, the exclusive time per category and per event name, and the
-    bytes moved. FILE is a trace written by weft or another tool, or a folder with one. docs/traces.md lists the
-    formats.
+    bytes moved. FILE is a trace written by weft or another tool, or a folder with one. Several files, or a folder with
+    several, are those of the ranks of one run: their clocks are aligned, and a table compares the ranks.
+    docs/traces.md lists the formats.
     """
     from weft.report.trace import figures, summarise
     from weft.traces import load
 
-    loaded = load(file, format_, window)
+    loaded = load(files, format_, window)
     if as_json:
         import json
 

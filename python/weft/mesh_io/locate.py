@@ -29,6 +29,7 @@ class Locator:
     def __init__(self, mesh: Mesh, order: int) -> None:
         n = order + 1
         self.order = order
+        self.points = np.asarray(_weft.mesh.gll(order)[0])
         self.nodes = np.asarray(mesh.point_coordinates(order)).reshape(-1, n, n, n, 3)
         flat = self.nodes.reshape(len(self.nodes), -1, 3)
         # A curved element can extend slightly beyond its nodes.
@@ -51,9 +52,20 @@ class Locator:
                 yield element, index[inside], at[inside]
 
     def _invert(self, element: int, places: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
-        nodes = self.nodes[element]
         size = (self.high[element] - self.low[element]).max()
-        at = np.zeros_like(places)
+        at, miss = self._newton(element, places, np.zeros_like(places))
+        # From the middle of a strongly curved element Newton's method may diverge: start again at the nearest node.
+        lost = np.flatnonzero(~(miss < 1e-6 * size))
+        if len(lost):
+            nodes = self.nodes[element].reshape(-1, 3)
+            nearest = np.array([((nodes - place) ** 2).sum(axis=1).argmin() for place in places[lost]])
+            k, j, i = np.unravel_index(nearest, self.nodes.shape[1:4])
+            at[lost], miss[lost] = self._newton(element, places[lost], self.points[np.stack([i, j, k], axis=1)])
+        return np.clip(at, -1, 1), (np.abs(at) <= 1 + SLACK).all(axis=1) & (miss < 1e-6 * size)
+
+    def _newton(self, element: int, places: Floats, at: Floats) -> tuple[Floats, Floats]:
+        """Reference coordinates [P][3], from a first guess, and how far from the places they lead [P]."""
+        nodes = self.nodes[element]
         for _ in range(20):
             (r, dr), (s, ds), (t, dt) = (lagrange(self.order, np.clip(c, -1.5, 1.5)) for c in at.T)
             x = tensor(nodes, r, s, t)
@@ -64,7 +76,7 @@ class Locator:
             at = np.clip(at + np.nan_to_num(step), -1.5, 1.5)
             if np.abs(step).max() < 1e-12:
                 break
-        return np.clip(at, -1, 1), (np.abs(at) <= 1 + SLACK).all(axis=1) & (np.abs(miss).max(axis=1) < 1e-6 * size)
+        return at, np.abs(miss).max(axis=1)
 
 
 def tensor(values: npt.NDArray[np.floating], r: Floats, s: Floats, t: Floats) -> Floats:

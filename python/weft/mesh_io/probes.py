@@ -1,9 +1,10 @@
-"""Values of fields at given places: time series at points, and images of a plane."""
+"""Time series of fields at given points."""
 
 from __future__ import annotations
 
+import copy
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,71 @@ from weft.mesh import Mesh, MeshError
 from weft.mesh_io.locate import Floats, Locator, lagrange, tensor
 
 Values = npt.NDArray[np.floating]
+
+
+class Places:
+    """Named sets of places in a mesh, where fields are interpolated with the polynomials of their elements.
+
+    ``places``: coordinates [3] or [P][3] by name. ``order``: that of the fields, N; the shape of an element is that of
+    its points of this order, on which Newton's method finds the place. A place on a face between ranks belongs to the
+    lowest of them. MeshError, one for all places, if some lie outside the mesh. Construction is collective.
+    """
+
+    def __init__(self, mesh: Mesh, order: int, places: Mapping[str, npt.ArrayLike]) -> None:
+        self.comm = mesh.comm
+        sets = [np.array(where, float).reshape(-1, 3) for where in places.values()]
+        #: the places of all sets, [P][3]
+        self.where = np.concatenate([np.empty((0, 3)), *sets])
+        ends = np.cumsum([0, *map(len, sets)])
+        #: the rows of ``where`` that each set has, by name
+        self.rows = {name: slice(*ends[k : k + 2]) for k, name in enumerate(places)}
+        found = list(Locator(mesh, order).find(self.where)) if len(self.where) else []
+        owner = np.full(len(self.where), self.comm.size)
+        for _, indices, _ in found:
+            owner[indices] = self.comm.rank
+        self.comm.Allreduce(MPI.IN_PLACE, owner, MPI.MIN)
+        if (owner == self.comm.size).any():
+            raise MeshError(f"probes outside {mesh.source}: " + "; ".join(self._outside(owner == self.comm.size)))
+        #: this rank's elements with places: element, rows of ``where``, and the Lagrange polynomials there
+        self.mine: list[tuple[int, npt.NDArray[np.int64], list[Floats]]] = []
+        for element, indices, reference in found:
+            own = owner[indices] == self.comm.rank
+            if own.any():
+                self.mine.append((element, indices[own], [lagrange(order, c)[0] for c in reference[own].T]))
+
+    def part(self, name: str) -> Places:
+        """The set of that name alone."""
+        rows, part = self.rows[name], copy.copy(self)
+        part.where, part.rows, part.mine = self.where[rows], {name: slice(0, rows.stop - rows.start)}, []
+        for element, indices, polynomials in self.mine:
+            inside = (indices >= rows.start) & (indices < rows.stop)
+            if inside.any():
+                part.mine.append((element, indices[inside] - rows.start, [p[inside] for p in polynomials]))
+        return part
+
+    def _outside(self, outside: npt.NDArray[np.bool_]) -> Iterator[str]:
+        for name, rows in self.rows.items():
+            where = self.where[rows][outside[rows]].tolist()
+            if where:
+                of = f" and {len(where) - 1} more of its {rows.stop - rows.start} points" if len(where) > 1 else ""
+                yield f"{name!r} at {where[0]}{of}"
+
+    def of_rank(self, fields: Values) -> Values:
+        """Values [own places][C] of fields [E][n][n][n][C] of this rank, in the order of ``mine``."""
+        parts = [tensor(fields[element], *polynomials) for element, _, polynomials in self.mine]
+        return np.concatenate([np.empty((0, fields.shape[-1])), *parts])
+
+    def gather(self, mine: Values) -> Values | None:
+        """What ``of_rank`` gave on every rank, [P][C] in the order of the places, on rank 0; None on others.
+        (collective)"""
+        order = np.concatenate([np.empty(0, np.int64), *(rows for _, rows, _ in self.mine)])
+        gathered = self.comm.gather((order, mine))
+        if gathered is None:
+            return None
+        values = np.empty((len(self.where), mine.shape[-1]))
+        for rows, part in gathered:
+            values[rows] = part
+        return values
 
 
 class Probes:
@@ -31,39 +97,30 @@ class Probes:
         #: whether any rank has a probe, in which case all ranks advance one step at a time
         self.any = bool(places)
         self.times: list[float] = []
-        self._mine: list[tuple[str, int, list[Floats], list[Values]]] = []  # name, element, polynomials, series
-        if not places:
-            return
-        where = np.array(list(places.values()), float).reshape(-1, 3)
-        found: dict[int, tuple[int, list[Floats]]] = {}
-        for element, indices, reference in Locator(mesh, order).find(where):
-            for k, index in enumerate(indices):
-                found[int(index)] = element, [lagrange(order, reference[k : k + 1, d])[0] for d in range(3)]
-        # A place on a face shared by several ranks belongs to the lowest rank.
-        owner = np.array([self.comm.rank if k in found else self.comm.size for k in range(len(where))])
-        self.comm.Allreduce(MPI.IN_PLACE, owner, MPI.MIN)
-        for k, name in enumerate(self.names):
-            if owner[k] == self.comm.size:
-                raise MeshError(f"probe {name!r} at {where[k].tolist()} lies outside {mesh.source}")
-            if owner[k] == self.comm.rank:
-                self._mine.append((name, *found[k], []))
+        self._places = Places(mesh, order, places)
+        self._series: list[Values] = []  # [own places][components] by time
 
     def take(self, time: float, fields: Values | None) -> None:
         """Adds the values at a time. ``fields`` may be None on ranks whose ``holds`` is False."""
         self.times.append(time)
-        for _, element, (r, s, t), series in self._mine:
+        if self.holds:
             assert fields is not None
-            series.append(tensor(np.moveaxis(fields[element], 0, -1), r, s, t)[0])
+            self._series.append(self._places.of_rank(np.moveaxis(fields, 1, -1)))
 
     @property
     def holds(self) -> bool:
         """Whether the elements of this rank contain a probe."""
-        return bool(self._mine)
+        return bool(self._places.mine)
 
     def series(self) -> dict[str, Values]:
         """The series [times][components] by name on rank 0; empty on other ranks. (collective)"""
-        gathered = self.comm.gather([(name, np.array(values)) for name, *_, values in self._mine])
-        return dict(item for rank in gathered or [] for item in rank)
+        own = sum(len(rows) for _, rows, _ in self._places.mine)
+        shape = own, len(self.times), len(self.components)
+        mine = np.moveaxis(np.array(self._series), 0, 1) if self._series else np.empty(shape)
+        values = self._places.gather(mine.reshape(own, shape[1] * shape[2]))
+        if values is None:
+            return {}
+        return {name: values[k].reshape(shape[1:]) for k, name in enumerate(self.names)}
 
     def write(self, path: Path, since: float | None = None) -> None:
         """Writes a CSV file with one row per time and one column per component: ``time, NAME.Ex, …``. (collective)
@@ -90,36 +147,3 @@ def _rows_before(path: Path, head: list[str], time: float) -> list[list[str]]:
     except (OSError, ValueError):
         return []
     return kept if rows and rows[0] == head else []
-
-
-def on_plane(
-    mesh: Mesh, order: int, values: Values, axis: int, share: float, pixels: int = 400
-) -> tuple[Values, list[float], float]:
-    """An image of ``values`` [E][n][n][n] on a plane normal to an axis, its extent, and its coordinate. (collective)
-
-    On rank 0, the image [rows][columns] shows the next two axes (NaN outside the mesh); on other ranks it is empty. The
-    extent is [left, right, bottom, top], and the plane is at the given ``share`` of the mesh's extent. The longer side
-    has ``pixels`` pixels.
-    """
-    comm = mesh.comm
-    locator = Locator(mesh, order)
-    low, high = (np.empty(3) for _ in range(2))
-    comm.Allreduce(locator.nodes.reshape(-1, 3).min(axis=0, initial=np.inf), low, MPI.MIN)
-    comm.Allreduce(locator.nodes.reshape(-1, 3).max(axis=0, initial=-np.inf), high, MPI.MAX)
-    u, v = (d for d in range(3) if d != axis)
-    size = high - low
-    columns, rows = (max(2, round(pixels * size[d] / max(size[u], size[v]))) for d in (u, v))
-    across, up = (low[d] + size[d] * (np.arange(n) + 0.5) / n for d, n in ((u, columns), (v, rows)))
-    places = np.empty((rows, columns, 3))
-    places[..., u], places[..., v] = across[None, :], up[:, None]
-    at = low[axis] + share * size[axis]
-    places[..., axis] = np.clip(at, low[axis] + 1e-9 * size[axis], high[axis] - 1e-9 * size[axis])
-    indices, found = [np.empty(0, np.int64)], [np.empty(0)]
-    for element, index, reference in locator.find(places.reshape(-1, 3)):
-        r, s, t = (lagrange(order, c)[0] for c in reference.T)
-        indices.append(index)
-        found.append(tensor(values[element], r, s, t))
-    picture = np.full(rows * columns, np.nan)
-    for index, part in comm.gather((np.concatenate(indices), np.concatenate(found))) or []:
-        picture[index] = part
-    return picture.reshape(rows, columns), [low[u], high[u], low[v], high[v]], float(at)

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
-from scipy.optimize import nnls
+from scipy.optimize import brentq, nnls
 
 from weft.model import project
+from weft.model.counted import Counted, counted
 from weft.model.evidence import Evidence, sourced
 from weft.model.machine import NO_NETWORK, Level, Machine, with_constants
 from weft.model.project import Projection
@@ -147,6 +148,7 @@ def _skeleton(evidence: Sequence[Evidence], base: Machine | None, title: str | N
         },
         "links": {},
         "constants": {},
+        "traffic": {},
     }
 
 
@@ -316,6 +318,9 @@ def _with_elements(machine: Machine, workload: str, runs: Sequence[Run]) -> Mach
     alone = [run for run in runs if run.ranks == 1]
     several = [run for run in runs if run.ranks > 1]
     content = machine.model_dump(exclude_none=True)
+    traced = [(run, traffic) for run in several if (traffic := counted(run.evidence, workload)) is not None]
+    if traced:
+        content["traffic"][workload] = _traffic(*max(traced, key=lambda pair: pair[0].ranks))
     if alone:
         # On a host, a kernel is a call: what small problems take longer for is not a launch.
         launches = workload == "poisson" and alone[0].evidence.machine.device.backend != "host"
@@ -336,7 +341,11 @@ def _with_elements(machine: Machine, workload: str, runs: Sequence[Run]) -> Mach
         raise ModelError(
             f"there is no {workload} run on 1 rank among the measurements; add one, with which the others are compared"
         )
-    if several:
+    if traced:
+        content["constants"][f"{workload}.split_overhead"] = sourced(
+            [(_split(_valid(content), run), run.evidence) for run in several]
+        )
+    elif several:
         name = "exchange_efficiency" if workload == "maxwell" else "split_overhead"
         given = {f"{workload}.{name}": 1.0 if workload == "maxwell" else 0.0}
         kept = {k: v["value"] for k, v in content["constants"].items()}
@@ -351,6 +360,36 @@ def _with_elements(machine: Machine, workload: str, runs: Sequence[Run]) -> Mach
                 found.append((max(0.0, over / made.phases["stream"]), run))
         content["constants"][f"{workload}.{name}"] = sourced([(value, run.evidence) for value, run in found])
     return _valid(content)
+
+
+def _traffic(run: Run, found: Counted) -> Table:
+    """What was counted, relative to a halo exchange by the formulas for the same mesh, per iteration or stage."""
+    order, elements = run.options["order"], run.options["elements_per_rank"]
+    maxwell = run.workload == "maxwell"
+    sent = project.halo(run.ranks, project.box_of(elements), order, 1, corners=not maxwell, periodic=maxwell)
+    times, words = 1, 1
+    if maxwell:
+        times, words = project.MAXWELL_STAGES, 6
+    if run.workload == "flow":
+        times = run.options["pressure_iterations"] + 3 * run.options["velocity_iterations"]
+    data = words * project.WORDS[run.options["precision"]] * sent.network_points
+    return {
+        "exchanges": found.messages / sent.network_messages / times,
+        "volume": found.bytes / data / times,
+        "reductions": found.reductions / times,
+        "overlap": min(found.overlap, 0.99),
+        "source": f"trace of {run.evidence.where}",
+    }
+
+
+def _split(machine: Machine, run: Run) -> float:
+    """The overhead of the split with which the projection of a run takes its time; 0 if it takes longer anyway."""
+
+    def over(split: float) -> float:
+        constants = {k: v.value for k, v in machine.constants.items()} | {f"{run.workload}.split_overhead": split}
+        return run.on(with_constants(machine, constants, "trial")).seconds - run.seconds
+
+    return 0.0 if over(0.0) >= 0 else float(brentq(over, 0.0, run.seconds / run.on(machine).phases["stream"]))
 
 
 def _flops(machine: Machine, run: Run) -> float:

@@ -28,8 +28,9 @@ class Times:
     began: memoryview[float]  # of each call, after it had room in its queue
     returned: memoryview[float]
     by_launch: bytearray
-    arrived: list[tuple[float, int]]  # the latest arrival at each meeting, and its call
+    arrived: list[tuple[float, int]]  # the latest arrival at each meeting, and its call, or -1 - its work
     by_work: dict[int, int] = field(default_factory=dict)
+    met: dict[int, int] = field(default_factory=dict)  # by collective on a stream: the meeting that ended it
     began_by: dict[int, Cause] = field(default_factory=dict)
     returned_by: dict[int, Cause] = field(default_factory=dict)
     ended: Cause = ("none", 0)  # what ended last
@@ -54,6 +55,10 @@ def longest_chain(source: Program, times: Times, end: float) -> dict[str, float]
 
     while kind != "none":
         if kind == "work":
+            if number in times.met:
+                when, by = times.arrived[times.met[number]]
+                back(KINDS[int(work.kind[number])], when)
+                number = -1 - by
             back(KINDS[int(work.kind[number])], times.started[number])
             if number in times.by_work:
                 number = times.by_work[number]

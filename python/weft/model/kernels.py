@@ -218,15 +218,19 @@ def measured_shares(path: str | Path, chip: Chip) -> dict[tuple[str, int, str, i
     try:
         record = json.loads(Path(path).read_text(encoding="utf-8"))
         real = {"double": "double", "single": "float"}[record["precision"]]
-        threads = {(o["geometry"], o["order"]): o["threads_per_block"] for o in record["occupancy"]}
+        threads = {
+            (o["geometry"], o["order"], o.get("threads", "")): o["threads_per_block"] for o in record["occupancy"]
+        }
         rows = [
-            (r["geometry"], r["order"], r["bytes"] / r["seconds"]) for r in record["rows"] if r["kernels"] == "portable"
+            ((r["geometry"], r["order"], r.get("threads", "")), r["bytes"] / r["seconds"])
+            for r in record["rows"]
+            if r["kernels"] == "portable"
         ]
     except (OSError, json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, ZeroDivisionError) as error:
         raise ModelError(f"{path}: not an operator.json of 'weft bench operator' ({error})") from None
     if not threads:
         raise ModelError(f"{path}: measured on the host; give a record that was measured on a GPU")
-    return {(g, n, real, threads[g, n]): rate / chip.stream_rate for g, n, rate in rows if (g, n) in threads}
+    return {(of[0], of[1], real, threads[of]): rate / chip.stream_rate for of, rate in rows if of in threads}
 
 
 # --- output ----------------------------------------------------------------------------------------------------------

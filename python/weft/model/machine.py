@@ -117,6 +117,16 @@ class Links(Form):
     host: Link | None = None
 
 
+class Traffic(Form):
+    """Messages of a workload, counted in the trace of a run, per iteration of its solvers or per stage of a step."""
+
+    exchanges: Annotated[float, Field(gt=0)]  # halo exchanges, by the number of their messages
+    volume: Annotated[float, Field(gt=0)]  # the same by their bytes, of one word per shared point (maxwell: six)
+    reductions: Annotated[float, Field(ge=0)]
+    overlap: Annotated[float, Field(ge=0, lt=1)]  # share of the computation that runs while messages are on their way
+    source: Annotated[str, Field(min_length=3)]
+
+
 class Topology(Form):
     """Network topology: what switches or routers share. `weft.model.fabric` says what a job gets of it."""
 
@@ -175,6 +185,7 @@ class Machine(Form):
     topology: Topology | None = None
     messages: dict[Literal["node", "network"], MessageCurve] = {}
     constants: dict[str, Share] = {}
+    traffic: dict[Literal["poisson", "maxwell", "flow"], Traffic] = {}  # by workload; else counted by formulas
     errors: dict[str, Accuracy] = {}  # by workload, from published rows that were not used for calibration
 
     @model_validator(mode="after")

@@ -32,9 +32,11 @@ class Meetings:
     opens: dict[int, tuple[int, ...]] = field(default_factory=dict)  # by event: the meetings it opens
     # By event: the meetings it waits for, and how long (s) after each it ended.
     needs: dict[int, tuple[tuple[int, float], ...]] = field(default_factory=dict)
-    tails: dict[int, float] = field(default_factory=dict)  # by event that waited: time (s) from last arrival to its end
-    latency: float = 0.0  # 5 % quantile of the tails
-    bandwidth: float = np.inf  # rate at which the tails grow with the bytes; infinite if they do not grow
+    # By event that waited: the time (s) that it spent itself, from the last arrival to its end; with a known path, from
+    # the time at which the last message was there.
+    tails: dict[int, float] = field(default_factory=dict)
+    latency: float = 0.0  # that of the path, else the 5 % quantile of the tails
+    bandwidth: float = np.inf  # that of the path, else the rate at which the tails grow; infinite if they do not grow
     notes: list[str] = field(default_factory=list)
 
     def of(self, event: int) -> tuple[tuple[int, ...], tuple[tuple[int, float], ...], float | None]:
@@ -42,7 +44,20 @@ class Meetings:
         return self.opens.get(event, ()), self.needs.get(event, ()), self.tails.get(event)
 
 
-def find_meetings(trace: Trace, threads: Sequence[NDArray[np.int64]], kinds: Sequence[str]) -> Meetings:
+class MessagePath(NamedTuple):
+    """The path of messages between processes: latency (s) and rate (byte/s), as a ping-pong measures them."""
+
+    latency: float
+    bandwidth: float
+
+
+def find_meetings(
+    trace: Trace,
+    threads: Sequence[NDArray[np.int64]],
+    kinds: Sequence[str],
+    streams: NDArray[np.int64],
+    path: MessagePath | None = None,
+) -> Meetings:
     """Finds which MPI calls wait for which processes.
 
     A receive, or the wait that completes it, does not end before its send has begun. Sends complete on their own, like
@@ -50,6 +65,12 @@ def find_meetings(trace: Trace, threads: Sequence[NDArray[np.int64]], kinds: Seq
     entered it. The root of a gather or reduce waits for all processes, all processes wait for the root of a broadcast,
     and in a scan each process waits for those of lower rank. If a call waited in the trace, it ends as long after the
     last arrival as it did there; otherwise, within the shortest such time.
+
+    A trace alone does not say when a message arrives, so a call counts as having waited if the message was sent during
+    it. With a known path, also calls count whose message was sent before, and still on its way.
+
+    Of the work on `streams`, the collectives that several processes have in common meet in the same way. Their kernels
+    run until all data have arrived, so each waits for the last that started, unless it ended before in the trace.
     """
     found = Meetings()
     rows: dict[int, NDArray[np.int64]] = {}
@@ -58,8 +79,15 @@ def find_meetings(trace: Trace, threads: Sequence[NDArray[np.int64]], kinds: Seq
         if len(index):
             process = int(trace.process[index[0]])
             rows[process] = np.sort(np.concatenate([rows.get(process, index[:0]), index]))
+    for process in np.unique(trace.process[streams]).tolist():
+        mine = streams[trace.process[streams] == process]
+        mine = mine[[kinds[k] in messages.COLLECTIVES for k in trace.name[mine].tolist()]]
+        if len(mine):
+            rows[process] = np.sort(np.concatenate([rows.get(process, mine[:0]), mine]))
     if len(rows) < 2:
         return found
+    on_stream = np.zeros(len(trace), dtype=bool)
+    on_stream[streams] = True
     matched = messages.match(trace, rows, kinds)
     found.notes += [f"{text}: these waits stay as traced" for text in matched.alone]
     start, end = trace.start, trace.end
@@ -68,18 +96,19 @@ def find_meetings(trace: Trace, threads: Sequence[NDArray[np.int64]], kinds: Seq
     for row in rows.values():
         ends.update(messages.ended_by(trace, row, kinds, began))
 
-    wanted: dict[int, list[tuple[int, int]]] = {}  # by call: (meeting, time of the last arrival)
+    wanted: dict[int, list[tuple[int, int, int]]] = {}  # by call: (meeting, last arrival, when its message is there)
     opens: dict[int, list[int]] = {}
 
     def meet(comes: Sequence[int], leaves: Sequence[int], size: float) -> None:
         last = max(int(start[e]) for e in comes)
+        there = last if path is None else last + int(1e9 * (path.latency + size / path.bandwidth))
         number = len(found.meetings)
         found.meetings.append(Meeting(tuple(int(trace.process[e]) for e in comes), size))
         for event in comes:
             opens.setdefault(event, []).append(number)
         for event in leaves:
             if event not in comes or len(comes) > 1:
-                wanted.setdefault(event, []).append((number, last))
+                wanted.setdefault(event, []).append((number, last, there))
 
     for call, other in matched.partner.items():
         kind = kinds[trace.name[call]]
@@ -92,6 +121,12 @@ def find_meetings(trace: Trace, threads: Sequence[NDArray[np.int64]], kinds: Seq
         roots = {int(trace.peer[e]) for e in events}
         root = next((e for p, e in joined.events.items() if p in roots), events[0])
         size = float(max(0, *(int(trace.bytes[e]) for e in events)))
+        if len(events) < 2:
+            continue
+        if on_stream[events].all():
+            last = int(start[events].max())
+            meet(events, [e for e in events if end[e] > last], size * _share(joined.kind, len(events)))
+            continue
         over = {e: e if kinds[trace.name[e]] in messages.COLLECTIVES else ends.get(e, -1) for e in events}
         if joined.kind == "bcast":
             meet([root], [o for e, o in over.items() if e != root and o >= 0], size)
@@ -101,28 +136,44 @@ def find_meetings(trace: Trace, threads: Sequence[NDArray[np.int64]], kinds: Seq
             for k, event in enumerate(events[1:], 1):
                 if over[event] >= 0:
                     meet(events[:k], [over[event]], size)
+        elif len(events) == 2:  # who comes last does not wait for its own message
+            for event, other in (events, events[::-1]):
+                if over[event] >= 0:
+                    meet([other], [over[event]], size)
         else:
             meet(events, [o for o in over.values() if o >= 0], size)
 
     waits = []  # (bytes, tail) of calls that waited
     for call, pairs in wanted.items():
-        last = max(when for _, when in pairs)
-        if last > start[call]:
-            found.tails[call] = (int(end[call]) - last) * 1e-9
-            waits += [(found.meetings[m].bytes, found.tails[call]) for m, when in pairs if when == last]
-    times = [(n, s) for n, s in waits if s > 0]
-    found.latency = float(np.quantile([s for _, s in times], 0.05)) if times else 0.0
-    sized = [(n, s) for n, s in times if n > 0]
-    if sized and max(n for n, _ in sized) >= 4 * min(n for n, _ in sized):
-        found.bandwidth = link_bandwidth(sized)
+        last = max(there for _, _, there in pairs)
+        if last > start[call] or on_stream[call]:
+            found.tails[call] = max(0, int(end[call]) - last) * 1e-9
+            waits += [(found.meetings[m].bytes, found.tails[call]) for m, _, there in pairs if there == last]
+    if path is not None:
+        found.latency, found.bandwidth = path
+    else:
+        times = [(n, s) for n, s in waits if s > 0]
+        found.latency = float(np.quantile([s for _, s in times], 0.05)) if times else 0.0
+        sized = [(n, s) for n, s in times if n > 0]
+        if sized and max(n for n, _ in sized) >= 4 * min(n for n, _ in sized):
+            found.bandwidth = link_bandwidth(sized)
     for call, pairs in wanted.items():
-        last = max(when for _, when in pairs)
+        last = max(there for _, _, there in pairs)
         needs = []
-        for number, when in pairs:
+        for number, when, there in pairs:
             lag = (int(end[call]) - when) * 1e-9
-            if when < last or call not in found.tails:
+            if there < last or call not in found.tails:
                 lag = min(lag, found.latency + found.meetings[number].bytes / found.bandwidth)
             needs.append((number, lag))
         found.needs[call] = tuple(needs)
     found.opens = {e: tuple(m) for e, m in opens.items()}
     return found
+
+
+def _share(kind: str, count: int) -> float:
+    """The bytes that pass each link of a ring, relative to those that a process puts in (NCCL's bus bandwidth)."""
+    if kind == "allreduce":
+        return 2 * (count - 1) / count
+    if kind == "allgather":
+        return count - 1
+    return (count - 1) / count if kind in ("reducescatter", "alltoall") else 1

@@ -48,24 +48,32 @@ def full(nodes: int) -> Topology:
     return Topology("full", (nodes,), nodes, lambda a, b: (a * nodes + b,), np.ones(nodes * nodes))
 
 
-def torus(*sizes: int) -> Topology:
-    """A periodic grid of nodes with dimension-ordered routes, the shorter way around (upwards if both are as short)."""
-    nodes = math.prod(sizes)
+def torus(*sizes: int, per_router: int | None = None, widths: Sequence[int] = (), between: float = 1.0) -> Topology:
+    """A periodic grid of routers with dimension-ordered routes, the shorter way around (upwards if both are as short).
+
+    By default routers are nodes. With `per_router`, that many consecutive nodes share a router, each with a link to it.
+    `widths` are the links side by side per direction, and `between` is the rate of one relative to a node's.
+    """
+    routers, each = math.prod(sizes), per_router or 1
+    nodes = routers * each
     strides = [math.prod(sizes[k + 1 :]) for k in range(len(sizes))]
+    first_own = 2 * routers * len(sizes)  # of the links of nodes, after those between routers
 
     def route(a: int, b: int) -> tuple[int, ...]:
-        links, here = [], a
+        links, here, there = [], a // each, b // each
         for k, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
-            x, y = here // stride % size, b // stride % size
+            x, y = here // stride % size, there // stride % size
             up = (y - x) % size
             steps, way = (up, 0) if up <= size - up else (size - up, 1)
             for _ in range(steps):
                 links.append((here * len(sizes) + k) * 2 + way)
                 at = here // stride % size
                 here += ((at + (1 if way == 0 else -1)) % size - at) * stride
-        return tuple(links)
+        return tuple(links) if per_router is None else (first_own + a, *links, first_own + nodes + b)
 
-    return Topology("torus", sizes, nodes, route, np.ones(nodes * len(sizes) * 2))
+    capacity = np.tile(np.repeat(between * np.array(widths or (1,) * len(sizes), np.float64), 2), routers)
+    own = np.ones(0 if per_router is None else 2 * nodes)
+    return Topology("torus", sizes, nodes, route, np.concatenate([capacity, own]))
 
 
 def fat_tree(per_leaf: int, leaves: int, taper: int = 1, *, between: float = 1.0) -> Topology:
@@ -205,7 +213,11 @@ class Network:
         rate = machine.card_bytes_per_second
         link = machine.topology.link_bytes_per_second
         between = 1.0 if link is None else link.value / rate
-        made = topology(machine.topology.kind, machine.topology.sizes, between)
+        kind, sizes = machine.topology.kind, machine.topology.sizes
+        made = topology(kind, sizes, between)
+        if kind == "torus":
+            per_router, widths = machine.topology.nodes_per_router, machine.topology.widths
+            made = torus(*sizes, per_router=per_router, widths=widths, between=between)
         return cls(
             made, rate, network.latency_seconds.value, 0.0, machine.ranks_per_node, node.bytes_per_second.value,
             node.latency_seconds.value,
@@ -334,6 +346,22 @@ def allgather(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root:
     return ends
 
 
+def reduce_scatter(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root: int = 0) -> Ends:
+    """Ring of P - 1 steps in which each rank passes on a P-th of its `size` bytes, reduced so far."""
+    return allgather(graph, ranks, size / len(ranks), ends, root)
+
+
+def ring_allreduce(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root: int = 0) -> Ends:
+    """A reduce-scatter and an all-gather on a ring: 2 (P - 1) steps of size / P bytes, as NCCL's RING."""
+    ends = reduce_scatter(graph, ranks, size, ends, root)
+    return allgather(graph, ranks, size / len(ranks), ends, root)
+
+
+def tree_allreduce(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root: int = 0) -> Ends:
+    """A reduction up a binomial tree and a broadcast down, for NCCL's TREE."""
+    return bcast(graph, ranks, size, reduce(graph, ranks, size, ends, root), root)
+
+
 def alltoall(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root: int = 0) -> Ends:
     """Pairwise exchange: in step k, each rank sends `size` bytes to the k-th next rank."""
     del root
@@ -356,7 +384,8 @@ def barrier(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root: i
 Collective = Callable[[Graph, Sequence[int], float, Ends, int], Ends]
 COLLECTIVES: dict[str, Collective] = {
     "allreduce": allreduce, "allgather": allgather, "alltoall": alltoall, "barrier": barrier, "bcast": bcast,
-    "gather": gather, "reduce": reduce, "scan": allreduce,
+    "gather": gather, "reduce": reduce, "reducescatter": reduce_scatter, "scan": allreduce,
+    "allreduce-ring": ring_allreduce, "allreduce-tree": tree_allreduce,
 }  # fmt: skip
 
 
@@ -435,7 +464,8 @@ def of_trace(trace: Trace, compute: bool = True) -> Graph:
     A GOAL schedule has an order of its own. Otherwise each process executes its events in order: a blocking send or
     receive ends with its message, a non-blocking one immediately, and a wait with the operations it completes (if the
     file does not say which, with all before it). Collectives become the messages of `COLLECTIVES`.
-    `weft.traces.messages` matches the calls.
+    `weft.traces.messages` matches the calls. The collectives of NCCL and RCCL on a stream follow one another like calls
+    of a thread, with the algorithm that the kernel's name says (TREE), else a ring.
     """
     if trace.requires is not None:
         return _of_schedule(trace, compute)
@@ -452,13 +482,15 @@ def of_trace(trace: Trace, compute: bool = True) -> Graph:
 
 
 class _Calls:
-    """Steps through the calls of all processes concurrently, each process as far as it can get."""
+    """Steps through the calls of all processes and the collectives of all streams concurrently, each as far as it can
+    get."""
 
     def __init__(
         self, trace: Trace, compute: bool, kinds: list[str], rows: dict[int, Ints], matched: messages.Matched
     ) -> None:
         self.trace, self.compute, self.kinds, self.partner = trace, compute, kinds, matched.partner
-        self.rows = [row.tolist() for row in rows.values()]
+        stream = trace.on_stream()
+        self.rows = [line.tolist() for row in rows.values() for line in _in_sequence(trace, row, stream[row])]
         self.rank = {p: k for k, p in enumerate(rows)}
         self.made = Graph(len(rows))
         self.joined = {e: j for j in matched.joined for e in j.events.values()}
@@ -466,9 +498,9 @@ class _Calls:
         self.result: dict[int, tuple[int, ...]] = {}  # by event of a collective: entries that complete it
         self.message: dict[int, int] = {}  # by send: the number of its message
         self.arrived: dict[int, tuple[int, ...]] = {}  # by event: entries that its process had finished before it
-        self.ends: list[tuple[int, ...]] = [() for _ in rows]
-        self.open: list[dict[int, list[int]]] = [defaultdict(list) for _ in rows]  # by request: open operations
-        self.clock = [0] * len(rows)
+        self.ends: list[tuple[int, ...]] = [() for _ in self.rows]
+        self.open: list[dict[int, list[int]]] = [defaultdict(list) for _ in self.rows]  # by request: open operations
+        self.clock = [0] * len(self.rows)
 
     def graph(self) -> Graph:
         place = [0] * len(self.rows)
@@ -491,7 +523,7 @@ class _Calls:
         return self.made
 
     def _step(self, r: int, event: int) -> bool:
-        """Executes one call of rank r; False if it must wait for another process."""
+        """Executes one call of row r; False if it must wait for another process."""
         trace = self.trace
         kind = self.kinds[trace.name[event]]
         if event not in self.arrived:
@@ -543,7 +575,11 @@ class _Calls:
         if joined.kind == "alltoall":
             size /= len(ranks)  # a trace gives the total that a rank sends
         before = {r: self.arrived[e] for r, e in zip(ranks, joined.events.values(), strict=True)}
-        after = COLLECTIVES[joined.kind](self.made, ranks, size, before, root)
+        kind = joined.kind
+        name = trace.names[trace.name[next(iter(joined.events.values()))]]
+        if kind == "allreduce" and name.startswith(("nccl", "rccl")):
+            kind = "allreduce-tree" if "TREE" in name.upper() else "allreduce-ring"
+        after = COLLECTIVES[kind](self.made, ranks, size, before, root)
         for r, event in zip(ranks, joined.events.values(), strict=True):
             self.result[event] = after[r]
 
@@ -564,6 +600,13 @@ class _Calls:
         for q in requests:
             del self.open[r][q]
         return True
+
+
+def _in_sequence(trace: Trace, row: Ints, stream: NDArray[np.bool_]) -> list[Ints]:
+    """The events of a process that follow one another: the calls of its host, and those of each stream."""
+    on = row[stream]
+    found = [row[~stream], *(on[trace.line[on] == line] for line in np.unique(trace.line[on]))]
+    return [part for part in found if len(part)]
 
 
 def _of_schedule(trace: Trace, compute: bool) -> Graph:

@@ -115,6 +115,8 @@ class DeviceWork:
     queue_first: Ints
     last: Ints
     waits: Mapping[int, tuple[tuple[int, float], ...]] = field(default_factory=dict)
+    opens: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # collectives: the meetings they enter
+    needs: Mapping[int, tuple[int, float]] = field(default_factory=dict)  # the meeting that ends it, and the time since
 
     def __len__(self) -> int:
         return len(self.seconds)

@@ -9,22 +9,28 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from weft.model import formulas
+from weft.model import crystal, formulas
 from weft.model.fabric import fabric
-from weft.model.machine import Machine, with_constants
+from weft.model.machine import Machine, Share, Traffic
 from weft.model.result import ModelError, Result, exact
 
 METHOD = "project"
 Path = Literal["direct", "staged"]
+Schedule = Literal["pairwise", "crystal"]
 Precision = Literal["double", "single"]
 WORDS: dict[str, int] = {"double": 8, "single": 4}  # bytes per real number
+
+
+class OutOfMemoryError(ModelError):
+    """Raised for a problem that does not fit into the memory of the devices."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,29 @@ class Halo:
     busiest_group_points: float = 0.0  # sent out of the group of nodes that sends most
 
 
+def _neighbors(
+    chosen: NDArray[np.int64], ranks: int, box: tuple[int, int, int], order: int, corners: bool, periodic: bool
+) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.int64], float]]:
+    """For each direction: which of the chosen ranks have a neighbour there, its rank, and the points that they share.
+
+    The ranks form a nearly cubic grid, and each has a box of elements; `halo` says what `corners` means.
+    """
+    grid = np.array(near_cube(ranks))
+    place = np.stack(np.unravel_index(chosen, tuple(grid)), axis=1)
+    side = np.array(box) * order + 1 if corners else np.array(box) * (order + 1)
+    for direction in itertools.product((-1, 0, 1), repeat=3):
+        d = np.array(direction)
+        if not d.any() or (not corners and np.abs(d).sum() > 1):
+            continue
+        there = place + d
+        inside = ((there >= 0) & (there < grid)).all(axis=1)
+        if periodic:
+            there, inside = there % grid, ((there % grid) != place).any(axis=1)
+        other = np.ravel_multi_index(tuple(np.clip(there, 0, grid - 1).T), tuple(grid))
+        yield inside, other, float(np.prod(np.where(d == 0, side, 1)))
+
+
+@lru_cache(maxsize=1024)
 def halo(
     ranks: int,
     box: tuple[int, int, int],
@@ -102,24 +131,12 @@ def halo(
     elements + 1 points per direction). Without, as for discontinuous elements, they exchange all points of faces
     ((order + 1) x elements points per direction).
     """
-    grid = np.array(near_cube(ranks))
-    place = np.stack(np.unravel_index(np.arange(ranks), tuple(grid)), axis=1)
-    side = np.array(box) * order + 1 if corners else np.array(box) * (order + 1)
     points = np.zeros((2, ranks))
     messages = np.zeros((2, ranks))
     node = np.arange(ranks) // ranks_per_node
     group = node * groups // (node[-1] + 1)
     out_of_group = np.zeros(ranks)
-    for direction in itertools.product((-1, 0, 1), repeat=3):
-        d = np.array(direction)
-        if not d.any() or (not corners and np.abs(d).sum() > 1):
-            continue
-        there = place + d
-        inside = ((there >= 0) & (there < grid)).all(axis=1)
-        if periodic:
-            there, inside = there % grid, ((there % grid) != place).any(axis=1)
-        other = np.ravel_multi_index(tuple(np.clip(there, 0, grid - 1).T), tuple(grid))
-        size = float(np.prod(np.where(d == 0, side, 1)))
+    for inside, other, size in _neighbors(np.arange(ranks), ranks, box, order, corners, periodic):
         for level, here in enumerate((inside & (node[other] == node), inside & (node[other] != node))):
             points[level] += size * here
             messages[level] += here
@@ -167,10 +184,78 @@ def transfer_seconds(
             leaving = max(leaving, sent.network_points * bytes_per_point / links.random_rate)
     seconds = near.seconds(sent.node_messages, sent.node_points * bytes_per_point)
     seconds += sent.network_messages * far.latency_seconds.value + leaving
-    if path == "staged":
-        # One copy out of the device and one back into it.
-        seconds += machine.link("host").seconds(2, 2 * (sent.node_points + sent.network_points) * bytes_per_point)
+    return seconds + (staging_seconds(machine, sent, bytes_per_point) if path == "staged" else 0.0)
+
+
+def staging_seconds(machine: Machine, sent: Halo, bytes_per_point: float) -> float:
+    """Time (s) of one copy out of the device and one back into it."""
+    return machine.link("host").seconds(2, 2 * (sent.node_points + sent.network_points) * bytes_per_point)
+
+
+CRYSTAL_SAMPLE = 512  # ranks whose messages are followed, spread over all
+
+
+@lru_cache(maxsize=1024)
+def crystal_points(
+    ranks: int, box: tuple[int, int, int], order: int, ranks_per_node: int, *, corners: bool, periodic: bool
+) -> tuple[tuple[float, float], ...]:
+    """For each step of the crystal router, the points that a rank sends inside its node and out of it, in the mean."""
+    chosen = np.unique(np.linspace(0, ranks - 1, min(ranks, CRYSTAL_SAMPLE)).astype(np.int64))
+    source, target, size = [], [], []
+    for inside, other, points in _neighbors(chosen, ranks, box, order, corners, periodic):
+        source.append(chosen[inside])
+        target.append(other[inside])
+        size.append(np.full(int(inside.sum()), points))
+    found = []
+    ends = np.concatenate(source), np.concatenate(target), np.concatenate(size)
+    for holder, partner, moved in crystal.steps(*ends, ranks):
+        near = holder // ranks_per_node == partner // ranks_per_node
+        found.append((float(moved[near].sum()) / len(chosen), float(moved[~near].sum()) / len(chosen)))
+    return tuple(found)
+
+
+def crystal_seconds(
+    machine: Machine,
+    ranks: int,
+    box: tuple[int, int, int],
+    order: int,
+    bytes_per_point: float,
+    *,
+    corners: bool,
+    periodic: bool,
+) -> float:
+    """Time (s) of an exchange by the crystal router: per step one message, packed and unpacked by a kernel each.
+
+    Most steps reach far across the job, so what leaves a node gets the share of the links that random traffic gets.
+    """
+    near, far = machine.link("node"), machine.link("network")
+    card = machine.card_bytes_per_second / min(ranks, machine.ranks_per_node)
+    rate = min(far.bytes_per_second.value, card, fabric(machine, ranks).random_rate)
+    seconds = 0.0
+    for inside, outside_ in crystal_points(
+        ranks, box, order, machine.ranks_per_node, corners=corners, periodic=periodic
+    ):
+        seconds += far.latency_seconds.value if outside_ > 0 else near.latency_seconds.value
+        seconds += bytes_per_point * (inside / near.bytes_per_second.value + outside_ / rate)
+        packing = 4 * bytes_per_point * (inside + outside_) / machine.device.stream_bytes_per_second.value
+        seconds += packing + 2 * machine.device.kernel_seconds.value
     return seconds
+
+
+def counted_exchange(
+    machine: Machine, ranks: int, traffic: Traffic, sent: Halo, bytes_per_point: float, path: Path, hiding: float
+) -> dict[str, float]:
+    """Phases of exchanges and all-reduces by their counted number, of which `hiding` seconds of work hide a part."""
+    counted = Halo(
+        sent.node_points * traffic.volume, sent.node_messages * traffic.exchanges,
+        sent.network_points * traffic.volume, sent.network_messages * traffic.exchanges,
+        sent.busiest_node_points * traffic.volume, sent.busiest_group_points * traffic.volume,
+    )  # fmt: skip
+    travel = transfer_seconds(machine, ranks, counted, bytes_per_point, path)
+    return {
+        "exchange": max(0.0, travel - traffic.overlap * hiding),
+        "reductions": traffic.reductions * reduction_seconds(machine, ranks),
+    }
 
 
 def reduction_seconds(machine: Machine, ranks: int) -> float:
@@ -208,7 +293,7 @@ def _fits(machine: Machine, order: int, elements: int, bytes_per_point: int) -> 
     needed, room = elements * (order + 1) ** 3 * bytes_per_point, machine.device.memory_bytes.value
     if needed > room:
         most = int(room // ((order + 1) ** 3 * bytes_per_point))
-        raise ModelError(
+        raise OutOfMemoryError(
             f"{elements:.6g} elements of order {order} per rank need at least {needed / 1024**3:.3g} GiB, but a device "
             f"has {room / 1024**3:.3g} GiB: use at most {most:,} elements per rank"
         )
@@ -221,6 +306,7 @@ def poisson(
     order: int = 7,
     elements_per_rank: int = 8192,
     path: Path = "direct",
+    schedule: Schedule = "pairwise",
     precision: Precision = "double",
 ) -> Projection:
     """One CG iteration of hipBone's benchmark: 108 N_G + 80 N_L bytes (text before its Eq. 5), halo and gather.
@@ -229,7 +315,7 @@ def poisson(
     interior. The share `exchange_factor` of their time remains visible. The figure of merit counts the operations of
     Eq. 3.
     """
-    size, phases = _iteration(machine, ranks, order, elements_per_rank, path, precision, "poisson")
+    size, phases = _iteration(machine, ranks, order, elements_per_rank, path, schedule, precision, "poisson")
     projection = Projection("poisson", machine.title, ranks, "iteration", phases, precision=precision)
     fom = formulas.fom_flops(size).value * ranks / projection.seconds / 1e9
     dofs = size.dofs / projection.seconds
@@ -240,7 +326,14 @@ def poisson(
 
 
 def _iteration(
-    machine: Machine, ranks: int, order: int, elements: int, path: Path, precision: Precision, workload: str
+    machine: Machine,
+    ranks: int,
+    order: int,
+    elements: int,
+    path: Path,
+    schedule: Schedule,
+    precision: Precision,
+    workload: str,
 ) -> tuple[formulas.Size, dict[str, float]]:
     """The size of a CG iteration per rank and its phases, with the constants of a workload."""
     machine.require(ranks)
@@ -254,7 +347,15 @@ def _iteration(
     if ranks > 1:
         phases["split"] = local * machine.constant("split_overhead", workload)
         sent = halo_of(machine, ranks, box, order, corners=True, periodic=False)
-        both = 2 * transfer_seconds(machine, ranks, sent, word / 2, path)
+        if workload in machine.traffic and schedule == "pairwise":
+            work = math.fsum(phases.values())
+            phases |= counted_exchange(machine, ranks, machine.traffic[workload], sent, word, path, work)
+            return size, phases
+        once = transfer_seconds(machine, ranks, sent, word / 2, path)
+        if schedule == "crystal":
+            once = crystal_seconds(machine, ranks, box, order, word / 2, corners=True, periodic=False)
+            once += staging_seconds(machine, sent, word / 2) if path == "staged" else 0.0
+        both = 2 * once
         seen = machine.constant("exchange_factor", workload) * both
         phases["exchange"] = seen + max(0.0, both - seen - local)
         phases["reductions"] = 2 * reduction_seconds(machine, ranks)
@@ -282,6 +383,7 @@ def maxwell(
     order: int = 7,
     elements_per_rank: int = 512,
     path: Path = "direct",
+    schedule: Schedule = "pairwise",
     precision: Precision = "double",
 ) -> Projection:
     """One time step of NekCEM's scheme: five Runge-Kutta stages, each with an exchange of six fields over the faces.
@@ -301,15 +403,23 @@ def maxwell(
         values = MAXWELL_STAGES * 6 * 6 * math.prod(box) * (order + 1) ** 2
         gathered = min(stream, word * values / machine.device.gather_bytes_per_second.value)
     phases = {"stream": stream - gathered, "gather-scatter": gathered, "launches": start}
-    if ranks > 1:
+    if ranks > 1 and "maxwell" in machine.traffic and schedule == "pairwise":
+        sent = halo_of(machine, ranks, box, order, corners=False, periodic=True)
+        phases["split"] = stream * machine.constant("split_overhead", "maxwell")
+        work = (stream + phases["split"]) / MAXWELL_STAGES
+        stage = counted_exchange(machine, ranks, machine.traffic["maxwell"], sent, 6 * word, path, work)
+        phases |= {name: MAXWELL_STAGES * seconds for name, seconds in stage.items()}
+    elif ranks > 1:
         sent = halo_of(machine, ranks, box, order, corners=False, periodic=True)
         alone = transfer_seconds(machine, ranks, sent, 6 * word, shared=False)
         once = alone / machine.constant("exchange_efficiency", "maxwell")
         # What the links that routers share add does not pass through the rank's own inefficiencies.
         once += transfer_seconds(machine, ranks, sent, 6 * word) - alone
+        if schedule == "crystal":
+            once = crystal_seconds(machine, ranks, box, order, 6 * word, corners=False, periodic=True)
+            once /= machine.constant("exchange_efficiency", "maxwell")
         if path == "staged":
-            extra = 2 * (sent.node_points + sent.network_points) * 6 * word
-            once += machine.link("host").seconds(2, extra)
+            once += staging_seconds(machine, sent, 6 * word)
         phases["exchange"] = MAXWELL_STAGES * once
     projection = Projection(
         "maxwell", machine.title, ranks, "step", {k: v for k, v in phases.items() if v > 0}, precision=precision
@@ -330,6 +440,7 @@ def flow(
     pressure_iterations: int = 20,
     velocity_iterations: int = 4,
     path: Path = "direct",
+    schedule: Schedule = "pairwise",
     precision: Precision = "double",
 ) -> Projection:
     """One time step of incompressible Navier-Stokes on spectral elements.
@@ -339,7 +450,7 @@ def flow(
     fields are interpolated, nine derivatives taken, and three results returned.
     """
     _at_least_one(pressure_iterations=pressure_iterations, velocity_iterations=velocity_iterations)
-    size, once = _iteration(machine, ranks, order, elements_per_rank, path, precision, "flow")
+    size, once = _iteration(machine, ranks, order, elements_per_rank, path, schedule, precision, "flow")
     elements, word = size.elements, WORDS[precision]
     n, fine = order + 1, math.ceil(1.5 * (order + 1))
     moved = word * elements * (6 * n**3 + 9 * fine**3)
@@ -449,7 +560,7 @@ def turbulence(
     memory = turbulence_memory_gib(grid, ranks, batch, word)
     if memory * 1024**3 > machine.device.memory_bytes.value:
         room = machine.device.memory_bytes.value / 1024**3
-        raise ModelError(
+        raise OutOfMemoryError(
             f"{grid}^3 points on {ranks} ranks need {memory:.1f} GiB per rank (GESTS Eq. 9), but a device has "
             f"{room:.1f} GiB: use more ranks or a smaller grid"
         )
@@ -474,7 +585,7 @@ def turbulence(
 
 CONSTANTS_OF = {
     "poisson": ("stream_efficiency", "split_overhead", "exchange_factor"),
-    "maxwell": ("stream_efficiency", "exchange_efficiency"),
+    "maxwell": ("stream_efficiency", "split_overhead", "exchange_efficiency"),
     "flow": ("stream_efficiency", "split_overhead", "exchange_factor"),
     "turbulence": ("network_efficiency", "strided_efficiency", "kernel_efficiency", "brick_overhead"),
 }
@@ -482,7 +593,11 @@ CONSTANTS_OF = {
 
 def constants_of(machine: Machine, workload: str) -> tuple[str, ...]:
     """The constants that a workload uses on a machine: those of which no rate was measured instead."""
+    counted = workload in machine.traffic
     unused = {
+        "exchange_factor": counted,
+        "exchange_efficiency": counted,
+        "split_overhead": workload == "maxwell" and not counted,
         "network_efficiency": machine.links.network.all_to_all_bytes_per_second is not None or machine.nodes.value == 1,
         "strided_efficiency": machine.device.transforms is not None,
     }
@@ -561,10 +676,15 @@ def notes(machine: Machine, workload: str, sizes: Iterable[Mapping[str, float]] 
 
 
 def _corners(machine: Machine, workload: str, names: tuple[str, ...]) -> list[Machine]:
-    """The machine with each of these constants at either end of its range."""
-    ends = [machine.constant_range(n, workload) for n in names]
-    corners = (dict(zip(names, c, strict=True)) for c in itertools.product(*ends))
-    return [with_constants(machine, {f"{workload}.{n}": v for n, v in c.items()}, "range") for c in corners]
+    """The machine with each constant that is not calibrated at either end of its range."""
+    free = [n for n in names if machine.key(n, workload) is None]
+    ends = [machine.constant_range(n, workload) for n in free]
+    found = []
+    for corner in itertools.product(*ends) if free else ():
+        values = {f"{workload}.{n}": Share(value=v, source="range") for n, v in zip(free, corner, strict=True)}
+        # A copy is not validated: a corner may hold more constants than a description is allowed to have calibrated.
+        found.append(machine.model_copy(update={"constants": {**machine.constants, **values}}))
+    return found
 
 
 def _with(projection: Projection, figures: dict[str, float], **size: float) -> Projection:

@@ -19,6 +19,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.model.meetings import MessagePath
 from weft.model.program import Program
 from weft.model.rate import link_bandwidth_range
 from weft.model.replaying import AS_TRACED, Outcome, Scenario, chain, replay
@@ -26,8 +27,8 @@ from weft.model.result import ModelError, Result, exact, require_positive
 from weft.model.traced_program import program
 from weft.traces.attribution import Terms
 
-__all__ = ["AS_TRACED", "Outcome", "Program", "Scenario", "benefits", "chain", "duration", "loose_and_tight", "many",
-           "program", "replay", "surface"]  # fmt: skip
+__all__ = ["AS_TRACED", "MessagePath", "Outcome", "Program", "Scenario", "benefits", "chain", "duration",
+           "loose_and_tight", "many", "program", "replay", "surface"]  # fmt: skip
 
 METHOD = "replay"
 CONTRADICTS = 1.5  # factor between the speed-ups of a replay and of Eq. 4

@@ -182,6 +182,7 @@ class _Replay:
             self.outcome.seconds, self.times.ended = when, by
 
     def _come(self, meeting: int, when: float, call: int) -> None:
+        """A call, or the work -1 - `call`, enters a meeting."""
         self.missing[meeting] -= 1
         self.times.arrived[meeting] = max(self.times.arrived[meeting], (when, call))
         if not self.missing[meeting]:
@@ -321,6 +322,15 @@ class _Replay:
                 if (then := done[other] + later) > max(ready):
                     times.by_work[number] = other
                 ready = [max(r, then) for r in ready]
+            for meeting in work.opens.get(number, ()):
+                self._come(meeting, max(ready), -1 - number)
+            if number in work.needs:
+                meeting, tail = work.needs[number]
+                if self.missing[meeting]:
+                    yield self._wait("met", meeting)
+                tail = max(min(tail, 0.0), tail + (self.message[meeting] if self._is_meant(process) else 0.0))
+                seconds = max(0.0, times.arrived[meeting][0] + tail - max(ready))
+                times.met[number] = meeting
             if kind == COPY and way != NONE:
                 seconds = _copy_seconds(seconds, size, slower) / gpus
                 outcome.bytes += max(0.0, size)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.model import waits
-from weft.model.meetings import Meetings, find_meetings
+from weft.model.meetings import Meetings, MessagePath, find_meetings
 from weft.model.program import (
     COLLECTIVE,
     COPY,
@@ -43,8 +43,8 @@ def direction(name: str) -> int:
     return UP
 
 
-def program(trace: Trace) -> Program:
-    """A trace as a program.
+def program(trace: Trace, path: MessagePath | None = None) -> Program:
+    """A trace as a program. `path` is that of its messages between processes, if it was measured.
 
     Raises ValueError if events overlap on a stream, if the clocks of host and device disagree, or if the trace has
     nothing to replay.
@@ -105,8 +105,9 @@ def program(trace: Trace) -> Program:
     queue_first, last_work, queue, entry = queues(stream_first, order, caller, len(last))
     full = waits.full_queues(scene, queue_first, last_work, queue, entry)
     launched = _launched(scene, full.room)
-    work, latency = _work(scene, launched, stream, stream_first, order, ways, queue_first, last_work, notes)
-    met = find_meetings(trace, [last[a:b] for a, b in pairwise(first)], kinds)
+    collectives = device[trace.category[device] == Category.mpi]
+    met = find_meetings(trace, [last[a:b] for a, b in pairwise(first)], kinds, collectives, path)
+    work, latency = _work(scene, launched, stream, stream_first, order, ways, queue_first, last_work, met, notes)
     calls = _calls(scene, launched, full, met, ways, notes)
     if full.depths:
         held = ", ".join(str(d) for d in sorted(set(full.depths.values())))
@@ -198,6 +199,7 @@ def _work(
     ways: NDArray[np.int8],
     queue_first: Ints,
     last: Ints,
+    met: Meetings,
     notes: list[str],
 ) -> tuple[DeviceWork, float]:
     trace, device = scene.trace, scene.device
@@ -231,13 +233,18 @@ def _work(
     category = trace.category[device]
     copy = category == Category.copy
     kind = np.select([copy, category == Category.mpi], [COPY, COLLECTIVE], KERNEL).astype(np.int8)
-    if (kind == COLLECTIVE).any():
-        share = (finish - begin)[kind == COLLECTIVE].sum() / max(1e-9, trace.span * 1e-9)
+    opens = {k: met.opens[e] for k, e in enumerate(device.tolist()) if e in met.opens}
+    needs = {k: met.needs[device[k]][0] for k in opens if int(device[k]) in met.needs}
+    seconds = finish - begin
+    seconds[list(needs)] = 0.0  # these end by their meeting
+    lone = (kind == COLLECTIVE) & ~np.isin(np.arange(len(kind)), list(opens))
+    if lone.any():
+        share = (finish - begin)[lone].sum() / max(1e-9, trace.span * 1e-9)
         notes.append(f"collectives on streams ({share:.0%} of the span) keep their traced time on faster GPUs")
     return DeviceWork(
-        first, order, stream.astype(np.int64), finish - begin, linked, after_work, after_launch, floor,
+        first, order, stream.astype(np.int64), seconds, linked, after_work, after_launch, floor,
         trace.bytes[device].astype(float), np.where(copy, ways[trace.name[device]], NONE).astype(np.int8), kind,
-        queue_first, last, held,
+        queue_first, last, held, opens, needs,
     ), latency  # fmt: skip
 
 
@@ -258,7 +265,10 @@ def _calls(
 
     # A call that waited for device work, for room or for another process spent only the time after that itself.
     seconds, tail = finish - begin, np.zeros(count)
+    host = ~trace.on_stream()
     for event, found in met.tails.items():
+        if not host[event]:
+            continue
         call = int(scene.number[event])
         seconds[call] = min(seconds[call], max(0.0, found))
     done = np.full(count, -np.inf)
@@ -279,7 +289,7 @@ def _calls(
     copies = (scene.category == Category.copy) & (trace.bytes[scene.call] > 0) & (launches == 0)
     way = np.where(copies, ways[trace.name[scene.call]], NONE)
     numbers = np.flatnonzero(way != NONE).tolist()
-    meetings = [(int(scene.number[e]), e) for e in {*met.opens, *met.needs}]
+    meetings = [(int(scene.number[e]), e) for e in {*met.opens, *met.needs} if host[e]]
     return Calls(
         scene.first, gap, seconds, tail, offsets_of(launches), launching, offset,
         offsets_of(np.bincount(waiting, minlength=count)), waited, full.depth, full.queue, full.entry,

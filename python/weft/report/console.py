@@ -111,9 +111,9 @@ def header(record: Record, verbose: bool = False) -> str:
 
 
 def result(record: Record) -> str:
-    """The result and the breakdown, for a terminal."""
+    """The result, the speed and where the time went, for a terminal."""
     report = report_of(record)
-    rows = [*report.result_rows(record), *breakdown_rows(report.time_spent(record))]
+    rows = [*report.result_rows(record), *report.speed_rows(record), *breakdown_rows(report.time_spent(record))]
     return table(rows, line_width())
 
 

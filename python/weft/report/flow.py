@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from weft.format import rate, seconds, size_text
-from weft.record import Figures, Iterations, Plane, Record, Row, Tuning
+from weft.record import Figures, Iterations, Record, Row, Tuning
 from weft.report.rows import Parts, Plot, Rows, choice_rows, exchange_rows, machine_rows, reference_rows
 
 
@@ -78,7 +78,7 @@ def grouped_exchanges(tunings: Mapping[str, Tuning]) -> Rows:
 
 
 def result_rows(record: Record) -> Rows:
-    """Time of a step, iterations, shares, the flow at the end, and the time by phase."""
+    """What was run, the flow at the end, and errors."""
     figures, timings, found = record["figures"], record["timings"], record["statistics"]
     rows = [
         (
@@ -87,6 +87,21 @@ def result_rows(record: Record) -> Rows:
             f" (statistics {seconds(timings['statistics_seconds'])}, files {seconds(timings['output_seconds'])})",
         )
     ]
+    rows += watched_rows(found["history"])
+    rows += load_rows(figures)
+    if "reference" in found:
+        rows += reference_rows(found["reference"])
+    for name, error in figures.get("errors", {}).items():
+        rows.append(("error", f"{name}: {error:.3e} of the exact solution's norm   L2 norm of the difference"))
+    if figures["checkpoint"]:
+        rows.append(("checkpoint", figures["checkpoint"]))
+    return rows
+
+
+def speed_rows(record: Record) -> Rows:
+    """Time of a step, iterations, shares, and the time by phase."""
+    figures, timings = record["figures"], record["timings"]
+    rows = []
     median, best, speed = timings["seconds_per_step"], timings["best_step_seconds"], figures["points_per_second"]
     if median and best and speed:
         rows += [
@@ -95,21 +110,12 @@ def result_rows(record: Record) -> Rows:
         ]
     for name, solve in iterations(figures).items():
         rows.append((f"  {name}", f"{solve['mean']:.1f} iterations per step, {solve['largest']} at most"))
-    rows += watched_rows(found["history"])
-    if "reference" in found:
-        rows += reference_rows(found["reference"])
-    for name, error in figures.get("errors", {}).items():
-        rows.append(("error", f"{name}: {error:.3e} of the exact solution's norm   L2 norm of the difference"))
     if timings["profiled_seconds"] > 0:
         share = (
             f"{100 * (figures['exchange_share'] or 0.0):.1f} % of the time   {figures['formulas']['exchange_share']}"
         )
         rows.append(("exchange", share))
-    rows += path_rows(figures)
-    rows += phase_rows(record)
-    if figures["checkpoint"]:
-        rows.append(("checkpoint", figures["checkpoint"]))
-    return rows
+    return rows + path_rows(figures) + phase_rows(record)
 
 
 def watched_rows(history: list[Row]) -> Rows:
@@ -131,9 +137,34 @@ def watched_rows(history: list[Row]) -> Rows:
     for name in (k.removesuffix("_mean") for k in last if k.endswith("_mean")):
         rows.append((f"  {name}", f"{last[f'{name}_mean']:.6g}, from {last[f'{name}_smallest']:.6g} to "
                                   f"{last[f'{name}_largest']:.6g}"))  # fmt: skip
-    for name in (k.removeprefix("force_").removesuffix("_pressure_x") for k in last if k.endswith("_pressure_x")):
+    forces = [k for k in last if k.startswith("force_") and k.endswith("_pressure_x")]
+    for name in (k.removeprefix("force_").removesuffix("_pressure_x") for k in forces):
         force = ", ".join(f"{last[f'force_{name}_{axis}']:.6g}" for axis in "xyz")
         rows.append((f"  {name}", f"force {force}   over density"))
+    return rows
+
+
+def load_rows(figures: Figures) -> Rows:
+    """Means over time of the forces on boundaries, with coefficients and Strouhal number."""
+    rows: Rows = []
+    for name, of in figures.get("loads", {}).items():
+        if not of:
+            continue
+        mean, rms = (", ".join(f"{of[f'force_{axis}_{kind}']:.6g}" for axis in "xyz") for kind in ("mean", "rms"))
+        span = f"{of['samples']:.0f} samples from t = {of['since']:.4g} to {of['until']:.4g}"
+        rows += [
+            (f"  {name}", f"mean force {mean}   {span}"),
+            ("", f"root mean square about the mean {rms}"),
+            ("", f"wall shear {of['shear_mean']:.4g}; y+ {of['y_plus_mean']:.3g}, at most {of['y_plus_largest']:.3g}"),
+        ]
+        if "drag_coefficient_mean" in of:
+            rows += [
+                ("", f"{kind} coefficient {of[f'{kind}_coefficient_mean']:.5g}, root mean square about it "
+                     f"{of[f'{kind}_coefficient_rms']:.3g}")
+                for kind in ("drag", "lift")
+            ]  # fmt: skip
+        if "strouhal" in of:
+            rows.append(("", f"Strouhal number {of['strouhal']:.5g}   from the lift's upward crossings of its mean"))
     return rows
 
 
@@ -182,22 +213,31 @@ def tiles(record: Record) -> Rows:
 
 
 def figures_of(record: Record) -> list[Plot]:
-    """The plots a record has data for: heading, file name, figure."""
+    """The plots of the flow that a record has data for: heading, file name, figure."""
     from weft.report import flow_plots as plots
-    from weft.report.plots import plane
+    from weft.report.planes import pictures
 
-    found, timings = record["statistics"], record["timings"]
-    history, steps = found["history"], found["steps"]
-    shown: list[Plot] = []
+    found = record["statistics"]
+    history = found["history"]
+    shown = pictures(found.get("planes", []), record["figures"]["boundaries"])
     if len(history) > 1:
         panels = {"kinetic energy": ["energy"], "dissipation": ["dissipation"]}
         forces = [k for k in history[0] if k.startswith("force_") and "_pressure_" not in k]
         panels |= {"force": forces} if forces else {}
         shown.append(("History", "history", plots.histories(history, panels, found.get("reference"))))
+    if "profile" in found:
+        shown.append(("Profile", "profile", plots.profile(found["profile"])))
+    return shown
+
+
+def speed_figures_of(record: Record) -> list[Plot]:
+    """The plots of its time."""
+    from weft.report import flow_plots as plots
+
+    steps, timings = record["statistics"]["steps"], record["timings"]
+    shown: list[Plot] = []
     if len(steps) > 1:
         shown.append(("Steps", "steps", plots.solves(steps)))
     if timings.get("phases"):
         shown.append(("Phases", "phases", plots.phases(timings["phases"], record["figures"]["profiled_steps"])))
-    if "slice" in found:
-        shown.append(("Plane", "slice", plane(cast(Plane, found["slice"]))))
     return shown

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from weft.record import Reference, Row
+from weft.record import Profile, Reference, Row
 from weft.report.measured import SweepRow
 from weft.report.plots import COLOURS, STYLE, style
 
@@ -40,6 +40,38 @@ def histories(rows: Rows, panels: Mapping[str, Sequence[str]], reference: Refere
             axes.margins(x=0.01)
             if known or len(keys) > 1:
                 axes.legend(fontsize=9)
+        figure.tight_layout()
+    return figure
+
+
+def profile(found: Profile) -> Figure:
+    """Mean velocity and fluctuations along the coordinate that averages over homogeneous directions leave.
+
+    In wall units where the ends are walls, beside u+ = y+ and the logarithmic law with kappa = 0.41 and B = 5.2.
+    """
+    columns = {name: np.array(values) for name, values in found["columns"].items()}
+    walls = "distance_plus" in columns
+    plus = "_plus" if walls else ""
+    with plt.rc_context(STYLE):
+        figure, (left, right) = plt.subplots(1, 2, figsize=(10.8, 4.2))
+        place = columns["distance_plus" if walls else found["coordinate"]]
+        inside = place > 0 if walls else np.ones(place.shape, bool)
+        means = ["velocity_plus"] if walls else ["u", "v", "w"]
+        marks = {"linestyle": "none", "marker": "."} if walls else {}  # both halves of a channel in one plot
+        for index, name in enumerate(means):
+            left.plot(place[inside], columns[name][inside], color=COLOURS[index], label=name, **marks)
+        if walls:
+            near, far = np.geomspace(0.5, 11, 50), np.geomspace(10, max(30.0, place.max()), 50)
+            left.plot(near, near, color="black", linewidth=1.0, label="$y^+$")
+            left.plot(far, np.log(far) / 0.41 + 5.2, color="#888888", linestyle="--", linewidth=1.0,
+                      label=r"$\ln y^+ / 0.41 + 5.2$")  # fmt: skip
+            left.set_xscale("log")
+        for index, name in enumerate(("uu", "vv", "ww", "uv")):
+            right.plot(place, columns[name + plus], color=COLOURS[index], label=name + plus, **marks)
+        for axes, label in ((left, "mean velocity"), (right, "covariances")):
+            axes.set_xlabel("distance from the wall in wall units" if walls else found["coordinate"])
+            axes.set_ylabel(label)
+            axes.legend(fontsize=9)
         figure.tight_layout()
     return figure
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from weft.format import rate, seconds
-from weft.record import Plane, Record
+from weft.record import Record
 from weft.report.rows import Parts, Plot, Rows, choice_rows, exchange_rows, machine_rows
 
 
@@ -50,18 +48,38 @@ def header_rows(record: Record, verbose: bool = False) -> Rows:
 
 
 def result_rows(record: Record) -> Rows:
-    """Time, rates with what they count, energies, the error, and the time by routine."""
+    """What was run, the energies of the fields, and the error."""
     if not record["figures"]["stable"]:
         return [("BLOWN UP", record["figures"]["unstable"])]
     figures, timings = record["figures"], record["timings"]
-    formulas, statistics = figures["formulas"], record["statistics"]
-    setup = timings["mesh_seconds"] + timings["operator_seconds"] + timings["initial_seconds"]
+    statistics = record["statistics"]
     per_step = timings["seconds_per_step"] or 0.0
     energy = [a + b for a, b in zip(statistics["electric_energy"], statistics["magnetic_energy"], strict=True)]
     rows = [
-        ("set-up", f"{seconds(setup)}; {figures['memory_bytes_per_point']:.0f} bytes per point"),
         ("steps", f"{figures['steps_done']:,} to time {statistics['time'][-1]:.6g} in "
                   f"{seconds(timings['steps_seconds'])}, {seconds(per_step)} each"),
+        ("field energy", f"{energy[0]:.6e} at the start, {energy[-1]:.6e} at the end: "
+                         + ("x " + format(energy[-1] / energy[0], ".9f") if energy[0] > 0 else "from zero")),
+    ]  # fmt: skip
+    if "relative_error" in figures:
+        error = f"{figures['relative_error']:.3e} of the exact solution's energy norm   the norm of the difference"
+        rows.append(("error", error))
+    if "no_error_because" in figures:
+        rows.append(("error", f"not available: {figures['no_error_because']}"))
+    if figures.get("checkpoint"):
+        rows.append(("checkpoint", figures["checkpoint"]))
+    return rows
+
+
+def speed_rows(record: Record) -> Rows:
+    """Rates with what they count, the energy used, and the time by routine."""
+    figures, timings = record["figures"], record["timings"]
+    if not figures["stable"]:
+        return []
+    formulas = figures["formulas"]
+    setup = timings["mesh_seconds"] + timings["operator_seconds"] + timings["initial_seconds"]
+    rows = [
+        ("set-up", f"{seconds(setup)}; {figures['memory_bytes_per_point']:.0f} bytes per point"),
         ("per point", f"{seconds(figures['seconds_per_step_and_point'])} per step   "
                     f"{formulas['seconds_per_step_and_point']}"),
         ("rate", f"{rate(1e9 * figures['gflops'], 'FLOP/s')}   {formulas['gflops']}"),
@@ -72,15 +90,8 @@ def result_rows(record: Record) -> Rows:
                      f"{rate(figures['step_bytes'], 'B')} and computes {rate(figures['step_flops_done'], 'FLOP')}"),
         ("sent", f"{rate(figures['step_bytes_sent'], 'B')} in {figures['step_messages']:.0f} messages per step, "
                  "all ranks"),
-        ("field energy", f"{energy[0]:.6e} at the start, {energy[-1]:.6e} at the end: "
-                         + ("x " + format(energy[-1] / energy[0], ".9f") if energy[0] > 0 else "from zero")),
+        ("energy used", energy_used(record)),
     ]  # fmt: skip
-    if "relative_error" in figures:
-        error = f"{figures['relative_error']:.3e} of the exact solution's energy norm   the norm of the difference"
-        rows.append(("error", error))
-    if "no_error_because" in figures:
-        rows.append(("error", f"not available: {figures['no_error_because']}"))
-    rows.append(("energy used", energy_used(record)))
     share = f"{100 * (figures['communication_share'] or 0.0):.1f} % of the time in MPI and copies, mean over ranks"
     rows.append(("communication", share))
     for path, row in figures.get("paths", {}).items():
@@ -88,8 +99,6 @@ def result_rows(record: Record) -> Rows:
         rows.append((f"  path {path}", told))
     if "paths_note" in figures:
         rows.append(("  paths", figures["paths_note"]))
-    if figures.get("checkpoint"):
-        rows.append(("checkpoint", figures["checkpoint"]))
     return [*rows, *routine_rows(record)]
 
 
@@ -140,17 +149,20 @@ def tiles(record: Record) -> Rows:
 def figures_of(record: Record) -> list[Plot]:
     """The plots a record has data for: heading, file name, figure."""
     from weft.report import maxwell_plots as plots
-    from weft.report.plots import plane
+    from weft.report.planes import pictures
 
     found = record["statistics"]
-    shown: list[Plot] = []
+    shown = pictures(found.get("planes", []), record["figures"]["boundaries"])
     if len(found["time"]) > 1:
         shown.append(("Energy of the fields", "energy", plots.energy(found, conserved(record))))
     if "error" in found:
         shown.append(("Error", "error", plots.error(found["error"])))
-    if "slice" in found:
-        shown.append(("Plane", "slice", plane(cast(Plane, found["slice"]))))
     return shown
+
+
+def speed_figures_of(record: Record) -> list[Plot]:
+    """The plots of its time: none."""
+    return []
 
 
 def conserved(record: Record) -> bool:

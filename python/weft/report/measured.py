@@ -64,6 +64,7 @@ class OperatorRow(TypedDict, total=False):
     order: int
     geometry: str
     kernels: str
+    threads: str
     box: list[int]
     elements: int
     dofs: int
@@ -78,6 +79,10 @@ class OperatorRow(TypedDict, total=False):
     roofline_fraction: float
     own_roofline_gflops: float
     own_roofline_fraction: float
+    iterations: int
+    seconds_per_iteration: float
+    fom_gflops: float
+    iteration_bytes: float
 
 
 class Rounds(TypedDict):

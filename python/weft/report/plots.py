@@ -14,13 +14,11 @@ import matplotlib
 matplotlib.use("Agg")  # no display needed; before pyplot
 
 import matplotlib.pyplot as plt
-import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from weft.files import whole
-from weft.record import Plane
 from weft.report.measured import OperatorRow, SweepRow
 
 if TYPE_CHECKING:
@@ -112,10 +110,14 @@ def operator(rows: Sequence[OperatorRow], machine: str, bandwidth: float) -> Fig
     """hipBone's Fig. 3: GFLOP/s of the operator against the order, with the calibrated roofline of Eq. 4."""
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(7.2, 4.4))
-        for index, (geometry, kernels) in enumerate(dict.fromkeys((r["geometry"], r["kernels"]) for r in rows)):
-            mine = [r for r in rows if (r["geometry"], r["kernels"]) == (geometry, kernels)]
-            orders = [r["order"] for r in mine]
-            axes.plot(orders, [r["gflops"] for r in mine], label=f"{geometry} geometry, {kernels}", **style(index))
+        # Thread blocks are told apart only where both shapes were measured at an order.
+        both = len({(r["order"], r["geometry"], r["kernels"]) for r in rows}) < len(rows)
+        lines: dict[str, list[OperatorRow]] = {}
+        for r in rows:
+            shape = f", {r['threads']}" if both else ""
+            lines.setdefault(f"{r['geometry']} geometry, {r['kernels']}{shape}", []).append(r)
+        for index, (label, mine) in enumerate(lines.items()):
+            axes.plot([r["order"] for r in mine], [r["gflops"] for r in mine], label=label, **style(index))
         roof = {r["order"]: r["roofline_gflops"] for r in rows}
         label = f"roofline of Eq. 4 (stored factors), B = {bandwidth / 1e9:.3g} GB/s measured"
         axes.plot(list(roof), list(roof.values()), color="black", linestyle="--", linewidth=1.4, label=label)
@@ -185,28 +187,6 @@ def surface(latencies: ArrayLike, bandwidths: ArrayLike, speedup: ArrayLike) -> 
         axes.clabel(lines, fmt="%.2f", fontsize=9)
         axes.set(xscale="log", yscale="log", xlabel="bandwidth (GB/s)", ylabel="latency (µs)")
         figure.colorbar(filled, label="speed-up over the traced run")
-    return figure
-
-
-def plane(found: Plane) -> Figure:
-    """A field on a plane; one that changes sign with white in the middle."""
-    values = np.array([[np.nan if v is None else v for v in line] for line in found["values"]], float)
-    left, right, lower, upper = found["extent"]
-    signed = bool(np.nanmin(values) < 0) if np.isfinite(values).any() else False
-    largest = float(np.nanmax(np.abs(values))) if np.isfinite(values).any() else 1.0
-    with plt.rc_context({**STYLE, "axes.grid": False}):
-        figure, axes = plt.subplots(figsize=(6.4, 5.4))
-        image = axes.imshow(
-            values, origin="lower", extent=(left, right, lower, upper), interpolation="bilinear",
-            cmap="RdBu_r" if signed else "viridis", vmin=-largest if signed else None, vmax=largest if signed else None,
-        )  # fmt: skip
-        across, up = (a for a in "xyz" if a != found["axis"])
-        axes.set_xlabel(f"{across} (length)")
-        axes.set_ylabel(f"{up} (length)")
-        axes.set_title(
-            f"{found['name']} at {found['axis']} = {found['at']:.4g}, time {found['time']:.6g}", fontsize=10, loc="left"
-        )
-        figure.colorbar(image, label=found["name"], shrink=0.8)
     return figure
 
 

@@ -30,12 +30,26 @@ def header_rows(record: Record, verbose: bool = False) -> Rows:
         *machine_rows(record),
     ]
     # What the solver chose is known only once it has run: result_rows tells it.
-    return [*rows, *choice_rows(record["choices"]), *exchange_rows(record["choices"]["exchange"], verbose)]
+    return [*rows, *choice_rows(record["choices"], verbose), *exchange_rows(record["choices"]["exchange"], verbose)]
 
 
 def result_rows(record: Record) -> Rows:
+    """The error, and whether the solver converged; nothing for a benchmark."""
+    figures, case = record["figures"], record["case"]
+    rows = []
+    if "l2_error" in figures:
+        rows.append(("error", f"{figures['l2_error']:.3e}, L2 norm of the difference from the known solution"))
+    if figures["converged"] is not None:
+        reached = "converged" if figures["converged"] else "NOT CONVERGED"
+        true = figures.get("true_residual")
+        found = "" if true is None else f", |b - A x| = {true:.3g} |b|"
+        rows.append(("solver", f"{reached}: tolerance {case['solver']['tolerance']:g} |b|{found}"))
+    return rows
+
+
+def speed_rows(record: Record) -> Rows:
     """Time, figures of merit with what they count, and the roofline."""
-    figures, timings, case = record["figures"], record["timings"], record["case"]
+    figures, timings = record["figures"], record["timings"]
     formulas = figures["formulas"]
     residuals = record["residuals"]
     drop = residuals[-1] / residuals[0] if residuals and residuals[0] > 0 else 0.0
@@ -53,17 +67,8 @@ def result_rows(record: Record) -> Rows:
         rows.append(("cycle", cycle_of(record["choices"]["multigrid"])))
     if "dofs_per_second" in formulas:
         reached = rate(figures["dofs_per_second"] or 0.0, "DOF/s")
-        rows.append(("to solution", f"{reached}   {formulas['dofs_per_second']}"))
-    else:
-        rows += benchmark_rows(figures, formulas)
-    if "l2_error" in figures:
-        rows.append(("error", f"{figures['l2_error']:.3e}, L2 norm of the difference from the known solution"))
-    if figures["converged"] is not None:
-        reached = "converged" if figures["converged"] else "NOT CONVERGED"
-        true = figures.get("true_residual")
-        found = "" if true is None else f", |b - A x| = {true:.3g} |b|"
-        rows.append(("solver", f"{reached}: tolerance {case['solver']['tolerance']:g} |b|{found}"))
-    return rows
+        return [*rows, ("to solution", f"{reached}   {formulas['dofs_per_second']}")]
+    return rows + benchmark_rows(figures, formulas)
 
 
 def cycle_of(multigrid: Multigrid) -> str:
@@ -112,7 +117,14 @@ def tiles(record: Record) -> Rows:
 
 
 def figures_of(record: Record) -> list[Plot]:
-    """The plots a record has data for: heading, file name, figure."""
+    """The plots of the solution that a record has data for: heading, file name, figure."""
+    from weft.report.planes import pictures
+
+    return pictures(record.get("statistics", {}).get("planes", []), {})
+
+
+def speed_figures_of(record: Record) -> list[Plot]:
+    """The history of the residual."""
     from weft.report import plots
 
     if len(record["residuals"]) < 2:

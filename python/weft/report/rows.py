@@ -30,10 +30,11 @@ def machine_rows(record: Record) -> Rows:
     ]
 
 
-def choice_rows(choices: Choices) -> Rows:
-    """What was chosen and why, of the options that are told in a line."""
+def choice_rows(choices: Choices, verbose: bool = False) -> Rows:
+    """What was chosen and why, of the options that are told in a line; `verbose`: and of what users cannot choose."""
     lines = [(name, why) for name, why in choices.items() if isinstance(why, str)]
-    return [(f"  {name}", why) for name, why in lines if name != "algorithm"]
+    hidden = ("algorithm",) if verbose else ("algorithm", "access")
+    return [(f"  {name}", why) for name, why in lines if name not in hidden]
 
 
 def exchange_rows(tunings: Mapping[str, Tuning], timings: bool) -> Rows:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from weft.format import rate, seconds, table
 from weft.traces import Category, Trace, attribute, exclusive
+from weft.traces.balance import Rank, balance, imbalance, stragglers
 from weft.traces.table import describe
 
 TERMS = {
@@ -27,7 +28,7 @@ def figures(trace: Trace, top: int = 15) -> dict[str, Any]:
     own = exclusive(trace)
     processes = len(trace.processes)
     scale = 1e-9 / processes
-    known = np.where(trace.bytes > 0, trace.bytes, 0)
+    known = np.maximum(trace.bytes, 0)
     categories = {}
     for category in Category:
         mine = trace.category == category
@@ -40,12 +41,13 @@ def figures(trace: Trace, top: int = 15) -> dict[str, Any]:
     on_stream, waits = trace.on_stream(), trace.category == Category.wait
     working = _threads(trace, ~on_stream & ~waits & (trace.category != Category.other))
     waiting = _threads(trace, waits) - working
-    pair = trace.name.astype(np.int64) * len(Category) + trace.category
-    pairs, which = np.unique(pair, return_inverse=True)
-    time, moved = np.zeros((2, len(pairs)), dtype=np.int64)
-    np.add.at(time, which, own)
-    np.add.at(moved, which, known)
-    calls = np.bincount(which)
+    pair = trace.name * np.int32(len(Category)) + trace.category  # int32, because traces may be large
+    time, moved = np.zeros((2, len(trace.names) * len(Category)), dtype=np.int64)
+    np.add.at(time, pair, own)
+    np.add.at(moved, pair, known)
+    calls = np.bincount(pair, minlength=len(time))
+    pairs = np.flatnonzero(calls)
+    time, moved, calls = time[pairs], moved[pairs], calls[pairs]
     names = [
         {
             "name": trace.names[pairs[i] // len(Category)],
@@ -76,6 +78,7 @@ def figures(trace: Trace, top: int = 15) -> dict[str, Any]:
         "attribution_seconds": {**asdict(terms), "t_total": terms.t_total},
         "categories": dict(sorted(categories.items(), key=lambda c: -c[1]["exclusive_seconds"])),
         "names": names,
+        **({"ranks": [asdict(b) for b in balance(trace)]} if processes > 1 else {}),
         "notes": problems,
     }
 
@@ -114,7 +117,25 @@ def summarise(trace: Trace, top: int = 15) -> str:
     for n in f["names"]:
         own, moved = n["exclusive_seconds"], rate(n["bytes"] / n["calls"], "B") if n["bytes"] else "-"
         names.append((clip(n["name"]), n["category"], seconds(own), share(own), str(n["calls"]), moved))
-    return "\n\n".join([head, table(terms), table(rows), table(names), *(f"note: {n}" for n in f["notes"])])
+    parts = [head, table(terms), table(rows), table(names)]
+    if "ranks" in f:
+        ranks = [Rank(**r) for r in f["ranks"]]
+        parts += [_ranks(ranks), *(f"note: {n}" for n in (imbalance(ranks), stragglers(ranks)) if n)]
+    return "\n\n".join([*parts, *(f"note: {n}" for n in f["notes"])])
+
+
+def _ranks(ranks: list[Rank]) -> str:
+    """The table that compares ranks."""
+    head = ("RANK", "SPAN", "COMPUTES", "COMMUNICATES", "HIDDEN", "IDLE", "ARRIVES LAST", "OTHERS WAIT", "WAITS")
+    rows = [
+        (str(r.rank), seconds(r.span_seconds), seconds(r.compute_seconds), seconds(r.communication_seconds),
+         "-" if r.overlap_share is None else f"{100 * r.overlap_share:.1f} %",
+         "-" if r.idle_share is None else f"{100 * r.idle_share:.1f} %",
+         f"{r.last} of {r.collectives}" if r.collectives else "-",
+         seconds(r.delays_seconds) if r.collectives else "-", seconds(r.waits_seconds) if r.collectives else "-")
+        for r in ranks
+    ]  # fmt: skip
+    return table([head, *rows])
 
 
 def clip(name: str, length: int = 60) -> str:

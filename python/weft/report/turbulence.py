@@ -58,7 +58,7 @@ def header_rows(record: Record, verbose: bool = False) -> Rows:
     if verbose:
         rows += [
             (
-                f"    {t['process_grid']}, Q = {t['batch']}",
+                f"    {t['process_grid']}, Q = {t['batch']}" + (f", {t['library']}" if "library" in t else ""),
                 f"{seconds(t['median_seconds'])}, rows {t['row_exchange'] or '-'}, "
                 f"columns {t['column_exchange'] or '-'}",
             )
@@ -68,7 +68,7 @@ def header_rows(record: Record, verbose: bool = False) -> Rows:
 
 
 def result_rows(record: Record) -> Rows:
-    """Time, speed, and the flow at the end."""
+    """What was run, and the flow at the end."""
     figures, timings, found = record["figures"], record["timings"], record["statistics"]
     rows = [
         (
@@ -78,12 +78,6 @@ def result_rows(record: Record) -> Rows:
             f"checkpoints {seconds(timings['checkpoint_seconds'])})",
         ),
     ]
-    median, best, speed = timings["seconds_per_step"], timings["best_step_seconds"], figures["grid_points_per_second"]
-    if median and best and speed:
-        rows += [
-            ("step", f"{seconds(median)} median, {seconds(best)} best"),
-            ("speed", f"{rate(speed, 'points/s')}   grid points over the median step"),
-        ]
     history = found.get("history") or []
     if history:
         last = {k: float("nan") if v is None else v for k, v in history[-1].items()}
@@ -115,6 +109,18 @@ def result_rows(record: Record) -> Rows:
     return rows
 
 
+def speed_rows(record: Record) -> Rows:
+    """Time of a step, and its rate."""
+    figures, timings = record["figures"], record["timings"]
+    median, best, speed = timings["seconds_per_step"], timings["best_step_seconds"], figures["grid_points_per_second"]
+    if median and best and speed:
+        return [
+            ("step", f"{seconds(median)} median, {seconds(best)} best"),
+            ("speed", f"{rate(speed, 'points/s')}   grid points over the median step"),
+        ]
+    return []
+
+
 def time_spent(record: Record) -> Parts:
     """Seconds of the recorded steps, and its parts as GESTS's Table 3 has them."""
     return record["timings"]["profiled_seconds"], record["timings"]["parts"]
@@ -137,10 +143,11 @@ def tiles(record: Record) -> Rows:
 def figures_of(record: Record) -> list[Plot]:
     """The plots a record has data for: heading, file name, figure."""
     from weft.report import turbulence_plots as plots
+    from weft.report.planes import figure_of
 
-    found, case = record["statistics"], record["case"]
+    found = record["statistics"]
     history = found.get("history") or []
-    shown: list[Plot] = []
+    shown: list[Plot] = [("Enstrophy", "enstrophy", figure_of(plane, {})) for plane in found.get("planes", [])]
     if len(history) > 1:
         times, dissipation, energy = ([row[k] for row in history] for k in ("time", "dissipation", "energy"))
         shown.append(("History", "history", plots.history(times, dissipation, energy, found.get("reference"))))
@@ -154,9 +161,9 @@ def figures_of(record: Record) -> list[Plot]:
             shown.append(("Transfer", "transfer", moved))
     if found.get("distributions"):
         shown.append(("Distributions", "distributions", plots.distributions(found["distributions"])))
-    picture = found.get("slice")
-    if isinstance(picture, list):
-        height = case["lengths"][2] / 2
-        plane = plots.enstrophy_slice(picture, case["lengths"], height)
-        shown.append(("Enstrophy", "enstrophy", plane))
     return shown
+
+
+def speed_figures_of(record: Record) -> list[Plot]:
+    """The plots of its time: none."""
+    return []

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
@@ -103,23 +102,6 @@ def distributions(found: Mapping[str, Distribution]) -> Figure:
             axes.set_ylabel("density, per decade" if names is decades else "density")
             axes.legend(fontsize=9)
         figure.tight_layout()
-    return figure
-
-
-def enstrophy_slice(values: Sequence[Sequence[float | None]], lengths: Sequence[float], height: float) -> Figure:
-    """Enstrophy over its mean in the plane z = height, on a logarithmic scale."""
-    picture = np.array([[np.nan if v is None else v for v in line] for line in values], float)
-    mean = picture.mean() or 1.0
-    with plt.rc_context({**STYLE, "axes.grid": False}):
-        figure, axes = plt.subplots(figsize=(6.0, 5.2))
-        shown = axes.imshow(
-            np.maximum(picture / mean, 1e-3), origin="lower", cmap="inferno", norm=LogNorm(1e-2, 30),
-            extent=(0, lengths[0], 0, lengths[1]), interpolation="nearest",
-        )  # fmt: skip
-        figure.colorbar(shown, label="enstrophy over the plane's mean")
-        axes.set_xlabel("x")
-        axes.set_ylabel("y")
-        axes.set_title(f"z = {height:.3g}", fontsize=10, loc="left")
     return figure
 
 

@@ -28,7 +28,7 @@ def carry_out(case: SharedCase, display: Display) -> int:
     in_time = "checkpoint" in type(case).model_fields
     with stops_by_itself() if in_time else contextlib.nullcontext():
         result = recorded(case, display)
-        if in_time and MPI.COMM_WORLD.rank == 0:
+        if MPI.COMM_WORLD.rank == 0 and (in_time or result.record.get("statistics", {}).get("planes")):
             from weft.report.workloads import save_figures
 
             save_figures(result.record, Path(case.output.directory))

@@ -6,20 +6,15 @@ import csv
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from mpi4py import MPI
 
 from weft import mpi
-from weft.arrays import Values
 from weft.cases.schema import LARGEST
-from weft.cases.shared import ElementOutput
 from weft.files import whole
-from weft.record import Plane, Reference, Row
-
-if TYPE_CHECKING:
-    from weft.mesh import Mesh
+from weft.record import Reference, Row
 
 HISTORY_ROWS = 2000  # maximum number of rows of a table in the record, for the plots of the report
 
@@ -86,24 +81,6 @@ def thinned(rows: Sequence[Mapping[str, float]]) -> list[Row]:
     if rows and kept[-1] is not rows[-1]:
         kept.append(rows[-1])
     return [clean(row) for row in kept]
-
-
-def picture(values: Values) -> list[list[float | None]]:
-    """A plane of values, thinned to fit into a record: at most 256 per side, None where there is no value."""
-    stride = max(1, math.ceil(max(values.shape) / 256))
-    return [
-        [float(f"{v:.4g}") if math.isfinite(v) else None for v in line] for line in values[::stride, ::stride].tolist()
-    ]
-
-
-def plane(mesh: Mesh, order: int, values: Values, name: str, time: float, output: ElementOutput) -> Plane:
-    """``values`` [E][n][n][n] on the plane of `output.slice_axis` and `output.slice_at`, for a record. (collective)"""
-    from weft.mesh_io.probes import on_plane
-
-    axis = "xyz".index(output.slice_axis)
-    found, extent, at = on_plane(mesh, order, values, axis, output.slice_at, pixels=128)
-    shown = mesh.comm.bcast(picture(found))
-    return {"name": name, "axis": output.slice_axis, "at": at, "time": time, "extent": extent, "values": shown}
 
 
 class Table:

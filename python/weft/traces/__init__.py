@@ -12,7 +12,9 @@ module is imported only when a file is probed for its format.
 from __future__ import annotations
 
 import gzip
+import os
 import zlib
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -22,6 +24,7 @@ from weft.traces.attribution import Attribution, Terms, attribute, exclusive
 from weft.traces.caveats import caveats
 from weft.traces.head import look
 from weft.traces.overlaps import clip
+from weft.traces.ranks import join
 from weft.traces.table import Builder, Category, Line, Trace
 from weft.traces.waiting import recognise
 from weft.traces.window import WHOLE, Window
@@ -37,6 +40,7 @@ __all__ = [
     "attribute",
     "exclusive",
     "formats",
+    "inside",
     "load",
 ]
 
@@ -58,25 +62,23 @@ def formats() -> dict[str, str]:
     return {name: str(reader(name).DESCRIPTION) for name in READERS}
 
 
-def inside(path: Path) -> Path:
-    """The trace in a folder: `trace.json` of a run, the anchor of an OTF2 archive, or else the only one that there is.
+def inside(path: Path) -> list[Path]:
+    """The trace in a folder: `trace.json` of a run, the anchor of an OTF2 archive, or else all traces that there are,
+    which are then those of its ranks.
 
-    A path that is no folder is returned as it is. Raises ValueError if the folder has no trace, or several.
+    A path that is no folder is returned as it is. Raises ValueError if the folder has no trace.
     """
     if not path.is_dir():
-        return path
+        return [path]
     for name in ("trace.json", "traces.otf2"):
         if (path / name).is_file():
-            return path / name
+            return [path / name]
     files = sorted(p for p in path.rglob("*") if p.is_file())
     if len(files) > MOST_FILES:
         raise ValueError(f"{path}: this folder has {len(files)} files; give the trace itself")
     found = [p for p in files if _detected(p)]
-    if len(found) == 1:
-        return found[0]
     if found:
-        names = ", ".join(str(p.relative_to(path)) for p in found[:8]) + (", ..." if len(found) > 8 else "")
-        raise ValueError(f"{path}: this folder has {len(found)} traces; give one of them: {names}")
+        return found
     names = ", ".join(p.name for p in files[:8]) or "nothing"
     raise ValueError(f"{path}: this folder has no trace in a format that weft reads; it contains {names}")
 
@@ -89,29 +91,41 @@ def _detected(path: Path) -> bool:
     return any(reader(name).probe(head) for name in READERS)
 
 
-def load(path: str | Path, format: str | None = None, window: Window = WHOLE) -> Trace:
+def load(path: str | Path | Sequence[str | Path], format: str | None = None, window: Window = WHOLE) -> Trace:
     """Reads a trace, or a window of it. Without `format`, the format is detected from the content of the file.
 
-    A folder stands for the trace in it. A few overlapping events are clipped (`weft.traces.overlaps`), events in which
-    threads only wait are recognised (`weft.traces.waiting`), and what the file leaves out is noted.
+    A folder stands for the trace in it. Several traces, in a folder or as a list, are those of the ranks of one run:
+    they become one trace on one clock (`weft.traces.ranks`). A few overlapping events are clipped
+    (`weft.traces.overlaps`), events in which threads only wait are recognised (`weft.traces.waiting`), and what the
+    file leaves out is noted.
 
-    Raises OSError if the file cannot be opened. Raises ValueError, with a message that says what the file contains, if
-    its format is unknown, if it is damaged, cut short or has no events, if its clock runs backwards, or if nothing is
-    in the window.
+    Raises OSError if a file cannot be opened. Raises ValueError, with a message that says what the file contains, if
+    its format is unknown, if it is damaged, cut short or has no events, if its clock runs backwards, if files are not
+    those of the ranks of one run, or if nothing is in the window.
     """
-    path = inside(Path(path))
+    given = [Path(path)] if isinstance(path, str | Path) else [Path(p) for p in path]
+    files = [file for one in given for file in inside(one)]
+    if len(files) == 1:
+        trace = _read(files[0], format)
+    else:
+        where = given[0] if len(given) == 1 else Path(os.path.commonpath([p.absolute().parent for p in given]))
+        trace = join([_read(file, format) for file in files], str(where), window.ranks)
+    trace = window.cut(trace)
+    return replace(trace, notes=(*trace.notes, *caveats(trace)))
+
+
+def _read(path: Path, format: str | None) -> Trace:
+    """The trace of one file, tidied."""
     head = look(path)
-    chosen = [format] if format is not None else READERS
-    for name in chosen:
+    for name in [format] if format is not None else READERS:
         module = reader(name)
         if format is None and not module.probe(head):
             continue
         try:
-            trace: Trace = module.read(Path(path))
+            trace: Trace = module.read(path)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(f"{path}: the compressed data are damaged or end early ({error})") from None
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: {module.DESCRIPTION} with text that is not UTF-8 ({error})") from None
-        trace = window.cut(recognise(clip(trace)))
-        return replace(trace, notes=(*trace.notes, *caveats(trace)))
+        return recognise(clip(trace))
     raise ValueError(f"{path}: not in a trace format that weft reads ({', '.join(READERS)}); {head.describe()}")

@@ -10,6 +10,11 @@ _SUFFIX = re.compile(r"(_v\d+)?(_ptsz|_ptds)?$")  # version and default stream, 
 _WAIT = re.compile(r"Synchronize|hsa_signal_wait|hsaKmtWait")
 _BLOCKING_COPY = re.compile(r"(cuda|cu|hip)Memcpy(?!.*Async)")
 _COLLECTIVE = re.compile(r"(nccl|rccl)", re.IGNORECASE)
+_OPERATION = re.compile(
+    r"(?:(?:nccl|rccl|gloo)[:_ ]?)?_?(?:dev)?(?:kernel)?_?"
+    r"(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast|reduce|gather|scatter|barrier|send_?recv|send|recv)",
+    re.IGNORECASE,
+)
 
 
 def plain(name: str) -> str:
@@ -27,6 +32,16 @@ def call(name: str) -> Category:
 def kernel(name: str) -> Category:
     """The category of a kernel: kernels of NCCL and RCCL communicate between processes, all others compute."""
     return Category.mpi if _COLLECTIVE.match(name) else Category.gpu
+
+
+def collective(name: str) -> str:
+    """The operation that a kernel or call of NCCL or RCCL performs, or PyTorch's name of one: 'allreduce', ...; or ''.
+
+    'sendrecv' is any exchange of messages, of which the name of the kernel says no more.
+    """
+    found = _OPERATION.match(name)
+    operation = found[1].lower().replace("_", "") if found else ""
+    return "bcast" if operation == "broadcast" else operation
 
 
 def copy(between_host_and_device: bool) -> Category:

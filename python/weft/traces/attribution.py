@@ -19,7 +19,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.traces.table import Category, Trace
+from weft.traces.table import Category, Trace, per_process
 
 # Terms in order of precedence; instants that no row claims count as t_CPU.
 PRECEDENCE: tuple[tuple[str, tuple[Category, ...]], ...] = (
@@ -96,36 +96,31 @@ def attribute(trace: Trace) -> Attribution:
     The sorted starts and ends of a process divide its time into segments, and running sums of +1 and -1 give the kinds
     of event that are open in each segment. Takes O(n log n) time and O(n) memory.
     """
-    processes, process = np.unique(trace.process, return_inverse=True)
     kind = np.full(len(Category), len(PRECEDENCE), dtype=np.int8)
     for row, (_, categories) in enumerate(PRECEDENCE):
         kind[list(categories)] = row
-    # Only events that claim time divide segments, in addition to the first start and last end of each process.
-    claims = np.flatnonzero((kind[trace.category] < len(PRECEDENCE)) & (trace.end > trace.start))
-    count = len(processes)
-    first = np.full(count, np.iinfo(np.int64).max)
-    np.minimum.at(first, process, trace.start)
-    last = np.zeros(count, dtype=np.int64)
-    np.maximum.at(last, process, trace.end)
+    found = [_divided(trace.start[i], trace.end[i], kind[trace.category[i]]) for i in per_process(trace)]
+    return Attribution(tuple(trace.processes), np.roll(np.array(found, dtype=np.int64), 1, axis=1))
 
-    who = np.concatenate([process[claims], process[claims], np.arange(count), np.arange(count)])
-    time = np.concatenate([trace.start[claims], trace.end[claims], first, last])
-    order = np.lexsort((time, who))
-    who, time = who[order], time[order]
-    length = np.diff(time)
-    inside = who[1:] == who[:-1]
+
+def _divided(start: NDArray[np.int64], end: NDArray[np.int64], kind: NDArray[np.int8]) -> NDArray[np.int64]:
+    """The time (ns) of one process that each row of PRECEDENCE claims, and the rest."""
+    # Only events that claim time divide segments, in addition to the first start and last end.
+    claims = (kind < len(PRECEDENCE)) & (end > start)
+    claimed, count = kind[claims], int(claims.sum())
+    time = np.concatenate([start[claims], end[claims], [start.min(), end.max()]])
+    order = np.argsort(time, kind="stable")
+    length = np.diff(time[order])
     owner = np.full(len(length), len(PRECEDENCE), dtype=np.int8)
-    claimed = kind[trace.category[claims]]
     for row in reversed(range(len(PRECEDENCE))):
         step = np.zeros(len(time), dtype=np.int8)
         mine = claimed == row
-        step[: len(claims)][mine] = 1
-        step[len(claims) : 2 * len(claims)][mine] = -1
+        step[:count][mine] = 1
+        step[count : 2 * count][mine] = -1
         owner[np.cumsum(step[order], dtype=np.int32)[:-1] > 0] = row
-
-    result = np.zeros((count, len(PRECEDENCE) + 1), dtype=np.int64)
-    np.add.at(result, (who[:-1][inside], owner[inside]), length[inside])
-    return Attribution(tuple(int(p) for p in processes), np.roll(result, 1, axis=1))
+    result = np.zeros(len(PRECEDENCE) + 1, dtype=np.int64)
+    np.add.at(result, owner, length)
+    return result
 
 
 def exclusive(trace: Trace) -> NDArray[np.int64]:
@@ -134,14 +129,19 @@ def exclusive(trace: Trace) -> NDArray[np.int64]:
     For nested events, this is the duration of an event minus that of the events inside it. If events overlap without
     nesting, each instant still counts once, so that the times of a line add up to the time that its events cover.
     """
-    n = len(trace)
-    result = np.zeros(n, dtype=np.int64)
-    if n == 0:
-        return result
+    result = np.zeros(len(trace), dtype=np.int64)
+    for events in per_process(trace) if len(trace) else []:
+        _exclusive(trace, events, result)
+    return result
+
+
+def _exclusive(trace: Trace, events: NDArray[np.int64], result: NDArray[np.int64]) -> None:
+    """Adds the exclusive times of the events of one process to `result`."""
+    n, first, last = len(events), trace.start[events], trace.end[events]
     # All lines are placed one after another on a single axis of the ranks of the times, which cannot overflow.
-    times, at = np.unique(np.concatenate([trace.start, trace.end]), return_inverse=True)
-    order = np.lexsort((-trace.end, trace.start, trace.line))
-    line = trace.line[order].astype(np.int64)
+    times, at = np.unique(np.concatenate([first, last]), return_inverse=True)
+    order = np.lexsort((-last, first, trace.line[events]))
+    line = trace.line[events][order].astype(np.int64)
     start = at[:n][order] + line * len(times)
     end = at[n:][order] + line * len(times)
     outer = previous_longer(end, line)
@@ -156,8 +156,7 @@ def exclusive(trace: Trace) -> NDArray[np.int64]:
         active = active[end[owner[active]] <= cuts[active]]
     owned = np.flatnonzero(owner[:-1] >= 0)
     length = times[cuts[owned + 1] % len(times)] - times[cuts[owned] % len(times)]
-    np.add.at(result, order[owner[owned]], length)
-    return result
+    np.add.at(result, events[order[owner[owned]]], length)
 
 
 def previous_longer(end: NDArray[np.int64], line: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -10,13 +10,15 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
+from typing import cast
 
 from weft.traces.head import open_text
 
 Event = dict[str, object]
 
-_WINDOW = 1 << 22  # characters
+_WINDOW = 1 << 20  # characters
 _GAP = re.compile(r"[\s,]*")
+_BETWEEN = re.compile(r"\}\s*,\s*\{")
 _SPACE = re.compile(r"\s*")
 
 
@@ -31,7 +33,8 @@ class Events:
         self.path, self.key = path, key
         self.header: dict[str, object] = {}
         self.count = 0
-        self._decode = json.JSONDecoder(parse_float=str).raw_decode
+        self._decoder = json.JSONDecoder(parse_float=str)
+        self._decode, self._in_bulk = self._decoder.raw_decode, True
         self._text, self._at, self._done = "", 0, False
         self._file = open_text(path)
 
@@ -69,11 +72,36 @@ class Events:
             if self._peek() == "]":
                 self._at += 1
                 return
+            for one in self._many():
+                self.count += 1
+                yield one
             event = self._value()
             if not isinstance(event, dict):
                 raise self._error(f"event {self.count} is {json.dumps(event)[:40]}, not an object")
             self.count += 1
             yield event
+
+    def _many(self) -> list[Event]:
+        """The objects up to the last one that surely ends in the text at hand, decoded at once to be faster; or none.
+
+        The cut is where '}, {' separates two objects. If it is elsewhere than between two events, what precedes it is
+        not balanced and cannot be decoded.
+        """
+        end = self._text.rfind("}", self._at, len(self._text) - 1) if self._in_bulk else -1
+        while end > self._at and not _BETWEEN.match(self._text, end):
+            end = self._text.rfind("}", self._at, end)
+        if end <= self._at:
+            return []
+        try:
+            events = self._decoder.decode(f"[{self._text[self._at : end + 1]}]")
+        except (ValueError, RecursionError):
+            events = [None]
+        if not all(type(event) is dict for event in events):
+            self._in_bulk = False
+            return []
+        self._at = end + 1
+        self._skip(_GAP)
+        return cast(list[Event], events)
 
     def _value(self) -> object:
         while True:
@@ -125,6 +153,10 @@ def nanoseconds(microseconds: object) -> int:
     if type(microseconds) is int:
         return microseconds * 1000
     if type(microseconds) is str:
+        if microseconds[-4:-3] == ".":  # as most profilers write
+            digits = microseconds[:-4] + microseconds[-3:]
+            if digits.isdecimal() and digits.isascii() and len(digits) < 22:
+                return int(digits)
         whole, _, fraction = microseconds.partition(".")
         if whole.isascii() and whole.isdigit() and fraction.isascii() and fraction.isdigit() and len(whole) < 19:
             return int(whole) * 1000 + int((fraction + "00")[:3])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,12 @@ _OLD = {"Kernel": "kernel", "Memcpy": "gpu_memcpy", "Memset": "gpu_memset", "Run
         "Operator": "cpu_op"}  # fmt: skip
 _HOST_COLLECTIVES = ("gloo:", "mpi:", "ucc:")  # PyTorch's back ends whose collectives run on threads of the host
 _WORK = ("kernel", "gpu_memcpy", "gpu_memset")
+# Bytes of PyTorch's scalar types, as its profiler names them.
+_SIZES = {
+    "byte": 1, "char": 1, "bool": 1, "float8_e4m3fn": 1, "float8_e5m2": 1, "float8_e4m3fnuz": 1, "float8_e5m2fnuz": 1,
+    "short": 2, "half": 2, "bfloat16": 2, "int": 4, "float": 4, "long": 8, "double": 8, "complexfloat": 8,
+    "complexdouble": 16,
+}  # fmt: skip
 _Wait = tuple[str, int, int, int, int, int, int]  # kind, correlation, start, device, stream, on stream, record
 
 
@@ -73,8 +80,12 @@ class _File:
         if self.other["B"]:
             self.builder.notes.append(f"{self.other['B']} events given as begin and end are ignored")
         trace = self.builder.build()
-        trace = self._with_processes(trace, events.header)
-        return self._with_requirements(trace)
+        trace = self._with_requirements(self._with_processes(trace, events.header))
+        info = events.header.get("distributedInfo")
+        info = info if isinstance(info, dict) else {}
+        # 'ts' counts from this time, if the file gives it.
+        base = max(0, integer(events.header.get("baseTimeNanoseconds"), 0))
+        return replace(trace, epoch=base, rank=integer(info.get("rank")), world=integer(info.get("world_size")))
 
     def _event(self, event: Event) -> None:
         category, name, pid, tid = str(event.get("cat", "")), str(event["name"]), event["pid"], event["tid"]
@@ -87,7 +98,7 @@ class _File:
         end = start + nanoseconds(length)
         details = arguments(event)
         correlation = integer(details.get("correlation"))
-        moved = -1
+        moved = group = -1
         if category in _CALLS:
             kind, host, suffix = apis.call(name), True, ""
         elif category in _WORK:
@@ -95,6 +106,8 @@ class _File:
             moved = integer(details.get("bytes"))
             if category == "kernel":
                 kind = apis.kernel(name)
+                if kind == Category.mpi and "Collective name" in details:
+                    name, moved, group = _collective(name, details)
             elif category == "gpu_memcpy":
                 kind = apis.copy("DtoD" not in name and "PtoP" not in name)
             else:
@@ -118,7 +131,7 @@ class _File:
         line = self.lines.get((pid, tid, suffix, host))
         if line is None:
             line = self._line(pid, tid, suffix, host)
-        self.rows.append((line, start, end, int(kind), self.builder.name(name), moved, correlation))
+        self.rows.append((line, start, end, int(kind), self.builder.name(name), moved, correlation, group))
 
     def _line(self, pid: object, tid: object, suffix: str, host: bool) -> int:
         on_device = not host or suffix != ""
@@ -130,9 +143,9 @@ class _File:
 
     def _flush(self) -> None:
         if self.rows:
-            line, start, end, category, name, moved, correlation = zip(*self.rows, strict=True)
+            line, start, end, category, name, moved, correlation, group = zip(*self.rows, strict=True)
             self.builder.add(line=line, start=start, end=end, category=category, name=name, bytes=moved,
-                             correlation=correlation)  # fmt: skip
+                             correlation=correlation, group=group)  # fmt: skip
             self.rows.clear()
 
     def _with_processes(self, trace: Trace, header: dict[str, object]) -> Trace:
@@ -211,6 +224,20 @@ class _File:
                 pairs += [(caller, s) for s in sources if s >= 0]
         requires = np.array(sorted(set(pairs)), dtype=np.int64).reshape(-1, 2)
         return replace(trace, line=line, requires=requires)
+
+
+def _collective(name: str, details: dict[str, object]) -> tuple[str, int, int]:
+    """The name, the bytes that each rank puts in, and the communicator of a kernel, by what PyTorch says of it.
+
+    The name of a kernel that only says that it exchanges messages begins with that of the collective.
+    """
+    operation = str(details["Collective name"])
+    if apis.collective(name) in ("", "sendrecv") and apis.collective(operation):
+        name = f"nccl {apis.collective(operation)} ({name})"
+    elements = integer(details.get("In msg nelems"))
+    size = _SIZES.get(str(details.get("dtype")).lower(), -1)
+    ranks = f"{details.get('Process Group Name')} {details.get('Process Group Ranks')}"
+    return name, elements * size if elements >= 0 and size > 0 else -1, zlib.crc32(ranks.encode())
 
 
 def _is_number(value: object) -> bool:

@@ -13,9 +13,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.traces import apis
 from weft.traces.table import Category, Trace
 
-COLLECTIVES = ("allreduce", "allgather", "alltoall", "barrier", "bcast", "gather", "reduce", "scan")
+COLLECTIVES = ("allreduce", "allgather", "alltoall", "barrier", "bcast", "gather", "reduce", "reducescatter", "scan")
+# All processes wait for all others: they leave such a collective at about the same time.
+JOINING = ("allreduce", "allgather", "alltoall", "barrier", "reducescatter")
+_LIBRARIES = ("nccl", "rccl", "gloo:")
 _ALIASES = {"exscan": "scan", "scatter": "bcast"}  # processes wait for each other in the same way
 
 
@@ -24,7 +28,11 @@ def kind(name: str) -> str:
 
     The kind is '' for functions that neither communicate nor wait.
     """
-    text = name.lower().removeprefix("mpi").lstrip("_").split("(")[0].split("_")[0].strip()
+    if name.startswith(_LIBRARIES):
+        operation = apis.collective(name)
+        return _ALIASES.get(operation, operation if operation in COLLECTIVES else "")
+    text = name.lower().removeprefix("mpi").lstrip("_").replace("reduce_scatter", "reducescatter")
+    text = text.split("(")[0].split("_")[0].strip()
     if text in ("send", "ssend", "rsend", "bsend"):
         return "send"
     if text in ("isend", "issend", "irsend", "ibsend"):
@@ -77,10 +85,17 @@ def outermost(trace: Trace, index: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def calls(trace: Trace, kinds: Sequence[str]) -> dict[int, NDArray[np.int64]]:
-    """The outermost MPI calls of each process, in order."""
-    mpi = trace.of(Category.mpi)
-    mpi &= ~ranges(trace, mpi, kinds)
-    return {int(p): outermost(trace, np.flatnonzero(mpi & (trace.process == p))) for p in np.unique(trace.process[mpi])}
+    """The outermost MPI calls of each process and its collectives on streams, in order."""
+    mpi = np.flatnonzero(trace.of(Category.mpi))
+    part = trace.select(trace.of(Category.mpi)) if len(mpi) < len(trace) else trace
+    keep = ~ranges(part, np.ones(len(part), dtype=bool), kinds)
+    stream, process = part.on_stream(), part.process
+    found = {}
+    for p in np.unique(process[keep]).tolist():
+        mine = keep & (process == p)
+        host = outermost(part, np.flatnonzero(mine & ~stream))
+        found[int(p)] = mpi[np.sort(np.concatenate([host, np.flatnonzero(mine & stream)]))]
+    return found
 
 
 @dataclass

@@ -6,9 +6,12 @@ Schemas 2.9 and 3.13 are tested with real reports; tables that later versions re
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
+import zlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -17,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from weft.traces import apis
 from weft.traces.head import Head
+from weft.traces.launches import Launches
 from weft.traces.table import Builder, Category, Trace
 
 DESCRIPTION = "an Nsight Systems report exported as SQLite"
@@ -31,6 +35,10 @@ _COPIES = {
 _WITHIN_DEVICES = (5, 6, 7, 8, 10, 13)
 _SYNC = {1: "event synchronize", 2: "stream wait event", 3: "stream synchronize", 4: "context synchronize"}
 _PUSH_POP, _START_END, _DOMAIN = (59, 70), (60, 71), (75, 76)  # NVTX event types, those of registered strings second
+_RANK = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "RANK")
+_WORLD = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "WORLD_SIZE")
+# What NCCL says of a call in the payload of its NVTX range (its nvtx_payload_schemas.h).
+_SIZE, _COMMUNICATOR = "Message size [bytes]", "NCCL communicator ID"
 _MPI = ("MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS")
 
 
@@ -87,7 +95,9 @@ class _Report:
             raise ValueError(f"{self.path}: the SQLite file has no events of Nsight Systems; {self._contents()}")
         if self.unended:
             self.builder.notes.append(f"{self.unended} events had not ended when the recording stopped and are ignored")
-        trace = self.builder.build()
+        trace = _with_payloads(self.builder.build())
+        rank, world = self._rank()
+        trace = replace(trace, epoch=self._epoch(), rank=rank, world=world)
         if not trace.on_stream().any():
             trace = _noted(trace, f"the report has no device work; {self._contents()}")
         return trace
@@ -108,6 +118,31 @@ class _Report:
         rows = self.connection.execute(f"SELECT globalTid, rank FROM MPI_RANKS WHERE {_integers('globalTid', 'rank')}")
         ranks = {(t >> 24) & 0xFFFFFF: r for t, r in rows}
         return ranks if len(set(ranks.values())) == len(ranks) else {}
+
+    def _rank(self) -> tuple[int, int]:
+        """The rank whose report this is, if it is that of one rank, and the number of ranks; -1 if not known.
+
+        MPI says the rank, or else the variables that launchers set in the environment of the profiled command.
+        """
+        if self.ranks:
+            return (next(iter(self.ranks.values())), -1) if len(self.ranks) == 1 else (-1, -1)
+        if not {"name", "value"} <= set(self.tables.get("META_DATA_CAPTURE", ())):
+            return -1, -1
+        rows = self.connection.execute(
+            "SELECT value FROM META_DATA_CAPTURE WHERE name LIKE '%ENVIRONMENT_VARIABLE' AND typeof(value) = 'text'"
+        )
+        have = dict(v.partition("=")[::2] for (v,) in rows)
+        values = [[have.get(name, "").strip('"') for name in names] for names in (_RANK, _WORLD)]
+        rank, world = (next((int(v) for v in found if v.isdecimal() and len(v) < 7), -1) for found in values)
+        return rank, world
+
+    def _epoch(self) -> int:
+        """The time (ns since 1970) at which the clock of the report is zero; 0 if it does not say."""
+        if "utcEpochNs" not in self.tables.get("TARGET_INFO_SESSION_START_TIME", ()):
+            return 0
+        query = f"SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME WHERE {_integers('utcEpochNs')}"
+        found = self.connection.execute(query).fetchone()
+        return int(found[0]) if found and 0 <= found[0] < 2**62 else 0
 
     def _process(self, global_id: int) -> int:
         if global_id < 0:
@@ -263,17 +298,19 @@ class _Report:
         own = {number: text for text, number in texts.items()}
         if "NVTX_EVENTS" not in self.tables:
             return
-        wanted = ["start", "end", "globalTid", "eventType", "textId", "domainId"]
+        wanted = ["start", "end", "globalTid", "eventType", "textId", "domainId", "jsonTextId"]
         if not {"start", "end", "globalTid"} <= set(have):
             raise ValueError(
                 f"{self.path}: table NVTX_EVENTS needs the columns start, end and globalTid, but has {', '.join(have)}"
             )
         select = ", ".join(f"coalesce({c}, -1)" if c in have else "-1" for c in wanted)
-        text = "text" if "text" in have else "NULL"
-        marks = self.connection.execute(f"SELECT {select}, {text} FROM NVTX_EVENTS WHERE {_TIMED}")
+        text, payload = (c if c in have else "NULL" for c in ("text", "jsonText"))
+        marks = self.connection.execute(f"SELECT {select}, {payload}, {text} FROM NVTX_EVENTS WHERE {_TIMED}")
         while rows := marks.fetchmany(_CHUNK):
             words = [row[-1] for row in rows]
-            r = self._numbers("NVTX_EVENTS", wanted, [row[:-1] for row in rows])
+            r = self._numbers("NVTX_EVENTS", wanted, [row[:-2] for row in rows])
+            given = zip((row[-2] for row in rows), r["jsonTextId"].tolist(), strict=True)
+            moved, group = np.array([_payload(own_ or self.strings.get(i)) for own_, i in given], dtype=np.int64).T
             ids = np.where([w is None for w in words], r["textId"], [texts.get(w, -1) for w in words])
             name = self._map(ids, lambda i: self.builder.name(own.get(i) or self.strings.get(i) or "range"))
             mpi = np.array([(t >> 24, d) in domains for t, d in zip(r["globalTid"].tolist(), r["domainId"].tolist(),
@@ -286,6 +323,8 @@ class _Report:
                     end=r["end"][mask],
                     category=np.where(mpi, int(Category.mpi), int(Category.other))[mask],
                     name=name[mask],
+                    bytes=moved[mask],
+                    group=group[mask],
                 )
 
     def _system(self) -> None:
@@ -312,3 +351,44 @@ def _noted(trace: Trace, note: str) -> Trace:
     from dataclasses import replace
 
     return replace(trace, notes=(*trace.notes, note))
+
+
+def _payload(text: object) -> tuple[int, int]:
+    """The bytes and the communicator in the payload of a range of NCCL, given as JSON; -1 if it has none."""
+    if not isinstance(text, str) or _SIZE not in text:
+        return -1, -1
+    found: dict[str, object] = {}
+
+    def keep(pairs: list[tuple[str, object]]) -> None:
+        found.update((k, v) for k, v in pairs if k in (_SIZE, _COMMUNICATOR))
+
+    try:
+        json.loads(text, object_pairs_hook=keep)
+    except (ValueError, RecursionError):
+        return -1, -1
+    size = str(found.get(_SIZE))
+    group = zlib.crc32(str(found[_COMMUNICATOR]).encode()) if _COMMUNICATOR in found else -1
+    return (int(size) if size.isdecimal() and len(size) < 19 else -1), group
+
+
+def _with_payloads(trace: Trace) -> Trace:
+    """Gives kernels of NCCL the bytes and communicators of NCCL's ranges on the threads that launched them.
+
+    A kernel belongs to the ranges that began since its thread launched the one before; those of a group add up.
+    """
+    ranges = (trace.category == Category.other) & (trace.bytes >= 0)
+    if not ranges.any():
+        return trace
+    moved, group = trace.bytes.copy(), trace.group.copy()
+    call = Launches(trace).call
+    kernels = np.flatnonzero(trace.on_stream() & (trace.category == Category.mpi) & (call >= 0))
+    for line in np.unique(trace.line[ranges]).tolist():
+        mine = kernels[trace.line[call[kernels]] == line]
+        mine = mine[np.argsort(trace.start[call[mine]], kind="stable")]
+        said = np.flatnonzero(ranges & (trace.line == line))
+        place = np.searchsorted(trace.start[said], trace.start[call[mine]], side="right")
+        for kernel, begin, end in zip(mine.tolist(), [0, *place[:-1].tolist()], place.tolist(), strict=True):
+            if begin < end:
+                moved[kernel], group[kernel] = int(trace.bytes[said[begin:end]].sum()), trace.group[said[end - 1]]
+    moved[ranges], group[ranges] = -1, -1
+    return replace(trace, bytes=moved, group=group)

@@ -80,6 +80,9 @@ class Trace:
     # start, and waiting calls do not end, before the other event has ended.
     requires: NDArray[np.int64] | None = None
     notes: tuple[str, ...] = ()  # what the reader had to ignore or assume, in sentences
+    epoch: int = 0  # time (ns since 1970) at which the file's clock is zero, if it says so
+    rank: int = -1  # whose trace the file is, if it says so
+    world: int = -1  # number of ranks of the run, if the file says so
 
     def __len__(self) -> int:
         return len(self.start)
@@ -88,6 +91,11 @@ class Trace:
     def processes(self) -> list[int]:
         """The processes that have events, in ascending order."""
         return [int(p) for p in np.unique(self.process)]
+
+    @property
+    def began(self) -> int:
+        """The time (ns) at which the clock of this trace is zero: since 1970 if the file says it, else on its clock."""
+        return self.epoch + self.origin
 
     @property
     def span(self) -> int:
@@ -171,6 +179,12 @@ def per_line(trace: Trace, events: NDArray[np.int64]) -> list[NDArray[np.int64]]
     return np.split(grouped, cuts) if len(grouped) else []
 
 
+def per_process(trace: Trace) -> list[NDArray[np.int64]]:
+    """The events of each of the `processes`, in the table's order."""
+    order = np.argsort(trace.process, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(trace.process[order])) + 1)
+
+
 def describe(trace: Trace, event: int) -> str:
     """An event in words, for messages."""
     line = trace.lines[trace.line[event]]
@@ -245,7 +259,7 @@ class Builder:
 
         Raises ValueError if there are no events or if an event ends before it starts.
         """
-        columns: dict[str, Column] = {}
+        columns: dict[str, Any] = {}
         for column, type_ in zip(COLUMNS, _TYPES, strict=True):
             if column != "process":
                 parts = [c.pop(column) for c in self._chunks]

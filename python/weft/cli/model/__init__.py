@@ -15,6 +15,7 @@ METHODS = {
     ),
     "dag": ("dag:dag", "Critical path of a sparse triangular solve on several GPUs."),
     "divergence": ("link:divergence", "Instructions per cycle of a kernel with divergent memory accesses (MDM)."),
+    "extrapolate": ("extrapolate:extrapolate", "Time of any program at more ranks, from runs at several."),
     "gpu-gpu": ("integration:gpu_gpu", "Benefit of more GPUs per node, or of faster links between them."),
     "integration": ("integration:integration", "Benefit of a tighter CPU-GPU coupling, or penalty of a looser one."),
     "kernels": ("kernels:kernels", "Limit of each GPU kernel and its share of the roofline, predicted without a GPU."),
@@ -28,6 +29,7 @@ METHODS = {
     "ratio": ("ratio:ratio", "CPU cores needed per GPU, from runs on a fixed number of GPUs."),
     "replay": ("replay:replay", "Discrete-event replay of a trace on another machine."),
     "roofline": ("roofline:roofline", "Roofline of a kernel, including irregular reads and transfers."),
+    "search": ("search:search", "Fastest and cheapest machines, nodes and process grids for a problem."),
     "table13": ("table13:table13", "Table 13 of the GPU integration report for your own applications."),
     "validate": ("validate:validate", "Published figures recomputed, entry by entry."),
 }

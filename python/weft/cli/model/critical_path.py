@@ -19,13 +19,14 @@ _SHOWN = 8
 
 
 @click.command("critical-path")
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
 @takes_window
 @JSON
-def critical_path(run: Path, json_file: Path | None, window: Window) -> None:
+def critical_path(run: tuple[Path, ...], json_file: Path | None, window: Window) -> None:
     """Chain of host and device work that determines how long a traced run takes.
 
-    RUN is a trace in any format that weft reads, or a folder with one, such as the directory of a run.
+    RUN is a trace in any format that weft reads, or a folder with one, such as the directory of a run. Several files
+    are those of the ranks of one run.
     """
     from weft.model import critical_path as method
     from weft.traces import Category, load

@@ -19,7 +19,7 @@ PATTERNS = ("ping-pong", "ring", "gather-scatter", "transpose")
 
 
 @click.command()
-@click.argument("trace", type=click.Path(path_type=Path), required=False)
+@click.argument("trace", nargs=-1, metavar="[TRACE]...", type=click.Path(path_type=Path))
 @click.option(
     "--pattern",
     metavar="NAME",
@@ -68,27 +68,30 @@ PATTERNS = ("ping-pong", "ring", "gather-scatter", "transpose")
 @takes_window
 @JSON
 def network(
-    trace: Path | None, pattern: str | None, ranks: int, size: float, grid: int, rows: int, order: int, elements: int,
-    machine: str | None, kind: str, sizes: str | None, bandwidth: float, latency: float, hop: float,
+    trace: tuple[Path, ...], pattern: str | None, ranks: int, size: float, grid: int, rows: int, order: int,
+    elements: int, machine: str | None, kind: str, sizes: str | None, bandwidth: float, latency: float, hop: float,
     ranks_per_node: int, no_compute: bool, window: Window, json_file: Path | None,
 ) -> None:  # fmt: skip
     """Simulate the network traffic of a trace's MPI calls, or of a communication pattern.
 
-    Routes are static, and messages that share a link share its bandwidth max-min fairly.
+    TRACE is one trace, or the traces of the ranks of one run. Routes are static, and messages that share a link share
+    its bandwidth max-min fairly.
     """
     from weft import traces
     from weft.model import machine as machines
     from weft.model import network as method
 
-    if (trace is None) == (pattern is None):
+    if (not trace) == (pattern is None):
         raise click.UsageError("give either a trace or --pattern")
-    if window and trace is None:
+    if window and not trace:
         raise click.UsageError("a pattern has no events to cut: give a trace")
     notes: list[str] = []
-    if trace is not None:
+    if trace:
         loaded = traces.load(trace, window=window)
         notes += loaded.notes
-        name, graph = trace.name, method.of_trace(loaded, compute=not no_compute)
+        name, graph = Path(loaded.path).name, method.of_trace(loaded, compute=not no_compute)
+        if graph.ranks == 1:
+            notes.append("the trace is of one rank, which sends no messages; give the traces of all ranks")
     elif pattern == "ping-pong":
         name, graph = f"{pattern}, {ranks} ranks", method.ping_pong(ranks, size)
     elif pattern == "ring":

@@ -13,7 +13,7 @@ from weft.cli.bench import integers
 from weft.cli.model.shared import JSON, output
 from weft.cli.options import Integer, options_of
 from weft.files import write_json
-from weft.model.result import Table
+from weft.model.result import ModelError, Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,6 +56,15 @@ class Sizes(TypedDict):
             type=click.Choice(["direct", "staged"]),
             help="Path of exchanges: from device memory, or staged in host memory (all but turbulence). "
             "[default: direct]",
+        ),
+    ]
+    schedule: Annotated[
+        str | None,
+        click.option(
+            "--schedule",
+            type=click.Choice(["pairwise", "crystal"]),
+            help="Schedule of exchanges: a message per neighbour, or the crystal router (all but turbulence). "
+            "[default: pairwise]",
         ),
     ]
     precision: Annotated[
@@ -113,7 +122,10 @@ def project(
         described = calibrate.calibrate(evidence, described)
         of_run = _options_of_runs([calibrate.run_of(e) for e in evidence if e.kind == "run"], workload)
     assert described is not None
-    allowed = (*(("grid", "rows", "batch") if workload == "turbulence" else ("order", "elements", "path")), "precision")
+    allowed = (
+        *(("grid", "rows", "batch") if workload == "turbulence" else ("order", "elements", "path", "schedule")),
+        "precision",
+    )
     options = {k: v for k, v in given.items() if v is not None}
     foreign = sorted(set(options) - set(allowed))
     if foreign:
@@ -125,14 +137,21 @@ def project(
     if workload == "turbulence" and "grid" not in options:
         raise click.UsageError("turbulence needs --grid, the number of grid points per direction")
     function = getattr(method, workload)
-    results, sizes = [], []
+    results, sizes, refused = [], [], None
     for count in integers(ranks, "ranks", 1):
         made = partial(function, ranks=count, **options)
-        sizes.append(made(described).size)
+        try:
+            sizes.append(made(described).size)
+        except ModelError as error:
+            refused = refused or error
+            continue
         found = method.results(described, made)
         of = f"{count} rank{'s' * (count > 1)}"
         results += [replace(r, quantity=f"{of}: {r.quantity}") for r in found]
-    output(Table(f"{workload} on {described.title}", results, method.notes(described, workload, sizes)), json_file)
+    if results:
+        output(Table(f"{workload} on {described.title}", results, method.notes(described, workload, sizes)), json_file)
+    if refused is not None:
+        raise refused
 
 
 def _options_of_runs(runs: Sequence[Run], workload: str) -> dict[str, object]:

@@ -82,7 +82,7 @@ class Machine(TypedDict):
 
 
 @click.command()
-@click.argument("trace", type=click.Path(path_type=Path))
+@click.argument("trace", nargs=-1, required=True, metavar="TRACE...", type=click.Path(path_type=Path))
 @click.option(
     "--latency",
     type=Number(min=0),
@@ -107,6 +107,18 @@ class Machine(TypedDict):
     type=FACTOR,
     metavar="GB/s",
     help="Bandwidth of messages between processes. [default: as traced]",
+)
+@click.option(
+    "--traced-message-latency",
+    type=Number(min=0),
+    metavar="US",
+    help="Latency of messages in the trace, as 'weft bench pingpong' measures it. [default: estimated]",
+)
+@click.option(
+    "--traced-message-bandwidth",
+    type=FACTOR,
+    metavar="GB/s",
+    help="Bandwidth of messages in the trace, likewise. [default: estimated]",
 )
 @click.option(
     "--longest",
@@ -138,23 +150,30 @@ class Machine(TypedDict):
 @takes_window
 @JSON
 def replay(
-    trace: Path, latency: float | None, bandwidth: float | None, longest: float, surface: bool, points: int,
+    trace: tuple[Path, ...], latency: float | None, bandwidth: float | None, longest: float, surface: bool, points: int,
     latencies: str, bandwidths: str, loose_tight: str | None, folder: Path | None, json_file: Path | None,
-    message_latency: float | None, message_bandwidth: float | None, window: Window,
+    message_latency: float | None, message_bandwidth: float | None, traced_message_latency: float | None,
+    traced_message_bandwidth: float | None, window: Window,
     **given: Unpack[Machine],
 ) -> None:  # fmt: skip
     """Replay a trace on a machine with another coupling of host and device.
 
     Prints the duration as traced, as replayed unchanged, and on the machine that the options describe, then the
     benefit of zero launch latency and the penalty of a long one (section 5.6). If an MPI call waited for another
-    process, its wait moves with that process.
+    process, its wait moves with that process, and so do collectives of NCCL and RCCL. Several files are those of the
+    ranks of one run.
     """
     from weft import traces
     from weft.model import replay as method
 
     loaded = traces.load(trace, window=window)
-    source, terms = method.program(loaded), traces.attribute(loaded).mean()
-    notes = [*loaded.notes, *source.notes]
+    traced_path = None
+    if traced_message_latency is not None and traced_message_bandwidth is not None:
+        traced_path = method.MessagePath(traced_message_latency * 1e-6, traced_message_bandwidth * 1e9)
+    elif traced_message_latency is not traced_message_bandwidth:
+        raise click.UsageError("give both --traced-message-latency and --traced-message-bandwidth, or neither")
+    source, terms = method.program(loaded, traced_path), traces.attribute(loaded).mean()
+    notes, path = [*loaded.notes, *source.notes], Path(loaded.path)
     del loaded  # a large trace takes more memory than its program
     scenario = method.Scenario(
         latency=None if latency is None else latency * 1e-6,
@@ -164,7 +183,7 @@ def replay(
         commands_on_link=given["gpus"] > 1,
         **given,
     )
-    traced = exact(method.METHOD, "duration, traced", source.traced_seconds, "s", {"trace": str(trace)}, "the trace")
+    traced = exact(method.METHOD, "duration, traced", source.traced_seconds, "s", {"trace": str(path)}, "the trace")
     outcome = method.replay(source)
     unchanged = method.duration(source, method.AS_TRACED, outcome)
     results = [traced, replace(unchanged, quantity="duration, replayed unchanged")]
@@ -187,7 +206,7 @@ def replay(
             inputs = {"loose (s)": loose, "tight (s)": tight, "GPUs": gpus, "latency (s)": seconds}
             name = f"speed-up of tight over loose coupling, {gpus} GPUs, {seconds * 1e6:g} µs"
             results.append(exact(method.METHOD, name, loose / tight, "x", inputs, "report section 8.5"))
-    output(Table(f"Replay of {trace.name}", results, notes), json_file)
+    output(Table(f"Replay of {path.name}", results, notes), json_file)
     if surface:
         _surface(source, scenario, points, span(latencies, "latencies"), span(bandwidths, "bandwidths"), folder)
 

@@ -18,6 +18,7 @@ from mpi4py import MPI
 import weft
 from weft import mpi
 from weft.cases.flow import FlowCase
+from weft.flow_statistics import loads
 from weft.record import Figures, Record, Reference, Timings
 from weft.run.checkpoints import Checkpoints
 from weft.run.elements import moved_by_user_code
@@ -82,6 +83,7 @@ class Run:
             self.table = Table(self.folder / "statistics.csv", ["step", "time", *self.watch.names], since)
         show = self.display.progress(10**6, self.progress_line)
         self.sample()
+        self.output(self.files.probes)
         signal = 0
         begin = time.perf_counter()
         try:
@@ -89,10 +91,14 @@ class Run:
                 self.step()
                 if due(solver.steps, case.statistics.every):
                     self.sample()
+                if any(due(solver.steps, probe.every) for probe in case.probes.values()):
+                    self.output(self.files.probes)
                 if due(solver.steps, case.checkpoint.every):
                     self.output(self.checkpoints.write)
                 if due(solver.steps, case.output.every):
                     self.output(self.files.fields)
+                if due(solver.steps, case.output.movie):
+                    self.output(self.files.pictures.frame)
                 show(int(1e6 * self.goal.fraction(solver.steps, solver.time)))
                 signal = self.comm.allreduce(asked_to_stop(), MPI.MAX)
         except mpi.CollectiveError as error:
@@ -207,6 +213,21 @@ class Run:
                 files=[str(path) for path in self.files.written],
             )
         )
+        given = case.statistics
+        if given.forces:
+            record["figures"]["loads"] = {
+                name: loads(
+                    self.history,
+                    name,
+                    since=given.since or None,
+                    drag=given.drag_direction,
+                    lift=given.lift_direction,
+                    velocity=given.reference_velocity,
+                    length=given.reference_length,
+                    area=given.reference_area,
+                )
+                for name in given.forces
+            }
         found = record["statistics"]
         found["history"], found["steps"] = thinned(self.history), thinned(self.steps)
         if self.reference is not None:

@@ -10,12 +10,13 @@ import numpy.typing as npt
 from mpi4py import MPI
 
 from weft import arrays, flow
-from weft.cases.flow import CONDITIONS, BoundarySection, FlowCase
+from weft.cases.flow import CONDITIONS, BoundarySection, FlowCase, ProbeSection
 from weft.cases.schema import settings
-from weft.mesh import Mesh
+from weft.flow_probes import Probes, line, plane
+from weft.mesh import Mesh, MeshError
 from weft.mpi import CollectiveError
 from weft.run import elements
-from weft.run.elements import conditions, interpolated, places
+from weft.run.elements import conditions, interpolated
 from weft.run.flow.memory import least_bytes
 from weft.run.flow.values import Function, Values
 from weft.run.stepping import steps_to
@@ -42,6 +43,13 @@ def make_mesh(case: FlowCase, comm: MPI.Intracomm) -> Mesh:
     return mesh
 
 
+def places(probe: ProbeSection) -> npt.NDArray[np.float64]:
+    """The points [P][3] of a probe; on a plane those from at to to run fastest."""
+    if probe.across:
+        return plane(probe.at, probe.to, probe.across, probe.counts)
+    return line(probe.at, probe.to, probe.counts[0]) if probe.to else np.array([probe.at])
+
+
 def boundaries(case: FlowCase, mesh: Mesh) -> dict[str, BoundarySection]:
     """The condition on each boundary of the mesh: the case's, else that implied by its name, else that of "*".
     (collective)"""
@@ -60,7 +68,21 @@ class Problem:
         self.case, self.mesh, self.comm = case, mesh, mesh.comm
         self.values = Values(case, mesh.comm)
         self.boundaries = boundaries(case, mesh)
+        for name in case.statistics.forces:
+            if name not in self.boundaries:
+                known = ", ".join(self.boundaries) or "none: all its faces are interior or periodic"
+                raise CollectiveError(
+                    f"case key 'statistics.forces': {mesh.source} has no boundary {name!r}; it has {known}"
+                )
         self.solver = self.make_solver(case.exchange)
+        try:
+            self.probes = Probes(
+                self.solver,
+                {name: places(probe) for name, probe in case.probes.items()},
+                {name: probe.fields for name, probe in case.probes.items()},
+            )
+        except MeshError as error:
+            raise CollectiveError(f"case key 'probes': {error}") from None
 
     def make_solver(self, exchange: str) -> flow.Solver:
         """A solver for the case with the given exchange. (collective)"""
@@ -186,7 +208,7 @@ class Problem:
         if not wanted:
             return {}
         order = min(self.case.order + 3, 15)
-        x, y, z = places(self.mesh, order)
+        x, y, z = elements.places(self.mesh, order)
         mass = np.asarray(self.mesh.mass_matrix(order)).reshape(x.shape)
         found: dict[str, float] = {}
         for name, (values, function) in wanted.items():
@@ -219,5 +241,6 @@ class Watch:
     def now(self) -> dict[str, float]:
         """The current row. (collective)"""
         solver = self.problem.solver
-        found = solver.statistics(forces=self.problem.case.statistics.forces)
+        given = self.problem.case.statistics
+        found = solver.statistics(forces=given.forces, centre=given.moment_centre)
         return {"dt": solver.last_dt, "courant": solver.last_dt * found.pop("courant_rate"), **found}

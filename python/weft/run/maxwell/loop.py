@@ -97,7 +97,7 @@ class Run:
             return self.unstable(str(error))
         compare(self.problem, record)
         if signal == 0:
-            self.files.slice(record)
+            self.files.planes(record)
             if case.output.compare_paths:
                 self.display.phase("exchange: timing every path")
                 paths(self.problem, record)
@@ -128,7 +128,8 @@ class Run:
         seconds, signal = 0.0, 0
         while solver.steps < last and signal == 0:
             step = solver.steps
-            pause = int(min(last, step + patience, next_due(step, every), next_due(step, case.checkpoint.every)))
+            plans = (every, case.checkpoint.every, case.output.movie)
+            pause = int(min(last, step + patience, *(next_due(step, plan) for plan in plans)))
             comm.Barrier()
             seconds += problem.advance(pause - step)
             figures["steps_done"] = pause - self.first
@@ -141,6 +142,8 @@ class Run:
             show(figures["steps_done"], energy)
             if due(pause, case.checkpoint.every):
                 self.save()
+            if due(pause, case.output.movie):
+                self.files.pictures.frame()
         if (signal == 0 and case.checkpoint.at_end) or (signal != 0 and case.checkpoint.on_signal):
             self.save()
         if self.errors.found["time"]:

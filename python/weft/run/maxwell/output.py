@@ -9,7 +9,7 @@ import numpy as np
 from weft.arrays import Values
 from weft.record import Record
 from weft.run.maxwell.problem import Problem
-from weft.run.stepping import plane
+from weft.run.pictures import Pictures
 from weft.solver_on_elements import Checkpoint
 
 
@@ -20,6 +20,15 @@ class OutputFiles:
     def __init__(self, problem: Problem, folder: Path, began: Checkpoint | None) -> None:
         self.problem, self.folder = problem, folder
         self.since = began.time if began else None
+        case, solver = problem.case, problem.solver
+        self.pictures = Pictures(
+            problem.mesh,
+            case.order,
+            case.output,
+            folder,
+            lambda name: component(solver.host_fields(), name),
+            lambda: solver.time,
+        )
 
     def probes(self) -> list[Path]:
         """Writes the probes so far, after those of the run that wrote the checkpoint; returns the file. (collective)"""
@@ -32,15 +41,11 @@ class OutputFiles:
     def at_end(self) -> list[Path]:
         """Writes fields and probes; returns the files. (collective)"""
         fields = [write_solution(self.problem, self.folder / "fields")] if self.problem.case.output.fields else []
-        return fields + self.probes()
+        return fields + self.probes() + self.pictures.write_film(self.problem.conditions)
 
-    def slice(self, record: Record) -> None:
-        """The plane, for the record. (collective)"""
-        problem, output = self.problem, self.problem.case.output
-        if output.slice != "none":
-            name, values = component(problem.solver.host_fields(), output.slice)
-            shown = plane(problem.mesh, problem.case.order, values, name, problem.solver.time, output)
-            record["statistics"]["slice"] = shown
+    def planes(self, record: Record) -> None:
+        """The planes, for the record. (collective)"""
+        record["statistics"]["planes"] = self.pictures.planes()
 
 
 def write_solution(problem: Problem, path: Path) -> Path:

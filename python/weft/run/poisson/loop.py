@@ -67,7 +67,7 @@ def run(case: PoissonCase, display: Display) -> Result:
     if difference is not None:
         record["figures"]["l2_error"] = difference
     display.result(record)
-    output.write(case, operator, result.x, own, Path(case.output.directory))
+    output.write(case, operator, result.x, own, Path(case.output.directory), record)
     return Result(record, problem=not_converged(case, record))
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from weft.arrays import DeviceArray
 from weft.cases.poisson import PoissonCase
+from weft.record import Record
+from weft.run.pictures import Pictures
 from weft.run.record import open_folder
 
 if TYPE_CHECKING:
@@ -14,13 +16,19 @@ if TYPE_CHECKING:
     from weft.run.poisson.own import OwnProblem
 
 
-def write(case: PoissonCase, operator: Poisson, solution: DeviceArray, own: OwnProblem | None, folder: Path) -> None:
-    """Creates the folder, and writes the output that the case requests. (collective)"""
+def write(
+    case: PoissonCase, operator: Poisson, solution: DeviceArray, own: OwnProblem | None, folder: Path, record: Record
+) -> None:
+    """Creates the folder, writes the output that the case requests, and adds planes to the record. (collective)"""
     open_folder(folder, operator.mesh.comm)
+    if not case.output.fields and not case.output.cuts:
+        return
+    fields = {"u": operator.at_points(solution, boundary=None if own is None else own.held)}
+    if own is not None:
+        fields |= own.fields(operator, fields["u"])
     if case.output.fields:
         from weft.mesh_io.fields import write_fields
 
-        fields = {"u": operator.at_points(solution, boundary=None if own is None else own.held)}
-        if own is not None:
-            fields |= own.fields(operator, fields["u"])
         write_fields(folder / "solution", operator.mesh, case.order, fields)
+    pictures = Pictures(operator.mesh, case.order, case.output, folder, lambda name: (name, fields[name]), lambda: None)
+    record["statistics"] = {"planes": pictures.planes()}

@@ -1,4 +1,4 @@
-"""A problem that the case states: -div(k grad u) = f, with values and fluxes on the boundaries of its mesh."""
+"""A problem that the case states: -div(k grad u) + c u = f, with values and fluxes on the boundaries of its mesh."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class OwnProblem:
         unnamed = {} if OTHERS in case.boundaries else dict.fromkeys(mesh.boundary_names, rest)
         self.boundaries = conditions(mesh, case.boundaries, unnamed, ("value", "flux"))
         self.exact = None if case.exact == "" else self.value("exact", case.exact)
-        if self.exact is not None and all(given.value == "" for given in self.boundaries.values()):
+        free = case.screening == 0.0 and all(given.value == "" for given in self.boundaries.values())
+        if self.exact is not None and free:
             raise CollectiveError(
                 "case key 'exact': without a value on any boundary, the solution is known up to a constant only; give "
                 "one boundary a value, or remove exact"
@@ -41,11 +42,12 @@ class OwnProblem:
 
     def make_operator(self) -> Poisson:
         """The operator. (collective)"""
-        coefficient = self.case.coefficient
+        coefficient, screening = self.case.coefficient, self.case.screening
         return weft.Poisson(
             self.mesh,
             dirichlet=[name for name, given in self.boundaries.items() if given.value != ""],
             coefficient=None if coefficient == 1.0 else self.value("coefficient", coefficient),
+            screening=None if screening == 0.0 else self.value("screening", screening),
             **settings(self.case),
         )
 
@@ -84,6 +86,9 @@ class OwnProblem:
     def fields(self, operator: Poisson, u: arrays.Values) -> dict[str, arrays.Values]:
         """What is written beside the solution: f, the coefficient, and the error, at points [E][n][n][n]."""
         place = np.moveaxis(np.asarray(self.mesh.point_coordinates(operator.order)).reshape(*u.shape, 3), -1, 0)
-        given = {"rhs": self.case.rhs, "coefficient": self.case.coefficient}
+        case = self.case
+        given = {"rhs": case.rhs, "coefficient": case.coefficient}
+        if case.screening != 0.0:
+            given["screening"] = case.screening
         found = {name: np.broadcast_to(self.value(name, value)(*place), u.shape) for name, value in given.items()}
         return found if self.exact is None else found | {"error": u - self.exact(*place)}

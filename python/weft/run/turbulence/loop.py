@@ -18,13 +18,15 @@ from mpi4py import MPI
 
 import weft
 from weft import mpi
+from weft.arrays import Values
 from weft.cases.turbulence import TurbulenceCase
 from weft.files import whole
-from weft.record import Choices, Distribution, Record, Reference, Timings
+from weft.record import Choices, Distribution, Plane, Record, Reference, Timings
 from weft.run.checkpoints import Checkpoints
 from weft.run.interrupt import asked_to_stop
+from weft.run.pictures import Film, picture
 from weft.run.record import Display, Result, Stopwatch, breakdown, open_folder, open_record
-from weft.run.stepping import Goal, after, compared, due, picture, read_reference, steps_to, thinned
+from weft.run.stepping import Goal, after, compared, due, read_reference, steps_to, thinned
 from weft.run.turbulence.figures import sizes
 from weft.run.turbulence.output import Files, filled, write_fields
 from weft.run.turbulence.problem import Problem
@@ -65,6 +67,7 @@ class Run:
         self.spectra_done = self.points_done = -1
         self.statistics_seconds = 0.0
         self.warned = False  # that the flow is not resolved
+        self.film = Film()
 
     def go(self, began: Checkpoint | None) -> Result:
         """Steps until the end or a signal. `began`: the checkpoint that the run continues from. (collective)"""
@@ -90,6 +93,8 @@ class Run:
                 done = solver.steps
                 every = case.statistics
                 self.sample(due(done, every.every), due(done, every.spectra_every), due(done, every.points_every))
+                if due(done, case.output.movie):
+                    self.frame()
                 if due(done, case.checkpoint.every):
                     self.checkpoints.write()
                 show(int(1e6 * self.goal.fraction(solver.steps, solver.time)))
@@ -103,6 +108,8 @@ class Run:
             self.checkpoints.write()
         if case.output.fields and signal == 0:
             write_fields(self.folder, solver, self.comm)
+        if self.film.times and signal == 0:
+            self.film.write(self.plane(np.empty((0, 0))), {}, self.folder, self.comm)
         self.finish(step_seconds, seconds, profile)
         self.display.result(self.record)
         checkpoint = self.checkpoints.last if case.checkpoint.on_signal else ""
@@ -191,7 +198,19 @@ class Run:
         self.record["statistics"]["distributions"] = kept
         self.record["statistics"]["extra_bytes_per_rank"] = self.comm.allreduce(points.extra_bytes, MPI.MAX)
         if points.enstrophy_slice is not None:
-            self.record["statistics"]["slice"] = picture(points.enstrophy_slice)
+            self.record["statistics"]["planes"] = [self.plane(points.enstrophy_slice)]
+
+    def frame(self) -> None:
+        """Adds a frame to the film. (collective)"""
+        found = self.solver.point_statistics(pressure=False, transfer=False, slice_z=self.case.points[2] // 2)
+        image = found.enstrophy_slice
+        self.film.add(self.solver.time, np.empty((0, 0)) if image is None else image)
+
+    def plane(self, image: Values) -> Plane:
+        """The enstrophy on the plane halfway along z, for the record."""
+        x, y, z = self.case.lengths
+        thin = max(1, math.ceil(max(image.shape) / 512))
+        return picture("enstrophy", "z", z / 2, self.solver.time, [0.0, x, 0.0, y], image[::thin, ::thin], {})
 
     def blown_up(self, error: Exception) -> NoReturn:
         """Raises an error that says when the run failed, and which checkpoint to continue from. (collective)"""

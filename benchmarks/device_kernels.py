@@ -1,0 +1,57 @@
+"""Compiles the kernels that weft launches for a GPU that is not here, into the cache folder WEFT_CACHE.
+
+    WEFT_CACHE=folder python benchmarks/device_kernels.py [ARCHITECTURE]      default: sm_90
+
+`benchmarks/device.sh pack` calls it. An entry of the cache serves on a machine whose NVRTC has the same version; name
+the folder of another NVRTC than the installed one in WEFT_NVRTC.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+from weft import _weft, device
+
+Unit = tuple[str, str, tuple[tuple[str, str], ...]]
+# Kernels whose order is in index arithmetic only stand for all orders in the list of launched kernels. Others here are
+# those that benchmarks/device.sh launches besides.
+MORE_ORDERS = {"flow_terms": ("3", "5", "9")}
+
+
+def units() -> list[Unit]:
+    """One kernel of each compilation: file, kernel, constants. Kernels with an order are compiled alone."""
+    found: dict[object, Unit] = {}
+    for file, name, defines, _ in _weft.device.launched_kernels():
+        orders = [defines.get("WEFT_N")]
+        if orders[0] is not None:
+            orders += MORE_ORDERS.get(file, ())
+        for order in orders:
+            constants = tuple(sorted((defines | ({"WEFT_N": order} if order else {})).items()))
+            found[file, constants, name if order else ""] = (file, name, constants)
+    return list(found.values())
+
+
+def compiled(unit: Unit, architecture: str) -> None:
+    """Compiles one unit; the cache keeps it."""
+    file, name, constants = unit
+    device.compile_check(file, name, dict(constants), architecture)
+
+
+def main() -> None:
+    architecture = sys.argv[1] if len(sys.argv) > 1 else "sm_90"
+    compiler = device.info()["compilers"]["nvrtc"]
+    if not compiler["available"]:
+        sys.exit(compiler["reason"])
+    wanted = units()
+    # New processes: the MPI of this one does not survive a fork.
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), mp_context=get_context("spawn")) as pool:
+        for done in [pool.submit(compiled, unit, architecture) for unit in wanted]:
+            done.result()
+    print(f"{len(wanted)} compilations for {architecture} by {compiler['reason']} in {device.info()['kernel_cache']}")
+
+
+if __name__ == "__main__":
+    main()

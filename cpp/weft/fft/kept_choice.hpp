@@ -1,0 +1,21 @@
+// Choices between transforms that are equal but for rounding, kept on disk (device/disk_cache.hpp): timing would choose
+// now one, now another, and runs would not repeat bit for bit.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "weft/mpi/comm.hpp"
+
+namespace weft::fft {
+
+// Whether choices can be kept: not with WEFT_CACHE=off. As the first rank says. (collective)
+bool choices_are_kept(const mpi::Comm& comm);
+
+// The choice of an earlier run under the same key, on the same kind of processor with the same libraries; the first
+// rank reads it and tells the others. (collective)
+std::optional<std::string> kept_choice(const std::string& key, const mpi::Comm& comm);
+// By the first rank; local.
+void keep_choice(const std::string& key, const std::string& choice, const mpi::Comm& comm);
+
+}  // namespace weft::fft

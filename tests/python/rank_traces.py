@@ -1,0 +1,76 @@
+"""A run of several ranks as PyTorch's profiler records it: one file per rank, reduced to what its format needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+LATENCY, RATE = 100_000, 20e9  # ns, byte/s of the ring
+BASE = 1_711_964_646_000_000_000  # ns since 1970 at which 'ts' is zero
+
+
+def write_ranks(
+    folder: Path,
+    ranks: int = 4,
+    steps: int = 12,
+    skews: Sequence[int] = (),
+    slow: int = -1,
+    jitter: int = 2_000,
+    lost: dict[int, tuple[int, int]] | None = None,
+    sizes: Sequence[int] = (1 << 20, 1 << 22, 1 << 24),
+    seed: int = 0,
+    spread: int = 200_000,
+    name: str = "rank-{}.json",
+    world: int | None = None,
+) -> list[Path]:
+    """Writes a data-parallel run. Each step of a rank computes on stream 7 and reduces on stream 20, which takes
+    LATENCY and the time of a ring with RATE from when the last rank has arrived. `skews` (ns) is how much later each
+    clock is, `jitter` (ns) how far the ends of a collective are apart, `spread` (ns) how much
+    the steps differ, `slow` the rank that computes 40 % longer, and
+    `lost` the numbers of steps that a rank's file lacks at its beginning and end. Returns the files.
+    """
+    random = np.random.default_rng(seed)
+    lengths = random.integers(700_000, 700_000 + spread, (steps, ranks))
+    if slow >= 0:
+        lengths[:, slow] = lengths[:, slow] * 14 // 10
+    free = np.zeros(ranks, dtype=np.int64) + 1_000_000
+    rows: list[list[tuple[int, str, str, int, int, int, dict[str, object]]]] = [[] for _ in range(ranks)]
+    for step in range(steps):
+        ready = free + 10_000 + lengths[step]
+        size = sizes[step % len(sizes)]
+        ended = ready.max() + LATENCY + round(2 * (ranks - 1) / ranks * size / RATE * 1e9)
+        for r in range(ranks):
+            compute, reduce, wait, sync = ({"correlation": 10 * step + k} for k in range(4))
+            launch, end = int(free[r]), int(ended + random.integers(0, jitter + 1))
+            group = {"Collective name": "allreduce", "In msg nelems": size // 4, "dtype": "Float",
+                     "Group size": ranks, "Process Group Name": "0",
+                     "Process Group Ranks": str([*range(ranks)])}  # fmt: skip
+            rows[r] += [
+                (step, "cuda_runtime", "cudaLaunchKernel", 4000 + r, launch, 5_000, compute),
+                (step, "kernel", "gemm", 7, launch + 10_000, int(lengths[step, r]), compute),
+                (step, "cuda_runtime", "cudaStreamWaitEvent", 4000 + r, launch + 5_200, 500, wait),
+                (step, "cuda_runtime", "cudaLaunchKernelExC", 4000 + r, launch + 6_000, 4_000, reduce),
+                (step, "kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", 20,
+                 int(ready[r]), end - int(ready[r]), {**reduce, **group}),
+                (step, "cuda_runtime", "cudaStreamSynchronize", 4000 + r, launch + 20_000, end - launch - 18_000,
+                 sync),
+            ]  # fmt: skip
+            free[r] = end + 12_000
+    files = []
+    for r in range(ranks):
+        skew = skews[r] if len(skews) else 0
+        first, last = (lost or {}).get(r, (0, 0))
+        events = [
+            {"ph": "X", "cat": cat, "name": what, "pid": 0 if cat == "kernel" else 4000 + r, "tid": tid,
+             "ts": round((start + skew + 10**12) / 1000, 3), "dur": length / 1000,
+             "args": {**args, **({"device": 0, "stream": tid} if cat == "kernel" else {})}}
+            for step, cat, what, tid, start, length, args in rows[r] if first <= step < steps - last
+        ]  # fmt: skip
+        info = {"backend": "nccl", "rank": r, "world_size": ranks if world is None else world}
+        header = {"schemaVersion": 1, "distributedInfo": info, "baseTimeNanoseconds": BASE, "traceEvents": events}
+        files.append(folder / name.format(r))
+        files[-1].write_text(json.dumps(header))
+    return files

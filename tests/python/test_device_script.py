@@ -1,0 +1,207 @@
+"""benchmarks/device.sh keeps to its time and keeps what it has; device_report.py compares it with the predictions."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weft.model import chips, formulas, kernels, project
+from weft.model import machine as machines
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 120.0  # how long a program may take before it counts as hanging
+H100 = chips.CHIPS["h100"]
+DEVICE = {"backend": "cuda", "name": "NVIDIA H100 80GB HBM3", "architecture": "sm_90", "memory_bytes": 8e10}
+MACHINE = {"ranks": 1, "ranks_per_node": 1, "processors": 16, "threads_per_rank": 16, "device": DEVICE}
+
+
+def write(path: Path, content: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content))
+
+
+def operator(order: int, slower: float) -> dict[str, Any]:
+    """An operator.json whose kernel takes `slower` times as long as predicted, and CG 0.5 ms per iteration."""
+    size = formulas.large_mesh(order, 8000)
+    method = formulas.Method()
+    [counters] = [c for c in kernels.select(kernels.recorded()[1], "stored_2d", "double", [order]) if c.points]
+    moved = formulas.weft_operator_bytes(size, method).value
+    return {
+        "precision": "double", "machine": MACHINE,
+        "rows": [{
+            "order": order, "geometry": "stored", "kernels": "portable", "threads": "columns",
+            "elements": size.elements, "dofs": size.dofs, "bytes": moved,
+            "seconds": slower * moved / kernels.predict(counters, H100).share / H100.stream_rate,
+            "seconds_per_iteration": 5e-4, "fom_gflops": formulas.fom_flops(size).value / 5e-4 / 1e9,
+            "iteration_bytes": formulas.weft_iteration_bytes(size, method).value,
+        }],
+    }  # fmt: skip
+
+
+def profile(path: Path, counters: kernels.Counters, times: float) -> None:
+    """What Nsight Compute writes of two launches of a kernel that does `times` as much as on the emulator."""
+    of = "smsp__inst_executed.sum", "launch__grid_size", "gpu__time_duration.sum", "lts__t_sectors_op_read.sum"
+    with path.open("w", newline="") as file:
+        file.write("==PROF== Connected to process 7\n")
+        lines = csv.writer(file, quoting=csv.QUOTE_ALL)
+        lines.writerow(["ID", "Process ID", "Kernel Name", *of])
+        lines.writerow(["", "", "", "inst", "", "ns", "sector"])
+        for number in range(2):
+            work = f"{round(times * 1000 * counters.instructions):,}"  # with separators of thousands
+            lines.writerow([number, 7, counters.kernel.partition(".")[2], work, 1000 * counters.blocks, "1,000", "n/a"])
+
+
+def report(folder: Path, *options: str) -> dict[str, Any]:
+    subprocess.run(
+        [sys.executable, str(ROOT / "benchmarks/device_report.py"), str(folder), *options], check=True, timeout=SECONDS
+    )
+    return json.loads((folder / "report.json").read_text())
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """Results of a machine with a GPU, as far as a run got that was stopped."""
+    write(tmp_path / "limits.json", {"device": DEVICE["name"], "bandwidth_bytes_per_second": 3.1e12})
+    write(tmp_path / "orders" / "operator.json", operator(7, 1.25))
+    write(
+        tmp_path / "turbulence-512" / "run.json",
+        {
+            "schema": 1, "case": {"workload": "turbulence", "precision": "single"}, "machine": MACHINE,
+            "figures": {"grid": [512] * 3, "process_grid": "1x1", "batch": 1},
+            "timings": {"seconds_per_step": 0.1, "parts": {"FFT": {"mean_seconds": 1.0}}},
+        },
+    )  # fmt: skip
+    [counters] = kernels.select(kernels.recorded()[1], "stored_2d", "double", [7])
+    profile(tmp_path / "ncu-poisson-7.csv", counters, 2)
+    (tmp_path / "flow-7").mkdir()
+    (tmp_path / "flow-7" / "run.json").write_text('{"schema": 1, "case": {"workload": "flow"}, "fig')
+    (tmp_path / "tests.log").write_text(
+        "[gw0] [ 50%] PASSED tests/gpu/a.py::x\ntests/gpu/a.py::y SKIPPED (no hip)\ntests/gpu/a.py::z PASSED [100%]\n"
+        "SKIPPED [1] tests/gpu/conftest.py:26: no hip\n"
+    )
+    (tmp_path / "commands.jsonl").write_text(
+        '{"command": "fft", "status": 124, "seconds": 9, "ended": "stopped at its time limit"}\n'
+    )
+    return tmp_path
+
+
+def test_measurements_stand_beside_their_predictions(results: Path) -> None:
+    found = report(results)
+    assert found["predicted_for"] == "h100"
+    ratios = {
+        (row["part"], row["what"], row["unit"], row["model"]): row["measured"] / row["predicted"]
+        for row in found["rows"]
+        if row["predicted"] and row["measured"]
+    }
+    variant = "N = 7, stored, columns, double"
+    assert ratios["orders", f"{variant}: operator", "% of the roofline", "weft model kernels"] == pytest.approx(0.8)
+    h100 = machines.load("h100")
+    iteration = project.poisson(h100, 1, order=7, elements_per_rank=8000).seconds
+    cg = "orders", f"{variant}: CG, 2.74e+06 unknowns", "µs per iteration"
+    assert ratios[*cg, "weft model project"] == pytest.approx(5e-4 / iteration)
+    step = project.turbulence(h100, 1, grid=512).seconds
+    at = "workloads", "turbulence, 512^3, single", "ms per step", "weft model project"
+    assert ratios[at] == pytest.approx(0.1 / step)
+    counted = "counters", "poisson_stored_2d, N = 7: instructions", "per block", "emulator"
+    assert ratios[counted] == pytest.approx(2)
+    # Of each kernel, what Nsight Compute could not measure has no value.
+    assert {r["measured"] for r in found["rows"] if r["what"].endswith("L2 sectors read")} == {None}
+
+
+def test_what_is_damaged_or_stopped_is_told_and_the_rest_is_kept(results: Path) -> None:
+    found = report(results)
+    assert [text.partition(" ")[0] for text in found["problems"]] == ["flow-7/run.json"]
+    # pytest's summary names skipped tests once more; the line of a worker of pytest-xdist counts like any other.
+    assert found["tests"] == {"passed": 2, "skipped": 1}
+    text = (results / "report.txt").read_text()
+    for words in ("fft: stopped at its time limit", "flow-7/run.json is left out", "not measured"):
+        assert words in text
+
+
+def test_a_gpu_without_a_model_has_measurements_alone(results: Path) -> None:
+    write(results / "limits.json", {"device": "NVIDIA GeForce", "bandwidth_bytes_per_second": 1e12})
+    rows = report(results)["rows"]
+    assert [r["measured"] for r in rows if "CG" in r["what"] and "FOM" in r["unit"]]
+    assert {r["predicted"] for r in rows if r["part"] != "counters"} == {None}
+    assert {r["model"] for r in rows if r["part"] == "workloads"} == {"no model of this GPU"}
+
+
+# Stands in for Python: the report is made, everything else is done at once or never.
+PYTHON = """#!/bin/sh
+case "$*" in
+  *device_report.py*--limits*) echo $$ >>"$PIDS"; exec sleep 600 ;;
+  *device_report.py*) [ -n "$QUICK" ] || exec {python} "$@" ;;
+  *small-100000*) echo measured; exit 0 ;;
+  *small-10000*) echo $$ >>"$PIDS"; exec sleep 600 ;;
+  *fft*) echo broken >&2; exit 3 ;;
+esac
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path):
+    """Starts the script on the stand-in for Python; what that left running afterwards is an error."""
+    python, pids = tmp_path / "python", tmp_path / "pids"
+    python.write_text(PYTHON.format(python=sys.executable))
+    python.chmod(0o755)
+    pids.touch()
+
+    def start(**variables: str) -> subprocess.Popen[str]:
+        environment = {
+            **os.environ, "PYTHON": str(python), "BUILD": "no", "WEFT_GPU_TESTS_ON": "host", "PIDS": str(pids),
+            "WEFT_CACHE": str(tmp_path / "cache"), "CHIP": "h100", **variables,
+        }  # fmt: skip
+        return subprocess.Popen(
+            [str(ROOT / "benchmarks/device.sh"), str(tmp_path / "out")], env=environment, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+
+    yield start
+    assert not [pid for pid in pids.read_text().split() if Path(f"/proc/{pid}").exists()]
+
+
+def ends(folder: Path) -> dict[str, tuple[int, str]]:
+    lines = (folder / "out" / "commands.jsonl").read_text().splitlines()
+    return {one["command"]: (one["status"], one["ended"]) for one in map(json.loads, lines)}
+
+
+def test_a_step_that_hangs_leaves_time_to_the_others(script, tmp_path: Path) -> None:
+    running = script(BUDGET="24", STEPS="small fft", QUICK="yes")
+    output, _ = running.communicate(timeout=SECONDS)
+    assert running.returncode == 1, output
+    assert "not whole: small-10000 (stopped at its time limit) fft (failed, see fft.log)" in output
+    assert ends(tmp_path) == {
+        "small-10000": (124, "stopped at its time limit"), "small-100000": (0, "done"),
+        "fft": (3, "failed, see fft.log"),
+    }  # fmt: skip
+    assert (tmp_path / "out" / "small-100000.log").read_text() == "measured\n"
+
+
+def test_a_script_that_is_stopped_leaves_a_report(script, tmp_path: Path) -> None:
+    running = script(BUDGET="500", STEPS="fft limits small")
+    begin = time.monotonic()
+    while not (tmp_path / "pids").read_text():
+        assert running.poll() is None
+        assert time.monotonic() - begin < SECONDS
+        time.sleep(0.05)
+    running.send_signal(signal.SIGTERM)
+    output, _ = running.communicate(timeout=SECONDS)
+    assert running.returncode == 143, output
+    assert ends(tmp_path) == {"fft": (3, "failed, see fft.log"), "limits": (143, "stopped from outside")}
+    assert "limits: stopped from outside" in (tmp_path / "out" / "report.txt").read_text()
+
+
+def test_an_unknown_step_is_named(script) -> None:
+    running = script(STEPS="fft everything")
+    output, _ = running.communicate(timeout=SECONDS)
+    assert running.returncode == 2
+    assert "unknown step 'everything' in STEPS" in output
