@@ -95,8 +95,11 @@ class Candidate:
 
     @property
     def score(self) -> float:
-        """The mean squared error of what was held out."""
-        return float(np.mean(self.errors**2))
+        """The mean squared error of what was held out.
+
+        Without the digits that are rounding: laws that are the same at the measured points tie, and the first one wins.
+        """
+        return float(f"{max(np.mean(self.errors**2), 1e-20):.6g}")
 
     def at(self, ranks: float, size: float, coefficients: Floats | None = None) -> float:
         """The value of the law, with its own coefficients or with those of a fold."""
