@@ -173,7 +173,7 @@ def test_a_run_leaves_record_fields_picture_and_page(finished, ranks) -> None:
     page = run_weft(1, "report", folder / "run.json")
     assert page.returncode == 0, page.stderr
     shown = (folder / "run.html").read_text()
-    for heading in ("Energy of the fields", "Error", "Plane"):
+    for heading in ("Energy of the fields", "Error", "H_z"):
         assert f"<h2>{heading}</h2>" in shown
 
 
