@@ -506,8 +506,10 @@ def all_to_all_seconds(machine: Machine, ranks: int, members: int, stride: int, 
     to each level take its rate, one after another, because a copy engine serves one message at a time (GESTS section
     5.2). Between nodes, all messages take the rate of the network, the slowest link (section 5). A message takes its
     latency or its transfer, whichever is longer: the next one starts meanwhile (the gap of LogGP, Alexandrov et al.
-    1995). What a rank keeps is copied in its memory at the same time.
+    1995). What a rank keeps is copied in its memory at the same time; one that is alone copies nothing (docs/fft.md).
     """
+    if ranks == 1:
+        return 0.0
     message = volume / members
     kept = 2 * message / machine.device.stream_bytes_per_second.value
     if members == 1:
