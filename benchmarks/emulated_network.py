@@ -278,8 +278,6 @@ def choices(folder: Path) -> list[Choice]:
 # --- showing -------------------------------------------------------------------------------------------------------
 
 METHODS = ("project", "replay", "network")
-MARK = "<!-- emulated network: written by benchmarks/emulated_network.py -->"
-END = "<!-- end of emulated network -->"
 
 
 def summary(found: list[Comparison]) -> dict[str, dict[str, float]]:
@@ -298,29 +296,28 @@ def page(found: list[Comparison], chosen: list[Choice]) -> str:
     small, large = list(dict.fromkeys(c.workload for c in found if c.method == "nominal"))
     for s in settings:
         a, b = by[small, s, "nominal"], by[large, s, "nominal"]
-        lines.append(
-            f"| {s} | {_time(a.predicted)} | {_time(a.measured)} | {_time(b.predicted)} | {_time(b.measured)} |"
-        )
+        lines.append(f"| {s} | {' | '.join(duration(t) for c in (a, b) for t in (c.predicted, c.measured))} |")
     names = " | ".join(f"`{m}`" for m in METHODS)
     lines += ["", f"| workload | setting | in MPI | measured | {names} |", "|---" * 7 + "|"]
     for workload in RUNS:
         for s in settings:
             of = [by[workload, s, m] for m in METHODS]
-            cells = [f"{_time(c.predicted)} ({100 * c.error:+.1f} %)" if m == "project" else f"{100 * c.error:+.1f} %"
-                     for m, c in zip(METHODS, of, strict=True)]  # fmt: skip
+            cells = [f"{100 * c.error:+.1f} %" for c in of]
+            cells[0] = f"{duration(of[0].predicted)} ({cells[0]})"
             star = " \\*" if s == settings[0] else ""
-            first = f"{workload} | {s}{star} | {100 * of[0].messages:.0f} % | {_time(of[0].measured)}"
+            first = f"{workload} | {s}{star} | {100 * of[0].messages:.0f} % | {duration(of[0].measured)}"
             lines.append(f"| {first} | {' | '.join(cells)} |")
     lines += ["", "| setting | Q: tuner | Q: model | schedules: slowest, fastest | model |",
               "|---|---|---|---|---|"]  # fmt: skip
     for c in chosen:
         low, high = min(c.schedules.values()), max(c.schedules.values())
-        cells = f"{c.batch} | {c.batch_of_model} | {_time(high)}, {_time(low)} | {_time(c.exchange_of_model)}"
+        cells = f"{c.batch} | {c.batch_of_model} | {duration(high)}, {duration(low)} | {duration(c.exchange_of_model)}"
         lines.append(f"| {c.setting} | {cells} |")
     return "\n".join(lines)
 
 
-def _time(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """In milliseconds, or microseconds if it is short."""
     return f"{seconds * 1e6:.0f} µs" if seconds < 1e-3 else f"{seconds * 1e3:.3g} ms"
 
 
@@ -373,8 +370,14 @@ def evaluate(folder: Path, results: Path, document: Path) -> None:
         "choices": [asdict(c) for c in chosen], "relay": relays,
     })  # fmt: skip
     plot(found, results.with_suffix(".png"))
-    before, _, rest = document.read_text().partition(MARK)
-    document.write_text(f"{before}{MARK}\n\n{text}\n\n{END}{rest.partition(END)[2]}")
+    document.write_text(written_between(document.read_text(), "emulated network", "emulated_network.py", text))
+
+
+def written_between(page: str, name: str, program: str, text: str) -> str:
+    """A page with the text between the two marks of a name."""
+    mark, end = f"<!-- {name}: written by benchmarks/{program} -->", f"<!-- end of {name} -->"
+    before, _, rest = page.partition(mark)
+    return f"{before}{mark}\n\n{text}\n\n{end}{rest.partition(end)[2]}"
 
 
 def main() -> None:
