@@ -66,6 +66,21 @@ void call(const Pointwise<V>* function, const Block<V>& block, device::Stream& s
   if (function != nullptr && *function) (*function)(block, stream);
 }
 
+// Where the pieces lie one after another as whole(data, box) would: data, else null.
+template <class V>
+V* one_piece(const Pieces<V>& pieces, const Box& box) {
+  if (pieces.empty()) return nullptr;
+  const Piece<V>& first = *std::ranges::min_element(pieces, {}, [](const Piece<V>& p) { return p.box.first[2]; });
+  const Piece<V> all = whole(first.data, box);
+  std::int64_t found = 0;
+  for (const Piece<V>& p : pieces) {
+    const auto [x, y, z] = p.box.first;
+    if (p.data != all.at(x, y, z) || p.y_stride != all.y_stride || p.z_stride != all.z_stride) return nullptr;
+    found += p.box.size();
+  }
+  return found == box.size() ? first.data : nullptr;
+}
+
 }  // namespace
 
 template <class T>
@@ -96,6 +111,10 @@ template <class T>
 void HostStages<T>::lines(const LinesPass<T>& pass, device::Stream& stream) {
   if (pass.box.empty()) return;
   const trace::Span span(pass.direction == 1 ? "fft y" : "fft z", trace::Category::cpu);
+  if (pass.plain && pass.direction == 1 && pass.kind == Kind::forward && by_planes(pass.box)) {
+    planes_forward(pass);
+    return;
+  }
   const std::size_t along = pass.direction, across = 3 - along;
   const std::int64_t n = pass.box.count[along], width = pass.box.count[0];
   const int variables =
@@ -143,6 +162,26 @@ void HostStages<T>::lines(const LinesPass<T>& pass, device::Stream& stream) {
 }
 
 template <class T>
+void HostStages<T>::planes_forward(const LinesPass<T>& pass) {
+  const Box& box = pass.box;
+  const std::int64_t width = box.count[0], plane = width * box.count[1];
+  const HostLines<T>& columns =
+      plan(LinesShape::columns(Kind::forward, static_cast<int>(box.count[1]), width, width, width, true));
+  for (std::size_t v = 0; v < pass.to.size(); ++v) {
+    const Piece<Complex> to = pass.to[v].front();  // a whole field
+    for (std::int64_t z = 0; z < box.count[2]; ++z) {
+      Box here = box;
+      here.first[2] += z;
+      here.count[2] = 1;
+      Complex* const at = to.data + z * plane;
+      for (const Piece<Complex>& piece : pass.from[v])
+        copy_common<Stores::cached>(whole(at, here), piece, pass.scale_from * pass.scale_to);
+      columns(at, at);
+    }
+  }
+}
+
+template <class T>
 bool HostStages<T>::has_whole() const {
   return decomposition_.modes_x() == decomposition_.sizes().x / 2 + 1;
 }
@@ -185,42 +224,27 @@ const HostLines<T>& HostStages<T>::field_columns(Kind kind, int library) {
 }
 
 template <class T>
-std::int64_t HostStages<T>::rows_at_once() const {
-  const Sizes& n = decomposition_.sizes();
-  const std::int64_t row = n.x * static_cast<std::int64_t>(sizeof(T));
-  if (row * n.y * n.z <= ahead_from_bytes) return n.y;
-  std::int64_t rows = std::clamp<std::int64_t>(ahead_bytes / row, 1, n.y);
-  while (n.y % rows != 0) --rows;
+std::int64_t HostStages<T>::rows_at_once(std::int64_t ny, std::int64_t nz) const {
+  const std::int64_t row = decomposition_.sizes().x * static_cast<std::int64_t>(sizeof(T));
+  if (row * ny * nz <= ahead_from_bytes) return ny;
+  std::int64_t rows = std::clamp<std::int64_t>(ahead_bytes / row, 1, ny);
+  while (ny % rows != 0) --rows;
   return rows;
 }
 
 template <class T>
 void HostStages<T>::whole_forward(const Way& way, const T* points, Complex* modes, T scale) {
   const Sizes& n = decomposition_.sizes();
-  const std::int64_t half = n.x / 2 + 1, all = n.y * n.z, some = rows_at_once();
   if (way.method == Method::plan_3d) {
     const trace::Span span("fft x y z", trace::Category::cpu);
     plan_3d(Kind::r2c, false, way.library)(points, modes);
-    scale_in_place(modes, all * half, scale);
+    scale_in_place(modes, n.y * n.z * (n.x / 2 + 1), scale);
     return;
   }
   {
     const trace::Span span("fft x y", trace::Category::cpu);
-    const HostLines<T>& rows = plan(LinesShape::contiguous(Kind::r2c, static_cast<int>(n.x), some), way.library);
     const HostLines<T>& columns = plane_columns(Kind::forward, way.library);
-    for (std::int64_t row = 0; row < all; row += some) {
-      if (const std::int64_t next = row + ahead_steps * some; some < n.y && next < all) {
-        fetch_lines<Fetch::read>(points + next * n.x, some * n.x);
-        fetch_lines<Fetch::write>(modes + next * half, some * half);
-      }
-      Complex* const at = modes + row * half;
-      rows(points + row * n.x, at);
-      scale_in_place(at, some * half, scale);
-      if (const std::int64_t done = row + some; done % n.y == 0) {
-        Complex* const plane = modes + (done - n.y) * half;
-        columns(plane, plane);
-      }
-    }
+    rows_forward(points, modes, n.y, n.z, scale, way.library, [&](Complex* plane) { columns(plane, plane); });
   }
   const trace::Span span("fft z", trace::Category::cpu);
   field_columns(Kind::forward, way.library)(modes, modes);
@@ -229,11 +253,10 @@ void HostStages<T>::whole_forward(const Way& way, const T* points, Complex* mode
 template <class T>
 void HostStages<T>::whole_backward(const Way& way, Complex* modes, T* points, T scale, bool preserve) {
   const Sizes& n = decomposition_.sizes();
-  const std::int64_t half = n.x / 2 + 1, all = n.y * n.z, some = rows_at_once();
   if (way.method == Method::plan_3d) {
     const trace::Span span("fft x y z", trace::Category::cpu);
     plan_3d(Kind::c2r, preserve, way.library)(modes, points);
-    scale_in_place(points, all * n.x, scale);
+    scale_in_place(points, n.points(), scale);
     return;
   }
   {
@@ -241,18 +264,84 @@ void HostStages<T>::whole_backward(const Way& way, Complex* modes, T* points, T 
     field_columns(Kind::backward, way.library)(modes, modes);
   }
   const trace::Span span("fft x y", trace::Category::cpu);
-  const HostLines<T>& rows = plan(LinesShape::contiguous(Kind::c2r, static_cast<int>(n.x), some), way.library);
   const HostLines<T>& columns = plane_columns(Kind::backward, way.library);
+  rows_backward(modes, points, n.y, n.z, scale, way.library, [&](Complex* plane) { columns(plane, plane); });
+}
+
+template <class T>
+template <class Then>
+void HostStages<T>::rows_forward(const T* points, Complex* modes, std::int64_t ny, std::int64_t nz, T scale,
+                                 int library, const Then& then) {
+  const std::int64_t nx = decomposition_.sizes().x, half = nx / 2 + 1, all = ny * nz, some = rows_at_once(ny, nz);
+  const HostLines<T>& rows = plan(LinesShape::contiguous(Kind::r2c, static_cast<int>(nx), some), library);
+  for (std::int64_t row = 0; row < all; row += some) {
+    if (const std::int64_t next = row + ahead_steps * some; some < ny && next < all) {
+      fetch_lines<Fetch::read>(points + next * nx, some * nx);
+      fetch_lines<Fetch::write>(modes + next * half, some * half);
+    }
+    Complex* const at = modes + row * half;
+    rows(points + row * nx, at);
+    scale_in_place(at, some * half, scale);
+    if (const std::int64_t done = row + some; done % ny == 0) then(modes + (done - ny) * half);
+  }
+}
+
+template <class T>
+template <class First>
+void HostStages<T>::rows_backward(Complex* modes, T* points, std::int64_t ny, std::int64_t nz, T scale, int library,
+                                  const First& first) {
+  const std::int64_t nx = decomposition_.sizes().x, half = nx / 2 + 1, all = ny * nz, some = rows_at_once(ny, nz);
+  const HostLines<T>& rows = plan(LinesShape::contiguous(Kind::c2r, static_cast<int>(nx), some), library);
   for (std::int64_t row = 0; row < all; row += some) {
     Complex* const at = modes + row * half;
-    if (row % n.y == 0) columns(at, at);
-    if (some < n.y) {
+    if (row % ny == 0) first(at);
+    if (some < ny) {
       if (const std::int64_t next = row + ahead_steps * some; next < all)
-        fetch_lines<Fetch::write>(points + next * n.x, some * n.x);
-      if (row + n.y < all) fetch_lines<Fetch::later>(at + n.y * half, some * half);
+        fetch_lines<Fetch::write>(points + next * nx, some * nx);
+      if (row + ny < all) fetch_lines<Fetch::later>(at + ny * half, some * half);
     }
     scale_in_place(at, some * half, scale);
-    rows(at, points + row * n.x);
+    rows(at, points + row * nx);
+  }
+}
+
+template <class T>
+bool HostStages<T>::by_planes(const Box& box) const {
+  if (decomposition_.grid().size() == 1) return false;
+  const std::int64_t plane = box.count[1] * decomposition_.modes_x() * static_cast<std::int64_t>(sizeof(Complex));
+  return has_whole() && plane <= panel_bytes && box.count[2] * plane <= whole_bytes;
+}
+
+template <class T>
+void HostStages<T>::slabs(const PhysicalPass<T>& pass) {
+  const std::int64_t ny = pass.box.count[1], nz = pass.box.count[2], plane = ny * decomposition_.modes_x();
+  Box box = pass.box;
+  box.count[0] = decomposition_.modes_x();
+  const auto columns = [&](Kind kind, Complex* modes) {
+    const trace::Span span("fft z", trace::Category::cpu);
+    plan(LinesShape::columns(kind, static_cast<int>(nz), plane, plane, plane, true))(modes, modes);
+  };
+  for (std::size_t v = 0; v < pass.from.size(); ++v) {
+    Complex* const modes = at_least(modes_, plane * nz);
+    {
+      const trace::Span span("unpack", trace::Category::cpu);
+      for (const Piece<Complex>& piece : pass.from[v]) copy_common<Stores::cached>(whole(modes, box), piece, T(1));
+    }
+    columns(Kind::backward, modes);
+    const trace::Span span("fft x", trace::Category::cpu);
+    rows_backward(modes, pass.physical_to[v], ny, nz, pass.scale_from, library_, [](Complex*) {});
+  }
+  for (std::size_t v = 0; v < pass.to.size(); ++v) {
+    Complex* const there = one_piece(pass.to[v], box);
+    Complex* const modes = there != nullptr ? there : at_least(modes_, plane * nz);
+    {
+      const trace::Span span("fft x", trace::Category::cpu);
+      rows_forward(pass.physical_from[v], modes, ny, nz, pass.scale_to, library_, [](Complex*) {});
+    }
+    columns(Kind::forward, modes);
+    if (there != nullptr) continue;
+    const trace::Span span("pack", trace::Category::cpu);
+    for (const Piece<Complex>& piece : pass.to[v]) copy_common<Stores::cached>(piece, whole(modes, box), T(1));
   }
 }
 
@@ -322,6 +411,10 @@ void HostStages<T>::rows_of_fields(const PhysicalPass<T>& pass, const Block<Comp
 template <class T>
 void HostStages<T>::physical(const PhysicalPass<T>& pass, device::Stream& stream) {
   if (pass.box.empty()) return;
+  if (pass.plain && pass.with_z && by_planes(pass.box)) {
+    slabs(pass);
+    return;
+  }
   const trace::Span span(pass.with_z ? "fft z x z" : "fft x", trace::Category::cpu);
   const std::int64_t nx = decomposition_.sizes().x, nz = pass.box.count[2];
   const auto from = static_cast<int>(pass.from.size()), to = static_cast<int>(pass.to.size());

@@ -40,14 +40,26 @@ class HostStages final : public Stages<T> {
   // The same without a pointwise function: rows are transformed in place, while the next ones are prefetched.
   void rows_of_fields(const PhysicalPass<T>& pass, const Block<Complex>& modes, const Box& points);
   void columns(Kind kind, Block<Complex> modes, int variable);
+  // Whether the modes of a rank's part, of several, fit the caches, so that plain passes need no panels.
+  bool by_planes(const Box& box) const;
+  // Such passes: x and z of fields that lie in one piece, and y of planes in place.
+  void slabs(const PhysicalPass<T>& pass);
+  void planes_forward(const LinesPass<T>& pass);
+  // Contiguous rows of points to rows of modes, then each plane to a function; and back, from a function on each plane.
+  template <class Then>
+  void rows_forward(const T* points, Complex* modes, std::int64_t ny, std::int64_t nz, T scale, int library,
+                    const Then& then);
+  template <class First>
+  void rows_backward(Complex* modes, T* points, std::int64_t ny, std::int64_t nz, T scale, int library,
+                     const First& first);
   const HostLines<T>& plan(const LinesShape& shape) { return plan(shape, library_); }
   const HostLines<T>& plan(const LinesShape& shape, int library);
   // Of all modes: columns of one plane along y, in place; of the field along z.
   const HostLines<T>& plane_columns(Kind kind, int library);
   const HostLines<T>& field_columns(Kind kind, int library);
   HostField<T> plan_3d(Kind kind, bool preserve, int library) const;
-  // Of a field that is transformed as a whole: how many rows along x one call transforms.
-  std::int64_t rows_at_once() const;
+  // Of a field of whole planes: how many rows along x one call transforms.
+  std::int64_t rows_at_once(std::int64_t ny, std::int64_t nz) const;
   template <class V>
   V* at_least(device::Array<V>& memory, std::int64_t values);
 

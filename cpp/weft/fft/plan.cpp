@@ -151,7 +151,9 @@ class Run {
         trip_(trip),
         stream_(stream),
         half_(half),
-        spectral_(trip.spectral == 0 ? trip.forward : trip.spectral) {}
+        spectral_(trip.spectral == 0 ? trip.forward : trip.spectral),
+        plain_((trip.backward == 0 || trip.forward == 0) && !trip.before_y && !trip.physical && !trip.after_z &&
+               !trip.after_y && trip.kept.empty()) {}
 
   void operator()() {
     if (trip_.backward == 0) {
@@ -251,7 +253,8 @@ class Run {
                       .to = std::move(to),
                       .scale_from = scale_from,
                       .scale_to = scale_to,
-                      .kept = trip_.kept};
+                      .kept = trip_.kept,
+                      .plain = plain_};
     if (does()) p_.stages.lines(pass, stream_);
   }
 
@@ -287,7 +290,8 @@ class Run {
                                .forward = trip_.forward,
                                .to = std::move(to),
                                .with_z = slabs,
-                               .kept = trip_.kept};
+                               .kept = trip_.kept,
+                               .plain = plain_};
       if (slabs) {
         physical.after_z = &trip_.after_z;
         physical.scale_from = p_.scale_backward;
@@ -346,6 +350,7 @@ class Run {
   Half half_;
   bool past_physical_ = false;
   int spectral_;
+  bool plain_;
 };
 
 }  // namespace

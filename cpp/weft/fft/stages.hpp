@@ -28,6 +28,7 @@ struct LinesPass {
   std::vector<Pieces<Complex>> to;
   T scale_from = 1, scale_to = 1;
   std::span<const std::int64_t> kept;  // as of RoundTrip; GPUs transform all
+  bool plain = false;                  // of a run in one direction, of whole fields, without any function
 };
 
 // Backward in x, the pointwise function, forward in x.
@@ -46,6 +47,7 @@ struct PhysicalPass {
   const Pointwise<Complex>* after_z = nullptr;
   T scale_from = 1, scale_to = 1;
   std::span<const std::int64_t> kept;
+  bool plain = false;  // as of LinesPass
 };
 
 // The most variables that a pass of a run holds at once, as modes and as points.

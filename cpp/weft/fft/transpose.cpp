@@ -12,13 +12,19 @@ namespace weft::fft {
 namespace {
 
 // The bricks of one direction of one exchange, by rank of its communicator. In a buffer the own brick comes first, with
-// room for a whole batch, then the others by rank; all variables of a brick follow one another.
+// room for a whole batch, then the others by rank; in slots, all by rank. All variables of a brick follow one another.
 struct Bricks {
   std::vector<Box> boxes;
   std::size_t own = 0;
   int batch = 1;
+  bool by_rank = false;
 
   std::int64_t offset(std::size_t peer, int variables) const {  // in values
+    if (by_rank) {
+      std::int64_t before = 0;
+      for (std::size_t p = 0; p < peer; ++p) before += boxes[p].size();
+      return before * variables;
+    }
     if (peer == own) return 0;
     std::int64_t sum = 0;
     for (std::size_t p = 0; p < peer; ++p) sum += p == own ? 0 : boxes[p].size();
@@ -81,7 +87,7 @@ struct Transpose<T>::State {
   std::int64_t offset_at(std::size_t peer, Toward toward, int variables) const {
     const std::vector<Box>&from = toward == Toward::middle ? ends : middles,
           &to = toward == Toward::middle ? middles : ends;
-    Bricks theirs{{}, peer, batch};
+    Bricks theirs{{}, peer, batch, at_middle.by_rank};
     for (const Box& box : to) theirs.boxes.push_back(intersection(from[peer], box));
     return theirs.offset(at_middle.own, variables);
   }
@@ -197,6 +203,7 @@ bool Transpose<T>::on_one_node(const std::vector<int>& node) const {
 template <class T>
 void Transpose<T>::use(exchange::Ipc& slots) {
   state_->slots = &slots;
+  state_->at_middle.by_rank = state_->at_end.by_rank = true;
 }
 
 template <class T>
@@ -267,7 +274,7 @@ void Transpose<T>::carry(Toward toward, int variables, device::Stream& stream) {
       auto* const slot = const_cast<std::byte*>(s.slots->arrived(s.ranks[p], stream, way.receives[p]));
       way.bricks[p] = reinterpret_cast<Complex*>(slot) + way.offsets[p];
     }
-    way.bricks[s.at_middle.own] = way.own;
+    way.bricks[s.at_middle.own] = way.own + s.sent(toward).offset(s.at_middle.own, variables);
     s.slots->reclaim(stream);
     return;
   }
