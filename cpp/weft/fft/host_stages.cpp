@@ -22,6 +22,8 @@ constexpr std::int64_t streamed_bytes = 2 << 20;
 // than they save (measured: 1.2 to 2 times the time below this size, in double precision 0.9 times above). The copy of
 // one that must be kept is worth making up to a smaller size.
 constexpr std::int64_t whole_bytes = 24 << 20, copied_bytes = 10 << 20;
+// The same for a rank's part, one of several, which has to be copied once more on its way.
+constexpr std::int64_t slab_bytes = 4 << 20;
 // There, points that take more than this come from beyond the second-level cache. Their rows are transformed few at a
 // time, these many bytes, while as many cache lines as a core can have under way are fetched for the step after the
 // next (measured: 0.8 times the time of whole planes at 128^3 in double precision, 1.2 times at 64^3).
@@ -111,7 +113,7 @@ template <class T>
 void HostStages<T>::lines(const LinesPass<T>& pass, device::Stream& stream) {
   if (pass.box.empty()) return;
   const trace::Span span(pass.direction == 1 ? "fft y" : "fft z", trace::Category::cpu);
-  if (pass.plain && pass.direction == 1 && pass.kind == Kind::forward && by_planes(pass.box)) {
+  if (pass.plain && pass.direction == 1 && pass.kind == Kind::forward && by_planes(pass.box, whole_bytes)) {
     planes_forward(pass);
     return;
   }
@@ -306,10 +308,10 @@ void HostStages<T>::rows_backward(Complex* modes, T* points, std::int64_t ny, st
 }
 
 template <class T>
-bool HostStages<T>::by_planes(const Box& box) const {
+bool HostStages<T>::by_planes(const Box& box, std::int64_t most) const {
   if (decomposition_.grid().size() == 1) return false;
   const std::int64_t plane = box.count[1] * decomposition_.modes_x() * static_cast<std::int64_t>(sizeof(Complex));
-  return has_whole() && plane <= panel_bytes && box.count[2] * plane <= whole_bytes;
+  return has_whole() && plane <= panel_bytes && box.count[2] * plane <= most;
 }
 
 template <class T>
@@ -411,7 +413,7 @@ void HostStages<T>::rows_of_fields(const PhysicalPass<T>& pass, const Block<Comp
 template <class T>
 void HostStages<T>::physical(const PhysicalPass<T>& pass, device::Stream& stream) {
   if (pass.box.empty()) return;
-  if (pass.plain && pass.with_z && by_planes(pass.box)) {
+  if (pass.plain && pass.with_z && by_planes(pass.box, slab_bytes)) {
     slabs(pass);
     return;
   }

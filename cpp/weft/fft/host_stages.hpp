@@ -41,7 +41,7 @@ class HostStages final : public Stages<T> {
   void rows_of_fields(const PhysicalPass<T>& pass, const Block<Complex>& modes, const Box& points);
   void columns(Kind kind, Block<Complex> modes, int variable);
   // Whether the modes of a rank's part, of several, fit the caches, so that plain passes need no panels.
-  bool by_planes(const Box& box) const;
+  bool by_planes(const Box& box, std::int64_t most) const;
   // Such passes: x and z of fields that lie in one piece, and y of planes in place.
   void slabs(const PhysicalPass<T>& pass);
   void planes_forward(const LinesPass<T>& pass);
