@@ -1,7 +1,13 @@
 // What a GPU has instructions for, on processors: see dialect.hpp.
 #pragma once
 
+#include <cmath>
+
 template <class T>
 WEFT_FUNCTION T weft_reciprocal(T x) {
   return T(1) / x;
+}
+template <class T>
+WEFT_FUNCTION T weft_reciprocal_root(T x) {
+  return T(1) / std::sqrt(x);
 }
