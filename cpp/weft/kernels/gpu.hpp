@@ -23,6 +23,12 @@ WEFT_FUNCTION double weft_reciprocal(double x) {
   return fma(y, fma(e, e, e), y);
 }
 
+WEFT_FUNCTION void weft_prefetch(const void* begin, int bytes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(begin), "r"(bytes));
+#endif
+}
+
 WEFT_FUNCTION float weft_reciprocal_root(float x) {
 #if defined(__CUDA_ARCH__)
   return rsqrtf(x);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+WEFT_FUNCTION void weft_prefetch(const void*, int) {}
 template <class T>
 WEFT_FUNCTION T weft_reciprocal(T x) {
   return T(1) / x;

@@ -19,13 +19,13 @@ namespace {
 
 constexpr int threads_of_point_block_limit = 1024;
 
-// Points take about 12 (N + 1) shared accesses each, columns 16. From N = 3 on, that is what limits points where memory
-// is as fast as an A100's or later GPU's; on others hipBone's choice stands (docs/backends.md).
+// Points take about 12 (N + 1) shared accesses each, columns 16, which limits points where memory is as fast as an
+// A100's or later GPU's; on others hipBone's choice stands (docs/backends.md).
 Threads threads_for(const device::Device& device, int order) {
   const std::string& architecture = device.info().architecture;
   const bool fast_memory = architecture.starts_with("sm_") && std::stoi(architecture.substr(3)) >= 80;
   // On the host, a block of points is a set of loops over whole elements, which the compiler optimises well.
-  return device.is_host() || order < (fast_memory ? 3 : 9) ? Threads::points : Threads::columns;
+  return device.is_host() || (order < 9 && !fast_memory) ? Threads::points : Threads::columns;
 }
 
 // Whether columns transform all layers of an element at once: as kernels/poisson.hpp.
