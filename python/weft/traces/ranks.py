@@ -42,17 +42,22 @@ def join(traces: list[Trace], path: str, wanted: Sequence[int] = ()) -> Trace:
     twice, or if the files cannot be of one run: formats, numbers of ranks, clocks or collectives that disagree.
     """
     notes: list[str] = []
-    same: dict[bytes, Trace] = {}
-    for trace in traces:
-        times = sha1(trace.start.tobytes() + str(trace.began).encode()).digest()
-        if (other := same.setdefault(times, trace)) is not trace:
-            raise ValueError(f"{path}: {other.path} and {trace.path} have the same events; give each rank once")
+    _check_different(traces, path)
     _numbered(traces, path, wanted, notes)
     shared = _shared(traces)
     offsets = _aligned(traces, shared, path, notes)
     zero = min(t.began - o for t, o in zip(traces, offsets, strict=True))
     shifts = [t.began - o - zero for t, o in zip(traces, offsets, strict=True)]
     return _table(traces, shifts, shared, path, notes)
+
+
+def _check_different(traces: list[Trace], path: str) -> None:
+    first: dict[bytes, str] = {}
+    for trace in traces:
+        times = sha1(trace.start.tobytes() + str(trace.began).encode()).digest()
+        if times in first:
+            raise ValueError(f"{path}: {first[times]} and {trace.path} have the same events; give each rank once")
+        first[times] = trace.path
 
 
 # --- ranks ---------------------------------------------------------------------------------------------------------
