@@ -467,7 +467,7 @@ def of_trace(trace: Trace, compute: bool = True) -> Graph:
     `weft.traces.messages` matches the calls. The collectives of NCCL and RCCL on a stream follow one another like calls
     of a thread, with the algorithm that the kernel's name says (TREE), else a ring.
     """
-    if trace.requires is not None:
+    if trace.format == "goal":
         return _of_schedule(trace, compute)
     kinds = [messages.kind(n) for n in trace.names]
     rows = messages.calls(trace, kinds)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from weft.errors import reason
 from weft.traces import apis
 from weft.traces.chrome import Events, Span, integer, nanoseconds
+from weft.traces.dependencies import Wait, requirements
 from weft.traces.head import Head
-from weft.traces.launches import Launches
 from weft.traces.table import Builder, Category, Trace
 
 DESCRIPTION = "a trace of PyTorch's profiler (Kineto JSON, also gzipped)"
@@ -221,8 +221,7 @@ class _File:
         """
         if not self.waits:
             return trace
-        launches = Launches(trace)
-        calls = ~trace.on_stream() & (trace.correlation >= 0)
+        calls = ~trace.on_stream() & (trace.correlation >= 0) & (trace.peer < 0)
         waits = np.array([line.label.endswith(", waits") for line in trace.lines], dtype=bool)[trace.line]
         index = np.flatnonzero(calls & ~waits)
         call = dict(zip(zip(trace.process[index].tolist(), trace.correlation[index].tolist(), strict=True),
@@ -234,26 +233,24 @@ class _File:
             if caller >= 0:
                 line[event] = trace.line[caller]
                 caller_at[int(trace.correlation[event]), int(trace.start[event])] = caller
-        pairs: list[tuple[int, int]] = []
+        found: list[Wait] = []
         for kind, correlation, begin, device, waiting, on, record in self.waits:
             caller = caller_at.get((correlation, begin - trace.origin), -1)
             if caller < 0:
                 continue
-            time, process = int(trace.start[caller]), int(trace.process[caller])
+            process = int(trace.process[caller])
             waiter = self.streams.get((process, device, waiting), -1)
             if kind in ("Stream Wait Event", "Event Sync"):
-                recorded, source_line = call.get((process, record), -1), self.streams.get((process, device, on), -1)
-                if recorded < 0 or source_line < 0:
+                recorded, source = call.get((process, record), -1), self.streams.get((process, device, on), -1)
+                if recorded < 0 or source < 0 or (kind == "Stream Wait Event" and waiter < 0):
                     continue  # the event was recorded before the profiler began, or on a stream without work
-                source = launches.last_before(source_line, int(trace.start[recorded]))
-                target = caller if kind == "Event Sync" else launches.first_after(waiter, time)
-                pairs += [(target, source)] if source >= 0 and target >= 0 else []
-            else:
-                lines = launches.streams(process) if kind == "Context Sync" else [waiter]
-                sources = (launches.last_before(line, time) for line in lines)
-                pairs += [(caller, s) for s in sources if s >= 0]
-        requires = np.array(sorted(set(pairs)), dtype=np.int64).reshape(-1, 2)
-        return replace(trace, line=line, requires=requires)
+                found.append(Wait(caller, (source,), recorded, waiter if kind == "Stream Wait Event" else -1))
+            elif kind == "Context Sync":
+                mine = (number for (of, _, _), number in self.streams.items() if of == process)
+                found.append(Wait(caller, tuple(mine)))
+            elif waiter >= 0:
+                found.append(Wait(caller, (waiter,)))
+        return replace(trace, line=line, requires=requirements(trace, found))
 
 
 def _collective(name: str, details: _Details) -> tuple[str, int, int]:
