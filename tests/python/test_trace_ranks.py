@@ -3,17 +3,20 @@
 import gzip
 import json
 import sqlite3
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rank_traces import LATENCY, RATE, write_ranks
+from rank_traces import LATENCY, RATE, write_exchanges, write_ranks
 
 from weft.model import network
 from weft.model import replay as method
-from weft.traces import Category, Trace, Window, attribute, load
+from weft.model.result import ModelError
+from weft.traces import Category, Trace, Window, attribute, load, transfers
 from weft.traces.balance import balance, stragglers
 from weft.traces.ranks import _offsets
 
@@ -189,6 +192,8 @@ def test_collectives_that_a_rank_did_not_record_are_left_out(tmp_path: Path) -> 
     assert any("10 collectives at the edges" in n for n in trace.notes)  # 5 on rank 0, 3 and 2 on the others
     assert balance(trace)[0].collectives == 5
     assert network.of_trace(trace).messages == 5 * 12
+    waits = replace(trace, requires=np.zeros((0, 2), dtype=np.int64))  # of streams, as PyTorch may record them
+    assert network.of_trace(waits).messages == 5 * 12
 
 
 @pytest.mark.parametrize(
@@ -243,3 +248,59 @@ def test_some_ranks_can_be_read_alone_and_files_given_as_a_list(tmp_path: Path) 
     files[3].unlink()
     files[1].unlink()
     assert load([files[0], files[2], packed], window=Window(ranks=(0, 3))).processes == [0, 3]
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_messages_of_nccl_are_joined_over_files_and_replayed(single: bool, tmp_path: Path) -> None:
+    write_exchanges(tmp_path, single=single)
+    trace = load(tmp_path)
+    carried = transfers.match(trace)
+    assert not carried.alone
+    processes = Counter((int(trace.process[a]), int(trace.process[b])) for a, b, _ in carried.found)
+    pairs = {(r, (r + 1) % 4) for r in range(4)} | (set() if single else {((r + 1) % 4, r) for r in range(4)})
+    assert processes == dict.fromkeys(pairs, 8)
+    assert {size for _, _, size in carried.found} == {1 << 20, 1 << 24}
+    source = method.program(trace)
+    base = method.replay(source)
+    assert base.seconds == pytest.approx(trace.span * 1e-9)
+    assert source.message_bandwidth == pytest.approx(RATE, rel=0.02)
+    one = [method.replay(source, method.Scenario(gpu_speed=2.0, process=r)).seconds for r in range(4)]
+    assert min(one) == one[1] < 0.95 * base.seconds  # rank 1 computes longest, and its neighbours wait for it
+    assert one[3] == pytest.approx(base.seconds)
+    half = method.replay(source, method.Scenario(message_bandwidth=RATE / 2)).seconds
+    assert half - base.seconds == pytest.approx(4 * ((1 << 20) + (1 << 24)) / RATE, rel=0.05)
+    on = network.Network(network.topology("full", (4,)), 1e9, 5e-6)
+    seconds = 4 * ((1 << 20) + (1 << 24)) / 1e9 + 8 * 5e-6
+    assert network.replay(network.of_trace(trace, compute=False), on).seconds == pytest.approx(seconds)
+
+
+def test_messages_of_nccl_whose_other_side_is_missing_are_said(tmp_path: Path) -> None:
+    write_exchanges(tmp_path, 4)
+    trace = load(tmp_path, window=Window(ranks=(0, 1)))
+    assert len(transfers.match(trace).found) == 16
+    source = method.program(trace)
+    assert method.replay(source).seconds == pytest.approx(trace.span * 1e-9)
+    assert any("send 8 messages from rank 0 to rank 3, of which 0 are received" in note for note in source.notes)
+    with pytest.raises(ModelError, match=r"send 8 messages from rank \d to rank \d, of which 0 are received; a trace"):
+        network.of_trace(trace)
+
+
+def test_messages_in_the_payloads_of_nsight_systems_belong_to_the_next_kernel(tmp_path: Path) -> None:
+    for rank in (0, 1):
+        nsys_report(tmp_path / f"{rank}.sqlite", rank, 0)
+        with sqlite3.connect(tmp_path / f"{rank}.sqlite") as base:
+            base.execute("update StringIds set value = 'ncclDevKernel_SendRecv' where id = 0")
+            base.execute("delete from NVTX_EVENTS")
+            for k, start in enumerate((1_000_000, 2_000_000, 3_000_000)):
+                for n, name in enumerate(("ncclSend", "ncclRecv")):
+                    said = {"NCCL communicator ID": 77, "Message size [bytes]": 512 << k, "Peer rank": 1 - rank}
+                    base.execute("insert into NVTX_EVENTS values (?, ?, ?, 59, ?, ?)",
+                                 (start + 100 * n, start + 100 * n + 50, (70 + rank) << 24, name,
+                                  json.dumps([said])))  # fmt: skip
+        base.close()
+    trace = load(tmp_path)
+    found = transfers.match(trace)
+    assert not found.alone
+    assert sorted(size for _, _, size in found.found) == [512, 512, 1024, 1024, 2048, 2048]
+    assert all(trace.start[b] - trace.start[a] in (700, -700) for a, b, _ in found.found)
+    assert network.of_trace(trace).messages == 6

@@ -18,6 +18,7 @@ from weft.traces.chrome import Events, Span, integer, nanoseconds
 from weft.traces.dependencies import Wait, requirements
 from weft.traces.head import Head
 from weft.traces.table import Builder, Category, Trace
+from weft.traces.transfers import tied
 
 DESCRIPTION = "a trace of PyTorch's profiler (Kineto JSON, also gzipped)"
 
@@ -51,6 +52,8 @@ class _Details(msgspec.Struct, gc=False):
     dtype: Any = None
     communicator: Any = msgspec.field(name="Process Group Name", default=None)
     ranks: Any = msgspec.field(name="Process Group Ranks", default=None)
+    source: Any = msgspec.field(name="Src Rank", default=-1)
+    target: Any = msgspec.field(name="Dst Rank", default=-1)
 
 
 class _Event(Span):
@@ -105,7 +108,7 @@ class _File:
         if self.other["B"]:
             self.builder.notes.append(f"{self.other['B']} events given as begin and end are ignored")
         trace = self.builder.build()
-        trace = self._with_requirements(self._with_processes(trace, events.header))
+        trace = tied(self._with_requirements(self._with_processes(trace, events.header)))
         info = events.header.get("distributedInfo")
         info = info if isinstance(info, dict) else {}
         # 'ts' counts from this time, if the file gives it.
@@ -123,16 +126,18 @@ class _File:
         line, kind, category, name = known
         start, details = nanoseconds(event.ts), event.args or _NOTHING
         correlation = details.correlation if type(details.correlation) is int else integer(details.correlation)
-        moved = group = -1
+        moved = group = peer = -1
         if category in _WORK:
             moved = integer(details.bytes)
             if kind == Category.mpi and details.operation is not None:
-                name, moved, group = _collective(name, details)
+                name, moved, group, peer = _collective(name, details)
+        elif details.operation in ("send", "recv") and category == "cpu_op":
+            name, moved, group, peer = _collective(name, details)
         elif category == "cuda_sync":
             where = integer(event.pid), integer(details.stream), integer(details.on_stream)
             self.waits.append((str(details.wait or name), correlation, start, *where, integer(details.record)))
         end = start + nanoseconds(event.dur)
-        self.rows.append((line, start, end, kind, self.builder.name(name), moved, correlation, group))
+        self.rows.append((line, start, end, kind, self.builder.name(name), moved, peer, correlation, group))
 
     def _kind(self, event: _Event) -> tuple[int, int, str, str]:
         """The line, the category in the table and in the file, and the name of an event."""
@@ -173,8 +178,8 @@ class _File:
 
     def _flush(self) -> None:
         if self.rows:
-            line, start, end, category, name, moved, correlation, group = zip(*self.rows, strict=True)
-            self.builder.add(line=line, start=start, end=end, category=category, name=name, bytes=moved,
+            line, start, end, category, name, moved, peer, correlation, group = zip(*self.rows, strict=True)
+            self.builder.add(line=line, start=start, end=end, category=category, name=name, bytes=moved, peer=peer,
                              correlation=correlation, group=group)  # fmt: skip
             self.rows.clear()
 
@@ -253,18 +258,21 @@ class _File:
         return replace(trace, line=line, requires=requirements(trace, found))
 
 
-def _collective(name: str, details: _Details) -> tuple[str, int, int]:
-    """The name, the bytes that each rank puts in, and the communicator of a kernel, by what PyTorch says of it.
+def _collective(name: str, details: _Details) -> tuple[str, int, int, int]:
+    """The name, the bytes that each rank puts in, the communicator, and for a message the other rank, by what PyTorch
+    says of a kernel or of the operator that launches it.
 
-    The name of a kernel that only says that it exchanges messages begins with that of the collective.
+    A name that does not say the operation is preceded by it.
     """
-    operation = str(details.operation)
-    if apis.collective(name) in ("", "sendrecv") and apis.collective(operation):
-        name = f"nccl {apis.collective(operation)} ({name})"
+    operation = apis.collective(str(details.operation))
+    if apis.collective(name) in ("", "sendrecv") and operation:
+        name = f"nccl {operation} ({name})"
     elements = integer(details.elements)
     size = _SIZES.get(str(details.dtype).lower(), -1)
     ranks = f"{details.communicator} {details.ranks}"
-    return name, elements * size if elements >= 0 and size > 0 else -1, zlib.crc32(ranks.encode())
+    peer = integer({"send": details.target, "recv": details.source}.get(operation, -1))
+    moved = elements * size if elements >= 0 and size > 0 else -1
+    return name, moved, zlib.crc32(ranks.encode()), peer if _is_number(peer) else -1
 
 
 def _is_number(value: object) -> bool:

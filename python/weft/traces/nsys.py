@@ -24,6 +24,7 @@ from weft.traces.dependencies import Wait, requirements
 from weft.traces.head import Head
 from weft.traces.launches import Launches
 from weft.traces.table import Builder, Category, Trace
+from weft.traces.transfers import SENDS, tied
 
 DESCRIPTION = "an Nsight Systems report exported as SQLite"
 
@@ -43,7 +44,7 @@ _PUSH_POP, _START_END, _DOMAIN = (59, 70), (60, 71), (75, 76)  # NVTX event type
 _RANK = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "RANK")
 _WORLD = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "WORLD_SIZE")
 # What NCCL says of a call in the payload of its NVTX range (its nvtx_payload_schemas.h).
-_SIZE, _COMMUNICATOR = "Message size [bytes]", "NCCL communicator ID"
+_SIZES, _COMMUNICATOR, _PEER = ("Message size [bytes]", "Bytes"), "NCCL communicator ID", "Peer rank"
 _MPI = ("MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS")
 
 
@@ -370,9 +371,16 @@ class _Report:
             words = [row[-1] for row in rows]
             r = self._numbers("NVTX_EVENTS", wanted, [row[:-2] for row in rows])
             given = zip((row[-2] for row in rows), r["jsonTextId"].tolist(), strict=True)
-            moved, group = np.array([_payload(own_ or self.strings.get(i)) for own_, i in given], dtype=np.int64).T
+            said = [_payload(own_ or self.strings.get(i)) for own_, i in given]
+            moved, group, peer = np.array(said, dtype=np.int64).T
             ids = np.where([w is None for w in words], r["textId"], [texts.get(w, -1) for w in words])
-            name = self._map(ids, lambda i: self.builder.name(own.get(i) or self.strings.get(i) or "range"))
+            ids = 2 * ids + (peer >= 0)
+
+            def shown(key: int) -> int:
+                text = own.get(key >> 1) or self.strings.get(key >> 1) or "range"
+                return self.builder.name(_message(text) if key & 1 else text)
+
+            name = self._map(ids, shown)
             mpi = np.array([(t >> 24, d) in domains for t, d in zip(r["globalTid"].tolist(), r["domainId"].tolist(),
                                                                     strict=True)])  # fmt: skip
             loose = np.isin(r["eventType"], _START_END)
@@ -384,6 +392,7 @@ class _Report:
                     category=np.where(mpi, int(Category.mpi), int(Category.other))[mask],
                     name=name[mask],
                     bytes=moved[mask],
+                    peer=peer[mask],
                     group=group[mask],
                 )
 
@@ -415,32 +424,42 @@ def _noted(trace: Trace, note: str) -> Trace:
     return replace(trace, notes=(*trace.notes, note))
 
 
-def _payload(text: object) -> tuple[int, int]:
-    """The bytes and the communicator in the payload of a range of NCCL, given as JSON; -1 if it has none."""
-    if not isinstance(text, str) or _SIZE not in text:
-        return -1, -1
+def _payload(text: object) -> tuple[int, int, int]:
+    """The bytes, the communicator and the other rank in the payload of a range of NCCL, given as JSON; -1 without."""
+    if not isinstance(text, str) or not any(f'"{name}"' in text for name in _SIZES):
+        return -1, -1, -1
     found: dict[str, object] = {}
 
     def keep(pairs: list[tuple[str, object]]) -> None:
-        found.update((k, v) for k, v in pairs if k in (_SIZE, _COMMUNICATOR))
+        found.update((k, v) for k, v in pairs if k in (*_SIZES, _COMMUNICATOR, _PEER))
 
     try:
         json.loads(text, object_pairs_hook=keep)
     except (ValueError, RecursionError):
-        return -1, -1
-    size = str(found.get(_SIZE))
+        return -1, -1, -1
+    size, peer = (str(next((found[n] for n in names if n in found), "")) for names in (_SIZES, (_PEER,)))
     group = zlib.crc32(str(found[_COMMUNICATOR]).encode()) if _COMMUNICATOR in found else -1
-    return (int(size) if size.isdecimal() and len(size) < 19 else -1), group
+    moved, other = (int(t) if t.isdecimal() and len(t) < limit else -1 for t, limit in ((size, 19), (peer, 9)))
+    return moved, group, other
+
+
+def _message(text: str) -> str:
+    """The name of a range of NCCL that sends or receives."""
+    operation = apis.collective(text)
+    return f"nccl {operation} ({text})" if operation in SENDS else text
 
 
 def _with_payloads(trace: Trace) -> Trace:
-    """Gives kernels of NCCL the bytes and communicators of NCCL's ranges on the threads that launched them.
+    """Gives kernels of NCCL what the ranges on the threads that launched them say.
 
-    A kernel belongs to the ranges that began since its thread launched the one before; those of a group add up.
+    A collective takes the bytes and the communicator of the ranges that began since its thread launched the kernel
+    before; those of a group add up. Messages are tied to the kernel that carries them.
     """
     ranges = (trace.category == Category.other) & (trace.bytes >= 0)
     if not ranges.any():
         return trace
+    trace = tied(trace)
+    ranges &= trace.peer < 0
     moved, group = trace.bytes.copy(), trace.group.copy()
     call = Launches(trace).call
     kernels = np.flatnonzero(trace.on_stream() & (trace.category == Category.mpi) & (call >= 0))
