@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha1
+from mmap import mmap
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,22 @@ _TURNS = 20
 _SHIFTS = 64  # collectives by which the recordings of two ranks may begin and end apart
 _IN_NAME = re.compile(r"(?:rank|worker|proc|mpi|pe)s?[-_.:]?0*(\d{1,6})(?!\d)", re.IGNORECASE)
 Ints = NDArray[np.int64]
+
+
+def settled(trace: Trace) -> Trace:
+    """The trace with each column in memory pages of its own.
+
+    These go back to the system when a column is freed. Arrays on the heap would leave gaps that a joined table, which
+    has larger ones, cannot use.
+    """
+    columns: dict[str, Any] = {c: _in_pages(getattr(trace, c)) for c in COLUMNS}
+    return replace(trace, **columns)
+
+
+def _in_pages(column: NDArray[Any]) -> NDArray[Any]:
+    found: NDArray[Any] = np.frombuffer(mmap(-1, column.nbytes), dtype=column.dtype)
+    found[:] = column
+    return found
 
 
 def join(traces: list[Trace], path: str, wanted: Sequence[int] = ()) -> Trace:
@@ -290,33 +307,43 @@ def _table(traces: list[Trace], shifts: list[int], shared: list[Shared], path: s
     names: dict[str, int] = {}
     lines: dict[Line, int] = {}
     alone = _alone(len(traces), shared)
-    parts: dict[str, list[NDArray[Any]]] = {c: [] for c in COLUMNS}
-    requires, at = [], 0
     format_, world = traces[0].format, traces[0].world
     notes += _merged([(t.processes, t.notes) for t in traces])
     if cut := sum(len(a) for a in alone):
         notes.append(f"{cut} collectives at the edges of the recordings are not in the files of all their ranks; they "
                      "keep their time")  # fmt: skip
-    traces.reverse()
-    for file, shift in enumerate(shifts):
-        trace = traces.pop()
-        name = np.array([names.setdefault(n, len(names)) for n in trace.names], dtype=np.int32)[trace.name]
-        for event in alone[file]:
-            name[event] = names.setdefault(f"cut {trace.names[trace.name[event]]}", len(names))
-        line = np.array([lines.setdefault(x, len(lines)) for x in trace.lines], dtype=np.int32)[trace.line]
-        new: dict[str, Any] = {"name": name, "line": line, "start": trace.start + shift, "end": trace.end + shift}
-        for column in COLUMNS:
-            parts[column].append(new.get(column, getattr(trace, column)))
-        if trace.requires is not None:
-            requires.append(trace.requires + at)
-        at += len(trace)
-        del trace, name, line, new
-    # Each part is in order, and an order within a line stays: a stable sort by start is `in_time`.
-    columns: dict[str, Any] = {"start": np.concatenate(parts.pop("start"))}
-    order = np.argsort(columns["start"], kind="stable").astype(np.int32 if at < 2**31 else np.int64)
-    columns["start"] = columns["start"][order]
-    for column in list(parts):
-        columns[column] = np.concatenate(parts.pop(column))[order]
+    offsets = np.cumsum([0, *map(len, traces)]).tolist()
+    requires = [t.requires + at for t, at in zip(traces, offsets, strict=False) if t.requires is not None]
+    numbers = [
+        {
+            "name": np.array([names.setdefault(n, len(names)) for n in t.names], dtype=np.int32),
+            "line": np.array([lines.setdefault(x, len(lines)) for x in t.lines], dtype=np.int32),
+        }
+        for t in traces
+    ]
+    cuts = [{e: names.setdefault(f"cut {t.names[t.name[e]]}", len(names)) for e in mine}
+            for t, mine in zip(traces, alone, strict=True)]  # fmt: skip
+    parts = [{c: getattr(t, c) for c in COLUMNS} for t in traces]
+    traces.clear()
+    # Column by column, so that at most one exists twice. Each part is in order, and an order within a line stays: a
+    # stable sort by start is `in_time`.
+    columns: dict[str, Any] = {}
+    order = np.zeros(0, dtype=np.int64)
+    for column in ("start", *(c for c in COLUMNS if c != "start")):
+        whole = np.empty(offsets[-1], dtype=parts[0][column].dtype)
+        for k, (part, begin, end) in enumerate(zip(parts, offsets[:-1], offsets[1:], strict=True)):
+            mine = part.pop(column)
+            if column in ("start", "end"):
+                mine = mine + shifts[k]
+            elif column in ("name", "line"):
+                mine = numbers[k][column][mine]
+            whole[begin:end] = mine
+            if column == "name":
+                for event, number in cuts[k].items():
+                    whole[begin + event] = number
+        if column == "start":
+            order = np.argsort(whole, kind="stable").astype(np.int32 if len(whole) < 2**31 else np.int64)
+        columns[column] = whole[order]
     wanted = None
     if requires:
         place = np.empty(len(order), dtype=np.int64)
