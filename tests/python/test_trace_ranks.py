@@ -6,11 +6,13 @@ import sqlite3
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from protobuf_traces import rocprofv3
 from rank_traces import LATENCY, RATE, write_exchanges, write_ranks
 
 from weft.model import network
@@ -18,7 +20,7 @@ from weft.model import replay as method
 from weft.model.result import ModelError
 from weft.traces import Category, Trace, Window, attribute, load, transfers
 from weft.traces.balance import balance, stragglers
-from weft.traces.ranks import _offsets
+from weft.traces.ranks import _check_each, _offsets
 
 RING = "ncclDevKernel_AllReduce"
 
@@ -205,6 +207,10 @@ def test_collectives_that_a_rank_did_not_record_are_left_out(tmp_path: Path) -> 
         (lambda f: f[2].write_bytes(f[2].read_bytes()[:-900]), "rank-2.json: the JSON ends early"),
         (lambda f: write_ranks(f[0].parent, 3, skews=(0, 0, 3600 * 10**9)), "clock of rank-2.json is .* away from"),
         (lambda f: write_ranks(f[0].parent, 1, world=8), "different runs, which had 3 and 8 ranks"),
+        (lambda f: (f[0].parent / "a.pftrace").write_bytes(rocprofv3().bytes()),
+         r"several formats .*: kineto \(rank-0.json\), perfetto \(a.pftrace\); give those of one"),
+        (lambda f: (f[0].parent / "bomb.json.gz").write_bytes(gzip.compress(b'{"schemaVersion": 1,' + b" " * 10**8)),
+         "bomb.json.gz: the gzip file expands to more than 200 times"),
         (lambda f: f[1].write_text(f[1].read_text().replace("AllReduce", "x").replace("Collective", "")), None),
     ],
 )  # fmt: skip
@@ -304,3 +310,37 @@ def test_messages_in_the_payloads_of_nsight_systems_belong_to_the_next_kernel(tm
     assert sorted(size for _, _, size in found.found) == [512, 512, 1024, 1024, 2048, 2048]
     assert all(trace.start[b] - trace.start[a] in (700, -700) for a, b, _ in found.found)
     assert network.of_trace(trace).messages == 6
+
+
+def test_one_file_of_another_run_of_the_same_program_is_refused_or_said(tmp_path: Path) -> None:
+    write_ranks(tmp_path, 4, 20, seed=1, spread=4_000_000)
+    other = tmp_path / "other"
+    other.mkdir()
+    write_ranks(other, 4, 20, seed=2, spread=4_000_000)[2].replace(tmp_path / "rank-2.json")
+    for file in other.iterdir():
+        file.unlink()
+    try:
+        notes = load(tmp_path).notes
+    except ValueError as error:
+        notes = (str(error),)
+    assert any("rank-2.json" in note and "of a different run" in note for note in notes)
+
+
+def test_a_clock_that_drifts_is_no_sign_of_another_run() -> None:
+    random = np.random.default_rng(5)
+    files = [SimpleNamespace(path=f"rank-{r}.json") for r in range(4)]
+    ends = np.cumsum(random.uniform(5e6, 7e6, 2000))[:, None] + random.normal(0, 500, (2000, 4))
+    notes: list[str] = []
+    drifts = ends + np.array([0, 0, 4e-5, 0]) * ends  # up to 480 us
+    _check_each(files, drifts, 6e6, "run", notes)  # type: ignore[arg-type]
+    assert not notes
+    other = ends.copy()
+    other[:, 3] += np.cumsum(random.normal(0, 2e4, 2000))
+    with pytest.raises(ValueError, match=r"of rank-3.json end .* a different run"):
+        _check_each(files, other, 1e6, "run", notes)  # type: ignore[arg-type]
+
+
+def test_a_folder_with_one_rank_of_many_says_so(tmp_path: Path) -> None:
+    (file,) = write_ranks(tmp_path, 1, world=8)
+    assert any("only the trace of rank 0, but the run had 8 ranks" in note for note in load(tmp_path).notes)
+    assert not any("the run had 8 ranks" in note for note in load(file).notes)

@@ -107,6 +107,9 @@ def load(path: str | Path | Sequence[str | Path], format: str | None = None, win
     files = [file for one in given for file in inside(one)]
     if len(files) == 1:
         trace = _read(files[0], format)
+        if files[0] != given[0] and trace.world > 1:
+            note = f"the folder has only the trace of rank {trace.rank}, but the run had {trace.world} ranks"
+            trace = replace(trace, notes=(*trace.notes, note))
     else:
         where = given[0] if len(given) == 1 else Path(os.path.commonpath([p.absolute().parent for p in given]))
         trace = join([settled(_read(file, format)) for file in files], str(where), window.ranks)

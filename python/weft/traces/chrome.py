@@ -137,7 +137,9 @@ class Events(Generic[Shape]):
                     return value
             except json.JSONDecodeError as error:
                 if not self._more():
-                    reason = f"the JSON ends early or is damaged after event {self.count} ({error.msg})"
+                    reason = (
+                        f"the JSON ends early or is damaged after event {self.count} ({error.msg}); was it cut short?"
+                    )
                     raise self._error(reason) from None
             except RecursionError:
                 raise self._error(f"the JSON nests too deeply after event {self.count}") from None

@@ -29,6 +29,7 @@ MOST_OFFSET = 60 * 10**9  # ns; clocks of one cluster differ by less
 # between two collectives by which the ends of one may be apart.
 IMPOSSIBLE = 0.1
 SMALL = 50_000  # ns; ends of one collective may always be as far apart
+DRIFT = 1e-4  # clocks of processors drift by less, relative to each other
 _TURNS = 20
 _SHIFTS = 64  # collectives by which the recordings of two ranks may begin and end apart
 _IN_NAME = re.compile(r"(?:rank|worker|proc|mpi|pe)s?[-_.:]?0*(\d{1,6})(?!\d)", re.IGNORECASE)
@@ -82,9 +83,10 @@ def _check_different(traces: list[Trace], path: str) -> None:
 
 def _numbered(traces: list[Trace], path: str, wanted: Sequence[int], notes: list[str]) -> None:
     """Gives the processes of the traces the numbers of their ranks, and drops what is not wanted."""
-    formats = sorted({t.format for t in traces})
+    formats = {t.format: Path(t.path).name for t in reversed(traces)}
     if len(formats) > 1:
-        raise ValueError(f"{path}: files of several formats are not of one run: {', '.join(formats)}")
+        found = ", ".join(f"{name} ({formats[name]})" for name in sorted(formats))
+        raise ValueError(f"{path}: files of several formats are not of one run: {found}; give those of one")
     worlds = sorted({t.world for t in traces if t.world >= 0})
     if len(worlds) > 1:
         counts = " and ".join(map(str, worlds))
@@ -102,8 +104,9 @@ def _numbered(traces: list[Trace], path: str, wanted: Sequence[int], notes: list
     for trace in traces:
         for process in trace.processes:
             if process in first:
-                raise ValueError(f"{path}: two files are of rank {process}: {Path(first[process]).name} and "
-                                 f"{Path(trace.path).name}; give each rank of one run once")  # fmt: skip
+                files = [Path(first[process]), Path(trace.path)]
+                shown = " and ".join(str(f) if files[0].name == files[1].name else f.name for f in files)
+                raise ValueError(f"{path}: two files are of rank {process}: {shown}; give each rank of one run once")
             first[process] = trace.path
     if wanted:
         traces[:] = [t for t in traces if set(t.processes) & set(wanted)] or traces
@@ -254,6 +257,7 @@ def _aligned(traces: list[Trace], shared: list[Shared], path: str, notes: list[s
     # Ends of two ranks are on both sides of their median.
     middle, high = (2 * float(q) for q in np.nanquantile(rest, (0.5, 0.95)))
     every = float(np.median(np.abs(np.diff(np.sort(np.nanmedian(corrected, axis=1)))))) if len(ends) > 1 else np.inf
+    _check_each(traces, corrected, every, path, notes)
     if middle > max(SMALL, IMPOSSIBLE * every):
         raise ValueError(
             f"{path}: the n-th collectives of the ranks end {seconds(middle * 1e-9)} apart (median), and "
@@ -269,6 +273,32 @@ def _aligned(traces: list[Trace], shared: list[Shared], path: str, notes: list[s
         f"{seconds(high * 1e-9)} (95 %)"
     )
     return [int(o) for o in np.rint(offset)]
+
+
+def _check_each(
+    traces: list[Trace], ends: NDArray[np.float64], every: float, path: str, notes: list[str]
+) -> None:  # fmt: skip
+    """Looks for a file whose collectives end away from those of most ranks, which follow each other `every` ns: it may
+    be of another run of the same program. A clock may drift."""
+    if len(traces) < 3:
+        return  # either may be the wrong one
+    common = np.nanmedian(ends, axis=1)
+    apart = np.zeros(len(traces))
+    for file in range(len(traces)):
+        here = ~np.isnan(ends[:, file])
+        time, late = common[here], ends[here, file] - common[here]
+        drift = np.polyfit(time - time[0], late, 1) if len(time) > 3 else np.zeros(2)
+        if abs(drift[0]) < DRIFT:
+            late = late - np.polyval(drift, time - time[0])
+        apart[file] = np.median(np.abs(late))
+    worst = int(np.argmax(apart))
+    if apart[worst] <= SMALL:
+        return
+    what = f"the collectives of {Path(traces[worst].path).name} end {seconds(apart[worst] * 1e-9)} (median) away from "
+    if apart[worst] > IMPOSSIBLE * every:
+        raise ValueError(f"{path}: {what}those of the other ranks, and follow each other every "
+                         f"{seconds(every * 1e-9)}: the file is of a different run")  # fmt: skip
+    notes.append(f"{what}those of the other ranks: the file may be of a different run")
 
 
 def _apart(traces: list[Trace]) -> str:
