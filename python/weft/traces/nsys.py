@@ -6,10 +6,8 @@ Schemas 2.9 and 3.13 are tested with real reports; tables that later versions re
 
 from __future__ import annotations
 
-import json
 import re
 import sqlite3
-import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -22,9 +20,8 @@ from numpy.typing import ArrayLike
 from weft.traces import apis
 from weft.traces.dependencies import Wait, requirements
 from weft.traces.head import Head
-from weft.traces.launches import Launches
+from weft.traces.nccl_payloads import message, payload, with_payloads
 from weft.traces.table import Builder, Category, Trace
-from weft.traces.transfers import SENDS, tied
 
 DESCRIPTION = "an Nsight Systems report exported as SQLite"
 
@@ -43,8 +40,6 @@ _RECORDS = {f"[{name}]" for name in (*_SYNC.values(), "wait")}  # names of the r
 _PUSH_POP, _START_END, _DOMAIN = (59, 70), (60, 71), (75, 76)  # NVTX event types, those of registered strings second
 _RANK = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "RANK")
 _WORLD = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "WORLD_SIZE")
-# What NCCL says of a call in the payload of its NVTX range (its nvtx_payload_schemas.h).
-_SIZES, _COMMUNICATOR, _PEER = ("Message size [bytes]", "Bytes"), "NCCL communicator ID", "Peer rank"
 _MPI = ("MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS")
 
 
@@ -102,7 +97,7 @@ class _Report:
             raise ValueError(f"{self.path}: the SQLite file has no events of Nsight Systems; {self._contents()}")
         if self.unended:
             self.builder.notes.append(f"{self.unended} events had not ended when the recording stopped and are ignored")
-        trace = self._with_requirements(_with_payloads(self.builder.build()))
+        trace = self._with_requirements(with_payloads(self.builder.build()))
         rank, world = self._rank()
         trace = replace(trace, epoch=self._epoch(), rank=rank, world=world)
         if not trace.on_stream().any():
@@ -365,20 +360,20 @@ class _Report:
                 f"{self.path}: table NVTX_EVENTS needs the columns start, end and globalTid, but has {', '.join(have)}"
             )
         select = ", ".join(f"coalesce({c}, -1)" if c in have else "-1" for c in wanted)
-        text, payload = (c if c in have else "NULL" for c in ("text", "jsonText"))
-        marks = self.connection.execute(f"SELECT {select}, {payload}, {text} FROM NVTX_EVENTS WHERE {_TIMED}")
+        text, json_text = (c if c in have else "NULL" for c in ("text", "jsonText"))
+        marks = self.connection.execute(f"SELECT {select}, {json_text}, {text} FROM NVTX_EVENTS WHERE {_TIMED}")
         while rows := marks.fetchmany(_CHUNK):
             words = [row[-1] for row in rows]
             r = self._numbers("NVTX_EVENTS", wanted, [row[:-2] for row in rows])
             given = zip((row[-2] for row in rows), r["jsonTextId"].tolist(), strict=True)
-            said = [_payload(own_ or self.strings.get(i)) for own_, i in given]
+            said = [payload(own_ or self.strings.get(i)) for own_, i in given]
             moved, group, peer = np.array(said, dtype=np.int64).T
             ids = np.where([w is None for w in words], r["textId"], [texts.get(w, -1) for w in words])
             ids = 2 * ids + (peer >= 0)
 
             def shown(key: int) -> int:
                 text = own.get(key >> 1) or self.strings.get(key >> 1) or "range"
-                return self.builder.name(_message(text) if key & 1 else text)
+                return self.builder.name(message(text) if key & 1 else text)
 
             name = self._map(ids, shown)
             mpi = np.array([(t >> 24, d) in domains for t, d in zip(r["globalTid"].tolist(), r["domainId"].tolist(),
@@ -422,54 +417,3 @@ def _quoted(name: str) -> str:
 
 def _noted(trace: Trace, note: str) -> Trace:
     return replace(trace, notes=(*trace.notes, note))
-
-
-def _payload(text: object) -> tuple[int, int, int]:
-    """The bytes, the communicator and the other rank in the payload of a range of NCCL, given as JSON; -1 without."""
-    if not isinstance(text, str) or not any(f'"{name}"' in text for name in _SIZES):
-        return -1, -1, -1
-    found: dict[str, object] = {}
-
-    def keep(pairs: list[tuple[str, object]]) -> None:
-        found.update((k, v) for k, v in pairs if k in (*_SIZES, _COMMUNICATOR, _PEER))
-
-    try:
-        json.loads(text, object_pairs_hook=keep)
-    except (ValueError, RecursionError):
-        return -1, -1, -1
-    size, peer = (str(next((found[n] for n in names if n in found), "")) for names in (_SIZES, (_PEER,)))
-    group = zlib.crc32(str(found[_COMMUNICATOR]).encode()) if _COMMUNICATOR in found else -1
-    moved, other = (int(t) if t.isdecimal() and len(t) < limit else -1 for t, limit in ((size, 19), (peer, 9)))
-    return moved, group, other
-
-
-def _message(text: str) -> str:
-    """The name of a range of NCCL that sends or receives."""
-    operation = apis.collective(text)
-    return f"nccl {operation} ({text})" if operation in SENDS else text
-
-
-def _with_payloads(trace: Trace) -> Trace:
-    """Gives kernels of NCCL what the ranges on the threads that launched them say.
-
-    A collective takes the bytes and the communicator of the ranges that began since its thread launched the kernel
-    before; those of a group add up. Messages are tied to the kernel that carries them.
-    """
-    ranges = (trace.category == Category.other) & (trace.bytes >= 0)
-    if not ranges.any():
-        return trace
-    trace = tied(trace)
-    ranges &= trace.peer < 0
-    moved, group = trace.bytes.copy(), trace.group.copy()
-    call = Launches(trace).call
-    kernels = np.flatnonzero(trace.on_stream() & (trace.category == Category.mpi) & (call >= 0))
-    for line in np.unique(trace.line[ranges]).tolist():
-        mine = kernels[trace.line[call[kernels]] == line]
-        mine = mine[np.argsort(trace.start[call[mine]], kind="stable")]
-        said = np.flatnonzero(ranges & (trace.line == line))
-        place = np.searchsorted(trace.start[said], trace.start[call[mine]], side="right")
-        for kernel, begin, end in zip(mine.tolist(), [0, *place[:-1].tolist()], place.tolist(), strict=True):
-            if begin < end:
-                moved[kernel], group[kernel] = int(trace.bytes[said[begin:end]].sum()), trace.group[said[end - 1]]
-    moved[ranges], group[ranges] = -1, -1
-    return replace(trace, bytes=moved, group=group)
