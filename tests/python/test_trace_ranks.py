@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from protobuf_traces import rocprofv3
 from rank_traces import LATENCY, RATE, write_exchanges, write_ranks
+from test_replay_waits import dependencies, longest_path
 
 from weft.model import network
 from weft.model import replay as method
@@ -344,3 +345,18 @@ def test_a_folder_with_one_rank_of_many_says_so(tmp_path: Path) -> None:
     (file,) = write_ranks(tmp_path, 1, world=8)
     assert any("only the trace of rank 0, but the run had 8 ranks" in note for note in load(tmp_path).notes)
     assert not any("the run had 8 ranks" in note for note in load(file).notes)
+
+
+@pytest.mark.parametrize("write", [write_ranks, write_exchanges])
+def test_a_replay_of_ranks_takes_as_long_as_its_longest_chain_and_is_monotone(write, tmp_path: Path) -> None:
+    write(tmp_path, 4)
+    source = method.program(load(tmp_path))
+    for scenario in (method.Scenario(), method.Scenario(gpu_speed=3.0), method.Scenario(gpu_speed=0.5, cpu_speed=2.0)):
+        graph = dependencies(source, scenario)
+        seconds = method.replay(source, scenario).seconds - source.rest
+        assert seconds == pytest.approx(longest_path(graph))
+        assert seconds <= sum(sum(max(0.0, t) for t in e.values()) for e in graph.values())
+    for field, worse in (("gpu_speed", [9.0, 1.0, 0.5]), ("message_latency", [0.0, 1e-4, 1e-3]),
+                         ("message_bandwidth", [np.inf, RATE, 1e9]), ("latency", [0.0, 1e-5, 1e-4])):  # fmt: skip
+        times = [method.replay(source, method.Scenario(**{field: value})).seconds for value in worse]
+        assert times == sorted(times)
