@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weft.format import rate, seconds
 from weft.record import Figures, Multigrid, Record
-from weft.report.rows import Parts, Plot, Rows, choice_rows, exchange_rows, limit_rows, machine_rows
+from weft.report.rows import Parts, Plot, Rows, choice_rows, exchange_rows, limit_rows, limit_tiles, machine_rows
 
 
 def title(record: Record) -> str:
@@ -92,7 +92,7 @@ def benchmark_rows(figures: Figures, formulas: dict[str, str]) -> Rows:
         ("bytes", f"{rate(figures['iteration_bytes'], 'B')} per iteration   {formulas['iteration_bytes']}"),
         ("  paper's", f"{rate(figures['iteration_bytes_paper'], 'B')}   {formulas['iteration_bytes_paper']}"),
         ("flops", f"{rate(figures['iteration_flops'], 'FLOP')} per iteration   {formulas['iteration_flops']}"),
-        *limit_rows(figures["limits"]),
+        *limit_rows(figures.get("limits", [])),
         ("roofline", f"{100 * figures['roofline_fraction_paper']:.0f} % of the paper's (its bytes and operations)"),
     ]  # fmt: skip
 
@@ -111,7 +111,7 @@ def tiles(record: Record) -> Rows:
     return [
         (rate(1e9 * figures["fom_gflops"], "FLOP/s"), "figure of merit, Nekbone's count (Eq. 3)"),
         (rate(figures["throughput_dofs_per_second_per_rank"], "DOF/s"), "throughput per rank (Eq. 6)"),
-        (f"{100 * figures['limits'][0]['share']:.0f} %", f"of the limit that binds: {figures['limits'][0]['name']}"),
+        *limit_tiles(figures.get("limits", [])),
         solve,
     ]
 

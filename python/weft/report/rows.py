@@ -34,10 +34,17 @@ def machine_rows(record: Record) -> Rows:
 
 def limit_rows(limits: Sequence[Limit]) -> Rows:
     """Which limit binds, and the share of each that was reached (`weft.model.limits`)."""
+    if not limits:  # a record of an earlier version
+        return []
     first, *others = [(limit["name"], f"{100 * limit['share']:.0f} %", limit["what"]) for limit in limits]
     return [("limit", f"{first[0]} binds, {first[1]} reached: {first[2]}")] + [
         ("  then", f"{name}, {share}: {what}") for name, share, what in others
     ]
+
+
+def limit_tiles(limits: Sequence[Limit]) -> Rows:
+    """The limit that binds, for the top of a page."""
+    return [(f"{100 * limit['share']:.0f} %", f"of the limit that binds: {limit['name']}") for limit in limits[:1]]
 
 
 def choice_rows(choices: Choices, verbose: bool = False) -> Rows:
