@@ -91,11 +91,12 @@ WEFT_FUNCTION real apply_factors(const Stored& geometry, int element, int i, int
   return apply_factors(column_of(geometry, element, i, j), k, lambda, r, s, t);
 }
 
-// Brings values [begin, end) into the L2, by pieces of 16 bytes. Of pieces that reach beyond, the first is taken.
-WEFT_FUNCTION void prefetch_values(const real* values, long begin, long end, bool whole_end) {
+// Brings values [begin, end) into the L2, by pieces of 16 bytes: from the one that holds `begin` on, and with or
+// without the one that reaches beyond `end`, which may be the end of the array.
+WEFT_FUNCTION void prefetch_values(const real* values, long begin, long end, bool beyond) {
   constexpr long piece = 16 / sizeof(real);
   begin = begin / piece * piece;
-  end = (end + (whole_end ? piece - 1 : 0)) / piece * piece;
+  end = (end + (beyond ? piece - 1 : 0)) / piece * piece;
   weft_prefetch(values + begin, static_cast<int>((end - begin) * sizeof(real)));
 }
 // The factors of a chunk's layers: from the L2 they come in a third of the time. Only where a multiprocessor holds too
@@ -296,8 +297,9 @@ WEFT_FUNCTION void apply_points(int block, int begin, int count, const real* WEF
 }
 
 // One thread per column (i, j) for what is pointwise and along t; the same threads take lines along r and s, in place,
-// of half the layers at a time: n * layers lines of each, held in two shared arrays. A point costs 16 shared accesses
-// at any N, where contracting straight from shared memory costs 8 n.
+// of all layers at once or of half of them at a time: n * layers lines of each, held in two shared arrays. Half of them
+// take fewer registers, all of them fewer barriers. A point costs 16 shared accesses at any N, where contracting
+// straight from shared memory costs 8 n.
 //
 // For s, point (i, j, k) of a chunk is at k s_layer + j n + i, and for r at i r_pitch + k n + j, so that neighbouring
 // threads take neighbouring lines of either. Few of them meet in a bank if, modulo the banks, s_layer = n, where the
