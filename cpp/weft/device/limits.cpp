@@ -18,17 +18,17 @@ namespace {
 
 constexpr int repetitions = 10;
 
-// Of as many runs as take `enough` seconds together: of at least three, and of ten at most.
-double best_seconds(double enough, const auto& run) {
-  double best = std::numeric_limits<double>::infinity(), all = 0;
-  for (int i = 0; i < 3 || (i < repetitions && all < enough); ++i) {
+// Of ten runs, or of fewer once three of them agree with the best to 2 %: only a busy machine needs all.
+double best_seconds(const auto& run) {
+  std::vector<double> all;
+  for (int i = 0; i < repetitions; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     run();
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    best = std::min(best, seconds);
-    all += seconds;
+    all.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    const double best = *std::ranges::min_element(all);
+    if (std::ranges::count_if(all, [&](double seconds) { return seconds <= 1.02 * best; }) == 3) break;
   }
-  return best;
+  return *std::ranges::min_element(all);
 }
 
 // The widest vector the host code is compiled for, and how many fit in its registers beside the constants.
@@ -74,7 +74,7 @@ double host_bandwidth(const std::shared_ptr<Device>& device, std::size_t bytes) 
     std::fill_n(from + 8 * words * i, 8 * words, 1.0);
     std::fill_n(to + words * i, words, 0.0);
   }
-  const double seconds = best_seconds(0.2, [&] {
+  const double seconds = best_seconds([&] {
 #pragma omp parallel
     {
       const std::int64_t end = share(omp_get_thread_num() + 1);
@@ -96,7 +96,7 @@ double host_peak() {
   constexpr int steps = 1 << 21;  // about ten milliseconds
   int threads = 1;
   T total = 0;
-  const double seconds = best_seconds(0.04, [&] {
+  const double seconds = best_seconds([&] {
 #pragma omp parallel reduction(+ : total)
     {
 #pragma omp single
@@ -174,7 +174,7 @@ double host_irregular_read(const std::vector<int>& next, int lines) {
   constexpr int together = 8, steps = 1 << 15;
   int threads = 1;
   long total = 0;
-  const double seconds = best_seconds(1.0, [&] {
+  const double seconds = best_seconds([&] {
 #pragma omp parallel reduction(+ : total)
     {
 #pragma omp single
@@ -221,7 +221,7 @@ CopyRates measure_copies(const std::shared_ptr<Device>& device, std::size_t byte
   Array<char> array(device, bytes);
   Stream stream(device);
   const auto rate = [&](void* to, const void* from, CopyKind kind) {
-    const double seconds = best_seconds(1.0, [&] {
+    const double seconds = best_seconds([&] {
       device->copy(to, from, bytes, kind, stream);
       stream.synchronize();
     });
