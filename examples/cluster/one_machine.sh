@@ -22,6 +22,7 @@ SelectTypeParameters=CR_Core
 ReturnToService=2
 StateSaveLocation=$folder/state
 SlurmdSpoolDir=$folder/spool.%n
+TmpFS=$folder/tmp.%n
 SlurmdPidFile=$folder/slurmd.%n.pid
 SlurmctldPidFile=$folder/slurmctld.pid
 SlurmdLogFile=$folder/log/slurmd.%n.log
@@ -36,7 +37,7 @@ END
   pgrep -x munged >/dev/null || runuser -u munge -- munged
   slurmctld
   for ((i = 0; i <= last; i++)); do
-    mkdir -p "$folder/spool.n$i"
+    mkdir -p "$folder/spool.n$i" "$folder/tmp.n$i"
     slurmd -N "n$i"
   done
   for _ in $(seq 30); do
