@@ -1,12 +1,13 @@
 # make        builds everything into .venv        make run    runs the Poisson benchmark on 2 ranks
 # make test   runs every check that CI makes      make clean  removes the build folder
+# make wheel  makes wheels/weft-*.whl, for machines without a compiler (docs/cluster.md); takes half an hour of processor time
 # PYTHON=python3.12 selects the interpreter, VENV=folder the environment, JOBS=4 the number of parallel compilations.
 PYTHON ?= python3
 VENV   ?= .venv
 JOBS   ?= $(shell nproc)
 bin    := $(abspath $(VENV))/bin
 
-.PHONY: all run test format clean
+.PHONY: all run test format wheel clean
 all: $(VENV)/installed
 
 include cmake/setup.mk
@@ -30,6 +31,13 @@ test: all $(VENV)/tools
 format: $(VENV)/tools
 	$(bin)/clang-format -i $$(git ls-files '*.cpp' '*.hpp')
 	$(bin)/ruff check --fix . && $(bin)/ruff format .
+
+# Lists such as "3;7" and double make a smaller wheel in less time.
+WHEEL_ORDERS ?= all
+WHEEL_TYPES  ?= all
+
+wheel:
+	WHEEL_ORDERS="$(WHEEL_ORDERS)" WHEEL_TYPES="$(WHEEL_TYPES)" cmake/setup.sh wheel
 
 clean:
 	rm -rf build $(VENV)/installed

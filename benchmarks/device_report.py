@@ -318,7 +318,7 @@ def planned(gpu: Gpu, dofs: int = 6_000_000) -> Iterator[Row]:
         ("small", (7,), ("auto",), 100_000),
     ):
         rows = [
-            planned_row(order, geometry, threads if threads != "auto" else "columns" if order >= 3 else "points", size)
+            planned_row(order, geometry, threads if threads != "auto" else "columns", size)
             for order in orders
             for geometry in ("stored", "trilinear")
             for threads in shapes

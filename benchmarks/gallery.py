@@ -25,7 +25,7 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 BLOCK = re.compile(r"(<!-- written by benchmarks/gallery.py -->\n).*?(<!-- end -->)", re.DOTALL)
 PICTURES = {  # files in the folder "result", side by side
     "cavity": ["slice.png", "profiles.png"],
-    "channel": ["slice.png"],
+    "channel": ["slice.png", "profiles.png"],
     "cylinder": ["slice.png"],
     "eddies": ["slice.png"],
     "forced": ["enstrophy.png", "spectrum.png"],

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The stages of the set-up, called by make: environment, install, module, tools. Steps that take time say what they do.
+# The stages of the set-up, called by make: environment, install, module, tools, wheel. Steps that take time say what they do.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=$(realpath -m "$VENV")/bin
@@ -54,7 +54,11 @@ environment() {
   [ -x "$bin/python" ] || "$PYTHON" -m venv "$VENV"
   say "installing the build tools into $VENV"
   "$bin/pip" install --quiet --disable-pip-version-check 'cmake>=3.25,<5' ninja 'scikit-build-core>=1.1' 'nanobind>=3.1'
-  if mpi_works; then
+  if [ -n "${MPICXX:-}" ]; then
+    # Programs of a cluster's MPI often run on its compute nodes alone.
+    command -v "$MPICXX" >/dev/null || { say "MPICXX=$MPICXX is not found" >&2; exit 1; }
+    say "using the MPI of $(command -v "$MPICXX") (MPICXX)"
+  elif mpi_works; then
     say "using the MPI of $(command -v mpicxx)"
   else
     if command -v mpicxx >/dev/null; then say "programs compiled with $(command -v mpicxx) do not run"; fi
@@ -66,7 +70,7 @@ environment() {
 }
 
 install() {
-  local wheels=$VENV/wheel dependencies kept
+  local wheels=$VENV/wheel mpi=${MPICXX:-mpicxx} dependencies kept
   say "building weft and installing it with its dependencies into $VENV (takes some minutes the first time)"
   listed dependencies >"$VENV/dependencies.txt"
   # Dependencies are downloaded while the compiler works.
@@ -76,7 +80,7 @@ install() {
   # A build that has more kernels, such as that of `make test`, keeps them.
   kept=$(sed -nE 's/^(WEFT_ORDERS|WEFT_TYPES):STRING=(.*)/--config-settings=cmake.define.\1=\2/p' build/CMakeCache.txt 2>/dev/null || true)
   # Without this hint CMake prefers the system's MPI to the first one on PATH.
-  CMAKE_ARGS="${CMAKE_ARGS:-} -DMPI_CXX_COMPILER=$(command -v mpicxx) -DMPIEXEC_EXECUTABLE=$(command -v mpiexec)" \
+  CMAKE_ARGS="${CMAKE_ARGS:-} -DMPI_CXX_COMPILER=$(command -v "$mpi") -DMPIEXEC_EXECUTABLE=$(command -v mpiexec || true)" \
     "$bin/pip" wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps \
     ${kept:---config-settings=cmake.define.WEFT_ORDERS=7 --config-settings=cmake.define.WEFT_TYPES=double} --wheel-dir "$wheels" .
   wait $dependencies
@@ -98,6 +102,34 @@ EOF
 # The module of the build folder, which may have the kernels of more orders, in place of the installed one.
 module() {
   cp build/_weft.*.so "$("$bin/python" -c 'import importlib.util; print(importlib.util.find_spec("weft").submodule_search_locations[0])')"
+}
+
+# A wheel with an extension for AVX2 and one for AVX-512, on MPICH of PyPI, whatever MPI there is here.
+wheel() {
+  local folder=$PWD/build/wheel
+  local tools=$folder/tools/bin
+  # MPICH is in lib/ of the environment that the package is installed into: found from the package's folder, not in that
+  # of the build, which the flags of mpicxx name.
+  local definitions=(MPI_CXX_COMPILER="$tools/mpicxx" MPIEXEC_EXECUTABLE="$tools/mpiexec"
+    MPI_CXX_LINK_FLAGS=-Wl,--as-needed WEFT_BUILD_TESTS=OFF WEFT_BUILD_LIBRARIES=OFF
+    WEFT_ORDERS="$WHEEL_ORDERS" WEFT_TYPES="$WHEEL_TYPES")
+  if [ ! -x "$tools/mpicxx" ]; then
+    say "installing the build tools into $folder/tools"
+    "$PYTHON" -m venv "$folder/tools"
+    "$tools/pip" install --quiet --disable-pip-version-check 'cmake>=3.25,<5' ninja 'scikit-build-core>=1.1' 'nanobind>=3.1' 'mpich==5.0.2'
+  fi
+  export PATH=$tools:$PATH
+  say "building the extension for AVX-512"
+  cmake -S . -B "$folder/avx512" -G Ninja -DCMAKE_BUILD_TYPE=Release "${definitions[@]/#/-D}" -DWEFT_ARCH=x86-64-v4 \
+    -Dnanobind_DIR="$(python -m nanobind --cmake_dir)" -DPython_EXECUTABLE="$tools/python" \
+    -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON '-DCMAKE_INSTALL_RPATH=$ORIGIN/../../../..' >"$folder.log" || { cat "$folder.log"; exit 1; }
+  cmake --build "$folder/avx512" --target _weft
+  strip --strip-unneeded "$folder"/avx512/_weft.*.so
+  say "building the extension for AVX2, and the wheel"
+  definitions+=(WEFT_ARCH=x86-64-v3 WEFT_AVX512_MODULE="$(echo "$folder"/avx512/_weft.*.so)" 'CMAKE_INSTALL_RPATH=$ORIGIN/../../..')
+  pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir wheels \
+    --config-settings=build-dir="$folder/avx2" "${definitions[@]/#/--config-settings=cmake.define.}" .
+  say "wrote $(ls -t wheels/weft-*.whl | head -1)"
 }
 
 tools() {

@@ -106,9 +106,9 @@ def measure_bandwidth(device: Device, size: int = 0) -> float:
     """Bandwidth of hipBone's streaming kernel in bytes per second: reads and writes, 8 words read per word written.
 
     Moves ``size`` bytes per run (0: WEFT_BANDWIDTH_BYTES, or else enough to defeat the caches, up to 1 GiB on the host
-    and 2 GiB on a GPU) and returns the best of ten runs. On the host all OpenMP threads of this process take part.
-    Ranks that share a memory should measure at the same time and add their results. Source: Chalmers et al., "hipBone",
-    section 4.
+    and 2 GiB on a GPU) and returns the best of ten runs; on the host it stops once three agree to 2 %. On the host all
+    OpenMP threads of this process take part. Ranks that share a memory should measure at the same time and add their
+    results. Source: Chalmers et al., "hipBone", section 4.
     """
     asked = os.environ.get("WEFT_BANDWIDTH_BYTES", "")
     if size == 0 and asked:
@@ -135,7 +135,7 @@ def measure_copies(device: Device, size: int = 0) -> tuple[float, float]:
 
 
 def measure_peak(device: Device, precision: str = "double") -> float:
-    """Flops per second of fused multiply-adds on registers, two flops each; best of ten runs.
+    """Flops per second of fused multiply-adds on registers, two flops each; best of up to ten runs.
 
     ``precision`` is ``double`` or ``single``.
     """

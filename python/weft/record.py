@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, NotRequired, TypedDict, cast
 
 import weft
 
@@ -49,6 +49,7 @@ class Machine(TypedDict):
     """Where the run ran."""
 
     processor: str
+    microarchitecture: NotRequired[str]
     processors: int
     system: str
     ranks: int
@@ -194,6 +195,15 @@ class Energy(TypedDict):
     missing: list[str]
 
 
+class Limit(TypedDict):
+    """A time that work takes at least, and its share of the time that it took."""
+
+    name: str  # bandwidth, arithmetic or instructions
+    seconds: float
+    share: float
+    what: str
+
+
 class Figures(TypedDict, total=False):
     """Sizes, rates and what follows from them."""
 
@@ -251,6 +261,7 @@ class Figures(TypedDict, total=False):
     iteration_flops: float
     iteration_bytes: float
     iteration_bytes_paper: float
+    limits: list[Limit]
     roofline_fraction: float
     roofline_fraction_paper: float
     step_flops: float

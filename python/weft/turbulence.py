@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from weft import _weft, trace
 from weft import device as _device
+from weft import fft as _fft  # noqa: F401  tells the extension where the libraries of transforms are
 from weft.arrays import DeviceArray, DType, Values
 from weft.options import by_name
 from weft.turbulence_output import Output

@@ -166,12 +166,11 @@ TEST(PoissonBlocks, FitTheLimitsOfAGpu) {
     for (const Threads threads : {Threads::points, Threads::columns}) {
       if (threads == Threads::points && order > 9) continue;
       for (const int bytes : {4, 8}) {
-        const int n = order + 1, tile = poisson::elements_per_block(order, threads, bytes);
-        const int each = threads == Threads::points ? n * n * n : 2 * n * ((n + 1) / 2);
-        EXPECT_LE(tile * each, 1024) << order;
-        if (order < 5) {
-          EXPECT_GE(tile * each, 128) << order;
-        }
+        const int tile = poisson::elements_per_block(order, threads, bytes);
+        const int block = tile * poisson::threads_per_element(order, threads, bytes);
+        EXPECT_LE(block, 1024) << order;
+        EXPECT_GE(block, 60) << order;
+        EXPECT_GE(block / (32.0 * ((block + 31) / 32)), 0.75) << order;
       }
     }
 }

@@ -25,11 +25,13 @@ struct Accesses {
   }
 };
 
-// What a time is made of: latencies of global and of shared memory that follow each other, and other clocks.
+// What a time is made of: latencies of global memory, of the L2 and of shared memory that follow each other, and other
+// clocks.
 struct Path {
-  std::uint64_t global = 0, shared = 0, clocks = 0;
+  std::uint64_t global = 0, l2 = 0, shared = 0, clocks = 0;
   void add(const Path& other) {
     global += other.global;
+    l2 += other.l2;
     shared += other.shared;
     clocks += other.clocks;
   }

@@ -6,7 +6,15 @@ namespace weft::machine_code {
 bool Decoder::integers(const std::string& name) {
   set(Op::nop, Pipe::integer);
   auto& from = i_.from;
-  if (name == "IADD3") {
+  if (name == "IADD3" && has("64")) {
+    i_.op = Op::add3_long;
+    i_.to = destination(2);
+    for (Operand& operand : from) operand = integer(2);
+    for (const Operand& operand : from) {
+      const bool small = operand.kind == Kind::immediate && operand.low >> 31 == 0 && operand.high == 0;
+      if (operand.kind != Kind::reg && operand.kind != Kind::uniform && !small) return false;
+    }
+  } else if (name == "IADD3") {
     i_.op = Op::add3;
     i_.extended = has("X");
     i_.to = destination();

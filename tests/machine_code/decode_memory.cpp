@@ -96,6 +96,14 @@ bool Decoder::memory(const std::string& name) {
     i_.space = Space::global;
     memory_address(next());
     i_.space = Space::shared;
+  } else if (name == "UBLKPF") {  // consecutive bytes, once per warp
+    set(Op::prefetch, Pipe::memory);
+    if (!has("L2")) return false;
+    i_.on_uniform = true;
+    std::string begin = next();
+    if (!take(begin, "[UR") || !take_end(begin, "]")) return false;
+    i_.from[0] = source("UR" + begin, Reads::integer, 2);
+    i_.from[1] = integer();
   } else if (name == "LDGDEPBAR") {
     i_.op = Op::copy_group;
   } else if (name == "DEPBAR") {

@@ -584,6 +584,12 @@ TEST_F(MachineCode, TheLongestPathOfABlockCountsTheLoadsThatFollowEachOther) {
   EXPECT_EQ(path("int k = x[0]; y[t + 64] = k; __syncthreads(); y[t] = x[8];").global, 2u);
   // One warp is late; the other waits for it at the barrier.
   EXPECT_EQ(path("if (t < 32) y[t + 64] = x[x[x[0]]]; __syncthreads(); y[t] = x[56];").global, 4u);
+  // What was prefetched comes from the L2, if its way there is over.
+  const Path prefetched = path(
+      "if (t == 0) asm volatile(\"cp.async.bulk.prefetch.L2.global [%0], %1;\" :: \"l\"(x), \"r\"(256));"
+      "__syncthreads(); int k = x[0]; y[t + 64] = k; __syncthreads(); y[t] = x[8];");
+  EXPECT_EQ(prefetched.global, 1u);
+  EXPECT_EQ(prefetched.l2, 2u);
   // Shared memory: a store and a load do not wait for each other here, two loads in turn do.
   const Path shared = path("__shared__ int s[64]; s[t] = t ^ 1; __syncthreads(); y[t] = s[s[s[t]]];");
   EXPECT_EQ(shared.global, 0u);

@@ -30,6 +30,7 @@ enum class Op : std::uint8_t {
   trap,
   // integers
   add3,
+  add3_long,
   multiply_add,
   multiply_add_wide,
   multiply_add_high,
@@ -87,6 +88,7 @@ enum class Op : std::uint8_t {
   copy_async,
   copy_group,
   copy_wait,
+  prefetch,
   count
 };
 

@@ -129,6 +129,15 @@ bool run_integers(const Instruction& i, Warp& warp, const Surroundings& around, 
       write_predicate(i.to_predicate2, warp, mask_where([&](int l) { return x[l] >> 32 >= 2; }), active);
       return true;
     }
+    case Op::add3_long: {
+      Longs x, y, z;
+      read_signed_long(i.from[0], warp, around, x);
+      read_signed_long(i.from[1], warp, around, y);
+      read_signed_long(i.from[2], warp, around, z);
+      for (int l = 0; l < lanes; ++l) x[l] += y[l] + z[l];
+      write_long(i.to, warp, x, active);
+      return true;
+    }
     case Op::multiply_add: {
       const Words &x = a(), &y = b(), &z = c();
       if (i.extended)

@@ -44,7 +44,7 @@ struct Report {
            << accesses("global_stores", c.global_stores) << accesses("shared_loads", c.shared_loads)
            << accesses("shared_stores", c.shared_stores) << ", \"memory_sectors\": [" << c.memory_reads << ", "
            << c.memory_writes << "], \"block_sectors\": " << c.block_reads << ", \"path\": [" << c.path.global << ", "
-           << c.path.shared << ", " << c.path.clocks << "], \"flops\": " << c.flops
+           << c.path.l2 << ", " << c.path.shared << ", " << c.path.clocks << "], \"flops\": " << c.flops
            << ", \"registers\": " << c.registers << ", \"shared_bytes\": " << c.shared_bytes << ", \"pipes\": [";
       for (std::size_t k = 0; k < c.by_pipe.size(); ++k) file << (k == 0 ? "" : ", ") << c.by_pipe[k];
       file << "], \"opcodes\": {";

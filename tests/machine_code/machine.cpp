@@ -90,6 +90,7 @@ class Grid {
   void access(const Instruction& i, Mask active);
   void change_atomically(const Instruction& i, Mask active, const Longs& address);
   void copy(const Instruction& i, Mask active);
+  void prefetch(const Instruction& i, Mask active);
   void close_copies(Mask active);
   void await_copies(Mask active, std::size_t left);
   Longs addresses(const Operand& operand) const;
@@ -501,6 +502,7 @@ void Grid::access(const Instruction& i, Mask active) {
   if (i.op == Op::copy_group) return close_copies(active);
   if (i.op == Op::copy_wait) return await_copies(active, i.mask);
   if (i.op == Op::copy_async) return copy(i, active);
+  if (i.op == Op::prefetch) return prefetch(i, active);
   const unsigned words = std::max(1, i.bytes / 4);
   if (i.op == Op::load_constant) {
     if (i.bytes < 4) fail("reads part of a word of constant memory, which is not emulated", std::countr_zero(active));
@@ -652,6 +654,23 @@ void Grid::await_copies(Mask active, std::size_t left) {
         check_shared(true, false, each.to, each.bytes, l);
       }
   }
+}
+
+// 16 bytes times a uniform register, from the address in two others on.
+void Grid::prefetch(const Instruction& i, Mask active) {
+  const int lane = std::countr_zero(active);
+  Words place_of_begin, place_of_end, place_of_count;
+  const std::uint64_t begin = read_word(i.from[0], *warp_, around_, place_of_begin, 0)[lane] |
+                              static_cast<std::uint64_t>(read_word(i.from[0], *warp_, around_, place_of_end, 1)[lane])
+                                  << 32;
+  const std::uint64_t bytes = 16 * std::uint64_t{read_integer(i.from[1], *warp_, around_, place_of_count)[lane]};
+  if (bytes == 0) return;
+  place(Space::global, begin, 16, lane);
+  place(Space::global, begin + bytes - 16, 16, lane);
+  std::vector<std::uint64_t> sectors;
+  for (std::uint64_t sector = begin / 32; sector <= (begin + bytes - 1) / 32; ++sector) sectors.push_back(sector);
+  traffic_.read(sectors);
+  scoreboard_.prefetch(sectors.front(), sectors.back() + 1);
 }
 
 void Grid::count_global(bool writes, const Longs& address, unsigned bytes, Mask active) {

@@ -3,12 +3,12 @@
 namespace weft::machine_code {
 namespace {
 
-// Latencies of an H100 in clocks: global memory as measured by github.com/te42kyfo/gpu-benches (gpu-latency), shared
-// memory by Luo et al., arXiv:2402.13499.
-constexpr std::uint64_t global_clocks = 700, shared_clocks = 30;
+// Latencies of an H100 in clocks: global memory and L2 as measured by github.com/te42kyfo/gpu-benches (gpu-latency),
+// shared memory by Luo et al., arXiv:2402.13499.
+constexpr std::uint64_t global_clocks = 700, l2_clocks = 265, shared_clocks = 30;
 
 std::uint64_t total(const Path& path) {
-  return path.global * global_clocks + path.shared * shared_clocks + path.clocks;
+  return path.global * global_clocks + path.l2 * l2_clocks + path.shared * shared_clocks + path.clocks;
 }
 void be_after(Path& path, const Path& other) {
   if (total(other) > total(path)) path = other;
@@ -18,7 +18,7 @@ Path operator+(Path path, const Path& latency) {
   return path;
 }
 
-constexpr Path from_memory{.global = 1}, from_shared{.shared = 1};
+constexpr Path from_memory{.global = 1}, from_l2{.l2 = 1}, from_shared{.shared = 1};
 
 // Of the result. Arithmetic: Jia et al., arXiv:1804.06826, whose V100 has 4 clocks for FP32 and integers and 8 for
 // FP64; the special function unit, conversions, special and uniform registers in round figures.
@@ -92,6 +92,7 @@ void Scoreboard::start(std::size_t warps) {
   fresh.uniform_predicates.resize(8);
   warps_.assign(warps, fresh);
   arrivals_.clear();
+  prefetched_.clear();
   issued_ = nullptr;
 }
 
@@ -116,12 +117,21 @@ void Scoreboard::issue(unsigned warp, const Instruction& i) {
 
 // Warps are emulated one after the other, so a warp that comes later may ask for a sector at an earlier time.
 void Scoreboard::load(Sectors sectors) {
-  const Path missed = issued_at_ + from_memory;
   for (const std::uint64_t sector : sectors) {
+    Path missed = issued_at_ + from_memory;
+    if (const auto found = prefetched_.find(sector); found != prefetched_.end()) {
+      missed = issued_at_;
+      be_after(missed, found->second);
+      missed.add(from_l2);
+    }
     Path& arrival = arrivals_.try_emplace(sector, missed).first->second;
     if (total(missed) < total(arrival)) arrival = missed;
     be_after(ready_, arrival);
   }
+}
+
+void Scoreboard::prefetch(std::uint64_t first, std::uint64_t end) {
+  for (std::uint64_t sector = first; sector < end; ++sector) prefetched_.try_emplace(sector, issued_at_ + from_memory);
 }
 
 void Scoreboard::settle() {

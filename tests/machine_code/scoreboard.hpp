@@ -3,8 +3,8 @@
 // do not compete for the pipes: that is counted elsewhere (counters.hpp).
 //
 // The time is kept as what it is made of, so that the latencies of any machine can be put in: latencies of global
-// memory and of shared memory that follow each other, and other clocks. The longest path is that of an H100's
-// latencies.
+// memory, of the L2 and of shared memory that follow each other, and other clocks. The longest path is that of an
+// H100's latencies.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,12 @@ class Scoreboard {
  public:
   void start(std::size_t warps);  // a block
   void issue(unsigned warp, const Instruction& i);
-  // Sectors that the instruction just issued loads: the first load in a block waits for memory, later ones for the L1.
+  // Sectors that the instruction just issued loads: the first load in a block waits for memory, or for the L2 if the
+  // block has prefetched the sector, later ones for the L1.
   void load(Sectors sectors);
-  void join();    // a barrier
-  Path finish();  // of the block
+  void prefetch(std::uint64_t first, std::uint64_t end);  // these sectors, into the L2
+  void join();                                            // a barrier
+  Path finish();                                          // of the block
   std::uint64_t loaded_sectors() const { return arrivals_.size(); }
 
  private:
@@ -41,7 +43,8 @@ class Scoreboard {
   void settle();  // the result of the instruction just issued
 
   std::vector<Warp> warps_;
-  std::unordered_map<std::uint64_t, Path> arrivals_;  // of the block's sectors in the L1
+  std::unordered_map<std::uint64_t, Path> arrivals_;    // of the block's sectors in the L1
+  std::unordered_map<std::uint64_t, Path> prefetched_;  // of those in the L2 that the block has asked for
   Warp* warp_ = nullptr;
   const Instruction* issued_ = nullptr;
   Path issued_at_, ready_;

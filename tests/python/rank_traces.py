@@ -74,3 +74,58 @@ def write_ranks(
         files.append(folder / name.format(r))
         files[-1].write_text(json.dumps(header))
     return files
+
+
+def write_exchanges(
+    folder: Path, ranks: int = 4, steps: int = 8, sizes: Sequence[int] = (1 << 20, 1 << 24), single: bool = False
+) -> None:
+    """Writes a run whose steps compute and then exchange messages with both neighbours in a ring, in one kernel of
+    NCCL, as PyTorch's `batch_isend_irecv` records it: operators name the messages, the kernel does not. It ends LATENCY
+    and the time of one message after the last of the three kernels has started. With `single`, each rank only sends to
+    the next in one kernel and receives from the one before in another, whose own arguments name the message.
+    """
+    random = np.random.default_rng(0)
+    lengths = random.integers(700_000, 900_000, (steps, ranks))
+    lengths[:, 1] += 300_000
+    free = np.full(ranks, 1_000_000, dtype=np.int64)
+    events: list[list[dict[str, object]]] = [[] for _ in range(ranks)]
+
+    def add(rank: int, cat: str, name: str, tid: int, start: int, length: int, **args: object) -> None:
+        pid = 0 if cat == "kernel" else 4000 + rank
+        events[rank].append({"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": start / 1000,
+                             "dur": length / 1000, "args": args})  # fmt: skip
+
+    kernel = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
+    for step in range(steps):
+        ready, size = free + 10_000 + lengths[step], sizes[step % len(sizes)]
+        for r in range(ranks):
+            near = [(r - 1) % ranks, (r + 1) % ranks]
+            last = max(int(ready[k]) for k in (r, *near))
+            end = last + LATENCY + round(size / RATE * 1e9)
+            at, who, link = int(free[r]), 4000 + r, 10 * step
+            add(r, "cuda_runtime", "cudaLaunchKernel", who, at, 5_000, correlation=link)
+            add(r, "kernel", "gemm", 7, at + 10_000, int(lengths[step, r]), correlation=link)
+            add(r, "cuda_runtime", "cudaStreamWaitEvent", who, at + 5_200, 500, correlation=link + 1)
+            group = {"In msg nelems": size // 4, "dtype": "Float", "Process Group Name": "0",
+                     "Process Group Ranks": str([*range(ranks)])}  # fmt: skip
+            said = [{"Collective name": "send", "Dst Rank": k, **group} for k in near]
+            said += [{"Collective name": "recv", "Src Rank": k, **group} for k in near]
+            if single:
+                for k, args in enumerate((said[1], said[2])):
+                    add(r, "cuda_runtime", "cudaLaunchKernelExC", who, at + 7_000 + 1_000 * k, 500,
+                        correlation=link + 2 + k)  # fmt: skip
+                    until = int(max(ready[r], ready[near[1 - k]])) + end - last
+                    add(r, "kernel", kernel, 20 + k, int(ready[r]), until - int(ready[r]), correlation=link + 2 + k,
+                        **args)  # fmt: skip
+            else:
+                for k, args in enumerate(said):
+                    add(r, "cpu_op", "record_param_comms", who, at + 6_000 + 200 * k, 100, **args)
+                add(r, "cuda_runtime", "cudaLaunchKernelExC", who, at + 7_000, 4_000, correlation=link + 2)
+                add(r, "kernel", kernel, 20, int(ready[r]), end - int(ready[r]), correlation=link + 2)
+            add(r, "cuda_runtime", "cudaDeviceSynchronize", who, at + 12_000, end + 2_000 - at - 12_000,
+                correlation=link + 5)  # fmt: skip
+            free[r] = end + 14_000
+    for r in range(ranks):
+        info = {"backend": "nccl", "rank": r, "world_size": ranks}
+        header = {"schemaVersion": 1, "distributedInfo": info, "baseTimeNanoseconds": BASE, "traceEvents": events[r]}
+        (folder / f"rank-{r}.json").write_text(json.dumps(header))

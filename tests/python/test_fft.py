@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mpi_run import Workers, mpi_prints, mpi_run
+from mpi_run import SECONDS, Workers, mpi_prints, mpi_run
 
 import weft
 from weft import fft
@@ -307,3 +308,12 @@ def test_the_folders_of_the_environments_libraries_can_be_printed():
     done = subprocess.run([sys.executable, "-P", fft.fft_library.__file__], capture_output=True, text=True, check=True)
     assert done.stdout.strip().split(":") == fft.fft_library.folders()
     assert weft.fft is fft
+
+
+def test_turbulence_alone_knows_the_libraries_of_this_environment() -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "WEFT_FFT_PATH"}
+    code = "import os, weft.turbulence; print(os.environ['WEFT_FFT_PATH'])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment, timeout=SECONDS
+    )
+    assert done.stdout.strip().split(":") == fft.fft_library.folders()

@@ -22,7 +22,7 @@ def counters(**changes) -> method.Counters:
         run="solve", kernel="vector.axpy", real="double", order=0, tile=1, elements=0, blocks=4, threads=256,
         registers=32, shared_bytes=0, instructions=0, lanes=0, barriers=0, pipes=dict(NO_PIPES), flops=0,
         loads=(0, 0, 0, 0), stores=(0, 0, 0, 0), shared_loads=(0, 0, 0), shared_stores=(0, 0, 0),
-        memory_sectors=(4, 0), block_sectors=0, path=(0, 0, 0),
+        memory_sectors=(4, 0), block_sectors=0, path=(0, 0, 0, 0),
     )  # fmt: skip
     return dataclasses.replace(plain, **changes)
 
@@ -72,9 +72,18 @@ def test_a_kernel_that_only_streams_reaches_the_roofline_and_latency_takes_it_aw
     streams = method.predict(counters(memory_sectors=(40_000, 0)), chip)
     assert streams.share == pytest.approx(1)
     assert streams.limit == "DRAM"
-    waits = method.predict(counters(memory_sectors=(400, 0), path=(400, 0, 0), registers=255), chip)
+    waits = method.predict(counters(memory_sectors=(400, 0), path=(400, 0, 0, 0), registers=255), chip)
     assert waits.limit == "latency"
     assert waits.share < 0.1
+
+
+def test_what_was_prefetched_is_waited_for_as_long_as_the_l2_takes() -> None:
+    chip = chips.load("h200")
+    totals = [
+        method.predict(counters(memory_sectors=(400, 0), path=path, registers=255, shared_bytes=200 * 1024), chip).total
+        for path in ((4, 0, 0, 0), (0, 4, 0, 0))
+    ]
+    assert totals[0] - totals[1] == pytest.approx(chip.global_latency.value - chip.l2_latency.value)
 
 
 def test_shared_memory_that_takes_longer_than_memory_bounds_the_share() -> None:
@@ -89,7 +98,7 @@ def test_shared_memory_that_takes_longer_than_memory_bounds_the_share() -> None:
 def test_fewer_registers_mean_more_blocks_and_a_larger_share() -> None:
     chip = chips.load("h200")
     shares = [
-        method.predict(counters(memory_sectors=(400, 0), path=(12, 0, 0), registers=r), chip).share
+        method.predict(counters(memory_sectors=(400, 0), path=(12, 0, 0, 0), registers=r), chip).share
         for r in (32, 64, 128, 255)
     ]
     assert shares == sorted(shares, reverse=True)

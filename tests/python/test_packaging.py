@@ -65,6 +65,19 @@ def test_every_package_that_weft_imports_is_a_declared_dependency() -> None:
     assert declared - foreign - opened == set(), "declared but used nowhere"
 
 
+def test_a_wheel_uses_the_extension_that_fits_the_processor(monkeypatch, tmp_path) -> None:
+    v4 = "flags\t\t: fpu avx2 avx512f avx512bw avx512cd avx512dq avx512vl\n"
+    (tmp_path / "avx512").mkdir()
+    monkeypatch.setattr(weft, "__file__", str(tmp_path / "__init__.py"))
+    for processor, switch, expected in [(v4, "", ["avx512"]), (v4, "off", []), ("flags : fpu avx2 avx512f\n", "", [])]:
+        monkeypatch.setenv("WEFT_AVX512", switch)
+        (tmp_path / "cpuinfo").write_text(f"processor : 0\n{processor}")
+        monkeypatch.setattr(weft, "_PROCESSORS", tmp_path / "cpuinfo")
+        assert [Path(folder).name for folder in weft._extension_for_avx512()] == expected
+    monkeypatch.setattr(weft, "__file__", str(tmp_path / "other" / "__init__.py"))
+    assert weft._extension_for_avx512() == []
+
+
 def setup(stage: str, path: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PATH": path, "VENV": ".venv", "PYTHON": sys.executable}
     return subprocess.run(

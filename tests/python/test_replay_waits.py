@@ -29,7 +29,13 @@ REAL = [
     *("kineto/ns_resolution_rank0.json.gz", "kineto/negative_queue_rank0.json.gz"),
     *("kineto/cpu_only_gloo_rank34.json.gz", "rocprof/rocprofv3.json.gz", "nsys/h100_2gpu_1s.sqlite"),
     *("pipit/trace.csv", "pipit/ping-pong-otf2/traces.otf2", "pipit/ping-pong-otf2-papi/traces.otf2"),
-]
+    *("pipit/perlmutter-cloverleaf-cuda.sqlite", "pipit/saxpy-mpi-cuda_nsys_perlmutter0.sqlite"),
+    *("pipit/cloverleaf-cuda_api_trace.csv", "pipit/cloverleaf_gpu_trace.csv"),
+    *(f"hta/critical_path/{name}" for name in (
+        "alexnet/benchmark_result_2869224_1695835535_trace.json.gz", "cuda_event_sync/event_sync_trace.json.gz",
+        "simple_add/benchmark_result_493459_1694039959_trace.json.gz",
+    )),
+]  # fmt: skip
 
 
 @cache
@@ -48,7 +54,9 @@ def test_a_real_trace_replayed_unchanged_takes_its_span_and_a_better_machine_no_
     source = r.program(trace)
     assert r.replay(source).seconds == pytest.approx(trace.span * 1e-9, rel=1e-3)
     for field, worse in (("gpu_speed", [1e9, 2.0, 1.0, 0.5]), ("bandwidth", [np.inf, 1e11, 1e9]),
-                         ("latency", [0.0, 1e-5, 1e-3]), ("cpu_speed", [10.0, 1.0, 0.5])):  # fmt: skip
+                         ("latency", [0.0, 1e-5, 1e-3]), ("cpu_speed", [10.0, 1.0, 0.5]),
+                         ("message_latency", [0.0, 1e-6, 1e-3]),
+                         ("message_bandwidth", [np.inf, 1e9, 1e7])):  # fmt: skip
         times = [r.replay(source, Scenario(**{field: value})).seconds for value in worse]  # type: ignore[arg-type]
         assert times == sorted(times)
     assert sum(r.chain(source, r.replay(source)).values()) == pytest.approx(trace.span * 1e-9)
@@ -328,6 +336,10 @@ def dependencies(source: Program, scenario: Scenario) -> Graph:
                 edge(("done", k), ("call", c), calls.tail[c])
             if c in calls.hand_overs:
                 edge(("call", calls.hand_overs[c].call), ("begin", c), calls.hand_overs[c].lag / scenario.cpu_speed)
+            for number in calls.opens.get(c, ()):
+                edge(("begin", c), ("met", number), 0.0)
+            for number, lag in calls.needs.get(c, ()):
+                edge(("met", number), ("call", c), lag)
             place = calls.entry[c] - calls.depth[c]
             if calls.entry[c] >= 0 and place >= 0:
                 edge(("done", work.last[work.queue_first[calls.queue[c]] + place]), ("begin", c), 0.0)
@@ -335,7 +347,12 @@ def dependencies(source: Program, scenario: Scenario) -> Graph:
     for k in range(len(work)):
         seconds = work.seconds[k] / (scenario.gpu_speed if work.kind[k] == 0 else 1.0)
         edge(("start", k), ("done", k), seconds)
-        edge(("launch", k), ("start", k), max(0.0, work.after_launch[k] + (scenario.latency or 1e-6) - source.latency))
+        later = 0.0 if scenario.latency is None or not work.launched[k] else scenario.latency - source.latency
+        edge(("launch", k), ("start", k), max(0.0, work.after_launch[k] + later))
+        for number in work.opens.get(k, ()):
+            edge(("start", k), ("met", number), 0.0)
+        if k in work.needs:
+            edge(("met", work.needs[k][0]), ("done", k), work.needs[k][1])
         for other, lag in work.waits.get(k, ()):
             edge(("done", other), ("start", k), lag)
     for first, end in pairwise(work.first):
@@ -344,6 +361,16 @@ def dependencies(source: Program, scenario: Scenario) -> Graph:
         if end > first:
             edge("start", ("start", work.order[first]), work.after_work[work.order[first]])
     return found
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_a_real_trace_is_never_faster_than_its_longest_chain_nor_slower_than_the_sum(name: str) -> None:
+    source = r.program(load(name))
+    for scenario in (Scenario(), Scenario(gpu_speed=2.0, cpu_speed=0.5, latency=5e-5)):
+        graph = dependencies(source, scenario)
+        seconds, longest = r.replay(source, scenario).seconds - source.rest, longest_path(graph)
+        assert seconds == pytest.approx(longest)
+        assert seconds <= sum(sum(max(0.0, t) for t in e.values()) for e in graph.values()) * (1 + 1e-9)
 
 
 @given(programs(), st.floats(0.3, 3), st.floats(0.3, 3), st.floats(1e-6, 1e-3))

@@ -139,17 +139,17 @@ def test_a_restart_is_the_run_that_was_not_stopped(tmp_path) -> None:
     assert (part / "statistics.csv").read_text().splitlines() == [expected[0], *expected[4:]]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
 def test_a_signal_leaves_a_checkpoint_to_go_on_from(tmp_path, number: signal.Signals) -> None:
     words = weft_command("run", "flow", "--case", "taylor-green", *BOX, "--steps", 10**6, "--dt", "1e-5",
                          "--set", "statistics.every=1", "--output", tmp_path)  # fmt: skip
-    process = start(words, ranks=None if number == signal.SIGTERM else 2)
+    process = start(words, ranks=2 if number == signal.SIGINT else None)
     table = tmp_path / "statistics.csv"
     wait_until(lambda: table.exists() and len(table.read_text().splitlines()) > 3, process)
-    if number == signal.SIGTERM:
-        os.kill(process.pid, number)
-    else:
+    if number == signal.SIGINT:
         interrupt(process)
+    else:
+        os.kill(process.pid, number)
     done = finish(process)
     checkpoints = list((tmp_path / "checkpoints").iterdir())
     assert len(checkpoints) == 1, done.stderr
@@ -157,11 +157,12 @@ def test_a_signal_leaves_a_checkpoint_to_go_on_from(tmp_path, number: signal.Sig
     assert found.step == int(checkpoints[0].name.partition("-")[2]) > 0
     record = json.loads((tmp_path / "run.json").read_text())
     assert record["figures"]["checkpoint"] == str(checkpoints[0])
-    if number == signal.SIGTERM:
-        assert done.returncode == 128 + number
-        assert any("terminated; continue with --restart" in line for line in said(done))
-    else:
+    if number == signal.SIGINT:
         assert done.returncode != 0
+    else:
+        word = "terminated" if number == signal.SIGTERM else "told to stop (SIGUSR1)"
+        assert done.returncode == 128 + number
+        assert any(f"{word}; continue with --restart" in line for line in said(done))
 
 
 def test_a_run_that_blows_up_says_the_step_the_field_and_what_to_go_on_from(tmp_path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_trace_readers import GOAL, NSYS, NVPROF, ROCPROF, ROCPROFV3, database, event, otf2
+from test_trace_readers import GOAL, NSYS, NVPROF, ROCPROF, ROCPROFV3, cuda_events, database, event, otf2
 
 from weft.traces import attribute, exclusive, load
 
@@ -32,6 +32,10 @@ KINETO = json.dumps(
             event("cuda_sync", "Event Sync", 0, -1, 6, 4, correlation=3, stream=-1, wait_on_stream=7,
                   wait_on_cuda_event_record_corr_id=2, cuda_sync_kind="Event Sync"),
             event("cuda_runtime", "cudaEventSynchronize", 50, 50, 6, 5, correlation=3),
+            event("cpu_op", "record_param_comms", 50, 50, 12, 1, **{"Collective name": "send", "Dst Rank": 2,
+                  "In msg nelems": 4, "dtype": "Float", "Process Group Ranks": "[1, 2]"}),
+            event("cuda_runtime", "cudaLaunchKernelExC", 50, 50, 13, 1, correlation=4),
+            event("kernel", "ncclDevKernel_SendRecv", 0, 20, 14, 5, correlation=4, stream=20),
             {"ph": "s", "id": 1, "pid": 50, "tid": 50, "ts": 1, "cat": "ac2g", "name": "ac2g"},
         ],
     }
@@ -71,10 +75,11 @@ def archive() -> bytes:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> dict[str, list[bytes]]:
     """Undamaged files by format."""
-    report = database(tmp_path_factory.mktemp("fuzz") / "r.sqlite", NSYS).read_bytes()
+    folder = tmp_path_factory.mktemp("fuzz")
+    report = database(folder / "r.sqlite", NSYS).read_bytes()
     return {
         "weft": [WEFT],
-        "nsys": [report],
+        "nsys": [report, cuda_events(folder / "e.sqlite").read_bytes()],
         "kineto": [KINETO, gzip.compress(KINETO)],
         "rocprof": [json.dumps({"traceEvents": ROCPROF}).encode(), json.dumps(ROCPROFV3).encode()],
         "collectives": [archive(), gzip.decompress(archive())],

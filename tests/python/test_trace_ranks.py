@@ -3,19 +3,25 @@
 import gzip
 import json
 import sqlite3
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rank_traces import LATENCY, RATE, write_ranks
+from protobuf_traces import rocprofv3
+from rank_traces import LATENCY, RATE, write_exchanges, write_ranks
+from test_replay_waits import dependencies, longest_path
 
 from weft.model import network
 from weft.model import replay as method
-from weft.traces import Category, Trace, Window, attribute, load
+from weft.model.result import ModelError
+from weft.traces import Category, Trace, Window, attribute, load, transfers
 from weft.traces.balance import balance, stragglers
-from weft.traces.ranks import _offsets
+from weft.traces.ranks import _check_each, _offsets
 
 RING = "ncclDevKernel_AllReduce"
 
@@ -189,6 +195,8 @@ def test_collectives_that_a_rank_did_not_record_are_left_out(tmp_path: Path) -> 
     assert any("10 collectives at the edges" in n for n in trace.notes)  # 5 on rank 0, 3 and 2 on the others
     assert balance(trace)[0].collectives == 5
     assert network.of_trace(trace).messages == 5 * 12
+    waits = replace(trace, requires=np.zeros((0, 2), dtype=np.int64))  # of streams, as PyTorch may record them
+    assert network.of_trace(waits).messages == 5 * 12
 
 
 @pytest.mark.parametrize(
@@ -200,6 +208,10 @@ def test_collectives_that_a_rank_did_not_record_are_left_out(tmp_path: Path) -> 
         (lambda f: f[2].write_bytes(f[2].read_bytes()[:-900]), "rank-2.json: the JSON ends early"),
         (lambda f: write_ranks(f[0].parent, 3, skews=(0, 0, 3600 * 10**9)), "clock of rank-2.json is .* away from"),
         (lambda f: write_ranks(f[0].parent, 1, world=8), "different runs, which had 3 and 8 ranks"),
+        (lambda f: (f[0].parent / "a.pftrace").write_bytes(rocprofv3().bytes()),
+         r"several formats .*: kineto \(rank-0.json\), perfetto \(a.pftrace\); give those of one"),
+        (lambda f: (f[0].parent / "bomb.json.gz").write_bytes(gzip.compress(b'{"schemaVersion": 1,' + b" " * 10**8)),
+         "bomb.json.gz: the gzip file expands to more than 200 times"),
         (lambda f: f[1].write_text(f[1].read_text().replace("AllReduce", "x").replace("Collective", "")), None),
     ],
 )  # fmt: skip
@@ -243,3 +255,108 @@ def test_some_ranks_can_be_read_alone_and_files_given_as_a_list(tmp_path: Path) 
     files[3].unlink()
     files[1].unlink()
     assert load([files[0], files[2], packed], window=Window(ranks=(0, 3))).processes == [0, 3]
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_messages_of_nccl_are_joined_over_files_and_replayed(single: bool, tmp_path: Path) -> None:
+    write_exchanges(tmp_path, single=single)
+    trace = load(tmp_path)
+    carried = transfers.match(trace)
+    assert not carried.alone
+    processes = Counter((int(trace.process[a]), int(trace.process[b])) for a, b, _ in carried.found)
+    pairs = {(r, (r + 1) % 4) for r in range(4)} | (set() if single else {((r + 1) % 4, r) for r in range(4)})
+    assert processes == dict.fromkeys(pairs, 8)
+    assert {size for _, _, size in carried.found} == {1 << 20, 1 << 24}
+    source = method.program(trace)
+    base = method.replay(source)
+    assert base.seconds == pytest.approx(trace.span * 1e-9)
+    assert source.message_bandwidth == pytest.approx(RATE, rel=0.02)
+    one = [method.replay(source, method.Scenario(gpu_speed=2.0, process=r)).seconds for r in range(4)]
+    assert min(one) == one[1] < 0.95 * base.seconds  # rank 1 computes longest, and its neighbours wait for it
+    assert one[3] == pytest.approx(base.seconds)
+    half = method.replay(source, method.Scenario(message_bandwidth=RATE / 2)).seconds
+    assert half - base.seconds == pytest.approx(4 * ((1 << 20) + (1 << 24)) / RATE, rel=0.05)
+    on = network.Network(network.topology("full", (4,)), 1e9, 5e-6)
+    seconds = 4 * ((1 << 20) + (1 << 24)) / 1e9 + 8 * 5e-6
+    assert network.replay(network.of_trace(trace, compute=False), on).seconds == pytest.approx(seconds)
+
+
+def test_messages_of_nccl_whose_other_side_is_missing_are_said(tmp_path: Path) -> None:
+    write_exchanges(tmp_path, 4)
+    trace = load(tmp_path, window=Window(ranks=(0, 1)))
+    assert len(transfers.match(trace).found) == 16
+    source = method.program(trace)
+    assert method.replay(source).seconds == pytest.approx(trace.span * 1e-9)
+    assert any("send 8 messages from rank 0 to rank 3, of which 0 are received" in note for note in source.notes)
+    with pytest.raises(ModelError, match=r"send 8 messages from rank \d to rank \d, of which 0 are received; a trace"):
+        network.of_trace(trace)
+
+
+def test_messages_in_the_payloads_of_nsight_systems_belong_to_the_next_kernel(tmp_path: Path) -> None:
+    for rank in (0, 1):
+        nsys_report(tmp_path / f"{rank}.sqlite", rank, 0)
+        with sqlite3.connect(tmp_path / f"{rank}.sqlite") as base:
+            base.execute("update StringIds set value = 'ncclDevKernel_SendRecv' where id = 0")
+            base.execute("delete from NVTX_EVENTS")
+            for k, start in enumerate((1_000_000, 2_000_000, 3_000_000)):
+                for n, name in enumerate(("ncclSend", "ncclRecv")):
+                    said = {"NCCL communicator ID": 77, "Message size [bytes]": 512 << k, "Peer rank": 1 - rank}
+                    base.execute("insert into NVTX_EVENTS values (?, ?, ?, 59, ?, ?)",
+                                 (start + 100 * n, start + 100 * n + 50, (70 + rank) << 24, name,
+                                  json.dumps([said])))  # fmt: skip
+        base.close()
+    trace = load(tmp_path)
+    found = transfers.match(trace)
+    assert not found.alone
+    assert sorted(size for _, _, size in found.found) == [512, 512, 1024, 1024, 2048, 2048]
+    assert all(trace.start[b] - trace.start[a] in (700, -700) for a, b, _ in found.found)
+    assert network.of_trace(trace).messages == 6
+
+
+def test_one_file_of_another_run_of_the_same_program_is_refused_or_said(tmp_path: Path) -> None:
+    write_ranks(tmp_path, 4, 20, seed=1, spread=4_000_000)
+    other = tmp_path / "other"
+    other.mkdir()
+    write_ranks(other, 4, 20, seed=2, spread=4_000_000)[2].replace(tmp_path / "rank-2.json")
+    for file in other.iterdir():
+        file.unlink()
+    try:
+        notes = load(tmp_path).notes
+    except ValueError as error:
+        notes = (str(error),)
+    assert any("rank-2.json" in note and "of a different run" in note for note in notes)
+
+
+def test_a_clock_that_drifts_is_no_sign_of_another_run() -> None:
+    random = np.random.default_rng(5)
+    files = [SimpleNamespace(path=f"rank-{r}.json") for r in range(4)]
+    ends = np.cumsum(random.uniform(5e6, 7e6, 2000))[:, None] + random.normal(0, 500, (2000, 4))
+    notes: list[str] = []
+    drifts = ends + np.array([0, 0, 4e-5, 0]) * ends  # up to 480 us
+    _check_each(files, drifts, 6e6, "run", notes)  # type: ignore[arg-type]
+    assert not notes
+    other = ends.copy()
+    other[:, 3] += np.cumsum(random.normal(0, 2e4, 2000))
+    with pytest.raises(ValueError, match=r"of rank-3.json end .* a different run"):
+        _check_each(files, other, 1e6, "run", notes)  # type: ignore[arg-type]
+
+
+def test_a_folder_with_one_rank_of_many_says_so(tmp_path: Path) -> None:
+    (file,) = write_ranks(tmp_path, 1, world=8)
+    assert any("only the trace of rank 0, but the run had 8 ranks" in note for note in load(tmp_path).notes)
+    assert not any("the run had 8 ranks" in note for note in load(file).notes)
+
+
+@pytest.mark.parametrize("write", [write_ranks, write_exchanges])
+def test_a_replay_of_ranks_takes_as_long_as_its_longest_chain_and_is_monotone(write, tmp_path: Path) -> None:
+    write(tmp_path, 4)
+    source = method.program(load(tmp_path))
+    for scenario in (method.Scenario(), method.Scenario(gpu_speed=3.0), method.Scenario(gpu_speed=0.5, cpu_speed=2.0)):
+        graph = dependencies(source, scenario)
+        seconds = method.replay(source, scenario).seconds - source.rest
+        assert seconds == pytest.approx(longest_path(graph))
+        assert seconds <= sum(sum(max(0.0, t) for t in e.values()) for e in graph.values())
+    for field, worse in (("gpu_speed", [9.0, 1.0, 0.5]), ("message_latency", [0.0, 1e-4, 1e-3]),
+                         ("message_bandwidth", [np.inf, RATE, 1e9]), ("latency", [0.0, 1e-5, 1e-4])):  # fmt: skip
+        times = [method.replay(source, method.Scenario(**{field: value})).seconds for value in worse]
+        assert times == sorted(times)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from weft.model.replay import Scenario, program, replay
 from weft.traces import Category, Trace, attribute, formats, load
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "traces"
@@ -244,6 +245,69 @@ create table NVTX_EVENTS (start integer, end integer, eventType integer, globalT
 insert into NVTX_EVENTS values (900, 2500, 59, {THREAD}, 9, null), (950, 2600, 60, {THREAD}, null, 'loose'),
     (960, null, 34, {THREAD}, null, 'mark');
 """
+
+
+def cuda_events(path: Path, number: str = "eventSyncId integer") -> Path:
+    """A report, with the columns of schema 3.13, in which stream 14 waits for an event of stream 13, and then the host
+    for the same event, which was recorded again."""
+    calls = [(1_000, "cudaLaunchKernel"), (2_000, "cudaEventRecord"), (3_000, "cudaLaunchKernel"),
+             (4_000, "cudaStreamWaitEvent"), (5_000, "cudaLaunchKernel"), (6_000, "cudaEventRecord"),
+             (7_000, "cudaEventSynchronize"), (60_000, "cudaStreamSynchronize"),
+             (80_000, "cudaCtxSynchronize")]  # fmt: skip
+    work = [(1, 13, 10_000, 20_000), (3, 13, 20_000, 50_000), (5, 14, 20_500, 70_000)]
+    with sqlite3.connect(path) as base:
+        base.executescript(f"""
+            create table StringIds (id integer primary key, value text);
+            create table CUPTI_ACTIVITY_KIND_RUNTIME (start integer, end integer, globalTid integer,
+                correlationId integer, nameId integer);
+            create table CUPTI_ACTIVITY_KIND_KERNEL (start integer, end integer, deviceId integer, contextId integer,
+                streamId integer, correlationId integer, globalPid integer, shortName integer);
+            create table CUPTI_ACTIVITY_KIND_CUDA_EVENT (timestamp integer, deviceId integer, contextId integer,
+                streamId integer, correlationId integer, globalPid integer, eventId integer, {number});
+            create table CUPTI_ACTIVITY_KIND_SYNCHRONIZATION (start integer, end integer, deviceId integer,
+                contextId integer, streamId integer, correlationId integer, globalPid integer, syncType integer,
+                eventId integer, {number});
+        """)
+        names = list(dict.fromkeys(name for _, name in calls))
+        base.executemany("insert into StringIds values (?, ?)", enumerate([*names, "k"]))
+        ends = {7: 51_000, 8: 71_000, 9: 80_500}
+        for k, (start, name) in enumerate(calls, 1):
+            base.execute("insert into CUPTI_ACTIVITY_KIND_RUNTIME values (?, ?, ?, ?, ?)",
+                         (start, ends.get(k, start + 500), THREAD, k, names.index(name)))  # fmt: skip
+        for link, stream, start, end in work:
+            base.execute("insert into CUPTI_ACTIVITY_KIND_KERNEL values (?, ?, 0, 1, ?, ?, ?, ?)",
+                         (start, end, stream, link, 77 << 24, len(names)))  # fmt: skip
+        for link, n in ((2, 700), (6, 701)):
+            base.execute("insert into CUPTI_ACTIVITY_KIND_CUDA_EVENT values (0, 0, 1, 13, ?, ?, 42, ?)",
+                         (link, 77 << 24, n))  # fmt: skip
+        none = 2**32 - 1
+        for link, kind, stream, event, n in ((4, 2, 14, 42, 700), (7, 1, none, 42, 701), (8, 3, 14, none, none),
+                                             (9, 4, none, none, none)):  # fmt: skip
+            start, end = calls[link - 1][0] + 10, ends.get(link, calls[link - 1][0] + 500) - 10
+            base.execute("insert into CUPTI_ACTIVITY_KIND_SYNCHRONIZATION values (?, ?, 0, 1, ?, ?, ?, ?, ?, ?)",
+                         (start, end, stream, link, 77 << 24, kind, event, n))  # fmt: skip
+    base.close()
+    return path
+
+
+@pytest.mark.parametrize("number", ["eventSyncId integer", "reserved integer"])
+def test_the_records_of_cuda_events_say_what_calls_and_streams_wait_for(number: str, tmp_path) -> None:
+    trace = load(cuda_events(tmp_path / "r.sqlite", number))
+    sane(trace)
+    work = {int(trace.correlation[i]): i for i in np.flatnonzero(trace.on_stream()).tolist()}
+    call = {int(trace.correlation[i]): i for i in range(len(trace))
+            if not trace.on_stream()[i] and not trace.names[trace.name[i]].startswith("[")}  # fmt: skip
+    assert trace.requires is not None
+    assert {tuple(pair) for pair in trace.requires.tolist()} == {
+        (work[5], work[1]), (call[7], work[3]), (call[8], work[5]), (call[9], work[3]), (call[9], work[5])
+    }  # fmt: skip
+    source = program(trace)
+    assert any("1 waits of streams for events: 1 resolved by event ids" in note for note in source.notes)
+    assert replay(source).seconds == pytest.approx(trace.span * 1e-9)
+    half = replay(
+        source, Scenario(gpu_speed=0.5)
+    ).seconds  # kernel 5 begins after kernel 1, and both last twice as long
+    assert half == pytest.approx(trace.span * 1e-9 + 10e-6 + 49.5e-6)
 
 
 def test_a_report_with_every_mpi_table_and_numbered_tables(tmp_path) -> None:

@@ -6,7 +6,7 @@ constexpr int architecture = __CUDA_ARCH__;
 #else
 constexpr int architecture = 900;
 #endif
-constexpr bool sm_90 = architecture == 900, sm_100 = architecture >= 1000;
+constexpr bool sm_80 = architecture < 900, sm_90 = architecture == 900, sm_100 = architecture >= 1000;
 
 // At most 16, so that each thread has `budget` of the 65536 registers.
 template <int threads, int budget>

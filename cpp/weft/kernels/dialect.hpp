@@ -20,8 +20,10 @@
 //   thread on the host, one in all on a GPU.
 // WEFT_THREADS / WEFT_THREADS_2D / WEFT_THREADS_3D open the body each thread runs; no barrier inside.
 // WEFT_STRIDED(i, n, threads) shares i = 0, …, n - 1 among the threads of a block in turn; no barrier inside.
-// weft_reciprocal(x) is 1 / x to about one unit in the last place, in double quicker than a division. On a GPU, x and
-//   1 / x have to be normal numbers.
+// weft_reciprocal(x) and weft_reciprocal_root(x) are 1 / x and 1 / sqrt(x) to about one unit in the last place, quicker
+//   than a division. On a GPU, x and the result have to be normal numbers.
+// weft_prefetch(begin, bytes) brings consecutive bytes of global memory into the L2 of GPUs that can (sm_90 and later).
+//   Both are multiples of 16, and the same for all threads that call it.
 #pragma once
 
 #if defined(WEFT_TARGET_GPU) || defined(WEFT_TARGET_FIBER)

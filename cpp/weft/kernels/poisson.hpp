@@ -86,53 +86,153 @@ WEFT_FUNCTION real apply_factors(const StoredColumn& c, int k, real lambda, real
   return lambda * w;
 }
 
-// G of a trilinear map: with the columns x_r, x_s, x_t of the Jacobian matrix and its cofactors
-// a = x_s x x_t, b = x_t x x_r, c = x_r x x_s, G = (w / J) [a b c]^T [a b c]. Along a column x_t is constant and x_r,
-// x_s are linear in t.
+WEFT_FUNCTION real apply_factors(const Stored& geometry, int element, int i, int j, int k, real lambda, real& r,
+                                 real& s, real& t) {
+  return apply_factors(column_of(geometry, element, i, j), k, lambda, r, s, t);
+}
+
+// Brings values [begin, end) into the L2, by pieces of 16 bytes: from the one that holds `begin` on, and with or
+// without the one that reaches beyond `end`, which may be the end of the array.
+WEFT_FUNCTION void prefetch_values(const real* values, long begin, long end, bool beyond) {
+  constexpr long piece = 16 / sizeof(real);
+  begin = begin / piece * piece;
+  end = (end + (beyond ? piece - 1 : 0)) / piece * piece;
+  weft_prefetch(values + begin, static_cast<int>((end - begin) * sizeof(real)));
+}
+// The factors of a chunk's layers: from the L2 they come in a third of the time. Only where a multiprocessor holds too
+// few blocks to hide the way from memory.
+WEFT_FUNCTION void prefetch(const Stored& geometry, int element, int, int first_layer, int end_layer) {
+  if (tile > 1 || n <= 10) return;
+  WEFT_UNROLL
+  for (int f = 0; f < 7; ++f) {
+    const long all = static_cast<long>(element) * (7 * points) + f * points;
+    prefetch_values(geometry.factors, all + first_layer * n * n, all + end_layer * n * n, f < 6);
+  }
+}
+
+// G of a trilinear map x = sum_c m[c] r^a s^b t^c.
 struct Trilinear {
   const real* WEFT_RESTRICT maps;
   const real* WEFT_RESTRICT nodes;           // GLL points, then weights
   const real* WEFT_RESTRICT inverse_degree;  // [element][n^3], or null: lambda is applied in the gather
 };
-struct TrilinearColumn {
-  real xr[3], xr_t[3], xs[3], xs_t[3], xt[3];
-  real weight;
-  const real* WEFT_RESTRICT nodes;
-  const real* WEFT_RESTRICT inverse_degree;
+// dx/dr, dx/ds and dx/dt where r and s are those of a column; the first two are linear in t, with these slopes.
+struct Tangents {
+  real r[3], r_t[3], s[3], s_t[3], t[3];
 };
-WEFT_FUNCTION TrilinearColumn column_of(const Trilinear& geometry, int element, int i, int j) {
-  const real* m = geometry.maps + static_cast<long>(element) * 24;
-  const real r = geometry.nodes[i], s = geometry.nodes[j];
-  TrilinearColumn c;
+WEFT_FUNCTION Tangents tangents(const real* m, real r, real s) {
+  Tangents x;
   WEFT_UNROLL
   for (int d = 0; d < 3; ++d) {
-    c.xr[d] = m[3 + d] + s * m[12 + d];
-    c.xr_t[d] = m[15 + d] + s * m[21 + d];
-    c.xs[d] = m[6 + d] + r * m[12 + d];
-    c.xs_t[d] = m[18 + d] + r * m[21 + d];
-    c.xt[d] = m[9 + d] + r * m[15 + d] + s * (m[18 + d] + r * m[21 + d]);
+    x.r[d] = m[3 + d] + s * m[12 + d];
+    x.r_t[d] = m[15 + d] + s * m[21 + d];
+    x.s[d] = m[6 + d] + r * m[12 + d];
+    x.s_t[d] = m[18 + d] + r * m[21 + d];
+    x.t[d] = m[9 + d] + r * m[15 + d] + s * x.s_t[d];
   }
-  c.weight = geometry.nodes[n + i] * geometry.nodes[n + j];
-  c.nodes = geometry.nodes;
-  c.inverse_degree = geometry.inverse_degree;
+  return x;
+}
+
+// At one point: with the cofactors a = x_s x x_t, b = x_t x x_r, c = x_r x x_s of the Jacobian matrix,
+// G = (w / J) [a b c]^T [a b c].
+WEFT_FUNCTION real apply_factors(const Trilinear& geometry, int element, int i, int j, int k, real lambda, real& r,
+                                 real& s, real& t) {
+  const real* nodes = geometry.nodes;
+  const Tangents x = tangents(geometry.maps + static_cast<long>(element) * 24, nodes[i], nodes[j]);
+  const real z = nodes[k];
+  const real xr[3] = {x.r[0] + z * x.r_t[0], x.r[1] + z * x.r_t[1], x.r[2] + z * x.r_t[2]};
+  const real xs[3] = {x.s[0] + z * x.s_t[0], x.s[1] + z * x.s_t[1], x.s[2] + z * x.s_t[2]};
+  const real a[3] = {xs[1] * x.t[2] - xs[2] * x.t[1], xs[2] * x.t[0] - xs[0] * x.t[2], xs[0] * x.t[1] - xs[1] * x.t[0]};
+  const real b[3] = {x.t[1] * xr[2] - x.t[2] * xr[1], x.t[2] * xr[0] - x.t[0] * xr[2], x.t[0] * xr[1] - x.t[1] * xr[0]};
+  const real c[3] = {xr[1] * xs[2] - xr[2] * xs[1], xr[2] * xs[0] - xr[0] * xs[2], xr[0] * xs[1] - xr[1] * xs[0]};
+  const real scale =
+      nodes[n + i] * nodes[n + j] * nodes[n + k] * weft_reciprocal(xr[0] * a[0] + xr[1] * a[1] + xr[2] * a[2]);
+  const real v[3] = {scale * (a[0] * r + b[0] * s + c[0] * t), scale * (a[1] * r + b[1] * s + c[1] * t),
+                     scale * (a[2] * r + b[2] * s + c[2] * t)};
+  r = a[0] * v[0] + a[1] * v[1] + a[2] * v[2];
+  s = b[0] * v[0] + b[1] * v[1] + b[2] * v[2];
+  t = c[0] * v[0] + c[1] * v[1] + c[2] * v[2];
+  if (geometry.inverse_degree == nullptr) return 0;
+  return lambda * geometry.inverse_degree[static_cast<long>(element) * points + (k * n + j) * n + i];
+}
+
+// Along a column x_t is constant. A reflection brings it to -l e_3. There x_r = (p1, p2, 0) + alpha x_t and
+// x_s = (q1, q2, 0) + beta x_t with p, q, alpha and beta linear in t, J = l d with d = p1 q2 - p2 q1, and
+//   v = (q2, -q1) (u_r - alpha u_t) + (-p2, p1) (u_s - beta u_t)
+//   f_r = (w l / d) (q2 v1 - q1 v2),  f_s = (w l / d) (p1 v2 - p2 v1)
+//   f_t = (w d / l) u_t - alpha f_r - beta f_s
+struct Nodes {
+  real points[16], weights[16];
+};
+struct TrilinearColumns {
+  const real* WEFT_RESTRICT maps;
+  const real* WEFT_RESTRICT nodes;           // GLL points, then weights: for r and s, which differ between threads
+  const Nodes& along_t;                      // the same, for t
+  const real* WEFT_RESTRICT inverse_degree;  // [element][n^3], or null: lambda is applied in the gather
+};
+// The maps of these elements, and the nodes.
+WEFT_FUNCTION void prefetch(const TrilinearColumns& geometry, int element, int elements, int first_layer, int) {
+  if (first_layer > 0) return;
+  weft_prefetch(geometry.maps + static_cast<long>(element) * 24, elements * static_cast<int>(24 * sizeof(real)));
+  prefetch_values(geometry.nodes - n * n, n * n, n * n + 2 * n, false);
+}
+struct alignas(16) Words {  // what one instruction loads
+  real values[16 / sizeof(real)];
+};
+struct Linear {
+  real at_0, slope;
+};
+WEFT_FUNCTION real at(const Linear& f, real z) { return f.at_0 + z * f.slope; }
+struct TrilinearColumn {
+  Linear p1, p2, alpha, q1, q2, beta;
+  real in_plane, along;  // w l and w / l, without the weight of t
+  const Nodes& nodes;
+  const real* WEFT_RESTRICT inverse_degree;
+};
+WEFT_FUNCTION TrilinearColumn column_of(const TrilinearColumns& geometry, int element, int i, int j) {
+  constexpr int each = 16 / sizeof(real);
+  const auto* words = reinterpret_cast<const Words*>(geometry.maps + static_cast<long>(element) * 24);
+  real map[24];
+  WEFT_UNROLL
+  for (int w = 0; w < 24 / each; ++w) {
+    const Words loaded = words[w];
+    WEFT_UNROLL
+    for (int c = 0; c < each; ++c) map[w * each + c] = loaded.values[c];
+  }
+  const Tangents x = tangents(map, geometry.nodes[i], geometry.nodes[j]);
+  const real square = x.t[0] * x.t[0] + x.t[1] * x.t[1] + x.t[2] * x.t[2];
+  const real root = weft_reciprocal_root(square), inverse = x.t[2] < 0 ? -root : root, length = square * inverse;
+  // H = 1 - 2 v v^T / |v|^2 with v = x_t + length e_3, of the sign for which nothing cancels, has H x_t = -length e_3.
+  const real v3 = x.t[2] + length, twice = weft_reciprocal(square + length * x.t[2]);
+  const real h1 = twice * x.t[0], h2 = twice * x.t[1], h3 = twice * v3;
+  const auto reflect = [&](const real(&y)[3], real& first, real& second, real& third) {
+    const real along_v = h1 * y[0] + h2 * y[1] + h3 * y[2];
+    first = y[0] - along_v * x.t[0];
+    second = y[1] - along_v * x.t[1];
+    third = (along_v * v3 - y[2]) * inverse;
+  };
+  const real weight = geometry.nodes[n + i] * geometry.nodes[n + j];
+  TrilinearColumn c{{}, {}, {}, {}, {}, {}, 0, 0, geometry.along_t, geometry.inverse_degree};
+  reflect(x.r, c.p1.at_0, c.p2.at_0, c.alpha.at_0);
+  reflect(x.r_t, c.p1.slope, c.p2.slope, c.alpha.slope);
+  reflect(x.s, c.q1.at_0, c.q2.at_0, c.beta.at_0);
+  reflect(x.s_t, c.q1.slope, c.q2.slope, c.beta.slope);
+  c.in_plane = weight * length;
+  c.along = weight * inverse;
   if (c.inverse_degree != nullptr) c.inverse_degree += static_cast<long>(element) * points + j * n + i;
   return c;
 }
 WEFT_FUNCTION real apply_factors(const TrilinearColumn& c, int k, real lambda, real& r, real& s, real& t) {
-  const real z = c.nodes[k];
-  const real xr[3] = {c.xr[0] + z * c.xr_t[0], c.xr[1] + z * c.xr_t[1], c.xr[2] + z * c.xr_t[2]};
-  const real xs[3] = {c.xs[0] + z * c.xs_t[0], c.xs[1] + z * c.xs_t[1], c.xs[2] + z * c.xs_t[2]};
-  const real a[3] = {xs[1] * c.xt[2] - xs[2] * c.xt[1], xs[2] * c.xt[0] - xs[0] * c.xt[2],
-                     xs[0] * c.xt[1] - xs[1] * c.xt[0]};
-  const real b[3] = {c.xt[1] * xr[2] - c.xt[2] * xr[1], c.xt[2] * xr[0] - c.xt[0] * xr[2],
-                     c.xt[0] * xr[1] - c.xt[1] * xr[0]};
-  const real d[3] = {xr[1] * xs[2] - xr[2] * xs[1], xr[2] * xs[0] - xr[0] * xs[2], xr[0] * xs[1] - xr[1] * xs[0]};
-  const real scale = c.weight * c.nodes[n + k] * weft_reciprocal(xr[0] * a[0] + xr[1] * a[1] + xr[2] * a[2]);
-  const real v[3] = {scale * (a[0] * r + b[0] * s + d[0] * t), scale * (a[1] * r + b[1] * s + d[1] * t),
-                     scale * (a[2] * r + b[2] * s + d[2] * t)};
-  r = a[0] * v[0] + a[1] * v[1] + a[2] * v[2];
-  s = b[0] * v[0] + b[1] * v[1] + b[2] * v[2];
-  t = d[0] * v[0] + d[1] * v[1] + d[2] * v[2];
+  const real z = c.nodes.points[k], weight = c.nodes.weights[k];
+  const real p1 = at(c.p1, z), p2 = at(c.p2, z), alpha = at(c.alpha, z);
+  const real q1 = at(c.q1, z), q2 = at(c.q2, z), beta = at(c.beta, z);
+  const real d = p1 * q2 - p2 * q1;
+  const real scale = c.in_plane * weight * weft_reciprocal(d);
+  const real in_r = r - alpha * t, in_s = s - beta * t;
+  const real v1 = scale * (q2 * in_r - p2 * in_s), v2 = scale * (p1 * in_s - q1 * in_r);
+  r = q2 * v1 - q1 * v2;
+  s = p1 * v2 - p2 * v1;
+  t = c.along * weight * (d * t) - alpha * r - beta * s;
   return c.inverse_degree == nullptr ? real(0) : lambda * c.inverse_degree[k * n * n];
 }
 
@@ -175,8 +275,7 @@ WEFT_FUNCTION void apply_points(int block, int begin, int count, const real* WEF
       t += dt[m][k] * u[column + m * n][i];
     }
     if (block * tile + e < count)
-      own[WEFT_SLOT(q * n + i)] =
-          apply_factors(column_of(geometry, begin + block * tile + e, i, j), k, lambda, r, s, t) * u[q][i];
+      own[WEFT_SLOT(q * n + i)] = apply_factors(geometry, begin + block * tile + e, i, j, k, lambda, r, s, t) * u[q][i];
     gr[q][i] = r;
     gs[q][i] = s;
     gt[q][i] = t;
@@ -198,15 +297,17 @@ WEFT_FUNCTION void apply_points(int block, int begin, int count, const real* WEF
 }
 
 // One thread per column (i, j) for what is pointwise and along t; the same threads take lines along r and s, in place,
-// of half the layers at a time: n * layers lines of each, held in two shared arrays. A point costs 16 shared accesses
-// at any N, where contracting straight from shared memory costs 8 n.
+// of all layers at once or of half of them at a time: n * layers lines of each, held in two shared arrays. Half of them
+// take fewer registers, all of them fewer barriers. A point costs 16 shared accesses at any N, where contracting
+// straight from shared memory costs 8 n.
 //
 // For s, point (i, j, k) of a chunk is at k s_layer + j n + i, and for r at i r_pitch + k n + j, so that neighbouring
 // threads take neighbouring lines of either. Few of them meet in a bank if, modulo the banks, s_layer = n, where the
 // next layer goes on like a row, and n r_pitch = 1, where the values i r_pitch + j = r_pitch (i + n j) of points that
 // follow each other have different banks. An even n has no such pitch: its power of two apart, the values of a row do
 // not meet.
-constexpr int layers = rows;
+constexpr int chunks = n <= (sizeof(real) == 8 ? 9 : 13) ? 1 : 2;
+constexpr int layers = chunks == 1 ? n : rows;
 constexpr int lines = n * layers;
 constexpr int banks = 128 / sizeof(real);
 template <int least, int residue>
@@ -217,20 +318,24 @@ constexpr int r_pitch = padded<lines, apart>;
 constexpr int s_layer = padded<n * n, n>;
 constexpr int s_first = n * r_pitch;  // where the layers for s begin
 constexpr int element_values = s_first + layers * s_layer;
-constexpr int pencils = 2 * lines;  // threads of an element: n * n, or n * (n + 1) for odd n
+constexpr int pencils = chunks == 1 ? n * n : 2 * lines;  // threads of an element: n * n, or n * (n + 1)
 
+// Each thread takes a line along r and one along s, or, of two chunks, one of either.
 template <bool transposed>
-WEFT_FUNCTION void transform_line(const Splitting& d, real* base, int l) {
-  const bool along_r = l < lines;
-  const int q = along_r ? l : l - lines;
-  real* line = base + (along_r ? q : s_first + q / n * s_layer + q % n);
-  const int stride = along_r ? r_pitch : n;
-  real in[n], out[n];
+WEFT_FUNCTION void transform_lines(const Splitting& d, real* base, int l) {
   WEFT_UNROLL
-  for (int m = 0; m < n; ++m) in[m] = line[m * stride];
-  differentiate<transposed>(d, in, out);
-  WEFT_UNROLL
-  for (int m = 0; m < n; ++m) line[m * stride] = out[m];
+  for (int taken = 0; taken < 3 - chunks; ++taken) {
+    const bool along_r = chunks == 1 ? taken == 0 : l < lines;
+    const int q = chunks == 1 || along_r ? l : l - lines;
+    real* line = base + (along_r ? q : s_first + q / n * s_layer + q % n);
+    const int stride = along_r ? r_pitch : n;
+    real in[n], out[n];
+    WEFT_UNROLL
+    for (int m = 0; m < n; ++m) in[m] = line[m * stride];
+    differentiate<transposed>(d, in, out);
+    WEFT_UNROLL
+    for (int m = 0; m < n; ++m) line[m * stride] = out[m];
+  }
 }
 
 // The last `stashed` of a thread's n values of du/dt are in shared memory while lines are transformed.
@@ -244,9 +349,11 @@ WEFT_FUNCTION void apply_pencils(int block, int begin, int count, const Splittin
   real u[WEFT_SLOTS(tile * pencils)][n];                                // x, then y but for its part from t
   real t[WEFT_SLOTS(tile * pencils)][n];                                // du/dt, then its flux
 
+  const int first = begin + block * tile, elements = count - block * tile < tile ? count - block * tile : tile;
   WEFT_THREADS(thread, tile * pencils) {
     const int l = thread % pencils, element = block * tile + thread / pencils;
     const bool live = l < n * n && element < count;
+    if (thread == 0) prefetch(geometry, first, elements, 0, layers);
     WEFT_UNROLL
     for (int k = 0; k < n; ++k) {
       real value = 0;
@@ -261,7 +368,7 @@ WEFT_FUNCTION void apply_pencils(int block, int begin, int count, const Splittin
     for (int k = 0; k < stashed; ++k) stash[k][thread] = t[WEFT_SLOT(thread)][unstashed + k];
   }
   WEFT_UNROLL
-  for (int chunk = 0; chunk < 2; ++chunk) {
+  for (int chunk = 0; chunk < chunks; ++chunk) {
     WEFT_THREADS(thread, tile * pencils) {
       const int l = thread % pencils;
       real* r = planes[thread / pencils] + l % n * r_pitch + l / n;
@@ -273,7 +380,7 @@ WEFT_FUNCTION void apply_pencils(int block, int begin, int count, const Splittin
       }
     }
     WEFT_BARRIER();
-    WEFT_THREADS(thread, tile * pencils) { transform_line<false>(d, planes[thread / pencils], thread % pencils); }
+    WEFT_THREADS(thread, tile * pencils) { transform_lines<false>(d, planes[thread / pencils], thread % pencils); }
     WEFT_BARRIER();
     WEFT_THREADS(thread, tile * pencils) {
       const int l = thread % pencils, element = block * tile + thread / pencils;
@@ -293,7 +400,10 @@ WEFT_FUNCTION void apply_pencils(int block, int begin, int count, const Splittin
       }
     }
     WEFT_BARRIER();
-    WEFT_THREADS(thread, tile * pencils) { transform_line<true>(d, planes[thread / pencils], thread % pencils); }
+    WEFT_THREADS(thread, tile * pencils) {
+      if (thread == 0 && chunk < chunks - 1) prefetch(geometry, first, elements, layers, n);
+      transform_lines<true>(d, planes[thread / pencils], thread % pencils);
+    }
     WEFT_BARRIER();
     WEFT_THREADS(thread, tile * pencils) {
       const int l = thread % pencils;
@@ -331,38 +441,41 @@ struct Columns {
   int stored, stored_stash, trilinear, trilinear_stash;
 };
 constexpr Columns columns_double[] = {
-    {48, 0, sm_100 ? 96 : 64, 0},                     // N = 1
-    {48, 0, sm_90 ? 80 : 128, 0},                     // 2
-    {48, 0, sm_90 ? 96 : 128, 0},                     // 3
-    {64, 0, sm_90 ? 96 : 128, 0},                     // 4
-    {56, 3, sm_90 ? 96 : 128, 3},                     // 5
-    {56, 7, 128, 7},                                  // 6
-    {80, 0, sm_90 ? 96 : 128, 8},                     // 7
-    {80, 3, 128, 3},                                  // 8
-    {sm_100 ? 128 : 80, 10, sm_100 ? 168 : 128, 10},  // 9
+    {48, 0, sm_90 ? 64 : 72, 0},                      // N = 1
+    {48, 0, sm_90 ? 72 : 80, 0},                      // 2
+    {48, 0, sm_80 ? 80 : 96, 0},                      // 3
+    {56, 0, 104, 0},                                  // 4
+    {56, 0, 96, 0},                                   // 5
+    {sm_90 ? 56 : 64, 0, 96, 7},                      // 6
+    {72, 0, sm_80 ? 128 : 96, 0},                     // 7
+    {sm_90 ? 80 : 72, 0, 104, 7},                     // 8
+    {sm_100 ? 104 : 80, 10, 104, 10},                 // 9
     {96, 5, sm_100 ? 168 : 128, 5},                   // 10
     {sm_100 ? 255 : 96, 12, sm_100 ? 255 : 128, 12},  // 11
     {96, 13, 168, 13},                                // 12
     {sm_100 ? 168 : 128, 7, 168, 0},                  // 13
-    {128, 4, sm_90 ? 128 : 168, 4},                   // 14
+    {128, 6, sm_80 ? 168 : 128, 8},                   // 14
     {sm_90 ? 128 : 168, 6, 168, 0},                   // 15
 };
 constexpr Columns columns_float[] = {
-    {40, 0, 64, 0},                                // N = 1
-    {32, 0, 64, 0},                                // 2
-    {40, 0, 80, 0},                                // 3
-    {48, 0, 80, 0},                                // 4
-    {56, 0, 80, 0},                                // 5
-    {56, 0, 80, 0},                                // 6
-    {64, 0, 80, 0},                                // 7
-    {64, 0, 80, 0},                                // 8
-    {64, 0, sm_100 ? 80 : 72, 0},                  // 9
-    {64, 0, 72, 0},                                // 10
-    {80, 0, sm_90 ? 72 : 104, 0},                  // 11
-    {80, 0, 104, 0},                               // 12
-    {sm_100 ? 128 : 96, 0, sm_100 ? 104 : 80, 0},  // 13
-    {80, 0, sm_100 ? 104 : 80, 0},                 // 14
-    {sm_90 ? 80 : 128, 0, 104, 0},                 // 15
+    {40, 0, 48, 0},                                 // N = 1
+    {32, 0, 48, 0},                                 // 2
+    {40, 0, 56, 0},                                 // 3
+    {40, 0, 56, 0},                                 // 4
+    {40, 0, sm_80 ? 64 : 56, 0},                    // 5
+    {48, 0, 64, 0},                                 // 6
+    {64, 0, 64, 0},                                 // 7
+    {sm_80 ? 48 : 56, 0, 64, 0},                    // 8
+    {48, 0, sm_80 ? 72 : 64, 0},                    // 9
+    {56, 0, 72, 0},                                 // 10
+    {sm_90 ? 72 : 56, 0, 72, 0},                    // 11
+    {sm_90 ? 80 : 64, 0, 80, 13},                   // 12
+    {sm_100 ? 80 : 72, 14, 104, 0},                 // 13
+    {sm_100 ? 80 : 64, 15, sm_100 ? 104 : 80, 15},  // 14
+    {sm_90    ? 64
+     : sm_100 ? 128
+              : 80,
+     16, 104, 0},  // 15
 };
 constexpr Columns columns = wide ? columns_double[WEFT_N - 1] : columns_float[WEFT_N - 1];
 #if defined(__HIP__)
@@ -406,10 +519,11 @@ WEFT_KERNEL(poisson_stored_2d, tile* pencils,
 #undef WEFT_MIN_BLOCKS
 #define WEFT_MIN_BLOCKS (blocks_for<tile * pencils, columns.trilinear>)
 WEFT_KERNEL(poisson_trilinear_2d, tile* pencils,
-            (int begin, int count, Splitting d, const real* reference, const real* maps, const real* inverse_degree,
-             real lambda, const int* index, int fields, long x_field, long y_field, const real* x, real* y)) {
+            (int begin, int count, Splitting d, Nodes nodes, const real* reference, const real* maps,
+             const real* inverse_degree, real lambda, const int* index, int fields, long x_field, long y_field,
+             const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
   apply_pencils<trilinear_stash>(WEFT_BLOCK / fields, begin, count, d,
-                                 Trilinear{maps, reference + n * n, inverse_degree}, lambda, index, x + field * x_field,
-                                 y + field * y_field);
+                                 TrilinearColumns{maps, reference + n * n, nodes, inverse_degree}, lambda, index,
+                                 x + field * x_field, y + field * y_field);
 }

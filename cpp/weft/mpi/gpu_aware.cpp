@@ -35,7 +35,10 @@ F* mpi_function(const char* name) {
 
 std::string probe_program() {
   if (const char* named = std::getenv("WEFT_MPI_PROBE")) return named;
-  return (file_of(reinterpret_cast<const void*>(&gpu_aware)).parent_path() / "weft_mpi_probe").string();
+  const std::filesystem::path folder = file_of(reinterpret_cast<const void*>(&gpu_aware)).parent_path();
+  const std::filesystem::path beside = folder / "weft_mpi_probe";
+  // The extension for AVX-512 of a wheel is in a folder of its own.
+  return (std::filesystem::exists(beside) ? beside : folder.parent_path() / "weft_mpi_probe").string();
 }
 
 GpuAware find_out(const device::Device& device) {

@@ -19,23 +19,21 @@ namespace {
 
 constexpr int threads_of_point_block_limit = 1024;
 
-// Points take about 12 (N + 1) shared accesses each, columns 16. From N = 3 on, that is what limits points where memory
-// is as fast as an A100's or later GPU's; on others hipBone's choice stands (docs/backends.md).
+// Points take about 12 (N + 1) shared accesses each, columns 16, which limits points where memory is as fast as an
+// A100's or later GPU's; on others hipBone's choice stands (docs/backends.md).
 Threads threads_for(const device::Device& device, int order) {
   const std::string& architecture = device.info().architecture;
   const bool fast_memory = architecture.starts_with("sm_") && std::stoi(architecture.substr(3)) >= 80;
   // On the host, a block of points is a set of loops over whole elements, which the compiler optimises well.
-  return device.is_host() || order < (fast_memory ? 3 : 9) ? Threads::points : Threads::columns;
+  return device.is_host() || (order < 9 && !fast_memory) ? Threads::points : Threads::columns;
 }
 
-int threads_per_element(int order, Threads threads) {
-  const int n = order + 1;
-  return threads == Threads::points ? n * n * n : 2 * n * ((n + 1) / 2);
-}
+// Whether columns transform all layers of an element at once: as kernels/poisson.hpp.
+bool one_chunk(int n, int scalar_bytes) { return n <= (scalar_bytes == 8 ? 9 : 13); }
 
 // At most: columns pad their lines and layers to fit the banks.
 int shared_bytes_per_element(int order, Threads threads, int scalar_bytes) {
-  const int n = order + 1, layers = (n + 1) / 2, padding = 128 / scalar_bytes - 1;
+  const int n = order + 1, layers = one_chunk(n, scalar_bytes) ? n : (n + 1) / 2, padding = 128 / scalar_bytes - 1;
   return scalar_bytes *
          (threads == Threads::points ? 4 * n * n * n : n * (n * layers + padding) + layers * (n * n + padding));
 }
@@ -103,12 +101,20 @@ void check_geometry(Geometry geometry, Kernels kernels, const mesh::Mesh& mesh) 
     throw std::invalid_argument("poisson: geometry = '" + name(geometry) + "' cannot hold a coefficient; use 'stored'");
 }
 
+int threads_per_element(int order, Threads threads, int scalar_bytes) {
+  const int n = order + 1;
+  if (threads == Threads::points) return n * n * n;
+  return one_chunk(n, scalar_bytes) ? n * n : 2 * n * ((n + 1) / 2);
+}
+
 int elements_per_block(int order, Threads threads, int scalar_bytes) {
-  const int each = threads_per_element(order, threads);
+  const int each = threads_per_element(order, threads, scalar_bytes);
   const int shared = shared_bytes_per_element(order, threads, scalar_bytes);
-  // Use small blocks if a thread needs many registers, so that more blocks fit.
-  const int most = threads == Threads::columns && order >= 9 ? 256 : 320;
-  return device::elements_per_block(each, shared, most);
+  if (threads == Threads::points) return device::elements_per_block(each, shared, 320);
+  // Warps of a block wait for each other at barriers, so the smallest block that uses its lanes is best.
+  int tile = 1;
+  while (tile * each < 63 || tile * each < 25 * ((tile * each + 31) / 32)) ++tile;
+  return tile;
 }
 
 template <class T>
@@ -138,6 +144,8 @@ LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, 
   reference.insert(reference.end(), gll.points.begin(), gll.points.end());
   reference.insert(reference.end(), gll.weights.begin(), gll.weights.end());
   reference_ = device::Array<T>(device, converted<T>(reference));
+  std::ranges::transform(gll.points, nodes_.points, [](double z) { return static_cast<T>(z); });
+  std::ranges::transform(gll.weights, nodes_.weights, [](double w) { return static_cast<T>(w); });
   const int half = n / 2, rows = (n + 1) / 2;
   for (int i = 0; i < rows; ++i) {
     for (int m = 0; m < rows; ++m) {
@@ -159,7 +167,7 @@ LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, 
   if (!device->is_host()) tile_ = poisson::elements_per_block(options.order, threads_, sizeof(T));
   shape_ = threads_ == Threads::points
                ? device::Shape{static_cast<unsigned>(n), static_cast<unsigned>(n * n * tile_)}
-               : device::Shape{static_cast<unsigned>(threads_per_element(options.order, threads_) * tile_)};
+               : device::Shape{static_cast<unsigned>(threads_per_element(options.order, threads_, sizeof(T)) * tile_)};
   const device::LoadedKernel kernel =
       device->kernel<T>("poisson", "poisson_" + name(geometry_) + (threads_ == Threads::points ? "_3d" : "_2d"),
                         {{"WEFT_N", std::to_string(options.order)}, {"WEFT_TILE_ELEMENTS", std::to_string(tile_)}});
@@ -189,7 +197,7 @@ void LocalOperator<T>::apply(const T* x, T* y, std::int64_t begin, std::int64_t 
     if (threads_ == Threads::points)
       launch(trilinear_points_, reference, maps, degrees);
     else
-      launch(trilinear_columns_, splitting_, reference, maps, degrees);
+      launch(trilinear_columns_, splitting_, nodes_, reference, maps, degrees);
   }
 }
 

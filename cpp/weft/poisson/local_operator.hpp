@@ -37,9 +37,12 @@ class LocalOperator {
   std::map<std::string, std::int64_t> memory_bytes() const;
 
  private:
-  // By value into the kernels: matches Splitting of kernels/poisson.hpp.
+  // By value into the kernels: they match those of kernels/poisson.hpp.
   struct Splitting {
     T even[64], odd[64];
+  };
+  struct Nodes {
+    T points[16], weights[16];
   };
 
   Geometry geometry_;
@@ -49,6 +52,7 @@ class LocalOperator {
   int tile_ = 1;
   device::Shape shape_;
   Splitting splitting_{};
+  Nodes nodes_{};
   device::Array<T> reference_, factors_, maps_, inverse_degree_;
   device::Array<std::int32_t> index_;
   // What describes the elements lies between the range of elements and the parameters that all variants share.
@@ -57,11 +61,12 @@ class LocalOperator {
   Variant<const T*, const T*> stored_points_;
   Variant<Splitting, const T*> stored_columns_;
   Variant<const T*, const T*, const T*> trilinear_points_;
-  Variant<Splitting, const T*, const T*, const T*> trilinear_columns_;  // one of the four is set
+  Variant<Splitting, Nodes, const T*, const T*, const T*> trilinear_columns_;  // one of the four is set
   device::KernelResources resources_{};
 };
 
-// Elements per GPU block: fills the lanes of its warps within 48 KiB of shared memory.
+// Threads of a GPU block per element, and elements per block, within 48 KiB of shared memory.
+int threads_per_element(int order, Threads threads, int scalar_bytes);
 int elements_per_block(int order, Threads threads, int scalar_bytes);
 
 }  // namespace weft::poisson

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import statistics
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ import weft
 from weft.files import write_json
 from weft.format import short, table
 from weft.model import formulas
+from weft.model.limits import by_instructions, limits
 from weft.record import Machine, Versions
 from weft.report import plots
 from weft.report.measured import OperatorRow
@@ -24,9 +26,21 @@ from weft.run.record import by_first
 if TYPE_CHECKING:
     from weft.device import Device
 
-LINE = "{:5} {:10} {:17} {:>12} {:>11} {:>10} {:>9} {:>9} {:>9} {:>9}"
+LINE = "{:5} {:10} {:17} {:>12} {:>11} {:>10} {:>9} {:>9} {:>10} {:>8} {:>8} {:>8} {:>12}"
 HEAD = LINE.format(
-    "order", "geometry", "kernels", "box", "DOFs", "time µs", "GFLOP/s", "GDOF/s", "% of Eq. 4", "% of own"
+    "order",
+    "geometry",
+    "kernels",
+    "box",
+    "DOFs",
+    "time µs",
+    "GFLOP/s",
+    "GDOF/s",
+    "% of Eq. 4",
+    "bytes %",
+    "flops %",
+    "instr. %",
+    "bound by",
 )
 CG_LINE = " {:>9} {:>11}"
 LARGEST_BLOCK = 1024  # threads
@@ -54,7 +68,8 @@ def measure(operator: weft.Poisson, box: Sequence[int], repeats: int, iterations
     # All ranks run at the same time and share the memory's bandwidth: the slowest rank's median counts.
     seconds = comm.allreduce(statistics.median(operator.time_kernel(repeats)), MPI.MAX)
     size = formulas.Size(operator.elements, operator.order, operator.dofs, 4 if operator.precision == "single" else 8)
-    method = formulas.Method(geometry=operator.geometry, kernels=operator.kernels)
+    shapes = operator.elements_by_shape
+    method = method_of(operator.geometry, operator.kernels, shapes)
     flops = formulas.operator_flops(size)
     moved = formulas.weft_operator_bytes(size, method)
     row: OperatorRow = {
@@ -72,14 +87,14 @@ def measure(operator: weft.Poisson, box: Sequence[int], repeats: int, iterations
         "bytes_paper": formulas.operator_bytes(size).value,
         "bytes": moved.value,
         "bytes_formula": moved.text,
+        "elements_by_shape": shapes,
+        "access": operator.choices.get("access", "").partition(":")[0],
     }
     if iterations > 0:
         b = operator.random_rhs(1)
         operator.cg(b, iterations=max(1, iterations // 10))
         result = operator.cg(b, iterations=iterations)
-        whole = formulas.Method(
-            geometry=operator.geometry, kernels=operator.kernels, algorithm=result.algorithm, ranks=comm.size
-        )
+        whole = dataclasses.replace(method, algorithm=result.algorithm, ranks=comm.size)
         row["iterations"] = iterations
         row["seconds_per_iteration"] = comm.allreduce(result.seconds, MPI.MAX) / iterations
         row["fom_gflops"] = formulas.fom_flops(size).value / row["seconds_per_iteration"] / 1e9
@@ -87,18 +102,34 @@ def measure(operator: weft.Poisson, box: Sequence[int], repeats: int, iterations
     return row
 
 
+def method_of(geometry: str, kernels: str, shapes: Mapping[str, int]) -> formulas.Method:
+    """The variant of an operator with these elements by shape."""
+    return formulas.Method(
+        geometry=geometry,
+        kernels=kernels,
+        stored_elements=shapes["stored"],
+        parallelepipeds=shapes["parallelepiped"],
+    )
+
+
 def threads_of(operator: weft.Poisson) -> str:
     """The shape of the portable kernel's thread blocks; empty for other kernels."""
     return operator.choices.get("threads", "").partition(":")[0]
 
 
-def roofline(row: OperatorRow, measured: Rates) -> None:
-    """Adds to a row the rates of Eq. 4, with the paper's bytes and with those this variant moves."""
+def compare(row: OperatorRow, measured: Rates, word: int, vectors: str) -> None:
+    """Adds to a row the rate of Eq. 4, with the paper's bytes, and the limits of its own variant.
+
+    `word`: bytes per number, `vectors`: the device's architecture.
+    """
     peak, bandwidth = measured["peak_flops_per_second"], measured["bandwidth_bytes_per_second"]
     row["roofline_gflops"] = formulas.roofline(row["flops"], row["bytes_paper"], peak, bandwidth) / 1e9
-    row["own_roofline_gflops"] = formulas.roofline(row["flops"], row["bytes"], peak, bandwidth) / 1e9
     row["roofline_fraction"] = row["gflops"] / row["roofline_gflops"]
-    row["own_roofline_fraction"] = row["gflops"] / row["own_roofline_gflops"]
+    size = formulas.Size(row["elements"], row["order"], row["dofs"], word)
+    method = method_of(row["geometry"], row["kernels"], row["elements_by_shape"])
+    flops = formulas.weft_operator_flops(size, method).value
+    counted = by_instructions(size, method, "operator", row["access"], vectors, peak)
+    row["limits"] = limits(row["seconds"], row["bytes"], bandwidth, flops, peak, counted)
 
 
 def sweep(
@@ -124,6 +155,7 @@ def sweep(
     difference between the two. (collective)
     """
     opened = weft.device.open(device)
+    word = 4 if precision == "single" else 8
     dofs = dofs or (2_000_000 if opened.is_host else 40_000_000)
     say = print if comm.rank == 0 else (lambda *_, **__: None)
     before = rates(opened, precision, comm)
@@ -153,7 +185,7 @@ def sweep(
                 threads=threads,
             )  # fmt: skip
             row = measure(operator, box, repeats, iterations)
-            roofline(row, before)
+            compare(row, before, word, opened.architecture)
             record["rows"].append(row)
             if not opened.is_host:
                 record["occupancy"].append(occupancy_row(row, operator, opened))
@@ -168,7 +200,7 @@ def sweep(
         peak_flops_per_second=(before["peak_flops_per_second"] + after["peak_flops_per_second"]) / 2,
     )
     for row in record["rows"]:
-        roofline(row, record["rates"])
+        compare(row, record["rates"], word, opened.architecture)
     by_first(comm, show, record, output, title)
     return record
 
@@ -182,12 +214,13 @@ def counted() -> dict[str, str]:
         "gflops": f"({flops.text}) / time; {flops.source}",
         "fom_gflops": f"({fom.text}) / time per iteration of CG; {fom.source}",
         "roofline_gflops": f"min(C, ({flops.text}) / ({moved.text}) B), words of 8 bytes; {moved.source}",
-        "own_roofline_gflops": "the same with the bytes of each row's own variant",
+        "limits": "share of each limit of the row's own variant; the largest binds; docs/figures.md",
     }
 
 
 def line(row: OperatorRow) -> str:
     """A row as it is printed."""
+    share = {limit["name"]: f"{100 * limit['share']:.0f}" for limit in row["limits"]}
     return LINE.format(
         row["order"],
         row["geometry"],
@@ -198,7 +231,10 @@ def line(row: OperatorRow) -> str:
         short(row["gflops"]),
         short(row["dofs_per_second"] / 1e9),
         f"{100 * row['roofline_fraction']:.0f}",
-        f"{100 * row['own_roofline_fraction']:.0f}",
+        share["bandwidth"],
+        share["arithmetic"],
+        share.get("instructions", "-"),
+        row["limits"][0]["name"],
     ) + (
         CG_LINE.format(f"{1e6 * row['seconds_per_iteration']:.1f}", short(row["fom_gflops"]))
         if "fom_gflops" in row

@@ -181,7 +181,7 @@ class CheckpointSection(Section):
         0, "steps between checkpoints; 0: only at the end and on signals, as set below", unit="steps", ge=0
     )
     at_end: bool = option(False, "write a checkpoint when the run ends")
-    on_signal: bool = option(True, "write a checkpoint on Ctrl-C or SIGTERM")
+    on_signal: bool = option(True, "write a checkpoint on Ctrl-C, SIGTERM or SIGUSR1")
     directory: str = option("", "folder of the checkpoints; empty: checkpoints/ in the output folder")
     keep: int = option(2, "number of checkpoints to keep; older ones are deleted", ge=1)
 

@@ -26,9 +26,9 @@ def flow(case: SharedCase, display: Display) -> int:
     """Incompressible flow on spectral elements, like Nek5000 and Neko.
 
     Prints the time per step, the iterations of the solves, the time spent in each phase, and the error if the exact
-    solution is known. Writes statistics during the run, and a checkpoint on Ctrl-C or SIGTERM. Exits with 1 if the
-    flow blows up or a solve stalls. Without --case, runs the Taylor-Green vortex, unless a mesh, boundaries or initial
-    fields are given. Use mpiexec -n P to run on P ranks.
+    solution is known. Writes statistics during the run, and a checkpoint on Ctrl-C, SIGTERM or SIGUSR1. Exits with 1 if
+    the flow blows up or a solve stalls. Without --case, runs the Taylor-Green vortex, unless a mesh, boundaries or
+    initial fields are given. Use mpiexec -n P to run on P ranks.
     """
     from weft.run.carry_out import carry_out
 

@@ -26,8 +26,8 @@ def maxwell(case: SharedCase, display: Display) -> int:
     """Electromagnetic waves by discontinuous Galerkin, like NekCEM.
 
     Prints the rate (Eq. 16 of the NekCEM paper), the time spent in each routine, and the error if the exact solution
-    is known. Writes a checkpoint on Ctrl-C or SIGTERM. Exits with 1 if the fields blow up. Without --case, runs a
-    plane wave in a periodic box. Use mpiexec -n P to run on P ranks.
+    is known. Writes a checkpoint on Ctrl-C, SIGTERM or SIGUSR1. Exits with 1 if the fields blow up. Without --case,
+    runs a plane wave in a periodic box. Use mpiexec -n P to run on P ranks.
     """
     from weft.run.carry_out import carry_out
 

@@ -25,8 +25,8 @@ FLAGS: list[Flag] = [
 def turbulence(case: SharedCase, display: Display) -> int:
     """Turbulence in a periodic box by Fourier transforms, like GESTS.
 
-    Uses the pseudo-spectral method on slabs or pencils. Writes statistics during the run, and a checkpoint on Ctrl-C
-    or SIGTERM. Without --case, runs the Taylor-Green vortex. Use mpiexec -n P to run on P ranks.
+    Uses the pseudo-spectral method on slabs or pencils. Writes statistics during the run, and a checkpoint on
+    Ctrl-C, SIGTERM or SIGUSR1. Without --case, runs the Taylor-Green vortex. Use mpiexec -n P to run on P ranks.
     """
     from weft.run.carry_out import carry_out
 

@@ -11,9 +11,6 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial import cKDTree
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -175,6 +172,8 @@ def _refuse_torn(raw: RawMesh, faces: Ints) -> None:
     """
     if len(faces) < 2:
         return
+    from scipy.spatial import cKDTree
+
     corners = raw.corners()
     own = corners[faces // 6][np.arange(len(faces))[:, None], FACE_CORNERS[faces % 6]]
     size = _shortest_edges(corners)[faces // 6]
@@ -195,6 +194,8 @@ def _refuse_torn(raw: RawMesh, faces: Ints) -> None:
 
 def _refuse_hanging(raw: RawMesh, faces: Ints) -> None:
     """Refuses meshes with a vertex in the middle of an outer face without a name, or of one of its edges."""
+    from scipy.spatial import cKDTree
+
     corners = raw.corners()
     own = corners[faces // 6][np.arange(len(faces))[:, None], FACE_CORNERS[faces % 6]]
     middles = np.concatenate([own.mean(axis=1, keepdims=True), 0.5 * (own + own[:, [1, 3, 0, 2]])], axis=1)
@@ -222,6 +223,10 @@ def match_vertices(corners: Floats) -> Ints:
     Formats without vertex ids repeat coordinates, often in single precision. Identical coordinates are matched by
     sorting. The others are matched within ``CORNER_TOLERANCE`` of the shortest edge of the elements around them.
     """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+    from scipy.spatial import cKDTree
+
     flat = corners.reshape(-1, 3)
     flat += 0.0  # turns -0.0 into 0.0
     places, ids = unique_rows(flat)

@@ -40,6 +40,7 @@ class Chip:
     integer: Figure  # lanes, other than multiply-adds
     special: Figure  # lanes
     global_latency: Figure  # clocks, unloaded
+    l2_latency: Figure  # clocks, of what was prefetched
     shared_latency: Figure  # clocks
     multiprocessor: Multiprocessor
     multiprocessor_source: str = PROGRAMMING_GUIDE
@@ -83,6 +84,7 @@ def _hopper(title: str, memory: Figure, stream_share: Figure) -> Chip:
         special=Figure(16, PROGRAMMING_GUIDE),
         # L2 265 clocks; memory 650 clocks at 1.755 GHz, so 219 ns beyond the L2, which do not scale with the clock.
         global_latency=Figure(265 + 219e-9 * clock, f"{BENCHES}, gpu-latency/h100_pcie.txt, at this clock"),
+        l2_latency=Figure(265, f"{BENCHES}, gpu-latency/h100_pcie.txt"),
         shared_latency=Figure(29, LUO),
         multiprocessor=Multiprocessor(32, 256 * 1024, 8, 64, 32, 228 * 1024, reserved_shared_bytes=1024),
     )
@@ -101,6 +103,7 @@ CHIPS = {
         integer=Figure(64, "NVIDIA A100 white paper"),
         special=Figure(16, PROGRAMMING_GUIDE),
         global_latency=Figure(568, f"{BENCHES}, cuda-latency/a100_80.txt"),
+        l2_latency=Figure(265, "not measured: as the H100's; code for this GPU does not prefetch"),
         shared_latency=Figure(29, LUO),
         multiprocessor=Multiprocessor(32, 256 * 1024, 8, 64, 32, 164 * 1024, reserved_shared_bytes=1024),
     ),
@@ -126,6 +129,7 @@ CHIPS = {
         integer=Figure(64, "not measured: as the H200's"),
         special=Figure(16, PROGRAMMING_GUIDE),
         global_latency=Figure(265 + 219e-9 * 1.965e9, "not measured: as the H200's"),
+        l2_latency=Figure(265, "not measured: as the H200's"),
         shared_latency=Figure(29, "not measured: as the H200's"),
         multiprocessor=Multiprocessor(32, 256 * 1024, 8, 64, 32, 228 * 1024, reserved_shared_bytes=1024),
     ),

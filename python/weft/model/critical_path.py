@@ -111,7 +111,9 @@ class _Graph:
         waits |= set(np.flatnonzero(self.trace.category == Category.wait).tolist())
         records = ~self.stream & (self.trace.category == Category.sync)
         host = np.flatnonzero(~self.stream & ~self.skipped)
-        order = host[np.lexsort((-self.trace.end[host], self.trace.start[host], self.trace.line[host]))]
+        # A record may have the times of its call, which contains it.
+        inner = np.array([records[e] and e not in waits for e in host.tolist()], dtype=bool)
+        order = host[np.lexsort((inner, -self.trace.end[host], self.trace.start[host], self.trace.line[host]))]
         last: dict[int, int] = {}  # line -> node
         stacks: dict[int, list[int]] = defaultdict(list)
 

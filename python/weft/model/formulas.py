@@ -111,11 +111,18 @@ class Method:
     storage: str = "assembled"  # or scattered
     geometry: str = "stored"  # or trilinear, or mixed
     stored_elements: int = 0  # of geometry mixed
+    parallelepipeds: int = 0  # among those with a metric that the SIMD kernels do not store
     kernels: str = "portable"  # or simd
     algorithm: str = "classic"  # or merged
     preconditioner: str = "none"  # or jacobi
     ranks: int = 1
     masked: bool = False  # Dirichlet points are masked out
+
+    def shapes(self, size: Size) -> dict[str, int]:
+        """The elements by how the SIMD kernels get their metric."""
+        stored = size.elements if self.geometry == "stored" else self.stored_elements
+        trilinear = size.elements - stored - self.parallelepipeds
+        return {"parallelepiped": self.parallelepipeds, "trilinear": trilinear, "stored": stored}
 
 
 class _Count:
@@ -207,6 +214,33 @@ def weft_iteration_bytes(size: Size, method: Method) -> Formula:
         count.add(w, size.dofs, "N_G")  # x, for p . Ap and lambda x
     count.add(vectors * w, size.dofs, "N_G")
     return count.formula()
+
+
+# --- operations of weft's variants ----------------------------------------------------------------------------------
+
+
+def weft_operator_flops(size: Size, method: Method) -> Formula:
+    """Operations of weft's operator. The SIMD kernels apply D to lines by even and odd parts; those of the portable
+    kernels are the paper's."""
+    if method.kernels != "simd":
+        return operator_flops(size)
+    e, n, h = size.elements, size.n, size.n // 2
+    line = n * n + n if n % 2 == 0 else 4 * h * h + 6 * h - 1
+    per_point = {"parallelepiped": 18.0, "trilinear": 36.5, "stored": 15.0}
+    per_line = {"parallelepiped": 6.0, "trilinear": 139.0, "stored": 0.0}
+    metric = sum(k * n * n * (per_point[shape] * n + per_line[shape]) for shape, k in method.shapes(size).items())
+    value = 6 * e * n * n * line + 2 * size.points + metric + 2 * size.dofs
+    return Formula(value, "6 E (N+1)^2 lines + 2 N_L + metric + 2 N_G", "docs/cpu-kernels.md")
+
+
+def weft_iteration_flops(size: Size, method: Method) -> Formula:
+    """Operations per CG iteration of weft: the SIMD operator and 14 per DOF in merged CG, 10 in classic CG; those of
+    the portable kernels are the paper's."""
+    if method.kernels != "simd":
+        return iteration_flops(size)
+    operator, vectors = weft_operator_flops(size, method), 14 if method.algorithm == "merged" else 10
+    text = operator.text.replace("2 N_G", f"{2 + vectors} N_G")
+    return Formula(operator.value + vectors * size.dofs, text, operator.source)
 
 
 # --- rates ---------------------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ class Counters:
     shared_stores: tuple[int, int, int]
     memory_sectors: tuple[int, int]  # read and written, each once per launch
     block_sectors: int  # read, each once per block
-    path: tuple[int, int, int]  # of the blocks in turn: latencies of global and of shared memory, other clocks
+    path: tuple[int, int, int, int]  # of the blocks in turn: latencies of memory, L2 and shared memory, other clocks
 
     @property
     def threads_per_block(self) -> int:
@@ -159,12 +159,13 @@ def predict(counters: Counters, chip: Chip) -> Prediction:
     if occupancy.blocks < 1:
         raise ModelError(f"{c.kernel}, N = {c.order}: a block does not fit on a multiprocessor of {chip.title}")
     clocks = resources(c, chip)
-    from_memory, from_shared, other = (value / c.blocks for value in c.path)
+    from_memory, from_l2, from_shared, other = (value / c.blocks for value in c.path)
     memory = max(clocks["DRAM"], clocks["L2"])
     inside = max(value for name, value in clocks.items() if name not in ("DRAM", "L2"))
     # A block alone: the latencies of memory, and of the chain inside what its own use of the pipes does not cover.
     chain = from_shared * chip.shared_latency.value + other
-    delay = from_memory * chip.global_latency.value + max(0.0, chain - inside)
+    waits = from_memory * chip.global_latency.value + from_l2 * chip.l2_latency.value
+    delay = waits + max(0.0, chain - inside)
     total = 1 / mean_value_analysis(occupancy.blocks, (memory, inside), delay)
     clocks["latency"] = (delay + memory + inside) / occupancy.blocks
     moved = least_bytes(c)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.model.rate import link_bandwidth
-from weft.traces import messages
+from weft.traces import messages, transfers
 from weft.traces.table import Category, Trace
 
 
@@ -70,7 +70,8 @@ def find_meetings(
     it. With a known path, also calls count whose message was sent before, and still on its way.
 
     Of the work on `streams`, the collectives that several processes have in common meet in the same way. Their kernels
-    run until all data have arrived, so each waits for the last that started, unless it ended before in the trace.
+    run until all data have arrived, so each waits for the last that started, unless it ended before in the trace. A
+    kernel that sends or receives messages likewise waits for those that it exchanges them with.
     """
     found = Meetings()
     rows: dict[int, NDArray[np.int64]] = {}
@@ -84,12 +85,13 @@ def find_meetings(
         mine = mine[[kinds[k] in messages.COLLECTIVES for k in trace.name[mine].tolist()]]
         if len(mine):
             rows[process] = np.sort(np.concatenate([rows.get(process, mine[:0]), mine]))
-    if len(rows) < 2:
+    carried = transfers.match(trace) if len(streams) else transfers.Transfers()
+    if len(rows) < 2 and not carried.found:
         return found
     on_stream = np.zeros(len(trace), dtype=bool)
     on_stream[streams] = True
     matched = messages.match(trace, rows, kinds)
-    found.notes += [f"{text}: these waits stay as traced" for text in matched.alone]
+    found.notes += [f"{text}: these waits stay as traced" for text in (*matched.alone, *carried.alone)]
     start, end = trace.start, trace.end
     began = {e: int(start[p]) for e, p in matched.partner.items() if kinds[trace.name[e]] == "irecv"}
     ends: dict[int, int] = {}  # by event that starts an operation: the wait that completes it
@@ -142,6 +144,10 @@ def find_meetings(
                     meet([other], [over[event]], size)
         else:
             meet(events, [o for o in over.values() if o >= 0], size)
+
+    for kernel, (others, most) in carried.partners().items():
+        last = max(int(start[e]) for e in (kernel, *others))
+        meet((kernel, *others), [kernel] if end[kernel] > last else [], float(most))
 
     waits = []  # (bytes, tail) of calls that waited
     for call, pairs in wanted.items():

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from weft.model.machine import SIZES, Machine
 from weft.model.project import near_cube
 from weft.model.result import ModelError, Result, exact, require_positive
-from weft.traces import messages
+from weft.traces import messages, transfers
 from weft.traces.table import Category, Trace
 
 METHOD = "network"
@@ -465,20 +465,21 @@ def of_trace(trace: Trace, compute: bool = True) -> Graph:
     receive ends with its message, a non-blocking one immediately, and a wait with the operations it completes (if the
     file does not say which, with all before it). Collectives become the messages of `COLLECTIVES`.
     `weft.traces.messages` matches the calls. The collectives of NCCL and RCCL on a stream follow one another like calls
-    of a thread, with the algorithm that the kernel's name says (TREE), else a ring.
+    of a thread, with the algorithm that the kernel's name says (TREE), else a ring. The messages of a kernel that sends
+    and receives are on their way at the same time.
     """
-    if trace.requires is not None:
+    if trace.format == "goal":
         return _of_schedule(trace, compute)
     kinds = [messages.kind(n) for n in trace.names]
     rows = messages.calls(trace, kinds)
     if not rows:
         held = ", ".join(sorted({Category(int(c)).name for c in np.unique(trace.category)}))
         raise ModelError(f"{trace.path}: the trace has no MPI events to replay on a network, only {held} events")
-    matched = messages.match(trace, rows, kinds)
-    if matched.alone:
-        raise ModelError(f"{trace.path}: {matched.alone[0]}; a trace that was cut short, has only one side of its "
+    matched, carried = messages.match(trace, rows, kinds), transfers.match(trace)
+    if alone := matched.alone + carried.alone:
+        raise ModelError(f"{trace.path}: {alone[0]}; a trace that was cut short, has only one side of its "
                          "messages, or holds several runs cannot be replayed")  # fmt: skip
-    return _Calls(trace, compute, kinds, rows, matched).graph()
+    return _Calls(trace, compute, kinds, rows, matched, carried.found).graph()
 
 
 class _Calls:
@@ -486,8 +487,9 @@ class _Calls:
     get."""
 
     def __init__(
-        self, trace: Trace, compute: bool, kinds: list[str], rows: dict[int, Ints], matched: messages.Matched
-    ) -> None:
+        self, trace: Trace, compute: bool, kinds: list[str], rows: dict[int, Ints], matched: messages.Matched,
+        carried: list[transfers.Transfer],
+    ) -> None:  # fmt: skip
         self.trace, self.compute, self.kinds, self.partner = trace, compute, kinds, matched.partner
         stream = trace.on_stream()
         self.rows = [line.tolist() for row in rows.values() for line in _in_sequence(trace, row, stream[row])]
@@ -497,6 +499,11 @@ class _Calls:
         self.entered: dict[int, int] = defaultdict(int)  # by identity of a collective: processes that entered it
         self.result: dict[int, tuple[int, ...]] = {}  # by event of a collective: entries that complete it
         self.message: dict[int, int] = {}  # by send: the number of its message
+        self.carried: dict[int, list[transfers.Transfer]] = defaultdict(list)  # by kernel: its messages
+        for transfer in carried:
+            self.carried[transfer.sender].append(transfer)
+            self.carried[transfer.receiver].append(transfer)
+        self.sent: dict[int, int] = {}  # by identity of a kernel's message: its number
         self.arrived: dict[int, tuple[int, ...]] = {}  # by event: entries that its process had finished before it
         self.ends: list[tuple[int, ...]] = [() for _ in self.rows]
         self.open: list[dict[int, list[int]]] = [defaultdict(list) for _ in self.rows]  # by request: open operations
@@ -548,8 +555,23 @@ class _Calls:
                 self.ends[r] = self.result[event]
             else:
                 return False
+        elif event in self.carried:
+            return self._exchange(r, event)
         elif kind == "wait":
             return self._wait(r, int(trace.correlation[event]))
+        return True
+
+    def _exchange(self, r: int, kernel: int) -> bool:
+        """Sends the messages of a kernel to and from kernels that have arrived; False if others have not."""
+        mine = self.carried[kernel]
+        for one in mine:
+            if id(one) not in self.sent and one.sender in self.arrived and one.receiver in self.arrived:
+                a, b = (self.rank[int(self.trace.process[e])] for e in (one.sender, one.receiver))
+                after = (*self.arrived[one.sender], *self.arrived[one.receiver])
+                self.sent[id(one)] = self.made.message(a, b, float(one.bytes), after)
+        if any(id(one) not in self.sent for one in mine):
+            return False
+        self.ends[r] = tuple(self.sent[id(one)] for one in mine)
         return True
 
     def _send(self, event: int) -> int:

@@ -6,14 +6,16 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from typing import TYPE_CHECKING
 
 from weft.errors import tell
 from weft.format import seconds, table
 from weft.record import Record
 from weft.report.rows import breakdown_rows
 from weft.report.workloads import report_of
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 WIDTH = 100  # of lines, at most
 
@@ -29,7 +31,7 @@ class Console:
         self.verbose = verbose
         self.terminal = sys.stdout.isatty() and not quiet
         self._bar: Progress | None = None
-        self._task = TaskID(0)
+        self._task: TaskID
 
     def write(self, text: str) -> None:
         """Prints lines, after wiping the bar."""
@@ -41,6 +43,8 @@ class Console:
 
     def _show(self, text: str, done: int = 0, total: int | None = None) -> None:
         if self._bar is None:
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
             columns = (TextColumn("weft: {task.description}"), BarColumn(30), TimeElapsedColumn())
             # No thread for redrawing: it would run concurrently with the timed work.
             self._bar = Progress(*columns, transient=True, auto_refresh=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weft.format import rate, seconds
 from weft.record import Record
-from weft.report.rows import Parts, Plot, Rows, choice_rows, exchange_rows, machine_rows
+from weft.report.rows import Parts, Plot, Rows, choice_rows, exchange_rows, limit_rows, limit_tiles, machine_rows
 
 
 def title(record: Record) -> str:
@@ -86,8 +86,7 @@ def speed_rows(record: Record) -> Rows:
         ("bandwidth", f"{rate(figures['bandwidth_bytes_per_second'], 'B/s')} on all ranks   "
                       "8 reads : 1 write, in this run"),
         ("FMA peak", f"{rate(figures['peak_flops_per_second'], 'FLOP/s')} on all ranks   in this run"),
-        ("roofline", f"{100 * figures['roofline_fraction']:.0f} % reached: a step moves at least "
-                     f"{rate(figures['step_bytes'], 'B')} and computes {rate(figures['step_flops_done'], 'FLOP')}"),
+        *limit_rows(figures.get("limits", [])),
         ("sent", f"{rate(figures['step_bytes_sent'], 'B')} in {figures['step_messages']:.0f} messages per step, "
                  "all ranks"),
         ("energy used", energy_used(record)),
@@ -139,7 +138,7 @@ def tiles(record: Record) -> Rows:
     tiles = [
         (rate(1e9 * figures["gflops"], "FLOP/s"), "by NekCEM's count (Eq. 16)"),
         (seconds(timings["seconds_per_step"] or 0.0), "per time step"),
-        (f"{100 * figures['roofline_fraction']:.0f} %", "of the roofline"),
+        *limit_tiles(figures.get("limits", [])),
     ]
     if "relative_error" in figures:
         tiles.append((f"{figures['relative_error']:.2e}", "relative error, energy norm"))

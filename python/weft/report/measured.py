@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from weft.record import Limit
+
 
 class SweepRow(TypedDict, total=False):
     """One run of `weft bench scaling`: its size, and what its workload measures."""
@@ -71,14 +73,15 @@ class OperatorRow(TypedDict, total=False):
     seconds: float
     gflops: float
     dofs_per_second: float
+    elements_by_shape: dict[str, int]
+    access: str
     flops: float
     bytes: float
     bytes_formula: str
     bytes_paper: float
     roofline_gflops: float
     roofline_fraction: float
-    own_roofline_gflops: float
-    own_roofline_fraction: float
+    limits: list[Limit]
     iterations: int
     seconds_per_iteration: float
     fom_gflops: float

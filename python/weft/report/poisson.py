@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weft.format import rate, seconds
 from weft.record import Figures, Multigrid, Record
-from weft.report.rows import Parts, Plot, Rows, choice_rows, exchange_rows, machine_rows
+from weft.report.rows import Parts, Plot, Rows, choice_rows, exchange_rows, limit_rows, limit_tiles, machine_rows
 
 
 def title(record: Record) -> str:
@@ -48,7 +48,7 @@ def result_rows(record: Record) -> Rows:
 
 
 def speed_rows(record: Record) -> Rows:
-    """Time, figures of merit with what they count, and the roofline."""
+    """Time, figures of merit with what they count, and the limits."""
     figures, timings = record["figures"], record["timings"]
     formulas = figures["formulas"]
     residuals = record["residuals"]
@@ -81,7 +81,7 @@ def cycle_of(multigrid: Multigrid) -> str:
 
 
 def benchmark_rows(figures: Figures, formulas: dict[str, str]) -> Rows:
-    """Nekbone's figure of merit, hipBone's throughput, and both rooflines."""
+    """Nekbone's figure of merit, hipBone's throughput, the limits and the paper's roofline."""
     return [
         ("FOM", f"{rate(1e9 * figures['fom_gflops'], 'FLOP/s')}   {formulas['fom_gflops']}"),
         ("throughput", f"{rate(figures['throughput_dofs_per_second_per_rank'], 'DOF/s')} per rank   "
@@ -92,8 +92,8 @@ def benchmark_rows(figures: Figures, formulas: dict[str, str]) -> Rows:
         ("bytes", f"{rate(figures['iteration_bytes'], 'B')} per iteration   {formulas['iteration_bytes']}"),
         ("  paper's", f"{rate(figures['iteration_bytes_paper'], 'B')}   {formulas['iteration_bytes_paper']}"),
         ("flops", f"{rate(figures['iteration_flops'], 'FLOP')} per iteration   {formulas['iteration_flops']}"),
-        ("roofline", f"{100 * figures['roofline_fraction']:.0f} % reached (weft's own bytes), "
-                     f"{100 * figures['roofline_fraction_paper']:.0f} % (the paper's bytes)"),
+        *limit_rows(figures.get("limits", [])),
+        ("roofline", f"{100 * figures['roofline_fraction_paper']:.0f} % of the paper's (its bytes and operations)"),
     ]  # fmt: skip
 
 
@@ -111,7 +111,7 @@ def tiles(record: Record) -> Rows:
     return [
         (rate(1e9 * figures["fom_gflops"], "FLOP/s"), "figure of merit, Nekbone's count (Eq. 3)"),
         (rate(figures["throughput_dofs_per_second_per_rank"], "DOF/s"), "throughput per rank (Eq. 6)"),
-        (f"{100 * figures['roofline_fraction']:.0f} %", "of the roofline by weft's own bytes"),
+        *limit_tiles(figures.get("limits", [])),
         solve,
     ]
 

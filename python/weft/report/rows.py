@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from weft.format import seconds
-from weft.record import Choices, Record, Reference, Spread, Timing, Tuning
+from weft.record import Choices, Limit, Record, Reference, Spread, Timing, Tuning
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,14 +20,31 @@ def machine_rows(record: Record) -> Rows:
     """Ranks, device and MPI."""
     machine = record["machine"]
     device = machine["device"]
+    cores = machine.get("microarchitecture", "generic")
+    kind = f"{cores}, " if device["backend"] == "host" and cores != "generic" else ""
     return [
         (
             "ranks",
             f"{machine['ranks']}, {machine['threads_per_rank']} thread(s) each, {machine['ranks_per_node']} per node",
         ),
-        ("device", f"{device['backend']}: {device['name']} ({device['architecture']})"),
+        ("device", f"{device['backend']}: {device['name']} ({kind}{device['architecture']})"),
         ("MPI", record["versions"]["mpi"]),
     ]
+
+
+def limit_rows(limits: Sequence[Limit]) -> Rows:
+    """Which limit binds, and the share of each that was reached (`weft.model.limits`)."""
+    if not limits:  # a record of an earlier version
+        return []
+    first, *others = [(limit["name"], f"{100 * limit['share']:.0f} %", limit["what"]) for limit in limits]
+    return [("limit", f"{first[0]} binds, {first[1]} reached: {first[2]}")] + [
+        ("  then", f"{name}, {share}: {what}") for name, share, what in others
+    ]
+
+
+def limit_tiles(limits: Sequence[Limit]) -> Rows:
+    """The limit that binds, for the top of a page."""
+    return [(f"{100 * limit['share']:.0f} %", f"of the limit that binds: {limit['name']}") for limit in limits[:1]]
 
 
 def choice_rows(choices: Choices, verbose: bool = False) -> Rows:

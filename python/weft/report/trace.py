@@ -25,29 +25,29 @@ TERMS = {
 
 def figures(trace: Trace, top: int = 15) -> dict[str, Any]:
     """Everything a summary shows, units in the names: times are means over the processes, counts and bytes sums."""
-    own = exclusive(trace)
     processes = len(trace.processes)
     scale = 1e-9 / processes
-    known = np.maximum(trace.bytes, 0)
+    # Sums by name and category. Traces may be large, so that no further column of 64 bits is made.
+    pair = trace.name * np.int32(len(Category)) + trace.category
+    time, moved = np.zeros((2, len(trace.names) * len(Category)), dtype=np.int64)
+    np.add.at(time, pair, exclusive(trace))
+    moves = np.flatnonzero(trace.bytes > 0)
+    np.add.at(moved, pair[moves], trace.bytes[moves])
+    calls = np.bincount(pair, minlength=len(time))
+    pairs = np.flatnonzero(calls)
+    time, moved, calls = time[pairs], moved[pairs], calls[pairs]
     categories = {}
     for category in Category:
-        mine = trace.category == category
+        mine = pairs % len(Category) == category
         if mine.any():
             categories[category.name] = {
-                "events": int(mine.sum()),
-                "exclusive_seconds": float(own[mine].sum() * scale),
-                "bytes": int(known[mine].sum()),
+                "events": int(calls[mine].sum()),
+                "exclusive_seconds": float(time[mine].sum() * scale),
+                "bytes": int(moved[mine].sum()),
             }
     on_stream, waits = trace.on_stream(), trace.category == Category.wait
     working = _threads(trace, ~on_stream & ~waits & (trace.category != Category.other))
     waiting = _threads(trace, waits) - working
-    pair = trace.name * np.int32(len(Category)) + trace.category  # int32, because traces may be large
-    time, moved = np.zeros((2, len(trace.names) * len(Category)), dtype=np.int64)
-    np.add.at(time, pair, own)
-    np.add.at(moved, pair, known)
-    calls = np.bincount(pair, minlength=len(time))
-    pairs = np.flatnonzero(calls)
-    time, moved, calls = time[pairs], moved[pairs], calls[pairs]
     names = [
         {
             "name": trace.names[pairs[i] // len(Category)],

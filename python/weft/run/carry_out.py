@@ -23,7 +23,8 @@ def carry_out(case: SharedCase, display: Display) -> int:
     """Runs a case on all ranks, writes run.json and the output that the case requests; returns the exit code.
     (collective)
 
-    Cases with a checkpoint section step in time: Ctrl-C and SIGTERM stop them in an orderly way, and plots are written.
+    Cases with a checkpoint section step in time: a signal (weft.run.interrupt) stops them in an orderly way, and plots
+    are written.
     """
     in_time = "checkpoint" in type(case).model_fields
     with stops_by_itself() if in_time else contextlib.nullcontext():

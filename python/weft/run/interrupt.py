@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end the process at once, or ask a run that can write a checkpoint to stop."""
+"""Ctrl-C, SIGTERM and SIGUSR1 end the process at once, or ask a run that can write a checkpoint to stop."""
 
 from __future__ import annotations
 
@@ -16,6 +16,12 @@ from pathlib import Path
 # Signals that follow the first within this time belong to it: on Ctrl-C, the terminal and mpiexec both signal the
 # ranks.
 SAME_WISH_SECONDS = 3.0
+# SIGUSR1 is what batch systems are often asked to send shortly before the time limit.
+WORDS = {
+    signal.SIGINT: "interrupted",
+    signal.SIGTERM: "terminated",
+    signal.SIGUSR1: "told to stop (SIGUSR1)",
+}
 
 
 class Asked:
@@ -48,7 +54,7 @@ def asked_to_stop() -> int:
 
 
 def exit_on_interrupt() -> None:
-    """Ctrl-C and SIGTERM end the process at once with one line, also inside a long call of the C++ core.
+    """The signals of WORDS end the process at once with one line, also inside a long call of the C++ core.
 
     A Python handler would wait for that call to return. Instead, the C-level handler writes the signal's number to a
     pipe, and a thread reads it; the thread can run because long calls release the GIL. mpiexec forwards Ctrl-C to every
@@ -77,7 +83,7 @@ def exit_on_interrupt() -> None:
             time.sleep(10)  # when a rank exits, the launcher ends rank 0, perhaps before it has printed its message
         os._exit(128 + number)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in WORDS:
         signal.signal(number, lambda *_: None)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     threading.Thread(target=watch, daemon=True).start()
@@ -95,7 +101,7 @@ def remove_shared_memory() -> None:
 
 def word(number: int) -> str:
     """The message for a run ended by a signal."""
-    return "interrupted" if number == signal.SIGINT else "terminated"
+    return WORDS[signal.Signals(number)]
 
 
 def first_of_ranks() -> bool:

@@ -81,7 +81,7 @@ def stop(number: int) -> bool:
     there = list(running)
     asked_to_stop.append(number)
     for process in there:
-        end(process, number)
+        end(process, signal.SIGINT if number == signal.SIGINT else signal.SIGTERM)
     return bool(there)
 
 

@@ -14,6 +14,7 @@ from mpi4py import MPI
 import weft
 from weft.device import Device
 from weft.format import rate
+from weft.model.processors import microarchitecture
 from weft.record import Machine, Versions
 from weft.run.launch import processor_name
 
@@ -62,6 +63,7 @@ def machine(device: Device, comm: MPI.Intracomm) -> Machine:
     node.Free()
     return {
         "processor": processor_name(),
+        "microarchitecture": microarchitecture(),
         "processors": len(os.sched_getaffinity(0)),
         "system": f"{platform.system()} {platform.release()}",
         "ranks": comm.size,

@@ -24,7 +24,7 @@ from weft.traces.attribution import Attribution, Terms, attribute, exclusive
 from weft.traces.caveats import caveats
 from weft.traces.head import look
 from weft.traces.overlaps import clip
-from weft.traces.ranks import join
+from weft.traces.ranks import join, settled
 from weft.traces.table import Builder, Category, Line, Trace
 from weft.traces.waiting import recognise
 from weft.traces.window import WHOLE, Window
@@ -107,9 +107,12 @@ def load(path: str | Path | Sequence[str | Path], format: str | None = None, win
     files = [file for one in given for file in inside(one)]
     if len(files) == 1:
         trace = _read(files[0], format)
+        if files[0] != given[0] and trace.world > 1:
+            note = f"the folder has only the trace of rank {trace.rank}, but the run had {trace.world} ranks"
+            trace = replace(trace, notes=(*trace.notes, note))
     else:
         where = given[0] if len(given) == 1 else Path(os.path.commonpath([p.absolute().parent for p in given]))
-        trace = join([_read(file, format) for file in files], str(where), window.ranks)
+        trace = join([settled(_read(file, format)) for file in files], str(where), window.ranks)
     trace = window.cut(trace)
     return replace(trace, notes=(*trace.notes, *caveats(trace)))
 

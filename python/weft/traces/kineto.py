@@ -6,16 +6,19 @@ import zlib
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.errors import reason
 from weft.traces import apis
-from weft.traces.chrome import Event, Events, arguments, integer, nanoseconds
+from weft.traces.chrome import Events, Span, integer, nanoseconds
+from weft.traces.dependencies import Wait, requirements
 from weft.traces.head import Head
-from weft.traces.launches import Launches
 from weft.traces.table import Builder, Category, Trace
+from weft.traces.transfers import tied
 
 DESCRIPTION = "a trace of PyTorch's profiler (Kineto JSON, also gzipped)"
 
@@ -33,6 +36,31 @@ _SIZES = {
     "complexdouble": 16,
 }  # fmt: skip
 _Wait = tuple[str, int, int, int, int, int, int]  # kind, correlation, start, device, stream, on stream, record
+
+
+class _Details(msgspec.Struct, gc=False):
+    """What is read of the `args` of an event."""
+
+    correlation: Any = -1
+    bytes: Any = -1
+    stream: Any = -1
+    wait: Any = msgspec.field(name="cuda_sync_kind", default=None)
+    on_stream: Any = msgspec.field(name="wait_on_stream", default=-1)
+    record: Any = msgspec.field(name="wait_on_cuda_event_record_corr_id", default=-1)
+    operation: Any = msgspec.field(name="Collective name", default=None)
+    elements: Any = msgspec.field(name="In msg nelems", default=-1)
+    dtype: Any = None
+    communicator: Any = msgspec.field(name="Process Group Name", default=None)
+    ranks: Any = msgspec.field(name="Process Group Ranks", default=None)
+    source: Any = msgspec.field(name="Src Rank", default=-1)
+    target: Any = msgspec.field(name="Dst Rank", default=-1)
+
+
+class _Event(Span):
+    args: _Details | None = None
+
+
+_NOTHING = _Details()
 
 
 def probe(head: Head) -> bool:
@@ -55,6 +83,7 @@ class _File:
         self.path = path
         self.builder = Builder("kineto", path)
         self.hosts: dict[object, int] = {}  # processes that run operators or call the runtime, and their numbers
+        self.known: dict[tuple[object, ...], tuple[int, int, str, str]] = {}  # of events that are alike
         self.rows: list[tuple[int, ...]] = []
         self.waits: list[_Wait] = []
         self.lines: dict[tuple[object, object, str, bool], int] = {}  # process, thread, suffix, on the host
@@ -62,14 +91,13 @@ class _File:
         self.other: Counter[str] = Counter()
 
     def read(self) -> Trace:
-        events = Events(self.path)
+        events = Events(self.path, _Event)
         for number, event in enumerate(events):
             try:
-                phase = event.get("ph")
-                if phase == "X":
+                if event.ph == "X":
                     self._event(event)
-                elif phase in ("B", "E"):
-                    self.other[phase] += 1
+                elif event.ph in ("B", "E"):
+                    self.other[event.ph] += 1
             except (KeyError, TypeError, AttributeError, ValueError) as error:
                 raise ValueError(f"{self.path}: event {number} is not a Kineto event ({reason(error)})") from None
             if len(self.rows) >= _CHUNK:
@@ -80,58 +108,65 @@ class _File:
         if self.other["B"]:
             self.builder.notes.append(f"{self.other['B']} events given as begin and end are ignored")
         trace = self.builder.build()
-        trace = self._with_requirements(self._with_processes(trace, events.header))
+        trace = tied(self._with_requirements(self._with_processes(trace, events.header)))
         info = events.header.get("distributedInfo")
         info = info if isinstance(info, dict) else {}
         # 'ts' counts from this time, if the file gives it.
         base = max(0, integer(events.header.get("baseTimeNanoseconds"), 0))
         return replace(trace, epoch=base, rank=integer(info.get("rank")), world=integer(info.get("world_size")))
 
-    def _event(self, event: Event) -> None:
-        category, name, pid, tid = str(event.get("cat", "")), str(event["name"]), event["pid"], event["tid"]
-        category = _OLD.get(category, category)
-        start = nanoseconds(event["ts"])
-        length = event.get("dur", -1)
-        if length == -1:  # what was running when the recording stopped
+    def _event(self, event: _Event) -> None:
+        if event.dur is None or event.dur == -1:  # what was running when the recording stopped
             self.other["unended"] += 1
             return
-        end = start + nanoseconds(length)
-        details = arguments(event)
-        correlation = integer(details.get("correlation"))
-        moved = group = -1
-        if category in _CALLS:
-            kind, host, suffix = apis.call(name), True, ""
-        elif category in _WORK:
-            host, suffix = False, ""
-            moved = integer(details.get("bytes"))
-            if category == "kernel":
-                kind = apis.kernel(name)
-                if kind == Category.mpi and "Collective name" in details:
-                    name, moved, group = _collective(name, details)
-            elif category == "gpu_memcpy":
-                kind = apis.copy("DtoD" not in name and "PtoP" not in name)
-            else:
-                kind = Category.gpu
+        key = event.cat, event.name, event.pid, event.tid
+        known = self.known.get(key)
+        if known is None:
+            known = self.known[key] = self._kind(event)
+        line, kind, category, name = known
+        start, details = nanoseconds(event.ts), event.args or _NOTHING
+        correlation = details.correlation if type(details.correlation) is int else integer(details.correlation)
+        moved = group = peer = -1
+        if category in _WORK:
+            moved = integer(details.bytes)
+            if kind == Category.mpi and details.operation is not None:
+                name, moved, group, peer = _collective(name, details)
+        elif details.operation in ("send", "recv") and category == "cpu_op":
+            name, moved, group, peer = _collective(name, details)
         elif category == "cuda_sync":
-            wait = str(details.get("cuda_sync_kind", name))
-            record = integer(details.get("wait_on_cuda_event_record_corr_id"))
-            on = integer(details.get("wait_on_stream"))
-            self.waits.append((wait, correlation, start, integer(pid), integer(details.get("stream")), on, record))
-            kind, host, suffix = Category.sync, True, ", waits"
+            where = integer(event.pid), integer(details.stream), integer(details.on_stream)
+            self.waits.append((str(details.wait or name), correlation, start, *where, integer(details.record)))
+        end = start + nanoseconds(event.dur)
+        self.rows.append((line, start, end, kind, self.builder.name(name), moved, peer, correlation, group))
+
+    def _kind(self, event: _Event) -> tuple[int, int, str, str]:
+        """The line, the category in the table and in the file, and the name of an event."""
+        event.check()
+        pid, tid, name = event.pid, event.tid, str(event.name)
+        category = _OLD.get(str(event.cat), str(event.cat))
+        host, suffix, kind = True, "", Category.other
+        if category in _CALLS:
+            kind = apis.call(name)
+        elif category == "kernel":
+            kind, host = apis.kernel(name), False
+        elif category == "gpu_memcpy":
+            kind, host = apis.copy("DtoD" not in name and "PtoP" not in name), False
+        elif category == "gpu_memset":
+            kind, host = Category.gpu, False
+        elif category == "cuda_sync":
+            kind, suffix = Category.sync, ", waits"
         elif category == "user_annotation" and name.startswith(_HOST_COLLECTIVES):
-            kind, host, suffix = Category.mpi, True, ""
+            kind = Category.mpi
         elif category == "gpu_user_annotation":
-            kind, host, suffix = Category.other, True, ", annotations"
+            suffix = ", annotations"
         elif category in ("cpu_op", "python_function"):
-            kind, host, suffix = Category.cpu, True, ""
-        else:
-            kind, host, suffix = Category.other, True, ""
+            kind = Category.cpu
         if (category in _CALLS or category == "cpu_op") and pid not in self.hosts and _is_number(pid):
             self.hosts[pid] = integer(pid)
         line = self.lines.get((pid, tid, suffix, host))
         if line is None:
             line = self._line(pid, tid, suffix, host)
-        self.rows.append((line, start, end, int(kind), self.builder.name(name), moved, correlation, group))
+        return line, int(kind), category, name
 
     def _line(self, pid: object, tid: object, suffix: str, host: bool) -> int:
         on_device = not host or suffix != ""
@@ -143,8 +178,8 @@ class _File:
 
     def _flush(self) -> None:
         if self.rows:
-            line, start, end, category, name, moved, correlation, group = zip(*self.rows, strict=True)
-            self.builder.add(line=line, start=start, end=end, category=category, name=name, bytes=moved,
+            line, start, end, category, name, moved, peer, correlation, group = zip(*self.rows, strict=True)
+            self.builder.add(line=line, start=start, end=end, category=category, name=name, bytes=moved, peer=peer,
                              correlation=correlation, group=group)  # fmt: skip
             self.rows.clear()
 
@@ -191,8 +226,7 @@ class _File:
         """
         if not self.waits:
             return trace
-        launches = Launches(trace)
-        calls = ~trace.on_stream() & (trace.correlation >= 0)
+        calls = ~trace.on_stream() & (trace.correlation >= 0) & (trace.peer < 0)
         waits = np.array([line.label.endswith(", waits") for line in trace.lines], dtype=bool)[trace.line]
         index = np.flatnonzero(calls & ~waits)
         call = dict(zip(zip(trace.process[index].tolist(), trace.correlation[index].tolist(), strict=True),
@@ -204,40 +238,41 @@ class _File:
             if caller >= 0:
                 line[event] = trace.line[caller]
                 caller_at[int(trace.correlation[event]), int(trace.start[event])] = caller
-        pairs: list[tuple[int, int]] = []
+        found: list[Wait] = []
         for kind, correlation, begin, device, waiting, on, record in self.waits:
             caller = caller_at.get((correlation, begin - trace.origin), -1)
             if caller < 0:
                 continue
-            time, process = int(trace.start[caller]), int(trace.process[caller])
+            process = int(trace.process[caller])
             waiter = self.streams.get((process, device, waiting), -1)
             if kind in ("Stream Wait Event", "Event Sync"):
-                recorded, source_line = call.get((process, record), -1), self.streams.get((process, device, on), -1)
-                if recorded < 0 or source_line < 0:
+                recorded, source = call.get((process, record), -1), self.streams.get((process, device, on), -1)
+                if recorded < 0 or source < 0 or (kind == "Stream Wait Event" and waiter < 0):
                     continue  # the event was recorded before the profiler began, or on a stream without work
-                source = launches.last_before(source_line, int(trace.start[recorded]))
-                target = caller if kind == "Event Sync" else launches.first_after(waiter, time)
-                pairs += [(target, source)] if source >= 0 and target >= 0 else []
-            else:
-                lines = launches.streams(process) if kind == "Context Sync" else [waiter]
-                sources = (launches.last_before(line, time) for line in lines)
-                pairs += [(caller, s) for s in sources if s >= 0]
-        requires = np.array(sorted(set(pairs)), dtype=np.int64).reshape(-1, 2)
-        return replace(trace, line=line, requires=requires)
+                found.append(Wait(caller, (source,), recorded, waiter if kind == "Stream Wait Event" else -1))
+            elif kind == "Context Sync":
+                mine = (number for (of, _, _), number in self.streams.items() if of == process)
+                found.append(Wait(caller, tuple(mine)))
+            elif waiter >= 0:
+                found.append(Wait(caller, (waiter,)))
+        return replace(trace, line=line, requires=requirements(trace, found))
 
 
-def _collective(name: str, details: dict[str, object]) -> tuple[str, int, int]:
-    """The name, the bytes that each rank puts in, and the communicator of a kernel, by what PyTorch says of it.
+def _collective(name: str, details: _Details) -> tuple[str, int, int, int]:
+    """The name, the bytes that each rank puts in, the communicator, and for a message the other rank, by what PyTorch
+    says of a kernel or of the operator that launches it.
 
-    The name of a kernel that only says that it exchanges messages begins with that of the collective.
+    A name that does not say the operation is preceded by it.
     """
-    operation = str(details["Collective name"])
-    if apis.collective(name) in ("", "sendrecv") and apis.collective(operation):
-        name = f"nccl {apis.collective(operation)} ({name})"
-    elements = integer(details.get("In msg nelems"))
-    size = _SIZES.get(str(details.get("dtype")).lower(), -1)
-    ranks = f"{details.get('Process Group Name')} {details.get('Process Group Ranks')}"
-    return name, elements * size if elements >= 0 and size > 0 else -1, zlib.crc32(ranks.encode())
+    operation = apis.collective(str(details.operation))
+    if apis.collective(name) in ("", "sendrecv") and operation:
+        name = f"nccl {operation} ({name})"
+    elements = integer(details.elements)
+    size = _SIZES.get(str(details.dtype).lower(), -1)
+    ranks = f"{details.communicator} {details.ranks}"
+    peer = integer({"send": details.target, "recv": details.source}.get(operation, -1))
+    moved = elements * size if elements >= 0 and size > 0 else -1
+    return name, moved, zlib.crc32(ranks.encode()), peer if _is_number(peer) else -1
 
 
 def _is_number(value: object) -> bool:

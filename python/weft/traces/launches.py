@@ -19,7 +19,7 @@ class Launches:
         stream = trace.on_stream()
         self.call = np.full(len(trace), -1, dtype=np.int64)
         work = np.flatnonzero(stream & (trace.correlation >= 0))
-        calls = np.flatnonzero(~stream & (trace.correlation >= 0))
+        calls = np.flatnonzero(~stream & (trace.correlation >= 0) & (trace.peer < 0))  # not messages of a kernel
         if len(work) and len(calls):
             # One number per pair of process and correlation, so that a single search finds the matching pairs.
             events = np.concatenate([calls, work])
@@ -36,10 +36,6 @@ class Launches:
         lines, begins = np.unique(trace.line[order], return_index=True)
         for line, mine in zip(lines.tolist(), np.split(order, begins[1:]), strict=bool(len(lines))):
             self._lines[line] = mine, trace.start[self.call[mine]]
-
-    def streams(self, process: int) -> list[int]:
-        """The lines of a process on which launched work ran."""
-        return [line for line in self._lines if self.trace.lines[line].process == process]
 
     def last_before(self, line: int, time: int) -> int:
         """The last event launched on a line before `time`; -1 if there is none."""

@@ -6,10 +6,9 @@ Schemas 2.9 and 3.13 are tested with real reports; tables that later versions re
 
 from __future__ import annotations
 
-import json
 import re
 import sqlite3
-import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from weft.traces import apis
+from weft.traces.dependencies import Wait, requirements
 from weft.traces.head import Head
-from weft.traces.launches import Launches
+from weft.traces.nccl_payloads import message, payload, with_payloads
 from weft.traces.table import Builder, Category, Trace
 
 DESCRIPTION = "an Nsight Systems report exported as SQLite"
@@ -33,12 +33,13 @@ _COPIES = {
     10: "PtoP", 11: "UVM HtoD", 12: "UVM DtoH", 13: "UVM DtoD",
 }  # fmt: skip
 _WITHIN_DEVICES = (5, 6, 7, 8, 10, 13)
-_SYNC = {1: "event synchronize", 2: "stream wait event", 3: "stream synchronize", 4: "context synchronize"}
+_EVENT, _STREAM_FOR_EVENT, _STREAM, _CONTEXT = 1, 2, 3, 4  # CUpti_ActivitySynchronizationType
+_SYNC = {_EVENT: "event synchronize", _STREAM_FOR_EVENT: "stream wait event", _STREAM: "stream synchronize",
+         _CONTEXT: "context synchronize"}  # fmt: skip
+_RECORDS = {f"[{name}]" for name in (*_SYNC.values(), "wait")}  # names of the records of waits
 _PUSH_POP, _START_END, _DOMAIN = (59, 70), (60, 71), (75, 76)  # NVTX event types, those of registered strings second
 _RANK = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "RANK")
 _WORLD = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "WORLD_SIZE")
-# What NCCL says of a call in the payload of its NVTX range (its nvtx_payload_schemas.h).
-_SIZE, _COMMUNICATOR = "Message size [bytes]", "NCCL communicator ID"
 _MPI = ("MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS")
 
 
@@ -79,6 +80,7 @@ class _Report:
         self.unended = 0
         self.lone = 0  # the process of rows that do not name theirs: the one that calls, if it is the only one
         self.call_lines: dict[tuple[int, int], int] = {}  # (process, correlation) -> line
+        self.streams: dict[tuple[int, int, int], int] = {}  # (process, context, stream) -> line
 
     def read(self) -> Trace:
         self._calls()
@@ -95,7 +97,7 @@ class _Report:
             raise ValueError(f"{self.path}: the SQLite file has no events of Nsight Systems; {self._contents()}")
         if self.unended:
             self.builder.notes.append(f"{self.unended} events had not ended when the recording stopped and are ignored")
-        trace = _with_payloads(self.builder.build())
+        trace = self._with_requirements(with_payloads(self.builder.build()))
         rank, world = self._rank()
         trace = replace(trace, epoch=self._epoch(), rank=rank, world=world)
         if not trace.on_stream().any():
@@ -153,22 +155,29 @@ class _Report:
     def _thread(self, global_tid: int, suffix: str = "") -> int:
         return self.builder.line(self._process(global_tid), f"thread {global_tid & 0xFFFFFF}{suffix}", "host")
 
-    def _rows(self, table: str, *columns: str) -> Iterator[dict[str, np.ndarray]]:
-        """Chunks of a table's `start`, `end` and `columns`, -1 where NULL or not in this version; nothing where the
-        table is not there. Newer versions of a table may carry a number: the highest is taken."""
+    def _newest(self, table: str) -> str:
+        """The name of a table in this report, the highest where versions carry a number; '' if it has none."""
         versions = [n for n in self.tables if re.fullmatch(rf"{table}(_V\d+)?", n, re.IGNORECASE)]
-        if not versions:
+        return max(versions, key=len, default="")
+
+    def _select(self, table: str, columns: Sequence[str], where: str) -> Iterator[dict[str, np.ndarray]]:
+        """Chunks of some columns of a table, -1 where NULL or not in this version."""
+        have = self.tables[table]
+        select = ", ".join(f"coalesce({_quoted(c)}, -1)" if c in have else "-1" for c in columns)
+        cursor = self.connection.execute(f"SELECT {select} FROM {_quoted(table)} WHERE {where}")
+        while rows := cursor.fetchmany(_CHUNK):
+            yield self._numbers(table, columns, rows)
+
+    def _rows(self, table: str, *columns: str) -> Iterator[dict[str, np.ndarray]]:
+        """Chunks of a table's `start`, `end` and `columns`; nothing if the report does not have the table."""
+        table = self._newest(table)
+        if not table:
             return
-        table = max(versions, key=len)
         have = self.tables[table]
         if not {"start", "end"} <= set(have):
             columns_ = ", ".join(have)
             raise ValueError(f"{self.path}: table {table} has no columns 'start' and 'end', but {columns_}")
-        wanted = ["start", "end", *columns]
-        select = ", ".join(f"coalesce({_quoted(c)}, -1)" if c in have else "-1" for c in wanted)
-        cursor = self.connection.execute(f"SELECT {select} FROM {_quoted(table)} WHERE {_TIMED}")
-        while rows := cursor.fetchmany(_CHUNK):
-            yield self._numbers(table, wanted, rows)
+        yield from self._select(table, ["start", "end", *columns], _TIMED)
         (open_,) = self.connection.execute(f"SELECT count(*) FROM {_quoted(table)} WHERE end IS NULL").fetchone()
         self.unended += 0 if table == "NVTX_EVENTS" else open_  # NVTX marks have no end
 
@@ -199,6 +208,7 @@ class _Report:
         for process, device, context, stream in places.T.tolist():
             label = f"device {device} context {context} stream {stream}"
             lines.append(self.builder.line(self._process(process), label, "stream"))
+            self.streams[self._process(process), context, stream] = lines[-1]
         return np.array(lines, dtype=np.int64)[which]
 
     def _calls(self) -> None:
@@ -267,6 +277,52 @@ class _Report:
                 correlation=r["correlationId"],
             )
 
+    def _with_requirements(self, trace: Trace) -> Trace:
+        """What calls and streams wait for, if the report has records of CUDA events (`--cuda-event-trace`).
+
+        A wait names the record of the event by the number that both have in common; in versions without such numbers,
+        it is the last record of the event before the wait.
+        """
+        table = self._newest("CUPTI_ACTIVITY_KIND_CUDA_EVENT")
+        place = ("contextId", "streamId", "eventId", "eventSyncId")
+        made = self._select(table, ("globalPid", "correlationId", *place), "1") if table else ()
+        rows = [row for r in made for row in _tuples(r)]
+        if not rows:
+            return trace
+        waits = trace.category == Category.sync
+        waits &= np.isin(trace.name, [k for k, n in enumerate(trace.names) if n in _RECORDS])
+        index = np.flatnonzero(~trace.on_stream() & (trace.correlation >= 0) & (trace.peer < 0) & ~waits)[::-1]
+        call = dict(zip(zip(trace.process[index].tolist(), trace.correlation[index].tolist(), strict=True),
+                        index.tolist(), strict=True))  # fmt: skip
+        numbered: dict[tuple[int, int], tuple[int, int]] = {}  # (process, number) -> call that recorded, line
+        recorded: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)  # likewise by event
+        for global_id, correlation, context, stream, event, number in rows:
+            process = self._process(global_id)
+            by, line = call.get((process, correlation), -1), self.streams.get((process, context, stream), -1)
+            if by >= 0 and line >= 0:
+                recorded[process, event].append((by, line))
+                if number >= 0:
+                    numbered[process, number] = by, line
+        found: list[Wait] = []
+        columns = ("globalPid", "correlationId", "syncType", *place)
+        for r in self._rows("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", *columns):
+            for _, _, global_id, correlation, kind, context, stream, event, number in _tuples(r):
+                process = self._process(global_id)
+                caller, waiter = call.get((process, correlation), -1), self.streams.get((process, context, stream), -1)
+                if caller < 0:
+                    continue
+                if kind in (_EVENT, _STREAM_FOR_EVENT):
+                    before = (r for r in recorded[process, event] if r[0] < caller)  # events are in order of time
+                    by, line = numbered.get((process, number)) or max(before, default=(-1, -1))
+                    if by >= 0 and (kind == _EVENT or waiter >= 0):
+                        found.append(Wait(caller, (line,), by, waiter if kind == _STREAM_FOR_EVENT else -1))
+                elif kind == _STREAM and waiter >= 0:
+                    found.append(Wait(caller, (waiter,)))
+                elif kind == _CONTEXT:
+                    mine = (n for (p, c, _), n in self.streams.items() if (p, c) == (process, context))
+                    found.append(Wait(caller, tuple(mine)))
+        return replace(trace, requires=requirements(trace, found))
+
     def _mpi(self) -> None:
         for table in _MPI:
             for r in self._rows(table, "globalTid", "textId", "size", "remoteRank", "rootRank"):
@@ -304,15 +360,22 @@ class _Report:
                 f"{self.path}: table NVTX_EVENTS needs the columns start, end and globalTid, but has {', '.join(have)}"
             )
         select = ", ".join(f"coalesce({c}, -1)" if c in have else "-1" for c in wanted)
-        text, payload = (c if c in have else "NULL" for c in ("text", "jsonText"))
-        marks = self.connection.execute(f"SELECT {select}, {payload}, {text} FROM NVTX_EVENTS WHERE {_TIMED}")
+        text, json_text = (c if c in have else "NULL" for c in ("text", "jsonText"))
+        marks = self.connection.execute(f"SELECT {select}, {json_text}, {text} FROM NVTX_EVENTS WHERE {_TIMED}")
         while rows := marks.fetchmany(_CHUNK):
             words = [row[-1] for row in rows]
             r = self._numbers("NVTX_EVENTS", wanted, [row[:-2] for row in rows])
             given = zip((row[-2] for row in rows), r["jsonTextId"].tolist(), strict=True)
-            moved, group = np.array([_payload(own_ or self.strings.get(i)) for own_, i in given], dtype=np.int64).T
+            said = [payload(own_ or self.strings.get(i)) for own_, i in given]
+            moved, group, peer = np.array(said, dtype=np.int64).T
             ids = np.where([w is None for w in words], r["textId"], [texts.get(w, -1) for w in words])
-            name = self._map(ids, lambda i: self.builder.name(own.get(i) or self.strings.get(i) or "range"))
+            ids = 2 * ids + (peer >= 0)
+
+            def shown(key: int) -> int:
+                text = own.get(key >> 1) or self.strings.get(key >> 1) or "range"
+                return self.builder.name(message(text) if key & 1 else text)
+
+            name = self._map(ids, shown)
             mpi = np.array([(t >> 24, d) in domains for t, d in zip(r["globalTid"].tolist(), r["domainId"].tolist(),
                                                                     strict=True)])  # fmt: skip
             loose = np.isin(r["eventType"], _START_END)
@@ -324,6 +387,7 @@ class _Report:
                     category=np.where(mpi, int(Category.mpi), int(Category.other))[mask],
                     name=name[mask],
                     bytes=moved[mask],
+                    peer=peer[mask],
                     group=group[mask],
                 )
 
@@ -338,6 +402,10 @@ class _Report:
             )
 
 
+def _tuples(rows: dict[str, np.ndarray]) -> Iterator[tuple[int, ...]]:
+    return zip(*(column.tolist() for column in rows.values()), strict=True)
+
+
 def _integers(*columns: str) -> str:
     """The condition that columns have integers; SQLite keeps values of any type in any column."""
     return " AND ".join(f"typeof({_quoted(c)}) = 'integer'" for c in columns)
@@ -348,47 +416,4 @@ def _quoted(name: str) -> str:
 
 
 def _noted(trace: Trace, note: str) -> Trace:
-    from dataclasses import replace
-
     return replace(trace, notes=(*trace.notes, note))
-
-
-def _payload(text: object) -> tuple[int, int]:
-    """The bytes and the communicator in the payload of a range of NCCL, given as JSON; -1 if it has none."""
-    if not isinstance(text, str) or _SIZE not in text:
-        return -1, -1
-    found: dict[str, object] = {}
-
-    def keep(pairs: list[tuple[str, object]]) -> None:
-        found.update((k, v) for k, v in pairs if k in (_SIZE, _COMMUNICATOR))
-
-    try:
-        json.loads(text, object_pairs_hook=keep)
-    except (ValueError, RecursionError):
-        return -1, -1
-    size = str(found.get(_SIZE))
-    group = zlib.crc32(str(found[_COMMUNICATOR]).encode()) if _COMMUNICATOR in found else -1
-    return (int(size) if size.isdecimal() and len(size) < 19 else -1), group
-
-
-def _with_payloads(trace: Trace) -> Trace:
-    """Gives kernels of NCCL the bytes and communicators of NCCL's ranges on the threads that launched them.
-
-    A kernel belongs to the ranges that began since its thread launched the one before; those of a group add up.
-    """
-    ranges = (trace.category == Category.other) & (trace.bytes >= 0)
-    if not ranges.any():
-        return trace
-    moved, group = trace.bytes.copy(), trace.group.copy()
-    call = Launches(trace).call
-    kernels = np.flatnonzero(trace.on_stream() & (trace.category == Category.mpi) & (call >= 0))
-    for line in np.unique(trace.line[ranges]).tolist():
-        mine = kernels[trace.line[call[kernels]] == line]
-        mine = mine[np.argsort(trace.start[call[mine]], kind="stable")]
-        said = np.flatnonzero(ranges & (trace.line == line))
-        place = np.searchsorted(trace.start[said], trace.start[call[mine]], side="right")
-        for kernel, begin, end in zip(mine.tolist(), [0, *place[:-1].tolist()], place.tolist(), strict=True):
-            if begin < end:
-                moved[kernel], group[kernel] = int(trace.bytes[said[begin:end]].sum()), trace.group[said[end - 1]]
-    moved[ranges], group[ranges] = -1, -1
-    return replace(trace, bytes=moved, group=group)

@@ -94,6 +94,8 @@ class _File:
         self.offsets: dict[int, int] = {}  # clock -> ns from it to the trace's clock
         # By track and whether it is device work: start, end, category, name, bytes, correlation, one after another.
         self.rows: dict[tuple[int, bool], array[int]] = defaultdict(lambda: array("q"))
+        # By category and name of a slice: its category in the table, whether it is device work, and its name's number.
+        self.kinds: dict[tuple[str, str], tuple[int, bool, int]] = {}
         self.stages: list[tuple[str, int, int, str]] = []  # queue, start, end, name
         self.other: Counter[str] = Counter()
         self.last = 0
@@ -138,9 +140,10 @@ class _File:
             yield from self._packets(inner, nested=True)
 
     def _take(self, packet: Any) -> None:
-        sequence = self.sequences[packet.trusted_packet_sequence_id]
+        number = packet.trusted_packet_sequence_id
+        sequence = self.sequences[number]
         if packet.sequence_flags & _CLEARED or packet.incremental_state_cleared:
-            sequence = self.sequences[packet.trusted_packet_sequence_id] = _Sequence(clocks=sequence.clocks)
+            sequence = self.sequences[number] = _Sequence(clocks=sequence.clocks)
         if packet.HasField("interned_data"):
             data = packet.interned_data
             sequence.names.update((e.iid, text(e.name)) for e in data.event_names)
@@ -203,7 +206,8 @@ class _File:
             time += self.offsets.get(clock, 0)
         if abs(time) > _LONGEST:
             raise ValueError(f"{self.path}: the time {time} ns is too large")
-        self.last = max(self.last, time)
+        if time > self.last:
+            self.last = time
         return time
 
     def _describe(self, descriptor: Any) -> None:
@@ -230,12 +234,13 @@ class _File:
         if kind != _BEGIN and not complete:
             self.other["marks and values of counters, which have no duration, are ignored"] += 1
             return
-        category = text(next(iter(event.categories), "")) or next(
-            (sequence.categories.get(i, "") for i in event.category_iids), ""
-        )
-        name = (
-            text(event.name) or sequence.names.get(event.name_iid or event.legacy_event.name_iid) or category or "slice"
-        )
+        category = ""
+        if iids := event.category_iids:
+            category = sequence.categories.get(iids[0], "")
+        elif texts := event.categories:
+            category = text(texts[0])
+        name = sequence.names.get(event.name_iid) or text(event.name)
+        name = name or sequence.names.get(event.legacy_event.name_iid) or category or "slice"
         moved = link = -1
         if category in _ROCPROF:
             for detail in event.debug_annotations:
@@ -250,18 +255,11 @@ class _File:
 
     def _close(self, uuid: int, track: _Track, end: int) -> None:
         start, name, category, moved, link = track.open.pop()
-        if category == "memory_copy":
-            kind = apis.copy(not re.search(r"DEVICE_TO_DEVICE", name))
-        elif category == "kernel_dispatch":
-            kind = apis.kernel(name)
-        elif category in _CALLS:
-            kind = apis.call(name)
-        elif category in _COLLECTIVES:
-            kind = Category.mpi
-        else:
-            kind = Category.other if category == _MARKER else Category.cpu
-        stream = category in _WORK
-        self.rows[uuid, stream].extend((start, end, int(kind), self.builder.name(name), moved, link))
+        known = self.kinds.get((category, name))
+        if known is None:
+            known = self.kinds[category, name] = int(_kind(category, name)), category in _WORK, self.builder.name(name)
+        kind, stream, number = known
+        self.rows[uuid, stream].extend((start, end, kind, number, moved, link))
 
     def _stage(self, event: Any, time: int, sequence: _Sequence) -> None:
         queue = sequence.stages.get(event.hw_queue_iid) or f"queue {event.hw_queue_id or event.hw_queue_iid}"
@@ -296,3 +294,16 @@ class _File:
                 line=[self.builder.line(max(process, 0), queue, "stream") for queue in queues], start=start, end=end,
                 category=[int(apis.kernel(n)) for n in names], name=[self.builder.name(n) for n in names],
             )  # fmt: skip
+
+
+def _kind(category: str, name: str) -> Category:
+    """The category of a slice, by rocprofv3's category and its name."""
+    if category == "memory_copy":
+        return apis.copy(not re.search(r"DEVICE_TO_DEVICE", name))
+    if category == "kernel_dispatch":
+        return apis.kernel(name)
+    if category in _CALLS:
+        return apis.call(name)
+    if category in _COLLECTIVES:
+        return Category.mpi
+    return Category.other if category == _MARKER else Category.cpu

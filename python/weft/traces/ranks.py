@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha1
+from mmap import mmap
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,27 @@ MOST_OFFSET = 60 * 10**9  # ns; clocks of one cluster differ by less
 # between two collectives by which the ends of one may be apart.
 IMPOSSIBLE = 0.1
 SMALL = 50_000  # ns; ends of one collective may always be as far apart
+DRIFT = 1e-4  # clocks of processors drift by less, relative to each other
 _TURNS = 20
 _SHIFTS = 64  # collectives by which the recordings of two ranks may begin and end apart
 _IN_NAME = re.compile(r"(?:rank|worker|proc|mpi|pe)s?[-_.:]?0*(\d{1,6})(?!\d)", re.IGNORECASE)
 Ints = NDArray[np.int64]
+
+
+def settled(trace: Trace) -> Trace:
+    """The trace with each column in memory pages of its own.
+
+    These go back to the system when a column is freed. Arrays on the heap would leave gaps that a joined table, which
+    has larger ones, cannot use.
+    """
+    columns: dict[str, Any] = {c: _in_pages(getattr(trace, c)) for c in COLUMNS}
+    return replace(trace, **columns)
+
+
+def _in_pages(column: NDArray[Any]) -> NDArray[Any]:
+    found: NDArray[Any] = np.frombuffer(mmap(-1, column.nbytes), dtype=column.dtype)
+    found[:] = column
+    return found
 
 
 def join(traces: list[Trace], path: str, wanted: Sequence[int] = ()) -> Trace:
@@ -42,11 +60,7 @@ def join(traces: list[Trace], path: str, wanted: Sequence[int] = ()) -> Trace:
     twice, or if the files cannot be of one run: formats, numbers of ranks, clocks or collectives that disagree.
     """
     notes: list[str] = []
-    same: dict[bytes, Trace] = {}
-    for trace in traces:
-        times = sha1(trace.start.tobytes() + str(trace.began).encode()).digest()
-        if (other := same.setdefault(times, trace)) is not trace:
-            raise ValueError(f"{path}: {other.path} and {trace.path} have the same events; give each rank once")
+    _check_different(traces, path)
     _numbered(traces, path, wanted, notes)
     shared = _shared(traces)
     offsets = _aligned(traces, shared, path, notes)
@@ -55,14 +69,24 @@ def join(traces: list[Trace], path: str, wanted: Sequence[int] = ()) -> Trace:
     return _table(traces, shifts, shared, path, notes)
 
 
+def _check_different(traces: list[Trace], path: str) -> None:
+    first: dict[bytes, str] = {}
+    for trace in traces:
+        times = sha1(trace.start.tobytes() + str(trace.began).encode()).digest()
+        if times in first:
+            raise ValueError(f"{path}: {first[times]} and {trace.path} have the same events; give each rank once")
+        first[times] = trace.path
+
+
 # --- ranks ---------------------------------------------------------------------------------------------------------
 
 
 def _numbered(traces: list[Trace], path: str, wanted: Sequence[int], notes: list[str]) -> None:
     """Gives the processes of the traces the numbers of their ranks, and drops what is not wanted."""
-    formats = sorted({t.format for t in traces})
+    formats = {t.format: Path(t.path).name for t in reversed(traces)}
     if len(formats) > 1:
-        raise ValueError(f"{path}: files of several formats are not of one run: {', '.join(formats)}")
+        found = ", ".join(f"{name} ({formats[name]})" for name in sorted(formats))
+        raise ValueError(f"{path}: files of several formats are not of one run: {found}; give those of one")
     worlds = sorted({t.world for t in traces if t.world >= 0})
     if len(worlds) > 1:
         counts = " and ".join(map(str, worlds))
@@ -80,8 +104,9 @@ def _numbered(traces: list[Trace], path: str, wanted: Sequence[int], notes: list
     for trace in traces:
         for process in trace.processes:
             if process in first:
-                raise ValueError(f"{path}: two files are of rank {process}: {Path(first[process]).name} and "
-                                 f"{Path(trace.path).name}; give each rank of one run once")  # fmt: skip
+                files = [Path(first[process]), Path(trace.path)]
+                shown = " and ".join(str(f) if files[0].name == files[1].name else f.name for f in files)
+                raise ValueError(f"{path}: two files are of rank {process}: {shown}; give each rank of one run once")
             first[process] = trace.path
     if wanted:
         traces[:] = [t for t in traces if set(t.processes) & set(wanted)] or traces
@@ -232,6 +257,7 @@ def _aligned(traces: list[Trace], shared: list[Shared], path: str, notes: list[s
     # Ends of two ranks are on both sides of their median.
     middle, high = (2 * float(q) for q in np.nanquantile(rest, (0.5, 0.95)))
     every = float(np.median(np.abs(np.diff(np.sort(np.nanmedian(corrected, axis=1)))))) if len(ends) > 1 else np.inf
+    _check_each(traces, corrected, every, path, notes)
     if middle > max(SMALL, IMPOSSIBLE * every):
         raise ValueError(
             f"{path}: the n-th collectives of the ranks end {seconds(middle * 1e-9)} apart (median), and "
@@ -247,6 +273,32 @@ def _aligned(traces: list[Trace], shared: list[Shared], path: str, notes: list[s
         f"{seconds(high * 1e-9)} (95 %)"
     )
     return [int(o) for o in np.rint(offset)]
+
+
+def _check_each(
+    traces: list[Trace], ends: NDArray[np.float64], every: float, path: str, notes: list[str]
+) -> None:  # fmt: skip
+    """Looks for a file whose collectives end away from those of most ranks, which follow each other `every` ns: it may
+    be of another run of the same program. A clock may drift."""
+    if len(traces) < 3:
+        return  # either may be the wrong one
+    common = np.nanmedian(ends, axis=1)
+    apart = np.zeros(len(traces))
+    for file in range(len(traces)):
+        here = ~np.isnan(ends[:, file])
+        time, late = common[here], ends[here, file] - common[here]
+        drift = np.polyfit(time - time[0], late, 1) if len(time) > 3 else np.zeros(2)
+        if abs(drift[0]) < DRIFT:
+            late = late - np.polyval(drift, time - time[0])
+        apart[file] = np.median(np.abs(late))
+    worst = int(np.argmax(apart))
+    if apart[worst] <= SMALL:
+        return
+    what = f"the collectives of {Path(traces[worst].path).name} end {seconds(apart[worst] * 1e-9)} (median) away from "
+    if apart[worst] > IMPOSSIBLE * every:
+        raise ValueError(f"{path}: {what}those of the other ranks, and follow each other every "
+                         f"{seconds(every * 1e-9)}: the file is of a different run")  # fmt: skip
+    notes.append(f"{what}those of the other ranks: the file may be of a different run")
 
 
 def _apart(traces: list[Trace]) -> str:
@@ -285,33 +337,43 @@ def _table(traces: list[Trace], shifts: list[int], shared: list[Shared], path: s
     names: dict[str, int] = {}
     lines: dict[Line, int] = {}
     alone = _alone(len(traces), shared)
-    parts: dict[str, list[NDArray[Any]]] = {c: [] for c in COLUMNS}
-    requires, at = [], 0
     format_, world = traces[0].format, traces[0].world
     notes += _merged([(t.processes, t.notes) for t in traces])
     if cut := sum(len(a) for a in alone):
         notes.append(f"{cut} collectives at the edges of the recordings are not in the files of all their ranks; they "
                      "keep their time")  # fmt: skip
-    traces.reverse()
-    for file, shift in enumerate(shifts):
-        trace = traces.pop()
-        name = np.array([names.setdefault(n, len(names)) for n in trace.names], dtype=np.int32)[trace.name]
-        for event in alone[file]:
-            name[event] = names.setdefault(f"cut {trace.names[trace.name[event]]}", len(names))
-        line = np.array([lines.setdefault(x, len(lines)) for x in trace.lines], dtype=np.int32)[trace.line]
-        new: dict[str, Any] = {"name": name, "line": line, "start": trace.start + shift, "end": trace.end + shift}
-        for column in COLUMNS:
-            parts[column].append(new.get(column, getattr(trace, column)))
-        if trace.requires is not None:
-            requires.append(trace.requires + at)
-        at += len(trace)
-        del trace, name, line, new
-    # Each part is in order, and an order within a line stays: a stable sort by start is `in_time`.
-    columns: dict[str, Any] = {"start": np.concatenate(parts.pop("start"))}
-    order = np.argsort(columns["start"], kind="stable").astype(np.int32 if at < 2**31 else np.int64)
-    columns["start"] = columns["start"][order]
-    for column in list(parts):
-        columns[column] = np.concatenate(parts.pop(column))[order]
+    offsets = np.cumsum([0, *map(len, traces)]).tolist()
+    requires = [t.requires + at for t, at in zip(traces, offsets, strict=False) if t.requires is not None]
+    numbers = [
+        {
+            "name": np.array([names.setdefault(n, len(names)) for n in t.names], dtype=np.int32),
+            "line": np.array([lines.setdefault(x, len(lines)) for x in t.lines], dtype=np.int32),
+        }
+        for t in traces
+    ]
+    cuts = [{e: names.setdefault(f"cut {t.names[t.name[e]]}", len(names)) for e in mine}
+            for t, mine in zip(traces, alone, strict=True)]  # fmt: skip
+    parts = [{c: getattr(t, c) for c in COLUMNS} for t in traces]
+    traces.clear()
+    # Column by column, so that at most one exists twice. Each part is in order, and an order within a line stays: a
+    # stable sort by start is `in_time`.
+    columns: dict[str, Any] = {}
+    order = np.zeros(0, dtype=np.int64)
+    for column in ("start", *(c for c in COLUMNS if c != "start")):
+        whole = np.empty(offsets[-1], dtype=parts[0][column].dtype)
+        for k, (part, begin, end) in enumerate(zip(parts, offsets[:-1], offsets[1:], strict=True)):
+            mine = part.pop(column)
+            if column in ("start", "end"):
+                mine = mine + shifts[k]
+            elif column in ("name", "line"):
+                mine = numbers[k][column][mine]
+            whole[begin:end] = mine
+            if column == "name":
+                for event, number in cuts[k].items():
+                    whole[begin + event] = number
+        if column == "start":
+            order = np.argsort(whole, kind="stable").astype(np.int32 if len(whole) < 2**31 else np.int64)
+        columns[column] = whole[order]
     wanted = None
     if requires:
         place = np.empty(len(order), dtype=np.int64)

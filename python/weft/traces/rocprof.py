@@ -42,7 +42,7 @@ def _read_chrome(path: Path) -> Trace:
     builder = Builder("rocprof", path)
     sections: dict[int, str] = {}  # Chrome's process -> 'CPU HIP API', 'GPU0', 'COPY' ...
     rows: list[tuple[int, ...]] = []
-    for number, event in enumerate(Events(path)):
+    for number, event in enumerate(Events(path, Event)):
         try:
             if event.get("ph") == "M" and event.get("name") == "process_name":
                 sections[integer(event["pid"])] = str(arguments(event)["name"])

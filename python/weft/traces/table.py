@@ -55,8 +55,8 @@ class Trace:
     name         int32, index into `names`
     bytes        int64, bytes moved or sent by the event; -1 if unknown
     peer         int32, the other process (or the root) of a message; -1 if there is none
-    correlation  int64, the same for an API call and the device work it launched, and for a non-blocking MPI call and
-                 the wait that completes it; -1 if there is none
+    correlation  int64, the same for an API call, the device work it launched and the messages that this carries
+                 (`weft.traces.transfers`), and for a non-blocking MPI call and the wait that completes it; -1 if none
     group        int64, for MPI calls: messages of two processes match in their order within a group (communicator and
                  tag), and so do the collectives of a group (communicator); -1 if unknown
     """

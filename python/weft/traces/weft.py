@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import Any
+
+import msgspec
 
 from weft.errors import reason
-from weft.traces.chrome import Event, Events, arguments, nanoseconds
+from weft.traces.chrome import Events, Span, nanoseconds
 from weft.traces.head import Head
 from weft.traces.table import Builder, Category, Trace
 
@@ -19,15 +21,23 @@ _CHUNK = 1 << 16
 Place = tuple[object, object]  # process and thread of an event
 
 
-class _Details(TypedDict, total=False):
+class _Details(msgspec.Struct, gc=False):
     """The `args` of a span, as weft's recorder writes them. Messages are pairs (peer, bytes)."""
 
-    bytes: int
-    request: int
-    group: int
-    receives: list[tuple[int, int]]
-    sends: list[tuple[int, int]]
-    collective: str
+    name: Any = ""
+    bytes: Any = 0
+    request: Any = -1
+    group: Any = -1
+    receives: Any = ()
+    sends: Any = ()
+    collective: Any = ""
+
+
+class _Event(Span):
+    args: _Details | None = None
+
+
+_NOTHING = _Details()
 
 
 def probe(head: Head) -> bool:
@@ -45,13 +55,17 @@ def read(path: Path) -> Trace:
     labels: dict[Place, str] = {}
     lines: dict[Place, int] = {}
     rows: list[tuple[int, ...]] = []
-    for number, event in enumerate(Events(path)):
+    kinds: dict[tuple[object, ...], tuple[int, int, str]] = {}  # of events that are alike
+    for number, event in enumerate(Events(path, _Event)):
         try:
-            phase = event.get("ph")
-            if phase == "M" and event["name"] == "thread_name":
-                labels[event["pid"], event["tid"]] = str(arguments(event)["name"])
-            elif phase == "X":
-                rows += _rows(event, builder, labels, lines)
+            if event.ph == "M" and event.name == "thread_name":
+                labels[event.pid, event.tid] = str((event.args or _NOTHING).name)
+            elif event.ph == "X":
+                key = event.cat, event.name, event.pid, event.tid
+                kind = kinds.get(key)
+                if kind is None:
+                    kind = kinds[key] = _kind(event, builder, labels, lines)
+                rows += _rows(event, *kind, builder)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"{path}: not a trace that weft wrote: event {number} ({reason(error)})") from None
         if len(rows) >= _CHUNK:
@@ -60,30 +74,33 @@ def read(path: Path) -> Trace:
     return builder.build()
 
 
-def _rows(event: Event, builder: Builder, labels: dict[Place, str], lines: dict[Place, int]) -> list[tuple[int, ...]]:
-    key = event["pid"], event["tid"]
+def _kind(event: _Event, builder: Builder, labels: dict[Place, str], lines: dict[Place, int]) -> tuple[int, int, str]:
+    """The line, the category and the name of an event."""
+    event.check()
+    rank, thread = key = event.pid, event.tid
     line = lines.get(key)
     if line is None:
-        rank, thread = key
         label = labels.get(key) or ("host" if thread == 0 else "device")
         line = lines[key] = builder.line(int(str(rank)), label, "host" if thread == 0 else "stream")
-    start = nanoseconds(event["ts"])
-    end = start + nanoseconds(event["dur"])
-    category = _CATEGORIES.get(str(event.get("cat", "")), int(Category.other))
-    name = str(event["name"])
+    name, category = str(event.name), _CATEGORIES.get(str(event.cat), int(Category.other))
     if name == "synchronize" and category == Category.launch:
         category = int(Category.sync)
-    details = cast(_Details, arguments(event))
-    moved, request, group = details.get("bytes", 0), details.get("request", -1), details.get("group", -1)
-    starts = "i" if request >= 0 else ""
-    messages = [("recv", m) for m in details.get("receives", ())] + [("send", m) for m in details.get("sends", ())]
-    if not messages:
-        if joins := details.get("collective"):
+    return line, category, name
+
+
+def _rows(event: _Event, line: int, category: int, name: str, builder: Builder) -> list[tuple[int, ...]]:
+    start = nanoseconds(event.ts)
+    end = start + nanoseconds(event.dur)
+    of = event.args or _NOTHING
+    starts = "i" if of.request >= 0 else ""
+    if not (of.receives or of.sends):
+        if joins := of.collective:
             name = f"{starts}{joins}" if name == joins else f"{starts}{joins} ({name})"
-        return [(line, start, end, category, builder.name(name), moved or -1, -1, request, group)]
+        return [(line, start, end, category, builder.name(name), of.bytes or -1, -1, of.request, of.group)]
+    messages = [("recv", m) for m in of.receives] + [("send", m) for m in of.sends]
     times = [start + (end - start) * k // len(messages) for k in range(len(messages) + 1)]
     return [
-        (line, a, b, category, builder.name(f"{starts}{way} ({name})"), size, peer, request, group)
+        (line, a, b, category, builder.name(f"{starts}{way} ({name})"), size, peer, of.request, of.group)
         for a, b, (way, (peer, size)) in zip(times, times[1:], messages, strict=False)
     ]
 

@@ -6,6 +6,7 @@ import numpy as np
 from mpi4py import MPI
 
 from weft.model import maxwell_formulas as formulas
+from weft.model.limits import limits
 from weft.record import Choices, Figures, Record
 from weft.run.maxwell.exact import not_exact
 from weft.run.maxwell.problem import Problem
@@ -55,9 +56,8 @@ def finish(problem: Problem, record: Record, per_step: float) -> None:
     # The solver counts applications of the operator; the exponential integrator's other work is not included.
     counted = {name: value * applications / formulas.STAGES for name, value in solver.figures.items()}
     figures["memory_bytes"] = memory_bytes(solver.memory_bytes, problem.comm)
-    bound = max(
-        counted["bytes"] / figures["bandwidth_bytes_per_second"], counted["flops"] / figures["peak_flops_per_second"]
-    )
+    bandwidth, peak = figures["bandwidth_bytes_per_second"], figures["peak_flops_per_second"]
+    found = limits(per_step, counted["bytes"], bandwidth, counted["flops"], peak)
     energy = figures["energy_to_solution"]["joules"]
     figures.update(
         Figures(
@@ -72,7 +72,8 @@ def finish(problem: Problem, record: Record, per_step: float) -> None:
             step_bytes_sent=counted["bytes_sent"],
             step_messages=counted["messages"],
             achieved_bytes_per_second=counted["bytes"] / per_step,
-            roofline_fraction=bound / per_step,
+            limits=found,
+            roofline_fraction=found[0]["share"],
             joules_per_step=None if energy is None else energy / figures["steps_done"],
             formulas={
                 "gflops": f"{work.text} / time of a step; {work.source}",

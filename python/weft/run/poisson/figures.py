@@ -9,7 +9,8 @@ from mpi4py import MPI
 
 from weft.cases.poisson import PoissonCase
 from weft.model import formulas
-from weft.record import Figures, Record, Timings
+from weft.model.limits import by_instructions, limits
+from weft.record import Figures, Limit, Record, Timings
 from weft.run.poisson.problem import cycled
 from weft.run.record import breakdown, memory_bytes
 
@@ -61,28 +62,41 @@ def finish(record: Record, case: PoissonCase, operator: Poisson, result: CgResul
         storage=operator.storage,
         geometry=operator.geometry,
         stored_elements=operator.elements_by_shape["stored"],
+        parallelepipeds=operator.elements_by_shape["parallelepiped"],
         kernels=operator.kernels,
         algorithm=result.algorithm,
         preconditioner=case.solver.preconditioner,
         ranks=comm.size,
         masked=bool(operator.dirichlet),
     )
-    figures.update(performance(size, method, figures, iterations, seconds))
+    counted = None
+    if result.algorithm == "merged":
+        access = operator.choices.get("access", "").partition(":")[0]
+        peak = figures["peak_flops_per_second"]
+        counted = by_instructions(size, method, "merged", access, operator.device.architecture, peak)
+    figures.update(performance(size, method, figures, iterations, seconds, counted))
 
 
 def performance(
-    size: formulas.Size, method: formulas.Method, measured: Figures, iterations: int, seconds: float
+    size: formulas.Size,
+    method: formulas.Method,
+    measured: Figures,
+    iterations: int,
+    seconds: float,
+    counted: Limit | None = None,
 ) -> Figures:
-    """The figures of merit of `iterations` in `seconds`, each with the formula it follows from."""
+    """The figures of merit of `iterations` in `seconds`, each with the formula it follows from.
+
+    `counted`: the limit by instructions, if there is one.
+    """
     per_iteration = seconds / max(1, iterations)
     fom = formulas.fom_flops(size)
     paper_bytes, paper_flops = formulas.iteration_bytes(size), formulas.iteration_flops(size)
     ours_bytes = formulas.weft_iteration_bytes(size, method)
+    ours_flops = formulas.weft_iteration_flops(size, method)
     bandwidth, peak = measured["bandwidth_bytes_per_second"], measured["peak_flops_per_second"]
-
-    def fraction(moved: formulas.Formula) -> float:
-        return max(moved.value / bandwidth, paper_flops.value / peak) / per_iteration
-
+    found = limits(per_iteration, ours_bytes.value, bandwidth, ours_flops.value, peak, counted)
+    paper = limits(per_iteration, paper_bytes.value, bandwidth, paper_flops.value, peak)
     return {
         "fom_gflops": fom.value / per_iteration / 1e9,
         "throughput_dofs_per_second_per_rank": formulas.throughput(size.dofs, iterations, measured["ranks"], seconds),
@@ -90,14 +104,16 @@ def performance(
         "iteration_bytes_paper": paper_bytes.value,
         "iteration_bytes": ours_bytes.value,
         "achieved_bytes_per_second": ours_bytes.value / per_iteration,
-        "roofline_fraction_paper": fraction(paper_bytes),
-        "roofline_fraction": fraction(ours_bytes),
+        "limits": found,
+        "roofline_fraction_paper": paper[0]["share"],
+        "roofline_fraction": max(limit["share"] for limit in found if limit["name"] != "instructions"),
         "formulas": {
             "fom_gflops": f"({fom.text}) x iterations / time; {fom.source}",
             "throughput_dofs_per_second_per_rank": "N_G x iterations / (ranks x time); hipBone Eq. 6",
             "iteration_flops": f"{paper_flops.text}; {paper_flops.source}",
             "iteration_bytes_paper": f"{paper_bytes.text}; {paper_bytes.source}",
             "iteration_bytes": f"{ours_bytes.text}; {ours_bytes.source}",
+            "limits": f"least time / time per iteration; flops: {ours_flops.text}; {ours_flops.source}",
             "roofline_fraction": "max(bytes / bandwidth, flops / peak) / time per iteration",
         },
     }

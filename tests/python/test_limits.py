@@ -1,0 +1,136 @@
+"""The three limits of a run: which binds, what the instructions allow, and that the recorded counts still hold."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import weft
+from weft.model import formulas, instructions, processors
+from weft.model.limits import by_instructions, limits
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 300
+INTEL = "vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\nflags\t\t: fpu avx2 "
+AMD = "vendor_id\t: AuthenticAMD\ncpu family\t: {}\nflags\t\t: fpu avx2 {}\n\nvendor_id\t: none\n"
+
+
+def test_the_limit_that_takes_longest_binds() -> None:
+    counted = {"name": "instructions", "seconds": 4.0, "share": 0.0, "what": "loads"}
+    found = limits(10.0, 20.0, 10.0, 300.0, 100.0, counted)
+    assert [(limit["name"], limit["seconds"], limit["share"]) for limit in found] == [
+        ("instructions", 4.0, 0.4),
+        ("arithmetic", 3.0, 0.3),
+        ("bandwidth", 2.0, 0.2),
+    ]
+    assert [limit["name"] for limit in limits(10.0, 50.0, 10.0, 300.0, 100.0)] == ["bandwidth", "arithmetic"]
+
+
+def test_a_core_is_limited_by_what_takes_most_cycles() -> None:
+    core = processors.core("Zen 5", "avx512")
+    mix = {"slots": 80.0, "multiply": 30.0, "add": 10.0, "vector": 4.0, "load": 20.0, "gather": 1.0, "store": 8.0}
+    assert instructions.cycles(core, mix) == {
+        "instructions entering": (79 + 48) / 8,
+        "multiply-adds": 15.0,
+        "additions": 5.0,
+        "vector operations": 11.0,
+        "shuffles": 0.0,
+        "divisions": 0.0,
+        "loads": 25.0,
+        "stores": 8.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (INTEL + "avx512f avx512_vbmi2 amx_tile", "Sapphire Rapids"),
+        (INTEL + "avx512f avx512_vbmi2", "Ice Lake-SP"),
+        (INTEL + "avx512f", "Skylake-SP"),
+        (INTEL, "generic"),
+        (AMD.format(26, "avx512f"), "Zen 5"),
+        (AMD.format(25, "avx512f"), "Zen 4"),
+        (AMD.format(25, ""), "Zen 3"),
+        ("processor\t: 0\nCPU architecture: 8\n", "generic"),
+    ],
+)
+def test_a_processor_is_known_by_its_family_and_flags(text: str, name: str, tmp_path) -> None:
+    (tmp_path / "cpuinfo").write_text(text)
+    assert processors.microarchitecture(tmp_path / "cpuinfo") == name
+    assert processors.core(name, "avx2") is not None
+
+
+def test_differences_of_shape_work_and_access_add_up_and_orders_are_interpolated() -> None:
+    def kernel(order: int, shape: str, work: str, access: str) -> instructions.Kernel:
+        return instructions.Kernel("avx2", order, shape, work, access)
+
+    mixes = {
+        kernel(order, *way): {"slots": slots + order}
+        for order in (2, 4)
+        for way, slots in {
+            ("parallelepiped", "operator", "gather"): 10.0,
+            ("trilinear", "operator", "gather"): 15.0,
+            ("parallelepiped", "merged", "gather"): 12.0,
+            ("parallelepiped", "operator", "loads"): 11.0,
+        }.items()
+    }
+    assert instructions.mix(kernel(4, "trilinear", "merged", "loads"), mixes) == {"slots": 22.0}
+    assert instructions.mix(kernel(3, "trilinear", "merged", "loads"), mixes) == {"slots": 21.0}
+    assert instructions.mix(kernel(5, "trilinear", "merged", "loads"), mixes) is None
+    assert instructions.mix(kernel(3, "stored", "merged", "loads"), mixes) is None
+
+
+@pytest.mark.parametrize("vectors", ["avx512", "avx2"])
+def test_the_record_has_every_shape_access_and_work(vectors: str) -> None:
+    for order in (1, 3, 7):
+        for shape in ("parallelepiped", "trilinear", "stored"):
+            for access in ("gather", "loads", "gather and runs", "loads and runs"):
+                for work in ("operator", "merged"):
+                    assert instructions.mix(instructions.Kernel(vectors, order, shape, work, access)), (order, shape)
+
+
+def test_a_parallelepiped_needs_fewer_cycles_than_a_trilinear_element() -> None:
+    size = formulas.Size(1000, 7, 343_000)
+    found = [
+        by_instructions(size, formulas.Method("assembled", "trilinear", 0, flat, "simd"), "operator", "gather", v, 1e11)
+        for v in ("avx512", "avx2")
+        for flat in (1000, 500, 0)
+    ]
+    for flat, half, trilinear in (found[:3], found[3:]):
+        assert flat["seconds"] < half["seconds"] < trilinear["seconds"]
+    assert by_instructions(size, formulas.Method(kernels="portable"), "operator", "gather", "avx2", 1e11) is None
+
+
+def test_weft_counts_its_own_operations() -> None:
+    size = formulas.Size(10, 7, 3430)
+    stored = formulas.weft_operator_flops(size, formulas.Method(kernels="simd")).value
+    assert stored == 6 * 10 * 64 * 72 + 2 * 5120 + 15 * 5120 + 2 * 3430  # docs/cpu-kernels.md
+    merged = formulas.weft_iteration_flops(size, formulas.Method(kernels="simd", algorithm="merged"))
+    assert merged.value == stored + 14 * 3430
+    assert merged.text.endswith("16 N_G")
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="counts x86 instructions")
+@pytest.mark.skipif(not (shutil.which("gcc") and shutil.which("objdump")), reason="needs gcc and objdump")
+def test_the_recorded_instructions_are_those_of_the_kernels() -> None:
+    vectors = weft.device.open("host").architecture
+    if vectors not in ("avx512", "avx2"):
+        pytest.skip("weft was compiled for other vectors than those of the record")
+    command = [sys.executable, str(ROOT / "benchmarks" / "instruction_mix.py"), "--orders", "7", "--quick"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.returncode == 0, done.stderr
+    counted = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {row["shape"] for row in counted} == {"parallelepiped", "trilinear", "stored"}
+    for row in counted:
+        kernel = instructions.Kernel(*(row[key] for key in instructions.Kernel.__dataclass_fields__))
+        known = instructions.recorded()[kernel]
+        for key in ("instructions", "slots", "multiply", "load"):
+            assert row[key] == pytest.approx(known[key], rel=0.05), (
+                f"{key} of {kernel}: record them again with benchmarks/instruction_mix.py"
+            )
