@@ -1,6 +1,6 @@
 # make        builds everything into .venv        make run    runs the Poisson benchmark on 2 ranks
 # make test   runs every check that CI makes      make clean  removes the build folder
-# make wheel  makes wheels/weft-*.whl, for machines without a compiler (docs/cluster.md); takes half an hour of processor time
+# make wheel  makes wheels/weft-*.whl, for machines without a compiler (docs/cluster.md); takes over an hour
 # PYTHON=python3.12 selects the interpreter, VENV=folder the environment, JOBS=4 the number of parallel compilations.
 PYTHON ?= python3
 VENV   ?= .venv
