@@ -1,0 +1,190 @@
+"""Predicts runs of weft of other sizes and orders on one node from one run per workload, makes them, and prints both.
+
+    python benchmarks/shared_node.py measure --output runs      # on a node with two cores to itself; a few minutes
+    python benchmarks/shared_node.py evaluate runs              # writes the results and the table
+
+`measure` makes, in turns, each of the four workloads at several sizes and orders on one rank and on two, which exchange
+through shared memory; each rank is bound to a core. `evaluate` calibrates a machine by `weft model calibrate` from the
+runs of the first size, for the predictions on one rank from those on one, else from both (turbulence: from that on
+two), and predicts all others by `weft model project`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from emulated_network import RUNS as SHORT_RUNS
+from emulated_network import duration, written_between
+
+from weft.files import write_json
+from weft.model.calibrate import Run, calibrate, run_of
+from weft.model.evidence import read
+from weft.model.machine import Machine
+
+ROOT = Path(__file__).parents[1]
+RANKS = (1, 2)
+RUNS = {  # long enough that the start does not count
+    **SHORT_RUNS,
+    "flow": ["--steps", "20", "--dt", "0.002", "--set", "output.slice=none"],
+    "turbulence": ["--steps", "20", "--process-grid", "1x2", "--set", "batch=1", "--set", "output.slice=false"],
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The size of a run: points in all, and their order; for turbulence the side of the grid."""
+
+    size: int
+    order: int = 7
+
+    def words(self, workload: str) -> list[str]:
+        """The options of `weft run`."""
+        if workload == "turbulence":
+            return ["--grid", str(self.size)]
+        return ["--set", f"mesh.points={self.size}", "--order", str(self.order)]
+
+    def named(self, workload: str) -> str:
+        """For tables."""
+        return f"{self.size}³" if workload == "turbulence" else f"{self.size:,} points, N = {self.order}"
+
+
+# The first one is calibrated on.
+OF_ELEMENTS = (Problem(400_000), Problem(100_000), Problem(1_600_000), Problem(400_000, 5), Problem(400_000, 9))
+PROBLEMS = {
+    "poisson": OF_ELEMENTS, "maxwell": OF_ELEMENTS, "flow": OF_ELEMENTS,
+    "turbulence": (Problem(64), Problem(48), Problem(96), Problem(128)),
+}  # fmt: skip
+
+
+def folder_of(folder: Path, workload: str, problem: Problem, ranks: int, turn: int) -> Path:
+    """Where a run is kept."""
+    return folder / f"{workload}-{problem.size}-{problem.order}-{ranks}-{turn}"
+
+
+def measure(folder: Path, rounds: int) -> None:
+    """Makes all runs, in turns."""
+    launcher = shutil.which("mpiexec")
+    if launcher is None:
+        raise SystemExit("mpiexec is not on PATH: put the environment's bin folder there")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "rounds.json").write_text(json.dumps(rounds))
+    for turn in range(rounds):
+        for workload, problems in PROBLEMS.items():
+            for problem in problems:
+                for ranks in RANKS:
+                    options = [f"1x{ranks}" if word == "1x2" else word for word in RUNS[workload]]
+                    output = folder_of(folder, workload, problem, ranks, turn)
+                    words = ["weft", "run", workload, *options, *problem.words(workload), "--exchange",
+                             "pairwise:direct", "--trace", "--output", str(output)]  # fmt: skip
+                    bound = [launcher, "-bind-to", "core", "-n", str(ranks)]
+                    subprocess.run([*bound, *words], check=True, stdout=subprocess.DEVNULL, timeout=600)
+        print(f"round {turn + 1} of {rounds}", flush=True)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A predicted and a measured time (s) of an iteration or step."""
+
+    workload: str
+    problem: Problem
+    ranks: int
+    predicted: float
+    measured: float
+
+    @property
+    def error(self) -> float:
+        """Relative to the measured time."""
+        return self.predicted / self.measured - 1
+
+
+def machine_of(folder: Path, ranks: int, rounds: int) -> Machine:
+    """Calibrated on the first size of each workload, for predictions on a number of ranks."""
+    chosen = []
+    for workload, problems in PROBLEMS.items():
+        # The parts of a step of turbulence say what its computation costs; the others need a run that only computes.
+        used = [ranks] if workload == "turbulence" else sorted({1, ranks})
+        chosen += [_fastest(folder, workload, problems[0], r, rounds).evidence.path for r in used]
+    return calibrate(read(chosen), title="one node")
+
+
+def predictions(folder: Path, rounds: int) -> Iterator[Comparison]:
+    """All sizes, the first one included."""
+    machines = {ranks: machine_of(folder, ranks, rounds) for ranks in RANKS}
+    for workload, problems in PROBLEMS.items():
+        for problem in problems:
+            for ranks, machine in machines.items():
+                run = _fastest(folder, workload, problem, ranks, rounds)
+                yield Comparison(workload, problem, ranks, run.on(machine).seconds, run.seconds)
+
+
+def _fastest(folder: Path, workload: str, problem: Problem, ranks: int, rounds: int) -> Run:
+    """Of several rounds the fastest: what else the machine does only adds time."""
+    folders = [folder_of(folder, workload, problem, ranks, turn) for turn in range(rounds)]
+    return min((run_of(evidence) for evidence in read(folders)), key=lambda run: run.seconds)
+
+
+def unseen(found: list[Comparison]) -> list[Comparison]:
+    """Those that nothing was calibrated on."""
+    return [c for c in found if c.problem != PROBLEMS[c.workload][0]]
+
+
+def table(found: list[Comparison]) -> str:
+    """The table of docs/model-experiments.md."""
+    lines = ["| workload | problem | one rank | predicted | two ranks | predicted |", "|---" * 6 + "|"]
+    by = {(c.workload, c.problem, c.ranks): c for c in found}
+    for workload, problems in PROBLEMS.items():
+        for problem in problems:
+            cells = []
+            for ranks in RANKS:
+                c = by[workload, problem, ranks]
+                cells.append(f"{duration(c.measured)} | {100 * c.error:+.1f} %")
+            star = " \\*" if problem == problems[0] else ""
+            lines.append(f"| {workload} | {problem.named(workload)}{star} | {' | '.join(cells)} |")
+    errors = [abs(c.error) for c in unseen(found)]
+    lines += ["", f"Median error {100 * statistics.median(errors):.1f} %, largest {100 * max(errors):.1f} %."]
+    return "\n".join(lines)
+
+
+def evaluate(folder: Path, results: Path, document: Path) -> None:
+    """Prints the comparison, and writes it as JSON and into the documentation."""
+    rounds = int(json.loads((folder / "rounds.json").read_text()))
+    found = list(predictions(folder, rounds))
+    text = table(found)
+    print(text)
+    errors = [abs(c.error) for c in unseen(found)]
+    base = folder_of(folder, "poisson", OF_ELEMENTS[0], 1, 0) / "run.json"
+    write_json(results, {
+        "machine": json.loads(base.read_text())["machine"], "options": RUNS, "rounds": rounds,
+        "errors": {"median": statistics.median(errors), "largest": max(errors)},
+        "comparisons": [asdict(c) | {"error": c.error} for c in found],
+    })  # fmt: skip
+    document.write_text(written_between(document.read_text(), "shared node", "shared_node.py", text))
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    measuring = commands.add_parser("measure", help="make the runs")
+    measuring.add_argument("--output", type=Path, default=Path("weft-output/shared-node"), metavar="DIR")
+    measuring.add_argument("--rounds", type=int, default=4)
+    evaluating = commands.add_parser("evaluate", help="predict, compare, write results")
+    evaluating.add_argument("folder", type=Path)
+    evaluating.add_argument("--results", type=Path, default=ROOT / "benchmarks/results/shared_node.json")
+    evaluating.add_argument("--document", type=Path, default=ROOT / "docs/model-experiments.md")
+    given = parser.parse_args()
+    if given.command == "measure":
+        measure(given.output, given.rounds)
+    else:
+        evaluate(given.folder, given.results, given.document)
+
+
+if __name__ == "__main__":
+    main()
