@@ -126,11 +126,13 @@ def test_the_recorded_instructions_are_those_of_the_kernels() -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0, done.stderr
     counted = [json.loads(line) for line in done.stdout.splitlines()]
+    # For another processor than that of the record, the compiler may choose and order instructions differently.
+    tolerance = 0.05 if processors.microarchitecture() == "Sapphire Rapids" else 0.2
     assert {row["shape"] for row in counted} == {"parallelepiped", "trilinear", "stored"}
     for row in counted:
         kernel = instructions.Kernel(*(row[key] for key in instructions.Kernel.__dataclass_fields__))
         known = instructions.recorded()[kernel]
         for key in ("instructions", "slots", "multiply", "load"):
-            assert row[key] == pytest.approx(known[key], rel=0.05), (
+            assert row[key] == pytest.approx(known[key], rel=tolerance), (
                 f"{key} of {kernel}: record them again with benchmarks/instruction_mix.py"
             )
