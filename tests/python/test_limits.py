@@ -14,6 +14,7 @@ import pytest
 import weft
 from weft.model import formulas, instructions, processors
 from weft.model.limits import by_instructions, limits
+from weft.report.rows import limit_rows
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 300
@@ -30,6 +31,12 @@ def test_the_limit_that_takes_longest_binds() -> None:
         ("bandwidth", 2.0, 0.2),
     ]
     assert [limit["name"] for limit in limits(10.0, 50.0, 10.0, 300.0, 100.0)] == ["bandwidth", "arithmetic"]
+
+
+def test_a_run_in_cache_is_told_from_one_that_beats_the_memory() -> None:
+    shown = [limit_rows(limits(seconds, 20.0, 10.0, 0.0, 1.0))[0][1] for seconds in (2.5, 1.6)]
+    assert [line.split(":")[0] for line in shown] == ["bandwidth binds, 80 % reached", "bandwidth binds, 125 % reached"]
+    assert ["caches" in line for line in shown] == [False, True]
 
 
 def test_a_core_is_limited_by_what_takes_most_cycles() -> None:

@@ -37,7 +37,8 @@ def limit_rows(limits: Sequence[Limit]) -> Rows:
     if not limits:  # a record of an earlier version
         return []
     first, *others = [(limit["name"], f"{100 * limit['share']:.0f} %", limit["what"]) for limit in limits]
-    return [("limit", f"{first[0]} binds, {first[1]} reached: {first[2]}")] + [
+    held = ", of which caches hold a part" if first[0] == "bandwidth" and limits[0]["share"] > 1 else ""
+    return [("limit", f"{first[0]} binds, {first[1]} reached: {first[2]}{held}")] + [
         ("  then", f"{name}, {share}: {what}") for name, share, what in others
     ]
 
