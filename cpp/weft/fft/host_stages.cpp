@@ -22,12 +22,12 @@ constexpr std::int64_t streamed_bytes = 2 << 20;
 // than they save (measured: 1.2 to 2 times the time below this size, in double precision 0.9 times above). The copy of
 // one that must be kept is worth making up to a smaller size.
 constexpr std::int64_t whole_bytes = 24 << 20, copied_bytes = 10 << 20;
-// The same for a rank's part, one of several, which has to be copied once more on its way.
-constexpr std::int64_t slab_bytes = 4 << 20;
 // There, points that take more than this come from beyond the second-level cache. Their rows are transformed few at a
 // time, these many bytes, while as many cache lines as a core can have under way are fetched for the step after the
 // next (measured: 0.8 times the time of whole planes at 128^3 in double precision, 1.2 times at 64^3).
 constexpr std::int64_t ahead_from_bytes = 8 << 20, ahead_bytes = 1 << 10, ahead_steps = 2;
+// Up to this size a rank's part, one of several, is transformed where it lies: it is copied once more on its way.
+constexpr std::int64_t slab_bytes = 4 << 20;
 
 template <class V>
 Stores stores_of(const Box& box, std::size_t variables) {
