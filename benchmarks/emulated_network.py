@@ -30,9 +30,11 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 from emulated_nodes import Nodes, Setting, UnavailableError
+from published_tables import written_between
 
 from weft import traces
 from weft.files import write_json
+from weft.format import seconds as duration
 from weft.model import network as networks
 from weft.model import replay as replays
 from weft.model.calibrate import Run, calibrate, run_of
@@ -316,11 +318,6 @@ def page(found: list[Comparison], chosen: list[Choice]) -> str:
     return "\n".join(lines)
 
 
-def duration(seconds: float) -> str:
-    """In milliseconds, or microseconds if it is short."""
-    return f"{seconds * 1e6:.0f} µs" if seconds < 1e-3 else f"{seconds * 1e3:.3g} ms"
-
-
 def computation(folder: Path, settings: int, rounds: range) -> dict[str, list[list[float]]]:
     """Seconds per iteration or recorded step outside MPI: by workload, setting and round; mean over the ranks."""
 
@@ -373,25 +370,23 @@ def evaluate(folder: Path, results: Path, document: Path) -> None:
     document.write_text(written_between(document.read_text(), "emulated network", "emulated_network.py", text))
 
 
-def written_between(page: str, name: str, program: str, text: str) -> str:
-    """A page with the text between the two marks of a name."""
-    mark, end = f"<!-- {name}: written by benchmarks/{program} -->", f"<!-- end of {name} -->"
-    before, _, rest = page.partition(mark)
-    return f"{before}{mark}\n\n{text}\n\n{end}{rest.partition(end)[2]}"
+def arguments(about: str, name: str, measuring: str) -> argparse.Namespace:
+    """The command line of a program that measures runs and evaluates them: `name` is that of its results."""
+    parser = argparse.ArgumentParser(description=about.partition("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    measure = commands.add_parser("measure", help=measuring)
+    measure.add_argument("--output", type=Path, default=Path("weft-output") / name, metavar="DIR")
+    measure.add_argument("--rounds", type=int, default=3)
+    evaluate = commands.add_parser("evaluate", help="predict, compare, write results")
+    evaluate.add_argument("folder", type=Path)
+    evaluate.add_argument("--results", type=Path, default=ROOT / f"benchmarks/results/{name}.json")
+    evaluate.add_argument("--document", type=Path, default=ROOT / "docs/model-experiments.md")
+    return parser.parse_args()
 
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-    measuring = commands.add_parser("measure", help="make the runs; needs root")
-    measuring.add_argument("--output", type=Path, default=Path("weft-output/emulated"), metavar="DIR")
-    measuring.add_argument("--rounds", type=int, default=2)
-    evaluating = commands.add_parser("evaluate", help="predict, compare, write results")
-    evaluating.add_argument("folder", type=Path)
-    evaluating.add_argument("--results", type=Path, default=ROOT / "benchmarks/results/emulated_network.json")
-    evaluating.add_argument("--document", type=Path, default=ROOT / "docs/model-experiments.md")
-    given = parser.parse_args()
+    given = arguments(__doc__ or "", "emulated_network", "make the runs; needs root")
     try:
         if given.command == "measure":
             measure(given.output, SETTINGS, given.rounds)

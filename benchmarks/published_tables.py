@@ -10,14 +10,19 @@ from pathlib import Path
 from weft.model import comparison, comparison_tables
 
 PAGE = Path(__file__).parents[1] / "docs" / "model-project.md"
-MARKS = ("<!-- published rows: written by benchmarks/published_tables.py -->", "<!-- end of published rows -->")
+
+
+def written_between(page: str, name: str, program: str, text: str) -> str:
+    """A page with the text between the two marks of a name."""
+    mark, end = f"<!-- {name}: written by benchmarks/{program} -->", f"<!-- end of {name} -->"
+    before, _, rest = page.partition(mark)
+    return f"{before}{mark}\n\n{text}\n\n{end}{rest.partition(end)[2]}"
 
 
 def page(text: str) -> str:
     """The page with the tables between its marks."""
-    before, _, rest = text.partition(MARKS[0])
-    _, _, after = rest.partition(MARKS[1])
-    return f"{before}{MARKS[0]}\n\n{comparison_tables.markdown(comparison.published_rows())}\n\n{MARKS[1]}{after}"
+    tables = comparison_tables.markdown(comparison.published_rows())
+    return written_between(text, "published rows", "published_tables.py", tables)
 
 
 if __name__ == "__main__":

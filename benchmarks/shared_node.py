@@ -11,7 +11,6 @@ two), and predicts all others by `weft model project`.
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import statistics
@@ -21,14 +20,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from emulated_network import RUNS as SHORT_RUNS
-from emulated_network import duration, written_between
+from emulated_network import arguments
+from published_tables import written_between
 
 from weft.files import write_json
+from weft.format import seconds as duration
 from weft.model.calibrate import Run, calibrate, run_of
 from weft.model.evidence import read
 from weft.model.machine import Machine
 
-ROOT = Path(__file__).parents[1]
 RANKS = (1, 2)
 RUNS = {  # long enough that the start does not count
     **SHORT_RUNS,
@@ -125,14 +125,15 @@ def predictions(folder: Path, rounds: int) -> Iterator[Comparison]:
 
 
 def _fastest(folder: Path, workload: str, problem: Problem, ranks: int, rounds: int) -> Run:
-    """Of several rounds the fastest: what else the machine does only adds time."""
+    """The fastest of several rounds: whatever else the machine does only adds time."""
     folders = [folder_of(folder, workload, problem, ranks, turn) for turn in range(rounds)]
     return min((run_of(evidence) for evidence in read(folders)), key=lambda run: run.seconds)
 
 
-def unseen(found: list[Comparison]) -> list[Comparison]:
-    """Those that nothing was calibrated on."""
-    return [c for c in found if c.problem != PROBLEMS[c.workload][0]]
+def summary(found: list[Comparison]) -> dict[str, float]:
+    """Median and largest error of those that nothing was calibrated on."""
+    errors = [abs(c.error) for c in found if c.problem != PROBLEMS[c.workload][0]]
+    return {"median": statistics.median(errors), "largest": max(errors)}
 
 
 def table(found: list[Comparison]) -> str:
@@ -147,8 +148,8 @@ def table(found: list[Comparison]) -> str:
                 cells.append(f"{duration(c.measured)} | {100 * c.error:+.1f} %")
             star = " \\*" if problem == problems[0] else ""
             lines.append(f"| {workload} | {problem.named(workload)}{star} | {' | '.join(cells)} |")
-    errors = [abs(c.error) for c in unseen(found)]
-    lines += ["", f"Median error {100 * statistics.median(errors):.1f} %, largest {100 * max(errors):.1f} %."]
+    errors = summary(found)
+    lines += ["", f"Median error {100 * errors['median']:.1f} %, largest {100 * errors['largest']:.1f} %."]
     return "\n".join(lines)
 
 
@@ -158,28 +159,17 @@ def evaluate(folder: Path, results: Path, document: Path) -> None:
     found = list(predictions(folder, rounds))
     text = table(found)
     print(text)
-    errors = [abs(c.error) for c in unseen(found)]
     base = folder_of(folder, "poisson", OF_ELEMENTS[0], 1, 0) / "run.json"
     write_json(results, {
         "machine": json.loads(base.read_text())["machine"], "options": RUNS, "rounds": rounds,
-        "errors": {"median": statistics.median(errors), "largest": max(errors)},
-        "comparisons": [asdict(c) | {"error": c.error} for c in found],
+        "errors": summary(found), "comparisons": [asdict(c) | {"error": c.error} for c in found],
     })  # fmt: skip
     document.write_text(written_between(document.read_text(), "shared node", "shared_node.py", text))
 
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-    measuring = commands.add_parser("measure", help="make the runs")
-    measuring.add_argument("--output", type=Path, default=Path("weft-output/shared-node"), metavar="DIR")
-    measuring.add_argument("--rounds", type=int, default=4)
-    evaluating = commands.add_parser("evaluate", help="predict, compare, write results")
-    evaluating.add_argument("folder", type=Path)
-    evaluating.add_argument("--results", type=Path, default=ROOT / "benchmarks/results/shared_node.json")
-    evaluating.add_argument("--document", type=Path, default=ROOT / "docs/model-experiments.md")
-    given = parser.parse_args()
+    given = arguments(__doc__ or "", "shared_node", "make the runs")
     if given.command == "measure":
         measure(given.output, given.rounds)
     else:
