@@ -151,7 +151,7 @@ def run_row(workload: str, options: Mapping[str, Any], measured: float | None, g
 
 
 def record_rows(path: Path, gpu: Gpu) -> Iterator[Row]:
-    """Of a run.json: the time of a step, or of a solve by multigrid, which nothing predicts."""
+    """The time of a step, or of a solve by multigrid, from a run.json. No model predicts it."""
     [found] = evidence.read([path])
     figures = found.content["figures"]
     if found.content["case"]["workload"] == "poisson":

@@ -1,8 +1,8 @@
 """Extrapolates published scaling tables from few ranks to many, and prints both.
 
     python benchmarks/extrapolation.py --output benchmarks/results/extrapolation.json
-    python -m venv /tmp/extrap && /tmp/extrap/bin/pip install extrap
-    python benchmarks/extrapolation.py --extrap /tmp/extrap/bin/extrap
+    python -m venv FOLDER && FOLDER/bin/pip install extrap
+    python benchmarks/extrapolation.py --extrap FOLDER/bin/extrap
 
 Fits `weft.model.extrapolate` to the first rows of each table and predicts the others. With --extrap, Extra-P (Calotoiu
 et al. 2013) gets the same rows, with negative exponents allowed for strong scaling. It knows one parameter here, the

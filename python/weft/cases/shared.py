@@ -130,7 +130,7 @@ class PlaneOutput(OutputSection):
 
     @property
     def cuts(self) -> list[Cut]:
-        """The planes to draw. Each word of output.slice is a field, or such as "speed@x=0.25" with its own plane."""
+        """The planes to draw. Each word of output.slice is a field, or a field with its own plane: "speed@x=0.25"."""
         words = [self.slice] if isinstance(self.slice, str) else list(self.slice)
         return [self._cut(word) for word in words if word != "none"]
 
