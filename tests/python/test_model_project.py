@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import math
 import statistics
 import tomllib
@@ -158,6 +159,20 @@ def test_the_page_has_the_tables_of_today() -> None:
     spec.loader.exec_module(written)
     text = written.PAGE.read_text()
     assert text == written.page(text), "run: python benchmarks/published_tables.py"
+
+
+def test_readings_of_the_all_to_alls_project_the_same_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    readings = importlib.import_module("all_to_all_readings")
+    used, *others = readings.READINGS.values()
+    rows = readings.projected(used(readings.measured()))
+    made = comparison.predicted(comparison.gests_rows("frontier"))
+    assert [r.projected for r in rows] == pytest.approx([r.projected for r in made], rel=1e-5)
+    assert all(0 < readings.held_out(reading) < 0.5 for reading in others)
+    laws = json.loads((BENCHMARKS / "results" / "all_to_all_readings.json").read_text())
+    assert laws[next(iter(laws))]["case_16"] == pytest.approx(
+        next(r.error for r in made if r.row == readings.OUTLIER), abs=1e-4
+    )
 
 
 def test_assumed_numbers_are_halved_and_doubled() -> None:

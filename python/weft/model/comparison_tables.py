@@ -49,9 +49,9 @@ def markdown(rows: Sequence[Row]) -> str:
         every.append((f"{r.paper} {r.table}", r.row + mark, r.shown, number(r.projected), percent(r.error), *phases))
     return "\n\n".join(
         (
-            _markdown(("rows not used for calibration", "rows", "mean", "median", "largest"), by_table(rows)),
-            _markdown(("phase", "rows", "mean", "median", "largest"), by_phase(rows)),
-            _markdown(
+            markdown_table(("rows not used for calibration", "rows", "mean", "median", "largest"), by_table(rows)),
+            markdown_table(("phase", "rows", "mean", "median", "largest"), by_phase(rows)),
+            markdown_table(
                 (
                     "machine",
                     "constants",
@@ -62,14 +62,15 @@ def markdown(rows: Sequence[Row]) -> str:
                 ),
                 by_machine(rows),
             ),
-            _markdown(("held out", "rows", "published values in the range"), by_held_out()),
+            markdown_table(("held out", "rows", "published values in the range"), by_held_out()),
             "All rows (\\* used for calibration); errors of phases in percent:",
-            _markdown(("table", "row", "published", "projected", "error", *names), every),
+            markdown_table(("table", "row", "published", "projected", "error", *names), every),
         )
     )
 
 
-def _markdown(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+def markdown_table(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
     lines = [head, ["---"] * len(head), *body]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
