@@ -128,6 +128,27 @@ def test_a_message_on_its_way_before_the_wait_for_it_begins_is_the_waiting_calls
         assert found == pytest.approx(expected, abs=3e-6)
 
 
+def test_a_processor_that_moves_messages_takes_turns_with_the_computation() -> None:
+    # As above; the processor takes 0.4 ns for each byte that it receives.
+    rows = [
+        row
+        for p in (0, 1)
+        for row in (
+            (p, "MPI_Isend", 0, 0, 1 - p, 1_000_000, 1), (p, "MPI_Irecv", 0, 0, 1 - p, 1_000_000, 2),
+            (p, "MPI_Wait", 100, 1100, -1, -1, 2), (p, "MPI_Wait", 1100, 1100, -1, -1, 1),
+        )
+    ]  # fmt: skip
+    trace = mpi_trace(*rows)
+    source, graph = r.program(trace, r.MessagePath(100e-6, 1e9)), n.of_trace(trace, overhead=0.4e-9)
+    for latency, rate, expected in ((100e-6, 1e9, 1100e-6), (0.0, 1e12, 500e-6), (0.0, 2e9, 500e-6)):
+        scenario = Scenario(message_latency=latency, message_bandwidth=rate, message_overhead=0.4e-9)
+        assert r.replay(source, scenario).seconds == pytest.approx(expected, abs=2e-6)
+        on = n.Network(n.topology("full", (2,)), rate, latency)
+        assert n.replay(graph, on).seconds == pytest.approx(expected, abs=2e-6)
+    with pytest.raises(ModelError, match="message_overhead is -1"):
+        Scenario(message_overhead=-1)
+
+
 def test_the_last_of_two_processes_waits_for_its_own_message_in_a_collective() -> None:
     rows = ((0, "MPI_Allreduce", 0, 510, -1, 8), (1, "MPI_Allreduce", 500, 502, -1, 8))
     source = r.program(mpi_trace(*rows), r.MessagePath(10e-6, 1e9))

@@ -96,11 +96,18 @@ class Link(Form):
     bytes_per_second: Number
     node_bytes_per_second: Number | None = None  # shared by all ranks of a node, if that is a tighter limit
     all_to_all_bytes_per_second: Number | None = None  # measured in all-to-alls, per rank with all ranks sending
+    # What a byte sent and a byte received cost the processor of a rank, if it moves the messages itself (TCP): O of
+    # LogGOPS (Hoefler, Schneider, Lumsdaine 2010).
+    overhead_seconds_per_byte: Number | None = None
 
     @property
     def half_bandwidth_bytes(self) -> float:
         """Hockney's n_1/2: the message size that reaches half the bandwidth, latency times rate."""
         return self.latency_seconds.value * self.bytes_per_second.value
+
+    def busy(self, data: float) -> float:
+        """Time (s) that the processor of a rank spends on sending and receiving `data` bytes."""
+        return 0.0 if self.overhead_seconds_per_byte is None else data * self.overhead_seconds_per_byte.value
 
     def seconds(self, count: float, data: float) -> float:
         """Time of `count` messages sent one after another, with `data` bytes in total (Hockney 1982)."""

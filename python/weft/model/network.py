@@ -458,7 +458,7 @@ def _ranks(count: int) -> int:
 # --- graphs of traces ----------------------------------------------------------------------------------------------
 
 
-def of_trace(trace: Trace, compute: bool = True) -> Graph:
+def of_trace(trace: Trace, compute: bool = True, overhead: float = 0.0) -> Graph:
     """The messages of a trace's MPI events, with the time between them as delays if `compute` is set.
 
     A GOAL schedule has an order of its own. Otherwise each process executes its events in order: a blocking send or
@@ -467,6 +467,9 @@ def of_trace(trace: Trace, compute: bool = True) -> Graph:
     `weft.traces.messages` matches the calls. The collectives of NCCL and RCCL on a stream follow one another like calls
     of a thread, with the algorithm that the kernel's name says (TREE), else a ring. The messages of a kernel that sends
     and receives are on their way at the same time.
+
+    `overhead`: seconds per byte that a waiting process spends on the messages that it receives (O of LogGOPS; Hoefler,
+    Schneider, Lumsdaine 2010), while they arrive or afterwards.
     """
     if trace.format == "goal":
         return _of_schedule(trace, compute)
@@ -479,7 +482,7 @@ def of_trace(trace: Trace, compute: bool = True) -> Graph:
     if alone := matched.alone + carried.alone:
         raise ModelError(f"{trace.path}: {alone[0]}; a trace that was cut short, has only one side of its "
                          "messages, or holds several runs cannot be replayed")  # fmt: skip
-    return _Calls(trace, compute, kinds, rows, matched, carried.found).graph()
+    return _Calls(trace, compute, kinds, rows, matched, carried.found, overhead).graph()
 
 
 class _Calls:
@@ -488,8 +491,9 @@ class _Calls:
 
     def __init__(
         self, trace: Trace, compute: bool, kinds: list[str], rows: dict[int, Ints], matched: messages.Matched,
-        carried: list[transfers.Transfer],
+        carried: list[transfers.Transfer], overhead: float,
     ) -> None:  # fmt: skip
+        self.overhead = overhead
         self.trace, self.compute, self.kinds, self.partner = trace, compute, kinds, matched.partner
         stream = trace.on_stream()
         self.rows = [line.tolist() for row in rows.values() for line in _in_sequence(trace, row, stream[row])]
@@ -545,7 +549,7 @@ class _Calls:
             if kind in ("isend", "irecv"):
                 self.open[r][int(trace.correlation[event])].append(event)
             elif sender in self.message:
-                self.ends[r] = (self.message[sender],)
+                self.ends[r] = (self.message[sender], *self._own_work(r, [sender] if kind == "recv" else []))
             else:
                 return False
         elif event in self.joined:
@@ -608,6 +612,7 @@ class _Calls:
     def _wait(self, r: int, request: int) -> bool:
         requests = [request] if request >= 0 else list(self.open[r])
         done: list[int] = []
+        received: list[int] = []
         for event in (e for q in requests for e in self.open[r][q]):
             if event in self.joined:
                 if event not in self.result:
@@ -618,10 +623,17 @@ class _Calls:
             if sender not in self.message:
                 return False
             done.append(self.message[sender])
-        self.ends[r] = (*self.ends[r], *done)
+            if sender != event:
+                received.append(sender)
+        self.ends[r] = (*self.ends[r], *done, *self._own_work(r, received))
         for q in requests:
             del self.open[r][q]
         return True
+
+    def _own_work(self, r: int, sends: Sequence[int]) -> tuple[int, ...]:
+        """What the process of row r does itself with the messages of these sends, from now on."""
+        size = sum(self.made.bytes[self.message[send]] for send in sends)
+        return (self.made.delay(self.overhead * size, self.ends[r]),) if self.overhead and size else ()
 
 
 def _in_sequence(trace: Trace, row: Ints, stream: NDArray[np.bool_]) -> list[Ints]:

@@ -252,8 +252,9 @@ def counted_exchange(
         sent.busiest_node_points * traffic.volume, sent.busiest_group_points * traffic.volume,
     )  # fmt: skip
     travel = transfer_seconds(machine, ranks, counted, bytes_per_point, path)
+    data = counted.network_points * bytes_per_point
     return {
-        "exchange": max(0.0, travel - traffic.overlap * hiding),
+        "exchange": max(machine.link("network").busy(data), travel - traffic.overlap * hiding),
         "reductions": traffic.reductions * reduction_seconds(machine, ranks),
     }
 
@@ -521,6 +522,7 @@ def all_to_all_seconds(machine: Machine, ranks: int, members: int, stride: int, 
     if (members - 1) * stride >= machine.ranks_per_node:
         network = machine.link("network")
         travel = sent(members - 1, all_to_all_rate(machine, ranks), network.latency_seconds.value)
+        travel = max(travel, network.busy(message * (members - 1)))
         return calls * max(kept, travel + network.latency_seconds.value)
     package = -(-min(machine.ranks_per_package, members * stride) // stride) - 1  # others of the first rank's package
     travel, waits = 0.0, []

@@ -35,11 +35,12 @@ class Scenario:
     commands_on_link: bool = False  # launches occupy the link for their latency, like AgoChart's shared resource
     message_latency: float | None = None  # s, of messages and collectives between processes
     message_bandwidth: float | None = None  # byte/s, of messages between processes
+    message_overhead: float = 0.0  # s per byte that a waiting process spends on its messages itself (O of LogGOPS)
     # The process to which latencies, bandwidths and speeds apply, including those of its messages; None: all processes.
     process: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("latency", "message_latency"):
+        for name in ("latency", "message_latency", "message_overhead"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < np.inf:
                 raise ModelError(f"{name} is {value}, but must be a finite number of at least zero")
@@ -118,6 +119,7 @@ class _Replay:
         self.missing = [len(m.processes) for m in source.meetings]
         slower = _slower(scenario.message_bandwidth, source.message_bandwidth)
         later = 0.0 if scenario.message_latency is None else scenario.message_latency - source.message_latency
+        self.overhead = scenario.message_overhead
         self.message = [later + slower * m.bytes for m in source.meetings]
 
         # Views give single elements as fast as lists, without copying the columns.
@@ -268,6 +270,10 @@ class _Replay:
                 yield self._wait("done", number)
             if (then := done[number] + tail) > last:
                 last, self.times.returned_by[call] = then, ("work", number)
+        if needs and self.overhead and mine:
+            own = now + self.overhead * sum(self.source.meetings[number].bytes for number, _ in needs)
+            if own > last:
+                last = own
         for number, lag in needs:
             if self.missing[number]:
                 yield self._wait("met", number)

@@ -63,6 +63,12 @@ PATTERNS = ("ping-pong", "ring", "gather-scatter", "transpose")
     "--latency", type=Number(min=0), default=2.0, show_default=True, metavar="US", help="Latency per message."
 )
 @click.option("--hop", type=Number(min=0), default=0.0, show_default=True, metavar="US", help="Extra latency per link.")
+@click.option(
+    "--overhead",
+    type=Number(min=0),
+    metavar="NS",
+    help="Processor time per byte that a process of the trace receives (TCP). [default: the machine's, else none]",
+)
 @click.option("--ranks-per-node", type=Integer(min=1), default=1, show_default=True, help="Ranks per node.")
 @click.option("--no-compute", is_flag=True, help="Ignore the computation between the MPI calls of the trace.")
 @takes_window
@@ -70,7 +76,7 @@ PATTERNS = ("ping-pong", "ring", "gather-scatter", "transpose")
 def network(
     trace: tuple[Path, ...], pattern: str | None, ranks: int, size: float, grid: int, rows: int, order: int,
     elements: int, machine: str | None, kind: str, sizes: str | None, bandwidth: float, latency: float, hop: float,
-    ranks_per_node: int, no_compute: bool, window: Window, json_file: Path | None,
+    overhead: float | None, ranks_per_node: int, no_compute: bool, window: Window, json_file: Path | None,
 ) -> None:  # fmt: skip
     """Simulate the network traffic of a trace's MPI calls, or of a communication pattern.
 
@@ -83,13 +89,18 @@ def network(
 
     if (not trace) == (pattern is None):
         raise click.UsageError("give either a trace or --pattern")
+    if overhead is not None and not trace:
+        raise click.UsageError("a pattern has no processes that could spend --overhead: give a trace")
     if window and not trace:
         raise click.UsageError("a pattern has no events to cut: give a trace")
     notes: list[str] = []
     if trace:
         loaded = traces.load(trace, window=window)
         notes += loaded.notes
-        name, graph = Path(loaded.path).name, method.of_trace(loaded, compute=not no_compute)
+        described = machines.load(machine) if machine is not None else None
+        own = described.links.network.busy(1.0) if described is not None else 0.0
+        own = own if overhead is None else overhead * 1e-9
+        name, graph = Path(loaded.path).name, method.of_trace(loaded, not no_compute, own)
         if graph.ranks == 1:
             notes.append("the trace is of one rank, which sends no messages; give the traces of all ranks")
     elif pattern == "ping-pong":

@@ -109,6 +109,13 @@ class Machine(TypedDict):
     help="Bandwidth of messages between processes. [default: as traced]",
 )
 @click.option(
+    "--message-overhead",
+    type=Number(min=0),
+    default=0.0,
+    metavar="NS",
+    help="Processor time of a waiting process per byte that it receives (TCP). [default: none]",
+)
+@click.option(
     "--traced-message-latency",
     type=Number(min=0),
     metavar="US",
@@ -152,8 +159,8 @@ class Machine(TypedDict):
 def replay(
     trace: tuple[Path, ...], latency: float | None, bandwidth: float | None, longest: float, surface: bool, points: int,
     latencies: str, bandwidths: str, loose_tight: str | None, folder: Path | None, json_file: Path | None,
-    message_latency: float | None, message_bandwidth: float | None, traced_message_latency: float | None,
-    traced_message_bandwidth: float | None, window: Window,
+    message_latency: float | None, message_bandwidth: float | None, message_overhead: float,
+    traced_message_latency: float | None, traced_message_bandwidth: float | None, window: Window,
     **given: Unpack[Machine],
 ) -> None:  # fmt: skip
     """Replay a trace on a machine with another coupling of host and device.
@@ -180,6 +187,7 @@ def replay(
         bandwidth=None if bandwidth is None else bandwidth * 1e9,
         message_latency=None if message_latency is None else message_latency * 1e-6,
         message_bandwidth=None if message_bandwidth is None else message_bandwidth * 1e9,
+        message_overhead=message_overhead * 1e-9,
         commands_on_link=given["gpus"] > 1,
         **given,
     )
