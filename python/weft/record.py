@@ -45,12 +45,20 @@ class Device(TypedDict):
     memory_bytes: int
 
 
+class Caches(TypedDict):
+    """The caches of the last level of a node: how many there are, and the bytes of each."""
+
+    count: int
+    bytes: int
+
+
 class Machine(TypedDict):
     """Where the run ran."""
 
     processor: str
     microarchitecture: NotRequired[str]
     processors: int
+    caches: NotRequired[Caches]
     system: str
     ranks: int
     ranks_per_node: int

@@ -20,7 +20,7 @@ from weft.bench.pingpong import Scope, scopes
 from weft.bench.timing import RefusedError, Samples, require
 from weft.cli.communication import message_sizes
 from weft.model.ledger import ledgers
-from weft.run.machine import spans
+from weft.run.machine import last_level_caches, spans
 
 QUICK = ["--rounds", "2", "--seconds", "0.0002"]
 
@@ -487,3 +487,14 @@ def test_results_that_cannot_be_written_are_told_once_and_keep_no_rank_waiting(w
     (line,) = messages(done.stderr)
     assert "Is a directory" in line
     assert f"{words[0]}.json" in line
+
+
+def test_last_level_caches_count_once_for_the_processors_that_share_them(tmp_path: Path) -> None:
+    for processor, shared in enumerate(("0-1", "0-1", "2-3", "2-3")):
+        for index, size in enumerate(("48K", "2048K", "32768K")):
+            folder = tmp_path / f"cpu{processor}" / "cache" / f"index{index}"
+            folder.mkdir(parents=True)
+            (folder / "size").write_text(f"{size}\n")
+            (folder / "shared_cpu_list").write_text(f"{shared if index == 2 else processor}\n")
+    assert last_level_caches(tmp_path) == {"count": 2, "bytes": 2**25}
+    assert last_level_caches(tmp_path / "none") == {"count": 0, "bytes": 0}

@@ -91,6 +91,62 @@ def test_a_run_on_one_rank_predicts_other_sizes(tmp_path: Path, workload: str, p
     assert found == pytest.approx(expected, rel=1e-6 if workload == "poisson" else 0.1)
 
 
+CACHED = machine.Machine.model_validate(
+    TRUE.model_dump(exclude_none=True)
+    | {
+        "device": TRUE.device.model_dump(exclude_none=True)
+        | {
+            "kernel_seconds": {"value": 0.0, "source": "none"},
+            "cache_bytes": {"value": 2**25, "source": "lscpu"},
+            "node_cache_bytes": {"value": 2**26, "source": "lscpu"},
+        },
+        "efficiency": {
+            name: {"orders": [3, 7], "in_cache": [0.5, 1.2], "from_memory": [1 / (2 + 0.5), 1 / (1 / 1.2 + 0.5)],
+                   "bytes_per_point": 150.0, "source": "made up"}
+            for name in ("poisson", "maxwell", "flow")
+        },
+    }
+)  # fmt: skip
+
+
+def cached(folder: Path, workload: str, order: int, elements: int) -> Path:
+    """A run on one rank of a host with caches."""
+    path = run(folder, workload, 1, CACHED, order=order, elements_per_rank=elements)
+    content = json.loads((path / "run.json").read_text())
+    content["machine"] |= {"device": {**DEVICE, "backend": "host"}, "caches": {"count": 2, "bytes": 2**25}}
+    content["figures"] |= {"memory_bytes_per_point": 150.0}
+    write(path, content)
+    return path
+
+
+@pytest.mark.parametrize("workload", ["poisson", "maxwell", "flow"])
+def test_runs_in_and_beyond_the_cache_predict_others_by_their_working_set(tmp_path: Path, workload: str) -> None:
+    runs = [cached(tmp_path, workload, *size) for size in ((7, 216), (7, 4096), (3, 1728))]
+    made = calibrate.calibrate(read(runs))
+    found = made.efficiency[workload]
+    assert found.orders == (3, 7)
+    assert found.in_cache == pytest.approx((0.5, 1.2), rel=1e-6)
+    assert found.from_memory == pytest.approx(CACHED.efficiency[workload].from_memory, rel=1e-6)
+    for order, elements in ((7, 1000), (7, 27000), (3, 64000)):
+        options = {"order": order, "elements_per_rank": elements}
+        expected = getattr(project, workload)(CACHED, 1, **options).seconds
+        assert getattr(project, workload)(made, 1, **options).seconds == pytest.approx(expected, rel=1e-6)
+    assert made.cache_of(1) == 2**25
+    assert made.cache_of(4) == 2**24  # four ranks share two caches
+    assert made.cache_of(400) == 2**24
+    sizes = [getattr(project, workload)(made, 1, order=5, elements_per_rank=8).size]
+    assert "order 5 was not measured: the efficiency is that of order 7" in project.notes(made, workload, sizes)
+    assert "stream_efficiency" not in project.constants_of(made, workload)
+
+
+def test_one_size_and_order_gives_one_efficiency(tmp_path: Path) -> None:
+    one = calibrate.calibrate(read([cached(tmp_path, "maxwell", 7, 216), cached(tmp_path, "maxwell", 7, 125)]))
+    assert not one.efficiency  # the cache holds both
+    assert "maxwell.stream_efficiency" in one.constants
+    several = calibrate.calibrate(read([cached(tmp_path, "maxwell", 3, 8), cached(tmp_path, "maxwell", 7, 8)]))
+    assert several.efficiency["maxwell"].in_cache == several.efficiency["maxwell"].from_memory
+
+
 def traced(folder: Path, ranks: int, order: int, elements: int, seconds: float, latency: float) -> Path:
     """A run of poisson on two ranks with a trace of 10 iterations, in which each exchange waits for one latency."""
     path = run(folder, "poisson", ranks, order=order, elements_per_rank=elements)

@@ -10,10 +10,10 @@ import numpy as np
 from pydantic import ValidationError
 from scipy.optimize import brentq, nnls
 
-from weft.model import project
+from weft.model import caches, project
 from weft.model.counted import Counted, counted
 from weft.model.evidence import Evidence, sourced
-from weft.model.machine import NO_NETWORK, Level, Machine, with_constants
+from weft.model.machine import NO_NETWORK, Level, Machine, first_of, with_constants
 from weft.model.project import Projection
 from weft.model.result import ModelError
 
@@ -129,9 +129,14 @@ def _skeleton(evidence: Sequence[Evidence], base: Machine | None, title: str | N
         raise ModelError(f"the measurements are of several devices ({', '.join(sorted(devices))}): give those of one")
     (device,) = devices
     memory = {"value": first.machine.device.memory_bytes, "source": first.where}
+    cache = {
+        name: {"value": value, "source": first.where}
+        for name, value in zip(("cache_bytes", "node_cache_bytes"), first.machine.cache_bytes, strict=True)
+        if value
+    }
     if base is not None:
         kept = base.model_dump(exclude_none=True)
-        kept["device"] |= {"name": device, "memory_bytes": memory}
+        kept["device"] |= {"name": device, "memory_bytes": memory, **cache}
         return {**kept, "errors": {}, "title": title or f"{base.title}, with measurements"}
     per_node = max(e.machine.ranks_per_node for e in evidence)
     if first.machine.device.backend == "host":  # a rank may run on every core
@@ -144,6 +149,7 @@ def _skeleton(evidence: Sequence[Evidence], base: Machine | None, title: str | N
         "device": {
             "name": device,
             "memory_bytes": memory,
+            **cache,
             "kernel_seconds": {"value": 0.0, "source": "part of the times of the kernels"},
         },
         "links": {},
@@ -290,6 +296,7 @@ def _linear(machine: Machine, run: Run) -> tuple[float, float, float]:
         content["device"]["kernel_seconds"] = {"value": launch, "source": "trial"}
         content["device"]["flops_per_second"] = {"value": 1e30, "source": "trial"}
         content["constants"] = {f"{run.workload}.stream_efficiency": {"value": efficiency, "source": "trial"}}
+        content["efficiency"] = {}
         return run.on(Machine.model_validate(content)).seconds
 
     one = at(1.0, 0.0)
@@ -318,6 +325,7 @@ def _with_elements(machine: Machine, workload: str, runs: Sequence[Run]) -> Mach
     alone = [run for run in runs if run.ranks == 1]
     several = [run for run in runs if run.ranks > 1]
     content = machine.model_dump(exclude_none=True)
+    content.setdefault("efficiency", {})
     traced = [(run, traffic) for run in several if (traffic := counted(run.evidence, workload)) is not None]
     if traced:
         content["traffic"][workload] = _traffic(*max(traced, key=lambda pair: pair[0].ranks))
@@ -331,6 +339,10 @@ def _with_elements(machine: Machine, workload: str, runs: Sequence[Run]) -> Mach
             each.append((b / max(run.seconds - a - c * launch, 1e-3 * run.seconds), run.evidence))
         source = sourced(each)["source"]
         content["constants"][f"{workload}.stream_efficiency"] = {"value": efficiency, "source": source}
+        content["efficiency"].pop(workload, None)
+        if (table := caches.efficiency(machine, alone, [1 / value for value, _ in each])) is not None:
+            content["efficiency"][workload] = {**table, "source": source}
+            del content["constants"][f"{workload}.stream_efficiency"]
         if launch != machine.device.kernel_seconds.value:
             content["device"]["kernel_seconds"] = {"value": launch, "source": source}
         # A peak that a run exceeds would hide what it measured.

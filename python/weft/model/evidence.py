@@ -29,6 +29,13 @@ class Device(BaseModel):
     memory_bytes: Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
+class Caches(BaseModel):
+    """The last-level caches of a node: their number, and the bytes of each."""
+
+    count: Annotated[int, Field(ge=0)] = 0
+    bytes: Annotated[int, Field(ge=0)] = 0
+
+
 class Place(BaseModel):
     """The part of a file's `machine` that says where it was measured."""
 
@@ -36,7 +43,17 @@ class Place(BaseModel):
     ranks_per_node: Count
     processors: Count = 1
     threads_per_rank: Count = 1
+    caches: Caches = Caches()
     device: Device
+
+    @property
+    def cache_bytes(self) -> tuple[float, float]:
+        """Bytes of the last-level caches that a rank alone reaches, and of all of the node; zeros for a GPU."""
+        whole = float(self.caches.count * self.caches.bytes)
+        if self.device.backend != "host":
+            return 0.0, 0.0
+        reached = -(-self.caches.count * self.threads_per_rank // self.processors)
+        return min(whole, float(max(1, reached) * self.caches.bytes)), whole
 
 
 @dataclass(frozen=True)

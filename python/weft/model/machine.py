@@ -7,6 +7,7 @@ The folder `machines` holds the descriptions that weft knows. Users describe the
 from __future__ import annotations
 
 import difflib
+import itertools
 import tomllib
 from collections.abc import Mapping
 from importlib.resources import files
@@ -87,6 +88,43 @@ class Device(Form):
     cached_fft_bytes: Number | None = None  # FFT lines up to this size take one pass, if `transforms` is not given
     transforms: Transforms | None = None
     gather_bytes_per_second: Number | None = None  # values on faces per second of the local gather-scatter kernels
+    cache_bytes: Number | None = None  # last-level cache that one rank reaches, if it is alone on a node
+    node_cache_bytes: Number | None = None  # last-level caches of a node, which its ranks share
+
+
+class Efficiency(Form):
+    """Share of the streaming rate that a workload's kernels reach on one rank, by order and by where their data are.
+
+    Data beyond the last-level cache come from memory: of a working set w and a cache c, the share 1 - c / w.
+    """
+
+    orders: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]  # in ascending order
+    in_cache: tuple[Annotated[float, Field(gt=0)], ...]
+    from_memory: tuple[Annotated[float, Field(gt=0)], ...]
+    bytes_per_point: Annotated[float, Field(gt=0)]  # what a point of the problem keeps in memory
+    source: Annotated[str, Field(min_length=3)]
+
+    @model_validator(mode="after")
+    def _sound(self) -> Efficiency:
+        if not len(self.orders) == len(self.in_cache) == len(self.from_memory):
+            raise ValueError("'orders', 'in_cache' and 'from_memory' must have the same number of entries")
+        if any(b <= a for a, b in itertools.pairwise(self.orders)):
+            raise ValueError("'orders' must be in ascending order")
+        return self
+
+    def nearest(self, order: int) -> int:
+        """The measured order that stands for an order."""
+        return min(self.orders, key=lambda known: (abs(known - order), -known))
+
+    def at(self, order: int, points: float, cache_bytes: float) -> float:
+        """The efficiency of a rank with this many points, of which this much cache is left."""
+        k, missing = self.orders.index(self.nearest(order)), missing_share(points * self.bytes_per_point, cache_bytes)
+        return 1 / ((1 - missing) / self.in_cache[k] + missing / self.from_memory[k])
+
+
+def missing_share(working_set: float, cache_bytes: float) -> float:
+    """The share of a working set that a cache does not hold."""
+    return max(0.0, 1 - cache_bytes / working_set)
 
 
 class Link(Form):
@@ -193,6 +231,7 @@ class Machine(Form):
     messages: dict[Literal["node", "network"], MessageCurve] = {}
     constants: dict[str, Share] = {}
     traffic: dict[Literal["poisson", "maxwell", "flow"], Traffic] = {}  # by workload; else counted by formulas
+    efficiency: dict[Literal["poisson", "maxwell", "flow"], Efficiency] = {}  # in place of stream_efficiency
     errors: dict[str, Accuracy] = {}  # by workload, from published rows that were not used for calibration
 
     @model_validator(mode="after")
@@ -249,6 +288,20 @@ class Machine(Form):
         if network.node_bytes_per_second is not None:
             return network.node_bytes_per_second.value
         return network.bytes_per_second.value * self.ranks_per_node
+
+    def cache_of(self, ranks: int) -> float:
+        """The last-level cache (bytes) left for one of so many ranks; 0 if the caches are not known."""
+        device = self.device
+        if device.cache_bytes is None or device.node_cache_bytes is None:
+            return 0.0
+        return min(device.cache_bytes.value, device.node_cache_bytes.value / min(ranks, self.ranks_per_node))
+
+    def stream_efficiency(self, workload: str, order: int, points: float, ranks: int) -> float:
+        """The share of the streaming rate that the kernels of a workload reach on a rank with this many points."""
+        known = self.efficiency.get(workload)  # type: ignore[call-overload]
+        if known is None:
+            return self.constant("stream_efficiency", workload)
+        return float(known.at(order, points, self.cache_of(ranks)))
 
     def constant(self, name: str, workload: str = "") -> float:
         """A constant of this machine, that of a workload if it has its own, or the default in `CONSTANTS`."""
@@ -350,7 +403,7 @@ def numbers_of(machine: Machine) -> dict[str, tuple[float, str]]:
                     found[here] = (float(value["value"]), str(value["source"]))
                 elif here != "errors":
                     walk(value, here)
-            elif isinstance(value, tuple) and source is not None and key != "points" and key != "bytes":
+            elif isinstance(value, tuple) and source is not None and key not in ("points", "bytes", "orders"):
                 found.update({f"{here}.{i}": (float(v), str(source)) for i, v in enumerate(value)})
 
     walk(machine.model_dump(), "")

@@ -269,9 +269,9 @@ def reduction_seconds(machine: Machine, ranks: int) -> float:
     return near * machine.link("node").latency_seconds.value + (stages - near) * network
 
 
-def streamed(machine: Machine, bytes_: float, flops: float, kernels: float, workload: str) -> float:
+def streamed(machine: Machine, bytes_: float, flops: float, kernels: float, efficiency: float) -> float:
     """Time (s) by hipBone Eq. 4, plus the launch cost alpha of its streaming model t = alpha + beta B."""
-    rate = machine.device.stream_bytes_per_second.value * machine.constant("stream_efficiency", workload)
+    rate = machine.device.stream_bytes_per_second.value * efficiency
     return max(bytes_ / rate, flops / machine.device.flops_per_second.value) + kernels * (
         machine.device.kernel_seconds.value
     )
@@ -343,7 +343,9 @@ def _iteration(
     box = box_of(elements)
     size = formulas.large_mesh(order, math.prod(box), word)
     moved, flops = formulas.iteration_bytes(size).value, formulas.iteration_flops(size).value
-    local = streamed(machine, moved, flops, POISSON_KERNELS - (4 if ranks == 1 else 0), workload)
+    points = math.prod(box) * (order + 1) ** 3
+    efficiency = machine.stream_efficiency(workload, order, points, ranks)
+    local = streamed(machine, moved, flops, POISSON_KERNELS - (4 if ranks == 1 else 0), efficiency)
     phases = {"stream": local}
     if ranks > 1:
         phases["split"] = local * machine.constant("split_overhead", workload)
@@ -398,7 +400,8 @@ def maxwell(
     points = math.prod(box) * (order + 1) ** 3
     work = maxwell_step_flops(order, points)
     start = MAXWELL_KERNELS * machine.device.kernel_seconds.value
-    stream = streamed(machine, MAXWELL_STAGES * MAXWELL_WORDS * word * points, work, 0, "maxwell")
+    efficiency = machine.stream_efficiency("maxwell", order, points, ranks)
+    stream = streamed(machine, MAXWELL_STAGES * MAXWELL_WORDS * word * points, work, 0, efficiency)
     gathered = 0.0  # local gather and scatter, a part of the calibrated streaming time
     if machine.device.gather_bytes_per_second is not None:
         values = MAXWELL_STAGES * 6 * 6 * math.prod(box) * (order + 1) ** 2
@@ -458,9 +461,9 @@ def flow(
     flops = elements * (6 * 2 * (n**3 * fine + n**2 * fine**2 + n * fine**3) + 3 * (12 * fine**4 + 15 * fine**3) / 2)
     iterations = pressure_iterations + 3 * velocity_iterations
     phases = {name: seconds * iterations for name, seconds in once.items()}
-    phases["advection"] = streamed(machine, moved, flops, 6, "flow")
-    projection = Projection("flow", machine.title, ranks, "step", phases, precision=precision)
     points = elements * n**3
+    phases["advection"] = streamed(machine, moved, flops, 6, machine.stream_efficiency("flow", order, points, ranks))
+    projection = Projection("flow", machine.title, ranks, "step", phases, precision=precision)
     return _with(projection, {"points/s per rank": points / projection.seconds}, **_of_elements(order, elements))
 
 
@@ -599,6 +602,7 @@ def constants_of(machine: Machine, workload: str) -> tuple[str, ...]:
     """The constants that a workload uses on a machine: those of which no rate was measured instead."""
     counted = workload in machine.traffic
     unused = {
+        "stream_efficiency": workload in machine.efficiency,
         "exchange_factor": counted,
         "exchange_efficiency": counted,
         "split_overhead": workload == "maxwell" and not counted,
@@ -632,6 +636,10 @@ def results(machine: Machine, project: Callable[[Machine], Projection]) -> list[
         "ranks": central.ranks,
         **{c: machine.constant(c, name) for c in used},
     }
+    if name in machine.efficiency:
+        inputs["efficiency"] = machine.stream_efficiency(
+            name, int(central.size["order"]), central.size["points per rank"], central.ranks
+        )
     what = f"time per {central.unit}"
     equation = EQUATIONS[name]
     seconds = [project(m).seconds for m in _corners(machine, name, used)] + [central.seconds]
@@ -660,6 +668,13 @@ def results(machine: Machine, project: Callable[[Machine], Projection]) -> list[
 def notes(machine: Machine, workload: str, sizes: Iterable[Mapping[str, float]] = ()) -> list[str]:
     """Notes on the limits of projections of a workload with these sizes on this machine."""
     found = []
+    sizes = list(sizes)
+    if (efficiency := machine.efficiency.get(workload)) is not None:  # type: ignore[call-overload]
+        orders = {int(size["order"]) for size in sizes} - set(efficiency.orders)
+        found += [
+            f"order {n} was not measured: the efficiency is that of order {efficiency.nearest(n)}"
+            for n in sorted(orders)
+        ]
     missing = [n for n in constants_of(machine, workload) if machine.key(n, workload) is None]
     if missing:
         found.append(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TypedDict
 
 import mpi4py
@@ -15,7 +17,7 @@ import weft
 from weft.device import Device
 from weft.format import rate
 from weft.model.processors import microarchitecture
-from weft.record import Machine, Versions
+from weft.record import Caches, Machine, Versions
 from weft.run.launch import processor_name
 
 
@@ -65,6 +67,7 @@ def machine(device: Device, comm: MPI.Intracomm) -> Machine:
         "processor": processor_name(),
         "microarchitecture": microarchitecture(),
         "processors": len(os.sched_getaffinity(0)),
+        "caches": last_level_caches(),
         "system": f"{platform.system()} {platform.release()}",
         "ranks": comm.size,
         "ranks_per_node": ranks_per_node,
@@ -77,6 +80,18 @@ def machine(device: Device, comm: MPI.Intracomm) -> Machine:
             "memory_bytes": device.memory_bytes,
         },
     }
+
+
+def last_level_caches(processors: Path = Path("/sys/devices/system/cpu")) -> Caches:
+    """The caches of the last level of this node, 0 of them if the system does not say."""
+    found = {}
+    for folder in processors.glob("cpu[0-9]*/cache"):
+        last = max(folder.glob("index[0-9]*"), key=lambda index: int(index.name.removeprefix("index")), default=None)
+        with contextlib.suppress(OSError, ValueError):
+            if last is not None:
+                size = (last / "size").read_text().strip().removesuffix("K")
+                found[(last / "shared_cpu_list").read_text()] = int(size) << 10
+    return {"count": len(found), "bytes": max(found.values(), default=0)}
 
 
 def spans(numbers: Iterable[int]) -> str:
