@@ -338,7 +338,7 @@ def test_the_written_file_projects_the_run(tmp_path: Path) -> None:
     loaded = machine.load(tmp_path / "mine.toml")
     assert loaded == calibrate.calibrate(read([path]))
     done = command("project", "maxwell", "--run", path)
-    assert "points per rank = 2097152, precision = single" in done.output
+    assert "points per rank = 2097152, elements per rank = 4096, precision = single" in done.output
 
 
 def test_sizes_of_runs_are_those_of_the_projection(tmp_path: Path) -> None:

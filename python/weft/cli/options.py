@@ -32,12 +32,16 @@ def options_of(table: type) -> Callable[[Command], Command]:
 class Integer(click.IntRange):
     """A bounded integer, N in the help."""
 
+    name = "integer"
+
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
         return "N"
 
 
 class Number(click.FloatRange):
     """A bounded number, X in the help."""
+
+    name = "number"
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
         return "X"

@@ -35,7 +35,10 @@ class Run:
     def on(self, machine: Machine) -> Projection:
         """The projection of this run on a machine."""
         function: Callable[..., Projection] = getattr(project, self.workload)
-        return function(machine, self.ranks, **self.options)
+        try:
+            return function(machine, self.ranks, **self.options)
+        except ModelError as error:
+            raise ModelError(f"{self.evidence.path}: {error}") from None
 
 
 def run_of(evidence: Evidence) -> Run:
@@ -44,6 +47,10 @@ def run_of(evidence: Evidence) -> Run:
     try:
         case, figures, timings = content["case"], content["figures"], content["timings"]
         workload, ranks = str(case["workload"]), evidence.ranks
+        if workload not in (*ELEMENTS, "turbulence"):
+            raise ModelError(
+                f"{evidence.path}: a run of '{workload}', but only {', '.join(ELEMENTS)} and turbulence are projected"
+            )
         options: dict[str, Any] = {"precision": str(case.get("precision", "double"))}
         parts: dict[str, float] = {}
         if workload == "turbulence":
@@ -65,15 +72,21 @@ def run_of(evidence: Evidence) -> Run:
             if workload == "flow":
                 for kind in ("pressure", "velocity"):
                     options[f"{kind}_iterations"] = max(1, round(figures["iterations"][kind]["mean"]))
-        if not seconds > 0:
-            raise ModelError(f"{evidence.path}: the time of the run is {seconds}, but must be above zero")
+        if not 0 < seconds < float("inf"):
+            raise ModelError(f"{evidence.path}: the time of the run is {seconds}, but must be finite and above zero")
         return Run(evidence, workload, ranks, options, seconds, parts)
     except (KeyError, TypeError, ValueError, ZeroDivisionError, IndexError) as error:
         if isinstance(error, ModelError):
             raise
-        raise ModelError(
-            f"{evidence.path}: not a complete run record: a value is missing or wrong ({error!r})"
-        ) from None
+        raise ModelError(f"{evidence.path}: not a complete run record: {_wrong(error)}") from None
+
+
+def _wrong(error: Exception) -> str:
+    """What an error says about a file's content."""
+    if isinstance(error, KeyError):
+        return f"{error} is missing"
+    text = first_of(error) if isinstance(error, ValidationError) else str(error)
+    return f"a measured value is wrong ({text})"
 
 
 def calibrate(evidence: Sequence[Evidence], base: Machine | None = None, title: str | None = None) -> Machine:
@@ -92,11 +105,8 @@ def calibrate(evidence: Sequence[Evidence], base: Machine | None = None, title: 
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, IndexError) as error:
         if isinstance(error, ModelError):
             raise
-        if isinstance(error, ValidationError):
-            first = error.errors(include_url=False)[0]
-            error = ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
         names = ", ".join(str(e.path) for e in evidence)
-        raise ModelError(f"{names}: a measured value is missing or wrong ({error!r})") from None
+        raise ModelError(f"{names}: {_wrong(error)}") from None
 
 
 def _calibrated(evidence: Sequence[Evidence], base: Machine | None, title: str | None) -> Machine:

@@ -359,10 +359,11 @@ def parse(text: str, where: str) -> Machine:
     except tomllib.TOMLDecodeError as error:
         raise ModelError(f"{where}: not valid TOML ({error})") from None
     except (ValidationError, RecursionError) as error:
-        raise ModelError(f"{where}: {_first(error)}") from None
+        raise ModelError(f"{where}: {first_of(error)}") from None
 
 
-def _first(error: ValidationError | RecursionError) -> str:
+def first_of(error: ValidationError | RecursionError) -> str:
+    """The first thing that is wrong with a description, and how many more there are."""
     if isinstance(error, RecursionError):
         return "tables are nested too deeply"
     first = error.errors(include_url=False)[0]

@@ -245,7 +245,10 @@ def crystal_seconds(
 def counted_exchange(
     machine: Machine, ranks: int, traffic: Traffic, sent: Halo, bytes_per_point: float, path: Path, hiding: float
 ) -> dict[str, float]:
-    """Phases of exchanges and all-reduces by their counted number, of which `hiding` seconds of work hide a part."""
+    """Phases of exchanges and all-reduces by their counted number, of which `hiding` seconds of work hide a part.
+
+    The work takes turns with what the processor does for messages itself, so that much of an exchange always shows.
+    """
     counted = Halo(
         sent.node_points * traffic.volume, sent.node_messages * traffic.exchanges,
         sent.network_points * traffic.volume, sent.network_messages * traffic.exchanges,
@@ -568,8 +571,8 @@ def turbulence(
     if memory * 1024**3 > machine.device.memory_bytes.value:
         room = machine.device.memory_bytes.value / 1024**3
         raise OutOfMemoryError(
-            f"{grid}^3 points on {ranks} ranks need {memory:.1f} GiB per rank (GESTS Eq. 9), but a device has "
-            f"{room:.1f} GiB: use more ranks or a smaller grid"
+            f"{grid}^3 points on {ranks} rank{'s' * (ranks > 1)} need {memory:.4g} GiB per rank (GESTS Eq. 9), but a "
+            f"device has {room:.4g} GiB: use more ranks or a smaller grid"
         )
     volume = word * grid**3 / ranks  # bytes per field and rank
     contiguous, strided = transform_rates(machine, grid, word)
@@ -632,6 +635,7 @@ def results(machine: Machine, project: Callable[[Machine], Projection]) -> list[
     inputs: dict[str, object] = {
         "machine": machine.title,
         **{k: v for k, v in central.size.items() if k != "ranks"},
+        **({"elements per rank": elements_of(central.size)} if "order" in central.size else {}),
         "precision": central.precision,
         "ranks": central.ranks,
         **{c: machine.constant(c, name) for c in used},
@@ -712,6 +716,11 @@ def _with(projection: Projection, figures: dict[str, float], **size: float) -> P
 
 def _of_elements(order: int, elements: int) -> dict[str, float]:
     return {"order": order, "points per rank": elements * (order + 1) ** 3}
+
+
+def elements_of(size: Mapping[str, float]) -> int:
+    """The elements per rank of a problem on elements."""
+    return round(size["points per rank"] / (size["order"] + 1) ** 3)
 
 
 def widening(size: Mapping[str, float], tested: Mapping[str, tuple[float, float]]) -> float:

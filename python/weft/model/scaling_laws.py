@@ -180,8 +180,9 @@ def fit(ranks: Sequence[float], size: Sequence[float], values: Sequence[float], 
             f"{what} is known at {distinct} distinct number{'s' * (distinct != 1)} of ranks or sizes, but at least "
             f"{FEWEST} are needed: two to fit a law, and one to check it"
         )
-    if not (np.isfinite(data.values).all() and (data.values > 0).all()):
-        raise ModelError(f"{what} is not above zero in every run, so it has no relative errors to minimise")
+    wrong = data.values[~(np.isfinite(data.values) & (data.values > 0))]
+    if len(wrong):
+        raise ModelError(f"{what} is {wrong[0]:g} in a run, but a law needs finite values above zero")
     folds = _folds(data.places)
     found = [c for c in (_candidate(law, data, folds) for law in LAWS) if c is not None]
     best = min(found, key=lambda c: c.score)

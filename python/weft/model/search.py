@@ -51,7 +51,7 @@ class Configuration:
             rows = int(self.options["rows"])
             return f"{rows} x {self.ranks // rows}, Q = {self.options['batch']}"
         each, exchange = self.options["elements_per_rank"], f"{self.options['schedule']}:{self.options['path']}"
-        return f"{each:,} elements per rank, {exchange}"
+        return f"{each:,} element{'s' * (each > 1)} per rank, {exchange}"
 
     def on(self, machine: Machine) -> Projection:
         """The projection of the same job on another machine."""

@@ -35,7 +35,12 @@ class Sizes(TypedDict):
         click.option("--order", type=Integer(1, 32), help="Polynomial order (all but turbulence). [default: 7]"),
     ]
     elements: Annotated[
-        int | None, click.option("--elements", type=Integer(min=1), help="Elements per rank (all but turbulence).")
+        int | None,
+        click.option(
+            "--elements",
+            type=Integer(min=1),
+            help="Elements per rank (all but turbulence). [default: 8192 (poisson), 512 (maxwell), 2048 (flow)]",
+        ),
     ]
     grid: Annotated[
         int | None, click.option("--grid", type=Integer(min=2), help="Grid points per direction (turbulence).")
@@ -223,7 +228,7 @@ def _described(described: Machine) -> str:
         if link is not None:
             latency, bandwidth = link.latency_seconds.value, link.bytes_per_second.value
             paths.append(
-                (level, f"{1e6 * latency:.3g} us", f"{bandwidth / 1e9:.4g} GB/s", f"{link.half_bandwidth_bytes:,.0f} B")
+                (level, f"{1e6 * latency:.3g} µs", f"{bandwidth / 1e9:.4g} GB/s", f"{link.half_bandwidth_bytes:,.0f} B")
             )
     return f"{described.title}\n{table(rows)}\n\n{table(paths)}"
 
@@ -235,7 +240,10 @@ def _sensitivity(names: tuple[str, ...]) -> str:
     def share(value: float | None) -> str:
         return "-" if value is None else f"{100 * value:.2f} %"
 
-    rows = [("MACHINE", "ASSUMED NUMBER", "VALUE", "TIMES", "PUBLISHED ROWS", "MEAN ERROR", "DEFAULTS", "OF")]
+    rows = [(
+        "MACHINE", "ASSUMED NUMBER", "VALUE", "FACTOR", "CHANGE OF PUBLISHED ROWS", "THEIR MEAN ERROR",
+        "CHANGE AT DEFAULT SIZES", "LARGEST FOR",
+    )]  # fmt: skip
     for name in names:
         for c in changes(name):
             rows.append(
