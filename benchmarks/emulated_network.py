@@ -22,6 +22,7 @@ import argparse
 import json
 import statistics
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
@@ -61,6 +62,9 @@ POINTS = {"poisson": 400_000, "maxwell": 120_000, "flow": 120_000, "turbulence":
 TIMED = {"poisson": "conjugate gradients", "maxwell": "step", "flow": "step", "turbulence": "spectra"}
 TUNED = ("maxwell", "turbulence")  # runs in which the tuner chooses the schedule, or the batch
 PINGPONG = ["--sizes", "8,512,4K,16K,64K,256K,1M", "--paths", "mpi", "--rounds", "5", "--seconds", "0.02"]
+# An exchange in both directions at once on links without limits, by which the processors are what limits it.
+UNLIMITED = Setting(0, 1e12)
+ALLTOALL = ["--grids", "32,64,96", "--row-ranks", "1", "--methods", "pairwise", "--rounds", "5", "--seconds", "0.02"]
 ENVIRONMENT = {
     # As the models assume: a message is sent at once, whatever its size, and an all-reduce doubles recursively. UCX
     # and MPICH would ask before they send a long message, and reduce and broadcast: two more latencies, and one.
@@ -73,6 +77,18 @@ ENVIRONMENT = {
 # --- measuring -----------------------------------------------------------------------------------------------------
 
 
+class Limit:
+    """A number of seconds from now on."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._end = time.monotonic() + seconds
+
+    def passed(self) -> bool:
+        """Whether they are over."""
+        return time.monotonic() > self._end
+
+
 def command(workload: str, ranks: int, output: Path, exchange: str = "pairwise:direct") -> list[str]:
     """The run of a workload with as much work for each rank on one rank as on two."""
     size = POINTS[workload]
@@ -83,32 +99,43 @@ def command(workload: str, ranks: int, output: Path, exchange: str = "pairwise:d
     return [*words, "--set", f"mesh.points={size * ranks // 2}"]
 
 
-def measure(folder: Path, settings: tuple[Setting, ...], rounds: int) -> None:
-    """Makes all runs, in turns."""
+def measure(folder: Path, settings: tuple[Setting, ...], rounds: int, limit: Limit) -> None:
+    """Makes the runs that the folder does not have yet, in turns."""
     folder.mkdir(parents=True, exist_ok=True)
     settings_file = [asdict(s) for s in settings]
     (folder / "settings.json").write_text(json.dumps({"settings": settings_file, "rounds": rounds}))
     with Nodes(2) as nodes:
-
-        def run(words: list[str], count: int = 2) -> None:
+        for words, output, count, setting in planned(folder, settings, rounds):
+            if (output / "relay.json").exists():
+                continue
+            if limit.passed():
+                print(f"{limit.seconds:g} s have passed: the same command goes on from here")
+                return
+            nodes.set(setting)
             nodes.mpiexec(words, nodes=count, environment=ENVIRONMENT)
+            (output / "relay.json").write_text(json.dumps(asdict(nodes.set(setting))))
+            print(f"{output.relative_to(folder)}: {setting}", flush=True)
 
-        for k in range(rounds):
+
+def planned(folder: Path, settings: tuple[Setting, ...], rounds: int) -> Iterator[tuple[list[str], Path, int, Setting]]:
+    """All runs in their order: the command, its folder, the number of nodes and the setting."""
+    for k in range(rounds):
+        for workload in RUNS:
+            output = folder / f"alone-{workload}-{k}"
+            yield command(workload, 1, output), output, 1, settings[0]
+        output = folder / f"processors-{k}"
+        yield ["weft", "bench", "alltoall", *ALLTOALL, "--output", str(output)], output, 2, UNLIMITED
+        for i, setting in enumerate(settings):
+            here = folder / f"{i}"
+            output = here / f"pingpong-{k}"
+            yield ["weft", "bench", "pingpong", *PINGPONG, "--output", str(output)], output, 2, setting
             for workload in RUNS:
-                run(command(workload, 1, folder / f"alone-{workload}-{k}"), 1)
-            for i, setting in enumerate(settings):
-                nodes.set(setting)
-                here = folder / f"{i}"
-                run(["weft", "bench", "pingpong", *PINGPONG, "--output", str(here / f"pingpong-{k}")])
-                for workload in RUNS:
-                    nodes.set(setting)
-                    run(command(workload, 2, here / f"{workload}-{k}"))
-                    traffic = nodes.set(setting)
-                    (here / f"{workload}-{k}" / "relay.json").write_text(json.dumps(asdict(traffic)))
-                for workload in TUNED if k == 0 else ():
-                    words = command(workload, 2, here / f"tuned-{workload}", "auto")
-                    run([{"batch=1": "batch=auto"}.get(word, word) for word in words])
-                print(f"round {k + 1} of {rounds}: {setting}", flush=True)
+                output = here / f"{workload}-{k}"
+                yield command(workload, 2, output), output, 2, setting
+            for workload in TUNED if k == 0 else ():
+                output = here / f"tuned-{workload}"
+                words = command(workload, 2, output, "auto")
+                yield [{"batch=1": "batch=auto"}.get(word, word) for word in words], output, 2, setting
 
 
 # --- predicting ----------------------------------------------------------------------------------------------------
@@ -135,6 +162,16 @@ class Comparison:
     def error(self) -> float:
         """Relative to the measured time."""
         return self.predicted / self.measured - 1
+
+
+def processor_seconds(folder: Path, rounds: range) -> float:
+    """Seconds per byte of an exchange both ways at once that the processors limit: its growth with the size."""
+    files = [json.loads((folder / f"processors-{k}" / "alltoall.json").read_text()) for k in rounds]
+    rows = [row for file in files for row in file["rows"]]
+    best = {size: min(r["total_seconds"] for r in rows if r["message_bytes"] == size)
+            for size in {r["message_bytes"] for r in rows}}  # fmt: skip
+    small, large = min(best), max(best)
+    return float((best[large] - best[small]) / (large - small))
 
 
 def between_nodes(machine: Machine, base: Setting, other: Setting) -> Machine:
@@ -186,6 +223,7 @@ def predictions(folder: Path) -> Iterator[Comparison]:
     machine = _machine(folder, rounds, list(RUNS))
     link = machine.links.network
     path = MessagePath(link.latency_seconds.value, link.bytes_per_second.value)
+    busy = link.busy(1.0)
     for workload in RUNS:
         run = _fastest([folder / "0" / f"{workload}-{k}" for k in rounds])
         traced = [
@@ -193,14 +231,16 @@ def predictions(folder: Path) -> Iterator[Comparison]:
             for i in range(len(settings))
         ]
         loaded = traces.load(traced[0][0])
-        program, graph = replays.program(loaded, path), networks.of_trace(loaded)
+        program, graph = replays.program(loaded, path), networks.of_trace(loaded, overhead=busy)
         for i, setting in enumerate(settings):
             there, (_, whole) = moved(path, base, setting), traced[i]
             fastest = _fastest([folder / f"{i}" / f"{workload}-{k}" for k in rounds])
             share = _share(fastest)
             made = run.on(between_nodes(machine, base, setting)).seconds
             yield Comparison("project", workload, setting, made, fastest.seconds, share)
-            scenario = replays.Scenario(message_latency=there.latency, message_bandwidth=there.bandwidth)
+            # The trace has what the sender does, so that half of the cost is left for the receiver.
+            scenario = replays.Scenario(message_latency=there.latency, message_bandwidth=there.bandwidth,
+                                        message_overhead=busy / 2)  # fmt: skip
             yield Comparison("replay", workload, setting, replays.replay(program, scenario).seconds, whole, share)
             on = networks.Network(networks.topology("full", (2,)), there.bandwidth, there.latency)
             found = networks.results(graph, on, workload)[0].value
@@ -208,13 +248,18 @@ def predictions(folder: Path) -> Iterator[Comparison]:
 
 
 def _machine(folder: Path, rounds: range, workloads: list[str]) -> Machine:
-    """The machine by what was measured at the first setting, and on one rank."""
+    """The machine by what was measured at the first setting, on one rank, and on links without limits."""
     # The parts of a step of turbulence say what its computation costs; the others need a run that only computes.
     alone = [[folder / f"alone-{w}-{k}" for k in rounds] for w in workloads if w != "turbulence"]
     here = [[folder / "0" / f"{w}-{k}" for k in rounds] for w in workloads]
     pings = [folder / "0" / f"pingpong-{k}" for k in rounds]
     runs = [_fastest(folders).evidence.path for folders in (*alone, *here)]
-    return calibrate(read([*pings, *runs]), title="emulated nodes")
+    evidence = read([*pings, *runs])
+    content = calibrate(evidence, title="emulated nodes").model_dump(exclude_none=True)
+    content["links"]["network"]["overhead_seconds_per_byte"] = {
+        "value": processor_seconds(folder, rounds), "source": "weft bench alltoall on links without limits",
+    }  # fmt: skip
+    return calibrate(evidence, Machine.model_validate(content), "emulated nodes")  # again, with this cost known
 
 
 def _fastest(folders: list[Path]) -> Run:
@@ -377,6 +422,10 @@ def arguments(about: str, name: str, measuring: str) -> argparse.Namespace:
     measure = commands.add_parser("measure", help=measuring)
     measure.add_argument("--output", type=Path, default=Path("weft-output") / name, metavar="DIR")
     measure.add_argument("--rounds", type=int, default=3)
+    measure.add_argument(
+        "--seconds", type=float, default=float("inf"), metavar="S",
+        help="stop after so long; the same command goes on with the runs that are missing",
+    )  # fmt: skip
     evaluate = commands.add_parser("evaluate", help="predict, compare, write results")
     evaluate.add_argument("folder", type=Path)
     evaluate.add_argument("--results", type=Path, default=ROOT / f"benchmarks/results/{name}.json")
@@ -389,7 +438,7 @@ def main() -> None:
     given = arguments(__doc__ or "", "emulated_network", "make the runs; needs root")
     try:
         if given.command == "measure":
-            measure(given.output, SETTINGS, given.rounds)
+            measure(given.output, SETTINGS, given.rounds, Limit(given.seconds))
         else:
             evaluate(given.folder, given.results, given.document)
     except UnavailableError as error:

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from emulated_network import RUNS as SHORT_RUNS
-from emulated_network import arguments
+from emulated_network import Limit, arguments
 from published_tables import written_between
 
 from weft.files import write_json
@@ -55,12 +55,13 @@ class Problem:
         return f"{self.size}³" if workload == "turbulence" else f"{self.size:,} points, N = {self.order}"
 
 
-# The first one is calibrated on.
-OF_ELEMENTS = (Problem(400_000), Problem(100_000), Problem(1_600_000), Problem(400_000, 5), Problem(400_000, 9))
-PROBLEMS = {
-    "poisson": OF_ELEMENTS, "maxwell": OF_ELEMENTS, "flow": OF_ELEMENTS,
-    "turbulence": (Problem(64), Problem(48), Problem(96), Problem(128)),
-}  # fmt: skip
+# Two sizes of one order, of which one fits into the caches, and the small size of two other orders.
+SMALL = (Problem(100_000), Problem(400_000), Problem(100_000, 5), Problem(100_000, 9))
+LARGE = (Problem(200_000), Problem(1_600_000), Problem(400_000, 5), Problem(400_000, 9))
+ON_ELEMENTS = ("poisson", "maxwell", "flow")
+CALIBRATED = {**dict.fromkeys(ON_ELEMENTS, SMALL), "turbulence": (Problem(64),)}
+PREDICTED = {**dict.fromkeys(ON_ELEMENTS, LARGE), "turbulence": (Problem(48), Problem(96), Problem(128))}
+PROBLEMS = {workload: (*CALIBRATED[workload], *PREDICTED[workload]) for workload in SHORT_RUNS}
 
 
 def folder_of(folder: Path, workload: str, problem: Problem, ranks: int, turn: int) -> Path:
@@ -68,8 +69,8 @@ def folder_of(folder: Path, workload: str, problem: Problem, ranks: int, turn: i
     return folder / f"{workload}-{problem.size}-{problem.order}-{ranks}-{turn}"
 
 
-def measure(folder: Path, rounds: int) -> None:
-    """Makes all runs, in turns."""
+def measure(folder: Path, rounds: int, limit: Limit) -> None:
+    """Makes the runs that the folder does not have yet, in turns."""
     launcher = shutil.which("mpiexec")
     if launcher is None:
         raise SystemExit("mpiexec is not on PATH: put the environment's bin folder there")
@@ -81,6 +82,11 @@ def measure(folder: Path, rounds: int) -> None:
                 for ranks in RANKS:
                     options = [f"1x{ranks}" if word == "1x2" else word for word in RUNS[workload]]
                     output = folder_of(folder, workload, problem, ranks, turn)
+                    if (output / "run.json").exists():
+                        continue
+                    if limit.passed():
+                        print(f"{limit.seconds:g} s have passed: the same command goes on from here")
+                        return
                     words = ["weft", "run", workload, *options, *problem.words(workload), "--exchange",
                              "pairwise:direct", "--trace", "--output", str(output)]  # fmt: skip
                     bound = [launcher, "-bind-to", "core", "-n", str(ranks)]
@@ -105,17 +111,17 @@ class Comparison:
 
 
 def machine_of(folder: Path, ranks: int, rounds: int) -> Machine:
-    """Calibrated on the first size of each workload, for predictions on a number of ranks."""
+    """Calibrated on the small problems of each workload, for predictions on a number of ranks."""
     chosen = []
-    for workload, problems in PROBLEMS.items():
-        # The parts of a step of turbulence say what its computation costs; the others need a run that only computes.
+    for workload, problems in CALIBRATED.items():
+        # The parts of a step of turbulence say what its computation costs; the others need runs that only compute.
         used = [ranks] if workload == "turbulence" else sorted({1, ranks})
-        chosen += [_fastest(folder, workload, problems[0], r, rounds).evidence.path for r in used]
+        chosen += [_fastest(folder, workload, p, r, rounds).evidence.path for p in problems for r in used]
     return calibrate(read(chosen), title="one node")
 
 
 def predictions(folder: Path, rounds: int) -> Iterator[Comparison]:
-    """All sizes, the first one included."""
+    """All problems, those of the calibration included."""
     machines = {ranks: machine_of(folder, ranks, rounds) for ranks in RANKS}
     for workload, problems in PROBLEMS.items():
         for problem in problems:
@@ -132,7 +138,7 @@ def _fastest(folder: Path, workload: str, problem: Problem, ranks: int, rounds: 
 
 def summary(found: list[Comparison]) -> dict[str, float]:
     """Median and largest error of those that nothing was calibrated on."""
-    errors = [abs(c.error) for c in found if c.problem != PROBLEMS[c.workload][0]]
+    errors = [abs(c.error) for c in found if c.problem not in CALIBRATED[c.workload]]
     return {"median": statistics.median(errors), "largest": max(errors)}
 
 
@@ -146,7 +152,7 @@ def table(found: list[Comparison]) -> str:
             for ranks in RANKS:
                 c = by[workload, problem, ranks]
                 cells.append(f"{duration(c.measured)} | {100 * c.error:+.1f} %")
-            star = " \\*" if problem == problems[0] else ""
+            star = " \\*" if problem in CALIBRATED[workload] else ""
             lines.append(f"| {workload} | {problem.named(workload)}{star} | {' | '.join(cells)} |")
     errors = summary(found)
     lines += ["", f"Median error {100 * errors['median']:.1f} %, largest {100 * errors['largest']:.1f} %."]
@@ -159,7 +165,7 @@ def evaluate(folder: Path, results: Path, document: Path) -> None:
     found = list(predictions(folder, rounds))
     text = table(found)
     print(text)
-    base = folder_of(folder, "poisson", OF_ELEMENTS[0], 1, 0) / "run.json"
+    base = folder_of(folder, "poisson", SMALL[0], 1, 0) / "run.json"
     write_json(results, {
         "machine": json.loads(base.read_text())["machine"], "options": RUNS, "rounds": rounds,
         "errors": summary(found), "comparisons": [asdict(c) | {"error": c.error} for c in found],
@@ -171,7 +177,7 @@ def main() -> None:
     """The command line."""
     given = arguments(__doc__ or "", "shared_node", "make the runs")
     if given.command == "measure":
-        measure(given.output, given.rounds)
+        measure(given.output, given.rounds, Limit(given.seconds))
     else:
         evaluate(given.folder, given.results, given.document)
 
