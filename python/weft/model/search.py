@@ -50,7 +50,7 @@ class Configuration:
         if "rows" in self.options:
             rows = int(self.options["rows"])
             return f"{rows} x {self.ranks // rows}, Q = {self.options['batch']}"
-        each, exchange = self.options["elements_per_rank"], f"{self.options['schedule']}:{self.options['path']}"
+        each, exchange = int(self.options["elements_per_rank"]), f"{self.options['schedule']}:{self.options['path']}"
         return f"{each:,} element{'s' * (each > 1)} per rank, {exchange}"
 
     def on(self, machine: Machine) -> Projection:
