@@ -58,6 +58,7 @@ class Machine(TypedDict):
     processor: str
     microarchitecture: NotRequired[str]
     processors: int
+    node_processors: NotRequired[int]
     caches: NotRequired[Caches]
     system: str
     ranks: int

@@ -139,6 +139,21 @@ def test_runs_in_and_beyond_the_cache_predict_others_by_their_working_set(tmp_pa
     assert "stream_efficiency" not in project.constants_of(made, workload)
 
 
+def test_ranks_that_shared_processors_are_said(tmp_path: Path) -> None:
+    path = cached(tmp_path, "maxwell", 7, 216)
+    content = json.loads((path / "run.json").read_text())
+    for processors, shared in ((0, False), (1, False), (8, False)):
+        content["machine"]["node_processors"] = processors
+        write(path, content)
+        assert read([path])[0].machine.shares_processors is shared
+    content["machine"] |= {"node_processors": 2, "ranks": 4, "ranks_per_node": 4}
+    write(path, content)
+    assert "4 ranks of 1 thread shared 2 processors" in calibrate.notes(read([path]))[0]
+    alone = cached(tmp_path, "maxwell", 7, 216)
+    done = command("calibrate", alone, path, "--output", tmp_path / "mine.toml")
+    assert "note: " in done.output, done.output
+
+
 def test_one_size_and_order_gives_one_efficiency(tmp_path: Path) -> None:
     one = calibrate.calibrate(read([cached(tmp_path, "maxwell", 7, 216), cached(tmp_path, "maxwell", 7, 125)]))
     assert not one.efficiency  # the cache holds both

@@ -109,6 +109,18 @@ def calibrate(evidence: Sequence[Evidence], base: Machine | None = None, title: 
         raise ModelError(f"{names}: {_wrong(error)}") from None
 
 
+def notes(evidence: Sequence[Evidence]) -> list[str]:
+    """What makes measurements unfit for predictions."""
+    return [
+        f"{e.path}: {e.machine.ranks_per_node} rank{'s' * (e.machine.ranks_per_node > 1)} of "
+        f"{e.machine.threads_per_rank} thread{'s' * (e.machine.threads_per_rank > 1)} shared "
+        f"{e.machine.node_processors} processor{'s' * (e.machine.node_processors > 1)}: its times are not those of "
+        "ranks with a processor for each thread"
+        for e in evidence
+        if e.machine.shares_processors
+    ]
+
+
 def _calibrated(evidence: Sequence[Evidence], base: Machine | None, title: str | None) -> Machine:
     runs = [run_of(e) for e in evidence if e.kind == "run"]
     content = _skeleton(evidence, base, title)

@@ -43,8 +43,15 @@ class Place(BaseModel):
     ranks_per_node: Count
     processors: Count = 1
     threads_per_rank: Count = 1
+    node_processors: Annotated[int, Field(ge=0)] = 0  # 0: not known
     caches: Caches = Caches()
     device: Device
+
+    @property
+    def shares_processors(self) -> bool:
+        """Whether the ranks of a node are known to have had fewer processors than threads."""
+        threads = self.ranks_per_node * self.threads_per_rank
+        return self.device.backend == "host" and 0 < self.node_processors < threads
 
     @property
     def cache_bytes(self) -> tuple[float, float]:

@@ -67,6 +67,7 @@ def machine(device: Device, comm: MPI.Intracomm) -> Machine:
         "processor": processor_name(),
         "microarchitecture": microarchitecture(),
         "processors": len(os.sched_getaffinity(0)),
+        "node_processors": os.cpu_count() or 1,
         "caches": last_level_caches(),
         "system": f"{platform.system()} {platform.release()}",
         "ranks": comm.size,

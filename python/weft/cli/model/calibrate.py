@@ -47,4 +47,6 @@ def calibrate(measurements: tuple[Path, ...], machine: str | None, title: str | 
             times = (time_text(run.seconds), time_text(projected), percent(projected / run.seconds - 1))
             rows.append((run.evidence.where, str(run.ranks), *times))
         click.echo("\n" + table(rows))
+    for note in method.notes(evidence):
+        click.echo(f"note: {note}")
     click.echo(f"wrote {output}")

@@ -125,6 +125,8 @@ def project(
 
         evidence = read(runs)
         described = calibrate.calibrate(evidence, described)
+        for note in calibrate.notes(evidence):
+            click.echo(f"note: {note}", err=True)
         of_run = _options_of_runs([calibrate.run_of(e) for e in evidence if e.kind == "run"], workload)
     assert described is not None
     allowed = (
