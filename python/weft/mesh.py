@@ -102,7 +102,7 @@ class Mesh:
         extrude: Extrusion | None = None,
         region: str | int | None = None,
     ) -> Mesh:
-        """Read a Nek mesh (``.re2``, ``.rea``) or a Gmsh mesh (``.msh``), and distribute it.
+        """Read a mesh of Nek (``.re2``, ``.rea``), Neko (``.nmsh``) or Gmsh (``.msh``), and distribute it.
 
         ``extrude`` (``weft.mesh_io.Extrusion``): how a 2-D mesh becomes 3-D; by default one periodic layer, as thick as
         the mean element is wide. ``region``: keep only the elements of this region of the file, by name or number.

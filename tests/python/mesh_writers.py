@@ -1,7 +1,8 @@
-"""Writes small Nek meshes for the tests, straight from the description of the formats."""
+"""Writes small meshes of Nek and Neko for the tests, straight from the description of the formats."""
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -103,6 +104,38 @@ def rea(corners, conditions, curves=()):
             lines.append(head + numbers)
     lines += ["   0 PRESOLVE/RESTART OPTIONS  *****"]
     return "\n".join(lines) + "\n"
+
+
+# Neko's number of a zone, by Nek's letters, and Neko's faces (from 1) of Nek's sides.
+ZONES = {"W": 1, "v": 2, "O": 3, "SYM": 4, "P": 5, "ON": 6, "zone": 7}
+FACES = [3, 2, 4, 1, 5, 6]
+
+
+def nmsh(corners, conditions, curves=()):
+    """The bytes of a .nmsh, 3-D or 2-D; conditions and curves as for `re2`. A zone's label is its fifth value."""
+    count, width, dimensions = np.shape(corners)
+    out = [struct.pack("<2i", count, dimensions)]
+    for e, element in enumerate(corners):
+        out.append(struct.pack("<i", e + 1))
+        for c in CORNERS[:width]:
+            place = [*element[c], 0.0][:3]
+            out.append(struct.pack("<i3d", 1 + hash(tuple(place)) % 10**6, *place))
+    out.append(struct.pack("<i", len(conditions)))
+    for (e, side), (code, values) in sorted(conditions.items()):
+        partner = (0, 0)
+        if code == "P":
+            partner = (int(values[0]), FACES[int(values[1]) - 1])
+        elif code == "zone":
+            partner = (0, int(values[4]))
+        out.append(struct.pack("<9i", e + 1, FACES[side], *partner, 0, 0, 0, 0, ZONES[code]))
+    bent = sorted({e for e, *_ in curves})
+    out.append(struct.pack("<i", len(bent)))
+    for e in bent:
+        values, kinds = np.zeros((12, 5)), np.zeros(12, "<i4")
+        for _, side, given, code in (curve for curve in curves if curve[0] == e):
+            values[side, : len(given)], kinds[side] = given, {"s": 1, "e": 2, "C": 3, "m": 4}[code]
+        out.append(struct.pack("<i", e + 1) + values.astype("<f8").tobytes() + kinds.tobytes())
+    return b"".join(out)
 
 
 def write(path: Path, content: bytes | str) -> Path:

@@ -198,6 +198,49 @@ def test_rea_and_re2_of_one_mesh_are_one_mesh(tmp_path):
     assert one.boundary_names == two.boundary_names
 
 
+@pytest.mark.parametrize("flat", [False, True])
+def test_nmsh_and_re2_of_one_mesh_are_one_mesh(tmp_path, flat):
+    if flat:
+        corners, conditions = nek.rectangle((3, 3), periodic=(True, False))
+        curves = [(4, 0, [0.9], "C"), (1, 0, [0.5, -0.02], "m")]
+    else:
+        corners, conditions = nek.box((3, 3, 2), periodic=(True, False, True))
+        curves = [(4, 0, [0.9], "C"), (4, 4, [0.9], "C"), (2, 10, [1.02, 0.4, 0.3], "m")]
+    one = Mesh.read(nek.write(tmp_path / "a.re2", nek.re2(corners, conditions, curves)))
+    two = Mesh.read(nek.write(tmp_path / "a.nmsh", nek.nmsh(corners, conditions, curves)))
+    a, b = np.argsort(one.element_ids), np.argsort(two.element_ids)
+    assert np.array_equal(one.point_ids(4)[a], two.point_ids(4)[b])
+    assert np.array_equal(one.point_coordinates(4)[a], two.point_coordinates(4)[b])
+    assert np.array_equal(one.boundaries[a], two.boundaries[b])
+    assert one.boundary_names == two.boundary_names
+
+
+def test_labelled_zones_of_nmsh_are_boundaries_by_number(tmp_path):
+    corners, conditions = nek.box((3, 2, 4), upper=(3, 1, 2))
+    for key, (code, _) in conditions.items():
+        label = {"W": 12, "v": 3}.get(code)
+        if label:
+            conditions[key] = ("zone", [0.0, 0.0, 0.0, 0.0, float(label)])
+    mesh = Mesh.read(nek.write(tmp_path / "box.nmsh", nek.nmsh(corners, conditions)))
+    assert faces_named(mesh) == {"O": 12, "SYM": 12, "zone 12": 8 + 6 + 6, "zone 3": 8}
+    assert volume(mesh, 2) == pytest.approx(6, rel=1e-12)
+
+
+def test_bad_nmsh_meshes_are_refused(tmp_path):
+    corners, conditions = nek.box((2, 1, 1))
+    path, good = tmp_path / "bad.nmsh", nek.nmsh(corners, conditions, [(0, 0, [0.9], "C")])
+    zones = 8 + 2 * (4 + 8 * 28)
+    assert "it says that the mesh is 5-D" in refusal(path, good[:4] + b"\5" + good[5:])
+    assert "is truncated or damaged: 200 elements need" in refusal(path, b"\xc8" + good[1:])
+    assert "zones have types" in refusal(path, good[: zones + 36] + b"\x09" + good[zones + 37 :])
+    assert "zones refer to a face outside 1..6" in refusal(path, good[: zones + 8] + b"\7" + good[zones + 9 :])
+    assert "zones refer to an element outside 1..2" in refusal(path, good[: zones + 4] + b"\3" + good[zones + 5 :])
+    assert "is truncated or damaged: 1 curved elements need 532 bytes" in refusal(path, good[:-1])
+    one_way = {**conditions, (0, 3): ("P", [2.0, 2.0])}
+    assert "inconsistent periodic boundary: face r- of element 0" in refusal(path, nek.nmsh(corners, one_way))
+    assert "has curve type 'e'" in refusal(path, nek.nmsh(corners, conditions, [(0, 0, [0.9], "e")]))
+
+
 @pytest.mark.parametrize("counts", [(1, 1, 1), (2, 1, 3), (1, 2, 2), (3, 3, 3)])
 def test_periodic_re2_with_few_elements_is_a_torus(tmp_path, counts):
     corners, conditions = nek.box(counts, periodic=(True, True, True))
@@ -468,10 +511,10 @@ def test_surfaces_inside_the_mesh_are_no_boundaries(tmp_path):
 
 def test_absent_empty_and_foreign_files_are_refused(tmp_path):
     assert "No such file" in refusal(tmp_path / "absent.re2")
-    for suffix in (".re2", ".rea", ".msh"):
+    for suffix in (".re2", ".rea", ".nmsh", ".msh"):
         refusal(tmp_path / f"empty{suffix}", b"")
         refusal(tmp_path / f"noise{suffix}", bytes(range(256)) * 40)
-    assert "unknown mesh format '.stl'; weft reads .re2, .rea, .msh" in refusal(tmp_path / "part.stl", b"solid")
+    assert "unknown mesh format '.stl'; weft reads .re2, .rea, .nmsh, .msh" in refusal(tmp_path / "part.stl", b"solid")
     corners, conditions = nek.box((1, 1, 1))
     line = nek.re2(corners, conditions).replace(b"  3        1", b"  1        1")
     assert "the mesh is 1-D, but it must be 2-D or 3-D" in refusal(tmp_path / "line.re2", line)

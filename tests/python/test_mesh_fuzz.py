@@ -21,6 +21,7 @@ def sources() -> dict[str, tuple[str, bytes]]:
     curves = [(0, 0, [0.9], "C"), (1, 8, [0.5, 0.02, 0.25], "m"), (3, 5, [1.02, 0.5, 1.0], "m")]
     found = {f"re2 v{v}": (".re2", nek.re2(corners, conditions, curves, version=v)) for v in (1, 2, 4)}
     found["rea"] = (".rea", nek.rea(corners, conditions, curves).encode())
+    found["nmsh"] = (".nmsh", nek.nmsh(corners, conditions, curves))
     flat, sides = nek.rectangle((2, 2), periodic=(True, False))
     bent = [(0, 0, [3.0], "C"), (1, 0, [0.7, -0.02], "m")]
     found["re2 2-D, conjugate"] = (".re2", nek.re2(flat, sides, bent, fluid=2, thermal=sides))

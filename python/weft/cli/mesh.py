@@ -29,9 +29,9 @@ class WithFile(click.Group):
 def mesh() -> None:
     """Show what a mesh file holds, or convert it.
 
-    FILE is a mesh of Nek5000 or nekRS (.re2, .rea) or Gmsh (.msh), 2-D or 3-D. 'weft mesh FILE' shows its elements,
-    boundaries, extents, volume, periodic faces and worst elements; 'weft mesh show --help' lists its options. A file
-    with the name of a command is ./NAME.
+    FILE is a mesh of Nek5000 or nekRS (.re2, .rea), Neko (.nmsh) or Gmsh (.msh), 2-D or 3-D. 'weft mesh FILE' shows its
+    elements, boundaries, extents, volume, periodic faces and worst elements; 'weft mesh show --help' lists its options.
+    Write ./NAME for a file that has the name of a command.
     """
 
 

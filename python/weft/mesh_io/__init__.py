@@ -15,11 +15,11 @@ __all__ = ["Extrusion", "FormatError", "RawMesh", "read_raw", "read_solid"]
 
 
 def read_raw(path: str | os.PathLike[str]) -> RawMesh:
-    """Reads a ``.re2``, ``.rea`` or ``.msh`` file, 2-D or 3-D. Raises FormatError for invalid files, and OSError."""
-    from weft.mesh_io import gmsh, nek
+    """Reads a ``.re2``, ``.rea``, ``.nmsh`` or ``.msh`` file, 2-D or 3-D. FormatError if it is invalid; OSError."""
+    from weft.mesh_io import gmsh, nek, neko
 
     path = Path(path)
-    readers = {".re2": nek.read_re2, ".rea": nek.read_rea, ".msh": gmsh.read_msh}
+    readers = {".re2": nek.read_re2, ".rea": nek.read_rea, ".nmsh": neko.read_nmsh, ".msh": gmsh.read_msh}
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise FormatError(f"unknown mesh format {path.suffix!r}; weft reads {', '.join(readers)}")

@@ -43,10 +43,11 @@ _RECORDS = {
 }
 
 REGIONS = ("fluid", "solid")  # of a conjugate mesh, by tag
+NUMBERED = ("EXO", "MSH", "zone")  # conditions that are side sets of other programs: the fifth value is the number
 
 
 @dataclass
-class _Records:
+class Records:
     """Curved sides or boundary conditions, in the numbering of the file but counted from 0."""
 
     elements: Ints
@@ -77,9 +78,9 @@ def read_re2(path: Path) -> RawMesh:
         order = ">"
         if abs(np.frombuffer(data, ">f4", 1, 80)[0] - 6.54321) > 1e-4:
             raise FormatError("the byte-order mark 6.54321 after the header is damaged")
-    _check_size(count, dimensions, fluid)
+    check_size(count, dimensions, fluid)
     word = 4 if version == "#v001" else 8
-    file = _Words(data, 84, order, word)
+    file = Words(data, 84, order, word)
 
     width = 2**dimensions
     elements = file.take(np.dtype((f"f{word}", 1 + dimensions * width)), count, "elements").astype(np.float64)
@@ -88,16 +89,16 @@ def read_re2(path: Path) -> RawMesh:
     fields = [file.section("boundary conditions", count)]
     if fluid < count:  # conditions of the temperature, which solids have too
         fields.append(file.section("boundary conditions of the temperature", count))
-    raw = _assemble(
+    raw = assemble(
         corners,
-        _Records(
+        Records(
             curves["element"].astype(np.int64) - 1,
             curves["side"].astype(np.int64) - 1,
             curves["values"].astype(np.float64),
             [bytes(code[:1]).decode("latin-1") for code in curves["code"]],
         ),
         [
-            _Records(
+            Records(
                 field["element"].astype(np.int64) - 1,
                 field["side"].astype(np.int64) - 1,
                 _partners(field, word, count),
@@ -123,7 +124,7 @@ def _partners(conditions: np.ndarray, word: int, count: int) -> Floats:
     return values
 
 
-def _check_size(count: int, dimensions: int, fluid: int) -> None:
+def check_size(count: int, dimensions: int, fluid: int) -> None:
     if dimensions not in (2, 3):
         raise FormatError(f"the header is damaged: it says that the mesh is {dimensions}-D, but it must be 2-D or 3-D")
     if count < 1:
@@ -132,7 +133,7 @@ def _check_size(count: int, dimensions: int, fluid: int) -> None:
         raise FormatError(f"the header says that {fluid} of {count} elements are fluid, which must be 1 to {count}")
 
 
-class _Words:
+class Words:
     """Arrays read from a file one after another, each checked against the end of the file first."""
 
     def __init__(self, data: bytes, offset: int, order: str, word: int) -> None:
@@ -179,7 +180,7 @@ def read_rea(path: Path) -> RawMesh:
         ) from None
     if count < 0:
         raise FormatError("the mesh is in the .re2 file next to this .rea file: read that file instead")
-    _check_size(count, dimensions, fluid)
+    check_size(count, dimensions, fluid)
     # A heading per element; then x, y (and z) of corners 1 to 4, and the same of corners 5 to 8 in 3-D.
     first, per = at + 2, 3 if dimensions == 2 else 7
     last = first + per * count
@@ -207,7 +208,7 @@ def read_rea(path: Path) -> RawMesh:
     if at is None:
         raise FormatError("the file is truncated: section BOUNDARY CONDITIONS is missing")
     fields = _rea_conditions(lines, at + 1, count, fluid, 2 * dimensions)
-    raw = _assemble(corners, curves, fields, fluid, path.name)
+    raw = assemble(corners, curves, fields, fluid, path.name)
     if fluid == count:
         raw.tags = np.array([_group(lines[i]) for i in range(first, last, per)], np.int64)
     return raw
@@ -227,7 +228,7 @@ def _number(text: str) -> float:
     return float(text.replace("D", "E").replace("d", "e"))
 
 
-def _rea_curves(lines: list[str], at: int, count: int) -> tuple[_Records, int]:
+def _rea_curves(lines: list[str], at: int, count: int) -> tuple[Records, int]:
     try:
         number = int(lines[at].split()[0])
     except (ValueError, IndexError):
@@ -251,15 +252,15 @@ def _rea_curves(lines: list[str], at: int, count: int) -> tuple[_Records, int]:
         codes.append(code)
     if ((elements < 1) | (elements > count) | (sides < 1) | (sides > 12)).any():
         raise FormatError("a curved side refers to an element or a side that does not exist")
-    return _Records(elements - 1, sides - 1, values, codes), at + 1 + number
+    return Records(elements - 1, sides - 1, values, codes), at + 1 + number
 
 
-def _rea_conditions(lines: list[str], at: int, count: int, fluid: int, sides: int) -> list[_Records]:
+def _rea_conditions(lines: list[str], at: int, count: int, fluid: int, sides: int) -> list[Records]:
     """The boundary conditions of the first field that has any, one line per face; of two fields in a conjugate mesh.
 
     The heading of a field without boundary conditions begins with NO.
     """
-    found: list[_Records] = []
+    found: list[Records] = []
     while at < len(lines) and "BOUNDARY CONDITIONS" in lines[at].upper():
         words = lines[at].upper().replace("*", "").split()
         at += 1
@@ -276,7 +277,7 @@ def _rea_conditions(lines: list[str], at: int, count: int, fluid: int, sides: in
     return found
 
 
-def _rea_field(lines: list[str], at: int, count: int, sides: int) -> _Records:
+def _rea_field(lines: list[str], at: int, count: int, sides: int) -> Records:
     if at + sides * count > len(lines):
         raise FormatError(f"the file is truncated: {count} elements need {sides * count} boundary conditions")
     elements, numbers_of_sides = np.divmod(np.arange(sides * count), sides)
@@ -291,10 +292,10 @@ def _rea_field(lines: list[str], at: int, count: int, sides: int) -> _Records:
         except ValueError:
             raise FormatError(f"line {at + k + 1} is not a valid boundary condition: {line!r}") from None
         codes.append(line[1:4].strip())
-    return _Records(elements, numbers_of_sides, values, codes)
+    return Records(elements, numbers_of_sides, values, codes)
 
 
-def _assemble(corners: Floats, curves: _Records, fields: list[_Records], fluid: int, source: str) -> RawMesh:
+def assemble(corners: Floats, curves: Records, fields: list[Records], fluid: int, source: str) -> RawMesh:
     """Converts the numbering of the file (in the order of Nek's preprocessor) to ours.
 
     ``fields``: the conditions of the velocity and, in a conjugate mesh, those of the temperature, from which the solid
@@ -316,18 +317,18 @@ def _assemble(corners: Floats, curves: _Records, fields: list[_Records], fluid: 
         conditions = _both(fields, fluid)
         raw.tags = (np.arange(count) >= fluid).astype(np.int64)
         raw.tag_names = {name: tag for tag, name in enumerate(REGIONS)}
-    elements, faces, codes = conditions.elements, FACES[conditions.sides], np.array(conditions.codes, dtype="U3")
+    elements, faces, codes = conditions.elements, FACES[conditions.sides], np.array(conditions.codes, dtype="U4")
     for name in np.unique(codes):
         if name in ("", "E", "P", "p"):
             continue
         mine = codes == name
         labels = np.zeros(len(codes), np.int64)
-        if name in ("EXO", "MSH"):  # in meshes converted from Exodus or Gmsh, the fifth value is the side set
+        if name in NUMBERED:
             labels[mine] = (
                 np.nan_to_num(conditions.values[mine, 4], posinf=0, neginf=0).clip(-1e9, 1e9).astype(np.int64)
             )
         for label in np.unique(labels[mine]):
-            raw.boundary_names.append(f"{name} {label}" if name in ("EXO", "MSH") else str(name))
+            raw.boundary_names.append(f"{name} {label}" if name in NUMBERED else str(name))
             chosen = mine & (labels == label)
             raw.boundaries[elements[chosen], faces[chosen]] = len(raw.boundary_names)
     if fluid < count:
@@ -339,10 +340,10 @@ def _assemble(corners: Floats, curves: _Records, fields: list[_Records], fluid: 
     return raw
 
 
-def _both(fields: list[_Records], fluid: int) -> _Records:
+def _both(fields: list[Records], fluid: int) -> Records:
     """The conditions of a conjugate mesh: the first field's in the fluid, the last one's in the solid."""
     parts = [(fields[0], fields[0].elements < fluid), (fields[-1], fields[-1].elements >= fluid)]
-    return _Records(
+    return Records(
         np.concatenate([field.elements[chosen] for field, chosen in parts]),
         np.concatenate([field.sides[chosen] for field, chosen in parts]),
         np.concatenate([field.values[chosen] for field, chosen in parts]),
@@ -363,9 +364,9 @@ def _open_interfaces(raw: RawMesh) -> None:
     raw.boundaries[between] = 0
 
 
-def _on_both_levels(curves: _Records) -> _Records:
+def _on_both_levels(curves: Records) -> Records:
     """The curved sides of a 2-D mesh, at both ends of its one layer: sides 1 to 4, and 5 to 8."""
-    return _Records(
+    return Records(
         np.tile(curves.elements, 2),
         np.concatenate([curves.sides, curves.sides + 4]),
         np.tile(curves.values, (2, 1)),
@@ -412,7 +413,7 @@ def _periodic_pairs(corners: Floats, elements: Ints, faces: Ints, values: Floats
     return np.hstack([pairs, match])
 
 
-def _curves(curves: _Records) -> tuple[Ints, Floats]:
+def _curves(curves: Records) -> tuple[Ints, Floats]:
     values = curves.values.copy()
     sides = np.empty((len(curves.codes), 3), np.int64)
     sides[:, 0] = curves.elements
