@@ -206,7 +206,7 @@ class Solver(SolverOnElements, Output, Statistics):
         made = self._core.coarse_matrix()
         size = self.comm.allreduce(int(made["unknowns"]))
         sizes: list[int] = []
-        if len(self._core.pressure_orders) > 1:
+        if made["algebraic"]:
             hierarchy, sizes = coarsen(made["rows"], made["columns"], made["values"], size, made["singular"], self.comm)
             self._core.set_coarse(*hierarchy)
         #: what was chosen, by option
@@ -217,7 +217,7 @@ class Solver(SolverOnElements, Output, Statistics):
             "pressure": {
                 "orders": list(self._core.pressure_orders),
                 "algebraic_level_unknowns": sizes,
-                "smoother": made["smoother"],
+                "smoother": "none" if made["algebraic"] and self.order == 1 else made["smoother"],
                 "degree": 1 if made["smoother"] == "schwarz" else pressure.degree,
                 "largest_eigenvalues": list(self._core.largest_eigenvalues),
                 "precision": "single" if pressure.single or precision == "single" else "double",

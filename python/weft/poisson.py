@@ -94,8 +94,8 @@ class Poisson:
     run on the same mesh, ranks and machine. ``coefficient``: k(x, y, z) above 0, which makes S the operator of
     -div(k grad u). It may jump between elements: points are moved inwards by 1e-12 of their element before k is taken.
     Needs ``stored`` geometry, which ``auto`` then takes. ``screening``: c(x, y, z), at least 0, adds the term c u:
-    A = S + lam I + Z^T (w J c) Z, the operator of -div(k grad u) + c u. Its multigrid levels have a uniform screening
-    of the same trace. CG then runs ``classic``.
+    A = S + lam I + Z^T (w J c) Z, the operator of -div(k grad u) + c u. The levels of multigrid evaluate c at their
+    own points. CG then runs ``classic``.
 
     Vectors have ``unknowns`` values on each rank: NumPy arrays on the host, on a GPU CuPy arrays if CuPy is there, else
     any array with ``__dlpack__``. Values at points are arrays ``[E][n][n][n]`` (element, t, s, r; n = order + 1) in
@@ -140,11 +140,11 @@ class Poisson:
         given.geometry, why["geometry"] = self._choose_geometry(geometry, given.kernels)
         self.geometry, self.kernels = given.geometry, given.kernels
         self.screening = screening
-        screened = None if screening is None else self._screening_values(screening)
+        screened = self._screening_mass(self.order)
         self._mesh = mesh._core if coefficient is None else self._with_coefficient(coefficient)
         self._core = _CORES[precision](self._mesh, given)
         if screened is not None:
-            self._core.set_screening(np.ascontiguousarray(screened * self._core.mass(), self.dtype))
+            self._core.set_screening(screened.astype(self.dtype))
         #: elements of all ranks by how their metric comes: ``parallelepiped`` (constant), ``trilinear``, ``stored``
         self.elements_by_shape = {
             shape: int(self.comm.allreduce(count)) for shape, count in self._core.elements_by_shape.items()
@@ -187,22 +187,30 @@ class Poisson:
         from weft import mpi
 
         def made() -> _weft.mesh.Mesh:
-            values = self._inside("the coefficient", coefficient, "above 0", np.greater)
+            values = self._inside("the coefficient", coefficient, self.order, "above 0", np.greater)
             return self.mesh._core.with_coefficient(self.order, values)
 
         return mpi.together(self.comm, made)
 
-    def _screening_values(self, screening: Function) -> Values:
-        """The screening at the points [points]. CollectiveError if it is below 0. (collective)"""
+    def _screening_mass(self, order: int) -> Values | None:
+        """The screening times the mass of each point [points] of an order. CollectiveError if it is below 0; None if
+        there is no screening. (collective)"""
         from weft import mpi
 
-        return mpi.together(
-            self.comm, lambda: self._inside("the screening", screening, "at least 0", np.greater_equal).ravel()
+        given = self.screening
+        if given is None:
+            return None
+        values = mpi.together(
+            self.comm, lambda: self._inside("the screening", given, order, "at least 0", np.greater_equal)
         )
+        return np.ascontiguousarray(values * self.mesh.mass_matrix(order)).ravel()
 
-    def _inside(self, what: str, function: Function, limit: str, holds: Callable[[Values, float], Values]) -> Values:
-        """A function at the points [E][points], on the own side of faces; ValueError where it breaks its limit."""
-        points = self.mesh.point_coordinates(self.order)
+    def _inside(
+        self, what: str, function: Function, order: int, limit: str, holds: Callable[[Values, float], Values]
+    ) -> Values:
+        """A function at the points [E][points] of an order, on the own side of faces; ValueError where it breaks its
+        limit."""
+        points = self.mesh.point_coordinates(order)
         points = points + INWARDS * (points.mean(axis=1, keepdims=True) - points)
         x, y, z = np.moveaxis(points, -1, 0)
         values = np.ascontiguousarray(np.broadcast_to(np.asarray(function(x, y, z), np.float64), x.shape))
@@ -529,9 +537,10 @@ class Poisson:
 
         ``method``: ``cg`` (flexible conjugate gradients) or ``gmres`` (flexible, restarted after ``restart``
         directions). ``orders``: of the levels, falling from the operator's to 1, default N, N/2, ..., 1; the level of
-        order 1 is an algebraic multigrid's (PyAMG). One order alone, the operator's: its smoother is the
+        order 1 is an algebraic multigrid's (PyAMG). One order given alone, the operator's: its smoother is the
         preconditioner. ``smoother``: ``chebyshev-jacobi``, ``chebyshev-schwarz``, ``schwarz`` (one step of a restricted
-        overlapping Schwarz method), or ``auto``: ``schwarz`` where all elements are boxes, else ``chebyshev-schwarz``.
+        overlapping Schwarz method), or ``auto``: ``schwarz`` where all elements are boxes, else ``chebyshev-schwarz``,
+        but ``chebyshev-jacobi`` with a screening that varies a lot.
         ``degree``: of the Chebyshev polynomial (1..4). ``precision``: of the V-cycle, ``double``, ``single``, or
         ``auto``: single, which halves what it moves; the Krylov method around it keeps the operator's. The levels are
         made by the first solve, and again when these options change.
@@ -547,7 +556,7 @@ class Poisson:
             raise ValueError("poisson: multigrid needs storage = 'assembled'")
         levels = list(multigrid_orders(self.order) if orders is None else orders)
         single = precision == "single" or (precision == "auto" and self.precision == "double")
-        options = (tuple(levels), smoother, degree, single, method, restart)
+        options = (tuple(levels), orders is None, smoother, degree, single, method, restart)
         if self._multigrid != options:
             made = self._core.make_multigrid(
                 self._mesh,
@@ -557,9 +566,11 @@ class Poisson:
                 single=single,
                 method=method,
                 restart=restart,
+                algebraic=orders is None,
+                screening=[values for order in levels if (values := self._screening_mass(order)) is not None],
             )
             sizes: list[int] = []
-            if len(levels) > 1:
+            if made["algebraic"]:
                 size = self.comm.allreduce(int(self._core.coarse_unknowns))
                 triplets = (made["rows"], made["columns"], made["values"])
                 hierarchy, sizes = coarsen(*triplets, size, made["singular"], self.comm)
@@ -568,7 +579,7 @@ class Poisson:
             self.choices["multigrid"] = {
                 "orders": levels,
                 "algebraic_level_unknowns": sizes,
-                "smoother": made["smoother"],
+                "smoother": "none" if made["algebraic"] and len(levels) == 1 else made["smoother"],
                 "degree": 1 if made["smoother"] == "schwarz" else degree,
                 "largest_eigenvalues": made["largest_eigenvalues"],
                 "precision": "single" if single else self.precision,

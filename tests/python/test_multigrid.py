@@ -99,8 +99,9 @@ def test_a_periodic_mesh_of_one_element_is_solved_though_its_coarse_level_is_the
     assert result.converged
     assert operator.error(result.x, lambda x, y, z: np.sin(x) * np.cos(y) / 2) < 1e-4
     constant = weft.Poisson(mesh, order=1, lam=0.0, device="host")
+    assert list(constant.multigrid(constant.random_rhs(1), tolerance=1e-10, method=method).x) == [0.0]
     with pytest.raises(weft.mpi.CollectiveError, match="use a higher order or more elements"):
-        constant.multigrid(constant.random_rhs(1), tolerance=1e-10)
+        constant.multigrid(constant.random_rhs(1), tolerance=1e-10, orders=(1,), method=method)
 
 
 @pytest.mark.parametrize(
@@ -146,3 +147,29 @@ def test_the_benchmark_has_no_multigrid():
     done = run_weft(1, "run", "poisson", "--preconditioner", "multigrid")
     assert done.returncode == 2
     assert "solver.tolerance above 0" in done.stderr
+
+
+@pytest.mark.parametrize(("cut", "most"), [(0.5, 1e6), (0.55, 1e4)])  # between elements, and inside them
+def test_a_screening_that_jumps_costs_few_iterations(cut, most):
+    def solve(screening):
+        operator = weft.Poisson(weft.Mesh.box(4), 5, 0.0, device="host", screening=screening, dirichlet=True)
+        b = operator.project(lambda x, y, z: 1 + x * y)
+        result = operator.multigrid(b, tolerance=1e-8, max_iterations=60)
+        assert result.converged
+        return result.iterations, operator.choices["multigrid"]["smoother"]
+
+    uniform, _ = solve(lambda x, y, z: np.full_like(x, 100.0))
+    for high in (1e2, 1e4, most):
+        iterations, smoother = solve(lambda x, y, z, high=high: np.where(x < cut, 1.0, high))
+        assert iterations <= 2 * uniform
+        assert smoother == ("schwarz" if high == 1e2 else "chebyshev-jacobi")
+
+
+@pytest.mark.parametrize("dirichlet", [True, False])
+def test_order_one_is_solved_by_algebraic_multigrid(dirichlet):
+    operator = weft.Poisson(weft.Mesh.box(12), 1, 0.0, device="host", dirichlet=dirichlet)
+    b = operator.project(lambda x, y, z: np.sin(3 * x) + y)
+    result = operator.multigrid(b, tolerance=1e-8, max_iterations=60)
+    assert result.converged
+    assert result.iterations < 25
+    assert operator.choices["multigrid"]["algebraic_level_unknowns"][0] == operator.dofs

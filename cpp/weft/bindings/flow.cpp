@@ -80,9 +80,10 @@ void bind(nb::module_& m, const std::string& precision) {
              poisson::Triplets matrix;
              {
                nb::gil_scoped_release release;
-               if (self.solver().pressure().orders().size() > 1) matrix = self.solver().pressure().coarse_matrix();
+               if (self.solver().pressure().algebraic()) matrix = self.solver().pressure().coarse_matrix();
              }
              nb::dict d = to_dict(std::move(matrix));
+             d["algebraic"] = self.solver().pressure().algebraic();
              d["singular"] = self.solver().pressure().singular();
              d["smoother"] = poisson::name(self.solver().pressure().smoothing());
              d["unknowns"] = self.solver().pressure().coarse_unknowns();

@@ -42,6 +42,7 @@ class Poisson {
  public:
   using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig>;
   using HostVector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+  using LevelValues = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
   Poisson(const mesh::Mesh& mesh, const poisson::Options& options)
       : device_(options.device), stream_(device_), op_(poisson::make_operator<T>(mesh, options)) {
@@ -82,19 +83,23 @@ class Poisson {
 
   // Makes the levels; the coarse matrix's triplets of this rank, for the library that coarsens it further.
   AnyDict make_multigrid(const mesh::Mesh& mesh, const std::vector<int>& orders, const std::string& smoother,
-                         int degree, bool single, const std::string& method, int restart) {
+                         int degree, bool single, const std::string& method, int restart, bool algebraic,
+                         const std::vector<LevelValues>& screening) {
     using poisson::Smoothing;
     const Smoothing smoothing = one_of<Smoothing>("poisson: smoother", smoother);
     poisson::Triplets matrix;
+    poisson::MultigridOptions options{orders, degree, smoothing, algebraic};
+    for (const LevelValues& v : screening) options.screening.emplace_back(v.data(), v.data() + v.size());
     {
       nb::gil_scoped_release release;
       const auto krylov = method == "cg" ? poisson::Method::cg : poisson::Method::gmres;
       multigrid_.reset();
-      multigrid_ = std::make_unique<poisson::MultigridSolver<T>>(
-          assembled("multigrid"), mesh, poisson::MultigridOptions{orders, degree, smoothing}, single, krylov, restart);
-      if (orders.size() > 1) matrix = multigrid_->coarse_matrix();
+      multigrid_ =
+          std::make_unique<poisson::MultigridSolver<T>>(assembled("multigrid"), mesh, options, single, krylov, restart);
+      if (multigrid_->algebraic()) matrix = multigrid_->coarse_matrix();
     }
     nb::dict d = to_dict(std::move(matrix));
+    d["algebraic"] = multigrid_->algebraic();
     d["singular"] = multigrid_->singular();
     d["smoother"] = poisson::name(multigrid_->smoothing());
     d["largest_eigenvalues"] = nb::cast(multigrid_->largest_eigenvalues());
@@ -261,7 +266,7 @@ void bind(nb::module_& m, const char* name) {
       .def("cg", &P::cg, "b"_a.noconvert(), "guess"_a.noconvert().none(), "max_iterations"_a, "tolerance"_a,
            "preconditioner"_a, "merged"_a, "progress"_a.none())
       .def("make_multigrid", &P::make_multigrid, "mesh"_a, "orders"_a, "smoother"_a, "degree"_a, "single"_a, "method"_a,
-           "restart"_a)
+           "restart"_a, "algebraic"_a, "screening"_a)
       .def("set_coarse", &P::set_coarse, "levels"_a, "coarsest"_a.noconvert())
       .def_prop_ro("coarse_unknowns", [](P& self) { return self.coarse_unknowns(); })
       .def("solve_multigrid", &P::solve_multigrid, "b"_a.noconvert(), "guess"_a.noconvert().none(), "max_iterations"_a,

@@ -47,6 +47,7 @@ class Pressure {
   Pressure& operator=(const Pressure&) = delete;
 
   // The coarse level, as in poisson::MultigridSolver: it is coarsened by a Python library (weft/multigrid.py).
+  bool algebraic() const { return multigrid_.algebraic(); }
   poisson::Triplets coarse_matrix() { return multigrid_.coarse_matrix(); }
   std::int64_t coarse_unknowns() const { return multigrid_.coarse_unknowns(); }
   void set_coarse(solver::Amg hierarchy) { multigrid_.set_coarse(std::move(hierarchy)); }

@@ -85,15 +85,10 @@ void AnyOperator<T>::set_screening(std::span<const T> mass) {
   for (std::size_t i = 0; i < values.size(); ++i)
     if (ids[i] <= 0) values[i] = 0;
   screening_ = device::Array<T>(options_.device, values);
+  element_screening_.assign(space_->elements(), 0);
+  const std::size_t each = mass.size() / std::max<std::size_t>(1, element_screening_.size());
+  for (std::size_t p = 0; p < mass.size(); ++p) element_screening_[p / each] += static_cast<double>(mass[p]);
   multiply_add_ = device::vector_kernel<T>(*options_.device, "multiply_add");
-}
-
-template <class T>
-double AnyOperator<T>::mean_screening() const {
-  double sum = 0;
-  for (const T value : screening_.download()) sum += static_cast<double>(value);
-  comm().sum(&sum, 1);
-  return sum / static_cast<double>(space_->dofs());
 }
 
 template <class T>

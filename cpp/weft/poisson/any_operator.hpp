@@ -55,8 +55,9 @@ class AnyOperator {
   // element's point times c, at least 0. (collective)
   void set_screening(std::span<const T> mass);
   bool screened() const { return !screening_.empty(); }
-  // The lambda whose term lambda I has the trace of Z^T M Z; 0 without one. (collective)
-  double mean_screening() const;
+  std::vector<T> screening() const { return screening_.download(); }  // [unknowns], the diagonal of Z^T M Z, or empty
+  // [elements] in the mesh's order, the sum of M over the points of each, or empty.
+  const std::vector<double>& element_screening() const { return element_screening_; }
 
   // The diagonal of A, [entries()], 0 from unknowns() on, and one over it. (collective)
   device::Array<T> diagonal();
@@ -89,7 +90,8 @@ class AnyOperator {
  private:
   std::vector<T> host_diagonal();  // [unknowns]
 
-  device::Array<T> screening_;  // [unknowns] the diagonal of Z^T M Z, or empty
+  device::Array<T> screening_;
+  std::vector<double> element_screening_;
   device::Kernel<long, const T*, const T*, T*> multiply_add_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 
 #include "weft/element/gll.hpp"
@@ -10,15 +11,39 @@
 #include "weft/trace/recorder.hpp"
 
 namespace weft::poisson {
+namespace {
+
+constexpr double schwarz_contrast = 1.5;  // from here on Schwarz may not be positive definite
+
+// How much the share of a screening in the diagonal varies: (1 + q) at most over (1 + q) at least, where q is the
+// screening's part of a diagonal entry over the rest. (collective)
+template <class S>
+double contrast(Operator<S>& op) {
+  const std::vector<S> screening = op.screening(), diagonal = op.diagonal().download();
+  double most = 0, least = std::numeric_limits<double>::max();
+  for (std::size_t i = 0; i < screening.size(); ++i) {
+    if (diagonal[i] == 0) continue;  // masked
+    const double share = static_cast<double>(diagonal[i]) / static_cast<double>(diagonal[i] - screening[i]);
+    most = std::max(most, share);
+    least = std::min(least, share);
+  }
+  return op.comm().max(most) * op.comm().max(1 / least);
+}
+
+}  // namespace
 
 template <class S>
 Multigrid<S>::Multigrid(const mesh::Mesh& mesh, const Options& options, const MultigridOptions& multigrid)
-    : mesh_(mesh), device_(options.device), smoothing_(chosen(multigrid.smoothing, mesh)) {
+    : mesh_(mesh), device_(options.device), smoothing_(chosen(multigrid.smoothing, mesh)), algebraic_(false) {
   const std::vector<int>& orders = multigrid.orders;
   if (orders.empty() || orders.front() != options.order || (orders.size() > 1 && orders.back() != 1) ||
       std::ranges::adjacent_find(orders, std::less_equal<>{}) != orders.end())
     throw std::invalid_argument("multigrid: the levels must be decreasing orders from that of the operator, " +
                                 std::to_string(options.order) + ", to 1, or that order alone");
+  algebraic_ = orders.back() == 1 && (multigrid.algebraic || orders.size() > 1);
+  if (!multigrid.screening.empty() && multigrid.screening.size() != orders.size())
+    throw std::invalid_argument("multigrid: " + std::to_string(multigrid.screening.size()) + " screenings for " +
+                                std::to_string(orders.size()) + " levels");
   for (std::size_t l = 0; l < orders.size(); ++l) {
     Options own = options;
     own.order = orders[l];
@@ -26,12 +51,17 @@ Multigrid<S>::Multigrid(const mesh::Mesh& mesh, const Options& options, const Mu
     own.lambda = options.lambda * std::pow(static_cast<double>(options.order) / own.order, 3);
     Level& level = levels_.emplace_back();
     level.op = std::make_unique<Operator<S>>(mesh, own);
+    if (!multigrid.screening.empty())
+      level.op->set_screening(std::vector<S>(multigrid.screening[l].begin(), multigrid.screening[l].end()));
+    if (l == 0 && level.op->screened() && multigrid.smoothing == Smoothing::automatic &&
+        contrast(*level.op) > schwarz_contrast)
+      smoothing_ = Smoothing::chebyshev_jacobi;
     for (device::Array<S>* vector : {&level.b, &level.x, &level.r}) {
       *vector = device::Array<S>(device_, level.op->entries());
       vector->zero();
     }
     if (l > 0) levels_[l - 1].transfer = std::make_unique<Transfer<S>>(*levels_[l - 1].op, *level.op);
-    if (l > 0 && l + 1 == orders.size()) break;
+    if (algebraic_ && l + 1 == orders.size()) break;
     level.smoother = make_smoother(*level.op, smoothing_, multigrid.degree);
   }
 }
@@ -39,7 +69,9 @@ Multigrid<S>::Multigrid(const mesh::Mesh& mesh, const Options& options, const Mu
 template <class S>
 bool Multigrid<S>::singular() const {
   const Options& options = levels_.back().op->options();
-  if (options.lambda > 0) return false;
+  const std::vector<S> screening = levels_.back().op->screening();
+  const double most = screening.empty() ? 0 : static_cast<double>(std::ranges::max(screening));
+  if (options.lambda > 0 || mesh_.comm.max(most) > 0) return false;
   return options.dirichlet.faces(mesh_) == 0;
 }
 
@@ -62,13 +94,13 @@ Triplets Multigrid<S>::coarse_matrix() {
   const std::vector<double> g = mesh::geometric_factors(mesh_, 1).g;
   const auto& d = element::gll(1).derivative;
   Triplets matrix;
-  const double lambda = op.options().lambda;
-  if (lambda > 0) {
-    for (std::int64_t i = 0; i < op.unknowns(); ++i) {
-      matrix.rows.push_back(first + i);
-      matrix.columns.push_back(first + i);
-      matrix.values.push_back(lambda);
-    }
+  const std::vector<S> screening = op.screening();
+  for (std::int64_t i = 0; i < op.unknowns(); ++i) {
+    const double value = op.options().lambda + (screening.empty() ? 0 : static_cast<double>(screening[i]));
+    if (value == 0) continue;
+    matrix.rows.push_back(first + i);
+    matrix.columns.push_back(first + i);
+    matrix.values.push_back(value);
   }
   for (std::size_t e = 0; e < index.size() / 8; ++e) {
     std::array<std::array<double, 8>, 8> k{};
@@ -110,7 +142,7 @@ void Multigrid<S>::set_coarse(solver::Amg hierarchy) {
 
 template <class S>
 void Multigrid<S>::apply(S* r, S* z, device::Stream& stream) {
-  if (!coarse_ && levels_.size() > 1) throw std::logic_error("multigrid: the coarse level is not set");
+  if (!coarse_ && algebraic_) throw std::logic_error("multigrid: the coarse level is not set");
   const trace::Span span("multigrid", trace::Category::cpu);
   cycle(0, r, z, stream);
 }
@@ -118,12 +150,11 @@ void Multigrid<S>::apply(S* r, S* z, device::Stream& stream) {
 template <class S>
 void Multigrid<S>::cycle(std::size_t l, const S* b, S* x, device::Stream& stream) {
   Level& level = levels_[l];
-  if (levels_.size() == 1) {
-    level.smoother->start(b, x, level.r.data(), false, stream);
-    return;
-  }
   if (l + 1 == levels_.size()) {
-    coarse_->apply(b, x, stream);
+    if (algebraic_)
+      coarse_->apply(b, x, stream);
+    else
+      level.smoother->start(b, x, level.r.data(), false, stream);
     return;
   }
   Level& next = levels_[l + 1];

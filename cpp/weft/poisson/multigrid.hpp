@@ -22,11 +22,15 @@
 namespace weft::poisson {
 
 struct MultigridOptions {
-  // Decreasing orders from the finest to 1, such as 7, 3, 1; or the finest alone, so that a cycle is one sweep of its
-  // smoother.
+  // Decreasing orders from the finest to 1, such as 7, 3, 1; or the finest alone.
   std::vector<int> orders;
   int degree = 2;  // of the Chebyshev smoother, 1..4
   Smoothing smoothing = Smoothing::automatic;
+  // A level of order 1 is algebraic multigrid's. If false, or if the one level is of another order, a cycle is one
+  // sweep of its smoother.
+  bool algebraic = true;
+  // By level, what AnyOperator::set_screening takes, [points] in the mesh's order of elements; or empty.
+  std::vector<std::vector<double>> screening = {};
 };
 
 // One entry of the coarse matrix for each pair of an element's corners, in global numbers: the owned unknowns of rank
@@ -39,12 +43,14 @@ struct Triplets {
 template <class S>
 class Multigrid {
  public:
-  // `options` are those of the fine operator: assembled storage. With more than one level, a cycle needs set_coarse
+  // `options` are those of the fine operator: assembled storage. With an algebraic level, a cycle needs set_coarse
   // first. (collective)
   Multigrid(const mesh::Mesh& mesh, const Options& options, const MultigridOptions& multigrid);
 
-  Triplets coarse_matrix();                // of order 1 (collective)
-  bool singular() const;                   // the null space contains the constants: no boundary condition, lambda = 0
+  bool algebraic() const { return algebraic_; }  // whether the last level is
+  Triplets coarse_matrix();                      // of order 1 (collective)
+  // The null space contains the constants: no boundary condition, lambda = 0, no screening. (collective)
+  bool singular() const;
   void set_coarse(solver::Amg hierarchy);  // (collective)
 
   // z = M r, one V-cycle; vectors of the finest level's operator. (collective)
@@ -61,7 +67,7 @@ class Multigrid {
  private:
   struct Level {
     std::unique_ptr<Operator<S>> op;
-    std::unique_ptr<Smoother<S>> smoother;  // null on the last of several
+    std::unique_ptr<Smoother<S>> smoother;  // null on the algebraic level
     std::unique_ptr<Transfer<S>> transfer;  // to the next
     device::Array<S> b, x, r;
   };
@@ -70,6 +76,7 @@ class Multigrid {
   mesh::Mesh mesh_;
   std::shared_ptr<device::Device> device_;
   Smoothing smoothing_;
+  bool algebraic_;
   std::vector<Level> levels_;
   std::unique_ptr<solver::DistributedAmg<S>> coarse_;
 };

@@ -38,8 +38,6 @@ MultigridSolver<T>::MultigridSolver(Operator<T>& op, const mesh::Mesh& mesh, con
   solver::PreconditionedSystem<T> system;
   system.apply = [this](T* x, T* y, device::Stream& stream) { apply(x, y, stream); };
   if (masked.mask != nullptr) levels.dirichlet = masked.boundaries;
-  // The levels have the uniform screening of the same trace: close enough for a preconditioner.
-  if (op.screened()) levels.lambda += op.mean_screening();
   system.entries = op.entries();
   system.unknowns = op.unknowns();
   if (single && std::is_same_v<T, double>) {
@@ -89,6 +87,11 @@ void MultigridSolver<T>::apply(T* x, T* y, device::Stream& stream) {
   op_.apply(x, y, stream);
   if (mask_ != nullptr)
     multiply_(stream, device::vector_blocks(op_.unknowns()), device::vector_shape, op_.unknowns(), mask_, y, y);
+}
+
+template <class T>
+bool MultigridSolver<T>::algebraic() const {
+  return with([](auto& m) { return m.algebraic(); });
 }
 
 template <class T>

@@ -33,6 +33,7 @@ class MultigridSolver {
   MultigridSolver(Operator<T>& op, const mesh::Mesh& mesh, const MultigridOptions& multigrid, bool single,
                   Method method, int restart, const Masked<T>& masked = {});
 
+  bool algebraic() const;
   Triplets coarse_matrix();
   std::int64_t coarse_unknowns() const;  // of this rank
   bool singular() const;

@@ -162,6 +162,10 @@ void Schwarz<T>::set_up_solves() {
     return there[e * 6 + f] != 0 ? element::End::neighbor : element::End::natural;
   };
 
+  const std::vector<double>& screenings = op_.element_screening();
+  const auto screening = [&](std::int64_t e) {
+    return screenings.empty() ? 0 : screenings[op_.space().numbering().split.order[e]];
+  };
   const bool simd = op_.simd() != nullptr;
   const std::int64_t lanes = simd ? simd::lanes<T> : 1, blocks = (elements + lanes - 1) / lanes;
   std::vector<T> vectors(blocks * lanes * 3 * m * m), values(blocks * lanes * 3 * m, T(1));
@@ -175,8 +179,8 @@ void Schwarz<T>::set_up_solves() {
       const element::FastDiagonalisation one = element::fast_diagonalisation(
           order, {lengths[e * 6 + f], end(e, f), end(e, f + 1), theirs[e * 6 + f], theirs[e * 6 + f + 1]});
       for (int i = 0; i < m * m; ++i) vectors[place(e, 3 * m * m, d * m * m + i)] = static_cast<T>(one.vectors[i]);
-      // lambda I is about lambda over the mean mass of a point times the mass matrix.
-      const double shift = d == 0 ? options.lambda * order * order * order / volume : 0;
+      // lambda I is about lambda over the mean mass of a point times the mass matrix; a screening enters by its mean.
+      const double shift = d == 0 ? (options.lambda * order * order * order + screening(e)) / volume : 0;
       for (int i = 0; i < m; ++i) values[place(e, 3 * m, d * m + i)] = static_cast<T>(one.values[i] + shift);
     }
   }

@@ -112,7 +112,8 @@ template <class T>
 std::unique_ptr<Smoother<T>> make_smoother(Operator<T>& op, Smoothing smoothing, int degree) {
   solver::check_degree(degree);
   if (smoothing == Smoothing::chebyshev_jacobi) {
-    if (op.simd() != nullptr) return std::make_unique<MergedChebyshev<T>>(op, degree);
+    // The merged passes have no screening term.
+    if (op.simd() != nullptr && !op.screened()) return std::make_unique<MergedChebyshev<T>>(op, degree);
     return std::make_unique<ChebyshevSmoother<T>>(op, nullptr, degree);
   }
   return std::make_unique<ChebyshevSmoother<T>>(op, std::make_unique<Schwarz<T>>(op),
