@@ -52,6 +52,19 @@ def efficiency(chip: str, ranks: int, reference: int) -> float:
     return 100 * formulas.weak_efficiency(TABLE_2[chip][ranks][1], TABLE_2[chip][reference][1])
 
 
+@pytest.mark.parametrize(
+    ("variants", "per_dof", "per_point"),
+    [({"kernels": "simd"}, 4, 0), ({}, 6, 0), ({"storage": "scattered"}, 0, 4)],
+)
+def test_a_screening_term_is_one_more_pass_over_vectors(variants: dict[str, str], per_dof: int, per_point: int) -> None:
+    size = formulas.Size(elements=3, order=7, dofs=1000)
+    plain, screened = (formulas.Method(**variants, screened=there) for there in (False, True))
+    more = formulas.weft_iteration_bytes(size, screened).value - formulas.weft_iteration_bytes(size, plain).value
+    assert more == 8 * (per_dof * 1000 + per_point * 3 * 512)
+    more = formulas.weft_iteration_flops(size, screened).value - formulas.weft_iteration_flops(size, plain).value
+    assert more == 2 * 1000
+
+
 def test_flop_and_byte_counts_are_those_of_the_paper() -> None:
     size = formulas.Size(elements=3, order=7, dofs=1000)
     points = 3 * 512

@@ -117,6 +117,7 @@ class Method:
     preconditioner: str = "none"  # or jacobi
     ranks: int = 1
     masked: bool = False  # Dirichlet points are masked out
+    screened: bool = False  # a term c u, added by a pass over vectors
 
     def shapes(self, size: Size) -> dict[str, int]:
         """The elements by how the SIMD kernels get their metric."""
@@ -200,8 +201,9 @@ def weft_iteration_bytes(size: Size, method: Method) -> Formula:
     _add_operator(count, size, method)
     # Vectors read or written: 2 for p . Ap unless the gather computes it; 3 for the update of r and r . r; 6 for the
     # updates of x and p, or 5 in one pass if there is no all-reduce to hide.
-    in_gather = method.kernels == "portable" and method.storage == "assembled"
-    vectors = (0 if in_gather else 2) + 3 + (5 if method.ranks == 1 else 6) + 2 * jacobi
+    in_gather = method.kernels == "portable" and method.storage == "assembled" and not method.screened
+    screening = 4 if method.screened else 0  # c and x are read, A x is read and written
+    vectors = screening + (0 if in_gather else 2) + 3 + (5 if method.ranks == 1 else 6) + 2 * jacobi
     if method.storage == "scattered":
         count.add(2 * w + 4, *_surface(size))  # Z Z^T: values in and out, indices
         if method.masked:
@@ -235,10 +237,14 @@ def weft_operator_flops(size: Size, method: Method) -> Formula:
 
 def weft_iteration_flops(size: Size, method: Method) -> Formula:
     """Operations per CG iteration of weft: the SIMD operator and 14 per DOF in merged CG, 10 in classic CG; those of
-    the portable kernels are the paper's."""
+    the portable kernels are the paper's. A screening term takes 2 more."""
     if method.kernels != "simd":
-        return iteration_flops(size)
+        paper = iteration_flops(size)
+        if not method.screened:
+            return paper
+        return Formula(paper.value + 2 * size.dofs, f"{paper.text} + 2 N_G", paper.source)
     operator, vectors = weft_operator_flops(size, method), 14 if method.algorithm == "merged" else 10
+    vectors += 2 if method.screened else 0
     text = operator.text.replace("2 N_G", f"{2 + vectors} N_G")
     return Formula(operator.value + vectors * size.dofs, text, operator.source)
 

@@ -164,6 +164,7 @@ def run_pattern(record: Record) -> tuple[formulas.Size, formulas.Method]:
             algorithm=chosen(choices["algorithm"]), preconditioner=case["solver"]["preconditioner"],
             stored_elements=int(figures.get("elements_by_shape", {}).get("stored", 0)),
             ranks=int(machine["ranks"]), masked=case["boundary"] == "dirichlet",
+            screened=case.get("screening", 0.0) != 0.0,
         )  # fmt: skip
     except (KeyError, TypeError) as error:
         raise ModelError(f"{error} is missing from the record; give the record of a finished run") from None

@@ -68,6 +68,7 @@ def finish(record: Record, case: PoissonCase, operator: Poisson, result: CgResul
         preconditioner=case.solver.preconditioner,
         ranks=comm.size,
         masked=bool(operator.dirichlet),
+        screened=operator.screening is not None,
     )
     counted = None
     if result.algorithm == "merged":
