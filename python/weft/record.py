@@ -8,12 +8,17 @@ read too.
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict, cast
 
 import weft
+from weft.arrays import Values
+from weft.files import whole, write_json
 
 SCHEMA = 1  # of the records that this version writes
+UNFINISHED = "unfinished.json"  # in the folder of a run in progress, or of one that was stopped: its case
+PLANES = "planes.npz"  # beside a record: the values of its planes
 WORKLOADS = ("poisson", "maxwell", "flow", "turbulence")
 
 # One step's row of a table, by column; None where a value is not finite.
@@ -297,6 +302,13 @@ class Figures(TypedDict, total=False):
     formulas: dict[str, str]
 
 
+class StoredArray(TypedDict):
+    """An array in a file beside the record."""
+
+    file: str
+    array: str
+
+
 class Plane(TypedDict):
     """Values on a plane through a mesh."""
 
@@ -305,7 +317,7 @@ class Plane(TypedDict):
     at: float
     time: float | None  # None for a problem without time
     extent: list[float]
-    values: list[list[float | None]]
+    values: Values | StoredArray  # [rows][columns], NaN outside the mesh; `read` loads what run.json only names
     outline: dict[str, list[list[float]]]  # where it cuts boundaries, by name: segments from (x, y) to (x, y)
 
 
@@ -364,6 +376,7 @@ class Statistics(TypedDict, total=False):
     error: dict[str, list[float]]
     exact: dict[str, list[float]]
     planes: list[Plane]
+    missing_file: str  # with the values of planes, which are left out: it is not beside the record
     spectrum: Spectrum
     distributions: dict[str, Distribution]
     extra_bytes_per_rank: int
@@ -400,6 +413,8 @@ def read(path: str | Path) -> Record:
     """
     path = Path(path)
     path = path / "run.json" if path.is_dir() else path
+    if not path.exists() and path.with_name(UNFINISHED).exists():
+        raise RecordError(f"{path.parent}: the run has not finished: it is in progress, or was stopped")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
@@ -414,7 +429,45 @@ def read(path: str | Path) -> Record:
     history = "residuals" if workload == "poisson" else "statistics"
     if history not in record:
         raise RecordError(f"{path}: not the complete record of a run: {history} missing (did the run end?)")
+    _load_planes(record, path)
     return record
+
+
+def write(folder: Path, record: Record) -> Path:
+    """Writes run.json, with the values of the record's planes beside it; returns its path."""
+    content: dict[str, Any] = {"schema": SCHEMA, **record}
+    if planes := record.get("statistics", {}).get("planes"):
+        names = [f"plane-{number}" for number in range(1, len(planes) + 1)]
+        import numpy as np
+
+        with whole(folder / PLANES) as place:
+            arrays: dict[str, Any] = {n: np.asarray(p["values"]) for n, p in zip(names, planes, strict=True)}
+            np.savez_compressed(place, **arrays)
+        stored = [{**p, "values": StoredArray(file=PLANES, array=n)} for n, p in zip(names, planes, strict=True)]
+        content["statistics"] = {**record["statistics"], "planes": stored}
+    write_json(folder / "run.json", content)
+    return folder / "run.json"
+
+
+def _load_planes(record: Record, path: Path) -> None:
+    """Reads the values of the planes; older records have them in JSON, with null outside the mesh."""
+    import numpy as np
+
+    found: list[Plane] = []
+    for plane in record.get("statistics", {}).get("planes", []):
+        values: Any = plane["values"]
+        file = path.with_name(values["file"]) if isinstance(values, dict) else path
+        try:
+            if file is not path:
+                with np.load(file) as stored:
+                    values = stored[values["array"]]
+            found.append({**plane, "values": np.asarray(values, np.float32)})
+        except FileNotFoundError:
+            record["statistics"]["missing_file"] = file.name
+        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            raise RecordError(f"{file}: not the planes of {path.name}: {error}") from None
+    if "planes" in record.get("statistics", {}):
+        record["statistics"]["planes"] = found
 
 
 def is_record(content: object) -> bool:

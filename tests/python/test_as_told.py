@@ -15,12 +15,12 @@ from weft.cases import CaseError, FlowCase, MaxwellCase, PoissonCase, Turbulence
 from weft.cases.shared import ElementCase
 from weft.mpi import CollectiveError
 from weft.report.console import Silent
-from weft.run.carry_out import require_own
 from weft.run.elements import box_counts, conditions
 from weft.run.flow.memory import least_bytes as flow_bytes
 from weft.run.flow.problem import Problem as Flow
 from weft.run.flow.problem import make_mesh as flow_mesh
 from weft.run.flow.values import Values
+from weft.run.folder import require_own
 from weft.run.maxwell.memory import least_bytes as maxwell_bytes
 from weft.run.maxwell.problem import Problem as Maxwell
 from weft.run.maxwell.problem import make_mesh as maxwell_mesh

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import json
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
+from mpi4py import MPI
 from mpi_run import run_weft
 from PIL import Image
 
-from weft.cases import FlowCase
+from weft.cases import FlowCase, TurbulenceCase
 from weft.cases.schema import load
+from weft.mpi import CollectiveError
+from weft.record import read
+from weft.report.film import save
 from weft.report.planes import colours
+from weft.run import pictures
 
 
 def test_a_magnitude_that_dips_below_zero_by_interpolation_is_not_signed() -> None:
@@ -48,9 +54,9 @@ def test_a_run_draws_every_plane_a_film_and_a_report_that_begins_with_them(tmp_p
     settings = [part for word in words for part in ("--set", word)]
     done = run_weft(2, "run", "flow", "--order", 3, "--output", folder, "--exchange", "pairwise:direct", *settings)
     assert done.returncode == 0, done.stderr
-    planes = json.loads((folder / "run.json").read_text())["statistics"]["planes"]
+    planes = read(folder)["statistics"]["planes"]
     assert [(p["name"], p["axis"]) for p in planes] == [("vorticity_z", "z"), ("speed", "x")]
-    assert np.array(planes[1]["values"]).shape == (24, 24)
+    assert planes[1]["values"].shape == (24, 24)
     assert planes[1]["at"] == pytest.approx(np.pi / 2)
     assert (folder / "slice-2.png").exists()
     film = next(folder.glob("movie.*"))
@@ -68,3 +74,47 @@ def test_a_run_draws_every_plane_a_film_and_a_report_that_begins_with_them(tmp_p
     assert missing.returncode != 0
     assert "output.fields" in missing.stderr or "pip install pyvista" in missing.stderr
     assert len(missing.stderr.strip().splitlines()) == 1
+
+
+HEAD = {"name": "u", "axis": "z", "at": 0.5, "time": 0.0, "extent": [0.0, 2.0, 0.0, 1.0], "values": np.empty((0, 0)),
+        "outline": {}}  # fmt: skip
+FRAMES = [np.full((10, 20), float(n)) for n in range(5)]
+
+
+@pytest.mark.skipif(not pictures.ffmpeg(), reason="there is no ffmpeg")
+def test_ffmpeg_writes_every_frame_to_an_mp4(tmp_path) -> None:
+    path = save(HEAD, range(5), FRAMES, {}, tmp_path, pictures.ffmpeg())
+    assert [p.name for p in tmp_path.iterdir()] == ["movie.mp4"]
+    shown = subprocess.run(
+        [pictures.ffmpeg(), "-i", path, "-f", "framecrc", "-"], capture_output=True, text=True, check=True
+    )
+    assert len([line for line in shown.stdout.splitlines() if line.startswith("0,")]) == 5
+    assert "h264" in shown.stderr
+
+
+def test_without_ffmpeg_a_film_is_a_gif_with_every_frame(tmp_path) -> None:
+    path = save(HEAD, range(5), FRAMES, {}, tmp_path, "")
+    assert [p.name for p in tmp_path.iterdir()] == ["movie.gif"]
+    assert Image.open(path).n_frames == 5
+
+
+@pytest.mark.parametrize("end", ["exit 3", "cat > /dev/null; echo 'No space left on device' >&2; exit 1"])
+def test_an_ffmpeg_that_fails_is_one_error_and_leaves_no_file(tmp_path, end: str) -> None:
+    program = tmp_path / "ffmpeg"
+    program.write_text(f"#!/bin/sh\n{end}\n")
+    program.chmod(0o755)
+    (tmp_path / "out").mkdir()
+    with pytest.raises(OSError, match=f"{program} failed: (it ended|No space left)") as error:
+        save(HEAD, range(5), FRAMES * 40, {}, tmp_path / "out", str(program))
+    assert error.value.filename == str(tmp_path / "out" / "movie.mp4")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.parametrize("model", [FlowCase, TurbulenceCase])
+def test_an_mp4_without_ffmpeg_is_refused_before_the_run(model, monkeypatch) -> None:
+    settings = ["output.movie=2", "output.movie_format=mp4"]
+    monkeypatch.setattr(pictures, "ffmpeg", lambda: "")
+    with pytest.raises(CollectiveError, match="'mp4', but there is no ffmpeg; install it"):
+        pictures.require_film(load(model, None, {}, settings), MPI.COMM_SELF)
+    monkeypatch.setattr(pictures, "ffmpeg", lambda: str(Path("/usr/bin/ffmpeg")))
+    pictures.require_film(load(model, None, {}, settings), MPI.COMM_SELF)

@@ -8,6 +8,7 @@ import types
 import typing
 from pathlib import Path
 
+import numpy as np
 import pytest
 from mpi_run import run_weft
 
@@ -58,7 +59,7 @@ def mismatch(value: object, kind: typing.Any, where: str) -> str:
         if not isinstance(value, list):
             return f"{where}: no list"
         return next(filter(None, (mismatch(v, inside[0], f"{where}[{i}]") for i, v in enumerate(value))), "")
-    right = isinstance(value, (int, float) if kind is float else kind)
+    right = isinstance(value, (int, float) if kind is float else origin or kind)
     return "" if right else f"{where}: {value!r} is no {kind}"
 
 
@@ -66,7 +67,36 @@ def test_a_run_writes_what_the_schema_says(written) -> None:
     content = json.loads((written / "run.json").read_text())
     assert mismatch(content, record.Record, "record") == ""
     assert content["schema"] == record.SCHEMA
-    assert record.read(written) == content
+    found = record.read(written)
+    for plane in content.get("statistics", {}).get("planes", []):
+        stored = plane["values"]
+        plane["values"] = np.load(written / stored["file"])[stored["array"]].tolist()
+    for plane in found.get("statistics", {}).get("planes", []):
+        plane["values"] = plane["values"].tolist()
+    assert found == content
+
+
+PLANE = {"name": "u", "axis": "z", "at": 0.5, "time": None, "extent": [0, 1, 0, 1], "outline": {}}
+
+
+def test_planes_are_read_from_beside_the_record_or_from_older_records(tmp_path) -> None:
+    content = {"case": {"workload": "flow"}, **{key: {} for key in record.SECTIONS[1:]}}
+    values = np.array([[1.0, np.nan], [0.25, 1e9]], np.float32)
+    planes = [{**PLANE, "values": values}, {**PLANE, "values": -values}]
+    record.write(tmp_path, {**content, "statistics": {"planes": planes}})
+    assert (tmp_path / "run.json").stat().st_size < 2000
+    planes = record.read(tmp_path)["statistics"]["planes"]
+    assert np.array_equal(planes[0]["values"], values, equal_nan=True)
+    assert np.array_equal(planes[1]["values"], -values, equal_nan=True)
+    (tmp_path / "planes.npz").write_bytes(b"PK")
+    with pytest.raises(record.RecordError, match=r"planes\.npz: not the planes of run\.json"):
+        record.read(tmp_path)
+    (tmp_path / "planes.npz").unlink()
+    left = record.read(tmp_path)["statistics"]
+    assert (left["planes"], left["missing_file"]) == ([], "planes.npz")
+    old = {**content, "schema": 1, "statistics": {"planes": [{**PLANE, "values": [[1.0, None], [0.25, 1e9]]}]}}
+    (tmp_path / "run.json").write_text(json.dumps(old))
+    assert np.array_equal(record.read(tmp_path)["statistics"]["planes"][0]["values"], values, equal_nan=True)
 
 
 def test_the_page_lists_every_field_and_no_other() -> None:

@@ -32,7 +32,7 @@ class MeshSection(Section):
 
     file: str = option(
         "",
-        "mesh file: Nek .re2 or .rea, Gmsh .msh, 2-D or 3-D; empty: generate a box",
+        "mesh file: Nek .re2 or .rea, Neko .nmsh, Gmsh .msh, 2-D or 3-D; empty: generate a box",
         instead_of=("mesh.counts", "mesh.points"),
     )
     extrude: ExtrudeSection = section(ExtrudeSection)
@@ -104,6 +104,10 @@ class TimedMesh(MeshSection):
     upper: tuple[float, float, float] = option((1.0, 1.0, 1.0), "upper corner of the box", unit="length")
 
 
+MovieFormat = Literal["auto", "mp4", "gif"]
+MOVIE_FORMATS = "format of the film: movie.mp4, which needs ffmpeg, or movie.gif; auto: mp4 if there is ffmpeg"
+
+
 class OutputSection(Section):
     """What a run writes."""
 
@@ -166,9 +170,9 @@ class ElementOutput(PlaneOutput):
     """What a time-dependent run on spectral elements writes."""
 
     movie: int = option(
-        0, "steps between frames of a film of the first plane of output.slice: movie.mp4 with ffmpeg, else movie.gif; "
-        "0: none", unit="steps", ge=0,
-    )  # fmt: skip
+        0, "steps between frames of a film of the first plane of output.slice; 0: none", unit="steps", ge=0
+    )
+    movie_format: MovieFormat = option("auto", MOVIE_FORMATS)
     compare_paths: bool = option(
         False, "after the run, also time some steps with every path of the exchange (direct, staged)"
     )

@@ -9,7 +9,7 @@ from typing import Literal
 import pydantic
 
 from weft.cases.schema import Section, option, section
-from weft.cases.shared import CheckpointSection, OutputSection, SharedCase, TimeSpan
+from weft.cases.shared import MOVIE_FORMATS, CheckpointSection, MovieFormat, OutputSection, SharedCase, TimeSpan
 
 CIRCLE = 2 * math.pi
 
@@ -137,10 +137,8 @@ class TurbulenceOutput(OutputSection):
         False, "write velocity, vorticity and pressure at the points for ParaView (fields.vtkhdf, fields.xdmf)"
     )
     slice: bool = option(True, "draw the enstrophy on the plane halfway along z")
-    movie: int = option(
-        0, "steps between frames of a film of that plane: movie.mp4 with ffmpeg, else movie.gif; 0: none",
-        unit="steps", ge=0,
-    )  # fmt: skip
+    movie: int = option(0, "steps between frames of a film of that plane; 0: none", unit="steps", ge=0)
+    movie_format: MovieFormat = option("auto", MOVIE_FORMATS)
 
 
 class TurbulenceCase(SharedCase):

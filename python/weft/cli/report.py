@@ -24,12 +24,15 @@ def report(record: Path, output: Path | None, view: str | None, level: float | N
     """
     if level is not None and view is None:
         raise click.UsageError("--level is for --view: name a field")
+    from weft.errors import tell
     from weft.files import write_text
     from weft.record import read
     from weft.report import console, html
 
     path = record / "run.json" if record.is_dir() else record
     content = read(path)
+    if missing := content.get("statistics", {}).get("missing_file"):
+        tell(f"weft: warning: {path.with_name(missing)} is missing, so the page has no pictures of planes")
     try:
         shown, text = f"{console.header(content)}\n{console.result(content)}", html.page(content)
     except (KeyError, TypeError, AttributeError, ValueError) as error:

@@ -24,11 +24,16 @@ SHARED: list[Flag] = [
     ("--device", "device", "auto|host|cuda|hip", "Where the kernels run. [default: auto]"),
     ("--precision", "precision", "double|single", "Floating-point type. [default: double]"),
     ("--exchange", "exchange", "SCHEDULE[:PATH]", "How ranks exchange data. [default: auto (fastest)]"),
-    ("--output", "output.directory", "DIR", "Folder of results. [default: weft-output/WORKLOAD]"),
+    (
+        "--output",
+        "output.directory",
+        "DIR",
+        "Folder of results; replaces those of an earlier run. [default: weft-output/WORKLOAD]",
+    ),
 ]
 # Options of the workloads on spectral elements.
 ELEMENTS: list[Flag] = [
-    ("--mesh", "mesh.file", "FILE", "Mesh file: Nek .re2 or .rea, Gmsh .msh. [default: a box]"),
+    ("--mesh", "mesh.file", "FILE", "Mesh file: Nek .re2 or .rea, Neko .nmsh, Gmsh .msh. [default: a box]"),
     ("--order", "order", "N", "Polynomial order of the elements, 1 to 15. [default: 7]"),
 ]
 # Options of the workloads in time; each takes the place of both keys in the case.

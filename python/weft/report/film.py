@@ -1,8 +1,13 @@
-"""Films of a plane over time: an MP4 where ffmpeg is installed, else a GIF by Pillow."""
+"""Films of a plane over time: an MP4 by ffmpeg, or a GIF by Pillow."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import errno
+import logging
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -25,21 +30,39 @@ def save(
     images: Sequence[NDArray[np.floating]],
     conditions: Mapping[str, str],
     folder: Path,
+    ffmpeg: str,
 ) -> Path:
-    """Writes movie.mp4 or movie.gif and returns its path. ``head``: the plane, whose time and values are not used;
-    ``conditions``: those of the boundaries, by name.
+    """Writes movie.mp4 with the program ``ffmpeg``, or movie.gif where it is empty; returns the path. ``head``: the
+    plane, whose time and values are not used; ``conditions``: those of the boundaries, by name.
 
-    All frames have the same colours, those of the values of all of them.
+    All frames have the same colours, those of the values of all of them. OSError if ffmpeg fails.
     """
     rate = int(np.clip(round(len(times) / SECONDS), *RATES))
-    film, name = (FFMpegWriter, "movie.mp4") if FFMpegWriter.isAvailable() else (PillowWriter, "movie.gif")
-    writer: AbstractMovieWriter = film(fps=rate)
+    film, name = (FFMpegWriter, "movie.mp4") if ffmpeg else (PillowWriter, "movie.gif")
     shades = colours(head["name"], np.stack(images))
     figure, image, title = drawn(head, images[0], conditions, shades)
-    with whole(folder / name) as place, writer.saving(figure, str(place), DOTS_PER_INCH):
-        for time, values in zip(times, images, strict=True):
-            image.set_data(shown(head["name"], values))
-            title.set_text(place_of({**head, "time": time}))
-            writer.grab_frame()
+    with whole(folder / name) as place, _failures_of(ffmpeg), plt.rc_context({"animation.ffmpeg_path": ffmpeg}):
+        writer: AbstractMovieWriter = film(fps=rate)
+        with writer.saving(figure, str(place), DOTS_PER_INCH):
+            for time, values in zip(times, images, strict=True):
+                image.set_data(shown(head["name"], values))
+                title.set_text(place_of({**head, "time": time}))
+                writer.grab_frame()
     plt.close(figure)
     return folder / name
+
+
+@contextlib.contextmanager
+def _failures_of(ffmpeg: str) -> Iterator[None]:
+    """Turns what is raised where ffmpeg fails, with its last line, into an OSError without a file name."""
+    logger = logging.getLogger("matplotlib.animation")  # prints all that ffmpeg says
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    except (subprocess.CalledProcessError, BrokenPipeError) as error:
+        said = getattr(error, "stderr", None) or getattr(error, "output", None) or ""
+        lines = (said.decode(errors="replace") if isinstance(said, bytes) else said).strip().splitlines()
+        last = re.sub(r"^\[.*?\] ", "", lines[-1]) if lines else "it ended"
+        raise OSError(errno.EIO, f"{ffmpeg} failed: {last}") from None
+    finally:
+        logger.disabled = before

@@ -44,7 +44,7 @@ SWIRLING = re.compile(r"u|v|w|speed|vorticity.*|enstrophy|\|?[EH].*")  # contour
 
 def pixels(found: Plane) -> NDArray[np.float64]:
     """The values as an array, NaN outside the mesh."""
-    return np.array([[np.nan if v is None else v for v in line] for line in found["values"]], float)
+    return np.asarray(found["values"], float)
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from importlib import import_module
 from pathlib import Path
 
 from mpi4py import MPI
 
-from weft import mpi, trace
+from weft import trace
 from weft.cases.schema import workload_name
 from weft.cases.shared import SharedCase
 from weft.errors import tell
-from weft.files import named, writable, write_json
-from weft.record import SCHEMA
+from weft.files import named
+from weft.record import write
+from weft.run.folder import holds_folder, require_folder
 from weft.run.interrupt import stops_by_itself, word
+from weft.run.pictures import require_film
 from weft.run.record import Display, Result
 
 
@@ -27,7 +28,7 @@ def carry_out(case: SharedCase, display: Display) -> int:
     are written.
     """
     in_time = "checkpoint" in type(case).model_fields
-    with stops_by_itself() if in_time else contextlib.nullcontext():
+    with stops_by_itself() if in_time else contextlib.nullcontext(), holds_folder(case):
         result = recorded(case, display)
         if MPI.COMM_WORLD.rank == 0 and (in_time or result.record.get("statistics", {}).get("planes")):
             from weft.report.workloads import save_figures
@@ -49,10 +50,8 @@ def recorded(case: SharedCase, display: Display) -> Result:
     """
     comm = MPI.COMM_WORLD
     folder = Path(case.output.directory)
-    require_writable(folder, "--output", comm)
-    require_own(folder, workload_name(type(case)), comm)
-    if kept := getattr(case, "checkpoint", None):
-        require_writable(Path(kept.directory or folder / "checkpoints"), "checkpoint.directory", comm)
+    require_folder(case, comm)
+    require_film(case, comm)
     run = import_module(f"weft.run.{workload_name(type(case))}.loop").run
     if case.output.trace:
         trace.start(comm)
@@ -65,40 +64,8 @@ def recorded(case: SharedCase, display: Display) -> Result:
             reason = "delays apply only to kernels on a GPU's streams, outside captured graphs"
             tell(f"weft: WEFT_TRACE_DELAY: no kernel launch matches {', '.join(unmet)}; {reason}")
     if comm.rank == 0:
-        write_json(folder / "run.json", {"schema": SCHEMA, **result.record})
-        display.write(f"wrote       {folder}/run.json")
+        display.write(f"wrote       {write(folder, result.record)}")
     return result
-
-
-def require_writable(folder: Path, given_by: str, comm: MPI.Intracomm) -> None:
-    """CollectiveError, which names the option, if no file can be created in the folder; leaves nothing. (collective)"""
-    problem = ""
-    if comm.rank == 0:
-        try:
-            writable(folder)
-        except OSError as error:
-            problem = f"{given_by} {folder}: cannot be written: {error.strerror}"
-    problem = comm.bcast(problem)
-    if problem:
-        raise mpi.CollectiveError(problem)
-
-
-def require_own(folder: Path, workload: str, comm: MPI.Intracomm) -> None:
-    """CollectiveError if the folder holds the record of a run of another workload, whose files would mix with those of
-    this one. (collective)"""
-
-    def other() -> str:
-        path = folder / "run.json"
-        if comm.rank != 0 or not path.exists():
-            return ""
-        try:
-            found = json.loads(path.read_text())["case"]["workload"]
-        except (ValueError, KeyError, TypeError):
-            return "a run.json that is not weft's"
-        return "" if found == workload else f"a run of {found!r}"
-
-    if holds := comm.bcast(mpi.together(comm, other)):
-        raise mpi.CollectiveError(f"--output {folder}: holds {holds}; choose another folder, or delete it")
 
 
 def complain(text: str, code: int) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from weft.run.folder import folder_of_checkpoints
 from weft.run.machine import versions
 
 if TYPE_CHECKING:
@@ -24,12 +24,11 @@ class Checkpoints:
         self,
         case: FlowCase | MaxwellCase | TurbulenceCase,
         solver: flow.Solver | maxwell.Solver | turbulence.Solver,
-        folder: Path,
         began: solver_on_elements.Checkpoint | turbulence_output.Checkpoint | None,
         **options: int,
     ) -> None:
         self.solver, self.options = solver, {"keep": case.checkpoint.keep, **options}
-        self.folder = case.checkpoint.directory or str(folder / "checkpoints")
+        self.folder = str(folder_of_checkpoints(case))
         self.last = began.path if began else ""
         self.written_at = -1
         self.seconds = 0.0  # on this rank

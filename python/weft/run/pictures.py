@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import math
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from mpi4py import MPI
 
 from weft import mpi
 from weft.arrays import Values
-from weft.cases.shared import PlaneOutput
+from weft.cases.shared import MovieFormat, PlaneOutput, SharedCase
 from weft.mesh import Mesh
 from weft.mesh_io.planes import Outline, PlaneOfMesh
 from weft.record import Plane
@@ -36,7 +36,7 @@ class Pictures:
     ) -> None:
         self.mesh, self.order, self.output, self.folder = mesh, order, output, folder
         self.field, self.time = field, time
-        self.film = Film()
+        self.film = Film(getattr(output, "movie_format", "auto"))
         self.name = ""  # of the field of the film
         self._at = functools.cache(self._find)
 
@@ -74,7 +74,8 @@ class Pictures:
 class Film:
     """The frames of a film: images of a plane at several times. Rank 0 keeps them, in single precision."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: MovieFormat) -> None:
+        self.kind = kind
         self.times: list[float] = []
         self.images: list[Values] = []
 
@@ -91,14 +92,37 @@ class Film:
                 return []
             from weft.report.film import save
 
-            return [save(head, self.times, self.images, conditions, folder)]
+            return [save(head, self.times, self.images, conditions, folder, ffmpeg() if self.kind != "gif" else "")]
 
         return comm.bcast(mpi.together(comm, write))
+
+
+def ffmpeg() -> str:
+    """The program ffmpeg: the one on PATH, else that of the package imageio-ffmpeg; "" if there is none."""
+    if found := shutil.which("ffmpeg"):
+        return found
+    try:
+        import imageio_ffmpeg
+
+        return str(imageio_ffmpeg.get_ffmpeg_exe())
+    except (ImportError, RuntimeError):
+        return ""
+
+
+def require_film(case: SharedCase, comm: MPI.Intracomm) -> None:
+    """CollectiveError if the case wants a film in a format that cannot be written here. (collective)"""
+    output = case.output
+    wanted = getattr(output, "movie", 0) > 0 and getattr(output, "movie_format", "auto") == "mp4"
+    if comm.bcast(wanted and not ffmpeg() if comm.rank == 0 else None):
+        raise mpi.CollectiveError(
+            "case key 'output.movie_format': found 'mp4', but there is no ffmpeg; install it (pip install "
+            "imageio-ffmpeg, or your system's package), or use 'gif'"
+        )
 
 
 def picture(
     name: str, axis: str, at: float, time: float | None, extent: list[float], image: Values, outline: Outline
 ) -> Plane:
-    """An image for a record: four digits, None where there is no value."""
-    values = [[float(f"{v:.4g}") if math.isfinite(v) else None for v in line] for line in image.tolist()]
+    """An image for a record, in single precision; NaN where there is no value."""
+    values = image.astype(np.float32)
     return {"name": name, "axis": axis, "at": at, "time": time, "extent": extent, "values": values, "outline": outline}

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, ParamSpec, Protocol
 
 from mpi4py import MPI
@@ -39,21 +38,6 @@ class Result:
     problem: str = ""  #: why the run failed, in one line: it did not converge, or its fields blew up
     signal: int = 0  #: the number of the signal that stopped the run
     checkpoint: str = ""  #: the checkpoint to continue from after a signal; "" if there is none
-
-
-def open_folder(folder: Path, comm: MPI.Intracomm) -> None:
-    """Creates the folder of a run that is about to write its files. (collective)
-
-    Deletes the record of an earlier run there: run.json describes the other files, which are about to be replaced.
-    CollectiveError if the folder cannot be written.
-    """
-
-    def make() -> None:
-        if comm.rank == 0:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / "run.json").unlink(missing_ok=True)
-
-    mpi.together(comm, make)
 
 
 def by_first(comm: MPI.Intracomm, write: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:

@@ -26,8 +26,9 @@ from weft.run.flow.figures import SOLVES, iterations, memory, sizes, summary
 from weft.run.flow.output import OutputFiles
 from weft.run.flow.problem import Problem, Watch, make_mesh
 from weft.run.flow.profile import PROFILED, Profile, paths
+from weft.run.folder import open_folder
 from weft.run.interrupt import asked_to_stop
-from weft.run.record import Display, Result, Stopwatch, open_folder, open_record
+from weft.run.record import Display, Result, Stopwatch, open_record
 from weft.run.stepping import Goal, Table, after, compared, due, read_reference, thinned
 from weft.solver_on_elements import Checkpoint
 
@@ -72,8 +73,8 @@ class Run:
     def go(self, began: Checkpoint | None) -> Result:
         """Steps until the end or a signal. `began`: the checkpoint that the run continues from. (collective)"""
         case, solver = self.case, self.solver
-        open_folder(self.folder, self.comm)
-        self.checkpoints = Checkpoints(case, solver, self.folder, began)
+        open_folder(case, self.display, self.comm, began.path if began else "")
+        self.checkpoints = Checkpoints(case, solver, began)
         self.files = OutputFiles(self.problem, self.folder, began)
         self.goal = Goal(0 if case.time.end > 0 else case.time.steps, case.time.end, solver.steps, solver.time)
         self.watch = Watch(self.problem)

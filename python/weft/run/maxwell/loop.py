@@ -17,6 +17,7 @@ from weft.record import Figures, Record, Timings
 from weft.run.checkpoints import Checkpoints
 from weft.run.elements import moved_by_user_code
 from weft.run.energy import Meter
+from weft.run.folder import open_folder
 from weft.run.interrupt import asked_to_stop
 from weft.run.machine import rates
 from weft.run.maxwell.errors import Errors, exact_energies
@@ -24,7 +25,7 @@ from weft.run.maxwell.figures import choices, compare, finish, sizes
 from weft.run.maxwell.output import OutputFiles
 from weft.run.maxwell.problem import Problem, make_mesh
 from weft.run.maxwell.profile import PROFILED, communication_share, paths, profile
-from weft.run.record import Display, Result, Stopwatch, open_folder, open_record
+from weft.run.record import Display, Result, Stopwatch, open_record
 from weft.run.stepping import after, due, next_due
 from weft.solver_on_elements import Checkpoint
 
@@ -75,15 +76,15 @@ class Run:
     ) -> None:
         self.problem, self.display, self.folder, self.record = problem, display, folder, record
         self.case, self.comm, self.solver = problem.case, problem.comm, problem.solver
-        self.first = self.solver.steps
-        self.checkpoints = Checkpoints(self.case, self.solver, folder, began)
+        self.first, self.began = self.solver.steps, began
+        self.checkpoints = Checkpoints(self.case, self.solver, began)
         self.files = OutputFiles(problem, folder, began)
         self.errors = Errors(problem)
 
     def go(self) -> Result:
         """Steps until the end of the run. (collective)"""
         case, record = self.case, self.record
-        open_folder(self.folder, self.comm)
+        open_folder(case, self.display, self.comm, self.began.path if self.began else "")
         try:
             self.display.phase("warming up")
             timings = profile(self.problem)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpi4py import MPI
@@ -67,7 +66,7 @@ def run(case: PoissonCase, display: Display) -> Result:
     if difference is not None:
         record["figures"]["l2_error"] = difference
     display.result(record)
-    output.write(case, operator, result.x, own, Path(case.output.directory), record)
+    output.write(case, operator, result.x, own, record, display)
     return Result(record, problem=not_converged(case, record))
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from weft.arrays import DeviceArray
 from weft.cases.poisson import PoissonCase
 from weft.record import Record
+from weft.run.folder import open_folder
 from weft.run.pictures import Pictures
-from weft.run.record import open_folder
+from weft.run.record import Display
 
 if TYPE_CHECKING:
     from weft.poisson import Poisson
@@ -17,10 +18,16 @@ if TYPE_CHECKING:
 
 
 def write(
-    case: PoissonCase, operator: Poisson, solution: DeviceArray, own: OwnProblem | None, folder: Path, record: Record
+    case: PoissonCase,
+    operator: Poisson,
+    solution: DeviceArray,
+    own: OwnProblem | None,
+    record: Record,
+    display: Display,
 ) -> None:
     """Creates the folder, writes the output that the case requests, and adds planes to the record. (collective)"""
-    open_folder(folder, operator.mesh.comm)
+    folder = Path(case.output.directory)
+    open_folder(case, display, operator.mesh.comm)
     if not case.output.fields and not case.output.cuts:
         return
     fields = {"u": operator.at_points(solution, boundary=None if own is None else own.held)}

@@ -23,9 +23,10 @@ from weft.cases.turbulence import TurbulenceCase
 from weft.files import whole
 from weft.record import Choices, Distribution, Plane, Record, Reference, Timings
 from weft.run.checkpoints import Checkpoints
+from weft.run.folder import open_folder
 from weft.run.interrupt import asked_to_stop
 from weft.run.pictures import Film, picture
-from weft.run.record import Display, Result, Stopwatch, breakdown, open_folder, open_record
+from weft.run.record import Display, Result, Stopwatch, breakdown, open_record
 from weft.run.stepping import Goal, after, compared, due, read_reference, steps_to, thinned
 from weft.run.turbulence.figures import sizes
 from weft.run.turbulence.output import Files, filled, write_fields
@@ -67,14 +68,14 @@ class Run:
         self.spectra_done = self.points_done = -1
         self.statistics_seconds = 0.0
         self.warned = False  # that the flow is not resolved
-        self.film = Film()
+        self.film = Film(self.case.output.movie_format)
 
     def go(self, began: Checkpoint | None) -> Result:
         """Steps until the end or a signal. `began`: the checkpoint that the run continues from. (collective)"""
         case, solver = self.case, self.solver
         since = solver.steps if began else None
-        self.checkpoints = Checkpoints(case, solver, self.folder, began, **sharing(case))
-        open_folder(self.folder, self.comm)
+        self.checkpoints = Checkpoints(case, solver, began, **sharing(case))
+        open_folder(case, self.display, self.comm, began.path if began else "")
         scalars = len(case.scalars.schmidt)
         self.files = Files(self.folder, scalars, case.statistics.hdf5, since) if self.comm.rank == 0 else None
         self.goal = Goal(0 if case.time.end > 0 else case.time.steps, case.time.end, solver.steps, solver.time)
