@@ -29,7 +29,9 @@ from pathlib import Path
 
 import numpy as np
 
-FORMATS = ("weft", "kineto", "nsys")
+from weft.traces import chakra, protobufs, xplane
+
+FORMATS = ("weft", "kineto", "nsys", "perfetto", "xplane", "chakra")
 
 
 def rounds(events: int) -> Iterator[tuple[int, int, int, int]]:
@@ -81,6 +83,91 @@ def write_nsys(path: Path, events: int) -> None:
     base.close()
 
 
+def write_perfetto(path: Path, events: int) -> None:
+    """As rocprofv3 writes slices: two packets each, with the number that links call and kernel."""
+    from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket
+
+    def begin(packet: TracePacket) -> bytes:
+        data = packet.SerializeToString()
+        return b"\x0a" + varint(len(data)) + data
+
+    def slice(track: int, start: int, end: int, name: int, category: int, link: int) -> tuple[tuple[int, bytes], ...]:
+        first, last = TracePacket(), TracePacket()
+        for packet, when in ((first, start), (last, end)):
+            packet.timestamp, packet.trusted_packet_sequence_id, packet.sequence_flags = when, 1, 2
+            packet.track_event.track_uuid = track
+        first.track_event.type, last.track_event.type = first.track_event.TYPE_SLICE_BEGIN, 2
+        first.track_event.name_iid = name
+        first.track_event.category_iids.append(category)
+        first.track_event.debug_annotations.add(name_iid=1, uint_value=link)
+        return (start, begin(first)), (end, begin(last))
+
+    head = TracePacket(trusted_packet_sequence_id=1, sequence_flags=1)
+    for k, name in enumerate(("hipLaunchKernel", *(f"kernel {i}" for i in range(97)))):
+        head.interned_data.event_names.add(iid=k + 1, name=name)
+    for k, name in enumerate(("hip_api", "kernel_dispatch")):
+        head.interned_data.event_categories.add(iid=k + 1, name=name)
+    head.interned_data.debug_annotation_names.add(iid=1, name="corr_id")
+    thread = TracePacket(trusted_packet_sequence_id=1)
+    thread.track_descriptor.uuid, thread.track_descriptor.thread.pid, thread.track_descriptor.thread.tid = 1, 50, 51
+    stream = TracePacket(trusted_packet_sequence_id=1)
+    stream.track_descriptor.uuid, stream.track_descriptor.parent_uuid, stream.track_descriptor.name = 2, 1, "stream 1"
+    with path.open("wb") as file:
+        file.write(begin(head) + begin(thread) + begin(stream))
+        for i, launch, start, end in rounds(events):
+            for _, packet in slice(1, launch, launch + 3_000, 1, 1, i + 1):
+                file.write(packet)
+            for _, packet in slice(2, start, end, i % 97 + 2, 2, i + 1):
+                file.write(packet)
+
+
+def write_xplane(path: Path, events: int) -> None:
+    classes = protobufs.schema("benchmark.xplane", xplane._FIELDS)
+    space = classes["Space"]()
+    places = (("/host:CPU", "python"), ("/device:GPU:0", "Stream #7"))
+    lines = []
+    for plane_name, line_name in places:
+        plane = space.planes.add(name=plane_name.encode())
+        plane.stat_names.add(key=1).value.name = b"correlation_id"
+        for k, name in enumerate(("cuLaunchKernel", *(f"kernel {i}" for i in range(97)))):
+            plane.events.add(key=k + 1).value.name = name.encode()
+        lines.append(plane.lines.add(name=line_name.encode(), timestamp_ns=1_000))
+    for i, launch, start, end in rounds(events):
+        for line, first, last, name in ((lines[0], launch, launch + 3_000, 1), (lines[1], start, end, i % 97 + 2)):
+            event = line.events.add(metadata_id=name, offset_ps=1000 * first, duration_ps=1000 * (last - first))
+            event.stats.add(metadata_id=1, int=i + 1)
+    path.write_bytes(space.SerializeToString())
+
+
+def write_chakra(path: Path, events: int) -> None:
+    """Pairs of a host's node and the device's node that depends on it."""
+    classes = protobufs.schema("benchmark.chakra", chakra._FIELDS)
+
+    def message(kind: str, **fields: object) -> bytes:
+        data = classes[kind](**fields).SerializeToString()
+        return varint(len(data)) + data
+
+    def attribute(name: bytes, **value: object) -> object:
+        return classes["Attribute"](name=name, **value)
+
+    host = [attribute(b"is_cpu_op", bool=True), attribute(b"tid", int64=1)]
+    device = [attribute(b"is_cpu_op", bool=False), attribute(b"stream", int64=7)]
+    with path.open("wb") as file:
+        file.write(message("Metadata", version=b"0.0.4"))
+        for i, _, start, end in rounds(events):
+            file.write(message("Node", id=2 * i + 1, name=b"aten::mul", type=4, duration_micros=3, attributes=host))
+            file.write(message("Node", id=2 * i + 2, name=f"kernel {i % 97}".encode(), type=4, data=[2 * i + 1],
+                               duration_micros=(end - start) // 1000 + 1, attributes=device))  # fmt: skip
+
+
+def varint(number: int) -> bytes:
+    out = b""
+    while number > 0x7F:
+        out += bytes([number & 0x7F | 0x80])
+        number >>= 7
+    return out + bytes([number])
+
+
 def write_ranks(folder: Path, source: Path, ranks: int, events: int) -> None:
     """The records of a trace, repeated, as those of each rank; clocks differ by whole microseconds."""
     with gzip.open(source, "rt") as file:
@@ -104,6 +191,16 @@ def write_ranks(folder: Path, source: Path, ranks: int, events: int) -> None:
                 time = since + (n // len(texts)) * (last - first + 100) + skew
                 out.write(f"{',' if n else ''}{head}{time:.3f}{tail}")
             out.write("]}\n")
+
+
+def write(path: Path, name: str, events: int) -> None:
+    """A trace in a format."""
+    if name in ("weft", "kineto"):
+        write_chrome(path, events, name == "kineto")
+    else:
+        {"nsys": write_nsys, "perfetto": write_perfetto, "xplane": write_xplane, "chakra": write_chakra}[name](
+            path, events
+        )
 
 
 def measure_ranks(source: Path, ranks: int, events: int) -> dict[str, object]:
@@ -195,10 +292,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name in FORMATS:
             path = Path(folder) / f"{name}.trace"
-            if name == "nsys":
-                write_nsys(path, options.events)
-            else:
-                write_chrome(path, options.events, name == "kineto")
+            write(path, name, options.events)
             done = subprocess.run([sys.executable, __file__, "--measure", str(path)], capture_output=True, text=True,
                                   check=True)  # fmt: skip
             results[name] = {"file_bytes": path.stat().st_size, **json.loads(done.stdout)}

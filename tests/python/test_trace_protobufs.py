@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from protobuf_traces import NODES, Perfetto, delimited, graph, rocprofv3, xspace
 from test_trace_fuzz import DAMAGE, damaged, outcome
 from test_trace_readers import count, moved, names, sane
 
 from weft.model.replay import AS_TRACED, duration, program
-from weft.traces import Category, Trace, attribute, load, protobufs
+from weft.traces import Category, Trace, attribute, load, perfetto, protobufs
 
 HERE = Path(__file__).parent / "traces"
 CHAKRA = Path(__file__).parents[3] / "shared" / "data" / "traces" / "chakra" / "chakra.0.et.gz"
@@ -100,6 +100,67 @@ def test_stages_of_gpus_and_compressed_packets_of_perfetto(tmp_path) -> None:
     assert times(found, "packed") == (6_000, 6_100)
     assert times(found, "saxpy") == (7_000, 7_300)
     assert names(found, Category.gpu) == {"saxpy": 1}
+
+
+PHASES = (Phase.explicit, Phase.generate)
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(["begin", "end", "end", "mark", "define", "clear"]), st.sampled_from([0, 11, 20, 2**63 + 5]),
+        st.integers(0, 300), st.sampled_from(["", "axpy", "caf\u00e9"]),
+        st.sampled_from(["", "app", "hip_api", "kernel_dispatch"]), st.sampled_from([0, 6, 3, 64, 70]), st.booleans(),
+        st.integers(0, 2**64 - 1),
+    ),
+    max_size=40,
+)  # fmt: skip
+
+
+def rows(trace: Trace) -> list[tuple]:
+    """The events of a trace and its notes, in an order of their own."""
+    texts = [(trace.names[n], trace.lines[i]) for n, i in zip(trace.name, trace.line, strict=True)]
+    columns = (trace.start, trace.end, trace.category, trace.bytes, trace.correlation)
+    return [sorted(zip(texts, *(c.tolist() for c in columns), strict=True), key=repr), sorted(trace.notes)]
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
+@given(EVENTS)
+def test_runs_of_slices_by_columns_are_what_perfettos_library_reads(tmp_path, events: list[tuple]) -> None:
+    """Each packet by itself, decoded by Perfetto's library, gives the same table as runs decoded at once."""
+    trace = Perfetto().slice(11, 6_000, 6_100, "first")
+    for kind, track, time, name, category, clock, interned, value in events:
+        packet = trace.packet(1 if kind == "clear" else 2)
+        packet.timestamp, packet.trusted_packet_sequence_id = time, 3 + time % 2
+        if clock:
+            packet.timestamp_clock_id = clock
+        if kind == "define":
+            packet.interned_data.event_names.add(iid=1 + time % 3, name=name)
+            continue
+        event = packet.track_event
+        event.type = {"begin": 1, "end": 2}.get(kind, 3)
+        if track:
+            event.track_uuid = track
+        if interned:
+            event.name_iid, event.category_iids[:] = 1 + time % 3, [1, 2]
+        else:
+            event.name, event.categories[:] = name, [category] * bool(category)
+        event.debug_annotations.add(name="corr_id", uint_value=value)
+        event.debug_annotations.add(name="copy_bytes", int_value=value >> 1)
+    tables = []
+    for few in (0, 10**9):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(perfetto, "_FEW", few)
+            try:
+                tables.append(rows(loaded(trace.bytes(), tmp_path)))
+            except ValueError as error:
+                tables.append(str(error))
+    assert tables[0] == tables[1]
+
+
+@pytest.mark.parametrize("few", [0, 10**9])
+def test_slices_alone_and_in_runs(few: int, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(perfetto, "_FEW", few)
+    test_slices_of_rocprofv3_are_calls_copies_kernels_and_markers(tmp_path)
+    test_nested_slices_marks_counters_and_open_ends_of_perfetto(tmp_path)
+    test_clocks_of_perfetto_are_brought_to_one(tmp_path)
 
 
 # --- XSpace --------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections import defaultdict
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -135,8 +136,8 @@ def _attributes(node: Any) -> dict[str, Any]:
         if attribute.HasField("text"):
             found[text(attribute.name)] = text(attribute.text)
         else:
-            field = next((f for f in _NUMBERS if attribute.HasField(f)), None)
-            found |= {text(attribute.name): int(getattr(attribute, field))} if field else {}
+            number = next((f for f in _NUMBERS if attribute.HasField(f)), None)
+            found |= {text(attribute.name): int(getattr(attribute, number))} if number else {}
     return found
 
 
@@ -169,6 +170,23 @@ def _row(builder: Builder, node: Any, of: dict[str, Any], host: bool) -> tuple[i
     return int(category), builder.name(name), max(-1, min(moved, 2**62)), peer, link, group
 
 
+@dataclass
+class _Queue:
+    """The nodes of a line that nothing holds up but the line itself."""
+
+    free: int = 0
+    ready: list[int] = field(default_factory=list)  # places of the nodes that are ready when the line is free
+    coming: list[tuple[int, int]] = field(default_factory=list)  # time at which a node is ready, and its place
+
+    def next(self) -> tuple[int, int] | None:
+        """When the next node starts, and its place; None if no node is left."""
+        if not self.ready and self.coming:
+            self.free = max(self.free, self.coming[0][0])
+        while self.coming and self.coming[0][0] <= self.free:
+            heapq.heappush(self.ready, heapq.heappop(self.coming)[1])
+        return (self.free, self.ready[0]) if self.ready else None
+
+
 def _schedule(
     path: Path, order: list[int], lines: list[int], length: list[int], pairs: list[tuple[int, int]]
 ) -> list[int]:
@@ -179,25 +197,39 @@ def _schedule(
         after[needed].append(node)
         waits[node] += 1
     place = {node: k for k, node in enumerate(order)}
-    ready = [(0, place[node]) for node in order if waits[node] == 0]
-    heapq.heapify(ready)
     start, earliest = [0] * len(order), [0] * len(order)
-    free: dict[int, int] = defaultdict(int)
+    queues: dict[int, _Queue] = defaultdict(_Queue)
+    turns: list[tuple[int, int, int]] = []  # start of the next node of a line, its place, and the line
+
+    def offer(line: int) -> None:
+        if (turn := queues[line].next()) is not None:
+            heapq.heappush(turns, (*turn, line))
+
+    for node in order:
+        if waits[node] == 0:
+            heapq.heappush(queues[lines[node]].ready, place[node])
+    for line in list(queues):
+        offer(line)
     done = 0
-    while ready:
-        time, k = heapq.heappop(ready)
+    while turns:
+        time, k, line = heapq.heappop(turns)
+        queue = queues[line]
+        if queue.next() != (time, k):
+            continue  # since then, another node became ready or started
+        heapq.heappop(queue.ready)
         node = order[k]
-        if free[lines[node]] > time:
-            heapq.heappush(ready, (free[lines[node]], k))
-            continue
         start[node] = time
-        end = free[lines[node]] = time + length[node]
+        end = queue.free = time + length[node]
         done += 1
+        changed = {line}
         for later in after[node]:
             earliest[later] = max(earliest[later], end)
             waits[later] -= 1
             if waits[later] == 0:
-                heapq.heappush(ready, (earliest[later], place[later]))
+                heapq.heappush(queues[lines[later]].coming, (earliest[later], place[later]))
+                changed.add(lines[later])
+        for one in changed:
+            offer(one)
     if done < len(order):
         raise ValueError(f"{path}: the dependencies of {len(order) - done} nodes have a cycle")
     return start

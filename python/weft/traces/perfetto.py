@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import re
 import zlib
-from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
 
 from weft.traces import apis, protobufs
 from weft.traces.head import Head
+from weft.traces.perfetto_slices import BEGIN, CLEARED, END, Marks, Slices, Texts, paired
 from weft.traces.protobufs import text
 from weft.traces.table import Builder, Category, Trace
 
@@ -27,12 +28,13 @@ DESCRIPTION = "a Perfetto trace (protobuf, also of rocprofv3)"
 
 _BOOT_TIME = 6  # the default clock of a trace
 _SEQUENCE_CLOCKS = range(64, 128)  # clocks that a sequence of packets defines for itself
-_CLEARED = 1  # flag of a packet: incremental state is cleared
 _PACKET = {6: 2, 8: 0, 10: 0, 11: 2, 12: 2, 13: 0, 33: 2, 36: 2, 41: 0, 42: 0, 50: 2, 58: 0, 59: 2, 60: 2, 87: 0}
-_UNSPECIFIED, _BEGIN, _END = 0, 1, 2  # types of track events
+_UNSPECIFIED = 0  # type of track events
 _COMPLETE = ord("X")  # phase of an event from Chrome's format
 _LARGEST = 1 << 28  # bytes that compressed packets may expand to
 _LONGEST = 2**62
+_FEW = 500  # packets in a run, up to which they are taken one by one
+_NO_CLOCK = "events on a clock that the file does not define are ignored"
 # The categories of rocprofv3.
 _CALLS = ("hip_api", "hsa_api", "rocdecode_api", "rocjpeg_api")
 _WORK = ("kernel_dispatch", "memory_copy")
@@ -71,9 +73,8 @@ class _Sequence:
 
 @dataclass
 class _Track:
-    """What is open and what is known of one track."""
+    """What is known of one track."""
 
-    open: list[list[Any]] = field(default_factory=list)
     parent: int = 0
     name: str = ""
     pid: int = -1
@@ -92,24 +93,20 @@ class _File:
         self.sequences: dict[int, _Sequence] = defaultdict(_Sequence)
         self.tracks: dict[int, _Track] = defaultdict(_Track)
         self.offsets: dict[int, int] = {}  # clock -> ns from it to the trace's clock
-        # By track and whether it is device work: start, end, category, name, bytes, correlation, one after another.
-        self.rows: dict[tuple[int, bool], array[int]] = defaultdict(lambda: array("q"))
-        # By category and name of a slice: its category in the table, whether it is device work, and its name's number.
-        self.kinds: dict[tuple[str, str], tuple[int, bool, int]] = {}
+        self.numbers: dict[int, int] = {}  # of tracks
+        self.kinds: dict[tuple[str, str], int] = {}  # numbers of slices' categories and names
+        self.texts = Texts()
+        self.marks: list[Marks] = []
+        self.complete: dict[int, list[tuple[int, int, int]]] = defaultdict(list)  # track -> kind, start, end
         self.stages: list[tuple[str, int, int, str]] = []  # queue, start, end, name
         self.other: Counter[str] = Counter()
         self.last = 0
 
     def read(self) -> Trace:
-        for packet in self._packets(protobufs.content(self.path)):
-            try:
-                self._take(packet)
-            except (OverflowError, UnicodeDecodeError) as error:
-                raise ValueError(f"{self.path}: a packet of the trace cannot be read ({error})") from None
-        for uuid, track in list(self.tracks.items()):
-            self.other["slices were open at the end and are closed there"] += len(track.open)
-            while track.open:
-                self._close(uuid, track, max(self.last, track.open[-1][0]))
+        try:
+            self._packets(protobufs.content(self.path))
+        except (OverflowError, UnicodeDecodeError) as error:
+            raise ValueError(f"{self.path}: a packet of the trace cannot be read ({error})") from None
         self._add()
         if len(self.builder) == 0:
             what = ", ".join(f"{count} {name}" for name, count in self.other.items() if count) or "no packets of slices"
@@ -119,30 +116,125 @@ class _File:
         self.builder.notes += [f"{count} {text}" for text, count in self.other.items() if count]
         return self.builder.build()
 
-    def _packets(self, data: bytes, nested: bool = False) -> Iterator[Any]:
+    def _packets(self, data: bytes, nested: bool = False) -> None:
+        """Takes all packets in their order: long runs of plain slices by columns, others by Perfetto's definitions."""
+        decoder, count = protobufs.Decoder(data), 0
+        for bounds in protobufs.elements(self.path, data, 1, DESCRIPTION):
+            try:
+                slices = Slices(decoder, bounds, self.texts)
+            except ValueError as error:
+                raise ValueError(
+                    f"{self.path}: {DESCRIPTION}, damaged in packets {count} to {count + len(bounds) - 1} ({error})"
+                ) from None
+            marks, kept = Marks.void(len(bounds)), 0
+            edges = [-1, *np.flatnonzero(~slices.plain).tolist(), len(bounds)]
+            for last, k in pairwise(edges):
+                if k - last > _FEW:
+                    self._run(slices, np.arange(last + 1, k), marks)
+                    last = k - 1
+                for one in range(last + 1, min(k + 1, len(bounds))):
+                    inner = self._packet(data[slice(*bounds[one])], count + one, marks, one)
+                    if inner is not None and nested:
+                        raise ValueError(f"{self.path}: compressed packets inside of compressed packets")
+                    if inner is not None:
+                        self.marks.append(marks[kept:one])
+                        kept = one
+                        self._packets(inner, nested=True)
+            self.marks.append(marks[kept:])
+            count += len(bounds)
+
+    def _packet(self, data: bytes, number: int, marks: Marks, place: int) -> bytes | None:
+        """Takes one packet, or returns the packets that are compressed in it."""
         from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket
 
-        for count, part in enumerate(protobufs.repeated(self.path, data, 1, DESCRIPTION)):
-            packet = TracePacket()
-            try:
-                packet.ParseFromString(part)
-            except DecodeError as error:
-                raise ValueError(f"{self.path}: {DESCRIPTION}, damaged in packet {count} ({error})") from None
-            if not packet.HasField("compressed_packets"):
-                yield packet
-                continue
-            if nested:
-                raise ValueError(f"{self.path}: compressed packets inside of compressed packets")
-            unpacker = zlib.decompressobj()
-            inner = unpacker.decompress(packet.compressed_packets, _LARGEST)
-            if unpacker.unconsumed_tail:
-                raise ValueError(f"{self.path}: compressed packets expand to more than {_LARGEST >> 20} MiB")
-            yield from self._packets(inner, nested=True)
+        packet = TracePacket()
+        try:
+            packet.ParseFromString(data)
+        except DecodeError as error:
+            raise ValueError(f"{self.path}: {DESCRIPTION}, damaged in packet {number} ({error})") from None
+        if not packet.HasField("compressed_packets"):
+            self._take(packet, marks, place)
+            return None
+        unpacker = zlib.decompressobj()
+        inner = unpacker.decompress(packet.compressed_packets, _LARGEST)
+        if unpacker.unconsumed_tail:
+            raise ValueError(f"{self.path}: compressed packets expand to more than {_LARGEST >> 20} MiB")
+        return inner
 
-    def _take(self, packet: Any) -> None:
+    def _run(self, slices: Slices, index: NDArray[np.int64], marks: Marks) -> None:
+        """Takes the beginnings and ends of slices in a run of plain packets, during which nothing is defined anew."""
+        for number in np.unique(slices.sequence[index]).tolist():
+            sequence = self.sequences[number]
+            mine = index[slices.sequence[index] == number]
+            clocks = np.where(slices.clock[mine] == 0, sequence.clock or _BOOT_TIME, slices.clock[mine])
+            for clock in np.unique(clocks).tolist():
+                self._times(clock, mine[clocks == clock], slices, sequence, marks)
+            mine = mine[marks.step[mine] != 0]
+            track = np.where(slices.track[mine] == 0, _signed(sequence.track), slices.track[mine])
+            marks.track[mine] = self._tracks_of(track)
+            begins = mine[marks.step[mine] > 0]
+            kinds, which = slices.kinds(begins)
+            numbers, linked = [], []
+            for category_iid, category_text, name_iid, name_text in kinds:
+                category = sequence.categories.get(category_iid, "") or text(self.texts.all[category_text])
+                name = sequence.names.get(name_iid) or text(self.texts.all[name_text]) or category or "slice"
+                numbers.append(self._kind(category, name))
+                linked.append(category in _ROCPROF)
+            if len(begins):
+                marks.kind[begins] = np.array(numbers)[which]
+                self._details(slices, begins[np.array(linked)[which]], sequence, marks)
+
+    def _times(self, clock: int, index: NDArray[np.int64], slices: Slices, sequence: _Sequence, marks: Marks) -> None:
+        """Sets the times of these packets, and which of them begin or end a slice."""
+        time, known = slices.time[index], sequence.clocks.get(clock)
+        if clock in _SEQUENCE_CLOCKS and known is None:
+            self.other[_NO_CLOCK] += len(index)
+            return
+        zero, unit, incremental = known if known is not None and clock in _SEQUENCE_CLOCKS else (0, 1, 0)
+        zero = zero if clock in _SEQUENCE_CLOCKS else self.offsets.get(clock, 0)
+        unsigned = time.view(np.uint64).astype(float)
+        largest = float(unsigned.sum() if incremental else unsigned.max()) * abs(unit) + abs(zero)
+        if largest > _LONGEST:
+            raise ValueError(f"{self.path}: the time {largest:.4g} ns is too large")
+        time = zero + (np.cumsum(time) if incremental else time) * unit
+        if incremental and known is not None:
+            known[0] = int(time[-1])
+        self.last = max(self.last, int(time.max()))
+        marks.time[index] = time
+        marks.step[index] = np.where(slices.type[index] == BEGIN, 1, -1)
+
+    def _details(self, slices: Slices, index: NDArray[np.int64], sequence: _Sequence, marks: Marks) -> None:
+        """Sets the bytes and the links of work and calls of rocprofv3."""
+        wanted = np.zeros(len(slices.plain) + 1, dtype=bool)
+        wanted[index] = True
+        for which, column in (("corr_id", marks.correlation), ("copy_bytes", marks.bytes)):
+            iids = [iid for iid, name in sequence.details.items() if name == which]
+            named = [k for k, name in enumerate(self.texts.all) if name == which.encode()]
+            found = wanted[slices.detail_of] & (
+                ((slices.detail_name == 0) & np.isin(slices.detail_iid, iids)) | np.isin(slices.detail_name, named)
+            )
+            value = slices.detail_value[found]
+            column[slices.detail_of[found]] = np.where((value >= 0) & (value < _LONGEST), value, -1)
+
+    def _tracks_of(self, uuids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Numbers of tracks."""
+        values, which = np.unique(uuids, return_inverse=True)
+        numbers = [self._track_number(uuid) for uuid in values.view(np.uint64).tolist()]
+        return np.array(numbers, dtype=np.int64)[which]
+
+    def _track_number(self, uuid: int) -> int:
+        return self.numbers.setdefault(uuid, len(self.numbers))
+
+    def _kind(self, category: str, name: str) -> int:
+        """The number of a kind of slice."""
+        if (known := self.kinds.get((category, name))) is None:
+            known = self.kinds[category, name] = len(self.kinds)
+        return known
+
+    def _take(self, packet: Any, marks: Marks, place: int) -> None:
         number = packet.trusted_packet_sequence_id
         sequence = self.sequences[number]
-        if packet.sequence_flags & _CLEARED or packet.incremental_state_cleared:
+        if packet.sequence_flags & CLEARED or packet.incremental_state_cleared:
             sequence = self.sequences[number] = _Sequence(clocks=sequence.clocks)
         if packet.HasField("interned_data"):
             data = packet.interned_data
@@ -157,7 +249,7 @@ class _File:
         kind = packet.WhichOneof("data")
         if kind == "track_event":
             if (time := self._time(packet, sequence)) is not None:
-                self._event(packet.track_event, time, sequence)
+                self._event(packet.track_event, time, sequence, marks, place)
         elif kind == "gpu_render_stage_event":
             if (time := self._time(packet, sequence)) is not None:
                 self._stage(packet.gpu_render_stage_event, time, sequence)
@@ -197,7 +289,7 @@ class _File:
         if clock in _SEQUENCE_CLOCKS:
             known = sequence.clocks.get(clock)
             if known is None:
-                self.other["events on a clock that the file does not define are ignored"] += 1
+                self.other[_NO_CLOCK] += 1
                 return None
             time = known[0] + time * known[1]
             if known[2]:
@@ -220,19 +312,15 @@ class _File:
         elif descriptor.HasField("process"):
             track.pid = descriptor.process.pid
 
-    def _event(self, event: Any, time: int, sequence: _Sequence) -> None:
-        uuid = event.track_uuid or sequence.track
-        track = self.tracks[uuid]
-        kind = event.type
-        if kind == _END:
-            if track.open:
-                self._close(uuid, track, time)
-            else:
-                self.other["ends of slices that never began are ignored"] += 1
-            return
-        complete = kind == _UNSPECIFIED and event.legacy_event.phase == _COMPLETE
-        if kind != _BEGIN and not complete:
+    def _event(self, event: Any, time: int, sequence: _Sequence, marks: Marks, place: int) -> None:
+        track = self._track_number(event.track_uuid or sequence.track)
+        complete = event.type == _UNSPECIFIED and event.legacy_event.phase == _COMPLETE
+        if event.type not in (BEGIN, END) and not complete:
             self.other["marks and values of counters, which have no duration, are ignored"] += 1
+            return
+        marks.track[place], marks.time[place] = track, time
+        if event.type == END:
+            marks.step[place] = -1
             return
         category = ""
         if iids := event.category_iids:
@@ -241,25 +329,18 @@ class _File:
             category = text(texts[0])
         name = sequence.names.get(event.name_iid) or text(event.name)
         name = name or sequence.names.get(event.legacy_event.name_iid) or category or "slice"
-        moved = link = -1
-        if category in _ROCPROF:
-            for detail in event.debug_annotations:
-                which = detail.name or sequence.details.get(detail.name_iid)
-                if which in ("corr_id", "copy_bytes"):
-                    value = detail.uint_value or detail.int_value
-                    value = value if value < _LONGEST else -1
-                    link, moved = (value, moved) if which == "corr_id" else (link, value)
-        track.open.append([time, name, category, moved, link])
+        marks.kind[place] = self._kind(category, name)
         if complete:
-            self._close(uuid, track, time + event.legacy_event.duration_us * 1000)
-
-    def _close(self, uuid: int, track: _Track, end: int) -> None:
-        start, name, category, moved, link = track.open.pop()
-        known = self.kinds.get((category, name))
-        if known is None:
-            known = self.kinds[category, name] = int(_kind(category, name)), category in _WORK, self.builder.name(name)
-        kind, stream, number = known
-        self.rows[uuid, stream].extend((start, end, kind, number, moved, link))
+            end = time + event.legacy_event.duration_us * 1000
+            self.complete[track].append((int(marks.kind[place]), time, end))
+            return
+        marks.step[place] = 1
+        for detail in event.debug_annotations if category in _ROCPROF else ():
+            which = text(detail.name) or sequence.details.get(detail.name_iid)
+            value = detail.uint_value or detail.int_value
+            if which in ("corr_id", "copy_bytes"):
+                column = marks.correlation if which == "corr_id" else marks.bytes
+                column[place] = value if value < _LONGEST else -1
 
     def _stage(self, event: Any, time: int, sequence: _Sequence) -> None:
         queue = sequence.stages.get(event.hw_queue_iid) or f"queue {event.hw_queue_id or event.hw_queue_iid}"
@@ -277,26 +358,52 @@ class _File:
         return max(above.pid, 0), label
 
     def _add(self) -> None:
+        """Adds the slices of each track, and the stages."""
         labels: Counter[tuple[int, str, bool]] = Counter()
-        for (uuid, stream), rows in self.rows.items():
+        table = [(int(_category(*key)), key[0] in _WORK, self.builder.name(key[1])) for key in self.kinds]
+        kinds = np.array(table or [(0, False, 0)], dtype=np.int64)
+        marks = Marks.joined(self.marks) if self.marks else Marks.void(0)
+        self.marks.clear()
+        marks = marks[marks.step != 0]
+        order = np.argsort(marks.track, kind="stable")
+        edges = np.searchsorted(marks.track[order], np.arange(len(self.numbers) + 1))
+        for uuid, number in self.numbers.items():
+            begins, end, stray = paired(marks[order[edges[number] : edges[number + 1]]])
+            self.other["ends of slices that never began are ignored"] += stray
+            self.other["slices were open at the end and are closed there"] += int(np.count_nonzero(end < 0))
+            end = np.where(end < 0, np.maximum(self.last, begins.time), end)
+            kind, start, later = np.array(self.complete.get(number, []), dtype=np.int64).reshape(-1, 3).T
+            none = np.full(len(kind), -1)
+            columns = {
+                "kind": np.concatenate((begins.kind, kind)), "start": np.concatenate((begins.time, start)),
+                "end": np.concatenate((end, later)), "bytes": np.concatenate((begins.bytes, none)),
+                "correlation": np.concatenate((begins.correlation, none)),
+            }  # fmt: skip
+            category, on_stream, title = kinds[columns.pop("kind")].T
             process, label = self._place(uuid)
-            labels[process, label, stream] += 1  # tracks of the same name stay separate
-            number = labels[process, label, stream]
-            label += f" #{number}" if number > 1 else ""
-            line = self.builder.line(process, label, "stream" if stream else "host")
-            columns = ("start", "end", "category", "name", "bytes", "correlation")
-            table = np.frombuffer(rows, dtype=np.int64).reshape(-1, len(columns))
-            self.builder.add(line=line, **dict(zip(columns, table.T, strict=True)))
+            for stream in np.unique(on_stream).tolist():
+                labels[process, label, bool(stream)] += 1  # tracks of the same name stay separate
+                place = labels[process, label, bool(stream)]
+                which = f"{label} #{place}" if place > 1 else label
+                line = self.builder.line(process, which, "stream" if stream else "host")
+                mine = on_stream == stream
+                columns_of = {key: column[mine] for key, column in columns.items()}
+                self.builder.add(line=line, category=category[mine], name=title[mine], **columns_of)
         if self.stages:
-            queues, start, end, names = zip(*self.stages, strict=True)
+            queues, begun, ended, names = zip(*self.stages, strict=True)
             process = max((t.pid for t in self.tracks.values()), default=0)
             self.builder.add(
-                line=[self.builder.line(max(process, 0), queue, "stream") for queue in queues], start=start, end=end,
+                line=[self.builder.line(max(process, 0), queue, "stream") for queue in queues], start=begun, end=ended,
                 category=[int(apis.kernel(n)) for n in names], name=[self.builder.name(n) for n in names],
             )  # fmt: skip
 
 
-def _kind(category: str, name: str) -> Category:
+def _signed(number: int) -> int:
+    """An unsigned number of 64 bits as numpy's columns have it."""
+    return number - 2**64 if number >= 2**63 else number
+
+
+def _category(category: str, name: str) -> Category:
     """The category of a slice, by rocprofv3's category and its name."""
     if category == "memory_copy":
         return apis.copy(not re.search(r"DEVICE_TO_DEVICE", name))
