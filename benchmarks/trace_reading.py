@@ -122,7 +122,9 @@ def write_perfetto(path: Path, events: int) -> None:
 
 
 def write_xplane(path: Path, events: int) -> None:
-    classes = protobufs.schema("benchmark.xplane", xplane._FIELDS)
+    fields = {kind: dict(of) for kind, of in xplane._FIELDS.items()}
+    fields["Plane"]["lines"], fields["Line"]["events"] = (3, "*Line"), (4, "*Event")
+    classes = protobufs.schema("benchmark.xplane", fields)
     space = classes["Space"]()
     places = (("/host:CPU", "python"), ("/device:GPU:0", "Stream #7"))
     lines = []

@@ -103,7 +103,9 @@ def rocprofv3() -> Perfetto:
 
 def xspace() -> Any:
     """A host with two steps, and a GPU with a stream, whose 'while' has two operations inside, and a derived line."""
-    classes = protobufs.schema("test.xplane", xplane._FIELDS)
+    fields = {kind: dict(of) for kind, of in xplane._FIELDS.items()}
+    fields["Plane"]["lines"], fields["Line"]["events"] = (3, "*Line"), (4, "*Event")  # which the reader takes as bytes
+    classes = protobufs.schema("test.xplane", fields)
     space = classes["Space"]()
     for plane_name in (b"/host:CPU", b"/device:GPU:0"):
         plane = space.planes.add(name=plane_name)

@@ -172,7 +172,8 @@ def test_file_that_jax_wrote_has_what_its_own_reader_finds() -> None:
     sane(trace)
     assert trace.format == "xplane"
     assert sorted(np.bincount(trace.line).tolist()) == [8, 23, 75]
-    assert names(trace, Category.other) == {f"train step {k}": 1 for k in range(4)}
+    own = {"$profiler.py:151 start_trace": 1, "$profiler.py:271 stop_trace": 1, "$profiler.py:307 trace": 2}
+    assert names(trace, Category.other) == {f"train step {k}": 1 for k in range(4)} | own
     fusion = trace.name == trace.names.index("ynn_fusion")
     assert fusion.sum() == 4
     first = np.flatnonzero(fusion)[0]
@@ -193,6 +194,21 @@ def test_streams_of_a_gpu_in_an_xspace(tmp_path) -> None:
 
 
 # --- Chakra --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "category"), [
+    ("hipModuleLaunchKernel", "launch"), ("cuStreamSynchronize", "sync"), ("hsa_signal_wait_scacquire", "sync"),
+    ("custom-call.1", "cpu"), ("cudnn-conv.1", "cpu"), ("$api.py:3165 try_to_block", "sync"),
+    ("$profiler.py:101 start_trace", "other"), ("$builtins isinstance", "cpu"),
+])  # fmt: skip
+def test_categories_of_a_threads_events_in_an_xspace(name: str, category: str, tmp_path) -> None:
+    """The names are those of traces that JAX wrote on GPUs of AMD; XLA's operations are no calls of the runtime."""
+    space = xspace()
+    (event,) = [e for e in space.planes[0].events if e.value.name == b"cuLaunchKernel"]
+    event.value.name = name.encode()
+    found = loaded(space.SerializeToString(), tmp_path)
+    (row,) = np.flatnonzero(found.name == found.names.index(name))
+    assert Category(found.category[row]).name == category
 
 
 def test_graph_of_chakra_starts_nodes_when_dependencies_and_line_allow(tmp_path) -> None:

@@ -57,6 +57,12 @@ def schema(package: str, messages: dict[str, dict[str, tuple[int, str]]]) -> dic
     return {n: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{n}")) for n in messages}
 
 
+def wire_types(fields: Mapping[str, tuple[int, str]]) -> dict[int, int]:
+    """The wire type of each field, by number, of a message as `schema` takes it."""
+    special = {"fixed64": FIXED64, "double": FIXED64, "int": VARINT, "uint": VARINT, "sint": VARINT, "bool": VARINT}
+    return {number: special.get(type_.removeprefix("*"), BYTES) for number, type_ in fields.values()}
+
+
 def content(path: Path) -> bytes:
     """A file, decompressed if it is gzipped. Raises ValueError if it is larger than a protobuf may be."""
     with open_unpacked(path) as file:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weft.traces import apis, protobufs
 from weft.traces.head import Head
@@ -23,12 +25,11 @@ DESCRIPTION = "an XSpace file of JAX or XLA (.xplane.pb)"
 _FIELDS: dict[str, dict[str, tuple[int, str]]] = {
     "Space": {"planes": (1, "*Plane"), "errors": (2, "*bytes"), "warnings": (3, "*bytes"), "hostnames": (4, "*bytes")},
     "Plane": {
-        "name": (2, "bytes"), "lines": (3, "*Line"), "events": (4, "*EventEntry"), "stat_names": (5, "*StatEntry"),
+        "name": (2, "bytes"), "lines": (3, "*bytes"), "events": (4, "*EventEntry"), "stat_names": (5, "*StatEntry"),
         "stats": (6, "*Stat"),
     },
     "Line": {
-        "id": (1, "int"), "name": (2, "bytes"), "timestamp_ns": (3, "int"), "events": (4, "*Event"),
-        "display_name": (11, "bytes"),
+        "id": (1, "int"), "name": (2, "bytes"), "timestamp_ns": (3, "int"), "display_name": (11, "bytes"),
     },
     "Event": {
         "metadata_id": (1, "int"), "offset_ps": (2, "int"), "duration_ps": (3, "int"), "stats": (4, "*Stat"),
@@ -43,9 +44,14 @@ _FIELDS: dict[str, dict[str, tuple[int, str]]] = {
     "StatEntry": {"key": (1, "int"), "value": (2, "StatMetadata")},
     "StatMetadata": {"name": (2, "bytes")},
 }  # fmt: skip
+# Events and their statistics are most of a file, and so decoded by columns.
+_EVENTS = 4  # the field of a line
+_EVENT, _STAT = (protobufs.wire_types(_FIELDS[message]) for message in ("Event", "Stat"))
 _PLANE_FIELDS = {1: 0, 2: 2, 3: 2, 4: 2, 5: 2, 6: 2}
-_READ = ("correlation_id", "memcpy_details", "step_num", "bytes_accessed")  # statistics of events
-_CALL = re.compile(r"(cuda|cu|hip|hsa_)[A-Z_a-z]")
+_CALL = re.compile(r"(cuda|cu|hip)[A-Z]|hsa_|__hip")
+_PROFILER = re.compile(r"\$profiler\.py:\d+ (start_trace|stop_trace|trace)\b")  # JAX's own, in traces of Python
+_BLOCKS = re.compile(r"\$\w+\.py:\d+ (try_to_block|block_until_ready)$")  # JAX waits for the device
+_READ = ("correlation_id", "memcpy_details", "step_num")  # statistics of events
 _COPY = re.compile(r"Memcpy(\w\w?2\w|D2D|H2D|D2H|P2P)|MemcpyOther")
 _COLLECTIVE = re.compile(
     r"%?(all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all|collective-(permute|broadcast)|send|recv)\b"
@@ -94,7 +100,7 @@ def read(path: Path) -> Trace:
     process = next((p.process for p in planes if p.process >= 0), 0)
     aggregated = 0
     for plane in planes:
-        aggregated += plane.add(builder, process)
+        aggregated += plane.add(builder, process, classes["Line"])
     builder.notes += [f"the profiler reports: {text(m)}" for m in [*space.errors, *space.warnings][:3]]
     if aggregated:
         builder.notes.append(f"{aggregated} entries are sums over many events, without times, and are ignored")
@@ -123,74 +129,132 @@ class _Plane:
             return text(stat.text)
         return int(stat.uint if stat.HasField("uint") else stat.int)
 
-    def add(self, builder: Builder, process: int) -> int:
+    def add(self, builder: Builder, process: int, head: Any) -> int:
         """Adds the events of this plane, and returns the number of entries that have no time."""
-        wanted = {key for key, name in self.stats.items() if name in _READ}
         labels: Counter[str] = Counter()
         aggregated = 0
-        for line in self.plane.lines:
+        for data in self.plane.lines:
+            line = protobufs.parse(Path(builder.path), head, data, DESCRIPTION)
             title = text(line.display_name or line.name) or f"line {line.id}"
+            decoder, count, parts = protobufs.Decoder(data), 0, []
+            for bounds in protobufs.elements(Path(builder.path), data, _EVENTS, DESCRIPTION):
+                try:
+                    parts.append(self._events(decoder, bounds, line.timestamp_ns))
+                except ValueError as error:
+                    raise ValueError(f"{builder.path}: {DESCRIPTION}: line '{title}' is damaged ({error})") from None
+                count += len(bounds)
+            events = _Events(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(_Events)))
             labels[title] += 1
             title += f" #{labels[title]}" if labels[title] > 1 else ""
-            rows, details = [], []
-            for event in line.events:
-                if event.HasField("num_occurrences"):
-                    aggregated += 1
-                    continue
-                start, length = event.offset_ps, event.duration_ps
-                if length < 0 or abs(start) > _LONGEST or start + length > _LONGEST:
-                    raise ValueError(f"{builder.path}: an event of line '{title}' lasts {length} ps from {start} ps")
-                # Both ends are rounded down, so that events that follow one another still do.
-                rows.append((line.timestamp_ns + start // 1000, line.timestamp_ns + (start + length) // 1000,
-                             event.metadata_id))  # fmt: skip
-                details.append({s.metadata_id: s for s in event.stats if s.metadata_id in wanted} if wanted else {})
-            if rows:
-                self._add_line(builder, process, title, rows, details)
+            aggregated += count - len(events.start)
+            if len(events.start):
+                self._add_line(builder, process, title, events)
         return aggregated
 
-    def _add_line(
-        self,
-        builder: Builder,
-        process: int,
-        title: str,
-        rows: list[tuple[int, int, int]],
-        details: list[dict[int, Any]],
-    ) -> None:
+    def _events(self, decoder: protobufs.Decoder, bounds: NDArray[np.int64], began: int) -> _Events:
+        """The events of a line that have a time; the others are sums over many. Raises ValueError if one has no end."""
+        wanted = {name: [key for key, one in self.stats.items() if one == name] for name in _READ}
+        count = len(bounds)
+        event, _ = decoder.columns(bounds, _EVENT)
+        offset, length = event[2].last(count), event[3].last(count)
+        kept = np.ones(count, dtype=bool)
+        kept[event[5].owner] = False
+        # As floats, because the sum of two numbers may be larger than an integer of 64 bits.
+        wrong = kept & ((length < 0) | (np.abs(offset.astype(float)) + length > _LONGEST))
+        if np.any(wrong):
+            k = int(np.flatnonzero(wrong)[0])
+            raise ValueError(f"an event lasts {length[k]} ps from {offset[k]} ps")
+        stats = event[4]
+        stat, _ = decoder.columns(stats.bounds(), _STAT)
+        which, number = stat[1].last(len(stats.owner)), np.full(len(stats.owner), -1, dtype=np.int64)
+        for kind in (3, 4):
+            number[stat[kind].owner] = stat[kind].value
+        numbers = {}
+        for name in ("correlation_id", "step_num"):
+            numbers[name] = np.full(count, -1, dtype=np.int64)
+            mine = np.isin(which, wanted[name])
+            numbers[name][stats.owner[mine]] = number[mine]
+        size = np.full(count, -1, dtype=np.int64)
+        for k in np.flatnonzero(np.isin(which, wanted["memcpy_details"])).tolist():
+            size[stats.owner[k]] = self._size(decoder.data, stat, k)
+        # Both ends are rounded down, so that events that follow one another still do.
+        columns = (began + offset // 1000, began + (offset + length) // 1000, event[1].last(count),
+                   numbers["correlation_id"], numbers["step_num"], size)  # fmt: skip
+        return _Events(*(column[kept] for column in columns))
+
+    def _size(self, data: bytes, stat: dict[int, protobufs.Column], k: int) -> int:
+        """The bytes that the details of a copy name, which are text or refer to the name of a statistic."""
+        said = ""
+        j = int(np.searchsorted(stat[5].owner, k))
+        if j < len(stat[5].owner) and stat[5].owner[j] == k:
+            at = int(stat[5].at[j])
+            said = text(data[at : at + int(stat[5].value[j])])
+        j = int(np.searchsorted(stat[7].owner, k))
+        if j < len(stat[7].owner) and stat[7].owner[j] == k:
+            said = self.stats.get(int(stat[7].value[j]), "")
+        found = _SIZE.search(said)
+        return int(found[1]) if found else -1
+
+    def _add_line(self, builder: Builder, process: int, title: str, events: _Events) -> None:
         derived = self.device and title.split(" #")[0] in _DERIVED
-        inner = _innermost(np.array([r[:2] for r in rows], dtype=np.int64)) if self.device else None
         place = f"{self.name.removeprefix('/device:')} {title}" if self.device else title
-        work = builder.line(process, place, "stream" if self.device else "host") if not derived else -1
-        around = builder.line(process, f"{place}, annotations", "host") if self.device else work
-        columns: list[tuple[int, ...]] = []
-        for k, ((start, end, kind), stats) in enumerate(zip(rows, details, strict=True)):
-            found = {self.stats[key]: self._value(stat) for key, stat in stats.items()}
+        annotation = np.full(len(events.start), derived)
+        if self.device:
+            annotation |= ~_innermost(np.stack((events.start, events.end), axis=1))
+        annotation |= events.step >= 0
+        which = np.unique(events.kind, return_inverse=True)[1]
+        steps, whose = np.unique(events.step, return_inverse=True)
+        code = which * len(steps) + whose
+        _, first, which = np.unique(code, return_index=True, return_inverse=True)
+        names, categories, copies = [], [], []
+        for kind, step in zip(events.kind[first].tolist(), events.step[first].tolist(), strict=True):
             name = self.names.get(kind, f"event {kind}")
-            annotation = derived or (inner is not None and not inner[k])
-            moved = -1
-            if "step_num" in found:
-                name, annotation = f"{name} step {found['step_num']}", True
-            if annotation:
-                category = Category.other
-            elif self.device:
-                category, moved = _work(name, found)
-            else:
-                category = apis.call(name) if _CALL.match(name) else Category.cpu
-            link = found.get("correlation_id", -1)
-            link = link if isinstance(link, int) and link > 0 else -1
-            line = around if annotation and self.device else work
-            columns.append((line, start, end, int(category), builder.name(name), moved, link))
-        names = ("line", "start", "end", "category", "name", "bytes", "correlation")
-        builder.add(**dict(zip(names, zip(*columns, strict=True), strict=True)))
+            copies.append(self.device and bool(_COPY.match(name)))
+            categories.append(int(_work(name) if self.device else _host(name)))
+            names.append(builder.name(name if step < 0 else f"{name} step {step}"))
+        line = np.full(len(events.start), -1, dtype=np.int64)
+        for mine, label, on_device in (
+            (~annotation, place, self.device),
+            (annotation, f"{place}, annotations" if self.device else place, False),
+        ):
+            if np.any(mine):
+                line[mine] = builder.line(process, label, "stream" if on_device else "host")
+        builder.add(
+            line=line, start=events.start, end=events.end, name=np.array(names)[which],
+            category=np.where(annotation, int(Category.other), np.array(categories)[which]),
+            bytes=np.where(np.array(copies)[which] & ~annotation, events.bytes, -1),
+            correlation=np.where(events.correlation > 0, events.correlation, -1),
+        )  # fmt: skip
 
 
-def _work(name: str, details: dict[str, int | str]) -> tuple[Category, int]:
-    """The category of an event on a device, and the bytes that it moves (-1 if unknown)."""
+@dataclass(frozen=True)
+class _Events:
+    """Columns of the events of a line: times in ns, numbers of names, and what is known of them, else -1."""
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    kind: NDArray[np.int64]
+    correlation: NDArray[np.int64]
+    step: NDArray[np.int64]
+    bytes: NDArray[np.int64]
+
+
+def _host(name: str) -> Category:
+    """The category of an event of a thread."""
+    if _CALL.match(name):
+        return apis.call(name)
+    if _BLOCKS.match(name):
+        return Category.sync
+    return Category.other if _PROFILER.match(name) else Category.cpu
+
+
+def _work(name: str) -> Category:
+    """The category of an event on a device."""
     if _COPY.match(name):
-        size = _SIZE.search(str(details.get("memcpy_details", "")))
-        return apis.copy(not re.match(r"Memcpy(D2D|P2P)", name)), int(size[1]) if size else -1
+        return apis.copy(not re.match(r"Memcpy(D2D|P2P)", name))
     if _COLLECTIVE.match(name):
-        return Category.mpi, -1
-    return (Category.copy if _HOST_TRANSFER.match(name) else apis.kernel(name)), -1
+        return Category.mpi
+    return Category.copy if _HOST_TRANSFER.match(name) else apis.kernel(name)
 
 
 def _innermost(times: np.ndarray) -> np.ndarray:
