@@ -65,6 +65,7 @@ def test_clocks_of_each_resource_by_hand() -> None:
     assert found["FP32"] == pytest.approx(40 / 4 / 4)
     assert found["integer"] == pytest.approx(24 / 2 / 4)
     assert found["special"] == pytest.approx(4 * 2 / 4)
+    assert found["blocks"] == pytest.approx(per_clock / 1.66e9)
 
 
 def test_a_kernel_that_only_streams_reaches_the_roofline_and_latency_takes_it_away() -> None:
@@ -84,6 +85,26 @@ def test_what_was_prefetched_is_waited_for_as_long_as_the_l2_takes() -> None:
         for path in ((4, 0, 0, 0), (0, 4, 0, 0))
     ]
     assert totals[0] - totals[1] == pytest.approx(chip.global_latency.value - chip.l2_latency.value)
+
+
+def test_blocks_that_do_next_to_nothing_are_bounded_by_the_rate_at_which_they_begin() -> None:
+    chip = chips.load("h200")
+    small = method.predict(counters(memory_sectors=(4, 0)), chip)
+    assert small.limit == "blocks"
+    assert small.total == pytest.approx(chip.per_clock(1) ** -1 / 1.66e9, rel=0.1)
+    tenfold = method.predict(counters(memory_sectors=(400, 0)), chip)
+    assert tenfold.share > 10 * small.share
+
+
+def test_without_the_l2_each_block_reads_from_memory_what_others_have_read() -> None:
+    chip = chips.load("h200")
+    shared = counters(kernel="poisson.poisson_stored_2d", order=7, elements=8, memory_sectors=(40_000, 0))
+    halved = method.predict(dataclasses.replace(shared, block_sectors=80_000), chip)
+    assert halved.share_without_l2 == pytest.approx(halved.share / 2, rel=1e-3)
+    assert method.predict(shared, chip).share_without_l2 == method.predict(shared, chip).share
+    # A layer of k^2 elements that fills the L2, of a cube of k^3.
+    per_element = halved.least_bytes * 4 / 8
+    assert halved.largest_cube == pytest.approx(512 * (50e6 / per_element) ** 1.5)
 
 
 def test_shared_memory_that_takes_longer_than_memory_bounds_the_share() -> None:
@@ -201,9 +222,11 @@ def test_a_measured_share_stands_beside_the_predicted_one(tmp_path) -> None:
     path = tmp_path / "operator.json"
     path.write_text(json.dumps(record))
     lines = run(str(path), "--orders", "7", "--kernel", "stored_2d").splitlines()
-    share = 100 * method.predict(c, chip).share
+    predicted = method.predict(c, chip)
+    share = 100 * predicted.share
     assert lines[1].endswith("MEASURED %  ERROR")
-    assert lines[2].split()[-3:] == [f"{share:.0f}", "80", f"{share - 80:+.0f}"]
+    bound = f"{100 * predicted.share_without_l2:.0f}"
+    assert lines[2].split()[-4:] == [f"{share:.0f}", bound, "80", f"{share - 80:+.0f}"]
     record["occupancy"] = []
     path.write_text(json.dumps(record))
     refused = CliRunner().invoke(weft_command, ["model", "kernels", str(path)])

@@ -91,11 +91,29 @@ class Prediction:
     least: float  # clocks of the least bytes at the streaming rate
     total: float
     least_bytes: float  # per block
+    total_without_l2: float  # if the L2 kept nothing from block to block
 
     @property
     def share(self) -> float:
         """Share of the streaming roofline that the kernel reaches."""
         return self.least / self.total
+
+    @property
+    def share_without_l2(self) -> float:
+        """The same if the L2 kept nothing from block to block: a lower bound for meshes that are too large for it."""
+        return self.least / self.total_without_l2
+
+    @property
+    def largest_cube(self) -> float:
+        """Points of the largest cube of elements for which the L2 holds what the operator uses of one layer of them.
+
+        Elements are taken in the order of their coordinates. Up to this size, the neighbours find in the L2 what they
+        share; far beyond it `share_without_l2` holds. 0 for other kernels.
+        """
+        c = self.counters
+        per_element = self.least_bytes * c.blocks / c.elements if c.points else 0.0
+        cube: float = (self.chip.l2_capacity.value / per_element) ** 1.5 * (c.order + 1) ** 3 if c.points else 0.0
+        return cube
 
     @property
     def limit(self) -> str:
@@ -139,6 +157,7 @@ def resources(counters: Counters, chip: Chip) -> dict[str, float]:
         "FP32": max(pipes["f32"] * LANES / chip.fp32.value, pipes["imad"] * LANES / 64),
         "integer": pipes["integer"] * LANES / chip.integer.value,
         "special": pipes["special"] * LANES / chip.special.value,
+        "blocks": blocks / chip.per_clock(chip.block_rate.value),
     }
     return {name: value / blocks for name, value in clocks.items()}
 
@@ -160,16 +179,24 @@ def predict(counters: Counters, chip: Chip) -> Prediction:
         raise ModelError(f"{c.kernel}, N = {c.order}: a block does not fit on a multiprocessor of {chip.title}")
     clocks = resources(c, chip)
     from_memory, from_l2, from_shared, other = (value / c.blocks for value in c.path)
-    memory = max(clocks["DRAM"], clocks["L2"])
-    inside = max(value for name, value in clocks.items() if name not in ("DRAM", "L2"))
+    inside = max(value for name, value in clocks.items() if name not in ("DRAM", "L2", "blocks"))
     # A block alone: the latencies of memory, and of the chain inside what its own use of the pipes does not cover.
     chain = from_shared * chip.shared_latency.value + other
     waits = from_memory * chip.global_latency.value + from_l2 * chip.l2_latency.value
     delay = waits + max(0.0, chain - inside)
-    total = 1 / mean_value_analysis(occupancy.blocks, (memory, inside), delay)
-    clocks["latency"] = (delay + memory + inside) / occupancy.blocks
+
+    def total(memory: float) -> float:
+        return 1 / mean_value_analysis(occupancy.blocks, (memory, inside, clocks["blocks"]), delay)
+
+    memory = max(clocks["DRAM"], clocks["L2"])
+    again = SECTOR * (c.block_sectors + c.stores[1]) / c.blocks / chip.per_clock(chip.stream_rate)
     moved = least_bytes(c)
-    return Prediction(c, chip, occupancy, clocks, moved / chip.per_clock(chip.stream_rate), total, moved)
+    found = Prediction(
+        c, chip, occupancy, clocks, moved / chip.per_clock(chip.stream_rate), total(memory), moved,
+        total(max(memory, again)),
+    )  # fmt: skip
+    clocks["latency"] = (delay + memory + inside + clocks["blocks"]) / occupancy.blocks
+    return found
 
 
 # --- the recorded counters -------------------------------------------------------------------------------------------
@@ -236,7 +263,7 @@ def measured_shares(path: str | Path, chip: Chip) -> dict[tuple[str, int, str, i
 
 # --- output ----------------------------------------------------------------------------------------------------------
 
-COLUMNS = ("DRAM", "L2", "LSU", "issue", "FP64", "FP32", "integer", "latency")
+COLUMNS = ("DRAM", "L2", "LSU", "issue", "FP64", "FP32", "integer", "blocks", "latency")
 
 
 def rows(
@@ -256,7 +283,7 @@ def rows(
         "TOTAL",
         "LIMIT",
     ]
-    head += ["% OF ROOFLINE", *(["MEASURED %", "ERROR"] if measured else [])]
+    head += ["% OF ROOFLINE", "% WITHOUT L2", *(["MEASURED %", "ERROR"] if measured else [])]
     lines = [tuple(head)]
     for p in predictions:
         c = p.counters
@@ -265,7 +292,8 @@ def rows(
         cells += [f"{c.sector_ratio:.1f}x", f"{c.conflict_ratio:.1f}x" if c.conflict_ratio else "-"]
         cells += ["32 points" if c.points else "block"]
         cells += [f"{p.clocks[name] / per:.0f}" for name in COLUMNS]
-        cells += [f"{p.total / per:.0f}", p.limit, f"{100 * p.share:.0f}"]
+        cells += [f"{p.total / per:.0f}", p.limit]
+        cells += [f"{100 * p.share:.0f}", f"{100 * p.share_without_l2:.0f}"]
         if measured:
             found = measured.get((c.geometry, c.order, c.real, c.threads_per_block))
             cells += ["", ""] if found is None else [f"{100 * found:.0f}", f"{100 * (p.share - found):+.0f}"]
@@ -288,7 +316,8 @@ def as_json(predictions: Sequence[Prediction], chip: Chip) -> dict[str, Any]:
                 "clocks_per_block": p.clocks, "total_clocks_per_block": p.total, "least_bytes_per_block": p.least_bytes,
                 "sectors_over_least": p.counters.sector_ratio,
                 "shared_wavefronts_over_least": p.counters.conflict_ratio,
-                "limit": p.limit, "share_of_streaming_roofline": p.share,
+                "limit": p.limit, "share_of_streaming_roofline": p.share, "share_without_l2": p.share_without_l2,
+                "points_of_largest_cube_that_l2_serves": p.largest_cube,
             }
             for p in predictions
         ],
