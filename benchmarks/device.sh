@@ -33,11 +33,9 @@ packages=(mpich mpi4py nanobind pyamg pymetis pyfftw tomli-w pydantic pydantic-c
   sortedcontainers)
 
 pack() {
-  local pack version folder size
+  local pack version size kept=build/device-pack
   pack=$(realpath -m "${1:-${PACK:-device-pack}}")
-  folder=$(mktemp -d)
-  trap 'rm -rf "$folder"' EXIT
-  mkdir -p "$pack/wheels"
+  mkdir -p "$pack/wheels" "$kept"
   download() { # FOLDER PACKAGE...
     local platform platforms=()
     for platform in _2_28 _2_27 _2_24 _2_17 2014 2010 1; do
@@ -48,13 +46,17 @@ pack() {
   }
   say "wheels for Python ${PYTHON_VERSION:-3.12}"
   download "$pack/wheels" "${packages[@]/#mpich/mpich==5.0.2}"
+  # What is compiled is kept in build/, so that a pack that was stopped goes on where it was.
   for version in ${NVRTC:-13.0}; do
     say "kernels by NVRTC $version"
-    download "$folder/$version" "nvidia-cuda-nvrtc==$version.*"
-    "$python" -m zipfile -e "$folder/$version"/*.whl "$folder/$version"
-    WEFT_NVRTC=$(dirname "$(find "$folder/$version" -name 'libnvrtc.so.*')") WEFT_CACHE=$pack/kernels \
-      "$python" benchmarks/device_kernels.py "${ARCHITECTURE:-sm_90}"
+    [ -n "$(find "$kept/nvrtc-$version" -name 'libnvrtc.so.*' 2>/dev/null)" ] || {
+      download "$kept/nvrtc-$version" "nvidia-cuda-nvrtc==$version.*"
+      "$python" -m zipfile -e "$kept/nvrtc-$version"/*.whl "$kept/nvrtc-$version"
+    }
+    WEFT_NVRTC=$(dirname "$(find "$PWD/$kept/nvrtc-$version" -name 'libnvrtc.so.*' | head -1)") \
+      WEFT_CACHE=$PWD/$kept/kernels "$python" benchmarks/device_kernels.py "${ARCHITECTURE:-sm_90}"
   done
+  (cd "$kept" && "$python" -m tarfile -c "$pack/kernels.tar.xz" kernels)
   size=$(($( (git ls-files -z && find "$pack" -type f -print0) | du -cb --files0-from=- | tail -1 | cut -f1) >> 20))
   say "$pack and the source tree: $size MiB"
   [ "$size" -lt "${LIMIT:-64}" ] || { say "more than LIMIT=${LIMIT:-64} MiB: pack fewer versions of NVRTC"; exit 1; }
@@ -99,10 +101,10 @@ stop() {
   local running
   trap '' TERM INT HUP
   say "stopped after $SECONDS s"
-  running=$(jobs -pr)
-  if [ -n "$running" ]; then
-    kill -TERM $running 2>/dev/null || true
-    wait $running 2>/dev/null || true
+  mapfile -t running < <(jobs -pr)
+  if [ ${#running[@]} -gt 0 ]; then
+    kill -TERM "${running[@]}" 2>/dev/null || true
+    wait "${running[@]}" 2>/dev/null || true
     note "$command" 143 "stopped from outside"
   fi
   report
@@ -131,7 +133,7 @@ commands=1
 # measure NAME COMMAND... : runs one of the `commands` that are left of a step, for its part of the time until the
 # step's deadline; its output goes to OUT/NAME.log.
 measure() {
-  local status=0 words=done limit=$(((deadline - SECONDS) / commands))
+  local status=0 words='done' limit=$(((deadline - SECONDS) / commands))
   command=$1 began=$SECONDS
   shift
   if [ $commands -gt 1 ]; then commands=$((commands - 1)); fi
@@ -158,7 +160,7 @@ prepare() {
     "$python" -c 'import site, sysconfig; print(*{sysconfig.get_path("purelib"), *site.getsitepackages()}, sep="\n")' \
       >"$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/machine.pth"
   fi
-  export PATH=$venv/bin:$("$python" -c 'import sysconfig; print(sysconfig.get_path("scripts"))'):$PATH
+  PATH=$venv/bin:$("$python" -c 'import sysconfig; print(sysconfig.get_path("scripts"))'):$PATH
   for package in "${packages[@]}"; do
     [ "$package" = mpich ] && command -v mpicxx >/dev/null && continue
     "$venv/bin/python" -c "import importlib.metadata as m; m.version('$package')" 2>/dev/null || missing+=("$package")
@@ -186,17 +188,20 @@ prepare() {
   interpreter=$venv/bin/python
   export PYTHONPATH=$work/site
   # mpi4py's wheel loads the first MPI it finds, which must be the one weft was built with.
-  export LD_LIBRARY_PATH=$(realpath "$(dirname "$(command -v mpicxx)")/../lib")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  LD_LIBRARY_PATH=$(realpath "$(dirname "$(command -v mpicxx)")/../lib")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  export LD_LIBRARY_PATH
 }
 if [ "${BUILD:-yes}" = no ]; then
-  export PATH=$(dirname "$interpreter"):$PATH
+  PATH=$(dirname "$interpreter"):$PATH
 else
   prepare || { note build 1 "failed or used up the budget, see build.log"; say "no build within $SECONDS s"; exit 1; }
-  note build 0 done
+  note build 0 'done'
 fi
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$(nproc)} WEFT_CACHE=${WEFT_CACHE:-$work/kernels}
 mkdir -p "$WEFT_CACHE"
-[ ! -d "$pack/kernels" ] || cp -rn "$pack/kernels/." "$WEFT_CACHE"
+[ ! -f "$pack/kernels.tar.xz" ] || {
+  "$interpreter" -m tarfile -e "$pack/kernels.tar.xz" "$work" && cp -rn "$work/kernels/." "$WEFT_CACHE"
+}
 weft=("$interpreter" -m weft.cli.main)
 [ "${WEFT_GPU_TESTS_ON:-}" = host ] ||
   "$interpreter" -c "from weft import device; raise SystemExit(device.open('auto').is_host)" ||
@@ -214,10 +219,10 @@ operator() { # NAME OPTION... : one `weft bench operator`
 }
 
 step_tests() { # the headers first: they say whether weft calls the driver as it is
-  local parallel=()
+  local parallel=() tests
+  read -ra tests <<<"${TESTS:-tests/python/test_gpu_headers.py tests/gpu}"
   ! "$interpreter" -c 'import xdist' 2>/dev/null || parallel=(-n 8)
-  measure tests "$interpreter" -m pytest -v -p no:cacheprovider "${parallel[@]}" \
-    ${TESTS:-tests/python/test_gpu_headers.py tests/gpu}
+  measure tests "$interpreter" -m pytest -v -p no:cacheprovider "${parallel[@]}" "${tests[@]}"
 }
 step_limits() { measure limits "$interpreter" benchmarks/device_report.py --limits "$out/limits.json"; }
 step_shapes() { operator shapes --orders 3,7,14,15 --threads points,columns --dofs "$dofs"; }
@@ -229,7 +234,8 @@ step_small() {
   for size in 10000 100000; do operator "small-$size" --orders 7 --cg 2000 --dofs $size; done
 }
 step_turbulence() { # a run that does not fit into the memory is refused before anything is allocated
-  local grid grids=(${GRIDS:-512 1024})
+  local grid grids
+  read -ra grids <<<"${GRIDS:-512 1024}"
   commands=${#grids[@]}
   for grid in "${grids[@]}"; do
     run "turbulence-$grid" turbulence --grid "$grid" --precision single --steps 10
@@ -240,7 +246,7 @@ step_maxwell() {
   commands=2
   for order in 7 14; do
     run "maxwell-$order" maxwell --case timing --order $order --set mesh.points="${POINTS:-4000000}" \
-      --set mesh.counts=[0,0,0] --set time.steps=100
+      --set 'mesh.counts=[0,0,0]' --set time.steps=100
   done
 }
 step_flow() {
@@ -254,9 +260,11 @@ step_multigrid() {
     --set lambda=0 --set "mesh.counts=[$side,$side,$side]"
 }
 step_counters() {
-  local ncu order metrics
-  ncu=${NCU:-$(command -v ncu || ls /usr/local/cuda*/bin/ncu /opt/nvidia/nsight-compute/*/ncu 2>/dev/null | tail -1)} ||
-    true
+  local ncu found order metrics
+  ncu=${NCU:-$(command -v ncu || true)}
+  for found in /usr/local/cuda*/bin/ncu /opt/nvidia/nsight-compute/*/ncu; do
+    [ -n "$ncu" ] || [ ! -x "$found" ] || ncu=$found
+  done
   [ -n "$ncu" ] || { say "counters: ncu is not there"; began=$SECONDS; note counters 127 "ncu is not there"; return 0; }
   metrics=$("$interpreter" benchmarks/device_report.py --metrics)
   profile() { # NAME KERNELS COMMAND...
@@ -269,7 +277,7 @@ step_counters() {
       --orders $order --cg $((order == 7 ? 2 : 0)) --repeats 1 --threads points,columns --dofs $((dofs / 4)) \
       --output "$out/ncu-poisson-$order"
   done
-  profile ncu-maxwell-7 '^maxwell_' "${weft[@]}" run maxwell --quiet --case timing --order 7 --set mesh.counts=[0,0,0] \
+  profile ncu-maxwell-7 '^maxwell_' "${weft[@]}" run maxwell --quiet --case timing --order 7 --set 'mesh.counts=[0,0,0]' \
     --set mesh.points=$((dofs / 4)) --set time.steps=2 --output "$out/ncu-maxwell-7"
 }
 step_communication() {

@@ -12,8 +12,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+from weft.cli.main import weft_command
 from weft.model import chips, formulas, kernels, project
 from weft.model import machine as machines
 
@@ -205,3 +207,58 @@ def test_an_unknown_step_is_named(script) -> None:
     output, _ = running.communicate(timeout=SECONDS)
     assert running.returncode == 2
     assert "unknown step 'everything' in STEPS" in output
+
+
+# Stands in for Python, and for Nsight Compute: notes its arguments.
+RECORDER = """#!/bin/sh
+case "$*" in
+  *device_report.py*--metrics*) exec {python} "$@" ;;
+  *) printf '%s\\0' "${{0##*/}}" "$@" >>{record}; printf '\\n' >>{record} ;;
+esac
+"""
+
+
+def test_every_command_has_options_that_weft_knows(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    for name in ("python", "ncu", "mpiexec"):
+        (tmp_path / name).write_text(RECORDER.format(python=sys.executable, record=record))
+        (tmp_path / name).chmod(0o755)
+    environment = os.environ | {
+        "PYTHON": str(tmp_path / "python"), "NCU": str(tmp_path / "ncu"), "BUILD": "no", "WEFT_GPU_TESTS_ON": "host",
+        "WEFT_CACHE": str(tmp_path / "cache"), "BUDGET": "100",
+    }  # fmt: skip
+    script = [str(ROOT / "benchmarks/device.sh"), str(tmp_path / "out")]
+    done = subprocess.run(script, env=environment, timeout=SECONDS, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    calls = [line.rstrip("\0").split("\0") for line in record.read_text().splitlines()]
+    weft = [call[call.index("weft.cli.main") + 1 :] for call in calls if "weft.cli.main" in call]
+    runs = {"run turbulence", "run maxwell", "run flow", "run poisson"}
+    assert {" ".join(call[:2]) for call in weft} == runs | {
+        "bench operator",
+        "bench fft",
+        "bench pingpong",
+        "bench exchange",
+    }
+    for call in weft:
+        assert problem_of(call) == "", " ".join(call)
+    reports = [call for call in calls if "benchmarks/device_report.py" in call]
+    assert any("--limits" in call for call in reports)
+    assert [call[0] for call in calls].count("ncu") == 5
+
+
+def problem_of(call: list[str]) -> str:
+    """What the command line says about a call of weft, without executing it; empty if it understands all of it."""
+    command: click.Command = weft_command
+    context = click.Context(command)
+    arguments = list(call)
+    try:
+        while isinstance(command, click.Group):
+            name = arguments.pop(0)
+            found = command.get_command(context, name)
+            if found is None:
+                return f"no command {name}"
+            command = found
+        command.make_context(call[1], arguments)
+    except click.ClickException as error:
+        return error.format_message()
+    return ""
