@@ -66,6 +66,29 @@ def test_a_meshio_mesh_is_the_mesh_of_its_file():
     assert theirs.tag_names == ours.tag_names
 
 
+# The nodes of Exodus, in VTK's numbers: corners, edges of the bottom, risers, edges of the top, the centre, and the faces
+# t-, t+, r-, r+, s-, s+.
+EXODUS = [*range(12), *range(16, 20), *range(12, 16), 26, 24, 25, 20, 21, 22, 23]
+
+
+@pytest.mark.parametrize("count", [20, 27])
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_meshio_meshes_in_the_order_of_other_formats_are_the_same_mesh(count, mirrored):
+    corners = [(0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0), (0, 0, 1), (1, 0, 1), (1, 1, 1), (0, 1, 1)]
+    edges = [(0, 1), (1, 2), (2, 3), (3, 0), (4, 5), (5, 6), (6, 7), (7, 4), (0, 4), (1, 5), (2, 6), (3, 7)]
+    between = [*edges, (0, 3, 7, 4), (1, 2, 6, 5), (0, 1, 5, 4), (2, 3, 7, 6), (0, 1, 2, 3), (4, 5, 6, 7), range(8)]
+    at = np.array([*corners, *(np.mean([corners[c] for c in ends], axis=0) for ends in between)])[:count]
+    at[:, 2] += 0.2 * at[:, 0] ** 2 + 0.1 * at[:, 1]
+    cells = np.arange(count)[None]
+    vtk = Mesh.from_meshio(meshio.Mesh(at, [(f"hexahedron{count}", cells)]))
+    other = cells[:, EXODUS[:count]]
+    if mirrored:
+        other = np.concatenate([other[:, 4:8], other[:, :4], other[:, 8:]], axis=1)
+    mesh = Mesh.from_meshio(meshio.Mesh(at, [(f"hexahedron{count}", other)]))
+    assert np.allclose(mesh.point_coordinates(2), vtk.point_coordinates(2), atol=1e-14)
+    assert volume(mesh) == pytest.approx(volume(vtk))
+
+
 def test_meshio_cell_sets_name_boundaries():
     points, cells, faces = box((2, 1, 1))
     quads = np.concatenate(list(faces.values()))

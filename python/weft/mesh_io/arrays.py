@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weft.mesh_io.nodes import CORNERS, VTK, lexicographic
+from weft.mesh_io.nodes import CORNERS, VTK, lexicographic, matched
 from weft.mesh_io.raw import FACE_CORNERS, Floats, FormatError, Ints, RawMesh, face_text, match_faces, unique_rows
 
 
@@ -52,7 +52,9 @@ def from_arrays(
 def from_meshio(mesh: Any, periodic: Sequence[tuple[str, str]] = (), source: str = "meshio") -> RawMesh:
     """The mesh of a ``meshio.Mesh``: hexahedra of 8, 20 or 27 nodes, and boundaries from its named quadrilaterals.
 
-    Names come from ``gmsh:physical`` and ``field_data``, or from ``cell_sets``.
+    Names come from ``gmsh:physical`` and ``field_data``, or from ``cell_sets``. meshio keeps the order of nodes of some
+    formats: middle nodes are ordered by where they are (Exodus), and where all elements are left-handed (MED), bottoms
+    and tops are exchanged.
     """
     blocks = [(block.type, np.asarray(block.data)) for block in mesh.cells]
     kinds = sorted({kind for kind, data in blocks if kind.startswith("hexahedron") and len(data)})
@@ -77,15 +79,27 @@ def from_meshio(mesh: Any, periodic: Sequence[tuple[str, str]] = (), source: str
                 if not name.startswith("gmsh:") and parts[k] is not None and len(parts[k]):
                     faces.setdefault(name, []).append(data[np.asarray(parts[k], np.int64)][:, :4])
     points = np.asarray(mesh.points, np.float64)
+    if points.shape[1] < 3:
+        points = np.pad(points, ((0, 0), (0, 3 - points.shape[1])))
     return from_arrays(
-        points if points.shape[1] == 3 else np.pad(points, ((0, 0), (0, 3 - points.shape[1]))),
-        np.concatenate(cells),
+        points,
+        _as_vtk(points, np.concatenate(cells)),
         {name: np.concatenate(parts) for name, parts in faces.items()},
         periodic,
         np.concatenate(tags),
         {name: tag for (dimension, tag), name in names.items() if dimension == 3},
         source,
     )
+
+
+def _as_vtk(points: Floats, cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Hexahedra [E][8, 20 or 27] in VTK's order of nodes; unchanged if they refer to points that do not exist."""
+    if cells.size == 0 or cells.min() < 0 or cells.max() >= len(points):
+        return cells
+    first, r, s, t = (points[cells[:, corner]] for corner in (0, 1, 3, 4))
+    if (np.einsum("ed,ed->e", np.cross(r - first, s - first), t - first) < 0).all():
+        cells = np.concatenate([cells[:, 4:8], cells[:, :4], cells[:, 8:]], axis=1)
+    return cells[:, matched(points[cells], VTK)]
 
 
 def _numbers(table: npt.NDArray[Any], points: int, what: str) -> Ints:
