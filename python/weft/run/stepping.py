@@ -63,11 +63,11 @@ class Goal:
         return min(1.0, max(parts, default=1.0))
 
 
-def after(checkpoint: str) -> str:
-    """The part of an error message that names the run's latest checkpoint."""
+def after(checkpoint: str, every: int) -> str:
+    """The part of an error message that names the run's latest checkpoint. `every`: the case's `checkpoint.every`."""
     if checkpoint:
         return f"the last checkpoint is {checkpoint}"
-    return "there is no checkpoint (set checkpoint.every to write some)"
+    return "there is no checkpoint yet" if every else "there is no checkpoint (set checkpoint.every to write some)"
 
 
 def clean(row: Mapping[str, float]) -> Row:

@@ -176,7 +176,8 @@ class Run:
         if isinstance(error, weft.flow.BlownUp):
             advice = "; take a smaller time.dt or time.courant, or a finer mesh"
         text = str(error).rstrip(".")
-        raise mpi.CollectiveError(f"{text}; {after(self.checkpoints.last)}{advice}") from None
+        last = after(self.checkpoints.last, self.case.checkpoint.every)
+        raise mpi.CollectiveError(f"{text}; {last}{advice}") from None
 
     def finish(self, seconds: float) -> None:
         """Adds the timings and the figures derived from them. (collective)"""

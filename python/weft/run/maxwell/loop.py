@@ -189,4 +189,4 @@ class Run:
         self.record["timings"].update(Timings(profiled_seconds=0.0, breakdown={}))
         self.display.result(self.record)
         last = self.checkpoints.last
-        return Result(self.record, problem=f"{error}; {after(last)}" if last else error)
+        return Result(self.record, problem=f"{error}; {after(last, self.case.checkpoint.every)}" if last else error)

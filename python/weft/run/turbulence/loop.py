@@ -215,8 +215,8 @@ class Run:
 
     def blown_up(self, error: Exception) -> NoReturn:
         """Raises an error that says when the run failed, and which checkpoint to continue from. (collective)"""
-        words = f"{error}; {after(self.checkpoints.last)}; take a smaller time.courant or time.dt"
-        raise mpi.CollectiveError(words) from None
+        last = after(self.checkpoints.last, self.case.checkpoint.every)
+        raise mpi.CollectiveError(f"{error}; {last}; take a smaller time.courant or time.dt") from None
 
     def finish(self, step_seconds: list[float], seconds: float, profile: Profile) -> None:
         """Adds the timings and the figures derived from them. (collective)"""
