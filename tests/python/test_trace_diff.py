@@ -152,3 +152,16 @@ def test_two_real_traces_differ_by_what_their_json_says() -> None:
 def test_a_wrong_name_of_the_steps_says_which_there_are(tmp_path) -> None:
     with pytest.raises(ValueError, match="no range 'epoch'; the ranges are 'step 0'"):
         figures(run(NOISY), run(NOISY), "epoch")
+
+
+def test_numbered_operators_of_pytorch_are_one_range_and_no_step() -> None:
+    """NVTX ranges of emit_nvtx number each operator; their many names took minutes, and one passed for the step."""
+    builder = Builder("test", "run.sqlite")
+    line = builder.line(0, "thread 1", "host")
+    for k in range(8):
+        name = builder.name(f"aten::copy_, seq = {40 + k}, op_id = {k}")
+        builder.add(line=line, start=[100 * k], end=[100 * k + 90], category=int(Category.other), name=name)
+    trace = builder.build()
+    assert steps_of(trace, trace) is None
+    (row,) = figures(trace, trace, None, 5)["ranges"]
+    assert (row["name"], row["a_calls"]) == ("aten::copy_, seq = *, op_id = *", 8)

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from weft.format import seconds, table
 from weft.report.trace import TERMS, clip
 from weft.traces import Category, Trace, attribute, exclusive
-from weft.traces.window import named_ranges, occurrences, parts, spans
+from weft.traces.window import named_ranges, parts, spans
 
 Key = tuple[str, str]  # name and category
+_OPERATOR = re.compile(r"(, (?:seq|op_id) = )\d+")  # in NVTX ranges that torch.autograd.profiler.emit_nvtx writes
 _SIGNIFICANT = 0.05
 _COVERED = 0.5  # share of the time that a step must cover to be taken without being named
 
@@ -66,25 +67,37 @@ def steps_of(a: Trace, b: Trace) -> str | None:
 def _repeated(trace: Trace) -> dict[str, float]:
     """The share of the time of each annotation that repeats, by name, with numbers at its end as '*'."""
     index = np.flatnonzero(named_ranges(trace))
-    shares = {}
-    for text, names in _families([trace.names[i] for i in np.unique(trace.name[index])]).items():
-        if any(c in text.removesuffix("*") for c in "*?["):
-            continue  # its name reads as another pattern
-        found = occurrences(trace, text if len(names) > 1 else min(names))
-        times = len(found) / max(1, len(np.unique(trace.process[found])))
-        share = float((trace.end - trace.start)[found].sum()) / max(
-            1, trace.span * len(np.unique(trace.process[found]))
-        )
-        if times >= 2 and _COVERED <= share <= 1.0:
-            shares[text] = share
-    return shares
+    families = _families([trace.names[i] for i in np.unique(trace.name[index])])
+    mine = _family(trace, index, families)
+    length = np.bincount(mine, (trace.end - trace.start)[index], len(families))
+    count = np.bincount(mine, minlength=len(families))
+    # The processes that have a range: its first event in each of them.
+    place = mine * len(trace.processes) + np.searchsorted(trace.processes, trace.process[index])
+    processes = np.maximum(np.bincount(np.unique(place) // len(trace.processes), minlength=len(families)), 1)
+    share = length / (max(1, trace.span) * processes)
+    return {
+        text: float(share[k])
+        for k, text in enumerate(families)
+        if not any(c in text.removesuffix("*") for c in "*?[")  # its name would read as another pattern
+        and not _OPERATOR.search(text.replace("*", "0"))
+        and count[k] >= 2 * processes[k]
+        and _COVERED <= share[k] <= 1.0
+    }
+
+
+def _family(trace: Trace, index: NDArray[np.int64], families: dict[str, set[str]]) -> NDArray[np.int64]:
+    """The number of the family of each of these events' names; -1 without one."""
+    number = {name: k for k, family in enumerate(families.values()) for name in family}
+    return np.array([number.get(name, -1) for name in trace.names], dtype=np.int64)[trace.name[index]]
 
 
 def _families(names: Iterable[str]) -> dict[str, set[str]]:
-    """Names that differ in a number at their end, by what they share with '*' for it; other names by themselves."""
+    """Names that differ in a number at their end, or in the numbers of one of PyTorch's operators, by what they share
+    with '*' for the numbers; other names by themselves.
+    """
     found: dict[str, set[str]] = defaultdict(set)
     for name in names:
-        found[re.sub(r"\d+$", "*", name)].add(name)
+        found[re.sub(r"\d+$", "*", _OPERATOR.sub(r"\1*", name))].add(name)
     return {text if len(family) > 1 else min(family): family for text, family in found.items()}
 
 
@@ -111,8 +124,7 @@ def measure(trace: Trace, steps: str | None) -> Measured:
     categories = {c.name: times[:, [k for k, key in enumerate(keys) if key[1] == c.name]].sum(axis=1) for c in Category}
     index = np.flatnonzero(named)
     families = _families([trace.names[i] for i in np.unique(trace.name[index])])
-    family_of = {name: k for k, family in enumerate(families.values()) for name in family}
-    family = np.array([family_of.get(name, -1) for name in trace.names], dtype=np.int64)[trace.name[index]]
+    family = _family(trace, index, families)
     order = np.argsort(family, kind="stable")
     cuts = np.searchsorted(family[order], np.arange(1, len(families)))
     lengths = np.split((trace.end - trace.start)[index[order]] * 1e-9, cuts)
