@@ -650,14 +650,15 @@ def test_a_schedule_that_cannot_run_is_an_error_that_names_the_line_or_rank(tmp_
 
 def test_every_format_describes_itself() -> None:
     assert list(formats()) == [
-        "weft", "nsys", "otf2", "rocprof", "kineto", "xplane", "perfetto", "chakra", "collectives", "goal", "tables",
+        "weft", "rocpd", "nsys", "otf2", "rocprof", "kineto", "xplane", "perfetto", "chakra", "collectives", "goal",
+        "tables",
     ]  # fmt: skip
     assert all(formats().values())
 
 
 def test_an_unknown_format_names_those_there_are(tmp_path) -> None:
     (tmp_path / "x").write_text("x")
-    with pytest.raises(ValueError, match="unknown trace format 'pdf'; known: weft, nsys"):
+    with pytest.raises(ValueError, match="unknown trace format 'pdf'; known: weft, rocpd, nsys"):
         load(tmp_path / "x", "pdf")
 
 

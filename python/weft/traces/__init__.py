@@ -45,7 +45,10 @@ __all__ = [
 ]
 
 # In the order in which a file is probed: formats that a few bytes identify reliably come first.
-READERS = ("weft", "nsys", "otf2", "rocprof", "kineto", "xplane", "perfetto", "chakra", "collectives", "goal", "tables")
+READERS = (
+    "weft", "rocpd", "nsys", "otf2", "rocprof", "kineto", "xplane", "perfetto", "chakra", "collectives", "goal",
+    "tables",
+)  # fmt: skip
 
 MOST_FILES = 1000  # that are searched for the trace in a folder
 
