@@ -66,8 +66,8 @@ def test_a_meshio_mesh_is_the_mesh_of_its_file():
     assert theirs.tag_names == ours.tag_names
 
 
-# The nodes of Exodus, in VTK's numbers: corners, edges of the bottom, risers, edges of the top, the centre, and the faces
-# t-, t+, r-, r+, s-, s+.
+# The nodes of Exodus in VTK's numbers: corners, edges of the bottom, risers, edges of the top, the centre, then the
+# faces t-, t+, r-, r+, s-, s+.
 EXODUS = [*range(12), *range(16, 20), *range(12, 16), 26, 24, 25, 20, 21, 22, 23]
 
 
