@@ -55,6 +55,15 @@ def write_json(path: str | os.PathLike[str], content: object) -> None:
     write_text(path, json.dumps(content, indent=1) + "\n")
 
 
+def require_room(path: str | os.PathLike[str], size: int) -> None:
+    """OSError for ``path``, as on a full disk, unless ``size`` more bytes can be written in its folder.
+
+    For HDF5, whose library ends in a segmentation fault where a disk fills up.
+    """
+    with named(Path(path)), tempfile.TemporaryFile(dir=Path(path).parent) as file:
+        os.posix_fallocate(file.fileno(), 0, size)
+
+
 def writable(folder: Path) -> Path:
     """The folder, if it exists or can be created, and a file in it; else OSError, before a command measures.
 

@@ -115,6 +115,8 @@ def message(error: BaseException) -> str:
         return "".join(traceback.format_exception(error)).rstrip()
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
     plain = isinstance(error, (ValueError, RuntimeError, OSError)) and str(error)
     return str(error) if plain else f"{type(error).__name__}: {error} (WEFT_TRACEBACK=1 shows where)"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mpi_run import finish, interrupt, messages, run_weft, start, wait_until, weft_command
+from mpi_run import finish, interrupt, messages, mpi_run, run_weft, start, wait_until, weft_command
 
 import weft
 from weft import turbulence_output
@@ -311,3 +311,29 @@ def test_a_sweep_runs_every_grid_on_every_number_of_ranks(tmp_path) -> None:
     assert "WEAK SCALING" in done.stdout  # 20^3 on 2 ranks has about as many points a rank as 16^3 on one
     for name in ("scaling", "table3-16", "table3-20"):
         assert (tmp_path / f"{name}.png").stat().st_size > 8000
+
+
+# A limit to the size of files stands for a full disk, where HDF5 ends in a segmentation fault. MPI's files are larger.
+LIMITED = """
+    import resource
+    import sys
+
+    from mpi4py import MPI
+
+    from weft.cli.main import main
+
+    MPI.COMM_WORLD.Barrier()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (768_000, resource.RLIM_INFINITY))
+    main()
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_fields_that_do_not_fit_are_one_line_and_leave_no_file(tmp_path, ranks: int) -> None:
+    words = ["run", "turbulence", "--set", "grid=32", "--steps", "2", "--set", "exchange=pairwise:direct",
+             "--set", "output.fields=true", "--output", str(tmp_path)]  # fmt: skip
+    done = mpi_run(ranks, LIMITED, *words)
+    assert done.returncode == 1, done.stderr
+    assert len(messages(done.stderr)) == 1
+    assert "fields.vtkhdf: File too large" in messages(done.stderr)[0]
+    assert not list(tmp_path.glob("fields*"))

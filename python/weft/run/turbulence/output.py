@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,13 +14,16 @@ import numpy as np
 from mpi4py import MPI
 
 from weft.arrays import Values
-from weft.files import whole, write_text
+from weft.files import require_room, whole, write_text
+from weft.run.record import by_first
 from weft.run.stepping import Cells, Table
 from weft.turbulence import Solver
 from weft.turbulence_statistics import Distribution, Points, Scales, Spectra
 
 if TYPE_CHECKING:
     import h5py
+
+HDF5_BYTES = 65_536  # of an HDF5 file beside its values, at most
 
 SCALES = [f.name for f in dataclasses.fields(Scales)]
 
@@ -94,6 +98,7 @@ class Files:
             return
         import h5py
 
+        require_room(self.hdf5, sum(np.asarray(value).nbytes for value in values.values()) + HDF5_BYTES)
         with h5py.File(self.hdf5, "a") as file:
             group = file.require_group(f"step_{int(now[0]):08d}")
             group.attrs["time"] = float(now[1])
@@ -122,6 +127,9 @@ def write_fields(folder: Path, solver: Solver, comm: MPI.Intracomm) -> None:
         "vorticity": np.moveaxis(solver.vorticity(), 0, -1),
         "pressure": solver.pressure(),
     }  # [z][y][x] of this rank, then components
+    components = sum(math.prod(values.shape[3:]) for values in fields.values())
+    size = math.prod(n + 1 for n in solver.sizes) * components * solver.dtype.itemsize + HDF5_BYTES
+    by_first(comm, require_room, folder / "fields.vtkhdf", size)
     with contextlib.ExitStack() as stack:
         place = comm.bcast(stack.enter_context(whole(folder / "fields.vtkhdf")) if comm.rank == 0 else None)
         for rank in range(comm.size):
