@@ -494,6 +494,32 @@ def test_nvprofs_row_of_units_is_obeyed(tmp_path) -> None:
     assert trace.lines[0].label == "device Tesla V100 (0) context 1 stream 7"
 
 
+def test_tables_of_rocprofv3(tmp_path) -> None:
+    """The columns are those of AMD's documentation; times are nanoseconds, and a marker may be named as a call is."""
+    call = "Domain,Function,Process_Id,Thread_Id,Correlation_Id,Start_Timestamp,End_Timestamp"
+    (tmp_path / "api.csv").write_text(
+        f'{call}\n"HIP_RUNTIME_API_EXT","hipLaunchKernel",15,16,2,1055015439953054,1055015439953154\n'
+        '"MARKER_CORE_RANGE_API","hipMemcpy",15,16,1,1055015439953000,1055015439954000\n'
+        '"RCCL_API","ncclAllReduce",15,16,3,1055015439953200,1055015439953300\n'
+    )
+    trace = load(tmp_path / "api.csv")
+    assert count(trace) == {"launch": 1, "other": 1, "mpi": 1}
+    assert (trace.span, list(trace.processes), trace.lines[0].label) == (1000, [15], "thread 16")
+    (tmp_path / "kernels.csv").write_text(
+        "Kind,Agent_Id,Queue_Id,Stream_Id,Thread_Id,Kernel_Name,Correlation_Id,Start_Timestamp,End_Timestamp\n"
+        '"KERNEL_DISPATCH","Agent 4",1,7,834304,"void add<float>(float*, int)",1,1550151853029637,1550151853042437\n'
+    )
+    trace = load(tmp_path / "kernels.csv")
+    assert count(trace) == {"gpu": 1}
+    assert trace.lines[0].label == "device Agent 4 stream 1"
+    (tmp_path / "copies.csv").write_text(
+        "Kind,Direction,Source_Agent_Id,Destination_Agent_Id,Correlation_Id,Start_Timestamp,End_Timestamp\n"
+        '"MEMORY_COPY","MEMORY_COPY_HOST_TO_DEVICE","Agent 0","Agent 4",1,1057963336487172,1057963336564212\n'
+        '"MEMORY_COPY","MEMORY_COPY_DEVICE_TO_DEVICE","Agent 4","Agent 4",2,1057963336587172,1057963336664212\n'
+    )
+    assert count(load(tmp_path / "copies.csv")) == {"copy": 1, "gpu": 1}
+
+
 def test_nsys_stats_api_table(tmp_path) -> None:
     path = tmp_path / "api.csv"
     path.write_text(

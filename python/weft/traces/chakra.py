@@ -70,39 +70,40 @@ def read(path: Path) -> Trace:
     The rank is the number in the file's name (`NAME.RANK.et`). Nodes that run on a device are on the stream that the
     file gives, other nodes on its threads.
     """
-    nodes = list(_nodes(path))
-    if not nodes:
-        raise ValueError(f"{path}: the Chakra trace has no nodes")
-    index = {node.id: i for i, node in enumerate(nodes)}
-    if len(index) < len(nodes):
-        raise ValueError(f"{path}: {len(nodes) - len(index)} nodes have the id of another node")
-    missing = [(n, d) for n in nodes for d in n.data if d not in index]
-    details = [_attributes(node) for node in nodes]
     name = _RANK.search(path.name)
     rank = int(name[1]) if name else 0
     builder = Builder("chakra", path)
-    rows, lines = [], []
-    for node, of in zip(nodes, details, strict=True):
+    index: dict[int, int] = {}
+    needs: list[tuple[int, int]] = []  # a node, and the id of one that it depends on
+    rows, lines, length, start = [], [], [], []
+    for i, node in enumerate(_nodes(path)):
         if node.duration_micros * 1000 > _LONGEST:
             raise ValueError(f"{path}: node {node.id} lasts {node.duration_micros} µs, which is too long")
+        of = _attributes(node)
         host = of.get("is_cpu_op", 0) == 1
         place = of.get("tid", 0) if host else of.get("stream", of.get("tid", 0))
         line = builder.line(rank, f"{'thread' if host else 'stream'} {place}", "host" if host else "stream")
         lines.append(line)
         rows.append((line, *_row(builder, node, of, host)))
-    pairs = [(i, index[d]) for i, node in enumerate(nodes) for d in node.data if d in index]
-    length = [int(node.duration_micros) * 1000 for node in nodes]
-    if any(node.start_micros for node in nodes):
-        start = [int(node.start_micros) * 1000 for node in nodes]
-    else:
-        order = [i for i, _ in sorted(enumerate(nodes), key=lambda n: n[1].id)]
+        length.append(int(node.duration_micros) * 1000)
+        start.append(int(node.start_micros) * 1000)
+        index[node.id] = i
+        needs += [(i, d) for d in node.data]
+    if not rows:
+        raise ValueError(f"{path}: the Chakra trace has no nodes")
+    if len(index) < len(rows):
+        raise ValueError(f"{path}: {len(rows) - len(index)} nodes have the id of another node")
+    pairs = [(i, index[d]) for i, d in needs if d in index]
+    missing = len(needs) - len(pairs)
+    if not any(start):
+        order = [index[number] for number in sorted(index)]
         start = _schedule(path, order, lines, length, pairs)
         builder.notes.append(
             "the trace has no times; nodes start when the nodes they depend on have ended and their thread or stream "
             "is free"
         )
     if missing:
-        builder.notes.append(f"{len(missing)} dependencies on nodes that are not in the file are ignored")
+        builder.notes.append(f"{missing} dependencies on nodes that are not in the file are ignored")
     names = ("line", "category", "name", "bytes", "peer", "correlation", "group")
     columns = dict(zip(names, zip(*rows, strict=True), strict=True))
     builder.add(start=start, end=[s + n for s, n in zip(start, length, strict=True)], **columns)

@@ -134,7 +134,7 @@ def _read_tool(builder: Builder, tool: _Record) -> None:
             add(record, builder.line(process, f"thread {integer(record['thread_id'])}", "host"), category, name)
     for record in records.get("marker_api", []):
         line = builder.line(process, f"thread {integer(record['thread_id'])}", "host")
-        add(record, line, Category.cpu, str(record.get("name") or operation(record)))
+        add(record, line, Category.other, str(record.get("name") or operation(record)))
     for record in records.get("kernel_dispatch", []):
         info = record["dispatch_info"]
         label = f"{agents.get(_handle(info['agent_id']), 'agent')} queue {_handle(info['queue_id'])}"

@@ -1,8 +1,8 @@
 """Reader of tables of events in CSV.
 
-It reads `nvprof --print-gpu-trace|--print-api-trace --csv`, `nsys stats --report ..._trace --format csv`, and the
-enter and leave events that Pipit exports. Columns are recognised by their names, and units by these names or by the row
-of units that nvprof writes.
+It reads `nvprof --print-gpu-trace|--print-api-trace --csv`, `nsys stats --report ..._trace --format csv`, the tables of
+`rocprofv3 --output-format csv` and `rocpd convert`, and the enter and leave events that Pipit exports. Columns are
+recognised by their names, and units by these names or by the row of units that nvprof writes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from weft.traces import apis
 from weft.traces.head import Head
 from weft.traces.table import Builder, Category, Trace
 
-DESCRIPTION = "a table of events in CSV (nvprof, nsys stats, Pipit)"
+DESCRIPTION = "a table of events in CSV (nvprof, nsys stats, rocprofv3, Pipit)"
 
 # The meaning of a column by its name, in lower case and without the unit.
 _COLUMNS = {
@@ -27,6 +27,10 @@ _COLUMNS = {
     "stream": "stream", "strm": "stream", "streamid": "stream", "device": "device", "context": "context",
     "ctx": "context", "correlation_id": "correlation", "corrid": "correlation", "correlation id": "correlation",
     "bytes": "bytes", "size": "bytes", "event type": "event", "type": "type", "rank": "process",
+    # of rocprofv3; where it gives a queue and a stream, the queue comes first
+    "start_timestamp": "start", "end_timestamp": "end", "kernel_name": "name", "function": "name", "direction": "name",
+    "process_id": "process", "thread_id": "thread", "agent_id": "device", "queue_id": "stream", "stream_id": "stream",
+    "kind": "type", "domain": "type", "source_agent_id": "device",
 }  # fmt: skip
 _SECONDS = {"ns": 0, "us": 3, "µs": 3, "ms": 6, "s": 9}  # decimal exponents of the unit in nanoseconds
 _BYTES = {"b": 1, "bytes": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
@@ -44,7 +48,8 @@ def _header(lines: list[str]) -> int | None:
         if line.startswith(("==", "#")) or not line.strip():
             continue
         cells = line.replace('"', "").lower()
-        return number if "name" in cells and ("start" in cells or "timestamp" in cells) and "," in cells else None
+        named = any(name in cells for name in ("name", "function", "direction"))
+        return number if named and ("start" in cells or "timestamp" in cells) and "," in cells else None
     return None
 
 
@@ -75,7 +80,7 @@ class _Table:
             kind = _COLUMNS.get(name.strip().lower())
             if kind and kind not in self.place:
                 self.place[kind] = place
-                self.unit[kind] = (unit or "").lower()
+                self.unit[kind] = (unit or ("ns" if name.lower().endswith("_timestamp") else "")).lower()
         times = {"start", "event"} if "event" in self.place else {"start"}
         length = {"event", "end", "duration"} & set(self.place)
         if not times <= set(self.place) or not length or "name" not in self.place:
@@ -153,7 +158,7 @@ class _Table:
         return self._row(row, begun, time)
 
     def _on_stream(self, row: list[str]) -> bool:
-        return self._cell(row, "stream") not in ("", "-")
+        return self._cell(row, "stream") not in ("", "-") or self._cell(row, "type") == "MEMORY_COPY"
 
     def _line(self, row: list[str]) -> int:
         on_stream = self._on_stream(row)
@@ -188,12 +193,14 @@ class _Table:
     def _category(name: str, type_: str, on_stream: bool) -> Category:
         if on_stream:
             text = f"{name} {type_}".lower()
-            if "memcpy" in text:
-                return apis.copy(not re.search(r"dtod|ptop|atoa|device-to-device|peer-to-peer", text))
+            if "memcpy" in text or "memory_copy" in text:
+                return apis.copy(not re.search(r"dtod|device_to_device|ptop|atoa|device-to-device|peer-to-peer", text))
             return apis.kernel(name)
-        if re.match(r"(cuda|cu|hip)[A-Z]", name):
+        if type_.startswith("MARKER"):
+            return Category.other
+        if re.match(r"(cuda|cu|(__)?hip)[A-Z]|hsa_", name):
             return apis.call(name)
-        return Category.mpi if re.match(r"P?MPI_", name) else Category.cpu
+        return Category.mpi if re.match(r"P?MPI_", name) or type_.startswith("RCCL") else Category.cpu
 
     def _flush(self, chunk: list[tuple[int, ...]]) -> None:
         if chunk:
