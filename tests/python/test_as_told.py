@@ -284,3 +284,24 @@ def test_runs_of_different_workloads_never_share_a_folder(tmp_path) -> None:
     require_own(tmp_path / "new", "poisson", COMM)
     (tmp_path / "run.json").write_text('{"case": {"workload": "poisson"}}')
     require_own(tmp_path, "poisson", COMM)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize(
+    ("workload", "key", "settings"),
+    [
+        ("flow", "initial.velocity", ['initial.velocity=["log(x - 0.5)", 0, 0]', "mesh.periodic=[true,true,true]"]),
+        ("flow", "scalars.heat.initial", ["scalars.heat.initial=sqrt(x - 0.5)", "mesh.periodic=[true,true,true]"]),
+        ("maxwell", "initial.field", ["initial.field=expressions", "initial.ez=log(x - 0.5)"]),
+    ],
+)
+def test_initial_fields_that_are_not_finite_are_one_line_that_names_the_key(
+    tmp_path, workload: str, key: str, settings: list[str], ranks: int
+) -> None:
+    words = [part for setting in [*settings, "mesh.counts=[2,2,2]", "time.steps=2"] for part in ("--set", setting)]
+    done = run_weft(ranks, "run", workload, "--order", 7, "--output", tmp_path / "out", *words)
+    assert done.returncode == 1
+    assert len(messages(done.stderr)) == 1
+    assert f"case key '{key}': " in done.stderr
+    assert "initial values are not finite numbers" in done.stderr
+    assert not (tmp_path / "out").exists()

@@ -135,6 +135,14 @@ def conditions(mesh: Mesh, given: Mapping[str, C], spoken: Mapping[str, C], allo
     return {name: condition for name, condition in found.items() if condition is not None}
 
 
+def require_finite(key: str, values: Values, comm: MPI.Intracomm) -> None:
+    """CollectiveError, which names the key, if initial values are not finite anywhere. (collective)"""
+    wrong = comm.allreduce(int(values.size - np.isfinite(values).sum()), MPI.SUM)
+    if wrong:
+        total = comm.allreduce(int(values.size), MPI.SUM)
+        raise CollectiveError(f"case key '{key}': {wrong:,} of {total:,} initial values are not finite numbers")
+
+
 def places(mesh: Mesh, order: int) -> Values:
     """The coordinates [3][E][points] of the points of an order."""
     return np.moveaxis(np.asarray(mesh.point_coordinates(order)), -1, 0)

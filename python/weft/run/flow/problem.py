@@ -16,7 +16,7 @@ from weft.flow_probes import Probes, line, plane
 from weft.mesh import Mesh, MeshError
 from weft.mpi import CollectiveError
 from weft.run import elements
-from weft.run.elements import conditions, interpolated
+from weft.run.elements import conditions, interpolated, require_finite
 from weft.run.flow.memory import least_bytes
 from weft.run.flow.values import Function, Values
 from weft.run.stepping import steps_to
@@ -147,8 +147,11 @@ class Problem:
             return solver.restore(case.initial.checkpoint)
         velocity = self.values.three("initial.velocity", case.initial.velocity, exact.velocity)
         for name, scalar in case.scalars.items():
-            solver.set_scalar(name, self.values.one(f"scalars.{name}.initial", scalar.initial, exact.scalars.get(name)))
+            key = f"scalars.{name}.initial"
+            solver.set_scalar(name, self.values.one(key, scalar.initial, exact.scalars.get(name)))
+            require_finite(key, solver.scalar(name), self.comm)
         solver.set_velocity(velocity)
+        require_finite("initial.velocity", solver.velocity(), self.comm)
         if case.initial.nek:
             solver.read_nek(case.initial.nek, time=0.0)
         return None

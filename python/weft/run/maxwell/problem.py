@@ -105,6 +105,7 @@ class Problem:
             self.start = np.array(solver.host_fields())
         else:
             self.start = initial_fields(case, self.geometry, self.solution)
+            elements.require_finite("initial.field", self.start, self.comm)
             self.reset(solver)
         self.dt, self.steps = time_step(case, solver.dt_limit, solver.time)
         return self.began
