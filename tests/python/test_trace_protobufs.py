@@ -2,17 +2,20 @@
 
 import gzip
 import os
+import re
 import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from protobuf_traces import NODES, Perfetto, delimited, graph, rocprofv3, xspace
 from test_trace_fuzz import DAMAGE, damaged, outcome
 from test_trace_readers import count, moved, names, sane
 
+from weft.cli.main import weft_command
 from weft.model.replay import AS_TRACED, duration, program
 from weft.traces import Category, Trace, attribute, load, perfetto, protobufs
 
@@ -218,11 +221,11 @@ def test_graph_of_chakra_starts_nodes_when_dependencies_and_line_allow(tmp_path)
     assert found == {
         "aten::mm(0)": (0, 20_000), "aten::add(0)": (20_000, 50_000), "gemm": (20_000, 120_000),
         "add": (120_000, 130_000), "allreduce (ncclKernel)": (120_000, 170_000),
-        "send (to the next)": (170_000, 175_000),
+        "isend (to the next)": (170_000, 175_000),
     }  # fmt: skip
     assert trace.requires is not None
     assert len(trace.requires) == 6
-    send = trace.names.index("send (to the next)")
+    send = trace.names.index("isend (to the next)")
     assert (trace.peer[trace.name == send], trace.bytes[trace.name == send], trace.group[trace.name == send]) == (
         1,
         64,
@@ -230,6 +233,26 @@ def test_graph_of_chakra_starts_nodes_when_dependencies_and_line_allow(tmp_path)
     )
     assert trace.group[trace.name == trace.names.index("allreduce (ncclKernel)")] == 3
     assert duration(program(trace), AS_TRACED).value == pytest.approx(trace.span * 1e-9, rel=1e-3)
+
+
+def test_equal_graphs_of_a_ring_are_ranks_and_take_the_time_of_its_messages(tmp_path) -> None:
+    """Each rank sends to the next and receives, three times: by hand 3 (s/B + L), and 2 kernels between."""
+    for rank in range(4):
+        nodes = []
+        for step in range(3):
+            there, here = {"comm_dst": (rank + 1) % 4}, {"comm_src": (rank - 1) % 4}
+            size = {"is_cpu_op": False, "stream": 0, "comm_size": 262_144, "comm_tag": step}
+            n, last = 3 * step, [3 * step] if step else []
+            nodes += [(n + 1, "to", 5, last, 0, size | there), (n + 2, "from", 6, [n + 1], 0, size | here),
+                      (n + 3, "add", 4, [n + 2], 7, {"is_cpu_op": False, "stream": 0})]  # fmt: skip
+        (tmp_path / f"ring.{rank}.et").write_bytes(graph(nodes))
+    trace = load(tmp_path)
+    assert list(trace.processes) == [0, 1, 2, 3]
+    assert not any("inside" in note for note in trace.notes)
+    found = CliRunner().invoke(weft_command, ["model", "network", str(tmp_path)])
+    assert found.exit_code == 0, found.output
+    (time,) = re.findall(r"^time, \S+\s+(\S+) µs", found.output, re.MULTILINE)
+    assert float(time) == pytest.approx(3 * (262_144 / 25e9 * 1e6 + 2) + 2 * 7, rel=1e-3)
 
 
 def test_times_of_a_chakra_trace_are_taken_if_it_has_them(tmp_path) -> None:

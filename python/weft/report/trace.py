@@ -113,7 +113,7 @@ def summarise(trace: Trace, top: int = 15) -> str:
     for name, c in f["categories"].items():
         own, moved = c["exclusive_seconds"], rate(c["bytes"], "B") if c["bytes"] else "-"
         rows.append((name, str(c["events"]), seconds(own), share(own), moved))
-    names = [("NAME", "CATEGORY", "EXCLUSIVE, MEAN OVER PROCESSES", "SHARE", "CALLS", "BYTES A CALL")]
+    names = [("NAME", "CATEGORY", "EXCLUSIVE, MEAN OVER PROCESSES", "SHARE", "CALLS", "BYTES PER CALL")]
     for n in f["names"]:
         own, moved = n["exclusive_seconds"], rate(n["bytes"] / n["calls"], "B") if n["bytes"] else "-"
         names.append((clip(n["name"]), n["category"], seconds(own), share(own), str(n["calls"]), moved))

@@ -22,7 +22,7 @@ def caveats(trace: Trace) -> list[str]:
     missing = unrecorded(trace)
     found += [missing] if missing else []
     stream, mpi = trace.on_stream(), trace.of(Category.mpi)
-    inside = stream & mpi
+    inside = stream & mpi & (trace.peer < 0)  # graphs have messages themselves
     if inside.any() and not (mpi & ~stream).any():
         seconds = int((trace.end - trace.start)[inside].sum()) * 1e-9
         found.append(

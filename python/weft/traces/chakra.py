@@ -148,7 +148,7 @@ def _row(builder: Builder, node: Any, of: dict[str, Any], host: bool) -> tuple[i
     moved, peer, group = -1, -1, -1
     if node.type in (_SEND, _RECEIVE):
         send = node.type == _SEND
-        category, name = Category.mpi, f"{'send' if send else 'recv'} ({name})"
+        category, name = Category.mpi, f"{'isend' if send else 'recv'} ({name})"
         moved, peer, group = (
             of.get("comm_size", -1),
             of.get("comm_dst" if send else "comm_src", -1),
