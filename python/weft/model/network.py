@@ -462,11 +462,11 @@ def of_trace(trace: Trace, compute: bool = True, overhead: float = 0.0) -> Graph
     """The messages of a trace's MPI events, with the time between them as delays if `compute` is set.
 
     A GOAL schedule has an order of its own. Otherwise each process executes its events in order: a blocking send or
-    receive ends with its message, a non-blocking one immediately, and a wait with the operations it completes (if the
-    file does not say which, with all before it). Collectives become the messages of `COLLECTIVES`.
-    `weft.traces.messages` matches the calls. The collectives of NCCL and RCCL on a stream follow one another like calls
-    of a thread, with the algorithm that the kernel's name says (TREE), else a ring. The messages of a kernel that sends
-    and receives are on their way at the same time.
+    receive ends with its message, a non-blocking one after its traced time (without `compute` immediately), and a wait
+    with the operations it completes (if the file does not say which, with all before it). Collectives become the
+    messages of `COLLECTIVES`. `weft.traces.messages` matches the calls. The collectives of NCCL and RCCL on a stream
+    follow one another like calls of a thread, with the algorithm that the kernel's name says (TREE), else a ring. The
+    messages of a kernel that sends and receives are on their way at the same time.
 
     `overhead`: seconds per byte that a waiting process spends on the messages that it receives (O of LogGOPS; Hoefler,
     Schneider, Lumsdaine 2010), while they arrive or afterwards.
@@ -548,6 +548,9 @@ class _Calls:
             sender = self._send(event)
             if kind in ("isend", "irecv"):
                 self.open[r][int(trace.correlation[event])].append(event)
+                own = int(trace.end[event] - trace.start[event]) * 1e-9
+                if self.compute and own > 0:  # it waits for nobody, so that its time is the process's own
+                    self.ends[r] = (self.made.delay(own, self.ends[r]),)
             elif sender in self.message:
                 self.ends[r] = (self.message[sender], *self._own_work(r, [sender] if kind == "recv" else []))
             else:
