@@ -4,8 +4,9 @@
     python benchmarks/emulated_network.py evaluate runs                   # needs no root; writes results and tables
 
 `measure` makes two nodes (emulated_nodes.py) and runs, with one rank on each: at every setting of latency and rate, a
-ping-pong and the four workloads with the recorder on; and each workload alone on one rank. `evaluate` takes what was
-measured at the first setting, and predicts all others in three ways:
+ping-pong and the four workloads with the recorder on; each workload alone on one rank; and an exchange both ways on
+links without limits, which says what the processors take per byte. Run again, it makes the runs that are missing.
+`evaluate` takes what was measured at the first setting, and predicts all others in three ways:
 
     project   the machine by `weft model calibrate`, its path between nodes replaced, by `weft model project`
     replay    the trace of the run by `weft model replay`
@@ -231,14 +232,14 @@ def predictions(folder: Path) -> Iterator[Comparison]:
             for i in range(len(settings))
         ]
         loaded = traces.load(traced[0][0])
-        program, graph = replays.program(loaded, path), networks.of_trace(loaded, overhead=busy)
+        program, graph = replays.program(loaded, path), networks.of_trace(loaded, overhead=busy / 2)
         for i, setting in enumerate(settings):
             there, (_, whole) = moved(path, base, setting), traced[i]
             fastest = _fastest([folder / f"{i}" / f"{workload}-{k}" for k in rounds])
             share = _share(fastest)
             made = run.on(between_nodes(machine, base, setting)).seconds
             yield Comparison("project", workload, setting, made, fastest.seconds, share)
-            # The trace has what the sender does, so that half of the cost is left for the receiver.
+            # The trace has what the sender does, so half of the cost is left for the receiver.
             scenario = replays.Scenario(message_latency=there.latency, message_bandwidth=there.bandwidth,
                                         message_overhead=busy / 2)  # fmt: skip
             yield Comparison("replay", workload, setting, replays.replay(program, scenario).seconds, whole, share)

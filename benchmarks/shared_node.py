@@ -1,12 +1,13 @@
-"""Predicts runs of weft of other sizes and orders on one node from one run per workload, makes them, and prints both.
+"""Predicts runs of weft of other sizes and orders on one node from small runs, makes them, and prints both.
 
     python benchmarks/shared_node.py measure --output runs      # on a node with two cores to itself; a few minutes
     python benchmarks/shared_node.py evaluate runs              # writes the results and the table
 
 `measure` makes, in turns, each of the four workloads at several sizes and orders on one rank and on two, which exchange
-through shared memory; each rank is bound to a core. `evaluate` calibrates a machine by `weft model calibrate` from the
-runs of the first size, for the predictions on one rank from those on one, else from both (turbulence: from that on
-two), and predicts all others by `weft model project`.
+through shared memory; each rank is bound to a core. Run again, it makes the runs that are missing. `evaluate`
+calibrates a machine by `weft model calibrate` from small runs (two sizes of one order, and the smaller size of two
+others), for the predictions on one rank from those on one, else from both (turbulence: from that on two), and predicts
+all others by `weft model project`.
 """
 
 from __future__ import annotations
