@@ -1,11 +1,11 @@
-"""Predicts runs of weft of other sizes and orders on one node from small runs, makes them, and prints both.
+"""Predicts runs of weft of other sizes and orders on one node from some runs, makes them, and prints both.
 
     python benchmarks/shared_node.py measure --output runs      # on a node with two cores to itself; a few minutes
     python benchmarks/shared_node.py evaluate runs              # writes the results and the table
 
 `measure` makes, in turns, each of the four workloads at several sizes and orders on one rank and on two, which exchange
 through shared memory; each rank is bound to a core. Run again, it makes the runs that are missing. `evaluate`
-calibrates a machine by `weft model calibrate` from small runs (two sizes of one order, and the smaller size of two
+calibrates a machine by `weft model calibrate` from some of the runs (two sizes of one order, the smaller size of two
 others), for the predictions on one rank from those on one, else from both (turbulence: from that on two), and predicts
 all others by `weft model project`.
 """
@@ -56,12 +56,12 @@ class Problem:
         return f"{self.size}³" if workload == "turbulence" else f"{self.size:,} points, N = {self.order}"
 
 
-# Two sizes of one order, of which one fits into the caches, and the small size of two other orders.
-SMALL = (Problem(100_000), Problem(400_000), Problem(100_000, 5), Problem(100_000, 9))
-LARGE = (Problem(200_000), Problem(1_600_000), Problem(400_000, 5), Problem(400_000, 9))
+# Two sizes of one order, of which one fits into the caches and one does not, and the small size of two other orders.
+KNOWN = (Problem(100_000), Problem(1_600_000), Problem(100_000, 5), Problem(100_000, 9))
+OTHERS = (Problem(200_000), Problem(400_000), Problem(400_000, 5), Problem(400_000, 9))
 ON_ELEMENTS = ("poisson", "maxwell", "flow")
-CALIBRATED = {**dict.fromkeys(ON_ELEMENTS, SMALL), "turbulence": (Problem(64),)}
-PREDICTED = {**dict.fromkeys(ON_ELEMENTS, LARGE), "turbulence": (Problem(48), Problem(96), Problem(128))}
+CALIBRATED = {**dict.fromkeys(ON_ELEMENTS, KNOWN), "turbulence": (Problem(64),)}
+PREDICTED = {**dict.fromkeys(ON_ELEMENTS, OTHERS), "turbulence": (Problem(48), Problem(96), Problem(128))}
 PROBLEMS = {workload: (*CALIBRATED[workload], *PREDICTED[workload]) for workload in SHORT_RUNS}
 
 
@@ -112,7 +112,7 @@ class Comparison:
 
 
 def machine_of(folder: Path, ranks: int, rounds: int) -> Machine:
-    """Calibrated on the small problems of each workload, for predictions on a number of ranks."""
+    """Calibrated on some problems of each workload, for predictions on a number of ranks."""
     chosen = []
     for workload, problems in CALIBRATED.items():
         # The parts of a step of turbulence say what its computation costs; the others need runs that only compute.
@@ -166,7 +166,7 @@ def evaluate(folder: Path, results: Path, document: Path) -> None:
     found = list(predictions(folder, rounds))
     text = table(found)
     print(text)
-    base = folder_of(folder, "poisson", SMALL[0], 1, 0) / "run.json"
+    base = folder_of(folder, "poisson", KNOWN[0], 1, 0) / "run.json"
     write_json(results, {
         "machine": json.loads(base.read_text())["machine"], "options": RUNS, "rounds": rounds,
         "errors": summary(found), "comparisons": [asdict(c) | {"error": c.error} for c in found],
