@@ -1,7 +1,7 @@
 """How fast a workload's kernels are by order and by how much of their data the caches hold, from runs of several sizes.
 
-The time per byte is a + b m, where m is the share of the working set that the last-level cache does not hold: a depends
-on the order, whose vectors may be full or not, and b, what memory adds, does not.
+The time per byte is a + b m, where m is the share of the working set that the last-level cache does not hold. An order
+with runs of one size has its own a, as its vectors may be full or not, and takes b, what memory adds, from the others.
 """
 
 from __future__ import annotations
@@ -33,23 +33,32 @@ def efficiency(machine: Machine, runs: Sequence[Run], inverse: Sequence[float]) 
 
     None if the runs have one order, and sizes that the cache, as far as it is known, holds alike.
     """
-    orders = sorted({int(run.options["order"]) for run in runs})
     per_point = float(np.median([working_set(run) for run in runs]))
     cache = machine.cache_of(1) if per_point > 0 else 0.0
-    points = [int(run.options["elements_per_rank"]) * (int(run.options["order"]) + 1) ** 3 for run in runs]
-    missing = np.array([missing_share(per_point * n, cache) if cache else 1.0 for n in points])
-    apart = float(np.ptp(missing)) >= LEAST
-    if len(orders) == 1 and not apart:
+    of: dict[int, list[tuple[float, float]]] = {}  # by order: missing share and one over the efficiency
+    for run, value in zip(runs, inverse, strict=True):
+        order = int(run.options["order"])
+        points = int(run.options["elements_per_rank"]) * (order + 1) ** 3
+        of.setdefault(order, []).append((missing_share(per_point * points, cache) if cache else 1.0, value))
+    fits = {order: _fit(pairs) for order, pairs in sorted(of.items()) if np.ptp([m for m, _ in pairs]) >= LEAST}
+    if len(of) == 1 and not fits:
         return None
-    columns = [np.array([float(run.options["order"] == order) for run in runs]) for order in orders]
-    columns += [missing] if apart else []
-    found, _ = nnls(np.stack(columns, axis=1) / np.array(inverse)[:, None], np.ones(len(runs)))
-    more = float(found[-1]) if apart else 0.0
-    if (found[: len(orders)] <= 0).any():
+    more = float(np.mean([b for _, b in fits.values()])) if fits else 0.0
+    for order in sorted(set(of) - set(fits)):
+        fits[order] = (float(np.median([max(y - more * m, 0.0) for m, y in of[order]])), more)
+    if any(a <= 0 for a, _ in fits.values()):
         return None
+    orders = sorted(fits)
     return {
         "orders": orders,
-        "in_cache": [1 / float(a) for a in found[: len(orders)]],
-        "from_memory": [1 / (float(a) + more) for a in found[: len(orders)]],
+        "in_cache": [1 / fits[order][0] for order in orders],
+        "from_memory": [1 / sum(fits[order]) for order in orders],
         "bytes_per_point": per_point or 1.0,
     }
+
+
+def _fit(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """a and b of y = a + b m, not below zero, by least squares of relative errors."""
+    missing, values = np.array(pairs).T
+    (a, b), _ = nnls(np.stack([np.ones(len(pairs)), missing], axis=1) / values[:, None], np.ones(len(pairs)))
+    return float(a), float(b)
