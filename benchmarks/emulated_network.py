@@ -403,10 +403,13 @@ def evaluate(folder: Path, results: Path, document: Path) -> None:
     found, chosen = list(predictions(folder)), choices(folder)
     text = page(found, chosen)
     print(text)
-    relays = [json.loads(f.read_text()) for f in sorted(folder.glob("*/*/relay.json"))]
+    relays = {
+        f.parent.relative_to(folder).as_posix(): json.loads(f.read_text()) for f in sorted(folder.rglob("relay.json"))
+    }
     told = json.loads((folder / "settings.json").read_text())
     write_json(results, {
         "machine": json.loads((folder / "0" / "poisson-0" / "run.json").read_text())["machine"],
+        "overhead_seconds_per_byte": processor_seconds(folder, range(told["rounds"])),
         "environment": ENVIRONMENT, "points": POINTS, "options": RUNS,
         **told, "computation_seconds": computation(folder, len(told["settings"]), range(told["rounds"])),
         "errors": summary(found), "comparisons": [asdict(c) | {"error": c.error} for c in found],
