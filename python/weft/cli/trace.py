@@ -1,4 +1,4 @@
-"""`weft trace`: summaries of trace files."""
+"""`weft trace`: summaries, differences and tables of trace files."""
 
 from __future__ import annotations
 
@@ -41,6 +41,29 @@ def summary(files: tuple[str, ...], top: int, format_: str | None, as_json: bool
         click.echo(json.dumps(figures(loaded, top), indent=2))
     else:
         click.echo(summarise(loaded, top))
+
+
+@trace.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
+@click.option("--output", "-o", required=True, metavar="CSV", help="File to write; - for standard output.")
+@takes_window
+def export(files: tuple[str, ...], output: str, window: Window) -> None:
+    """Write the events of a trace as a CSV table.
+
+    One row per event, in the order of start times: process, line (thread or stream), kind of the line, start and end in
+    ns since the first event, category, name, bytes, peer, correlation and group; -1 where a number is unknown. FILE is
+    as for `weft trace summary`.
+    """
+    from weft.report.trace_table import write
+    from weft.traces import load
+
+    loaded = load(files, window=window)
+    with click.open_file(output, "w", encoding="utf-8", atomic=output != "-") as file:
+        write(loaded, file)
+    if output != "-":
+        click.echo(f"{output}: {len(loaded):,} events")
+        for note in loaded.notes:
+            click.echo(f"note: {note}")
 
 
 @trace.command()
