@@ -356,6 +356,21 @@ def test_the_written_file_projects_the_run(tmp_path: Path) -> None:
     assert "points per rank = 2097152, elements per rank = 4096, precision = single" in done.output
 
 
+def test_a_size_that_is_given_needs_no_note(tmp_path: Path) -> None:
+    runs = [run(tmp_path, "maxwell", 1, order=7, elements_per_rank=n) for n in (64, 4096)]
+    words = ["project", "maxwell", *(word for path in runs for word in ("--run", path))]
+    assert "several values of elements_per_rank (64, 4096); give one with --elements" in command(*words).output
+    assert "several values" not in command(*words, "--elements", 512).output
+
+
+def test_counted_messages_leave_the_operations_as_they_are() -> None:
+    traffic = {"exchanges": 1.0, "volume": 1.0, "reductions": 0.0, "overlap": 0.5, "source": "a trace"}
+    content = TRUE.model_dump(exclude_none=True) | {"traffic": {"maxwell": traffic}}
+    made = project.maxwell(machine.Machine.model_validate(content), 8, order=7, elements_per_rank=512)
+    done = made.figures["GFLOP/s per rank"] * made.seconds * 1e9
+    assert done == pytest.approx(project.maxwell_step_flops(7, 512 * 8**3))
+
+
 def test_sizes_of_runs_are_those_of_the_projection(tmp_path: Path) -> None:
     path = run(tmp_path, "turbulence", 4, grid=128, rows=2, batch=3, precision="double")
     done = command("project", "turbulence", "--run", path, "--ranks", 4)

@@ -413,8 +413,8 @@ def maxwell(
     if ranks > 1 and "maxwell" in machine.traffic and schedule == "pairwise":
         sent = halo_of(machine, ranks, box, order, corners=False, periodic=True)
         phases["split"] = stream * machine.constant("split_overhead", "maxwell")
-        work = (stream + phases["split"]) / MAXWELL_STAGES
-        stage = counted_exchange(machine, ranks, machine.traffic["maxwell"], sent, 6 * word, path, work)
+        hiding = (stream + phases["split"]) / MAXWELL_STAGES
+        stage = counted_exchange(machine, ranks, machine.traffic["maxwell"], sent, 6 * word, path, hiding)
         phases |= {name: MAXWELL_STAGES * seconds for name, seconds in stage.items()}
     elif ranks > 1:
         sent = halo_of(machine, ranks, box, order, corners=False, periodic=True)
