@@ -127,7 +127,8 @@ def project(
         described = calibrate.calibrate(evidence, described)
         for note in calibrate.notes(evidence):
             click.echo(f"note: {note}", err=True)
-        of_run = _options_of_runs([calibrate.run_of(e) for e in evidence if e.kind == "run"], workload)
+        runs_of = [calibrate.run_of(e) for e in evidence if e.kind == "run"]
+        of_run = _options_of_runs(runs_of, workload, {name for name, value in given.items() if value is not None})
     assert described is not None
     allowed = (
         *(("grid", "rows", "batch") if workload == "turbulence" else ("order", "elements", "path", "schedule")),
@@ -161,15 +162,18 @@ def project(
         raise refused
 
 
-def _options_of_runs(runs: Sequence[Run], workload: str) -> dict[str, object]:
-    """The sizes of the runs of a workload, which must be the same: order, elements per rank or grid, precision."""
+def _options_of_runs(runs: Sequence[Run], workload: str, given: set[str]) -> dict[str, object]:
+    """The sizes of the runs of a workload, which must be the same: order, elements per rank or grid, precision.
+
+    A note names those that differ and are not among the options `given`.
+    """
     found = [run.options for run in runs if run.workload == workload]
     if not found:
         return {}
     same = {key: value for key, value in found[0].items() if all(other[key] == value for other in found)}
     different = sorted(set(found[0]) - set(same) - {"rows", "batch", "pressure_iterations", "velocity_iterations"})
     names = {"elements_per_rank": "elements"}
-    for key in different:
+    for key in (key for key in different if names.get(key, key) not in given):
         values = ", ".join(str(other[key]) for other in found)
         click.echo(
             f"note: the runs have several values of {key} ({values}); give one with --{names.get(key, key)}", err=True
