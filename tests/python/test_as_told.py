@@ -243,6 +243,17 @@ def test_a_solve_whose_true_residual_misses_the_tolerance_has_not_converged(stor
         assert result.true_residual == pytest.approx(r / result.residuals[0])
 
 
+@pytest.mark.parametrize("solver", ["cg", "multigrid"])
+def test_single_precision_reaches_a_tolerance_that_its_recurrence_misses(solver: str) -> None:
+    operator = weft.Poisson(weft.Mesh.box(6, comm=COMM), 7, 0.0, device="host", precision="single", dirichlet=True)
+    b = operator.random_rhs(1)
+    result = operator.cg(b, tolerance=1e-6) if solver == "cg" else operator.multigrid(b, tolerance=1e-6)
+    assert result.converged
+    r = b.astype(float) - operator.apply(result.x)
+    assert (r @ r) ** 0.5 <= 1.01e-6 * result.residuals[0]
+    assert len(result.residuals) == result.iterations + 1
+
+
 def test_multigrid_on_a_singular_problem_judges_the_part_of_the_residual_that_it_can_reduce() -> None:
     operator = weft.Poisson(weft.Mesh.box(2, periodic=True, comm=COMM), 4, lam=0.0, device="host")
     b = operator.random_rhs(1)
