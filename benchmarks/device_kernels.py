@@ -16,21 +16,18 @@ from multiprocessing import get_context
 from weft import _weft, device
 
 Unit = tuple[str, str, tuple[tuple[str, str], ...]]
-# Kernels whose order is in index arithmetic only stand for all orders in the list of launched kernels. Others here are
-# those that benchmarks/device.sh launches besides.
-MORE_ORDERS = {"flow_terms": ("3", "5", "9")}
 
 
 def units() -> list[Unit]:
-    """One kernel of each compilation: file, kernel, constants. Kernels with an order are compiled alone."""
+    """One kernel of each compilation: file, kernel, constants. Kernels with an order are compiled alone.
+
+    Of kernels whose order is in index arithmetic only, the list of launched kernels has a few orders. Others that a run
+    needs are compiled there, by its NVRTC.
+    """
     found: dict[object, Unit] = {}
     for file, name, defines, _ in _weft.device.launched_kernels():
-        orders = [defines.get("WEFT_N")]
-        if orders[0] is not None:
-            orders += MORE_ORDERS.get(file, ())
-        for order in orders:
-            constants = tuple(sorted((defines | ({"WEFT_N": order} if order else {})).items()))
-            found[file, constants, name if order else ""] = (file, name, constants)
+        constants = tuple(sorted(defines.items()))
+        found[file, constants, name if "WEFT_N" in defines else ""] = (file, name, constants)
     return list(found.values())
 
 
