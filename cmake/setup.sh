@@ -12,6 +12,8 @@ apt() {
   { apt-get -qq update; DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@"; } >/dev/null 2>&1
 }
 
+pip_install() { "$bin/pip" install --quiet --disable-pip-version-check "$@"; }
+
 # need WHAT PACKAGE CHECK... : if CHECK fails, installs PACKAGE and checks again; if it still fails, says what to do.
 need() {
   local what=$1 package=$2
@@ -52,8 +54,7 @@ environment() {
   need "Python's venv module" python3-venv "$PYTHON" -c 'import venv, ensurepip'
   need "Python's headers" python3-dev python_headers
   [ -x "$bin/python" ] || "$PYTHON" -m venv "$VENV"
-  say "installing the build tools into $VENV"
-  "$bin/pip" install --quiet --disable-pip-version-check 'cmake>=3.25,<5' ninja 'scikit-build-core>=1.1' 'nanobind>=3.1'
+  local mpich=
   if [ -n "${MPICXX:-}" ]; then
     # Programs of a cluster's MPI often run on its compute nodes alone.
     command -v "$MPICXX" >/dev/null || { say "MPICXX=$MPICXX is not found" >&2; exit 1; }
@@ -62,32 +63,37 @@ environment() {
     say "using the MPI of $(command -v mpicxx)"
   else
     if command -v mpicxx >/dev/null; then say "programs compiled with $(command -v mpicxx) do not run"; fi
-    say "installing MPICH into $VENV"
-    "$bin/pip" install --quiet --disable-pip-version-check 'mpich==5.0.2'
+    mpich='mpich==5.0.2'
+  fi
+  say "installing the build tools${mpich:+ and MPICH} into $VENV"
+  pip_install 'cmake>=3.25,<5' ninja 'scikit-build-core>=1.1' 'nanobind>=3.1' $mpich
+  if [ -n "$mpich" ]; then
     hash -r
     mpi_works || { say "the MPICH package does not work here: install an MPI, put its mpicxx and mpiexec on PATH, and run make again" >&2; exit 1; }
   fi
 }
 
 install() {
-  local wheels=$VENV/wheel mpi=${MPICXX:-mpicxx} dependencies kept
+  local mpi=${MPICXX:-mpicxx} kept dependencies
   say "building weft and installing it with its dependencies into $VENV (takes some minutes the first time)"
-  listed dependencies >"$VENV/dependencies.txt"
-  # Dependencies are downloaded while the compiler works.
-  "$bin/pip" install --quiet --disable-pip-version-check -r "$VENV/dependencies.txt" &
+  dependencies &  # downloaded while the compiler works
   dependencies=$!
-  rm -rf "$wheels"
   # A build that has more kernels, such as that of `make test`, keeps them.
   kept=$(sed -nE 's/^(WEFT_ORDERS|WEFT_TYPES):STRING=(.*)/--config-settings=cmake.define.\1=\2/p' build/CMakeCache.txt 2>/dev/null || true)
   # Without this hint CMake prefers the system's MPI to the first one on PATH.
   CMAKE_ARGS="${CMAKE_ARGS:-} -DMPI_CXX_COMPILER=$(command -v "$mpi") -DMPIEXEC_EXECUTABLE=$(command -v mpiexec || true)" \
-    "$bin/pip" wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps \
-    ${kept:---config-settings=cmake.define.WEFT_ORDERS=7 --config-settings=cmake.define.WEFT_TYPES=double} --wheel-dir "$wheels" .
+    pip_install --no-build-isolation --no-deps --force-reinstall \
+    ${kept:---config-settings=cmake.define.WEFT_ORDERS=7 --config-settings=cmake.define.WEFT_TYPES=double} .
   wait $dependencies
-  "$bin/pip" install --quiet --disable-pip-version-check --no-deps --force-reinstall "$wheels"/weft-*.whl
-  rm -rf "$wheels"
   # Where mypy and editors find the types of the extension module.
   ln -sfn ../../build/stubs/weft/_weft python/weft/_weft
+}
+
+# Installs what weft depends on, and makes byte code of it but for tests, with what processor time the compiler leaves.
+dependencies() {
+  listed dependencies >"$VENV/dependencies.txt"
+  pip_install --no-compile -r "$VENV/dependencies.txt"
+  [ -e "$VENV/installed" ] || nice -n 19 "$bin/python" -m compileall -qq -x '/tests?/' "$("$bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" || true
 }
 
 # listed KEY... : the requirements under a key of [project] in pyproject.toml, one per line.
@@ -135,7 +141,7 @@ wheel() {
 tools() {
   say "installing the test tools into $VENV"
   listed optional-dependencies test >"$VENV/tools.txt"
-  "$bin/pip" install --quiet --disable-pip-version-check -r "$VENV/tools.txt"
+  pip_install -r "$VENV/tools.txt"
   need "GoogleTest" libgtest-dev has_header gtest/gtest.h
   # Only the test that compiles kernels for gfx90a needs this. Without it the test is skipped and says why.
   has_header hip/hip_runtime_api.h 2>/dev/null || apt hipcc libamdhip64-dev libhiprtc-builtins5 ||
