@@ -171,6 +171,22 @@ void assign(M& member, nanobind::handle value, const std::string& key) {
   }
 }
 
+// How a member of S is read and assigned. All members of S have one type here: nanobind's code for a property is then
+// compiled once per struct, not once per member.
+template <OptionStruct S>
+struct Member {
+  nanobind::object (*read)(const S& options);
+  void (*assign)(S& options, nanobind::handle value, const std::string& key);
+};
+
+template <OptionStruct S>
+inline constexpr auto members = []<std::size_t... i>(std::index_sequence<i...>) {
+  return std::array{Member<S>{
+      .read = [](const S& options) -> nanobind::object { return to_python(std::get<i>(fields(options))); },
+      .assign = [](S& options, nanobind::handle value,
+                   const std::string& key) { bindings::assign(std::get<i>(fields(options)), value, key); }}...};
+}(std::make_index_sequence<field_count<S>>{});
+
 // Gives members the values of these names. `prefix` stands before names in errors: "turbulence: forcing.".
 template <OptionStruct S>
 void fill(S& options, const NamedValues& values, const std::string& prefix) {
@@ -178,11 +194,7 @@ void fill(S& options, const NamedValues& values, const std::string& prefix) {
     const auto& known = field_names<S>;
     const auto found = std::find(known.begin(), known.end(), name);
     if (found == known.end()) refuse_name(prefix, name, known);
-    const auto members = fields(options);
-    [&]<std::size_t... i>(std::index_sequence<i...>) {
-      const auto place = static_cast<std::size_t>(found - known.begin());
-      ((i == place ? assign(std::get<i>(members), value, prefix + name) : void()), ...);
-    }(std::make_index_sequence<field_count<S>>{});
+    members<S>[found - known.begin()].assign(options, value, prefix + name);
   }
 }
 
@@ -199,18 +211,14 @@ void bind_options(nanobind::handle scope, const char* name, const std::string& p
     new (self) S(std::move(options));
   });
   nb::list names;
-  [&]<std::size_t... i>(std::index_sequence<i...>) {
-    (
-        [&] {
-          const std::string member(field_names<S>[i]);
-          names.append(nb::cast(member));
-          bound.def_prop_rw(
-              member.c_str(), [](const S& self) { return nb::cast<nb::any>(to_python(std::get<i>(fields(self)))); },
-              [key = prefix + member](S& self, nb::handle value) { assign(std::get<i>(fields(self)), value, key); },
-              nb::for_setter(nb::arg("value").none()));
-        }(),
-        ...);
-  }(std::make_index_sequence<field_count<S>>{});
+  for (std::size_t i = 0; i < field_count<S>; ++i) {
+    const std::string member(field_names<S>[i]);
+    names.append(nb::cast(member));
+    bound.def_prop_rw(
+        member.c_str(), [read = members<S>[i].read](const S& self) { return nb::cast<nb::any>(read(self)); },
+        [assign = members<S>[i].assign, key = prefix + member](S& self, nb::handle value) { assign(self, value, key); },
+        nb::for_setter(nb::arg("value").none()));
+  }
   bound.attr("fields") = nb::tuple(names);
   bound.def("__repr__", [](nb::handle self) { return shown(self); });
   bound.def("__eq__", [](nb::handle self, nb::handle other) { return same(self, other); }, nb::arg().none());
