@@ -89,7 +89,7 @@ void check_assembly(const Ids& ids, std::int64_t per_block, const Comm& comm) {
     last[d] = block;
   }
   std::int64_t at = a.shared;
-  const auto runs = a.runs(per_block);
+  const auto& runs = a.runs;
   for (std::size_t r = 0; r < runs.size(); ++r) {
     const auto& run = runs[r];
     EXPECT_EQ(run.begin, at);

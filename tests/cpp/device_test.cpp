@@ -4,6 +4,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -12,6 +15,7 @@
 #include "vector_checks.hpp"
 #include "weft/device/backends.hpp"
 #include "weft/device/device.hpp"
+#include "weft/device/host_memory.hpp"
 #include "weft/trace/recorder.hpp"
 
 using namespace weft;
@@ -195,4 +199,38 @@ TEST(Open, AnUnknownOrAbsentDeviceIsNamed) {
     }
   }
   EXPECT_NO_THROW(open("auto"));
+}
+
+namespace {
+
+// The flags that Linux has for the mapping that holds an address (proc(5), VmFlags).
+std::string flags_of_mapping(const void* address) {
+  const auto wanted = reinterpret_cast<std::uintptr_t>(address);
+  std::ifstream in("/proc/self/smaps");
+  bool inside = false;
+  for (std::string line; std::getline(in, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    char dash = 0;
+    if (std::istringstream words(line); words >> std::hex >> begin >> dash >> end && dash == '-')
+      inside = begin <= wanted && wanted < end;
+    else if (inside && line.starts_with("VmFlags:"))
+      return line + " ";
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST(LargeVector, HasItsValues) {
+  for (const std::size_t size : {0, 1, 1000, 3'000'001}) {
+    EXPECT_EQ(large_vector(size, 7), std::vector<int>(size, 7));
+    EXPECT_EQ(large_vector<double>(size), std::vector<double>(size));
+  }
+}
+
+TEST(LargeVector, IsInLargePagesWhereItIsLarge) {
+  if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage/enabled")) GTEST_SKIP() << "no large pages here";
+  const auto large = large_vector<double>(3'000'001), small = large_vector<double>(1000);
+  EXPECT_NE(flags_of_mapping(&large[1'500'000]).find(" hg "), std::string::npos);
+  EXPECT_EQ(flags_of_mapping(&small[500]).find(" hg "), std::string::npos);
 }

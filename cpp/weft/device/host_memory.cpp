@@ -1,5 +1,6 @@
 #include "weft/device/host_memory.hpp"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,6 +36,14 @@ std::int64_t free_host_bytes(const std::filesystem::path& group) {
     free = std::min(free, std::max<std::int64_t>(0, *limit - (*used - cache)));
   }
   return free;
+}
+
+void prefer_large_pages(void* memory, std::size_t bytes) {
+  constexpr std::size_t worthwhile = std::size_t{4} << 20;
+  if (bytes < worthwhile) return;
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGE_SIZE));
+  const std::size_t skipped = (page - reinterpret_cast<std::uintptr_t>(memory) % page) % page;
+  madvise(static_cast<char*>(memory) + skipped, bytes - skipped, MADV_HUGEPAGE);  // if it fails, pages are small
 }
 
 }  // namespace weft::device

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "weft/device/host_memory.hpp"
 #include "weft/exchange/hash.hpp"
 #include "weft/trace/recorder.hpp"
 
@@ -23,8 +24,18 @@ struct Touches {
 
 Touches touches_of(std::span<const std::int32_t> numbers, std::int64_t count) {
   const auto points = static_cast<std::int32_t>(numbers.size());
-  Touches touches{std::vector<std::int32_t>(static_cast<std::size_t>(count), points),
-                  std::vector<std::int32_t>(static_cast<std::size_t>(count), -1)};
+  Touches touches{device::large_vector(static_cast<std::size_t>(count), points),
+                  device::large_vector(static_cast<std::size_t>(count), -1)};
+  if (omp_get_max_threads() == 1) {
+    for (std::int32_t p = 0; p < points; ++p) {
+      const std::int32_t number = numbers[static_cast<std::size_t>(p)];
+      if (number < 0) continue;
+      std::int32_t& first = touches.first[static_cast<std::size_t>(number)];
+      first = std::min(first, p);
+      touches.last[static_cast<std::size_t>(number)] = p;
+    }
+    return touches;
+  }
   // Every thread begins at the end that is looked for, so that later points of a number only read.
 #pragma omp parallel for schedule(static)
   for (std::int32_t p = 0; p < points; ++p) {
@@ -91,8 +102,9 @@ class BlockRange {
     return sum;
   }
   // Numbers, from `next` on, the DOFs that the blocks touch first: those that a block also touches last, then the
-  // others by the block that does. No other thread reads the `last` of these, which becomes the DOF.
-  void number(std::int64_t begin, std::int64_t end, std::int32_t next) {
+  // others by the block that does. No other thread reads the `last` of these, which becomes the DOF. Returns the runs.
+  std::vector<Assembly::Run> number(std::int64_t begin, std::int64_t end, std::int32_t next) {
+    std::vector<Assembly::Run> runs;
     struct Later {
       std::int32_t last_block, place, number;
     };
@@ -100,6 +112,7 @@ class BlockRange {
     for (std::int64_t block = begin; block < end; ++block) {
       const std::int64_t stop = std::min((block + 1) * per_block_, std::ssize(numbers_));
       later.clear();
+      const std::int32_t first = next;
       each_first(block * per_block_, stop, [&](std::size_t g) {
         if (touches_.last[g] < stop)
           touches_.last[g] = next++;
@@ -107,11 +120,18 @@ class BlockRange {
           later.push_back({static_cast<std::int32_t>(touches_.last[g] / per_block_),
                            static_cast<std::int32_t>(later.size()), static_cast<std::int32_t>(g)});
       });
+      if (next > first) runs.push_back({block, block, first, next});
       std::sort(later.begin(), later.end(), [](const Later& a, const Later& b) {
         return std::pair(a.last_block, a.place) < std::pair(b.last_block, b.place);
       });
-      for (const Later& l : later) touches_.last[static_cast<std::size_t>(l.number)] = next++;
+      for (const Later& l : later) {
+        if (runs.empty() || runs.back().first_block != block || runs.back().last_block != l.last_block)
+          runs.push_back({block, l.last_block, next, next});
+        touches_.last[static_cast<std::size_t>(l.number)] = next++;
+        runs.back().end = next;
+      }
     }
+    return runs;
   }
 
  private:
@@ -128,9 +148,9 @@ class BlockRange {
   std::int64_t per_block_;
 };
 
-// Numbers the DOFs that are mine alone, from `next` on; returns the number after the last.
+// Numbers the DOFs that are mine alone, from `next` on, and appends their runs; returns the number after the last.
 std::int32_t number_own(std::span<const std::int32_t> numbers, Touches& touches, std::int64_t points_per_block,
-                        std::int32_t next) {
+                        std::int32_t next, std::vector<Assembly::Run>& runs) {
   const std::int64_t blocks = (std::ssize(numbers) + points_per_block - 1) / points_per_block;
   const int parts = omp_get_max_threads();
   const auto block = [&](int part) { return blocks * part / parts; };
@@ -140,9 +160,12 @@ std::int32_t number_own(std::span<const std::int32_t> numbers, Touches& touches,
   for (int part = 0; part < parts; ++part)
     begin[static_cast<std::size_t>(part)] = range.count(block(part), block(part + 1));
   for (std::int32_t& b : begin) next += std::exchange(b, next);
+  std::vector<std::vector<Assembly::Run>> of_parts(static_cast<std::size_t>(parts));
 #pragma omp parallel for schedule(static, 1)
   for (int part = 0; part < parts; ++part)
-    range.number(block(part), block(part + 1), begin[static_cast<std::size_t>(part)]);
+    of_parts[static_cast<std::size_t>(part)] =
+        range.number(block(part), block(part + 1), begin[static_cast<std::size_t>(part)]);
+  for (const std::vector<Assembly::Run>& part : of_parts) runs.insert(runs.end(), part.begin(), part.end());
   return next;
 }
 
@@ -151,7 +174,7 @@ void number(Assembly& assembly, NumberedPoints&& points, std::int64_t points_per
   Touches touches = touches_of(points.numbers, points.count);
   const SharedDofs shared(points, touches, rank);
   assembly.shared = shared.owned;
-  std::int32_t next = number_own(points.numbers, touches, points_per_block, shared.owned);
+  std::int32_t next = number_own(points.numbers, touches, points_per_block, shared.owned, assembly.runs);
   assembly.owned = next;
   std::map<int, std::int64_t> from;  // by owner: halo entries
   for (const SharedDofs::Halo& h : shared.halo) {
@@ -210,19 +233,6 @@ Assembly::Assembly(NumberedPoints points, std::int64_t points_per_block, const m
   comm.together([&] { number(*this, std::move(points), points_per_block, comm.rank()); });
   global = owned;
   comm.sum(&global, 1);
-}
-
-std::vector<Assembly::Run> Assembly::runs(std::int64_t points_per_block) const {
-  const Touches touches = touches_of(index, local + 1);
-  std::vector<Run> result;
-  for (std::int64_t dof = shared; dof < owned; ++dof) {
-    const std::int64_t first = touches.first[static_cast<std::size_t>(dof)] / points_per_block,
-                       last = touches.last[static_cast<std::size_t>(dof)] / points_per_block;
-    if (result.empty() || result.back().first_block != first || result.back().last_block != last)
-      result.push_back({first, last, dof, dof});
-    result.back().end = dof + 1;
-  }
-  return result;
 }
 
 }  // namespace weft::exchange

@@ -34,12 +34,10 @@ struct Assembly {
   // The same for numbered points, without dof_ids. Threads share the work. (collective)
   Assembly(NumberedPoints points, std::int64_t points_per_block, const mpi::Comm& comm);
 
-  // The DOFs [shared, owned) by the blocks of points that touch them first and last, in order. Needs `index`.
-  std::vector<Run> runs(std::int64_t points_per_block) const;
-
   std::int64_t shared = 0, owned = 0, local = 0;
   std::int64_t global = 0;            // sum of owned over ranks
   std::vector<std::int32_t> index;    // [points] -> [0, local]
+  std::vector<Run> runs;              // [shared, owned) by the blocks that touch them first and last, in order
   std::vector<std::int64_t> dof_ids;  // [local] global id
   Pattern pattern;
 };

@@ -77,7 +77,7 @@ Plan make_plan(const Numbering& numbering, std::span<const std::int64_t> interio
   std::vector<std::vector<Range>> after(split.blocks);
   append_pieces({0, assembly.shared}, threads, plan.apart);
   std::vector<Range> between;
-  const std::vector<exchange::Assembly::Run> runs = assembly.runs(points_per_block);
+  const std::vector<exchange::Assembly::Run>& runs = assembly.runs;
   for (auto run = runs.rbegin(); run != runs.rend(); ++run) plan.ahead[run->first_block] = run->begin;
   for (std::int64_t b = split.blocks - 1; b >= 0; --b)  // blocks that touch nothing first
     plan.ahead[b] = std::min(plan.ahead[b], plan.ahead[b + 1]);
@@ -109,6 +109,14 @@ Plan make_plan(const Numbering& numbering, std::span<const std::int64_t> interio
   return plan;
 }
 
+// Whether two of `lanes` entries are the same, other than `zero`.
+bool two_alike(const std::int32_t* entries, int lanes, std::int64_t zero) {
+  for (int l = 1; l < lanes; ++l)
+    for (int m = 0; m < l; ++m)
+      if (entries[l] == entries[m] && entries[l] != zero) return true;
+  return false;
+}
+
 }  // namespace
 
 std::vector<Range> pieces(Range range) {
@@ -128,17 +136,17 @@ Blocks::Blocks(const Numbering& numbering, const std::shared_ptr<device::Device>
   index_ = device::Array<std::int32_t>(device, blocks * surface);
   interior_.assign(blocks, -1);
   conflict_.assign(blocks, 0);
-  runs_.assign(blocks * (surface / lanes), 1);
+  runs_.resize(blocks * (surface / lanes));
 #pragma omp parallel for
   for (std::int64_t b = 0; b < blocks; ++b) {
     const std::int32_t* from = from_block(b);
     std::copy(from + inside, from + block_points, index_.data() + b * surface);
-    for (std::int64_t v = 0; v < surface; v += lanes)
-      for (int l = 1; l < lanes; ++l) {
-        if (from[inside + v + l] != from[inside + v] + l) runs_[(b * surface + v) / lanes] = 0;
-        for (int m = 0; m < l; ++m)
-          if (from[inside + v + l] == from[inside + v + m] && from[inside + v + l] != assembly.local) conflict_[b] = 1;
-      }
+    for (std::int64_t v = inside; v < block_points; v += lanes) {
+      std::uint8_t run = 1;
+      for (int l = 1; l < lanes; ++l) run &= from[v + l] == from[v] + l;
+      runs_[(b * surface + v - inside) / lanes] = run;
+      if (run == 0 && conflict_[b] == 0) conflict_[b] = two_alike(from + v, lanes, assembly.local);
+    }
     bool in_a_row = inside > 0;
     for (std::int64_t i = 1; i < inside; ++i) in_a_row = in_a_row && from[i] == from[0] + i;
     if (in_a_row) interior_[b] = from[0];

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "weft/device/host_memory.hpp"
+
 namespace weft::space {
 namespace {
 
@@ -95,7 +97,7 @@ void Numbering::set_up(const PointNumbers& points) {
 void Numbering::number_elements(const PointNumbers& points, exchange::NumberedPoints numbered) {
   const std::int64_t each = points_per_element();
   mesh.comm.together([&] {
-    numbered.numbers.resize(mesh.elements() * each);
+    numbered.numbers = device::large_vector<std::int32_t>(mesh.elements() * each);
 #pragma omp parallel for
     for (std::int64_t e = 0; e < mesh.elements(); ++e)
       points.of_element(split.order[e], numbered.numbers.data() + e * each);
@@ -109,7 +111,7 @@ void Numbering::number_blocks(const PointNumbers& points, exchange::NumberedPoin
   const std::vector<int> places = inside_first(order);
   const auto place = [&](std::int64_t e, std::int64_t q) { return (e / lanes * each + q) * lanes + e % lanes; };
   mesh.comm.together([&] {
-    numbered.numbers.assign(split.blocks * lanes * each, -1);
+    numbered.numbers = device::large_vector<std::int32_t>(split.blocks * lanes * each, -1);
 #pragma omp parallel
     {
       std::vector<std::int32_t> own(each);
@@ -122,7 +124,7 @@ void Numbering::number_blocks(const PointNumbers& points, exchange::NumberedPoin
   });
   assembly = exchange::Assembly(std::move(numbered), lanes * each, mesh.comm);
   mesh.comm.together([&] {
-    index.resize(elements * each);
+    index = device::large_vector<std::int32_t>(elements * each);
 #pragma omp parallel for
     for (std::int64_t e = 0; e < elements; ++e)
       for (std::int64_t q = 0; q < each; ++q) index[e * each + places[q]] = assembly.index[place(e, q)];
