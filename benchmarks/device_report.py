@@ -321,9 +321,9 @@ def planned(gpu: Gpu, dofs: int = 6_000_000) -> Iterator[Row]:
         rows = [
             planned_row(order, geometry, threads if threads != "auto" else "columns", size)
             for order in orders
-            for geometry in ("stored", "trilinear")
+            for geometry in ("stored", "trilinear", "box")
             for threads in shapes
-            if threads != "points" or (order + 1) ** 3 <= 1024
+            if threads != "points" or ((order + 1) ** 3 <= 1024 and geometry != "box")
         ]
         if part == "shapes":
             for row in rows:
@@ -339,6 +339,8 @@ def planned_row(order: int, geometry: str, threads: str, dofs: int) -> dict[str,
     """A row of operator.json before it is measured, with N_G = E N^3."""
     size = formulas.large_mesh(order, round(dofs / order**3))
     method = formulas.Method(geometry=geometry)
+    if geometry == "box":
+        method = formulas.Method(geometry="trilinear", parallelepipeds=size.elements)
     return {
         "order": order, "geometry": geometry, "kernels": "portable", "threads": threads, "elements": size.elements,
         "dofs": size.dofs, "bytes": formulas.weft_operator_bytes(size, method).value,

@@ -58,22 +58,40 @@ void print_size(std::int64_t elements, std::int64_t dofs) {
   std::printf("{\"elements\": %lld, \"dofs\": %lld}\n", static_cast<long long>(elements), static_cast<long long>(dofs));
 }
 
-// The operator in both shapes of its blocks and with both geometries, and its gather.
+// A box whose elements are of one shape.
+mesh::Mesh box_of(int order, mesh::Shape shape) {
+  mesh::Mesh mesh = box(order);
+  double* const nodes = mesh.nodes.change().data();
+  for (std::size_t i = 0; i < mesh.nodes.size(); i += 3) {
+    const double x = nodes[i], y = nodes[i + 1], z = nodes[i + 2];
+    if (shape >= mesh::Shape::affine) nodes[i] += 0.3 * y - 0.2 * z;
+    if (shape >= mesh::Shape::trilinear) nodes[i + 1] += 0.3 * x * y * z;
+  }
+  return mesh;
+}
+
+// The operator in both shapes of its blocks and for all shapes of elements, and its gather.
 template <class T>
 void run_poisson(int order) {
-  const mesh::Mesh mesh = box(order);
   device::Stream stream(device::open("cuda"));
   for (const auto threads : {poisson::Threads::points, poisson::Threads::columns})
-    for (const auto geometry : {poisson::Geometry::stored, poisson::Geometry::trilinear}) {
-      if (threads == poisson::Threads::points && order > 9) continue;  // more threads than a block has
+    for (const mesh::Shape shape : mesh::all_shapes) {
+      const bool stored = shape == mesh::Shape::curved, points = threads == poisson::Threads::points;
+      // Blocks have no more threads, and points take boxes for parallelepipeds.
+      if (points && (order > 9 || shape == mesh::Shape::box)) continue;
+      const mesh::Mesh mesh = box_of(order, shape);
       poisson::Options chosen = options(order);
       chosen.threads = threads;
-      chosen.geometry = geometry;
+      chosen.geometry = stored ? poisson::Geometry::stored : poisson::Geometry::trilinear;
       poisson::Operator<T> op(mesh, chosen);
       auto x = vector<T>(op.entries()), y = vector<T>(op.entries());
-      op.apply(x.data(), y.data(), stream);
+      // The gather is the same for all shapes.
+      if (stored || shape == mesh::Shape::trilinear)
+        op.apply(x.data(), y.data(), stream);
+      else
+        op.apply_local(x.data(), y.data(), stream);
       stream.synchronize();
-      if (threads == poisson::Threads::columns && geometry == poisson::Geometry::stored)
+      if (!points && stored)
         print_size(static_cast<std::int64_t>(mesh.element_ids.size()), static_cast<std::int64_t>(op.unknowns()));
     }
 }

@@ -169,7 +169,7 @@ class Solver(SolverOnElements, Output, Statistics):
         if kernels == "auto":
             kernels = "simd" if self.device.is_host else "portable"
         if geometry == "auto":
-            geometry = "trilinear" if mesh.straight else "mixed" if kernels == "simd" else "stored"
+            geometry = "trilinear" if mesh.straight else "mixed"
         self.geometry, self.kernels = geometry, kernels
         self.scalars = dict(scalars or {})
         if taken := sorted(set(OWN) & set(self.scalars)):

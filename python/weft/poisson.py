@@ -84,8 +84,8 @@ class Poisson:
     matrix. ``device``: ``auto``, ``host``, ``cuda``, ``hip`` or a ``weft.device.Device``. ``precision``: ``double`` or
     ``single``. ``storage``: ``assembled`` (a vector holds every degree of freedom once, as in hipBone) or ``scattered``
     (once per element, as in Nekbone). ``geometry``: ``stored`` factors, ``trilinear`` (recomputed from the corners;
-    straight elements only), ``mixed`` (stored for curved elements and recomputed for the others; SIMD kernels), or
-    ``auto``. The SIMD kernels compute the constant metric of parallelepipeds once per element. ``kernels``:
+    straight elements only), ``mixed`` (stored for curved elements and recomputed for the others), or ``auto``.
+    Unless it is stored, the metric of a parallelepiped is constant. ``kernels``:
     ``portable`` (the one source for all devices), ``simd`` (the host's own), or ``auto``. ``threads``: the portable
     kernels' thread blocks, ``points`` or ``columns``, or ``auto``. ``dirichlet``: the boundaries whose points are taken
     out (their value is 0, or see ``lift``):
@@ -137,7 +137,7 @@ class Poisson:
         threads = given.threads
         why: dict[str, str] = {}
         given.kernels, why["kernels"] = self._choose_kernels(kernels)
-        given.geometry, why["geometry"] = self._choose_geometry(geometry, given.kernels)
+        given.geometry, why["geometry"] = self._choose_geometry(geometry)
         self.geometry, self.kernels = given.geometry, given.kernels
         self.screening = screening
         screened = self._screening_mass(self.order)
@@ -221,16 +221,14 @@ class Poisson:
             raise ValueError(f"poisson: {what} is {values[at]:g} at ({place}); allowed: finite, {limit}")
         return values
 
-    def _choose_geometry(self, geometry: str, kernels: str) -> tuple[str, str]:
+    def _choose_geometry(self, geometry: str) -> tuple[str, str]:
         if geometry != "auto":
             return geometry, "asked for"
         if self.coefficient is not None:
             return "stored", "they hold the coefficient"
         if self.mesh.straight:
             return "trilinear", "all elements have straight edges"
-        if kernels == "simd":
-            return "mixed", "the mesh has curved elements, whose metric is stored"
-        return "stored", "the mesh has curved elements"
+        return "mixed", "the mesh has curved elements, whose metric is stored"
 
     def _choose_kernels(self, kernels: str) -> tuple[str, str]:
         possible = self.device.is_host and self.storage == "assembled"

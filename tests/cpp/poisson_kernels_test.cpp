@@ -1,11 +1,15 @@
 // The local operator y_L = (S_L + lambda W) Z x against dense matrices written out from the definition.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 #include <random>
 #include <vector>
 
 #include "fiber_device.hpp"
+#include "shape_meshes.hpp"
 #include "weft/element/gll.hpp"
 #include "weft/mesh/geometry.hpp"
 #include "weft/mesh/mesh.hpp"
@@ -13,6 +17,7 @@
 #include "weft/poisson/local_operator.hpp"
 
 using namespace weft;
+using mesh::Shape;
 using poisson::Geometry;
 using poisson::Threads;
 
@@ -20,10 +25,21 @@ namespace {
 
 constexpr int elements = 6;  // of which 1..5 are worked on: full and incomplete tiles
 
-mesh::Mesh deformed_box() {
-  mesh::BoxOptions options{.counts = {6, 1, 1}, .deformation = "kershaw", .deformation_parameter = 0.6};
-  return mesh::make_box(options, mpi::Comm::self());
-}
+// Of one shape, or of all of them in turn: with geometry stored and mixed, elements as they come and by their shapes.
+struct Kind {
+  const char* name;
+  Geometry geometry;
+  std::array<Shape, elements> shapes;
+};
+constexpr std::array<Shape, elements> all_of(Shape s) { return {s, s, s, s, s, s}; }
+constexpr Kind stored{"stored", Geometry::stored, all_of(Shape::curved)};
+constexpr Kind trilinear{"trilinear", Geometry::mixed, all_of(Shape::trilinear)};
+constexpr Kind affine{"affine", Geometry::mixed, all_of(Shape::affine)};
+constexpr Kind boxes{"boxes", Geometry::mixed, all_of(Shape::box)};
+constexpr Kind every_shape{"every shape",
+                           Geometry::mixed,
+                           {Shape::box, Shape::curved, Shape::box, Shape::affine, Shape::trilinear, Shape::curved}};
+constexpr std::array kinds{stored, trilinear, affine, boxes, every_shape};
 
 // D^T G D u + lambda W u of one element, one sum a line of D.
 std::vector<double> reference_apply(int order, const double* g, const double* w, double lambda, const double* u) {
@@ -58,9 +74,9 @@ std::vector<double> reference_apply(int order, const double* g, const double* w,
 }
 
 template <class T>
-double largest_error(int order, Threads threads, Geometry geometry, bool indirect,
+double largest_error(int order, Threads threads, const Kind& kind, bool indirect,
                      const std::shared_ptr<device::Device>& device) {
-  const mesh::Mesh mesh = deformed_box();
+  const mesh::Mesh mesh = test::row_of(kind.shapes);
   const auto factors = mesh::geometric_factors(mesh, order);
   const std::size_t points = factors.mass.size(), each = points / elements;
   std::mt19937_64 random(order);
@@ -85,10 +101,19 @@ double largest_error(int order, Threads threads, Geometry geometry, bool indirec
   poisson::Options options;
   options.order = order;
   options.lambda = 0.7;
-  options.geometry = geometry;
+  options.geometry = kind.geometry;
   options.threads = threads;
   options.device = device;
-  const poisson::LocalOperator<T> local(mesh, options, index, w);
+  std::array<std::int64_t, elements> own_order;
+  std::iota(own_order.begin(), own_order.end(), 0);
+  const poisson::LocalOperator<T> local(mesh, options, index, w, own_order);
+  for (const Shape shape : mesh::all_shapes) {
+    const bool as_affine = threads == Threads::points && shape == Shape::box;
+    const std::int64_t found = local.elements_by_shape()[static_cast<int>(shape)];
+    if (!as_affine && (threads == Threads::columns || shape != Shape::affine)) {
+      EXPECT_EQ(found, std::ranges::count(kind.shapes, shape));
+    }
+  }
   device::Array<T> in(device, x), out(device, points);
   out.upload(std::vector<T>(points, T(-7)));
   device::Stream stream(device);
@@ -115,11 +140,11 @@ class EveryOrder : public testing::TestWithParam<int> {};
 TEST_P(EveryOrder, KernelsMatchTheDefinition) {
   const auto host = device::open("host");
   for (const Threads threads : {Threads::points, Threads::columns})
-    for (const Geometry geometry : {Geometry::stored, Geometry::trilinear})
+    for (const Kind& kind : kinds)
       for (const bool indirect : {false, true}) {
-        SCOPED_TRACE(poisson::name(threads) + ", " + poisson::name(geometry) + (indirect ? ", indirect" : ""));
-        EXPECT_LT(largest_error<double>(GetParam(), threads, geometry, indirect, host), 2e-14);
-        EXPECT_LT(largest_error<float>(GetParam(), threads, geometry, indirect, host), 1e-5);
+        SCOPED_TRACE(poisson::name(threads) + ", " + kind.name + (indirect ? ", indirect" : ""));
+        EXPECT_LT(largest_error<double>(GetParam(), threads, kind, indirect, host), 2e-14);
+        EXPECT_LT(largest_error<float>(GetParam(), threads, kind, indirect, host), 1e-5);
       }
 }
 INSTANTIATE_TEST_SUITE_P(Poisson, EveryOrder, testing::Range(1, 16));
@@ -127,13 +152,14 @@ INSTANTIATE_TEST_SUITE_P(Poisson, EveryOrder, testing::Range(1, 16));
 struct GpuCase {
   int order;
   Threads threads;
-  Geometry geometry;
+  Kind kind;
+  std::size_t barriers;
 };
 class GpuBranch : public testing::TestWithParam<GpuCase> {
  protected:
   static double error() {
-    const auto [order, threads, geometry] = GetParam();
-    return largest_error<double>(order, threads, geometry, true, device::open("fiber"));
+    const auto& [order, threads, kind, barriers] = GetParam();
+    return largest_error<double>(order, threads, kind, true, device::open("fiber"));
   }
 };
 
@@ -148,18 +174,65 @@ TEST_P(GpuBranch, IsWrongWithoutAnyOneOfItsBarriers) {
   fiber::take_barriers_met();
   ASSERT_LT(error(), 1e-14);
   const auto barriers = fiber::take_barriers_met();
-  EXPECT_EQ(barriers.size(), GetParam().threads == Threads::points ? 2u : 4u);
+  EXPECT_EQ(barriers.size(), GetParam().barriers);
   for (const fiber::Barrier& barrier : barriers) {
     const fiber::WithoutBarrier removed(barrier);
     EXPECT_FALSE(error() < 1e-6) << "without the barrier at line " << barrier.line;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Poisson, GpuBranch,
-                         testing::Values(GpuCase{3, Threads::points, Geometry::stored},
-                                         GpuCase{4, Threads::points, Geometry::trilinear},
-                                         GpuCase{3, Threads::columns, Geometry::trilinear},
-                                         GpuCase{4, Threads::columns, Geometry::stored}));
+INSTANTIATE_TEST_SUITE_P(
+    Poisson, GpuBranch,
+    testing::Values(GpuCase{3, Threads::points, stored, 2}, GpuCase{4, Threads::points, trilinear, 2},
+                    GpuCase{4, Threads::points, affine, 2}, GpuCase{3, Threads::columns, trilinear, 4},
+                    GpuCase{4, Threads::columns, stored, 4}, GpuCase{3, Threads::columns, affine, 4},
+                    GpuCase{4, Threads::columns, boxes, 2}));
+
+// Its launches are those of the cases above.
+TEST(PoissonLocalOperator, TakesElementsOfEveryShapeOnAGpu) {
+  for (const Threads threads : {Threads::points, Threads::columns})
+    EXPECT_LT(largest_error<double>(3, threads, every_shape, true, device::open("fiber")), 1e-14);
+}
+
+// Without inverse degrees, which leaves lambda to the caller, and in the mesh's own order, which takes all elements for
+// the most general of them.
+TEST(PoissonLocalOperator, LeavesLambdaOutWithoutInverseDegrees) {
+  const mesh::Mesh mesh = test::row_of(every_shape.shapes);
+  const std::size_t points = elements * 64;
+  std::vector<double> ones(points, 1.0);
+  std::array<std::int64_t, elements> own_order;
+  std::iota(own_order.begin(), own_order.end(), 0);
+  poisson::Options options;
+  options.order = 3;
+  options.device = device::open("host");
+  const auto applied = [&](Geometry geometry, double lambda, std::span<const double> degrees,
+                           std::span<const std::int64_t> order) {
+    options.geometry = geometry;
+    options.lambda = lambda;
+    const poisson::LocalOperator<double> local(mesh, options, {}, degrees, order);
+    device::Array<double> y(options.device, points);
+    std::vector<double> x(points);
+    for (std::size_t p = 0; p < points; ++p) x[p] = std::sin(static_cast<double>(p));
+    device::Stream stream(options.device);
+    local.apply(device::Array<double>(options.device, x).data(), y.data(), 0, elements, stream);
+    stream.synchronize();
+    const auto by_shape = local.elements_by_shape();
+    EXPECT_EQ(by_shape[3], order.empty() || geometry == Geometry::stored ? elements : 2);
+    const auto bytes = local.memory_bytes();
+    EXPECT_EQ(bytes.at("geometric factors" + std::string(degrees.empty() ? "" : " and inverse degrees")),
+              by_shape[3] * 64 * (degrees.empty() ? 6 : 7) * 8);
+    if (!order.empty() && geometry == Geometry::mixed) {
+      EXPECT_EQ(bytes.at("trilinear maps"), 24 * 8);
+      EXPECT_EQ(bytes.at("metrics of parallelepipeds"), 3 * 6 * 8);
+    }
+    return y.download();
+  };
+  const std::vector<double> expected = applied(Geometry::stored, 0, ones, own_order);
+  const double largest = std::abs(*std::ranges::max_element(expected, {}, [](double v) { return std::abs(v); }));
+  for (const auto& found : {applied(Geometry::mixed, 0.7, {}, own_order), applied(Geometry::mixed, 0.7, {}, {}),
+                            applied(Geometry::mixed, 0, ones, own_order)})
+    for (std::size_t p = 0; p < points; ++p) ASSERT_NEAR(found[p], expected[p], 1e-14 * largest) << p;
+}
 
 TEST(PoissonBlocks, FitTheLimitsOfAGpu) {
   for (int order = 1; order <= 15; ++order)

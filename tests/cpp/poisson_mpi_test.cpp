@@ -1,12 +1,14 @@
 // The operator and conjugate gradients on any number of ranks.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <vector>
 
 #include "fiber_device.hpp"
+#include "shape_meshes.hpp"
 #include "weft/mesh/mesh.hpp"
 #include "weft/mesh/points.hpp"
 #include "weft/poisson/any_operator.hpp"
@@ -152,6 +154,27 @@ TEST(PoissonOperator, IsSymmetricAndPositiveInEveryVariant) {
         EXPECT_GT(dot(op, x, ax), 0);
         EXPECT_GT(dot(op, y, ay), 0);
       }
+}
+
+TEST(PoissonOperator, StoresTheMetricOfCurvedElementsAlone) {
+  for (const Storage storage : {Storage::assembled, Storage::scattered})
+    for (const Threads threads : {Threads::points, Threads::columns}) {
+      SCOPED_TRACE(poisson::name(storage) + ", " + poisson::name(threads));
+      const mesh::Mesh mesh = test::half_curved();
+      const auto made = poisson::make_operator<double>(mesh, options_for(4, storage, Geometry::mixed, threads)),
+                 stored = poisson::make_operator<double>(mesh, options_for(4, storage, Geometry::stored, threads));
+      const auto x = noise_vector(*made, 1);
+      const auto y = applied(*made, x), expected = applied(*stored, x);
+      double largest = 0;
+      for (const double value : expected) largest = std::max(largest, std::abs(value));
+      for (std::size_t i = 0; i < y.size(); ++i) ASSERT_NEAR(y[i], expected[i], 1e-13 * largest);
+      std::array<std::int64_t, 4> counts = made->elements_by_shape();
+      made->comm().sum(counts.data(), 4);
+      EXPECT_EQ(counts, (std::array<std::int64_t, 4>{threads == Threads::points ? 0 : 16,
+                                                     threads == Threads::points ? 16 : 0, 0, 16}));
+      const auto constant = made->stiffness_of_points(std::vector<double>(made->space().points(), 1.0));
+      for (const double value : constant) ASSERT_NEAR(value, 0, 1e-12);
+    }
 }
 
 TEST(PoissonOperator, TakesAConstantToLambdaTimesIt) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "orders.hpp"
+#include "shape_meshes.hpp"
 #include "simd_checks.hpp"
 #include "weft/element/gll.hpp"
 #include "weft/mesh/shape.hpp"
@@ -16,6 +17,7 @@
 
 using namespace weft;
 using namespace weft::poisson;
+using test::half_curved, test::with_moved_vertex;
 
 namespace {
 
@@ -111,37 +113,6 @@ TEST(SimdOperator, EveryAccessToSurfacePointsGivesTheSameBits) {
   all_accesses<float>(2);
 }
 
-// A box of parallelepipeds one of whose inner vertices is moved: by `by` of an element's length.
-mesh::Mesh with_moved_vertex(double by) {
-  mesh::Mesh mesh = box({6, 4, 3}, {}, "none");
-  double* const nodes = mesh.nodes.change().data();
-  for (std::int64_t i = 0; i < 8 * mesh.elements(); ++i)
-    if (std::abs(nodes[3 * i] - 0.5) + std::abs(nodes[3 * i + 1] - 0.5) + std::abs(nodes[3 * i + 2] - 1. / 3) < 1e-9)
-      nodes[3 * i] += by / 6;
-  return mesh;
-}
-
-// Curved elements where x < 1/2, parallelepipeds elsewhere, by nodes of a high order.
-mesh::Mesh half_curved() {
-  mesh::Mesh mesh = box({8, 2, 2}, {}, "smooth");
-  const int q = mesh.geometry_order, n = q + 1;
-  const std::vector<double>& points = element::gll(q).points;
-  double* const nodes = mesh.nodes.change().data();
-  for (std::int64_t e = 0; e < mesh.elements(); ++e) {
-    double* const element = nodes + 3 * n * n * n * e;
-    if (element[0] < 0.5 - 1e-9) continue;
-    const std::array<double, 24> corners = mesh::corners_of(mesh, e);
-    const double* const last = corners.data() + 21;
-    for (int k = 0; k < n; ++k)
-      for (int j = 0; j < n; ++j)
-        for (int i = 0; i < n; ++i)
-          for (int d = 0; d < 3; ++d)
-            element[3 * ((k * n + j) * n + i) + d] =
-                corners[d] + (last[d] - corners[d]) * (points[std::array{i, j, k}[d]] + 1) / 2;
-  }
-  return mesh;
-}
-
 TEST(SimdOperator, AParallelepipedAsSuchAsTrilinearAndAsStoredIsOneOperator) {
   for (const int order : test::all_orders()) {
     // Moved by less than shapes tell apart, by more, and visibly.
@@ -159,8 +130,8 @@ TEST(SimdOperator, AMovedVertexMakesOnlyTheElementsRoundItTrilinear) {
     const SimdProblem<double> problem(with_moved_vertex(by), 2, false);
     const auto space = problem.make_space();
     auto counts = SimdOperator<double>(*space, Geometry::trilinear, lambda).elements_by_shape();
-    EXPECT_EQ(counts[2], 0);
-    return summed({static_cast<double>(counts[1])}, problem.mesh.comm)[0];
+    EXPECT_EQ(counts[3], 0);
+    return summed({static_cast<double>(counts[2])}, problem.mesh.comm)[0];
   };
   EXPECT_EQ(trilinear(0), 0);
   EXPECT_GE(trilinear(0.2), 8);
@@ -175,12 +146,12 @@ TEST(SimdOperator, MixedGeometryStoresCurvedElementsAlone) {
       const auto space = problem.make_space();
       const SimdOperator<double> mixed(*space, Geometry::mixed, lambda), stored(*space, Geometry::stored, lambda);
       const auto counts = mixed.elements_by_shape();
-      EXPECT_EQ(counts[0] + counts[1] + counts[2], problem.mesh.elements());
+      EXPECT_EQ(counts[1] + counts[2] + counts[3], problem.mesh.elements());
       const auto bytes = [](const SimdOperator<double>& op) {
         const auto all = op.memory_bytes();
         return all.contains("geometry") ? all.at("geometry") : 0;
       };
-      if (counts[0] > 0) EXPECT_LT(bytes(mixed), bytes(stored));
+      if (counts[1] > 0) EXPECT_LT(bytes(mixed), bytes(stored));
     }
   }
 }
@@ -189,7 +160,7 @@ TEST(SimdOperator, CurvedElementsAloneNeedNoTrilinearMaps) {
   const SimdProblem<double> problem(box({4, 4, 4}, {}, "smooth"), 4, false);
   const auto space = problem.make_space();
   const SimdOperator<double> op(*space, Geometry::mixed, lambda);
-  EXPECT_EQ(op.elements_by_shape()[2], problem.mesh.elements());
+  EXPECT_EQ(op.elements_by_shape()[3], problem.mesh.elements());
   EXPECT_FALSE(space->memory_bytes().contains("trilinear maps"));
 }
 
@@ -247,7 +218,7 @@ TEST(SimdOperator, TheSplitTakesEveryElementOnceAndKeepsHaloElementsTogether) {
       std::vector<mesh::Shape> shapes(elements);
       for (int e = 0; e < elements; ++e) {
         halo[e] = e % halo_every == halo_every - 1;
-        shapes[e] = static_cast<mesh::Shape>(e % 3);
+        shapes[e] = static_cast<mesh::Shape>(e % 4);
       }
       const space::BlockSplit split = space::split_blocks(halo, shapes, 8);
       EXPECT_EQ(split.blocks, (elements + 7) / 8);

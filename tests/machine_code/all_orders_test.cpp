@@ -1,5 +1,6 @@
 // The kernels that exist once per order, on machine code: every launch is compared with the host's (launches.hpp), so
 // here they are only launched, on small meshes. A few orders by default, all of them with WEFT_ALL_ORDERS=1.
+#include <array>
 #include <cstdlib>
 #include <numeric>
 #include <set>
@@ -8,6 +9,7 @@
 
 #include "../cpp/flow_terms_checks.hpp"
 #include "../cpp/maxwell_checks.hpp"
+#include "../cpp/shape_meshes.hpp"
 #include "on_machine_code.hpp"
 #include "weft/mesh/mesh.hpp"
 #include "weft/poisson/local_operator.hpp"
@@ -38,13 +40,14 @@ mesh::Mesh deformed(std::array<int, 3> counts) {
 
 // Elements 1 … 5 of six: full and incomplete tiles.
 template <class T>
-void apply_poisson(int order, poisson::Threads threads, poisson::Geometry geometry) {
-  const mesh::Mesh mesh = deformed({6, 1, 1});
+void apply_poisson(int order, poisson::Threads threads, poisson::Geometry geometry, mesh::Shape shape,
+                   bool weighted = true) {
+  const mesh::Mesh mesh = test::row_of(std::array{shape, shape, shape, shape, shape, shape});
   const auto device = device::open("cuda");
   const std::size_t points = 6u * static_cast<unsigned>((order + 1) * (order + 1) * (order + 1));
   std::vector<std::int32_t> index(points);
   std::iota(index.rbegin(), index.rend(), 0);
-  std::vector<double> weights(points, 0.5);
+  std::vector<double> weights(weighted ? points : 0, 0.5);
   std::vector<T> x(points + 1);
   for (std::size_t p = 0; p < points; ++p) x[p] = static_cast<T>(std::sin(static_cast<double>(p)));
   poisson::Options options;
@@ -119,10 +122,14 @@ void take_flow_terms(int order) {
 TEST_P(AllOrders, Poisson) {
   using poisson::Geometry, poisson::Threads;
   for (const Threads threads : {Threads::points, Threads::columns})
-    for (const Geometry geometry : {Geometry::stored, Geometry::trilinear}) {
+    for (const mesh::Shape shape : mesh::all_shapes) {
       if (threads == Threads::points && order > 9) continue;  // more threads than a block has
-      apply_poisson<double>(order, threads, geometry);
-      apply_poisson<float>(order, threads, geometry);
+      const Geometry geometry = shape == mesh::Shape::curved ? Geometry::stored : Geometry::mixed;
+      apply_poisson<double>(order, threads, geometry, shape);
+      apply_poisson<float>(order, threads, geometry, shape);
+      if (shape != mesh::Shape::curved) continue;
+      apply_poisson<double>(order, threads, Geometry::mixed, shape, false);
+      apply_poisson<float>(order, threads, Geometry::mixed, shape, false);
     }
 }
 TEST_P(AllOrders, TransferAndSchwarz) {

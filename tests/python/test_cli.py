@@ -425,7 +425,7 @@ def test_bench_operator_measures_each_order_and_geometry(tmp_path) -> None:
     assert done.returncode == 0, done.stderr
     record = json.loads((tmp_path / "operator.json").read_text())
     assert [(r["order"], r["geometry"]) for r in record["rows"]] == [
-        (n, g) for n in (1, 3) for g in ("stored", "trilinear")
+        (n, g) for n in (1, 3) for g in ("stored", "trilinear", "box")
     ]
     for row in record["rows"]:
         n = row["order"] + 1
@@ -465,7 +465,7 @@ def test_bench_scaling_stops_at_a_run_that_fails_and_says_what_it_said(tmp_path)
     [
         (["bench", "operator", "--orders", "0-3"], "between 1 and 15"),
         (["bench", "operator", "--orders", "x"], "found 'x'"),
-        (["bench", "operator", "--geometry", "round"], "stored, trilinear"),
+        (["bench", "operator", "--geometry", "round"], "stored, trilinear, box"),
         (["bench", "scaling", "poisson", "--sizes", "5"], "two integers"),
         (["run", "poison"], "Did you mean 'poisson'"),
         (["trace", "summary", "absent.json"], "absent.json: No such file"),

@@ -138,6 +138,9 @@ def test_the_least_bytes_of_the_operator_are_those_of_hipbone() -> None:
     size = formulas.large_mesh(7, 8)
     expected = formulas.weft_operator_bytes(size, formulas.Method(geometry="trilinear")).value
     assert method.least_bytes(c) == pytest.approx(expected / 4)
+    c = counters(kernel="poisson.poisson_box_2d", order=7, elements=8, blocks=4)
+    # x, y, index and the metric.
+    assert method.least_bytes(c) == pytest.approx((8 * 7**3 + 12 * 8**3 + 6 * 8) * 8 / 4)
 
 
 def test_every_figure_of_a_gpu_names_its_source() -> None:
@@ -160,10 +163,11 @@ def test_the_operator_was_recorded_in_every_variant() -> None:
     _, found = method.recorded()
     have = {(c.kernel, c.order, c.real) for c in found if c.run == "poisson"}
     for real in ("double", "float"):
-        for geometry in ("stored", "trilinear"):
+        for shape in ("stored", "trilinear", "affine", "box"):
             for order in range(1, 16):
-                assert (f"poisson.poisson_{geometry}_2d", order, real) in have
-                assert ((f"poisson.poisson_{geometry}_3d", order, real) in have) == (order <= 9)
+                assert (f"poisson.poisson_{shape}_2d", order, real) in have
+                by_points = order <= 9 and shape != "box"
+                assert ((f"poisson.poisson_{shape}_3d", order, real) in have) == by_points
 
 
 def test_recorded_counters_agree_with_each_other() -> None:
@@ -199,12 +203,12 @@ def test_the_command_prints_a_table_and_writes_a_plot_and_a_file(tmp_path) -> No
     plot, file = tmp_path / "fig3.png", tmp_path / "kernels.json"
     text = run("--machine", "h100", "--orders", "3,7", "--plot", str(plot), "--json", str(file))
     rows = [line for line in text.splitlines() if line.startswith("poisson.poisson_")]
-    assert len(rows) == 8  # two shapes, two geometries, two orders
+    assert len(rows) == 14  # four geometries by columns, three by points, two orders
     assert "sm_90" in text
     assert plot.stat().st_size > 10_000
     content = json.loads(file.read_text())
     assert content["gpu"] == "NVIDIA H100 SXM5 80GB"
-    assert len(content["kernels"]) == 8
+    assert len(content["kernels"]) == 14
     assert all(figure["source"] for figure in content["figures"].values())
 
 

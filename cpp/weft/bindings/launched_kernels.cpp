@@ -27,7 +27,8 @@ void add_poisson(std::vector<LaunchedKernel>& list) {
     for (const poisson::Threads threads : {poisson::Threads::points, poisson::Threads::columns}) {
       if (threads == poisson::Threads::points && order > 9) continue;  // more threads than a block has
       const int tile = poisson::elements_per_block(order, threads, sizeof(T));
-      for (const char* geometry : {"stored", "trilinear"}) {
+      for (const char* geometry : {"stored", "curved", "trilinear", "affine", "box"}) {
+        if (threads == poisson::Threads::points && std::string_view(geometry) == "box") continue;  // as affine
         list.push_back({{"poisson",
                          std::string("poisson_") + geometry + (threads == poisson::Threads::points ? "_3d" : "_2d"),
                          {{"WEFT_N", std::to_string(order)},

@@ -279,9 +279,9 @@ void bind(nb::module_& m, const char* name) {
       .def_prop_ro("elements", [](P& self) { return self.space().elements(); })
       .def_prop_ro("elements_by_shape",
                    [](P& self) {
-                     const auto [affine, trilinear, curved] = self.op().elements_by_shape();
+                     const auto [boxes, affine, trilinear, curved] = self.op().elements_by_shape();
                      CountDict d;
-                     d["parallelepiped"] = affine;
+                     d["parallelepiped"] = boxes + affine;
                      d["trilinear"] = trilinear;
                      d["stored"] = curved;
                      return d;

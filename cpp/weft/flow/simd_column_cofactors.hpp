@@ -22,6 +22,7 @@ using space::Vec3;
 template <class Use>
 WEFT_ALWAYS_INLINE void with_shape(Shape shape, Use&& use) {
   switch (shape) {
+    case Shape::box:  // not told from other parallelepipeds
     case Shape::affine:
       return use(std::integral_constant<Shape, Shape::affine>{});
     case Shape::trilinear:

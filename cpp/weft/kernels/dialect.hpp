@@ -24,6 +24,8 @@
 //   than a division. On a GPU, x and the result have to be normal numbers.
 // weft_prefetch(begin, bytes) brings consecutive bytes of global memory into the L2 of GPUs that can (sm_90 and later).
 //   Both are multiples of 16, and the same for all threads that call it.
+// weft_anew(pointer) is the pointer, but a compiler for NVIDIA GPUs does not know that: what was read before is read
+//   again, from a cache, instead of staying in registers.
 #pragma once
 
 #if defined(WEFT_TARGET_GPU) || defined(WEFT_TARGET_FIBER)

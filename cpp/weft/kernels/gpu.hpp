@@ -29,6 +29,15 @@ WEFT_FUNCTION void weft_prefetch(const void* begin, int bytes) {
 #endif
 }
 
+template <class T>
+WEFT_FUNCTION const T* weft_anew(const T* pointer) {
+  int none = 0;
+#if defined(__CUDA_ARCH__)
+  asm volatile("" : "+r"(none));
+#endif
+  return pointer + none;
+}
+
 WEFT_FUNCTION float weft_reciprocal_root(float x) {
 #if defined(__CUDA_ARCH__)
   return rsqrtf(x);

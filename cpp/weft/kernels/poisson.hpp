@@ -1,16 +1,22 @@
-// y_L = (S_L + lambda W) Z x: the screened Poisson operator on the elements [begin, begin + count), before Z^T.
+// y_L = (S_L + lambda W) Z x: the screened Poisson operator on `count` elements of one shape, before Z^T.
 //
 // S_L^e = D^T G^e D (hipBone, "The Nekbone Benchmark"), Z as an index per local point (null: x is scattered), W the
-// inverse degrees. Two thread shapes, two geometries, four kernels:
-//   poisson_stored_3d     one thread per point, N <= 9, shared arrays hold what the threads of an element exchange
-//   poisson_stored_2d     one thread per column of points, and in turn a line along r or s: n words in registers
+// inverse degrees. Two thread shapes,
+//   *_3d   one thread per point, N <= 9, shared arrays hold what the threads of an element exchange
+//   *_2d   one thread per column of points, and in turn a line along r or s: n words in registers
+// and by the shape of the elements (mesh/shape.hpp)
+//   poisson_stored_*      G and W at every point: any shape
+//   poisson_curved_*      the same without W, and lambda = 0
 //   poisson_trilinear_*   G recomputed from the eight coefficients of a trilinear map
+//   poisson_affine_*      G constant but for the weights: parallelepipeds
+//   poisson_box_2d        G constant and diagonal: S_L^e is a sum of three 1-D operators
 // WEFT_TILE_ELEMENTS elements share a block. Of several fields, x_field and y_field apart, the blocks of the same
 // elements follow each other, so that all but the first find geometry and index in a cache.
 //
-// Arrays: index and y [element][n^3]; factors [element][7][n^3]: G_rr, G_rs, G_rt, G_ss, G_st, G_tt, W, so that the
-// threads of a block read whole lines of each; maps [element][24]: x = sum_c maps[c] r^a s^b t^c in the order 1, r, s,
-// t, rs, rt, st, rst, three components each; reference [n*n + 2n]: D row-major, GLL points, GLL weights.
+// Arrays begin with the first of the elements. index and y [element][n^3]; factors [element][7 or 6][n^3]: G_rr, G_rs,
+// G_rt, G_ss, G_st, G_tt, W, so that the threads of a block read whole lines of each; maps [element][24]: x = sum_c
+// maps[c] r^a s^b t^c in the order 1, r, s, t, rs, rt, st, rst, three components each; metrics [element][6]: G without
+// the weights; reference [n*n + 2n]: D row-major, GLL points, GLL weights.
 #include "weft/kernels/blocks.hpp"
 #include "weft/kernels/dialect.hpp"
 
@@ -34,16 +40,20 @@ struct Splitting {
   real odd[64];   // [rows][half]: (D[i][m] - D[i][n-1-m]) / 2
 };
 
-// line <- D line, or D^T line, whose splitting is (odd^T, even^T).
-template <bool transposed>
-WEFT_FUNCTION void differentiate(const Splitting& d, const real (&line)[n], real (&out)[n]) {
-  real e[rows], o[rows];
+WEFT_FUNCTION void split(const real (&line)[n], real (&e)[rows], real (&o)[rows]) {
   WEFT_UNROLL
   for (int m = 0; m < half; ++m) {
     e[m] = line[m] + line[n - 1 - m];
     o[m] = line[m] - line[n - 1 - m];
   }
   if (n % 2 == 1) e[rows - 1] = line[half];
+}
+
+// line <- D line, or D^T line, whose splitting is (odd^T, even^T).
+template <bool transposed>
+WEFT_FUNCTION void differentiate(const Splitting& d, const real (&line)[n], real (&out)[n]) {
+  real e[rows], o[rows];
+  split(line, e, o);
   WEFT_UNROLL
   for (int i = 0; i < rows; ++i) {
     real a = 0, b = 0;
@@ -62,22 +72,48 @@ WEFT_FUNCTION void differentiate(const Splitting& d, const real (&line)[n], real
   }
 }
 
+// K = D^T diag(weights) D, which a box applies along each direction: K[n-1-i][n-1-m] = K[i][m].
+struct Stiffness {
+  real even[64];  // [rows][rows]: (K[i][m] + K[i][n-1-m]) / 2, K[i][m] for the middle column
+  real odd[64];   // [half][half]: (K[i][m] - K[i][n-1-m]) / 2
+};
+WEFT_FUNCTION void stiffen(const Stiffness& stiffness, const real (&line)[n], real (&out)[n]) {
+  real e[rows], o[rows];
+  split(line, e, o);
+  WEFT_UNROLL
+  for (int i = 0; i < rows; ++i) {
+    real a = 0, b = 0;
+    WEFT_UNROLL
+    for (int m = 0; m < rows; ++m) a += stiffness.even[i * rows + m] * e[m];
+    if (i < half) {
+      WEFT_UNROLL
+      for (int m = 0; m < half; ++m) b += stiffness.odd[i * half + m] * o[m];
+    }
+    out[i] = a + b;
+    if (i < half) out[n - 1 - i] = a - b;
+  }
+}
+
 // G as stored factors.
+template <int each>  // 7, or 6 without W
 struct Stored {
   const real* WEFT_RESTRICT factors;
 };
+template <int each>
 struct StoredColumn {
   const real* WEFT_RESTRICT factors;
 };
-WEFT_FUNCTION StoredColumn column_of(const Stored& geometry, int element, int i, int j) {
-  return {geometry.factors + static_cast<long>(element) * (7 * points) + j * n + i};
+template <int each>
+WEFT_FUNCTION StoredColumn<each> column_of(const Stored<each>& geometry, int element, int i, int j) {
+  return {geometry.factors + static_cast<long>(element) * (each * points) + j * n + i};
 }
 // (r, s, t) <- G (r, s, t) at layer k of the column; returns lambda W.
-WEFT_FUNCTION real apply_factors(const StoredColumn& c, int k, real lambda, real& r, real& s, real& t) {
+template <int each>
+WEFT_FUNCTION real apply_factors(const StoredColumn<each>& c, int k, real lambda, real& r, real& s, real& t) {
   const real* g = c.factors + k * n * n;
   const real rr = g[0], rs = g[points], rt = g[2 * points];
   const real ss = g[3 * points], st = g[4 * points], tt = g[5 * points];
-  const real w = g[6 * points];
+  const real w = each == 7 ? g[6 * points] : real(0);
   const real gr = rr * r + rs * s + rt * t;
   const real gs = rs * r + ss * s + st * t;
   t = rt * r + st * s + tt * t;
@@ -86,27 +122,28 @@ WEFT_FUNCTION real apply_factors(const StoredColumn& c, int k, real lambda, real
   return lambda * w;
 }
 
-WEFT_FUNCTION real apply_factors(const Stored& geometry, int element, int i, int j, int k, real lambda, real& r,
+template <int each>
+WEFT_FUNCTION real apply_factors(const Stored<each>& geometry, int element, int i, int j, int k, real lambda, real& r,
                                  real& s, real& t) {
   return apply_factors(column_of(geometry, element, i, j), k, lambda, r, s, t);
 }
 
-// Brings values [begin, end) into the L2, by pieces of 16 bytes: from the one that holds `begin` on, and with or
-// without the one that reaches beyond `end`, which may be the end of the array.
-WEFT_FUNCTION void prefetch_values(const real* values, long begin, long end, bool beyond) {
-  constexpr long piece = 16 / sizeof(real);
-  begin = begin / piece * piece;
-  end = (end + (beyond ? piece - 1 : 0)) / piece * piece;
-  weft_prefetch(values + begin, static_cast<int>((end - begin) * sizeof(real)));
+// Brings [begin, end) into the L2, by pieces of 16 bytes: from the one that holds `begin` on, and with or without the
+// one that reaches beyond `end`, which may be the end of the array.
+WEFT_FUNCTION void prefetch_values(const real* begin, const real* end, bool beyond) {
+  const auto first = reinterpret_cast<unsigned long>(begin) & ~15ul;
+  const auto last = (reinterpret_cast<unsigned long>(end) + (beyond ? 15 : 0)) & ~15ul;
+  weft_prefetch(reinterpret_cast<const void*>(first), static_cast<int>(last - first));
 }
 // The factors of a chunk's layers: from the L2 they come in a third of the time. Only where a multiprocessor holds too
 // few blocks to hide the way from memory.
-WEFT_FUNCTION void prefetch(const Stored& geometry, int element, int, int first_layer, int end_layer) {
+template <int each>
+WEFT_FUNCTION void prefetch(const Stored<each>& geometry, int element, int, int first_layer, int end_layer) {
   if (tile > 1 || n <= 10) return;
   WEFT_UNROLL
-  for (int f = 0; f < 7; ++f) {
-    const long all = static_cast<long>(element) * (7 * points) + f * points;
-    prefetch_values(geometry.factors, all + first_layer * n * n, all + end_layer * n * n, f < 6);
+  for (int f = 0; f < each; ++f) {
+    const real* all = geometry.factors + (static_cast<long>(element) * each + f) * points;
+    prefetch_values(all + first_layer * n * n, all + end_layer * n * n, f < each - 1);
   }
 }
 
@@ -174,7 +211,7 @@ struct TrilinearColumns {
 WEFT_FUNCTION void prefetch(const TrilinearColumns& geometry, int element, int elements, int first_layer, int) {
   if (first_layer > 0) return;
   weft_prefetch(geometry.maps + static_cast<long>(element) * 24, elements * static_cast<int>(24 * sizeof(real)));
-  prefetch_values(geometry.nodes - n * n, n * n, n * n + 2 * n, false);
+  prefetch_values(geometry.nodes, geometry.nodes + 2 * n, false);
 }
 struct alignas(16) Words {  // what one instruction loads
   real values[16 / sizeof(real)];
@@ -236,11 +273,61 @@ WEFT_FUNCTION real apply_factors(const TrilinearColumn& c, int k, real lambda, r
   return c.inverse_degree == nullptr ? real(0) : lambda * c.inverse_degree[k * n * n];
 }
 
+// G of a parallelepiped: constant but for the weights.
+struct Affine {
+  const real* WEFT_RESTRICT metrics;
+  const real* WEFT_RESTRICT weights;
+  const real* WEFT_RESTRICT inverse_degree;  // [element][n^3], or null: lambda is applied in the gather
+};
+struct AffineColumn {
+  real rr, rs, rt, ss, st, tt;  // with the weights of r and s
+  const real* WEFT_RESTRICT inverse_degree;
+};
+WEFT_FUNCTION AffineColumn column_of(const Affine& geometry, int element, int i, int j) {
+  const real* g = geometry.metrics + static_cast<long>(element) * 6;
+  const real w = geometry.weights[i] * geometry.weights[j];
+  AffineColumn c{w * g[0], w * g[1], w * g[2], w * g[3], w * g[4], w * g[5], geometry.inverse_degree};
+  if (c.inverse_degree != nullptr) c.inverse_degree += static_cast<long>(element) * points + j * n + i;
+  return c;
+}
+WEFT_FUNCTION real apply_factors(const AffineColumn& c, real w, int k, real lambda, real& r, real& s, real& t) {
+  const real wr = w * r, ws = w * s, wt = w * t;
+  r = c.rr * wr + c.rs * ws + c.rt * wt;
+  s = c.rs * wr + c.ss * ws + c.st * wt;
+  t = c.rt * wr + c.st * ws + c.tt * wt;
+  return c.inverse_degree == nullptr ? real(0) : lambda * c.inverse_degree[k * n * n];
+}
+WEFT_FUNCTION real apply_factors(const Affine& geometry, int element, int i, int j, int k, real lambda, real& r,
+                                 real& s, real& t) {
+  return apply_factors(column_of(geometry, element, i, j), geometry.weights[k], k, lambda, r, s, t);
+}
+
+struct AffineColumns {
+  Affine of;
+  const Nodes& along_t;
+};
+struct AffineColumnAlong {
+  AffineColumn column;
+  const Nodes& along_t;
+};
+WEFT_FUNCTION AffineColumnAlong column_of(const AffineColumns& geometry, int element, int i, int j) {
+  return {column_of(geometry.of, element, i, j), geometry.along_t};
+}
+WEFT_FUNCTION real apply_factors(const AffineColumnAlong& c, int k, real lambda, real& r, real& s, real& t) {
+  return apply_factors(c.column, c.along_t.weights[k], k, lambda, r, s, t);
+}
+WEFT_FUNCTION void prefetch(const AffineColumns& geometry, int element, int elements, int first_layer, int) {
+  if (first_layer > 0) return;
+  const real* metrics = geometry.of.metrics + static_cast<long>(element) * 6;
+  prefetch_values(metrics, metrics + elements * 6, false);
+  prefetch_values(geometry.of.weights, geometry.of.weights + n, false);
+}
+
 // One thread per point.
 template <class Geometry>
-WEFT_FUNCTION void apply_points(int block, int begin, int count, const real* WEFT_RESTRICT reference,
-                                const Geometry& geometry, real lambda, const int* WEFT_RESTRICT index,
-                                const real* WEFT_RESTRICT x, real* WEFT_RESTRICT y) {
+WEFT_FUNCTION void apply_points(int block, int count, const real* WEFT_RESTRICT reference, const Geometry& geometry,
+                                real lambda, const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT x,
+                                real* WEFT_RESTRICT y) {
   WEFT_SHARED(real, d[n][n]);   // d[m][i] = D[m][i]
   WEFT_SHARED(real, dt[n][n]);  // dt[m][i] = D[i][m]
   WEFT_SHARED(real, u[tile * n * n][n]);
@@ -258,7 +345,7 @@ WEFT_FUNCTION void apply_points(int block, int begin, int count, const real* WEF
     const int element = block * tile + q / (n * n);
     real value = 0;
     if (element < count) {
-      const long p = static_cast<long>(begin + element) * points + (q % (n * n)) * n + i;
+      const long p = static_cast<long>(element) * points + (q % (n * n)) * n + i;
       value = x[index == nullptr ? p : static_cast<long>(index[p])];
     }
     u[q][i] = value;
@@ -275,7 +362,7 @@ WEFT_FUNCTION void apply_points(int block, int begin, int count, const real* WEF
       t += dt[m][k] * u[column + m * n][i];
     }
     if (block * tile + e < count)
-      own[WEFT_SLOT(q * n + i)] = apply_factors(geometry, begin + block * tile + e, i, j, k, lambda, r, s, t) * u[q][i];
+      own[WEFT_SLOT(q * n + i)] = apply_factors(geometry, block * tile + e, i, j, k, lambda, r, s, t) * u[q][i];
     gr[q][i] = r;
     gs[q][i] = s;
     gt[q][i] = t;
@@ -292,7 +379,7 @@ WEFT_FUNCTION void apply_points(int block, int begin, int count, const real* WEF
       t += d[m][k] * gt[column + m * n][i];
     }
     if (block * tile + e < count)
-      y[static_cast<long>(begin + block * tile) * points + q * n + i] = own[WEFT_SLOT(q * n + i)] + (r + s + t);
+      y[static_cast<long>(block) * (tile * points) + q * n + i] = own[WEFT_SLOT(q * n + i)] + (r + s + t);
   }
 }
 
@@ -302,27 +389,30 @@ WEFT_FUNCTION void apply_points(int block, int begin, int count, const real* WEF
 // straight from shared memory costs 8 n.
 //
 // For s, point (i, j, k) of a chunk is at k s_layer + j n + i, and for r at i r_pitch + k n + j, so that neighbouring
-// threads take neighbouring lines of either. Few of them meet in a bank if, modulo the banks, s_layer = n, where the
-// next layer goes on like a row, and n r_pitch = 1, where the values i r_pitch + j = r_pitch (i + n j) of points that
-// follow each other have different banks. An even n has no such pitch: its power of two apart, the values of a row do
-// not meet.
+// threads take neighbouring lines of either. The paddings of r_pitch, s_layer and an element are those for which the
+// fewest accesses meet in a bank, found by trying all.
 constexpr int chunks = n <= (sizeof(real) == 8 ? 9 : 13) ? 1 : 2;
 constexpr int layers = chunks == 1 ? n : rows;
 constexpr int lines = n * layers;
-constexpr int banks = 128 / sizeof(real);
-template <int least, int residue>
-constexpr int padded = least + ((residue - least) & (banks - 1));
-constexpr int power = n <= 2 ? 2 : n <= 4 ? 4 : n <= 8 ? 8 : 16;
-constexpr int apart = n % 2 == 1 ? n * (2 - n * n) : banks / power;
-constexpr int r_pitch = padded<lines, apart>;
-constexpr int s_layer = padded<n * n, n>;
+struct Padding {
+  int r, s, element;
+};
+constexpr Padding paddings_double[] = {{2, 2, 4},  {1, 10, 2}, {4, 4, 0},  {4, 12, 15}, {2, 2, 12},
+                                       {6, 6, 15}, {2, 8, 0},  {8, 8, 0},  {3, 6, 0},   {1, 2, 0},
+                                       {2, 12, 0}, {10, 4, 0}, {0, 10, 0}, {7, 14, 0},  {1, 0, 0}};
+constexpr Padding paddings_float[] = {{6, 6, 4},   {12, 26, 1}, {12, 4, 16}, {25, 12, 6}, {8, 2, 24},
+                                      {3, 22, 20}, {4, 8, 0},   {8, 24, 0},  {0, 6, 0},   {10, 18, 0},
+                                      {1, 28, 0},  {28, 4, 0},  {5, 10, 0},  {23, 14, 0}, {2, 16, 0}};
+constexpr Padding padding = sizeof(real) == 8 ? paddings_double[WEFT_N - 1] : paddings_float[WEFT_N - 1];
+constexpr int r_pitch = lines + padding.r;
+constexpr int s_layer = n * n + padding.s;
 constexpr int s_first = n * r_pitch;  // where the layers for s begin
-constexpr int element_values = s_first + layers * s_layer;
+constexpr int element_values = s_first + layers * s_layer + padding.element;
 constexpr int pencils = chunks == 1 ? n * n : 2 * lines;  // threads of an element: n * n, or n * (n + 1)
 
 // Each thread takes a line along r and one along s, or, of two chunks, one of either.
-template <bool transposed>
-WEFT_FUNCTION void transform_lines(const Splitting& d, real* base, int l) {
+template <class Transform>
+WEFT_FUNCTION void transform_lines(real* base, int l, const Transform& transform) {
   WEFT_UNROLL
   for (int taken = 0; taken < 3 - chunks; ++taken) {
     const bool along_r = chunks == 1 ? taken == 0 : l < lines;
@@ -332,37 +422,50 @@ WEFT_FUNCTION void transform_lines(const Splitting& d, real* base, int l) {
     real in[n], out[n];
     WEFT_UNROLL
     for (int m = 0; m < n; ++m) in[m] = line[m * stride];
-    differentiate<transposed>(d, in, out);
+    transform(in, out);
     WEFT_UNROLL
     for (int m = 0; m < n; ++m) line[m * stride] = out[m];
   }
 }
 
+// Where a thread's column passes through the layers for r, and those for s.
+template <class T>
+struct Layers {
+  T *r, *s;
+};
+template <class T>
+WEFT_FUNCTION Layers<T> layers_of(T* base, int l) {
+  return {base + l % n * r_pitch + l / n, base + s_first + l};
+}
+
+// Layers [begin, end) of a column of Z x, 0 where there is no element.
+WEFT_FUNCTION void gather_column(bool live, int element, int l, int begin, int end, const int* WEFT_RESTRICT index,
+                                 const real* WEFT_RESTRICT x, real (&u)[n]) {
+  WEFT_UNROLL
+  for (int k = begin; k < end; ++k) {
+    u[k] = 0;
+    if (!live) continue;
+    const long p = static_cast<long>(element) * points + k * (n * n) + l;
+    u[k] = x[index == nullptr ? p : static_cast<long>(index[p])];
+  }
+}
+
 // The last `stashed` of a thread's n values of du/dt are in shared memory while lines are transformed.
 template <int stashed, class Geometry>
-WEFT_FUNCTION void apply_pencils(int block, int begin, int count, const Splitting& d, const Geometry& geometry,
-                                 real lambda, const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT x,
-                                 real* WEFT_RESTRICT y) {
+WEFT_FUNCTION void apply_pencils(int block, int count, const Splitting& d, const Geometry& geometry, real lambda,
+                                 const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT x, real* WEFT_RESTRICT y) {
   constexpr int unstashed = n - stashed;
   WEFT_SHARED(real, planes[tile][element_values]);                      // of each element: layers for r, layers for s
   WEFT_SHARED(real, stash[stashed > 0 ? stashed : 1][tile * pencils]);  // of t[unstashed], …
   real u[WEFT_SLOTS(tile * pencils)][n];                                // x, then y but for its part from t
   real t[WEFT_SLOTS(tile * pencils)][n];                                // du/dt, then its flux
 
-  const int first = begin + block * tile, elements = count - block * tile < tile ? count - block * tile : tile;
+  const int first = block * tile, elements = count - block * tile < tile ? count - block * tile : tile;
   WEFT_THREADS(thread, tile * pencils) {
     const int l = thread % pencils, element = block * tile + thread / pencils;
     const bool live = l < n * n && element < count;
     if (thread == 0) prefetch(geometry, first, elements, 0, layers);
-    WEFT_UNROLL
-    for (int k = 0; k < n; ++k) {
-      real value = 0;
-      if (live) {
-        const long p = static_cast<long>(begin + element) * points + k * (n * n) + l;
-        value = x[index == nullptr ? p : static_cast<long>(index[p])];
-      }
-      u[WEFT_SLOT(thread)][k] = value;
-    }
+    gather_column(live, element, l, 0, n, index, x, u[WEFT_SLOT(thread)]);
     differentiate<false>(d, u[WEFT_SLOT(thread)], t[WEFT_SLOT(thread)]);
     WEFT_UNROLL
     for (int k = 0; k < stashed; ++k) stash[k][thread] = t[WEFT_SLOT(thread)][unstashed + k];
@@ -371,8 +474,7 @@ WEFT_FUNCTION void apply_pencils(int block, int begin, int count, const Splittin
   for (int chunk = 0; chunk < chunks; ++chunk) {
     WEFT_THREADS(thread, tile * pencils) {
       const int l = thread % pencils;
-      real* r = planes[thread / pencils] + l % n * r_pitch + l / n;
-      real* s = planes[thread / pencils] + s_first + l;
+      const auto [r, s] = layers_of(planes[thread / pencils], l);
       if (l < n * n) {
         WEFT_UNROLL
         for (int k = 0; k < layers; ++k)
@@ -380,14 +482,16 @@ WEFT_FUNCTION void apply_pencils(int block, int begin, int count, const Splittin
       }
     }
     WEFT_BARRIER();
-    WEFT_THREADS(thread, tile * pencils) { transform_lines<false>(d, planes[thread / pencils], thread % pencils); }
+    WEFT_THREADS(thread, tile * pencils) {
+      transform_lines(planes[thread / pencils], thread % pencils,
+                      [&](const real(&in)[n], real(&out)[n]) { differentiate<false>(d, in, out); });
+    }
     WEFT_BARRIER();
     WEFT_THREADS(thread, tile * pencils) {
       const int l = thread % pencils, element = block * tile + thread / pencils;
-      real* r = planes[thread / pencils] + l % n * r_pitch + l / n;
-      real* s = planes[thread / pencils] + s_first + l;
+      const auto [r, s] = layers_of(planes[thread / pencils], l);
       if (l < n * n && element < count) {
-        const auto column = column_of(geometry, begin + element, l % n, l / n);
+        const auto column = column_of(geometry, element, l % n, l / n);
         WEFT_UNROLL
         for (int k = 0; k < layers; ++k) {
           const int at = chunk * layers + k;
@@ -402,13 +506,13 @@ WEFT_FUNCTION void apply_pencils(int block, int begin, int count, const Splittin
     WEFT_BARRIER();
     WEFT_THREADS(thread, tile * pencils) {
       if (thread == 0 && chunk < chunks - 1) prefetch(geometry, first, elements, layers, n);
-      transform_lines<true>(d, planes[thread / pencils], thread % pencils);
+      transform_lines(planes[thread / pencils], thread % pencils,
+                      [&](const real(&in)[n], real(&out)[n]) { differentiate<true>(d, in, out); });
     }
     WEFT_BARRIER();
     WEFT_THREADS(thread, tile * pencils) {
       const int l = thread % pencils;
-      const real* r = planes[thread / pencils] + l % n * r_pitch + l / n;
-      const real* s = planes[thread / pencils] + s_first + l;
+      const auto [r, s] = layers_of<const real>(planes[thread / pencils], l);
       if (l < n * n) {
         WEFT_UNROLL
         for (int k = 0; k < layers; ++k)
@@ -426,8 +530,78 @@ WEFT_FUNCTION void apply_pencils(int block, int begin, int count, const Splittin
       differentiate<true>(d, t[WEFT_SLOT(thread)], flux);
       WEFT_UNROLL
       for (int k = 0; k < n; ++k)
-        y[static_cast<long>(begin + element) * points + k * (n * n) + l] = u[WEFT_SLOT(thread)][k] + flux[k];
+        y[static_cast<long>(element) * points + k * (n * n) + l] = u[WEFT_SLOT(thread)][k] + flux[k];
     }
+  }
+}
+
+// Boxes: y = g_r K x W x W + W x g_s K x W + W x W x g_t K. One pass over the lines, where others take two. Of two
+// chunks, the second is gathered again, from a cache, to keep registers free; so are those of the last `stashed` values
+// of the part from t.
+template <int stashed>
+WEFT_FUNCTION void apply_boxes(int block, int count, const Stiffness& stiffness, const AffineColumns& geometry,
+                               real lambda, const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT x,
+                               real* WEFT_RESTRICT y) {
+  WEFT_SHARED(real, planes[tile][element_values]);  // of each element: layers for r, layers for s
+  real u[WEFT_SLOTS(tile * pencils)][n];
+  real t[WEFT_SLOTS(tile * pencils)][n];  // the part from t
+  constexpr int unstashed = n - stashed;
+  WEFT_SHARED(real, stash[stashed > 0 ? stashed : 1][tile * pencils]);  // of t[unstashed], …
+
+  WEFT_THREADS(thread, tile * pencils) {
+    const int l = thread % pencils, element = block * tile + thread / pencils;
+    const bool live = l < n * n && element < count;
+    if (thread == 0) prefetch(geometry, block * tile, count - block * tile < tile ? count - block * tile : tile, 0, n);
+    gather_column(live, element, l, 0, n, index, x, u[WEFT_SLOT(thread)]);
+    stiffen(stiffness, u[WEFT_SLOT(thread)], t[WEFT_SLOT(thread)]);
+    if (live) {
+      const real tt = geometry.of.weights[l % n] * geometry.of.weights[l / n] * geometry.of.metrics[element * 6l + 5];
+      const real* w = geometry.of.inverse_degree + (static_cast<long>(element) * points + l);
+      WEFT_UNROLL
+      for (int k = 0; k < n; ++k) {
+        real& out = t[WEFT_SLOT(thread)][k];
+        out *= tt;
+        if (geometry.of.inverse_degree != nullptr) out += lambda * w[k * n * n] * u[WEFT_SLOT(thread)][k];
+        if (k >= unstashed) stash[k - unstashed][thread] = out;
+      }
+    }
+  }
+  WEFT_UNROLL
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    WEFT_THREADS(thread, tile * pencils) {
+      const int l = thread % pencils, element = block * tile + thread / pencils;
+      const bool live = l < n * n && element < count;
+      if (chunk > 0) gather_column(live, element, l, layers, n, weft_anew(index), weft_anew(x), u[WEFT_SLOT(thread)]);
+      const auto [r, s] = layers_of(planes[thread / pencils], l);
+      if (l < n * n) {
+        WEFT_UNROLL
+        for (int k = 0; k < layers; ++k)
+          if (chunk * layers + k < n) r[k * n] = s[k * s_layer] = u[WEFT_SLOT(thread)][chunk * layers + k];
+      }
+    }
+    WEFT_BARRIER();
+    WEFT_THREADS(thread, tile * pencils) {
+      transform_lines(planes[thread / pencils], thread % pencils,
+                      [&](const real(&in)[n], real(&out)[n]) { stiffen(stiffness, in, out); });
+    }
+    WEFT_BARRIER();
+    WEFT_THREADS(thread, tile * pencils) {
+      const int l = thread % pencils, element = block * tile + thread / pencils;
+      const auto [r, s] = layers_of<const real>(planes[thread / pencils], l);
+      if (l < n * n && element < count) {
+        const real* g = geometry.of.metrics + static_cast<long>(element) * 6;
+        const real rr = g[0] * geometry.of.weights[l / n], ss = g[3] * geometry.of.weights[l % n];
+        WEFT_UNROLL
+        for (int k = 0; k < layers; ++k) {
+          const int at = chunk * layers + k;
+          if (at >= n) continue;
+          const real along_t = at < unstashed ? t[WEFT_SLOT(thread)][at] : stash[at - unstashed][thread];
+          y[static_cast<long>(element) * points + at * (n * n) + l] =
+              geometry.along_t.weights[at] * (rr * r[k * n] + ss * s[k * s_layer]) + along_t;
+        }
+      }
+    }
+    // No barrier: a thread's first stores of the next chunk go where it alone has just read.
   }
 }
 
@@ -438,70 +612,90 @@ WEFT_FUNCTION void apply_pencils(int block, int begin, int count, const Splittin
 // watches).
 constexpr bool wide = sizeof(real) == 8;
 struct Columns {
-  int stored, stored_stash, trilinear, trilinear_stash;
+  int stored, stored_stash, trilinear, trilinear_stash, affine, affine_stash, box, box_stash;
 };
 constexpr Columns columns_double[] = {
-    {48, 0, sm_90 ? 64 : 72, 0},                      // N = 1
-    {48, 0, sm_90 ? 72 : 80, 0},                      // 2
-    {48, 0, sm_80 ? 80 : 96, 0},                      // 3
-    {56, 0, 104, 0},                                  // 4
-    {56, 0, 96, 0},                                   // 5
-    {sm_90 ? 56 : 64, 0, 96, 7},                      // 6
-    {72, 0, sm_80 ? 128 : 96, 0},                     // 7
-    {sm_90 ? 80 : 72, 0, 104, 7},                     // 8
-    {sm_100 ? 104 : 80, 10, 104, 10},                 // 9
-    {96, 5, sm_100 ? 168 : 128, 5},                   // 10
-    {sm_100 ? 255 : 96, 12, sm_100 ? 255 : 128, 12},  // 11
-    {96, 13, 168, 13},                                // 12
-    {sm_100 ? 168 : 128, 7, 168, 0},                  // 13
-    {128, 6, sm_80 ? 168 : 128, 8},                   // 14
-    {sm_90 ? 128 : 168, 6, 168, 0},                   // 15
+    {48, 0, sm_90 ? 64 : 72, 0, 48, 0, 32, 0},                                    // N = 1
+    {48, 0, sm_90 ? 72 : 80, 0, 48, 0, 32, 0},                                    // 2
+    {48, 0, sm_80 ? 80 : 96, 0, 48, 0, 32, 0},                                    // 3
+    {56, 0, 104, 0, 56, 0, 56, 0},                                                // 4
+    {56, 0, 96, 0, 56, 0, 48, 0},                                                 // 5
+    {sm_90 ? 56 : 64, 0, 96, 7, 64, 0, sm_80 ? 56 : 48, 0},                       // 6
+    {72, 0, sm_80 ? 128 : 96, 0, 72, 0, 64, 0},                                   // 7
+    {sm_90 ? 80 : 72, 0, 104, 7, 80, 0, 64, 0},                                   // 8
+    {sm_100 ? 104 : 80, 10, 104, 10, sm_100 ? 128 : 96, 10, sm_90 ? 64 : 80, 4},  // 9
+    {96, 5, sm_100 ? 168 : 128, 5, sm_100 ? 168 : 96, 5, sm_80 ? 96 : 72, 4},     // 10
+    {sm_100 ? 255 : 96, 12, sm_100 ? 255 : 128, sm_90 ? 7 : 12, sm_100 ? 255 : 96, 12,
+     sm_90    ? 72
+     : sm_100 ? 128
+              : 96,
+     6},                                                                          // 11
+    {96, 13, 168, 13, 96, 13, sm_90 ? 72 : 128, 6},                               // 12
+    {sm_100 ? 168 : 128, 7, 168, 0, sm_100 ? 168 : 128, 7, sm_90 ? 80 : 104, 7},  // 13
+    {128, 6, sm_80 ? 168 : 128, 8, 128, 7, sm_100 ? 168 : 96, 0},                 // 14
+    {sm_90 ? 128 : 168, 6, 168, 0, sm_90 ? 128 : 168, 6, 96, 0},                  // 15
 };
 constexpr Columns columns_float[] = {
-    {40, 0, 48, 0},                                 // N = 1
-    {32, 0, 48, 0},                                 // 2
-    {40, 0, 56, 0},                                 // 3
-    {40, 0, 56, 0},                                 // 4
-    {40, 0, sm_80 ? 64 : 56, 0},                    // 5
-    {48, 0, 64, 0},                                 // 6
-    {64, 0, 64, 0},                                 // 7
-    {sm_80 ? 48 : 56, 0, 64, 0},                    // 8
-    {48, 0, sm_80 ? 72 : 64, 0},                    // 9
-    {56, 0, 72, 0},                                 // 10
-    {sm_90 ? 72 : 56, 0, 72, 0},                    // 11
-    {sm_90 ? 80 : 64, 0, 80, 13},                   // 12
-    {sm_100 ? 80 : 72, 14, 104, 0},                 // 13
-    {sm_100 ? 80 : 64, 15, sm_100 ? 104 : 80, 15},  // 14
-    {sm_90    ? 64
-     : sm_100 ? 128
-              : 80,
-     16, 104, 0},  // 15
+    {40, 0, 48, 0, 40, 0, 32, 0},                                                           // N = 1
+    {32, 0, 48, 0, 32, 0, 32, 0},                                                           // 2
+    {40, 0, 56, 0, 40, 0, 32, 0},                                                           // 3
+    {40, 0, 56, 0, 40, 0, 40, 0},                                                           // 4
+    {40, 0, sm_80 ? 64 : 56, 0, 40, 0, 32, 0},                                              // 5
+    {48, 0, 64, 0, 48, 0, 48, 0},                                                           // 6
+    {64, 0, 64, 0, 64, 0, 32, 0},                                                           // 7
+    {sm_80 ? 48 : 56, 0, 64, 0, sm_80 ? 48 : 56, 0, 48, 0},                                 // 8
+    {48, 0, sm_80 ? 72 : 64, 0, 48, 0, 40, 0},                                              // 9
+    {56, 0, 72, 0, 56, 0, 48, 0},                                                           // 10
+    {sm_90 ? 72 : 56, 0, 72, 0, sm_90 ? 72 : 56, 0, 56, 0},                                 // 11
+    {sm_90 ? 80 : 64, 0, 80, 13, sm_90 ? 80 : 64, 0, 64, 0},                                // 12
+    {sm_100 ? 80 : 72, 14, 104, 0, sm_100 ? 128 : 72, 14, sm_90 ? 56 : 80, 10},             // 13
+    {sm_90 ? 64 : 80, 15, sm_100 ? 104 : 80, 15, sm_90 ? 64 : 96, 15, sm_90 ? 56 : 80, 6},  // 14
+    {sm_100 ? 128 : 80, 16, 104, 0, sm_100 ? 128 : 80, 16, sm_80 ? 72 : 56, 10},            // 15
 };
 constexpr Columns columns = wide ? columns_double[WEFT_N - 1] : columns_float[WEFT_N - 1];
 #if defined(__HIP__)
-constexpr int stored_stash = 0, trilinear_stash = 0;  // a thread has 512 registers
+constexpr int stored_stash = 0, trilinear_stash = 0, affine_stash = 0, box_stash = 0;  // a thread has 512 registers
 #else
-constexpr int stored_stash = columns.stored_stash, trilinear_stash = columns.trilinear_stash;
+constexpr int stored_stash = columns.stored_stash, trilinear_stash = columns.trilinear_stash,
+              affine_stash = columns.affine_stash, box_stash = columns.box_stash;
 #endif
 
 #if !defined(WEFT_TARGET_GPU) || WEFT_N <= 9  // 1024 threads per block
 #undef WEFT_MIN_BLOCKS
 #define WEFT_MIN_BLOCKS (blocks_for<tile * points, 40>)
 WEFT_KERNEL(poisson_stored_3d, tile* points,
-            (int begin, int count, const real* reference, const real* factors, real lambda, const int* index,
-             int fields, long x_field, long y_field, const real* x, real* y)) {
+            (int count, const real* reference, const real* factors, real lambda, const int* index, int fields,
+             long x_field, long y_field, const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_points(WEFT_BLOCK / fields, begin, count, reference, Stored{factors}, lambda, index, x + field * x_field,
+  apply_points(WEFT_BLOCK / fields, count, reference, Stored<7>{factors}, lambda, index, x + field * x_field,
+               y + field * y_field);
+}
+
+WEFT_KERNEL(poisson_curved_3d, tile* points,
+            (int count, const real* reference, const real* factors, real lambda, const int* index, int fields,
+             long x_field, long y_field, const real* x, real* y)) {
+  const int field = WEFT_BLOCK % fields;
+  apply_points(WEFT_BLOCK / fields, count, reference, Stored<6>{factors}, lambda, index, x + field * x_field,
                y + field * y_field);
 }
 
 #undef WEFT_MIN_BLOCKS
 #define WEFT_MIN_BLOCKS (blocks_for<tile * points, 64>)
 WEFT_KERNEL(poisson_trilinear_3d, tile* points,
-            (int begin, int count, const real* reference, const real* maps, const real* inverse_degree, real lambda,
+            (int count, const real* reference, const real* maps, const real* inverse_degree, real lambda,
              const int* index, int fields, long x_field, long y_field, const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_points(WEFT_BLOCK / fields, begin, count, reference, Trilinear{maps, reference + n * n, inverse_degree}, lambda,
+  apply_points(WEFT_BLOCK / fields, count, reference, Trilinear{maps, reference + n * n, inverse_degree}, lambda, index,
+               x + field * x_field, y + field * y_field);
+}
+
+#undef WEFT_MIN_BLOCKS
+#define WEFT_MIN_BLOCKS (blocks_for<tile * points, 48>)
+WEFT_KERNEL(poisson_affine_3d, tile* points,
+            (int count, const real* reference, const real* metrics, const real* inverse_degree, real lambda,
+             const int* index, int fields, long x_field, long y_field, const real* x, real* y)) {
+  const int field = WEFT_BLOCK % fields;
+  apply_points(WEFT_BLOCK / fields, count, reference, Affine{metrics, reference + n * n + n, inverse_degree}, lambda,
                index, x + field * x_field, y + field * y_field);
 }
 #endif
@@ -509,21 +703,52 @@ WEFT_KERNEL(poisson_trilinear_3d, tile* points,
 #undef WEFT_MIN_BLOCKS
 #define WEFT_MIN_BLOCKS (blocks_for<tile * pencils, columns.stored>)
 WEFT_KERNEL(poisson_stored_2d, tile* pencils,
-            (int begin, int count, Splitting d, const real* factors, real lambda, const int* index, int fields,
-             long x_field, long y_field, const real* x, real* y)) {
+            (int count, Splitting d, const real* factors, real lambda, const int* index, int fields, long x_field,
+             long y_field, const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_pencils<stored_stash>(WEFT_BLOCK / fields, begin, count, d, Stored{factors}, lambda, index, x + field * x_field,
+  apply_pencils<stored_stash>(WEFT_BLOCK / fields, count, d, Stored<7>{factors}, lambda, index, x + field * x_field,
+                              y + field * y_field);
+}
+
+WEFT_KERNEL(poisson_curved_2d, tile* pencils,
+            (int count, Splitting d, const real* factors, real lambda, const int* index, int fields, long x_field,
+             long y_field, const real* x, real* y)) {
+  const int field = WEFT_BLOCK % fields;
+  apply_pencils<stored_stash>(WEFT_BLOCK / fields, count, d, Stored<6>{factors}, lambda, index, x + field * x_field,
                               y + field * y_field);
 }
 
 #undef WEFT_MIN_BLOCKS
 #define WEFT_MIN_BLOCKS (blocks_for<tile * pencils, columns.trilinear>)
 WEFT_KERNEL(poisson_trilinear_2d, tile* pencils,
-            (int begin, int count, Splitting d, Nodes nodes, const real* reference, const real* maps,
+            (int count, Splitting d, Nodes nodes, const real* reference, const real* maps, const real* inverse_degree,
+             real lambda, const int* index, int fields, long x_field, long y_field, const real* x, real* y)) {
+  const int field = WEFT_BLOCK % fields;
+  apply_pencils<trilinear_stash>(WEFT_BLOCK / fields, count, d,
+                                 TrilinearColumns{maps, reference + n * n, nodes, inverse_degree}, lambda, index,
+                                 x + field * x_field, y + field * y_field);
+}
+
+#undef WEFT_MIN_BLOCKS
+#define WEFT_MIN_BLOCKS (blocks_for<tile * pencils, columns.affine>)
+WEFT_KERNEL(poisson_affine_2d, tile* pencils,
+            (int count, Splitting d, Nodes nodes, const real* reference, const real* metrics,
              const real* inverse_degree, real lambda, const int* index, int fields, long x_field, long y_field,
              const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_pencils<trilinear_stash>(WEFT_BLOCK / fields, begin, count, d,
-                                 TrilinearColumns{maps, reference + n * n, nodes, inverse_degree}, lambda, index,
-                                 x + field * x_field, y + field * y_field);
+  apply_pencils<affine_stash>(WEFT_BLOCK / fields, count, d,
+                              AffineColumns{{metrics, reference + n * n + n, inverse_degree}, nodes}, lambda, index,
+                              x + field * x_field, y + field * y_field);
+}
+
+#undef WEFT_MIN_BLOCKS
+#define WEFT_MIN_BLOCKS (blocks_for<tile * pencils, columns.box>)
+WEFT_KERNEL(poisson_box_2d, tile* pencils,
+            (int count, Stiffness stiffness, Nodes nodes, const real* reference, const real* metrics,
+             const real* inverse_degree, real lambda, const int* index, int fields, long x_field, long y_field,
+             const real* x, real* y)) {
+  const int field = WEFT_BLOCK % fields;
+  apply_boxes<box_stash>(WEFT_BLOCK / fields, count, stiffness,
+                         AffineColumns{{metrics, reference + n * n + n, inverse_degree}, nodes}, lambda, index,
+                         x + field * x_field, y + field * y_field);
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <utility>
 
 #include "weft/element/gll.hpp"
 #include "weft/mesh/mesh.hpp"
@@ -16,6 +17,20 @@ double largest(std::span<const double> values) {
   double most = 0;
   for (const double value : values) most = std::max(most, std::abs(value));
   return most;
+}
+
+// Whether the edges a parallelepiped's map has along r, s and t meet at right angles, if each is known up to
+// `rounding`.
+bool right_angles(std::span<const double, 9> edges, double rounding) {
+  for (const auto& [a, b] : {std::pair{0, 3}, {0, 6}, {3, 6}}) {
+    double product = 0, lengths = 0;
+    for (int d = 0; d < 3; ++d) {
+      product += edges[a + d] * edges[b + d];
+      lengths += std::abs(edges[a + d]) + std::abs(edges[b + d]);
+    }
+    if (!(std::abs(product) <= rounding * lengths)) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -46,7 +61,8 @@ Shape shape_of(const Mesh& mesh, std::int64_t element) {
             if (!(std::abs(*node - straight) <= rounding)) return Shape::curved;
           }
   }
-  return largest(std::span(map).subspan(12)) <= rounding ? Shape::affine : Shape::trilinear;
+  if (!(largest(std::span(map).subspan(12)) <= rounding)) return Shape::trilinear;
+  return right_angles(std::span(map).subspan<3, 9>(), rounding) ? Shape::box : Shape::affine;
 }
 
 }  // namespace weft::mesh

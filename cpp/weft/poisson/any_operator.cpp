@@ -17,7 +17,7 @@ AnyOperator<T>::AnyOperator(const mesh::Mesh& mesh, const Options& options) : op
   element::gll(options.order);  // refuses orders outside 1..15
   if (!(options.lambda >= 0))
     throw std::invalid_argument("poisson: lambda must be at least 0, not " + std::to_string(options.lambda));
-  check_geometry(options.geometry, options.kernels, mesh);
+  check_geometry(options.geometry, mesh);
   if (options.kernels == Kernels::simd && (!options.device->is_host() || options.storage == Storage::scattered))
     throw std::invalid_argument(
         "poisson: kernels = 'simd' support only the host and assembled storage; use 'portable'");
@@ -29,10 +29,8 @@ void AnyOperator<T>::apply(T*, T*, double*, device::Stream&) {
 }
 
 template <class T>
-std::array<std::int64_t, 3> AnyOperator<T>::elements_by_shape() const {
-  const std::int64_t elements = space_->elements();
-  if (options_.geometry == Geometry::trilinear) return {0, elements, 0};
-  return {0, 0, elements};
+std::array<std::int64_t, 4> AnyOperator<T>::elements_by_shape() const {
+  return local_->elements_by_shape();
 }
 
 template <class T>
@@ -130,7 +128,6 @@ std::vector<T> AnyOperator<T>::stiffness_of_points(std::span<const T> values) {
   const auto& device = options_.device;
   Options options = options_;
   options.lambda = 0;
-  if (options.geometry == Geometry::mixed) options.geometry = Geometry::stored;  // by portable kernels
   const std::vector<double> degrees(values.size());
   const LocalOperator<T> stiffness(space_->mesh(), options, {}, degrees);
   device::Array<T> in(device, values), out(device, values.size());

@@ -40,7 +40,7 @@ class AnyOperator {
   const mpi::Comm& comm() const { return space_->comm(); }
   const LocalOperator<T>* local() const { return local_.get(); }  // kernels = portable, else null
   // This rank's elements by how the operator treats them, as mesh::Shape counts them (curved: the metric is stored).
-  virtual std::array<std::int64_t, 3> elements_by_shape() const;
+  virtual std::array<std::int64_t, 4> elements_by_shape() const;
   virtual std::int64_t entries() const { return space_->entries(); }
   virtual std::int64_t unknowns() const { return space_->unknowns(); }
   virtual const T* weights() const { return nullptr; }  // weights of inner products, if they are not all 1

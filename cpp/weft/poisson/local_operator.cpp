@@ -10,6 +10,7 @@
 #include "weft/device/fill.hpp"
 #include "weft/device/tiles.hpp"
 #include "weft/element/gll.hpp"
+#include "weft/kernels/cross.hpp"
 #include "weft/mesh/geometry.hpp"
 #include "weft/mesh/trilinear.hpp"
 #include "weft/trace/recorder.hpp"
@@ -43,21 +44,29 @@ std::vector<T> converted(std::span<const double> values) {
   return std::vector<T>(values.begin(), values.end());
 }
 
-// [element][7][n^3]: the six factors and W, each contiguous.
+// Elements of one shape: their numbers in the mesh, and their places in the order of the operator.
+struct Elements {
+  std::vector<std::int64_t> numbers, places;
+};
+
+// [element][6 or 7][n^3]: the six factors and, if there are inverse degrees, W, each contiguous.
 template <class T>
-device::Array<T> packed_factors(const mesh::Mesh& mesh, std::span<const std::int64_t> elements, const Options& options,
+device::Array<T> packed_factors(const mesh::Mesh& mesh, const Elements& elements, const Options& options,
                                 std::span<const double> inverse_degree) {
+  const int each = inverse_degree.empty() ? 6 : 7;
   const std::int64_t points = (options.order + 1) * (options.order + 1) * (options.order + 1);
   mesh::ElementFactors factors(mesh, options.order);
   device::Array<T> packed;
   mesh.comm.together([&] {
-    packed = {options.device, static_cast<std::size_t>(std::ssize(elements) * 7 * points)};
-    device::fill(packed, *options.device, 7 * points, [&](std::int64_t begin, std::int64_t end, T* values) {
-      factors.each(elements.subspan(begin, end - begin), [&](std::int64_t i, const double* g, const double*) {
-        T* element = values + i * 7 * points;
+    packed = {options.device, static_cast<std::size_t>(std::ssize(elements.numbers) * each * points)};
+    device::fill(packed, *options.device, each * points, [&](std::int64_t begin, std::int64_t end, T* values) {
+      const std::span<const std::int64_t> numbers = std::span(elements.numbers).subspan(begin, end - begin);
+      factors.each(numbers, [&](std::int64_t i, const double* g, const double*) {
+        const std::int64_t place = elements.places[begin + i];
+        T* element = values + i * each * points;
         for (std::int64_t p = 0; p < points; ++p) {
           for (int c = 0; c < 6; ++c) element[c * points + p] = static_cast<T>(g[p * 6 + c]);
-          element[6 * points + p] = static_cast<T>(inverse_degree[(begin + i) * points + p]);
+          if (each == 7) element[6 * points + p] = static_cast<T>(inverse_degree[place * points + p]);
         }
       });
     });
@@ -66,19 +75,34 @@ device::Array<T> packed_factors(const mesh::Mesh& mesh, std::span<const std::int
   return packed;
 }
 
-// [element][24], as mesh::trilinear_map has them.
-template <class T>
-device::Array<T> trilinear_maps(const mesh::Mesh& mesh, std::span<const std::int64_t> elements,
-                                const std::shared_ptr<device::Device>& device) {
-  device::Array<T> maps(device, 24 * elements.size());
-  device::fill(maps, *device, 24, [&](std::int64_t begin, std::int64_t end, T* values) {
+// [element][each]: `of` the trilinear map of its corners, as mesh::trilinear_map has it.
+template <class T, std::size_t each>
+device::Array<T> by_maps(const mesh::Mesh& mesh, std::span<const std::int64_t> elements,
+                         const std::shared_ptr<device::Device>& device,
+                         std::array<double, each> (*of)(const std::array<double, 24>& map)) {
+  constexpr auto values_each = static_cast<std::int64_t>(each);
+  device::Array<T> table(device, each * elements.size());
+  device::fill(table, *device, values_each, [&](std::int64_t begin, std::int64_t end, T* values) {
 #pragma omp parallel for
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::array<double, 24> map = mesh::trilinear_map(&mesh.nodes[24 * elements[i]]);
-      std::ranges::transform(map, values + 24 * (i - begin), [](double c) { return static_cast<T>(c); });
+      const std::array<double, each> own = of(mesh::trilinear_map(mesh::corners_of(mesh, elements[i]).data()));
+      std::ranges::transform(own, values + values_each * (i - begin), [](double c) { return static_cast<T>(c); });
     }
   });
-  return maps;
+  return table;
+}
+
+// G of a parallelepiped but for the weights: rr, rs, rt, ss, st, tt.
+std::array<double, 6> constant_metric(const std::array<double, 24>& map) {
+  struct Vector {
+    double x, y, z;
+  };
+  const auto edge = [&](int m) { return Vector{map[3 * m], map[3 * m + 1], map[3 * m + 2]}; };
+  const auto dot = [](const Vector& u, const Vector& v) { return u.x * v.x + u.y * v.y + u.z * v.z; };
+  const Vector r = edge(1), s = edge(2), t = edge(3);
+  const Vector a = cross(s, t), b = cross(t, r), c = cross(r, s);  // of the Jacobian matrix, the cofactors
+  const double j = dot(r, a);
+  return {dot(a, a) / j, dot(a, b) / j, dot(a, c) / j, dot(b, b) / j, dot(b, c) / j, dot(c, c) / j};
 }
 
 }  // namespace
@@ -91,12 +115,10 @@ std::string name(Threads threads) {
   return threads == Threads::automatic ? "auto" : threads == Threads::points ? "points" : "columns";
 }
 
-void check_geometry(Geometry geometry, Kernels kernels, const mesh::Mesh& mesh) {
-  if (geometry == Geometry::mixed && kernels == Kernels::portable)
-    throw std::invalid_argument("poisson: geometry = 'mixed' needs the SIMD kernels of the host; use 'stored'");
+void check_geometry(Geometry geometry, const mesh::Mesh& mesh) {
   if (geometry == Geometry::trilinear && !mesh.straight())
     throw std::invalid_argument("poisson: geometry = 'trilinear' needs elements with straight edges, but " +
-                                mesh.source + " has curved ones; use 'stored' or, with the SIMD kernels, 'mixed'");
+                                mesh.source + " has curved ones; use 'stored' or 'mixed'");
   if (geometry != Geometry::stored && mesh.coefficient.size() > 0)
     throw std::invalid_argument("poisson: geometry = '" + name(geometry) + "' cannot hold a coefficient; use 'stored'");
 }
@@ -120,94 +142,186 @@ int elements_per_block(int order, Threads threads, int scalar_bytes) {
 template <class T>
 LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, std::span<const std::int32_t> index,
                                 std::span<const double> inverse_degree, std::span<const std::int64_t> elements)
-    : geometry_(options.geometry), threads_(options.threads), lambda_(static_cast<T>(options.lambda)) {
+    : device_(options.device),
+      threads_(options.threads),
+      lambda_(inverse_degree.empty() ? T(0) : static_cast<T>(options.lambda)),
+      elements_(mesh.elements()) {
   const trace::Span span("element tables", trace::Category::cpu);
-  const element::Gll& gll = element::gll(options.order);
-  const std::shared_ptr<device::Device>& device = options.device;
+  make_reference(options.order);
   const int n = options.order + 1;
-  points_ = static_cast<long>(mesh.elements()) * n * n * n;
-  if (threads_ == Threads::automatic) threads_ = threads_for(*device, options.order);
-  if (!device->is_host() && threads_ == Threads::points && n * n * n > threads_of_point_block_limit)
+  each_ = n * n * n;
+  if (threads_ == Threads::automatic) threads_ = threads_for(*device_, options.order);
+  if (!device_->is_host() && threads_ == Threads::points && each_ > threads_of_point_block_limit)
     throw std::invalid_argument("poisson: blocks with one thread per point support orders up to 9, not " +
                                 std::to_string(options.order) + "; use columns");
-  check_geometry(geometry_, Kernels::portable, mesh);
-  if (geometry_ == Geometry::stored && inverse_degree.empty() && mesh.elements() > 0)
+  check_geometry(options.geometry, mesh);
+  const bool stored = options.geometry == Geometry::stored;
+  if (stored && inverse_degree.empty() && elements_ > 0)
     throw std::invalid_argument("poisson: stored factors are packed with the inverse degrees, but none were given");
 
+  std::vector<mesh::Shape> shapes(elements_, mesh::Shape::curved);
+  if (!stored) {
+    mesh::check_jacobians(mesh, options.order);
+#pragma omp parallel for
+    for (std::int64_t e = 0; e < elements_; ++e) shapes[e] = mesh::shape_of(mesh, elements.empty() ? e : elements[e]);
+  }
   std::vector<std::int64_t> own_order;
-  if (elements.empty()) {
-    own_order.resize(mesh.elements());
+  if (elements.empty() && elements_ > 0) {
+    own_order.resize(elements_);
     std::iota(own_order.begin(), own_order.end(), 0);
     elements = own_order;
+    std::ranges::fill(shapes, *std::ranges::max_element(shapes));
   }
+  // With threads for points, a box is a parallelepiped like others.
+  if (threads_ == Threads::points)
+    for (mesh::Shape& shape : shapes) shape = std::max(shape, mesh::Shape::affine);
+  Elements constant, trilinear, curved;
+  for (std::int64_t e = 0; e < elements_; ++e) {
+    const bool stores = shapes[e] == mesh::Shape::curved;
+    Elements& of = stores ? curved : shapes[e] == mesh::Shape::trilinear ? trilinear : constant;
+    if (e == 0 || shapes[e] != shapes[e - 1]) runs_.push_back({e, e, shapes[e], std::ssize(of.numbers)});
+    runs_.back().end = e + 1;
+    of.numbers.push_back(elements[e]);
+    of.places.push_back(e);
+  }
+
+  metrics_ = by_maps<T>(mesh, constant.numbers, device_, constant_metric);
+  maps_ = by_maps<T, 24>(mesh, trilinear.numbers, device_, [](const std::array<double, 24>& map) { return map; });
+  if (!inverse_degree.empty()) factors_each_ = 7;
+  factors_ = packed_factors<T>(mesh, curved, options, inverse_degree);
+  if (std::ssize(curved.numbers) < elements_) inverse_degree_ = device::Array<T>(device_, converted<T>(inverse_degree));
+  index_ = device::Array<std::int32_t>(device_, index);
+  load_kernels(options.order);
+}
+
+// What the kernels know of the reference element.
+template <class T>
+void LocalOperator<T>::make_reference(int order) {
+  const element::Gll& gll = element::gll(order);
+  const int n = order + 1, half = n / 2, rows = (n + 1) / 2;
   std::vector<double> reference(gll.derivative);
   reference.insert(reference.end(), gll.points.begin(), gll.points.end());
   reference.insert(reference.end(), gll.weights.begin(), gll.weights.end());
-  reference_ = device::Array<T>(device, converted<T>(reference));
+  reference_ = device::Array<T>(device_, converted<T>(reference));
   std::ranges::transform(gll.points, nodes_.points, [](double z) { return static_cast<T>(z); });
   std::ranges::transform(gll.weights, nodes_.weights, [](double w) { return static_cast<T>(w); });
-  const int half = n / 2, rows = (n + 1) / 2;
+  const std::vector<double>& d = gll.derivative;
+  const auto stiffness = [&](int i, int m) {
+    double sum = 0;
+    for (int q = 0; q < n; ++q) sum += d[q * n + i] * gll.weights[q] * d[q * n + m];
+    return sum;
+  };
   for (int i = 0; i < rows; ++i) {
     for (int m = 0; m < rows; ++m) {
-      const double left = gll.derivative[i * n + m], right = gll.derivative[i * n + n - 1 - m];
+      const double left = d[i * n + m], right = d[i * n + n - 1 - m];
       if (i < half) splitting_.even[i * rows + m] = static_cast<T>(m < half ? (left + right) / 2 : left);
       if (m < half) splitting_.odd[i * half + m] = static_cast<T>((left - right) / 2);
+      const double near = stiffness(i, m), far = stiffness(i, n - 1 - m);
+      stiffness_.even[i * rows + m] = static_cast<T>(m < half ? (near + far) / 2 : near);
+      if (i < half && m < half) stiffness_.odd[i * half + m] = static_cast<T>((near - far) / 2);
     }
   }
+}
 
-  if (geometry_ == Geometry::stored) {
-    factors_ = packed_factors<T>(mesh, elements, options, inverse_degree);
-  } else {
-    mesh::check_jacobians(mesh, options.order);
-    maps_ = trilinear_maps<T>(mesh, elements, device);
-    inverse_degree_ = device::Array<T>(device, converted<T>(inverse_degree));
+template <class T>
+void LocalOperator<T>::load_kernels(int order) {
+  const unsigned n = static_cast<unsigned>(order) + 1;
+  if (!device_->is_host()) tile_ = poisson::elements_per_block(order, threads_, sizeof(T));
+  const auto tile = static_cast<unsigned>(tile_);
+  block_ = threads_ == Threads::points
+               ? device::Shape{n, n * n * tile}
+               : device::Shape{static_cast<unsigned>(threads_per_element(order, threads_, sizeof(T))) * tile};
+  const bool points = threads_ == Threads::points;
+  const std::array<std::int64_t, 4> counts = elements_by_shape();
+  const auto load = [&](const std::string& of) {
+    const device::LoadedKernel kernel =
+        device_->kernel<T>("poisson", "poisson_" + of + (points ? "_3d" : "_2d"),
+                           {{"WEFT_N", std::to_string(order)}, {"WEFT_TILE_ELEMENTS", std::to_string(tile_)}});
+    resources_ = kernel.resources();
+    return kernel;
+  };
+  for (const mesh::Shape shape : mesh::all_shapes) {
+    if (counts[static_cast<std::size_t>(shape)] == 0) continue;
+    const auto load_as = [&](auto& by_points, auto& by_columns, const char* of) {
+      if (points)
+        by_points = load(of);
+      else
+        by_columns = load(of);
+    };
+    switch (shape) {
+      case mesh::Shape::box:
+        box_columns_ = load("box");
+        break;
+      case mesh::Shape::affine:
+        load_as(affine_points_, affine_columns_, "affine");
+        break;
+      case mesh::Shape::trilinear:
+        load_as(trilinear_points_, trilinear_columns_, "trilinear");
+        break;
+      case mesh::Shape::curved:
+        load_as(stored_points_, stored_columns_, factors_each_ == 7 ? "stored" : "curved");
+        break;
+    }
   }
-  index_ = device::Array<std::int32_t>(device, index);
-
-  if (!device->is_host()) tile_ = poisson::elements_per_block(options.order, threads_, sizeof(T));
-  shape_ = threads_ == Threads::points
-               ? device::Shape{static_cast<unsigned>(n), static_cast<unsigned>(n * n * tile_)}
-               : device::Shape{static_cast<unsigned>(threads_per_element(options.order, threads_, sizeof(T)) * tile_)};
-  const device::LoadedKernel kernel =
-      device->kernel<T>("poisson", "poisson_" + name(geometry_) + (threads_ == Threads::points ? "_3d" : "_2d"),
-                        {{"WEFT_N", std::to_string(options.order)}, {"WEFT_TILE_ELEMENTS", std::to_string(tile_)}});
-  resources_ = kernel.resources();
-  const bool stored = geometry_ == Geometry::stored, points = threads_ == Threads::points;
-  if (stored && points) stored_points_ = kernel;
-  if (stored && !points) stored_columns_ = kernel;
-  if (!stored && points) trilinear_points_ = kernel;
-  if (!stored && !points) trilinear_columns_ = kernel;
 }
 
 template <class T>
 void LocalOperator<T>::apply(const T* x, T* y, std::int64_t begin, std::int64_t end, device::Stream& stream, int fields,
                              std::int64_t x_field) const {
-  const std::int64_t count = end - begin, blocks = (count + tile_ - 1) / tile_ * fields;
-  const T *reference = reference_.data(), *factors = factors_.data(), *maps = maps_.data(),
-          *degrees = inverse_degree_.data();
-  const auto launch = [&](const auto& kernel, const auto&... elements) {
-    kernel(stream, blocks, shape_, begin, count, elements..., lambda_, index_.data(), fields, x_field, points_, x, y);
-  };
-  if (geometry_ == Geometry::stored) {
-    if (threads_ == Threads::points)
-      launch(stored_points_, reference, factors);
-    else
-      launch(stored_columns_, splitting_, factors);
-  } else {
-    if (threads_ == Threads::points)
-      launch(trilinear_points_, reference, maps, degrees);
-    else
-      launch(trilinear_columns_, splitting_, nodes_, reference, maps, degrees);
+  for (const Run& run : runs_) {
+    const std::int64_t from = std::max(begin, run.begin), to = std::min(end, run.end);
+    if (from < to) launch({from, to, run.shape, run.first + from - run.begin}, x, y, stream, fields, x_field);
   }
+}
+
+template <class T>
+void LocalOperator<T>::launch(const Run& run, const T* x, T* y, device::Stream& stream, int fields,
+                              std::int64_t x_field) const {
+  const std::int64_t count = run.end - run.begin, first_point = run.begin * each_;
+  const std::int64_t blocks = (count + tile_ - 1) / tile_ * fields;
+  const std::int32_t* index = index_.empty() ? nullptr : index_.data() + first_point;
+  if (index == nullptr) x += first_point;
+  const T* const reference = reference_.data();
+  const T* const degrees = inverse_degree_.empty() ? nullptr : inverse_degree_.data() + first_point;
+  const auto start = [&](const auto& kernel, const auto&... elements) {
+    kernel(stream, blocks, block_, count, elements..., lambda_, index, fields, x_field, elements_ * each_, x,
+           y + first_point);
+  };
+  const bool points = threads_ == Threads::points;
+  const T *metrics = metrics_.data() + run.first * 6, *maps = maps_.data() + run.first * 24;
+  switch (run.shape) {
+    case mesh::Shape::box:
+      return start(box_columns_, stiffness_, nodes_, reference, metrics, degrees);
+    case mesh::Shape::affine:
+      return points ? start(affine_points_, reference, metrics, degrees)
+                    : start(affine_columns_, splitting_, nodes_, reference, metrics, degrees);
+    case mesh::Shape::trilinear:
+      return points ? start(trilinear_points_, reference, maps, degrees)
+                    : start(trilinear_columns_, splitting_, nodes_, reference, maps, degrees);
+    case mesh::Shape::curved:
+      const T* const factors = factors_.data() + run.first * factors_each_ * each_;
+      return points ? start(stored_points_, reference, factors) : start(stored_columns_, splitting_, factors);
+  }
+}
+
+template <class T>
+std::array<std::int64_t, 4> LocalOperator<T>::elements_by_shape() const {
+  std::array<std::int64_t, 4> counts{};
+  for (const Run& run : runs_) counts[static_cast<std::size_t>(run.shape)] += run.end - run.begin;
+  return counts;
 }
 
 template <class T>
 std::map<std::string, std::int64_t> LocalOperator<T>::memory_bytes() const {
   std::map<std::string, std::int64_t> bytes;
-  if (!index_.empty()) bytes["index"] = static_cast<std::int64_t>(index_.bytes());
-  if (!factors_.empty()) bytes["geometric factors and inverse degrees"] = static_cast<std::int64_t>(factors_.bytes());
-  if (!maps_.empty()) bytes["trilinear maps"] = static_cast<std::int64_t>(maps_.bytes());
-  if (!inverse_degree_.empty()) bytes["inverse degrees"] = static_cast<std::int64_t>(inverse_degree_.bytes());
+  const auto add = [&](const char* name, const auto& array) {
+    if (!array.empty()) bytes[name] = static_cast<std::int64_t>(array.bytes());
+  };
+  add("index", index_);
+  add(factors_each_ == 7 ? "geometric factors and inverse degrees" : "geometric factors", factors_);
+  add("trilinear maps", maps_);
+  add("metrics of parallelepipeds", metrics_);
+  add("inverse degrees", inverse_degree_);
   return bytes;
 }
 

@@ -1,15 +1,19 @@
 // y_L = (S_L + lambda W) Z x on a range of a rank's elements, on any device: hipBone's kernel, in its variants.
+// Elements of one shape that follow each other are one launch, of the kernel for their shape.
 //
 // Z^T and communication are in Operator.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "weft/device/device.hpp"
 #include "weft/mesh/mesh.hpp"
+#include "weft/mesh/shape.hpp"
 #include "weft/poisson/options.hpp"
 
 namespace weft::poisson {
@@ -19,8 +23,9 @@ template <class T>
 class LocalOperator {
  public:
   // index: [points] entry of x for each local point, or empty where x itself is by points (scattered storage).
-  // inverse_degree: [points], or empty: the lambda term is left to the caller (trilinear geometry only). elements: the
-  // order in which index, inverse_degree and this have the mesh's elements; empty: the mesh's own.
+  // inverse_degree: [points], or empty: the lambda term is left to the caller (not with stored geometry). elements: the
+  // order in which index, inverse_degree and this have the mesh's elements; empty: the mesh's own, and all count as the
+  // most general shape among them.
   // std::invalid_argument for an order outside 1..15, for trilinear geometry on a curved mesh and for a block of more
   // than 1024 threads on a GPU. CollectiveError for a Jacobian that is not positive. (collective)
   LocalOperator(const mesh::Mesh& mesh, const Options& options, std::span<const std::int32_t> index,
@@ -32,8 +37,10 @@ class LocalOperator {
 
   Threads threads() const { return threads_; }
   int elements_per_block() const { return tile_; }
-  int threads_per_block() const { return static_cast<int>(shape_.x * shape_.y); }
-  device::KernelResources resources() const { return resources_; }
+  int threads_per_block() const { return static_cast<int>(block_.x * block_.y); }
+  device::KernelResources resources() const { return resources_; }  // of the most general shape's kernel
+  // The elements by the shape they are treated as, as mesh::Shape counts them (curved: the metric is stored).
+  std::array<std::int64_t, 4> elements_by_shape() const;
   std::map<std::string, std::int64_t> memory_bytes() const;
 
  private:
@@ -41,27 +48,47 @@ class LocalOperator {
   struct Splitting {
     T even[64], odd[64];
   };
+  struct Stiffness {
+    T even[64], odd[64];
+  };
   struct Nodes {
     T points[16], weights[16];
   };
+  // Elements [begin, end) of one shape; `first`: the place of the first in the table of what describes its shape.
+  struct Run {
+    std::int64_t begin, end;
+    mesh::Shape shape;
+    std::int64_t first;
+  };
 
-  Geometry geometry_;
+  void make_reference(int order);
+  void load_kernels(int order);
+  void launch(const Run& run, const T* x, T* y, device::Stream& stream, int fields, std::int64_t x_field) const;
+
+  std::shared_ptr<device::Device> device_;
   Threads threads_;
   T lambda_;
-  long points_;
+  std::int64_t elements_, each_;  // elements, and points of one
   int tile_ = 1;
-  device::Shape shape_;
+  device::Shape block_;
+  std::vector<Run> runs_;
+  int factors_each_ = 6;
   Splitting splitting_{};
+  Stiffness stiffness_{};
   Nodes nodes_{};
-  device::Array<T> reference_, factors_, maps_, inverse_degree_;
+  device::Array<T> reference_, factors_, maps_, metrics_, inverse_degree_;
   device::Array<std::int32_t> index_;
-  // What describes the elements lies between the range of elements and the parameters that all variants share.
+  // What describes the elements lies between their number and the parameters that all variants share. Those of the
+  // shapes that there are, with threads_, are set.
   template <class... Elements>
-  using Variant = device::Kernel<int, int, Elements..., T, const std::int32_t*, int, long, long, const T*, T*>;
+  using Variant = device::Kernel<int, Elements..., T, const std::int32_t*, int, long, long, const T*, T*>;
   Variant<const T*, const T*> stored_points_;
   Variant<Splitting, const T*> stored_columns_;
   Variant<const T*, const T*, const T*> trilinear_points_;
-  Variant<Splitting, Nodes, const T*, const T*, const T*> trilinear_columns_;  // one of the four is set
+  Variant<Splitting, Nodes, const T*, const T*, const T*> trilinear_columns_;
+  Variant<const T*, const T*, const T*> affine_points_;
+  Variant<Splitting, Nodes, const T*, const T*, const T*> affine_columns_;
+  Variant<Stiffness, Nodes, const T*, const T*, const T*> box_columns_;
   device::KernelResources resources_{};
 };
 

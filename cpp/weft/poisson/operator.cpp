@@ -37,9 +37,9 @@ void Operator<T>::set_up() {
     simd_ = std::make_unique<SimdOperator<T>>(space, options.geometry, options.lambda);
     return;
   }
-  const bool trilinear = options.geometry == Geometry::trilinear;
-  if (trilinear) lambda_in_gather_ = static_cast<T>(options.lambda);
-  const std::vector<double> degrees = trilinear ? std::vector<double>{} : space.inverse_degrees();
+  const bool stored = options.geometry == Geometry::stored;
+  if (!stored) lambda_in_gather_ = static_cast<T>(options.lambda);
+  const std::vector<double> degrees = stored ? space.inverse_degrees() : std::vector<double>{};
   this->comm().together([&] {
     this->local_ = std::make_unique<LocalOperator<T>>(space.mesh(), options, space.numbering().index, degrees,
                                                       space.numbering().split.order);
@@ -99,7 +99,7 @@ void Operator<T>::apply_local(T* x, T* y, device::Stream& stream) {
 }
 
 template <class T>
-std::array<std::int64_t, 3> Operator<T>::elements_by_shape() const {
+std::array<std::int64_t, 4> Operator<T>::elements_by_shape() const {
   return simd_ ? simd_->elements_by_shape() : AnyOperator<T>::elements_by_shape();
 }
 

@@ -31,7 +31,7 @@ class Operator final : public AnyOperator<T> {
   void apply_local(T* x, T* y, device::Stream& stream) override;
 
   const SimdOperator<T>* simd() const { return simd_.get(); }  // kernels = simd, else null
-  std::array<std::int64_t, 3> elements_by_shape() const override;
+  std::array<std::int64_t, 4> elements_by_shape() const override;
   std::map<std::string, std::int64_t> memory_bytes() const override;
 
  private:

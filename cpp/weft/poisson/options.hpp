@@ -15,7 +15,8 @@ using space::name;
 // assembled: a vector holds every degree of freedom once (hipBone); scattered: once per element (Nekbone).
 enum class Storage { assembled, scattered };
 // The metric. stored: six factors per point; trilinear: recomputed from the corners, for meshes with straight edges;
-// mixed: stored for curved elements and recomputed for the others (SIMD kernels).
+// mixed: stored for curved elements and recomputed for the others. Parallelepipeds have a constant metric in the last
+// two.
 enum class Geometry { stored, trilinear, mixed };
 // The portable kernels' thread blocks: one thread per point (hipBone's 3-D blocks) or per column of points (2-D).
 // automatic: points below order 9 on GPUs, as in the paper.
@@ -39,7 +40,8 @@ struct Options {
   operator space::Options() const { return {order, kernels, dirichlet, exchange, device}; }
 };
 
-// std::invalid_argument for trilinear geometry on a mesh with curved edges, and for mixed geometry of portable kernels.
-void check_geometry(Geometry geometry, Kernels kernels, const mesh::Mesh& mesh);
+// std::invalid_argument for trilinear geometry on a mesh with curved edges, and where stored factors hold a
+// coefficient.
+void check_geometry(Geometry geometry, const mesh::Mesh& mesh);
 
 }  // namespace weft::poisson

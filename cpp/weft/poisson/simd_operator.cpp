@@ -63,7 +63,7 @@ template <class T>
 SimdOperator<T>::SimdOperator(space::Space<T>& space, Geometry geometry, double lambda)
     : space_(space), lambda_(static_cast<T>(lambda)) {
   if (space.blocks() == nullptr) throw std::invalid_argument("poisson: the SIMD kernels need a space with blocks");
-  check_geometry(geometry, Kernels::simd, space.mesh());
+  check_geometry(geometry, space.mesh());
   const int order = space.order(), n = order + 1;
   const auto& device = space.device();
 
@@ -136,8 +136,8 @@ void SimdOperator<T>::apply(T* x, T* y, int fields, device::Stream& stream) cons
 }
 
 template <class T>
-std::array<std::int64_t, 3> SimdOperator<T>::elements_by_shape() const {
-  std::array<std::int64_t, 3> counts{};
+std::array<std::int64_t, 4> SimdOperator<T>::elements_by_shape() const {
+  std::array<std::int64_t, 4> counts{};
   const std::int64_t lanes = space_.numbering().lanes, elements = space_.elements();
   for (std::int64_t b = 0; b < std::ssize(shapes_); ++b)
     counts[static_cast<std::size_t>(shapes_[b])] += std::min(lanes, elements - b * lanes);

@@ -33,7 +33,7 @@ class SimdOperator {
   void begin(const T* x, T* y, int fields = 1) const;
   void work(const T* x, T* y, space::Part part, int fields = 1) const;
 
-  std::array<std::int64_t, 3> elements_by_shape() const;     // of this rank, in blocks treated as a mesh::Shape
+  std::array<std::int64_t, 4> elements_by_shape() const;     // of this rank, in blocks treated as a mesh::Shape
   std::map<std::string, std::int64_t> memory_bytes() const;  // by array, without the space's
 
   space::Space<T>& space() const { return space_; }

@@ -35,7 +35,7 @@ BlockSplit split_blocks(std::span<const std::uint8_t> halo, std::span<const mesh
   split.halo_end = split.half + (outer + fill + lanes - 1) / lanes;
   split.order.resize(elements);
   std::int64_t next_outer = before, inner_seen = 0;
-  for (const mesh::Shape shape : {mesh::Shape::affine, mesh::Shape::trilinear, mesh::Shape::curved}) {
+  for (const mesh::Shape shape : mesh::all_shapes) {
     for (std::int64_t e = 0; e < elements; ++e) {
       if (shapes[e] != shape) continue;
       if (halo[e] != 0) {
@@ -84,7 +84,7 @@ void Numbering::set_up(const PointNumbers& points) {
 #pragma omp parallel for
     for (std::int64_t e = 0; e < mesh.elements(); ++e) of_elements[e] = mesh::shape_of(mesh, e);
     split = split_blocks(halo, of_elements, lanes);
-    shapes.assign(split.blocks, mesh::Shape::affine);
+    shapes.assign(split.blocks, lanes == 1 ? mesh::Shape::box : mesh::Shape::affine);
     for (std::int64_t e = 0; e < mesh.elements(); ++e)
       shapes[e / lanes] = std::max(shapes[e / lanes], of_elements[split.order[e]]);
   });

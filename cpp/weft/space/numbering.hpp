@@ -37,7 +37,8 @@ struct Numbering {
   mesh::Mesh mesh;  // as given
   int order, lanes;
   BlockSplit split;
-  std::vector<mesh::Shape> shapes;  // of the blocks: the most general of their elements'
+  std::vector<mesh::Shape>
+      shapes;  // of the blocks: the most general of their elements', of several lanes at least affine
   std::int64_t halo_elements = 0;   // with points other ranks hold too
   exchange::Assembly assembly;      // of the points as executed, without dof_ids
   std::vector<std::int32_t> index;  // [points] in execution order -> [0, assembly.local]

@@ -61,7 +61,7 @@ class OperatorRecord(TypedDict):
     occupancy: list[dict[str, int | float | str]]
 
 
-def measure(operator: weft.Poisson, box: Sequence[int], repeats: int, iterations: int) -> OperatorRow:
+def measure(operator: weft.Poisson, geometry: str, box: Sequence[int], repeats: int, iterations: int) -> OperatorRow:
     """Times the operator, and if `iterations` is above 0 as many of CG after a tenth of them untimed. (collective)"""
     comm = operator.comm
     comm.Barrier()
@@ -74,7 +74,7 @@ def measure(operator: weft.Poisson, box: Sequence[int], repeats: int, iterations
     moved = formulas.weft_operator_bytes(size, method)
     row: OperatorRow = {
         "order": operator.order,
-        "geometry": operator.geometry,
+        "geometry": geometry,
         "kernels": operator.kernels,
         "threads": threads_of(operator),
         "box": list(box),
@@ -103,9 +103,9 @@ def measure(operator: weft.Poisson, box: Sequence[int], repeats: int, iterations
 
 
 def method_of(geometry: str, kernels: str, shapes: Mapping[str, int]) -> formulas.Method:
-    """The variant of an operator with these elements by shape."""
+    """The variant of an operator with these elements by shape; geometry `box` is that of parallelepipeds."""
     return formulas.Method(
-        geometry=geometry,
+        geometry="trilinear" if geometry == "box" else geometry,
         kernels=kernels,
         stored_elements=shapes["stored"],
         parallelepipeds=shapes["parallelepiped"],
@@ -146,7 +146,8 @@ def sweep(
     repeats: int,
     iterations: int,
 ) -> OperatorRecord:
-    """Measures every order, geometry and shape of thread blocks, and prints a line for each.
+    """Measures every order, geometry and shape of thread blocks, and prints a line for each. Geometry `box` has a box
+    whose elements' metric is constant, `trilinear` a deformed one.
 
     Writes operator.json after each, so that an interrupted sweep keeps its rows, and operator.png in the end. Blocks of
     one thread per point are left out where they would need more than 1024 threads.
@@ -177,14 +178,14 @@ def sweep(
     for order in orders:
         # box_counts takes element-local points: N_L / N_G = (N + 1)^3 / N^3 on a large mesh.
         box = box_counts(round(dofs * ((order + 1) / order) ** 3), order)
-        mesh = weft.Mesh.box(box, comm=comm)
+        plain, deformed = (weft.Mesh.box(box, comm=comm, deformation=how) for how in ("none", "kershaw"))
         possible = [s for s in shapes if s != "points" or opened.is_host or (order + 1) ** 3 <= LARGEST_BLOCK]
         for geometry, threads in itertools.product(geometries, possible):
             operator = weft.Poisson(
-                mesh, order=order, device=opened, precision=precision, geometry=geometry, kernels=kernels,
-                threads=threads,
+                deformed if geometry == "trilinear" else plain, order=order, device=opened, precision=precision,
+                geometry="trilinear" if geometry == "box" else geometry, kernels=kernels, threads=threads,
             )  # fmt: skip
-            row = measure(operator, box, repeats, iterations)
+            row = measure(operator, geometry, box, repeats, iterations)
             compare(row, before, word, opened.architecture)
             record["rows"].append(row)
             if not opened.is_host:

@@ -84,7 +84,7 @@ class OperatorOptions(TypedDict):
 @bench.command()
 @click.option("--orders", default="1-15", show_default=True, metavar="LIST", help="Polynomial orders, such as 1-4,7.")
 @click.option(
-    "--geometry", default="stored,trilinear", show_default=True, metavar="LIST", help="Geometries to compare."
+    "--geometry", default="stored,trilinear,box", show_default=True, metavar="LIST", help="Geometries to compare."
 )
 @click.option(
     "--threads", default="auto", show_default=True, metavar="LIST",
@@ -104,7 +104,7 @@ def operator(orders: str, geometry: str, threads: str, output: Path, **options: 
     from weft.bench.operator import sweep
 
     mpi.install_excepthook()
-    geometries = names(geometry, "--geometry", ("stored", "trilinear"))
+    geometries = names(geometry, "--geometry", ("stored", "trilinear", "box"))
     shapes = names(threads, "--threads", ("auto", "points", "columns"))
     sweep(MPI.COMM_WORLD, integers(orders, "orders", 1, 15), geometries, shapes, output, **options)
 

@@ -111,7 +111,7 @@ class Method:
     storage: str = "assembled"  # or scattered
     geometry: str = "stored"  # or trilinear, or mixed
     stored_elements: int = 0  # of geometry mixed
-    parallelepipeds: int = 0  # among those with a metric that the SIMD kernels do not store
+    parallelepipeds: int = 0  # among those whose factors are not stored
     kernels: str = "portable"  # or simd
     algorithm: str = "classic"  # or merged
     preconditioner: str = "none"  # or jacobi
@@ -120,7 +120,7 @@ class Method:
     screened: bool = False  # a term c u, added by a pass over vectors
 
     def shapes(self, size: Size) -> dict[str, int]:
-        """The elements by how the SIMD kernels get their metric."""
+        """The elements by how kernels get their metric."""
         stored = size.elements if self.geometry == "stored" else self.stored_elements
         trilinear = size.elements - stored - self.parallelepipeds
         return {"parallelepiped": self.parallelepipeds, "trilinear": trilinear, "stored": stored}
@@ -151,11 +151,18 @@ def _add_geometry(count: _Count, size: Size, method: Method) -> None:
     map_bytes = 24 * size.word  # eight corners with three coordinates each
     if method.geometry == "stored":
         count.add(6 * size.word, size.points, "N_L")
-    elif method.geometry == "trilinear":
-        count.add(map_bytes, size.elements, "E")
-    else:
-        count.add(6 * size.word, method.stored_elements * size.n**3, "E_curved (N+1)^3")
-        count.add(map_bytes, size.elements - method.stored_elements, "E_straight")
+        return
+    shapes = method.shapes(size)
+    if method.geometry == "mixed":
+        count.add(6 * size.word, shapes["stored"] * size.n**3, "E_curved (N+1)^3")
+    if method.kernels == "simd":
+        count.add(map_bytes, size.elements - shapes["stored"], "E" if method.geometry == "trilinear" else "E_straight")
+        return
+    # Portable kernels read the metric of a parallelepiped, without the weights.
+    if shapes["parallelepiped"] > 0:
+        count.add(6 * size.word, shapes["parallelepiped"], "E_parallelepiped")
+    if shapes["trilinear"] > 0 or shapes["parallelepiped"] == 0:
+        count.add(map_bytes, shapes["trilinear"], "E" if shapes["parallelepiped"] == 0 else "E_trilinear")
 
 
 def _add_operator(count: _Count, size: Size, method: Method) -> None:

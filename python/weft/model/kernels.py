@@ -167,7 +167,8 @@ def least_bytes(counters: Counters) -> float:
     if not counters.points:
         return SECTOR * sum(counters.memory_sectors) / counters.blocks
     size = formulas.large_mesh(counters.order, counters.elements, 8 if counters.real == "double" else 4)
-    method = formulas.Method(geometry=counters.geometry)
+    flat = counters.elements if counters.geometry in ("affine", "box") else 0
+    method = formulas.Method(geometry="trilinear" if flat else counters.geometry, parallelepipeds=flat)
     return formulas.weft_operator_bytes(size, method).value / counters.blocks
 
 
