@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
+#include <omp.h>
 
 #include "weft/bindings/arrays.hpp"
 #include "weft/bindings/bindings.hpp"
@@ -107,6 +108,10 @@ CountDict to_dict(const device::KernelResources& r) {
 namespace {
 
 void bind_devices(nb::module_& d) {
+  d.def("threads", [] { return omp_get_max_threads(); }, "OpenMP threads that a parallel loop of this process takes.");
+  d.def(
+      "use_threads", [](int count) { omp_set_num_threads(count); }, "count"_a,
+      "Parallel loops of what is constructed from now on take so many OpenMP threads.");
   nb::class_<Device>(d, "Device", "A backend's device; weft.device.open makes one.")
       .def_prop_ro("backend", [](const Device& self) { return device::name(self.backend()); })
       .def_prop_ro("name", [](const Device& self) { return self.info().name; })

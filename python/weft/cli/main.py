@@ -7,7 +7,6 @@ interrupted.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from typing import NoReturn
 
@@ -17,6 +16,7 @@ import weft
 from weft.cli.lazy import LazyGroup
 from weft.cli.spelling import spell_as_the_terminal_can
 from weft.errors import CaseError, tell
+from weft.run.cores import from_launcher, share_cores
 from weft.run.interrupt import exit_on_interrupt
 
 COMMANDS = {
@@ -87,26 +87,9 @@ def fail(error: Exception, text: str, code: int, ranks: bool) -> NoReturn:
     sys.exit(code)
 
 
-def from_launcher(*names: str) -> int:
-    """The number that the first of these environment variables begins with, else 1. Slurm has 4(x2) for 4 twice."""
-    found = (re.match(r"\d+", os.environ.get(name, "")) for name in names)
-    return next((int(number[0]) for number in found if number), 1)
-
-
 def launched_with_others() -> bool:
     """Whether a launcher started this process as one of several."""
     return from_launcher("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "MPI_LOCALNRANKS") > 1
-
-
-def share_cores() -> None:
-    """Divides the cores of a node among its ranks, unless OMP_NUM_THREADS is set: OpenMP would give all to each rank.
-
-    Must be called before the C++ core is loaded, because OpenMP reads its variables then.
-    """
-    cores = len(os.sched_getaffinity(0))
-    if cores == os.cpu_count():  # otherwise the launcher has bound each rank to its own cores
-        cores //= from_launcher("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_STEP_TASKS_PER_NODE")
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores)))
 
 
 if __name__ == "__main__":

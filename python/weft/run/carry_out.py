@@ -14,6 +14,7 @@ from weft.cases.shared import SharedCase
 from weft.errors import tell
 from weft.files import named
 from weft.record import write
+from weft.run.cores import settle_threads
 from weft.run.folder import holds_folder, require_folder
 from weft.run.interrupt import stops_by_itself, word
 from weft.run.pictures import require_film
@@ -49,6 +50,7 @@ def recorded(case: SharedCase, display: Display) -> Result:
     folder behind.
     """
     comm = MPI.COMM_WORLD
+    settle_threads(comm)
     folder = Path(case.output.directory)
     require_folder(case, comm)
     require_film(case, comm)

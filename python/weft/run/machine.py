@@ -18,6 +18,7 @@ from weft.device import Device
 from weft.format import rate
 from weft.model.processors import microarchitecture
 from weft.record import Caches, Machine, Versions
+from weft.run.cores import settle_threads
 from weft.run.launch import processor_name
 
 
@@ -166,6 +167,7 @@ def rates(device: Device, precision: str, comm: MPI.Intracomm) -> Rates:
 
 def describe(comm: MPI.Intracomm, measure: bool) -> list[tuple[str, str]]:
     """The lines of `weft info`. (collective)"""
+    settle_threads(comm)
     found = weft.device.info()
     host = found["host"]
     rows = [("weft", ", ".join(f"{name} {value}" for name, value in versions().items()))]
