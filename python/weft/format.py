@@ -56,3 +56,21 @@ def table(rows: Sequence[Sequence[str]], width: int = 0) -> str:
         parts = textwrap.wrap(row[-1], room, break_long_words=False, break_on_hyphens=False) if width else [row[-1]]
         lines += [f"{left}{part}".rstrip() for left, part in zip_longest([head], parts, fillvalue=" " * before)]
     return "\n".join(lines)
+
+
+def middle(text: str, length: int = 60) -> str:
+    """The text, with "…" in place of its middle if it is longer than `length`: names often differ at the end alone."""
+    if len(text) <= length:
+        return text
+    start = (length - 1) // 2
+    return f"{text[:start]}…{text[len(text) - (length - 1 - start) :]}"
+
+
+def table_of_names(rows: Sequence[Sequence[str]], width: int, least: int = 24) -> str:
+    """A table whose first column, below its heading, is shortened (`middle`) so that lines are `width` long at most.
+
+    At least `least` characters of a name remain, also where lines are longer for it.
+    """
+    others = sum(2 + max(len(row[c]) for row in rows) for c in range(1, len(rows[0])))
+    room = max(least, width - others)
+    return table([rows[0], *([middle(row[0], room), *row[1:]] for row in rows[1:])])

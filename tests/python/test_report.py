@@ -42,9 +42,18 @@ def test_a_summary_gives_means_over_processes_and_bytes_a_call(tmp_path) -> None
     lines = [line.split() for line in summarise(load(path)).splitlines()]
     assert ["mpi", "2", "40", "µs", "40.0", "%", "4", "kB"] in lines
     assert ["cpu", "1", "30", "µs", "30.0", "%", "-"] in lines
-    assert ["send", "mpi", "40", "µs", "40.0", "%", "2", "2", "kB"] in lines
+    assert ["send", "mpi", "40", "µs", "40.0", "%", "2", "40", "µs", "40", "µs", "2", "kB"] in lines
     assert ["t_MPI", "40", "µs", "57.1", "%"] in lines  # the processes last 100 and 40 µs, 70 on average
     assert ["t_total", "70", "µs", "100.0", "%"] in lines
+
+
+def test_names_that_differ_at_the_end_stay_apart_in_a_narrow_summary(tmp_path) -> None:
+    kernels = [f"void elementwise_kernel<128, {'gpu_kernel_impl_nocast, ' * 6}{which}>" for which in ("Add", "Mul")]
+    path = write(tmp_path / "t.json", [span(k, "gpu", 40 * i, 30 + i) for i, k in enumerate(kernels)])
+    table = summarise(load(path), width=90).split("\n\n")[3].splitlines()
+    assert table[0].startswith("NAME")
+    assert max(map(len, table)) <= 90
+    assert [line.split("…")[1].split(">")[0][-3:] for line in table[1:]] == ["Mul", "Add"]
 
 
 def test_the_summary_agrees_with_the_recorder_on_a_trace_that_weft_wrote(tmp_path) -> None:

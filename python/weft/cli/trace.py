@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import click
@@ -40,7 +41,7 @@ def summary(files: tuple[str, ...], top: int, format_: str | None, as_json: bool
 
         click.echo(json.dumps(figures(loaded, top), indent=2))
     else:
-        click.echo(summarise(loaded, top))
+        click.echo(summarise(loaded, top, shutil.get_terminal_size((100, 24)).columns))
 
 
 @trace.command()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.format import rate, seconds, table
+from weft.format import rate, seconds, table, table_of_names
 from weft.traces import Category, Trace, attribute, exclusive
 from weft.traces.balance import Rank, balance, imbalance, stragglers
 from weft.traces.table import describe
@@ -21,6 +21,12 @@ TERMS = {
     "t_cg_control": "t_CGcontrol",
     "t_total": "t_total",
 }
+
+
+_MEANING = (
+    "TIME is exclusive, the mean over processes; SHARE is that of the span of time.\n"
+    "MEDIAN and LONGEST are of single calls, with all that they contain."
+)
 
 
 def figures(trace: Trace, top: int = 15) -> dict[str, Any]:
@@ -48,15 +54,19 @@ def figures(trace: Trace, top: int = 15) -> dict[str, Any]:
     on_stream, waits = trace.on_stream(), trace.category == Category.wait
     working = _threads(trace, ~on_stream & ~waits & (trace.category != Category.other))
     waiting = _threads(trace, waits) - working
+    shown = np.argsort(-time, kind="stable")[:top]
+    lengths = {i: trace.end[mine] - trace.start[mine] for i in shown for mine in [pair == pairs[i]]}
     names = [
         {
             "name": trace.names[pairs[i] // len(Category)],
             "category": Category(int(pairs[i] % len(Category))).name,
             "exclusive_seconds": float(time[i] * scale),
             "calls": int(calls[i]),
+            "median_seconds": float(np.median(lengths[i]) * 1e-9),
+            "longest_seconds": float(lengths[i].max() * 1e-9),
             "bytes": int(moved[i]),
         }
-        for i in np.argsort(-time, kind="stable")[:top]
+        for i in shown
     ]
     problems = list(trace.notes)
     late = trace.overlaps()
@@ -89,8 +99,8 @@ def _threads(trace: Trace, events: NDArray[np.bool_]) -> set[tuple[int, str]]:
     return {(line.process, line.label.partition(",")[0]) for line in lines}
 
 
-def summarise(trace: Trace, top: int = 15) -> str:
-    """The same for people."""
+def summarise(trace: Trace, top: int = 15, width: int = 100) -> str:
+    """The same for people, in lines of `width` characters where names can be shortened to that."""
     f = figures(trace, top)
     length = f["span_seconds"]
 
@@ -109,15 +119,16 @@ def summarise(trace: Trace, top: int = 15) -> str:
     whole = f["attribution_seconds"]["t_total"]
     terms = [("TERM OF EQ. 3", "MEAN OVER PROCESSES", "SHARE")]
     terms += [(TERMS[k], seconds(v), share(v, whole)) for k, v in f["attribution_seconds"].items()]
-    rows = [("CATEGORY", "EVENTS", "EXCLUSIVE, MEAN OVER PROCESSES", "SHARE OF THE SPAN OF TIME", "BYTES")]
+    rows = [("CATEGORY", "EVENTS", "TIME", "SHARE", "BYTES")]
     for name, c in f["categories"].items():
         own, moved = c["exclusive_seconds"], rate(c["bytes"], "B") if c["bytes"] else "-"
         rows.append((name, str(c["events"]), seconds(own), share(own), moved))
-    names = [("NAME", "CATEGORY", "EXCLUSIVE, MEAN OVER PROCESSES", "SHARE", "CALLS", "BYTES PER CALL")]
+    names = [("NAME", "CATEGORY", "TIME", "SHARE", "CALLS", "MEDIAN", "LONGEST", "BYTES/CALL")]
     for n in f["names"]:
         own, moved = n["exclusive_seconds"], rate(n["bytes"] / n["calls"], "B") if n["bytes"] else "-"
-        names.append((clip(n["name"]), n["category"], seconds(own), share(own), str(n["calls"]), moved))
-    parts = [head, table(terms), table(rows), table(names)]
+        calls = (str(n["calls"]), seconds(n["median_seconds"]), seconds(n["longest_seconds"]))
+        names.append((n["name"], n["category"], seconds(own), share(own), *calls, moved))
+    parts = [head, table(terms), f"{_MEANING}\n{table(rows)}", table_of_names(names, width)]
     if "ranks" in f:
         ranks = [Rank(**r) for r in f["ranks"]]
         parts += [_ranks(ranks), *(f"note: {n}" for n in (imbalance(ranks), stragglers(ranks)) if n)]
@@ -136,8 +147,3 @@ def _ranks(ranks: list[Rank]) -> str:
         for r in ranks
     ]  # fmt: skip
     return table([head, *rows])
-
-
-def clip(name: str, length: int = 60) -> str:
-    """A name that fits a line."""
-    return name if len(name) <= length else name[: length - 1] + "…"

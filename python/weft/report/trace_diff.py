@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.format import seconds, table
-from weft.report.trace import TERMS, clip
+from weft.format import middle, seconds, table
+from weft.report.trace import TERMS
 from weft.traces import Category, Trace, attribute, exclusive
 from weft.traces.window import named_ranges, parts, spans
 
@@ -265,9 +265,11 @@ def show(found: dict[str, Any]) -> str:
     tables[1] += [(r["name"], *columns(r)) for r in found["categories"]]
     if found["ranges"]:
         tables.append([("RANGE, MEAN LENGTH", *titles, "OCCURRENCES")])
-        tables[-1] += [(clip(r["name"]), *columns(r), f"{r['a_calls']:g} → {r['b_calls']:g}") for r in found["ranges"]]
+        tables[-1] += [
+            (middle(r["name"]), *columns(r), f"{r['a_calls']:g} → {r['b_calls']:g}") for r in found["ranges"]
+        ]
     tables.append([("NAME, EXCLUSIVE", "CATEGORY", *titles, "CALLS", "BECAUSE")])
     for r in found["names"]:
         calls = f"{r['a_calls']:.4g} → {r['b_calls']:.4g}"
-        tables[-1].append((clip(r["name"]), r["category"], *columns(r), calls, r["because"]))
+        tables[-1].append((middle(r["name"]), r["category"], *columns(r), calls, r["because"]))
     return "\n\n".join(["\n".join(h for h in head if h), *map(table, tables), *(f"note: {n}" for n in found["notes"])])

@@ -13,6 +13,7 @@ import numpy as np
 from weft.cli.model.shared import JSON, RUNS, output
 from weft.cli.window import takes_window
 from weft.files import write_text
+from weft.format import middle
 from weft.model.result import Table, exact
 
 if TYPE_CHECKING:
@@ -79,9 +80,7 @@ def order(
 
 
 def _short(kernel: Kernel) -> str:
-    from weft.report.trace import clip
-
-    return str(replace(kernel, name=clip(kernel.name)))
+    return str(replace(kernel, name=middle(kernel.name)))
 
 
 def _json(found: Order, levels: np.ndarray, path: list[int]) -> str:
