@@ -135,6 +135,13 @@ double largest_error(int order, Threads threads, const Kind& kind, bool indirect
   return largest / scale;
 }
 
+// The reference's factors come from derivatives of the nodes, whose rounding grows like n²: on a box of one size they
+// vary by 3e-14 at N = 7 and 1.7e-13 at N = 15. Stored factors are the reference's own.
+double rounding(int order, const Kind& kind) {
+  const double of_derivatives = 4.4e-16 * (order + 1) * (order + 1);
+  return kind.geometry == Geometry::stored ? 2e-14 : std::max(2e-14, of_derivatives);
+}
+
 class EveryOrder : public testing::TestWithParam<int> {};
 
 TEST_P(EveryOrder, KernelsMatchTheDefinition) {
@@ -143,7 +150,7 @@ TEST_P(EveryOrder, KernelsMatchTheDefinition) {
     for (const Kind& kind : kinds)
       for (const bool indirect : {false, true}) {
         SCOPED_TRACE(poisson::name(threads) + ", " + kind.name + (indirect ? ", indirect" : ""));
-        EXPECT_LT(largest_error<double>(GetParam(), threads, kind, indirect, host), 2e-14);
+        EXPECT_LT(largest_error<double>(GetParam(), threads, kind, indirect, host), rounding(GetParam(), kind));
         EXPECT_LT(largest_error<float>(GetParam(), threads, kind, indirect, host), 1e-5);
       }
 }
