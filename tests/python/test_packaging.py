@@ -51,6 +51,7 @@ def test_every_package_that_weft_imports_is_a_declared_dependency() -> None:
     declared = declared - {"nvidia-ml-py", "tomli-w", "protobuf"} | {"pynvml", "tomli_w", "google"}
     own = {"mpl_toolkits": "matplotlib"}  # packages that come with another
     optional = {"cupy"}  # arrays on a GPU, where the user has it
+    optional |= {"imageio_ffmpeg"}  # the extra weft[movie]
     optional |= {"otf2", "_otf2"}  # the extra weft[otf2]: no wheel for every system
     imported = set()
     for path in (ROOT / "python").rglob("*.py"):
