@@ -135,8 +135,8 @@ def test_the_tuner_tries_every_exchange_that_works_on_the_two_best_grids(ranks):
         "exchange": "auto", "modes_x": 5, "seed": 1,
     }  # fmt: skip
     tuning = check_tuning(ranks.ask(case))
-    if ranks.number == 1:
-        assert tuning["timings"] == []
+    if ranks.number == 1:  # nothing is exchanged; libraries, if there are several, are timed
+        assert {row["race"] for row in tuning["timings"]} <= {"library"}
         return
     rows = [row for row in tuning["timings"] if row["race"] == "exchange"]
     assert len({row["process_grid"] for row in rows}) == 2
@@ -171,8 +171,9 @@ def test_the_way_of_one_ranks_fields_is_timed_once_and_kept_so_that_runs_repeat(
     for race in ("forward", "backward", "overwriting"):
         rows = [row for row in tuning["timings"] if row["race"] == race]
         usable = {row[race] for row in rows if not row["failure"]}
-        assert usable >= {f"panels, {library}", f"planes, {library}"}
-        assert race == "backward" or f"3-D plan, {library}" in usable
+        ways = {way.split(",")[0] for way in usable}
+        assert ways >= {"panels", "planes"}
+        assert race == "backward" or "3-D plan" in ways
         assert tuning[race] in usable
         assert f"{race}: fastest of" in tuning["reason"]
         assert all("does not plan" in row["failure"] for row in rows if row["failure"])
