@@ -220,7 +220,8 @@ class Plan:
 
         An exchange is empty if a row or column consists of one rank. On the host also the ``library``, and on one rank
         the way that whole fields are transformed ``forward``, ``backward`` and, with ``overwrite=True``,
-        ``overwriting``: ``panels``, ``planes`` or ``3-D plan`` and the library of it, such as ``"planes, mkl"``. If
+        ``overwriting``: ``panels``, ``planes`` or (only forward) ``3-D plan`` and the library of it, such as
+        ``"planes, mkl"``. If
         anything was chosen by timing, also ``reason``, ``tuning_seconds`` and ``timings``: for every candidate the
         ``race`` it took part in (``library``, ``grid``, ``exchange``, ``row exchange``, ``batch``, ``forward``,
         ``backward`` or ``overwriting``), the choices above, ``median_seconds`` (per transform of all variables that the

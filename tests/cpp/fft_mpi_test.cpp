@@ -124,10 +124,11 @@ TYPED_TEST(FourierTransforms, EveryWayOfOneRankGivesTheSumsAndKeepsWhatMustBeKep
           SCOPED_TRACE(name(way) + " sizes " + std::to_string(sizes.x) + " " + std::to_string(sizes.y) + " " +
                        std::to_string(sizes.z));
           Options options{.sizes = sizes, .norm = norm, .library = library, .ways = Ways{way, way, way}};
-          // FFTW has no plan of more than one direction that keeps the coefficients.
-          if (method == Method::plan_3d && host_library(library).name == "fftw" && sizes.y > 1) {
-            EXPECT_THROW(Plan<T>(options, device::open("host"), comm), mpi::CollectiveError);
-            options.ways->backward = {Method::planes, library};
+          if (method == Method::plan_3d) {
+            for (Way Ways::* direction : {&Ways::backward, &Ways::overwriting}) {
+              EXPECT_THROW(Plan<T>(options, device::open("host"), comm), mpi::CollectiveError);
+              (*options.ways).*direction = {Method::planes, library};
+            }
           }
           Plan<T> plan(options, device::open("host"), comm);
           EXPECT_TRUE(plan.has_ways());
@@ -141,6 +142,33 @@ TYPED_TEST(FourierTransforms, EveryWayOfOneRankGivesTheSumsAndKeepsWhatMustBeKep
             EXPECT_LT(largest_difference(fields.physical[0], fields.back[0]), 20 * tolerance<T>);
           }
         }
+      }
+    }
+  }
+}
+
+TYPED_TEST(FourierTransforms, EveryWayMakesTheSameOfCoefficientsThatAreNoRealFields) {
+  using T = TypeParam;
+  const mpi::Comm comm(MPI_COMM_SELF);
+  for (const Sizes& sizes : all_sizes(comm)) {
+    std::vector<T> first;
+    for (int library = 0; library < host_libraries(); ++library) {
+      for (const Method method : {Method::panels, Method::planes}) {
+        const Way way{method, library};
+        SCOPED_TRACE(name(way) + " sizes " + std::to_string(sizes.x) + " " + std::to_string(sizes.y) + " " +
+                     std::to_string(sizes.z));
+        Plan<T> plan({.sizes = sizes, .library = library, .ways = Ways{.backward = way, .overwriting = way}},
+                     device::open("host"), comm);
+        Fields<T> fields(plan, 1);
+        const auto real = field<T>(0, plan.decomposition().spectral()),
+                   imaginary = field<T>(1, plan.decomposition().spectral());
+        for (std::size_t i = 0; i < real.size(); ++i) fields.spectral[0][i] = {real[i], imaginary[i]};
+        fields.backward(plan);
+        if (first.empty()) first = fields.back[0];
+        const double most = 20 * tolerance<T> * std::sqrt(static_cast<double>(sizes.points()));
+        EXPECT_LT(largest_difference(fields.back[0], first), most);
+        plan.backward_overwriting(fields.outputs, fields.to_physical, fields.stream);
+        EXPECT_LT(largest_difference(fields.back[0], first), most) << "overwriting";
       }
     }
   }

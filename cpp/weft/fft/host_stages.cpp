@@ -1,6 +1,7 @@
 #include "weft/fft/host_stages.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include "weft/fft/rows.hpp"
@@ -200,15 +201,17 @@ Ways HostStages<T>::ways_by_size() const {
 
 template <class T>
 void HostStages<T>::prepare_whole(const Ways& ways) {
-  if (ways.forward.method == Method::plan_3d) plan_3d(Kind::r2c, false, ways.forward.library);
-  if (ways.backward.method == Method::plan_3d) plan_3d(Kind::c2r, true, ways.backward.library);
-  if (ways.overwriting.method == Method::plan_3d) plan_3d(Kind::c2r, false, ways.overwriting.library);
+  if (ways.backward.method == Method::plan_3d || ways.overwriting.method == Method::plan_3d)
+    throw std::invalid_argument(
+        "backward transforms take panels or planes: by a 3-D plan, libraries differ in what "
+        "they make of coefficients that are no real field's");
+  if (ways.forward.method == Method::plan_3d) plan_3d(ways.forward.library);
 }
 
 template <class T>
-HostField<T> HostStages<T>::plan_3d(Kind kind, bool preserve, int library) const {
+HostField<T> HostStages<T>::plan_3d(int library) const {
   const Sizes& n = decomposition_.sizes();
-  return HostField<T>({kind, n.x, n.y, n.z, preserve}, library);
+  return HostField<T>({n.x, n.y, n.z}, library);
 }
 
 template <class T>
@@ -239,7 +242,7 @@ void HostStages<T>::whole_forward(const Way& way, const T* points, Complex* mode
   const Sizes& n = decomposition_.sizes();
   if (way.method == Method::plan_3d) {
     const trace::Span span("fft x y z", trace::Category::cpu);
-    plan_3d(Kind::r2c, false, way.library)(points, modes);
+    plan_3d(way.library)(points, modes);
     scale_in_place(modes, n.y * n.z * (n.x / 2 + 1), scale);
     return;
   }
@@ -253,14 +256,8 @@ void HostStages<T>::whole_forward(const Way& way, const T* points, Complex* mode
 }
 
 template <class T>
-void HostStages<T>::whole_backward(const Way& way, Complex* modes, T* points, T scale, bool preserve) {
+void HostStages<T>::whole_backward(const Way& way, Complex* modes, T* points, T scale) {
   const Sizes& n = decomposition_.sizes();
-  if (way.method == Method::plan_3d) {
-    const trace::Span span("fft x y z", trace::Category::cpu);
-    plan_3d(Kind::c2r, preserve, way.library)(modes, points);
-    scale_in_place(points, n.points(), scale);
-    return;
-  }
   {
     const trace::Span span("fft z", trace::Category::cpu);
     field_columns(Kind::backward, way.library)(modes, modes);

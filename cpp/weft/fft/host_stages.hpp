@@ -27,7 +27,7 @@ class HostStages final : public Stages<T> {
   Ways ways_by_size() const override;
   void prepare_whole(const Ways& ways) override;
   void whole_forward(const Way& way, const T* points, Complex* modes, T scale) override;
-  void whole_backward(const Way& way, Complex* modes, T* points, T scale, bool preserve) override;
+  void whole_backward(const Way& way, Complex* modes, T* points, T scale) override;
   void lines(const LinesPass<T>& pass, device::Stream& stream) override;
   void physical(const PhysicalPass<T>& pass, device::Stream& stream) override;
   void copy(const char* what, const std::vector<Pieces<Complex>>& from, const std::vector<Pieces<Complex>>& to,
@@ -57,7 +57,7 @@ class HostStages final : public Stages<T> {
   // Of all modes: columns of one plane along y, in place; of the field along z.
   const HostLines<T>& plane_columns(Kind kind, int library);
   const HostLines<T>& field_columns(Kind kind, int library);
-  HostField<T> plan_3d(Kind kind, bool preserve, int library) const;
+  HostField<T> plan_3d(int library) const;
   // Of a field of whole planes: how many rows along x one call transforms.
   std::int64_t rows_at_once(std::int64_t ny, std::int64_t nz) const;
   template <class V>

@@ -197,9 +197,8 @@ std::string describe(const LinesShape& shape) {
 }
 
 std::string describe(const FieldShape& shape) {
-  return std::string(shape.kind == Kind::r2c ? "r2c" : "c2r") + " of a field of " + std::to_string(shape.nx) + " x " +
-         std::to_string(shape.ny) + " x " + std::to_string(shape.nz) + " points" +
-         (shape.preserve ? " that keeps the coefficients" : "");
+  return "r2c of a field of " + std::to_string(shape.nx) + " x " + std::to_string(shape.ny) + " x " +
+         std::to_string(shape.nz) + " points";
 }
 
 std::int64_t extent(std::int64_t elements, std::int64_t stride, std::int64_t count, std::int64_t distance) {
@@ -232,8 +231,8 @@ void LinesShape::check() const {
 }
 
 void FieldShape::check() const {
-  if (nx < 1 || ny < 1 || nz < 1 || (kind != Kind::r2c && kind != Kind::c2r))
-    throw std::invalid_argument("transforms of a real field need sizes of at least 1, r2c or c2r: " + describe(*this));
+  if (nx < 1 || ny < 1 || nz < 1)
+    throw std::invalid_argument("transforms of a real field need sizes of at least 1: " + describe(*this));
 }
 
 const HostLibrary& host_library(int which) { return opened().at(static_cast<std::size_t>(which)); }
@@ -246,24 +245,18 @@ namespace {
 struct Steps {
   Kind kind;
   std::vector<Dimension> transformed, repeated;
-  bool in_place, preserve;
+  bool in_place;
 };
 
 Steps steps_of(const LinesShape& shape) {
   return {shape.kind,
           {{shape.n, shape.stride_in, shape.stride_out}},
           {{shape.count, shape.distance_in, shape.distance_out}},
-          shape.in_place,
-          shape.kind == Kind::c2r};
+          shape.in_place};
 }
 Steps steps_of(const FieldShape& shape) {
-  const std::ptrdiff_t half = shape.nx / 2 + 1, in = shape.kind == Kind::r2c ? shape.nx : half,
-                       out = shape.kind == Kind::r2c ? half : shape.nx;
-  return {shape.kind,
-          {{shape.nz, shape.ny * in, shape.ny * out}, {shape.ny, in, out}, {shape.nx, 1, 1}},
-          {},
-          false,
-          shape.preserve};
+  const std::ptrdiff_t in = shape.nx, out = shape.nx / 2 + 1;
+  return {Kind::r2c, {{shape.nz, shape.ny * in, shape.ny * out}, {shape.ny, in, out}, {shape.nx, 1, 1}}, {}, false};
 }
 
 template <class Shape>
@@ -283,8 +276,7 @@ HostPlan make_plan(const Shape& shape, bool single, int which) {
       made = {functions.plan_r2c(rank, lines, repeats, batch, in, to, flags), functions.execute_r2c};
       break;
     case Kind::c2r:
-      made = {functions.plan_c2r(rank, lines, repeats, batch, in, to, flags | (steps.preserve ? preserve_input : 0U)),
-              functions.execute_c2r};
+      made = {functions.plan_c2r(rank, lines, repeats, batch, in, to, flags | preserve_input), functions.execute_c2r};
       break;
     default: {
       const int sign = steps.kind == Kind::forward ? sign_forward : sign_backward;

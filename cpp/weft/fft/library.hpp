@@ -43,13 +43,12 @@ struct LinesShape {
   auto operator<=>(const LinesShape&) const = default;
 };
 
-// A 3-D transform of a real field, [nz][ny][nx], to its coefficients, [nz][ny][nx / 2 + 1], or the reverse.
+// A 3-D transform of a real field, [nz][ny][nx], to its coefficients, [nz][ny][nx / 2 + 1]. There is no reverse: of
+// coefficients that are no real field's, MKL's 3-D c2r makes something else than FFTW's and than transforms by lines.
 struct FieldShape {
-  Kind kind = Kind::r2c;  // or c2r
   std::int64_t nx = 0, ny = 0, nz = 0;
-  bool preserve = false;  // c2r keeps its input, which FFTW does not plan
 
-  // std::invalid_argument for sizes below 1 and complex transforms.
+  // std::invalid_argument for sizes below 1.
   void check() const;
   auto operator<=>(const FieldShape&) const = default;
 };
@@ -81,8 +80,7 @@ const HostPlan& host_plan(const FieldShape& shape, bool single, int library);
 // A plan, which may be executed on any memory, and by several threads at once; copies share it. Plans are created one
 // at a time (FFTW's planner is not thread-safe) and kept until the process ends, so that a shape is planned only once.
 // They are created without timing (FFTW_ESTIMATE), so that runs are bit-identical. The input of c2r is preserved,
-// unless it is the output, or a field that need not be. Addresses need only the alignment of their type; multiples of
-// 64 bytes are faster.
+// unless it is the output. Addresses need only the alignment of their type; multiples of 64 bytes are faster.
 template <class T, class Shape>
 class HostTransform {
  public:

@@ -470,14 +470,10 @@ void Plan<T>::backward(const std::vector<const Complex*>& spectral, const std::v
   if (physical.size() != spectral.size())
     throw std::invalid_argument("backward transforms need as many physical fields as spectral ones");
   if (const Way& way = state_->ways.backward; whole(way)) {
-    const bool copies = way.method == Method::planes;
+    Complex* const modes = state_->buffers->sent();
     for (std::size_t v = 0; v < spectral.size(); ++v) {
-      auto* modes = const_cast<Complex*>(spectral[v]);
-      if (copies) {
-        modes = state_->buffers->sent();
-        std::copy_n(spectral[v], state_->decomposition.spectral().size(), modes);
-      }
-      state_->stages->whole_backward(way, modes, physical[v], state_->scale_backward, !copies);
+      std::copy_n(spectral[v], state_->decomposition.spectral().size(), modes);
+      state_->stages->whole_backward(way, modes, physical[v], state_->scale_backward);
     }
     return;
   }
@@ -497,7 +493,7 @@ void Plan<T>::backward_overwriting(const std::vector<Complex*>& spectral, const 
                                    device::Stream& stream) {
   if (const Way& way = state_->ways.overwriting; whole(way) && spectral.size() == physical.size()) {
     for (std::size_t v = 0; v < spectral.size(); ++v)
-      state_->stages->whole_backward(way, spectral[v], physical[v], state_->scale_backward, false);
+      state_->stages->whole_backward(way, spectral[v], physical[v], state_->scale_backward);
     return;
   }
   backward({spectral.begin(), spectral.end()}, physical, stream);

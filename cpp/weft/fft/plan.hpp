@@ -29,7 +29,8 @@ namespace weft::fft {
 enum class Norm { forward, backward, ortho };
 
 // How one rank's host transforms a whole field without pointwise functions. panels: copied into cache line by line, as
-// on several ranks. planes: where it lies, x and y plane by plane, then z. plan_3d: by one call of the library.
+// on several ranks. planes: where it lies, x and y plane by plane, then z. plan_3d: by one call of the library,
+// only forward.
 enum class Method { panels, planes, plan_3d };
 struct Way {
   Method method = Method::panels;

@@ -66,14 +66,14 @@ class Stages {
   // first run with so many.
   virtual void prepare(const Held& /*held*/) {}
   // A whole field at once, on one rank and without pointwise functions, by planes or a 3-D plan: whether that is
-  // possible, and the ways that suit the size of the field. prepare_whole() makes the plans, or throws where a library
-  // has none.
+  // possible, and the ways that suit the size of the field. prepare_whole() makes the plans, or throws where there is
+  // none.
   virtual bool has_whole() const { return false; }
   virtual Ways ways_by_size() const { return {}; }
   virtual void prepare_whole(const Ways& /*ways*/) {}
   virtual void whole_forward(const Way& /*way*/, const T* /*points*/, Complex* /*modes*/, T /*scale*/) {}
-  // Overwrites the modes, unless `preserve`, which a 3-D plan alone can.
-  virtual void whole_backward(const Way& /*way*/, Complex* /*modes*/, T* /*points*/, T /*scale*/, bool /*preserve*/) {}
+  // Overwrites the modes.
+  virtual void whole_backward(const Way& /*way*/, Complex* /*modes*/, T* /*points*/, T /*scale*/) {}
   virtual void lines(const LinesPass<T>& pass, device::Stream& stream) = 0;
   virtual void physical(const PhysicalPass<T>& pass, device::Stream& stream) = 0;
   // Copies variables from pieces to pieces of the same boxes; `what` is the name on the timeline.
