@@ -33,6 +33,7 @@ _T = TypeVar("_T")
 AGREE_SECONDS = 60.0
 ALONE_SECONDS = 2.0  # seconds that a rank with an error of its own waits to see whether all ranks have one
 TURN_SECONDS = 2.0  # extra seconds, per rank number, so that the lowest failed rank prints first
+CLAIM_SECONDS = 0.3  # seconds in which the claims of ranks that want to print at once reach each other
 
 
 def _check_same_library() -> None:
@@ -134,8 +135,10 @@ def fail(error: BaseException) -> None:
         if _agreement.rank == 0:
             tell(f"weft: {message(error)}")
         return
-    time.sleep(TURN_SECONDS * min(_agreement.rank, 3))  # if several ranks failed, the lowest prints for all
-    _abort(f"weft: rank {_agreement.rank} of {_agreement.size}: {message(error)}")
+    if _prints_for_all(_agreement):
+        _abort(f"weft: rank {_agreement.rank} of {_agreement.size}: {message(error)}")
+    time.sleep(AGREE_SECONDS)  # the rank that prints ends this one
+    _abort()
 
 
 def _all_ranks_fail(seconds: float) -> bool:
@@ -149,8 +152,36 @@ def _all_ranks_fail(seconds: float) -> bool:
     return True
 
 
-def _abort(text: str) -> NoReturn:
-    tell(text)
+def _prints_for_all(comm: MPI.Intracomm) -> bool:
+    """Whether this rank, out of those that failed, prints: the first to claim it, of several at once the lowest.
+
+    Ranks that have not failed never answer, so that only failed ones send and probe.
+    """
+    turn = TURN_SECONDS * (min(comm.rank, 3) + comm.rank / comm.size)  # usually, the lowest rank claims first
+    if _claimed_by_rank_below(comm, comm.size, turn):
+        return False
+    for rank in range(comm.size):
+        if rank != comm.rank:
+            comm.isend(None, rank)
+    return not _claimed_by_rank_below(comm, comm.rank, CLAIM_SECONDS)
+
+
+def _claimed_by_rank_below(comm: MPI.Intracomm, limit: int, seconds: float) -> bool:
+    """Whether the claim of a rank below ``limit`` arrives within some seconds."""
+    end = time.monotonic() + seconds
+    status = MPI.Status()
+    while time.monotonic() < end:
+        if comm.iprobe(status=status):
+            comm.recv(source=status.source)
+            if status.source < limit:
+                return True
+        time.sleep(0.002)
+    return False
+
+
+def _abort(text: str = "") -> NoReturn:
+    if text:
+        tell(text)
     time.sleep(0.2)  # MPI_Abort may end the launcher before it has forwarded the line
     # Hide the library's own message about the abort, which adds nothing to our line.
     quiet = os.open(os.devnull, os.O_WRONLY)

@@ -35,6 +35,20 @@ def test_several_ranks_failing_alone_still_give_one_message():
     assert "rank 0 of 4: KeyError: 'lost'" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("ranks", "failure"),
+    [
+        pytest.param(3, "if r: time.sleep((2, 0)[r - 1])", id="the lower one late, so that both come to their turn"),
+        pytest.param(6, "if r > 2: pass", id="high ranks at once"),
+    ],
+)
+def test_ranks_that_fail_alone_agree_on_who_prints(ranks, failure):
+    code = HOOK + failure + "; raise KeyError('lost')\nMPI.COMM_WORLD.Barrier()\n"
+    result = mpi_run(ranks, code)
+    assert result.returncode != 0
+    assert len(own_lines(result)) == 1
+
+
 def test_an_error_that_all_ranks_raise_is_printed_once():
     result = mpi_run(3, HOOK + "raise ValueError('order must be 1 to 15')\n")
     assert result.returncode != 0
