@@ -1,10 +1,13 @@
 // What every file format of weft's own shares: checksums, and headers in their envelope.
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <random>
+#include <vector>
 
 #include "weft/files/bytes.hpp"
 #include "weft/files/checksum.hpp"
+#include "weft/files/parallel_file.hpp"
 
 using namespace weft::files;
 
@@ -93,5 +96,17 @@ TEST(Header, whose_numbers_are_wild_is_refused_without_a_large_allocation) {
     const std::uint64_t sum = checksum(std::span(bad).first(bad.size() - 8));
     std::memcpy(bad.data() + bad.size() - 8, &sum, sizeof sum);
     error_of(bad);  // an error or not (a number may be any)
+  }
+}
+
+TEST(ParallelFile, says_what_to_do_about_a_full_disk) {
+  ParallelFile file(MPI_COMM_SELF, "/dev/full", MPI_MODE_WRONLY);
+  try {
+    file.write(0, std::vector<std::byte>(64));
+    file.finish();
+    FAIL() << "a full disk is not an error";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(),
+                 "/dev/full: cannot be written: No space left on device; free some space, or choose another folder");
   }
 }

@@ -1,7 +1,10 @@
 #include "weft/files/parallel_file.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <stdexcept>
+#include <system_error>
+#include <utility>
 
 #include "weft/mpi/error_text.hpp"
 
@@ -23,6 +26,18 @@ void in_pieces(std::int64_t at, Bytes bytes, const std::string& name, const Tran
   }
 }
 
+// Why MPI failed, and what to do about it where that is known. MPICH has no code of its own for a full disk.
+std::string reason(int code) {
+  int kind = 0;
+  MPI_Error_class(code, &kind);
+  const std::string text = mpi::error_text(code);
+  for (const auto& [error, kind_of_it] : {std::pair{ENOSPC, MPI_ERR_NO_SPACE}, std::pair{EDQUOT, MPI_ERR_QUOTA}})
+    if (const std::string said = std::generic_category().message(error);
+        kind == kind_of_it || text.find(said) != text.npos)
+      return said + "; free some space, or choose another folder";
+  return text;
+}
+
 }  // namespace
 
 ParallelFile::ParallelFile(MPI_Comm comm, const std::filesystem::path& path, int mode) : name_(path.string()) {
@@ -36,7 +51,7 @@ ParallelFile::~ParallelFile() {
 void ParallelFile::write(std::int64_t at, std::span<const std::byte> bytes) {
   in_pieces(at, bytes, name_, [&](std::int64_t offset, std::span<const std::byte> piece, MPI_Status* status) {
     check(MPI_File_write_at(file_, offset, piece.data(), static_cast<int>(piece.size()), MPI_BYTE, status),
-          "be written (is the disk full?)");
+          "be written");
   });
 }
 
@@ -47,14 +62,14 @@ void ParallelFile::read(std::int64_t at, std::span<std::byte> bytes) {
 }
 
 void ParallelFile::finish() {
-  check(MPI_File_sync(file_), "be written (is the disk full?)");
+  check(MPI_File_sync(file_), "be written");
   check(MPI_File_close(&file_), "be closed");
   file_ = MPI_FILE_NULL;
 }
 
 void ParallelFile::check(int code, const char* what) const {
   if (code == MPI_SUCCESS) return;
-  throw std::runtime_error(name_ + ": cannot " + what + ": " + mpi::error_text(code));
+  throw std::runtime_error(name_ + ": cannot " + what + ": " + reason(code));
 }
 
 }  // namespace weft::files
