@@ -76,13 +76,15 @@ def draw_solid(
         figure = plt.figure(figsize=(12, 5))
         for place, text, keep in ((1, title, np.full(len(faces), True)), (2, "inside", away)):
             axes = figure.add_subplot(1, 2, place, projection="3d", elev=ELEVATION, azim=AZIMUTH)
-            look = {"facecolors": list(colours[keep]), "edgecolors": "black", "linewidths": 0.25}
+            look = {"facecolors": list(colours[keep]), "edgecolors": "black", "linewidths": 0.25, "clip_on": False}
             axes.add_collection3d(Poly3DCollection(list(rims[keep]), **look))
             axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]), title=text)
             axes.set(xlabel="x", ylabel="y", zlabel="z")
-            axes.set_box_aspect(np.maximum(high - low, 0.05 * (high - low).max()))
-            for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
-                axis.set_major_locator(MaxNLocator(4))
+            axes.tick_params(labelsize=8)
+            sides = np.maximum((high - low) / (high - low).max(), 0.05)
+            axes.set_box_aspect(sides)
+            for axis, side in zip((axes.xaxis, axes.yaxis, axes.zaxis), sides, strict=True):
+                axis.set_major_locator(MaxNLocator(max(1, round(4 * side))))  # as many numbers as find room
         if shown:
             figure.legend(handles=shown, loc="center left", bbox_to_anchor=(0.92, 0.6))
         _save(figure, path)
