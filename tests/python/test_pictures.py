@@ -76,6 +76,16 @@ def test_a_run_draws_every_plane_a_film_and_a_report_that_begins_with_them(tmp_p
     assert len(missing.stderr.strip().splitlines()) == 1
 
 
+def test_the_report_of_a_run_without_a_profiled_step_has_no_breakdown_and_no_warning(tmp_path) -> None:
+    words = ["--order", 2, "--steps", 2, "--set", "mesh.counts=[2,2,2]", "--set", "output.slice=none"]
+    done = run_weft(1, "run", "flow", *words, "--output", tmp_path / "short")
+    assert done.returncode == 0, done.stderr
+    page = run_weft(1, "report", tmp_path / "short")
+    assert (page.returncode, page.stderr) == (0, "")
+    assert "time in" not in page.stdout
+    assert "Where the time went" not in (tmp_path / "short" / "run.html").read_text()
+
+
 HEAD = {"name": "u", "axis": "z", "at": 0.5, "time": 0.0, "extent": [0.0, 2.0, 0.0, 1.0], "values": np.empty((0, 0)),
         "outline": {}}  # fmt: skip
 FRAMES = [np.full((10, 20), float(n)) for n in range(5)]

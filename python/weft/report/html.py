@@ -44,6 +44,7 @@ def page(record: Record) -> str:
     header = report.header_rows(record, verbose=True)
     chosen = [row for row in header if row[0].startswith(" ")]
     results = report.result_rows(record)
+    where = breakdown_rows((total, spent))
     parts = [
         f"<h1>{_text(title)}</h1>",
         f'<div class="figures">{boxes}</div>',
@@ -51,8 +52,7 @@ def page(record: Record) -> str:
         *(["<h2>Result</h2>" + _table(results)] if results else []),
         "<h2>The run</h2>" + _table([row for row in header if not row[0].startswith(" ")]),
         "<h2>Speed</h2>" + _table(report.speed_rows(record)),
-        "<h2>Where the time went</h2>" + plots.as_html(plots.breakdown(means, total), "time by category"),
-        _table(breakdown_rows((total, spent))),
+        *([_plot("Where the time went", "time", plots.breakdown(means, total)), _table(where)] if where else []),
         *(_plot(*plot) for plot in report.speed_figures_of(record)),
         "<h2>Choices</h2>" + _folded("what was chosen, why, and what else was timed", _table(chosen)),
         "<h2>Case</h2>"

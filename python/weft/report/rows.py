@@ -93,8 +93,10 @@ def reference_rows(reference: Reference) -> Rows:
 
 
 def breakdown_rows(spent: Parts) -> Rows:
-    """Where the time went."""
+    """Where the time went; none if no step was profiled."""
     total, parts = spent
+    if not any(value["max_seconds"] > 0 for value in parts.values()):
+        return []
     rows = [("time in", "mean over ranks, slowest rank")]
     for category, value in parts.items():
         share = 100 * value["mean_seconds"] / total if total > 0 else 0.0
