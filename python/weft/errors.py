@@ -18,6 +18,11 @@ def reason(error: Exception) -> str:
     return str(error) if isinstance(error, ValueError) else "a value is of the wrong kind"
 
 
+def raised(error: BaseException) -> str:
+    """An exception of a user's code in words: its kind and, if there is one, its text."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
 def tell(text: str) -> None:
     """Writes a line to stderr, after flushing stdout.
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft import _weft
+from weft.errors import raised
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -236,9 +237,10 @@ class Mesh:
         def move() -> _weft.mesh.Mesh:
             x = np.moveaxis(self.point_coordinates(order), -1, 0)
             try:
-                places = [np.broadcast_to(np.asarray(part, float), x[0].shape) for part in function(*x)]
+                with np.errstate(all="ignore"):  # the result is checked below, and every rank would warn
+                    places = [np.broadcast_to(np.asarray(part, float), x[0].shape) for part in function(*x)]
             except (Exception, SystemExit) as error:
-                raise ValueError(f"{name}: the function failed: {type(error).__name__}: {error}") from None
+                raise ValueError(f"{name}: the function failed: {raised(error)}") from None
             if len(places) != 3:
                 raise ValueError(f"{name}: the function returned {len(places)} values, but 3 are needed: x, y and z")
             nodes = np.stack(places, axis=-1)

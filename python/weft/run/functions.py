@@ -11,6 +11,7 @@ import numpy as np
 
 from weft.arrays import Values as Array
 from weft.cases.values import PYTHON
+from weft.errors import raised
 from weft.functions import takes_time
 
 Function = Callable[..., Any]
@@ -27,9 +28,7 @@ def read(path: str, values: Iterable[tuple[str, object]]) -> dict[str, Function]
         raise ValueError(f"case key 'functions.file': {path}: {error.strerror or error}") from None
     except (Exception, SystemExit) as error:
         where = f" at line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        raise ValueError(
-            f"case key 'functions.file': {path} cannot be run{where}: {type(error).__name__}: {error}"
-        ) from None
+        raise ValueError(f"case key 'functions.file': {path} cannot be run{where}: {raised(error)}") from None
     functions = {name: value for name, value in found.items() if callable(value) and not name.startswith("_")}
     for key, value in values:
         name = value.removeprefix(PYTHON) if isinstance(value, str) and value.startswith(PYTHON) else ""
@@ -52,11 +51,12 @@ def checked(key: str, function: Function, components: int) -> Function:
     @functools.wraps(function)  # a function without t is steady
     def call(x: Array, y: Array, z: Array, t: float = 0.0) -> Array | list[Array]:
         try:
-            given = function(x, y, z) if steady else function(x, y, z, t)
+            with np.errstate(all="ignore"):  # the result is checked below, and every rank would warn
+                given = function(x, y, z) if steady else function(x, y, z, t)
             parts = [given] if components == 1 else list(given)
             arrays = [np.broadcast_to(np.asarray(part, float), np.shape(x)) for part in parts]
         except (Exception, SystemExit) as error:
-            raise ValueError(f"case key '{key}': the function failed: {type(error).__name__}: {error}") from None
+            raise ValueError(f"case key '{key}': the function failed: {raised(error)}") from None
         if len(arrays) != components:
             raise ValueError(f"case key '{key}': the function returned {len(arrays)} values, {components} are needed")
         if not all(np.isfinite(array).all() for array in arrays):
