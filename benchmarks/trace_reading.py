@@ -29,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 
-from weft.traces import chakra, protobufs, xplane
+from weft.traces import chakra_nodes, protobufs, xplane
 
 FORMATS = ("weft", "kineto", "nsys", "perfetto", "xplane", "chakra")
 
@@ -143,7 +143,7 @@ def write_xplane(path: Path, events: int) -> None:
 
 def write_chakra(path: Path, events: int) -> None:
     """Pairs of a host's node and the device's node that depends on it."""
-    classes = protobufs.schema("benchmark.chakra", chakra._FIELDS)
+    classes = protobufs.schema("benchmark.chakra", chakra_nodes.FIELDS)
 
     def message(kind: str, **fields: object) -> bytes:
         data = classes[kind](**fields).SerializeToString()

@@ -6,7 +6,7 @@ from typing import Any
 
 from perfetto.trace_builder.proto_builder import TraceProtoBuilder
 
-from weft.traces import chakra, protobufs, xplane
+from weft.traces import chakra_nodes, protobufs, xplane
 
 
 def length(size: int) -> bytes:
@@ -139,16 +139,26 @@ def xspace() -> Any:
     return space
 
 
-def graph(nodes: list[tuple], start: bool = False) -> bytes:
-    """A Chakra trace of nodes (id, name, type, dependencies, duration in µs, attributes)."""
-    classes = protobufs.schema("test.chakra", chakra._FIELDS)
+def graph(nodes: list[tuple], start: bool = False, packed: bool = False) -> bytes:
+    """A Chakra trace of nodes (id, name, type, dependencies, duration in µs, attributes).
+
+    `packed` writes dependencies as libraries do for the third version of protobufs. An attribute may be (field, value).
+    """
+    classes = protobufs.schema("test.chakra", chakra_nodes.FIELDS)
     messages = [classes["Metadata"](version=b"0.0.4")]
     for number, name, kind, data, duration, attributes in nodes:
-        node = classes["Node"](id=number, name=name.encode(), type=kind, data=data, duration_micros=duration)
+        node = classes["Node"](id=number, name=name.encode(), type=kind, duration_micros=duration)
+        if packed and data:
+            numbers = b"".join(map(length, data))
+            node.MergeFromString(b"\x2a" + length(len(numbers)) + numbers)  # field 5 as bytes
+            assert list(node.data) == data
+        else:
+            node.data.extend(data)
         if start:
             node.start_micros = 1000 + 10 * number
         for key, value in attributes.items():
-            which = {bool: "bool", int: "int64", str: "text"}[type(value)]
+            which = {bool: "bool", int: "int64", str: "text"}.get(type(value), "")
+            which, value = (which, value) if which else value
             added = node.attributes.add(name=key.encode())
             setattr(added, which, value.encode() if isinstance(value, str) else value)
         messages.append(node)

@@ -5,6 +5,7 @@ import os
 import re
 import zlib
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -196,9 +197,6 @@ def test_streams_of_a_gpu_in_an_xspace(tmp_path) -> None:
     assert [line.label for line in trace.lines if line.kind == "stream"] == ["GPU:0 Stream #14"]
 
 
-# --- Chakra --------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("name", "category"), [
     ("hipModuleLaunchKernel", "launch"), ("cuStreamSynchronize", "sync"), ("hsa_signal_wait_scacquire", "sync"),
     ("custom-call.1", "cpu"), ("cudnn-conv.1", "cpu"), ("$api.py:3165 try_to_block", "sync"),
@@ -212,6 +210,9 @@ def test_categories_of_a_threads_events_in_an_xspace(name: str, category: str, t
     found = loaded(space.SerializeToString(), tmp_path)
     (row,) = np.flatnonzero(found.name == found.names.index(name))
     assert Category(found.category[row]).name == category
+
+
+# --- Chakra --------------------------------------------------------------------------------------------------------
 
 
 def test_graph_of_chakra_starts_nodes_when_dependencies_and_line_allow(tmp_path) -> None:
@@ -233,6 +234,51 @@ def test_graph_of_chakra_starts_nodes_when_dependencies_and_line_allow(tmp_path)
     )
     assert trace.group[trace.name == trace.names.index("allreduce (ncclKernel)")] == 3
     assert duration(program(trace), AS_TRACED).value == pytest.approx(trace.span * 1e-9, rel=1e-3)
+
+
+GRAPHS = st.lists(
+    st.tuples(st.booleans(), st.integers(0, 2), st.integers(0, 9), st.lists(st.integers(0, 99), max_size=3)),
+    max_size=25,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(GRAPHS, st.randoms(use_true_random=False), st.booleans())
+def test_no_line_of_a_chakra_graph_is_idle_while_a_node_could_start(
+    tmp_path_factory: pytest.TempPathFactory, drawn: list[tuple], shuffled: Random, packed: bool
+) -> None:
+    """Nodes depend on some of those before them, and their ids and places in the file have no order."""
+    ids = shuffled.sample(range(1000), len(drawn) + 1)
+    nodes = [(ids[-1], "n0", 4, [], 3, {"is_cpu_op": True, "tid": 0})]
+    for k, (host, place, length, needs) in enumerate(drawn):
+        earlier = sorted({nodes[i % len(nodes)][0] for i in needs})
+        where = {"is_cpu_op": host, "tid" if host else "stream": place}
+        nodes.append((ids[k], f"n{k + 1}", 4, earlier, length, where))
+    written = shuffled.sample(nodes, len(nodes))
+    trace = loaded(graph(written, packed=packed), tmp_path_factory.mktemp("graph"))
+    starts = dict(zip((trace.names[n] for n in trace.name), trace.start.tolist(), strict=True))
+    end = {n[0]: starts[n[1]] + 1000 * n[4] for n in nodes}
+    for number, name, _, needs, _, where in nodes:
+        ready = max((end[i] for i in needs), default=0)
+        assert starts[name] >= ready
+        others = sorted((starts[n[1]], end[n[0]], n[0]) for n in nodes if n[5] == where and n[0] != number)
+        # From when it is ready until it starts, others are on its line, one after another.
+        free = ready
+        for start, stop, _ in others:
+            if start <= free < stop and stop <= starts[name]:
+                free = stop
+        assert free == starts[name]
+
+
+def test_any_kind_of_number_is_an_attribute_of_a_chakra_node(tmp_path) -> None:
+    values = [("int32", 3), ("uint32", 3), ("uint64", 3), ("sint32", 3), ("sint64", 3), ("bool", True)]
+    nodes = [(k, f"n{k}", 4, [], 1, {"is_cpu_op": ("sint32", 1), "tid": value}) for k, value in enumerate(values)]
+    negative = [("int32", -5), ("int64", -5), ("sint32", -5), ("sint64", -5)]
+    nodes += [(9 + k, f"n{9 + k}", 4, [], 1, {"tid": value, "pg_name": "text"}) for k, value in enumerate(negative)]
+    trace = loaded(graph(nodes), tmp_path)
+    found = {trace.names[n]: trace.lines[line].label for n, line in zip(trace.name, trace.line, strict=True)}
+    assert set(found.values()) == {"thread 3", "thread 1", "stream -5"}
+    assert [n for n, label in found.items() if label == "stream -5"] == ["n9", "n10", "n11", "n12"]
 
 
 def test_equal_graphs_of_a_ring_are_ranks_and_take_the_time_of_its_messages(tmp_path) -> None:

@@ -9,39 +9,27 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections import defaultdict
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weft.traces import apis, protobufs
+from weft.traces.chakra_nodes import COLLECTIVE, LOAD, NONE, RECEIVE, SEND, STORE, Nodes, Values, nodes
 from weft.traces.head import Head
+from weft.traces.protobuf_columns import Texts
 from weft.traces.protobufs import text
-from weft.traces.table import Builder, Category, Trace
+from weft.traces.table import Builder, Category, Kind, Trace
 
 DESCRIPTION = "a Chakra execution trace (.et)"
 
-_FIELDS: dict[str, dict[str, tuple[int, str]]] = {
-    "Metadata": {"version": (1, "bytes"), "attributes": (2, "*Attribute")},
-    "Node": {
-        "id": (1, "uint"), "name": (2, "bytes"), "type": (3, "int"), "control": (4, "*uint"), "data": (5, "*uint"),
-        "start_micros": (6, "uint"), "duration_micros": (7, "uint"), "attributes": (10, "*Attribute"),
-    },
-    "Attribute": {
-        "name": (1, "bytes"), "int32": (7, "int"), "int64": (9, "int"), "uint32": (11, "uint"), "uint64": (13, "uint"),
-        "sint32": (15, "sint"), "sint64": (17, "sint"), "bool": (27, "bool"), "text": (29, "bytes"),
-    },
-}  # fmt: skip
-_NUMBERS = ("int64", "int32", "uint64", "uint32", "sint64", "sint32", "bool")
-_METADATA, _LOAD, _STORE, _COMPUTE, _SEND, _RECEIVE, _COLLECTIVE = range(1, 8)
 _COLLECTIVES = (
     "allreduce", "reduce", "allgather", "gather", "scatter", "bcast", "alltoall", "reduce_scatter", "reduce_scatter",
     "barrier",
 )  # fmt: skip
 _RANK = re.compile(r"\.(\d{1,7})\.et(?:\.gz)?$")
-_LONGEST = 2**50  # ns, 13 days for one node
+_LONGEST = 2**50 // 1000  # µs, 13 days for one node
+_LAST = 2**62  # ns, 146 years
 
 
 def probe(head: Head) -> bool:
@@ -70,167 +58,146 @@ def read(path: Path) -> Trace:
     The rank is the number in the file's name (`NAME.RANK.et`). Nodes that run on a device are on the stream that the
     file gives, other nodes on its threads.
     """
-    name = _RANK.search(path.name)
-    rank = int(name[1]) if name else 0
-    builder = Builder("chakra", path)
-    index: dict[int, int] = {}
-    needs: list[tuple[int, int]] = []  # a node, and the id of one that it depends on
-    rows, lines, length, start = [], [], [], []
-    for i, node in enumerate(_nodes(path)):
-        if node.duration_micros * 1000 > _LONGEST:
-            raise ValueError(f"{path}: node {node.id} lasts {node.duration_micros} µs, which is too long")
-        of = _attributes(node)
-        host = of.get("is_cpu_op", 0) == 1
-        place = of.get("tid", 0) if host else of.get("stream", of.get("tid", 0))
-        line = builder.line(rank, f"{'thread' if host else 'stream'} {place}", "host" if host else "stream")
-        lines.append(line)
-        rows.append((line, *_row(builder, node, of, host)))
-        length.append(int(node.duration_micros) * 1000)
-        start.append(int(node.start_micros) * 1000)
-        index[node.id] = i
-        needs += [(i, d) for d in node.data]
-    if not rows:
+    named = _RANK.search(path.name)
+    builder, texts = Builder("chakra", path), Texts()
+    found = nodes(path, texts, DESCRIPTION)
+    if len(found.id) == 0:
         raise ValueError(f"{path}: the Chakra trace has no nodes")
-    if len(index) < len(rows):
-        raise ValueError(f"{path}: {len(rows) - len(index)} nodes have the id of another node")
-    pairs = [(i, index[d]) for i, d in needs if d in index]
-    missing = len(needs) - len(pairs)
-    if not any(start):
-        order = [index[number] for number in sorted(index)]
-        start = _schedule(path, order, lines, length, pairs)
+    _check_times(path, found)
+    order = np.argsort(found.id.view(np.uint64), kind="stable")
+    again = int(np.count_nonzero(np.diff(found.id[order]) == 0))
+    if again:
+        raise ValueError(f"{path}: {again} nodes have the id of another node")
+    pairs, missing = _pairs(found, order)
+    host = found.attribute("is_cpu_op", 0) == 1
+    line = _lines(builder, found, host, int(named[1]) if named else 0)
+    start, length = found.start * 1000, found.duration * 1000
+    if not np.any(start):
+        start = _schedule(path, order, line, length, pairs)
         builder.notes.append(
             "the trace has no times; nodes start when the nodes they depend on have ended and their thread or stream "
             "is free"
         )
     if missing:
         builder.notes.append(f"{missing} dependencies on nodes that are not in the file are ignored")
-    names = ("line", "category", "name", "bytes", "peer", "correlation", "group")
-    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-    builder.add(start=start, end=[s + n for s, n in zip(start, length, strict=True)], **columns)
-    return builder.build(requires=np.array(sorted(set(pairs)), dtype=np.int64).reshape(-1, 2))
+    builder.add(line=line, start=start, end=start + length, **_columns(builder, found, texts, host))
+    return builder.build(requires=pairs)
 
 
-def _nodes(path: Path) -> Any:
-    classes = protobufs.schema("weft.chakra", _FIELDS)
-    data = protobufs.content(path)
-    at, count = 0, 0
-    while at < len(data):
-        try:
-            length, at = protobufs.varint(data, at)
-        except IndexError:
-            length = len(data)
-        except ValueError as error:
-            raise ValueError(f"{path}: {DESCRIPTION} that is damaged after message {count} ({error})") from None
-        if at + length > len(data):
-            raise ValueError(f"{path}: {DESCRIPTION} that ends within message {count}; was the file cut short?")
-        kind = "Node" if count else "Metadata"
-        message = protobufs.parse(path, classes[kind], data[at : at + length], DESCRIPTION)
-        at, count = at + length, count + 1
-        if kind == "Node" and message.type != _METADATA:
-            yield message
+def _check_times(path: Path, found: Nodes) -> None:
+    """Raises ValueError if a node starts too late or lasts too long."""
+    for said, micros, most in (("lasts", found.duration, _LONGEST), ("starts after", found.start, _LAST // 1000)):
+        wrong = np.flatnonzero(micros.view(np.uint64) > most)
+        if len(wrong):
+            number, time = (int(column.view(np.uint64)[wrong[0]]) for column in (found.id, micros))
+            raise ValueError(f"{path}: node {number} {said} {time} µs, which is too long")
 
 
-def _attributes(node: Any) -> dict[str, Any]:
-    """The attributes of a node: numbers as int, text as str."""
-    found: dict[str, Any] = {}
-    for attribute in node.attributes:
-        if attribute.HasField("text"):
-            found[text(attribute.name)] = text(attribute.text)
-        else:
-            number = next((f for f in _NUMBERS if attribute.HasField(f)), None)
-            found |= {text(attribute.name): int(getattr(attribute, number))} if number else {}
-    return found
+def _pairs(found: Nodes, order: Values) -> tuple[Values, int]:
+    """Pairs of a node and one that it depends on, sorted and each once; and the number of needs without such a node."""
+    known = found.id.view(np.uint64)[order]
+    node, wanted = found.needs[:, 0], np.ascontiguousarray(found.needs[:, 1]).view(np.uint64)
+    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    here = known[at] == wanted
+    code = np.sort(node[here] * len(known) + order[at[here]])  # np.unique takes three times as long
+    code = code[np.diff(code, prepend=-1) > 0]
+    return np.stack((code // len(known), code % len(known)), axis=1), int(np.count_nonzero(~here))
 
 
-def _row(builder: Builder, node: Any, of: dict[str, Any], host: bool) -> tuple[int, ...]:
-    """Category, name, bytes, peer, correlation and group of a node."""
-    name = text(node.name) or f"node {node.id}"
-    moved, peer, group = -1, -1, -1
-    if node.type in (_SEND, _RECEIVE):
-        send = node.type == _SEND
-        category, name = Category.mpi, f"{'isend' if send else 'recv'} ({name})"
-        moved, peer, group = (
-            of.get("comm_size", -1),
-            of.get("comm_dst" if send else "comm_src", -1),
-            of.get("comm_tag", -1),
-        )
-    elif node.type == _COLLECTIVE and "comm_type" in of:
-        which = of["comm_type"]
-        joins = _COLLECTIVES[which] if 0 <= which < len(_COLLECTIVES) else "collective"
-        category, name, moved = Category.mpi, f"{joins} ({name})", of.get("comm_size", -1)
-        if str(of.get("pg_name", "")).isdigit():
-            group = int(of["pg_name"][:18])
-    elif node.type in (_LOAD, _STORE):
-        category, moved = Category.copy, of.get("tensor_size", -1)
-    else:
-        category = Category.cpu if host else apis.kernel(name)
+def _lines(builder: Builder, found: Nodes, host: NDArray[np.bool_], rank: int) -> Values:
+    """The line of each node: a thread of the host, or a stream, which has the number of its thread if it has no own."""
+    thread, stream = found.attribute("tid", 0), found.attribute("stream", NONE)
+    place = np.where(host | (stream == NONE), thread, stream)
+    which = np.unique(place, return_inverse=True)[1]
+    _, first, which = np.unique(2 * which + host, return_index=True, return_inverse=True)
+    number = np.empty(len(first), dtype=np.int64)
+    for k in np.argsort(first).tolist():  # in the order in which they first occur
+        kind: Kind = "host" if host[first[k]] else "stream"
+        number[k] = builder.line(rank, f"{'thread' if kind == 'host' else 'stream'} {place[first[k]]}", kind)
+    return number[which]
+
+
+def _columns(builder: Builder, found: Nodes, texts: Texts, host: NDArray[np.bool_]) -> dict[str, Values]:
+    """Category, name, bytes, peer, correlation and group of nodes."""
+    send, receive = found.type == SEND, found.type == RECEIVE
+    which = found.attribute("comm_type", NONE)
+    collective = (found.type == COLLECTIVE) & (which != NONE)
+    which[(which < 0) | (which >= len(_COLLECTIVES))] = len(_COLLECTIVES)
+    copy = (found.type == LOAD) | (found.type == STORE)
+    does = np.select([send, receive, collective, copy, host], [3, 4, 5 + which, 0, 1], 2)
+    names = found.name.copy()
+    for k in np.flatnonzero(names == 0).tolist():
+        names[k] = texts.number(f"node {found.id.view(np.uint64)[k]}".encode())
+    # The name and category of each kind of node with each text, and which of them each node has.
+    kinds, which = np.unique(does * len(texts.all) + names, return_inverse=True)
+    said = [_named(_DOES[k // len(texts.all)], text(texts.all[k % len(texts.all)])) for k in kinds.tolist()]
+    moved = np.select([send | receive | collective, copy],
+                      [found.attribute("comm_size"), found.attribute("tensor_size")], -1)  # fmt: skip
+    peer = np.select([send, receive], [found.attribute("comm_dst"), found.attribute("comm_src")], -1)
     # A device node is launched by the host node it depends on first; a host node launches under its own id.
-    link = int(node.id) if host else next((int(d) for d in node.data), -1)
-    link = link if link < 2**63 else -1
-    peer = peer if 0 <= peer < 2**31 else -1
-    return int(category), builder.name(name), max(-1, min(moved, 2**62)), peer, link, group
+    link, launcher = np.full(len(host), -1, dtype=np.int64), found.needs[::-1]
+    link[launcher[:, 0]] = launcher[:, 1]
+    return {
+        "category": np.array([int(category) for category, _ in said])[which],
+        "name": np.array([builder.name(name) for _, name in said])[which],
+        "bytes": np.clip(moved, -1, 2**62),
+        "peer": np.where((peer >= 0) & (peer < 2**31), peer, -1),
+        "correlation": np.maximum(np.where(host, found.id, link), -1),
+        "group": np.select([send | receive, collective], [found.attribute("comm_tag"), found.attribute("pg_name")], -1),
+    }
 
 
-@dataclass
-class _Queue:
-    """The nodes of a line that nothing holds up but the line itself."""
-
-    free: int = 0
-    ready: list[int] = field(default_factory=list)  # places of the nodes that are ready when the line is free
-    coming: list[tuple[int, int]] = field(default_factory=list)  # time at which a node is ready, and its place
-
-    def next(self) -> tuple[int, int] | None:
-        """When the next node starts, and its place; None if no node is left."""
-        if not self.ready and self.coming:
-            self.free = max(self.free, self.coming[0][0])
-        while self.coming and self.coming[0][0] <= self.free:
-            heapq.heappush(self.ready, heapq.heappop(self.coming)[1])
-        return (self.free, self.ready[0]) if self.ready else None
+_DOES = ("copy", "host", "device", "isend", "recv", *_COLLECTIVES, "collective")
 
 
-def _schedule(
-    path: Path, order: list[int], lines: list[int], length: list[int], pairs: list[tuple[int, int]]
-) -> list[int]:
-    """Start times: of the nodes that could start next on a free line, the one ready longest goes first."""
-    after: dict[int, list[int]] = defaultdict(list)
-    waits = [0] * len(order)
-    for node, needed in pairs:
-        after[needed].append(node)
-        waits[node] += 1
-    place = {node: k for k, node in enumerate(order)}
-    start, earliest = [0] * len(order), [0] * len(order)
-    queues: dict[int, _Queue] = defaultdict(_Queue)
-    turns: list[tuple[int, int, int]] = []  # start of the next node of a line, its place, and the line
+def _named(does: str, name: str) -> tuple[Category, str]:
+    """The category and the name in the table of nodes of this name that do this."""
+    if does in ("copy", "host"):
+        return Category.copy if does == "copy" else Category.cpu, name
+    return (apis.kernel(name), name) if does == "device" else (Category.mpi, f"{does} ({name})")
 
-    def offer(line: int) -> None:
-        if (turn := queues[line].next()) is not None:
-            heapq.heappush(turns, (*turn, line))
 
-    for node in order:
-        if waits[node] == 0:
-            heapq.heappush(queues[lines[node]].ready, place[node])
-    for line in list(queues):
-        offer(line)
-    done = 0
-    while turns:
-        time, k, line = heapq.heappop(turns)
-        queue = queues[line]
-        if queue.next() != (time, k):
-            continue  # since then, another node became ready or started
-        heapq.heappop(queue.ready)
-        node = order[k]
-        start[node] = time
-        end = queue.free = time + length[node]
-        done += 1
-        changed = {line}
-        for later in after[node]:
-            earliest[later] = max(earliest[later], end)
-            waits[later] -= 1
-            if waits[later] == 0:
-                heapq.heappush(queues[lines[later]].coming, (earliest[later], place[later]))
-                changed.add(lines[later])
+def _schedule(path: Path, order: Values, line: Values, length: Values, pairs: Values) -> Values:
+    """Start times: of the nodes that could start next on a free line, the first in `order` goes first."""
+    count = len(order)
+    place = np.empty(count, dtype=np.int64)
+    place[order] = np.arange(count)
+    node, needed = place[pairs[:, 0]], place[pairs[:, 1]]
+    by = np.argsort(needed, kind="stable")
+    after, first = node[by].tolist(), np.searchsorted(needed[by], np.arange(count + 1)).tolist()
+    needs = np.bincount(node, minlength=count)
+    waits, lines, lasts, start = needs.tolist(), line[order].tolist(), length[order].tolist(), [0] * count
+    # The nodes that could start on each line: those without needs in descending order of places, a heap of the others.
+    ready: list[tuple[list[int], list[int]]] = [([], []) for _ in range(max(lines) + 1)]
+    for k in np.flatnonzero(needs == 0)[::-1].tolist():
+        ready[lines[k]][0].append(k)
+    busy = [False] * len(ready)
+    ends: list[tuple[int, int]] = []  # of the nodes that run, their ends and places
+    time, done, changed = 0, 0, list(range(len(ready)))
+    while True:
         for one in changed:
-            offer(one)
-    if done < len(order):
-        raise ValueError(f"{path}: the dependencies of {len(order) - done} nodes have a cycle")
-    return start
+            if busy[one]:
+                continue
+            least, heap = ready[one]
+            if least or heap:
+                k = least.pop() if least and not (heap and heap[0] < least[-1]) else heapq.heappop(heap)
+                start[k], busy[one] = time, True
+                heapq.heappush(ends, (time + lasts[k], k))
+        if not ends:
+            break
+        time, changed = ends[0][0], []
+        while ends and ends[0][0] == time:
+            k = heapq.heappop(ends)[1]
+            done += 1
+            busy[lines[k]] = False
+            changed.append(lines[k])
+            for later in after[first[k] : first[k + 1]]:
+                waits[later] -= 1
+                if waits[later] == 0:
+                    heapq.heappush(ready[lines[later]][1], later)
+                    changed.append(lines[later])
+    if done < count:
+        raise ValueError(f"{path}: the dependencies of {count - done} nodes have a cycle")
+    if time > _LAST:
+        raise ValueError(f"{path}: its nodes take more than 146 years one after another")
+    return np.array(start, dtype=np.int64)[place]

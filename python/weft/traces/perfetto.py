@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from weft.traces import apis, protobufs
 from weft.traces.head import Head
-from weft.traces.perfetto_slices import BEGIN, CLEARED, END, Marks, Slices, Texts, paired
+from weft.traces.perfetto_slices import BEGIN, CLEARED, END, Marks, Slices, paired
+from weft.traces.protobuf_columns import Decoder, Texts
 from weft.traces.protobufs import text
 from weft.traces.table import Builder, Category, Trace
 
@@ -118,7 +119,7 @@ class _File:
 
     def _packets(self, data: bytes, nested: bool = False) -> None:
         """Takes all packets in their order: long runs of plain slices by columns, others by Perfetto's definitions."""
-        decoder, count = protobufs.Decoder(data), 0
+        decoder, count = Decoder(data), 0
         for bounds in protobufs.elements(self.path, data, 1, DESCRIPTION):
             try:
                 slices = Slices(decoder, bounds, self.texts)

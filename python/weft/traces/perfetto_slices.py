@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.traces.protobufs import Column, Decoder
+from weft.traces.protobuf_columns import Decoder, Texts
 
 BEGIN, END = 1, 2  # types of track events
 CLEARED = 1  # flag of a packet: incremental state is cleared
@@ -17,29 +17,6 @@ CLEARED = 1  # flag of a packet: incremental state is cleared
 _PACKET = {3: 0, 8: 0, 10: 0, 11: 2, 13: 0, 42: 0, 58: 0, 79: 0, 87: 0}
 _EVENT = {3: 0, 4: 2, 9: 0, 10: 0, 11: 0, 22: 2, 23: 2, 34: 0, 36: 0, 42: 0, 47: 1, 48: 1}
 _ANNOTATION = {1: 0, 3: 0, 4: 0, 10: 2}
-
-
-class Texts:
-    """Texts by number. Number 0 is the empty text."""
-
-    def __init__(self) -> None:
-        self.all = [b""]
-        self._numbers = {b"": 0}
-
-    def numbers(self, column: Column, data: bytes, count: int) -> NDArray[np.int64]:
-        """The number of the text in each of so many messages."""
-        found = np.zeros(count, dtype=np.int64)
-        if len(column.owner):
-            known, all_ = self._numbers, self.all
-            mine = []
-            for at, length in zip(column.at.tolist(), column.value.tolist(), strict=True):
-                part = data[at : at + length]
-                if (number := known.get(part)) is None:
-                    number = known[part] = len(all_)
-                    all_.append(part)
-                mine.append(number)
-            found[column.owner] = mine
-        return found
 
 
 class Slices:
@@ -72,7 +49,7 @@ class Slices:
         self.clock = packet[58].last(count)
         self.track = of_packets(event[11].last(len(owner)))
         self.name_iid = of_packets(event[10].last(len(owner)))
-        self.category_iid = of_packets(_first(event[3], len(owner)))
+        self.category_iid = of_packets(event[3].first(len(owner)))
         self.name = of_packets(texts.numbers(event[23], data, len(owner)))
         self.category = of_packets(texts.numbers(event[22], data, len(owner)))
         details, number = event[4], len(event[4].owner)
@@ -96,11 +73,6 @@ class Slices:
         rows = index[first]
         columns = (self.category_iid[rows], self.category[rows], self.name_iid[rows], self.name[rows])
         return list(zip(*(c.tolist() for c in columns), strict=True)), which
-
-
-def _first(column: Column, count: int) -> NDArray[np.int64]:
-    """The value in each of so many messages, the first one where there are several."""
-    return Column(column.owner[::-1], column.value[::-1], column.at[::-1]).last(count)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from weft.traces import apis, protobufs
 from weft.traces.head import Head
+from weft.traces.protobuf_columns import Column, Decoder, wire_types
 from weft.traces.protobufs import text
 from weft.traces.table import Builder, Category, Trace
 
@@ -46,7 +47,7 @@ _FIELDS: dict[str, dict[str, tuple[int, str]]] = {
 }  # fmt: skip
 # Events and their statistics are most of a file, and so decoded by columns.
 _EVENTS = 4  # the field of a line
-_EVENT, _STAT = (protobufs.wire_types(_FIELDS[message]) for message in ("Event", "Stat"))
+_EVENT, _STAT = (wire_types(_FIELDS[message]) for message in ("Event", "Stat"))
 _PLANE_FIELDS = {1: 0, 2: 2, 3: 2, 4: 2, 5: 2, 6: 2}
 _CALL = re.compile(r"(cuda|cu|hip)[A-Z]|hsa_|__hip")
 _PROFILER = re.compile(r"\$profiler\.py:\d+ (start_trace|stop_trace|trace)\b")  # JAX's own, in traces of Python
@@ -136,7 +137,7 @@ class _Plane:
         for data in self.plane.lines:
             line = protobufs.parse(Path(builder.path), head, data, DESCRIPTION)
             title = text(line.display_name or line.name) or f"line {line.id}"
-            decoder, count, parts = protobufs.Decoder(data), 0, []
+            decoder, count, parts = Decoder(data), 0, []
             for bounds in protobufs.elements(Path(builder.path), data, _EVENTS, DESCRIPTION):
                 try:
                     parts.append(self._events(decoder, bounds, line.timestamp_ns))
@@ -151,7 +152,7 @@ class _Plane:
                 self._add_line(builder, process, title, events)
         return aggregated
 
-    def _events(self, decoder: protobufs.Decoder, bounds: NDArray[np.int64], began: int) -> _Events:
+    def _events(self, decoder: Decoder, bounds: NDArray[np.int64], began: int) -> _Events:
         """The events of a line that have a time; the others are sums over many. Raises ValueError if one has no end."""
         wanted = {name: [key for key, one in self.stats.items() if one == name] for name in _READ}
         count = len(bounds)
@@ -182,7 +183,7 @@ class _Plane:
                    numbers["correlation_id"], numbers["step_num"], size)  # fmt: skip
         return _Events(*(column[kept] for column in columns))
 
-    def _size(self, data: bytes, stat: dict[int, protobufs.Column], k: int) -> int:
+    def _size(self, data: bytes, stat: dict[int, Column], k: int) -> int:
         """The bytes that the details of a copy name, which are text or refer to the name of a statistic."""
         said = ""
         j = int(np.searchsorted(stat[5].owner, k))
