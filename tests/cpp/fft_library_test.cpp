@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
+#include <cstdint>
 #include <numbers>
 #include <random>
 #include <thread>
@@ -135,20 +137,50 @@ TYPED_TEST(FftLibrary, ColumnsAndLinesWithGapsAreTransformedAndNothingElseIsTouc
   }
 }
 
-TYPED_TEST(FftLibrary, MemoryOfAnyAlignmentIsTransformed) {
+TYPED_TEST(FftLibrary, MemoryOfAnyAlignmentIsTransformedByEveryLibrary) {
   using T = TypeParam;
   const int n = 32, half = n / 2 + 1;
-  const HostLines<T> forward(LinesShape::contiguous(Kind::r2c, n, 2)),
-      backward(LinesShape::contiguous(Kind::c2r, n, 2));
   const auto values = this->template random<T>(2 * n + 8);
-  for (int shift_in = 0; shift_in < 4; ++shift_in) {
-    for (int shift_out = 0; shift_out < 4; ++shift_out) {
-      std::vector<Complex<T>> spectrum(2 * half + 4);
-      std::vector<T> back(2 * n + 8);
-      forward(values.data() + shift_in, spectrum.data() + shift_out);
-      backward(spectrum.data() + shift_out, back.data() + shift_in);
-      for (int j = 0; j < 2 * n; ++j)
-        EXPECT_NEAR(back[j + shift_in] / n, values[j + shift_in], this->tolerance(n)) << shift_in << " " << shift_out;
+  for (int library = 0; library < host_libraries(); ++library) {
+    const HostLines<T> forward(LinesShape::contiguous(Kind::r2c, n, 2), library),
+        backward(LinesShape::contiguous(Kind::c2r, n, 2), library);
+    for (int shift_in = 0; shift_in < 4; ++shift_in) {
+      for (int shift_out = 0; shift_out < 4; ++shift_out) {
+        std::vector<Complex<T>> spectrum(2 * half + 4);
+        std::vector<T> back(2 * n + 8);
+        forward(values.data() + shift_in, spectrum.data() + shift_out);
+        backward(spectrum.data() + shift_out, back.data() + shift_in);
+        for (int j = 0; j < 2 * n; ++j)
+          EXPECT_NEAR(back[j + shift_in] / n, values[j + shift_in], this->tolerance(n)) << shift_in << " " << shift_out;
+      }
+    }
+  }
+}
+
+TYPED_TEST(FftLibrary, ColumnsHaveTheSameBitsAtAllAlignedAddresses) {
+  using T = TypeParam;
+  constexpr std::size_t step = simd_alignment / sizeof(T);
+  for (int library = 0; library < host_libraries(); ++library) {
+    for (const int n : {16, 60, 64, 96}) {
+      for (const std::int64_t count : {7, 8}) {
+        const auto shape = LinesShape::columns(Kind::forward, n, count, count, count, true);
+        const HostLines<T> columns(shape, library);
+        const auto values = this->template random<T>(2 * shape.extent_in());
+        std::vector<T> memory(values.size() + 8 * step), first;
+        T* base = memory.data();
+        while (reinterpret_cast<std::uintptr_t>(base) % (4 * simd_alignment) != 0) ++base;
+        for (std::size_t shift = 0; shift < 4; ++shift) {
+          T* const at = base + shift * step;
+          std::copy(values.begin(), values.end(), at);
+          columns(at, at);
+          const std::vector<T> result(at, at + values.size());
+          if (shift == 0) first = result;
+          EXPECT_EQ(result, first) << host_library(library).name << " " << n << " points, " << count << " columns";
+        }
+        std::copy(values.begin(), values.end(), base + 1);  // not aligned for SIMD
+        columns(base + 1, base + 1);
+        this->compare(std::vector<T>(base + 1, base + 1 + values.size()), first, n);
+      }
     }
   }
 }

@@ -331,7 +331,9 @@ void HostStages<T>::slabs(const PhysicalPass<T>& pass) {
     rows_backward(modes, pass.physical_to[v], ny, nz, pass.scale_from, library_, [](Complex*) {});
   }
   for (std::size_t v = 0; v < pass.to.size(); ++v) {
-    Complex* const there = one_piece(pass.to[v], box);
+    // Aligned like `modes_`, so that the rounding does not depend on where an exchange has its bricks.
+    Complex* const lying = one_piece(pass.to[v], box);
+    Complex* const there = simd_aligned(lying) ? lying : nullptr;
     Complex* const modes = there != nullptr ? there : at_least(modes_, plane * nz);
     {
       const trace::Span span("fft x", trace::Category::cpu);

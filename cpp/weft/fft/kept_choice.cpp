@@ -10,7 +10,7 @@ namespace weft::fft {
 namespace {
 
 const device::DiskCache& cache() {
-  static const device::DiskCache kept("transforms", 1);
+  static const device::DiskCache kept("transforms", 2);
   return kept;
 }
 

@@ -21,7 +21,6 @@ struct Dimension {  // fftw_iodim64
 };
 constexpr int sign_forward = -1, sign_backward = 1;
 constexpr unsigned unaligned = 1U << 1, preserve_input = 1U << 4, estimate = 1U << 6;
-constexpr unsigned flags = unaligned | estimate;
 
 struct Functions {
   void* (*plan_dft)(int rank, const Dimension*, int batch_rank, const Dimension*, void* in, void* out, int sign,
@@ -31,6 +30,7 @@ struct Functions {
   void (*execute_dft)(void* plan, void* in, void* out);
   void (*execute_r2c)(void* plan, void* in, void* out);
   void (*execute_c2r)(void* plan, void* in, void* out);
+  int (*alignment_of)(void*) = nullptr;  // not MKL
 };
 
 struct Opened : HostLibrary {
@@ -47,6 +47,7 @@ void find(Functions& functions, device::DynamicLibrary& library, const std::stri
   library.find(functions.execute_dft, (prefix + "_execute_dft").c_str());
   library.find(functions.execute_r2c, (prefix + "_execute_dft_r2c").c_str());
   library.find(functions.execute_c2r, (prefix + "_execute_dft_c2r").c_str());
+  functions.alignment_of = library.find_optional<int(void*)>((prefix + "_alignment_of").c_str());
 }
 
 // The file a symbol comes from.
@@ -267,23 +268,25 @@ HostPlan make_plan(const Shape& shape, bool single, int which) {
   const Steps steps = steps_of(shape);
   const auto rank = static_cast<int>(steps.transformed.size()), repeats = static_cast<int>(steps.repeated.size());
   const Dimension *lines = steps.transformed.data(), *batch = steps.repeated.data();
-  // Planning by estimate reads and writes nothing; the addresses say whether both sides are the same.
+  // Planning by estimate reads and writes nothing; the addresses say how they are aligned, and whether both sides are
+  // the same.
   alignas(64) char in[64], out[64];
   char* to = steps.in_place ? in : out;
+  const auto plan = [&](unsigned flags) {
+    if (steps.kind == Kind::r2c) return functions.plan_r2c(rank, lines, repeats, batch, in, to, flags);
+    if (steps.kind == Kind::c2r) return functions.plan_c2r(rank, lines, repeats, batch, in, to, flags | preserve_input);
+    const int sign = steps.kind == Kind::forward ? sign_forward : sign_backward;
+    return functions.plan_dft(rank, lines, repeats, batch, in, to, sign, flags);
+  };
   HostPlan made{};
-  switch (steps.kind) {
-    case Kind::r2c:
-      made = {functions.plan_r2c(rank, lines, repeats, batch, in, to, flags), functions.execute_r2c};
-      break;
-    case Kind::c2r:
-      made = {functions.plan_c2r(rank, lines, repeats, batch, in, to, flags | preserve_input), functions.execute_c2r};
-      break;
-    default: {
-      const int sign = steps.kind == Kind::forward ? sign_forward : sign_backward;
-      made = {functions.plan_dft(rank, lines, repeats, batch, in, to, sign, flags), functions.execute_dft};
-    }
-  }
-  if (made.plan == nullptr)
+  made.execute = steps.kind == Kind::r2c   ? functions.execute_r2c
+                 : steps.kind == Kind::c2r ? functions.execute_c2r
+                                           : functions.execute_dft;
+  made.anywhere = plan(estimate | unaligned);
+  const bool by_alignment = functions.alignment_of != nullptr && functions.alignment_of(in + simd_alignment / 2) != 0 &&
+                            functions.alignment_of(in + simd_alignment) == 0;
+  made.aligned = by_alignment ? plan(estimate) : made.anywhere;
+  if (made.anywhere == nullptr || made.aligned == nullptr)
     throw std::runtime_error(library.name + " " + library.version + " does not plan " + describe(shape));
   return made;
 }

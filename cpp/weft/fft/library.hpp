@@ -67,9 +67,15 @@ struct HostLibrary {
 const HostLibrary& host_library(int which = 0);
 int host_libraries();  // how many there are
 
+// FFTW uses SIMD instructions only where addresses are multiples of this (bytes), and then rounds differently.
+constexpr std::uintptr_t simd_alignment = 16;
+inline bool simd_aligned(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address) % simd_alignment == 0;
+}
+
 namespace detail {
 struct HostPlan {
-  void* plan;
+  void *aligned, *anywhere;  // for SIMD-aligned addresses on both sides, and for all; MKL's are the same
   void (*execute)(void* plan, void* in, void* out);
 };
 // Creates or finds the plan. std::runtime_error if there is no library, or it rejects the shape.
@@ -80,7 +86,8 @@ const HostPlan& host_plan(const FieldShape& shape, bool single, int library);
 // A plan, which may be executed on any memory, and by several threads at once; copies share it. Plans are created one
 // at a time (FFTW's planner is not thread-safe) and kept until the process ends, so that a shape is planned only once.
 // They are created without timing (FFTW_ESTIMATE), so that runs are bit-identical. The input of c2r is preserved,
-// unless it is the output. Addresses need only the alignment of their type; multiples of 64 bytes are faster.
+// unless it is the output. Addresses need only the alignment of their type; multiples of simd_alignment are faster,
+// those of 64 bytes more so.
 template <class T, class Shape>
 class HostTransform {
  public:
@@ -88,7 +95,10 @@ class HostTransform {
   explicit HostTransform(const Shape& shape, int library = 0)
       : shape_(shape), plan_(&detail::host_plan(shape, sizeof(T) == sizeof(float), library)) {}
 
-  void operator()(const void* in, void* out) const { plan_->execute(plan_->plan, const_cast<void*>(in), out); }
+  void operator()(const void* in, void* out) const {
+    plan_->execute(simd_aligned(in) && simd_aligned(out) ? plan_->aligned : plan_->anywhere, const_cast<void*>(in),
+                   out);
+  }
   const Shape& shape() const { return shape_; }
   explicit operator bool() const { return plan_ != nullptr; }
 
