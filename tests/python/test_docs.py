@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,13 +22,15 @@ GROUPS = "run|bench|mesh|model|trace|info|report|cases"
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
 
+RUNNER = runpy.run_path(str(ROOT / "benchmarks" / "page_commands.py"))
+
+
 def command_lines(text: str) -> Iterator[str]:
-    """The command lines of the blocks of a page."""
-    for block in re.findall(r"^```(?:sh)?\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-        for line in block.splitlines():
-            command = re.match(rf"(?:mpiexec -n \w+ )?weft ((?:{GROUPS})\b[^#>|]*)", line)
-            if command:
-                yield command[1].strip()
+    """The commands of weft in the blocks of a page, without the launcher."""
+    for line in RUNNER["commands"](text):
+        command = re.match(rf"(?:mpiexec -n \d+ )?weft ((?:{GROUPS})\b.*)", line)
+        if command:
+            yield re.split("[>|]", command[1])[0].strip()
 
 
 def parsed(words: list[str]) -> dict[str, object]:
@@ -61,6 +64,17 @@ def test_every_command_of_a_page_is_one(page: Path) -> None:
             for assignment in values.get("assignments") or []:
                 key = assignment.partition("=")[0]
                 assert any(re.fullmatch(k, key) for k in keys), f"weft {line}: no case key '{key}'"
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *(ROOT / "docs").glob("*.md")], ids=lambda page: page.stem)
+def test_every_mesh_that_a_command_reads_is_made_above_it(page: Path) -> None:
+    made: set[str] = set()
+    for line in RUNNER["commands"](page.read_text()):
+        meshes = [word for word in shlex.split(line) if re.search(r"\.(re2|rea|msh|nmsh)$", word)]
+        writes = line.startswith("python ") or line.startswith(("weft mesh extrude", "weft mesh convert"))
+        reads = {mesh for mesh in meshes if mesh not in meshes[len(meshes) - writes :]}
+        assert reads <= made, line
+        made |= set(meshes)
 
 
 @every_page

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Runs the commands of pages as they are typed, in a fresh clone, and names those that fail.
+
+    python benchmarks/page_commands.py [--limit 60] [PAGE ...]
+
+The pages are the README and docs/*.md by default; each gets a clone of the repository and runs its commands in order. A
+command that takes longer than the limit is told to stop (SIGTERM) and must then end as documented. Commands that name a
+file of the reader's own are not run, nor are the programs of benchmarks/. The pages of examples/ have gallery.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+# What a page cannot have: traces of other programs, cases, measurements and machines of the reader.
+READERS = {
+    "FILE", "FOLDER", "FOLDER|FILE", "METHOD", "base", "before.json.gz", "before.sqlite", "ddr.json", "delayed",
+    "hbm.json", "intervals.csv", "matrix.mtx", "measured.json", "mine.toml", "my.toml", "operator.json", "other-run",
+    "profile.json.gz", "profile.sqlite", "rank-0.json.gz", "ratio.json", "report.sqlite", "run-1", "run1", "runs.csv",
+    "schedule.goal", "spectral_Re1600_512.gdiag", "sw4lite_256_2k_data.tgz", "trace-256", "trace.json", "trace.sqlite",
+}  # fmt: skip
+
+
+def commands(page: str) -> list[str]:
+    """The command lines of the blocks of a page, without comments."""
+    found = []
+    for language, block in re.findall(r"^```(\w*)\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        for line in block.splitlines() if language in ("", "sh") else ():
+            if re.match(r"(mpiexec -n \d+ )?(weft [a-z]|python examples/)", line) and "…" not in line:
+                found.append(re.split(r"\s#(?:\s|$)", line)[0].strip())
+    return found
+
+
+def files(command: str) -> set[str]:
+    """The files and folders that a command may name: its words, also those behind "key=", with the folders of paths."""
+    words = [word.rpartition("=")[2] for word in shlex.split(command)]
+    return {word for path in words for word in (path, path.partition("/")[0])}
+
+
+def readers(command: str, folder: Path) -> set[str]:
+    """The files of the reader's own that a command names, and that no earlier one has made."""
+    return {name for name in files(command) & READERS if not (folder / name).exists()}
+
+
+def run(command: str, folder: Path, limit: float) -> tuple[str, float]:
+    """How a command fails ("" if it does not), and its seconds."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {"OMP_NUM_THREADS": "1", **os.environ, "PATH": path}
+    begin = time.monotonic()
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        shlex.split(command), cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True, errors="replace"
+    ) as process:
+        allowed = {0}
+        try:
+            _, said = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            allowed = {0, 128 + signal.SIGTERM, -signal.SIGTERM}
+            process.send_signal(signal.SIGTERM)
+            _, said = process.communicate()
+    last = said.replace("\r", "\n").strip().splitlines()[-1:]
+    failure = "" if process.returncode in allowed else f"exit code {process.returncode}: {' '.join(last)}"
+    return failure, time.monotonic() - begin
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    parser.add_argument("pages", nargs="*", type=Path, default=pages, metavar="PAGE")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds after which a command is told to stop")
+    options = parser.parse_args()
+    failed = 0
+    for page in options.pages:
+        with tempfile.TemporaryDirectory() as place:
+            subprocess.run(["git", "clone", "--quiet", "--depth", "1", f"file://{ROOT}", place], check=True)
+            for command in commands(page.read_text()):
+                missing = readers(command, Path(place))
+                failure, took = ("", 0.0) if missing else run(command, Path(place), options.limit)
+                state = f"not run: {', '.join(sorted(missing))}" if missing else failure or f"{took:.0f} s"
+                print(f"{page.name}: {command}\n    {state}", flush=True)
+                failed += bool(failure)
+    if failed:
+        raise SystemExit(f"{failed} commands failed")
+
+
+if __name__ == "__main__":
+    main()
