@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <stdexcept>
 #include <system_error>
-#include <utility>
 
 #include "weft/mpi/error_text.hpp"
 
@@ -26,15 +25,25 @@ void in_pieces(std::int64_t at, Bytes bytes, const std::string& name, const Tran
   }
 }
 
-// Why MPI failed, and what to do about it where that is known. MPICH has no code of its own for a full disk.
+struct Known {
+  int error, kind;  // errno, and MPI's class of it; MPI_SUCCESS: it has none
+  const char* advice;
+};
+const Known known[] = {
+    {ENOSPC, MPI_ERR_NO_SPACE, "free some space, or choose another folder"},
+    {EDQUOT, MPI_ERR_QUOTA, "free some space, or choose another folder"},
+    {EFBIG, MPI_SUCCESS, "raise the limit of file sizes (ulimit -f), or choose another folder"},
+};
+
+// Why MPI failed, and what to do about it where that is known. MPICH has no classes of its own for these.
 std::string reason(int code) {
   int kind = 0;
   MPI_Error_class(code, &kind);
   const std::string text = mpi::error_text(code);
-  for (const auto& [error, kind_of_it] : {std::pair{ENOSPC, MPI_ERR_NO_SPACE}, std::pair{EDQUOT, MPI_ERR_QUOTA}})
-    if (const std::string said = std::generic_category().message(error);
-        kind == kind_of_it || text.find(said) != text.npos)
-      return said + "; free some space, or choose another folder";
+  for (const Known& one : known)
+    if (const std::string said = std::generic_category().message(one.error);
+        kind == one.kind || text.find(said) != text.npos)
+      return said + "; " + one.advice;
   return text;
 }
 
