@@ -146,11 +146,6 @@ class Trials {
     return best;
   }
 
-  std::unique_ptr<Plan<T>> take(const Setting& setting) {
-    plan_of(setting);
-    return std::move(waiting_.front().plan);
-  }
-
  private:
   struct Waiting {
     std::string name;
@@ -440,7 +435,8 @@ TunedPlan<T> tuned_plan(const Wanted& wanted, const std::shared_ptr<device::Devi
     tuning.chosen = trials().race("batch", batches, tuning, share).front();
   }
   if (alone && device->is_host()) choose_ways<T>(wanted, device, comm, kept, keep, tuning);
-  tuned.plan = needed ? needed->take(tuning.chosen) : made<T>(wanted, tuning.chosen, device, comm);
+  needed.reset();  // made anew, the plan holds only what its own runs will need
+  tuned.plan = made<T>(wanted, tuning.chosen, device, comm);
   tuning.seconds = comm.max(seconds_since(begin));
   return tuned;
 }
