@@ -28,7 +28,7 @@ from weft.model.program import (
 from weft.model.rate import link_bandwidth
 from weft.model.result import ModelError
 from weft.traces import messages
-from weft.traces.table import Category, Trace
+from weft.traces.table import Category, Trace, distinct
 
 
 def direction(name: str) -> int:
@@ -149,7 +149,7 @@ def _launchers(trace: Trace, device: Ints, acting: NDArray[np.bool_], notes: lis
     spread = int(trace.correlation.max()) + 1
     process = np.unique(trace.process, return_inverse=True)[1].astype(np.int64)
     found = look(process[hosts] * spread + trace.correlation[hosts], process[device] * spread + wanted)
-    if len(np.unique(trace.correlation[hosts])) == len(hosts):
+    if len(distinct(trace.correlation[hosts])) == len(hosts):
         found = np.where(found < 0, look(trace.correlation[hosts], wanted), found)
     found[wanted < 0] = -1
     early = (found >= 0) & (trace.start[device] < trace.start[found])

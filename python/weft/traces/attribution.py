@@ -19,7 +19,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.traces.table import Category, Trace, per_process
+from weft.traces.table import Category, Trace, distinct, per_process
 
 # Terms in order of precedence; instants that no row claims count as t_CPU.
 PRECEDENCE: tuple[tuple[str, tuple[Category, ...]], ...] = (
@@ -147,7 +147,7 @@ def _exclusive(trace: Trace, events: NDArray[np.int64], result: NDArray[np.int64
     outer = previous_longer(end, line)
 
     # For each interval between two starts or ends on the axis: the open event that began last.
-    cuts = np.unique(np.concatenate([start, end]))
+    cuts = distinct(np.concatenate([start, end]))
     owner = np.searchsorted(start, cuts, side="right") - 1
     active = np.flatnonzero(end[owner] <= cuts)
     while len(active):

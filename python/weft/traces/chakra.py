@@ -19,7 +19,7 @@ from weft.traces.chakra_nodes import COLLECTIVE, LOAD, NONE, RECEIVE, SEND, STOR
 from weft.traces.head import Head
 from weft.traces.protobuf_columns import Texts
 from weft.traces.protobufs import text
-from weft.traces.table import Builder, Category, Kind, Trace
+from weft.traces.table import Builder, Category, Kind, Trace, distinct
 
 DESCRIPTION = "a Chakra execution trace (.et)"
 
@@ -99,8 +99,7 @@ def _pairs(found: Nodes, order: Values) -> tuple[Values, int]:
     node, wanted = found.needs[:, 0], np.ascontiguousarray(found.needs[:, 1]).view(np.uint64)
     at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
     here = known[at] == wanted
-    code = np.sort(node[here] * len(known) + order[at[here]])  # np.unique takes three times as long
-    code = code[np.diff(code, prepend=-1) > 0]
+    code = distinct(node[here] * len(known) + order[at[here]])
     return np.stack((code // len(known), code % len(known)), axis=1), int(np.count_nonzero(~here))
 
 
