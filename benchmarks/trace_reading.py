@@ -1,10 +1,10 @@
-"""How fast traces are read and attributed, and kernels ordered; writes JSON.
+"""How fast traces are read and summarised, and kernels ordered; writes JSON.
 
     python benchmarks/trace_reading.py --events 1000000 --output benchmarks/results/trace_reading.json
 
-Generates a trace of that many events as Kineto JSON, as weft's trace.json and as an Nsight Systems database. Each is
-read in a process of its own, which reports its processor time and the most memory it held. The benchmark then orders
-2,000 kernels of 20 runs.
+Generates a trace of that many events in each of six formats. Each is read in a process of its own, which reports the
+processor time of reading, of `weft trace summary` and of its --stats, and the most memory it held. The benchmark then
+orders 2,000 kernels of 20 runs.
 
     python benchmarks/trace_reading.py --ranks 64 --of TRACE.json.gz --output benchmarks/results/trace_ranks.json
 
@@ -224,18 +224,20 @@ def measure_ranks(source: Path, ranks: int, events: int) -> dict[str, object]:
 
 
 def measure(path: str) -> None:
-    """The work of a separate process: read, attribute, and print time and memory."""
-    from weft.traces import attribute, exclusive, load
+    """The work of a separate process: read, summarise, and print time and memory."""
+    from weft.report.trace import figures
+    from weft.report.trace_statistics import statistics
+    from weft.traces import load
 
-    began = time.process_time()
+    times = [time.process_time()]
     trace = load(path)
-    loaded = time.process_time()
-    attribute(trace)
-    exclusive(trace)
-    ended = time.process_time()
+    for step in (lambda: None, lambda: figures(trace), lambda: statistics(trace)):
+        step()
+        times.append(time.process_time())
+    load_seconds, summary_seconds, statistics_seconds = np.diff(times)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"events": len(trace), "load_seconds": loaded - began, "attribute_seconds": ended - loaded,
-                      "peak_bytes": memory}))  # fmt: skip
+    print(json.dumps({"events": len(trace), "load_seconds": load_seconds, "summary_seconds": summary_seconds,
+                      "statistics_seconds": statistics_seconds, "peak_bytes": memory}))  # fmt: skip
 
 
 def ordering() -> dict[str, float]:

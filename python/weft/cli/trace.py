@@ -22,26 +22,36 @@ def trace() -> None:
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
 @click.option("--top", default=15, show_default=True, metavar="N", help="Number of event names to list.")
 @click.option("--format", "format_", metavar="NAME", help="Format of the file. [default: detected from its content]")
+@click.option("--stats", is_flag=True, help="Print statistics per kernel, copy direction and call, as nsys stats does.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON instead of tables.")
 @takes_window
-def summary(files: tuple[str, ...], top: int, format_: str | None, as_json: bool, window: Window) -> None:
+def summary(files: tuple[str, ...], top: int, format_: str | None, stats: bool, as_json: bool, window: Window) -> None:
     """Show where the time of a run went.
 
     Prints the terms of Eq. 3 of the GPU integration report, the exclusive time per category and per event name, and the
     bytes moved. FILE is a trace written by weft or another tool, or a folder with one. Several files, or a folder with
     several, are those of the ranks of one run: their clocks are aligned, and a table compares the ranks.
     docs/traces.md lists the formats.
+
+    With --stats, prints instead what the reports cuda_gpu_kern_sum, cuda_gpu_mem_time_sum, cuda_gpu_mem_size_sum and
+    cuda_api_sum of nsys stats contain, for any format.
     """
+    from weft.report import trace_statistics
     from weft.report.trace import figures, summarise
     from weft.traces import load
 
     loaded = load(files, format_, window)
+    width = shutil.get_terminal_size((100, 24)).columns
     if as_json:
         import json
 
-        click.echo(json.dumps(figures(loaded, top), indent=2))
+        click.echo(json.dumps(trace_statistics.statistics(loaded) if stats else figures(loaded, top), indent=2))
+    elif stats:
+        click.echo(trace_statistics.show(trace_statistics.statistics(loaded), top, width))
+        for note in loaded.notes:
+            click.echo(f"note: {note}")
     else:
-        click.echo(summarise(loaded, top, shutil.get_terminal_size((100, 24)).columns))
+        click.echo(summarise(loaded, top, width))
 
 
 @trace.command()

@@ -15,6 +15,11 @@ _OPERATION = re.compile(
     r"(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast|reduce|gather|scatter|barrier|send_?recv|send|recv)",
     re.IGNORECASE,
 )
+_PLACE = "H|D|P|A|host|device|peer|array"
+_COPIED = re.compile(
+    rf"\[?(?:CUDA )?(?:memcpy|memory_?copy|copy)[ _]*(UVM )?({_PLACE})_?(?:to|2)_?({_PLACE})(?![a-z])", re.IGNORECASE
+)
+_SET = re.compile(r"\[?(?:CUDA )?memset\b", re.IGNORECASE)
 
 
 def plain(name: str) -> str:
@@ -47,3 +52,14 @@ def collective(name: str) -> str:
 def copy(between_host_and_device: bool) -> Category:
     """The category of a copy on a stream: copies between host and device are t_CGdata of Eq. 3, others device work."""
     return Category.copy if between_host_and_device else Category.gpu
+
+
+def copied(name: str) -> str:
+    """What a copy or memset on a stream does, whichever tool named it: 'host to device', 'memset', ...; or ''."""
+    if _SET.match(name):
+        return "memset"
+    if (found := _COPIED.match(name)) is None:
+        return ""
+    places = {"h": "host", "d": "device", "p": "peer", "a": "array"}
+    there = " to ".join(places[found[k][0].lower()] for k in (2, 3))
+    return f"{there}, unified memory" if found[1] else there
