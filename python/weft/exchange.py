@@ -43,20 +43,31 @@ def paths(device: Device, comm: MPI.Intracomm | None = None) -> list[tuple[str, 
 class GatherScatter:
     """Gather-scatter of points with global ids.
 
-    Parameters ---------- ids Global id of each of this rank's points, integers of any type and shape; points in C
-    order. Ids need not be contiguous, may repeat, and may be shared by any number of ranks. Points with ids <= 0 take
-    no part. The number of points may differ from rank to rank and be 0. comm The mpi4py communicator, by default
-    ``MPI.COMM_WORLD``. fields Number of values per point: arrays have the shape ``(points, fields)``. All go in one
-    message. layout ``points``: the values of a point are next to each other in memory. ``fields``: one field comes
-    after the other, and arrays have the shape ``(fields, points)``. Results are the same bits. exchange ``auto``,
-    ``schedule`` or ``schedule:path``, such as ``pairwise:staged``: how messages travel, and whether MPI is given device
-    memory (``direct``) or copies in host memory (``staged``), or ranks of one node read each other's memory (``ipc``).
-    ``schedule:path:bytes`` sends messages up to that size by a different schedule. The parts left open are chosen by
-    timing every candidate on the messages of these ids (see ``tuning``). Results are the same bits. cache Keep timings
-    on disk (``WEFT_CACHE``, by default ``~/.cache/weft``) and reuse them for the same ids on the same ranks, machine,
-    MPI library and version of weft. check Check before every call that the arguments are valid on all ranks. An error
-    on one rank is then a ``CollectiveError`` on all, instead of a deadlock. Costs one reduction of three integers per
-    call.
+    Parameters
+    ----------
+    ids
+        Global id of each of this rank's points, integers of any type and shape; points in C order. Ids need not be
+        contiguous, may repeat, and may be shared by any number of ranks. Points with ids <= 0 take no part. The number
+        of points may differ from rank to rank and be 0.
+    comm
+        The mpi4py communicator, by default ``MPI.COMM_WORLD``.
+    fields
+        Number of values per point: arrays have the shape ``(points, fields)``. All go in one message.
+    layout
+        ``points``: the values of a point are next to each other in memory. ``fields``: one field comes after the
+        other, and arrays have the shape ``(fields, points)``. Results are the same bits.
+    exchange
+        ``auto``, ``schedule`` or ``schedule:path``, such as ``pairwise:staged``: how messages travel, and whether MPI
+        is given device memory (``direct``) or copies in host memory (``staged``), or ranks of one node read each
+        other's memory (``ipc``). ``schedule:path:bytes`` sends messages up to that size by a different schedule. The
+        parts left open are chosen by timing every candidate on the messages of these ids (see ``tuning``). Results are
+        the same bits.
+    cache
+        Keep timings on disk (``WEFT_CACHE``, by default ``~/.cache/weft``) and reuse them for the same ids on the same
+        ranks, machine, MPI library and version of weft.
+    check
+        Check before every call that the arguments are valid on all ranks. An error on one rank is then a
+        ``CollectiveError`` on all, instead of a deadlock. Costs one reduction of three integers per call.
 
     Arrays may be NumPy's, or any library's with DLPack (CuPy on a GPU): writable (but for the points of `gather`),
     C-contiguous, of float64, float32, int32 or int64. The order in which values are combined depends only on ids and
