@@ -99,7 +99,7 @@ def worker(which: str, prefix: str, points: int, precision: str, clock: str) -> 
 
         plan = weft.fft.Plan(shape, comm, dtype=dtype)
         physical, spectral = np.zeros(plan.physical_shape, dtype), np.zeros(plan.spectral_shape, plan.spectral_dtype)
-        facts = {**{k: v for k, v in plan.tuning.items() if k != "timings"}, "library": weft.fft.library()["name"]}
+        facts: dict[str, Any] = {k: v for k, v in plan.tuning.items() if k != "timings"}
         facts["version"] = weft.__version__
 
         def pair() -> None:
@@ -185,10 +185,10 @@ def with_mkl(physical: Any, spectral: Any, threads: int) -> tuple:
 
     import weft.fft
 
-    found = weft.fft.library()
-    if found["name"] != "mkl":
+    found = [library["path"] for library in weft.fft.libraries() if library["name"] == "mkl"]
+    if not found:
         sys.exit("weft opened no MKL")
-    mkl = CDLL(found["path"])
+    mkl = CDLL(found[0])
     mkl.MKL_Set_Threading_Layer(1 if threads == 1 else 3)  # sequential, GNU's OpenMP
     prefix = "fftw" if physical.itemsize == 8 else "fftwf"
     getattr(mkl, f"{prefix}_plan_with_nthreads")(threads)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from weft.device import Device
     from weft.record import Choices
 
-__all__ = ["Plan", "library"]
+__all__ = ["Plan", "libraries"]
 
 
 def _find_cufft() -> None:
@@ -54,31 +54,44 @@ fft_library.announce()
 _find_cufft()
 
 
-def library(backend: str = "host") -> dict[str, str]:
-    """The library that transforms lines on a ``backend`` (``host``, ``cuda`` or ``hip``).
+def libraries(backend: str = "host") -> list[dict[str, str]]:
+    """The libraries that can transform lines on a ``backend`` (``host``, ``cuda`` or ``hip``), or why there is none.
 
     Keys: ``name``, ``version``, ``path`` (of the file, on the host) and ``problem`` (why no library was found and what
-    to install; empty if one was).
+    to install; empty if one was, and then the list has no others). On the host there may be two. Without timing the
+    first is taken.
     """
     if backend not in ("host", "cuda", "hip"):
         raise ValueError(f"unknown backend '{backend}'; known: host, cuda, hip")
-    return dict(_weft.fft.library(backend))
+    return [dict(found) for found in _weft.fft.libraries(backend)]
 
 
 class Plan:
     """Transforms of real fields of one size, precision and device.
 
-    Parameters ---------- shape Points of the whole field ``(nz, ny, nx)``. Products of small primes are fastest. comm
-    The mpi4py communicator, by default ``MPI.COMM_WORLD``. dtype Type of physical fields, ``float64`` or ``float32``;
-    spectral fields are ``complex128`` or ``complex64``. process_grid ``"PrxPc"``, such as ``"2x4"``, or ``auto``: the
-    fastest, by timing (see `tuning`). ``1xP`` is a slab decomposition, with one exchange per transform; others are
-    pencil decompositions, with two. batch Q, the number of variables per message, or ``auto``: the fastest. Message
-    buffers take 2 Q fields. variables Number of fields transformed at a time: ``auto`` times this number, and chooses Q
-    up to it. exchange ``auto``, ``schedule`` or ``schedule:path``, such as ``alltoallv:direct``, as in
-    `weft.GatherScatter`. norm Direction that divides by the number of points, as in NumPy: ``backward``, ``forward``
-    (coefficients are then the amplitudes of Eq. 1 of GESTS), or ``ortho`` (both divide by its square root). modes_x
-    Modes kept in x: ``kx < modes_x``. By default all, ``nx // 2 + 1``. Forward transforms drop the others, backward
-    transforms treat them as zero.
+    Parameters
+    ----------
+    shape
+        Points of the whole field ``(nz, ny, nx)``. Products of small primes are fastest.
+    comm
+        The mpi4py communicator, by default ``MPI.COMM_WORLD``.
+    dtype
+        Type of physical fields, ``float64`` or ``float32``; spectral fields are ``complex128`` or ``complex64``.
+    process_grid
+        ``"PrxPc"``, such as ``"2x4"``, or ``auto``: the fastest, by timing (see `tuning`). ``1xP`` is a slab
+        decomposition, with one exchange per transform; others are pencil decompositions, with two.
+    batch
+        Q, the number of variables per message, or ``auto``: the fastest. Message buffers take 2 Q fields.
+    variables
+        Number of fields transformed at a time: ``auto`` times this number, and chooses Q up to it.
+    exchange
+        ``auto``, ``schedule`` or ``schedule:path``, such as ``alltoallv:direct``, as in `weft.GatherScatter`.
+    norm
+        Direction that divides by the number of points, as in NumPy: ``backward``, ``forward`` (coefficients are then
+        the amplitudes of Eq. 1 of GESTS), or ``ortho`` (both divide by its square root).
+    modes_x
+        Modes kept in x: ``kx < modes_x``. By default all, ``nx // 2 + 1``. Forward transforms drop the others,
+        backward transforms treat them as zero.
     device
         ``host``, ``cuda``, ``hip``, ``auto``, or a device of `weft.device.open`. Arrays must be there.
 

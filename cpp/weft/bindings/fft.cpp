@@ -3,7 +3,9 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <array>
 #include <complex>
 #include <cstdint>
@@ -251,17 +253,22 @@ AnyDict to_dict(const fft::PlanTuning& tuning) {
 void bind_fft(nb::module_& m) {
   nb::module_ f = m.def_submodule("fft", "Distributed Fourier transforms; use the module weft.fft");
   f.def(
-      "library",
+      "libraries",
       [](const std::string& backend) {
+        std::vector<std::map<std::string, std::string>> found;
         if (backend == "host") {
-          const fft::HostLibrary& library = fft::host_library();
-          return library_of(library.name, library.version, library.path, library.problem);
+          for (int which = 0; which < std::max(1, fft::host_libraries()); ++which) {
+            const fft::HostLibrary& library = fft::host_library(which);
+            found.push_back(library_of(library.name, library.version, library.path, library.problem));
+          }
+        } else {
+          const fft::GpuLibrary& library =
+              fft::gpu_library(backend == "hip" ? device::Backend::hip : device::Backend::cuda);
+          found.push_back(library_of(library.name, library.version, "", library.problem));
         }
-        const fft::GpuLibrary& library =
-            fft::gpu_library(backend == "hip" ? device::Backend::hip : device::Backend::cuda);
-        return library_of(library.name, library.version, "", library.problem);
+        return found;
       },
-      "backend"_a, "The library of host, cuda or hip: name, version, path, problem.");
+      "backend"_a, "Of each library of host, cuda or hip, or of the lack of one: name, version, path, problem.");
   nb::class_<PyPlan>(f, "Plan")
       .def(nb::init<const Three&, const Communicator&, const std::string&, int, int, bool, const std::string&,
                     const std::string&, std::int64_t, std::shared_ptr<device::Device>>(),

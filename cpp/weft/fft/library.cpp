@@ -104,7 +104,10 @@ Opened open_fftw(const std::vector<std::string>& doubles, const std::vector<std:
     return opened;
   }
   opened.name = "fftw";
-  if (const auto* version = of_double.find_optional<const char>("fftw_version")) opened.version = version;
+  if (const auto* version = of_double.find_optional<const char>("fftw_version")) {
+    opened.version = version;  // "fftw-3.3.10-sse2-avx"
+    if (opened.version.starts_with("fftw-")) opened.version.erase(0, 5);
+  }
   opened.path = file_of(opened.functions[0].plan_dft);
   return opened;
 }

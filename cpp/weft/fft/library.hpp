@@ -56,7 +56,7 @@ struct FieldShape {
 // An open library, or why there is none.
 struct HostLibrary {
   std::string name;     // "mkl" or "fftw"
-  std::string version;  // "2026.2", "fftw-3.3.10-sse2-avx"
+  std::string version;  // "2026.2", "3.3.10-sse2-avx"
   std::string path;     // of the file
   std::string problem;  // why there is no library, and what to install; empty if there is one
 };

@@ -214,9 +214,8 @@ def run(
         if grid not in known:
             raise RefusedError(f"{grid} is no grid of {comm.size} ranks; there are {', '.join(known)}")
     chosen = list(grids) or known
-    library = weft.fft.library(opened.backend)
-    if library["problem"]:
-        raise RefusedError(library["problem"])
+    if problem := weft.fft.libraries(opened.backend)[0]["problem"]:
+        raise RefusedError(problem)
     has = budget(opened, comm)
     for points in sizes:
         host = max(needs(points, REAL[p], comm.size, variables, batch, len(chosen)) for p in precisions)
@@ -238,8 +237,7 @@ def run(
         "transforms": [],
         "lines": [],
     }
-    of_library = f"{library['name']} {library['version']}"
-    rows = [("library", of_library), ("bandwidth", f"{gigabytes(bandwidth)} GB/s, all ranks at once")]
+    rows = [("libraries", record["versions"]["fft"]), ("bandwidth", f"{gigabytes(bandwidth)} GB/s, all ranks at once")]
     console.write(table([*rows, *placement_rows(record["placement"])]))
     console.write(f"\nreal transform of one field forward and backward, {variables} at a time, Q = {batch}\n{HEAD}")
     for points in sizes:
@@ -264,7 +262,7 @@ def run(
         "GFLOP/s: 2.5 M log2 M per real transform of M = N^3 points, 5 n log2 n per line; of bound: bytes that each\n"
         "pass must read and write / time / measured bandwidth (above 100 %: the field stays in a cache)"
     )
-    name = f"{comm.size} rank(s), {record['machine']['device']['name']}, {of_library}"
+    name = f"{comm.size} rank(s), {record['machine']['device']['name']}, {record['versions']['fft']}"
     by_first(comm, draw, output / "fft.png", record, name)
     console.write(f"wrote {output / 'fft.json'}, {output / 'fft.png'}")
     return record

@@ -54,8 +54,7 @@ def versions(transforms_on: Device | None = None) -> Versions:
     if transforms_on is not None:
         from weft import fft
 
-        library = fft.library(transforms_on.backend)
-        found["fft"] = f"{library['name']} {library['version']}"
+        found["fft"] = ", ".join(f"{one['name']} {one['version']}" for one in fft.libraries(transforms_on.backend))
     return found
 
 
@@ -184,9 +183,9 @@ def describe(comm: MPI.Intracomm, measure: bool) -> list[tuple[str, str]]:
     rows.append(("kernel cache", found["kernel_cache"] or "none"))
     device = weft.device.open("auto")
     for backend in ["host", *([] if device.is_host else [device.backend])]:
-        library = weft.fft.library(backend)
-        there = f"found: {library['name']} {library['version']}  {library['path']}".rstrip()
-        rows.append((f"{backend} transforms", f"absent: {library['problem']}" if library["problem"] else there))
+        for library in weft.fft.libraries(backend):
+            there = f"found: {library['name']} {library['version']}  {library['path']}".rstrip()
+            rows.append((f"{backend} transforms", f"absent: {library['problem']}" if library["problem"] else there))
     from weft import mpi
 
     rows.append(("MPI", f"{mpi.library_version()}, {comm.size} rank(s)"))
