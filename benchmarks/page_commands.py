@@ -61,16 +61,16 @@ def run(command: str, folder: Path, limit: float) -> tuple[str, float]:
     with subprocess.Popen(
         shlex.split(command), cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True, errors="replace"
     ) as process:
-        allowed = {0}
+        stopped = False
         try:
             _, said = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
-            allowed = {0, 128 + signal.SIGTERM, -signal.SIGTERM}
+            stopped = True
             process.send_signal(signal.SIGTERM)
             _, said = process.communicate()
-    last = said.replace("\r", "\n").strip().splitlines()[-1:]
-    failure = "" if process.returncode in allowed else f"exit code {process.returncode}: {' '.join(last)}"
-    return failure, time.monotonic() - begin
+    last = "".join(said.replace("\r", "\n").strip().splitlines()[-1:])
+    good = process.returncode == 0 or (stopped and last.startswith("weft: terminated"))
+    return "" if good else f"exit code {process.returncode}: {last}", time.monotonic() - begin
 
 
 def main() -> None:

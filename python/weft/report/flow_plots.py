@@ -38,7 +38,9 @@ def histories(rows: Rows, panels: Mapping[str, Sequence[str]], reference: Refere
             axes.set_xlabel("time")
             axes.set_ylabel(label)
             axes.margins(x=0.01)
-            if known or len(keys) > 1:
+            if len(keys) > 1:  # above the curves, of which several would cross it
+                axes.legend(ncols=3, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0.2, fontsize=9)
+            elif known:
                 axes.legend(fontsize=9)
         figure.tight_layout()
     return figure
