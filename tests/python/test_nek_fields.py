@@ -193,6 +193,28 @@ def test_an_error_of_one_rank_is_that_of_all(tmp_path, mesh):
     mpi_prints(3, code, str(path))
 
 
+def test_a_file_that_cannot_be_written_whole_is_one_line_on_every_rank_and_leaves_nothing(tmp_path):
+    code = """
+        import resource, sys
+        import numpy as np
+        import weft
+        from weft.mesh import MeshError
+        from weft.mesh_io.nek_fields import NekFields, write_nek
+        mesh = weft.Mesh.box((3, 2, 1))
+        fields = NekFields(0.0, 1, np.zeros((3, mesh.elements, 4, 4, 4)))
+        for most in (100, 2000):  # the header fails on rank 0 alone, the fields on several
+            resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+            try:
+                said = write_nek(sys.argv[1], mesh, 3, fields)
+            except MeshError as error:
+                said = error
+            resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            assert str(said).startswith(f"{sys.argv[1]}: File too large; raise the limit"), said
+    """
+    mpi_prints(3, code, str(tmp_path / "a0.f00001"))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_another_mesh_and_files_weft_does_not_read_are_refused(tmp_path, mesh):
     path = write_nek(tmp_path / "a0.f00001", mesh, ORDER, functions(mesh))
     with pytest.raises(MeshError, match="has 6 elements, but the mesh has 4"):

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "weft/bindings/bindings.hpp"
+#include "weft/mpi/error_text.hpp"
 #include "weft/mpi/free_memory.hpp"
 #include "weft/mpi/gpu_aware.hpp"
 
@@ -44,6 +45,7 @@ void bind_mpi(nb::module_& m) {
     MPI_Get_library_version(text.data(), &length);
     return std::string(text.data(), static_cast<std::size_t>(length));
   });
+  mpi.def("error_text", &weft::mpi::error_text, nb::arg("code"), "The text of an MPI error, in one line.");
   mpi.def("handle_bytes", [] { return sizeof(MPI_Comm); });
   mpi.def("is_initialized", [] {
     int flag = 0;

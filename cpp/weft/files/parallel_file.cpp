@@ -1,9 +1,7 @@
 #include "weft/files/parallel_file.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <stdexcept>
-#include <system_error>
 
 #include "weft/mpi/error_text.hpp"
 
@@ -23,28 +21,6 @@ void in_pieces(std::int64_t at, Bytes bytes, const std::string& name, const Tran
     if (moved != static_cast<int>(piece.size())) throw std::runtime_error(name + ": truncated, or the disk is full");
     done += piece.size();
   }
-}
-
-struct Known {
-  int error, kind;  // errno, and MPI's class of it; MPI_SUCCESS: it has none
-  const char* advice;
-};
-const Known known[] = {
-    {ENOSPC, MPI_ERR_NO_SPACE, "free some space, or choose another folder"},
-    {EDQUOT, MPI_ERR_QUOTA, "free some space, or choose another folder"},
-    {EFBIG, MPI_SUCCESS, "raise the limit of file sizes (ulimit -f), or choose another folder"},
-};
-
-// Why MPI failed, and what to do about it where that is known. MPICH has no classes of its own for these.
-std::string reason(int code) {
-  int kind = 0;
-  MPI_Error_class(code, &kind);
-  const std::string text = mpi::error_text(code);
-  for (const Known& one : known)
-    if (const std::string said = std::generic_category().message(one.error);
-        kind == one.kind || text.find(said) != text.npos)
-      return said + "; " + one.advice;
-  return text;
 }
 
 }  // namespace
@@ -78,7 +54,7 @@ void ParallelFile::finish() {
 
 void ParallelFile::check(int code, const char* what) const {
   if (code == MPI_SUCCESS) return;
-  throw std::runtime_error(name_ + ": cannot " + what + ": " + reason(code));
+  throw std::runtime_error(name_ + ": cannot " + what + ": " + mpi::error_text(code));
 }
 
 }  // namespace weft::files

@@ -171,7 +171,7 @@ def write_nek(
 
     def write() -> None:
         if comm.rank == 0:
-            file.Write_at(0, header.text() + np.array(MARK, "<f4").tobytes())
+            attempt(file.Write_at, 0, header.text() + np.array(MARK, "<f4").tobytes())
         at = HEADER_BYTES + 4
         at = put(at, mesh.element_ids + 1, "<i4")
         for values in variables:
@@ -182,6 +182,13 @@ def write_nek(
         if problems:
             raise problems[0]
 
+    def attempt(call: Callable[..., None], *arguments: object) -> None:
+        """Keeps an error and continues, because the other ranks wait in the next call."""
+        try:
+            call(*arguments)
+        except MPI.Exception as error:
+            problems.append(error)
+
     def put(at: int, values: npt.NDArray[np.generic], kind: npt.DTypeLike) -> int:
         """Writes one record of `values` per element from `at` on and returns the end. All ranks write equally often."""
         each = np.dtype(kind).itemsize * int(np.prod(values.shape[1:]))
@@ -190,10 +197,7 @@ def write_nek(
             mine = order_in_file[piece]
             places = element.Create_indexed_block(1, mesh.element_ids[mine].tolist()).Commit()
             file.Set_view(at, element, places)
-            try:
-                file.Write_all([np.ascontiguousarray(values[mine], kind), len(mine), element])
-            except MPI.Exception as error:
-                problems.append(error)  # and continue, because the other ranks wait in the next piece
+            attempt(file.Write_all, [np.ascontiguousarray(values[mine], kind), len(mine), element])
             places.Free()
         element.Free()
         file.Set_view(0, MPI.BYTE, MPI.BYTE)
@@ -244,6 +248,8 @@ def _pieces(elements: int, element_bytes: int) -> Iterator[slice]:
 
 def _together(comm: MPI.Intracomm, path: Path, work: Callable[[], None]) -> None:
     """Runs ``work``. If it fails on any rank, raises MeshError with the first rank's message on all. (collective)"""
+    from mpi4py import MPI
+
     problem = None
     try:
         work()
@@ -251,11 +257,13 @@ def _together(comm: MPI.Intracomm, path: Path, work: Callable[[], None]) -> None
         problem = f"{path}: {error.strerror or error}"
     except ValueError as error:
         problem = f"{path}: {error}"
-    except Exception as error:  # mostly MPI's; the other ranks wait for this one below
+    except MPI.Exception as error:
+        problem = f"{path}: {_weft.mpi.error_text(error.Get_error_code())}"
+    except Exception as error:  # the other ranks wait for this one below
         problem = f"{path}: {error or type(error).__name__}"
     problems = [text for text in comm.allgather(problem) if text is not None]
-    if problems:
-        raise MeshError(problems[0])
+    if problems:  # of a collective write, MPICH tells the cause to the ranks that wrote
+        raise MeshError(min(problems, key=lambda text: text.endswith("Other I/O error")))
 
 
 def read_nek(path: str | os.PathLike[str], mesh: Mesh, order: int) -> NekFields:
