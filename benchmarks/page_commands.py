@@ -22,9 +22,9 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# What a page cannot have: traces of other programs, cases, measurements and machines of the reader.
+# What a clone does not have: a GPU; traces of other programs, cases, measurements and machines of the reader.
 READERS = {
-    "FILE", "FOLDER", "FOLDER|FILE", "METHOD", "base", "before.json.gz", "before.sqlite", "ddr.json", "delayed",
+    "FILE", "FOLDER", "FOLDER|FILE", "METHOD", "base", "before.json.gz", "before.sqlite", "cuda", "ddr.json", "delayed",
     "hbm.json", "intervals.csv", "matrix.mtx", "measured.json", "mine.toml", "my.toml", "operator.json", "other-run",
     "profile.json.gz", "profile.sqlite", "rank-0.json.gz", "ratio.json", "report.sqlite", "run-1", "run1", "runs.csv",
     "schedule.goal", "spectral_Re1600_512.gdiag", "sw4lite_256_2k_data.tgz", "trace-256", "trace.json", "trace.sqlite",
@@ -42,8 +42,8 @@ def commands(page: str) -> list[str]:
 
 
 def files(command: str) -> set[str]:
-    """The files and folders that a command may name: its words, also those behind "key=", with the folders of paths."""
-    words = [word.rpartition("=")[2] for word in shlex.split(command)]
+    """The files that a command may name: its words, also those of lists and behind "key=", and the folders of paths."""
+    words = [part for word in shlex.split(command) for part in word.rpartition("=")[2].split(",")]
     return {word for path in words for word in (path, path.partition("/")[0])}
 
 
