@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from weft.model.replay import Scenario, program, replay
+from weft.model.replay import AS_TRACED, Scenario, duration, program, replay
 from weft.traces import Category, Trace, attribute, formats, load
+from weft.traces.launches import Launches
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "traces"
 otf2 = pytest.mark.skipif(find_spec("otf2") is None, reason="PyPI has no otf2 for this Python: nothing to read with")
@@ -518,6 +519,70 @@ def test_tables_of_rocprofv3(tmp_path) -> None:
         '"MEMORY_COPY","MEMORY_COPY_DEVICE_TO_DEVICE","Agent 4","Agent 4",2,1057963336587172,1057963336664212\n'
     )
     assert count(load(tmp_path / "copies.csv")) == {"copy": 1, "gpu": 1}
+
+
+# The columns of each kind of table, by the documentation of rocprofv3, and rows of one process.
+CALLS = "Domain,Function,Process_Id,Thread_Id,Correlation_Id,Start_Timestamp,End_Timestamp\n"
+TABLES = {
+    "hip_api": CALLS + "HIP_RUNTIME_API_EXT,hipMemcpyAsync,77,78,1,1000,1400\n"
+                       "HIP_RUNTIME_API_EXT,hipLaunchKernel,77,78,2,1500,1600\n"
+                       "HIP_RUNTIME_API_EXT,hipDeviceSynchronize,77,78,3,1700,2500\n",
+    "hsa_api": CALLS + "HSA_CORE_API,hsa_signal_store_screlease,77,78,4,1550,1560\n",
+    "marker_api": CALLS + "MARKER_CORE_RANGE_API,step,77,78,5,900,2600\n",
+    "kernel": "Kind,Agent_Id,Queue_Id,Stream_Id,Thread_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Correlation_Id,"
+              "Start_Timestamp,End_Timestamp\nKERNEL_DISPATCH,2,1,1,78,1,11,axpy(double*),2,1800,2400\n",
+    "memory_copy": "Kind,Direction,Stream_Id,Source_Agent_Id,Destination_Agent_Id,Correlation_Id,Start_Timestamp,"
+                   "End_Timestamp\nMEMORY_COPY,MEMORY_COPY_HOST_TO_DEVICE,1,0,2,1,1100,1900\n",
+    "memory_allocation": "Kind,Operation,Agent_Id,Allocation_Size,Address,Correlation_Id,Start_Timestamp,"
+                         "End_Timestamp\nMEMORY_ALLOCATION,MEMORY_ALLOCATION_FREE,2,0,0x1,9,1,2\n",
+}  # fmt: skip
+
+
+def write_tables(folder: Path, prefix: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for kind, text in TABLES.items():
+        (folder / f"{prefix}{kind}_trace.csv").write_text(text)
+    # Every dispatch once more, with a counter; and statistics without times.
+    (folder / f"{prefix}counter_collection.csv").write_text(
+        "Correlation_Id,Dispatch_Id,Agent_Id,Queue_Id,Process_Id,Thread_Id,Kernel_Name,Counter_Name,Counter_Value,"
+        "Start_Timestamp,End_Timestamp\n2,1,2,1,77,78,axpy(double*),SQ_WAVES,64,1800,2400\n"
+    )
+    (folder / f"{prefix}kernel_stats.csv").write_text('"Name","Calls","TotalDurationNs"\n"axpy(double*)",1,600\n')
+
+
+@pytest.mark.parametrize("prefix", ["77_", "", "my_run_"])
+def test_tables_of_rocprofv3_of_one_process_are_one_trace(prefix: str, tmp_path) -> None:
+    write_tables(tmp_path / "host", prefix)
+    trace = load(tmp_path)
+    sane(trace)
+    assert count(trace) == {"launch": 3, "sync": 1, "other": 1, "gpu": 1, "copy": 1}
+    assert trace.processes == [77]
+    assert {(line.label, line.kind) for line in trace.lines} == {
+        ("thread 78", "host"), ("device 2 stream 1", "stream"), ("copies, device 0 stream 1", "stream"),
+    }  # fmt: skip
+    assert (trace.origin, trace.span) == (900, 1700)
+    call = Launches(trace).call[trace.on_stream()]
+    assert [trace.names[n] for n in trace.name[call]] == ["hipMemcpyAsync", "hipLaunchKernel"]
+    assert duration(program(trace), AS_TRACED).value == pytest.approx(trace.span * 1e-9, rel=1e-3)
+    some = [tmp_path / "host" / f"{prefix}{kind}_trace.csv" for kind in ("kernel", "hip_api")]
+    assert (load(some).processes, count(load(some))) == ([77], {"launch": 2, "sync": 1, "gpu": 1})
+    assert load(some[0]).processes == [77 if prefix == "77_" else 0]
+
+
+def test_tables_of_rocprofv3_of_several_processes_are_those_of_ranks(tmp_path) -> None:
+    for prefix in ("rank0_", "rank1_"):
+        write_tables(tmp_path, prefix)
+    (tmp_path / "rank1_hip_api_trace.csv").write_text(TABLES["hip_api"].replace("1700,2500", "1705,2500"))
+    trace = load(tmp_path)
+    assert trace.processes == [0, 1]
+    assert count(trace) == {"launch": 6, "sync": 2, "other": 2, "gpu": 2, "copy": 2}
+
+
+def test_a_damaged_table_of_a_process_is_named(tmp_path) -> None:
+    write_tables(tmp_path, "77_")
+    (tmp_path / "77_kernel_trace.csv").write_text(TABLES["kernel"][:-9] + "\n")
+    with pytest.raises(ValueError, match=r"77_kernel_trace\.csv: row 1 has 10 of 11 columns"):
+        load(tmp_path)
 
 
 def test_nsys_stats_api_table(tmp_path) -> None:

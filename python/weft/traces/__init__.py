@@ -98,37 +98,42 @@ def load(path: str | Path | Sequence[str | Path], format: str | None = None, win
     """Reads a trace, or a window of it. Without `format`, the format is detected from the content of the file.
 
     A folder stands for the trace in it. Several traces, in a folder or as a list, are those of the ranks of one run:
-    they become one trace on one clock (`weft.traces.ranks`). A few overlapping events are clipped
-    (`weft.traces.overlaps`), events in which threads only wait are recognised (`weft.traces.waiting`), and what the
-    file leaves out is noted.
+    they become one trace on one clock (`weft.traces.ranks`), but rocprofv3's tables of one process are one trace
+    already. A few overlapping events are clipped (`weft.traces.overlaps`), events in which threads only wait are
+    recognised (`weft.traces.waiting`), and what the file leaves out is noted.
 
     Raises OSError if a file cannot be opened. Raises ValueError, with a message that says what the file contains, if
     its format is unknown, if it is damaged, cut short or has no events, if its clock runs backwards, if files are not
     those of the ranks of one run, or if nothing is in the window.
     """
     given = [Path(path)] if isinstance(path, str | Path) else [Path(p) for p in path]
-    files = [file for one in given for file in inside(one)]
+    found = [file for one in given for file in inside(one)]
+    # Tables of rocprofv3 are those of a process, not of a rank each.
+    files = reader("tables").of_processes(found) if format in (None, "tables") else [[file] for file in found]
     if len(files) == 1:
         trace = _read(files[0], format)
-        if files[0] != given[0] and trace.world > 1:
+        if files[0][0] != given[0] and trace.world > 1:
             note = f"the folder has only the trace of rank {trace.rank}, but the run had {trace.world} ranks"
             trace = replace(trace, notes=(*trace.notes, note))
     else:
         where = given[0] if len(given) == 1 else Path(os.path.commonpath([p.absolute().parent for p in given]))
-        trace = join([settled(_read(file, format)) for file in files], str(where), window.ranks)
+        trace = join([settled(_read(parts, format)) for parts in files], str(where), window.ranks)
     trace = window.cut(trace)
     return replace(trace, notes=(*trace.notes, *caveats(trace)))
 
 
-def _read(path: Path, format: str | None) -> Trace:
-    """The trace of one file, tidied."""
+def _read(files: list[Path], format: str | None) -> Trace:
+    """The trace of one file, or of several tables of one process, tidied."""
+    path, *others = files
     head = look(path)
+    if others:
+        format = "tables"
     for name in [format] if format is not None else READERS:
         module = reader(name)
         if format is None and not module.probe(head):
             continue
         try:
-            trace: Trace = module.read(path)
+            trace: Trace = module.read(path, *others)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(f"{path}: the compressed data are damaged or end early ({error})") from None
         except UnicodeDecodeError as error:

@@ -3,6 +3,9 @@
 It reads `nvprof --print-gpu-trace|--print-api-trace --csv`, `nsys stats --report ..._trace --format csv`, the tables of
 `rocprofv3 --output-format csv` and `rocpd convert`, and the enter and leave events that Pipit exports. Columns are
 recognised by their names, and units by these names or by the row of units that nvprof writes.
+
+rocprofv3 writes calls, markers, kernels and copies of a process to one table each. The tables that a folder or a list
+has of one process (`of_processes`) are read as one trace; calls and the work they launched have the same number there.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
@@ -35,6 +38,9 @@ _COLUMNS = {
 _SECONDS = {"ns": 0, "us": 3, "µs": 3, "ms": 6, "s": 9}  # decimal exponents of the unit in nanoseconds
 _BYTES = {"b": 1, "bytes": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 _CHUNK = 1 << 16
+# The tables of rocprofv3: the process or the name that the user chose, and the kind.
+_PART = re.compile(r"(?:(.*?)_)?((?:kernel|memory_copy|hip|hsa|marker|rccl|rocdecode|rocjpeg)(?:_\w+)?)_trace\.csv")
+_COUNTERS = "counter_collection.csv"  # of rocprofv3: the kernels once more, with their counters
 _UNIT = re.compile(r"(.*?)\s*(?:\((\w+)\)|:\w*?_?(ns|us|ms|s))?$")
 
 
@@ -53,9 +59,36 @@ def _header(lines: list[str]) -> int | None:
     return None
 
 
-def read(path: Path) -> Trace:
-    """Reads the events: work on streams if the table has streams, otherwise calls and ranges of threads."""
+def of_processes(files: Sequence[Path]) -> list[list[Path]]:
+    """The files of each trace: rocprofv3's tables of one process, without its counters, and every other file alone."""
+    found: dict[tuple[Path, str | None], list[Path]] = {}
+    for file in files:
+        part = _PART.fullmatch(file.name)
+        found.setdefault((file.parent, part[1]) if part else (file, ""), []).append(file)
+    for (folder, prefix), parts in list(found.items()):
+        counters = folder / (f"{prefix}_{_COUNTERS}" if prefix else _COUNTERS)
+        if any(p.name.endswith("kernel_trace.csv") for p in parts):
+            found.pop((counters, ""), None)
+    return list(found.values())
+
+
+def read(path: Path, *others: Path) -> Trace:
+    """Reads the events: work on streams if a table has streams, otherwise calls and ranges of threads.
+
+    `others` are further tables of the same process.
+    """
     csv.field_size_limit(1 << 24)
+    builder = Builder("tables", path)
+    part = _PART.fullmatch(path.name)
+    process = part[1] if part and part[1] and re.fullmatch(r"\d{1,9}", part[1]) else ""
+    # Tables of kernels and copies have no process: it is that of the other tables, which are read first.
+    for table in sorted((path, *others), key=lambda p: bool(re.search(r"(kernel|memory_copy)\w*_trace", p.name))):
+        process = _read_table(table, builder, process)
+    return builder.build()
+
+
+def _read_table(path: Path, builder: Builder, process: str) -> str:
+    """Adds the events of a table to a trace, and returns the process of its last one."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         top: list[str] = []
         while (number := _header(top)) is None and len(top) < 200 and (line := file.readline()):
@@ -63,15 +96,16 @@ def read(path: Path) -> Trace:
         if number is None:
             raise ValueError(f"{path}: the table has no header with the columns 'Name' and 'Start'")
         try:
-            return _Table(path, next(csv.reader(io.StringIO(top[number])))).read(csv.reader(file, strict=True))
+            table = _Table(path, next(csv.reader(io.StringIO(top[number]))), builder, process)
+            table.read(csv.reader(file, strict=True))
         except csv.Error as error:
             raise ValueError(f"{path}: not a CSV table ({error})") from None
+        return table.process
 
 
 class _Table:
-    def __init__(self, path: Path, header: list[str]) -> None:
-        self.path, self.header = path, header
-        self.builder = Builder("tables", path)
+    def __init__(self, path: Path, header: list[str], builder: Builder, process: str) -> None:
+        self.path, self.header, self.builder, self.process = path, header, builder, process
         self.place: dict[str, int] = {}
         self.unit: dict[str, str] = {}
         for place, cell in enumerate(header):
@@ -88,7 +122,7 @@ class _Table:
                              f"events, but has {', '.join(header)[:300]}")  # fmt: skip
         self.lines: dict[tuple[str, ...], int] = {}
 
-    def read(self, rows: Iterator[list[str]]) -> Trace:
+    def read(self, rows: Iterator[list[str]]) -> None:
         chunk: list[tuple[int, ...]] = []
         open_: dict[int, list[tuple[int, str]]] = {}
         for number, row in enumerate(rows):
@@ -109,7 +143,6 @@ class _Table:
         waiting = sum(len(stack) for stack in open_.values())
         if waiting:
             self.builder.notes.append(f"{waiting} events that have no end are ignored")
-        return self.builder.build()
 
     def _units(self, row: list[str]) -> bool:
         """Reads nvprof's row of units; False if the row is something else."""
@@ -166,8 +199,11 @@ class _Table:
         key = tuple(self._cell(row, c) for c in columns)
         line = self.lines.get(key)
         if line is None:
-            number = re.fullmatch(r"\d{1,9}", key[0])
-            words = " ".join(f"{c} {v}" for c, v in zip(columns[1:], key[1:], strict=True) if v)
+            if key[0] or "process" in self.place:
+                self.process = key[0]
+            number = re.fullmatch(r"\d{1,9}", self.process)
+            copies = "copies, " if self._cell(row, "type") == "MEMORY_COPY" else ""  # by other engines than kernels
+            words = copies + " ".join(f"{c} {v}" for c, v in zip(columns[1:], key[1:], strict=True) if v)
             process = int(number[0]) if number else 0
             line = self.builder.line(process, words or "thread", "stream" if on_stream else "host")
             self.lines[key] = line
