@@ -185,10 +185,10 @@ def with_mkl(physical: Any, spectral: Any, threads: int) -> tuple:
 
     import weft.fft
 
-    found = [library["path"] for library in weft.fft.libraries() if library["name"] == "mkl"]
-    if not found:
+    found = next((library for library in weft.fft.libraries() if library["name"] == "mkl"), None)
+    if found is None:
         sys.exit("weft opened no MKL")
-    mkl = CDLL(found[0])
+    mkl = CDLL(found["path"])
     mkl.MKL_Set_Threading_Layer(1 if threads == 1 else 3)  # sequential, GNU's OpenMP
     prefix = "fftw" if physical.itemsize == 8 else "fftwf"
     getattr(mkl, f"{prefix}_plan_with_nthreads")(threads)
