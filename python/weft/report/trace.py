@@ -88,7 +88,7 @@ def figures(trace: Trace, top: int = 15) -> dict[str, Any]:
         "attribution_seconds": {**asdict(terms), "t_total": terms.t_total},
         "categories": dict(sorted(categories.items(), key=lambda c: -c[1]["exclusive_seconds"])),
         "names": names,
-        **({"ranks": [asdict(b) for b in balance(trace)]} if processes > 1 else {}),
+        **({"ranks": [asdict(b) for b in balance(trace)], "rank_noun": trace.process_noun} if processes > 1 else {}),
         "notes": problems,
     }
 
@@ -130,14 +130,14 @@ def summarise(trace: Trace, top: int = 15, width: int = 100) -> str:
         names.append((n["name"], n["category"], seconds(own), share(own), *calls, moved))
     parts = [head, table(terms), f"{_MEANING}\n{table(rows)}", table_of_names(names, width)]
     if "ranks" in f:
-        ranks = [Rank(**r) for r in f["ranks"]]
-        parts += [_ranks(ranks), *(f"note: {n}" for n in (imbalance(ranks), stragglers(ranks)) if n)]
+        ranks, noun = [Rank(**r) for r in f["ranks"]], f["rank_noun"]
+        parts += [_ranks(ranks, noun), *(f"note: {n}" for n in (imbalance(ranks, noun), stragglers(ranks, noun)) if n)]
     return "\n\n".join([*parts, *(f"note: {n}" for n in f["notes"])])
 
 
-def _ranks(ranks: list[Rank]) -> str:
-    """The table that compares ranks."""
-    head = ("RANK", "SPAN", "COMPUTES", "COMMUNICATES", "HIDDEN", "IDLE", "ARRIVES LAST", "OTHERS WAIT", "WAITS")
+def _ranks(ranks: list[Rank], noun: str) -> str:
+    """The table that compares ranks, or processes, if that is the noun."""
+    head = (noun.upper(), "SPAN", "COMPUTES", "COMMUNICATES", "HIDDEN", "IDLE", "ARRIVES LAST", "OTHERS WAIT", "WAITS")
     rows = [
         (str(r.rank), seconds(r.span_seconds), seconds(r.compute_seconds), seconds(r.communication_seconds),
          "-" if r.overlap_share is None else f"{100 * r.overlap_share:.1f} %",

@@ -62,23 +62,23 @@ def balance(trace: Trace) -> list[Rank]:
     return list(found.values())
 
 
-def imbalance(ranks: list[Rank]) -> str:
-    """The load imbalance in words: by how much the longest computation exceeds the mean."""
+def imbalance(ranks: list[Rank], noun: str = "rank") -> str:
+    """The load imbalance in words: by how much the longest computation exceeds the mean. `noun` is what a rank is."""
     work = np.array([r.compute_seconds for r in ranks])
     if not work.any():
         return ""
     more, most = work.max() / work.mean() - 1, ranks[int(work.argmax())].rank
-    return f"load imbalance {100 * more:.1f} %: rank {most} computes longest ({seconds(work.max())}, max / mean - 1)"
+    return f"load imbalance {100 * more:.1f} %: {noun} {most} computes longest ({seconds(work.max())}, max / mean - 1)"
 
 
-def stragglers(ranks: list[Rank]) -> str:
-    """The rank that delays the others most, in words; '' if the ranks share no collectives."""
+def stragglers(ranks: list[Rank], noun: str = "rank") -> str:
+    """The rank that delays the others most, in words; '' if the ranks share no collectives. `noun`: what a rank is."""
     slowest = max(ranks, key=lambda r: r.delays_seconds)
     if not slowest.delays_seconds:
         return ""
     return (
-        f"straggler: the others wait {seconds(slowest.delays_seconds)} for rank {slowest.rank}, which arrives last at "
-        f"{slowest.last} of {slowest.collectives} collectives"
+        f"straggler: the others wait {seconds(slowest.delays_seconds)} for {noun} {slowest.rank}, which arrives last "
+        f"at {slowest.last} of {slowest.collectives} collectives"
     )
 
 

@@ -93,6 +93,13 @@ class Trace:
         return [int(p) for p in np.unique(self.process)]
 
     @property
+    def process_noun(self) -> str:
+        """What a process is called: 'rank' if the file or the processes' numbers say it, which then count from 0."""
+        processes = self.processes
+        ranks = self.rank >= 0 or processes[-1] < self.world or processes == list(range(len(processes)))
+        return "rank" if ranks else "process"
+
+    @property
     def began(self) -> int:
         """The time (ns) at which the clock of this trace is zero: since 1970 if the file says it, else on its clock."""
         return self.epoch + self.origin
