@@ -10,15 +10,19 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from protobuf_traces import rocprofv3
 from rank_traces import LATENCY, RATE, write_exchanges, write_ranks
 from test_replay_waits import dependencies, longest_path
 
+from weft.cli.main import weft_command
 from weft.model import network
 from weft.model import replay as method
 from weft.model.result import ModelError
+from weft.model.unsized import unsized
+from weft.report.trace import summarise
 from weft.traces import Category, Trace, Window, attribute, load, transfers
 from weft.traces.balance import balance, stragglers
 from weft.traces.ranks import _check_each, _offsets
@@ -290,6 +294,53 @@ def test_messages_of_nccl_whose_other_side_is_missing_are_said(tmp_path: Path) -
     assert any("send 8 messages from rank 0 to rank 3, of which 0 are received" in note for note in source.notes)
     with pytest.raises(ModelError, match=r"send 8 messages from rank \d to rank \d, of which 0 are received; a trace"):
         network.of_trace(trace)
+
+
+def without(folder: Path, *keys: str) -> None:
+    """Removes arguments from all events of all ranks."""
+    for file in folder.glob("*.json"):
+        content = json.loads(file.read_text())
+        for event in content["traceEvents"]:
+            event["args"] = {k: v for k, v in event["args"].items() if k not in keys}
+        file.write_text(json.dumps(content))
+
+
+def test_kernels_of_nccl_whose_messages_are_not_recorded_are_said(tmp_path: Path) -> None:
+    write_exchanges(tmp_path, 4)
+    assert unsized(load(tmp_path)) == []
+    without(tmp_path, "Collective name", "Src Rank", "Dst Rank", "In msg nelems")
+    trace = load(tmp_path)
+    assert network.of_trace(trace).messages == 0
+    (note,) = unsized(trace)
+    assert note.startswith("32 kernels such as 'ncclDevKernel_SendRecv' (")
+    assert "whose sizes and ranks the trace does not have" in note
+    assert "PyTorch's profiler" in note
+    shown = CliRunner().invoke(weft_command, ["model", "network", str(tmp_path)])
+    assert shown.exit_code == 0, shown.output
+    assert "32 kernels such as" in shown.output
+
+
+def test_collectives_of_nccl_without_a_size_are_said(tmp_path: Path) -> None:
+    write_ranks(tmp_path, 4, 5)
+    trace = load(tmp_path)
+    assert unsized(trace) == []
+    collectives = int((trace.category == Category.mpi).sum())
+    without(tmp_path, "In msg nelems", "Out msg nelems")
+    (note,) = unsized(load(tmp_path))
+    assert note.startswith(f"{collectives} of {collectives} collectives of a rank, such as 'nccl")
+
+
+def test_processes_that_the_operating_system_numbers_are_not_called_ranks(tmp_path: Path) -> None:
+    write_ranks(tmp_path, 2, 5)
+    shown = summarise(load(tmp_path))
+    assert "\nRANK  SPAN" in shown
+    assert "rank 1 computes longest" in shown or "rank 0 computes longest" in shown
+    trace = load(tmp_path)
+    numbered = replace(trace, process=trace.process + 4711, rank=-1, world=-1)
+    shown = summarise(numbered)
+    assert "\nPROCESS  SPAN" in shown
+    assert "process 4712 computes longest" in shown or "process 4711 computes longest" in shown
+    assert "rank 47" not in shown
 
 
 def test_messages_in_the_payloads_of_nsight_systems_belong_to_the_next_kernel(tmp_path: Path) -> None:

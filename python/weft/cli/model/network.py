@@ -86,6 +86,7 @@ def network(
     from weft import traces
     from weft.model import machine as machines
     from weft.model import network as method
+    from weft.model.unsized import unsized
 
     if (not trace) == (pattern is None):
         raise click.UsageError("give either a trace or --pattern")
@@ -103,6 +104,8 @@ def network(
         name, graph = Path(loaded.path).name, method.of_trace(loaded, not no_compute, own)
         if graph.ranks == 1:
             notes.append("the trace is of one rank, which sends no messages; give the traces of all ranks")
+        else:
+            notes += unsized(loaded)
     elif pattern == "ping-pong":
         name, graph = f"{pattern}, {ranks} ranks", method.ping_pong(ranks, size)
     elif pattern == "ring":
