@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import logging
+import os
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,14 +55,17 @@ def save(
 
 @contextlib.contextmanager
 def _failures_of(ffmpeg: str) -> Iterator[None]:
-    """Turns what is raised where ffmpeg fails, with its last line, into an OSError without a file name."""
+    """Turns what is raised where ffmpeg fails into an OSError without a file name: a full disk, or its last line."""
     logger = logging.getLogger("matplotlib.animation")  # prints all that ffmpeg says
     before, logger.disabled = logger.disabled, True
     try:
         yield
     except (subprocess.CalledProcessError, BrokenPipeError) as error:
         said = getattr(error, "stderr", None) or getattr(error, "output", None) or ""
-        lines = (said.decode(errors="replace") if isinstance(said, bytes) else said).strip().splitlines()
+        text = said.decode(errors="replace") if isinstance(said, bytes) else said
+        if os.strerror(errno.ENOSPC) in text:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from None
+        lines = text.strip().splitlines()
         last = re.sub(r"^\[.*?\] ", "", lines[-1]) if lines else "it ended"
         raise OSError(errno.EIO, f"{ffmpeg} failed: {last}") from None
     finally:
