@@ -1,5 +1,6 @@
 """The rocpd databases of rocprofv3: small ones with its tables and columns, as its source writes them."""
 
+import gzip
 import sqlite3
 from pathlib import Path
 
@@ -116,3 +117,12 @@ def test_a_database_cut_short_says_so(tmp_path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(ValueError, match=r"damaged or truncated|not in a trace format"):
         load(path)
+
+
+def test_a_gzipped_database_says_that_it_must_be_unpacked(tmp_path) -> None:
+    add_process(tmp_path / "1_results.db", "0000_11", 77)
+    packed = tmp_path / "1_results.db.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "1_results.db").read_bytes()))
+    for format in (None, "rocpd", "nsys"):
+        with pytest.raises(ValueError, match=r"1_results\.db\.gz: a gzipped SQLite file, .*; unpack it first"):
+            load(packed, format)

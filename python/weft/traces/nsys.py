@@ -12,12 +12,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from weft.traces import apis
+from weft.traces.databases import is_database, opened
 from weft.traces.dependencies import Wait, requirements
 from weft.traces.head import Head
 from weft.traces.nccl_payloads import message, payload, with_payloads
@@ -44,7 +44,7 @@ _MPI = ("MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "MPI_START_WAIT_EVENTS", "MP
 
 
 def probe(head: Head) -> bool:
-    return head.data.startswith(b"SQLite format 3\x00")
+    return is_database(head)
 
 
 def read(path: Path) -> Trace:
@@ -53,21 +53,13 @@ def read(path: Path) -> Trace:
     A record of a wait is placed on the line of the call that waited. Calls into system libraries are on separate lines,
     so that they do not take the time of the runtime calls that make them.
     """
-    connection = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1", uri=True)
-    try:
+    with opened(path) as connection:
         return _Report(path, connection).read()
-    except (sqlite3.Error, OverflowError) as error:
-        raise ValueError(f"{path}: the SQLite file is damaged or truncated ({error})") from None
-    except (TypeError, AttributeError):  # SQLite keeps values of any type in any column
-        raise ValueError(f"{path}: a table has values of the wrong type") from None
-    finally:
-        connection.close()
 
 
 class _Report:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path, self.connection = path, connection
-        connection.text_factory = lambda data: data.decode("utf-8", errors="replace")
         self.builder = Builder("nsys", path)
         names = [r[0] for r in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")]
         self.tables = {n: [c[1] for c in connection.execute(f"PRAGMA table_info({_quoted(n)})")] for n in names}

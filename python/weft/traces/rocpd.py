@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.traces import apis
+from weft.traces.databases import is_database, opened
 from weft.traces.head import Head
 from weft.traces.table import Builder, Category, Trace
 
@@ -31,29 +31,19 @@ _WORLD = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "WORLD_SIZE")
 
 
 def probe(head: Head) -> bool:
-    if not head.data.startswith(b"SQLite format 3\x00") or head.compressed:
+    if not is_database(head):
         return False
     try:
-        connection = _open(head.path)
-    except sqlite3.Error:
+        with opened(head.path) as connection:
+            return any(_TABLE.match(name) for name in _names(connection))
+    except ValueError:
         return False
-    try:
-        return any(_TABLE.match(name) for name in _names(connection))
-    except (sqlite3.Error, UnicodeDecodeError):
-        return False
-    finally:
-        connection.close()
 
 
 def read(path: Path) -> Trace:
     """Reads calls, markers, kernels and copies, with the numbers that link calls and the work that they launch."""
-    try:
-        connection = _open(path)
-    except sqlite3.Error as error:
-        raise ValueError(f"{path}: the SQLite file cannot be opened ({error})") from None
-    connection.text_factory = lambda data: data.decode("utf-8", errors="replace")
-    try:
-        builder = Builder("rocpd", path)
+    builder = Builder("rocpd", path)
+    with opened(path) as connection:
         tables = _names(connection)
         suffixes = dict.fromkeys(name[m.end() :] for name in tables if (m := _TABLE.match(name)))
         # Views join the sets, and have their names without an identifier.
@@ -64,21 +54,11 @@ def read(path: Path) -> Trace:
             raise ValueError(f"{path}: the rocpd database has no calls, kernels or copies")
         trace = builder.build()
         environment = sets[0].environment() if len(sets) == 1 else {}
-        rank, world = (
-            next((int(v) for name in names if (v := str(environment.get(name, ""))).isdigit() and len(v) < 8), -1)
-            for names in (_RANK, _WORLD)
-        )
-        return replace(trace, rank=rank, world=world)
-    except (sqlite3.Error, OverflowError) as error:
-        raise ValueError(f"{path}: the SQLite file is damaged or truncated ({error})") from None
-    except (TypeError, AttributeError):  # SQLite keeps values of any type in any column
-        raise ValueError(f"{path}: a table has values of the wrong type") from None
-    finally:
-        connection.close()
-
-
-def _open(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1", uri=True)
+    rank, world = (
+        next((int(v) for name in names if (v := str(environment.get(name, ""))).isdigit() and len(v) < 8), -1)
+        for names in (_RANK, _WORLD)
+    )
+    return replace(trace, rank=rank, world=world)
 
 
 def _names(connection: sqlite3.Connection) -> list[str]:
