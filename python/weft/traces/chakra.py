@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from weft.traces import apis, protobufs
 from weft.traces.chakra_nodes import COLLECTIVE, LOAD, NONE, RECEIVE, SEND, STORE, Nodes, Values, nodes
 from weft.traces.head import Head
-from weft.traces.protobuf_columns import Texts
+from weft.traces.protobuf_columns import Texts, combinations
 from weft.traces.protobufs import text
 from weft.traces.table import Builder, Category, Kind, Trace, distinct
 
@@ -107,8 +107,7 @@ def _lines(builder: Builder, found: Nodes, host: NDArray[np.bool_], rank: int) -
     """The line of each node: a thread of the host, or a stream, which has the number of its thread if it has no own."""
     thread, stream = found.attribute("tid", 0), found.attribute("stream", NONE)
     place = np.where(host | (stream == NONE), thread, stream)
-    which = np.unique(place, return_inverse=True)[1]
-    _, first, which = np.unique(2 * which + host, return_index=True, return_inverse=True)
+    first, which = combinations(place, host)
     number = np.empty(len(first), dtype=np.int64)
     for k in np.argsort(first).tolist():  # in the order in which they first occur
         kind: Kind = "host" if host[first[k]] else "stream"
@@ -128,8 +127,8 @@ def _columns(builder: Builder, found: Nodes, texts: Texts, host: NDArray[np.bool
     for k in np.flatnonzero(names == 0).tolist():
         names[k] = texts.number(f"node {found.id.view(np.uint64)[k]}".encode())
     # The name and category of each kind of node with each text, and which of them each node has.
-    kinds, which = np.unique(does * len(texts.all) + names, return_inverse=True)
-    said = [_named(_DOES[k // len(texts.all)], text(texts.all[k % len(texts.all)])) for k in kinds.tolist()]
+    first, which = combinations(does, names)
+    said = [_named(_DOES[d], text(texts.all[n])) for d, n in np.stack((does, names))[:, first].T.tolist()]
     moved = np.select([send | receive | collective, copy],
                       [found.attribute("comm_size"), found.attribute("tensor_size")], -1)  # fmt: skip
     peer = np.select([send, receive], [found.attribute("comm_dst"), found.attribute("comm_src")], -1)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from weft.traces import apis, protobufs
 from weft.traces.head import Head
 from weft.traces.perfetto_slices import BEGIN, CLEARED, END, Marks, Slices, paired
-from weft.traces.protobuf_columns import Decoder, Texts
+from weft.traces.protobuf_columns import Decoder, Texts, joined
 from weft.traces.protobufs import text
 from weft.traces.table import Builder, Category, Trace
 
@@ -363,7 +363,7 @@ class _File:
         labels: Counter[tuple[int, str, bool]] = Counter()
         table = [(int(_category(*key)), key[0] in _WORK, self.builder.name(key[1])) for key in self.kinds]
         kinds = np.array(table or [(0, False, 0)], dtype=np.int64)
-        marks = Marks.joined(self.marks) if self.marks else Marks.void(0)
+        marks = joined(self.marks) if self.marks else Marks.void(0)
         self.marks.clear()
         marks = marks[marks.step != 0]
         order = np.argsort(marks.track, kind="stable")

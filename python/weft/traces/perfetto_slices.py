@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.traces.protobuf_columns import Decoder, Texts
+from weft.traces.protobuf_columns import Decoder, Texts, combinations
 
 BEGIN, END = 1, 2  # types of track events
 CLEARED = 1  # flag of a packet: incremental state is cleared
@@ -64,12 +64,9 @@ class Slices:
         """The combinations of numbers of category and name (interned, and in the packet) that packets have, and which
         of them each has.
         """
-        code: NDArray[np.intp] = np.zeros(len(index), dtype=np.intp)
-        for column in (self.category_iid, self.category, self.name_iid, self.name):
-            if np.any(column[index]):
-                values, which = np.unique(column[index], return_inverse=True)
-                code = np.unique(code * len(values) + which, return_inverse=True)[1]
-        _, first, which = np.unique(code, return_index=True, return_inverse=True)
+        first, which = combinations(
+            self.category_iid[index], self.category[index], self.name_iid[index], self.name[index]
+        )
         rows = index[first]
         columns = (self.category_iid[rows], self.category[rows], self.name_iid[rows], self.name[rows])
         return list(zip(*(c.tolist() for c in columns), strict=True)), which
@@ -95,10 +92,6 @@ class Marks:
 
     def __getitem__(self, index: slice | NDArray[np.integer] | NDArray[np.bool_]) -> Marks:
         return Marks(*(getattr(self, f.name)[index] for f in fields(self)))
-
-    @classmethod
-    def joined(cls, parts: list[Marks]) -> Marks:
-        return cls(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(cls)))
 
 
 def paired(marks: Marks) -> tuple[Marks, NDArray[np.int64], int]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.traces.protobufs import BYTES, FIXED32, FIXED64, VARINT
 
+Columns = TypeVar("Columns", bound=Any)  # a dataclass of arrays
 NUMBERS = 8  # wanted instead of a wire type: a list of variable-length integers, packed into bytes or not
 
 
@@ -177,6 +179,23 @@ def _column(parts: list[tuple[NDArray[np.int64], ...]]) -> Column:
         return Column(owner, value, at)
     order = np.argsort(owner, kind="stable")
     return Column(owner[order], value[order], at[order])
+
+
+def joined(parts: Sequence[Columns]) -> Columns:
+    """The columns, which are all that an object of this class has, of several batches one after another."""
+    names = [f.name for f in fields(parts[0])]
+    return type(parts[0])(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+
+def combinations(*columns: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The distinct rows of some columns: where each first occurs, and which of them each row is."""
+    code: NDArray[np.intp] = np.zeros(len(columns[0]), dtype=np.intp)
+    for column in columns:
+        if np.any(column != column[:1]):
+            values, which = np.unique(column, return_inverse=True)
+            code = np.unique(code * len(values) + which, return_inverse=True)[1]
+    _, first, which = np.unique(code, return_index=True, return_inverse=True)
+    return first, which
 
 
 class Texts:

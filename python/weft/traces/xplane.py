@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from weft.traces import apis, protobufs
 from weft.traces.head import Head
-from weft.traces.protobuf_columns import Column, Decoder, wire_types
+from weft.traces.protobuf_columns import Column, Decoder, combinations, joined, wire_types
 from weft.traces.protobufs import text
 from weft.traces.table import Builder, Category, Trace
 
@@ -144,7 +144,7 @@ class _Plane:
                 except ValueError as error:
                     raise ValueError(f"{builder.path}: {DESCRIPTION}: line '{title}' is damaged ({error})") from None
                 count += len(bounds)
-            events = _Events(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(_Events)))
+            events = joined(parts)
             labels[title] += 1
             title += f" #{labels[title]}" if labels[title] > 1 else ""
             aggregated += count - len(events.start)
@@ -203,10 +203,7 @@ class _Plane:
         if self.device:
             annotation |= ~_innermost(np.stack((events.start, events.end), axis=1))
         annotation |= events.step >= 0
-        which = np.unique(events.kind, return_inverse=True)[1]
-        steps, whose = np.unique(events.step, return_inverse=True)
-        code = which * len(steps) + whose
-        _, first, which = np.unique(code, return_index=True, return_inverse=True)
+        first, which = combinations(events.kind, events.step)
         names, categories, copies = [], [], []
         for kind, step in zip(events.kind[first].tolist(), events.step[first].tolist(), strict=True):
             name = self.names.get(kind, f"event {kind}")
