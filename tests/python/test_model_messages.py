@@ -294,3 +294,14 @@ def test_a_traced_run_of_weft_is_replayed_and_put_on_a_network(tmp_path: Path, r
                                "--process", "1", "--message-latency", "5"], catch_exceptions=False)  # fmt: skip
     assert "messages and collectives" in shown.output
     assert "no device work" in shown.output
+
+
+def test_the_coarse_level_of_multigrid_gathers_in_a_collective(tmp_path: Path) -> None:
+    done = run_weft(2, "run", "poisson", "--quiet", "--trace", "--preconditioner", "multigrid", "--set",
+                    "solver.tolerance=1e-8", "--set", "mesh.counts=[3,3,3]", "--order", 3, "--exchange",
+                    "pairwise:direct", "--output", tmp_path)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = traces.load(tmp_path / "trace.json")
+    gathers = [k for k, name in enumerate(found.names) if messages.kind(name) == "allgather"]
+    assert [found.names[k] for k in gathers] == ["allgather (coarse all-gather)"]
+    assert n.of_trace(found).messages > int((found.name == gathers[0]).sum())  # one message per rank and all-gather

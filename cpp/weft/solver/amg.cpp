@@ -4,8 +4,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
-
-#include "weft/trace/recorder.hpp"
+#include <utility>
 
 namespace weft::solver {
 namespace {
@@ -131,6 +130,10 @@ DistributedAmg<T>::DistributedAmg(Amg amg, std::int64_t unknowns, std::shared_pt
   if (all != amg_.size())
     throw std::invalid_argument("amg: a hierarchy for " + std::to_string(amg_.size()) + " unknowns, but there are " +
                                 std::to_string(all));
+  trace::Traffic gathers;
+  gathers.group = comm_.group();
+  gathers.collective = "allgather";
+  gathers_ = std::make_shared<const trace::Traffic>(std::move(gathers));
 }
 
 template <class T>
@@ -141,7 +144,7 @@ void DistributedAmg<T>::apply(const T* b, T* x, device::Stream& stream) {
   std::ranges::copy(own_, mine_.begin());
   {
     const trace::Span gather("coarse all-gather", trace::Category::mpi,
-                             static_cast<std::int64_t>(b_.size() * sizeof(double)));
+                             static_cast<std::int64_t>(mine_.size() * sizeof(double)), &gathers_);
     mpi::check(MPI_Allgatherv(mine_.data(), static_cast<int>(mine_.size()), MPI_DOUBLE, b_.data(), counts_.data(),
                               offsets_.data(), MPI_DOUBLE, comm_.get()),
                "MPI_Allgatherv");

@@ -13,6 +13,7 @@
 #include "weft/device/buffer.hpp"
 #include "weft/device/device.hpp"
 #include "weft/mpi/comm.hpp"
+#include "weft/trace/recorder.hpp"
 
 namespace weft::solver {
 
@@ -63,6 +64,7 @@ class DistributedAmg {
   Amg amg_;
   std::shared_ptr<device::Device> device_;
   mpi::Comm comm_;
+  std::shared_ptr<const trace::Traffic> gathers_;
   std::vector<int> counts_, offsets_;
   device::Buffer host_;
   std::span<T> own_;  // in host_
