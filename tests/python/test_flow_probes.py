@@ -145,7 +145,7 @@ def test_series_on_ranks_and_after_a_restart_are_those_of_one_run(tmp_path) -> N
     after = (tmp_path / "two" / "probe-p.csv").read_text(), (tmp_path / "two" / "probe-across.csv").read_text()
     assert before == after
 
-    case.write_text(CASE + "out = { at = [4, 0, 0.5] }\nlow = { at = [1, 0, 0.5], to = [1, -2, 0.5], counts = [3, 2] }")
+    case.write_text(CASE + "out = { at = [4, 0, 0.5] }\nlow = { at = [1, 0, 0.5], to = [1, -2, 0.5], counts = [3] }")
     done = run_weft(2, "run", "flow", "--case", case, "--output", tmp_path / "bad")
     assert done.returncode == 1
     assert len(messages(done.stderr)) == 1
@@ -163,6 +163,10 @@ def test_series_on_ranks_and_after_a_restart_are_those_of_one_run(tmp_path) -> N
         (["probes.p.at=[0,0,0]", "probes.p.to=[1,0,0]", "probes.p.across=[2,0,0]"], "lie on one line"),
         (["probes.p.at=[0,0,0]", "probes.p.across=[2,0,0]"], "across is given without to"),
         (["probes.p.at=[0,0,0]", "probes.p.to=[1,0,0]", "probes.p.counts=[1,5]"], "at least 2 points"),
+        (
+            ["probes.p.at=[0,0,0]", "probes.p.to=[1,0,0]", "probes.p.across=[0,1,0]", "probes.p.counts=[5]"],
+            "at least 2 points along each side",
+        ),
         (["probes.a/b.at=[0,0,0]"], "cannot be the name of a probe"),
         (["output.average_over=['x']"], "set output.averages_every"),
         (["output.average_over=['x','x']", "output.averages_every=1"], "one or two different directions"),

@@ -200,7 +200,7 @@ class ProbeSection(Section):
     at: tuple[float, ...] = option((), "the point, one end of the line, or a corner of the plane", unit="length")
     to: tuple[float, ...] = option((), "other end of the line, or the next corner of the plane", unit="length")
     across: tuple[float, ...] = option((), "the other corner of the plane that is next to at", unit="length")
-    counts: tuple[int, int] = option((101, 101), "number of points from at to to, and from at to across")
+    counts: tuple[int, ...] = option((101, 101), "number of points from at to to and, of a plane, from at to across")
     fields: tuple[str, ...] = option(
         ("velocity", "pressure"), "fields to write: velocity, pressure, vorticity, names of scalars"
     )
@@ -221,8 +221,10 @@ class ProbeSection(Section):
             area = [along[i - 2] * up[i - 1] - along[i - 1] * up[i - 2] for i in range(3)]
             if math.hypot(*area) <= 1e-12 * math.hypot(*along) * max(math.hypot(*up), 1e-300):
                 raise ValueError("at, to and across lie on one line; a plane needs three corners that do not")
-        if min(self.counts) < 2 and self.to:
-            raise ValueError(f"counts = {list(self.counts)}; allowed: at least 2 points along each side")
+        sides = bool(self.to) + bool(self.across)
+        if not sides <= len(self.counts) <= 2 or any(count < 2 for count in self.counts[:sides]):
+            allowed = "at least 2 points along each side, such as counts = [41] on a line and [60, 40] on a plane"
+            raise ValueError(f"counts = {list(self.counts)}; allowed: {allowed}")
         if not self.fields:
             raise ValueError("fields is empty; allowed: at least one field")
         return self

@@ -33,7 +33,7 @@ def draw(folder: Path, field: str, level: float | None, path: Path) -> float:
         raise ValueError(f"{folder}: no fields were written; set output.fields = true in the case, and run it again")
     pyvista.OFF_SCREEN = True
     grid, names = _sampled(pyvista, file)
-    if field == "q":
+    if field == "q" and "q" not in names:  # which a scalar may be called
         if "velocity" not in names:
             raise ValueError(f"{file}: has no velocity, of which Q could be taken; it has {', '.join(names)}")
         grid = grid.compute_derivative("velocity", qcriterion="q", gradient=False)

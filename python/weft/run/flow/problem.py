@@ -46,7 +46,7 @@ def make_mesh(case: FlowCase, comm: MPI.Intracomm) -> Mesh:
 def places(probe: ProbeSection) -> npt.NDArray[np.float64]:
     """The points [P][3] of a probe; on a plane those from at to to run fastest."""
     if probe.across:
-        return plane(probe.at, probe.to, probe.across, probe.counts)
+        return plane(probe.at, probe.to, probe.across, (probe.counts[0], probe.counts[1]))
     return line(probe.at, probe.to, probe.counts[0]) if probe.to else np.array([probe.at])
 
 
