@@ -42,8 +42,10 @@ def commands(page: str) -> list[str]:
 
 
 def files(command: str) -> set[str]:
-    """The files that a command may name: its words, also those of lists and behind "key=", and the folders of paths."""
-    words = [part for word in shlex.split(command) for part in word.rpartition("=")[2].split(",")]
+    """The files that a command may read: its words, also those of lists and behind "key=", and the folders of paths."""
+    given = shlex.split(command)
+    read = [word for before, word in zip(["", *given], given, strict=False) if before != "--output"]
+    words = [part for word in read for part in word.rpartition("=")[2].split(",")]
     return {word for path in words for word in (path, path.partition("/")[0])}
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.contour import ContourSet
 from mpi4py import MPI
 from mpi_run import run_weft
 from PIL import Image
@@ -16,7 +17,7 @@ from weft.cases.schema import load
 from weft.mpi import CollectiveError
 from weft.record import read
 from weft.report.film import save
-from weft.report.planes import colours
+from weft.report.planes import colours, figure_of
 from weft.run import pictures
 
 
@@ -39,6 +40,17 @@ def test_a_peak_in_a_corner_does_not_hide_the_rest() -> None:
     shades = colours("vorticity", values)
     assert shades.norm.vmax < 1.1
     assert shades.extend == "max"
+
+
+def test_no_contour_follows_the_rounding_errors_of_a_plateau() -> None:
+    x = np.linspace(0.0, 1.0, 60)
+    noise = 1e-9 * np.random.default_rng(0).standard_normal((60, 60))
+    values = np.where(x < 0.5, 0.0, 2 * x - 1) + noise  # 0 on the left half, then up to 1
+    head = {"name": "heat", "axis": "z", "at": 0.0, "time": 1.0, "extent": [0.0, 1.0, 0.0, 1.0], "values": values}
+    axes = figure_of({**head, "outline": {}}, {}).axes[0]  # type: ignore[typeddict-item]
+    (lines,) = (c for c in axes.collections if isinstance(c, ContourSet))
+    assert 0.0 not in [level for level, path in zip(lines.levels, lines.get_paths(), strict=True) if len(path.vertices)]
+    assert sum(len(path.vertices) > 0 for path in lines.get_paths()) >= 8
 
 
 @pytest.mark.parametrize("word", ["speed@x", "speed@x=2", "speed@w=0.5", "spin", "speed@x=nan"])

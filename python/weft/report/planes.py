@@ -40,6 +40,8 @@ LABELS = {
 }  # fmt: skip
 MAGNITUDES = ("speed", "vorticity", "enstrophy", "|E|", "|H|")  # never negative, whatever interpolation makes of them
 SWIRLING = re.compile(r"u|v|w|speed|vorticity.*|enstrophy|\|?[EH].*")  # contours would clutter these
+PLATEAU = 1e-3  # of the range of a field: how far apart the values of a plateau are
+FLAT = 0.1  # share of a plane that makes a plateau
 
 
 def pixels(found: Plane) -> NDArray[np.float64]:
@@ -188,8 +190,16 @@ def _contours(axes: Axes, values: NDArray[np.floating], extent: list[float]) -> 
     if min(rows, columns) < 2 or not np.nanmax(values) > np.nanmin(values):
         return
     x, y = (a + (b - a) * (np.arange(n) + 0.5) / n for a, b, n in ((left, right, columns), (lower, upper, rows)))
-    levels = MaxNLocator(14).tick_values(float(np.nanmin(values)), float(np.nanmax(values)))
-    axes.contour(x, y, values, levels=levels, colors="black", linewidths=0.5, alpha=0.6, negative_linestyles="solid")
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+
+    def drawn_at(level: float) -> bool:
+        """Whether the field crosses the level; on a plateau the line would follow rounding errors."""
+        return float(np.mean(np.abs(values - level) < PLATEAU * (high - low))) < FLAT
+
+    levels = [level for level in MaxNLocator(14).tick_values(low, high) if drawn_at(level)]
+    if levels:
+        look = {"colors": "black", "linewidths": 0.5, "alpha": 0.6, "negative_linestyles": "solid"}
+        axes.contour(x, y, values, levels=levels, **look)
 
 
 def _outline(axes: Axes, found: Plane, conditions: Mapping[str, str]) -> None:
