@@ -198,8 +198,8 @@ def _contours(axes: Axes, values: NDArray[np.floating], extent: list[float]) -> 
 
     levels = [level for level in MaxNLocator(14).tick_values(low, high) if drawn_at(level)]
     if levels:
-        look = {"colors": "black", "linewidths": 0.5, "alpha": 0.6, "negative_linestyles": "solid"}
-        axes.contour(x, y, values, levels=levels, **look)
+        lines = axes.contour(x, y, values, levels=levels, colors="black", linewidths=0.5, alpha=0.6)
+        lines.set_linestyle("solid")  # below 0, too
 
 
 def _outline(axes: Axes, found: Plane, conditions: Mapping[str, str]) -> None:
