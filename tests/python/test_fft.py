@@ -160,9 +160,10 @@ WAYS = """
 """
 
 
-def test_the_way_of_one_ranks_fields_is_timed_once_and_kept_so_that_runs_repeat(tmp_path):
+@pytest.mark.parametrize("libraries", ["auto", "fftw"])
+def test_the_way_of_one_ranks_fields_is_timed_once_and_kept_so_that_runs_repeat(tmp_path, libraries):
     def run(cache: str) -> list:
-        return json.loads(mpi_prints(1, WAYS, WEFT_CACHE=cache))
+        return json.loads(mpi_prints(1, WAYS, WEFT_CACHE=cache, WEFT_FFT=libraries))
 
     tuning, *values, library = run(str(tmp_path))
     for race in ("forward", "backward", "overwriting"):
@@ -170,6 +171,7 @@ def test_the_way_of_one_ranks_fields_is_timed_once_and_kept_so_that_runs_repeat(
         assert all(row["failure"] == "" for row in rows)
         ways = {row[race].split(",")[0] for row in rows}
         assert ways == {"panels", "planes", "3-D plan"} if race == "forward" else ways == {"panels", "planes"}
+        assert "planes, fftw-measured" in {row[race] for row in rows}
         assert tuning[race] in {row[race] for row in rows}
         assert f"{race}: fastest of" in tuning["reason"]
     kept, *again, _ = run(str(tmp_path))

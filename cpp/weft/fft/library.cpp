@@ -4,13 +4,16 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <sstream>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
 
+#include "weft/device/disk_cache.hpp"
 #include "weft/device/dynamic_library.hpp"
+#include "weft/fft/wisdom.hpp"
 
 namespace weft::fft {
 namespace {
@@ -20,6 +23,8 @@ struct Dimension {  // fftw_iodim64
   std::ptrdiff_t n, stride_in, stride_out;
 };
 constexpr int sign_forward = -1, sign_backward = 1;
+// Shapes that take more than this are planned by estimate: to measure them would take seconds.
+constexpr std::size_t measured_bytes = 64 << 20;
 constexpr unsigned unaligned = 1U << 1, preserve_input = 1U << 4, estimate = 1U << 6;
 
 struct Functions {
@@ -31,6 +36,7 @@ struct Functions {
   void (*execute_r2c)(void* plan, void* in, void* out);
   void (*execute_c2r)(void* plan, void* in, void* out);
   int (*alignment_of)(void*) = nullptr;  // not MKL
+  WisdomFunctions wisdom = {};           // not MKL
 };
 
 struct Opened : HostLibrary {
@@ -48,6 +54,10 @@ void find(Functions& functions, device::DynamicLibrary& library, const std::stri
   library.find(functions.execute_r2c, (prefix + "_execute_dft_r2c").c_str());
   library.find(functions.execute_c2r, (prefix + "_execute_dft_c2r").c_str());
   functions.alignment_of = library.find_optional<int(void*)>((prefix + "_alignment_of").c_str());
+  library.find_optional(functions.wisdom.export_to_string, (prefix + "_export_wisdom_to_string").c_str());
+  library.find_optional(functions.wisdom.import_from_string, (prefix + "_import_wisdom_from_string").c_str());
+  library.find_optional(functions.wisdom.forget, (prefix + "_forget_wisdom").c_str());
+  library.find_optional(functions.wisdom.destroy_plan, (prefix + "_destroy_plan").c_str());
 }
 
 // The file a symbol comes from.
@@ -163,12 +173,27 @@ Opened open_file(const std::string& file) {
   return fftw;
 }
 
+// FFTW once more, planning by measurement, where that can be kept.
+void add_measured(std::vector<Opened>& all) {
+  const Opened& last = all.back();
+  if (last.name != "fftw" || !last.functions[0].wisdom || !last.functions[1].wisdom) return;
+  if (device::cache_directory().empty()) return;
+  Opened measured = last;
+  measured.measured = true;
+  measured.name += "-measured";
+  all.push_back(std::move(measured));
+}
+
 // All that are asked for and open; else one that says why there is none.
 std::vector<Opened> open_libraries() {
   const char* variable = std::getenv("WEFT_FFT");
   const std::string asked = variable == nullptr || *variable == '\0' ? "auto" : variable;
-  if (asked != "auto" && asked != "mkl" && asked != "fftw") return {open_file(asked)};
   std::vector<Opened> all;
+  if (asked != "auto" && asked != "mkl" && asked != "fftw") {
+    all.push_back(open_file(asked));
+    add_measured(all);
+    return all;
+  }
   std::string problems;
   const auto add = [&](const char* name, Opened library) {
     if (library.problem.empty())
@@ -178,7 +203,10 @@ std::vector<Opened> open_libraries() {
   };
   if (asked != "fftw") add("MKL", open_mkl(mkl_names()));
   if (asked != "mkl") add("FFTW", open_fftw());
-  if (!all.empty()) return all;
+  if (!all.empty()) {
+    add_measured(all);
+    return all;
+  }
   Opened none;
   none.problem = "no library for Fourier transforms on the host (" + problems + "); " +
                  (asked == "mkl" ? "pip install mkl, or set WEFT_FFT=auto" : install) +
@@ -263,6 +291,17 @@ Steps steps_of(const FieldShape& shape) {
   return {Kind::r2c, {{shape.nz, shape.ny * in, shape.ny * out}, {shape.ny, in, out}, {shape.nx, 1, 1}}, {}, false};
 }
 
+// The bytes from the first element of a side to past the last.
+std::size_t bytes_of(const Steps& steps, bool input, bool single) {
+  const bool real = steps.kind == (input ? Kind::r2c : Kind::c2r), half = steps.kind == (input ? Kind::c2r : Kind::r2c);
+  const auto stride = [&](const Dimension& d) { return input ? d.stride_in : d.stride_out; };
+  std::ptrdiff_t elements = 1;
+  for (const Dimension& d : steps.transformed)
+    elements += ((half && &d == &steps.transformed.back() ? d.n / 2 + 1 : d.n) - 1) * stride(d);
+  for (const Dimension& d : steps.repeated) elements += (d.n - 1) * stride(d);
+  return static_cast<std::size_t>(elements) * (real ? 1 : 2) * (single ? sizeof(float) : sizeof(double));
+}
+
 template <class Shape>
 HostPlan make_plan(const Shape& shape, bool single, int which) {
   const Opened& library = opened().at(static_cast<std::size_t>(which));
@@ -273,8 +312,8 @@ HostPlan make_plan(const Shape& shape, bool single, int which) {
   const Dimension *lines = steps.transformed.data(), *batch = steps.repeated.data();
   // Planning by estimate reads and writes nothing; the addresses say how they are aligned, and whether both sides are
   // the same.
-  alignas(64) char in[64], out[64];
-  char* to = steps.in_place ? in : out;
+  alignas(64) char few[2][64];
+  char *in = few[0], *to = steps.in_place ? in : few[1];
   const auto plan = [&](unsigned flags) {
     if (steps.kind == Kind::r2c) return functions.plan_r2c(rank, lines, repeats, batch, in, to, flags);
     if (steps.kind == Kind::c2r) return functions.plan_c2r(rank, lines, repeats, batch, in, to, flags | preserve_input);
@@ -288,7 +327,23 @@ HostPlan make_plan(const Shape& shape, bool single, int which) {
   made.anywhere = plan(estimate | unaligned);
   const bool by_alignment = functions.alignment_of != nullptr && functions.alignment_of(in + simd_alignment / 2) != 0 &&
                             functions.alignment_of(in + simd_alignment) == 0;
-  made.aligned = by_alignment ? plan(estimate) : made.anywhere;
+  const std::size_t bytes_in = bytes_of(steps, true, single), bytes_out = bytes_of(steps, false, single);
+  if (library.measured && std::max(bytes_in, bytes_out) <= measured_bytes) {
+    struct Free {
+      void operator()(char* memory) const { std::free(memory); }
+    };
+    const auto allocated = [](std::size_t bytes) {
+      return std::unique_ptr<char, Free>(static_cast<char*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
+    };
+    const auto from = allocated(bytes_in), into = allocated(steps.in_place ? 1 : bytes_out);
+    if (!from || !into) throw std::bad_alloc();
+    in = from.get();
+    to = steps.in_place ? in : into.get();
+    made.aligned =
+        measured_plan(functions.wisdom, library.path + " " + library.version + (single ? " float" : " double"), plan);
+  } else {
+    made.aligned = by_alignment ? plan(estimate) : made.anywhere;
+  }
   if (made.anywhere == nullptr || made.aligned == nullptr)
     throw std::runtime_error(library.name + " " + library.version + " does not plan " + describe(shape));
   return made;

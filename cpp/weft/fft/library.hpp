@@ -55,10 +55,11 @@ struct FieldShape {
 
 // An open library, or why there is none.
 struct HostLibrary {
-  std::string name;     // "mkl" or "fftw"
-  std::string version;  // "2026.2", "3.3.10-sse2-avx"
-  std::string path;     // of the file
-  std::string problem;  // why there is no library, and what to install; empty if there is one
+  std::string name;       // "mkl", "fftw" or "fftw-measured"
+  std::string version;    // "2026.2", "3.3.10-sse2-avx"
+  std::string path;       // of the file
+  std::string problem;    // why there is no library, and what to install; empty if there is one
+  bool measured = false;  // the one before it, with plans by measurement (wisdom.hpp)
 };
 // Opened by the first call, and kept open. The variable WEFT_FFT chooses: auto (the default: MKL and FFTW, in this
 // order, where they are installed), mkl, fftw, or the file of a library. Searched in the folders of WEFT_FFT_PATH
@@ -85,9 +86,9 @@ const HostPlan& host_plan(const FieldShape& shape, bool single, int library);
 
 // A plan, which may be executed on any memory, and by several threads at once; copies share it. Plans are created one
 // at a time (FFTW's planner is not thread-safe) and kept until the process ends, so that a shape is planned only once.
-// They are created without timing (FFTW_ESTIMATE), so that runs are bit-identical. The input of c2r is preserved,
-// unless it is the output. Addresses need only the alignment of their type; multiples of simd_alignment are faster,
-// those of 64 bytes more so.
+// They are created without timing (FFTW_ESTIMATE) or kept on disk, so that runs are bit-identical. The input of c2r is
+// preserved, unless it is the output. Addresses need only the alignment of their type; multiples of simd_alignment are
+// faster, those of 64 bytes more so.
 template <class T, class Shape>
 class HostTransform {
  public:
