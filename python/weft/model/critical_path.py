@@ -75,6 +75,7 @@ class _Graph:
         self.skipped = trace.category == Category.other
         self.before: dict[int, list[tuple[int, int, str]]] = defaultdict(list)  # node -> (earlier node, ns, kind)
         self.sources = self._sources()
+        self.outer: dict[int, int] = {}  # event of a thread -> the innermost one that is open when it starts
 
     def _time(self, node: int) -> int:
         return self.end[node // 2] if node % 2 else self.start[node // 2]
@@ -99,10 +100,14 @@ class _Graph:
         work = np.flatnonzero(self.stream)
         call_of = self.launches.call[work]
         launched = np.where(call_of >= 0, self.trace.start[call_of], -1)  # without a call: before the trace began
-        for call in np.flatnonzero(~self.stream & (self.trace.category == Category.sync)).tolist():
-            inside = (self.trace.end[work] > self.start[call]) & (self.trace.end[work] <= self.end[call] + SKEW)
-            mine = work[inside & (launched < self.start[call]) & (self.trace.process[work] == self.trace.process[call])]
-            sources[call] = mine.tolist()
+        order = np.argsort(self.trace.end[work], kind="stable")
+        work, launched = work[order], launched[order]
+        calls = np.flatnonzero(~self.stream & (self.trace.category == Category.sync))
+        first = np.searchsorted(self.trace.end[work], self.trace.start[calls], side="right").tolist()
+        last = np.searchsorted(self.trace.end[work], self.trace.end[calls] + SKEW, side="right").tolist()
+        for call, a, b in zip(calls.tolist(), first, last, strict=True):  # the work between ended during the call
+            here = (launched[a:b] < self.start[call]) & (self.trace.process[work[a:b]] == self.trace.process[call])
+            sources[call] = np.sort(work[a:b][here]).tolist()
         return sources
 
     def threads(self) -> None:
@@ -134,6 +139,8 @@ class _Graph:
             if line in last:
                 self._edge(last[line], 2 * event, "" if stack else "between calls", free=not stack)
             last[line] = 2 * event
+            if stack:
+                self.outer[event] = stack[-1]
             stack.append(event)
         for line in list(stacks):
             close(line, None)
@@ -209,12 +216,4 @@ class _Graph:
             return earlier // 2
         if later % 2 == 1:
             return later // 2
-        line = self.trace.line[later // 2]  # from the end of one event to the start of the next: the parent's time
-        candidates = np.flatnonzero(
-            (self.trace.line == line)
-            & ~self.skipped
-            & (self.trace.start <= self._time(earlier))
-            & (self.trace.end >= self._time(later))
-        )
-        inner = [c for c in candidates.tolist() if c not in (earlier // 2, later // 2)]
-        return max(inner, key=lambda c: (self.start[c], -self.end[c])) if inner else later // 2
+        return self.outer[later // 2]  # from the end of one event to the start of the next: the time of the outer one
