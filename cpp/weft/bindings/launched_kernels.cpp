@@ -1,11 +1,13 @@
 #include "weft/bindings/launched_kernels.hpp"
 
 #include <string_view>
+#include <utility>
 
 #include "weft/device/kernel_texts.hpp"
 #include "weft/flow/portable_terms.hpp"
 #include "weft/maxwell/local_operator.hpp"
 #include "weft/poisson/local_operator.hpp"
+#include "weft/poisson/schwarz.hpp"
 #include "weft/poisson/transfer.hpp"
 
 namespace weft::bindings {
@@ -50,10 +52,11 @@ void add_transfer(std::vector<LaunchedKernel>& list) {
 
 template <class T>
 void add_schwarz(std::vector<LaunchedKernel>& list) {
-  for (int order = 2; order <= 15; ++order)
-    list.push_back(
-        {{"schwarz", "schwarz_points", {{"WEFT_N", std::to_string(order)}, {"WEFT_REAL", device::type_name<T>()}}},
-         true});
+  for (int order = 2; order <= 15; ++order) {
+    auto defines = poisson::subdomain_constants(order, poisson::subdomain_blocks(order, sizeof(T)));
+    defines.push_back({"WEFT_REAL", device::type_name<T>()});
+    list.push_back({{"schwarz", "schwarz_points", std::move(defines)}, true});
+  }
 }
 
 template <class T>

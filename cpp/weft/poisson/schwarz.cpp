@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "weft/device/tiles.hpp"
 #include "weft/element/fast_diagonalisation.hpp"
 #include "weft/element/gll.hpp"
 #include "weft/exchange/gather_scatter.hpp"
@@ -31,7 +32,45 @@ std::vector<V> of_the_other(const std::vector<std::int64_t>& ids, const std::vec
   return all;
 }
 
+// Clocks per line of a multiprocessor with 64 lanes in double or 128 in single precision, and 128 bytes of shared
+// memory per clock: products, and loads of the line, of the vectors' entries and of the result, over the used lanes.
+double clocks_per_line(int m, const SubdomainBlocks& blocks, int scalar_bytes) {
+  const double words = scalar_bytes / 4.0;
+  const double products = m * m * words / 4, loads = words * (2.0 * m + m * m / static_cast<double>(blocks.lines));
+  const int threads = blocks.elements * ((m * m + blocks.lines - 1) / blocks.lines);
+  const double lanes = (threads + 31) / 32 * 32.0 * blocks.lines;
+  return std::max(products, loads) * lanes / (blocks.elements * m * m);
+}
+
 }  // namespace
+
+unsigned SubdomainBlocks::threads(int order) const {
+  const int m = order + 3;
+  return static_cast<unsigned>(elements * ((m * m + lines - 1) / lines));
+}
+
+// The fastest by clocks_per_line whose sums fit into registers, and whose block has at most 128 threads.
+SubdomainBlocks subdomain_blocks(int order, int scalar_bytes) {
+  const int m = order + 3;
+  constexpr int sums = 80;  // of a thread, in double precision; two registers each
+  SubdomainBlocks best;
+  for (int lines = 1; lines * m * scalar_bytes <= 8 * sums; ++lines) {
+    for (int elements = 1;; ++elements) {
+      const SubdomainBlocks blocks{elements, lines};
+      const int bytes = elements * (m * m * (m | 1) + 3 * m * m + 3 * m) * scalar_bytes;
+      if (elements > 1 && (bytes > device::shared_bytes_of_a_block || blocks.threads(order) > 128)) break;
+      if (clocks_per_line(m, blocks, scalar_bytes) < clocks_per_line(m, best, scalar_bytes)) best = blocks;
+    }
+  }
+  return best;
+}
+
+std::vector<device::Define> subdomain_constants(int order, const SubdomainBlocks& blocks) {
+  std::vector<device::Define> constants{{"WEFT_N", std::to_string(order)}};
+  if (blocks.elements > 1) constants.push_back({"WEFT_TILE_ELEMENTS", std::to_string(blocks.elements)});
+  if (blocks.lines > 1) constants.push_back({"WEFT_TILE_LINES", std::to_string(blocks.lines)});
+  return constants;
+}
 
 template <class T>
 Schwarz<T>::Schwarz(Operator<T>& op) : op_(op) {
@@ -191,15 +230,39 @@ void Schwarz<T>::set_up_solves() {
     std::vector<std::int32_t> beyond(blocks * lanes * 6 * n * n, nothing);
     for (std::int64_t e = 0; e < elements; ++e)
       for (int i = 0; i < 6 * n * n; ++i) beyond[place(e, 6 * n * n, i)] = beyond_[e * 6 * n * n + i];
-    beyond_index_ = device::Array<std::int32_t>(options.device, beyond);
-    simd_ = {beyond_index_.data(), vectors_.data(), values_.data()};
+    index_ = device::Array<std::int32_t>(options.device, beyond);
+    simd_ = {index_.data(), vectors_.data(), values_.data()};
     scratch_ = {op_.simd()->plan().threads, subdomain_vectors(order) * lanes};
   } else {
-    inside_index_ = device::Array<std::int32_t>(options.device, op_.space().numbering().index);
-    beyond_index_ = device::Array<std::int32_t>(options.device, beyond_);
-    solve_ = options.device->kernel<T>("schwarz", "schwarz_points", {{"WEFT_N", std::to_string(order)}});
+    index_ = device::Array<std::int32_t>(options.device, subdomain_index());
+    if (!options.device->is_host()) blocks_ = subdomain_blocks(order, sizeof(T));
+    solve_ = options.device->kernel<T>("schwarz", "schwarz_points", subdomain_constants(order, blocks_));
   }
   beyond_ = {};
+}
+
+// Which entry of r each point of a subdomain is: [element][m^3], with a zero beyond edges.
+template <class T>
+std::vector<std::int32_t> Schwarz<T>::subdomain_index() const {
+  const int n = op_.options().order + 1, m = n + 2;
+  const std::vector<std::int32_t>& inside = op_.space().numbering().index;
+  const std::int64_t elements = op_.space().elements();
+  std::vector<std::int32_t> index(elements * cube(m), static_cast<std::int32_t>(op_.entries() - 1));
+  for (std::int64_t e = 0; e < elements; ++e) {
+    const auto at = [&](int i, int j, int k) -> std::int32_t& { return index[((e * m + k) * m + j) * m + i]; };
+    for (int b = 0; b < n; ++b) {
+      for (int a = 0; a < n; ++a) {
+        for (int c = 0; c < n; ++c) at(a + 1, b + 1, c + 1) = inside[((e * n + c) * n + b) * n + a];
+        const auto beyond = [&](int side) { return beyond_[((e * 6 + side) * n + b) * n + a]; };
+        for (int end = 0; end < 2; ++end) {
+          at(end * (m - 1), a + 1, b + 1) = beyond(end);
+          at(a + 1, end * (m - 1), b + 1) = beyond(2 + end);
+          at(a + 1, b + 1, end * (m - 1)) = beyond(4 + end);
+        }
+      }
+    }
+  }
+  return index;
 }
 
 template <class T>
@@ -230,18 +293,17 @@ void Schwarz<T>::apply(T* r, T* y, device::Stream& stream) {
     y[plan.zero] = 0;  // where masked points added theirs
     return;
   }
-  const auto m = static_cast<unsigned>(op_.options().order + 3);
+  const std::int64_t elements = op_.space().elements();
   space::Gather<T>& gather = op_.space().gather();
-  solve_(stream, op_.space().elements(), {m, m}, inside_index_.data(), beyond_index_.data(), vectors_.data(),
-         values_.data(), r, gather.values(1, stream));
+  solve_(stream, (elements + blocks_.elements - 1) / blocks_.elements, {blocks_.threads(op_.options().order)},
+         static_cast<int>(elements), index_.data(), vectors_.data(), values_.data(), r, gather.values(1, stream));
   gather({0, op_.entries()}, y, 1, stream);
   op_.space().add_halo(y, stream);
 }
 
 template <class T>
 std::int64_t Schwarz<T>::memory_bytes() const {
-  return static_cast<std::int64_t>(weights_.bytes() + vectors_.bytes() + values_.bytes() + inside_index_.bytes() +
-                                   beyond_index_.bytes()) +
+  return static_cast<std::int64_t>(weights_.bytes() + vectors_.bytes() + values_.bytes() + index_.bytes()) +
          scratch_.bytes();
 }
 

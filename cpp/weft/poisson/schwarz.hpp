@@ -20,6 +20,14 @@
 
 namespace weft::poisson {
 
+// How a GPU's blocks share the subdomains of kernels/schwarz.hpp: several elements per block, several lines per thread.
+struct SubdomainBlocks {
+  int elements = 1, lines = 1;
+  unsigned threads(int order) const;
+};
+SubdomainBlocks subdomain_blocks(int order, int scalar_bytes);
+std::vector<device::Define> subdomain_constants(int order, const SubdomainBlocks& blocks);
+
 template <class T>
 class Schwarz {
  public:
@@ -36,14 +44,16 @@ class Schwarz {
  private:
   void find_layer();
   void set_up_solves();
+  std::vector<std::int32_t> subdomain_index() const;
 
   Operator<T>& op_;
   std::vector<std::int32_t> beyond_;  // during set-up: [element][6][n^2] entry of r, by face as in mesh/reference.hpp
   std::int64_t layer_ = 0;            // entries of neighbours
   std::unique_ptr<exchange::Exchange<T>> exchange_;  // of the layer
   device::Array<T> weights_, vectors_, values_;
-  device::Array<std::int32_t> inside_index_, beyond_index_;
-  device::Kernel<const std::int32_t*, const std::int32_t*, const T*, const T*, const T*, T*> solve_;
+  device::Array<std::int32_t> index_;
+  SubdomainBlocks blocks_;
+  device::Kernel<int, const std::int32_t*, const T*, const T*, const T*, T*> solve_;
   SimdSubdomains<T> simd_{};
   simd::ThreadScratch<T> scratch_;
 };
