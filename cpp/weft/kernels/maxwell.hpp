@@ -319,7 +319,12 @@ WEFT_FUNCTION void lift(long element, int side, int q, const real* WEFT_RESTRICT
   rate[5] -= ee * s[5] + eh * (x * s[1] - y * s[0]);
 }
 
+constexpr bool fields_early = sizeof(real) == 4 || sm_100;
+
 }  // namespace
+
+#undef WEFT_MIN_BLOCKS
+#define WEFT_MIN_BLOCKS (blocks_for<line_threads, (sm_100 ? 96 : 80)>)
 
 // fields may be null: the residual alone.
 WEFT_KERNEL(maxwell_update, line_threads,
@@ -334,24 +339,36 @@ WEFT_KERNEL(maxwell_update, line_threads,
         const int p = static_cast<int>(at % points);
         const int i = p % n, j = p / n % n, k = p / face;
         const bool r = i == 0 || i == n - 1, s = j == 0 || j == n - 1, t = k == 0 || k == n - 1;
+        // Loaded before the faces' values, so that the ways from memory overlap; the fields where registers allow.
+        real* own = residual + element * (6 * points) + p;
+        real* field = fields + element * (6 * points) + p;
+        real values[6], before[6] = {};
+        WEFT_UNROLL
+        for (int c = 0; c < 6; ++c) values[c] = own[c * points];
+        if (fields_early && fields != nullptr) {
+          WEFT_UNROLL
+          for (int c = 0; c < 6; ++c) before[c] = field[c * points];
+        }
         real rate[6] = {};
         if (r) lift(element, i == 0 ? 0 : 1, k * n + j, face_geometry, fluxes, traces, trace_entry, trace_field, rate);
         if (s) lift(element, j == 0 ? 2 : 3, k * n + i, face_geometry, fluxes, traces, trace_entry, trace_field, rate);
         if (t) lift(element, k == 0 ? 4 : 5, j * n + i, face_geometry, fluxes, traces, trace_entry, trace_field, rate);
-        real* own = residual + element * (6 * points) + p;
-        WEFT_UNROLL
-        for (int c = 0; c < 6; ++c) {
-          real value = own[c * points];
-          if (r || s || t) {
-            value += dt * rate[c];
-            own[c * points] = value;
-          }
-          if (fields != nullptr) fields[element * (6 * points) + c * points + p] += b * value;
+        if (r || s || t) {
+          WEFT_UNROLL
+          for (int c = 0; c < 6; ++c) own[c * points] = values[c] += dt * rate[c];
+        }
+        if (fields != nullptr) {
+          WEFT_UNROLL
+          for (int c = 0; c < 6; ++c)
+            field[c * points] = (fields_early ? before[c] : field[c * points]) + b * values[c];
         }
       }
     }
   }
 }
+
+#undef WEFT_MIN_BLOCKS
+#define WEFT_MIN_BLOCKS 1
 
 // partials[block][2] = sums of w J eps E . E and w J mu H . H over the block's points, in double. weights: [n].
 WEFT_KERNEL(maxwell_energy, line_threads,
