@@ -84,8 +84,10 @@ class Poisson:
     matrix. ``device``: ``auto``, ``host``, ``cuda``, ``hip`` or a ``weft.device.Device``. ``precision``: ``double`` or
     ``single``. ``storage``: ``assembled`` (a vector holds every degree of freedom once, as in hipBone) or ``scattered``
     (once per element, as in Nekbone). ``geometry``: ``stored`` factors, ``trilinear`` (recomputed from the corners;
-    straight elements only), ``mixed`` (stored for curved elements and recomputed for the others), or ``auto``.
-    Unless it is stored, the metric of a parallelepiped is constant. ``kernels``:
+    straight elements only), ``mixed`` (stored for curved elements and recomputed for the others), or ``auto``. With
+    SIMD kernels, ``auto`` times whether straight elements that are no parallelepipeds should read stored factors, too
+    (48 bytes per point in double precision); results of the two differ by rounding. Unless it is stored, the metric of
+    a parallelepiped is constant. ``kernels``:
     ``portable`` (the one source for all devices), ``simd`` (the host's own), or ``auto``. ``threads``: the portable
     kernels' thread blocks, ``points`` or ``columns``, or ``auto``. ``dirichlet``: the boundaries whose points are taken
     out (their value is 0, or see ``lift``):
@@ -137,12 +139,15 @@ class Poisson:
         threads = given.threads
         why: dict[str, str] = {}
         given.kernels, why["kernels"] = self._choose_kernels(kernels)
-        given.geometry, why["geometry"] = self._choose_geometry(geometry)
-        self.geometry, self.kernels = given.geometry, given.kernels
+        given.geometry, why["geometry"] = self._choose_geometry(geometry, given.kernels)
+        self.kernels = given.kernels
         self.screening = screening
         screened = self._screening_mass(self.order)
         self._mesh = mesh._core if coefficient is None else self._with_coefficient(coefficient)
         self._core = _CORES[precision](self._mesh, given)
+        self.geometry = self._core.geometry
+        if self._core.geometry_reason:
+            why["geometry"] = self._core.geometry_reason
         if screened is not None:
             self._core.set_screening(screened.astype(self.dtype))
         #: elements of all ranks by how their metric comes: ``parallelepiped`` (constant), ``trilinear``, ``stored``
@@ -221,11 +226,14 @@ class Poisson:
             raise ValueError(f"poisson: {what} is {values[at]:g} at ({place}); allowed: finite, {limit}")
         return values
 
-    def _choose_geometry(self, geometry: str) -> tuple[str, str]:
+    def _choose_geometry(self, geometry: str, kernels: str) -> tuple[str, str]:
         if geometry != "auto":
             return geometry, "asked for"
         if self.coefficient is not None:
             return "stored", "they hold the coefficient"
+        if kernels == "simd":  # the operator times the choice, unless all elements are parallelepipeds or curved
+            why = "all elements have straight edges" if self.mesh.straight else "curved elements store their metric"
+            return "auto", why
         if self.mesh.straight:
             return "trilinear", "all elements have straight edges"
         return "mixed", "the mesh has curved elements, whose metric is stored"

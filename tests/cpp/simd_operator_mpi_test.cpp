@@ -3,13 +3,21 @@
 
 #include <array>
 #include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
+#include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
+#include "folder.hpp"
 #include "orders.hpp"
 #include "shape_meshes.hpp"
 #include "simd_checks.hpp"
+#include "weft/device/disk_cache.hpp"
 #include "weft/element/gll.hpp"
 #include "weft/mesh/shape.hpp"
 #include "weft/poisson/simd_operator.hpp"
@@ -154,6 +162,102 @@ TEST(SimdOperator, MixedGeometryStoresCurvedElementsAlone) {
       if (counts[1] > 0) EXPECT_LT(bytes(mixed), bytes(stored));
     }
   }
+}
+
+// A cache of its own while it lives.
+class OwnCache {
+ public:
+  explicit OwnCache(const mpi::Comm& comm) : folder_(comm) {
+    if (const char* value = std::getenv("WEFT_CACHE")) before_ = value;
+    setenv("WEFT_CACHE", folder_.path.c_str(), 1);
+  }
+  ~OwnCache() {
+    if (before_)
+      setenv("WEFT_CACHE", before_->c_str(), 1);
+    else
+      unsetenv("WEFT_CACHE");
+  }
+  OwnCache(const OwnCache&) = delete;
+  OwnCache& operator=(const OwnCache&) = delete;
+  const std::string& path() const { return folder_.path; }
+
+ private:
+  Folder folder_;
+  std::optional<std::string> before_;
+};
+
+// Lets the one choice of the metric in a cache be `choice`.
+void replace_kept_metric(const std::string& folder, const std::string& choice) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().extension() == ".geometry") files.push_back(entry.path());
+  ASSERT_EQ(files.size(), 1u);
+  std::ifstream file(files[0], std::ios::binary);
+  std::string magic;
+  std::getline(file, magic);
+  std::array<std::uint64_t, 3> sizes;  // of the key, of the value; and a check sum
+  file.read(reinterpret_cast<char*>(sizes.data()), sizeof sizes);
+  std::string key(sizes[0], ' ');
+  file.read(key.data(), static_cast<std::streamsize>(key.size()));
+  device::DiskCache("geometry", 1).write(key, choice + "\nby this test");
+}
+
+void expect_metric(const SimdOperator<double>& op, bool stored, const mpi::Comm& comm) {
+  EXPECT_EQ(op.geometry() != Geometry::trilinear, stored);
+  EXPECT_EQ(op.elements_by_shape()[stored ? 2 : 3], 0);
+  EXPECT_EQ(op.memory_bytes().contains("geometry"), op.elements_by_shape()[3] > 0);
+  const auto number = static_cast<double>(op.geometry());
+  EXPECT_EQ(summed({number}, comm)[0], number * comm.size()) << "ranks differ";
+}
+
+TEST(SimdOperator, AutomaticGeometryTimesOnceAndThenTakesWhatIsKept) {
+  const mpi::Comm comm;
+  for (const int threads : {1, 2}) {
+    const OwnCache cache(comm);
+    const SimdProblem<double> problem(box({5, 4, 3}, {}, "kershaw"), 4, true);
+    const auto space = problem.make_space(threads);
+    const auto expect = [&](const std::string& reason) {
+      const SimdOperator<double> op(*space, Geometry::automatic, lambda);
+      const bool stored = op.geometry() != Geometry::trilinear;
+      expect_metric(op, stored, comm);
+      if (comm.rank() == 0) {
+        EXPECT_NE(op.geometry_reason().find(reason), std::string::npos) << op.geometry_reason();
+      }
+      EXPECT_LT(error(problem, Geometry::automatic, threads), 1e-13);
+      return stored;
+    };
+    const bool timed = expect(", fastest of 2 ways");
+    EXPECT_EQ(expect(", fastest of 2 ways"), timed);
+    for (const bool stored : {false, true}) {
+      if (comm.rank() == 0) replace_kept_metric(cache.path(), stored ? "stored" : "recomputed");
+      comm.barrier();
+      EXPECT_EQ(expect("by this test, kept from an earlier run"), stored);
+    }
+  }
+}
+
+TEST(SimdOperator, AutomaticGeometryIsNotTimedIfNothingKeepsTheChoice) {
+  const mpi::Comm comm;
+  const OwnCache cache(comm);
+  setenv("WEFT_CACHE", "off", 1);
+  const SimdProblem<double> problem(box({5, 4, 3}, {}, "kershaw"), 4, true);
+  const auto space = problem.make_space();
+  const SimdOperator<double> op(*space, Geometry::automatic, lambda);
+  expect_metric(op, false, comm);
+  EXPECT_EQ(op.geometry_reason(), "");
+}
+
+TEST(SimdOperator, AutomaticGeometryKeepsTheConstantMetricOfParallelepipeds) {
+  const SimdProblem<double> plain(box({4, 4, 4}, {}, "none"), 3, false), half(half_curved(), 3, false);
+  const auto plain_space = plain.make_space(), half_space = half.make_space();
+  const SimdOperator<double> op(*plain_space, Geometry::automatic, lambda);
+  EXPECT_EQ(op.geometry(), Geometry::trilinear);
+  EXPECT_EQ(op.geometry_reason(), "") << "timed, although there is nothing to choose";
+  EXPECT_EQ(op.elements_by_shape()[1], plain.mesh.elements());
+  const SimdOperator<double> of_half(*half_space, Geometry::automatic, lambda);
+  EXPECT_NE(of_half.geometry(), Geometry::trilinear);
+  EXPECT_EQ(of_half.geometry_reason(), "");
+  EXPECT_LT(error(half, Geometry::automatic, 1), 1e-13);
 }
 
 TEST(SimdOperator, CurvedElementsAloneNeedNoTrilinearMaps) {

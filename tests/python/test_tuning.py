@@ -212,3 +212,39 @@ def test_the_access_to_surface_points_is_kept_on_disk_and_told_by_verbose_alone(
     assert second == first + ", kept from an earlier run"
     assert first.split(":")[0] in line
     assert "kept" not in access()[1]
+
+
+METRIC = """
+    import json
+    import numpy as np
+    import weft
+    mesh = weft.Mesh.box((4, 4, 4), deformation="kershaw")
+    found = {}
+    for geometry in ("auto", "trilinear", "stored"):
+        op = weft.Poisson(mesh, 4, geometry=geometry, exchange="pairwise:direct")
+        x = op.cg(op.random_rhs(), iterations=20).x
+        found[geometry] = [op.geometry, op.choices["geometry"], np.asarray(x).tobytes().hex()]
+    everyone = mesh.comm.gather(found)
+    if mesh.comm.rank == 0:
+        print(json.dumps(everyone))
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_the_metric_of_straight_elements_is_timed_once_and_later_runs_repeat_bit_for_bit(ranks, cache):
+    [first] = lines(mpi_run(ranks, METRIC, WEFT_CACHE=str(cache)))
+    [second] = lines(mpi_run(ranks, METRIC, WEFT_CACHE=str(cache)))
+    [untimed] = lines(mpi_run(ranks, METRIC, WEFT_CACHE="off"))
+    chosen = first[0]["auto"][0]  # mixed: some elements are parallelepipeds
+    assert chosen in ("trilinear", "mixed")
+    assert f"is {'recomputed' if chosen == 'trilinear' else 'stored'}, fastest of 2 ways" in first[0]["auto"][1]
+    for before, after, off in zip(first, second, untimed, strict=True):
+        assert after["auto"][:1] == before["auto"][:1] == [chosen]
+        assert after["auto"][2] == before["auto"][2]
+        assert off["auto"][0] == "trilinear"
+        assert off["auto"][2] == before["trilinear"][2]
+        for forced in ("trilinear", "stored"):
+            assert before[forced][0] == forced
+            assert before[forced][1].startswith(f"{forced}: asked for")
+            assert before[forced][2] == after[forced][2] == off[forced][2]
+    assert ", kept from an earlier run" in second[0]["auto"][1]

@@ -54,6 +54,10 @@ class Poisson {
 
   poisson::AnyOperator<T>& op() { return *op_; }
   space::Space<T>& space() { return op_->space(); }
+  std::string geometry_reason() const {
+    const auto* op = dynamic_cast<const poisson::Operator<T>*>(op_.get());
+    return op == nullptr || op->simd() == nullptr ? "" : op->simd()->geometry_reason();
+  }
 
   nb::any apply(const Vector& x) {
     {
@@ -295,6 +299,8 @@ void bind(nb::module_& m, const char* name) {
                      for (const auto& [use, tuning] : self.op().tunings()) tunings[use.c_str()] = to_dict(tuning);
                      return tunings;
                    })
+      .def_prop_ro("geometry", [](P& self) { return poisson::name(self.op().options().geometry); })
+      .def_prop_ro("geometry_reason", [](P& self) { return self.geometry_reason(); })
       .def_prop_ro("access",
                    [](P& self) -> std::optional<std::string> {
                      const space::Blocks* blocks = self.space().blocks();

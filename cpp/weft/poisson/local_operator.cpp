@@ -109,6 +109,7 @@ std::array<double, 6> constant_metric(const std::array<double, 24>& map) {
 
 std::string name(Storage storage) { return storage == Storage::assembled ? "assembled" : "scattered"; }
 std::string name(Geometry geometry) {
+  if (geometry == Geometry::automatic) return "auto";
   return geometry == Geometry::stored ? "stored" : geometry == Geometry::trilinear ? "trilinear" : "mixed";
 }
 std::string name(Threads threads) {

@@ -35,6 +35,7 @@ void Operator<T>::set_up() {
   const Options& options = this->options();
   if (options.kernels == Kernels::simd) {
     simd_ = std::make_unique<SimdOperator<T>>(space, options.geometry, options.lambda);
+    this->options_.geometry = simd_->geometry();
     return;
   }
   const bool stored = options.geometry == Geometry::stored;

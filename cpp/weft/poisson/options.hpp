@@ -16,8 +16,9 @@ using space::name;
 enum class Storage { assembled, scattered };
 // The metric. stored: six factors per point; trilinear: recomputed from the corners, for meshes with straight edges;
 // mixed: stored for curved elements and recomputed for the others. Parallelepipeds have a constant metric in the last
-// two.
-enum class Geometry { stored, trilinear, mixed };
+// two. automatic: as mixed, but in SIMD kernels, straight elements that are no parallelepipeds read stored factors
+// where set-up finds that faster.
+enum class Geometry { stored, trilinear, mixed, automatic };
 // The portable kernels' thread blocks: one thread per point (hipBone's 3-D blocks) or per column of points (2-D).
 // automatic: points below order 9 on GPUs, as in the paper.
 enum class Threads { automatic, points, columns };

@@ -10,6 +10,7 @@
 #include "weft/element/even_odd.hpp"
 #include "weft/element/gll.hpp"
 #include "weft/mesh/geometry.hpp"
+#include "weft/poisson/simd_geometry.hpp"
 #include "weft/poisson/simd_sweep.hpp"
 #include "weft/space/overlap.hpp"
 #include "weft/trace/recorder.hpp"
@@ -61,7 +62,7 @@ const SimdPasses<T>& simd_passes(int order) {
 
 template <class T>
 SimdOperator<T>::SimdOperator(space::Space<T>& space, Geometry geometry, double lambda)
-    : space_(space), lambda_(static_cast<T>(lambda)) {
+    : space_(space), lambda_(static_cast<T>(lambda)), geometry_(geometry) {
   if (space.blocks() == nullptr) throw std::invalid_argument("poisson: the SIMD kernels need a space with blocks");
   check_geometry(geometry, space.mesh());
   const int order = space.order(), n = order + 1;
@@ -82,15 +83,35 @@ SimdOperator<T>::SimdOperator(space::Space<T>& space, Geometry geometry, double 
 
   shapes_ = space.numbering().shapes;
   if (geometry == Geometry::stored) std::ranges::fill(shapes_, mesh::Shape::curved);
-  factors_ = stored_factors<T>(space.numbering(), shapes_, stored_, device);
-  const bool all_stored = std::ranges::count(shapes_, mesh::Shape::curved) == std::ssize(shapes_);
+  const auto all_stored = [&] { return std::ranges::count(shapes_, mesh::Shape::curved) == std::ssize(shapes_); };
   const T* table = tables_.data();
-  elements_ = {space.blocks()->index(), table,
-               table + forward,         table + points,
-               table + points + n,      factors_.data(),
-               stored_.data(),          all_stored ? nullptr : space.trilinear_blocks().data(),
-               shapes_.data(),          simd_passes<T>(order).planes};
+  elements_ = {space.blocks()->index(),
+               table,
+               table + forward,
+               table + points,
+               table + points + n,
+               nullptr,
+               nullptr,
+               all_stored() ? nullptr : space.trilinear_blocks().data(),
+               shapes_.data(),
+               simd_passes<T>(order).planes};
+  if (geometry == Geometry::automatic) choose_metric();
+  factors_ = stored_factors<T>(space.numbering(), shapes_, stored_, device);
+  elements_.factors = factors_.data();
+  elements_.stored = stored_.data();
   scratch_ = {plan().threads, scratch_vectors(order) * simd::lanes<T>};
+}
+
+template <class T>
+void SimdOperator<T>::choose_metric() {
+  const StraightMetric metric =
+      choose_straight_metric<T>(space_, elements_, std::ranges::count(shapes_, mesh::Shape::trilinear));
+  geometry_reason_ = metric.reason;
+  if (metric.stored) std::ranges::replace(shapes_, mesh::Shape::trilinear, mesh::Shape::curved);
+  const std::int64_t stored = std::ranges::count(shapes_, mesh::Shape::curved), blocks = std::ssize(shapes_);
+  const mpi::Comm& comm = space_.comm();
+  const bool some = comm.max(stored) > 0, others = comm.max(blocks - stored) > 0;
+  geometry_ = !some ? Geometry::trilinear : others ? Geometry::mixed : Geometry::stored;
 }
 
 template <class T>

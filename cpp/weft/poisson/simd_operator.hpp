@@ -33,6 +33,9 @@ class SimdOperator {
   void begin(const T* x, T* y, int fields = 1) const;
   void work(const T* x, T* y, space::Part part, int fields = 1) const;
 
+  // automatic: stored, trilinear or mixed, by what all ranks' elements have become; else as asked.
+  Geometry geometry() const { return geometry_; }
+  const std::string& geometry_reason() const { return geometry_reason_; }  // if it was chosen by timing or memory
   std::array<std::int64_t, 4> elements_by_shape() const;     // of this rank, in blocks treated as a mesh::Shape
   std::map<std::string, std::int64_t> memory_bytes() const;  // by array, without the space's
 
@@ -44,8 +47,12 @@ class SimdOperator {
   T* scratch(int thread) const { return scratch_.of(thread); }  // for a pass over elements()
 
  private:
+  void choose_metric();  // of straight elements
+
   space::Space<T>& space_;
   T lambda_;
+  Geometry geometry_;
+  std::string geometry_reason_;
   device::Array<T> tables_, factors_;
   std::vector<mesh::Shape> shapes_;   // of the blocks; curved: stored
   std::vector<std::int32_t> stored_;  // place of a block among the stored ones
