@@ -23,8 +23,9 @@ struct Dimension {  // fftw_iodim64
   std::ptrdiff_t n, stride_in, stride_out;
 };
 constexpr int sign_forward = -1, sign_backward = 1;
-// Shapes that take more than this are planned by estimate: to measure them would take seconds.
-constexpr std::size_t measured_bytes = 64 << 20;
+// Beyond this, plans are made by estimate: to measure one would take many seconds (600,000 points: a minute).
+constexpr std::size_t measured_bytes = 32 << 20;
+constexpr std::ptrdiff_t measured_points = 2048;  // of a line
 constexpr unsigned unaligned = 1U << 1, preserve_input = 1U << 4, estimate = 1U << 6;
 
 struct Functions {
@@ -328,7 +329,8 @@ HostPlan make_plan(const Shape& shape, bool single, int which) {
   const bool by_alignment = functions.alignment_of != nullptr && functions.alignment_of(in + simd_alignment / 2) != 0 &&
                             functions.alignment_of(in + simd_alignment) == 0;
   const std::size_t bytes_in = bytes_of(steps, true, single), bytes_out = bytes_of(steps, false, single);
-  if (library.measured && std::max(bytes_in, bytes_out) <= measured_bytes) {
+  const bool short_lines = std::ranges::all_of(steps.transformed, [](auto& d) { return d.n <= measured_points; });
+  if (library.measured && short_lines && std::max(bytes_in, bytes_out) <= measured_bytes) {
     struct Free {
       void operator()(char* memory) const { std::free(memory); }
     };
