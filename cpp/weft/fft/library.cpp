@@ -174,27 +174,12 @@ Opened open_file(const std::string& file) {
   return fftw;
 }
 
-// FFTW once more, planning by measurement, where that can be kept.
-void add_measured(std::vector<Opened>& all) {
-  const Opened& last = all.back();
-  if (last.name != "fftw" || !last.functions[0].wisdom || !last.functions[1].wisdom) return;
-  if (device::cache_directory().empty()) return;
-  Opened measured = last;
-  measured.measured = true;
-  measured.name += "-measured";
-  all.push_back(std::move(measured));
-}
-
 // All that are asked for and open; else one that says why there is none.
 std::vector<Opened> open_libraries() {
   const char* variable = std::getenv("WEFT_FFT");
   const std::string asked = variable == nullptr || *variable == '\0' ? "auto" : variable;
+  if (asked != "auto" && asked != "mkl" && asked != "fftw") return {open_file(asked)};
   std::vector<Opened> all;
-  if (asked != "auto" && asked != "mkl" && asked != "fftw") {
-    all.push_back(open_file(asked));
-    add_measured(all);
-    return all;
-  }
   std::string problems;
   const auto add = [&](const char* name, Opened library) {
     if (library.problem.empty())
@@ -204,10 +189,7 @@ std::vector<Opened> open_libraries() {
   };
   if (asked != "fftw") add("MKL", open_mkl(mkl_names()));
   if (asked != "mkl") add("FFTW", open_fftw());
-  if (!all.empty()) {
-    add_measured(all);
-    return all;
-  }
+  if (!all.empty()) return all;
   Opened none;
   none.problem = "no library for Fourier transforms on the host (" + problems + "); " +
                  (asked == "mkl" ? "pip install mkl, or set WEFT_FFT=auto" : install) +
@@ -215,8 +197,19 @@ std::vector<Opened> open_libraries() {
   return {none};
 }
 
+// And FFTW once more, with plans by measurement, where these can be kept.
+std::vector<Opened> with_measured(std::vector<Opened> all) {
+  Opened last = all.back();
+  if (last.name != "fftw" || !last.functions[0].wisdom || !last.functions[1].wisdom) return all;
+  if (device::cache_directory().empty()) return all;
+  last.measured = true;
+  last.name += "-measured";
+  all.push_back(std::move(last));
+  return all;
+}
+
 const std::vector<Opened>& opened() {
-  static const std::vector<Opened> libraries = open_libraries();
+  static const std::vector<Opened> libraries = with_measured(open_libraries());
   return libraries;
 }
 
@@ -292,17 +285,6 @@ Steps steps_of(const FieldShape& shape) {
   return {Kind::r2c, {{shape.nz, shape.ny * in, shape.ny * out}, {shape.ny, in, out}, {shape.nx, 1, 1}}, {}, false};
 }
 
-// The bytes from the first element of a side to past the last.
-std::size_t bytes_of(const Steps& steps, bool input, bool single) {
-  const bool real = steps.kind == (input ? Kind::r2c : Kind::c2r), half = steps.kind == (input ? Kind::c2r : Kind::r2c);
-  const auto stride = [&](const Dimension& d) { return input ? d.stride_in : d.stride_out; };
-  std::ptrdiff_t elements = 1;
-  for (const Dimension& d : steps.transformed)
-    elements += ((half && &d == &steps.transformed.back() ? d.n / 2 + 1 : d.n) - 1) * stride(d);
-  for (const Dimension& d : steps.repeated) elements += (d.n - 1) * stride(d);
-  return static_cast<std::size_t>(elements) * (real ? 1 : 2) * (single ? sizeof(float) : sizeof(double));
-}
-
 template <class Shape>
 HostPlan make_plan(const Shape& shape, bool single, int which) {
   const Opened& library = opened().at(static_cast<std::size_t>(which));
@@ -328,7 +310,12 @@ HostPlan make_plan(const Shape& shape, bool single, int which) {
   made.anywhere = plan(estimate | unaligned);
   const bool by_alignment = functions.alignment_of != nullptr && functions.alignment_of(in + simd_alignment / 2) != 0 &&
                             functions.alignment_of(in + simd_alignment) == 0;
-  const std::size_t bytes_in = bytes_of(steps, true, single), bytes_out = bytes_of(steps, false, single);
+  const std::size_t real = single ? sizeof(float) : sizeof(double);
+  const auto bytes = [&](std::int64_t elements, bool of_reals) {
+    return static_cast<std::size_t>(elements) * (of_reals ? real : 2 * real);
+  };
+  const std::size_t bytes_in = bytes(shape.extent_in(), steps.kind == Kind::r2c),
+                    bytes_out = bytes(shape.extent_out(), steps.kind == Kind::c2r);
   const bool short_lines = std::ranges::all_of(steps.transformed, [](auto& d) { return d.n <= measured_points; });
   if (library.measured && short_lines && std::max(bytes_in, bytes_out) <= measured_bytes) {
     struct Free {

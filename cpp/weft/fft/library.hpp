@@ -48,6 +48,8 @@ struct LinesShape {
 struct FieldShape {
   std::int64_t nx = 0, ny = 0, nz = 0;
 
+  std::int64_t extent_in() const { return nx * ny * nz; }
+  std::int64_t extent_out() const { return (nx / 2 + 1) * ny * nz; }
   // std::invalid_argument for sizes below 1.
   void check() const;
   auto operator<=>(const FieldShape&) const = default;

@@ -192,8 +192,8 @@ class Trials {
     if (timed == Timed::overwriting) plan.backward_overwriting(to, back, stream_);
   }
 
-  // Makes the plan and transforms a field that truncation leaves as it is, forward and backward in every way, so that
-  // libraries plan before transforms are timed. The same on all ranks.
+  // Makes the plan and transforms a field, which truncation leaves as it is, forward, backward and overwriting: what
+  // libraries plan at a first call is not timed later. The same on all ranks.
   std::string failure_of(const Setting& setting) {
     const auto known = failures_.find(name(setting));
     if (known != failures_.end()) return known->second;
@@ -309,7 +309,7 @@ void choose_ways(const Wanted& wanted, const std::shared_ptr<device::Device>& de
   tuning.chosen.ways = before;
   const auto bytes = static_cast<std::int64_t>(sizeof(T)) * wanted.options.sizes.points();
   if (!kept || !wanted.any_way || bytes > largest_whole_bytes) return;
-  const auto choose = [&](const char* what, Way Ways::* direction, bool planes, bool plan_3d, Timed timed) {
+  const auto choose = [&](const char* what, Way Ways::* direction, bool planes, Timed timed) {
     std::vector<Setting> candidates{tuning.chosen};
     const auto add = [&](const Way& way) {
       Setting other = tuning.chosen;
@@ -319,14 +319,14 @@ void choose_ways(const Wanted& wanted, const std::shared_ptr<device::Device>& de
     add({Method::panels, tuning.chosen.library});
     for (int library = 0; library < host_libraries(); ++library) {
       if (planes) add({Method::planes, library});
-      if (plan_3d) add({Method::plan_3d, library});
+      if (timed == Timed::forward) add({Method::plan_3d, library});
     }
     tuning.chosen = keep(what, candidates, timed);
   };
-  choose("forward", &Ways::forward, true, true, Timed::forward);
+  choose("forward", &Ways::forward, true, Timed::forward);
   // Planes need a copy of the coefficients, whose memory is worth it for small fields alone.
-  choose("backward", &Ways::backward, before.backward.method == Method::planes, false, Timed::backward);
-  choose("overwriting", &Ways::overwriting, true, false, Timed::overwriting);
+  choose("backward", &Ways::backward, before.backward.method == Method::planes, Timed::backward);
+  choose("overwriting", &Ways::overwriting, true, Timed::overwriting);
 }
 
 }  // namespace
