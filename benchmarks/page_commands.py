@@ -4,7 +4,7 @@
     python benchmarks/page_commands.py [--limit 60] [PAGE ...]
 
 The pages are the README and docs/*.md by default; each gets a clone of the repository and runs its commands in order. A
-command that takes longer than the limit is told to stop (SIGTERM) and must then end as documented. Commands that name a
+command that takes longer than the limit gets SIGTERM and must then end as documented. Commands that name a
 file of the reader's own are not run, nor are the programs of benchmarks/. The pages of examples/ have gallery.py.
 """
 
@@ -79,7 +79,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     parser.add_argument("pages", nargs="*", type=Path, default=pages, metavar="PAGE")
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds after which a command is told to stop")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds after which a command gets SIGTERM")
     options = parser.parse_args()
     failed = 0
     for page in options.pages:

@@ -269,7 +269,7 @@ void bind_fft(nb::module_& m) {
         }
         return found;
       },
-      "backend"_a, "Of each library of host, cuda or hip, or of the lack of one: name, version, path, problem.");
+      "backend"_a, "The libraries of host, cuda or hip: name, version, path and problem of each.");
   nb::class_<PyPlan>(f, "Plan")
       .def(nb::init<const Three&, const Communicator&, const std::string&, int, int, bool, const std::string&,
                     const std::string&, std::int64_t, std::shared_ptr<device::Device>>(),
