@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -87,6 +88,24 @@ def test_data_that_do_not_determine_the_terms_are_refused(points, terms, message
 def test_what_was_not_varied_is_not_fitted() -> None:
     found = method.fit(runs_of(Scaling(0, 5, 0, 3, 0), [(1, t) for t in (1, 2, 4)]))
     assert found == Scaling(0.0, pytest.approx(5), 0.0, pytest.approx(3), 0.0)
+
+
+def test_the_three_combinations_of_two_cores_are_fitted_by_the_terms_that_the_error_names() -> None:
+    runs = runs_of(Scaling(0.5, 20, 0, 0, 40), [(1, 1), (1, 2), (2, 1)])
+    with pytest.raises(ModelError, match="--terms c_seq,c_hybrid"):
+        method.fit(runs)
+    points = [a for r in runs for a in ("--point", f"{r.processes},{r.threads},{r.t_total},{r.t_mpi}")]
+    done = CliRunner().invoke(weft_command, ["model", "ratio", *points, "--terms", "c_seq,c_hybrid"])
+    assert done.exit_code == 0, done.output
+    assert re.search(r"c_seq +20 s ", done.output)
+    assert re.search(r"c_hybrid +40 s ", done.output)
+    assert "note" not in done.output
+
+
+def test_residuals_longer_than_a_run_leave_the_fit_its_range() -> None:
+    times = [(1, 1, 1.1), (1, 1, 1.4), (1, 2, 3.8), (1, 2, 6.0), (2, 1, 1.0), (2, 1, 0.7)]
+    results = method.scaling_results([Run(*time) for time in times], terms=["c_seq", "c_hybrid"])
+    assert all(result.low < result.high for result in results if result.quantity == "c_seq")
 
 
 @pytest.mark.parametrize("bad", [(0, 1, 1.0), (1, 1, math.nan), (1, 1, -1.0), (1, 1, 1.0, 2.0), (1, 1, 1.0, -0.5)])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import TypeVar
 
@@ -30,6 +30,7 @@ from weft.model.result import (
 METHOD = "ratio"
 Fit = TypeVar("Fit")
 TERMS = ("c_seq", "c_MPI", "c_OMP", "c_hybrid")
+FEWER = "--terms c_seq,c_hybrid takes processes and threads as alike (Amdahl's law)"
 WORST_CONDITION = 1e6  # of columns scaled to unit length; above it, the fit does not determine the single terms
 
 
@@ -121,16 +122,21 @@ def fit(runs: Sequence[Run], terms: Sequence[str] | None = None) -> Scaling:
     if len(points) < len(chosen):
         raise ModelError(
             f"under-determined: the runs have {len(points)} combinations of processes and threads, but {len(chosen)} "
-            f"terms ({', '.join(chosen)}) need at least {len(chosen)}; add runs, or fit fewer terms with --terms"
+            f"terms ({', '.join(chosen)}) need at least {len(chosen)}; add runs, or fit fewer terms: {FEWER}"
         )
     if np.linalg.matrix_rank(matrix) < len(chosen) or condition(matrix) > WORST_CONDITION:
         raise ModelError(
             f"under-determined: the runs cannot tell {', '.join(chosen)} apart; vary processes and threads "
-            "independently (e.g. 1, 2, 4 of each), or fit fewer terms with --terms"
+            f"independently (e.g. 1, 2, 4 of each), or fit fewer terms: {FEWER}"
         )
-    values, _ = optimize.nnls(matrix, np.array([r.t_total - r.t_mpi for r in runs]))
+    return solve(runs, chosen, [r.t_total - r.t_mpi for r in runs])
+
+
+def solve(runs: Sequence[Run], terms: Sequence[str], outside_mpi: Sequence[float]) -> Scaling:
+    """The terms of Eq. 5 for runs that spend these times (s) outside MPI."""
+    values, _ = optimize.nnls(design(runs, terms), np.array(outside_mpi))
     t_mpi = math.fsum(r.t_mpi for r in runs) / len(runs)
-    found = dict(zip(chosen, (float(v) for v in values), strict=True))
+    found = dict(zip(terms, (float(v) for v in values), strict=True))
     return Scaling(t_mpi, found.pop("c_seq", 0.0), **found)
 
 
@@ -210,8 +216,7 @@ def scaling_results(
     residuals = [r.t_total - r.t_mpi - f for r, f in zip(runs, fitted, strict=True)]
 
     def refit(some: Sequence[float]) -> Scaling:
-        moved = [replace(r, t_total=f + r.t_mpi + e) for r, f, e in zip(runs, fitted, some, strict=True)]
-        return fit(moved, chosen)
+        return solve(runs, chosen, [f + e for f, e in zip(fitted, some, strict=True)])
 
     spare = len(runs) > len(chosen)
     return fit_results(quantities, scaling, residuals if spare else [], len(chosen), refit, inputs)
@@ -404,19 +409,20 @@ def parse_cores(text: str) -> tuple[float, float]:
     return cores, elapsed
 
 
-def notes(runs: Sequence[Run]) -> list[str]:
-    """Notes on what the runs do not determine."""
+def notes(runs: Sequence[Run], terms: Sequence[str] | None = None) -> list[str]:
+    """Notes on what the runs do not determine, and on how well the fit of these terms describes them."""
     found = []
-    fitted = determined_terms(runs)
-    if len(fitted) < len(TERMS):
-        what = "processes" if "c_OMP" in fitted else "threads"
+    varied = {"processes": len({r.processes for r in runs}), "threads": len({r.threads for r in runs})}
+    for what in (name for name, different in varied.items() if different == 1):
         found.append(
             f"the number of {what} was not varied: the terms that depend on it are contained in the fitted ones"
         )
-    scaling = fit(runs)
+    scaling = fit(runs, terms)
     share = rms_error(scaling, runs) / (math.fsum(r.t_total - r.t_mpi for r in runs) / len(runs))
     if share > 0.1:
-        found.append(f"the runs deviate from Eq. 5 by {100 * share:.0f} % (RMS): it does not describe their scaling")
+        found.append(
+            f"the runs deviate from Eq. 5 by {100 * share:.0f} % (RMS): the fitted terms do not describe their scaling"
+        )
     if not any(r.t_mpi for r in runs):
         found.append("no run gives its time in MPI, which is therefore contained in the other terms")
     return found

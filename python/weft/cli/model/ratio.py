@@ -80,4 +80,4 @@ def ratio(
         return
     chosen = [t.strip() for t in terms.split(",")] if terms else None
     results = method.scaling_results(jobs, efficiency, chosen, least_threads)
-    output(Table("CPU cores per GPU, Eqs. 5 and 6", results, method.notes(jobs)), json_file)
+    output(Table("CPU cores per GPU, Eqs. 5 and 6", results, method.notes(jobs, chosen)), json_file)
