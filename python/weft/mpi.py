@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CollectiveError = _weft.mpi.CollectiveError
 library_version = _weft.mpi.library_version
 
-__all__ = ["CollectiveError", "fail", "gpu_aware", "install_excepthook", "library_version", "together"]
+__all__ = ["CollectiveError", "abort", "fail", "gpu_aware", "install_excepthook", "library_version", "together"]
 
 _T = TypeVar("_T")
 
@@ -136,9 +136,9 @@ def fail(error: BaseException) -> None:
             tell(f"weft: {message(error)}")
         return
     if _prints_for_all(_agreement):
-        _abort(f"weft: rank {_agreement.rank} of {_agreement.size}: {message(error)}")
+        abort(f"weft: rank {_agreement.rank} of {_agreement.size}: {message(error)}")
     time.sleep(AGREE_SECONDS)  # the rank that prints ends this one
-    _abort()
+    abort()
 
 
 def _all_ranks_fail(seconds: float) -> bool:
@@ -179,7 +179,8 @@ def _claimed_by_rank_below(comm: MPI.Intracomm, limit: int, seconds: float) -> b
     return False
 
 
-def _abort(text: str = "") -> NoReturn:
+def abort(text: str = "", code: int = 1) -> NoReturn:
+    """Print a line and end all ranks at once, so that the launcher exits with this code."""
     if text:
         tell(text)
     time.sleep(0.2)  # MPI_Abort may end the launcher before it has forwarded the line
@@ -187,5 +188,5 @@ def _abort(text: str = "") -> NoReturn:
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
-    MPI.COMM_WORLD.Abort(1)
-    raise SystemExit(1)
+    MPI.COMM_WORLD.Abort(code)
+    raise SystemExit(code)

@@ -258,7 +258,7 @@ def test_a_gpu_asked_for_and_absent_is_one_message(backend: str, tmp_path) -> No
     assert backend in done.stderr
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_ctrl_c_ends_a_run_in_one_line_with_130_and_leaves_nothing(ranks: int, tmp_path) -> None:
     output = tmp_path / "output"
     words = weft_command("run", "poisson", "--order", "7", "--set", "solver.iterations=1000000", "--output", output)

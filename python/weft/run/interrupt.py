@@ -79,7 +79,9 @@ def exit_on_interrupt() -> None:
         if launched is not None and launched.stop(number):
             time.sleep(10)  # the main thread has exited first
         remove_shared_memory()
-        if not first_of_ranks():
+        if first_of_ranks():
+            abort_under_hydra(128 + number)
+        else:
             time.sleep(10)  # when a rank exits, the launcher ends rank 0, perhaps before it has printed its message
         os._exit(128 + number)
 
@@ -87,6 +89,17 @@ def exit_on_interrupt() -> None:
         signal.signal(number, lambda *_: None)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     threading.Thread(target=watch, daemon=True).start()
+
+
+def abort_under_hydra(code: int) -> None:
+    """Ends all ranks by MPI_Abort if MPICH's launcher has started them; returns if that does not work.
+
+    When a rank exits without MPI_Finalize, Hydra kills the others and then exits with 9, the number of SIGKILL.
+    """
+    abort = getattr(sys.modules.get("weft.mpi"), "abort", None)  # loaded by what has initialized MPI
+    if "HYDI_CONTROL_FD" in os.environ and abort is not None:
+        threading.Thread(target=abort, kwargs={"code": code}, daemon=True).start()
+        time.sleep(5)
 
 
 def remove_shared_memory() -> None:
