@@ -58,6 +58,10 @@ class Statistics:
         """
         return float(self._measures(()).courant_rate())
 
+    def courant_rate_of_boundaries(self) -> float:
+        """The same of a fluid at rest next to the velocities that the boundaries have now: that of the first step."""
+        return float(self._measures(()).courant_rate_of_boundaries())
+
     def statistics(self, forces: Sequence[str] = (), centre: Sequence[float] = (0.0, 0.0, 0.0)) -> dict[str, float]:
         """One sample, by name; means are over the volume.
 

@@ -186,7 +186,7 @@ def test_a_run_that_blows_up_says_the_step_the_field_and_what_to_go_on_from(tmp_
         (["--case", "taylor-green", "--set", "boundaries.lid.condition=wall"], 1, ["'boundaries.lid'", "no such"]),
         (["--case", "taylor-green", "--restart", "nowhere"], 2, ["nowhere"]),
         (["--case", "taylor-green", "--set", "statistics.reference=nowhere.dat"], 2, ["nowhere.dat"]),
-        (["--case", "cavity", "--dt", "0"], 1, ["'time.dt'", "at rest"]),
+        (["--case", "cavity", "--dt", "0", "--set", "boundaries.y+.velocity=['t', 0, 0]"], 1, ["'time.dt'", "at rest"]),
         (["--case", "taylor-green", "--set", "functions.file=none.py", "--set", "initial.velocity=python:f"], 2,
          ["'functions.file'", "none.py"]),
     ],
@@ -237,6 +237,16 @@ def steps_of(*assignments: str) -> tuple[float, float]:
     problem = Problem(case, make_mesh(case, MPI.COMM_WORLD))
     problem.begin()
     return problem.longest_dt, problem.next_dt()
+
+
+def test_the_first_step_of_a_flow_at_rest_has_the_courant_number_of_its_boundaries() -> None:
+    keys = ["mesh.counts=[2,2,1]", "boundaries.y+.velocity=[3,0,0]", "time.dt=0", "time.courant=0.5"]
+    case = load(FlowCase, "cavity", {"device": "host", "order": 2}, keys)
+    assert isinstance(case, FlowCase)
+    problem = Problem(case, make_mesh(case, MPI.COMM_WORLD))
+    problem.begin()
+    assert problem.next_dt() == pytest.approx(0.5 * 0.25 / 3)  # points are 0.25 apart
+    assert problem.solver.statistics()["energy"] == 0  # the flow itself stays at rest
 
 
 def test_a_variable_step_of_a_flow_that_has_died_out_is_what_diffusion_takes_across_an_element() -> None:

@@ -7,6 +7,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +57,14 @@ class FlowStatistics {
   double courant_rate() {
     nb::gil_scoped_release release;
     return statistics_.courant_rate(solver_.state().velocity(), solver_.stream());
+  }
+  // Of a fluid at rest next to what boundaries prescribe now.
+  double courant_rate_of_boundaries() {
+    nb::gil_scoped_release release;
+    const std::vector<T> rest(3 * static_cast<std::size_t>(solver_.space().entries()));
+    device::Array<T> u(solver_.space().device(), std::span<const T>(rest));
+    solver_.prescribe(u.data());
+    return statistics_.courant_rate(u.data(), solver_.stream());
   }
   // Of u, v, w, the scalars and the pressure.
   std::vector<std::map<std::string, double>> fields() {
@@ -117,6 +126,7 @@ void bind(nb::module_& m, const char* name) {
           "flow"_a, "boundaries"_a, nb::keep_alive<1, 2>())
       .def("velocity", &S::velocity)
       .def("courant_rate", &S::courant_rate)
+      .def("courant_rate_of_boundaries", &S::courant_rate_of_boundaries)
       .def("fields", &S::fields)
       .def("forces", &S::forces, "centre"_a)
       .def_prop_ro("bytes", &S::bytes);

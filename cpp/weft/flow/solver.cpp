@@ -409,6 +409,10 @@ const Boundaries<T>& Solver<T>::boundaries() const {
   return impl_->boundaries;
 }
 template <class T>
+void Solver<T>::prescribe(T* u) {
+  impl_->boundaries.prescribe(impl_->state.time, u, impl_->stream);
+}
+template <class T>
 const Options<T>& Solver<T>::options() const {
   return impl_->options;
 }

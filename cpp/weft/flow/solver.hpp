@@ -129,6 +129,8 @@ class Solver {
   Terms<T>& terms();
   Pressure<T>& pressure();
   const Boundaries<T>& boundaries() const;
+  // Sets what boundaries prescribe now of a velocity u, [3][entries]. (collective)
+  void prescribe(T* u);
   const Options<T>& options() const;
   const StepFigures& figures() const;
   device::Stream& stream();

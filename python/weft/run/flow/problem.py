@@ -173,7 +173,7 @@ class Problem:
         """The next time step: the case's, or that of its Courant number; the last steps end exactly at time.end.
 
         It depends on the state of the flow alone, so that a restart takes the same steps. CollectiveError if the
-        initial flow is at rest and so has no Courant number. (collective)
+        initial flow and its boundaries are at rest, so that there is no Courant number. (collective)
         """
         given, solver = self.case.time, self.solver
         dt = given.dt
@@ -182,9 +182,11 @@ class Problem:
         if dt == 0:
             rate, last = solver.courant_rate(), solver.last_dt
             if rate == 0 and last == 0:
+                rate = solver.courant_rate_of_boundaries()
+            if rate == 0 and last == 0:
                 raise CollectiveError(
                     "case key 'time.dt': found 0 (steps from the Courant number), but the initial "
-                    "flow is at rest; set time.dt"
+                    "flow and its boundaries are at rest; set time.dt"
                 )
             # Let steps grow slowly: the flow may be about to accelerate.
             most = min(self.longest_dt, GROWTH * last if last > 0 else math.inf)
