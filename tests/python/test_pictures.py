@@ -98,6 +98,27 @@ def test_the_report_of_a_run_without_a_profiled_step_has_no_breakdown_and_no_war
     assert "Where the time went" not in (tmp_path / "short" / "run.html").read_text()
 
 
+@pytest.mark.parametrize("workload", ["flow", "maxwell", "turbulence"])
+def test_a_run_that_continues_in_its_folder_continues_its_film(tmp_path, workload: str) -> None:
+    words = [workload, "--output", tmp_path, "--exchange", "pairwise:direct", "--set", "output.movie=2"]
+    words += ["--set", "output.movie_format=gif", "--set", "checkpoint.at_end=true"]
+    if workload == "turbulence":
+        words += ["--grid", 16]
+    else:
+        words += ["--order", 3, "--set", "mesh.counts=[2,2,2]", "--set", "output.pixels=24"]
+    for frames, restart in [(3, []), (6, ["--restart", tmp_path / "checkpoints"])]:
+        done = run_weft(2, "run", *words, "--steps", 6, *restart)
+        assert done.returncode == 0, done.stderr
+        assert Image.open(tmp_path / "movie.gif").n_frames == frames
+    earlier = sorted((tmp_path / "checkpoints").glob("checkpoint-0*"))[0]
+    done = run_weft(2, "run", *words, "--steps", 6, "--restart", earlier)
+    assert done.returncode == 0, done.stderr
+    assert [path.stem for path in sorted((tmp_path / "frames").iterdir())] == [f"{n:08}" for n in range(2, 13, 2)]
+    done = run_weft(2, "run", *words, "--steps", 2)
+    assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "frames").iterdir())) == 1
+
+
 HEAD = {"name": "u", "axis": "z", "at": 0.5, "time": 0.0, "extent": [0.0, 2.0, 0.0, 1.0], "values": np.empty((0, 0)),
         "outline": {}}  # fmt: skip
 FRAMES = [np.full((10, 20), float(n)) for n in range(5)]

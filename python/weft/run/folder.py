@@ -41,7 +41,10 @@ RESULTS = {
         "distributions.png",
     ],
 }
-SHARED = ["run.json", "run.html", "planes.npz", "trace.json", "view.png", "slice.png", "slice-[0-9]*.png", "movie.*"]
+SHARED = [
+    *("run.json", "run.html", "planes.npz", "trace.json", "view.png", "slice.png", "slice-[0-9]*.png", "movie.*"),
+    "frames",
+]
 
 _locked: IO[str] | None = None  # unfinished.json of the run in progress, on rank 0
 

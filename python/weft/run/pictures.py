@@ -13,6 +13,7 @@ from mpi4py import MPI
 from weft import mpi
 from weft.arrays import Values
 from weft.cases.shared import MovieFormat, PlaneOutput, SharedCase
+from weft.files import named, whole
 from weft.mesh import Mesh
 from weft.mesh_io.planes import Outline, PlaneOfMesh
 from weft.record import Plane
@@ -22,7 +23,7 @@ class Pictures:
     """The planes of a case's output.
 
     ``field``: by the name of a field in the case, the name to show and its values [E][n][n][n]; collective. ``time``:
-    the time of the fields, None if they have none.
+    the time of the fields, None if they have none. ``since``: the step that the run continues from.
     """
 
     def __init__(
@@ -33,11 +34,13 @@ class Pictures:
         folder: Path,
         field: Callable[[str], tuple[str, Values]],
         time: Callable[[], float | None],
+        since: int | None = None,
     ) -> None:
-        self.mesh, self.order, self.output, self.folder = mesh, order, output, folder
+        self.mesh, self.order, self.output = mesh, order, output
         self.field, self.time = field, time
-        self.film = Film(getattr(output, "movie_format", "auto"))
-        self.name = ""  # of the field of the film
+        self.film: Film | None = None
+        if getattr(output, "movie", 0) > 0:
+            self.film = Film(getattr(output, "movie_format", "auto"), folder, mesh.comm, since)
         self._at = functools.cache(self._find)
 
     def _find(self, axis: str, at: float) -> PlaneOfMesh:
@@ -53,48 +56,79 @@ class Pictures:
             found.append(picture(name, cut.axis, plane.at, self.time(), plane.extent, image, plane.outline()))
         return found
 
-    def frame(self) -> None:
-        """Adds a frame of the first plane to the film. (collective)"""
+    def frame(self, step: int) -> None:
+        """Adds a frame of the first plane after ``step`` to the film. (collective)"""
+        assert self.film is not None
         cut = self.output.cuts[0]
-        plane = self._at(cut.axis, cut.at)
-        self.name, values = self.field(cut.field)
-        self.film.add(self.time(), plane.image(values.astype(float)))
+        _, values = self.field(cut.field)
+        self.film.add(step, self.time(), self._at(cut.axis, cut.at).image(values.astype(float)))
 
     def write_film(self, conditions: Mapping[str, str]) -> list[Path]:
-        """Writes the film, if it has frames, and returns its file. ``conditions``: those of the boundaries, by name.
-        (collective)"""
-        if not self.film.times:
+        """Writes the film, if the case wants one, and returns its file. ``conditions``: those of the boundaries, by
+        name. (collective)"""
+        if self.film is None:
             return []
         cut = self.output.cuts[0]
         plane = self._at(cut.axis, cut.at)
-        head = picture(self.name, cut.axis, plane.at, 0.0, plane.extent, np.empty((0, 0)), plane.outline())
-        return self.film.write(head, conditions, self.folder, self.mesh.comm)
+        name, _ = self.field(cut.field)
+        head = picture(name, cut.axis, plane.at, 0.0, plane.extent, np.empty((0, 0)), plane.outline())
+        return self.film.write(head, conditions)
 
 
 class Film:
-    """The frames of a film: images of a plane at several times. Rank 0 keeps them, in single precision."""
+    """The frames of a film: images of a plane after some steps, one file each in the folder ``frames``, so that a run
+    that continues from a checkpoint continues its film.
 
-    def __init__(self, kind: MovieFormat) -> None:
-        self.kind = kind
-        self.times: list[float] = []
-        self.images: list[Values] = []
+    ``kind``: the format of the film. ``since``: the step that the run continues from; frames of later steps are
+    deleted. (collective)
+    """
 
-    def add(self, time: float | None, image: Values) -> None:
-        """Adds a frame; ``image`` [rows][columns] is empty on all ranks but the first."""
-        self.times.append(time or 0.0)
-        self.images.append(image.astype(np.float32))
+    def __init__(self, kind: MovieFormat, folder: Path, comm: MPI.Intracomm, since: int | None) -> None:
+        self.kind, self.folder, self.comm = kind, folder, comm
+        self.frames = folder / "frames"
 
-    def write(self, head: Plane, conditions: Mapping[str, str], folder: Path, comm: MPI.Intracomm) -> list[Path]:
-        """Writes movie.mp4 or movie.gif; ``head`` says which plane it shows. (collective)"""
+        def drop() -> None:
+            for path in self._kept():
+                if since is not None and int(path.stem) > since:
+                    path.unlink()
+
+        mpi.together(comm, drop)
+
+    def _kept(self) -> list[Path]:
+        """The files, in the order of their steps; none on ranks but the first."""
+        return sorted(self.frames.glob("[0-9]*.npz")) if self.comm.rank == 0 else []
+
+    def add(self, step: int, time: float | None, image: Values) -> None:
+        """Adds a frame; ``image`` [rows][columns] is empty on all ranks but the first. (collective)"""
+
+        def write() -> None:
+            if self.comm.rank == 0:
+                self.frames.mkdir(exist_ok=True)
+                with whole(self.frames / f"{step:08}.npz") as place:
+                    np.savez_compressed(place, time=time or 0.0, image=image.astype(np.float32))
+
+        mpi.together(self.comm, write)
+
+    def write(self, head: Plane, conditions: Mapping[str, str]) -> list[Path]:
+        """Writes movie.mp4 or movie.gif, if there are frames, and returns its file; ``head`` says which plane it shows.
+        (collective)"""
 
         def write() -> list[Path]:
-            if comm.rank != 0:
+            frames = []
+            for path in self._kept():
+                with named(path), np.load(path) as kept:
+                    frames.append((float(kept["time"]), kept["image"]))
+            # Frames of a run with other pixels do not fit.
+            frames = [(time, image) for time, image in frames if image.shape == frames[-1][1].shape]
+            if not frames:
                 return []
             from weft.report.film import save
 
-            return [save(head, self.times, self.images, conditions, folder, ffmpeg() if self.kind != "gif" else "")]
+            times, images = zip(*frames, strict=True)
+            program = "" if self.kind == "gif" else ffmpeg()
+            return [save(head, times, images, conditions, self.folder, program)]
 
-        return comm.bcast(mpi.together(comm, write))
+        return self.comm.bcast(mpi.together(self.comm, write))
 
 
 def ffmpeg() -> str:

@@ -99,7 +99,7 @@ class Run:
                 if due(solver.steps, case.output.every):
                     self.output(self.files.fields)
                 if due(solver.steps, case.output.movie):
-                    self.output(self.files.pictures.frame)
+                    self.output(lambda: self.files.pictures.frame(solver.steps))
                 show(int(1e6 * self.goal.fraction(solver.steps, solver.time)))
                 signal = self.comm.allreduce(asked_to_stop(), MPI.MAX)
         except mpi.CollectiveError as error:
@@ -110,6 +110,7 @@ class Run:
             self.output(self.checkpoints.write)
         if signal == 0:
             self.output(lambda: self.files.at_end(self.record))
+        self.record["statistics"]["planes"] = self.files.pictures.planes()
         self.finish(seconds)
         if signal == 0:
             self.record["figures"]["errors"] = self.problem.errors()

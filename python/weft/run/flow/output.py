@@ -40,7 +40,13 @@ class OutputFiles:
                 self.tables[name] = Table(folder / f"probe-{name}.csv", head, since_step)
         solver = problem.solver
         self.pictures = Pictures(
-            problem.mesh, solver.order, output, folder, lambda name: (name, field(solver, name)), lambda: solver.time
+            problem.mesh,
+            solver.order,
+            output,
+            folder,
+            lambda name: (name, field(solver, name)),
+            lambda: solver.time,
+            began.step if began else None,
         )
         if output.averages_every:
             problem.solver.start_averages(output.averages_every)
@@ -60,7 +66,7 @@ class OutputFiles:
             self.tables[name].add([[solver.steps, solver.time, *row] for row in rows])
 
     def at_end(self, record: Record) -> None:
-        """Writes fields and averages, and returns the plane for the record. (collective)"""
+        """Writes fields, averages and the film. (collective)"""
         output, solver = self.problem.case.output, self.problem.solver
         if output.fields or output.nek:
             self.fields()
@@ -68,7 +74,6 @@ class OutputFiles:
             self.written.append(solver.write_fields(self.folder / "averages", averages=True))
         if output.average_over:
             self.profile(record)
-        record["statistics"]["planes"] = self.pictures.planes()
         self.written += self.pictures.write_film({name: b.condition for name, b in self.problem.boundaries.items()})
 
     def profile(self, record: Record) -> None:

@@ -97,11 +97,10 @@ class Run:
                 raise
             return self.unstable(str(error))
         compare(self.problem, record)
-        if signal == 0:
-            self.files.planes(record)
-            if case.output.compare_paths:
-                self.display.phase("exchange: timing every path")
-                paths(self.problem, record)
+        self.files.planes(record)
+        if signal == 0 and case.output.compare_paths:
+            self.display.phase("exchange: timing every path")
+            paths(self.problem, record)
         self.display.result(record)
         for path in self.files.at_end() if signal == 0 else self.files.probes():
             self.display.write(f"wrote       {path}")
@@ -144,7 +143,7 @@ class Run:
             if due(pause, case.checkpoint.every):
                 self.save()
             if due(pause, case.output.movie):
-                self.files.pictures.frame()
+                self.files.pictures.frame(pause)
         if (signal == 0 and case.checkpoint.at_end) or (signal != 0 and case.checkpoint.on_signal):
             self.save()
         if self.errors.found["time"]:

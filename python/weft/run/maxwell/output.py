@@ -28,6 +28,7 @@ class OutputFiles:
             folder,
             lambda name: component(solver.host_fields(), name),
             lambda: solver.time,
+            began.step if began else None,
         )
 
     def probes(self) -> list[Path]:

@@ -68,7 +68,6 @@ class Run:
         self.spectra_done = self.points_done = -1
         self.statistics_seconds = 0.0
         self.warned = False  # that the flow is not resolved
-        self.film = Film(self.case.output.movie_format)
 
     def go(self, began: Checkpoint | None) -> Result:
         """Steps until the end or a signal. `began`: the checkpoint that the run continues from. (collective)"""
@@ -78,6 +77,8 @@ class Run:
         open_folder(case, self.display, self.comm, began.path if began else "")
         scalars = len(case.scalars.schmidt)
         self.files = Files(self.folder, scalars, case.statistics.hdf5, since) if self.comm.rank == 0 else None
+        if case.output.movie:
+            self.film = Film(case.output.movie_format, self.folder, self.comm, since)
         self.goal = Goal(0 if case.time.end > 0 else case.time.steps, case.time.end, solver.steps, solver.time)
         self.end = case.time.end or math.inf
         if case.time.end and case.time.dt:
@@ -109,8 +110,8 @@ class Run:
             self.checkpoints.write()
         if case.output.fields and signal == 0:
             write_fields(self.folder, solver, self.comm)
-        if self.film.times and signal == 0:
-            self.film.write(self.plane(np.empty((0, 0))), {}, self.folder, self.comm)
+        if case.output.movie and signal == 0:
+            self.film.write(self.plane(np.empty((0, 0))), {})
         self.finish(step_seconds, seconds, profile)
         self.display.result(self.record)
         checkpoint = self.checkpoints.last if case.checkpoint.on_signal else ""
@@ -205,7 +206,7 @@ class Run:
         """Adds a frame to the film. (collective)"""
         found = self.solver.point_statistics(pressure=False, transfer=False, slice_z=self.case.points[2] // 2)
         image = found.enstrophy_slice
-        self.film.add(self.solver.time, np.empty((0, 0)) if image is None else image)
+        self.film.add(self.solver.steps, self.solver.time, np.empty((0, 0)) if image is None else image)
 
     def plane(self, image: Values) -> Plane:
         """The enstrophy on the plane halfway along z, for the record."""
