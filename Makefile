@@ -32,7 +32,7 @@ format: $(VENV)/tools
 	$(bin)/clang-format -i $$(git ls-files '*.cpp' '*.hpp')
 	$(bin)/ruff check --fix . && $(bin)/ruff format .
 
-# Lists such as "3;7" and double make a smaller wheel in less time.
+# Lists such as "1;3;7" and double make a smaller wheel in less time.
 WHEEL_ORDERS ?= all
 WHEEL_TYPES  ?= all
 
