@@ -59,8 +59,8 @@ void check(const mesh::Mesh& mesh, const BoundarySet& without) {
       SCOPED_TRACE(mesh.source + ", order " + std::to_string(order) + ", " + std::to_string(lanes) + " lanes");
       const Numbering from_ids(mesh, order, ids, lanes);
       expect_same(Numbering(mesh, order, without, lanes), from_ids);
-      omp_set_num_threads(3);
-      expect_same(Numbering(mesh, order, without, lanes), from_ids);
+      omp_set_num_threads(3);  // blocks of several lanes are divided among them
+      expect_same(Numbering(mesh, order, without, lanes), lanes == 1 ? from_ids : Numbering(mesh, order, ids, lanes));
       omp_set_num_threads(1);
     }
   }

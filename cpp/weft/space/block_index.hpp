@@ -28,9 +28,9 @@ struct BlockIndex {
   bool by_loads;  // other surface points by single loads and stores, even if the processor can gather
 };
 
-// The schedule of a sweep. Entries in [shared, owned) that only one chunk of blocks touches are updated just before the
-// first block that touches them, and summed just after the last. The other entries ("apart": shared ones, and with
-// several threads those between chunks) are handled before and after the sweep.
+// The schedule of a sweep. Blocks that touch the same entry are in one chunk or in chunks of different colours, and are
+// executed in their order. So entries in [shared, owned) are updated just before the first block that touches them, and
+// summed just after the last. Shared entries ("apart") are handled before and after the sweep.
 struct Plan {
   std::vector<Range> before;        // [blocks]: entries first touched by the block, its inside points in a row left out
   std::vector<std::int64_t> ahead;  // [blocks + 1]: entry where those first touched by the block begin, insides too

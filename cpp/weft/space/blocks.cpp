@@ -11,35 +11,6 @@
 namespace weft::space {
 namespace {
 
-// Chunks of blocks [begin, end) for `threads`, by colour: each gets the first colour that none of its entries has yet.
-std::vector<std::vector<Range>> coloured_chunks(Range part, int threads, std::span<const std::int32_t> index,
-                                                std::int64_t points_per_block, std::int64_t zero) {
-  const std::int64_t blocks = part.end - part.begin;
-  if (blocks == 0) return {};
-  if (threads == 1) return {{part}};
-  const std::int64_t chunks = std::min<std::int64_t>(blocks, 4 * threads);
-  std::vector<std::uint64_t> seen(zero + 1, 0);  // per entry: the colours of the chunks that touch it
-  std::vector<std::vector<Range>> colours;
-  for (std::int64_t c = 0; c < chunks; ++c) {
-    const Range chunk{part.begin + blocks * c / chunks, part.begin + blocks * (c + 1) / chunks};
-    const std::span<const std::int32_t> entries =
-        index.subspan(chunk.begin * points_per_block, (chunk.end - chunk.begin) * points_per_block);
-    std::uint64_t taken = 0;
-    for (const std::int32_t entry : entries)
-      if (entry != zero) taken |= seen[entry];
-    if (taken == ~std::uint64_t{0})
-      throw std::runtime_error(
-          "space: too many elements meet at one point to divide them among threads; "
-          "use more ranks and OMP_NUM_THREADS=1");
-    const std::size_t colour = __builtin_ctzll(~taken);
-    if (colour == colours.size()) colours.emplace_back();
-    colours[colour].push_back(chunk);
-    for (const std::int32_t entry : entries)
-      if (entry != zero) seen[entry] |= std::uint64_t{1} << colour;
-  }
-  return colours;
-}
-
 // A single thread takes a range at once.
 void append_pieces(Range range, int threads, std::vector<Range>& all) {
   if (threads > 1)
@@ -49,34 +20,19 @@ void append_pieces(Range range, int threads, std::vector<Range>& all) {
 }
 
 // interior: as in BlockIndex, inside: entries of a block's inside points.
-Plan make_plan(const Numbering& numbering, std::span<const std::int64_t> interior, std::int64_t inside, int threads) {
+Plan make_plan(const Numbering& numbering, std::span<const std::int64_t> interior, std::int64_t inside) {
   const exchange::Assembly& assembly = numbering.assembly;
   const BlockSplit& split = numbering.split;
-  const std::int64_t points_per_block = numbering.lanes * numbering.points_per_element();
   Plan plan;
-  plan.threads = threads;
+  plan.threads = numbering.threads;
+  plan.chunks = numbering.chunks;
   plan.zero = assembly.local;
   plan.halo = {assembly.owned, assembly.local};
-  const std::array<Range, 3> parts{Range{0, split.half}, {split.half, split.halo_end}, {split.halo_end, split.blocks}};
-  for (int p = 0; p < 3; ++p)
-    plan.chunks[p] = coloured_chunks(parts[p], threads, assembly.index, points_per_block, plan.zero);
-
-  std::vector<std::int64_t> chunk_of(split.blocks, 0);  // one for all if a single thread processes them in order
-  if (threads > 1) {
-    std::int64_t number = 0;
-    for (const auto& colours : plan.chunks)
-      for (const auto& chunks : colours)
-        for (const Range& chunk : chunks) {
-          std::fill(chunk_of.begin() + chunk.begin, chunk_of.begin() + chunk.end, number);
-          ++number;
-        }
-  }
+  append_pieces({0, assembly.shared}, plan.threads, plan.apart);
 
   plan.before.assign(split.blocks, {assembly.owned, assembly.owned});
   plan.ahead.assign(split.blocks + 1, assembly.owned);
   std::vector<std::vector<Range>> after(split.blocks);
-  append_pieces({0, assembly.shared}, threads, plan.apart);
-  std::vector<Range> between;
   const std::vector<exchange::Assembly::Run>& runs = assembly.runs;
   for (auto run = runs.rbegin(); run != runs.rend(); ++run) plan.ahead[run->first_block] = run->begin;
   for (std::int64_t b = split.blocks - 1; b >= 0; --b)  // blocks that touch nothing first
@@ -84,13 +40,6 @@ Plan make_plan(const Numbering& numbering, std::span<const std::int64_t> interio
   for (std::int64_t b = 0; b < split.blocks; ++b) plan.before[b] = {plan.ahead[b], plan.ahead[b]};
   for (const exchange::Assembly::Run& run : runs) {
     Range entries{run.begin, run.end};
-    if (chunk_of[run.first_block] != chunk_of[run.last_block]) {
-      if (!between.empty() && between.back().end == entries.begin)
-        between.back().end = entries.end;
-      else
-        between.push_back(entries);
-      continue;
-    }
     if (run.first_block == run.last_block && interior[run.first_block] >= 0) {  // the kernel itself does its insides
       if (run.begin != interior[run.first_block])
         throw std::logic_error("space: the assembly does not number the interior points of a block first");
@@ -100,7 +49,6 @@ Plan make_plan(const Numbering& numbering, std::span<const std::int64_t> interio
     plan.before[run.first_block].end = entries.end;
     if (entries.begin < entries.end) after[run.last_block].push_back(entries);
   }
-  for (const Range& range : between) append_pieces(range, threads, plan.apart);
   plan.after_begin.push_back(0);
   for (const std::vector<Range>& ranges : after) {
     plan.after.insert(plan.after.end(), ranges.begin(), ranges.end());
@@ -157,7 +105,7 @@ Blocks::Blocks(const Numbering& numbering, const std::shared_ptr<device::Device>
     interior_index_.insert(interior_index_.end(), from_block(b), from_block(b) + inside);
   }
   view_ = {index_.data(), interior_.data(), interior_index_.data(), conflict_.data(), runs_.data(), true};
-  plan_ = make_plan(numbering, interior_, inside, omp_get_max_threads());
+  plan_ = make_plan(numbering, interior_, inside);
 }
 
 std::string name(Access access) {

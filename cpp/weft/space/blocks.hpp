@@ -51,8 +51,7 @@ std::string name(Access access);
 
 class Blocks {
  public:
-  // numbering: in blocks of its lanes; the index of its assembly is not needed afterwards. std::runtime_error if the
-  // elements cannot be divided among threads.
+  // numbering: in blocks of its lanes; the index of its assembly is not needed afterwards.
   Blocks(const Numbering& numbering, const std::shared_ptr<device::Device>& device);
 
   const BlockIndex& index() const { return view_; }

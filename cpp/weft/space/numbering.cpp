@@ -1,5 +1,7 @@
 #include "weft/space/numbering.hpp"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -28,7 +30,7 @@ BlockSplit split_blocks(std::span<const std::uint8_t> halo, std::span<const mesh
              inner = elements - outer;
   BlockSplit split;
   split.blocks = (elements + lanes - 1) / lanes;
-  split.half = inner / 2 / lanes;
+  split.half = outer == 0 ? 0 : inner / 2 / lanes;  // without a halo there is nothing to overlap
   // Elements without shared points fill up the last block of the halo.
   const std::int64_t before = split.half * lanes,
                      fill = std::min<std::int64_t>((lanes - outer % lanes) % lanes, inner - before);
@@ -87,11 +89,52 @@ void Numbering::set_up(const PointNumbers& points) {
     shapes.assign(split.blocks, lanes == 1 ? mesh::Shape::box : mesh::Shape::affine);
     for (std::int64_t e = 0; e < mesh.elements(); ++e)
       shapes[e / lanes] = std::max(shapes[e / lanes], of_elements[split.order[e]]);
+    if (lanes > 1) divide_among_threads(points);
   });
   if (lanes == 1)
     number_elements(points, std::move(numbered));
   else
     number_blocks(points, std::move(numbered));
+}
+
+// Chunks that run at the same time touch none of the same points.
+void Numbering::divide_among_threads(const PointNumbers& points) {
+  threads = omp_get_max_threads();
+  const std::array<Range, 3> parts{Range{0, split.half}, {split.half, split.halo_end}, {split.halo_end, split.blocks}};
+  std::vector<std::int32_t> surface;  // numbers of the points on the surfaces of elements, in the order of the split
+  std::int64_t each_surface = 0;
+  if (threads > 1) {
+    const std::vector<int> places = inside_first(order);
+    const std::int64_t inside = std::int64_t{order - 1} * (order - 1) * (order - 1);
+    each_surface = points_per_element() - inside;
+    surface.resize(mesh.elements() * each_surface);
+#pragma omp parallel
+    {
+      std::vector<std::int32_t> numbers(points_per_element());
+#pragma omp for
+      for (std::int64_t e = 0; e < mesh.elements(); ++e) {
+        points.of_element(split.order[e], numbers.data());
+        for (std::int64_t q = 0; q < each_surface; ++q) surface[e * each_surface + q] = numbers[places[inside + q]];
+      }
+    }
+  }
+  // Computing or loading a metric that varies takes half as long again as a constant one (docs/cpu-kernels.md).
+  std::vector<int> costs;
+  for (const mesh::Shape shape : shapes) costs.push_back(shape <= mesh::Shape::affine ? 2 : 3);
+  Division division = divide_blocks(parts, threads, costs, points.count(), [&](std::int64_t b) {
+    const std::int64_t begin = b * lanes, end = std::min(begin + lanes, mesh.elements());
+    return std::span<const std::int32_t>(surface).subspan(begin * each_surface, (end - begin) * each_surface);
+  });
+  chunks = std::move(division.chunks);
+  std::vector<std::int64_t> elements;
+  std::vector<mesh::Shape> of_blocks;
+  for (const std::int64_t b : division.order) {
+    const auto begin = split.order.begin() + b * lanes;
+    elements.insert(elements.end(), begin, begin + std::min<std::int64_t>(lanes, split.order.end() - begin));
+    of_blocks.push_back(shapes[b]);
+  }
+  split.order = std::move(elements);
+  shapes = std::move(of_blocks);
 }
 
 void Numbering::number_elements(const PointNumbers& points, exchange::NumberedPoints numbered) {

@@ -10,12 +10,14 @@
 #include "weft/mesh/boundary_set.hpp"
 #include "weft/mesh/mesh.hpp"
 #include "weft/mesh/shape.hpp"
+#include "weft/space/chunks.hpp"
 #include "weft/space/point_numbers.hpp"
 
 namespace weft::space {
 
 // The order of a rank's elements for the overlap of overlap.hpp: block b is elements [b lanes, (b + 1) lanes) of
 // `order` (the last block may be ragged), and blocks [0, half) and [halo_end, blocks) touch no point of another rank.
+// Without any such point all are in the last part.
 struct BlockSplit {
   std::vector<std::int64_t> order;  // a permutation of the elements, for mesh::Mesh::permuted
   std::int64_t half = 0, halo_end = 0, blocks = 0;
@@ -26,7 +28,8 @@ BlockSplit split_blocks(std::span<const std::uint8_t> halo, std::span<const mesh
 
 // "In execution order" is by elements of split.order.
 struct Numbering {
-  // Of the mesh's points but for those on the boundaries `without`. lanes: elements per block, whose points are
+  // Of the mesh's points but for those on the boundaries `without`. Its order of elements depends on the number of
+  // OpenMP threads (chunks.hpp), unless they are processed one by one. lanes: elements per block, whose points are
   // processed as [block][point][lane], interior points of elements first; 1: elements are processed one by one, and
   // points in their own order. (collective)
   Numbering(mesh::Mesh mesh, int order, const mesh::BoundarySet& without, int lanes);
@@ -37,6 +40,8 @@ struct Numbering {
   mesh::Mesh mesh;  // as given
   int order, lanes;
   BlockSplit split;
+  int threads = 1;  // among which the blocks are divided: those of OpenMP when this was made
+  Chunks chunks;    // of several lanes
   std::vector<mesh::Shape>
       shapes;  // of the blocks: the most general of their elements', of several lanes at least affine
   std::int64_t halo_elements = 0;   // with points other ranks hold too
@@ -58,6 +63,7 @@ struct Numbering {
 
  private:
   void set_up(const PointNumbers& points);
+  void divide_among_threads(const PointNumbers& points);
   void number_elements(const PointNumbers& points, exchange::NumberedPoints numbered);
   void number_blocks(const PointNumbers& points, exchange::NumberedPoints numbered);
   template <class V>
