@@ -1,10 +1,10 @@
-"""How long `weft model replay` takes for a large trace, and the memory it needs; writes JSON.
+"""How long `weft model replay` and `critical-path` take for a large trace, and the memory they need; writes JSON.
 
     python benchmarks/trace_replay.py --events 1000000 --output benchmarks/results/trace_replay.json
 
-Generates the traces of `trace_reading.py` and runs the command on each in a process of its own: reading, building the
-program, and the replays behind what it prints for another machine. The file has the processor seconds of the
-command and of each part. The required limits are 20 s and 600 MB for 10^6 events.
+Generates the traces of `trace_reading.py` and runs both commands on each in a process of their own: reading, building
+the program, and the replays behind what `replay` prints for another machine; reading and the path. The file has the
+processor seconds of the commands and of each part of `replay`. The required limits are 20 s and 600 MB for 10^6 events.
 """
 
 from __future__ import annotations
@@ -57,22 +57,23 @@ def main() -> None:
             else:
                 write_chrome(path, given.events, name == "kineto")
             done = subprocess.run([sys.executable, "-c", PARTS, str(path)], capture_output=True, text=True, check=True)
-            record[name] = {**json.loads(done.stdout), **command(path)}
+            record[name] = {**json.loads(done.stdout), **command("command", "replay", path, *OPTIONS),
+                            **command("critical_path", "critical-path", path)}  # fmt: skip
             print(name, record[name], flush=True)
             path.unlink()
     if given.output:
         given.output.write_text(json.dumps(record, indent=1) + "\n")
 
 
-def command(path: Path) -> dict[str, float]:
-    """Processor seconds and the largest memory of the command."""
-    child = subprocess.Popen([Path(sys.executable).with_name("weft"), "model", "replay", path, *OPTIONS],
+def command(key: str, method: str, path: Path, *options: str) -> dict[str, float]:
+    """Processor seconds and the largest memory of a command."""
+    child = subprocess.Popen([Path(sys.executable).with_name("weft"), "model", method, path, *options],
                              stdout=subprocess.DEVNULL)  # fmt: skip
     _, status, used = os.wait4(child.pid, 0)
     if os.waitstatus_to_exitcode(status):
-        raise SystemExit(f"weft model replay {path.name} failed")
-    return {"command_seconds": used.ru_utime + used.ru_stime,
-            "command_peak_bytes": used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)}  # fmt: skip
+        raise SystemExit(f"weft model {method} {path.name} failed")
+    return {f"{key}_seconds": used.ru_utime + used.ru_stime,
+            f"{key}_peak_bytes": used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)}  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -16,17 +16,21 @@ The length of the path is a lower bound on the run time, however much other work
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from weft.model.program import view
 from weft.model.result import ModelError
 from weft.traces import Category, Trace
 from weft.traces.launches import Launches
 
 SKEW = 2000  # ns; clocks of host and device, rounded to microseconds, may disagree by this much
+KINDS = ("", "between calls", "launch delay", "between kernels", "wait")  # of edges; '': inside an event
+INSIDE, CALLS, LAUNCH, KERNELS, WAIT = range(len(KINDS))
 
 
 @dataclass(frozen=True)
@@ -65,38 +69,35 @@ def critical_path(trace: Trace) -> CriticalPath:
 
 
 class _Graph:
-    """Nodes 2 i and 2 i + 1 are the start and end of event i."""
+    """Nodes 2 i and 2 i + 1 are the start and end of event i. Edges are kept in columns: a million events have three
+    million.
+    """
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.launches = Launches(trace)
-        self.start, self.end = trace.start.tolist(), trace.end.tolist()
         self.stream = trace.on_stream()
         self.skipped = trace.category == Category.other
-        self.before: dict[int, list[tuple[int, int, str]]] = defaultdict(list)  # node -> (earlier node, ns, kind)
-        self.sources = self._sources()
-        self.outer: dict[int, int] = {}  # event of a thread -> the innermost one that is open when it starts
+        self.needs = self._needs()
+        self.outer = np.full(len(trace), -1, dtype=np.int64)  # event of a thread: the innermost one open at its start
+        self.edges: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int8], NDArray[np.bool_]]] = []
 
-    def _time(self, node: int) -> int:
-        return self.end[node // 2] if node % 2 else self.start[node // 2]
+    def _time(self, node: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.where(node % 2, self.trace.end[node // 2], self.trace.start[node // 2])
 
-    def _edge(self, earlier: int, later: int, kind: str, free: bool = False) -> None:
-        length = self._time(later) - self._time(earlier)
-        if length < -SKEW and kind and not free:  # on one thread, the profiler itself may close an event too early
-            name = self.trace.names[self.trace.name[later // 2]]
-            raise ModelError(
-                f"{self.trace.path}: '{name}' happens {-length} ns before the event it depends on: "
-                "the clocks of host and device disagree"
-            )
-        self.before[later].append((earlier, 0 if free else max(length, 0), kind))
+    def _add(self, earlier: ArrayLike, later: ArrayLike, kind: ArrayLike, free: ArrayLike) -> None:
+        """Adds edges with their kinds; free ones take no time."""
+        earlier, later = np.asarray(earlier, dtype=np.int64), np.asarray(later, dtype=np.int64)
+        kind, free = np.asarray(kind, dtype=np.int8), np.asarray(free, dtype=bool)
+        self.edges.append((earlier, later, np.broadcast_to(kind, earlier.shape), np.broadcast_to(free, earlier.shape)))
 
-    def _sources(self) -> dict[int, list[int]]:
-        """The work that each event waits for: calls for work on any stream, work on a stream for work on others."""
-        sources: dict[int, list[int]] = defaultdict(list)
+    def _needs(self) -> NDArray[np.int64]:
+        """Pairs of a waiting event and the work it waits for: calls for work on any stream, work for that of others.
+
+        Calls that wait for nothing are paired with -1.
+        """
         if self.trace.requires is not None:
-            for event, needed in self.trace.requires.tolist():
-                sources[event].append(needed)
-            return sources
+            return np.asarray(self.trace.requires, dtype=np.int64).reshape(-1, 2)
         work = np.flatnonzero(self.stream)
         call_of = self.launches.call[work]
         launched = np.where(call_of >= 0, self.trace.start[call_of], -1)  # without a call: before the trace began
@@ -105,109 +106,149 @@ class _Graph:
         calls = np.flatnonzero(~self.stream & (self.trace.category == Category.sync))
         first = np.searchsorted(self.trace.end[work], self.trace.start[calls], side="right").tolist()
         last = np.searchsorted(self.trace.end[work], self.trace.end[calls] + SKEW, side="right").tolist()
+        found = [np.stack((calls, np.full_like(calls, -1)), axis=1)]
         for call, a, b in zip(calls.tolist(), first, last, strict=True):  # the work between ended during the call
-            here = (launched[a:b] < self.start[call]) & (self.trace.process[work[a:b]] == self.trace.process[call])
-            sources[call] = np.sort(work[a:b][here]).tolist()
-        return sources
+            here = (launched[a:b] < self.trace.start[call]) & (
+                self.trace.process[work[a:b]] == self.trace.process[call]
+            )
+            mine = np.sort(work[a:b][here])
+            found.append(np.stack((np.full_like(mine, call), mine), axis=1))
+        return np.concatenate(found)
 
     def threads(self) -> None:
         """Edges between the starts and ends of a thread's events, in order."""
-        waits = {e for e in self.sources if not self.stream[e]}
-        waits |= set(np.flatnonzero(self.trace.category == Category.wait).tolist())
+        waits = self.trace.category == Category.wait
+        waits[self.needs[:, 0]] = True
+        waits &= ~self.stream
         records = ~self.stream & (self.trace.category == Category.sync)
         host = np.flatnonzero(~self.stream & ~self.skipped)
         # A record may have the times of its call, which contains it.
-        inner = np.array([records[e] and e not in waits for e in host.tolist()], dtype=bool)
+        inner = records[host] & ~waits[host]
         order = host[np.lexsort((inner, -self.trace.end[host], self.trace.start[host], self.trace.line[host]))]
+        earlier, later, kind, free = array("q"), array("q"), array("b"), array("b")
+        start, end, lines, outer = (view(a) for a in (self.trace.start, self.trace.end, self.trace.line, self.outer))
+        is_wait, is_record, correlation = view(waits), view(records), view(self.trace.correlation)
         last: dict[int, int] = {}  # line -> node
         stacks: dict[int, list[int]] = defaultdict(list)
 
-        def close(line: int, until: int | None) -> None:
-            stack = stacks[line]
-            while stack and (until is None or self.end[stack[-1]] <= until):
+        def edge(to: int, line: int, of: int, without: bool) -> None:
+            earlier.append(last[line])
+            later.append(to)
+            kind.append(of)
+            free.append(without)
+
+        def close(line: int, stack: list[int], until: int | None) -> None:
+            while stack and (until is None or end[stack[-1]] <= until):
                 event = stack.pop()
-                self._edge(last[line], 2 * event + 1, "", free=event in waits)
+                edge(2 * event + 1, line, INSIDE, is_wait[event])
                 last[line] = 2 * event + 1
 
-        for event in order.tolist():
-            line = int(self.trace.line[event])
-            close(line, self.start[event])
+        for event in view(order):
+            line = lines[event]
             stack = stacks[line]
-            if stack and records[event] and self.trace.correlation[event] == self.trace.correlation[stack[-1]] >= 0:
+            close(line, stack, start[event])
+            if stack and is_record[event] and correlation[event] == correlation[stack[-1]] >= 0:
                 self.skipped[event] = True  # the profiler's record of the wait inside the enclosing call
                 continue
             if line in last:
-                self._edge(last[line], 2 * event, "" if stack else "between calls", free=not stack)
+                edge(2 * event, line, INSIDE if stack else CALLS, not stack)
             last[line] = 2 * event
             if stack:
-                self.outer[event] = stack[-1]
+                outer[event] = stack[-1]
             stack.append(event)
-        for line in list(stacks):
-            close(line, None)
+        for line, stack in stacks.items():
+            close(line, stack, None)
+        self._add(earlier, later, kind, free)
 
     def streams(self) -> None:
         """Edges to each piece of work from its launch or from the work before it."""
+        start, end = self.trace.start, self.trace.end
         work = np.flatnonzero(self.stream)
-        order = work[np.lexsort((self.trace.end[work], self.trace.start[work], self.trace.line[work]))].tolist()
-        previous, line = -1, -1
-        for event in order:
-            if self.trace.line[event] != line:
-                previous, line = -1, int(self.trace.line[event])
-            self.before[2 * event + 1].append((2 * event, self.end[event] - self.start[event], ""))
-            call = int(self.launches.call[event])
-            idle_by = max([self.end[previous]] if previous >= 0 else [-1])
-            waited = max([self.end[s] for s in self.sources.get(event, [])], default=-1)
-            if call >= 0 and max(idle_by, waited) < self.start[call]:
-                self._edge(2 * call, 2 * event, "launch delay")
-            elif previous >= 0 and waited <= idle_by:
-                self._edge(2 * previous + 1, 2 * event, "between kernels")
-            previous = event
+        work = work[np.lexsort((end[work], start[work], self.trace.line[work]))]
+        self._add(2 * work, 2 * work + 1, INSIDE, False)
+        previous = np.where(np.diff(self.trace.line[work], prepend=-1) == 0, np.roll(work, 1), -1)
+        idle_by = np.where(previous >= 0, end[previous], -1)
+        waited = np.full(len(self.trace), -1, dtype=np.int64)
+        needs = self.needs[self.needs[:, 1] >= 0]
+        np.maximum.at(waited, needs[:, 0], end[needs[:, 1]])
+        waited, call = waited[work], self.launches.call[work]
+        launched = (call >= 0) & (np.maximum(idle_by, waited) < start[call])
+        self._add(2 * call[launched], 2 * work[launched], LAUNCH, False)
+        follows = ~launched & (previous >= 0) & (waited <= idle_by)
+        self._add(2 * previous[follows] + 1, 2 * work[follows], KERNELS, False)
 
     def waits(self) -> None:
         """Edges to each waiting event from the work it waits for."""
-        for event, sources in self.sources.items():
-            for source in sources:
-                self._edge(2 * source + 1, 2 * event + (0 if self.stream[event] else 1), "wait", free=True)
+        event, source = self.needs[self.needs[:, 1] >= 0].T
+        self._add(2 * source + 1, 2 * event + ~self.stream[event], WAIT, True)
+
+    def _columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]:
+        """Of all edges between events that are not skipped, the earlier and later nodes, the time and the kind."""
+        earlier, later, kind, free = (np.concatenate(column) for column in zip(*self.edges, strict=True))
+        self.edges.clear()
+        kept = ~(self.skipped[earlier // 2] | self.skipped[later // 2])
+        earlier, later, kind, free = earlier[kept], later[kept], kind[kept], free[kept]
+        length = self._time(later) - self._time(earlier)
+        # On one thread, the profiler itself may close an event too early.
+        wrong = np.flatnonzero((length < -SKEW) & (kind != INSIDE) & ~free)
+        if len(wrong):
+            name = self.trace.names[self.trace.name[later[wrong[0]] // 2]]
+            raise ModelError(
+                f"{self.trace.path}: '{name}' happens {-length[wrong[0]]} ns before the event it depends on: "
+                "the clocks of host and device disagree"
+            )
+        length[free] = 0
+        return earlier, later, np.maximum(length, 0, out=length), kind
 
     def longest(self) -> CriticalPath:
-        after: dict[int, list[int]] = defaultdict(list)
-        missing = {}
-        nodes = {n for e in np.flatnonzero(~self.skipped).tolist() for n in (2 * e, 2 * e + 1)}
-        for node in nodes:
-            missing[node] = len(self.before.get(node, ()))
-            for earlier, _, _ in self.before.get(node, ()):
-                after[earlier].append(node)
-        ready = sorted(n for n in nodes if missing[n] == 0)
-        length = dict.fromkeys(nodes, 0)
-        origin: dict[int, tuple[int, int, str]] = {}
+        earlier, later, seconds, kind = self._columns()
+        count = 2 * len(self.trace)
+        edges = np.argsort(earlier, kind="stable")  # by the node that they leave
+        first = view(np.searchsorted(earlier[edges], np.arange(count + 1)))
+        arrivals = np.bincount(later, minlength=count)
+        exists = np.repeat(~self.skipped, 2)
+        ready = array("q", np.flatnonzero(exists & (arrivals == 0)).tolist())
+        length, origin = np.zeros(count, dtype=np.int64), np.full(count, len(edges), dtype=np.int64)
+        far, by, missing = view(length), view(origin), view(arrivals)
+        leaving, to, takes = view(edges), view(later), view(seconds)
         done = 0
         while ready:
             node = ready.pop()
             done += 1
-            for edge in self.before.get(node, ()):
-                if node not in origin or length[edge[0]] + edge[1] > length[node]:
-                    origin[node], length[node] = edge, length[edge[0]] + edge[1]
-            for later in after[node]:
-                missing[later] -= 1
-                if missing[later] == 0:
-                    ready.append(later)
-        if done < len(nodes):
-            name = self.trace.names[self.trace.name[next(n for n in nodes if missing[n]) // 2]]
+            here = far[node]
+            for edge in leaving[first[node] : first[node + 1]]:
+                end, then = to[edge], here + takes[edge]
+                if then > far[end] or (then == far[end] and edge < by[end]):  # of equal edges the first counts
+                    far[end], by[end] = then, edge
+                missing[end] -= 1
+                if missing[end] == 0:
+                    ready.append(end)
+        if done < exists.sum():
+            name = self.trace.names[self.trace.name[np.flatnonzero(arrivals)[0] // 2]]
             raise ModelError(f"{self.trace.path}: events depend on each other in a cycle that includes '{name}'")
-        return self._path(max(nodes, key=lambda n: (length[n], self._time(n))), origin)
+        ends = np.flatnonzero(exists & (length == length.max()))
+        return self._path(int(ends[np.argmax(self._time(ends))]), origin, earlier, seconds, kind)
 
-    def _path(self, node: int, origin: dict[int, tuple[int, int, str]]) -> CriticalPath:
+    def _path(
+        self,
+        node: int,
+        origin: NDArray[np.int64],
+        earlier: NDArray[np.int64],
+        seconds: NDArray[np.int64],
+        kind: NDArray[np.int8],
+    ) -> CriticalPath:
+        """The path to a node along the edges `origin` through which the nodes are reached last."""
         events = np.zeros(len(self.trace), dtype=bool)
         own = np.zeros(len(self.trace), dtype=np.int64)
         between: dict[str, int] = defaultdict(int)
         events[node // 2] = True
-        while node in origin:
-            earlier, length, kind = origin[node]
-            if kind:
-                between[kind] += length
+        while (edge := int(origin[node])) < len(earlier):
+            before = int(earlier[edge])
+            if kind[edge]:
+                between[KINDS[kind[edge]]] += int(seconds[edge])
             else:  # between two nodes of nested events, the time belongs to the event that is open there
-                own[self._open_between(earlier, node)] += length
-            node = earlier
+                own[self._open_between(before, node)] += seconds[edge]
+            node = before
             events[node // 2] = True
         return CriticalPath(events, own, dict(between))
 
@@ -216,4 +257,4 @@ class _Graph:
             return earlier // 2
         if later % 2 == 1:
             return later // 2
-        return self.outer[later // 2]  # from the end of one event to the start of the next: the time of the outer one
+        return int(self.outer[later // 2])  # from the end of one to the start of the next: the time of the outer one

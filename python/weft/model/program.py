@@ -205,9 +205,9 @@ def program_of(
     )  # fmt: skip
 
 
-def view(column: Floats) -> memoryview[float]:
+def view(column: NDArray[Any]) -> memoryview[Any]:
     """A column whose single elements are read and written as fast as those of a list, without a copy."""
-    return cast("memoryview[float]", column.data)
+    return cast("memoryview[Any]", column.data)
 
 
 def offsets_of(counts: Sequence[int] | NDArray[np.integer]) -> Ints:
