@@ -1,6 +1,7 @@
 """Readers of protobuf traces: Perfetto (rocprofv3), XSpace (JAX) and Chakra, and files that are none of them."""
 
 import gzip
+import json
 import os
 import re
 import zlib
@@ -299,6 +300,29 @@ def test_equal_graphs_of_a_ring_are_ranks_and_take_the_time_of_its_messages(tmp_
     assert found.exit_code == 0, found.output
     (time,) = re.findall(r"^time, \S+\s+(\S+) µs", found.output, re.MULTILINE)
     assert float(time) == pytest.approx(3 * (262_144 / 25e9 * 1e6 + 2) + 2 * 7, rel=1e-3)
+
+
+def test_a_chakra_graph_in_json_is_that_of_the_protobuf(tmp_path) -> None:
+    """JSON as Chakra's feeder reads it has no threads, streams and process groups."""
+    kept = ("is_cpu_op", "comm_type", "comm_size", "comm_dst", "comm_tag")
+    nodes = [(*node, {k: v for k, v in given.items() if k in kept}) for *node, given in NODES]
+    keys = ("Id", "Name", "NodeType", "data_deps", "runtime")
+    content = {"workload_graph": [{**dict(zip(keys, node, strict=True)), **given} for *node, given in nodes]}
+    read = loaded(json.dumps(content, indent=1).encode(), tmp_path, "graph.3.json")
+    same = loaded(graph(nodes), tmp_path, "graph.3.et")
+    assert (read.format, read.names, read.lines, read.processes) == ("chakra", same.names, same.lines, [3])
+    for column in ("start", "end", "category", "name", "bytes", "peer", "correlation", "group", "line", "requires"):
+        assert np.array_equal(getattr(read, column), getattr(same, column)), column
+
+
+def test_json_of_chakra_with_a_wrong_field_says_which(tmp_path) -> None:
+    with pytest.raises(ValueError, match=r"event 1 cannot be read .*data_deps"):
+        loaded(b'{"workload_graph": [{"Id": 1}, {"Id": 2, "data_deps": ["x"]}]}', tmp_path, "wrong.json")
+
+
+def test_execution_traces_of_pytorch_say_what_to_give_instead(tmp_path) -> None:
+    with pytest.raises(ValueError, match="operators have no times: give the profiler's trace"):
+        loaded(b'{"schema": "1.1.0-chakra.0.0.4", "pid": 7, "nodes": [{"id": 1}]}', tmp_path, "et.json")
 
 
 def test_times_of_a_chakra_trace_are_taken_if_it_has_them(tmp_path) -> None:

@@ -759,7 +759,7 @@ def test_an_archive_of_other_things_says_what_it_holds(tmp_path) -> None:
     (tmp_path / "letter.txt").write_text("dear")
     with tarfile.open(tmp_path / "a.tgz", "w:gz") as archive:
         archive.add(tmp_path / "letter.txt", "letter.txt")
-    with pytest.raises(ValueError, match=r"has no trace_MPI\*.ct files; it has letter.txt"):
+    with pytest.raises(ValueError, match=r"has no trace_MPI\*.ct files, but letter.txt"):
         load(tmp_path / "a.tgz")
 
 

@@ -1,8 +1,9 @@
-"""Reader of Chakra execution traces of MLCommons (`.et`): a graph of computation, copies and communication of one rank.
+"""Reader of Chakra execution traces of MLCommons: a graph of computation, copies and communication of one rank.
 
-A file is a sequence of messages, each after its length: metadata, then nodes with dependencies and durations. Most
-files have no times. Events then get the times that they would have if every node started as soon as all nodes it
-depends on have ended and its thread or stream is free. https://github.com/mlcommons/chakra, et_def.proto
+A file (`.et`) is a sequence of messages, each after its length: metadata, then nodes with dependencies and durations.
+The same nodes may be in JSON. Most files have no times. Events then get the times that they would have if every node
+started as soon as all nodes it depends on have ended and its thread or stream is free.
+https://github.com/mlcommons/chakra, et_def.proto
 """
 
 from __future__ import annotations
@@ -14,26 +15,31 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.traces import apis, protobufs
+from weft.traces import apis, chakra_json, protobufs
 from weft.traces.chakra_nodes import COLLECTIVE, LOAD, NONE, RECEIVE, SEND, STORE, Nodes, Values, nodes
-from weft.traces.head import Head
+from weft.traces.head import Head, look
 from weft.traces.protobuf_columns import Texts, combinations
 from weft.traces.protobufs import text
 from weft.traces.table import Builder, Category, Kind, Trace, distinct
 
-DESCRIPTION = "a Chakra execution trace (.et)"
+DESCRIPTION = "a Chakra execution trace (.et, or JSON)"
 
 _COLLECTIVES = (
     "allreduce", "reduce", "allgather", "gather", "scatter", "bcast", "alltoall", "reduce_scatter", "reduce_scatter",
     "barrier",
 )  # fmt: skip
-_RANK = re.compile(r"\.(\d{1,7})\.et(?:\.gz)?$")
+_RANK = re.compile(r"\.(\d{1,7})\.(?:et|json)(?:\.gz)?$")
 _LONGEST = 2**50 // 1000  # µs, 13 days for one node
 _LAST = 2**62  # ns, 146 years
 
 
 def probe(head: Head) -> bool:
-    """The first message is metadata: a version, or attributes with names. A node with an id and a name follows."""
+    """The first message is metadata: a version, or attributes with names. A node with an id and a name follows.
+
+    JSON begins with the name of its array.
+    """
+    if head.is_json():
+        return head.text.lstrip("{ \t\r\n").startswith(f'"{chakra_json.KEY}"')
     try:
         length, at = protobufs.varint(head.data, 0)
         first = list(protobufs.fields(head.data[at : at + length]))
@@ -55,12 +61,13 @@ def probe(head: Head) -> bool:
 def read(path: Path) -> Trace:
     """Reads every node, and its data dependencies as `requires`; control dependencies only order calls.
 
-    The rank is the number in the file's name (`NAME.RANK.et`). Nodes that run on a device are on the stream that the
-    file gives, other nodes on its threads.
+    The rank is the number in the file's name (`NAME.RANK.et`, `NAME.RANK.json`). Nodes that run on a device are on the
+    stream that the file gives, other nodes on its threads.
     """
     named = _RANK.search(path.name)
     builder, texts = Builder("chakra", path), Texts()
-    found = nodes(path, texts, DESCRIPTION)
+    written = look(path).is_json()
+    found = chakra_json.nodes(path, texts) if written else nodes(path, texts, DESCRIPTION)
     if len(found.id) == 0:
         raise ValueError(f"{path}: the Chakra trace has no nodes")
     _check_times(path, found)

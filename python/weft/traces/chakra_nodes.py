@@ -29,10 +29,10 @@ METADATA, LOAD, STORE, COMPUTE, SEND, RECEIVE, COLLECTIVE = range(1, 8)  # types
 NONE = np.iinfo(np.int64).min  # an attribute that a node lacks
 
 # The attributes that are read: numbers, and the group of a collective, which is a number written as text.
-_NUMBERS = (
+NUMBERS = (
     "is_cpu_op", "tid", "stream", "comm_size", "comm_src", "comm_dst", "comm_tag", "comm_type", "tensor_size",
 )  # fmt: skip
-_GROUP = "pg_name"
+GROUP = "pg_name"
 _NODE, _ATTRIBUTE = wire_types(FIELDS["Node"]), wire_types(FIELDS["Attribute"])
 _VALUES = {number: type_ for number, type_ in FIELDS["Attribute"].values() if type_ != "bytes"}
 _TEXT = FIELDS["Attribute"]["text"][0]
@@ -79,7 +79,7 @@ def nodes(path: Path, texts: Texts, description: str) -> Nodes:
         parts.append(part)
     columns = {c: np.concatenate([getattr(p, c) for p in parts]) for c in _COLUMNS}
     attributes = {}
-    for name in (*_NUMBERS, _GROUP):
+    for name in (*NUMBERS, GROUP):
         owner, value = zip(*(p.attributes[name] for p in parts), strict=True)
         attributes[name] = np.concatenate(owner), np.concatenate(value)
     return Nodes(**columns, attributes=attributes)
@@ -111,19 +111,19 @@ def _attributes(decoder: Decoder, bounds: Values, owner: Values) -> dict[str, tu
         numeric[found.owner] = True
     named: Column = columns[1]
     read = {}
-    for name in _NUMBERS:
+    for name in NUMBERS:
         mine = named.owner[decoder.equal(named, name.encode())]
         mine = mine[numeric[mine] & (owner[mine] >= 0)]
         read[name] = owner[mine], value[mine]
     group = np.zeros(len(owner), dtype=bool)
-    group[named.owner[decoder.equal(named, _GROUP.encode())]] = True
+    group[named.owner[decoder.equal(named, GROUP.encode())]] = True
     text = columns[_TEXT]
     groups = {}
     for k in np.flatnonzero(group[text.owner] & (owner[text.owner] >= 0)).tolist():
         said = decoder.data[text.at[k] : text.at[k] + text.value[k]]
         if said.isdigit():
             groups[int(owner[text.owner[k]])] = int(said[:18])
-    read[_GROUP] = np.array([*groups], dtype=np.int64), np.array([*groups.values()], dtype=np.int64)
+    read[GROUP] = np.array([*groups], dtype=np.int64), np.array([*groups.values()], dtype=np.int64)
     return read
 
 

@@ -104,7 +104,7 @@ class Events(Generic[Shape]):
             try:
                 one = msgspec.convert(event, self.shape)
             except msgspec.ValidationError as error:
-                raise self._error(f"event {self.count} has 'args' that cannot be read ({error})") from None
+                raise self._error(f"event {self.count} cannot be read ({error})") from None
             self.count += 1
             yield one
 

@@ -48,7 +48,7 @@ def read(path: Path) -> Trace:
         runs = {only: runs[only]}
     if not any(files for files, _ in runs.values()):
         inside = ", ".join(foreign[:8]) or "nothing"
-        raise ValueError(f"{path}: the archive has no trace_MPI*.ct files; it has {inside}")
+        raise ValueError(f"{path}: the archive has no trace_MPI*.ct files, but {inside}; unpack traces of other kinds")
     first = 0
     for run, (files, skews) in runs.items():
         first = _add_run(builder, run, files, skews, first)

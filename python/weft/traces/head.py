@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,11 @@ class Head:
         """A description of the beginning of the file, for messages."""
         if not self.data:
             return "the file is empty"
+        if re.match(r'\s*\{\s*"schema"\s*:\s*"\d+\.\d', self.text):
+            return (
+                "the file is an execution trace of PyTorch, whose operators have no times: give the profiler's trace "
+                "of the run, or join both into a .et file with chakra_trace_link and chakra_converter"
+            )
         line = self.text.lstrip().split("\n", 1)[0][:60]
         packed = "gzipped, " if self.compressed else ""
         if line.isprintable() and "\ufffd" not in line:
