@@ -38,6 +38,7 @@ __all__ = [
     "Trace",
     "Window",
     "attribute",
+    "detect",
     "exclusive",
     "formats",
     "inside",
@@ -79,19 +80,20 @@ def inside(path: Path) -> list[Path]:
     files = sorted(p for p in path.rglob("*") if p.is_file())
     if len(files) > MOST_FILES:
         raise ValueError(f"{path}: this folder has {len(files)} files; give the trace itself")
-    found = [p for p in files if _detected(p)]
+    found = [p for p in files if detect(p)]
     if found:
         return found
     names = ", ".join(p.name for p in files[:8]) or "nothing"
     raise ValueError(f"{path}: this folder has no trace in a format that weft reads; it contains {names}")
 
 
-def _detected(path: Path) -> bool:
+def detect(path: Path) -> str:
+    """The format of a trace by the content of the file; '' if it is no trace that weft reads."""
     try:
         head = look(path)
     except (OSError, ValueError):
-        return False
-    return any(reader(name).probe(head) for name in READERS)
+        return ""
+    return next((name for name in READERS if reader(name).probe(head)), "")
 
 
 def load(path: str | Path | Sequence[str | Path], format: str | None = None, window: Window = WHOLE) -> Trace:
