@@ -180,3 +180,16 @@ def test_records_of_other_kinds_and_empty_ones_are_refused(tmp_path) -> None:
             ratio_runs(path)
     path.write_text(json.dumps({"rows": [{"processes": 1, "threads": 2, "t_total": 3, "t_mpi": 1}]}))
     assert ratio_runs(path) == [Run(1, 2, 3.0, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "format"),
+    [
+        ("a.csv", "Name,Start (ns),Duration (ns)\nx,1,2\n", "tables"),
+        ("a.json", '{"schemaVersion": 1, "traceEvents": []}', "kineto"),
+    ],
+)
+def test_a_trace_is_no_record_whatever_its_format(name: str, text: str, format: str, tmp_path) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ModelError, match=rf"not a record, but a trace \({format}"):
+        ratio_runs(tmp_path / name)

@@ -142,16 +142,18 @@ _ONE_JOB = "; Eqs. 5 and 6 compare runs on several numbers of cores: give their 
 
 def ratio_runs(path: str | Path) -> list[Run]:
     """The jobs for Eq. 5 in a ratio.json that `weft bench ratio` wrote, or in a run record."""
+    from weft import traces
+
     path = Path(path)
     path = path / "run.json" if path.is_dir() else path
+    if format := traces.detect(path):
+        raise ModelError(f"{path}: not a record, but a trace ({format}){_ONE_JOB}")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         raise ModelError(f"{path}: not a record, but a binary file{_ONE_JOB}") from None
     except json.JSONDecodeError as error:
         raise ModelError(f"{path}: not a record: the JSON is invalid ({error}){_ONE_JOB}") from None
-    if isinstance(content, dict) and "traceEvents" in content:
-        raise ModelError(f"{path}: not a record, but a trace{_ONE_JOB}")
     rows = content.get("rows") if isinstance(content, dict) else None
     try:
         if rows is None:
