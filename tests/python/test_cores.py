@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 from mpi_run import VARIABLES, finish, messages, start
@@ -60,3 +62,24 @@ def test_two_ranks_on_one_core_of_several_are_told_once(tmp_path) -> None:
     (told,) = messages(done.stderr)
     assert "2 ranks with 2 threads in all may use only 1 of the" in told
     assert json.loads((tmp_path / "run.json").read_text())["machine"]["threads_per_rank"] == 1
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="threads are counted in /proc")
+@pytest.mark.parametrize(("variables", "extra"), [({}, 0), ({"OPENBLAS_NUM_THREADS": "3"}, 2)])
+def test_numpy_starts_no_threads_beside_those_of_weft(variables: dict[str, str], extra: int) -> None:
+    if extra and len(os.sched_getaffinity(0)) < 1 + extra:
+        extra = len(os.sched_getaffinity(0)) - 1  # OpenBLAS starts no more than there are cores
+    program = (
+        "import os; from weft.run.cores import share_cores; share_cores()\n"
+        "import numpy; print(len(os.listdir('/proc/self/task')))"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**environment, "OMP_NUM_THREADS": "3", **variables},
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert int(done.stdout) == 1 + extra

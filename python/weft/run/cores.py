@@ -41,6 +41,9 @@ def share_cores() -> None:
         cores //= from_launcher("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_STEP_TASKS_PER_NODE")
     _divided_here = "OMP_NUM_THREADS" not in os.environ
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores)))
+    # OpenBLAS, which NumPy and SciPy load, would start as many threads of its own, which wait for work by spinning on
+    # the cores that weft's threads need; weft's large arrays never go through it.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def sharers(masks: Sequence[Cores], rank: int) -> tuple[list[int], Cores]:
