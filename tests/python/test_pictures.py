@@ -117,6 +117,10 @@ def test_a_run_that_continues_in_its_folder_continues_its_film(tmp_path, workloa
     done = run_weft(2, "run", *words, "--steps", 2)
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "frames").iterdir())) == 1
+    done = run_weft(2, "run", *words, "--steps", 2, "--set", "checkpoint.at_end=false")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "movie.gif").exists()
+    assert not (tmp_path / "frames").exists()
 
 
 HEAD = {"name": "u", "axis": "z", "at": 0.5, "time": 0.0, "extent": [0.0, 2.0, 0.0, 1.0], "values": np.empty((0, 0)),

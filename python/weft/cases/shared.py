@@ -189,6 +189,11 @@ class CheckpointSection(Section):
     directory: str = option("", "folder of the checkpoints; empty: checkpoints/ in the output folder")
     keep: int = option(2, "number of checkpoints to keep; older ones are deleted", ge=1)
 
+    @property
+    def planned(self) -> bool:
+        """Whether a run that is not stopped leaves a checkpoint."""
+        return self.every > 0 or self.at_end
+
 
 class TimeSpan(Section):
     """How long a run in time is: a number of steps, or up to a time."""

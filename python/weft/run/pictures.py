@@ -23,7 +23,8 @@ class Pictures:
     """The planes of a case's output.
 
     ``field``: by the name of a field in the case, the name to show and its values [E][n][n][n]; collective. ``time``:
-    the time of the fields, None if they have none. ``since``: the step that the run continues from.
+    the time of the fields, None if they have none. ``since``: the step that the run continues from. ``keep_frames``:
+    those of the film.
     """
 
     def __init__(
@@ -35,12 +36,13 @@ class Pictures:
         field: Callable[[str], tuple[str, Values]],
         time: Callable[[], float | None],
         since: int | None = None,
+        keep_frames: bool = False,
     ) -> None:
         self.mesh, self.order, self.output = mesh, order, output
         self.field, self.time = field, time
         self.film: Film | None = None
         if getattr(output, "movie", 0) > 0:
-            self.film = Film(getattr(output, "movie_format", "auto"), folder, mesh.comm, since)
+            self.film = Film(getattr(output, "movie_format", "auto"), folder, mesh.comm, since, keep_frames)
         self._at = functools.cache(self._find)
 
     def _find(self, axis: str, at: float) -> PlaneOfMesh:
@@ -80,11 +82,11 @@ class Film:
     that continues from a checkpoint continues its film.
 
     ``kind``: the format of the film. ``since``: the step that the run continues from; frames of later steps are
-    deleted. (collective)
+    deleted. ``keep``: leaves the frames when the film is written, for runs that continue this one. (collective)
     """
 
-    def __init__(self, kind: MovieFormat, folder: Path, comm: MPI.Intracomm, since: int | None) -> None:
-        self.kind, self.folder, self.comm = kind, folder, comm
+    def __init__(self, kind: MovieFormat, folder: Path, comm: MPI.Intracomm, since: int | None, keep: bool) -> None:
+        self.kind, self.folder, self.comm, self.keep = kind, folder, comm, keep
         self.frames = folder / "frames"
 
         def drop() -> None:
@@ -126,7 +128,10 @@ class Film:
 
             times, images = zip(*frames, strict=True)
             program = "" if self.kind == "gif" else ffmpeg()
-            return [save(head, times, images, conditions, self.folder, program)]
+            film = save(head, times, images, conditions, self.folder, program)
+            if not self.keep:
+                shutil.rmtree(self.frames)
+            return [film]
 
         return self.comm.bcast(mpi.together(self.comm, write))
 

@@ -47,6 +47,7 @@ class OutputFiles:
             lambda name: (name, field(solver, name)),
             lambda: solver.time,
             began.step if began else None,
+            problem.case.checkpoint.planned,
         )
         if output.averages_every:
             problem.solver.start_averages(output.averages_every)

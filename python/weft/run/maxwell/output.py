@@ -29,6 +29,7 @@ class OutputFiles:
             lambda name: component(solver.host_fields(), name),
             lambda: solver.time,
             began.step if began else None,
+            case.checkpoint.planned,
         )
 
     def probes(self) -> list[Path]:

@@ -78,7 +78,7 @@ class Run:
         scalars = len(case.scalars.schmidt)
         self.files = Files(self.folder, scalars, case.statistics.hdf5, since) if self.comm.rank == 0 else None
         if case.output.movie:
-            self.film = Film(case.output.movie_format, self.folder, self.comm, since)
+            self.film = Film(case.output.movie_format, self.folder, self.comm, since, case.checkpoint.planned)
         self.goal = Goal(0 if case.time.end > 0 else case.time.steps, case.time.end, solver.steps, solver.time)
         self.end = case.time.end or math.inf
         if case.time.end and case.time.dt:
