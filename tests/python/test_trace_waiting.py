@@ -1,5 +1,7 @@
 """Events in which threads only wait: what counts as work in other programs' traces, and what does not."""
 
+import tracemalloc
+
 import pytest
 
 from weft.model.critical_path import critical_path
@@ -107,3 +109,17 @@ def test_a_thread_that_only_waits_is_not_counted_among_those_that_work() -> None
 def test_a_call_that_seems_to_end_after_its_caller_does_not_refuse_the_thread() -> None:
     found = critical_path(build(("main", 0, 10_000, CPU, "outer"), ("main", 8_000, 20_000, CPU, "inner")))
     assert found.length == 20_000
+
+
+def test_memory_does_not_grow_with_the_numbers_of_processes() -> None:
+    builder = Builder("test", "test")
+    for process in (1, 300_000_000):
+        line = builder.line(process, "main", "host")
+        builder.add(line=line, start=0, end=2, category=int(LAUNCH), name=builder.name("cudaLaunchKernel"))
+        line = builder.line(process, "other", "host")
+        builder.add(line=line, start=0, end=2, category=int(CPU), name=builder.name("watchdog"))
+    trace = builder.build()
+    tracemalloc.start()
+    assert waiting(recognise(trace)) == ["watchdog"]
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    tracemalloc.stop()

@@ -88,7 +88,8 @@ def _filling(trace: Trace, acting: NDArray[np.bool_]) -> NDArray[np.bool_]:
     driving = acting & ~trace.of(Category.mpi)
     timed = ~trace.of(Category.other)
     long = timed & trace.of(Category.cpu)
-    for number, share in ((trace.line, FILLS_THREAD), (trace.process - trace.process.min(), FILLS_PROCESS)):
+    place = np.searchsorted(trace.processes, trace.process)  # numbers of processes may be of any size
+    for number, share in ((trace.line, FILLS_THREAD), (place, FILLS_PROCESS)):
         first = np.full(int(number.max()) + 1, np.iinfo(np.int64).max)
         np.minimum.at(first, number[timed], trace.start[timed])
         last = np.zeros(len(first), dtype=np.int64)
