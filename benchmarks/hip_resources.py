@@ -22,7 +22,7 @@ from weft import _weft
 ROOT = Path(__file__).resolve().parent.parent
 RECORD = ROOT / "python" / "weft" / "model" / "hip_resources.jsonl"
 ARCHITECTURES = ("gfx90a", "gfx942")
-FILES = ("poisson", "gather", "cg", "maxwell", "transfer", "schwarz", "flow_terms")
+FILES = ("poisson", "gather", "cg", "maxwell", "transfer", "schwarz", "flow_terms", "flow_convect")
 PRELUDE = """
 #define __HIP__ 1
 #define __host__ __attribute__((host))

@@ -31,8 +31,8 @@ ORDERS = {
 # The kernels that a workload is run for; others that it launches are counted elsewhere.
 OWN = {
     "poisson": ("poisson.", "gather.gather_points"), "solve": ("cg.", "vector.", "gather.gather_product"),
-    "transfer": ("transfer.", "schwarz.", "smoother."), "maxwell": ("maxwell.", "exchange."), "flow": ("flow_terms.",),
-    "turbulence": ("turbulence.", "fft."),
+    "transfer": ("transfer.", "schwarz.", "smoother."), "maxwell": ("maxwell.", "exchange."),
+    "flow": ("flow_terms.", "flow_convect."), "turbulence": ("turbulence.", "fft."),
 }  # fmt: skip
 REALS = ("double", "float")
 PIPES = ("integer", "f32", "f64", "special", "memory", "uniform", "control")

@@ -1,5 +1,6 @@
 #include "weft/flow/portable_terms.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include "weft/device/tiles.hpp"
@@ -23,6 +24,28 @@ int flow_elements_per_block(int order, int scalar_bytes) {
   return device::elements_per_block(n * n, scalar_bytes * (n * n * n + 6 * n * n), 256);
 }
 
+int ConvectBlocks::threads(int order) const {
+  const int m = element::dealiasing_points(order);
+  return elements * m * std::min(m, 2 * pairs);
+}
+
+// Found by trying (docs/model-kernels.md), with what kernels/flow_terms.hpp has for them: few pairs at high orders,
+// where the velocity at the fine points of all layers does not fit into registers.
+ConvectBlocks convect_blocks(int order, int scalar_bytes) {
+  static constexpr ConvectBlocks of_double[]{{7, 2}, {5, 3}, {3, 3}, {1, 4}, {1, 5}, {1, 6}, {1, 6}, {1, 4},
+                                             {1, 4}, {1, 3}, {1, 3}, {1, 3}, {1, 3}, {1, 2}, {1, 2}};
+  static constexpr ConvectBlocks of_float[]{{7, 2}, {5, 3}, {3, 3}, {2, 4}, {3, 5}, {1, 6}, {1, 6}, {1, 7},
+                                            {1, 8}, {1, 5}, {1, 5}, {1, 5}, {1, 4}, {1, 3}, {1, 2}};
+  return scalar_bytes == 8 ? of_double[order - 1] : of_float[order - 1];
+}
+
+std::vector<device::Define> convect_constants(int order, const ConvectBlocks& blocks) {
+  std::vector<device::Define> constants{{"WEFT_N", std::to_string(order)}};
+  if (blocks.elements > 1) constants.push_back({"WEFT_TILE_ELEMENTS", std::to_string(blocks.elements)});
+  if (blocks.pairs > 1) constants.push_back({"WEFT_TILE_PAIRS", std::to_string(blocks.pairs)});
+  return constants;
+}
+
 template <class T>
 PortableTerms<T>::PortableTerms(const mesh::Mesh& mesh, int order, std::span<const std::int32_t> index,
                                 std::int64_t stride, const std::shared_ptr<device::Device>& device)
@@ -33,16 +56,15 @@ PortableTerms<T>::PortableTerms(const mesh::Mesh& mesh, int order, std::span<con
   std::vector<double> tables(gll.derivative);
   for (int i = 0; i < n; ++i)
     for (int j = 0; j < n; ++j) tables.push_back(gll.weights[i] * gll.derivative[i * n + j] / gll.weights[j]);
-  const std::size_t conservative = gll.derivative.size(), to_fine = tables.size();
-  for (const auto* values :
-       {&fine.interpolation, &fine.derivative, &gll.points, &gll.weights, &fine.nodes, &fine.weights})
+  const std::size_t conservative = gll.derivative.size(), points = tables.size();
+  for (const auto* values : {&gll.points, &gll.weights, &fine.nodes, &fine.weights})
     tables.insert(tables.end(), values->begin(), values->end());
   tables_ = device::Array<T>(device, converted<T>(tables));
   derivative_ = tables_.data();
   conservative_ = derivative_ + conservative;
-  to_fine_ = derivative_ + to_fine;
-  const T* nodes = to_fine_ + 2 * fine.interpolation.size();
+  const T* nodes = derivative_ + points;
   const T* fine_nodes = nodes + 2 * n;
+  make_fine_lines(order);
 
   if (mesh.straight()) {
     std::vector<T> maps;
@@ -66,14 +88,14 @@ PortableTerms<T>::PortableTerms(const mesh::Mesh& mesh, int order, std::span<con
 
   if (!device->is_host()) tile_ = flow_elements_per_block(order, sizeof(T));
   column_shape_ = {static_cast<unsigned>(tile_ * n * n)};
-  const int fine_face = fine.points * fine.points;
-  convect_shape_ = {static_cast<unsigned>(fine_face >= 256 ? 256 : (fine_face + 31) / 32 * 32)};
+  if (!device->is_host()) convect_blocks_ = convect_blocks(order, sizeof(T));
+  convect_shape_ = {static_cast<unsigned>(convect_blocks_.threads(order))};
   const auto kernel = [&](const char* name, int tile) {
     std::vector<device::Define> defines{{"WEFT_N", std::to_string(order)}};
     if (tile > 1) defines.push_back({"WEFT_TILE_ELEMENTS", std::to_string(tile)});
     return device->kernel<T>("flow_terms", name, std::move(defines));
   };
-  convect_ = kernel("flow_convect", 1);
+  convect_ = device->kernel<T>("flow_convect", "flow_convect", convect_constants(order, convect_blocks_));
   convect_skew_ = kernel("flow_convect_skew", tile_);
   gradient_ = kernel("flow_gradient", tile_);
   weak_divergence_ = kernel("flow_weak_divergence", tile_);
@@ -82,10 +104,30 @@ PortableTerms<T>::PortableTerms(const mesh::Mesh& mesh, int order, std::span<con
 }
 
 template <class T>
+void PortableTerms<T>::make_fine_lines(int order) {
+  const element::Dealiasing fine = element::dealiasing(order);
+  const int n = order + 1, m = fine.points, half = n / 2, rows = (n + 1) / 2;
+  const auto split = [&](const std::vector<double>& matrix, T* even, T* odd) {
+    for (int q = 0; q < (m + 1) / 2; ++q) {
+      for (int j = 0; j < rows; ++j) {
+        const double left = matrix[q * n + j], right = matrix[q * n + n - 1 - j];
+        even[q * rows + j] = static_cast<T>(j < half ? (left + right) / 2 : left);
+        if (j < half) odd[q * half + j] = static_cast<T>((left - right) / 2);
+      }
+    }
+  };
+  split(fine.interpolation, fine_lines_.value_even, fine_lines_.value_odd);
+  split(fine.derivative, fine_lines_.slope_even, fine_lines_.slope_odd);
+  std::ranges::transform(fine.nodes, fine_lines_.points, [](double z) { return static_cast<T>(z); });
+  std::ranges::transform(fine.weights, fine_lines_.weights, [](double w) { return static_cast<T>(w); });
+}
+
+template <class T>
 void PortableTerms<T>::convect(const T* u, const T* fields, int count, T* out, std::int64_t begin, std::int64_t end,
                                device::Stream& stream) const {
-  convect_(stream, end - begin, convect_shape_, begin, fine_metric_, to_fine_, index_.data(), u, fields, count, stride_,
-           out, points_);
+  const std::int64_t elements = end - begin, each = convect_blocks_.elements;
+  convect_(stream, (elements + each - 1) / each, convect_shape_, begin, elements, fine_metric_, fine_lines_,
+           index_.data(), u, fields, count, stride_, out, points_);
 }
 
 template <class T>

@@ -9,11 +9,24 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "weft/device/device.hpp"
 #include "weft/mesh/mesh.hpp"
 
 namespace weft::flow {
+
+// Elements per GPU block in the kernels with one thread per column.
+int flow_elements_per_block(int order, int scalar_bytes);
+
+// What a block of flow_convect takes at a time: pairs of layers of fine points of some elements. On the host, one pair.
+struct ConvectBlocks {
+  int elements = 1, pairs = 1;
+  int threads(int order) const;
+};
+ConvectBlocks convect_blocks(int order, int scalar_bytes);
+// The constants that flow_convect is compiled with, but for its type.
+std::vector<device::Define> convect_constants(int order, const ConvectBlocks& blocks);
 
 // T: float or double. Values out are by points, [field][points of the rank]. `u` and `fields` are assembled vectors
 // [field][stride].
@@ -40,9 +53,13 @@ class PortableTerms {
   struct Metric {
     const T *maps, *nodes, *stored;
   };
+  struct FineLines {
+    T value_even[96], slope_even[96], value_odd[96], slope_odd[96], points[24], weights[24];
+  };
   // The kernels with a thread per column of an element; `Rest` follows the vector they differentiate.
   template <class... Rest>
   using Columns = device::Kernel<int, int, Metric, const T*, const std::int32_t*, const T*, Rest...>;
+  void make_fine_lines(int order);
   template <class... Rest>
   void columns(const Columns<Rest...>& kernel, const T* x, std::int64_t begin, std::int64_t end, device::Stream& stream,
                std::type_identity_t<Rest>... rest) const;
@@ -51,18 +68,17 @@ class PortableTerms {
   int tile_ = 1;
   device::Array<T> tables_, maps_, cofactors_, fine_cofactors_;  // tables: D, W D W^-1, to the fine points, nodes
   device::Array<std::int32_t> index_;
-  const T *derivative_, *conservative_, *to_fine_;
+  const T *derivative_, *conservative_;
   Metric metric_{}, fine_metric_{};
+  FineLines fine_lines_{};
+  ConvectBlocks convect_blocks_;
   device::Shape column_shape_, convect_shape_;
-  device::Kernel<int, Metric, const T*, const std::int32_t*, const T*, const T*, int, long, T*, long> convect_;
+  device::Kernel<int, int, Metric, FineLines, const std::int32_t*, const T*, const T*, int, long, T*, long> convect_;
   device::Kernel<int, int, Metric, const T*, const T*, const std::int32_t*, const T*, const T*, int, long, T*, long>
       convect_skew_;
   Columns<T*, long> gradient_;
   Columns<long, T*> weak_divergence_, divergence_;
   Columns<long, T*, long> curl_;
 };
-
-// Elements per GPU block in the kernels with one thread per column.
-int flow_elements_per_block(int order, int scalar_bytes);
 
 }  // namespace weft::flow

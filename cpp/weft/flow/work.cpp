@@ -19,8 +19,9 @@ double line(int rows, int columns, bool symmetric, bool even_odd) {
 Work work(Term term, int count, bool same, const WorkOptions& o) {
   const int n = o.order + 1, m = element::dealiasing_points(o.order);
   const double points = n * n * n, fine = m * m * m, elements = o.affine + o.trilinear + o.curved;
-  const double D = line(n, n, false, o.simd), V = line(m, n, true, o.simd), S = line(m, n, false, o.simd),
-               P = line(n, m, true, o.simd);
+  const bool even_odd = o.simd || term == Term::convect;
+  const double D = line(n, n, false, o.simd), V = line(m, n, true, even_odd), S = line(m, n, false, even_odd),
+               P = line(n, m, true, even_odd);
   const bool convects = term == Term::convect || term == Term::convect_skew;
   const int groups = convects ? (count + 2) / 3 : 1;  // each with the velocity and the metric anew
 

@@ -4,22 +4,15 @@
 //   flow_divergence       (q, div u)
 //   flow_curl             (v, curl u)
 //   flow_convect_skew     ((v, u . grad f) + (v, div(u f))) / 2 on the GLL points
-//   flow_convect          (v, u . grad f) on WEFT_N's dealiasing points, m a direction: element/gauss.hpp
 // C_a = J grad r_a are the cofactors of dx/dr. By summation by parts W D = E - D^T W, E picking the ends of lines, so
 // div(u f) in weak form is W D W^-1 applied to the flux w C . u f: `conservative` below.
 //
 // A thread has a column of points along t, WEFT_TILE_ELEMENTS elements per block; layers pass through shared memory, in
-// two buffers. flow_convect has one element a block and goes through its m layers of fine points one by one.
+// two buffers.
 //
-// Arrays: index [element][n^3] entry of a vector; vectors [field][stride]; out [field][out_stride] by points; metric as
-// maps [element][24] (x = sum_c maps[c] r^a s^b t^c in the order 1, r, s, t, rs, rt, st, rst, three components each)
-// with nodes [points, then weights], or where maps is null as stored [element][9][points]: w C_r, w C_s, w C_t of x, y,
-// z each; derivative and conservative [n][n]; to_fine [2][m][n]: values, derivatives.
-#include "weft/kernels/trilinear.hpp"
-
-#ifndef WEFT_TILE_ELEMENTS
-#define WEFT_TILE_ELEMENTS 1
-#endif
+// Arrays: index [element][n^3] entry of a vector; vectors [field][stride]; out [field][out_stride] by points;
+// derivative and conservative [n][n]; the metric: flow_metric.hpp.
+#include "weft/kernels/flow_metric.hpp"
 
 // A few terms of a sum at a time: enough loads under way, and few registers.
 #if defined(WEFT_TARGET_GPU)
@@ -29,36 +22,6 @@
 #endif
 
 namespace {
-
-using real = WEFT_REAL;
-constexpr int n = WEFT_N + 1;
-constexpr int face = n * n;
-constexpr int points = n * n * n;
-constexpr int tile = WEFT_TILE_ELEMENTS;
-constexpr int m = (3 * n + 1) / 2;
-
-struct Metric {
-  const real* maps;
-  const real* nodes;
-  const real* stored;
-};
-
-// c = w C_r, w C_s, w C_t at point (i, j, k) of `line` points per direction.
-template <int line>
-WEFT_FUNCTION void cofactors(const Metric& metric, long element, int i, int j, int k, real (&c)[9]) {
-  if (metric.maps == nullptr) {
-    const real* g = metric.stored + element * (9 * line * line * line) + (k * line + j) * line + i;
-    WEFT_UNROLL
-    for (int q = 0; q < 9; ++q) c[q] = g[q * (line * line * line)];
-    return;
-  }
-  const real w = metric.nodes[line + i] * metric.nodes[line + j] * metric.nodes[line + k];
-  real xr[3], xs[3], xt[3];
-  trilinear_derivatives(metric.maps + element * 24, metric.nodes[i], metric.nodes[j], metric.nodes[k], xr, xs, xt);
-  cofactors_of(xr, xs, xt, w, c);
-}
-
-WEFT_FUNCTION real dot(const real* c, real x, real y, real z) { return c[0] * x + c[1] * y + c[2] * z; }
 
 // What the thread of column l = j n + i of an element works on.
 struct Place {
@@ -296,161 +259,6 @@ WEFT_KERNEL(flow_convect_skew, tile* face,
           const real* velocity_here = velocity[WEFT_SLOT(thread)];
           out[field * out_stride + p.element * points + k * face + p.l] =
               real(0.5) * (dot(velocity_here, r, s, t) + flux);
-        }
-      }
-    }
-  }
-}
-
-namespace {
-
-constexpr int fine_face = m * m;
-constexpr int convect_threads = fine_face >= 256 ? 256 : (fine_face + 31) / 32 * 32;
-constexpr int together = 3;  // fields that share one evaluation of the velocity
-
-// out[c] = sum_q of row w_c of a matrix times the line x_c, whose n values are `stride` apart.
-WEFT_FUNCTION void lines(const real* w0, const real* w1, const real* w2, const real* x0, const real* x1, const real* x2,
-                         int stride, real (&out)[3]) {
-  real x = 0, y = 0, z = 0;
-  WEFT_UNROLL_SOME
-  for (int q = 0; q < n; ++q) {
-    x += w0[q] * x0[q * stride];
-    y += w1[q] * x1[q * stride];
-    z += w2[q] * x2[q * stride];
-  }
-  out[0] = x;
-  out[1] = y;
-  out[2] = z;
-}
-
-}  // namespace
-
-// Each layer of fine points: the velocity there, times the weighted cofactors; then field by field the gradient, the
-// product, and its projection along r and s onto the coarse layer, which threads add to their columns along t.
-WEFT_KERNEL(flow_convect, convect_threads,
-            (int first, Metric metric, const real* WEFT_RESTRICT to_fine, const int* WEFT_RESTRICT index,
-             const real* WEFT_RESTRICT u, const real* WEFT_RESTRICT fields, int field_count, long stride,
-             real* WEFT_RESTRICT out, long out_stride)) {
-  WEFT_SHARED(real, value[m][n]);  // to_fine
-  WEFT_SHARED(real, slope[m][n]);
-  WEFT_SHARED(real, velocity[3][fine_face]);
-  WEFT_SHARED(real, a[3][face]);
-  WEFT_SHARED(real, b[3][m * n]);
-  WEFT_SHARED(real, product[fine_face]);
-  WEFT_SHARED(real, projected[m * n]);
-  real sums[WEFT_SLOTS(convect_threads)][together][n];
-  const long element = static_cast<long>(first) + WEFT_BLOCK;
-  const int* WEFT_RESTRICT at = index + element * points;
-
-  WEFT_STRIDED(q, m * n, convect_threads) {
-    value[q / n][q % n] = to_fine[q];
-    slope[q / n][q % n] = to_fine[m * n + q];
-  }
-  WEFT_BARRIER();
-  WEFT_NO_UNROLL
-  for (int group = 0; group < field_count; group += together) {
-    WEFT_THREADS(thread, convect_threads) {
-      real(&own)[together][n] = sums[WEFT_SLOT(thread)];
-      if (thread < face) {
-        WEFT_UNROLL
-        for (int g = 0; g < together; ++g) {
-          WEFT_UNROLL
-          for (int k = 0; k < n; ++k) own[g][k] = 0;
-        }
-      }
-    }
-    WEFT_NO_UNROLL
-    for (int layer = 0; layer < m; ++layer) {
-      WEFT_STRIDED(l, face, convect_threads) {
-        real x = 0, y = 0, z = 0;
-        WEFT_UNROLL_SOME
-        for (int k = 0; k < n; ++k) {
-          const long from = at[k * face + l];
-          x += value[layer][k] * u[from];
-          y += value[layer][k] * u[stride + from];
-          z += value[layer][k] * u[2 * stride + from];
-        }
-        a[0][l] = x;
-        a[1][l] = y;
-        a[2][l] = z;
-      }
-      WEFT_BARRIER();
-      WEFT_STRIDED(q, m * n, convect_threads) {
-        const int i = q % n, row = q / n;
-        real u_s[3];
-        lines(value[row], value[row], value[row], &a[0][i], &a[1][i], &a[2][i], n, u_s);
-        WEFT_UNROLL
-        for (int c = 0; c < 3; ++c) b[c][q] = u_s[c];
-      }
-      WEFT_BARRIER();
-      WEFT_STRIDED(q, fine_face, convect_threads) {
-        const int column = q % m, row = q / m;
-        real u_here[3];
-        lines(value[column], value[column], value[column], &b[0][row * n], &b[1][row * n], &b[2][row * n], 1, u_here);
-        real c[9];
-        cofactors<m>(metric, element, column, row, layer, c);
-        WEFT_UNROLL
-        for (int d = 0; d < 3; ++d) velocity[d][q] = dot(c + 3 * d, u_here[0], u_here[1], u_here[2]);
-      }
-      WEFT_UNROLL
-      for (int g = 0; g < together; ++g) {
-        if (group + g >= field_count) continue;
-        const real* WEFT_RESTRICT f = fields + (group + g) * stride;
-        WEFT_STRIDED(l, face, convect_threads) {
-          real v = 0, t = 0;
-          WEFT_UNROLL_SOME
-          for (int k = 0; k < n; ++k) {
-            const real from = f[at[k * face + l]];
-            v += value[layer][k] * from;
-            t += slope[layer][k] * from;
-          }
-          a[0][l] = v;
-          a[1][l] = t;
-        }
-        WEFT_BARRIER();
-        WEFT_STRIDED(q, m * n, convect_threads) {
-          const int i = q % n, row = q / n;
-          real f_s[3];  // f, df/ds, df/dt
-          lines(value[row], slope[row], value[row], &a[0][i], &a[0][i], &a[1][i], n, f_s);
-          WEFT_UNROLL
-          for (int c = 0; c < 3; ++c) b[c][q] = f_s[c];
-        }
-        WEFT_BARRIER();
-        WEFT_STRIDED(q, fine_face, convect_threads) {
-          const int column = q % m, row = q / m;
-          real slopes[3];  // df/dr, df/ds, df/dt
-          lines(slope[column], value[column], value[column], &b[0][row * n], &b[1][row * n], &b[2][row * n], 1, slopes);
-          product[q] = velocity[0][q] * slopes[0] + velocity[1][q] * slopes[1] + velocity[2][q] * slopes[2];
-        }
-        WEFT_BARRIER();
-        WEFT_STRIDED(q, m * n, convect_threads) {
-          const int i = q % n, row = q / n;
-          real sum = 0;
-          WEFT_UNROLL_SOME
-          for (int column = 0; column < m; ++column) sum += value[column][i] * product[row * m + column];
-          projected[q] = sum;
-        }
-        WEFT_BARRIER();
-        WEFT_THREADS(thread, convect_threads) {
-          if (thread < face) {
-            const int i = thread % n, j = thread / n;
-            real sum = 0;
-            WEFT_UNROLL_SOME
-            for (int row = 0; row < m; ++row) sum += value[row][j] * projected[row * n + i];
-            WEFT_UNROLL
-            for (int k = 0; k < n; ++k) sums[WEFT_SLOT(thread)][g][k] += value[layer][k] * sum;
-          }
-        }
-      }
-    }
-    WEFT_THREADS(thread, convect_threads) {
-      if (thread < face) {
-        WEFT_UNROLL
-        for (int g = 0; g < together; ++g) {
-          if (group + g >= field_count) continue;
-          real* to = out + (group + g) * out_stride + element * points + thread;
-          WEFT_UNROLL
-          for (int k = 0; k < n; ++k) to[k * face] = sums[WEFT_SLOT(thread)][g][k];
         }
       }
     }
