@@ -236,6 +236,19 @@ TEST(SimdOperator, AutomaticGeometryTimesOnceAndThenTakesWhatIsKept) {
   }
 }
 
+TEST(SimdOperator, OfRunsThatTimeAtTheSameTimeTheFirstChoiceStays) {
+  const mpi::Comm comm;
+  const OwnCache folder(comm);
+  if (comm.rank() == 0) {
+    const device::DiskCache cache("geometry", 1);
+    EXPECT_EQ(cache.keep("one", "stored"), "stored");
+    EXPECT_EQ(cache.keep("one", "recomputed"), "stored");
+    EXPECT_EQ(cache.read("one").value.value_or(""), "stored");
+    EXPECT_EQ(cache.keep("other", "recomputed"), "recomputed");
+  }
+  comm.barrier();
+}
+
 TEST(SimdOperator, AutomaticGeometryIsNotTimedIfNothingKeepsTheChoice) {
   const mpi::Comm comm;
   const OwnCache cache(comm);

@@ -109,6 +109,13 @@ void DiskCache::write(const std::string& key, const std::string& value) const {
   }
 }
 
+std::string DiskCache::keep(const std::string& key, const std::string& value) const {
+  const CacheLock lock(kind_);
+  if (const Found found = read(key); found.value) return *found.value;
+  write(key, value);
+  return value;
+}
+
 CacheLock::CacheLock(const std::string& kind) {
   const std::string directory = cache_directory(), name = directory + "/" + kind + ".lock";
   std::error_code error;

@@ -28,6 +28,9 @@ class DiskCache {
   Found read(const std::string& key) const;
   // If the directory cannot be written, prints one line to stderr, and the program continues without a cache.
   void write(const std::string& key, const std::string& value) const;
+  // The same unless another process has written a value meanwhile; returns the one that stays, so that programs that
+  // start at the same time agree.
+  std::string keep(const std::string& key, const std::string& value) const;
 
  private:
   std::string magic() const;

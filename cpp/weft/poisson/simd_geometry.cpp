@@ -5,7 +5,6 @@
 #include <bit>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -15,6 +14,7 @@
 
 #include "weft/device/device.hpp"
 #include "weft/device/disk_cache.hpp"
+#include "weft/device/in_gib.hpp"
 #include "weft/exchange/tuner.hpp"
 #include "weft/mpi/comm.hpp"
 #include "weft/poisson/simd_sweep.hpp"
@@ -127,12 +127,6 @@ std::optional<StraightMetric> parsed(const std::string& text) {
   return std::nullopt;
 }
 
-std::string in_gib(std::int64_t bytes) {
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), "%.1f GiB", static_cast<double>(bytes) / (1 << 30));
-  return text.data();
-}
-
 }  // namespace
 
 template <class T>
@@ -146,7 +140,7 @@ StraightMetric choose_straight_metric(space::Space<T>& space, const SimdElements
   const std::int64_t free = comm.min(space.device()->free_bytes());
   if (of_node > free / 2)
     return {false, "the metric of trilinear elements is recomputed, because factors would take up to " +
-                       in_gib(of_node) + " of a node's free " + in_gib(free)};
+                       device::in_gib(of_node) + " of a node's free " + device::in_gib(free)};
 
   const std::string key = key_of<T>(space, bytes);
   std::optional<StraightMetric> found;
@@ -169,11 +163,14 @@ StraightMetric choose_straight_metric(space::Space<T>& space, const SimdElements
         for (double& value : values) value = comm.max(value);
       },
       limits);
-  const StraightMetric choice{ranking.winner == 1, "the metric of trilinear elements is " + names[ranking.winner] +
-                                                       ", " + ranking.reason(names)};
+  StraightMetric choice{ranking.winner == 1,
+                        "the metric of trilinear elements is " + names[ranking.winner] + ", " + ranking.reason(names)};
   comm.together([&] {
-    if (comm.rank() == 0) kept.write(key, names[choice.stored] + "\n" + choice.reason);
+    if (comm.rank() != 0) return;
+    const std::string first = kept.keep(key, names[choice.stored] + "\n" + choice.reason);
+    if (const auto earlier = parsed(first)) choice = *earlier;
   });
+  choice.stored = comm.max(std::int64_t{comm.rank() == 0 && choice.stored}) == 1;
   return choice;
 }
 

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "weft/device/buffer.hpp"
+#include "weft/device/in_gib.hpp"
 #include "weft/fft/gpu_stages.hpp"
 #include "weft/fft/library.hpp"
 #include "weft/mpi/free_memory.hpp"
@@ -164,14 +165,12 @@ struct Solver<T>::Impl {
     comm.together([&] {
       const std::int64_t bytes = predicted_bytes(options, comm.size(), sizeof(T));
       if (bytes <= free) return;
-      char text[300];
-      std::snprintf(text, sizeof text,
-                    "turbulence: %lld x %lld x %lld points need %.1f GiB on each of %d ranks (GESTS, Eq. 9, and what "
-                    "the transforms hold), but %.1f GiB are free for each; take fewer points or more ranks",
-                    static_cast<long long>(options.box.sizes[0]), static_cast<long long>(options.box.sizes[1]),
-                    static_cast<long long>(options.box.sizes[2]), static_cast<double>(bytes) / (1 << 30), comm.size(),
-                    static_cast<double>(free) / (1 << 30));
-      throw std::invalid_argument(text);
+      const auto& n = options.box.sizes;
+      throw std::invalid_argument("turbulence: " + std::to_string(n[0]) + " x " + std::to_string(n[1]) + " x " +
+                                  std::to_string(n[2]) + " points need " + device::in_gib(bytes) + " on each of " +
+                                  std::to_string(comm.size()) +
+                                  " ranks (GESTS, Eq. 9, and what the transforms hold), but " + device::in_gib(free) +
+                                  " are free for each; take fewer points or more ranks");
     });
   }
 
