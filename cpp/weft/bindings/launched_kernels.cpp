@@ -76,7 +76,6 @@ void add_maxwell(std::vector<LaunchedKernel>& list) {
   }
 }
 
-// Loops over lines, whose length is all that changes with the order: the ends and the usual orders stand for all.
 template <class T>
 void add_flow(std::vector<LaunchedKernel>& list) {
   for (int order = 1; order <= 15; ++order) {
@@ -86,6 +85,7 @@ void add_flow(std::vector<LaunchedKernel>& list) {
     const bool spills = sizeof(T) == 8 && (order == 10 || order == 12 || order == 13 || order == 15);
     list.push_back({{"flow_convect", "flow_convect", std::move(defines)}, !spills});
   }
+  // Loops over lines, whose length is all that changes with the order: the ends and the usual order stand for all.
   for (const int order : {1, 7, 15})
     for (const char* name :
          {"flow_convect_skew", "flow_gradient", "flow_weak_divergence", "flow_divergence", "flow_curl"}) {

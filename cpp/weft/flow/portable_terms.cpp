@@ -29,8 +29,8 @@ int ConvectBlocks::threads(int order) const {
   return elements * m * std::min(m, 2 * pairs);
 }
 
-// Found by trying (docs/model-kernels.md), with what kernels/flow_terms.hpp has for them: few pairs at high orders,
-// where the velocity at the fine points of all layers does not fit into registers.
+// Found by trying, with what kernels/flow_convect.hpp has for them, by the model of docs/model-kernels.md. Few pairs at
+// high orders, where the velocity at the fine points of all layers does not fit into registers.
 ConvectBlocks convect_blocks(int order, int scalar_bytes) {
   static constexpr ConvectBlocks of_double[]{{7, 2}, {5, 3}, {3, 3}, {1, 4}, {1, 5}, {1, 6}, {1, 6}, {1, 4},
                                              {1, 4}, {1, 3}, {1, 3}, {1, 3}, {1, 3}, {1, 2}, {1, 2}};
