@@ -154,6 +154,8 @@ def ratio_runs(path: str | Path) -> list[Run]:
         raise ModelError(f"{path}: not a record, but a binary file{_ONE_JOB}") from None
     except json.JSONDecodeError as error:
         raise ModelError(f"{path}: not a record: the JSON is invalid ({error}){_ONE_JOB}") from None
+    if isinstance(content, dict) and "traceEvents" in content:  # one without events is of no known format
+        raise ModelError(f"{path}: not a record, but a trace{_ONE_JOB}")
     rows = content.get("rows") if isinstance(content, dict) else None
     try:
         if rows is None:
