@@ -192,8 +192,8 @@ class Trials {
     if (timed == Timed::overwriting) plan.backward_overwriting(to, back, stream_);
   }
 
-  // Makes the plan and transforms a field, which truncation leaves as it is, forward, backward and overwriting: what
-  // libraries plan at a first call is not timed later. The same on all ranks.
+  // Makes the plan and calls each transform once, so that what a library plans at its first call is not timed later.
+  // The field is one that truncation does not change. The same on all ranks.
   std::string failure_of(const Setting& setting) {
     const auto known = failures_.find(name(setting));
     if (known != failures_.end()) return known->second;

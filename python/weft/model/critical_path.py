@@ -183,7 +183,7 @@ class _Graph:
         self._add(2 * source + 1, 2 * event + ~self.stream[event], WAIT, True)
 
     def _columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]:
-        """Of all edges between events that are not skipped, the earlier and later nodes, the time and the kind."""
+        """The edges between events that are not skipped, in columns: earlier node, later node, time (ns) and kind."""
         earlier, later, kind, free = (np.concatenate(column) for column in zip(*self.edges, strict=True))
         self.edges.clear()
         kept = ~(self.skipped[earlier // 2] | self.skipped[later // 2])
