@@ -3,13 +3,9 @@
 // A block does an element, one thread per line of its points. `entries` [element][n^3] holds the entry e of each point,
 // or ~e where another point of this rank writes it: where elements meet their values agree if F keeps the ends of lines
 // (Fischer and Mullen 2001). Out of place; matrix [n][n] row-major; u and y [fields][stride].
-#include "weft/kernels/dialect.hpp"
+#include "weft/kernels/element.hpp"
 
 namespace {
-
-using real = WEFT_REAL;
-constexpr int n = WEFT_N + 1;
-constexpr int columns = n * n;
 
 // put(row, what the row of the matrix makes of a line).
 template <class Put>
@@ -25,12 +21,12 @@ WEFT_FUNCTION void apply(const real (&f)[n][n], const real (&line)[n], Put&& put
 
 }  // namespace
 
-WEFT_KERNEL(flow_filter, columns,
+WEFT_KERNEL(flow_filter, face,
             (int fields, long stride, const real* WEFT_RESTRICT matrix, const int* WEFT_RESTRICT entries,
              const real* WEFT_RESTRICT u, real* WEFT_RESTRICT y)) {
   WEFT_SHARED(real, f[n][n]);
   WEFT_SHARED(real, values[n][n][n + 1]);  // padded: a line along i does not fall into one bank
-  const int* WEFT_RESTRICT own = entries + static_cast<long>(WEFT_BLOCK) * (n * columns);
+  const int* WEFT_RESTRICT own = entries + static_cast<long>(WEFT_BLOCK) * (n * face);
 
   WEFT_THREADS_2D(i, n, j, n) { f[j][i] = matrix[j * n + i]; }
   WEFT_BARRIER();
@@ -39,7 +35,7 @@ WEFT_KERNEL(flow_filter, columns,
       real line[n];
       WEFT_UNROLL
       for (int k = 0; k < n; ++k) {
-        const int e = own[k * columns + j * n + i];
+        const int e = own[k * face + j * n + i];
         line[k] = u[field * stride + (e < 0 ? ~e : e)];
       }
       apply(f, line, [&](int k, real value) { values[k][j][i] = value; });
@@ -61,7 +57,7 @@ WEFT_KERNEL(flow_filter, columns,
     WEFT_BARRIER();
     WEFT_THREADS_2D(i, n, j, n) {
       for (int k = 0; k < n; ++k) {
-        const int e = own[k * columns + j * n + i];
+        const int e = own[k * face + j * n + i];
         if (e >= 0) y[field * stride + e] = values[k][j][i];
       }
     }  // the next field begins in the same threads

@@ -1,22 +1,13 @@
-// What the flow's kernels share: the numbers of points, and the metric of elements.
+// The metric of elements, as the flow's kernels take it.
 //
 // Metric: as maps [element][24] (x = sum_c maps[c] r^a s^b t^c in the order 1, r, s, t, rs, rt, st, rst, three
 // components each) with nodes [points, then weights], or where maps is null as stored [element][9][points]: w C_r, w
 // C_s, w C_t of x, y, z each. C_a = J grad r_a are the cofactors of dx/dr.
 #pragma once
+#include "weft/kernels/element.hpp"
 #include "weft/kernels/trilinear.hpp"
 
-#ifndef WEFT_TILE_ELEMENTS
-#define WEFT_TILE_ELEMENTS 1
-#endif
-
 namespace {
-
-using real = WEFT_REAL;
-constexpr int n = WEFT_N + 1;
-constexpr int face = n * n;
-constexpr int points = n * n * n;
-constexpr int tile = WEFT_TILE_ELEMENTS;
 
 struct Metric {
   const real* maps;

@@ -18,19 +18,10 @@
 // eps, 1 / mu, sigma / eps, 0; fluxes [element][6][4], see `lift`; derivative [n][n].
 #include "weft/kernels/block_sum.hpp"
 #include "weft/kernels/blocks.hpp"
-#include "weft/kernels/dialect.hpp"
-
-#ifndef WEFT_TILE_ELEMENTS
-#define WEFT_TILE_ELEMENTS 1
-#endif
+#include "weft/kernels/element.hpp"
 
 namespace {
 
-using real = WEFT_REAL;
-constexpr int n = WEFT_N + 1;
-constexpr int face = n * n;
-constexpr int points = n * n * n;
-constexpr int tile = WEFT_TILE_ELEMENTS;
 constexpr int line_threads = 256;
 constexpr int line_chunk = 1024;  // items of a block of the kernels that are not by element
 

@@ -18,18 +18,9 @@
 // maps[c] r^a s^b t^c in the order 1, r, s, t, rs, rt, st, rst, three components each; metrics [element][6]: G without
 // the weights; reference [n*n + 2n]: D row-major, GLL points, GLL weights.
 #include "weft/kernels/blocks.hpp"
-#include "weft/kernels/dialect.hpp"
-
-#ifndef WEFT_TILE_ELEMENTS
-#define WEFT_TILE_ELEMENTS 1
-#endif
+#include "weft/kernels/element.hpp"
 
 namespace {
-
-using real = WEFT_REAL;
-constexpr int n = WEFT_N + 1;
-constexpr int points = n * n * n;
-constexpr int tile = WEFT_TILE_ELEMENTS;
 
 // A line of points is transformed by even-odd splitting: D[n-1-i][n-1-m] = -D[i][m], so that with
 // e_m = u_m + u_{n-1-m}, o_m = u_m - u_{n-1-m} half the products are left.
@@ -110,7 +101,7 @@ WEFT_FUNCTION StoredColumn<each> column_of(const Stored<each>& geometry, int ele
 // (r, s, t) <- G (r, s, t) at layer k of the column; returns lambda W.
 template <int each>
 WEFT_FUNCTION real apply_factors(const StoredColumn<each>& c, int k, real lambda, real& r, real& s, real& t) {
-  const real* g = c.factors + k * n * n;
+  const real* g = c.factors + k * face;
   const real rr = g[0], rs = g[points], rt = g[2 * points];
   const real ss = g[3 * points], st = g[4 * points], tt = g[5 * points];
   const real w = each == 7 ? g[6 * points] : real(0);
@@ -143,7 +134,7 @@ WEFT_FUNCTION void prefetch(const Stored<each>& geometry, int element, int, int 
   WEFT_UNROLL
   for (int f = 0; f < each; ++f) {
     const real* all = geometry.factors + (static_cast<long>(element) * each + f) * points;
-    prefetch_values(all + first_layer * n * n, all + end_layer * n * n, f < each - 1);
+    prefetch_values(all + first_layer * face, all + end_layer * face, f < each - 1);
   }
 }
 
@@ -270,7 +261,7 @@ WEFT_FUNCTION real apply_factors(const TrilinearColumn& c, int k, real lambda, r
   r = q2 * v1 - q1 * v2;
   s = p1 * v2 - p2 * v1;
   t = c.along * weight * (d * t) - alpha * r - beta * s;
-  return c.inverse_degree == nullptr ? real(0) : lambda * c.inverse_degree[k * n * n];
+  return c.inverse_degree == nullptr ? real(0) : lambda * c.inverse_degree[k * face];
 }
 
 // G of a parallelepiped: constant but for the weights.
@@ -295,7 +286,7 @@ WEFT_FUNCTION real apply_factors(const AffineColumn& c, real w, int k, real lamb
   r = c.rr * wr + c.rs * ws + c.rt * wt;
   s = c.rs * wr + c.ss * ws + c.st * wt;
   t = c.rt * wr + c.st * ws + c.tt * wt;
-  return c.inverse_degree == nullptr ? real(0) : lambda * c.inverse_degree[k * n * n];
+  return c.inverse_degree == nullptr ? real(0) : lambda * c.inverse_degree[k * face];
 }
 WEFT_FUNCTION real apply_factors(const Affine& geometry, int element, int i, int j, int k, real lambda, real& r,
                                  real& s, real& t) {
@@ -330,30 +321,30 @@ WEFT_FUNCTION void apply_points(int block, int count, const real* WEFT_RESTRICT 
                                 real* WEFT_RESTRICT y) {
   WEFT_SHARED(real, d[n][n]);   // d[m][i] = D[m][i]
   WEFT_SHARED(real, dt[n][n]);  // dt[m][i] = D[i][m]
-  WEFT_SHARED(real, u[tile * n * n][n]);
-  WEFT_SHARED(real, gr[tile * n * n][n]);
-  WEFT_SHARED(real, gs[tile * n * n][n]);
-  WEFT_SHARED(real, gt[tile * n * n][n]);
+  WEFT_SHARED(real, u[tile * face][n]);
+  WEFT_SHARED(real, gr[tile * face][n]);
+  WEFT_SHARED(real, gs[tile * face][n]);
+  WEFT_SHARED(real, gt[tile * face][n]);
   real own[WEFT_SLOTS(tile * points)];  // lambda W u
 
-  WEFT_THREADS_2D(i, n, q, tile * n * n) {
+  WEFT_THREADS_2D(i, n, q, tile * face) {
     if (q < n) {
       const real value = reference[q * n + i];
       d[q][i] = value;
       dt[i][q] = value;
     }
-    const int element = block * tile + q / (n * n);
+    const int element = block * tile + q / face;
     real value = 0;
     if (element < count) {
-      const long p = static_cast<long>(element) * points + (q % (n * n)) * n + i;
+      const long p = static_cast<long>(element) * points + (q % face) * n + i;
       value = x[index == nullptr ? p : static_cast<long>(index[p])];
     }
     u[q][i] = value;
   }
   WEFT_BARRIER();
-  WEFT_THREADS_2D(i, n, q, tile * n * n) {
-    const int e = q / (n * n), k = q / n % n, j = q % n;
-    const int layer = q - j, column = e * n * n + j;
+  WEFT_THREADS_2D(i, n, q, tile * face) {
+    const int e = q / face, k = q / n % n, j = q % n;
+    const int layer = q - j, column = e * face + j;
     real r = 0, s = 0, t = 0;
     WEFT_UNROLL
     for (int m = 0; m < n; ++m) {
@@ -368,9 +359,9 @@ WEFT_FUNCTION void apply_points(int block, int count, const real* WEFT_RESTRICT 
     gt[q][i] = t;
   }
   WEFT_BARRIER();
-  WEFT_THREADS_2D(i, n, q, tile * n * n) {
-    const int e = q / (n * n), k = q / n % n, j = q % n;
-    const int layer = q - j, column = e * n * n + j;
+  WEFT_THREADS_2D(i, n, q, tile * face) {
+    const int e = q / face, k = q / n % n, j = q % n;
+    const int layer = q - j, column = e * face + j;
     real r = 0, s = 0, t = 0;
     WEFT_UNROLL
     for (int m = 0; m < n; ++m) {
@@ -405,10 +396,10 @@ constexpr Padding paddings_float[] = {{6, 6, 4},   {12, 26, 1}, {12, 4, 16}, {25
                                       {1, 28, 0},  {28, 4, 0},  {5, 10, 0},  {23, 14, 0}, {2, 16, 0}};
 constexpr Padding padding = sizeof(real) == 8 ? paddings_double[WEFT_N - 1] : paddings_float[WEFT_N - 1];
 constexpr int r_pitch = lines + padding.r;
-constexpr int s_layer = n * n + padding.s;
+constexpr int s_layer = face + padding.s;
 constexpr int s_first = n * r_pitch;  // where the layers for s begin
 constexpr int element_values = s_first + layers * s_layer + padding.element;
-constexpr int pencils = chunks == 1 ? n * n : 2 * lines;  // threads of an element: n * n, or n * (n + 1)
+constexpr int pencils = chunks == 1 ? face : 2 * lines;  // threads of an element: face, or n * (n + 1)
 
 // Each thread takes a line along r and one along s, or, of two chunks, one of either.
 template <class Transform>
@@ -445,7 +436,7 @@ WEFT_FUNCTION void gather_column(bool live, int element, int l, int begin, int e
   for (int k = begin; k < end; ++k) {
     u[k] = 0;
     if (!live) continue;
-    const long p = static_cast<long>(element) * points + k * (n * n) + l;
+    const long p = static_cast<long>(element) * points + k * face + l;
     u[k] = x[index == nullptr ? p : static_cast<long>(index[p])];
   }
 }
@@ -463,7 +454,7 @@ WEFT_FUNCTION void apply_pencils(int block, int count, const Splitting& d, const
   const int first = block * tile, elements = count - block * tile < tile ? count - block * tile : tile;
   WEFT_THREADS(thread, tile * pencils) {
     const int l = thread % pencils, element = block * tile + thread / pencils;
-    const bool live = l < n * n && element < count;
+    const bool live = l < face && element < count;
     if (thread == 0) prefetch(geometry, first, elements, 0, layers);
     gather_column(live, element, l, 0, n, index, x, u[WEFT_SLOT(thread)]);
     differentiate<false>(d, u[WEFT_SLOT(thread)], t[WEFT_SLOT(thread)]);
@@ -475,7 +466,7 @@ WEFT_FUNCTION void apply_pencils(int block, int count, const Splitting& d, const
     WEFT_THREADS(thread, tile * pencils) {
       const int l = thread % pencils;
       const auto [r, s] = layers_of(planes[thread / pencils], l);
-      if (l < n * n) {
+      if (l < face) {
         WEFT_UNROLL
         for (int k = 0; k < layers; ++k)
           if (chunk * layers + k < n) r[k * n] = s[k * s_layer] = u[WEFT_SLOT(thread)][chunk * layers + k];
@@ -490,7 +481,7 @@ WEFT_FUNCTION void apply_pencils(int block, int count, const Splitting& d, const
     WEFT_THREADS(thread, tile * pencils) {
       const int l = thread % pencils, element = block * tile + thread / pencils;
       const auto [r, s] = layers_of(planes[thread / pencils], l);
-      if (l < n * n && element < count) {
+      if (l < face && element < count) {
         const auto column = column_of(geometry, element, l % n, l / n);
         WEFT_UNROLL
         for (int k = 0; k < layers; ++k) {
@@ -513,7 +504,7 @@ WEFT_FUNCTION void apply_pencils(int block, int count, const Splitting& d, const
     WEFT_THREADS(thread, tile * pencils) {
       const int l = thread % pencils;
       const auto [r, s] = layers_of<const real>(planes[thread / pencils], l);
-      if (l < n * n) {
+      if (l < face) {
         WEFT_UNROLL
         for (int k = 0; k < layers; ++k)
           if (chunk * layers + k < n) u[WEFT_SLOT(thread)][chunk * layers + k] += r[k * n] + s[k * s_layer];
@@ -523,14 +514,14 @@ WEFT_FUNCTION void apply_pencils(int block, int count, const Splitting& d, const
   }
   WEFT_THREADS(thread, tile * pencils) {
     const int l = thread % pencils, element = block * tile + thread / pencils;
-    if (l < n * n && element < count) {
+    if (l < face && element < count) {
       WEFT_UNROLL
       for (int k = 0; k < stashed; ++k) t[WEFT_SLOT(thread)][unstashed + k] = stash[k][thread];
       real flux[n];
       differentiate<true>(d, t[WEFT_SLOT(thread)], flux);
       WEFT_UNROLL
       for (int k = 0; k < n; ++k)
-        y[static_cast<long>(element) * points + k * (n * n) + l] = u[WEFT_SLOT(thread)][k] + flux[k];
+        y[static_cast<long>(element) * points + k * face + l] = u[WEFT_SLOT(thread)][k] + flux[k];
     }
   }
 }
@@ -550,7 +541,7 @@ WEFT_FUNCTION void apply_boxes(int block, int count, const Stiffness& stiffness,
 
   WEFT_THREADS(thread, tile * pencils) {
     const int l = thread % pencils, element = block * tile + thread / pencils;
-    const bool live = l < n * n && element < count;
+    const bool live = l < face && element < count;
     if (thread == 0) prefetch(geometry, block * tile, count - block * tile < tile ? count - block * tile : tile, 0, n);
     gather_column(live, element, l, 0, n, index, x, u[WEFT_SLOT(thread)]);
     stiffen(stiffness, u[WEFT_SLOT(thread)], t[WEFT_SLOT(thread)]);
@@ -561,7 +552,7 @@ WEFT_FUNCTION void apply_boxes(int block, int count, const Stiffness& stiffness,
       for (int k = 0; k < n; ++k) {
         real& out = t[WEFT_SLOT(thread)][k];
         out *= tt;
-        if (geometry.of.inverse_degree != nullptr) out += lambda * w[k * n * n] * u[WEFT_SLOT(thread)][k];
+        if (geometry.of.inverse_degree != nullptr) out += lambda * w[k * face] * u[WEFT_SLOT(thread)][k];
         if (k >= unstashed) stash[k - unstashed][thread] = out;
       }
     }
@@ -570,10 +561,10 @@ WEFT_FUNCTION void apply_boxes(int block, int count, const Stiffness& stiffness,
   for (int chunk = 0; chunk < chunks; ++chunk) {
     WEFT_THREADS(thread, tile * pencils) {
       const int l = thread % pencils, element = block * tile + thread / pencils;
-      const bool live = l < n * n && element < count;
+      const bool live = l < face && element < count;
       if (chunk > 0) gather_column(live, element, l, layers, n, weft_anew(index), weft_anew(x), u[WEFT_SLOT(thread)]);
       const auto [r, s] = layers_of(planes[thread / pencils], l);
-      if (l < n * n) {
+      if (l < face) {
         WEFT_UNROLL
         for (int k = 0; k < layers; ++k)
           if (chunk * layers + k < n) r[k * n] = s[k * s_layer] = u[WEFT_SLOT(thread)][chunk * layers + k];
@@ -588,7 +579,7 @@ WEFT_FUNCTION void apply_boxes(int block, int count, const Stiffness& stiffness,
     WEFT_THREADS(thread, tile * pencils) {
       const int l = thread % pencils, element = block * tile + thread / pencils;
       const auto [r, s] = layers_of<const real>(planes[thread / pencils], l);
-      if (l < n * n && element < count) {
+      if (l < face && element < count) {
         const real* g = geometry.of.metrics + static_cast<long>(element) * 6;
         const real rr = g[0] * geometry.of.weights[l / n], ss = g[3] * geometry.of.weights[l % n];
         WEFT_UNROLL
@@ -596,7 +587,7 @@ WEFT_FUNCTION void apply_boxes(int block, int count, const Stiffness& stiffness,
           const int at = chunk * layers + k;
           if (at >= n) continue;
           const real along_t = at < unstashed ? t[WEFT_SLOT(thread)][at] : stash[at - unstashed][thread];
-          y[static_cast<long>(element) * points + at * (n * n) + l] =
+          y[static_cast<long>(element) * points + at * face + l] =
               geometry.along_t.weights[at] * (rr * r[k * n] + ss * s[k * s_layer]) + along_t;
         }
       }
@@ -685,7 +676,7 @@ WEFT_KERNEL(poisson_trilinear_3d, tile* points,
             (int count, const real* reference, const real* maps, const real* inverse_degree, real lambda,
              const int* index, int fields, long x_field, long y_field, const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_points(WEFT_BLOCK / fields, count, reference, Trilinear{maps, reference + n * n, inverse_degree}, lambda, index,
+  apply_points(WEFT_BLOCK / fields, count, reference, Trilinear{maps, reference + face, inverse_degree}, lambda, index,
                x + field * x_field, y + field * y_field);
 }
 
@@ -695,7 +686,7 @@ WEFT_KERNEL(poisson_affine_3d, tile* points,
             (int count, const real* reference, const real* metrics, const real* inverse_degree, real lambda,
              const int* index, int fields, long x_field, long y_field, const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_points(WEFT_BLOCK / fields, count, reference, Affine{metrics, reference + n * n + n, inverse_degree}, lambda,
+  apply_points(WEFT_BLOCK / fields, count, reference, Affine{metrics, reference + face + n, inverse_degree}, lambda,
                index, x + field * x_field, y + field * y_field);
 }
 #endif
@@ -725,7 +716,7 @@ WEFT_KERNEL(poisson_trilinear_2d, tile* pencils,
              real lambda, const int* index, int fields, long x_field, long y_field, const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
   apply_pencils<trilinear_stash>(WEFT_BLOCK / fields, count, d,
-                                 TrilinearColumns{maps, reference + n * n, nodes, inverse_degree}, lambda, index,
+                                 TrilinearColumns{maps, reference + face, nodes, inverse_degree}, lambda, index,
                                  x + field * x_field, y + field * y_field);
 }
 
@@ -737,7 +728,7 @@ WEFT_KERNEL(poisson_affine_2d, tile* pencils,
              const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
   apply_pencils<affine_stash>(WEFT_BLOCK / fields, count, d,
-                              AffineColumns{{metrics, reference + n * n + n, inverse_degree}, nodes}, lambda, index,
+                              AffineColumns{{metrics, reference + face + n, inverse_degree}, nodes}, lambda, index,
                               x + field * x_field, y + field * y_field);
 }
 
@@ -749,6 +740,6 @@ WEFT_KERNEL(poisson_box_2d, tile* pencils,
              const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
   apply_boxes<box_stash>(WEFT_BLOCK / fields, count, stiffness,
-                         AffineColumns{{metrics, reference + n * n + n, inverse_degree}, nodes}, lambda, index,
+                         AffineColumns{{metrics, reference + face + n, inverse_degree}, nodes}, lambda, index,
                          x + field * x_field, y + field * y_field);
 }

@@ -4,21 +4,15 @@
 // those of the neighbours; there is nothing beyond its edges. It has m = n + 2 points per direction. A thread has
 // WEFT_TILE_LINES of the m^2 lines of a direction, so that each entry of the one-dimensional vectors is loaded once for
 // all of them. WEFT_TILE_ELEMENTS elements share a block.
-#include "weft/kernels/dialect.hpp"
+#include "weft/kernels/element.hpp"
 
-#ifndef WEFT_TILE_ELEMENTS
-#define WEFT_TILE_ELEMENTS 1
-#endif
 #ifndef WEFT_TILE_LINES
 #define WEFT_TILE_LINES 1
 #endif
 
 namespace {
 
-using real = WEFT_REAL;
-constexpr int n = WEFT_N + 1;
 constexpr int m = n + 2;
-constexpr int tile = WEFT_TILE_ELEMENTS;
 constexpr int lines = WEFT_TILE_LINES;
 constexpr int element_threads = (m * m + lines - 1) / lines;
 constexpr int threads = tile * element_threads;
@@ -123,12 +117,12 @@ WEFT_FUNCTION void fetch(int thread, int size, const From& from, const To& to) {
 
 }  // namespace
 
-// points [element][n^3] = what each subdomain's solve with r as right-hand side gives at its element's own points.
+// own [element][n^3] = what each subdomain's solve with r as right-hand side gives at its element's own points.
 // index [element][m^3]: entries of r, a zero beyond edges. vectors [element][3][m][m], values [element][3][m]: of the
 // one-dimensional operators.
 WEFT_KERNEL(schwarz_points, threads,
             (int count, const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT vectors,
-             const real* WEFT_RESTRICT values, const real* WEFT_RESTRICT r, real* WEFT_RESTRICT points)) {
+             const real* WEFT_RESTRICT values, const real* WEFT_RESTRICT r, real* WEFT_RESTRICT own)) {
   WEFT_SHARED(real, shared_u[tile * m * m * pitch]);
   WEFT_SHARED(real, shared_v[staged ? tile * 3 * m * m : 1]);
   WEFT_SHARED(real, shared_lambda[staged ? tile * 3 * m : 1]);
@@ -213,7 +207,7 @@ WEFT_KERNEL(schwarz_points, threads,
       WEFT_UNROLL
       for (int l = 0; l < to.count; ++l) {
         if (to.mine.start[l] < 0) continue;
-        real* const out = points + ((first + e) * n * n + to.mine.b[l] - 1) * n + to.mine.a[l] - 1;
+        real* const out = own + ((first + e) * n * n + to.mine.b[l] - 1) * n + to.mine.a[l] - 1;
         WEFT_UNROLL
         for (int a = 1; a <= n; ++a) out[(a - 1) * n * n] = to.sums[l][a];
       }

@@ -5,14 +5,10 @@
 // there and -1 at all other points, so that P is the interpolation of a continuous function, each entry is written
 // once, and P^T is exactly its transpose. `index` [element][coarse^3] is Z of the coarse vector. A thread has a line.
 // Shared memory holds orders up to 13 in double on GPUs.
-#include "weft/kernels/dialect.hpp"
-
-using real = WEFT_REAL;
-constexpr int n = WEFT_N + 1;
-constexpr int line_threads = n * n;
+#include "weft/kernels/element.hpp"
 
 // x_f[place] += J x_c J^T …; with fresh, x_f[place] = …
-WEFT_KERNEL(prolong, line_threads,
+WEFT_KERNEL(prolong, face,
             (int fresh, int coarse, const real* WEFT_RESTRICT interpolation, const int* WEFT_RESTRICT index,
              const int* WEFT_RESTRICT place, const real* WEFT_RESTRICT x_c, real* WEFT_RESTRICT x_f)) {
   WEFT_SHARED(real, a[n][n][n]);
@@ -56,10 +52,10 @@ WEFT_KERNEL(prolong, line_threads,
   }
 }
 
-// points [element][coarse^3] = J^T … r_f[place]
-WEFT_KERNEL(restrict_points, line_threads,
+// coarse_points [element][coarse^3] = J^T … r_f[place]
+WEFT_KERNEL(restrict_points, face,
             (int coarse, const real* WEFT_RESTRICT interpolation, const int* WEFT_RESTRICT place,
-             const real* WEFT_RESTRICT r_f, real* WEFT_RESTRICT points)) {
+             const real* WEFT_RESTRICT r_f, real* WEFT_RESTRICT coarse_points)) {
   WEFT_SHARED(real, a[n][n][n]);
   WEFT_SHARED(real, b[n][n][n]);
   WEFT_SHARED(real, jm[n][n]);  // jm[m][i] = J[m][i]
@@ -95,7 +91,7 @@ WEFT_KERNEL(restrict_points, line_threads,
       for (int k = 0; k < coarse; ++k) {
         real sum = 0;
         for (int m = 0; m < n; ++m) sum += jm[m][i] * a[k][j][m];
-        points[((element * coarse + k) * coarse + j) * coarse + i] = sum;
+        coarse_points[((element * coarse + k) * coarse + j) * coarse + i] = sum;
       }
     }
   }
