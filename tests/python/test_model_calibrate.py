@@ -7,13 +7,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from weft.cli.main import weft_command
-from weft.model import calibrate, machine, project
+from weft.model import caches, calibrate, machine, project
 from weft.model.evidence import read
 from weft.model.result import ModelError
 
@@ -210,6 +211,48 @@ def test_messages_counted_in_a_trace_do_not_take_the_place_of_formulas(tmp_path:
     later = project.poisson(machine.Machine.model_validate(slow), 2, **options).seconds
     hidden = found.overlap * (project.poisson(made, 2, **options).phases["stream"] + 0)
     assert later == pytest.approx(seconds + 2 * added, abs=2 * hidden)
+
+
+def test_runs_of_several_sizes_tell_a_time_per_exchange_from_a_share(tmp_path: Path) -> None:
+    """Two ranks that take a fixed time and a share longer than one, at sizes other than those given."""
+    fixed, share = 200e-6, 0.05
+    launches = 4 * TRUE.device.kernel_seconds.value  # which several ranks make more, and the projection counts
+    paths = []
+    for elements in (64, 512, 4096):
+        alone = run(tmp_path, "poisson", 1, order=7, elements_per_rank=elements)
+        seconds = json.loads((alone / "run.json").read_text())["timings"]["seconds_per_iteration"]
+        paths += [alone, traced(tmp_path, 2, 7, elements, (1 + share) * seconds + fixed, 1e-9)]
+    messages = json.loads(json.dumps(PINGPONG))
+    for fit in messages["fits"]:
+        fit["alpha_seconds"] = 1e-12
+    made = calibrate.calibrate(read([*paths, write(tmp_path / "p", messages, "pingpong.json").parent]))
+    assert made.constants["poisson.exchange_seconds"].value == pytest.approx(fixed - launches, rel=0.05)
+    assert made.constants["poisson.split_overhead"].value < 0.2
+    assert "exchange_seconds" in project.constants_of(made, "poisson")
+    alone_seconds, seconds = (project.poisson(made, ranks, order=7, elements_per_rank=1728).seconds for ranks in (1, 2))
+    assert seconds == pytest.approx((1 + share) * alone_seconds + fixed, rel=0.03)
+
+
+def test_ranks_beside_each_other_get_less_from_memory_but_not_from_the_cache(tmp_path: Path) -> None:
+    limit = CACHED.efficiency["poisson"].model_copy(update={"beside_others": 0.4})
+    assert limit.at(7, 0.0, alone=False) == limit.at(7, 0.0)
+    assert limit.at(7, 1.0) == pytest.approx(1 / (1 / 1.2 + 0.5))
+    assert limit.at(7, 1.0, alone=False) == pytest.approx(0.4)
+    assert limit.at(3, 1.0, alone=False) == pytest.approx(1 / 2.5)  # slower than the memory anyway
+
+
+def test_a_cache_keeps_what_fits_and_loses_what_is_larger() -> None:
+    cache = 2.0**25
+    for workload in ("poisson", "flow"):
+        assert caches.missing_share(workload, 1e6, cache) < (1e-6 if workload == "poisson" else 1e-4)
+        assert caches.missing_share(workload, 1e6, 0.0) == 1.0
+        shares = [caches.missing_share(workload, cache * size, cache) for size in (0.25, 0.5, 1, 2, 4, 8)]
+        assert shares == sorted(shares)
+    assert caches.missing_share("maxwell", 2 * cache, cache) > 0.99  # read in turns
+    assert caches.missing_share("flow", 2 * cache, cache) == pytest.approx(0.5, abs=0.01)  # parts of all sizes
+    # The chance of 16 pages or more of one colour beside a page, counted in draws.
+    drawn = np.random.default_rng(1).poisson(0.9 * caches.WAYS, 200_000)
+    assert caches.missing_share("maxwell", 0.9 * cache, cache) == pytest.approx(np.mean(drawn >= 16), abs=0.005)
 
 
 def test_a_trace_without_iterations_is_not_refused(tmp_path: Path) -> None:

@@ -1,64 +1,28 @@
-"""How fast a workload's kernels are by order and by how much of their data the caches hold, from runs of several sizes.
+"""What a cache holds of a problem: the share of its data that comes from memory.
 
-The time per byte is a + b m, where m is the share of the working set that the last-level cache does not hold. An order
-with runs of one size has its own a, as its vectors may be full or not, and takes b, what memory adds, from the others.
+A cache that replaces what was unused for longest holds nothing of data that exceed it and are read in turns. It does
+this set by set. A set serves the pages of one colour, and holds as many of them as it has ways. Pages lie anywhere in
+physical memory, so the number of other pages of a page's colour follows Poisson's distribution, and the page stays in
+the cache if they are fewer than the ways (Kessler and Hill, Page placement algorithms for large real-indexed caches,
+1992).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from scipy.special import gammainc
 
-import numpy as np
-from scipy.optimize import nnls
-
-from weft.model.machine import Machine, missing_share
-
-if TYPE_CHECKING:
-    from weft.model.calibrate import Run
-
-LEAST = 0.1  # spread of missing shares from which on caches and memory can be told apart
+WAYS = 16  # of last-level caches; more ways make the change from cache to memory more abrupt
+# A step of maxwell and an iteration of poisson read all their data before they come back to the first. A step of flow
+# is made of many solves and products that come back to parts of the data of any size up to all.
+IN_PARTS = ("flow",)
 
 
-def working_set(run: Run) -> float:
-    """Bytes that a point of the run keeps in memory; 0 if the record does not say."""
-    figures = run.evidence.content["figures"]
-    total = figures.get("memory")
-    known = float(total) / float(figures["points"]) if total is not None else figures.get("memory_bytes_per_point", 0)
-    return float(known)
-
-
-def efficiency(machine: Machine, runs: Sequence[Run], inverse: Sequence[float]) -> dict[str, Any] | None:
-    """The table of efficiencies from runs on one rank and one over the efficiency of each.
-
-    None if the runs have one order, and sizes that the cache, as far as it is known, holds alike.
-    """
-    per_point = float(np.median([working_set(run) for run in runs]))
-    cache = machine.cache_of(1) if per_point > 0 else 0.0
-    of: dict[int, list[tuple[float, float]]] = {}  # by order: missing share and one over the efficiency
-    for run, value in zip(runs, inverse, strict=True):
-        order = int(run.options["order"])
-        points = int(run.options["elements_per_rank"]) * (order + 1) ** 3
-        of.setdefault(order, []).append((missing_share(per_point * points, cache) if cache else 1.0, value))
-    fits = {order: _fit(pairs) for order, pairs in sorted(of.items()) if np.ptp([m for m, _ in pairs]) >= LEAST}
-    if len(of) == 1 and not fits:
-        return None
-    more = float(np.mean([b for _, b in fits.values()])) if fits else 0.0
-    for order in sorted(set(of) - set(fits)):
-        fits[order] = (float(np.median([max(y - more * m, 0.0) for m, y in of[order]])), more)
-    if any(a <= 0 for a, _ in fits.values()):
-        return None
-    orders = sorted(fits)
-    return {
-        "orders": orders,
-        "in_cache": [1 / fits[order][0] for order in orders],
-        "from_memory": [1 / sum(fits[order]) for order in orders],
-        "bytes_per_point": per_point or 1.0,
-    }
-
-
-def _fit(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """a and b of y = a + b m, not below zero, by least squares of relative errors."""
-    missing, values = np.array(pairs).T
-    (a, b), _ = nnls(np.stack([np.ones(len(pairs)), missing], axis=1) / values[:, None], np.ones(len(pairs)))
-    return float(a), float(b)
+def missing_share(workload: str, working_set: float, cache_bytes: float) -> float:
+    """The share of the data of a workload that comes from memory; 1 if the cache is not known."""
+    if cache_bytes <= 0:
+        return 1.0
+    size = working_set / cache_bytes
+    share = float(gammainc(WAYS, WAYS * size))  # the chance of WAYS other pages or more
+    if workload in IN_PARTS:  # the mean over parts of all sizes
+        share -= float(gammainc(WAYS + 1, WAYS * size)) / size
+    return share

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
-from scipy.optimize import brentq, nnls
+from scipy.optimize import nnls
 
-from weft.model import caches, project
+from weft.model import beside_others, efficiency_table, project
 from weft.model.counted import Counted, counted
 from weft.model.evidence import Evidence, sourced
 from weft.model.machine import NO_NETWORK, Level, Machine, first_of, with_constants
@@ -96,7 +96,8 @@ def calibrate(evidence: Sequence[Evidence], base: Machine | None = None, title: 
     each workload's streaming efficiency, and several sizes of poisson the cost of a launch (least squares of relative
     errors of t = launches + bytes / (efficiency x rate)). Runs on several ranks give the overhead of the split
     (poisson, flow), the efficiency of the exchange (maxwell), and the rate of all-to-alls (turbulence), whose parts
-    also give the rates of transforms and kernels.
+    also give the rates of transforms and kernels. Where a trace counts their messages, `beside_others` says what they
+    give.
     """
     if not evidence:
         raise ModelError("no measurement is named: give run directories, run.json files or results of weft bench")
@@ -362,7 +363,7 @@ def _with_elements(machine: Machine, workload: str, runs: Sequence[Run]) -> Mach
         source = sourced(each)["source"]
         content["constants"][f"{workload}.stream_efficiency"] = {"value": efficiency, "source": source}
         content["efficiency"].pop(workload, None)
-        if (table := caches.efficiency(machine, alone, [1 / value for value, _ in each])) is not None:
+        if (table := efficiency_table.efficiency(machine, alone, [1 / value for value, _ in each])) is not None:
             content["efficiency"][workload] = {**table, "source": source}
             del content["constants"][f"{workload}.stream_efficiency"]
         if launch != machine.device.kernel_seconds.value:
@@ -376,9 +377,7 @@ def _with_elements(machine: Machine, workload: str, runs: Sequence[Run]) -> Mach
             f"there is no {workload} run on 1 rank among the measurements; add one, with which the others are compared"
         )
     if traced:
-        content["constants"][f"{workload}.split_overhead"] = sourced(
-            [(_split(_valid(content), run), run.evidence) for run in several]
-        )
+        content = _beside_others(content, workload, several)
     elif several:
         name = "exchange_efficiency" if workload == "maxwell" else "split_overhead"
         given = {f"{workload}.{name}": 1.0 if workload == "maxwell" else 0.0}
@@ -416,14 +415,19 @@ def _traffic(run: Run, found: Counted) -> Table:
     }
 
 
-def _split(machine: Machine, run: Run) -> float:
-    """The overhead of the split with which the projection of a run takes its time; 0 if it takes longer anyway."""
-
-    def over(split: float) -> float:
-        constants = {k: v.value for k, v in machine.constants.items()} | {f"{run.workload}.split_overhead": split}
-        return run.on(with_constants(machine, constants, "trial")).seconds - run.seconds
-
-    return 0.0 if over(0.0) >= 0 else float(brentq(over, 0.0, run.seconds / run.on(machine).phases["stream"]))
+def _beside_others(content: Table, workload: str, runs: Sequence[Run]) -> Table:
+    """The description with what the runs on several ranks take longer than computation alone and counted messages."""
+    machine = _valid(content)
+    reached = [_efficiency(machine, workload, [replace(run, ranks=1)], launches=False)[0] for run in runs]
+    rate = beside_others.rate_from_memory(machine, workload, runs, reached)
+    if rate is not None:
+        content["efficiency"][workload]["beside_others"] = rate
+    found, errors = beside_others.constants(_valid(content), workload, runs)
+    worst = max(abs(error) for error in errors)
+    source = f"least squares of {len(runs)} run{'s' * (len(runs) > 1)}, errors within {100 * worst:.1f} %: "
+    source += runs[0].evidence.where + " and others" * (len(runs) > 1)
+    content["constants"] |= {f"{workload}.{name}": {"value": v, "source": source} for name, v in found.items()}
+    return content
 
 
 def _flops(machine: Machine, run: Run) -> float:

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from weft.model import caches
 from weft.model.result import ModelError
 
 MOST_CONSTANTS = 3  # calibrated constants per machine, or per workload where each has its own
@@ -95,13 +96,15 @@ class Device(Form):
 class Efficiency(Form):
     """Share of the streaming rate that a workload's kernels reach on one rank, by order and by where their data are.
 
-    Data beyond the last-level cache come from memory: of a working set w and a cache c, the share 1 - c / w.
+    `caches.missing_share` says which share of the data comes from memory. `beside_others` limits the rate of what comes
+    from there where several ranks of a node compute: they share the memory.
     """
 
     orders: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]  # in ascending order
     in_cache: tuple[Annotated[float, Field(gt=0)], ...]
     from_memory: tuple[Annotated[float, Field(gt=0)], ...]
     bytes_per_point: Annotated[float, Field(gt=0)]  # what a point of the problem keeps in memory
+    beside_others: Annotated[float, Field(gt=0)] | None = None
     source: Annotated[str, Field(min_length=3)]
 
     @model_validator(mode="after")
@@ -116,15 +119,13 @@ class Efficiency(Form):
         """The measured order that stands for an order."""
         return min(self.orders, key=lambda known: (abs(known - order), -known))
 
-    def at(self, order: int, points: float, cache_bytes: float) -> float:
-        """The efficiency of a rank with this many points, of which this much cache is left."""
-        k, missing = self.orders.index(self.nearest(order)), missing_share(points * self.bytes_per_point, cache_bytes)
-        return 1 / ((1 - missing) / self.in_cache[k] + missing / self.from_memory[k])
-
-
-def missing_share(working_set: float, cache_bytes: float) -> float:
-    """The share of a working set that a cache does not hold."""
-    return max(0.0, 1 - cache_bytes / working_set)
+    def at(self, order: int, missing: float, alone: bool = True) -> float:
+        """The efficiency of a rank of which this share of the data comes from memory, alone on its node or not."""
+        k = self.orders.index(self.nearest(order))
+        own = 1 / ((1 - missing) / self.in_cache[k] + missing / self.from_memory[k])
+        if alone or self.beside_others is None or missing == 0:
+            return own
+        return min(own, self.beside_others / missing)
 
 
 class Link(Form):
@@ -301,7 +302,8 @@ class Machine(Form):
         known = self.efficiency.get(workload)  # type: ignore[call-overload]
         if known is None:
             return self.constant("stream_efficiency", workload)
-        return float(known.at(order, points, self.cache_of(ranks)))
+        missing = caches.missing_share(workload, points * known.bytes_per_point, self.cache_of(ranks))
+        return known.at(order, missing, min(ranks, self.ranks_per_node) == 1)
 
     def constant(self, name: str, workload: str = "") -> float:
         """A constant of this machine, that of a workload if it has its own, or the default in `CONSTANTS`."""
@@ -333,6 +335,8 @@ class Machine(Form):
 CONSTANTS: dict[str, tuple[float, float, float]] = {
     "stream_efficiency": (0.93, 0.8, 1.0),  # share of the streaming bandwidth that the solver's kernels reach
     "split_overhead": (0.03, 0.0, 0.06),  # extra time of an operator split in three for overlap
+    # Time of an exchange on several ranks whatever its size: calls, and ranks that wait for each other.
+    "exchange_seconds": (0.0, 0.0, 0.0),
     # Visible time of a halo exchange over its time at the links' rates: overlap lowers it, contention raises it.
     "exchange_factor": (0.8, 0.2, 1.2),
     # Share of a rank's network bandwidth reached in all-to-alls, where no link has a measured rate for them.

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from weft.model import crystal, formulas
 from weft.model.fabric import fabric
-from weft.model.machine import Machine, Share, Traffic
+from weft.model.machine import Machine, Share
 from weft.model.result import ModelError, Result, exact
 
 METHOD = "project"
@@ -243,12 +243,13 @@ def crystal_seconds(
 
 
 def counted_exchange(
-    machine: Machine, ranks: int, traffic: Traffic, sent: Halo, bytes_per_point: float, path: Path, hiding: float
+    machine: Machine, ranks: int, workload: str, sent: Halo, bytes_per_point: float, path: Path, hiding: float
 ) -> dict[str, float]:
     """Phases of exchanges and all-reduces by their counted number, of which `hiding` seconds of work hide a part.
 
     The work takes turns with what the processor does for messages itself, so that much of an exchange always shows.
     """
+    traffic = machine.traffic[workload]  # type: ignore[index]
     counted = Halo(
         sent.node_points * traffic.volume, sent.node_messages * traffic.exchanges,
         sent.network_points * traffic.volume, sent.network_messages * traffic.exchanges,
@@ -256,8 +257,9 @@ def counted_exchange(
     )  # fmt: skip
     travel = transfer_seconds(machine, ranks, counted, bytes_per_point, path)
     data = counted.network_points * bytes_per_point
+    fixed = traffic.exchanges * machine.constant("exchange_seconds", workload)
     return {
-        "exchange": max(machine.link("network").busy(data), travel - traffic.overlap * hiding),
+        "exchange": fixed + max(machine.link("network").busy(data), travel - traffic.overlap * hiding),
         "reductions": traffic.reductions * reduction_seconds(machine, ranks),
     }
 
@@ -355,7 +357,7 @@ def _iteration(
         sent = halo_of(machine, ranks, box, order, corners=True, periodic=False)
         if workload in machine.traffic and schedule == "pairwise":
             work = math.fsum(phases.values())
-            phases |= counted_exchange(machine, ranks, machine.traffic[workload], sent, word, path, work)
+            phases |= counted_exchange(machine, ranks, workload, sent, word, path, work)
             return size, phases
         once = transfer_seconds(machine, ranks, sent, word / 2, path)
         if schedule == "crystal":
@@ -414,7 +416,7 @@ def maxwell(
         sent = halo_of(machine, ranks, box, order, corners=False, periodic=True)
         phases["split"] = stream * machine.constant("split_overhead", "maxwell")
         hiding = (stream + phases["split"]) / MAXWELL_STAGES
-        stage = counted_exchange(machine, ranks, machine.traffic["maxwell"], sent, 6 * word, path, hiding)
+        stage = counted_exchange(machine, ranks, "maxwell", sent, 6 * word, path, hiding)
         phases |= {name: MAXWELL_STAGES * seconds for name, seconds in stage.items()}
     elif ranks > 1:
         sent = halo_of(machine, ranks, box, order, corners=False, periodic=True)
@@ -594,9 +596,9 @@ def turbulence(
 # --- results -------------------------------------------------------------------------------------------------------
 
 CONSTANTS_OF = {
-    "poisson": ("stream_efficiency", "split_overhead", "exchange_factor"),
-    "maxwell": ("stream_efficiency", "split_overhead", "exchange_efficiency"),
-    "flow": ("stream_efficiency", "split_overhead", "exchange_factor"),
+    "poisson": ("stream_efficiency", "split_overhead", "exchange_seconds", "exchange_factor"),
+    "maxwell": ("stream_efficiency", "split_overhead", "exchange_seconds", "exchange_efficiency"),
+    "flow": ("stream_efficiency", "split_overhead", "exchange_seconds", "exchange_factor"),
     "turbulence": ("network_efficiency", "strided_efficiency", "kernel_efficiency", "brick_overhead"),
 }
 
@@ -606,6 +608,7 @@ def constants_of(machine: Machine, workload: str) -> tuple[str, ...]:
     counted = workload in machine.traffic
     unused = {
         "stream_efficiency": workload in machine.efficiency,
+        "exchange_seconds": not counted or machine.key("exchange_seconds", workload) is None,
         "exchange_factor": counted,
         "exchange_efficiency": counted,
         "split_overhead": workload == "maxwell" and not counted,
