@@ -4,8 +4,9 @@
 
 Times are medians of `--rounds` rounds (one round for building the program and for the surface). The benchmark takes two
 to three minutes. It generates the trace that it replays: launches, kernels, copies and waits on four streams. Its
-program is built and replayed on one core. The required limits are 60 s on one core for a replay of 10^6 events, and 1 s
-for `project turbulence` at 32768 ranks.
+program is built and replayed on one core. The required limits are 60 s on one core for a replay of 10^6 events; 1 s for
+a projection of any workload with its range at 10^5 ranks, nothing kept from earlier ones; 20 s for
+`weft model published` and `weft model validate` together; and 60 s for a search among 10^4 configurations.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ import json
 import os
 import platform
 import statistics
+import subprocess
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from weft.model import dag, machine, network, project, replay
+from weft.model import dag, machine, network, project, replay, search
 from weft.run.launch import processor_name
 from weft.traces.table import Builder, Category, Trace
 
@@ -54,6 +57,45 @@ def median_seconds(call: Callable[[], object], rounds: int) -> float:
         call()
         seconds.append(time.perf_counter() - begin)
     return statistics.median(seconds)
+
+
+RANKS = 100_000
+PROBLEMS: dict[str, dict[str, int]] = {
+    "poisson": {"order": 7, "elements_per_rank": 8192},
+    "maxwell": {"order": 7, "elements_per_rank": 512},
+    "flow": {"order": 7, "elements_per_rank": 2048},
+    "turbulence": {"grid": 40_000, "rows": 8},
+}
+
+
+def at_scale() -> dict[str, float]:
+    """Seconds of a projection of each workload with its range, on a Frontier that has enough nodes."""
+    frontier = machine.load("frontier")
+    grown = machine.with_number(frontier, "nodes", -(-RANKS // frontier.ranks_per_node))
+    found = {}
+    for workload, options in PROBLEMS.items():
+        call = partial(getattr(project, workload), ranks=RANKS, **options)
+        project.halo.cache_clear()
+        project.near_cube.cache_clear()
+        begin = time.perf_counter()
+        project.results(grown, call)
+        found[workload] = time.perf_counter() - begin
+    return found
+
+
+def searching() -> dict[str, float]:
+    """Seconds of a search for a grid with many divisors."""
+    machines = [machine.load(name) for name in ("frontier", "summit")]
+    begin = time.perf_counter()
+    found = search.search("turbulence", machines, grid=27_720)
+    return {"configurations": found.tried, "seconds": time.perf_counter() - begin}
+
+
+def command_seconds(*words: str) -> float:
+    """Wall-clock seconds of a command of weft, with its start."""
+    begin = time.perf_counter()
+    subprocess.run(["weft", "model", *words], check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - begin
 
 
 def main() -> None:
@@ -99,7 +141,12 @@ def main() -> None:
             "replays": side * side, "events_each": source_events(small), "seconds": surface,
             "replays_per_second": side * side / surface,
         },
-        "project": {"turbulence_32768_ranks_seconds": big, "poisson_27648_ranks_seconds": spectral},
+        "project": {
+            "turbulence_32768_ranks_seconds": big, "poisson_27648_ranks_seconds": spectral,
+            f"with_range_{RANKS}_ranks_seconds": at_scale(),
+        },
+        "tables": {name: command_seconds(name) for name in ("published", "validate")},
+        "search": searching(),
         "dag": {"supernodes": blocks.count, "gpus": 12, "seconds": solve},
         "network": {"pattern": "alltoall of 64 on a 4 x 4 x 4 torus", "messages": graph.messages, "seconds": pairs},
     }  # fmt: skip
