@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from weft.model.calibrate import Run
 
 FROM_MEMORY = 0.5  # share of the data that comes from memory from which on its rate can be seen
+NONE = 1e-6  # a share of the time so small stands for zero, which the fit only comes close to
 
 
 def rate_from_memory(machine: Machine, workload: str, runs: Sequence[Run], reached: Sequence[float]) -> float | None:
@@ -59,4 +60,5 @@ def constants(machine: Machine, workload: str, runs: Sequence[Run]) -> tuple[Map
 
     start = np.full(len(names), 0.01)
     found = least_squares(errors, start, bounds=(0.0, np.inf), xtol=1e-12, ftol=1e-12, gtol=1e-12)
-    return given(found.x), errors(found.x)
+    best = np.where(found.x < NONE, 0.0, found.x)
+    return given(best), errors(best)
