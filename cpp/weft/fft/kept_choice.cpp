@@ -1,6 +1,7 @@
 #include "weft/fft/kept_choice.hpp"
 
 #include <cstdint>
+#include <utility>
 
 #include "weft/device/device.hpp"
 #include "weft/device/disk_cache.hpp"
@@ -26,6 +27,16 @@ std::string everywhere() {
   return text;
 }
 
+// What the first rank has, on all.
+std::optional<std::string> of_first_rank(std::optional<std::string> text, const mpi::Comm& comm) {
+  std::int64_t length = text ? static_cast<std::int64_t>(text->size()) : -1;
+  mpi::check(MPI_Bcast(&length, 1, MPI_INT64_T, 0, comm.get()), "MPI_Bcast");
+  if (length < 0) return std::nullopt;
+  text.emplace(comm.rank() == 0 ? std::move(*text) : std::string(static_cast<std::size_t>(length), ' '));
+  mpi::check(MPI_Bcast(text->data(), static_cast<int>(length), MPI_CHAR, 0, comm.get()), "MPI_Bcast");
+  return text;
+}
+
 }  // namespace
 
 bool choices_are_kept(const mpi::Comm& comm) {
@@ -35,23 +46,15 @@ bool choices_are_kept(const mpi::Comm& comm) {
 }
 
 std::optional<std::string> kept_choice(const std::string& key, const mpi::Comm& comm) {
-  std::string choice;
-  std::int64_t length = -1;
-  if (comm.rank() == 0) {
-    if (const auto found = cache().read(everywhere() + key); found.value) {
-      choice = *found.value;
-      length = static_cast<std::int64_t>(choice.size());
-    }
-  }
-  mpi::check(MPI_Bcast(&length, 1, MPI_INT64_T, 0, comm.get()), "MPI_Bcast");
-  if (length < 0) return std::nullopt;
-  choice.resize(static_cast<std::size_t>(length));
-  mpi::check(MPI_Bcast(choice.data(), static_cast<int>(length), MPI_CHAR, 0, comm.get()), "MPI_Bcast");
-  return choice;
+  std::optional<std::string> choice;
+  if (comm.rank() == 0) choice = cache().read(everywhere() + key).value;
+  return of_first_rank(choice, comm);
 }
 
-void keep_choice(const std::string& key, const std::string& choice, const mpi::Comm& comm) {
-  if (comm.rank() == 0) cache().write(everywhere() + key, choice);
+std::string keep_choice(const std::string& key, const std::string& choice, const mpi::Comm& comm) {
+  std::optional<std::string> stays = choice;
+  if (comm.rank() == 0) stays = cache().keep(everywhere() + key, choice);
+  return *of_first_rank(stays, comm);
 }
 
 }  // namespace weft::fft

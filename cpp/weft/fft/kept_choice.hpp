@@ -15,7 +15,8 @@ bool choices_are_kept(const mpi::Comm& comm);
 // The choice of an earlier run under the same key, on the same kind of processor with the same libraries; the first
 // rank reads it and tells the others. (collective)
 std::optional<std::string> kept_choice(const std::string& key, const mpi::Comm& comm);
-// By the first rank; local.
-void keep_choice(const std::string& key, const std::string& choice, const mpi::Comm& comm);
+// The first rank keeps the choice, unless another program has kept one meanwhile; returns the one that stays, so that
+// programs that start at the same time agree. (collective)
+std::string keep_choice(const std::string& key, const std::string& choice, const mpi::Comm& comm);
 
 }  // namespace weft::fft

@@ -385,17 +385,19 @@ TunedPlan<T> tuned_plan(const Wanted& wanted, const std::shared_ptr<device::Devi
     if (candidates.size() == 1) return candidates.front();
     std::string key = key_of<T>(wanted.options, comm) + "race " + what + "\n";
     for (const Setting& candidate : candidates) key += "candidate " + name(candidate) + "\n";
+    const auto named = [&](const std::string& known) {
+      return std::ranges::find(candidates, known, [](const Setting& s) { return name(s); });
+    };
     if (const auto known = kept_choice(key, comm)) {
-      const auto found = std::ranges::find(candidates, *known, [&](const Setting& s) { return name(s); });
-      if (found != candidates.end()) {
+      if (const auto found = named(*known); found != candidates.end()) {
         tuning.reason += (tuning.reason.empty() ? "" : "; ") + std::string(what) + ": " + name_in_race(what, *found) +
                          ", as in an earlier run";
         return *found;
       }
     }
     const Setting best = trials().race(what, candidates, tuning, wanted.seconds / 16, timed).front();
-    keep_choice(key, name(best), comm);
-    return best;
+    const auto stays = named(keep_choice(key, name(best), comm));
+    return stays != candidates.end() ? *stays : best;
   };
   if (kept && wanted.any_library && host_libraries() > 1) {
     std::vector<Setting> libraries(static_cast<std::size_t>(host_libraries()), settings.front());

@@ -1,0 +1,28 @@
+// Choices between transforms that are kept on disk.
+#include "weft/fft/kept_choice.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+using namespace weft;
+using namespace weft::fft;
+
+TEST(KeptChoices, TheFirstOfProgramsThatStartTogetherStaysOnAllRanks) {
+  const mpi::Comm comm;
+  const auto process = comm.max(std::int64_t{comm.rank() == 0 ? getpid() : 0});
+  const auto folder = std::filesystem::temp_directory_path() / ("weft_kept_choice_" + std::to_string(process));
+  setenv("WEFT_CACHE", folder.c_str(), 1);
+  ASSERT_TRUE(choices_are_kept(comm));
+  EXPECT_EQ(kept_choice("a race", comm), std::nullopt);
+  EXPECT_EQ(keep_choice("a race", comm.rank() == 0 ? "planes" : "panels", comm), "planes");
+  EXPECT_EQ(keep_choice("a race", "panels", comm), "planes") << "a later choice overwrote the one other runs have read";
+  EXPECT_EQ(kept_choice("a race", comm), "planes");
+  EXPECT_EQ(kept_choice("another race", comm), std::nullopt);
+  comm.barrier();
+  if (comm.rank() == 0) std::filesystem::remove_all(folder);
+}
