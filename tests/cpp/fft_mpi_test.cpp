@@ -147,6 +147,34 @@ TYPED_TEST(FourierTransforms, EveryWayOfOneRankGivesTheSumsAndKeepsWhatMustBeKep
   }
 }
 
+TYPED_TEST(FourierTransforms, PlanesInMemoryThatTheRanksOfANodeShareGiveTheSumsInAnyOrderOfCalls) {
+  using T = TypeParam;
+  const mpi::Comm comm;
+  if (comm.size() == 1) GTEST_SKIP() << "one rank shares nothing";
+  for (const Sizes& sizes : all_sizes(comm)) {
+    for (int library = 0; library < host_libraries(); ++library) {
+      SCOPED_TRACE(host_library(library).name + " sizes " + std::to_string(sizes.x) + " " + std::to_string(sizes.y) +
+                   " " + std::to_string(sizes.z));
+      const Way way{Method::planes, library};
+      Plan<T> plan({.sizes = sizes, .grid = {1, comm.size()}, .column = "pairwise:ipc", .ways = Ways{way, way, way}},
+                   device::open("host"), comm);
+      expect_right(plan);  // three fields forward, backward, and backward again
+      const Sizes& n = sizes;
+      EXPECT_LE(plan.memory_bytes().at("exchange buffers"),
+                ((n.z + comm.size() - 1) / comm.size()) *
+                    (n.y * (n.x / 2 + 1) * static_cast<std::int64_t>(sizeof(std::complex<T>)) + 128))
+          << "more than this rank's part of one field";
+      Fields<T> fields(plan, 1);
+      for (int turn = 0; turn < 3; ++turn) {
+        fields.forward(plan);
+        EXPECT_LT(error_of(plan, fields, 0), tolerance<T>);
+        fields.backward(plan);
+        EXPECT_LT(largest_difference(fields.physical[0], fields.back[0]), 20 * tolerance<T>);
+      }
+    }
+  }
+}
+
 TYPED_TEST(FourierTransforms, EveryWayMakesTheSameOfCoefficientsThatAreNoRealFields) {
   using T = TypeParam;
   const mpi::Comm comm(MPI_COMM_SELF);
@@ -318,5 +346,9 @@ TEST(FourierTransforms, WhatCannotBePlannedIsSaidOnAllRanks) {
   EXPECT_TRUE(says(message({.sizes = {8, 8, 8}, .grid = grid, .batch = 0}), "at least one variable"));
   if (comm.size() > 1) {
     EXPECT_TRUE(says(message({.sizes = {8, 8, 8}, .grid = grid, .column = "fastest"}), "fastest"));
+    const Way planes{Method::planes, 0}, whole{Method::plan_3d, 0};
+    EXPECT_TRUE(says(message({.sizes = {8, 8, 8}, .modes_x = 3, .grid = grid, .ways = Ways{planes, planes, planes}}),
+                     "all modes in x"));
+    EXPECT_TRUE(says(message({.sizes = {8, 8, 8}, .grid = grid, .ways = Ways{.forward = whole}}), "one rank"));
   }
 }

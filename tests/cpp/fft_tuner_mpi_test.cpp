@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/fft/library.hpp"
 #include "weft/fft/tuner.hpp"
 
 using namespace weft;
@@ -82,6 +83,24 @@ TEST(FftTuner, PlansThatMustBeMadeAnewForEachTurnAreTimedToo) {
   }
   expect_alike(comm, name(tuned.tuning.chosen));
   expect_works(*tuned.plan);
+}
+
+TEST(FftTuner, RanksOfANodeTryPlanesInMemoryThatTheyShare) {
+  const mpi::Comm comm;
+  if (comm.size() == 1 || static_cast<int>(comm.node().size()) < comm.size()) GTEST_SKIP() << "not ranks of one node";
+  Wanted w = wanted("pairwise:ipc", 1);
+  w.any_batch = false;
+  auto tuned = tuned_plan<double>(w, device::open("host"), comm);
+  expect_alike(comm, name(tuned.tuning.chosen));
+  expect_works(*tuned.plan);
+  const std::size_t at = tuned.tuning.reason.find("node: ");
+  ASSERT_NE(at, std::string::npos) << tuned.tuning.reason;
+  if (tuned.tuning.reason.find("as in an earlier run", at) == std::string::npos) {
+    std::set<std::string> planes = names(tuned.tuning, "node");
+    std::erase_if(planes, [](const std::string& n) { return n.find("planes") == n.npos; });
+    EXPECT_EQ(planes.size(), static_cast<std::size_t>(host_libraries()));
+  }
+  EXPECT_EQ(tuned.tuning.chosen.ways.has_value(), tuned.plan->ways().forward.method == Method::planes);
 }
 
 TEST(FftTuner, RowsAndColumnsThatAreAskedForApartAreKept) {

@@ -249,7 +249,8 @@ void HostStages<T>::whole_forward(const Way& way, const T* points, Complex* mode
   {
     const trace::Span span("fft x y", trace::Category::cpu);
     const HostLines<T>& columns = plane_columns(Kind::forward, way.library);
-    rows_forward(points, modes, n.y, n.z, scale, way.library, [&](Complex* plane) { columns(plane, plane); });
+    rows_forward(points, modes, n.y * (n.x / 2 + 1), n.y, n.z, scale, way.library,
+                 [&](Complex* plane) { columns(plane, plane); });
   }
   const trace::Span span("fft z", trace::Category::cpu);
   field_columns(Kind::forward, way.library)(modes, modes);
@@ -264,44 +265,106 @@ void HostStages<T>::whole_backward(const Way& way, Complex* modes, T* points, T 
   }
   const trace::Span span("fft x y", trace::Category::cpu);
   const HostLines<T>& columns = plane_columns(Kind::backward, way.library);
-  rows_backward(modes, points, n.y, n.z, scale, way.library, [&](Complex* plane) { columns(plane, plane); });
+  rows_backward(modes, points, n.y * (n.x / 2 + 1), n.y, n.z, scale, way.library,
+                [&](Complex* plane) { columns(plane, plane); });
 }
 
 template <class T>
 template <class Then>
-void HostStages<T>::rows_forward(const T* points, Complex* modes, std::int64_t ny, std::int64_t nz, T scale,
-                                 int library, const Then& then) {
+void HostStages<T>::rows_forward(const T* points, Complex* modes, std::int64_t plane, std::int64_t ny, std::int64_t nz,
+                                 T scale, int library, const Then& then) {
   const std::int64_t nx = decomposition_.sizes().x, half = nx / 2 + 1, all = ny * nz, some = rows_at_once(ny, nz);
+  const auto row_at = [&](std::int64_t row) { return modes + row / ny * plane + row % ny * half; };
   const HostLines<T>& rows = plan(LinesShape::contiguous(Kind::r2c, static_cast<int>(nx), some), library);
   for (std::int64_t row = 0; row < all; row += some) {
     if (const std::int64_t next = row + ahead_steps * some; some < ny && next < all) {
       fetch_lines<Fetch::read>(points + next * nx, some * nx);
-      fetch_lines<Fetch::write>(modes + next * half, some * half);
+      fetch_lines<Fetch::write>(row_at(next), some * half);
     }
-    Complex* const at = modes + row * half;
+    Complex* const at = row_at(row);
     rows(points + row * nx, at);
     scale_in_place(at, some * half, scale);
-    if (const std::int64_t done = row + some; done % ny == 0) then(modes + (done - ny) * half);
+    if (const std::int64_t done = row + some; done % ny == 0) then(row_at(done - ny));
   }
 }
 
 template <class T>
 template <class First>
-void HostStages<T>::rows_backward(Complex* modes, T* points, std::int64_t ny, std::int64_t nz, T scale, int library,
-                                  const First& first) {
+void HostStages<T>::rows_backward(Complex* modes, T* points, std::int64_t plane, std::int64_t ny, std::int64_t nz,
+                                  T scale, int library, const First& first) {
   const std::int64_t nx = decomposition_.sizes().x, half = nx / 2 + 1, all = ny * nz, some = rows_at_once(ny, nz);
+  const auto row_at = [&](std::int64_t row) { return modes + row / ny * plane + row % ny * half; };
   const HostLines<T>& rows = plan(LinesShape::contiguous(Kind::c2r, static_cast<int>(nx), some), library);
   for (std::int64_t row = 0; row < all; row += some) {
-    Complex* const at = modes + row * half;
+    Complex* const at = row_at(row);
     if (row % ny == 0) first(at);
     if (some < ny) {
       if (const std::int64_t next = row + ahead_steps * some; next < all)
         fetch_lines<Fetch::write>(points + next * nx, some * nx);
-      if (row + ny < all) fetch_lines<Fetch::later>(at + ny * half, some * half);
+      if (row + ny < all) fetch_lines<Fetch::later>(at + plane, some * half);
     }
     scale_in_place(at, some * half, scale);
     rows(at, points + row * nx);
   }
+}
+
+template <class T>
+void HostStages<T>::node_columns(Kind kind, const Piece<Complex>& rows, int library) {
+  const trace::Span span("fft z", trace::Category::cpu);
+  const std::int64_t width = rows.box.count[0] * rows.box.count[1];
+  plan(LinesShape::columns(kind, static_cast<int>(rows.box.count[2]), width, rows.z_stride, rows.z_stride, true),
+       library)(rows.data, rows.data);
+}
+
+template <class T>
+void HostStages<T>::node_forward(const Way& way, NodeField<T>& field, const T* points, Complex* modes, T scale,
+                                 device::Stream& stream) {
+  field.begin(NodeField<T>::Side::rows, stream);
+  if (const Piece<Complex> rows = field.rows(); !rows.box.empty()) {
+    {
+      const trace::Span span("fft x", trace::Category::cpu);
+      rows_forward(points, rows.data, rows.z_stride, rows.box.count[1], rows.box.count[2], scale, way.library,
+                   [](Complex*) {});
+    }
+    node_columns(Kind::forward, rows, way.library);
+  }
+  field.pass(stream);
+  const Piece<Complex> planes = field.planes();
+  // A plane comes to this core's cache by a copy, whose lines the processor fetches ahead, and is transformed there.
+  const trace::Span span("fft y", trace::Category::cpu);
+  const std::int64_t plane = planes.box.count[0] * planes.box.count[1];
+  for (std::int64_t z = 0; z < planes.box.count[2]; ++z) {
+    Complex* const at = modes + z * plane;
+    const Complex* const from = planes.data + z * planes.z_stride;
+    copy_row<Stores::cached>(at, from, plane, T(1), from + planes.z_stride);
+    plane_columns(Kind::forward, way.library)(at, at);
+  }
+  field.end(stream);
+}
+
+template <class T>
+void HostStages<T>::node_backward(const Way& way, NodeField<T>& field, const Complex* modes, T* points, T scale,
+                                  device::Stream& stream) {
+  field.begin(NodeField<T>::Side::planes, stream);
+  {
+    const trace::Span span("fft y", trace::Category::cpu);
+    const Piece<Complex> planes = field.planes();
+    const std::int64_t plane = planes.box.count[0] * planes.box.count[1];
+    for (std::int64_t z = 0; z < planes.box.count[2]; ++z) {
+      Complex* const at = planes.data + z * planes.z_stride;
+      const Complex* const from = modes + z * plane;
+      copy_row<Stores::cached>(at, from, plane, T(1), from + plane);
+      plane_columns(Kind::backward, way.library)(at, at);
+    }
+  }
+  field.pass(stream);
+  if (const Piece<Complex> rows = field.rows(); !rows.box.empty()) {
+    node_columns(Kind::backward, rows, way.library);
+    const trace::Span span("fft x", trace::Category::cpu);
+    rows_backward(rows.data, points, rows.z_stride, rows.box.count[1], rows.box.count[2], scale, way.library,
+                  [](Complex*) {});
+  }
+  field.end(stream);
 }
 
 template <class T>
@@ -328,7 +391,7 @@ void HostStages<T>::slabs(const PhysicalPass<T>& pass) {
     }
     columns(Kind::backward, modes);
     const trace::Span span("fft x", trace::Category::cpu);
-    rows_backward(modes, pass.physical_to[v], ny, nz, pass.scale_from, library_, [](Complex*) {});
+    rows_backward(modes, pass.physical_to[v], plane, ny, nz, pass.scale_from, library_, [](Complex*) {});
   }
   for (std::size_t v = 0; v < pass.to.size(); ++v) {
     // Aligned like `modes_`, so that the rounding does not depend on where an exchange has its bricks.
@@ -337,7 +400,7 @@ void HostStages<T>::slabs(const PhysicalPass<T>& pass) {
     Complex* const modes = there != nullptr ? there : at_least(modes_, plane * nz);
     {
       const trace::Span span("fft x", trace::Category::cpu);
-      rows_forward(pass.physical_from[v], modes, ny, nz, pass.scale_to, library_, [](Complex*) {});
+      rows_forward(pass.physical_from[v], modes, plane, ny, nz, pass.scale_to, library_, [](Complex*) {});
     }
     columns(Kind::forward, modes);
     if (there != nullptr) continue;

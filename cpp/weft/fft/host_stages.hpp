@@ -28,6 +28,10 @@ class HostStages final : public Stages<T> {
   void prepare_whole(const Ways& ways) override;
   void whole_forward(const Way& way, const T* points, Complex* modes, T scale) override;
   void whole_backward(const Way& way, Complex* modes, T* points, T scale) override;
+  void node_forward(const Way& way, NodeField<T>& field, const T* points, Complex* modes, T scale,
+                    device::Stream& stream) override;
+  void node_backward(const Way& way, NodeField<T>& field, const Complex* modes, T* points, T scale,
+                     device::Stream& stream) override;
   void lines(const LinesPass<T>& pass, device::Stream& stream) override;
   void physical(const PhysicalPass<T>& pass, device::Stream& stream) override;
   void copy(const char* what, const std::vector<Pieces<Complex>>& from, const std::vector<Pieces<Complex>>& to,
@@ -45,19 +49,22 @@ class HostStages final : public Stages<T> {
   // Such passes: x and z of fields that lie in one piece, and y of planes in place.
   void slabs(const PhysicalPass<T>& pass);
   void planes_forward(const LinesPass<T>& pass);
-  // Contiguous rows of points to rows of modes, then each plane to a function; and back, from a function on each plane.
+  // Contiguous rows of points to contiguous rows of modes, whose planes are `plane` apart, then each plane to a
+  // function; and back, from a function on each plane.
   template <class Then>
-  void rows_forward(const T* points, Complex* modes, std::int64_t ny, std::int64_t nz, T scale, int library,
-                    const Then& then);
+  void rows_forward(const T* points, Complex* modes, std::int64_t plane, std::int64_t ny, std::int64_t nz, T scale,
+                    int library, const Then& then);
   template <class First>
-  void rows_backward(Complex* modes, T* points, std::int64_t ny, std::int64_t nz, T scale, int library,
-                     const First& first);
+  void rows_backward(Complex* modes, T* points, std::int64_t plane, std::int64_t ny, std::int64_t nz, T scale,
+                     int library, const First& first);
   const HostLines<T>& plan(const LinesShape& shape) { return plan(shape, library_); }
   const HostLines<T>& plan(const LinesShape& shape, int library);
   // Of all modes: columns of one plane along y, in place; of the field along z.
   const HostLines<T>& plane_columns(Kind kind, int library);
   const HostLines<T>& field_columns(Kind kind, int library);
   HostField<T> plan_3d(int library) const;
+  // Rows of a field that ranks of a node share, along z, in place.
+  void node_columns(Kind kind, const Piece<Complex>& rows, int library);
   // Of a field of whole planes: how many rows along x one call transforms.
   std::int64_t rows_at_once(std::int64_t ny, std::int64_t nz) const;
   template <class V>

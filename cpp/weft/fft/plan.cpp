@@ -12,6 +12,7 @@
 #include "weft/fft/gpu_library.hpp"
 #include "weft/fft/gpu_stages.hpp"
 #include "weft/fft/host_stages.hpp"
+#include "weft/fft/node_field.hpp"
 #include "weft/fft/transpose.hpp"
 #include "weft/trace/recorder.hpp"
 
@@ -117,6 +118,7 @@ struct Plan<T>::State {
   std::unique_ptr<ExchangeBuffers<T>> buffers;
   std::unique_ptr<exchange::Ipc> slots;
   std::unique_ptr<Transpose<T>> row_exchange, column_exchange;
+  std::unique_ptr<NodeField<T>> node_field;
   std::unique_ptr<Stages<T>> stages;
   std::set<std::pair<Held, int>> prepared;  // the same on all ranks
   std::map<int, Recorded> recorded;         // by RoundTrip::recording
@@ -380,12 +382,17 @@ Plan<T>::Plan(const Options& options, std::shared_ptr<device::Device> device, co
     } else {
       s.stages = std::make_unique<GpuStages<T>>(s.decomposition, s.device);
     }
-    if (has_ways()) {
-      s.ways = s.options.ways.value_or(s.stages->ways_by_size());
-      s.stages->prepare_whole(s.ways);
-    }
+    if (has_ways()) s.ways = s.options.ways.value_or(s.stages->ways_by_size());
+    if (comm.size() > 1) s.ways = s.options.ways.value_or(Ways{});
+    s.stages->prepare_whole(s.ways);
+    if (comm.size() > 1 && s.ways.forward.method == Method::plan_3d)
+      throw std::invalid_argument("3-D plans transform the field of one rank: take planes or panels on several");
   });
-  s.share_slots();
+  const auto planes = [&](const Way& way) { return way.method == Method::planes; };
+  if (comm.size() > 1 && (planes(s.ways.forward) || planes(s.ways.backward) || planes(s.ways.overwriting)))
+    s.node_field = std::make_unique<NodeField<T>>(s.decomposition, s.device, s.comm);
+  // Where all transforms go by planes, only round trips exchange bricks.
+  if (!planes(s.ways.forward) || !planes(s.ways.backward) || !planes(s.ways.overwriting)) s.share_slots();
 }
 template <class T>
 Plan<T>::~Plan() = default;
@@ -449,8 +456,12 @@ void Plan<T>::forward(const std::vector<const T*>& physical, const std::vector<C
   if (physical.size() != spectral.size())
     throw std::invalid_argument("forward transforms need as many spectral fields as physical ones");
   if (const Way& way = state_->ways.forward; whole(way)) {
-    for (std::size_t v = 0; v < physical.size(); ++v)
-      state_->stages->whole_forward(way, physical[v], spectral[v], state_->scale_forward);
+    for (std::size_t v = 0; v < physical.size(); ++v) {
+      if (state_->node_field)
+        state_->stages->node_forward(way, *state_->node_field, physical[v], spectral[v], state_->scale_forward, stream);
+      else
+        state_->stages->whole_forward(way, physical[v], spectral[v], state_->scale_forward);
+    }
     return;
   }
   const auto batch = static_cast<std::size_t>(state_->options.batch);
@@ -470,6 +481,12 @@ void Plan<T>::backward(const std::vector<const Complex*>& spectral, const std::v
   if (physical.size() != spectral.size())
     throw std::invalid_argument("backward transforms need as many physical fields as spectral ones");
   if (const Way& way = state_->ways.backward; whole(way)) {
+    if (state_->node_field) {
+      for (std::size_t v = 0; v < spectral.size(); ++v)
+        state_->stages->node_backward(way, *state_->node_field, spectral[v], physical[v], state_->scale_backward,
+                                      stream);
+      return;
+    }
     Complex* const modes = state_->buffers->sent();
     for (std::size_t v = 0; v < spectral.size(); ++v) {
       std::copy_n(spectral[v], state_->decomposition.spectral().size(), modes);
@@ -491,7 +508,8 @@ void Plan<T>::backward(const std::vector<const Complex*>& spectral, const std::v
 template <class T>
 void Plan<T>::backward_overwriting(const std::vector<Complex*>& spectral, const std::vector<T*>& physical,
                                    device::Stream& stream) {
-  if (const Way& way = state_->ways.overwriting; whole(way) && spectral.size() == physical.size()) {
+  if (const Way& way = state_->ways.overwriting;
+      !state_->node_field && whole(way) && spectral.size() == physical.size()) {
     for (std::size_t v = 0; v < spectral.size(); ++v)
       state_->stages->whole_backward(way, spectral[v], physical[v], state_->scale_backward);
     return;
@@ -554,7 +572,8 @@ std::int64_t Plan<T>::column_message_bytes(int variables) const {
 template <class T>
 std::map<std::string, std::int64_t> Plan<T>::memory_bytes() const {
   const State& s = *state_;
-  return {{"exchange buffers", (s.slots ? static_cast<std::int64_t>(s.slots->bytes()) : 0) + s.buffers->bytes() +
+  return {{"exchange buffers", (s.slots ? static_cast<std::int64_t>(s.slots->bytes()) : 0) +
+                                   (s.node_field ? s.node_field->bytes() : 0) + s.buffers->bytes() +
                                    s.row_exchange->own_bytes() + s.column_exchange->own_bytes()},
           {"panels", s.stages->memory_bytes()}};
 }

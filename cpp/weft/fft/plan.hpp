@@ -28,9 +28,9 @@ namespace weft::fft {
 // Which direction divides by the number of points (NumPy's `norm`). forward: coefficients are those of Eq. 1.
 enum class Norm { forward, backward, ortho };
 
-// How one rank's host transforms a whole field without pointwise functions. panels: copied into cache line by line, as
-// on several ranks. planes: where it lies, x and y plane by plane, then z. plan_3d: by one call of the library,
-// only forward.
+// How a host transforms a whole field without pointwise functions. panels: lines are copied into cache, and exchanged
+// as Options say. planes: where it lies; on one rank x and y plane by plane, then z, on the ranks of a node, 1 x P, in
+// memory that they share (node_field.hpp). plan_3d: by one call of the library, only on one rank and forward.
 enum class Method { panels, planes, plan_3d };
 struct Way {
   Method method = Method::panels;
@@ -54,7 +54,7 @@ struct Options {
   exchange::Asked column = "auto";
   Norm norm = Norm::forward;
   int library = 0;                // on the host: the library of the passes
-  std::optional<Ways> ways = {};  // on one rank's host; none: by the size of the field
+  std::optional<Ways> ways = {};  // on a host; none: on one rank by the size of the field, on several panels
 };
 
 // A pointwise function modifies the variables of a block in place. It may be called many times per transform, each time
@@ -145,7 +145,7 @@ class Plan {
   // Largest message of each exchange in bytes, with `variables` variables per message.
   std::int64_t row_message_bytes(int variables) const;
   std::int64_t column_message_bytes(int variables) const;
-  // Of one rank's host, and whether whole fields can be transformed in more than one way at all.
+  // Of a host, and whether one rank can transform whole fields in more than one way at all.
   const Ways& ways() const;
   bool has_ways() const;
   // Memory of this rank in bytes, by name: "exchange buffers", "panels", "transforms".

@@ -9,6 +9,7 @@
 
 #include "weft/device/device.hpp"
 #include "weft/fft/library.hpp"
+#include "weft/fft/node_field.hpp"
 #include "weft/fft/plan.hpp"
 
 namespace weft::fft {
@@ -74,6 +75,11 @@ class Stages {
   virtual void whole_forward(const Way& /*way*/, const T* /*points*/, Complex* /*modes*/, T /*scale*/) {}
   // Overwrites the modes.
   virtual void whole_backward(const Way& /*way*/, Complex* /*modes*/, T* /*points*/, T /*scale*/) {}
+  // The same by planes on the ranks of a node, in a field that they share.
+  virtual void node_forward(const Way& /*way*/, NodeField<T>& /*field*/, const T* /*points*/, Complex* /*modes*/,
+                            T /*scale*/, device::Stream& /*stream*/) {}
+  virtual void node_backward(const Way& /*way*/, NodeField<T>& /*field*/, const Complex* /*modes*/, T* /*points*/,
+                             T /*scale*/, device::Stream& /*stream*/) {}
   virtual void lines(const LinesPass<T>& pass, device::Stream& stream) = 0;
   virtual void physical(const PhysicalPass<T>& pass, device::Stream& stream) = 0;
   // Copies variables from pieces to pieces of the same boxes; `what` is the name on the timeline.

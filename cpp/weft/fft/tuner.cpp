@@ -66,6 +66,7 @@ std::string name_in_race(const std::string& what, const Setting& setting) {
   if (what == "forward") return name(setting.ways->forward);
   if (what == "backward") return name(setting.ways->backward);
   if (what == "overwriting") return name(setting.ways->overwriting);
+  if (what == "node") return setting.ways ? name(setting.ways->forward) : "panels";
   return name(setting);
 }
 
@@ -329,6 +330,30 @@ void choose_ways(const Wanted& wanted, const std::shared_ptr<device::Device>& de
   choose("overwriting", &Ways::overwriting, true, Timed::overwriting);
 }
 
+// Transforms by planes in memory that the ranks of a node share, by each library, compared with what was chosen before.
+template <class Keep>
+void choose_planes_of_node(const Wanted& wanted, const std::vector<Grid>& grids,
+                           const std::vector<exchange::Choice>& columns, const mpi::Comm& comm, const Keep& keep,
+                           PlanTuning& tuning) {
+  const Grid slabs{1, comm.size()};
+  const Sizes& n = wanted.options.sizes;
+  const auto shared = std::ranges::find_if(
+      columns, [](const exchange::Choice& c) { return c.path == exchange::Path::ipc && c.small_bytes == 0; });
+  if (shared == columns.end() || std::ranges::find(grids, slabs) == grids.end() ||
+      static_cast<int>(comm.node().size()) != comm.size() ||
+      (wanted.options.modes_x != 0 && wanted.options.modes_x != n.x / 2 + 1))
+    return;
+  std::vector<Setting> candidates{tuning.chosen};
+  for (int library = 0; library < host_libraries(); ++library) {
+    const Way way{Method::planes, library};
+    candidates.push_back(tuning.chosen);
+    candidates.back().grid = slabs;
+    candidates.back().column = *shared;
+    candidates.back().ways = Ways{way, way, way};
+  }
+  tuning.chosen = keep("node", candidates, Timed::both);
+}
+
 }  // namespace
 
 std::string name(const Setting& setting) {
@@ -384,9 +409,9 @@ TunedPlan<T> tuned_plan(const Wanted& wanted, const std::shared_ptr<device::Devi
   const auto keep = [&](const char* what, const std::vector<Setting>& candidates, Timed timed) {
     if (candidates.size() == 1) return candidates.front();
     std::string key = key_of<T>(wanted.options, comm) + "race " + what + "\n";
-    for (const Setting& candidate : candidates) key += "candidate " + name(candidate) + "\n";
+    for (const Setting& candidate : candidates) key += "candidate " + name_in_race(what, candidate) + "\n";
     const auto named = [&](const std::string& known) {
-      return std::ranges::find(candidates, known, [](const Setting& s) { return name(s); });
+      return std::ranges::find(candidates, known, [&](const Setting& s) { return name_in_race(what, s); });
     };
     if (const auto known = kept_choice(key, comm)) {
       if (const auto found = named(*known); found != candidates.end()) {
@@ -396,7 +421,7 @@ TunedPlan<T> tuned_plan(const Wanted& wanted, const std::shared_ptr<device::Devi
       }
     }
     const Setting best = trials().race(what, candidates, tuning, wanted.seconds / 16, timed).front();
-    const auto stays = named(keep_choice(key, name(best), comm));
+    const auto stays = named(keep_choice(key, name_in_race(what, best), comm));
     return stays != candidates.end() ? *stays : best;
   };
   if (kept && wanted.any_library && host_libraries() > 1) {
@@ -442,6 +467,7 @@ TunedPlan<T> tuned_plan(const Wanted& wanted, const std::shared_ptr<device::Devi
     tuning.chosen = trials().race("batch", batches, tuning, share).front();
   }
   if (alone && device->is_host()) choose_ways<T>(wanted, device, comm, kept, keep, tuning);
+  if (!alone && kept && wanted.any_way) choose_planes_of_node(wanted, grids, columns, comm, keep, tuning);
   needed.reset();  // made anew, the plan holds only what its own runs will need
   tuned.plan = made<T>(wanted, tuning.chosen, device, comm);
   tuning.seconds = comm.max(seconds_since(begin));

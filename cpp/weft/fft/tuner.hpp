@@ -14,8 +14,8 @@ struct Wanted {
   Options options;        // exchanges as requested; grid and batch are used only if they are not to be chosen
   bool any_grid = true;   // choose among all grids Pr x Pc
   bool any_batch = true;  // choose Q from 1 to `variables`
-  // On a host, and where choices can be kept (kept_choice.hpp): among the libraries, and on one rank among the ways to
-  // transform whole fields. Without: the first library, and ways by the size of the field.
+  // On a host, and where choices can be kept (kept_choice.hpp): among the libraries, and on one rank or the ranks of
+  // one node among the ways to transform whole fields. Without: the first library, and ways as Options say.
   bool any_library = true, any_way = true;
   int variables = 3;   // number of variables transformed at a time: those timed, and the largest Q
   double seconds = 4;  // approximate limit of the timing; every candidate is run at least a few times
@@ -29,14 +29,14 @@ struct Setting {
   int batch = 1;
   exchange::Choice row = {}, column = {};  // ignored for a communicator of one rank
   int library = 0;                         // on a host; -1: on a GPU
-  std::optional<Ways> ways = {};           // on one rank's host, if whole fields are transformed
+  std::optional<Ways> ways = {};           // on a host, if whole fields are transformed
 };
 std::string name(const Setting& setting);  // "2x1 Q=3 pairwise:direct"
 
 struct SettingTiming {
   Setting setting;
   std::string what;           // what the race decides: "library", "grid", "exchange", "row exchange", "batch", or
-                              // "forward", "backward", "overwriting" (the way of each)
+                              // "forward", "backward", "overwriting" (the way of each), "node" (that of all)
   double median_seconds = 0;  // per forward and backward transform of all variables, slowest rank; 0: not timed
   int repetitions = 0;
   bool stopped_early = false;  // too slow to win
@@ -60,10 +60,10 @@ struct TunedPlan {
 // times wins (exchange/tuner.hpp). The races: (1) the libraries, if there are several; (2) all grids, with the default
 // exchange; (3) the two best grids with every schedule and path that works, the same for rows and columns; (4) on
 // pencils, the row exchange alone; (5) Q; (6) on one rank, the way of forward transforms, of backward ones, and of
-// those that overwrite. What (1) and (6) choose changes rounding, so it is kept for later runs. Each race includes the
-// winner of the previous one. A candidate that cannot be created, or does not reproduce a field it has transformed, is
-// excluded, and the table says why. All ranks choose the same. Grids that leave a rank without points or modes are
-// tried only if all grids do.
+// those that overwrite; (7) on the ranks of one node, planes in memory that they share, by each library. What (1), (6)
+// and (7) choose changes rounding, so it is kept for later runs. Each race includes the winner of the previous one. A
+// candidate that cannot be created, or does not reproduce a field it has transformed, is excluded, and the table says
+// why. All ranks choose the same. Grids that leave a rank without points or modes are tried only if all grids do.
 //
 // It needs memory for `variables` real and spectral fields while it runs. Errors as in Plan. (collective)
 template <class T>

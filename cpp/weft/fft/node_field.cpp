@@ -1,0 +1,171 @@
+#include "weft/fft/node_field.hpp"
+
+#include <optional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "weft/device/shared.hpp"
+#include "weft/trace/recorder.hpp"
+
+namespace weft::fft {
+namespace {
+
+// Planes begin this far apart, in values: whole cache lines, an odd number of them.
+template <class T>
+std::int64_t plane_pitch(const Sizes& sizes) {
+  constexpr std::int64_t line = 64, value = sizeof(std::complex<T>);
+  const std::int64_t lines = (sizes.y * (sizes.x / 2 + 1) * value + line - 1) / line;
+  return (lines | 1) * line / value;
+}
+
+}  // namespace
+
+template <class T>
+struct NodeField<T>::State {
+  State(const Decomposition& decomposition_in, std::shared_ptr<device::Device> device_in, const mpi::Comm& comm_in)
+      : decomposition(decomposition_in),
+        device(std::move(device_in)),
+        comm(comm_in),
+        pitch(plane_pitch<T>(decomposition.sizes())) {}
+
+  void check(bool one_node) const {
+    const Grid& grid = decomposition.grid();
+    if (!device->is_host() || grid.rows != 1 || !one_node || decomposition.modes_x() != decomposition.sizes().x / 2 + 1)
+      throw std::invalid_argument(
+          "transforms by planes on several ranks need a process grid of 1xP, all modes in x, and ranks that share a "
+          "node's memory");
+    if (const std::string problem = device->sharing_problem(); !problem.empty()) throw std::runtime_error(problem);
+  }
+
+  Piece<Complex> piece(const Box& box) const {
+    const std::int64_t row = decomposition.modes_x();
+    auto* const field = reinterpret_cast<Complex*>(memory.data());
+    return {field + box.first[2] * pitch + box.first[1] * row, box, row, pitch};
+  }
+
+  // What the recorder tells of a transform that begins on one side.
+  struct Told {
+    std::shared_ptr<const trace::Traffic> sends;
+    std::vector<std::shared_ptr<const trace::Traffic>> receives;  // by rank
+  };
+  Told told(Side first) const {
+    Told all;
+    const std::int64_t group = comm.group(comm.fresh_tag());
+    const auto bytes = [&](int from, int to) {
+      const auto rows = [&](int rank) { return decomposition.middle(rank); };
+      const auto planes = [&](int rank) { return decomposition.spectral(rank); };
+      const Box common =
+          first == Side::rows ? intersection(rows(from), planes(to)) : intersection(planes(from), rows(to));
+      return common.size() * static_cast<std::int64_t>(sizeof(Complex));
+    };
+    trace::Traffic sends;
+    sends.group = group;
+    sends.request = trace::fresh_request();
+    for (int rank = 0; rank < comm.size(); ++rank) {
+      trace::Traffic receive;
+      receive.group = group;
+      if (rank != comm.rank()) {
+        sends.sends.push_back({comm.world_rank(rank), bytes(comm.rank(), rank)});
+        receive.receives.push_back({comm.world_rank(rank), bytes(rank, comm.rank())});
+      }
+      all.receives.push_back(std::make_shared<const trace::Traffic>(std::move(receive)));
+    }
+    all.sends = std::make_shared<const trace::Traffic>(std::move(sends));
+    return all;
+  }
+
+  void wait_for_all(device::Stream& stream, const std::vector<std::shared_ptr<const trace::Traffic>>& traffic) {
+    for (const int rank : others) flags->arrived(rank, stream, traffic.at(static_cast<std::size_t>(rank)));
+  }
+
+  const Decomposition& decomposition;
+  std::shared_ptr<device::Device> device;
+  mpi::Comm comm;
+  std::int64_t pitch;
+  device::SharedMemory memory;  // the first rank's
+  std::vector<int> others;
+  std::unique_ptr<exchange::Ipc> flags;  // carries no values
+  std::optional<Side> last;              // the side on which the last transform began
+  Told from_rows, from_planes;
+};
+
+template <class T>
+NodeField<T>::NodeField(const Decomposition& decomposition, std::shared_ptr<device::Device> device,
+                        const mpi::Comm& comm)
+    : state_(std::make_unique<State>(decomposition, std::move(device), comm)) {
+  State& s = *state_;
+  const bool one_node = static_cast<int>(comm.node().size()) == comm.size();
+  device::SharedHandle handle;
+  comm.together([&] {
+    s.check(one_node);
+    if (comm.rank() != 0) return;
+    const std::int64_t values = s.pitch * decomposition.sizes().z;
+    s.memory = device::SharedMemory::allocate(s.device, static_cast<std::size_t>(values) * sizeof(Complex));
+    handle = s.memory.handle();
+  });
+  mpi::check(MPI_Bcast(&handle, sizeof handle, MPI_BYTE, 0, comm.get()), "MPI_Bcast");
+  comm.together([&] {
+    if (comm.rank() != 0) s.memory = device::SharedMemory::open(s.device, handle);
+  });
+  s.memory.stop_sharing();
+  std::vector<exchange::Part> parts;
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    if (rank == comm.rank()) continue;
+    s.others.push_back(rank);
+    parts.push_back({rank, 0, 1, 0, 1});
+  }
+  s.flags = std::make_unique<exchange::Ipc>(s.device, comm, comm.fresh_tag(), std::move(parts), 1);
+  s.from_rows = s.told(Side::rows);
+  s.from_planes = s.told(Side::planes);
+}
+template <class T>
+NodeField<T>::~NodeField() = default;
+
+template <class T>
+Piece<std::complex<T>> NodeField<T>::rows() const {
+  return state_->piece(state_->decomposition.middle());
+}
+template <class T>
+Piece<std::complex<T>> NodeField<T>::planes() const {
+  return state_->piece(state_->decomposition.spectral());
+}
+
+template <class T>
+void NodeField<T>::begin(Side first, device::Stream& stream) {
+  State& s = *state_;
+  // What this rank writes now was read last by itself, unless the last transform went the same way.
+  if (s.last == first) {
+    static const std::shared_ptr<const trace::Traffic> nothing;
+    const trace::Span span("until read", trace::Category::mpi);
+    s.wait_for_all(stream, std::vector(static_cast<std::size_t>(s.comm.size()), nothing));
+  }
+  s.last = first;
+}
+
+template <class T>
+void NodeField<T>::pass(device::Stream& stream) {
+  State& s = *state_;
+  const trace::Span span("column exchange", trace::Category::mpi);
+  const typename State::Told& told = s.last == Side::rows ? s.from_rows : s.from_planes;
+  s.flags->publish(s.others, stream, told.sends);
+  s.wait_for_all(stream, told.receives);
+}
+
+template <class T>
+void NodeField<T>::end(device::Stream& stream) {
+  static const std::shared_ptr<const trace::Traffic> nothing;
+  state_->flags->publish(state_->others, stream, nothing);
+}
+
+template <class T>
+std::int64_t NodeField<T>::bytes() const {
+  const State& s = *state_;
+  const Box planes = s.decomposition.spectral();
+  return s.pitch * planes.count[2] * static_cast<std::int64_t>(sizeof(Complex));
+}
+
+template class NodeField<float>;
+template class NodeField<double>;
+
+}  // namespace weft::fft
