@@ -7,6 +7,7 @@
 // A sweep (simd_sweep.hpp) says what reading and adding mean.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "weft/mesh/shape.hpp"
@@ -81,11 +82,20 @@ WEFT_ALWAYS_INLINE Vec3<T> map_coefficient(const T* maps, int m) {
   return {load(maps + 3 * m * lanes), load(maps + (3 * m + 1) * lanes), load(maps + (3 * m + 2) * lanes)};
 }
 
+// Prefetches a share of the maps of the block after this one, for plane k of n.
+template <int n, class T>
+WEFT_ALWAYS_INLINE void maps_ahead(const SimdElements<T>& d, std::int64_t block, int k) {
+  constexpr int vectors = 24, share = (vectors + n - 1) / n;
+  const T* const next = d.maps + (block + 1) * vectors * simd::lanes<T>;
+  for (int v = k * share; v < std::min(vectors, (k + 1) * share); ++v)
+    __builtin_prefetch(next + v * simd::lanes<T>, 0, 3);
+}
+
 // Affine maps x = a0 + a1 r + a2 s + a3 t: G / w is constant.
 template <int n, class T>
 class AffineRows {
  public:
-  AffineRows(const SimdElements<T>& d, std::int64_t block) : d_(d) {
+  AffineRows(const SimdElements<T>& d, std::int64_t block) : d_(d), block_(block) {
     const T* const a = d.maps + block * 24 * simd::lanes<T>;
     const Vec3<T> xr = map_coefficient(a, 1), xs = map_coefficient(a, 2), xt = map_coefficient(a, 3);
     const Vec3<T> cr = space::cross<T>(xs, xt), cs = space::cross<T>(xt, xr), ct = space::cross<T>(xr, xs);
@@ -98,6 +108,7 @@ class AffineRows {
     tt_ = space::dot<T>(ct, ct) * inverse;
   }
   void plane(int k) { weight_ = d_.weights[k]; }
+  WEFT_ALWAYS_INLINE void ahead(int k) const { maps_ahead<n>(d_, block_, k); }
   WEFT_ALWAYS_INLINE void row(int j, Vec<T> (&ur)[n], Vec<T>* us, Vec<T>* ut) const {
     const T w = weight_ * d_.weights[j];
     const Vec<T> rr = rr_ * w, rs = rs_ * w, rt = rt_ * w, ss = ss_ * w, st = st_ * w, tt = tt_ * w;
@@ -111,6 +122,7 @@ class AffineRows {
 
  private:
   const SimdElements<T>& d_;
+  std::int64_t block_;
   Vec<T> rr_, rs_, rt_, ss_, st_, tt_;  // C^T C / det
   T weight_;
 };
@@ -128,7 +140,8 @@ class TrilinearRows {
   using V = Vec<T>;
 
  public:
-  TrilinearRows(const SimdElements<T>& d, std::int64_t block) : d_(d), a_(d.maps + block * 24 * simd::lanes<T>) {
+  TrilinearRows(const SimdElements<T>& d, std::int64_t block)
+      : d_(d), a_(d.maps + block * 24 * simd::lanes<T>), block_(block) {
     for (int j = 0; j < n; ++j) {
       t0_[j] = a(3) + a(6) * d.points[j];
       t1_[j] = a(5) + a(7) * d.points[j];
@@ -155,6 +168,7 @@ class TrilinearRows {
       row.tt = {space::dot<T>(c, c), 2 * space::dot<T>(c, ct1), space::dot<T>(ct1, ct1)};
     }
   }
+  WEFT_ALWAYS_INLINE void ahead(int k) const { maps_ahead<n>(d_, block_, k); }
   // The row's values: ur on the stack, us and ut in the planes.
   WEFT_ALWAYS_INLINE void row(int j, Vec<T> (&ur)[n], Vec<T>* us, Vec<T>* ut) const {
     const Row& row = rows_[j];
@@ -205,6 +219,7 @@ class TrilinearRows {
 
   const SimdElements<T>& d_;
   const T* a_;
+  std::int64_t block_;
   Vec3<T> t0_[n], t1_[n];  // dx/dt = t0 + t1 r, by row
   Row rows_[n];            // of the plane
 };
@@ -215,6 +230,7 @@ class StoredRows {
   StoredRows(const SimdElements<T>& d, std::int64_t block)
       : at_(reinterpret_cast<const Vec<T>*>(d.factors) + std::int64_t{d.stored[block]} * cube(n) * 6) {}
   void plane(int) {}
+  void ahead(int) const {}
   WEFT_ALWAYS_INLINE void row(int, Vec<T> (&ur)[n], Vec<T>* us, Vec<T>* ut) {
     WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) {
       const Vec<T>* g = at_ + 6 * i;
@@ -242,6 +258,7 @@ __attribute__((noinline)) void planes(const SimdElements<T>& d, std::int64_t blo
     V* __restrict__ Uk = U + k * plane_stride<n>;
     V* __restrict__ Qk = Q + k * plane_stride<n>;
     rows.plane(k);
+    rows.ahead(k);
 #pragma GCC unroll 1
     for (int i = 0; i < n; ++i) {
       V u[n], du[n];
@@ -251,7 +268,7 @@ __attribute__((noinline)) void planes(const SimdElements<T>& d, std::int64_t blo
     }
 #pragma GCC unroll 1
     for (int j = 0; j < n; ++j) {
-      ahead.step();
+      ahead.template step<(n <= 4 ? 1 : 2)>();
       V u[n], ur[n];
       WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) u[i] = Uk[j * n + i];
       contract<n, T>(d.forward, u, ur);

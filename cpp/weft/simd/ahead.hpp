@@ -23,10 +23,12 @@ struct Ahead {
     end = stop;
     per_step = ((end - begin + steps - 1) / steps + line - 1) / line * line;
   }
+  // cache: 1 if the first cache has room for them, else 2.
+  template <int cache = 2>
   WEFT_ALWAYS_INLINE void step() {
     const std::int64_t stop = at + per_step < end ? at + per_step : end;
     for (; at < stop; at += line)
-      for (int s = 0; s < count; ++s) __builtin_prefetch(streams[s] + at, 0, 2);
+      for (int s = 0; s < count; ++s) __builtin_prefetch(streams[s] + at, 0, 4 - cache);
   }
 };
 
