@@ -60,5 +60,5 @@ def constants(machine: Machine, workload: str, runs: Sequence[Run]) -> tuple[Map
 
     start = np.full(len(names), 0.01)
     found = least_squares(errors, start, bounds=(0.0, np.inf), xtol=1e-12, ftol=1e-12, gtol=1e-12)
-    best = np.where(found.x < NONE, 0.0, found.x)
+    best = np.where(found.x < NONE, 0.0, found.x).tolist()
     return given(best), errors(best)
