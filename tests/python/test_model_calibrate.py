@@ -209,6 +209,12 @@ def test_messages_counted_in_a_trace_do_not_take_the_place_of_formulas(tmp_path:
     for level in ("node", "network"):
         slow["links"][level]["latency_seconds"]["value"] += added
     later = project.poisson(machine.Machine.model_validate(slow), 2, **options).seconds
+    alone_on_nodes = made.model_dump() | {"ranks_per_node": 1, "nodes": {"value": 64, "source": "test"}}
+    alone_on_nodes["links"]["network"]["latency_seconds"]["value"] = added
+    many = project.poisson(machine.Machine.model_validate(alone_on_nodes), 64, **options).phases
+    # Messages to all neighbours travel at the same time; an all-reduce of 64 ranks takes six, one after another.
+    assert many["exchange"] == pytest.approx(added, rel=0.1)
+    assert many["reductions"] == pytest.approx(6 * added)
     hidden = found.overlap * (project.poisson(made, 2, **options).phases["stream"] + 0)
     assert later == pytest.approx(seconds + 2 * added, abs=2 * hidden)
 

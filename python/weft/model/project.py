@@ -247,12 +247,13 @@ def counted_exchange(
 ) -> dict[str, float]:
     """Phases of exchanges and all-reduces by their counted number, of which `hiding` seconds of work hide a part.
 
-    The work takes turns with what the processor does for messages itself, so that much of an exchange always shows.
+    The messages of an exchange travel at the same time, so each level has one latency per exchange. The work takes
+    turns with what the processor does for messages itself, so that much of an exchange always shows.
     """
     traffic = machine.traffic[workload]  # type: ignore[index]
     counted = Halo(
-        sent.node_points * traffic.volume, sent.node_messages * traffic.exchanges,
-        sent.network_points * traffic.volume, sent.network_messages * traffic.exchanges,
+        sent.node_points * traffic.volume, min(sent.node_messages, 1) * traffic.exchanges,
+        sent.network_points * traffic.volume, min(sent.network_messages, 1) * traffic.exchanges,
         sent.busiest_node_points * traffic.volume, sent.busiest_group_points * traffic.volume,
     )  # fmt: skip
     travel = transfer_seconds(machine, ranks, counted, bytes_per_point, path)
