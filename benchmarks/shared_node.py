@@ -4,7 +4,8 @@
     python benchmarks/shared_node.py evaluate runs              # writes the results and the table
 
 `measure` makes, in turns, each of the four workloads at several sizes and orders on one rank and on two, which exchange
-through shared memory; each rank is bound to a core. Run again, it makes the runs that are missing. `evaluate`
+through shared memory; each rank is bound to a core. A problem is run until the three fastest of at least
+five runs agree, at most `--rounds` times. Run again, the command makes the runs that are missing. `evaluate`
 calibrates a machine by `weft model calibrate` from some of the runs (two sizes of one order, the smaller size of two
 others), for the predictions on one rank from those on one, else from both (turbulence: from that on two), and predicts
 all others by `weft model project`.
@@ -12,7 +13,6 @@ all others by `weft model project`.
 
 from __future__ import annotations
 
-import json
 import shutil
 import statistics
 import subprocess
@@ -31,6 +31,9 @@ from weft.model.evidence import read
 from weft.model.machine import Machine
 
 RANKS = (1, 2)
+LEAST = 5  # runs of a problem
+AGREEING = 3  # fastest of them that must agree
+SAME = 0.03  # relative difference of times that count as the same
 RUNS = {  # long enough that the start does not count
     **SHORT_RUNS,
     "flow": ["--steps", "20", "--dt", "0.002", "--set", "output.slice=none"],
@@ -70,20 +73,30 @@ def folder_of(folder: Path, workload: str, problem: Problem, ranks: int, turn: i
     return folder / f"{workload}-{problem.size}-{problem.order}-{ranks}-{turn}"
 
 
+def runs_of(folder: Path, workload: str, problem: Problem, ranks: int) -> list[Run]:
+    """The runs of a problem so far, the fastest first."""
+    records = folder.glob(f"{folder_of(folder, workload, problem, ranks, 0).name[:-1]}*/run.json")
+    return sorted((run_of(evidence) for evidence in read(sorted(records))), key=lambda run: run.seconds)
+
+
+def settled(runs: list[Run]) -> bool:
+    """Whether the fastest runs took the same time: other work on the machine only adds to it."""
+    return len(runs) >= LEAST and runs[AGREEING - 1].seconds <= (1 + SAME) * runs[0].seconds
+
+
 def measure(folder: Path, rounds: int, limit: Limit) -> None:
-    """Makes the runs that the folder does not have yet, in turns."""
+    """Makes the runs of problems that are not settled yet, in turns."""
     launcher = shutil.which("mpiexec")
     if launcher is None:
         raise SystemExit("mpiexec is not on PATH: put the environment's bin folder there")
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "rounds.json").write_text(json.dumps(rounds))
     for turn in range(rounds):
         for workload, problems in PROBLEMS.items():
             for problem in problems:
                 for ranks in RANKS:
                     options = [f"1x{ranks}" if word == "1x2" else word for word in RUNS[workload]]
                     output = folder_of(folder, workload, problem, ranks, turn)
-                    if (output / "run.json").exists():
+                    if (output / "run.json").exists() or settled(runs_of(folder, workload, problem, ranks)):
                         continue
                     if limit.passed():
                         print(f"{limit.seconds:g} s have passed: the same command goes on from here")
@@ -111,30 +124,24 @@ class Comparison:
         return self.predicted / self.measured - 1
 
 
-def machine_of(folder: Path, ranks: int, rounds: int) -> Machine:
+def machine_of(folder: Path, ranks: int) -> Machine:
     """Calibrated on some problems of each workload, for predictions on a number of ranks."""
     chosen = []
     for workload, problems in CALIBRATED.items():
         # The parts of a step of turbulence say what its computation costs; the others need runs that only compute.
         used = [ranks] if workload == "turbulence" else sorted({1, ranks})
-        chosen += [_fastest(folder, workload, p, r, rounds).evidence.path for p in problems for r in used]
+        chosen += [runs_of(folder, workload, p, r)[0].evidence.path for p in problems for r in used]
     return calibrate(read(chosen), title="one node")
 
 
-def predictions(folder: Path, rounds: int) -> Iterator[Comparison]:
+def predictions(folder: Path) -> Iterator[Comparison]:
     """All problems, those of the calibration included."""
-    machines = {ranks: machine_of(folder, ranks, rounds) for ranks in RANKS}
+    machines = {ranks: machine_of(folder, ranks) for ranks in RANKS}
     for workload, problems in PROBLEMS.items():
         for problem in problems:
             for ranks, machine in machines.items():
-                run = _fastest(folder, workload, problem, ranks, rounds)
+                run = runs_of(folder, workload, problem, ranks)[0]
                 yield Comparison(workload, problem, ranks, run.on(machine).seconds, run.seconds)
-
-
-def _fastest(folder: Path, workload: str, problem: Problem, ranks: int, rounds: int) -> Run:
-    """The fastest of several rounds: whatever else the machine does only adds time."""
-    folders = [folder_of(folder, workload, problem, ranks, turn) for turn in range(rounds)]
-    return min((run_of(evidence) for evidence in read(folders)), key=lambda run: run.seconds)
 
 
 def summary(found: list[Comparison]) -> dict[str, float]:
@@ -162,13 +169,15 @@ def table(found: list[Comparison]) -> str:
 
 def evaluate(folder: Path, results: Path, document: Path) -> None:
     """Prints the comparison, and writes it as JSON and into the documentation."""
-    rounds = int(json.loads((folder / "rounds.json").read_text()))
-    found = list(predictions(folder, rounds))
+    found = list(predictions(folder))
     text = table(found)
     print(text)
-    base = folder_of(folder, "poisson", KNOWN[0], 1, 0) / "run.json"
+    runs = {(w, p, r): runs_of(folder, w, p, r) for w, problems in PROBLEMS.items() for p in problems for r in RANKS}
+    counts = [len(of) for of in runs.values()]
     write_json(results, {
-        "machine": json.loads(base.read_text())["machine"], "options": RUNS, "rounds": rounds,
+        "machine": runs["poisson", KNOWN[0], 1][0].evidence.content["machine"], "options": RUNS,
+        "runs_per_problem": {"least": min(counts), "most": max(counts)},
+        "not_settled": [f"{w}, {p.named(w)}, ranks: {r}" for (w, p, r), of in runs.items() if not settled(of)],
         "errors": summary(found), "comparisons": [asdict(c) | {"error": c.error} for c in found],
     })  # fmt: skip
     document.write_text(written_between(document.read_text(), "shared node", "shared_node.py", text))
