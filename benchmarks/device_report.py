@@ -74,7 +74,10 @@ def chip_of(device_name: str) -> str:
 
 def counters_of(row: Mapping[str, Any], real: str) -> kernels.Counters | None:
     """The recorded counters of the kernel that a row of operator.json timed."""
-    name = f"poisson.poisson_{row['geometry']}_{'2d' if row['threads'] == 'columns' else '3d'}"
+    file, suffix = {
+        "points": ("poisson", "3d"), "columns": ("poisson", "2d"), "matrices": ("poisson_matrix", "matrix"),
+    }[row["threads"]]  # fmt: skip
+    name = f"{file}.poisson_{row['geometry']}_{suffix}"
     found = [c for c in kernels.recorded()[1] if (c.kernel, c.order, c.real) == (name, row["order"], real)]
     return found[0] if found else None
 
@@ -319,7 +322,7 @@ def planned(gpu: Gpu, dofs: int = 6_000_000) -> Iterator[Row]:
         ("small", (7,), ("auto",), 100_000),
     ):
         rows = [
-            planned_row(order, geometry, threads if threads != "auto" else "columns", size)
+            planned_row(order, geometry, threads if threads != "auto" else chosen(gpu, order, geometry), size)
             for order in orders
             for geometry in ("stored", "trilinear", "box")
             for threads in shapes
@@ -333,6 +336,12 @@ def planned(gpu: Gpu, dofs: int = 6_000_000) -> Iterator[Row]:
         yield run_row("turbulence", {"grid": grid, "precision": "single"}, None, gpu)
     for order in (7, 14):
         yield run_row("maxwell", {"order": order, "elements_per_rank": round(4e6 / (order + 1) ** 3)}, None, gpu)
+
+
+def chosen(gpu: Gpu, order: int, geometry: str) -> str:
+    """The shape of blocks that weft takes, in double precision, as cpp/weft/poisson/local_operator.cpp has it."""
+    has_matrices = geometry == "trilinear" and order in (3, 7) and gpu.name in ("a100", "h100", "h200")
+    return "matrices" if has_matrices else "columns"
 
 
 def planned_row(order: int, geometry: str, threads: str, dofs: int) -> dict[str, Any]:

@@ -74,9 +74,12 @@ mesh::Mesh box_of(int order, mesh::Shape shape) {
 template <class T>
 void run_poisson(int order) {
   device::Stream stream(device::open("cuda"));
-  for (const auto threads : {poisson::Threads::points, poisson::Threads::columns})
+  using poisson::Threads;
+  for (const auto threads : {Threads::points, Threads::columns, Threads::matrices})
     for (const mesh::Shape shape : mesh::all_shapes) {
-      const bool stored = shape == mesh::Shape::curved, points = threads == poisson::Threads::points;
+      const bool stored = shape == mesh::Shape::curved, points = threads == Threads::points;
+      const bool has_matrices = shape == mesh::Shape::affine || shape == mesh::Shape::trilinear;
+      if (threads == Threads::matrices && (!has_matrices || !poisson::matrices_fit(order, sizeof(T)))) continue;
       // Blocks have no more threads, and points take boxes for parallelepipeds.
       if (points && (order > 9 || shape == mesh::Shape::box)) continue;
       const mesh::Mesh mesh = box_of(order, shape);
@@ -86,12 +89,12 @@ void run_poisson(int order) {
       poisson::Operator<T> op(mesh, chosen);
       auto x = vector<T>(op.entries()), y = vector<T>(op.entries());
       // The gather is the same for all shapes.
-      if (stored || shape == mesh::Shape::trilinear)
+      if (threads != Threads::matrices && (stored || shape == mesh::Shape::trilinear))
         op.apply(x.data(), y.data(), stream);
       else
         op.apply_local(x.data(), y.data(), stream);
       stream.synchronize();
-      if (!points && stored)
+      if (threads == Threads::columns && stored)
         print_size(static_cast<std::int64_t>(mesh.element_ids.size()), static_cast<std::int64_t>(op.unknowns()));
     }
 }

@@ -30,12 +30,13 @@ ORDERS = {
 }  # fmt: skip
 # The kernels that a workload is run for; others that it launches are counted elsewhere.
 OWN = {
-    "poisson": ("poisson.", "gather.gather_points"), "solve": ("cg.", "vector.", "gather.gather_product"),
+    "poisson": ("poisson.", "poisson_matrix.", "gather.gather_points"),
+    "solve": ("cg.", "vector.", "gather.gather_product"),
     "transfer": ("transfer.", "schwarz.", "smoother."), "maxwell": ("maxwell.", "exchange."),
     "flow": ("flow_terms.", "flow_convect."), "turbulence": ("turbulence.", "fft."),
 }  # fmt: skip
 REALS = ("double", "float")
-PIPES = ("integer", "f32", "f64", "special", "memory", "uniform", "control")
+PIPES = ("integer", "f32", "f64", "special", "memory", "uniform", "control", "tensor")
 
 
 def tools() -> list[str]:
@@ -88,7 +89,7 @@ def compact(line: dict, run: tuple[str, int, str], elements: int) -> dict[str, o
     workload, order, real = run
     kernel, _, constants = line["kernel"].partition(" ")
     defined = dict(pair.split("=") for pair in constants.split(",") if pair)
-    operator = workload == "poisson" and kernel.startswith("poisson.")
+    operator = workload == "poisson" and kernel.startswith(("poisson.", "poisson_matrix."))
     opcodes = line["opcodes"]
     return {
         "run": workload, "kernel": kernel, "real": defined.get("real", real), "order": int(defined.get("N", order)),

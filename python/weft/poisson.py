@@ -89,8 +89,8 @@ class Poisson:
     (48 bytes per point in double precision); results of the two differ by rounding. Unless it is stored, the metric of
     a parallelepiped is constant. ``kernels``:
     ``portable`` (the one source for all devices), ``simd`` (the host's own), or ``auto``. ``threads``: the portable
-    kernels' thread blocks, ``points`` or ``columns``, or ``auto``. ``dirichlet``: the boundaries whose points are taken
-    out (their value is 0, or see ``lift``):
+    kernels' thread blocks, ``points``, ``columns``, ``matrices`` (orders 3 and 7 in double precision), or ``auto``.
+    ``dirichlet``: the boundaries whose points are taken out (their value is 0, or see ``lift``):
     ``True`` for all, ``False`` for none, or their names; the others are natural. ``exchange``: ``auto`` (timed, halo
     and gather apart), ``schedule`` or ``schedule:path``; ``exchange_cache``: keep what was timed on disk for the next
     run on the same mesh, ranks and machine. ``coefficient``: k(x, y, z) above 0, which makes S the operator of

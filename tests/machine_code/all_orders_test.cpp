@@ -121,9 +121,14 @@ void take_flow_terms(int order) {
 
 TEST_P(AllOrders, Poisson) {
   using poisson::Geometry, poisson::Threads;
-  for (const Threads threads : {Threads::points, Threads::columns})
+  for (const Threads threads : {Threads::points, Threads::columns, Threads::matrices})
     for (const mesh::Shape shape : mesh::all_shapes) {
       if (threads == Threads::points && order > 9) continue;  // more threads than a block has
+      if (threads == Threads::matrices) {
+        if (poisson::matrices_fit(order, sizeof(double)))
+          apply_poisson<double>(order, threads, Geometry::mixed, shape);
+        continue;
+      }
       const Geometry geometry = shape == mesh::Shape::curved ? Geometry::stored : Geometry::mixed;
       apply_poisson<double>(order, threads, geometry, shape);
       apply_poisson<float>(order, threads, geometry, shape);

@@ -33,6 +33,16 @@ bool Decoder::threads(const std::string& name) {
     i_.to_predicate = destination_predicate();
     i_.to = destination();
     for (Operand& operand : i_.from) operand = integer();
+  } else if (name == "DMMA") {
+    set(Op::f64_matrix, Pipe::tensor);
+    if (!has("8x8x4")) return false;
+    i_.to = destination(4);
+    i_.from[0] = source(next(), Reads::f64);
+    i_.from[1] = source(next(), Reads::f64);
+    i_.from[2] = source(next(), Reads::f64);
+    for (Operand& operand : i_.from)
+      if (operand.kind != Kind::reg || operand.negative || operand.absolute) return false;
+    i_.from[2].words = 4;
   } else if (name == "MATCH") {
     i_.op = Op::match;
     i_.acquires_all = has("ALL");

@@ -360,6 +360,30 @@ TEST_F(MachineCode, LanesOfHalfAWarpShuffleAmongThemselves) {
   for (int t = 0; t < count; ++t) EXPECT_EQ(y[static_cast<std::size_t>(t)], t % 32 < 16 ? (t ^ 1) + 16 : -1);
 }
 
+// Of small integers, so that the sums are exact in any order; one matrix per warp.
+const char* const multiply =
+    R"(asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+       : "+d"(c[2 * t]), "+d"(c[2 * t + 1]) : "d"(a[t]), "d"(b[t]));)";
+TEST_F(MachineCode, MatricesOfAWarpAreMultiplied) {
+  std::vector<double> a(count), b(count), c(2 * count);
+  std::mt19937 random(3);
+  const auto small = [&] { return static_cast<double>(static_cast<int>(random() % 201) - 100); };
+  std::ranges::generate(a, small);
+  std::ranges::generate(b, small);
+  std::ranges::generate(c, small);
+  std::vector<double> expected = c;
+  for (std::size_t w = 0; w < count / 32; ++w)  // a [8][4], b by columns [8][4], c [8][8], all row-major
+    for (std::size_t i = 0; i < 8; ++i)
+      for (std::size_t j = 0; j < 8; ++j)
+        for (std::size_t k = 0; k < 4; ++k)
+          expected[64 * w + 8 * i + j] += a[32 * w + 4 * i + k] * b[32 * w + 4 * j + k];
+  const Counters counters =
+      Launch(kernel("const double* a, const double* b, double* c", multiply))(a)(b)(c).run({4}, {256});
+  EXPECT_EQ(c, expected);
+  EXPECT_EQ(counters.by_pipe[static_cast<std::size_t>(Pipe::tensor)], count / 32);
+  EXPECT_EQ(counters.flops, 2 * 8 * 8 * 4 * (count / 32));
+}
+
 TEST_F(MachineCode, Atomics) {
   std::vector<int> n(4);
   std::vector<double> d(1);
@@ -468,6 +492,10 @@ TEST_F(MachineCode, ABarrierThatSomeNeverReachIsFound) {
 }
 TEST_F(MachineCode, AValueOfALaneThatTakesNoPartIsFound) {
   expect_fault("takes no part", "if (t % 32 < 16) y[t] = __shfl_sync(0xffff, t, 20);");
+  expect_fault("hold no part", R"(double c[2] = {1.0 * t, 2};
+    if (t % 32 < 16) asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%0}, {%1}, {%0, %1};"
+                                  : "+d"(c[0]), "+d"(c[1]));
+    y[t] = static_cast<int>(c[0]);)");
 }
 TEST_F(MachineCode, AnUnknownInstructionIsAnError) {
   std::vector<int> y(256);

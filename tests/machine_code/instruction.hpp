@@ -74,6 +74,7 @@ enum class Op : std::uint8_t {
   // between threads
   vote,
   shuffle,
+  f64_matrix,
   match,
   elect,
   uniform_reduce,
@@ -92,7 +93,7 @@ enum class Op : std::uint8_t {
   count
 };
 
-enum class Pipe : std::uint8_t { integer, f32, f64, special, memory, uniform, control, count };
+enum class Pipe : std::uint8_t { integer, f32, f64, special, memory, uniform, control, tensor, count };
 
 enum class Compare : std::uint8_t { never, lt, eq, le, gt, ne, ge, number, nan, ltu, equ, leu, gtu, neu, geu, always };
 enum class Combine : std::uint8_t { conjunction, disjunction, exclusive };

@@ -1,5 +1,6 @@
 // Integer instructions, predicates and what lanes of a warp exchange in registers.
 #include <algorithm>
+#include <cmath>
 
 #include "warp.hpp"
 
@@ -427,6 +428,28 @@ u32 special_register(Register which, const Warp& warp, const Surroundings& aroun
   return 0;
 }
 
+// Of DMMA.8x8x4, thread 4 i + k has a[i][k], b[k][i], and c[i][2 k] and its neighbour (PTX ISA, "Matrix Fragments for
+// mma.m8n8k4 with .f64 floating point type").
+void multiply_matrices(const Instruction& i, Warp& warp, const Surroundings& around, Mask active,
+                       const char*& problem) {
+  if (active != all_lanes) problem = "multiplies matrices of which some threads of the warp hold no part";
+  Row<double> a, b, c[2];
+  read_double(i.from[0], warp, around, a);
+  read_double(i.from[1], warp, around, b);
+  Operand half = i.from[2], to = i.to;
+  for (Row<double>& values : c) {
+    read_double(half, warp, around, values);
+    if (half.reg != 255) half.reg += 2;
+  }
+  for (int l = 0; l < lanes; ++l)
+    for (int e = 0; e < 2; ++e)
+      for (int k = 0; k < 4; ++k) c[e][l] = std::fma(a[l / 4 * 4 + k], b[(l % 4 * 2 + e) * 4 + k], c[e][l]);
+  for (const Row<double>& values : c) {
+    write_double(to, warp, values, active);
+    if (to.reg != 255) to.reg += 2;
+  }
+}
+
 }  // namespace
 
 bool run_between_threads(const Instruction& i, Warp& warp, const Surroundings& around, Mask active,
@@ -445,6 +468,9 @@ bool run_between_threads(const Instruction& i, Warp& warp, const Surroundings& a
     }
     case Op::shuffle:
       shuffle(i, warp, around, active, problem);
+      return true;
+    case Op::f64_matrix:
+      multiply_matrices(i, warp, around, active, problem);
       return true;
     case Op::match: {
       Longs value;

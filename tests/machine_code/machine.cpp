@@ -721,6 +721,7 @@ void Grid::count_shared(Accesses& to, const Longs& address, unsigned bytes, Mask
 }
 
 std::uint64_t flops_of(Op op) {
+  if (op == Op::f64_matrix) return 16;  // 8 x 8 x 4 multiply-adds of 32 threads
   if (op == Op::f32_multiply_add || op == Op::f64_multiply_add) return 2;
   return op == Op::f32_add || op == Op::f32_multiply || op == Op::f64_add || op == Op::f64_multiply ? 1 : 0;
 }

@@ -44,6 +44,8 @@ Path latency_of(const Instruction& i) {
       return {.clocks = 8};
     case Pipe::special:
       return {.clocks = 20};
+    case Pipe::tensor:
+      return {.clocks = 32};
     default:
       return {.clocks = 4};
   }

@@ -13,7 +13,8 @@ from weft.model import chips, formulas, hip_kernels
 from weft.model import kernels as method
 from weft.model.result import ModelError
 
-NO_PIPES = dict.fromkeys(["integer", "f32", "f64", "special", "memory", "uniform", "control", "imad", "shuffle"], 0)
+PIPES = ["integer", "f32", "f64", "special", "memory", "uniform", "control", "tensor", "imad", "shuffle"]
+NO_PIPES = dict.fromkeys(PIPES, 0)
 
 
 def counters(**changes) -> method.Counters:
@@ -156,6 +157,21 @@ def test_peaks_are_those_of_the_data_sheets() -> None:
     assert chips.load("a100").peak_fp64 == pytest.approx(9.7e12, rel=0.01)
     assert chips.load("a100").peak_fp32 == pytest.approx(19.5e12, rel=0.01)
     assert chips.load("h200").peak_fp64 == pytest.approx(34e12, rel=0.02)
+    # By tensor cores 19.5, 67 and 37 TFLOP/s.
+    for name, peak in (("a100", 19.5e12), ("h100", 67e12), ("b200", 37e12)):
+        chip = chips.load(name)
+        reached = 2 * chip.fp64_matrix.value * chip.multiprocessors.value * chip.clock.value
+        assert reached == pytest.approx(peak, rel=0.02)
+
+
+def test_matrix_multiply_adds_take_the_pipe_of_double_precision():
+    chip = chips.load("h100")
+    found = next(c for c in method.recorded()[1] if c.kernel.endswith("affine_matrix") and c.order == 7)
+    without = dataclasses.replace(found, pipes=found.pipes | {"tensor": 0})
+    matrices = method.resources(found, chip)["FP64"] - method.resources(without, chip)["FP64"]
+    # Per element, four products of 8 x 8 matrices in each of 8 layers, each of two instructions.
+    assert found.pipes["tensor"] == found.elements * 4 * 8 * 2
+    assert matrices == pytest.approx(4 * 8 * 2 * 256 / 128)
     assert chips.load("h200").peak_fp32 == pytest.approx(67e12, rel=0.01)
 
 

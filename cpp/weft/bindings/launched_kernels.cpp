@@ -26,6 +26,16 @@ void add_file(std::vector<LaunchedKernel>& list, std::string_view file, std::ini
 template <class T>
 void add_poisson(std::vector<LaunchedKernel>& list) {
   for (int order = 1; order <= 15; ++order) {
+    if (poisson::matrices_fit(order, sizeof(T))) {
+      const int tile = poisson::elements_per_block(order, poisson::Threads::matrices, sizeof(T));
+      for (const char* name : {"poisson_trilinear_matrix", "poisson_affine_matrix"})
+        list.push_back({{"poisson_matrix",
+                         name,
+                         {{"WEFT_N", std::to_string(order)},
+                          {"WEFT_REAL", device::type_name<T>()},
+                          {"WEFT_TILE_ELEMENTS", std::to_string(tile)}}},
+                        true});
+    }
     for (const poisson::Threads threads : {poisson::Threads::points, poisson::Threads::columns}) {
       if (threads == poisson::Threads::points && order > 9) continue;  // more threads than a block has
       const int tile = poisson::elements_per_block(order, threads, sizeof(T));

@@ -16,6 +16,10 @@
 // WEFT_KERNEL(name, threads, (parameters)) declares a kernel of `threads` threads per block (the product of its shape).
 // WEFT_SHARED(type, name[..]) is memory of the block; values pass between threads through it, with
 //   WEFT_BARRIER() between the WEFT_THREADS loops that write and read it.
+// WEFT_WARP_BARRIER() does so between the threads of each warp, 32 that follow each other.
+// weft_multiply_transposed(c, a, b) is c += a b^T of 8 x 8 matrices, one of each per warp. They are held in slots:
+// thread
+//   4 i + j of a warp has elements 2 j and 2 j + 1 of row i. All threads of the block take part, outside WEFT_THREADS.
 // A register that lives across a barrier is `real r[WEFT_SLOTS(threads)][K]`, used as r[WEFT_SLOT(t)][k]: one slot a
 //   thread on the host, one in all on a GPU.
 // WEFT_THREADS / WEFT_THREADS_2D / WEFT_THREADS_3D open the body each thread runs; no barrier inside.
@@ -56,6 +60,11 @@
 #endif
 #define WEFT_BLOCK (static_cast<int>(blockIdx.x))
 #define WEFT_BARRIER() __syncthreads()
+#if defined(__HIP__)
+#define WEFT_WARP_BARRIER() (__builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront"), __builtin_amdgcn_wave_barrier())
+#else
+#define WEFT_WARP_BARRIER() __syncwarp()
+#endif
 #define WEFT_FUNCTION static __device__ __forceinline__
 #define WEFT_SHARED(type, declaration) __shared__ type declaration
 #define WEFT_RESTRICT __restrict__
@@ -79,6 +88,7 @@
 #else
 #include "weft/kernels/host.hpp"
 #define WEFT_BARRIER() static_cast<void>(0)
+#define WEFT_WARP_BARRIER() static_cast<void>(0)
 #define WEFT_FUNCTION static inline
 #define WEFT_SHARED(type, declaration) alignas(64) type declaration
 #define WEFT_RESTRICT __restrict__

@@ -47,6 +47,7 @@ Kernel describe(const char* name, unsigned max_threads, void (*)(A...)) {
 #define threadIdx ::weft::fiber::thread_index
 #define WEFT_BLOCK (static_cast<int>(::weft::fiber::block_index.x))
 #define WEFT_BARRIER() ::weft::fiber::barrier(__FILE__, __LINE__)
+#define WEFT_WARP_BARRIER() ::weft::fiber::barrier(__FILE__, __LINE__)
 #define WEFT_FUNCTION static inline
 // Fibers of a block share a static. The anonymous union gives the array a second name and the alias its size, so that
 // the first thread to come by in each block can poison it.

@@ -55,3 +55,28 @@ WEFT_FUNCTION double weft_reciprocal_root(double x) {
   const double e = fma(-x * y, y, 1.0);
   return fma(y * e, fma(e, 0.375, 0.5), y);
 }
+
+// A multiply-add takes a of 8 x 4 and b of 4 x 8: thread 4 i + j has a[i][j] and b[j][i], and of c what it has of c
+// here (PTX ISA, "Matrix Fragments for mma.m8n8k4 with .f64 floating point type"). The sum over k may go in any order,
+// so the even k are taken first and the odd ones then: each thread has what it needs.
+WEFT_FUNCTION void weft_multiply_transposed(double (&c)[1][2], const double (&a)[1][2], const double (&b)[1][2]) {
+#if defined(__CUDA_ARCH__)
+  WEFT_UNROLL
+  for (int k = 0; k < 2; ++k)
+    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                 : "+d"(c[0][0]), "+d"(c[0][1])
+                 : "d"(a[0][k]), "d"(b[0][k]));
+#else
+  const int lane = static_cast<int>(threadIdx.x) % 64, first = lane / 32 * 32, own = lane % 32;
+  const auto of = [](double value, int from) {
+    int words[2];
+    __builtin_memcpy(words, &value, sizeof value);
+    for (int& word : words) word = __builtin_amdgcn_ds_bpermute(4 * from, word);
+    __builtin_memcpy(&value, words, sizeof value);
+    return value;
+  };
+  WEFT_NO_UNROLL  // registers are scarce
+      for (int k = 0; k < 4; ++k) WEFT_UNROLL for (int e = 0; e < 2; ++e) WEFT_UNROLL for (int p = 0; p < 2; ++p)
+          c[0][e] += of(a[0][p], first + own / 4 * 4 + k) * of(b[0][p], first + own % 4 * 8 + 4 * e + k);
+#endif
+}

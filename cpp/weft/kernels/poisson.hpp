@@ -19,49 +19,9 @@
 // the weights; reference [n*n + 2n]: D row-major, GLL points, GLL weights.
 #include "weft/kernels/blocks.hpp"
 #include "weft/kernels/element.hpp"
+#include "weft/kernels/poisson_metric.hpp"
 
 namespace {
-
-// A line of points is transformed by even-odd splitting: D[n-1-i][n-1-m] = -D[i][m], so that with
-// e_m = u_m + u_{n-1-m}, o_m = u_m - u_{n-1-m} half the products are left.
-constexpr int half = n / 2;        // pairs in a line
-constexpr int rows = (n + 1) / 2;  // pairs and the middle point
-struct Splitting {
-  real even[64];  // [half][rows]: (D[i][m] + D[i][n-1-m]) / 2, D[i][m] for the middle column
-  real odd[64];   // [rows][half]: (D[i][m] - D[i][n-1-m]) / 2
-};
-
-WEFT_FUNCTION void split(const real (&line)[n], real (&e)[rows], real (&o)[rows]) {
-  WEFT_UNROLL
-  for (int m = 0; m < half; ++m) {
-    e[m] = line[m] + line[n - 1 - m];
-    o[m] = line[m] - line[n - 1 - m];
-  }
-  if (n % 2 == 1) e[rows - 1] = line[half];
-}
-
-// line <- D line, or D^T line, whose splitting is (odd^T, even^T).
-template <bool transposed>
-WEFT_FUNCTION void differentiate(const Splitting& d, const real (&line)[n], real (&out)[n]) {
-  real e[rows], o[rows];
-  split(line, e, o);
-  WEFT_UNROLL
-  for (int i = 0; i < rows; ++i) {
-    real a = 0, b = 0;
-    if (i < half) {
-      WEFT_UNROLL
-      for (int m = 0; m < rows; ++m) a += (transposed ? d.odd[m * half + i] : d.even[i * rows + m]) * e[m];
-    }
-    WEFT_UNROLL
-    for (int m = 0; m < half; ++m) b += (transposed ? d.even[m * rows + i] : d.odd[i * half + m]) * o[m];
-    if (i < half) {
-      out[i] = b + a;
-      out[n - 1 - i] = b - a;
-    } else {
-      out[i] = b;
-    }
-  }
-}
 
 // K = D^T diag(weights) D, which a box applies along each direction: K[n-1-i][n-1-m] = K[i][m].
 struct Stiffness {
@@ -100,7 +60,8 @@ WEFT_FUNCTION StoredColumn<each> column_of(const Stored<each>& geometry, int ele
 }
 // (r, s, t) <- G (r, s, t) at layer k of the column; returns lambda W.
 template <int each>
-WEFT_FUNCTION real apply_factors(const StoredColumn<each>& c, int k, real lambda, real& r, real& s, real& t) {
+WEFT_FUNCTION real apply_factors(const Stored<each>&, const StoredColumn<each>& c, int k, real lambda, real& r, real& s,
+                                 real& t) {
   const real* g = c.factors + k * face;
   const real rr = g[0], rs = g[points], rt = g[2 * points];
   const real ss = g[3 * points], st = g[4 * points], tt = g[5 * points];
@@ -116,16 +77,9 @@ WEFT_FUNCTION real apply_factors(const StoredColumn<each>& c, int k, real lambda
 template <int each>
 WEFT_FUNCTION real apply_factors(const Stored<each>& geometry, int element, int i, int j, int k, real lambda, real& r,
                                  real& s, real& t) {
-  return apply_factors(column_of(geometry, element, i, j), k, lambda, r, s, t);
+  return apply_factors(geometry, column_of(geometry, element, i, j), k, lambda, r, s, t);
 }
 
-// Brings [begin, end) into the L2, by pieces of 16 bytes: from the one that holds `begin` on, and with or without the
-// one that reaches beyond `end`, which may be the end of the array.
-WEFT_FUNCTION void prefetch_values(const real* begin, const real* end, bool beyond) {
-  const auto first = reinterpret_cast<unsigned long>(begin) & ~15ul;
-  const auto last = (reinterpret_cast<unsigned long>(end) + (beyond ? 15 : 0)) & ~15ul;
-  weft_prefetch(reinterpret_cast<const void*>(first), static_cast<int>(last - first));
-}
 // The factors of a chunk's layers: from the L2 they come in a third of the time. Only where a multiprocessor holds too
 // few blocks to hide the way from memory.
 template <int each>
@@ -136,182 +90,6 @@ WEFT_FUNCTION void prefetch(const Stored<each>& geometry, int element, int, int 
     const real* all = geometry.factors + (static_cast<long>(element) * each + f) * points;
     prefetch_values(all + first_layer * face, all + end_layer * face, f < each - 1);
   }
-}
-
-// G of a trilinear map x = sum_c m[c] r^a s^b t^c.
-struct Trilinear {
-  const real* WEFT_RESTRICT maps;
-  const real* WEFT_RESTRICT nodes;           // GLL points, then weights
-  const real* WEFT_RESTRICT inverse_degree;  // [element][n^3], or null: lambda is applied in the gather
-};
-// dx/dr, dx/ds and dx/dt where r and s are those of a column; the first two are linear in t, with these slopes.
-struct Tangents {
-  real r[3], r_t[3], s[3], s_t[3], t[3];
-};
-WEFT_FUNCTION Tangents tangents(const real* m, real r, real s) {
-  Tangents x;
-  WEFT_UNROLL
-  for (int d = 0; d < 3; ++d) {
-    x.r[d] = m[3 + d] + s * m[12 + d];
-    x.r_t[d] = m[15 + d] + s * m[21 + d];
-    x.s[d] = m[6 + d] + r * m[12 + d];
-    x.s_t[d] = m[18 + d] + r * m[21 + d];
-    x.t[d] = m[9 + d] + r * m[15 + d] + s * x.s_t[d];
-  }
-  return x;
-}
-
-// At one point: with the cofactors a = x_s x x_t, b = x_t x x_r, c = x_r x x_s of the Jacobian matrix,
-// G = (w / J) [a b c]^T [a b c].
-WEFT_FUNCTION real apply_factors(const Trilinear& geometry, int element, int i, int j, int k, real lambda, real& r,
-                                 real& s, real& t) {
-  const real* nodes = geometry.nodes;
-  const Tangents x = tangents(geometry.maps + static_cast<long>(element) * 24, nodes[i], nodes[j]);
-  const real z = nodes[k];
-  const real xr[3] = {x.r[0] + z * x.r_t[0], x.r[1] + z * x.r_t[1], x.r[2] + z * x.r_t[2]};
-  const real xs[3] = {x.s[0] + z * x.s_t[0], x.s[1] + z * x.s_t[1], x.s[2] + z * x.s_t[2]};
-  const real a[3] = {xs[1] * x.t[2] - xs[2] * x.t[1], xs[2] * x.t[0] - xs[0] * x.t[2], xs[0] * x.t[1] - xs[1] * x.t[0]};
-  const real b[3] = {x.t[1] * xr[2] - x.t[2] * xr[1], x.t[2] * xr[0] - x.t[0] * xr[2], x.t[0] * xr[1] - x.t[1] * xr[0]};
-  const real c[3] = {xr[1] * xs[2] - xr[2] * xs[1], xr[2] * xs[0] - xr[0] * xs[2], xr[0] * xs[1] - xr[1] * xs[0]};
-  const real scale =
-      nodes[n + i] * nodes[n + j] * nodes[n + k] * weft_reciprocal(xr[0] * a[0] + xr[1] * a[1] + xr[2] * a[2]);
-  const real v[3] = {scale * (a[0] * r + b[0] * s + c[0] * t), scale * (a[1] * r + b[1] * s + c[1] * t),
-                     scale * (a[2] * r + b[2] * s + c[2] * t)};
-  r = a[0] * v[0] + a[1] * v[1] + a[2] * v[2];
-  s = b[0] * v[0] + b[1] * v[1] + b[2] * v[2];
-  t = c[0] * v[0] + c[1] * v[1] + c[2] * v[2];
-  if (geometry.inverse_degree == nullptr) return 0;
-  return lambda * geometry.inverse_degree[static_cast<long>(element) * points + (k * n + j) * n + i];
-}
-
-// Along a column x_t is constant. A reflection brings it to -l e_3. There x_r = (p1, p2, 0) + alpha x_t and
-// x_s = (q1, q2, 0) + beta x_t with p, q, alpha and beta linear in t, J = l d with d = p1 q2 - p2 q1, and
-//   v = (q2, -q1) (u_r - alpha u_t) + (-p2, p1) (u_s - beta u_t)
-//   f_r = (w l / d) (q2 v1 - q1 v2),  f_s = (w l / d) (p1 v2 - p2 v1)
-//   f_t = (w d / l) u_t - alpha f_r - beta f_s
-struct Nodes {
-  real points[16], weights[16];
-};
-struct TrilinearColumns {
-  const real* WEFT_RESTRICT maps;
-  const real* WEFT_RESTRICT nodes;           // GLL points, then weights: for r and s, which differ between threads
-  const Nodes& along_t;                      // the same, for t
-  const real* WEFT_RESTRICT inverse_degree;  // [element][n^3], or null: lambda is applied in the gather
-};
-// The maps of these elements, and the nodes.
-WEFT_FUNCTION void prefetch(const TrilinearColumns& geometry, int element, int elements, int first_layer, int) {
-  if (first_layer > 0) return;
-  weft_prefetch(geometry.maps + static_cast<long>(element) * 24, elements * static_cast<int>(24 * sizeof(real)));
-  prefetch_values(geometry.nodes, geometry.nodes + 2 * n, false);
-}
-struct alignas(16) Words {  // what one instruction loads
-  real values[16 / sizeof(real)];
-};
-struct Linear {
-  real at_0, slope;
-};
-WEFT_FUNCTION real at(const Linear& f, real z) { return f.at_0 + z * f.slope; }
-struct TrilinearColumn {
-  Linear p1, p2, alpha, q1, q2, beta;
-  real in_plane, along;  // w l and w / l, without the weight of t
-  const Nodes& nodes;
-  const real* WEFT_RESTRICT inverse_degree;
-};
-WEFT_FUNCTION TrilinearColumn column_of(const TrilinearColumns& geometry, int element, int i, int j) {
-  constexpr int each = 16 / sizeof(real);
-  const auto* words = reinterpret_cast<const Words*>(geometry.maps + static_cast<long>(element) * 24);
-  real map[24];
-  WEFT_UNROLL
-  for (int w = 0; w < 24 / each; ++w) {
-    const Words loaded = words[w];
-    WEFT_UNROLL
-    for (int c = 0; c < each; ++c) map[w * each + c] = loaded.values[c];
-  }
-  const Tangents x = tangents(map, geometry.nodes[i], geometry.nodes[j]);
-  const real square = x.t[0] * x.t[0] + x.t[1] * x.t[1] + x.t[2] * x.t[2];
-  const real root = weft_reciprocal_root(square), inverse = x.t[2] < 0 ? -root : root, length = square * inverse;
-  // H = 1 - 2 v v^T / |v|^2 with v = x_t + length e_3, of the sign for which nothing cancels, has H x_t = -length e_3.
-  const real v3 = x.t[2] + length, twice = weft_reciprocal(square + length * x.t[2]);
-  const real h1 = twice * x.t[0], h2 = twice * x.t[1], h3 = twice * v3;
-  const auto reflect = [&](const real(&y)[3], real& first, real& second, real& third) {
-    const real along_v = h1 * y[0] + h2 * y[1] + h3 * y[2];
-    first = y[0] - along_v * x.t[0];
-    second = y[1] - along_v * x.t[1];
-    third = (along_v * v3 - y[2]) * inverse;
-  };
-  const real weight = geometry.nodes[n + i] * geometry.nodes[n + j];
-  TrilinearColumn c{{}, {}, {}, {}, {}, {}, 0, 0, geometry.along_t, geometry.inverse_degree};
-  reflect(x.r, c.p1.at_0, c.p2.at_0, c.alpha.at_0);
-  reflect(x.r_t, c.p1.slope, c.p2.slope, c.alpha.slope);
-  reflect(x.s, c.q1.at_0, c.q2.at_0, c.beta.at_0);
-  reflect(x.s_t, c.q1.slope, c.q2.slope, c.beta.slope);
-  c.in_plane = weight * length;
-  c.along = weight * inverse;
-  if (c.inverse_degree != nullptr) c.inverse_degree += static_cast<long>(element) * points + j * n + i;
-  return c;
-}
-WEFT_FUNCTION real apply_factors(const TrilinearColumn& c, int k, real lambda, real& r, real& s, real& t) {
-  const real z = c.nodes.points[k], weight = c.nodes.weights[k];
-  const real p1 = at(c.p1, z), p2 = at(c.p2, z), alpha = at(c.alpha, z);
-  const real q1 = at(c.q1, z), q2 = at(c.q2, z), beta = at(c.beta, z);
-  const real d = p1 * q2 - p2 * q1;
-  const real scale = c.in_plane * weight * weft_reciprocal(d);
-  const real in_r = r - alpha * t, in_s = s - beta * t;
-  const real v1 = scale * (q2 * in_r - p2 * in_s), v2 = scale * (p1 * in_s - q1 * in_r);
-  r = q2 * v1 - q1 * v2;
-  s = p1 * v2 - p2 * v1;
-  t = c.along * weight * (d * t) - alpha * r - beta * s;
-  return c.inverse_degree == nullptr ? real(0) : lambda * c.inverse_degree[k * face];
-}
-
-// G of a parallelepiped: constant but for the weights.
-struct Affine {
-  const real* WEFT_RESTRICT metrics;
-  const real* WEFT_RESTRICT weights;
-  const real* WEFT_RESTRICT inverse_degree;  // [element][n^3], or null: lambda is applied in the gather
-};
-struct AffineColumn {
-  real rr, rs, rt, ss, st, tt;  // with the weights of r and s
-  const real* WEFT_RESTRICT inverse_degree;
-};
-WEFT_FUNCTION AffineColumn column_of(const Affine& geometry, int element, int i, int j) {
-  const real* g = geometry.metrics + static_cast<long>(element) * 6;
-  const real w = geometry.weights[i] * geometry.weights[j];
-  AffineColumn c{w * g[0], w * g[1], w * g[2], w * g[3], w * g[4], w * g[5], geometry.inverse_degree};
-  if (c.inverse_degree != nullptr) c.inverse_degree += static_cast<long>(element) * points + j * n + i;
-  return c;
-}
-WEFT_FUNCTION real apply_factors(const AffineColumn& c, real w, int k, real lambda, real& r, real& s, real& t) {
-  const real wr = w * r, ws = w * s, wt = w * t;
-  r = c.rr * wr + c.rs * ws + c.rt * wt;
-  s = c.rs * wr + c.ss * ws + c.st * wt;
-  t = c.rt * wr + c.st * ws + c.tt * wt;
-  return c.inverse_degree == nullptr ? real(0) : lambda * c.inverse_degree[k * face];
-}
-WEFT_FUNCTION real apply_factors(const Affine& geometry, int element, int i, int j, int k, real lambda, real& r,
-                                 real& s, real& t) {
-  return apply_factors(column_of(geometry, element, i, j), geometry.weights[k], k, lambda, r, s, t);
-}
-
-struct AffineColumns {
-  Affine of;
-  const Nodes& along_t;
-};
-struct AffineColumnAlong {
-  AffineColumn column;
-  const Nodes& along_t;
-};
-WEFT_FUNCTION AffineColumnAlong column_of(const AffineColumns& geometry, int element, int i, int j) {
-  return {column_of(geometry.of, element, i, j), geometry.along_t};
-}
-WEFT_FUNCTION real apply_factors(const AffineColumnAlong& c, int k, real lambda, real& r, real& s, real& t) {
-  return apply_factors(c.column, c.along_t.weights[k], k, lambda, r, s, t);
-}
-WEFT_FUNCTION void prefetch(const AffineColumns& geometry, int element, int elements, int first_layer, int) {
-  if (first_layer > 0) return;
-  const real* metrics = geometry.of.metrics + static_cast<long>(element) * 6;
-  prefetch_values(metrics, metrics + elements * 6, false);
-  prefetch_values(geometry.of.weights, geometry.of.weights + n, false);
 }
 
 // One thread per point.
@@ -489,7 +267,7 @@ WEFT_FUNCTION void apply_pencils(int block, int count, const Splitting& d, const
           if (at >= n) continue;
           real &own = u[WEFT_SLOT(thread)][at], &along_t = t[WEFT_SLOT(thread)][at];
           if (at >= unstashed) along_t = stash[at - unstashed][thread];
-          own *= apply_factors(column, at, lambda, r[k * n], s[k * s_layer], along_t);
+          own *= apply_factors(geometry, column, at, lambda, r[k * n], s[k * s_layer], along_t);
           if (at >= unstashed) stash[at - unstashed][thread] = along_t;
         }
       }

@@ -22,9 +22,12 @@ constexpr int threads_of_point_block_limit = 1024;
 
 // Points take about 12 (N + 1) shared accesses each, columns 16, which limits points where memory is as fast as an
 // A100's or later GPU's; on others hipBone's choice stands (docs/backends.md).
-Threads threads_for(const device::Device& device, int order) {
+Threads threads_for(const device::Device& device, int order, int scalar_bytes) {
   const std::string& architecture = device.info().architecture;
   const bool fast_memory = architecture.starts_with("sm_") && std::stoi(architecture.substr(3)) >= 80;
+  // Those whose tensor cores multiply doubles at twice the rate of other instructions.
+  const bool matrix_rate = architecture == "sm_80" || architecture == "sm_90";
+  if (matrix_rate && matrices_fit(order, scalar_bytes)) return Threads::matrices;
   // On the host, a block of points is a set of loops over whole elements, which the compiler optimises well.
   return device.is_host() || (order < 9 && !fast_memory) ? Threads::points : Threads::columns;
 }
@@ -113,7 +116,8 @@ std::string name(Geometry geometry) {
   return geometry == Geometry::stored ? "stored" : geometry == Geometry::trilinear ? "trilinear" : "mixed";
 }
 std::string name(Threads threads) {
-  return threads == Threads::automatic ? "auto" : threads == Threads::points ? "points" : "columns";
+  if (threads == Threads::automatic) return "auto";
+  return threads == Threads::points ? "points" : threads == Threads::columns ? "columns" : "matrices";
 }
 
 void check_geometry(Geometry geometry, const mesh::Mesh& mesh) {
@@ -124,9 +128,13 @@ void check_geometry(Geometry geometry, const mesh::Mesh& mesh) {
     throw std::invalid_argument("poisson: geometry = '" + name(geometry) + "' cannot hold a coefficient; use 'stored'");
 }
 
+bool matrices_fit(int order, int scalar_bytes) { return scalar_bytes == 8 && (order == 3 || order == 7); }
+
+// Of matrices, warps: those of kernels/poisson_matrix.hpp.
 int threads_per_element(int order, Threads threads, int scalar_bytes) {
   const int n = order + 1;
   if (threads == Threads::points) return n * n * n;
+  if (threads == Threads::matrices) return 32 / ((8 / n) * (8 / n));
   return one_chunk(n, scalar_bytes) ? n * n : 2 * n * ((n + 1) / 2);
 }
 
@@ -134,6 +142,7 @@ int elements_per_block(int order, Threads threads, int scalar_bytes) {
   const int each = threads_per_element(order, threads, scalar_bytes);
   const int shared = shared_bytes_per_element(order, threads, scalar_bytes);
   if (threads == Threads::points) return device::elements_per_block(each, shared, 320);
+  if (threads == Threads::matrices) return 32 / each;
   // Warps of a block wait for each other at barriers, so the smallest block that uses its lanes is best.
   int tile = 1;
   while (tile * each < 63 || tile * each < 25 * ((tile * each + 31) / 32)) ++tile;
@@ -151,10 +160,13 @@ LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, 
   make_reference(options.order);
   const int n = options.order + 1;
   each_ = n * n * n;
-  if (threads_ == Threads::automatic) threads_ = threads_for(*device_, options.order);
+  if (threads_ == Threads::automatic) threads_ = threads_for(*device_, options.order, sizeof(T));
   if (!device_->is_host() && threads_ == Threads::points && each_ > threads_of_point_block_limit)
     throw std::invalid_argument("poisson: blocks with one thread per point support orders up to 9, not " +
                                 std::to_string(options.order) + "; use columns");
+  if (threads_ == Threads::matrices && !matrices_fit(options.order, sizeof(T)))
+    throw std::invalid_argument(
+        "poisson: threads = 'matrices' exist for orders 3 and 7 in double precision; use 'columns'");
   check_geometry(options.geometry, mesh);
   const bool stored = options.geometry == Geometry::stored;
   if (stored && inverse_degree.empty() && elements_ > 0)
@@ -224,34 +236,50 @@ void LocalOperator<T>::make_reference(int order) {
   }
 }
 
+// What the kernels of one shape's elements run as.
+template <class T>
+Threads LocalOperator<T>::threads_of(mesh::Shape shape) const {
+  const bool has_matrices = shape == mesh::Shape::affine || shape == mesh::Shape::trilinear;
+  return threads_ == Threads::matrices && !has_matrices ? Threads::columns : threads_;
+}
+
 template <class T>
 void LocalOperator<T>::load_kernels(int order) {
   const unsigned n = static_cast<unsigned>(order) + 1;
-  if (!device_->is_host()) tile_ = poisson::elements_per_block(order, threads_, sizeof(T));
-  const auto tile = static_cast<unsigned>(tile_);
-  block_ = threads_ == Threads::points
-               ? device::Shape{n, n * n * tile}
-               : device::Shape{static_cast<unsigned>(threads_per_element(order, threads_, sizeof(T))) * tile};
-  const bool points = threads_ == Threads::points;
   const std::array<std::int64_t, 4> counts = elements_by_shape();
-  const auto load = [&](const std::string& of) {
-    const device::LoadedKernel kernel =
-        device_->kernel<T>("poisson", "poisson_" + of + (points ? "_3d" : "_2d"),
-                           {{"WEFT_N", std::to_string(order)}, {"WEFT_TILE_ELEMENTS", std::to_string(tile_)}});
-    resources_ = kernel.resources();
-    return kernel;
-  };
+  most_general_.kind = threads_;
   for (const mesh::Shape shape : mesh::all_shapes) {
     if (counts[static_cast<std::size_t>(shape)] == 0) continue;
+    const Threads threads = threads_of(shape);
+    Blocks& blocks = blocks_[static_cast<std::size_t>(shape)];
+    blocks.kind = threads;
+    if (!device_->is_host()) blocks.tile = poisson::elements_per_block(order, threads, sizeof(T));
+    const auto tile = static_cast<unsigned>(blocks.tile);
+    blocks.threads = threads == Threads::points
+                         ? device::Shape{n, n * n * tile}
+                         : device::Shape{static_cast<unsigned>(threads_per_element(order, threads, sizeof(T))) * tile};
+    const auto load = [&](auto& kernel, const std::string& of) {
+      const bool matrices = threads == Threads::matrices;
+      const device::LoadedKernel loaded =
+          device_->kernel<T>(matrices ? "poisson_matrix" : "poisson",
+                             "poisson_" + of +
+                                 (matrices                     ? "_matrix"
+                                  : threads == Threads::points ? "_3d"
+                                                               : "_2d"),
+                             {{"WEFT_N", std::to_string(order)}, {"WEFT_TILE_ELEMENTS", std::to_string(blocks.tile)}});
+      resources_ = loaded.resources();
+      most_general_ = blocks;
+      kernel = loaded;
+    };
     const auto load_as = [&](auto& by_points, auto& by_columns, const char* of) {
-      if (points)
-        by_points = load(of);
+      if (threads == Threads::points)
+        load(by_points, of);
       else
-        by_columns = load(of);
+        load(by_columns, of);
     };
     switch (shape) {
       case mesh::Shape::box:
-        box_columns_ = load("box");
+        load(box_columns_, "box");
         break;
       case mesh::Shape::affine:
         load_as(affine_points_, affine_columns_, "affine");
@@ -279,14 +307,14 @@ template <class T>
 void LocalOperator<T>::launch(const Run& run, const T* x, T* y, device::Stream& stream, int fields,
                               std::int64_t x_field) const {
   const std::int64_t count = run.end - run.begin, first_point = run.begin * each_;
-  const std::int64_t blocks = (count + tile_ - 1) / tile_ * fields;
+  const Blocks& blocks = blocks_[static_cast<std::size_t>(run.shape)];
   const std::int32_t* index = index_.empty() ? nullptr : index_.data() + first_point;
   if (index == nullptr) x += first_point;
   const T* const reference = reference_.data();
   const T* const degrees = inverse_degree_.empty() ? nullptr : inverse_degree_.data() + first_point;
   const auto start = [&](const auto& kernel, const auto&... elements) {
-    kernel(stream, blocks, block_, count, elements..., lambda_, index, fields, x_field, elements_ * each_, x,
-           y + first_point);
+    kernel(stream, (count + blocks.tile - 1) / blocks.tile * fields, blocks.threads, count, elements..., lambda_, index,
+           fields, x_field, elements_ * each_, x, y + first_point);
   };
   const bool points = threads_ == Threads::points;
   const T *metrics = metrics_.data() + run.first * 6, *maps = maps_.data() + run.first * 24;

@@ -35,10 +35,11 @@ class LocalOperator {
   void apply(const T* x, T* y, std::int64_t begin, std::int64_t end, device::Stream& stream, int fields = 1,
              std::int64_t x_field = 0) const;
 
-  Threads threads() const { return threads_; }
-  int elements_per_block() const { return tile_; }
-  int threads_per_block() const { return static_cast<int>(block_.x * block_.y); }
-  device::KernelResources resources() const { return resources_; }  // of the most general shape's kernel
+  // Of the kernel of the most general shape:
+  Threads threads() const { return most_general_.kind; }
+  int elements_per_block() const { return most_general_.tile; }
+  int threads_per_block() const { return static_cast<int>(most_general_.threads.x * most_general_.threads.y); }
+  device::KernelResources resources() const { return resources_; }
   // The elements by the shape they are treated as, as mesh::Shape counts them (curved: the metric is stored).
   std::array<std::int64_t, 4> elements_by_shape() const;
   std::map<std::string, std::int64_t> memory_bytes() const;
@@ -61,7 +62,15 @@ class LocalOperator {
     std::int64_t first;
   };
 
+  // Elements and threads of a block.
+  struct Blocks {
+    Threads kind = Threads::automatic;
+    int tile = 1;
+    device::Shape threads;
+  };
+
   void make_reference(int order);
+  Threads threads_of(mesh::Shape shape) const;
   void load_kernels(int order);
   void launch(const Run& run, const T* x, T* y, device::Stream& stream, int fields, std::int64_t x_field) const;
 
@@ -69,8 +78,8 @@ class LocalOperator {
   Threads threads_;
   T lambda_;
   std::int64_t elements_, each_;  // elements, and points of one
-  int tile_ = 1;
-  device::Shape block_;
+  std::array<Blocks, 4> blocks_;  // by shape
+  Blocks most_general_;
   std::vector<Run> runs_;
   int factors_each_ = 6;
   Splitting splitting_{};
@@ -92,6 +101,8 @@ class LocalOperator {
   device::KernelResources resources_{};
 };
 
+// Whether there are kernels of matrices: for trilinear elements and parallelepipeds.
+bool matrices_fit(int order, int scalar_bytes);
 // Threads of a GPU block per element, and elements per block, within 48 KiB of shared memory.
 int threads_per_element(int order, Threads threads, int scalar_bytes);
 int elements_per_block(int order, Threads threads, int scalar_bytes);

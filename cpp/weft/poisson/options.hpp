@@ -19,9 +19,10 @@ enum class Storage { assembled, scattered };
 // two. automatic: as mixed, but in SIMD kernels, straight elements that are no parallelepipeds read stored factors
 // where set-up finds that faster.
 enum class Geometry { stored, trilinear, mixed, automatic };
-// The portable kernels' thread blocks: one thread per point (hipBone's 3-D blocks) or per column of points (2-D).
-// automatic: points below order 9 on GPUs, as in the paper.
-enum class Threads { automatic, points, columns };
+// The portable kernels' thread blocks: one thread per point (hipBone's 3-D blocks), per column of points (2-D), or a
+// warp for a matrix of columns, where elements are straight and no boxes, and columns for others
+// (kernels/poisson_matrix.hpp). automatic: by architecture (threads_for in local_operator.cpp).
+enum class Threads { automatic, points, columns, matrices };
 
 std::string name(Storage storage);
 std::string name(Geometry geometry);

@@ -88,7 +88,7 @@ class OperatorOptions(TypedDict):
 )
 @click.option(
     "--threads", default="auto", show_default=True, metavar="LIST",
-    help="Shapes of the portable kernels' thread blocks to compare: points, columns, or auto.",
+    help="Shapes of the portable kernels' thread blocks to compare: points, columns, matrices, or auto.",
 )  # fmt: skip
 @options_of(OperatorOptions)
 @OUTPUT
@@ -105,7 +105,7 @@ def operator(orders: str, geometry: str, threads: str, output: Path, **options: 
 
     mpi.install_excepthook()
     geometries = names(geometry, "--geometry", ("stored", "trilinear", "box"))
-    shapes = names(threads, "--threads", ("auto", "points", "columns"))
+    shapes = names(threads, "--threads", ("auto", "points", "columns", "matrices"))
     sweep(MPI.COMM_WORLD, integers(orders, "orders", 1, 15), geometries, shapes, output, **options)
 
 

@@ -43,6 +43,7 @@ class Chip:
     l2_capacity: Figure  # bytes
     block_rate: Figure  # blocks per second that all multiprocessors together can begin
     fp64: Figure  # lanes
+    fp64_matrix: Figure  # multiply-adds of matrix instructions
     fp32: Figure  # lanes
     integer: Figure  # lanes, other than multiply-adds
     special: Figure  # lanes
@@ -88,6 +89,7 @@ def _hopper(title: str, memory: Figure, stream_share: Figure) -> Chip:
         l2_capacity=Figure(50e6, f"{HOPPER_PAPER}; {BENCHES}, gpu-l2-cache/h200.txt: its rate falls from 44 MB on"),
         block_rate=Figure(1.66e9, f"{BENCHES}, {BLOCKS_H200}"),
         fp64=Figure(64, HOPPER_PAPER),
+        fp64_matrix=Figure(128, f"{HOPPER_PAPER}: 67 TFLOP/s FP64 by tensor cores"),
         fp32=Figure(128, HOPPER_PAPER),
         integer=Figure(64, HOPPER_PAPER),
         special=Figure(16, PROGRAMMING_GUIDE),
@@ -112,6 +114,7 @@ CHIPS = {
         l2_capacity=Figure(40e6, "NVIDIA A100 white paper"),
         block_rate=Figure(1.35e9, f"{BENCHES}, gpu-small-kernels/a100_80_graph.txt: 689 GB/s in blocks of 512 bytes"),
         fp64=Figure(32, "NVIDIA A100 white paper"),
+        fp64_matrix=Figure(64, "NVIDIA A100 white paper: 19.5 TFLOP/s FP64 by tensor cores"),
         fp32=Figure(64, "NVIDIA A100 white paper"),
         integer=Figure(64, "NVIDIA A100 white paper"),
         special=Figure(16, PROGRAMMING_GUIDE),
@@ -140,6 +143,7 @@ CHIPS = {
         l2_capacity=Figure(126e6, CHIPS_AND_CHEESE),
         block_rate=Figure(1.66e9, "not measured: as the H200's"),
         fp64=Figure(64, "NVIDIA HGX B200 data sheet: 37 TFLOP/s FP64 per GPU"),
+        fp64_matrix=Figure(64, "NVIDIA HGX B200 data sheet: 37 TFLOP/s FP64 by tensor cores per GPU"),
         fp32=Figure(128, "NVIDIA HGX B200 data sheet: 75 TFLOP/s FP32 per GPU"),
         integer=Figure(64, "not measured: as the H200's"),
         special=Figure(16, PROGRAMMING_GUIDE),

@@ -22,6 +22,7 @@ from weft.model.result import ModelError
 METHOD = "kernels"
 SECTOR = 32  # bytes
 LANES = 32
+MATRIX = 8 * 8 * 4  # multiply-adds of one matrix instruction on doubles
 SCHEDULERS = 4  # of a multiprocessor; each issues an instruction per clock
 
 
@@ -152,7 +153,8 @@ def resources(counters: Counters, chip: Chip) -> dict[str, float]:
         "L2": SECTOR * (c.block_sectors + c.stores[1]) / chip.per_clock(chip.l2.value),
         "LSU": wavefronts,
         "issue": c.instructions / SCHEDULERS,
-        "FP64": pipes["f64"] * LANES / chip.fp64.value,
+        # Matrix multiply-adds of doubles take the same pipe (docs/model-kernels.md).
+        "FP64": pipes["f64"] * LANES / chip.fp64.value + pipes["tensor"] * MATRIX / chip.fp64_matrix.value,
         # With integer multiply-adds, which 64 of the FP32 lanes of each of these GPUs can do.
         "FP32": max(pipes["f32"] * LANES / chip.fp32.value, pipes["imad"] * LANES / 64),
         "integer": pipes["integer"] * LANES / chip.integer.value,

@@ -1,0 +1,200 @@
+// y_L = (S_L + lambda W) Z x on elements whose metric is recomputed, as the columns of poisson.hpp have it, with the
+// same arguments: for n = 4 and 8 points in a line. A warp holds a layer of points as an 8 x 8 matrix, of one element
+// or of several side by side, with two neighbours along r in each thread. It differentiates along r and s by products
+// of matrices, which GPUs with FP64 tensor cores have instructions for, and each thread along t on its own. So lines
+// need not pass through shared memory, and the warps of a block do not wait for each other.
+//
+//   u_r = u D^T, u_s = D u; with their fluxes f, y = f_r D + D^T f_s + f_t D
+//
+// weft_multiply_transposed takes its right factor transposed, so layers of u and f_s are transposed through shared
+// memory.
+#include "weft/kernels/blocks.hpp"
+#include "weft/kernels/poisson_metric.hpp"
+
+namespace {
+
+constexpr int size = 8;
+static_assert(size % n == 0, "elements fill the matrix");
+constexpr int per_side = size / n;  // elements along each side of the matrix
+constexpr int of_warp = per_side * per_side;
+constexpr int warps = (tile + of_warp - 1) / of_warp;
+constexpr int threads = 32 * warps;
+
+// Two neighbours along r, or two layers, which one instruction moves.
+template <class T>
+struct alignas(2 * sizeof(T)) Two {
+  T values[2];
+};
+
+// The element of a thread's two points, and their column and row in it. Threads without an element take the first one,
+// and u = 0.
+struct Place {
+  int element, i, j;
+  bool live;
+};
+WEFT_FUNCTION Place place_of(int block, int count, int thread) {
+  const int row = thread % 32 / 4, column = thread % 4 * 2;
+  const int element = block * tile + thread / 32 * of_warp + row / n * per_side + column / n;
+  const bool live = element < count;
+  return {live ? element : 0, column % n, row % n, live};
+}
+// Where the values of the two points in layer k are.
+WEFT_FUNCTION long layer_of(const Place& p, int k) {
+  return static_cast<long>(p.element) * points + k * face + p.j * n + p.i;
+}
+template <class T>
+WEFT_FUNCTION Two<T> load(const T* WEFT_RESTRICT values, long at) {
+  return *reinterpret_cast<const Two<T>*>(values + at);
+}
+
+// D of the elements that share a matrix: block-diagonal.
+WEFT_FUNCTION real derivative(const real* d, int row, int column) {
+  return row / n == column / n ? d[row % n * n + column % n] : real(0);
+}
+
+// Two layers of a warp, on their way to being transposed. Neither way do two accesses meet in a bank.
+struct Turning {
+  Two<real> layers[size][size + 1];  // by row and column
+};
+WEFT_FUNCTION void put(Turning& turning, int thread, const real (&first)[2], const real (&second)[2]) {
+  WEFT_UNROLL
+  for (int e = 0; e < 2; ++e) turning.layers[thread % 32 / 4][thread % 4 * 2 + e] = {first[e], second[e]};
+}
+WEFT_FUNCTION void take(const Turning& turning, int thread, real (&first)[2], real (&second)[2]) {
+  WEFT_UNROLL
+  for (int e = 0; e < 2; ++e) {
+    const Two<real> both = turning.layers[thread % 4 * 2 + e][thread % 32 / 4];
+    first[e] = both.values[0];
+    second[e] = both.values[1];
+  }
+}
+
+template <class Geometry>
+WEFT_FUNCTION void apply_matrices(int block, int count, const Splitting& d, const Geometry& geometry,
+                                  const real* WEFT_RESTRICT reference, const real* WEFT_RESTRICT inverse_degree,
+                                  real lambda, const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT x,
+                                  real* WEFT_RESTRICT y) {
+  WEFT_SHARED(Turning, turned_u[warps][n / 2]);
+  WEFT_SHARED(Turning, turned_flux[warps][n / 2]);
+  WEFT_SHARED(Two<real>, along_t[n][threads]);                       // du/dt, then its flux: registers are scarce
+  real u[n][WEFT_SLOTS(threads)][2];                                 // by layer; then y but for its part from t
+  real along[WEFT_SLOTS(threads)][2], back[WEFT_SLOTS(threads)][2];  // D and D^T
+  decltype(column_of(geometry, 0, 0, 0)) columns[WEFT_SLOTS(threads)][2];
+
+  WEFT_THREADS(thread, threads) {
+    const int first = block * tile, left = count - first;
+    if (thread == 0) prefetch(geometry, first, left < tile ? left : tile, 0, n);
+    const Place p = place_of(block, count, thread);
+    real lines[2][n], slopes[2][n];
+    WEFT_UNROLL
+    for (int k = 0; k < n; ++k) {
+      Two<real> values;
+      if (index == nullptr) {
+        values = load(x, layer_of(p, k));
+      } else {
+        const Two<int> from = load(index, layer_of(p, k));
+        values = {x[from.values[0]], x[from.values[1]]};
+      }
+      WEFT_UNROLL
+      for (int e = 0; e < 2; ++e) u[k][WEFT_SLOT(thread)][e] = lines[e][k] = p.live ? values.values[e] : real(0);
+    }
+    WEFT_UNROLL
+    for (int k = 0; k < n; k += 2)
+      put(turned_u[thread / 32][k / 2], thread, u[k][WEFT_SLOT(thread)], u[k + 1][WEFT_SLOT(thread)]);
+    WEFT_UNROLL
+    for (int e = 0; e < 2; ++e) {
+      differentiate<false>(d, lines[e], slopes[e]);
+      columns[WEFT_SLOT(thread)][e] = column_of(geometry, p.element, p.i + e, p.j);
+      const int row = thread % 32 / 4, column = thread % 4 * 2 + e;
+      along[WEFT_SLOT(thread)][e] = derivative(reference, row, column);
+      back[WEFT_SLOT(thread)][e] = derivative(reference, column, row);
+    }
+    WEFT_UNROLL
+    for (int k = 0; k < n; ++k) along_t[k][thread] = {slopes[0][k], slopes[1][k]};
+  }
+  WEFT_WARP_BARRIER();
+  WEFT_UNROLL
+  for (int first = 0; first < n; first += 2) {
+    real r[2][WEFT_SLOTS(threads)][2], s[2][WEFT_SLOTS(threads)][2], turned[2][WEFT_SLOTS(threads)][2];
+    WEFT_THREADS(thread, threads) {
+      take(turned_u[thread / 32][first / 2], thread, turned[0][WEFT_SLOT(thread)], turned[1][WEFT_SLOT(thread)]);
+      WEFT_UNROLL
+      for (int l = 0; l < 2; ++l) WEFT_UNROLL
+      for (int e = 0; e < 2; ++e) r[l][WEFT_SLOT(thread)][e] = s[l][WEFT_SLOT(thread)][e] = 0;
+    }
+    WEFT_UNROLL
+    for (int l = 0; l < 2; ++l) {
+      weft_multiply_transposed(r[l], u[first + l], along);
+      weft_multiply_transposed(s[l], along, turned[l]);
+    }
+    WEFT_THREADS(thread, threads) {
+      WEFT_UNROLL
+      for (int l = 0; l < 2; ++l) {
+        const int k = first + l;
+        Two<real> t = along_t[k][thread], own{{0, 0}};
+        const real* const degrees = weft_anew(inverse_degree);  // anew: asked once, the question doubles the code
+        if (degrees != nullptr) own = load(degrees, layer_of(place_of(block, count, thread), k));
+        WEFT_UNROLL
+        for (int e = 0; e < 2; ++e) {
+          apply_factors(geometry, columns[WEFT_SLOT(thread)][e], k, lambda, r[l][WEFT_SLOT(thread)][e],
+                        s[l][WEFT_SLOT(thread)][e], t.values[e]);
+          u[k][WEFT_SLOT(thread)][e] *= lambda * own.values[e];
+        }
+        along_t[k][thread] = t;
+      }
+    }
+    WEFT_UNROLL
+    for (int l = 0; l < 2; ++l) weft_multiply_transposed(u[first + l], r[l], back);
+    WEFT_THREADS(thread, threads) {
+      put(turned_flux[thread / 32][first / 2], thread, s[0][WEFT_SLOT(thread)], s[1][WEFT_SLOT(thread)]);
+    }
+  }
+  WEFT_WARP_BARRIER();
+  real turned[n][WEFT_SLOTS(threads)][2];
+  WEFT_THREADS(thread, threads) {
+    WEFT_UNROLL
+    for (int k = 0; k < n; k += 2)
+      take(turned_flux[thread / 32][k / 2], thread, turned[k][WEFT_SLOT(thread)], turned[k + 1][WEFT_SLOT(thread)]);
+  }
+  WEFT_UNROLL
+  for (int k = 0; k < n; ++k) weft_multiply_transposed(u[k], back, turned[k]);
+  WEFT_THREADS(thread, threads) {
+    real line[n], flux[2][n];
+    WEFT_UNROLL
+    for (int e = 0; e < 2; ++e) {
+      WEFT_UNROLL
+      for (int k = 0; k < n; ++k) line[k] = along_t[k][thread].values[e];
+      differentiate<true>(d, line, flux[e]);
+    }
+    const Place p = place_of(block, count, thread);
+    WEFT_UNROLL
+    for (int k = 0; k < n; ++k)
+      if (p.live)
+        *reinterpret_cast<Two<real>*>(y + layer_of(p, k)) = {u[k][WEFT_SLOT(thread)][0] + flux[0][k],
+                                                             u[k][WEFT_SLOT(thread)][1] + flux[1][k]};
+  }
+}
+
+}  // namespace
+
+// Registers per thread for 12 blocks of a warp per multiprocessor, or 16.
+#undef WEFT_MIN_BLOCKS
+#define WEFT_MIN_BLOCKS (blocks_for < threads, sm_100 ? 248 : 168 >)
+WEFT_KERNEL(poisson_trilinear_matrix, threads,
+            (int count, Splitting d, Nodes nodes, const real* reference, const real* maps, const real* inverse_degree,
+             real lambda, const int* index, int fields, long x_field, long y_field, const real* x, real* y)) {
+  const int field = WEFT_BLOCK % fields;
+  apply_matrices(WEFT_BLOCK / fields, count, d, TrilinearColumns{maps, reference + n * n, nodes, nullptr}, reference,
+                 inverse_degree, lambda, index, x + field * x_field, y + field * y_field);
+}
+
+#undef WEFT_MIN_BLOCKS
+#define WEFT_MIN_BLOCKS (blocks_for < threads, n == 4 || sm_80 ? 128 : 168 >)
+WEFT_KERNEL(poisson_affine_matrix, threads,
+            (int count, Splitting d, Nodes nodes, const real* reference, const real* metrics,
+             const real* inverse_degree, real lambda, const int* index, int fields, long x_field, long y_field,
+             const real* x, real* y)) {
+  const int field = WEFT_BLOCK % fields;
+  apply_matrices(WEFT_BLOCK / fields, count, d, AffineColumns{{metrics, reference + n * n + n, nullptr}, nodes},
+                 reference, inverse_degree, lambda, index, x + field * x_field, y + field * y_field);
+}
