@@ -125,8 +125,7 @@ TEST_P(AllOrders, Poisson) {
     for (const mesh::Shape shape : mesh::all_shapes) {
       if (threads == Threads::points && order > 9) continue;  // more threads than a block has
       if (threads == Threads::matrices) {
-        if (poisson::matrices_fit(order, sizeof(double)))
-          apply_poisson<double>(order, threads, Geometry::mixed, shape);
+        if (poisson::matrices_fit(order, sizeof(double))) apply_poisson<double>(order, threads, Geometry::mixed, shape);
         continue;
       }
       const Geometry geometry = shape == mesh::Shape::curved ? Geometry::stored : Geometry::mixed;
