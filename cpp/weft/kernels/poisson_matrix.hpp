@@ -1,8 +1,8 @@
 // y_L = (S_L + lambda W) Z x on elements whose metric is recomputed, as the columns of poisson.hpp have it, with the
-// same arguments: for n = 4 and 8 points in a line. A warp holds a layer of points as an 8 x 8 matrix, of one element
-// or of several side by side, with two neighbours along r in each thread. It differentiates along r and s by products
-// of matrices, which GPUs with FP64 tensor cores have instructions for, and each thread along t on its own. So lines
-// need not pass through shared memory, and the warps of a block do not wait for each other.
+// same arguments (Z by an index): for n = 4 and 8 points in a line. A warp holds a layer of points as an 8 x 8 matrix,
+// of one element or of several side by side, with two neighbours along r in each thread. It differentiates along r and
+// s by products of matrices, which GPUs with FP64 tensor cores have instructions for, and each thread along t on its
+// own. So lines need not pass through shared memory, and the warps of a block do not wait for each other.
 //
 //   u_r = u D^T, u_s = D u; with their fluxes f, y = f_r D + D^T f_s + f_t D
 //
@@ -34,8 +34,8 @@ struct Place {
 };
 WEFT_FUNCTION Place place_of(int block, int count, int thread) {
   const int row = thread % 32 / 4, column = thread % 4 * 2;
-  const int element = block * tile + thread / 32 * of_warp + row / n * per_side + column / n;
-  const bool live = element < count;
+  const int of_block = thread / 32 * of_warp + row / n * per_side + column / n, element = block * tile + of_block;
+  const bool live = (tile % of_warp == 0 || of_block < tile) && element < count;
   return {live ? element : 0, column % n, row % n, live};
 }
 // Where the values of the two points in layer k are.
@@ -88,15 +88,9 @@ WEFT_FUNCTION void apply_matrices(int block, int count, const Splitting& d, cons
     real lines[2][n], slopes[2][n];
     WEFT_UNROLL
     for (int k = 0; k < n; ++k) {
-      Two<real> values;
-      if (index == nullptr) {
-        values = load(x, layer_of(p, k));
-      } else {
-        const Two<int> from = load(index, layer_of(p, k));
-        values = {x[from.values[0]], x[from.values[1]]};
-      }
+      const Two<int> from = load(index, layer_of(p, k));
       WEFT_UNROLL
-      for (int e = 0; e < 2; ++e) u[k][WEFT_SLOT(thread)][e] = lines[e][k] = p.live ? values.values[e] : real(0);
+      for (int e = 0; e < 2; ++e) u[k][WEFT_SLOT(thread)][e] = lines[e][k] = p.live ? x[from.values[e]] : real(0);
     }
     WEFT_UNROLL
     for (int k = 0; k < n; k += 2)
@@ -189,7 +183,7 @@ WEFT_KERNEL(poisson_trilinear_matrix, threads,
 }
 
 #undef WEFT_MIN_BLOCKS
-#define WEFT_MIN_BLOCKS (blocks_for < threads, n == 4 || sm_80 ? 128 : 168 >)
+#define WEFT_MIN_BLOCKS (blocks_for < threads, n == 4 ? 128 : sm_80 ? 248 : 168 >)
 WEFT_KERNEL(poisson_affine_matrix, threads,
             (int count, Splitting d, Nodes nodes, const real* reference, const real* metrics,
              const real* inverse_degree, real lambda, const int* index, int fields, long x_field, long y_field,

@@ -167,6 +167,8 @@ LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, 
   if (threads_ == Threads::matrices && !matrices_fit(options.order, sizeof(T)))
     throw std::invalid_argument(
         "poisson: threads = 'matrices' exist for orders 3 and 7 in double precision; use 'columns'");
+  // Matrices move two values at once; vectors by points, which may be a user's, need not be aligned for that.
+  if (threads_ == Threads::matrices && index.empty()) threads_ = Threads::columns;
   check_geometry(options.geometry, mesh);
   const bool stored = options.geometry == Geometry::stored;
   if (stored && inverse_degree.empty() && elements_ > 0)

@@ -20,7 +20,7 @@ enum class Storage { assembled, scattered };
 // where set-up finds that faster.
 enum class Geometry { stored, trilinear, mixed, automatic };
 // The portable kernels' thread blocks: one thread per point (hipBone's 3-D blocks), per column of points (2-D), or a
-// warp for a matrix of columns, where elements are straight and no boxes, and columns for others
+// warp for a matrix of columns, where elements are straight and no boxes and vectors assembled, and columns for others
 // (kernels/poisson_matrix.hpp). automatic: by architecture (threads_for in local_operator.cpp).
 enum class Threads { automatic, points, columns, matrices };
 
