@@ -7,9 +7,9 @@ one and of six fields. The ratio is the median time with ranks over the median t
 threads are 5 % faster.
 
 A virtual machine's host may move its processors between cores that share a last-level cache and cores that do not,
-which changes what threads pay for the data that they share. So the time in which two processors exchange a cache line
-(core_to_core.c, which needs gcc) is taken before and after each run, and runs are told apart: near, or far if a round
-trip took more than 150 ns before or after.
+which changes what threads pay for the data that they share. So `core_to_core.c` (which needs gcc) measures before and
+after each run how long a cache line takes from one processor to the other and back. A run counts as "far" if this took
+more than 150 ns before or after it, otherwise as "near".
 """
 
 from __future__ import annotations
