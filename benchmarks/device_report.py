@@ -340,8 +340,9 @@ def planned(gpu: Gpu, dofs: int = 6_000_000) -> Iterator[Row]:
 
 def chosen(gpu: Gpu, order: int, geometry: str) -> str:
     """The shape of blocks that weft takes, in double precision, as cpp/weft/poisson/local_operator.cpp has it."""
-    has_matrices = geometry == "trilinear" and order in (3, 7) and gpu.name in ("a100", "h100", "h200")
-    return "matrices" if has_matrices else "columns"
+    matrices = {"geometry": geometry, "order": order, "threads": "matrices"}
+    fast = gpu.name in ("a100", "h100", "h200")
+    return "matrices" if fast and counters_of(matrices, "double") else "columns"
 
 
 def planned_row(order: int, geometry: str, threads: str, dofs: int) -> dict[str, Any]:
