@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import least_squares
 
-from weft.model.caches import missing_share
 from weft.model.machine import Machine, with_constants
 
 if TYPE_CHECKING:
@@ -28,13 +27,9 @@ def rate_from_memory(machine: Machine, workload: str, runs: Sequence[Run], reach
 
     `reached` is the efficiency of each run. None if no run has most of its data from memory, or none has less.
     """
-    known = machine.efficiency.get(workload)  # type: ignore[call-overload]
-    if known is None:
+    if workload not in machine.efficiency:
         return None
-    missing = []
-    for run in runs:
-        points = int(run.options["elements_per_rank"]) * (int(run.options["order"]) + 1) ** 3
-        missing.append(missing_share(workload, points * known.bytes_per_point, machine.cache_of(run.ranks)))
+    missing = [machine.missing_share(workload, run.points, run.ranks) for run in runs]
     found = [m * e for m, e in zip(missing, reached, strict=True) if m >= FROM_MEMORY]
     return max(found) if found and min(missing) < FROM_MEMORY else None
 

@@ -32,6 +32,11 @@ class Run:
     seconds: float  # per iteration or step
     parts: dict[str, float]  # turbulence: seconds per step by part
 
+    @property
+    def points(self) -> int:
+        """Points per rank, of a workload on elements."""
+        return int(self.options["elements_per_rank"]) * (int(self.options["order"]) + 1) ** 3
+
     def on(self, machine: Machine) -> Projection:
         """The projection of this run on a machine."""
         function: Callable[..., Projection] = getattr(project, self.workload)

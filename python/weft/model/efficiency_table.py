@@ -39,8 +39,7 @@ def efficiency(machine: Machine, runs: Sequence[Run], inverse: Sequence[float]) 
     of: dict[int, list[tuple[float, float]]] = {}  # by order: missing share and one over the efficiency
     for run, value in zip(runs, inverse, strict=True):
         order = int(run.options["order"])
-        points = int(run.options["elements_per_rank"]) * (order + 1) ** 3
-        of.setdefault(order, []).append((missing_share(run.workload, per_point * points, cache), value))
+        of.setdefault(order, []).append((missing_share(run.workload, per_point * run.points, cache), value))
     fits = {order: _fit(pairs) for order, pairs in sorted(of.items()) if np.ptp([m for m, _ in pairs]) >= LEAST}
     if len(of) == 1 and not fits:
         return None

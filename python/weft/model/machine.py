@@ -302,8 +302,13 @@ class Machine(Form):
         known = self.efficiency.get(workload)  # type: ignore[call-overload]
         if known is None:
             return self.constant("stream_efficiency", workload)
-        missing = caches.missing_share(workload, points * known.bytes_per_point, self.cache_of(ranks))
+        missing = self.missing_share(workload, points, ranks)
         return known.at(order, missing, min(ranks, self.ranks_per_node) == 1)
+
+    def missing_share(self, workload: str, points: float, ranks: int) -> float:
+        """The share of the data that comes from memory on a rank with this many points. Needs `efficiency`."""
+        known = self.efficiency[workload]  # type: ignore[index]
+        return caches.missing_share(workload, points * known.bytes_per_point, self.cache_of(ranks))
 
     def constant(self, name: str, workload: str = "") -> float:
         """A constant of this machine, that of a workload if it has its own, or the default in `CONSTANTS`."""
