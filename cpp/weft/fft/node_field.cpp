@@ -88,6 +88,7 @@ struct NodeField<T>::State {
   std::unique_ptr<exchange::Ipc> flags;  // carries no values
   std::optional<Side> last;              // the side on which the last transform began
   Told from_rows, from_planes;
+  Told nothing;  // of signals that no values follow
 };
 
 template <class T>
@@ -118,6 +119,7 @@ NodeField<T>::NodeField(const Decomposition& decomposition, std::shared_ptr<devi
   s.flags = std::make_unique<exchange::Ipc>(s.device, comm, comm.fresh_tag(), std::move(parts), 1);
   s.from_rows = s.told(Side::rows);
   s.from_planes = s.told(Side::planes);
+  s.nothing.receives.resize(static_cast<std::size_t>(comm.size()));
 }
 template <class T>
 NodeField<T>::~NodeField() = default;
@@ -136,9 +138,8 @@ void NodeField<T>::begin(Side first, device::Stream& stream) {
   State& s = *state_;
   // What this rank writes now was read last by itself, unless the last transform went the same way.
   if (s.last == first) {
-    static const std::shared_ptr<const trace::Traffic> nothing;
     const trace::Span span("until read", trace::Category::mpi);
-    s.wait_for_all(stream, std::vector(static_cast<std::size_t>(s.comm.size()), nothing));
+    s.wait_for_all(stream, s.nothing.receives);
   }
   s.last = first;
 }
@@ -154,8 +155,7 @@ void NodeField<T>::pass(device::Stream& stream) {
 
 template <class T>
 void NodeField<T>::end(device::Stream& stream) {
-  static const std::shared_ptr<const trace::Traffic> nothing;
-  state_->flags->publish(state_->others, stream, nothing);
+  state_->flags->publish(state_->others, stream, state_->nothing.sends);
 }
 
 template <class T>
