@@ -2,6 +2,8 @@
 #include <omp.h>
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -16,6 +18,7 @@
 #include "weft/device/backends.hpp"
 #include "weft/device/device.hpp"
 #include "weft/device/host_memory.hpp"
+#include "weft/device/shared.hpp"
 #include "weft/trace/recorder.hpp"
 
 using namespace weft;
@@ -233,4 +236,22 @@ TEST(LargeVector, IsInLargePagesWhereItIsLarge) {
   const auto large = large_vector<double>(3'000'001), small = large_vector<double>(1000);
   EXPECT_NE(flags_of_mapping(&large[1'500'000]).find(" hg "), std::string::npos);
   EXPECT_EQ(flags_of_mapping(&small[500]).find(" hg "), std::string::npos);
+}
+
+TEST(SharedMemory, OfAnySizeIsTheSameBytesWhereverItIsMapped) {
+  constexpr std::size_t large_page = std::size_t{2} << 20;
+  const auto host = open("host");
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{5000}, 2 * large_page - 1, 2 * large_page + 5000}) {
+    const SharedMemory own = SharedMemory::allocate(host, bytes), other = SharedMemory::open(host, own.handle());
+    own.stop_sharing();
+    for (const SharedMemory* memory : {&own, &other}) {
+      std::memset(memory->data(), memory == &own ? 1 : 2, bytes);
+      const std::byte last = own.data()[bytes - 1];
+      EXPECT_EQ(other.data()[0], own.data()[0]);
+      EXPECT_EQ(other.data()[bytes - 1], last);
+      EXPECT_EQ(last, std::byte{static_cast<unsigned char>(memory == &own ? 1 : 2)});
+      // What large pages need.
+      EXPECT_TRUE(bytes < 2 * large_page || reinterpret_cast<std::uintptr_t>(memory->data()) % large_page == 0);
+    }
+  }
 }

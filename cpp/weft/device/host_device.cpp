@@ -162,16 +162,34 @@ struct HostHandle {
   throw std::runtime_error(what + " failed: " + std::strerror(code));
 }
 
+bool has_large_pages(std::size_t bytes) { return bytes >= 2 * huge_page; }
+
+// Mapped, and present. Where there are several large pages, in these: Linux gives them to shared memory by itself only
+// if an administrator has asked for it, but collapses small ones on request (since 6.1; elsewhere they stay small).
 void* map(int file, std::size_t bytes) {
-  void* pointer = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
-  if (pointer == MAP_FAILED) fail("mapping " + std::to_string(bytes) + " bytes of shared memory", errno);
+  const std::size_t unit = has_large_pages(bytes) ? huge_page : 0;
+  // Addresses that are free, from a multiple of the unit on.
+  auto* const reserved = static_cast<char*>(mmap(nullptr, bytes + unit, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  if (reserved == MAP_FAILED) fail("reserving " + std::to_string(bytes) + " bytes of addresses", errno);
+  const std::size_t before = unit == 0 ? 0 : huge_page - reinterpret_cast<std::uintptr_t>(reserved) % huge_page;
+  void* const pointer =
+      mmap(reserved + before, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, file, 0);
+  const int code = errno;
+  if (pointer == MAP_FAILED) munmap(reserved, bytes + unit);
+  if (pointer == MAP_FAILED) fail("mapping " + std::to_string(bytes) + " bytes of shared memory", code);
+  if (unit == 0) return pointer;
+  munmap(reserved, before);
+  if (before < unit) munmap(reserved + before + bytes, unit - before);
+  constexpr int collapse = 25;  // MADV_COLLAPSE, which older headers do not have
+  madvise(pointer, bytes, collapse);
   return pointer;
 }
 
 }  // namespace
 
 void* HostDevice::allocate_shared(std::size_t bytes, SharedHandle& handle) {
-  const std::size_t total = bytes + (check_ ? guard_bytes : 0);
+  const std::size_t least = bytes + (check_ ? guard_bytes : 0);
+  const std::size_t total = has_large_pages(least) ? round_up(least, huge_page) : least;
   const int file = memfd_create("weft", MFD_CLOEXEC);
   if (file < 0) fail("memfd_create", errno);
   void* pointer = nullptr;
