@@ -85,7 +85,9 @@ class FftLibrary : public testing::Test {
       const auto kept = in;
       lines(in.data(), out.data());
       compare(out, expected, n);
-      EXPECT_EQ(in, kept) << "the input of c2r was changed";
+      if (!shape.overwrites) {
+        EXPECT_EQ(in, kept) << "the input of c2r was changed";
+      }
     } else {
       auto in = random<Complex<T>>(shape.extent_in());
       auto out = shape.in_place ? in : random<Complex<T>>(shape.extent_out()), expected = out;
@@ -120,6 +122,9 @@ TYPED_TEST(FftLibrary, LinesThatFollowEachOtherAreTransformedAsDefined) {
     }
     this->check(LinesShape::contiguous(Kind::forward, n, 3, true));
     this->check(LinesShape::contiguous(Kind::backward, n, 3, true));
+    LinesShape overwriting = LinesShape::contiguous(Kind::c2r, n, 3);
+    overwriting.overwrites = true;
+    this->check(overwriting);
   }
 }
 

@@ -27,6 +27,9 @@ constexpr std::int64_t whole_bytes = 24 << 20, copied_bytes = 10 << 20;
 // time, these many bytes, while as many cache lines as a core can have under way are fetched for the step after the
 // next (measured: 0.8 times the time of whole planes at 128^3 in double precision, 1.2 times at 64^3).
 constexpr std::int64_t ahead_from_bytes = 8 << 20, ahead_bytes = 1 << 10, ahead_steps = 2;
+// As many neighbouring columns along z of a field as take this in each plane are transformed by one call, which works
+// in the caches then, so that a library can measure its plans.
+constexpr std::int64_t columns_bytes = 32 << 10;
 // Up to this size a rank's part, one of several, is transformed where it lies: it is copied once more on its way.
 constexpr std::int64_t slab_bytes = 4 << 20;
 
@@ -201,17 +204,20 @@ Ways HostStages<T>::ways_by_size() const {
 
 template <class T>
 void HostStages<T>::prepare_whole(const Ways& ways) {
-  if (ways.backward.method == Method::plan_3d || ways.overwriting.method == Method::plan_3d)
-    throw std::invalid_argument(
-        "backward transforms take panels or planes: by a 3-D plan, libraries differ in what "
-        "they make of coefficients that are no real field's");
-  if (ways.forward.method == Method::plan_3d) plan_3d(ways.forward.library);
+  for (const Way& way : {ways.backward, ways.overwriting}) {
+    if (way.method != Method::plan_3d) continue;
+    if (!host_library(way.library).backward_3d)
+      throw std::invalid_argument("the backward 3-D plan of " + host_library(way.library).name +
+                                  " makes something else of coefficients that are no real field's");
+    plan_3d(Kind::c2r, way.library);
+  }
+  if (ways.forward.method == Method::plan_3d) plan_3d(Kind::r2c, ways.forward.library);
 }
 
 template <class T>
-HostField<T> HostStages<T>::plan_3d(int library) const {
+HostField<T> HostStages<T>::plan_3d(Kind kind, int library) const {
   const Sizes& n = decomposition_.sizes();
-  return HostField<T>({n.x, n.y, n.z}, library);
+  return HostField<T>({n.x, n.y, n.z, kind}, library);
 }
 
 template <class T>
@@ -222,18 +228,29 @@ const HostLines<T>& HostStages<T>::plane_columns(Kind kind, int library) {
 }
 
 template <class T>
-const HostLines<T>& HostStages<T>::field_columns(Kind kind, int library) {
-  const Sizes& n = decomposition_.sizes();
-  const std::int64_t plane = n.y * (n.x / 2 + 1);
-  return plan(LinesShape::columns(kind, static_cast<int>(n.z), plane, plane, plane, true), library);
+void HostStages<T>::field_columns(Kind kind, Complex* modes, std::int64_t width, std::int64_t plane, int library) {
+  constexpr auto unit = line_bytes / static_cast<std::int64_t>(sizeof(Complex)),
+                 most = columns_bytes / static_cast<std::int64_t>(sizeof(Complex));
+  const std::int64_t calls = (width + most - 1) / most;
+  const std::int64_t widest = ((width + calls - 1) / calls + unit - 1) / unit * unit;
+  for (std::int64_t x = 0; x < width; x += widest) {
+    const auto n = static_cast<int>(decomposition_.sizes().z);
+    plan(LinesShape::columns(kind, n, std::min(widest, width - x), plane, plane, true), library)(modes + x, modes + x);
+  }
 }
 
 template <class T>
 std::int64_t HostStages<T>::rows_at_once(std::int64_t ny, std::int64_t nz) const {
   const std::int64_t row = decomposition_.sizes().x * static_cast<std::int64_t>(sizeof(T));
   if (row * ny * nz <= ahead_from_bytes) return ny;
-  std::int64_t rows = std::clamp<std::int64_t>(ahead_bytes / row, 1, ny);
-  while (ny % rows != 0) --rows;
+  // So many that all begin where SIMD instructions may be used.
+  const auto misaligned = [&](std::int64_t rows) {
+    return rows * row % simd_alignment != 0 ||
+           rows * decomposition_.modes_x() * static_cast<std::int64_t>(sizeof(Complex)) % simd_alignment != 0;
+  };
+  const std::int64_t least = misaligned(1) && !misaligned(2) && ny % 2 == 0 ? 2 : 1;
+  std::int64_t rows = std::clamp<std::int64_t>(ahead_bytes / row / least * least, least, ny);
+  while (ny % rows != 0) rows -= least;
   return rows;
 }
 
@@ -242,31 +259,38 @@ void HostStages<T>::whole_forward(const Way& way, const T* points, Complex* mode
   const Sizes& n = decomposition_.sizes();
   if (way.method == Method::plan_3d) {
     const trace::Span span("fft x y z", trace::Category::cpu);
-    plan_3d(way.library)(points, modes);
+    plan_3d(Kind::r2c, way.library)(points, modes);
     scale_in_place(modes, n.y * n.z * (n.x / 2 + 1), scale);
     return;
   }
   {
     const trace::Span span("fft x y", trace::Category::cpu);
     const HostLines<T>& columns = plane_columns(Kind::forward, way.library);
-    rows_forward(points, modes, n.y * (n.x / 2 + 1), n.y, n.z, scale, way.library,
+    rows_forward(points, modes, n.y * (n.x / 2 + 1), n.y, n.z, scale, way.along_x,
                  [&](Complex* plane) { columns(plane, plane); });
   }
   const trace::Span span("fft z", trace::Category::cpu);
-  field_columns(Kind::forward, way.library)(modes, modes);
+  const std::int64_t plane = n.y * (n.x / 2 + 1);
+  field_columns(Kind::forward, modes, plane, plane, way.library);
 }
 
 template <class T>
 void HostStages<T>::whole_backward(const Way& way, Complex* modes, T* points, T scale) {
   const Sizes& n = decomposition_.sizes();
+  const std::int64_t plane = n.y * (n.x / 2 + 1);
+  if (way.method == Method::plan_3d) {
+    const trace::Span span("fft x y z", trace::Category::cpu);
+    scale_in_place(modes, n.z * plane, scale);
+    plan_3d(Kind::c2r, way.library)(modes, points);
+    return;
+  }
   {
     const trace::Span span("fft z", trace::Category::cpu);
-    field_columns(Kind::backward, way.library)(modes, modes);
+    field_columns(Kind::backward, modes, plane, plane, way.library);
   }
   const trace::Span span("fft x y", trace::Category::cpu);
   const HostLines<T>& columns = plane_columns(Kind::backward, way.library);
-  rows_backward(modes, points, n.y * (n.x / 2 + 1), n.y, n.z, scale, way.library,
-                [&](Complex* plane) { columns(plane, plane); });
+  rows_backward(modes, points, plane, n.y, n.z, scale, way.along_x, [&](Complex* plane) { columns(plane, plane); });
 }
 
 template <class T>
@@ -294,7 +318,9 @@ void HostStages<T>::rows_backward(Complex* modes, T* points, std::int64_t plane,
                                   T scale, int library, const First& first) {
   const std::int64_t nx = decomposition_.sizes().x, half = nx / 2 + 1, all = ny * nz, some = rows_at_once(ny, nz);
   const auto row_at = [&](std::int64_t row) { return modes + row / ny * plane + row % ny * half; };
-  const HostLines<T>& rows = plan(LinesShape::contiguous(Kind::c2r, static_cast<int>(nx), some), library);
+  LinesShape shape = LinesShape::contiguous(Kind::c2r, static_cast<int>(nx), some);
+  shape.overwrites = true;
+  const HostLines<T>& rows = plan(shape, library);
   for (std::int64_t row = 0; row < all; row += some) {
     Complex* const at = row_at(row);
     if (row % ny == 0) first(at);
@@ -309,24 +335,17 @@ void HostStages<T>::rows_backward(Complex* modes, T* points, std::int64_t plane,
 }
 
 template <class T>
-void HostStages<T>::node_columns(Kind kind, const Piece<Complex>& rows, int library) {
-  const trace::Span span("fft z", trace::Category::cpu);
-  const std::int64_t width = rows.box.count[0] * rows.box.count[1];
-  plan(LinesShape::columns(kind, static_cast<int>(rows.box.count[2]), width, rows.z_stride, rows.z_stride, true),
-       library)(rows.data, rows.data);
-}
-
-template <class T>
 void HostStages<T>::node_forward(const Way& way, NodeField<T>& field, const T* points, Complex* modes, T scale,
                                  device::Stream& stream) {
   field.begin(NodeField<T>::Side::rows, stream);
   if (const Piece<Complex> rows = field.rows(); !rows.box.empty()) {
     {
       const trace::Span span("fft x", trace::Category::cpu);
-      rows_forward(points, rows.data, rows.z_stride, rows.box.count[1], rows.box.count[2], scale, way.library,
+      rows_forward(points, rows.data, rows.z_stride, rows.box.count[1], rows.box.count[2], T(1), way.along_x,
                    [](Complex*) {});
     }
-    node_columns(Kind::forward, rows, way.library);
+    const trace::Span span("fft z", trace::Category::cpu);
+    field_columns(Kind::forward, rows.data, rows.box.count[0] * rows.box.count[1], rows.z_stride, way.library);
   }
   field.pass(stream);
   const Piece<Complex> planes = field.planes();
@@ -336,7 +355,7 @@ void HostStages<T>::node_forward(const Way& way, NodeField<T>& field, const T* p
   for (std::int64_t z = 0; z < planes.box.count[2]; ++z) {
     Complex* const at = modes + z * plane;
     const Complex* const from = planes.data + z * planes.z_stride;
-    copy_row<Stores::cached>(at, from, plane, T(1), from + planes.z_stride);
+    copy_row<Stores::cached>(at, from, plane, scale, from + planes.z_stride);
     plane_columns(Kind::forward, way.library)(at, at);
   }
   field.end(stream);
@@ -353,15 +372,18 @@ void HostStages<T>::node_backward(const Way& way, NodeField<T>& field, const Com
     for (std::int64_t z = 0; z < planes.box.count[2]; ++z) {
       Complex* const at = planes.data + z * planes.z_stride;
       const Complex* const from = modes + z * plane;
-      copy_row<Stores::cached>(at, from, plane, T(1), from + plane);
+      copy_row<Stores::cached>(at, from, plane, scale, from + plane);
       plane_columns(Kind::backward, way.library)(at, at);
     }
   }
   field.pass(stream);
   if (const Piece<Complex> rows = field.rows(); !rows.box.empty()) {
-    node_columns(Kind::backward, rows, way.library);
+    {
+      const trace::Span span("fft z", trace::Category::cpu);
+      field_columns(Kind::backward, rows.data, rows.box.count[0] * rows.box.count[1], rows.z_stride, way.library);
+    }
     const trace::Span span("fft x", trace::Category::cpu);
-    rows_backward(rows.data, points, rows.z_stride, rows.box.count[1], rows.box.count[2], scale, way.library,
+    rows_backward(rows.data, points, rows.z_stride, rows.box.count[1], rows.box.count[2], T(1), way.along_x,
                   [](Complex*) {});
   }
   field.end(stream);
@@ -381,7 +403,7 @@ void HostStages<T>::slabs(const PhysicalPass<T>& pass) {
   box.count[0] = decomposition_.modes_x();
   const auto columns = [&](Kind kind, Complex* modes) {
     const trace::Span span("fft z", trace::Category::cpu);
-    plan(LinesShape::columns(kind, static_cast<int>(nz), plane, plane, plane, true))(modes, modes);
+    field_columns(kind, modes, plane, plane, library_);
   };
   for (std::size_t v = 0; v < pass.from.size(); ++v) {
     Complex* const modes = at_least(modes_, plane * nz);

@@ -59,12 +59,11 @@ class HostStages final : public Stages<T> {
                      int library, const First& first);
   const HostLines<T>& plan(const LinesShape& shape) { return plan(shape, library_); }
   const HostLines<T>& plan(const LinesShape& shape, int library);
-  // Of all modes: columns of one plane along y, in place; of the field along z.
+  // Of all modes: columns of one plane along y, in place.
   const HostLines<T>& plane_columns(Kind kind, int library);
-  const HostLines<T>& field_columns(Kind kind, int library);
-  HostField<T> plan_3d(int library) const;
-  // Rows of a field that ranks of a node share, along z, in place.
-  void node_columns(Kind kind, const Piece<Complex>& rows, int library);
+  // `width` neighbouring columns along z, in place, their elements `plane` apart.
+  void field_columns(Kind kind, Complex* modes, std::int64_t width, std::int64_t plane, int library);
+  HostField<T> plan_3d(Kind kind, int library) const;
   // Of a field of whole planes: how many rows along x one call transforms.
   std::int64_t rows_at_once(std::int64_t ny, std::int64_t nz) const;
   template <class V>

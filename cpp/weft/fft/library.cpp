@@ -26,7 +26,7 @@ constexpr int sign_forward = -1, sign_backward = 1;
 // Beyond this, plans are made by estimate: to measure one would take many seconds (600,000 points: a minute).
 constexpr std::size_t measured_bytes = 32 << 20;
 constexpr std::ptrdiff_t measured_points = 2048;  // of a line
-constexpr unsigned unaligned = 1U << 1, preserve_input = 1U << 4, estimate = 1U << 6;
+constexpr unsigned destroy_input = 1U << 0, unaligned = 1U << 1, preserve_input = 1U << 4, estimate = 1U << 6;
 
 struct Functions {
   void* (*plan_dft)(int rank, const Dimension*, int batch_rank, const Dimension*, void* in, void* out, int sign,
@@ -115,6 +115,7 @@ Opened open_fftw(const std::vector<std::string>& doubles, const std::vector<std:
     return opened;
   }
   opened.name = "fftw";
+  opened.backward_3d = true;
   if (const auto* version = of_double.find_optional<const char>("fftw_version")) {
     opened.version = version;  // "fftw-3.3.10-sse2-avx"
     if (opened.version.starts_with("fftw-")) opened.version.erase(0, 5);
@@ -223,8 +224,8 @@ std::string describe(const LinesShape& shape) {
 }
 
 std::string describe(const FieldShape& shape) {
-  return "r2c of a field of " + std::to_string(shape.nx) + " x " + std::to_string(shape.ny) + " x " +
-         std::to_string(shape.nz) + " points";
+  return std::string(shape.kind == Kind::c2r ? "c2r" : "r2c") + " of a field of " + std::to_string(shape.nx) + " x " +
+         std::to_string(shape.ny) + " x " + std::to_string(shape.nz) + " points";
 }
 
 std::int64_t extent(std::int64_t elements, std::int64_t stride, std::int64_t count, std::int64_t distance) {
@@ -254,9 +255,12 @@ void LinesShape::check() const {
   if (in_place && (kind == Kind::r2c || kind == Kind::c2r || stride_in != stride_out || distance_in != distance_out))
     throw std::invalid_argument("only complex transforms with the same steps on both sides can be in place: " +
                                 describe(*this));
+  if (overwrites && kind != Kind::c2r)
+    throw std::invalid_argument("only c2r transforms may be asked to overwrite their input: " + describe(*this));
 }
 
 void FieldShape::check() const {
+  if (kind != Kind::r2c && kind != Kind::c2r) throw std::invalid_argument("transforms of a real field are r2c or c2r");
   if (nx < 1 || ny < 1 || nz < 1)
     throw std::invalid_argument("transforms of a real field need sizes of at least 1: " + describe(*this));
 }
@@ -271,18 +275,24 @@ namespace {
 struct Steps {
   Kind kind;
   std::vector<Dimension> transformed, repeated;
-  bool in_place;
+  bool in_place, overwrites;
+  std::int64_t values;  // complex numbers on the side that has them
 };
 
 Steps steps_of(const LinesShape& shape) {
   return {shape.kind,
           {{shape.n, shape.stride_in, shape.stride_out}},
           {{shape.count, shape.distance_in, shape.distance_out}},
-          shape.in_place};
+          shape.in_place,
+          shape.overwrites,
+          shape.count * (shape.kind == Kind::r2c ? shape.elements_out() : shape.elements_in())};
 }
 Steps steps_of(const FieldShape& shape) {
-  const std::ptrdiff_t in = shape.nx, out = shape.nx / 2 + 1;
-  return {Kind::r2c, {{shape.nz, shape.ny * in, shape.ny * out}, {shape.ny, in, out}, {shape.nx, 1, 1}}, {}, false};
+  const bool forward = shape.kind == Kind::r2c;
+  const std::ptrdiff_t row = shape.nx, half = shape.nx / 2 + 1, in = forward ? row : half, out = forward ? half : row;
+  return {shape.kind, {{shape.nz, shape.ny * in, shape.ny * out}, {shape.ny, in, out}, {shape.nx, 1, 1}},
+          {},         false,
+          !forward,   shape.modes()};
 }
 
 template <class Shape>
@@ -299,7 +309,9 @@ HostPlan make_plan(const Shape& shape, bool single, int which) {
   char *in = few[0], *to = steps.in_place ? in : few[1];
   const auto plan = [&](unsigned flags) {
     if (steps.kind == Kind::r2c) return functions.plan_r2c(rank, lines, repeats, batch, in, to, flags);
-    if (steps.kind == Kind::c2r) return functions.plan_c2r(rank, lines, repeats, batch, in, to, flags | preserve_input);
+    if (steps.kind == Kind::c2r)
+      return functions.plan_c2r(rank, lines, repeats, batch, in, to,
+                                flags | (steps.overwrites ? destroy_input : preserve_input));
     const int sign = steps.kind == Kind::forward ? sign_forward : sign_backward;
     return functions.plan_dft(rank, lines, repeats, batch, in, to, sign, flags);
   };
@@ -317,7 +329,7 @@ HostPlan make_plan(const Shape& shape, bool single, int which) {
   const std::size_t bytes_in = bytes(shape.extent_in(), steps.kind == Kind::r2c),
                     bytes_out = bytes(shape.extent_out(), steps.kind == Kind::c2r);
   const bool short_lines = std::ranges::all_of(steps.transformed, [](auto& d) { return d.n <= measured_points; });
-  if (library.measured && short_lines && std::max(bytes_in, bytes_out) <= measured_bytes) {
+  if (library.measured && short_lines && bytes(steps.values, false) <= measured_bytes) {
     struct Free {
       void operator()(char* memory) const { std::free(memory); }
     };

@@ -24,7 +24,8 @@ struct LinesShape {
   std::int64_t count = 1;
   std::int64_t stride_in = 1, distance_in = 0;
   std::int64_t stride_out = 1, distance_out = 0;
-  bool in_place = false;  // only forward and backward: both sides are the same memory, with the same strides
+  bool in_place = false;    // only forward and backward: both sides are the same memory, with the same strides
+  bool overwrites = false;  // only c2r: may overwrite its input, and then is faster by some libraries
 
   // Contiguous lines: distance n, or n/2 + 1 on the complex side of r2c and c2r.
   static LinesShape contiguous(Kind kind, int n, std::int64_t count, bool in_place = false);
@@ -38,19 +39,22 @@ struct LinesShape {
   std::int64_t extent_in() const;
   std::int64_t extent_out() const;
 
-  // std::invalid_argument for sizes below 1, and for in_place with r2c and c2r.
+  // std::invalid_argument for sizes below 1, for in_place with r2c and c2r, and for overwrites with others than c2r.
   void check() const;
   auto operator<=>(const LinesShape&) const = default;
 };
 
-// A 3-D transform of a real field, [nz][ny][nx], to its coefficients, [nz][ny][nx / 2 + 1]. There is no reverse: of
-// coefficients that are no real field's, MKL's 3-D c2r makes something else than FFTW's and than transforms by lines.
+// A 3-D transform of a real field, [nz][ny][nx], to its coefficients, [nz][ny][nx / 2 + 1], or the reverse, which
+// overwrites its input.
 struct FieldShape {
   std::int64_t nx = 0, ny = 0, nz = 0;
+  Kind kind = Kind::r2c;
 
-  std::int64_t extent_in() const { return nx * ny * nz; }
-  std::int64_t extent_out() const { return (nx / 2 + 1) * ny * nz; }
-  // std::invalid_argument for sizes below 1.
+  std::int64_t extent_in() const { return kind == Kind::r2c ? points() : modes(); }
+  std::int64_t extent_out() const { return kind == Kind::r2c ? modes() : points(); }
+  std::int64_t points() const { return nx * ny * nz; }
+  std::int64_t modes() const { return (nx / 2 + 1) * ny * nz; }
+  // std::invalid_argument for sizes below 1, and other kinds than r2c and c2r.
   void check() const;
   auto operator<=>(const FieldShape&) const = default;
 };
@@ -62,6 +66,9 @@ struct HostLibrary {
   std::string path;       // of the file
   std::string problem;    // why there is no library, and what to install; empty if there is one
   bool measured = false;  // the one before it, with plans by measurement (wisdom.hpp)
+  // Whether its 3-D c2r makes the same as transforms by lines of all coefficients, also of those that are no real
+  // field's. FFTW's does, MKL's does not.
+  bool backward_3d = false;
 };
 // Opened by the first call, and kept open. The variable WEFT_FFT chooses: auto (the default: MKL and FFTW, in this
 // order, where they are installed), mkl, fftw, or the file of a library. Searched in the folders of WEFT_FFT_PATH
@@ -89,8 +96,8 @@ const HostPlan& host_plan(const FieldShape& shape, bool single, int library);
 // A plan, which may be executed on any memory, and by several threads at once; copies share it. Plans are created one
 // at a time (FFTW's planner is not thread-safe) and kept until the process ends, so that a shape is planned only once.
 // They are created without timing (FFTW_ESTIMATE) or kept on disk, so that runs are bit-identical. The input of c2r is
-// preserved, unless it is the output. Addresses need only the alignment of their type; multiples of simd_alignment are
-// faster, those of 64 bytes more so.
+// preserved, unless the shape says otherwise. Addresses need only the alignment of their type; multiples of
+// simd_alignment are faster, those of 64 bytes more so.
 template <class T, class Shape>
 class HostTransform {
  public:

@@ -38,7 +38,8 @@ Held held_by(const RoundTrip<T>& trip, int spectral) {
 
 std::string name(const Way& way) {
   const char* const methods[] = {"panels", "planes", "3-D plan"};
-  return methods[static_cast<int>(way.method)] + std::string(", ") + host_library(way.library).name;
+  const std::string text = methods[static_cast<int>(way.method)] + std::string(", ") + host_library(way.library).name;
+  return way.along_x == way.library ? text : text + ", x by " + host_library(way.along_x).name;
 }
 
 template <class T>
@@ -385,8 +386,10 @@ Plan<T>::Plan(const Options& options, std::shared_ptr<device::Device> device, co
     if (has_ways()) s.ways = s.options.ways.value_or(s.stages->ways_by_size());
     if (comm.size() > 1) s.ways = s.options.ways.value_or(Ways{});
     s.stages->prepare_whole(s.ways);
-    if (comm.size() > 1 && s.ways.forward.method == Method::plan_3d)
+    for (const Way& way : {s.ways.forward, s.ways.backward, s.ways.overwriting}) {
+      if (comm.size() == 1 || way.method != Method::plan_3d) continue;
       throw std::invalid_argument("3-D plans transform the field of one rank: take planes or panels on several");
+    }
   });
   const auto planes = [&](const Way& way) { return way.method == Method::planes; };
   if (comm.size() > 1 && (planes(s.ways.forward) || planes(s.ways.backward) || planes(s.ways.overwriting)))

@@ -30,14 +30,16 @@ enum class Norm { forward, backward, ortho };
 
 // How a host transforms a whole field without pointwise functions. panels: lines are copied into cache, and exchanged
 // as Options say. planes: where it lies; on one rank x and y plane by plane, then z, on the ranks of a node, 1 x P, in
-// memory that they share (node_field.hpp). plan_3d: by one call of the library, only on one rank and forward.
+// memory that they share (node_field.hpp). plan_3d: by one call of the library, only on one rank; backward only by
+// those that can (HostLibrary::backward_3d).
 enum class Method { panels, planes, plan_3d };
 struct Way {
   Method method = Method::panels;
-  int library = 0;  // its number (library.hpp)
+  int library = 0;        // its number (library.hpp)
+  int along_x = library;  // that of the transforms along x, by planes
   auto operator<=>(const Way&) const = default;
 };
-std::string name(const Way& way);  // "planes, mkl"
+std::string name(const Way& way);  // "planes, mkl", "planes, fftw, x by mkl"
 // One way for each kind of call; `overwriting` is backward, too.
 struct Ways {
   Way forward = {}, backward = {}, overwriting = {};

@@ -63,9 +63,9 @@ std::unique_ptr<Plan<T>> made(const Wanted& wanted, const Setting& setting,
 // What distinguishes the candidates of a race.
 std::string name_in_race(const std::string& what, const Setting& setting) {
   if (what == "library") return host_library(setting.library).name;
-  if (what == "forward") return name(setting.ways->forward);
-  if (what == "backward") return name(setting.ways->backward);
-  if (what == "overwriting") return name(setting.ways->overwriting);
+  if (what.starts_with("forward")) return name(setting.ways->forward);
+  if (what.starts_with("backward")) return name(setting.ways->backward);
+  if (what.starts_with("overwriting")) return name(setting.ways->overwriting);
   if (what == "node") return setting.ways ? name(setting.ways->forward) : "panels";
   return name(setting);
 }
@@ -104,7 +104,7 @@ class Trials {
 
   // Adds the candidates to the timings, which hold the times afterwards, and gives the order of those that can be used,
   // the winner first. One candidate wins without a run. CollectiveError with the first failure if there is none.
-  std::vector<Setting> race(const char* what, const std::vector<Setting>& candidates, PlanTuning& tuning,
+  std::vector<Setting> race(const std::string& what, const std::vector<Setting>& candidates, PlanTuning& tuning,
                             double seconds, Timed timed = Timed::both) {
     if (candidates.size() == 1) return candidates;
     std::vector<SettingTiming> rows;
@@ -142,7 +142,7 @@ class Trials {
     order.insert(order.begin(), winner);
     std::vector<Setting> best;
     for (const std::size_t c : order) best.push_back(candidates[c]);
-    tuning.reason += (tuning.reason.empty() ? "" : "; ") + std::string(what) + ": " + ranking.reason(names);
+    tuning.reason += (tuning.reason.empty() ? "" : "; ") + what + ": " + ranking.reason(names);
     std::ranges::move(rows, std::back_inserter(tuning.timings));
     return best;
   }
@@ -300,6 +300,20 @@ std::string key_of(const Options& options, const mpi::Comm& comm) {
          std::to_string(comm.size()) + " ranks\n";
 }
 
+// The library along x of transforms by planes in one direction, which `set` gives to a setting.
+template <class Keep, class Set>
+void choose_along_x(const std::string& what, Way Ways::* direction, Timed timed, const Keep& keep, const Set& set,
+                    PlanTuning& tuning) {
+  if (!tuning.chosen.ways || ((*tuning.chosen.ways).*direction).method != Method::planes) return;
+  std::vector<Setting> candidates{tuning.chosen};
+  for (int library = 0; library < host_libraries(); ++library) {
+    candidates.push_back(tuning.chosen);
+    set(*candidates.back().ways, library);
+    if (name(candidates.back()) == name(tuning.chosen)) candidates.pop_back();
+  }
+  tuning.chosen = keep(what + " along x", candidates, timed);
+}
+
 // The ways to transform whole fields on one rank, each found by `keep`, a race whose winner is kept for later runs.
 template <class T, class Keep>
 void choose_ways(const Wanted& wanted, const std::shared_ptr<device::Device>& device, const mpi::Comm& comm, bool kept,
@@ -310,7 +324,7 @@ void choose_ways(const Wanted& wanted, const std::shared_ptr<device::Device>& de
   tuning.chosen.ways = before;
   const auto bytes = static_cast<std::int64_t>(sizeof(T)) * wanted.options.sizes.points();
   if (!kept || !wanted.any_way || bytes > largest_whole_bytes) return;
-  const auto choose = [&](const char* what, Way Ways::* direction, bool planes, Timed timed) {
+  const auto choose = [&](const char* what, Way Ways::* direction, bool overwrites, Timed timed) {
     std::vector<Setting> candidates{tuning.chosen};
     const auto add = [&](const Way& way) {
       Setting other = tuning.chosen;
@@ -319,13 +333,16 @@ void choose_ways(const Wanted& wanted, const std::shared_ptr<device::Device>& de
     };
     add({Method::panels, tuning.chosen.library});
     for (int library = 0; library < host_libraries(); ++library) {
-      if (planes) add({Method::planes, library});
-      if (timed == Timed::forward) add({Method::plan_3d, library});
+      if (!overwrites) continue;
+      add({Method::planes, library});
+      if (timed == Timed::forward || host_library(library).backward_3d) add({Method::plan_3d, library});
     }
     tuning.chosen = keep(what, candidates, timed);
+    const auto set = [&](Ways& ways, int library) { (ways.*direction).along_x = library; };
+    choose_along_x(what, direction, timed, keep, set, tuning);
   };
   choose("forward", &Ways::forward, true, Timed::forward);
-  // Planes need a copy of the coefficients, whose memory is worth it for small fields alone.
+  // Others than panels need a copy of the coefficients, whose memory is worth it for small fields alone.
   choose("backward", &Ways::backward, before.backward.method == Method::planes, Timed::backward);
   choose("overwriting", &Ways::overwriting, true, Timed::overwriting);
 }
@@ -352,6 +369,12 @@ void choose_planes_of_node(const Wanted& wanted, const std::vector<Grid>& grids,
     candidates.back().ways = Ways{way, way, way};
   }
   tuning.chosen = keep("node", candidates, Timed::both);
+  choose_along_x(
+      "forward", &Ways::forward, Timed::forward, keep, [](Ways& ways, int library) { ways.forward.along_x = library; },
+      tuning);
+  choose_along_x(
+      "backward", &Ways::backward, Timed::backward, keep,
+      [](Ways& ways, int library) { ways.backward.along_x = ways.overwriting.along_x = library; }, tuning);
 }
 
 }  // namespace
@@ -406,7 +429,7 @@ TunedPlan<T> tuned_plan(const Wanted& wanted, const std::shared_ptr<device::Devi
     return *needed;
   };
   // The first of `candidates` that an earlier run chose, else by a race, whose winner is kept.
-  const auto keep = [&](const char* what, const std::vector<Setting>& candidates, Timed timed) {
+  const auto keep = [&](const std::string& what, const std::vector<Setting>& candidates, Timed timed) {
     if (candidates.size() == 1) return candidates.front();
     std::string key = key_of<T>(wanted.options, comm) + "race " + what + "\n";
     for (const Setting& candidate : candidates) key += "candidate " + name_in_race(what, candidate) + "\n";
@@ -415,8 +438,8 @@ TunedPlan<T> tuned_plan(const Wanted& wanted, const std::shared_ptr<device::Devi
     };
     if (const auto known = kept_choice(key, comm)) {
       if (const auto found = named(*known); found != candidates.end()) {
-        tuning.reason += (tuning.reason.empty() ? "" : "; ") + std::string(what) + ": " + name_in_race(what, *found) +
-                         ", as in an earlier run";
+        tuning.reason +=
+            (tuning.reason.empty() ? "" : "; ") + what + ": " + name_in_race(what, *found) + ", as in an earlier run";
         return *found;
       }
     }

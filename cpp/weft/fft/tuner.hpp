@@ -35,9 +35,11 @@ std::string name(const Setting& setting);  // "2x1 Q=3 pairwise:direct"
 
 struct SettingTiming {
   Setting setting;
-  std::string what;           // what the race decides: "library", "grid", "exchange", "row exchange", "batch", or
-                              // "forward", "backward", "overwriting" (the way of each), "node" (that of all)
-  double median_seconds = 0;  // per forward and backward transform of all variables, slowest rank; 0: not timed
+  std::string what;  // what the race decides: "library", "grid", "exchange", "row exchange", "batch", or
+                     // "forward", "backward", "overwriting" (the way of each), "node" (that of all), and
+                     // "forward along x" and so on (the library along x)
+  // Per forward and backward transform of all variables, slowest rank; 0: not timed.
+  double median_seconds = 0;
   int repetitions = 0;
   bool stopped_early = false;  // too slow to win
   std::string failure = {};    // why it cannot be used, empty if it can
@@ -60,10 +62,12 @@ struct TunedPlan {
 // times wins (exchange/tuner.hpp). The races: (1) the libraries, if there are several; (2) all grids, with the default
 // exchange; (3) the two best grids with every schedule and path that works, the same for rows and columns; (4) on
 // pencils, the row exchange alone; (5) Q; (6) on one rank, the way of forward transforms, of backward ones, and of
-// those that overwrite; (7) on the ranks of one node, planes in memory that they share, by each library. What (1), (6)
-// and (7) choose changes rounding, so it is kept for later runs. Each race includes the winner of the previous one. A
-// candidate that cannot be created, or does not reproduce a field it has transformed, is excluded, and the table says
-// why. All ranks choose the same. Grids that leave a rank without points or modes are tried only if all grids do.
+// those that overwrite; (7) on the ranks of one node, planes in memory that they share, by each library. By planes,
+// the library along x may be another, which is raced then. What (1), (6) and (7) choose changes rounding, so it is kept
+// for later runs. Each race includes the winner of the
+// previous one. A candidate that cannot be created, or does not reproduce a field it has transformed, is excluded, and
+// the table says why. All ranks choose the same. Grids that leave a rank without points or modes are tried only if all
+// grids do.
 //
 // It needs memory for `variables` real and spectral fields while it runs. Errors as in Plan. (collective)
 template <class T>
