@@ -1,6 +1,7 @@
 #include "weft/fft/kept_choice.hpp"
 
 #include <cstdint>
+#include <sstream>
 #include <utility>
 
 #include "weft/device/device.hpp"
@@ -11,7 +12,7 @@ namespace weft::fft {
 namespace {
 
 const device::DiskCache& cache() {
-  static const device::DiskCache kept("transforms", 2);
+  static const device::DiskCache kept("transforms", 3);
   return kept;
 }
 
@@ -37,6 +38,20 @@ std::optional<std::string> of_first_rank(std::optional<std::string> text, const 
   return text;
 }
 
+// As in the file: "1.05 planes, fftw".
+std::string written(const KeptChoice& choice) {
+  std::ostringstream text;
+  text << choice.spread << " " << choice.name;
+  return text.str();
+}
+KeptChoice read(const std::string& text) {
+  KeptChoice choice;
+  std::istringstream words(text);
+  words >> choice.spread >> std::ws;
+  std::getline(words, choice.name);
+  return choice;
+}
+
 }  // namespace
 
 bool choices_are_kept(const mpi::Comm& comm) {
@@ -45,16 +60,17 @@ bool choices_are_kept(const mpi::Comm& comm) {
   return kept == 1;
 }
 
-std::optional<std::string> kept_choice(const std::string& key, const mpi::Comm& comm) {
+std::optional<KeptChoice> kept_choice(const std::string& key, const mpi::Comm& comm) {
   std::optional<std::string> choice;
   if (comm.rank() == 0) choice = cache().read(everywhere() + key).value;
-  return of_first_rank(choice, comm);
+  choice = of_first_rank(choice, comm);
+  return choice ? std::optional(read(*choice)) : std::nullopt;
 }
 
-std::string keep_choice(const std::string& key, const std::string& choice, const mpi::Comm& comm) {
-  std::optional<std::string> stays = choice;
-  if (comm.rank() == 0) stays = cache().keep(everywhere() + key, choice);
-  return *of_first_rank(stays, comm);
+KeptChoice keep_choice(const std::string& key, const KeptChoice& choice, const mpi::Comm& comm) {
+  std::optional<std::string> stays = written(choice);
+  if (comm.rank() == 0) stays = cache().keep(everywhere() + key, *stays);
+  return read(*of_first_rank(stays, comm));
 }
 
 }  // namespace weft::fft

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <iterator>
 #include <limits>
 #include <list>
@@ -73,6 +74,16 @@ std::string name_in_race(const std::string& what, const Setting& setting) {
 // What a race times: both directions, or one.
 enum class Timed { both, forward, backward, overwriting };
 
+// How often a race is run whose times were disturbed.
+constexpr int most_races = 3;
+
+std::string in_words(const KeptChoice& choice) {
+  if (!choice.disturbed()) return "";
+  char text[64];
+  std::snprintf(text, sizeof text, " (disturbed: the median is %.2f times the least)", choice.spread);
+  return text;
+}
+
 // Fields above this are transformed by panels alone: one call takes seconds, and the fields of the races gigabytes.
 constexpr std::int64_t largest_whole_bytes = std::int64_t{1} << 30;
 
@@ -131,6 +142,7 @@ class Trials {
     for (std::size_t c = 0; c < usable.size(); ++c) {
       SettingTiming& row = rows[usable[c]];
       row.median_seconds = ranking.entries[c].median_seconds;
+      row.least_seconds = ranking.entries[c].least_seconds;
       row.repetitions = ranking.entries[c].repetitions;
       row.stopped_early = ranking.entries[c].stopped_early;
       names.push_back(name_in_race(what, row.setting));
@@ -142,10 +154,13 @@ class Trials {
     order.insert(order.begin(), winner);
     std::vector<Setting> best;
     for (const std::size_t c : order) best.push_back(candidates[c]);
+    spread_ = rows[winner].median_seconds / rows[winner].least_seconds;
     tuning.reason += (tuning.reason.empty() ? "" : "; ") + what + ": " + ranking.reason(names);
     std::ranges::move(rows, std::back_inserter(tuning.timings));
     return best;
   }
+  // The median of the last winner's times over the smallest: what disturbed it.
+  double spread() const { return spread_; }
 
  private:
   struct Waiting {
@@ -278,6 +293,7 @@ class Trials {
   std::list<Waiting> waiting_;
   std::map<std::string, std::string> failures_;  // of all settings made so far
   std::int64_t most_waiting_bytes_ = 0;
+  double spread_ = 1;
 };
 
 // Both exchanges by one choice.
@@ -428,7 +444,8 @@ TunedPlan<T> tuned_plan(const Wanted& wanted, const std::shared_ptr<device::Devi
     if (!needed) needed.emplace(wanted, device, comm, grids);
     return *needed;
   };
-  // The first of `candidates` that an earlier run chose, else by a race, whose winner is kept.
+  // The one of `candidates` that an earlier run chose, else by a race, whose winner is kept. One that was disturbed is
+  // run again: it would count for all later runs.
   const auto keep = [&](const std::string& what, const std::vector<Setting>& candidates, Timed timed) {
     if (candidates.size() == 1) return candidates.front();
     std::string key = key_of<T>(wanted.options, comm) + "race " + what + "\n";
@@ -437,14 +454,26 @@ TunedPlan<T> tuned_plan(const Wanted& wanted, const std::shared_ptr<device::Devi
       return std::ranges::find(candidates, known, [&](const Setting& s) { return name_in_race(what, s); });
     };
     if (const auto known = kept_choice(key, comm)) {
-      if (const auto found = named(*known); found != candidates.end()) {
-        tuning.reason +=
-            (tuning.reason.empty() ? "" : "; ") + what + ": " + name_in_race(what, *found) + ", as in an earlier run";
+      if (const auto found = named(known->name); found != candidates.end()) {
+        tuning.reason += (tuning.reason.empty() ? "" : "; ") + what + ": " + name_in_race(what, *found) +
+                         ", as in an earlier run" + in_words(*known);
         return *found;
       }
     }
-    const Setting best = trials().race(what, candidates, tuning, wanted.seconds / 16, timed).front();
-    const auto stays = named(keep_choice(key, name_in_race(what, best), comm));
+    Setting best;
+    PlanTuning of_best;
+    KeptChoice choice;
+    for (int races = 0; races < most_races && (races == 0 || choice.disturbed()); ++races) {
+      PlanTuning raced;
+      const Setting winner = trials().race(what, candidates, raced, wanted.seconds / 8, timed).front();
+      if (races > 0 && trials().spread() >= choice.spread) continue;
+      choice = {name_in_race(what, winner), trials().spread()};
+      best = winner;
+      of_best = std::move(raced);
+    }
+    tuning.reason += (tuning.reason.empty() ? "" : "; ") + of_best.reason + in_words(choice);
+    std::ranges::move(of_best.timings, std::back_inserter(tuning.timings));
+    const auto stays = named(keep_choice(key, choice, comm).name);
     return stays != candidates.end() ? *stays : best;
   };
   if (kept && wanted.any_library && host_libraries() > 1) {

@@ -39,7 +39,7 @@ struct SettingTiming {
                      // "forward", "backward", "overwriting" (the way of each), "node" (that of all), and
                      // "forward along x" and so on (the library along x)
   // Per forward and backward transform of all variables, slowest rank; 0: not timed.
-  double median_seconds = 0;
+  double median_seconds = 0, least_seconds = 0;
   int repetitions = 0;
   bool stopped_early = false;  // too slow to win
   std::string failure = {};    // why it cannot be used, empty if it can
@@ -64,7 +64,7 @@ struct TunedPlan {
 // pencils, the row exchange alone; (5) Q; (6) on one rank, the way of forward transforms, of backward ones, and of
 // those that overwrite; (7) on the ranks of one node, planes in memory that they share, by each library. By planes,
 // the library along x may be another, which is raced then. What (1), (6) and (7) choose changes rounding, so it is kept
-// for later runs. Each race includes the winner of the
+// for later runs; these races are run again where something disturbed them. Each race includes the winner of the
 // previous one. A candidate that cannot be created, or does not reproduce a field it has transformed, is excluded, and
 // the table says why. All ranks choose the same. Grids that leave a rank without points or modes are tried only if all
 // grids do.
