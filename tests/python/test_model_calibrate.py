@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -103,7 +104,7 @@ CACHED = machine.Machine.model_validate(
         },
         "efficiency": {
             name: {"orders": [3, 7], "in_cache": [0.5, 1.2], "from_memory": [1 / (2 + 0.5), 1 / (1 / 1.2 + 0.5)],
-                   "bytes_per_point": 150.0, "source": "made up"}
+                   "bytes_per_point": [150.0, 150.0], "source": "made up"}
             for name in ("poisson", "maxwell", "flow")
         },
     }
@@ -138,6 +139,37 @@ def test_runs_in_and_beyond_the_cache_predict_others_by_their_working_set(tmp_pa
     sizes = [getattr(project, workload)(made, 1, order=5, elements_per_rank=8).size]
     assert "order 5 was not measured: the efficiency is that of order 7" in project.notes(made, workload, sizes)
     assert "stream_efficiency" not in project.constants_of(made, workload)
+
+
+def test_a_range_holds_each_run_predicted_by_the_others_and_widens_outside_their_sizes(tmp_path: Path) -> None:
+    runs = [cached(tmp_path, "poisson", *size) for size in ((7, 216), (7, 4096), (3, 1728))]
+    content = json.loads((runs[2] / "run.json").read_text())
+    content["timings"]["seconds_per_iteration"] *= 1.5  # so that the runs do not follow one law
+    write(runs[2], content)
+    assert not calibrate.calibrate(read(runs[:2])).errors  # two say nothing of a third
+    evidence = read(runs)
+    made = calibrate.calibrate(evidence)
+    accuracy = made.errors["poisson"]
+    assert accuracy.basis == "held-out runs"
+    for out in evidence:
+        others = [e for e in evidence if e is not out]
+        run = calibrate.run_of(out)
+        on_others = run.on(calibrate.calibrate(others))
+        known = project.tested(calibrate.run_of(e).on(made).size for e in others)
+        width = math.log1p(accuracy.value) * project.widening(on_others.size, known)
+        assert abs(math.log(on_others.seconds / run.seconds)) <= width * (1 + 1e-9)
+
+    def width_of(elements: int) -> float:
+        found = project.results(made, lambda m: project.poisson(m, 1, order=7, elements_per_rank=elements))[0]
+        return math.log(found.high / found.value)
+
+    assert width_of(1000) == pytest.approx(math.log1p(accuracy.value))
+    assert width_of(8192) == pytest.approx(2 * width_of(1000), rel=1e-3)
+
+
+def test_runs_of_the_same_problem_are_held_out_together(tmp_path: Path) -> None:
+    runs = [cached(tmp_path, "poisson", *size) for size in ((7, 216), (7, 216), (7, 4096), (7, 4096))]
+    assert "poisson" not in calibrate.calibrate(read(runs)).errors  # two problems
 
 
 def test_ranks_that_shared_processors_are_said(tmp_path: Path) -> None:

@@ -136,6 +136,21 @@ def test_rates_of_transforms_stay_between_the_measured_ones(points: int) -> None
         assert min(measured) <= rate <= max(measured)
 
 
+@given(st.integers(1, 10**6))
+def test_a_transform_of_a_length_with_other_prime_factors_does_not_count(points: int) -> None:
+    transforms = machine.Transforms(
+        points=(64, 96), contiguous_bytes_per_second=(4.0, 3.0), strided_bytes_per_second=(2.0, 1.0), source="made up"
+    )
+    prime = machine.largest_prime(points)
+    assert points % prime == 0
+    assert all(prime % n for n in range(2, math.isqrt(prime) + 1))
+    if prime in (2, 3):
+        assert transforms.rates(points) == pytest.approx((4.0, 2.0) if prime == 2 else (3.0, 1.0))
+    else:
+        assert not transforms.alike(points)
+        assert 3.0 <= transforms.rates(points)[0] <= 4.0
+
+
 def test_a_range_widens_with_each_doubling_outside_the_published_rows() -> None:
     frontier = machine.load("frontier")
 
@@ -227,7 +242,7 @@ def test_the_stated_errors_and_sizes_follow_from_the_published_rows() -> None:
         ((workload, accuracy),) = machine.load(name).errors.items()
         width = comparison.half_width([r for r in rows if r.workload == workload])
         assert accuracy.value == pytest.approx(math.expm1(width), abs=1e-4)
-        assert accuracy.tested == comparison.tested(r for r in rows if r.machine == name)
+        assert accuracy.tested == project.tested(r.size for r in rows if r.machine == name)
 
 
 def test_a_printed_range_is_met_by_every_value_in_it() -> None:

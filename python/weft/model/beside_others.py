@@ -29,7 +29,7 @@ def rate_from_memory(machine: Machine, workload: str, runs: Sequence[Run], reach
     """
     if workload not in machine.efficiency:
         return None
-    missing = [machine.missing_share(workload, run.points, run.ranks) for run in runs]
+    missing = [machine.missing_share(workload, run.options["order"], run.points, run.ranks) for run in runs]
     found = [m * e for m, e in zip(missing, reached, strict=True) if m >= FROM_MEMORY]
     return max(found) if found and min(missing) < FROM_MEMORY else None
 

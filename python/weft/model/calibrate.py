@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import ValidationError
 from scipy.optimize import nnls
 
-from weft.model import beside_others, efficiency_table, project
+from weft.model import beside_others, efficiency_table, held_out, project
 from weft.model.counted import Counted, counted
 from weft.model.evidence import Evidence, sourced
 from weft.model.machine import NO_NETWORK, Level, Machine, first_of, with_constants
@@ -102,10 +102,18 @@ def calibrate(evidence: Sequence[Evidence], base: Machine | None = None, title: 
     errors of t = launches + bytes / (efficiency x rate)). Runs on several ranks give the overhead of the split
     (poisson, flow), the efficiency of the exchange (maxwell), and the rate of all-to-alls (turbulence), whose parts
     also give the rates of transforms and kernels. Where a trace counts their messages, `beside_others` says what they
-    give.
+    give. `errors` has the largest error of runs that are held out in turn (`held_out`).
     """
     if not evidence:
         raise ModelError("no measurement is named: give run directories, run.json files or results of weft bench")
+    machine = _checked(evidence, base, title)
+    runs = [run_of(e) for e in evidence if e.kind == "run"]
+    errors = held_out.accuracies(evidence, runs, lambda others: _checked(others, base, title))
+    return machine.model_copy(update={"errors": errors})
+
+
+def _checked(evidence: Sequence[Evidence], base: Machine | None, title: str | None) -> Machine:
+    """The machine without the errors of held-out runs. Raises ModelError for what is wrong in the measurements."""
     try:
         return _calibrated(evidence, base, title)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, IndexError) as error:

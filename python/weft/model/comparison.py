@@ -207,16 +207,6 @@ def half_width(rows: Sequence[Row]) -> float:
     return distances[min(len(distances), math.ceil((len(distances) + 1) * LEVEL)) - 1]
 
 
-def tested(rows: Iterable[Row]) -> dict[str, tuple[float, float]]:
-    """The smallest and largest of each size among rows."""
-    found: dict[str, tuple[float, float]] = {}
-    for row in rows:
-        for name, value in row.size.items():
-            low, high = found.get(name, (value, value))
-            found[name] = (min(low, value), max(high, value))
-    return found
-
-
 def _without(name: str, held: Sequence[Row]) -> Machine | None:
     """The machine calibrated without these of its rows; None if they determine none of its constants."""
     machine = load(name)
@@ -272,7 +262,7 @@ def held_out(by: Literal["row", "size"]) -> tuple[HeldOut, ...]:
         if machine is not None:
             first = next(i for i, r in enumerate(rows) if r.machine == row.machine)
             row = rows_of(row.machine, machine)[place - first]
-        width = half_width(others) * project.widening(row.size, tested(others))
+        width = half_width(others) * project.widening(row.size, project.tested(other.size for other in others))
         found.append(HeldOut(row, row.projected * math.exp(-width), row.projected * math.exp(width)))
     return tuple(found)
 

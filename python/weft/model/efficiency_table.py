@@ -34,12 +34,14 @@ def efficiency(machine: Machine, runs: Sequence[Run], inverse: Sequence[float]) 
 
     None if the runs have one order, and sizes that the cache, as far as it is known, holds alike.
     """
-    per_point = float(np.median([working_set(run) for run in runs]))
-    cache = machine.cache_of(1) if per_point > 0 else 0.0
+    orders = sorted({int(run.options["order"]) for run in runs})
+    per_point = {n: float(np.median([working_set(r) for r in runs if r.options["order"] == n])) for n in orders}
+    cache = machine.cache_of(1) if min(per_point.values()) > 0 else 0.0
     of: dict[int, list[tuple[float, float]]] = {}  # by order: missing share and one over the efficiency
     for run, value in zip(runs, inverse, strict=True):
         order = int(run.options["order"])
-        of.setdefault(order, []).append((missing_share(run.workload, per_point * run.points, cache), value))
+        missing = missing_share(run.workload, per_point[order] * run.points, cache)
+        of.setdefault(order, []).append((missing, value))
     fits = {order: _fit(pairs) for order, pairs in sorted(of.items()) if np.ptp([m for m, _ in pairs]) >= LEAST}
     if len(of) == 1 and not fits:
         return None
@@ -48,12 +50,11 @@ def efficiency(machine: Machine, runs: Sequence[Run], inverse: Sequence[float]) 
         fits[order] = (float(np.median([max(y - more * m, 0.0) for m, y in of[order]])), more)
     if any(a <= 0 for a, _ in fits.values()):
         return None
-    orders = sorted(fits)
     return {
         "orders": orders,
         "in_cache": [1 / fits[order][0] for order in orders],
         "from_memory": [1 / sum(fits[order]) for order in orders],
-        "bytes_per_point": per_point or 1.0,
+        "bytes_per_point": [per_point[order] or 1.0 for order in orders],
     }
 
 

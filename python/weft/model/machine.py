@@ -53,6 +53,17 @@ class Share(Form):
     source: Annotated[str, Field(min_length=3)]
 
 
+def largest_prime(number: int) -> int:
+    """The largest prime factor of a number above zero; 1 for 1."""
+    factor, largest = 2, 1
+    while factor * factor <= number:
+        if number % factor == 0:
+            number, largest = number // factor, factor
+        else:
+            factor += 1
+    return max(number, largest)
+
+
 class Transforms(Form):
     """Measured rates of batched 1-D transforms by length, in bytes of data read plus written per second."""
 
@@ -70,12 +81,22 @@ class Transforms(Form):
         return self
 
     def rates(self, points: int) -> tuple[float, float]:
-        """The contiguous and the strided rate at a length, interpolated in the logarithm of the length."""
-        at, x = np.log(points), np.log(self.points)
-        return (
-            float(np.interp(at, x, self.contiguous_bytes_per_second)),
-            float(np.interp(at, x, self.strided_bytes_per_second)),
+        """The contiguous and the strided rate at a length, interpolated in the logarithm of the length.
+
+        A transform of 3 x 2^k points takes more operations per point than one of 2^k, so the measured lengths whose
+        largest prime factor is the same count, and all of them only if there are none.
+        """
+        chosen = self.alike(points) or range(len(self.points))
+        at, x = np.log(points), np.log([self.points[i] for i in chosen])
+        contiguous, strided = (
+            float(np.interp(at, x, [rates[i] for i in chosen]))
+            for rates in (self.contiguous_bytes_per_second, self.strided_bytes_per_second)
         )
+        return contiguous, strided
+
+    def alike(self, points: int) -> list[int]:
+        """The places of the measured lengths that have the largest prime factor of this length."""
+        return [i for i, known in enumerate(self.points) if largest_prime(known) == largest_prime(points)]
 
 
 class Device(Form):
@@ -103,14 +124,17 @@ class Efficiency(Form):
     orders: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]  # in ascending order
     in_cache: tuple[Annotated[float, Field(gt=0)], ...]
     from_memory: tuple[Annotated[float, Field(gt=0)], ...]
-    bytes_per_point: Annotated[float, Field(gt=0)]  # what a point of the problem keeps in memory
+    # What a point of the problem keeps in memory, by order: faces and padded lines weigh more on low orders.
+    bytes_per_point: tuple[Annotated[float, Field(gt=0)], ...]
     beside_others: Annotated[float, Field(gt=0)] | None = None
     source: Annotated[str, Field(min_length=3)]
 
     @model_validator(mode="after")
     def _sound(self) -> Efficiency:
-        if not len(self.orders) == len(self.in_cache) == len(self.from_memory):
-            raise ValueError("'orders', 'in_cache' and 'from_memory' must have the same number of entries")
+        if len({len(self.orders), len(self.in_cache), len(self.from_memory), len(self.bytes_per_point)}) > 1:
+            raise ValueError(
+                "'orders', 'in_cache', 'from_memory' and 'bytes_per_point' must have the same number of entries"
+            )
         if any(b <= a for a, b in itertools.pairwise(self.orders)):
             raise ValueError("'orders' must be in ascending order")
         return self
@@ -118,6 +142,10 @@ class Efficiency(Form):
     def nearest(self, order: int) -> int:
         """The measured order that stands for an order."""
         return min(self.orders, key=lambda known: (abs(known - order), -known))
+
+    def working_set(self, order: int, points: float) -> float:
+        """Bytes that so many points keep in memory."""
+        return points * self.bytes_per_point[self.orders.index(self.nearest(order))]
 
     def at(self, order: int, missing: float, alone: bool = True) -> float:
         """The efficiency of a rank of which this share of the data comes from memory, alone on its node or not."""
@@ -214,8 +242,9 @@ class MessageCurve(Form):
 
 
 class Accuracy(Number):
-    """The error that 95 % of published values stay within, and the sizes of the rows that it was found on."""
+    """The error that 95 % of published values, or all held-out runs, stay within, and the sizes that they had."""
 
+    basis: Literal["published rows", "held-out runs"] = "published rows"
     tested: dict[str, tuple[Annotated[float, Field(gt=0)], Annotated[float, Field(gt=0)]]]
 
 
@@ -233,7 +262,7 @@ class Machine(Form):
     constants: dict[str, Share] = {}
     traffic: dict[Literal["poisson", "maxwell", "flow"], Traffic] = {}  # by workload; else counted by formulas
     efficiency: dict[Literal["poisson", "maxwell", "flow"], Efficiency] = {}  # in place of stream_efficiency
-    errors: dict[str, Accuracy] = {}  # by workload, from published rows that were not used for calibration
+    errors: dict[str, Accuracy] = {}  # by workload, from rows or runs that were not used for calibration
 
     @model_validator(mode="after")
     def _sound(self) -> Machine:
@@ -302,13 +331,13 @@ class Machine(Form):
         known = self.efficiency.get(workload)  # type: ignore[call-overload]
         if known is None:
             return self.constant("stream_efficiency", workload)
-        missing = self.missing_share(workload, points, ranks)
+        missing = self.missing_share(workload, order, points, ranks)
         return known.at(order, missing, min(ranks, self.ranks_per_node) == 1)
 
-    def missing_share(self, workload: str, points: float, ranks: int) -> float:
+    def missing_share(self, workload: str, order: int, points: float, ranks: int) -> float:
         """The share of the data that comes from memory on a rank with this many points. Needs `efficiency`."""
         known = self.efficiency[workload]  # type: ignore[index]
-        return caches.missing_share(workload, points * known.bytes_per_point, self.cache_of(ranks))
+        return caches.missing_share(workload, known.working_set(order, points), self.cache_of(ranks))
 
     def constant(self, name: str, workload: str = "") -> float:
         """A constant of this machine, that of a workload if it has its own, or the default in `CONSTANTS`."""

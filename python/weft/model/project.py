@@ -631,7 +631,8 @@ def results(machine: Machine, project: Callable[[Machine], Projection]) -> list[
     """The time of `project(machine)`, the times of its phases, and its figures, with their ranges.
 
     If the machine has constants that were not calibrated, the range spans the corners of their ranges. If published
-    rows were projected on it, the range also holds the error that 95 % of these stay within, more outside their sizes.
+    rows or held-out runs were projected on it, the range also holds the error that 95 % of the former or all of the
+    latter stay within, more outside their sizes.
     """
     central = project(machine)
     name = central.workload
@@ -657,7 +658,8 @@ def results(machine: Machine, project: Callable[[Machine], Projection]) -> list[
         accuracy = machine.errors[name]
         width = math.log1p(accuracy.value) * widening(central.size, accuracy.tested)
         low, high = low * math.exp(-width), high * math.exp(width)
-        range_is = "95 % of published rows" + (", widened" if outside(central.size, accuracy.tested) else "")
+        share = "95 % of " if accuracy.basis == "published rows" else "all "
+        range_is = f"{share}{accuracy.basis}" + (", widened" if outside(central.size, accuracy.tested) else "")
 
     def one(quantity: str, value: float, unit: str, inverse: bool = False) -> Result:
         ends = (1 / high, 1 / low) if inverse else (low, high)
@@ -683,6 +685,13 @@ def notes(machine: Machine, workload: str, sizes: Iterable[Mapping[str, float]] 
             f"order {n} was not measured: the efficiency is that of order {efficiency.nearest(n)}"
             for n in sorted(orders)
         ]
+    if workload == "turbulence" and (transforms := machine.device.transforms) is not None:
+        grids = {int(size["grid"]) for size in sizes}
+        found += [
+            f"no measured transform has a length with the largest prime factor of {n}: lengths of other factors count"
+            for n in sorted(grids)
+            if not transforms.alike(n)
+        ]
     missing = [n for n in constants_of(machine, workload) if machine.key(n, workload) is None]
     if missing:
         found.append(
@@ -692,13 +701,14 @@ def notes(machine: Machine, workload: str, sizes: Iterable[Mapping[str, float]] 
     if workload not in machine.errors:
         return [
             *found,
-            f"no published rows of {workload} on {machine.title}: the error of the model is not in the range",
+            f"no published rows of {workload} on {machine.title}, and no held-out runs: the error of the model is not "
+            "in the range",
         ]
-    tested = machine.errors[workload].tested
-    for name in dict.fromkeys(name for size in sizes for name, _ in outside(size, tested)):
-        low, high = tested[name]
+    accuracy = machine.errors[workload]
+    for name in dict.fromkeys(name for size in sizes for name, _ in outside(size, accuracy.tested)):
+        low, high = accuracy.tested[name]
         rows = f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
-        found.append(f"{name}: published rows cover {rows}; the range widens by its width with each doubling outside")
+        found.append(f"{name}: {accuracy.basis} cover {rows}; the range widens by its width with each doubling outside")
     return found
 
 
@@ -727,13 +737,23 @@ def elements_of(size: Mapping[str, float]) -> int:
     return round(size["points per rank"] / (size["order"] + 1) ** 3)
 
 
+def tested(sizes: Iterable[Mapping[str, float]]) -> dict[str, tuple[float, float]]:
+    """The smallest and largest of each size among problems."""
+    found: dict[str, tuple[float, float]] = {}
+    for size in sizes:
+        for name, value in size.items():
+            low, high = found.get(name, (value, value))
+            found[name] = (min(low, value), max(high, value))
+    return found
+
+
 def widening(size: Mapping[str, float], tested: Mapping[str, tuple[float, float]]) -> float:
-    """The factor by which a range widens outside the sizes of the published rows: one more width per doubling."""
+    """The factor by which a range widens outside the sizes that were tested: one more width per doubling."""
     return 1.0 + math.fsum(doublings for _, doublings in outside(size, tested))
 
 
 def outside(size: Mapping[str, float], tested: Mapping[str, tuple[float, float]]) -> list[tuple[str, float]]:
-    """The sizes outside those of the published rows, and by how many doublings or halvings."""
+    """The sizes outside those that were tested, and by how many doublings or halvings."""
     found = []
     for name, (low, high) in tested.items():
         doublings = max(math.log2(low / size[name]), math.log2(size[name] / high), 0.0)
