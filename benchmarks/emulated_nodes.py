@@ -245,7 +245,9 @@ class Nodes:
                     os.killpg(process.pid, signal.SIGKILL)
                 raise
         if process.returncode != 0:
-            raise subprocess.CalledProcessError(process.returncode, words, output)
+            failed = subprocess.CalledProcessError(process.returncode, words, output)
+            failed.add_note(output)
+            raise failed
         return output
 
 
