@@ -466,7 +466,7 @@ def test_a_network_that_nothing_is_known_of_is_refused(tmp_path: Path) -> None:
     alone = run(tmp_path, "poisson", 1, order=7, elements_per_rank=512)
     done = command("project", "poisson", "--run", path, "--run", alone, "--ranks", 8)
     assert done.exit_code != 0
-    assert "nothing measured says what its network does" in done.output + str(done.exception)
+    assert "nothing measured says what more ranks do" in done.output + str(done.exception)
     mixed = command("project", "poisson", "--run", path, "--run", alone, "--machine", "summit", "--ranks", 48)
     assert mixed.exit_code == 0, mixed.output
 

@@ -94,6 +94,19 @@ def test_more_nodes_per_group_of_a_job_never_raise_its_rate() -> None:
     assert rates == sorted(rates, reverse=True)
 
 
+def test_the_messages_of_an_all_to_all_share_the_latency_of_the_network() -> None:
+    frontier = machine.load("frontier")
+    node, network = (frontier.link(level).latency_seconds.value for level in ("node", "network"))
+    far = machine.with_number(frontier, "links.network.latency_seconds", 5e-3)
+
+    def seconds(described: machine.Machine, volume: float) -> float:
+        return project.all_to_all_seconds(described, 512, 512, 1, volume, 1)
+
+    for volume in (512.0, 512e6):
+        assert seconds(far, volume) - seconds(frontier, volume) == pytest.approx(5e-3 - network, rel=1e-6)
+    assert seconds(frontier, 512.0) == pytest.approx(511 * min(node, network) + network)  # what the software takes
+
+
 def test_a_node_card_limits_all_to_alls() -> None:
     summit = machine.load("summit")
     efficiency = summit.constant("network_efficiency")

@@ -66,6 +66,11 @@ def test_a_problem_that_fits_nowhere_is_refused() -> None:
         search.search("turbulence", [machine.load("summit")], grid=8192, most_ranks=1)
 
 
+def test_an_absurd_grid_is_refused_without_looking_for_its_divisors() -> None:
+    with pytest.raises(ModelError, match="none of the 36 configurations fits"):
+        search.search("turbulence", [machine.load("frontier")], grid=99999999999999999)
+
+
 def test_the_command_searches_as_typed(tmp_path: Path) -> None:
     words = ["model", "search", "turbulence", "--grid", "32768", "--machines", "frontier,summit"]
     words += ["--at-most", "40000", "nodes"]

@@ -307,8 +307,8 @@ class Machine(Form):
         if not self.links.network.latency_seconds.source.startswith(NO_NETWORK):
             return ""
         return (
-            "; nothing measured says what its network does: add results of 'weft bench pingpong' between nodes, or "
-            "--machine with the network to assume"
+            "; nothing measured says what more ranks do: add a run on more ranks of a node, for more nodes results of "
+            "'weft bench pingpong' between nodes, or --machine with the network to assume"
         )
 
     @property

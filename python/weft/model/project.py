@@ -515,8 +515,10 @@ def all_to_all_seconds(machine: Machine, ranks: int, members: int, stride: int, 
     All other ranks of the job exchange in communicators of the same shape at the same time. Inside a node, the messages
     to each level take its rate, one after another, because a copy engine serves one message at a time (GESTS section
     5.2). Between nodes, all messages take the rate of the network, the slowest link (section 5). A message takes its
-    latency or its transfer, whichever is longer: the next one starts meanwhile (the gap of LogGP, Alexandrov et al.
-    1995). What a rank keeps is copied in its memory at the same time; one that is alone copies nothing (docs/fft.md).
+    transfer or the gap of LogGP (Alexandrov et al. 1995), whichever is longer. The gap is what the software takes for a
+    message, and that is the latency inside a node. The latency of the network counts once: all messages are on their
+    way at the same time. What a rank keeps is copied in its memory meanwhile; one that is alone copies nothing
+    (docs/fft.md).
     """
     if ranks == 1:
         return 0.0
@@ -525,12 +527,15 @@ def all_to_all_seconds(machine: Machine, ranks: int, members: int, stride: int, 
     if members == 1:
         return calls * kept
 
-    def sent(count: int, rate: float, latency: float) -> float:
-        return count * max(message / rate, latency)
+    gap = machine.link("node").latency_seconds.value
+
+    def sent(count: int, rate: float, least: float) -> float:
+        return count * max(message / rate, least)
 
     if (members - 1) * stride >= machine.ranks_per_node:
         network = machine.link("network")
-        travel = sent(members - 1, all_to_all_rate(machine, ranks), network.latency_seconds.value)
+        least = min(gap, network.latency_seconds.value)
+        travel = sent(members - 1, all_to_all_rate(machine, ranks), least)
         travel = max(travel, network.busy(message * (members - 1)))
         return calls * max(kept, travel + network.latency_seconds.value)
     package = -(-min(machine.ranks_per_package, members * stride) // stride) - 1  # others of the first rank's package

@@ -96,15 +96,9 @@ class Found:
         return found
 
 
-def divisors(number: int) -> list[int]:
-    """All divisors of a number, in ascending order."""
-    low = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
-    return low + [number // d for d in reversed(low) if d * d != number]
-
-
 def process_grids(grid: int, most_ranks: int) -> Iterator[tuple[int, int]]:
     """The process grids rows x columns of at most this many ranks on which every rank has the same bricks."""
-    sides = divisors(grid)
+    sides = [side for side in range(1, min(grid, most_ranks) + 1) if grid % side == 0]
     return ((rows, columns) for rows in sides for columns in sides if rows * columns <= most_ranks)
 
 
