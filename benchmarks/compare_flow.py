@@ -1,18 +1,23 @@
 #!/usr/bin/env python3
-"""A step of weft's flow solver compared with Neko's: alternating rounds, medians, one JSON file.
+"""A step of weft's flow solver compared with Neko's and Nek5000's: alternating rounds, medians, one JSON file.
 
     python benchmarks/compare_flow.py --neko NEKO --neko-mesh 512.nmsh --neko-mpiexec MPIEXEC --output results.json
     python benchmarks/compare_flow.py ... --from-time 8 --dt 0.005     # in the turbulent stretch
+    python benchmarks/compare_flow.py --nek5000 CASE --output results.json
 
 The case is the Taylor-Green vortex at Re 1600 in a periodic box of side 2 pi, by default with 8 x 8 x 8 elements of
-order 7. Both codes start from the same flow and take the same steps, with third-order BDF/EXT, over-integrated
+order 7. All codes start from the same flow and take the same steps, with third-order BDF/EXT, over-integrated
 convection and the same tolerances in the same norm of the residuals. NEKO is the program that Neko's own `makeneko
 examples/tgv/tgv.f90` makes, and the mesh is the one next to it (0 to 8 per side, which that program scales). Neko uses
 its default solvers for this case: GMRES with hybrid Schwarz multigrid and projection on 20 earlier solutions for the
-pressure, CG with Jacobi for each velocity component. Without --neko, weft runs alone.
+pressure, CG with Jacobi for each velocity component. Without peers, weft runs alone.
+
+CASE is the folder that benchmarks/nek5000_case.py makes. Nek5000 uses its default solvers, too: GMRES with Schwarz
+multigrid (semg_xxt) and projection on 20 earlier solutions for the pressure, CG with Jacobi for the velocity. Its norm
+divides residuals by the mass matrix, so its tolerances are divided by the root of the mean mass of a point.
 
 With --from-time, weft first runs to that time (with steps of Courant number 0.4) and writes velocity and pressure to a
-Nek field file, from which both codes start. --state names this file; it is kept, and reused if it exists.
+Nek field file, from which all codes start. --state names this file; it is kept, and reused if it exists.
 
 The time of a step is what each code measures itself, on the slowest rank, without set-up and output. The first --skip
 steps (lower orders, first use) do not count. In a round one code runs after the other. Times are medians over the steps
@@ -33,6 +38,8 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+import nek5000_case
 
 from weft.run.launch import mpiexec, processor_name
 
@@ -122,6 +129,30 @@ def neko(options: argparse.Namespace, ranks: int, dt: float) -> dict[str, Any]:
     }
 
 
+def nek5000(options: argparse.Namespace, ranks: int, dt: float) -> dict[str, Any]:
+    """The same of a case of Nek5000."""
+    case = options.nek5000.resolve()
+    mass = CIRCLE**3 / (options.elements * options.order) ** 3
+    nek5000_case.write_parameters(
+        case, options.order, options.steps, dt, options.reynolds, options.tolerance / mass**0.5, options.state
+    )
+    (case / "SESSION.NAME").write_text(f"{nek5000_case.NAME}\n{case}/\n")
+    text = run([options.nek5000_mpiexec, "-n", str(ranks), str(case / "nek5000")], case, options.limit)
+    seconds = [float(v) for v in re.findall(r"^Step +\d+, t=.*C= *\S+ +\S+ +(\S+)$", text, flags=re.MULTILINE)]
+    pressure = [int(n) for n in re.findall(r"PRES gmres +(\d+)", text)]
+    velocity = [int(n) for n in re.findall(r"Hmholtz VEL[XYZ] +(\d+)(?: +\S+){3}$", text, flags=re.MULTILINE)]
+    energy = re.search(r"energy: *(\S+) +(\S+)", text)
+    if not len(seconds) == len(pressure) == len(velocity) // 3 == options.steps or energy is None:
+        sys.exit(f"{case}: found {len(seconds)} times, {len(pressure)} solves in its output:\n{text[-3000:]}")
+    return {
+        "seconds": seconds,
+        "pressure_iterations": pressure,
+        "velocity_iterations": [max(velocity[3 * k : 3 * k + 3]) for k in range(options.steps)],
+        "energy": float(energy[2]),
+        "energy_time": float(energy[1]),
+    }
+
+
 def weft_run(options: argparse.Namespace, ranks: int, folder: str, keys: dict[str, Any]) -> dict[str, Any]:
     """The record of a `weft run flow` of the vortex on the host."""
     keys = {
@@ -206,6 +237,8 @@ def main() -> int:
     parser.add_argument(
         "--neko-velocity", default="cg", help="Neko's velocity solver: cg (as in its case) or coupled_cg"
     )
+    parser.add_argument("--nek5000", type=Path, help="case of Nek5000 that benchmarks/nek5000_case.py made")
+    parser.add_argument("--nek5000-mpiexec", default="mpiexec", help="launcher of the MPI that it was built with")
     parser.add_argument("--elements", type=int, default=8, help="elements per side")
     parser.add_argument("--order", type=int, default=7)
     parser.add_argument("--reynolds", type=float, default=1600.0)
@@ -253,19 +286,20 @@ def compare(options: argparse.Namespace) -> int:
     disagree = False
     for dt in options.dt:
         for ranks in options.ranks:
-            rounds: dict[str, list[dict[str, Any]]] = {"weft": [], "neko": []}
+            peers = [peer for peer in (neko, nek5000) if getattr(options, peer.__name__)]
+            rounds: dict[str, list[dict[str, Any]]] = {"weft": [], **{peer.__name__: [] for peer in peers}}
             iterations: dict[str, list[int]] = {}  # pressure iterations of each step; the same in all rounds
             for _ in range(options.rounds):
-                if options.neko:
-                    other = neko(options, ranks, dt)
-                    rounds["neko"].append(of_round(other, options.skip))
-                    iterations["neko"] = other["pressure_iterations"]
+                for peer in peers:
+                    other = peer(options, ranks, dt)
+                    rounds[peer.__name__].append(of_round(other, options.skip))
+                    iterations[peer.__name__] = other["pressure_iterations"]
                 found = weft(options, ranks, dt)
                 rounds["weft"].append(of_round(found, options.skip))
                 iterations["weft"] = found["pressure_iterations"]
             row = {"dt": dt, "ranks": ranks, "rounds": rounds, **medians(rounds), "pressure_iterations": iterations}
             row |= {key: found[key] for key in ("words_per_point", "exchange_share", "choices")}
-            disagree |= row.get("energy_difference", 0.0) > 1e-6
+            disagree |= any(row[peer.__name__]["energy_difference"] > 1e-6 for peer in peers)
             record["rows"].append(row)
             record["load_at_end"] = os.getloadavg()[0]
             print(line(row), flush=True)
@@ -274,35 +308,35 @@ def compare(options: argparse.Namespace) -> int:
                 options.output.write_text(json.dumps(record, indent=1) + "\n")
     if disagree:
         print(
-            "the energies at the end differ by more than 1e-6: the two codes did not compute the same flow",
+            "the energies at the end differ by more than 1e-6: the codes did not compute the same flow",
             file=sys.stderr,
         )
     return int(disagree)
 
 
 def medians(rounds: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
-    """The medians of every code over its rounds, and Neko's time over weft's."""
+    """The medians of every code over its rounds, and with a peer its time over weft's."""
     found: dict[str, Any] = {}
     for code, runs in rounds.items():
         if runs:
             found[code] = {key: statistics.median(r[key] for r in runs) for key in runs[0]}
-    if "neko" in found:
-        found["ratio"] = found["neko"]["step_seconds"] / found["weft"]["step_seconds"]
-        found["energy_difference"] = abs(found["weft"]["energy"] / found["neko"]["energy"] - 1)
+    for code in found.keys() - {"weft"}:
+        found[code]["ratio"] = found[code]["step_seconds"] / found["weft"]["step_seconds"]
+        found[code]["energy_difference"] = abs(found["weft"]["energy"] / found[code]["energy"] - 1)
     return found
 
 
 def line(row: dict[str, Any]) -> str:
     words = [f"dt {row['dt']:g}, {row['ranks']} rank(s)"]
-    for code in ("neko", "weft"):
+    for code in ("weft", "neko", "nek5000"):
         if code in row:
             r = row[code]
             words.append(
                 f"{code} {1e3 * r['step_seconds']:.1f} ms a step, {r['pressure_iterations']:.1f} pressure and "
                 f"{r['velocity_iterations']:.1f} velocity iterations, energy {r['energy']:.9f}"
             )
-    if "ratio" in row:
-        words.append(f"{row['ratio']:.2f} times as fast, energies differ by {row['energy_difference']:.1e}")
+            if "ratio" in r:
+                words.append(f"weft is {r['ratio']:.2f} times as fast, energies differ by {r['energy_difference']:.1e}")
     return "; ".join(words)
 
 
