@@ -39,6 +39,10 @@ class Kernel {
   static constexpr int row_lanes = lanes_for<T>(n), row_vectors = (n + row_lanes - 1) / row_lanes;
   static constexpr int row_stride = row_lanes * row_vectors;
   using V = Vec<T, row_lanes>;
+  // The residual of a small element is prefetched with its fields, during the element before. That of a large one would
+  // push other data out of the second-level cache, so it is prefetched a few planes before its use.
+  static constexpr bool small = face < 64;
+  static constexpr int lead = 2;  // planes, for large elements
 
   // Curl (components 0, 1, 3, 4), covariant fields, a plane's curl (0, 2, 3, 5), what faces in r add to a plane [2][4],
   // neighbours' traces [4][4].
@@ -102,7 +106,7 @@ class Kernel {
       if (u == nullptr) return;
       for (const int stop = std::min(at + per_step, lines); at < stop; ++at) {
         __builtin_prefetch(u + at * line, 0, 2);
-        __builtin_prefetch(residual + at * line, 0, 2);
+        if constexpr (small) __builtin_prefetch(residual + at * line, 0, 2);
       }
       for (const int stop = std::min(face_at + faces_per_step, 6 * face_lines); face_at < stop; ++face_at) {
         __builtin_prefetch(faces[face_at / face_lines] + face_at % face_lines * line, 0, 2);
@@ -329,8 +333,11 @@ class Kernel {
     for (int side = 0; side < 4; ++side)
       others[side] = meeting_trace(d, 6 * e + side, s.traces, turned + side * 4 * stride);
     const ElementValues<T>& values = d.values[e];
+    const T* residual = s.residual + e * (6 * points);
     for (int k = 0; k < n; ++k) {
       ahead.step();
+      const T* soon = k + lead < n ? residual + (k + lead) * face
+                                   : (ahead.u != nullptr ? ahead.residual : residual) + (k + lead - n) * face;
       const T* fk = f + k * face;
       columns_of_plane(d, values, fk, f_stride<box>, plane);
       WEFT_UNROLL_ALL for (int side = 0; side < 4; ++side) {
@@ -358,7 +365,7 @@ class Kernel {
           }
         });
       }
-      rows<shape, first>(d, s, e, k, f, curl, plane, lifts);
+      rows<shape, first>(d, s, e, k, f, curl, plane, lifts, soon);
       // One plane later: gathers would wait for stores that are not in the cache yet.
       if (s.next_traces != nullptr && k > 0) write_traces<box>(d, e, k - 1, f, s.next_traces);
     }
@@ -369,17 +376,17 @@ class Kernel {
   template <Shape shape, bool first>
   static WEFT_ALWAYS_INLINE void rows(const SimdElements<T>& d, const StageArguments<T>& s, std::int64_t e, int k, T* f,
                                       const T* __restrict__ curl, const T* __restrict__ plane,
-                                      const T* __restrict__ lifts) {
+                                      const T* __restrict__ lifts, const T* soon) {
     constexpr int together = row_vectors == 1 ? 2 : 1;  // rows, so that enough sums run side by side
     for (int j = 0; j + together <= n; j += together)
-      some_rows<shape, first, together>(d, s, e, k, j, f, curl, plane, lifts);
-    if constexpr (n % together != 0) some_rows<shape, first, 1>(d, s, e, k, n - 1, f, curl, plane, lifts);
+      some_rows<shape, first, together>(d, s, e, k, j, f, curl, plane, lifts, soon);
+    if constexpr (n % together != 0) some_rows<shape, first, 1>(d, s, e, k, n - 1, f, curl, plane, lifts, soon);
   }
 
   template <Shape shape, bool first, int count>
   static WEFT_ALWAYS_INLINE void some_rows(const SimdElements<T>& d, const StageArguments<T>& s, std::int64_t e, int k,
                                            int j, T* f, const T* __restrict__ curl, const T* __restrict__ plane,
-                                           const T* __restrict__ lifts) {
+                                           const T* __restrict__ lifts, const T* soon) {
     constexpr int from[4] = {5, 4, 2, 1};  // D_r of h_t, h_s, e_t, e_s
     constexpr int f_step = f_stride<shape == Shape::box>;
     const T* __restrict__ table = d.rows;
@@ -411,9 +418,9 @@ class Kernel {
         }
         constexpr int last = n % row_lanes == 0 ? row_lanes : n % row_lanes;
         if (v + 1 < row_vectors)
-          update<shape, first, row_lanes>(d, s, e, k, j + q, v, along_r, f, curl, plane);
+          update<shape, first, row_lanes>(d, s, e, k, j + q, v, along_r, f, curl, plane, soon);
         else
-          update<shape, first, last>(d, s, e, k, j + q, v, along_r, f, curl, plane);
+          update<shape, first, last>(d, s, e, k, j + q, v, along_r, f, curl, plane, soon);
       }
     }
   }
@@ -422,7 +429,7 @@ class Kernel {
   template <Shape shape, bool first, int size>
   static WEFT_ALWAYS_INLINE void update(const SimdElements<T>& d, const StageArguments<T>& s, std::int64_t e, int k,
                                         int j, int v, const V (&along_r)[4], T* f, const T* __restrict__ curl,
-                                        const T* __restrict__ plane) {
+                                        const T* __restrict__ plane, const T* soon) {
     constexpr int f_step = f_stride<shape == Shape::box>;
     const ElementValues<T>& values = d.values[e];
     const int at = (k * n + j) * n + v * row_lanes;
@@ -433,6 +440,9 @@ class Kernel {
     // All is read before anything is written: the arrays' lines may share their place in a page, and a load waits for
     // such a store.
     V rate[6], now[6], left[6];
+    if constexpr (!first && !small) {
+      WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) __builtin_prefetch(soon + c * points + j * n + v * row_lanes, 0, 2);
+    }
     WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) {
       now[c] = load_first<T, row_lanes>(u + c * points, size);
       if constexpr (!first) left[c] = load_first<T, row_lanes>(residual + c * points, size);
