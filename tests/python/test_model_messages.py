@@ -15,6 +15,7 @@ from weft import traces
 from weft.cli.main import weft_command
 from weft.model import network as n
 from weft.model import replay as r
+from weft.model.meetings import MessagePath
 from weft.model.replay import Scenario
 from weft.model.result import ModelError
 from weft.traces import messages
@@ -64,7 +65,7 @@ def test_a_slower_network_delays_the_receiver_and_a_process_alone_its_own_messag
     assert seconds(trace, message_latency=20e-6) == pytest.approx(155e-6 + 2 * later)
     four = mpi_trace(*LATE_SEND, *((p + 2, name, *rest) for p, name, *rest in LATE_SEND if name == "MPI_Barrier"))
     later = 20e-6 - r.program(four).message_latency
-    assert seconds(four, message_latency=20e-6, process=3) == pytest.approx(155e-6 + later)  # the barrier alone
+    assert seconds(four, message_latency=20e-6, process=3) == pytest.approx(155e-6 + 2 * later)  # the barrier of four
 
 
 def test_a_faster_gpu_on_one_rank_moves_the_other_ranks_wait() -> None:
@@ -156,6 +157,16 @@ def test_the_last_of_two_processes_waits_for_its_own_message_in_a_collective() -
     assert slower.seconds == pytest.approx(700e-6, abs=1e-6)
     assert slower.times is not None
     assert slower.times.returned[1] == pytest.approx(502e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize(("name", "latencies"), [("MPI_Allreduce", 3), ("MPI_Barrier", 3), ("MPI_Alltoall", 1)])
+def test_a_collective_takes_the_latencies_of_a_tree_and_an_all_to_all_one(name: str, latencies: int) -> None:
+    path = MessagePath(latency=5e-6, bandwidth=1e9)
+    source = r.program(mpi_trace(*((p, name, 10 * p, 40 + 5 * latencies) for p in range(5))), path)
+    traced = r.replay(source, Scenario()).seconds
+    assert traced == pytest.approx((40 + 5 * latencies) * 1e-6)
+    later = r.replay(source, Scenario(message_latency=25e-6)).seconds
+    assert later - traced == pytest.approx(latencies * 20e-6)
 
 
 def test_collectives_of_a_part_of_the_processes_match_by_group() -> None:

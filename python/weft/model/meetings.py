@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -22,6 +23,7 @@ class Meeting(NamedTuple):
 
     processes: tuple[int, ...]  # the processes that others wait for
     bytes: float = 0.0  # from one process to another
+    latencies: int = 1  # messages one after another: of a collective of a host, the depth of a binary tree
 
 
 @dataclass
@@ -101,11 +103,11 @@ def find_meetings(
     wanted: dict[int, list[tuple[int, int, int]]] = {}  # by call: (meeting, last arrival, when its message is there)
     opens: dict[int, list[int]] = {}
 
-    def meet(comes: Sequence[int], leaves: Sequence[int], size: float) -> None:
+    def meet(comes: Sequence[int], leaves: Sequence[int], size: float, latencies: int = 1) -> None:
         last = max(int(start[e]) for e in comes)
-        there = last if path is None else last + int(1e9 * (path.latency + size / path.bandwidth))
+        there = last if path is None else last + int(1e9 * (latencies * path.latency + size / path.bandwidth))
         number = len(found.meetings)
-        found.meetings.append(Meeting(tuple(int(trace.process[e]) for e in comes), size))
+        found.meetings.append(Meeting(tuple(int(trace.process[e]) for e in comes), size, latencies))
         for event in comes:
             opens.setdefault(event, []).append(number)
         for event in leaves:
@@ -130,10 +132,12 @@ def find_meetings(
             meet(events, [e for e in events if end[e] > last], size * _share(joined.kind, len(events)))
             continue
         over = {e: e if kinds[trace.name[e]] in messages.COLLECTIVES else ends.get(e, -1) for e in events}
+        # The messages of an all-to-all are on their way at the same time; other collectives are trees.
+        depth = 1 if joined.kind == "alltoall" else math.ceil(math.log2(len(events)))
         if joined.kind == "bcast":
-            meet([root], [o for e, o in over.items() if e != root and o >= 0], size)
+            meet([root], [o for e, o in over.items() if e != root and o >= 0], size, depth)
         elif joined.kind in ("gather", "reduce"):
-            meet(events, [over[root]] if over[root] >= 0 else [], size)
+            meet(events, [over[root]] if over[root] >= 0 else [], size, depth)
         elif joined.kind == "scan":
             for k, event in enumerate(events[1:], 1):
                 if over[event] >= 0:
@@ -143,18 +147,19 @@ def find_meetings(
                 if over[event] >= 0:
                     meet([other], [over[event]], size)
         else:
-            meet(events, [o for o in over.values() if o >= 0], size)
+            meet(events, [o for o in over.values() if o >= 0], size, depth)
 
     for kernel, (others, most) in carried.partners().items():
         last = max(int(start[e]) for e in (kernel, *others))
         meet((kernel, *others), [kernel] if end[kernel] > last else [], float(most))
 
-    waits = []  # (bytes, tail) of calls that waited
+    waits = []  # (bytes, tail per message one after another) of calls that waited
     for call, pairs in wanted.items():
         last = max(there for _, _, there in pairs)
         if last > start[call] or on_stream[call]:
             found.tails[call] = max(0, int(end[call]) - last) * 1e-9
-            waits += [(found.meetings[m].bytes, found.tails[call]) for m, _, there in pairs if there == last]
+            met = [found.meetings[m] for m, _, there in pairs if there == last]
+            waits += [(m.bytes, found.tails[call] / m.latencies) for m in met]
     if path is not None:
         found.latency, found.bandwidth = path
     else:
@@ -169,7 +174,8 @@ def find_meetings(
         for number, when, there in pairs:
             lag = (int(end[call]) - when) * 1e-9
             if there < last or call not in found.tails:
-                lag = min(lag, found.latency + found.meetings[number].bytes / found.bandwidth)
+                meeting = found.meetings[number]
+                lag = min(lag, meeting.latencies * found.latency + meeting.bytes / found.bandwidth)
             needs.append((number, lag))
         found.needs[call] = tuple(needs)
     found.opens = {e: tuple(m) for e, m in opens.items()}

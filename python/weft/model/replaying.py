@@ -120,7 +120,7 @@ class _Replay:
         slower = _slower(scenario.message_bandwidth, source.message_bandwidth)
         later = 0.0 if scenario.message_latency is None else scenario.message_latency - source.message_latency
         self.overhead = scenario.message_overhead
-        self.message = [later + slower * m.bytes for m in source.meetings]
+        self.message = [m.latencies * later + slower * m.bytes for m in source.meetings]
 
         # Views give single elements as fast as lists, without copying the columns.
         self.gap, self.seconds, self.tail = view(calls.gap), view(calls.seconds), view(calls.tail)
