@@ -94,6 +94,14 @@ def test_more_nodes_per_group_of_a_job_never_raise_its_rate() -> None:
     assert rates == sorted(rates, reverse=True)
 
 
+@pytest.mark.parametrize(("ranks", "neighbors"), [(2, 1), (3, 2), (4, 2), (8, 3), (12, 4), (27, 6)])
+def test_a_periodic_neighbour_on_both_sides_gets_one_message(ranks: int, neighbors: int) -> None:
+    found = project.halo(ranks, (4, 4, 4), 7, 1, corners=False, periodic=True)
+    assert found.network_messages == neighbors
+    faces = 2 * sum(side > 1 for side in project.near_cube(ranks))
+    assert found.network_points == faces * 32**2  # of all faces
+
+
 def test_the_messages_of_an_all_to_all_share_the_latency_of_the_network() -> None:
     frontier = machine.load("frontier")
     node, network = (frontier.link(level).latency_seconds.value for level in ("node", "network"))

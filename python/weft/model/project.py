@@ -92,10 +92,11 @@ class Halo:
 
 def _neighbors(
     chosen: NDArray[np.int64], ranks: int, box: tuple[int, int, int], order: int, corners: bool, periodic: bool
-) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.int64], float]]:
-    """For each direction: which of the chosen ranks have a neighbour there, its rank, and the points that they share.
+) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.int64], float, float]]:
+    """For each direction: which of the chosen ranks have a neighbour there, its rank, their points, and the messages.
 
-    The ranks form a nearly cubic grid, and each has a box of elements; `halo` says what `corners` means.
+    The messages are less than one where other directions lead to the same rank, which gets a single message. The ranks
+    form a nearly cubic grid, and each has a box of elements; `halo` says what `corners` means.
     """
     grid = np.array(near_cube(ranks))
     place = np.stack(np.unravel_index(chosen, tuple(grid)), axis=1)
@@ -109,7 +110,8 @@ def _neighbors(
         if periodic:
             there, inside = there % grid, ((there % grid) != place).any(axis=1)
         other = np.ravel_multi_index(tuple(np.clip(there, 0, grid - 1).T), tuple(grid))
-        yield inside, other, float(np.prod(np.where(d == 0, side, 1)))
+        alike = 2 ** np.count_nonzero(d[grid == 2]) if periodic else 1  # both ways round a ring of two
+        yield inside, other, float(np.prod(np.where(d == 0, side, 1))), 1 / alike
 
 
 @lru_cache(maxsize=1024)
@@ -136,10 +138,10 @@ def halo(
     node = np.arange(ranks) // ranks_per_node
     group = node * groups // (node[-1] + 1)
     out_of_group = np.zeros(ranks)
-    for inside, other, size in _neighbors(np.arange(ranks), ranks, box, order, corners, periodic):
+    for inside, other, size, count in _neighbors(np.arange(ranks), ranks, box, order, corners, periodic):
         for level, here in enumerate((inside & (node[other] == node), inside & (node[other] != node))):
             points[level] += size * here
-            messages[level] += here
+            messages[level] += count * here
         out_of_group += size * (inside & (group[other] != group))
     # The rank with the most traffic, where network traffic counts ten times as much as traffic inside the node.
     worst = int(np.argmax(points[0] + 10 * points[1]))
@@ -202,7 +204,7 @@ def crystal_points(
     """For each step of the crystal router, the points that a rank sends inside its node and out of it, in the mean."""
     chosen = np.unique(np.linspace(0, ranks - 1, min(ranks, CRYSTAL_SAMPLE)).astype(np.int64))
     source, target, size = [], [], []
-    for inside, other, points in _neighbors(chosen, ranks, box, order, corners, periodic):
+    for inside, other, points, _ in _neighbors(chosen, ranks, box, order, corners, periodic):
         source.append(chosen[inside])
         target.append(other[inside])
         size.append(np.full(int(inside.sum()), points))
