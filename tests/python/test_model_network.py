@@ -295,6 +295,13 @@ def test_any_topology_holds_its_nodes_or_is_refused_in_words(kind: str, sizes: l
         assert made.route(0, made.nodes - 1) is not None
 
 
+@pytest.mark.parametrize("pattern", ["ring", "gather-scatter", "transpose", "alltoall", "ping-pong", "allreduce"])
+def test_a_pattern_of_absurdly_many_ranks_is_refused_at_once(pattern: str) -> None:
+    done = CliRunner().invoke(weft_command, ["model", "network", "--pattern", pattern, "--ranks", "1" + "0" * 20])
+    assert done.exit_code != 0
+    assert "more than the 300,000 messages" in done.output + str(done.exception)
+
+
 def test_a_graph_too_large_for_its_network_or_that_waits_for_itself_is_refused() -> None:
     with pytest.raises(ModelError, match="has room for 12"):
         n.replay(n.ring(13, 1.0), on(n.full(12)))

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from weft.model.network.collectives import COLLECTIVES, Ends, alltoall, exchange
-from weft.model.network.graph import Graph
+from weft.model.network.graph import MOST_MESSAGES, Graph
 from weft.model.project import near_cube
 from weft.model.result import ModelError
 
@@ -76,4 +76,8 @@ def transpose(ranks: int, grid: int, rows: int = 1, word: int = 4) -> Graph:
 def _ranks(count: int) -> int:
     if count < 1:
         raise ModelError(f"the number of ranks is {count}, but must be at least 1")
+    if count > MOST_MESSAGES:
+        raise ModelError(
+            f"{count:,} ranks are more than the {MOST_MESSAGES:,} messages that can be replayed: use fewer"
+        )
     return count
