@@ -150,6 +150,9 @@ def test_a_range_holds_each_run_predicted_by_the_others_and_widens_outside_their
     evidence = read(runs)
     made = calibrate.calibrate(evidence)
     accuracy = made.errors["poisson"]
+    printed = command("calibrate", *runs, "--output", tmp_path / "mine.toml").output
+    assert f"range of poisson: within {100 * accuracy.value:.1f} %, largest error of 3 problems" in printed
+    assert machine.load(tmp_path / "mine.toml").errors == made.errors
     assert accuracy.basis == "held-out runs"
     for out in evidence:
         others = [e for e in evidence if e is not out]

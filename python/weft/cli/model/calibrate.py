@@ -24,7 +24,8 @@ def calibrate(measurements: tuple[Path, ...], machine: str | None, title: str | 
 
     Takes run directories, run.json files, and results of `weft bench pingpong`, `exchange`, `alltoall`, `fft` and
     `operator`. Every number of the description has its source: command, file, date and spread. What was not measured is
-    kept from --machine, or is assumed and says so. Prints each run beside its projection on the machine.
+    kept from --machine, or is assumed and says so. Prints each run beside its projection on the machine, and the range
+    of projections: the largest error of a problem that is predicted by the other runs, if three can be.
     """
     from weft.format import seconds as time_text
     from weft.format import table
@@ -47,6 +48,8 @@ def calibrate(measurements: tuple[Path, ...], machine: str | None, title: str | 
             times = (time_text(run.seconds), time_text(projected), percent(projected / run.seconds - 1))
             rows.append((run.evidence.where, str(run.ranks), *times))
         click.echo("\n" + table(rows))
+    for workload, accuracy in made.errors.items():
+        click.echo(f"range of {workload}: within {100 * accuracy.value:.1f} %, {accuracy.source}")
     for note in method.notes(evidence):
         click.echo(f"note: {note}")
     click.echo(f"wrote {output}")
