@@ -3,15 +3,16 @@
     python benchmarks/compare_fft.py --fftw PREFIX [--heffte PREFIX] [--decomp2d FOLDER] --output results.json
 
 The contestants are `weft.fft.Plan` (process grid and exchange as its tuner chooses); FFTW-MPI on slabs with transposed
-output (FFTW_MEASURE), and on one rank also FFTW's own 3-D plan; heFFTe on FFTW; 2DECOMP&FFT on FFTW; and mpi4py-fft if
-Python finds it. `--serial NAME...` adds the 3-D transforms of libraries without MPI, in one process with as many
-threads as the others have ranks: `pyfftw` (FFTW_MEASURE) and `ducc0` if Python finds them, and `mkl`, the FFTW3
-interface of the MKL that weft opens. PREFIX is the install prefix of each library, with FFTW in both precisions and
-with MPI. FOLDER contains 2DECOMP&FFT's build folders `b_double` and `b_single`, whose compiler is `--mpifort`. Each
-contestant is a program of its own, written here from its documentation (compare_fft/), which sleeps while it is not its
-turn. Every contestant first transforms a field forward and back; `error` is the largest difference. A round takes
-`--seconds` per contestant. The figures are medians over `--rounds` rounds of the time of the slowest rank. A ratio is
-the other library's median over weft's: weft is faster where it is above 1.
+output (FFTW_MEASURE), and FFTW's own 3-D plan in one process, with as many threads as the others have ranks; heFFTe on
+FFTW; 2DECOMP&FFT on FFTW; and mpi4py-fft if Python finds it. `--serial NAME...` adds the 3-D transforms of libraries
+without MPI, in one process with as many threads as the others have ranks: `pyfftw` (FFTW_MEASURE) and `ducc0` if Python
+finds them, and `mkl`, the FFTW3 interface of the MKL that weft opens. PREFIX is the install prefix of each library,
+with FFTW in both precisions, with MPI and threads. FOLDER contains 2DECOMP&FFT's build folders `b_double` and
+`b_single`, whose compiler is `--mpifort`. Each contestant is a program of its own, written here from its documentation
+(compare_fft/), which sleeps while it is not its turn. Every contestant first transforms a field forward and back;
+`error` is the largest difference. A round takes `--seconds` per contestant. The figures are medians over `--rounds`
+rounds of the time of the slowest rank. A ratio is the other library's median over weft's: weft is faster where it is
+above 1.
 """
 
 from __future__ import annotations
@@ -214,7 +215,7 @@ def build(arguments: argparse.Namespace, folder: Path) -> dict[tuple[str, str], 
             libs = [f"-L{arguments.fftw}/lib", f"-Wl,-rpath,{arguments.fftw}/lib"]
             program = folder / f"fftw_{precision}"
             flags = ["-O2", "-march=native", f"-I{arguments.fftw}/include", *single]
-            link = [*libs, f"-lfftw3{f}_mpi", f"-lfftw3{f}", "-lm"]
+            link = [*libs, f"-lfftw3{f}_mpi", f"-lfftw3{f}_threads", f"-lfftw3{f}", "-lm", "-lpthread"]
             subprocess.run(["mpicc", *flags, HERE / "fftw.c", "-o", program, *link], check=True)
             programs["fftw", precision] = program
         if arguments.heffte:
@@ -251,8 +252,8 @@ def contestants(arguments: argparse.Namespace, programs: dict, ranks: int, point
     if ("fftw", precision) in programs:
         fftw = programs["fftw", precision]
         yield Contestant("FFTW-MPI", ranks, [fftw, PIPES, points, "measure"], folder)
-        if ranks == 1:
-            yield Contestant("FFTW serial", 1, [fftw, PIPES, points, "serial-measure"], folder)
+        name = "FFTW serial" if ranks == 1 else "FFTW threads"
+        yield Contestant(name, 1, [fftw, PIPES, points, "serial-measure"], folder, threads=ranks)
     if ("heffte", precision) in programs:
         yield Contestant("heFFTe", ranks, [programs["heffte", precision], PIPES, points], folder)
     if ("decomp2d", precision) in programs:

@@ -1,8 +1,10 @@
 /* FFTW-MPI's real transforms with transposed output, out of place: fftw PREFIX N FLAG, FLAG one of measure, patient.
-   Compiled with -DSINGLE for floats. On one rank `serial` in front of FLAG takes FFTW's own 3-D plan, without MPI. */
+   Compiled with -DSINGLE for floats. On one rank `serial-` in front of FLAG takes FFTW's own 3-D plan, without MPI, on
+   OMP_NUM_THREADS threads. */
 #include <complex.h>
 #include <fftw3-mpi.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "turns.h"
@@ -17,6 +19,7 @@ typedef double real;
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
+  FFTW(init_threads)();
   FFTW(mpi_init)();
   const ptrdiff_t n = atol(argv[2]), half = n / 2 + 1, row = 2 * half;
   const int serial = strncmp(argv[3], "serial-", 7) == 0;
@@ -31,6 +34,8 @@ int main(int argc, char** argv) {
   const double begin = MPI_Wtime();
   FFTW(plan) forward, backward;
   if (serial) {
+    const char* threads = getenv("OMP_NUM_THREADS");
+    FFTW(plan_with_nthreads)(threads ? atoi(threads) : 1);
     forward = FFTW(plan_dft_r2c_3d)((int)n, (int)n, (int)n, physical, spectral, flag | FFTW_DESTROY_INPUT);
     backward = FFTW(plan_dft_c2r_3d)((int)n, (int)n, (int)n, spectral, physical, flag | FFTW_DESTROY_INPUT);
   } else {
