@@ -1,43 +1,55 @@
 """Predicts runs of weft of other sizes and orders on one node from some runs, makes them, and prints both.
 
-    python benchmarks/shared_node.py measure --output runs      # on a node with two cores to itself; a few minutes
-    python benchmarks/shared_node.py evaluate runs              # writes the results and the table
+    python benchmarks/shared_node.py measure --output runs      # on a node with two cores to itself; ten minutes
+    python benchmarks/shared_node.py evaluate runs              # writes the results, the plot and the table
 
 `measure` makes, in turns, each of the four workloads at several sizes and orders on one rank and on two, which exchange
-through shared memory; each rank is bound to a core. A problem is run until the three fastest of at least
-five runs agree, at most `--rounds` times. Run again, the command makes the runs that are missing. `evaluate`
-calibrates a machine by `weft model calibrate` from some of the runs (two sizes of one order, the smaller size of two
-others), for the predictions on one rank from those on one, else from both (turbulence: from that on two), and predicts
-all others by `weft model project`.
+through shared memory; each rank is bound to a core. A problem is run until its three fastest runs agree, at most
+`--rounds` times. Run again, the command makes the runs that are missing. First it makes the runs of CALIBRATED. From
+these `weft model calibrate` makes a machine, for predictions on one rank from the runs on one, else from both
+(turbulence: from those on two). Then `weft model project` predicts all problems, and `measure` prints and keeps what it
+says. Only then are the others run. `evaluate` compares.
+
+A host may place its virtual processors on cores with a common last-level cache or on others (`core_to_core.c`), which
+is measured before and after each run. Two ranks whose processors are apart have a cache each.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import shutil
 import statistics
 import subprocess
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 from emulated_network import RUNS as SHORT_RUNS
 from emulated_network import Limit, arguments
 from published_tables import written_between
+from threads_and_ranks import FAR, core_to_core
 
 from weft.files import write_json
 from weft.format import seconds as duration
 from weft.model.calibrate import Run, calibrate, run_of
-from weft.model.evidence import read
+from weft.model.evidence import Evidence, read
 from weft.model.machine import Machine
+from weft.model.project import results as ranged
+from weft.report import plots
+from weft.run.elements import box_counts
 
 RANKS = (1, 2)
-LEAST = 5  # runs of a problem
-AGREEING = 3  # fastest of them that must agree
+AGREEING = 3  # fastest runs of a problem that must agree
 SAME = 0.03  # relative difference of times that count as the same
 RUNS = {  # long enough that the start does not count
     **SHORT_RUNS,
-    "flow": ["--steps", "20", "--dt", "0.002", "--set", "output.slice=none"],
-    "turbulence": ["--steps", "20", "--process-grid", "1x2", "--set", "batch=1", "--set", "output.slice=false"],
+    "maxwell": ["--steps", "12", "--set", "output.slice=none"],
+    "flow": ["--steps", "10", "--dt", "0.002", "--set", "output.slice=none"],
+    "turbulence": ["--steps", "10", "--process-grid", "1x2", "--set", "batch=1", "--set", "output.slice=false"],
 }
 
 
@@ -54,18 +66,33 @@ class Problem:
             return ["--grid", str(self.size)]
         return ["--set", f"mesh.points={self.size}", "--order", str(self.order)]
 
+    @property
+    def elements(self) -> int:
+        """The elements of the mesh that `weft run` makes of the points."""
+        return int(math.prod(box_counts(self.size, self.order)))
+
     def named(self, workload: str) -> str:
         """For tables."""
         return f"{self.size}³" if workload == "turbulence" else f"{self.size:,} points, N = {self.order}"
 
 
-# Two sizes of one order, of which one fits into the caches and one does not, and the small size of two other orders.
+# Two sizes of one order, of which one fits into the caches and one does not, and the small size of two other orders. Of
+# maxwell both sizes of each order: it stores values on faces, so what memory adds to a point depends on the order. Of
+# turbulence a grid that is a power of two and one with the factor 3, whose transforms take more operations per point.
 KNOWN = (Problem(100_000), Problem(1_600_000), Problem(100_000, 5), Problem(100_000, 9))
-OTHERS = (Problem(200_000), Problem(400_000), Problem(400_000, 5), Problem(400_000, 9))
+LARGE = (Problem(1_600_000, 5), Problem(1_600_000, 9))
+CALIBRATED = {
+    "poisson": KNOWN, "maxwell": (*KNOWN, *LARGE), "flow": KNOWN, "turbulence": (Problem(64), Problem(96)),
+}  # fmt: skip
+# Problems on which the forms of the model were found, and problems that nobody had run before the predictions.
+SEEN = (Problem(200_000), Problem(400_000), Problem(400_000, 5), Problem(400_000, 9))
+NEW = (Problem(150_000), Problem(300_000, 5), Problem(800_000, 9))
 ON_ELEMENTS = ("poisson", "maxwell", "flow")
-CALIBRATED = {**dict.fromkeys(ON_ELEMENTS, KNOWN), "turbulence": (Problem(64),)}
-PREDICTED = {**dict.fromkeys(ON_ELEMENTS, OTHERS), "turbulence": (Problem(48), Problem(96), Problem(128))}
-PROBLEMS = {workload: (*CALIBRATED[workload], *PREDICTED[workload]) for workload in SHORT_RUNS}
+PREDICTED = {
+    "seen": {**dict.fromkeys(ON_ELEMENTS, SEEN), "turbulence": (Problem(48), Problem(128))},
+    "new": {**dict.fromkeys(ON_ELEMENTS, NEW), "turbulence": (Problem(72), Problem(80), Problem(144))},
+}
+PROBLEMS = {w: (*CALIBRATED[w], *PREDICTED["seen"][w], *PREDICTED["new"][w]) for w in SHORT_RUNS}
 
 
 def folder_of(folder: Path, workload: str, problem: Problem, ranks: int, turn: int) -> Path:
@@ -79,97 +106,232 @@ def runs_of(folder: Path, workload: str, problem: Problem, ranks: int) -> list[R
     return sorted((run_of(evidence) for evidence in read(sorted(records))), key=lambda run: run.seconds)
 
 
-def settled(runs: list[Run]) -> bool:
+def settled(runs: Sequence[Run]) -> bool:
     """Whether the fastest runs took the same time: other work on the machine only adds to it."""
-    return len(runs) >= LEAST and runs[AGREEING - 1].seconds <= (1 + SAME) * runs[0].seconds
+    return len(runs) >= AGREEING and runs[AGREEING - 1].seconds <= (1 + SAME) * runs[0].seconds
+
+
+# --- measuring -----------------------------------------------------------------------------------------------------
 
 
 def measure(folder: Path, rounds: int, limit: Limit) -> None:
-    """Makes the runs of problems that are not settled yet, in turns."""
-    launcher = shutil.which("mpiexec")
-    if launcher is None:
-        raise SystemExit("mpiexec is not on PATH: put the environment's bin folder there")
+    """Makes the runs of the calibration, then the predictions, then the other runs, as far as they are missing."""
     folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as made:
+        round_trip = core_to_core(Path(made))
+    if not run_all(folder, CALIBRATED, rounds, limit, round_trip):
+        return
+    if not (folder / PREDICTIONS).exists():
+        predict(folder)
+    run_all(folder, {w: (*PREDICTED["new"][w], *PREDICTED["seen"][w]) for w in PROBLEMS}, rounds, limit, round_trip)
+
+
+def run_all(
+    folder: Path, chosen: dict[str, tuple[Problem, ...]], rounds: int, limit: Limit, round_trip: Callable[[], float]
+) -> bool:
+    """Makes the runs of problems that are not settled yet, in turns. Returns whether there was time for all."""
     for turn in range(rounds):
-        for workload, problems in PROBLEMS.items():
+        for workload, problems in chosen.items():
             for problem in problems:
                 for ranks in RANKS:
-                    options = [f"1x{ranks}" if word == "1x2" else word for word in RUNS[workload]]
                     output = folder_of(folder, workload, problem, ranks, turn)
-                    if (output / "run.json").exists() or settled(runs_of(folder, workload, problem, ranks)):
+                    if (output / TRIPS).exists() or settled(runs_of(folder, workload, problem, ranks)):
                         continue
                     if limit.passed():
                         print(f"{limit.seconds:g} s have passed: the same command goes on from here")
-                        return
-                    words = ["weft", "run", workload, *options, *problem.words(workload), "--exchange",
-                             "pairwise:direct", "--trace", "--output", str(output)]  # fmt: skip
-                    bound = [launcher, "-bind-to", "core", "-n", str(ranks)]
-                    subprocess.run([*bound, *words], check=True, stdout=subprocess.DEVNULL, timeout=600)
+                        return False
+                    before = round_trip()
+                    run(workload, problem, ranks, output)
+                    write_json(output / TRIPS, {"before": before, "after": round_trip()})
         print(f"round {turn + 1} of {rounds}", flush=True)
+    return True
+
+
+def run(workload: str, problem: Problem, ranks: int, output: Path) -> None:
+    """One run with the recorder on."""
+    launcher = shutil.which("mpiexec")
+    if launcher is None:
+        raise SystemExit("mpiexec is not on PATH: put the environment's bin folder there")
+    options = [f"1x{ranks}" if word == "1x2" else word for word in RUNS[workload]]
+    words = ["weft", "run", workload, *options, *problem.words(workload), "--exchange", "pairwise:direct", "--trace"]
+    bound = [launcher, "-bind-to", "core", "-n", str(ranks)]
+    subprocess.run([*bound, *words, "--output", str(output)], check=True, stdout=subprocess.DEVNULL, timeout=600)
+
+
+def far_share(folder: Path, workload: str, problems: Sequence[Problem]) -> float:
+    """The share of the runs of some problems before or after which the processors had no common cache."""
+    trips = [
+        json.loads((run.evidence.path.parent / TRIPS).read_text())
+        for p in problems
+        for r in RANKS
+        for run in runs_of(folder, workload, p, r)
+    ]
+    return statistics.mean(max(trip.values()) > FAR for trip in trips)
+
+
+# --- predicting ----------------------------------------------------------------------------------------------------
+
+PREDICTIONS, TRIPS = "predictions.json", "round_trips.json"
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """A predicted and a measured time (s) of an iteration or step."""
+class Prediction:
+    """A predicted time (s) of an iteration or step and its range."""
 
     workload: str
     problem: Problem
     ranks: int
-    predicted: float
-    measured: float
-
-    @property
-    def error(self) -> float:
-        """Relative to the measured time."""
-        return self.predicted / self.measured - 1
+    seconds: float
+    low: float
+    high: float
 
 
-def machine_of(folder: Path, ranks: int) -> Machine:
-    """Calibrated on some problems of each workload, for predictions on a number of ranks."""
+def machine_of(folder: Path, ranks: int, apart: bool) -> Machine:
+    """Calibrated on some problems of each workload, for predictions on a number of ranks.
+
+    `apart`: the two processors have a last-level cache each, which the operating system does not know.
+    """
     chosen = []
     for workload, problems in CALIBRATED.items():
         # The parts of a step of turbulence say what its computation costs; the others need runs that only compute.
         used = [ranks] if workload == "turbulence" else sorted({1, ranks})
         chosen += [runs_of(folder, workload, p, r)[0].evidence.path for p in problems for r in used]
-    return calibrate(read(chosen), title="one node")
+    return calibrate([with_caches(e, 2) if apart else e for e in read(chosen)], title="one node")
 
 
-def predictions(folder: Path) -> Iterator[Comparison]:
-    """All problems, those of the calibration included."""
-    machines = {ranks: machine_of(folder, ranks) for ranks in RANKS}
+def with_caches(evidence: Evidence, count: int) -> Evidence:
+    """The same record with another number of last-level caches, each as large as before."""
+    place = evidence.machine
+    caches = place.caches.model_copy(update={"count": count})
+    # A rank alone reaches one of them.
+    return replace(evidence, machine=place.model_copy(update={"caches": caches, "processors": count}))
+
+
+def predict(folder: Path) -> None:
+    """Predicts all problems from the runs of the calibration alone; prints and keeps the predictions."""
+    far = statistics.mean(far_share(folder, w, problems) for w, problems in CALIBRATED.items())
+    machines = {ranks: machine_of(folder, ranks, far > 0.5) for ranks in RANKS}
+    found = []
     for workload, problems in PROBLEMS.items():
+        given = runs_of(folder, workload, CALIBRATED[workload][0], 1)[0]
         for problem in problems:
             for ranks, machine in machines.items():
-                run = runs_of(folder, workload, problem, ranks)[0]
-                yield Comparison(workload, problem, ranks, run.on(machine).seconds, run.seconds)
+                made = replace(given, ranks=ranks, options=given.options | sized(workload, problem, ranks))
+                time = ranged(machine, made.on)[0]
+                found.append(Prediction(workload, problem, ranks, time.value, time.low, time.high))
+                print(f"{workload}, {problem.named(workload)}, ranks: {ranks}: {duration(time.value)}"
+                      f" ({duration(time.low)} to {duration(time.high)})")  # fmt: skip
+    write_json(folder / PREDICTIONS, {
+        "written": datetime.now(UTC).isoformat(timespec="seconds"), "far": far,
+        "predictions": [asdict(p) for p in found],
+    })  # fmt: skip
 
 
-def summary(found: list[Comparison]) -> dict[str, float]:
-    """Median and largest error of those that nothing was calibrated on."""
-    errors = [abs(c.error) for c in found if c.problem not in CALIBRATED[c.workload]]
-    return {"median": statistics.median(errors), "largest": max(errors)}
+def sized(workload: str, problem: Problem, ranks: int) -> dict[str, int]:
+    """The options of a projection of a problem."""
+    if workload == "turbulence":
+        return {"grid": problem.size}
+    return {"order": problem.order, "elements_per_rank": -(-problem.elements // ranks)}
 
 
-def table(found: list[Comparison]) -> str:
-    """The table of docs/model-experiments.md."""
-    lines = ["| workload | problem | one rank | predicted | two ranks | predicted |", "|---" * 6 + "|"]
-    by = {(c.workload, c.problem, c.ranks): c for c in found}
+# --- comparing -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A prediction and the measured time (s)."""
+
+    prediction: Prediction
+    measured: float
+
+    @property
+    def error(self) -> float:
+        """Relative to the measured time."""
+        return self.prediction.seconds / self.measured - 1
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether the range holds the measured time; None without a range: too few problems could be held out."""
+        if self.prediction.low == self.prediction.high:
+            return None
+        return self.prediction.low <= self.measured <= self.prediction.high
+
+    @property
+    def kind(self) -> str:
+        """ "calibrated", "seen" or "new"."""
+        workload, problem = self.prediction.workload, self.prediction.problem
+        found = [kind for kind, of in PREDICTED.items() if problem in of[workload]]
+        return found[0] if found else "calibrated"
+
+
+def comparisons(folder: Path) -> Iterator[Comparison]:
+    """All predictions with the fastest run of each problem."""
+    for kept in json.loads((folder / PREDICTIONS).read_text())["predictions"]:
+        made = Prediction(**kept | {"problem": Problem(**kept["problem"])})
+        yield Comparison(made, runs_of(folder, made.workload, made.problem, made.ranks)[0].seconds)
+
+
+def summary(found: Sequence[Comparison]) -> dict[str, dict[str, float]]:
+    """Median and largest error, and the share of measured times in the range, of those predicted."""
+    of = {"all": [c for c in found if c.kind != "calibrated"]}
+    of |= {kind: [c for c in found if c.kind == kind] for kind in PREDICTED}
+    of |= {f"ranks: {ranks}": [c for c in of["all"] if c.prediction.ranks == ranks] for ranks in RANKS}
+    return {
+        kind: {
+            "problems": len(some), "median": statistics.median(abs(c.error) for c in some),
+            "largest": max(abs(c.error) for c in some),
+            "in_range": statistics.mean(c.inside for c in some if c.inside is not None),
+        }
+        for kind, some in of.items()
+    }  # fmt: skip
+
+
+def table(found: Sequence[Comparison]) -> str:
+    """The tables of docs/model-experiments.md."""
+    lines = ["| predicted | times | median error | largest | in the range |", "|---|---|---|---|---|"]
+    for kind, s in summary(found).items():
+        values = " | ".join(f"{100 * s[key]:.1f} %" for key in ("median", "largest"))
+        lines.append(f"| {kind} | {s['problems']} | {values} | {100 * s['in_range']:.0f} % |")
+    lines += ["", "| workload | problem | one rank | predicted | two ranks | predicted |", "|---" * 6 + "|"]
+    by = {(c.prediction.workload, c.prediction.problem, c.prediction.ranks): c for c in found}
+    marks = {"calibrated": " \\*", "new": " (new)", "seen": ""}
     for workload, problems in PROBLEMS.items():
         for problem in problems:
-            cells = []
-            for ranks in RANKS:
-                c = by[workload, problem, ranks]
-                cells.append(f"{duration(c.measured)} | {100 * c.error:+.1f} %")
-            star = " \\*" if problem in CALIBRATED[workload] else ""
-            lines.append(f"| {workload} | {problem.named(workload)}{star} | {' | '.join(cells)} |")
-    errors = summary(found)
-    lines += ["", f"Median error {100 * errors['median']:.1f} %, largest {100 * errors['largest']:.1f} %."]
+            both = [by[workload, problem, ranks] for ranks in RANKS]
+            cells = [
+                f"{duration(c.measured)} | {100 * c.error:+.1f} %{' (!)' if c.inside is False else ''}" for c in both
+            ]
+            lines.append(f"| {workload} | {problem.named(workload)}{marks[both[0].kind]} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
+def plot(found: Sequence[Comparison], file: Path) -> None:
+    """Predicted over measured time with its range, against the measured time, by workload."""
+    figure, axes = plt.subplots(1, len(RANKS), figsize=(10, 4.2), sharey=True, layout="constrained")
+    for axis, ranks in zip(axes, RANKS, strict=True):
+        axis.axhspan(0.85, 1.15, color="#EEEEEE")
+        axis.axhspan(0.95, 1.05, color="#DDDDDD")
+        for k, workload in enumerate(PROBLEMS):
+            of = [c for c in found if (c.prediction.workload, c.prediction.ranks) == (workload, ranks)]
+            for kind, fill in (("seen", "none"), ("new", None)):
+                some = [c for c in of if c.kind == kind]
+                ratios = [c.prediction.seconds / c.measured for c in some]
+                ends = [[r - c.prediction.low / c.measured for r, c in zip(ratios, some, strict=True)],
+                        [c.prediction.high / c.measured - r for r, c in zip(ratios, some, strict=True)]]  # fmt: skip
+                style = {**plots.style(k), "linestyle": "none", "elinewidth": 0.7}
+                axis.errorbar([c.measured for c in some], ratios, yerr=ends, markerfacecolor=fill or style["color"],
+                              label=workload if kind == "new" else None, **style)  # fmt: skip
+        axis.set_xscale("log")
+        axis.set_title(f"{ranks} rank{'s' * (ranks > 1)}")
+        axis.set_xlabel("measured time of an iteration or step (s)")
+    axes[0].set_ylabel("predicted / measured time")
+    axes[0].legend(loc="lower left", title="filled: new problems")
+    plots.save(figure, file)
+
+
 def evaluate(folder: Path, results: Path, document: Path) -> None:
-    """Prints the comparison, and writes it as JSON and into the documentation."""
-    found = list(predictions(folder))
+    """Prints the comparison, and writes it as JSON, as a plot and into the documentation."""
+    found = list(comparisons(folder))
     text = table(found)
     print(text)
     runs = {(w, p, r): runs_of(folder, w, p, r) for w, problems in PROBLEMS.items() for p in problems for r in RANKS}
@@ -178,8 +340,11 @@ def evaluate(folder: Path, results: Path, document: Path) -> None:
         "machine": runs["poisson", KNOWN[0], 1][0].evidence.content["machine"], "options": RUNS,
         "runs_per_problem": {"least": min(counts), "most": max(counts)},
         "not_settled": [f"{w}, {p.named(w)}, ranks: {r}" for (w, p, r), of in runs.items() if not settled(of)],
-        "errors": summary(found), "comparisons": [asdict(c) | {"error": c.error} for c in found],
+        "far": {w: far_share(folder, w, problems) for w, problems in PROBLEMS.items()},
+        "predictions_written": json.loads((folder / PREDICTIONS).read_text())["written"], "errors": summary(found),
+        "comparisons": [asdict(c) | {"kind": c.kind, "error": c.error, "inside": c.inside} for c in found],
     })  # fmt: skip
+    plot(found, results.with_suffix(".png"))
     document.write_text(written_between(document.read_text(), "shared node", "shared_node.py", text))
 
 
