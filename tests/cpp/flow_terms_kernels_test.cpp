@@ -70,8 +70,8 @@ TEST_P(FlowGpuBranch, IsWrongWithoutAnyOneOfItsBarriers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Flow, FlowGpuBranch,
-                         testing::Values(GpuCase{"gradient", 3, false, 1}, GpuCase{"weak_divergence", 4, true, 1},
-                                         GpuCase{"divergence", 4, false, 1}, GpuCase{"curl", 3, true, 1},
+                         testing::Values(GpuCase{"gradient", 3, false, 2}, GpuCase{"weak_divergence", 4, true, 2},
+                                         GpuCase{"divergence", 4, false, 2}, GpuCase{"curl", 3, true, 2},
                                          GpuCase{"convect_skew", 3, false, 1}, GpuCase{"convect_skew", 4, true, 1},
                                          GpuCase{"convect", 3, true, 5}, GpuCase{"convect", 4, false, 5}));
 

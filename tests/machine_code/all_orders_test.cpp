@@ -103,8 +103,8 @@ void step_maxwell(int order) {
 }
 
 template <class T>
-void take_flow_terms(int order) {
-  const mesh::Mesh mesh = mesh::make_box({.counts = {3, 1, 1}, .periodic = {true, false, false}}, mpi::Comm::self());
+void take_flow_terms(int order, const char* deformation) {
+  const mesh::Mesh mesh = flow::box({3, 1, 1}, {true, false, false}, deformation, mpi::Comm::self());
   const flow::Reference reference(mesh, order);
   flow::Tested<T> tested(mesh, order, space::Kernels::portable, space::Kernels::portable, device::open("cuda"));
   const std::vector<flow::Field> u{reference.random(1), reference.random(2), reference.random(3)},
@@ -146,6 +146,8 @@ TEST_P(AllOrders, Maxwell) {
   step_maxwell<float>(order);
 }
 TEST_P(AllOrders, FlowTerms) {
-  take_flow_terms<double>(order);
-  take_flow_terms<float>(order);
+  for (const char* deformation : {"none", "smooth"}) {  // straight elements, and curved ones
+    take_flow_terms<double>(order, deformation);
+    take_flow_terms<float>(order, deformation);
+  }
 }

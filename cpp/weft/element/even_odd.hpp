@@ -1,6 +1,7 @@
 // Even-odd splitting of a matrix along lines of points: half the products (Solomonoff, J. Comput. Phys. 100, 1992).
 #pragma once
 
+#include <span>
 #include <vector>
 
 namespace weft::element {
@@ -32,6 +33,21 @@ void append_even_odd(const std::vector<double>& m, int rows, int columns, bool s
 template <class T>
 void append_even_odd(const std::vector<double>& m, int n, std::vector<T>& out) {
   append_even_odd(m, n, n, false, out);
+}
+
+// The same as two matrices, for kernels that are written out by hand. matrix: [rows][columns]. even: [(rows + 1) / 2]
+// [(columns + 1) / 2], (m[i][j] + m[i][columns-1-j]) / 2, or m[i][j] in the middle column; odd: [(rows + 1) / 2]
+// [columns / 2], (m[i][j] - m[i][columns-1-j]) / 2.
+template <class T>
+void split_even_odd(std::span<const double> matrix, int rows, int columns, T* even, T* odd) {
+  const int h = columns / 2, evens = (columns + 1) / 2;
+  for (int i = 0; i < (rows + 1) / 2; ++i) {
+    for (int j = 0; j < evens; ++j) {
+      const double left = matrix[i * columns + j], right = matrix[i * columns + columns - 1 - j];
+      even[i * evens + j] = static_cast<T>(j < h ? (left + right) / 2 : left);
+      if (j < h) odd[i * h + j] = static_cast<T>((left - right) / 2);
+    }
+  }
 }
 
 }  // namespace weft::element

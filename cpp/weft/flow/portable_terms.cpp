@@ -4,10 +4,12 @@
 #include <vector>
 
 #include "weft/device/tiles.hpp"
+#include "weft/element/even_odd.hpp"
 #include "weft/element/gauss.hpp"
 #include "weft/element/gll.hpp"
 #include "weft/flow/cofactors.hpp"
 #include "weft/mesh/trilinear.hpp"
+#include "weft/poisson/local_operator.hpp"
 
 namespace weft::flow {
 namespace {
@@ -19,9 +21,14 @@ std::vector<T> converted(std::span<const double> values) {
 
 }  // namespace
 
-int flow_elements_per_block(int order, int scalar_bytes) {
+int skew_elements_per_block(int order, int scalar_bytes) {
   const int n = order + 1;
   return device::elements_per_block(n * n, scalar_bytes * (n * n * n + 6 * n * n), 256);
+}
+
+// As the Poisson operator's columns, which take lines in the same way.
+int flow_elements_per_block(int order, int scalar_bytes) {
+  return poisson::elements_per_block(order, poisson::Threads::columns, scalar_bytes);
 }
 
 int ConvectBlocks::threads(int order) const {
@@ -64,7 +71,7 @@ PortableTerms<T>::PortableTerms(const mesh::Mesh& mesh, int order, std::span<con
   conservative_ = derivative_ + conservative;
   const T* nodes = derivative_ + points;
   const T* fine_nodes = nodes + 2 * n;
-  make_fine_lines(order);
+  make_lines(order);
 
   if (mesh.straight()) {
     std::vector<T> maps;
@@ -86,8 +93,13 @@ PortableTerms<T>::PortableTerms(const mesh::Mesh& mesh, int order, std::span<con
   }
   index_ = device::Array<std::int32_t>(device, index);
 
-  if (!device->is_host()) tile_ = flow_elements_per_block(order, sizeof(T));
-  column_shape_ = {static_cast<unsigned>(tile_ * n * n)};
+  if (!device->is_host()) {
+    skew_tile_ = skew_elements_per_block(order, sizeof(T));
+    tile_ = flow_elements_per_block(order, sizeof(T));
+  }
+  skew_shape_ = {static_cast<unsigned>(skew_tile_ * n * n)};
+  column_shape_ = {
+      static_cast<unsigned>(tile_ * poisson::threads_per_element(order, poisson::Threads::columns, sizeof(T)))};
   if (!device->is_host()) convect_blocks_ = convect_blocks(order, sizeof(T));
   convect_shape_ = {static_cast<unsigned>(convect_blocks_.threads(order))};
   const auto kernel = [&](const char* name, int tile) {
@@ -96,7 +108,7 @@ PortableTerms<T>::PortableTerms(const mesh::Mesh& mesh, int order, std::span<con
     return device->kernel<T>("flow_terms", name, std::move(defines));
   };
   convect_ = device->kernel<T>("flow_convect", "flow_convect", convect_constants(order, convect_blocks_));
-  convect_skew_ = kernel("flow_convect_skew", tile_);
+  convect_skew_ = kernel("flow_convect_skew", skew_tile_);
   gradient_ = kernel("flow_gradient", tile_);
   weak_divergence_ = kernel("flow_weak_divergence", tile_);
   divergence_ = kernel("flow_divergence", tile_);
@@ -104,22 +116,20 @@ PortableTerms<T>::PortableTerms(const mesh::Mesh& mesh, int order, std::span<con
 }
 
 template <class T>
-void PortableTerms<T>::make_fine_lines(int order) {
+void PortableTerms<T>::make_lines(int order) {
+  const element::Gll& gll = element::gll(order);
   const element::Dealiasing fine = element::dealiasing(order);
-  const int n = order + 1, m = fine.points, half = n / 2, rows = (n + 1) / 2;
-  const auto split = [&](const std::vector<double>& matrix, T* even, T* odd) {
-    for (int q = 0; q < (m + 1) / 2; ++q) {
-      for (int j = 0; j < rows; ++j) {
-        const double left = matrix[q * n + j], right = matrix[q * n + n - 1 - j];
-        even[q * rows + j] = static_cast<T>(j < half ? (left + right) / 2 : left);
-        if (j < half) odd[q * half + j] = static_cast<T>((left - right) / 2);
-      }
-    }
+  const int n = order + 1, m = fine.points;
+  const auto convert = [](const std::vector<double>& values, T* out) {
+    std::ranges::transform(values, out, [](double value) { return static_cast<T>(value); });
   };
-  split(fine.interpolation, fine_lines_.value_even, fine_lines_.value_odd);
-  split(fine.derivative, fine_lines_.slope_even, fine_lines_.slope_odd);
-  std::ranges::transform(fine.nodes, fine_lines_.points, [](double z) { return static_cast<T>(z); });
-  std::ranges::transform(fine.weights, fine_lines_.weights, [](double w) { return static_cast<T>(w); });
+  element::split_even_odd(gll.derivative, n, n, lines_.even, lines_.odd);
+  convert(gll.points, lines_.points);
+  convert(gll.weights, lines_.weights);
+  element::split_even_odd(fine.interpolation, m, n, fine_lines_.value_even, fine_lines_.value_odd);
+  element::split_even_odd(fine.derivative, m, n, fine_lines_.slope_even, fine_lines_.slope_odd);
+  convert(fine.nodes, fine_lines_.points);
+  convert(fine.weights, fine_lines_.weights);
 }
 
 template <class T>
@@ -135,15 +145,14 @@ template <class... Rest>
 void PortableTerms<T>::columns(const Columns<Rest...>& kernel, const T* x, std::int64_t begin, std::int64_t end,
                                device::Stream& stream, std::type_identity_t<Rest>... rest) const {
   const std::int64_t count = end - begin;
-  kernel(stream, (count + tile_ - 1) / tile_, column_shape_, begin, count, metric_, derivative_, index_.data(), x,
-         rest...);
+  kernel(stream, (count + tile_ - 1) / tile_, column_shape_, begin, count, metric_, lines_, index_.data(), x, rest...);
 }
 
 template <class T>
 void PortableTerms<T>::convect_skew(const T* u, const T* fields, int count, T* out, std::int64_t begin,
                                     std::int64_t end, device::Stream& stream) const {
   const std::int64_t elements = end - begin;
-  convect_skew_(stream, (elements + tile_ - 1) / tile_, column_shape_, begin, elements, metric_, derivative_,
+  convect_skew_(stream, (elements + skew_tile_ - 1) / skew_tile_, skew_shape_, begin, elements, metric_, derivative_,
                 conservative_, index_.data(), u, fields, count, stride_, out, points_);
 }
 

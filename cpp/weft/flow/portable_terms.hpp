@@ -16,7 +16,8 @@
 
 namespace weft::flow {
 
-// Elements per GPU block in the kernels with one thread per column.
+// Elements per GPU block: of flow_convect_skew, and of the other kernels of kernels/flow_terms.hpp.
+int skew_elements_per_block(int order, int scalar_bytes);
 int flow_elements_per_block(int order, int scalar_bytes);
 
 // What a block of flow_convect takes at a time: pairs of layers of fine points of some elements. On the host, one pair.
@@ -56,23 +57,27 @@ class PortableTerms {
   struct FineLines {
     T value_even[96], slope_even[96], value_odd[96], slope_odd[96], points[24], weights[24];
   };
-  // The kernels with a thread per column of an element; `Rest` follows the vector they differentiate.
+  struct Lines {
+    T even[64], odd[64], points[16], weights[16];
+  };
+  // The kernels that take lines from column to column; `Rest` follows the vector they differentiate.
   template <class... Rest>
-  using Columns = device::Kernel<int, int, Metric, const T*, const std::int32_t*, const T*, Rest...>;
-  void make_fine_lines(int order);
+  using Columns = device::Kernel<int, int, Metric, Lines, const std::int32_t*, const T*, Rest...>;
+  void make_lines(int order);
   template <class... Rest>
   void columns(const Columns<Rest...>& kernel, const T* x, std::int64_t begin, std::int64_t end, device::Stream& stream,
                std::type_identity_t<Rest>... rest) const;
 
   std::int64_t points_, stride_;
-  int tile_ = 1;
+  int skew_tile_ = 1, tile_ = 1;
   device::Array<T> tables_, maps_, cofactors_, fine_cofactors_;  // tables: D, W D W^-1, to the fine points, nodes
   device::Array<std::int32_t> index_;
   const T *derivative_, *conservative_;
   Metric metric_{}, fine_metric_{};
   FineLines fine_lines_{};
+  Lines lines_{};
   ConvectBlocks convect_blocks_;
-  device::Shape column_shape_, convect_shape_;
+  device::Shape skew_shape_, column_shape_, convect_shape_;
   device::Kernel<int, int, Metric, FineLines, const std::int32_t*, const T*, const T*, int, long, T*, long> convect_;
   device::Kernel<int, int, Metric, const T*, const T*, const std::int32_t*, const T*, const T*, int, long, T*, long>
       convect_skew_;

@@ -238,34 +238,20 @@ WEFT_FUNCTION void to_fine(int block, int first, int count, int chunk, const Fin
   }
 }
 
-// A line of fine points along s, on which J grad r and J grad t are linear and J grad s is quadratic in s.
-struct FineLine {
-  real r[2][3], s[3][3], t[2][3];
-};
-WEFT_FUNCTION FineLine fine_line(const Metric& metric, long element, int i, int k) {
-  const real* a = metric.maps + element * 24;
-  const real r = metric.nodes[i], t = metric.nodes[k], w = metric.nodes[m + i] * metric.nodes[m + k];
-  real along[3], xr[2][3], xt[2][3], square[3], other[3];
+// Along s at fine points (i, k), with the weights of these: a, b, c are s, t, r.
+WEFT_FUNCTION LineMetric fine_line(const Metric& metric, long element, int i, int k) {
+  const real* x = metric.maps + element * 24;
+  const real r = metric.nodes[i], t = metric.nodes[k];
+  real xs[3], xt[2][3], xr[2][3];
   WEFT_UNROLL
   for (int d = 0; d < 3; ++d) {
-    along[d] = w * (a[6 + d] + r * a[12 + d] + t * (a[18 + d] + r * a[21 + d]));
-    xr[0][d] = a[3 + d] + t * a[15 + d];
-    xr[1][d] = a[12 + d] + t * a[21 + d];
-    xt[0][d] = a[9 + d] + r * a[15 + d];
-    xt[1][d] = a[18 + d] + r * a[21 + d];
+    xs[d] = x[6 + d] + r * x[12 + d] + t * (x[18 + d] + r * x[21 + d]);
+    xr[0][d] = x[3 + d] + t * x[15 + d];
+    xr[1][d] = x[12 + d] + t * x[21 + d];
+    xt[0][d] = x[9 + d] + r * x[15 + d];
+    xt[1][d] = x[18 + d] + r * x[21 + d];
   }
-  FineLine line;
-  scaled_cross(along, xt[0], real(1), line.r[0]);
-  scaled_cross(along, xt[1], real(1), line.r[1]);
-  scaled_cross(xr[0], along, real(1), line.t[0]);
-  scaled_cross(xr[1], along, real(1), line.t[1]);
-  scaled_cross(xt[0], xr[0], w, line.s[0]);
-  scaled_cross(xt[0], xr[1], w, square);
-  scaled_cross(xt[1], xr[0], w, other);
-  scaled_cross(xt[1], xr[1], w, line.s[2]);
-  WEFT_UNROLL
-  for (int d = 0; d < 3; ++d) line.s[1][d] = square[d] + other[d];
-  return line;
+  return line_metric(xs, xt, xr, metric.nodes[m + i] * metric.nodes[m + k]);
 }
 
 // The velocity at the fine points of a thread's line; the last `stashed` of its values are in shared memory.
@@ -293,14 +279,14 @@ WEFT_FUNCTION void contravariant(const Metric& metric, const FineLines& lines, l
     }
     return;
   }
-  const FineLine line = fine_line(metric, element, i, k);
+  const LineMetric line = fine_line(metric, element, i, k);
   WEFT_UNROLL
   for (int j = 0; j < m; ++j) {
     const real s = lines.points[j], w = lines.weights[j];
     const real x = w * at(u, 0, j), y = w * at(u, 1, j), z = w * at(u, 2, j);
-    at(u, 0, j) = dot(line.r[0], x, y, z) + s * dot(line.r[1], x, y, z);
-    at(u, 1, j) = dot(line.s[0], x, y, z) + s * (dot(line.s[1], x, y, z) + s * dot(line.s[2], x, y, z));
-    at(u, 2, j) = dot(line.t[0], x, y, z) + s * dot(line.t[1], x, y, z);
+    at(u, 0, j) = dot(line.c[0], x, y, z) + s * dot(line.c[1], x, y, z);
+    at(u, 1, j) = dot(line.a[0], x, y, z) + s * (dot(line.a[1], x, y, z) + s * dot(line.a[2], x, y, z));
+    at(u, 2, j) = dot(line.b[0], x, y, z) + s * dot(line.b[1], x, y, z);
   }
 }
 

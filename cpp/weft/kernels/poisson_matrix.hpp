@@ -9,6 +9,7 @@
 // weft_multiply_transposed takes its right factor transposed, so layers of u and f_s are transposed through shared
 // memory.
 #include "weft/kernels/blocks.hpp"
+#include "weft/kernels/even_odd.hpp"
 #include "weft/kernels/poisson_metric.hpp"
 
 namespace {

@@ -9,6 +9,7 @@
 
 #include "weft/device/fill.hpp"
 #include "weft/device/tiles.hpp"
+#include "weft/element/even_odd.hpp"
 #include "weft/element/gll.hpp"
 #include "weft/kernels/cross.hpp"
 #include "weft/mesh/geometry.hpp"
@@ -213,7 +214,7 @@ LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, 
 template <class T>
 void LocalOperator<T>::make_reference(int order) {
   const element::Gll& gll = element::gll(order);
-  const int n = order + 1, half = n / 2, rows = (n + 1) / 2;
+  const int n = order + 1;
   std::vector<double> reference(gll.derivative);
   reference.insert(reference.end(), gll.points.begin(), gll.points.end());
   reference.insert(reference.end(), gll.weights.begin(), gll.weights.end());
@@ -221,21 +222,12 @@ void LocalOperator<T>::make_reference(int order) {
   std::ranges::transform(gll.points, nodes_.points, [](double z) { return static_cast<T>(z); });
   std::ranges::transform(gll.weights, nodes_.weights, [](double w) { return static_cast<T>(w); });
   const std::vector<double>& d = gll.derivative;
-  const auto stiffness = [&](int i, int m) {
-    double sum = 0;
-    for (int q = 0; q < n; ++q) sum += d[q * n + i] * gll.weights[q] * d[q * n + m];
-    return sum;
-  };
-  for (int i = 0; i < rows; ++i) {
-    for (int m = 0; m < rows; ++m) {
-      const double left = d[i * n + m], right = d[i * n + n - 1 - m];
-      if (i < half) splitting_.even[i * rows + m] = static_cast<T>(m < half ? (left + right) / 2 : left);
-      if (m < half) splitting_.odd[i * half + m] = static_cast<T>((left - right) / 2);
-      const double near = stiffness(i, m), far = stiffness(i, n - 1 - m);
-      stiffness_.even[i * rows + m] = static_cast<T>(m < half ? (near + far) / 2 : near);
-      if (i < half && m < half) stiffness_.odd[i * half + m] = static_cast<T>((near - far) / 2);
-    }
-  }
+  std::vector<double> stiffness(n * n, 0.0);
+  for (int i = 0; i < n; ++i)
+    for (int m = 0; m < n; ++m)
+      for (int q = 0; q < n; ++q) stiffness[i * n + m] += d[q * n + i] * gll.weights[q] * d[q * n + m];
+  element::split_even_odd(d, n, n, splitting_.even, splitting_.odd);
+  element::split_even_odd(stiffness, n, n, stiffness_.even, stiffness_.odd);
 }
 
 // What the kernels of one shape's elements run as.
