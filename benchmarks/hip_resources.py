@@ -3,7 +3,7 @@
 Compiles each kernel for gfx90a and gfx942 with Clang 17 or newer (Debian: apt install clang-19) and reads the metadata
 of the code object. No GPU and no ROCm is needed: what hipRTC has built in is in the few lines of PRELUDE.
 
-    python benchmarks/hip_resources.py [--clang clang-19] [--jobs 2]
+    python benchmarks/hip_resources.py [--clang clang-19] [--jobs 2] [--files flow_terms]
 """
 
 from __future__ import annotations
@@ -108,13 +108,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--clang", default="clang-19", help="compiler")
     parser.add_argument("--jobs", type=int, default=2, help="compilations at once")
+    parser.add_argument(
+        "--files", nargs="+", choices=FILES, default=FILES, help="kernels of these; the others are kept"
+    )
     options = parser.parse_args()
     version = subprocess.run([options.clang, "--version"], capture_output=True, text=True, check=True).stdout
     launched = [row for row in _weft.device.launched_kernels() if row[0] in FILES]
-    work = [(architecture, row) for architecture in ARCHITECTURES for row in launched]
+    work = [(architecture, row) for architecture in ARCHITECTURES for row in launched if row[0] in options.files]
     with ThreadPoolExecutor(options.jobs) as pool:
         lines = list(pool.map(lambda job: compiled(options.clang, *job), work))
     head = {"compiler": version.partition("\n")[0]}
+    if len(options.files) < len(FILES):
+        before, *kept = (json.loads(line) for line in RECORD.read_text(encoding="utf-8").splitlines())
+        if before != head:
+            sys.exit(f"the record is of {before}, and this is {head}: record all files")
+        lines = [line for line in kept if line["kernel"].partition(".")[0] not in options.files] + lines
     RECORD.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in [head, *lines]))
     print(f"wrote {RECORD}: {len(lines)} kernels")
 
